@@ -1,0 +1,1 @@
+"""Takes alerts, decides, acts once, and checks that it helped."""

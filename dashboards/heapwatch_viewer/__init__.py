@@ -1,0 +1,1 @@
+"""Shows the generated dashboards where Grafana is not installed."""

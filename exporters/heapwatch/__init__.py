@@ -1,0 +1,1 @@
+"""Heapwatch: find memory leaks in reinforcement-learning trainers."""

@@ -1,0 +1,1 @@
+"""One collector a file: each reads one source and yields its metric families."""

@@ -1,0 +1,1 @@
+"""Sets up, starts, checks and stops the stack."""
