@@ -1,0 +1,141 @@
+"""Where a number comes from: an object, an accessor or an attribute path, found anew on each read."""
+
+from __future__ import annotations
+
+import functools
+import inspect
+import math
+import operator
+import sys
+import types
+import weakref
+from collections.abc import Callable
+from typing import Any
+
+
+class SourceGone(Exception):
+    """The watched object no longer exists: its series end."""
+
+
+class Source:
+    """Reads a live object without keeping it alive.
+
+    ``Source.of`` takes
+
+    * a function, method, lambda or ``functools.partial`` without arguments: called on each read (a bound method
+      keeps its object weakly);
+    * a string such as ``"replay.buffer"``: attributes of ``root()``, resolved on each read;
+    * anything else is the object itself. It is held weakly where its type allows that. A plain ``list`` or
+      ``dict`` does not, so it is held until this source is its last holder.
+    """
+
+    def __init__(self, find: Callable[[], Any], description: str) -> None:
+        self._find = find
+        self.description = description
+
+    @classmethod
+    def of(cls, spec: Any, root: Callable[[], Any] | None = None) -> Source:
+        """Make a source.
+
+        Raises:
+            ValueError: for a path that is no dotted name, or one without a root.
+        """
+        if isinstance(spec, Source):
+            return spec
+        if isinstance(spec, str):
+            return cls(_by_path(spec, root), f"path {spec!r}")
+        if isinstance(spec, types.MethodType):
+            return cls(_by_method(spec), f"method {spec.__qualname__}")
+        if inspect.isroutine(spec) or isinstance(spec, functools.partial):
+            return cls(spec, f"function {getattr(spec, '__qualname__', 'partial')}")
+        return cls(_by_reference(spec), type(spec).__qualname__)
+
+    def read(self) -> Any:
+        """The object as it is now.
+
+        Raises:
+            SourceGone: when it died.
+            Exception: whatever an accessor raises.
+        """
+        return self._find()
+
+
+def count_of(value: Any) -> float:
+    """The number that ``value`` is, or the number of items it holds.
+
+    Raises:
+        TypeError: when it is neither a real number nor sized.
+        ValueError: when it is negative or not finite.
+    """
+    if hasattr(type(value), "__len__"):
+        return len(value)
+    if isinstance(value, (bool, str)) or not hasattr(type(value), "__float__"):
+        raise TypeError(f"expected a number or a sized container, got {type(value).__name__}")
+    number = float(value)
+    if not math.isfinite(number) or number < 0:
+        raise ValueError(f"expected a finite number of at least 0, got {number}")
+    return number
+
+
+def _by_path(path: str, root: Callable[[], Any] | None) -> Callable[[], Any]:
+    if not path or not all(part.isidentifier() for part in path.split(".")):
+        raise ValueError(f"{path!r} is no attribute path; allowed: names joined by dots, such as 'replay.buffer'")
+    if root is None:
+        raise ValueError(f"the path {path!r} needs a root: set watch.root first")
+    follow = operator.attrgetter(path)
+    return lambda: follow(root())
+
+
+def _by_method(method: types.MethodType) -> Callable[[], Any]:
+    try:
+        reference = weakref.WeakMethod(method)
+    except TypeError:
+        return method
+
+    def call() -> Any:
+        alive = reference()
+        if alive is None:
+            raise SourceGone(f"the object of {method_name} was freed")
+        return alive()
+
+    method_name = method.__qualname__
+    return call
+
+
+def _by_reference(obj: Any) -> Callable[[], Any]:
+    try:
+        reference = weakref.ref(obj)
+    except TypeError:
+        return _LastHolder(obj)
+    type_name = type(obj).__qualname__
+
+    def dereference() -> Any:
+        alive = reference()
+        if alive is None:
+            raise SourceGone(f"the {type_name} was freed")
+        return alive
+
+    return dereference
+
+
+class _LastHolder:
+    """Holds an object that cannot be referenced weakly, until nobody else does."""
+
+    def __init__(self, obj: Any) -> None:
+        self._held = obj
+        self._type_name = type(obj).__qualname__
+
+    def __call__(self) -> Any:
+        if self._held is not None and sys.getrefcount(self._held) <= _ALONE:
+            self._held = None
+        if self._held is None:
+            raise SourceGone(f"the {self._type_name} was freed: nobody but the exporter held it")
+        return self._held
+
+
+def _count_when_alone() -> int:
+    holder = _LastHolder([])
+    return sys.getrefcount(holder._held)
+
+
+_ALONE = _count_when_alone()
