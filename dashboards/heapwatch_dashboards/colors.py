@@ -1,0 +1,55 @@
+"""One colour for one meaning, on every dashboard.
+
+The hues are those of Okabe and Ito's palette for colour-blind readers (https://jfly.uni-koeln.de/color/), which hold on a light and on a dark
+background; a colour never carries a meaning alone: the verdict is also a word, and a limit is also a dashed line.
+"""
+
+from typing import Any
+
+GOOD = "#009E73"
+NOTICE = "#F0E442"
+WARNING = "#E69F00"
+CRITICAL = "#D55E00"
+DOWN = "#CC79A7"
+UNKNOWN = "#8E8E8E"
+
+BLUE = "#0072B2"
+SKY = "#56B4E9"
+
+SEVERITIES = {"warning": WARNING, "critical": CRITICAL, "emergency": DOWN}
+
+# Values of job:trainer_verdict:state.
+VERDICTS = {
+    0: ("warming up", UNKNOWN),
+    1: ("healthy", GOOD),
+    2: ("growing", NOTICE),
+    3: ("over a limit", WARNING),
+    4: ("leak", CRITICAL),
+    5: ("down or stalled", DOWN),
+}
+
+
+Json = dict[str, Any]
+
+
+def value_mappings(texts: dict[int, tuple[str, str]]) -> list[dict[str, Any]]:
+    """Grafana value mappings from value to (text, colour)."""
+    options = {
+        str(value): {"text": text, "color": color, "index": index}
+        for index, (value, (text, color)) in enumerate(texts.items())
+    }
+    return [{"type": "value", "options": options}]
+
+
+def thresholds(base: str, *steps: tuple[float, str]) -> dict[str, Any]:
+    """Absolute thresholds: the colour below the first step, then (value, colour) in rising order."""
+    return {
+        "mode": "absolute",
+        "steps": [
+            {"color": base, "value": None},
+            *({"color": color, "value": value} for value, color in steps),
+        ],
+    }
+
+
+NEUTRAL = thresholds(BLUE)

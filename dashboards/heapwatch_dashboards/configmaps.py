@@ -1,0 +1,28 @@
+"""The dashboards as Kubernetes ConfigMaps, found by the sidecar of Grafana's Helm chart through their label."""
+
+import json
+
+
+def manifests(files: dict[str, str]) -> dict[str, str]:
+    """One manifest a dashboard: manifest file name to YAML.
+
+    YAML is a superset of JSON, so the manifest's strings are written as JSON; the dashboard keeps its own lines in a literal block.
+    """
+    return {name.replace(".json", ".yaml"): _manifest(name, content) for name, content in files.items()}
+
+
+def _manifest(name: str, content: str) -> str:
+    block = "".join(f"    {line}\n" for line in content.splitlines())
+    return (
+        "apiVersion: v1\n"
+        "kind: ConfigMap\n"
+        "metadata:\n"
+        f"  name: {json.dumps(name.removesuffix('.json'))}\n"
+        "  labels:\n"
+        '    grafana_dashboard: "1"\n'
+        "  annotations:\n"
+        "    grafana_folder: Heapwatch\n"
+        "data:\n"
+        f"  {json.dumps(name)}: |\n"
+        f"{block}"
+    )

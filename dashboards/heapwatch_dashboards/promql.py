@@ -1,0 +1,49 @@
+"""Small pieces of PromQL, so that a query reads as what it asks.
+
+`$job` and `$instance` are the dashboards' variables: every selector made here is narrowed by them.
+"""
+
+from .variables import SELECTED
+
+TRAINER = "job, instance"
+
+
+def select(metric: str, *matchers: str, **equal: str) -> str:
+    """The metric's series of the chosen jobs and instances, narrowed by more matchers."""
+    parts = [SELECTED, *matchers, *(f'{label}="{value}"' for label, value in equal.items())]
+    return f"{metric}{{{', '.join(parts)}}}"
+
+
+def total(expression: str) -> str:
+    """One sum over everything."""
+    return f"sum({expression})"
+
+
+def sum_by(labels: str, expression: str) -> str:
+    """A sum for each value of the labels."""
+    return f"sum by ({labels}) ({expression})"
+
+
+def max_by(labels: str, expression: str) -> str:
+    """The largest for each value of the labels."""
+    return f"max by ({labels}) ({expression})"
+
+
+def min_by(labels: str, expression: str) -> str:
+    """The smallest for each value of the labels."""
+    return f"min by ({labels}) ({expression})"
+
+
+def rate(series: str) -> str:
+    """Per second, over a window that suits the step."""
+    return f"rate({series}[$__rate_interval])"
+
+
+def in_range(function: str, series: str) -> str:
+    """A function over the dashboard's whole time range."""
+    return f"{function}({series}[$__range])"
+
+
+def or_zero(expression: str, of: str) -> str:
+    """The expression, or 0 where `of` has something to count: what is not known stays absent."""
+    return f"{expression} or 0 * {of}"

@@ -1,0 +1,209 @@
+"""Every PromQL expression of the trainers' dashboards, by name.
+
+Levels and growth come from the recorded series of `prometheus/rules`, so a panel and an alert never disagree.
+Sizes are in bytes, durations in seconds, growth per minute.
+"""
+
+from .promql import TRAINER, in_range, max_by, min_by, or_zero, rate, select, sum_by, total
+
+
+def growth(resource: str, *matchers: str) -> str:
+    """Robust growth per minute of what is watched, as recorded."""
+    return select("job:trainer_resource:growth_per_minute", *matchers, resource=resource)
+
+
+def limits(resource: str, *matchers: str) -> str:
+    """The limits in force, one series a severity: the lowest among the chosen trainers."""
+    return min_by("severity", select("job:trainer_limit:effective", *matchers, resource=resource))
+
+
+def growth_limit(resource: str, per: str = "minute") -> str:
+    """The growth limit in force: the lowest among the chosen trainers."""
+    return min_by("per", select("job:trainer_growth_limit:effective", resource=resource, per=per))
+
+
+# Who is there, and how are they.
+TRAINERS = max_by("job, instance, trainer, framework", select("trainer_info"))
+VERDICT = max_by(TRAINER, select("job:trainer_verdict:state"))
+TRAINERS_COUNT = f"count({VERDICT})"
+
+
+def trainers_in_state(state: int) -> str:
+    """How many trainers have this verdict: 0 when none has, absent when there is no trainer."""
+    return or_zero(f"count({VERDICT} == {state})", TRAINERS_COUNT)
+
+
+# Memory of the process tree.
+_RESIDENT = select("trainer_process_resident_memory_bytes")
+RESIDENT_BY_ROLE = sum_by(f"{TRAINER}, role", _RESIDENT)
+RESIDENT = sum_by(TRAINER, _RESIDENT)
+UNIQUE_BY_ROLE = sum_by(f"{TRAINER}, role", select("trainer_process_unique_memory_bytes"))
+VIRTUAL_BY_ROLE = sum_by(f"{TRAINER}, role", select("trainer_process_virtual_memory_bytes"))
+KILL_LIMIT = max_by(TRAINER, select("trainer_memory_limit_bytes"))
+USED_SHARE = f"{RESIDENT} / {KILL_LIMIT}"
+MEMORY_GROWTH = sum_by(TRAINER, growth("memory"))
+TIME_TO_LIMIT = min_by(TRAINER, select("job:trainer_memory:time_to_limit_seconds"))
+SHORTEST_TIME_TO_LIMIT = f"min({TIME_TO_LIMIT})"
+IN_ONE_HOUR = f"{RESIDENT} + 60 * clamp_min({MEMORY_GROWTH}, 0)"
+
+# Memory explained: sums over the chosen trainers, so that the stack and its lines stay comparable.
+RESIDENT_SUM = total(_RESIDENT)
+EXPLAINED = sum_by("component", select("job:trainer_memory:explained_bytes"))
+UNEXPLAINED = total(select("job:trainer_memory:unexplained_bytes"))
+MEMORY_LIMITS_SUM = sum_by(
+    "severity", min_by(f"{TRAINER}, severity", select("job:trainer_limit:effective", resource="memory"))
+)
+KILL_LIMIT_SUM = total(KILL_LIMIT)
+IN_ONE_HOUR_SUM = total(IN_ONE_HOUR)
+_SHARES = max_by(f"{TRAINER}, component", select("job:trainer_leak:share"))
+SUSPECTS = max_by("component", _SHARES)
+TOP_SUSPECTS = f"topk by ({TRAINER}) (1, {_SHARES})"
+TOP_SUSPECT = f"topk(1, {SUSPECTS})"
+
+# Life of the process.
+CPU = sum_by(f"{TRAINER}, role", rate(select("trainer_process_cpu_seconds_total")))
+PROCESSES = sum_by(f"{TRAINER}, role", select("trainer_processes"))
+OPEN_FILES = max_by(TRAINER, select("process_open_fds"))
+COLLECTIONS = sum_by(f"{TRAINER}, generation", rate(select("python_gc_collections_total")))
+PROGRESS = sum_by(f"{TRAINER}, unit", rate(select("trainer_progress_total")))
+SINCE_PROGRESS = f"time() - {max_by(TRAINER, select('trainer_last_progress_timestamp_seconds'))}"
+LONGEST_SINCE_PROGRESS = f"max({SINCE_PROGRESS})"
+_START_TIME = max_by(TRAINER, select("process_start_time_seconds"))
+UPTIME = f"time() - {_START_TIME}"
+RESTART_TIMES = f"{_START_TIME} * 1000"
+
+# Physics world.
+_BODIES = select("trainer_bodies")
+BODIES_BY_TYPE = sum_by("type", _BODIES)
+BODIES = sum_by(TRAINER, _BODIES)
+BODIES_SUM = total(_BODIES)
+STATIC_BODIES = sum_by(TRAINER, select("trainer_bodies", type="static"))
+UNKNOWN_BODIES = sum_by(TRAINER, select("trainer_bodies", type="unknown"))
+UNKNOWN_BODIES_SUM = total(UNKNOWN_BODIES)
+BODIES_GROWTH = sum_by("component", growth("bodies", 'component!="all"'))
+BODIES_GROWTH_SUM = total(BODIES_GROWTH)
+BODY_LIMITS = limits("bodies", 'component=~"all|"')
+STATIC_BODY_LIMITS = limits("bodies", 'component="static"')
+ENTITIES = sum_by(f"{TRAINER}, type", select("trainer_entities"))
+ENTITIES_SUM = total(select("trainer_entities"))
+ENTITIES_GROWTH = sum_by(f"{TRAINER}, component", growth("entities"))
+_LIST = f"{TRAINER}, list"
+EVENTS = sum_by(_LIST, select("trainer_event_list_items"))
+EVENTS_SUM = total(EVENTS)
+EVENTS_GROWTH = sum_by(f"{TRAINER}, component", growth("events"))
+EVENTS_CAPACITY = sum_by(_LIST, select("trainer_event_list_capacity_items"))
+EVENTS_FILL = f"{EVENTS} / {EVENTS_CAPACITY}"
+
+# Buffers.
+_BUFFER = f"{TRAINER}, buffer"
+_ITEMS = select("trainer_buffer_items")
+BUFFER_ITEMS = sum_by(_BUFFER, _ITEMS)
+BUFFER_CAPACITY_ITEMS = sum_by(_BUFFER, select("trainer_buffer_capacity_items"))
+BUFFER_BYTES = sum_by(_BUFFER, select("trainer_buffer_bytes"))
+BUFFER_CAPACITY_BYTES = sum_by(_BUFFER, select("trainer_buffer_capacity_bytes"))
+BUFFER_FILL = f"{BUFFER_ITEMS} / {BUFFER_CAPACITY_ITEMS}"
+BUFFER_ITEM_BYTES = f"{BUFFER_BYTES} / ({BUFFER_ITEMS} > 0)"
+BUFFER_TIME_TO_FULL = (
+    f"({BUFFER_CAPACITY_ITEMS} - {BUFFER_ITEMS}) / ({sum_by(_BUFFER, f'deriv({_ITEMS}[30m])')} > 0)"
+)
+BUFFER_BYTES_SUM = total(BUFFER_BYTES)
+BUFFER_CAPACITY_SUM = total(BUFFER_CAPACITY_BYTES)
+UNBOUNDED_BUFFERS = f"{BUFFER_ITEMS} unless {BUFFER_CAPACITY_ITEMS}"
+UNBOUNDED_BUFFERS_COUNT = or_zero(f"count({UNBOUNDED_BUFFERS})", f"count({BUFFER_ITEMS})")
+_TO_FILL = sum_by(TRAINER, f"{BUFFER_CAPACITY_BYTES} - {BUFFER_BYTES}")
+MEMORY_WHEN_FULL = f"{RESIDENT} + {_TO_FILL}"
+FULL_SHARE = f"max(({MEMORY_WHEN_FULL}) / {KILL_LIMIT})"
+ATTACHED_TENSORS = sum_by(_BUFFER, select("trainer_buffer_attached_tensors"))
+ATTACHED_TENSORS_SUM = total(ATTACHED_TENSORS)
+
+# Cycles: what a trainer repeats, an epoch or a generation.
+_CYCLES = select("trainer_progress_total", 'unit=~"epoch|generation"')
+CYCLES_IN_RANGE = max_by(TRAINER, in_range("increase", _CYCLES))
+_PER_CYCLE = f"on (job, instance) group_left () ({CYCLES_IN_RANGE} > 0)"
+CYCLE = max_by(f"{TRAINER}, unit", in_range("last_over_time", _CYCLES))
+CYCLES_PER_HOUR = f"3600 * {max_by(f'{TRAINER}, unit', rate(_CYCLES))}"
+
+# Objects.
+OBJECTS = sum_by(f"{TRAINER}, type", select("trainer_objects"))
+OBJECTS_GROWTH = sum_by(f"{TRAINER}, component", growth("objects"))
+_OBJECT = f"{TRAINER}, object"
+OBJECT_SIZES = sum_by(_OBJECT, select("trainer_object_size_bytes"))
+OBJECT_SIZES_SUM = total(OBJECT_SIZES)
+OBJECT_GROWTH_IN_RANGE = sum_by(_OBJECT, in_range("delta", select("trainer_object_size_bytes")))
+OBJECT_GROWTH_PER_CYCLE = f"{OBJECT_GROWTH_IN_RANGE} / {_PER_CYCLE}"
+_OBJECT_GROWTH_HOUR = sum_by(_OBJECT, f"delta({select('trainer_object_size_bytes')}[1h])")
+_CYCLES_HOUR = max_by(TRAINER, f"increase({_CYCLES}[1h])")
+OBJECT_GROWTH_PER_CYCLE_HOURLY = (
+    f"{_OBJECT_GROWTH_HOUR} / on (job, instance) group_left () ({_CYCLES_HOUR} > 0)"
+)
+
+# Phases.
+_PHASE = f"{TRAINER}, phase"
+_PHASE_END = select("trainer_phase_end_resident_memory_bytes")
+PHASE_END = max_by(_PHASE, _PHASE_END)
+PHASE_GAIN = max_by(_PHASE, select("trainer_phase_memory_delta_bytes"))
+PHASE_END_FIRST = max_by(_PHASE, in_range("min_over_time", _PHASE_END))
+PHASE_GROWTH_IN_RANGE = max_by(_PHASE, in_range("delta", _PHASE_END))
+PHASE_GROWTH_PER_CYCLE = f"{PHASE_GROWTH_IN_RANGE} / {_PER_CYCLE}"
+_PHASE_SECONDS = select("trainer_phase_duration_seconds_sum")
+_PHASE_COUNT = select("trainer_phase_duration_seconds_count")
+PHASE_RUNS = max_by(_PHASE, in_range("increase", _PHASE_COUNT))
+PHASE_DURATION = f"{max_by(_PHASE, rate(_PHASE_SECONDS))} / ({max_by(_PHASE, rate(_PHASE_COUNT))} > 0)"
+PHASE_DURATION_IN_RANGE = f"{max_by(_PHASE, in_range('increase', _PHASE_SECONDS))} / ({PHASE_RUNS} > 0)"
+PHASE_TIME_SHARE = max_by(_PHASE, rate(_PHASE_SECONDS))
+_CYCLE_ENDED = f"({_CYCLES} > last_over_time({_CYCLES}[5m] offset $__interval))"
+CYCLE_AT_ITS_END = f"max({_CYCLE_ENDED})"
+PHASE_END_AT_CYCLE_END = max_by("phase", f"{_PHASE_END} and on (job, instance) {_CYCLE_ENDED}")
+
+# GPU.
+_DEVICE = f"{TRAINER}, device"
+GPU_INFO = max_by(f"{_DEVICE}, name, driver", select("trainer_gpu_info"))
+GPU_ALLOCATED = max_by(_DEVICE, select("trainer_gpu_memory_allocated_bytes"))
+GPU_RESERVED = max_by(_DEVICE, select("trainer_gpu_memory_reserved_bytes"))
+GPU_CACHED = f"{GPU_RESERVED} - {GPU_ALLOCATED}"
+GPU_USED = max_by(_DEVICE, select("trainer_gpu_memory_used_bytes"))
+GPU_TOTAL = max_by(_DEVICE, select("trainer_gpu_memory_total_bytes"))
+GPU_PROCESS = max_by(_DEVICE, select("trainer_gpu_process_memory_bytes"))
+GPU_CONTEXT = f"clamp_min({GPU_PROCESS} - {GPU_RESERVED}, 0)"
+GPU_OTHERS = f"clamp_min({GPU_USED} - {GPU_PROCESS}, 0)"
+GPU_USED_SHARE = f"{GPU_USED} / {GPU_TOTAL}"
+GPU_UTILIZATION = max_by(_DEVICE, select("trainer_gpu_utilization_ratio"))
+GPU_TEMPERATURE = max_by(_DEVICE, select("trainer_gpu_temperature_celsius"))
+GPU_POWER = max_by(_DEVICE, select("trainer_gpu_power_watts"))
+GPU_GROWTH = sum_by(f"{TRAINER}, component", growth("gpu_memory"))
+GPU_SHORTEST_TIME_TO_LIMIT = f"min({select('job:trainer_gpu_memory:time_to_limit_seconds')})"
+GPU_TIME_TO_LIMIT = min_by(_DEVICE, select("job:trainer_gpu_memory:time_to_limit_seconds"))
+
+# Alerts.
+_ALERT = f"alertname, severity, kind, resource, component, {TRAINER}"
+_FIRING = select("ALERTS", alertstate="firing")
+_PENDING = select("ALERTS", alertstate="pending")
+ALERTS_FIRING = max_by(_ALERT, _FIRING)
+ALERTS_FIRING_COUNT = f"count({_FIRING}) or vector(0)"
+ALERTS_PENDING_COUNT = f"count({_PENDING}) or vector(0)"
+ALERTS_FIRING_BY_TRAINER = f"count by ({TRAINER}) ({_FIRING})"
+ALERT_STATES = max_by(f"alertname, component, {TRAINER}", f"2 * {_FIRING} or {_PENDING}")
+ALERTS_SINCE = max_by(_ALERT, f"1000 * ({select('ALERTS_FOR_STATE')} and ignoring (alertstate) {_FIRING})")
+ALERTS_FIRED_FOR = max_by(_ALERT, f"60 * count_over_time({_FIRING}[$__range:1m])")
+
+# Cleanups, as the trainers count them.
+# An action's series may first appear with its first cleanup: it is counted from zero.
+_ACTION = f"{TRAINER}, action"
+_CLEANUPS = select("trainer_cleanups_total")
+_CLEANUPS_BY_ACTION = sum_by(_ACTION, _CLEANUPS)
+_CLEANUPS_BEFORE = sum_by(_ACTION, f"last_over_time({_CLEANUPS}[5m] offset 1m)")
+CLEANUP_EVENTS = f"({_CLEANUPS_BY_ACTION} - ({_CLEANUPS_BEFORE} or 0 * {_CLEANUPS_BY_ACTION})) > 0"
+CLEANUPS = sum_by(_ACTION, f"increase({_CLEANUPS}[$__rate_interval])")
+CLEANUPS_IN_RANGE = or_zero(f"round({total(in_range('increase', _CLEANUPS))})", TRAINERS_COUNT)
+CLEANUPS_IN_RANGE_BY_TRAINER = sum_by(TRAINER, in_range("increase", _CLEANUPS))
+LAST_CLEANUP = f"1000 * max_over_time(timestamp({sum_by(TRAINER, CLEANUP_EVENTS)})[$__range:1m])"
+_FREED = select("trainer_cleanup_freed_bytes_total")
+FREED = sum_by(_ACTION, f"increase({_FREED}[$__rate_interval])")
+FREED_IN_RANGE = total(in_range("increase", _FREED))
+FREED_IN_RANGE_BY_TRAINER = sum_by(TRAINER, in_range("increase", _FREED))
+_REMOVED = select("trainer_cleanup_removed_total")
+REMOVED = sum_by("resource", f"increase({_REMOVED}[$__rate_interval])")
+REMOVED_IN_RANGE = sum_by("resource", in_range("increase", _REMOVED))
+_CLEANUP_SECONDS = sum_by(_ACTION, in_range("increase", select("trainer_cleanup_duration_seconds_sum")))
+_CLEANUP_RUNS = sum_by(_ACTION, in_range("increase", select("trainer_cleanup_duration_seconds_count")))
+CLEANUP_DURATION = f"{_CLEANUP_SECONDS} / ({_CLEANUP_RUNS} > 0)"
