@@ -1,4 +1,4 @@
-"""The dashboards as Kubernetes ConfigMaps, found by the sidecar of Grafana's Helm chart through their label."""
+"""The dashboards as Kubernetes ConfigMaps, which the sidecar of Grafana's Helm chart finds by their label."""
 
 import json
 
@@ -6,7 +6,7 @@ import json
 def manifests(files: dict[str, str]) -> dict[str, str]:
     """One manifest a dashboard: manifest file name to YAML.
 
-    YAML is a superset of JSON, so the manifest's strings are written as JSON; the dashboard keeps its own lines in a literal block.
+    YAML is a superset of JSON: strings are written as JSON, and the dashboard keeps its lines in a literal block.
     """
     return {name.replace(".json", ".yaml"): _manifest(name, content) for name, content in files.items()}
 

@@ -1,7 +1,7 @@
 """Panel presets: a panel reads as title, queries, unit and description, and looks like its siblings.
 
-grafanalib 0.7.1 still writes Grafana 6 shapes for some panels (`fieldOptions`, heatmap `cards`), so every type goes through its generic
-panel and the modern part (`fieldConfig`, `options`) is written here.
+grafanalib 0.7.1 still writes Grafana 6 shapes for some panels (`fieldOptions`, heatmap `cards`), so every type
+goes through its generic panel, and the modern part (`fieldConfig`, `options`) is written here.
 """
 
 from collections.abc import Sequence

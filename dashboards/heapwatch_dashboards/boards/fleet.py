@@ -32,7 +32,8 @@ GLANCE = Row(
             "Leaking",
             Query(q.trainers_in_state(4)),
             COUNT,
-            "Trainers with a leak that holds after warm-up, filling buffers and sawtooth are explained. Good: 0.",
+            "Trainers with a leak that holds after warm-up, filling buffers and sawtooth are explained. "
+            "Good: 0.",
             empty="No trainer yet",
             thresholds=alarm(colors.CRITICAL),
             background=True,
@@ -52,7 +53,8 @@ GLANCE = Row(
             "Growing",
             Query(q.trainers_in_state(2)),
             COUNT,
-            "Trainers that grow faster than their growth limit; not yet called a leak. Good: 0 after warm-up.",
+            "Trainers that grow faster than their growth limit; not yet called a leak. Good: 0 after "
+            "warm-up.",
             empty="No trainer yet",
             thresholds=alarm(colors.NOTICE),
             background=True,
@@ -72,7 +74,8 @@ GLANCE = Row(
             "Shortest time to limit",
             Query(q.SHORTEST_TIME_TO_LIMIT),
             SECONDS,
-            "How long until the first trainer reaches the limit that kills it, at its present growth. Good: not growing.",
+            "How long until the first trainer reaches the limit that kills it, at its present growth. "
+            "Good: not growing.",
             empty="Not growing",
             thresholds=TIME_LEFT,
             trend=False,
@@ -138,8 +141,10 @@ TRAINERS = Row(
                 ),
                 Column("Freed", q.FREED_IN_RANGE_BY_TRAINER, unit=BYTES, decimals=1, width=90),
             ],
-            "One row a trainer, the worst first; click an instance to open it. Good: healthy, growth near zero, no time to limit. "
-            "Bad: leak, with the suspect that explains most of the growth. Freed and last cleanup are of the time range.",
+            "One row a trainer, the worst first; click an instance to open it. Good: healthy, growth near "
+            "zero, no time to limit. "
+            "Bad: leak, with the suspect that explains most of the growth. Freed and last cleanup are of "
+            "the time range.",
             empty="No trainer yet",
             sort_by="Verdict",
             height=9,
@@ -154,7 +159,8 @@ OVER_TIME = Row(
             "Verdicts",
             Query(q.VERDICT, "{{instance}}"),
             colors.VERDICTS,
-            "What was thought of each trainer, and since when. Good: healthy after a short warm-up. Bad: growing, then leak.",
+            "What was thought of each trainer, and since when. Good: healthy after a short warm-up. Bad: "
+            "growing, then leak.",
             empty="No verdicts yet",
             height=6,
         ),
@@ -162,7 +168,8 @@ OVER_TIME = Row(
             "Memory by trainer",
             [Query(q.RESIDENT, "{{instance}}")],
             BYTES,
-            "Resident memory of each trainer and its workers. Good: rises while buffers fill, then flat. Bad: rises without end.",
+            "Resident memory of each trainer and its workers. Good: rises while buffers fill, then flat. "
+            "Bad: rises without end.",
             links=TO_TRAINER,
         ),
         time_series(
@@ -177,7 +184,8 @@ OVER_TIME = Row(
             "Memory used of the limit",
             Query(q.USED_SHARE, "{{instance}}", instant=True),
             SHARE,
-            "Resident memory over the limit that kills (container limit, else physical memory). Good: below 80 %.",
+            "Resident memory over the limit that kills (container limit, else physical memory). Good: "
+            "below 80 %.",
             thresholds=USED,
             top=1,
             decimals=0,
@@ -195,7 +203,8 @@ OVER_TIME = Row(
             "Progress by trainer",
             [Query(q.PROGRESS, "{{instance}} {{unit}}s")],
             "cps",
-            "Steps, episodes, epochs or generations per second. Good: steady. Bad: falling while memory grows, or zero.",
+            "Steps, episodes, epochs or generations per second. Good: steady. Bad: falling while memory "
+            "grows, or zero.",
             links=TO_TRAINER,
             width=8,
         ),
@@ -228,7 +237,8 @@ ACTIONS = Row(
             "Cleanups by trainer",
             [Query(q.CLEANUPS, "{{instance}} {{action}}", interval="1m")],
             COUNT,
-            "Cleanups in each interval. Good: few, and memory falls after each. Bad: again and again without effect.",
+            "Cleanups in each interval. Good: few, and memory falls after each. Bad: again and again "
+            "without effect.",
             empty="No cleanup in this range",
             bars=True,
             links=[links.from_series("heapwatch-alerts")],

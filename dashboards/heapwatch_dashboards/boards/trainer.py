@@ -1,6 +1,6 @@
 """One trainer: what its memory consists of, against its limits, and what was done about it."""
 
-from .. import colors, links, tables
+from .. import colors, links
 from .. import queries as q
 from ..dashboard import Dashboard, Row
 from ..panels import (
@@ -10,7 +10,6 @@ from ..panels import (
     SHARE,
     Query,
     bar_gauge,
-    colored,
     fixed,
     override,
     stat,
@@ -32,7 +31,8 @@ GLANCE = Row(
             "Verdict",
             Query(f"max({q.VERDICT})"),
             "none",
-            "The worst verdict among the chosen trainers. Good: healthy. Bad: leak, over a limit, down or stalled.",
+            "The worst verdict among the chosen trainers. Good: healthy. Bad: leak, over a limit, down or "
+            "stalled.",
             empty="No trainer chosen",
             mappings=colors.value_mappings(colors.VERDICTS),
             thresholds=colors.thresholds(colors.UNKNOWN),
@@ -60,7 +60,8 @@ GLANCE = Row(
             "Growth per minute",
             Query(f"max({q.MEMORY_GROWTH})"),
             BYTES,
-            "Robust growth over many samples. Good: near zero. Bad: above the growth limit (20 MB by default) for long.",
+            "Robust growth over many samples. Good: near zero. Bad: above the growth limit (20 MB by "
+            "default) for long.",
             empty="Warming up",
             decimals=1,
             width=3,
@@ -110,8 +111,10 @@ MEMORY = Row(
                 Query(q.IN_ONE_HOUR_SUM, "in one hour"),
             ],
             BYTES,
-            "Resident memory, stacked by what holds it: buffers, named objects, and the rest nobody explains. "
-            "Good: bands flat, unexplained thin and flat. Bad: one band widens without end: that is the suspect. "
+            "Resident memory, stacked by what holds it: buffers, named objects, and the rest nobody "
+            "explains. "
+            "Good: bands flat, unexplained thin and flat. Bad: one band widens without end: that is the "
+            "suspect. "
             "Dashed: limits, and where memory will be in one hour at this growth.",
             stacked=True,
             overrides=[override("unexplained", color=fixed(colors.UNKNOWN))],
@@ -149,7 +152,8 @@ MEMORY = Row(
             "Time until the memory limit",
             [Query(q.TIME_TO_LIMIT, "{{instance}}")],
             SECONDS,
-            "How long until the limit that kills, at the growth of that moment. Good: no line. Bad: falling to zero.",
+            "How long until the limit that kills, at the growth of that moment. Good: no line. Bad: "
+            "falling to zero.",
             empty="Not growing towards the limit",
             width=8,
         ),
@@ -157,7 +161,8 @@ MEMORY = Row(
             "Cleanups and what they freed",
             [Query(q.FREED, "{{instance}} {{action}}", interval="1m")],
             BYTES,
-            "Memory that each cleanup gave back. Good: a bar for each cleanup. Bad: a cleanup mark without a bar.",
+            "Memory that each cleanup gave back. Good: a bar for each cleanup. Bad: a cleanup mark without "
+            "a bar.",
             empty="No cleanup in this range",
             bars=True,
             links=[links.from_series("heapwatch-alerts")],
@@ -176,14 +181,16 @@ PROCESS = Row(
                 Query(q.KILL_LIMIT, "{{instance}} kill limit"),
             ],
             BYTES,
-            "The trainer itself and the sum of its worker processes, against the container's or the host's limit.",
+            "The trainer itself and the sum of its worker processes, against the container's or the host's "
+            "limit.",
             width=8,
         ),
         time_series(
             "Unique memory by role",
             [Query(q.UNIQUE_BY_ROLE, "{{instance}} {{role}}")],
             BYTES,
-            "Memory that no other process shares: what would come back if it ended. Sampled seldom, because it is costly.",
+            "Memory that no other process shares: what would come back if it ended. Sampled seldom, "
+            "because it is costly.",
             empty="Not sampled",
             width=8,
         ),
@@ -228,7 +235,8 @@ PROGRESS = Row(
             "Progress",
             [Query(q.PROGRESS, "{{instance}} {{unit}}s")],
             "cps",
-            "Steps, episodes, epochs and generations per second. Good: steady. Bad: falling while memory grows.",
+            "Steps, episodes, epochs and generations per second. Good: steady. Bad: falling while memory "
+            "grows.",
             width=8,
         ),
         time_series(
