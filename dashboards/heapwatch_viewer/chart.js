@@ -1,0 +1,243 @@
+import { echarts } from "nicegui-echart";
+
+const CROSSHAIR = "heapwatch-crosshair";
+const LEAST_DRAG = 6; // pixels; less is a click
+
+// Mirrors units.write in Python: the unit comes from there as data.
+function write(value, unit) {
+  if (value === null || value === undefined || Number.isNaN(value)) return "–";
+  if (!unit) return String(Number(value.toPrecision(4)));
+  const scaled = value * unit.multiply;
+  let [factor, suffix] = unit.steps[0];
+  for (const [step, text] of unit.steps) if (Math.abs(scaled) >= step) [factor, suffix] = [step, text];
+  const number = scaled / factor;
+  let decimals = unit.decimals;
+  if (decimals === null) decimals = Number.isInteger(number) ? 0 : Math.abs(number) < 10 ? 2 : Math.abs(number) < 100 ? 1 : 0;
+  return number.toFixed(decimals) + suffix;
+}
+
+// Axis labels need no more decimals than tell them apart.
+function writeTick(value, unit) {
+  return write(value, unit && { ...unit, decimals: null }).replace(/(\.\d*?)0+(?=\D|$)/, "$1").replace(/\.(?=\D|$)/, "");
+}
+
+function escape(text) {
+  const element = document.createElement("span");
+  element.textContent = text;
+  return element.innerHTML;
+}
+
+function paintOf(name) {
+  return getComputedStyle(document.body).getPropertyValue(name).trim();
+}
+
+// A block from one time to another in the lane of a category axis, as state timelines and heatmaps draw them.
+function drawBlock(params, api, from, to, lane, share, text) {
+  const start = api.coord([from, lane]);
+  const end = api.coord([to, lane]);
+  const height = Math.max(api.size([0, 1])[1] * share, 1);
+  const shape = echarts.graphic.clipRectByRect(
+    { x: start[0], y: start[1] - height / 2, width: Math.max(end[0] - start[0], 1), height },
+    { x: params.coordSys.x, y: params.coordSys.y, width: params.coordSys.width, height: params.coordSys.height },
+  );
+  if (!shape) return null;
+  const rectangle = { type: "rect", shape, style: { fill: api.visual("color") } };
+  if (text && shape.width > 7 * text.length + 8) {
+    rectangle.textContent = { type: "text", style: { text, fill: "#111", fontSize: 11 } };
+    rectangle.textConfig = { position: "inside" };
+  }
+  return rectangle;
+}
+
+function seriesOf(series) {
+  if (series.name === "states" && series.type === "custom")
+    return {
+      ...series,
+      encode: { x: [1, 2], y: 0 },
+      renderItem: (params, api) =>
+        drawBlock(params, api, api.value(1), api.value(2), api.value(0), 0.8, series.data[params.dataIndex].name),
+    };
+  if (series.type === "heatmap")
+    return {
+      ...series,
+      type: "custom",
+      encode: { x: 0, y: 1 },
+      renderItem: (params, api) =>
+        drawBlock(params, api, api.value(0), api.value(0) + series.step, api.value(1), 1, ""),
+    };
+  return series;
+}
+
+function tooltipOf(units, chart) {
+  return (items) => {
+    const list = Array.isArray(items) ? items : [items];
+    if (!list.length) return "";
+    const first = list[0];
+    if (first.seriesName === "states") {
+      const [, from, to] = first.value;
+      return `${escape(first.name)}<br>${new Date(from).toLocaleString()} – ${new Date(to).toLocaleTimeString()}`;
+    }
+    if (first.seriesName === "observations")
+      return `${new Date(first.value[0]).toLocaleString()}<br>${escape(chart.options.yAxis[0].data[first.value[1]])}: ${write(first.value[2])}`;
+    const rows = list
+      .filter((item) => item.value[1] !== null && item.value[1] !== undefined)
+      .sort((a, b) => b.value[1] - a.value[1])
+      .slice(0, 20)
+      .map((item) => {
+        const unit = units[chart.options.series[item.seriesIndex]?.yAxisIndex ?? 0];
+        return `<tr><td>${item.marker}${escape(item.seriesName)}</td><td class="tip-value">${escape(write(item.value[1], unit))}</td></tr>`;
+      });
+    return `<div class="tip-time">${new Date(first.axisValue).toLocaleString()}</div><table>${rows.join("")}</table>`;
+  };
+}
+
+function complete(chart) {
+  const text = paintOf("--muted");
+  const line = paintOf("--line");
+  const categories = chart.options.yAxis[0].type === "category";
+  return {
+    animation: false,
+    useUTC: false,
+    textStyle: { fontFamily: "inherit" },
+    grid: { left: 8, right: 12, top: 10, bottom: 4, containLabel: true },
+    legend: { show: false },
+    tooltip: {
+      trigger: categories ? "item" : "axis",
+      confine: true,
+      axisPointer: { type: "line", lineStyle: { color: text, width: 1 } },
+      backgroundColor: paintOf("--panel"),
+      borderColor: line,
+      textStyle: { color: paintOf("--text"), fontSize: 12 },
+      formatter: tooltipOf(chart.units, chart),
+    },
+    xAxis: {
+      ...chart.options.xAxis,
+      axisLine: { lineStyle: { color: line } },
+      axisLabel: { color: text, hideOverlap: true, fontSize: 11 },
+      splitLine: { show: !categories, lineStyle: { color: line, opacity: 0.5 } },
+      splitNumber: 6,
+    },
+    yAxis: chart.options.yAxis.map((axis, index) => ({
+      ...axis,
+      axisLine: { show: false },
+      axisTick: { show: false },
+      splitNumber: 4,
+      splitLine: { show: !categories && index === 0, lineStyle: { color: line, opacity: 0.5 } },
+      axisLabel: categories
+        ? { color: text, fontSize: 11, width: 160, overflow: "truncate" }
+        : { color: text, fontSize: 11, formatter: (value) => writeTick(value, chart.units[index]) },
+    })),
+    visualMap: chart.options.visualMap && {
+      ...chart.options.visualMap,
+      show: false,
+      dimension: 2,
+      inRange: { color: [paintOf("--heat-low"), paintOf("--heat-high")] },
+    },
+    series: chart.options.series.map((series) => ({
+      ...seriesOf(series),
+      emphasis: { disabled: true },
+      markLine: series.markLine && {
+        ...series.markLine,
+        silent: false,
+        symbol: "none",
+        label: { show: false },
+        lineStyle: { type: "dashed", width: 1 },
+        tooltip: { trigger: "item", formatter: (mark) => escape(mark.name) },
+      },
+      markArea: series.markArea && { ...series.markArea, silent: true, label: { show: false } },
+    })),
+  };
+}
+
+export default {
+  props: { chart: Object },
+  emits: ["zoom"],
+  template: `
+    <div class="chart">
+      <div class="plot" ref="plot"></div>
+      <div class="crosshair" ref="crosshair"></div>
+      <div class="selection" ref="selection"></div>
+      <div class="legend" ref="legend" v-if="chart && chart.legend" v-html="chart.legend" @click="isolate"></div>
+    </div>`,
+  mounted() {
+    this.echart = echarts.init(this.$refs.plot, null, { renderer: "canvas" });
+    this.resizes = new ResizeObserver(() => this.echart.resize());
+    this.resizes.observe(this.$refs.plot);
+    this.follow = (event) => this.placeCrosshair(event.detail);
+    this.repaint = () => this.draw();
+    window.addEventListener(CROSSHAIR, this.follow);
+    window.addEventListener("heapwatch-theme", this.repaint);
+    const canvas = this.echart.getZr();
+    canvas.on("mousemove", this.move);
+    canvas.on("globalout", () => window.dispatchEvent(new CustomEvent(CROSSHAIR, { detail: null })));
+    canvas.on("mousedown", (event) => (this.dragged = this.inside(event) ? event.offsetX : null));
+    canvas.on("mouseup", this.release);
+    this.draw();
+  },
+  beforeUnmount() {
+    window.removeEventListener(CROSSHAIR, this.follow);
+    window.removeEventListener("heapwatch-theme", this.repaint);
+    this.resizes.disconnect();
+    this.echart.dispose();
+  },
+  watch: {
+    chart() {
+      this.$nextTick(this.draw);
+    },
+  },
+  methods: {
+    draw() {
+      if (!this.chart) return;
+      this.echart.setOption(complete(this.chart), { notMerge: true });
+      this.isolated = null;
+    },
+    inside(event) {
+      return this.echart.containPixel({ gridIndex: 0 }, [event.offsetX, event.offsetY]);
+    },
+    timeAt(x) {
+      return this.echart.convertFromPixel({ xAxisIndex: 0 }, x);
+    },
+    move(event) {
+      if (!this.chart) return;
+      if (this.dragged != null) {
+        const selection = this.$refs.selection.style;
+        selection.display = "block";
+        selection.left = `${Math.min(this.dragged, event.offsetX)}px`;
+        selection.width = `${Math.abs(event.offsetX - this.dragged)}px`;
+        selection.height = `${this.$refs.plot.clientHeight}px`;
+      }
+      const detail = this.inside(event) ? { time: this.timeAt(event.offsetX), origin: this } : null;
+      window.dispatchEvent(new CustomEvent(CROSSHAIR, { detail }));
+    },
+    release(event) {
+      const start = this.dragged;
+      this.dragged = null;
+      this.$refs.selection.style.display = "none";
+      if (start == null || Math.abs(event.offsetX - start) < LEAST_DRAG) return;
+      const ends = [this.timeAt(start), this.timeAt(event.offsetX)].sort((a, b) => a - b);
+      this.$emit("zoom", { from: Math.round(ends[0]), to: Math.round(ends[1]) });
+    },
+    placeCrosshair(detail) {
+      const style = this.$refs.crosshair.style;
+      style.display = "none";
+      if (!detail || detail.origin === this || !this.chart) return;
+      const x = this.echart.convertToPixel({ xAxisIndex: 0 }, detail.time);
+      if (!this.echart.containPixel({ gridIndex: 0 }, [x, this.$refs.plot.clientHeight / 2])) return;
+      style.display = "block";
+      style.left = `${x}px`;
+      style.height = `${this.$refs.plot.clientHeight}px`;
+    },
+    isolate(event) {
+      const row = event.target.closest("tr[data-series]");
+      if (!row) return;
+      const name = row.dataset.series;
+      this.isolated = this.isolated === name ? null : name;
+      for (const series of this.chart.options.series) {
+        const shown = !this.isolated || series.name === this.isolated;
+        this.echart.dispatchAction({ type: shown ? "legendSelect" : "legendUnSelect", name: series.name });
+      }
+      for (const other of this.$refs.legend.querySelectorAll("tr[data-series]"))
+        other.classList.toggle("off", Boolean(this.isolated) && other.dataset.series !== this.isolated);
+    },
+  },
+};

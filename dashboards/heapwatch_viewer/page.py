@@ -1,0 +1,187 @@
+"""One open dashboard: its state, its toolbar, its rows, and their refreshing."""
+
+import asyncio
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+from nicegui import ui
+
+from heapwatch_viewer import queries
+from heapwatch_viewer.links import board_address, complete
+from heapwatch_viewer.model import Dashboard, Row
+from heapwatch_viewer.panel import PanelView
+from heapwatch_viewer.panels.base import Mark
+from heapwatch_viewer.prometheus import Prometheus, QueryError
+from heapwatch_viewer.timerange import TimeRange, Window
+from heapwatch_viewer.toolbar import Toolbar
+from heapwatch_viewer.variables import ALL, Selection, choices, settle
+
+ABOUT = (
+    "This is Heapwatch's built-in viewer of its Grafana dashboards. Install Grafana "
+    "(https://grafana.com/grafana/download) and run `make up` again to have these pages there."
+)
+
+
+@dataclass
+class State:
+    """What the address of the page says; everything else is derived."""
+
+    span: TimeRange
+    refresh: str
+    theme: str
+    wanted: dict[str, list[str]]
+    selections: dict[str, Selection] = field(default_factory=dict)
+    annotations: set[str] = field(default_factory=set)
+
+    @classmethod
+    def read(
+        cls, board: Dashboard, parameters: Mapping[str, str], several: Sequence[tuple[str, str]]
+    ) -> "State":
+        """The state in an address. Raises ValueError for a malformed time range."""
+        wanted: dict[str, list[str]] = {}
+        for key, value in several:
+            if key.startswith("var-"):
+                wanted.setdefault(key.removeprefix("var-"), []).append(ALL if value == "All" else value)
+        return cls(
+            span=TimeRange(parameters.get("from", board.start), parameters.get("to", board.end)),
+            refresh=parameters.get("refresh", board.refresh),
+            theme=parameters.get("theme", "dark"),
+            wanted=wanted,
+            annotations={annotation.name for annotation in board.annotations if annotation.enabled},
+        )
+
+
+class DashboardPage:
+    """Builds the page of one dashboard for one browser, and keeps it fresh.
+
+    Args:
+        boards: every dashboard, by uid, for the links between them.
+        problem: something wrong with the address, to be said on the page.
+
+    """
+
+    def __init__(
+        self,
+        board: Dashboard,
+        boards: Mapping[str, Dashboard],
+        prometheus: Prometheus,
+        state: State,
+        problem: str = "",
+    ) -> None:
+        self.board = board
+        self.boards = boards
+        self.state = state
+        self._prometheus = prometheus
+        self._problem = problem
+        self._views: list[PanelView] = []
+        self._marks: list[Mark] = []
+        self._busy = asyncio.Lock()
+
+    def build(self) -> None:
+        """Lay out everything; data come with the first `reload`."""
+        self._dark = ui.dark_mode(self.state.theme != "light")
+        self._boards = ui.element("nav").classes("boards")
+        self._toolbar = Toolbar(self)
+        self._note = ui.label(self._problem).classes("note error")
+        for row in self.board.rows:
+            self._build_row(row)
+        ui.label(ABOUT).classes("note")
+
+    async def reload(self) -> None:
+        """Ask for everything that is in sight, and say what fails where it fails."""
+        async with self._busy:
+            now = time.time()
+            window = Window.of(self.state.span, 300, now)
+            try:
+                await self._settle_variables(window)
+                shown = [item for item in self.board.annotations if item.name in self.state.annotations]
+                self._marks = await queries.marks(shown, self._prometheus, self.state.selections, window)
+            except (QueryError, ValueError) as problem:
+                self._say(str(problem))
+            else:
+                self._say(self._problem)
+            self._draw_boards()
+            await asyncio.gather(*(self._refresh(view, now) for view in self._views if view.in_sight))
+
+    def address(self, uid: str) -> str:
+        """The address of dashboard `uid` with this page's state."""
+        state = self.state
+        return board_address(uid, state.span, state.selections, state.refresh, state.theme)
+
+    def link(self, address: str, values: dict[str, str]) -> str:
+        """An address found in a panel, completed with `values` and this page's state."""
+        return complete(address, values, self.state.span, self.state.selections)
+
+    async def change(self) -> None:
+        """The state has changed: show it in the address and ask again."""
+        self._problem = ""
+        ui.navigate.history.replace(self.address(self.board.uid))
+        self._toolbar.update()
+        await self.reload()
+
+    async def zoom(self, start: int, end: int) -> None:
+        """Show only `start` to `end`, milliseconds since 1970, at least a minute."""
+        self.state.span = TimeRange(str(start), str(max(end, start + 60_000)))
+        await self.change()
+
+    def toggle_theme(self) -> None:
+        """Dark to light or back; charts repaint themselves."""
+        self._dark.toggle()
+        self.state.theme = "dark" if self._dark.value else "light"
+        ui.navigate.history.replace(self.address(self.board.uid))
+        ui.run_javascript("setTimeout(() => window.dispatchEvent(new Event('heapwatch-theme')), 50)")
+
+    def _build_row(self, row: Row) -> None:
+        title = ui.element("div").classes("row-title") if row.title else None
+        grid = ui.element("div").classes("grid")
+        top = min(panel.grid[1] for panel in row.panels)
+        with grid:
+            views = [PanelView(panel, top, self.link, self.zoom) for panel in row.panels]
+        self._views += views
+        if title is None:
+            return
+        with title:
+            arrow = ui.icon("expand_more")
+            ui.label(row.title)
+
+        def show(visible: bool) -> None:
+            grid.set_visibility(visible)
+            arrow.name = "expand_more" if visible else "chevron_right"
+            for view in views:
+                view.in_sight = visible
+
+        async def toggle() -> None:
+            show(not grid.visible)
+            if grid.visible:
+                now = time.time()
+                await asyncio.gather(*(self._refresh(view, now) for view in views))
+
+        title.on("click", toggle)
+        show(not row.collapsed)
+
+    async def _refresh(self, view: PanelView, now: float) -> None:
+        window = Window.of(self.state.span, view.points, now)
+        await view.refresh(self._prometheus, self.state.selections, window, self._marks)
+
+    async def _settle_variables(self, window: Window) -> None:
+        selections: dict[str, Selection] = {}
+        for variable in self.board.variables:
+            if variable.kind == "datasource":
+                continue
+            available = await choices(variable, selections, self._prometheus, window)
+            selections[variable.name] = settle(variable, self.state.wanted.get(variable.name, ()), available)
+            self._toolbar.offer(variable, available, selections[variable.name])
+        self.state.selections = selections
+
+    def _draw_boards(self) -> None:
+        self._boards.clear()
+        with self._boards:
+            for uid, board in self.boards.items():
+                link = ui.link(board.title, self.address(uid))
+                if uid == self.board.uid:
+                    link.classes("here")
+
+    def _say(self, problem: str) -> None:
+        self._note.set_text(problem)
+        self._note.set_visibility(bool(problem))

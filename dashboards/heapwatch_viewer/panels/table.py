@@ -1,0 +1,55 @@
+"""Tables: instant queries joined by their labels, with Grafana's transformations."""
+
+from html import escape
+from typing import Any
+
+from heapwatch_viewer.fields import Field, field_for
+from heapwatch_viewer.panels.base import Answers, Html, anchor
+from heapwatch_viewer.prometheus import Series
+from heapwatch_viewer.transformations import Table, tabulate
+
+ROWS = 200  # a table longer than this is cut, and says so
+
+
+def render(answers: Answers) -> Html:
+    """The table as HTML."""
+    table = tabulate(answers.panel, answers.series)
+    if not table.rows:
+        no_value = answers.panel.raw.get("fieldConfig", {}).get("defaults", {}).get("noValue") or "No data"
+        return Html(f'<div class="empty">{escape(no_value)}</div>')
+    fields = {name: _field(answers, name, table) for name in table.columns}
+    columns = [name for name in table.columns if not fields[name].custom.get("hidden")]
+    head = "".join(f"<th>{escape(fields[name].name)}</th>" for name in columns)
+    body = "".join(
+        "<tr>" + "".join(_cell(answers, fields[name], name, row) for name in columns) + "</tr>"
+        for row in table.rows[:ROWS]
+    )
+    more = (
+        f'<div class="muted">and {len(table.rows) - ROWS} more rows</div>' if len(table.rows) > ROWS else ""
+    )
+    return Html(f'<table class="data"><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>{more}')
+
+
+def _field(answers: Answers, name: str, table: Table) -> Field:
+    return field_for(answers.panel.raw, Series({}, [], name=name, ref_id=table.ref_ids.get(name, "")))
+
+
+def _cell(answers: Answers, field: Field, name: str, row: dict[str, Any]) -> str:
+    value = row.get(name)
+    number = value if isinstance(value, float) else None
+    text = escape(field.text(number) if number is not None or value is None else str(value))
+    paint = field.paint(number)
+    options = field.custom.get("cellOptions", {})
+    style = ""
+    if paint and options.get("type") == "color-background":
+        style = f"background:{paint}; color:#111"
+    elif paint and options.get("type") == "color-text":
+        style = f"color:{paint}"
+    elif options.get("type") == "gauge" and number is not None and field.maximum:
+        share = min(max(number / field.maximum, 0.0), 1.0)
+        text = f'<div class="cell-gauge" style="width:{share:.0%}; background:{paint}"></div>{text}'
+    values = {f"__data.fields.{key}": str(item) for key, item in row.items()}
+    values |= {f'__data.fields["{key}"]': str(item) for key, item in row.items()}
+    values |= {"__value.text": str(value), "__value.raw": str(value)}
+    side = "number" if number is not None else ""
+    return f'<td class="{side}" style="{style}">{anchor(answers, field.links, values, text)}</td>'

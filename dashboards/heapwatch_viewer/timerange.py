@@ -1,0 +1,87 @@
+"""The time range of a page: relative (`now-6h` to `now`) or absolute (milliseconds)."""
+
+import re
+import time
+from dataclasses import dataclass
+
+_RELATIVE = re.compile(r"^now(?:-(\d+)([smhdw]))?$")
+_SECONDS = {"s": 1, "m": 60, "h": 3600, "d": 86400, "w": 604800}
+SCRAPE_INTERVAL = 15  # seconds; as in prometheus.yml
+
+PRESETS = {
+    "now-5m": "5 minutes",
+    "now-15m": "15 minutes",
+    "now-30m": "30 minutes",
+    "now-1h": "1 hour",
+    "now-3h": "3 hours",
+    "now-6h": "6 hours",
+    "now-12h": "12 hours",
+    "now-24h": "24 hours",
+    "now-2d": "2 days",
+    "now-7d": "7 days",
+    "now-30d": "30 days",
+}
+
+
+def _moment(text: str, now: float) -> float:
+    match = _RELATIVE.match(text)
+    if match:
+        amount, unit = match.groups()
+        return now - (int(amount) * _SECONDS[unit] if amount else 0)
+    if text.isdigit():
+        return int(text) / 1000
+    raise ValueError(f"{text!r} is no time: write now, now-6h (s, m, h, d, w) or milliseconds since 1970")
+
+
+@dataclass(frozen=True)
+class TimeRange:
+    """From and to, as they stand in the address of the page."""
+
+    start: str = "now-6h"
+    end: str = "now"
+
+    def __post_init__(self) -> None:
+        """Raise ValueError when an end is malformed or the range is empty."""
+        begin, finish = self.seconds(time.time())
+        if begin >= finish:
+            raise ValueError(f"the range {self.start} to {self.end} is empty")
+
+    def seconds(self, now: float) -> tuple[float, float]:
+        """Both ends in seconds since 1970."""
+        return _moment(self.start, now), _moment(self.end, now)
+
+    @property
+    def label(self) -> str:
+        """What the time picker shows."""
+        if self.end == "now" and self.start in PRESETS:
+            return f"Last {PRESETS[self.start]}"
+        begin, finish = self.seconds(time.time())
+        layout = "%Y-%m-%d %H:%M:%S"
+        return " to ".join(time.strftime(layout, time.localtime(moment)) for moment in (begin, finish))
+
+
+@dataclass(frozen=True)
+class Window:
+    """A time range made concrete for one refresh, aligned to the step so that graphs do not wobble.
+
+    Attributes:
+        start, end: seconds since 1970.
+        step: seconds between two points.
+
+    """
+
+    start: float
+    end: float
+    step: int
+
+    @classmethod
+    def of(cls, span: TimeRange, points: int, now: float) -> "Window":
+        """The window of `span` at `now` with about `points` points."""
+        start, end = span.seconds(now)
+        step = max(SCRAPE_INTERVAL, round((end - start) / points))
+        return cls(start // step * step, end // step * step, step)
+
+    @property
+    def rate_interval(self) -> int:
+        """Grafana's `$__rate_interval` in seconds: max(step + scrape interval, 4 scrape intervals)."""
+        return max(self.step + SCRAPE_INTERVAL, 4 * SCRAPE_INTERVAL)

@@ -1,0 +1,94 @@
+"""Grafana's units: how a number is written for a person."""
+
+import math
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class Unit:
+    """A unit as data, so that Python and the browser write a number the same way.
+
+    Attributes:
+        steps: (factor, suffix) pairs, rising; the largest factor not above the value is used.
+        multiply: applied before anything else (100 for a ratio shown in percent).
+
+    """
+
+    steps: tuple[tuple[float, str], ...]
+    multiply: float = 1.0
+
+    def as_dict(self, decimals: int | None) -> dict[str, object]:
+        """The same unit for the browser, with the number of decimals (None: chosen by size)."""
+        return {"steps": self.steps, "multiply": self.multiply, "decimals": decimals}
+
+
+def _si(suffix: str) -> tuple[tuple[float, str], ...]:
+    space = " " if suffix else ""
+    larger = ((10.0 ** (3 * power), f" {prefix}{suffix}") for power, prefix in enumerate("kMGTP", start=1))
+    return ((1, f"{space}{suffix}"), *larger)
+
+
+_TIME = (
+    (1e-9, " ns"),
+    (1e-6, " µs"),
+    (1e-3, " ms"),
+    (1, " s"),
+    (60, " min"),
+    (3600, " h"),
+    (86400, " d"),
+    (7 * 86400, " wk"),
+    (365 * 86400, " y"),
+)
+_COUNT = ((1, ""), (1e3, " K"), (1e6, " Mil"), (1e9, " Bil"))
+
+UNITS = {
+    "": Unit(((1, ""),)),
+    "none": Unit(((1, ""),)),
+    "short": Unit(_COUNT),
+    "decbytes": Unit(_si("B")),
+    "bytes": Unit(
+        ((1, " B"), *((1024.0**power, f" {prefix}iB") for power, prefix in enumerate("KMGTP", start=1)))
+    ),
+    "decmbytes": Unit(_si("B"), multiply=1e6),
+    "Bps": Unit(_si("B/s")),
+    "s": Unit(_TIME),
+    "ms": Unit(_TIME, multiply=1e-3),
+    "dtdurations": Unit(_TIME),
+    "percent": Unit(((1, "%"),)),
+    "percentunit": Unit(((1, "%"),), multiply=100.0),
+    "celsius": Unit(((1, " °C"),)),
+    "watt": Unit(_si("W")),
+    "ops": Unit(_si("ops/s")),
+    "reqps": Unit(_si("req/s")),
+    "cps": Unit(_si("c/s")),
+    "bool_yes_no": Unit(((1, ""),)),
+}
+
+
+def unit_of(name: str) -> Unit:
+    """The unit called `name` by Grafana; `suffix:x` and unknown names become a plain suffix."""
+    if name in UNITS:
+        return UNITS[name]
+    kind, _, rest = name.partition(":")
+    if kind == "suffix":
+        return Unit(((1, rest),))
+    if kind == "si":
+        return Unit(_si(rest))
+    return Unit(((1, f" {name}"),))
+
+
+def write(value: float | None, unit: Unit, decimals: int | None = None) -> str:
+    """Write `value` with its unit: `write(1.5e9, UNITS["decbytes"])` is `1.50 GB`."""
+    if value is None or math.isnan(value):
+        return "–"
+    if math.isinf(value):
+        return "∞" if value > 0 else "-∞"
+    scaled = value * unit.multiply
+    factor, suffix = unit.steps[0]
+    for step, text in unit.steps:
+        if abs(scaled) >= step:
+            factor, suffix = step, text
+    number = scaled / factor
+    if decimals is None:
+        decimals = 0 if number == int(number) else 2 if abs(number) < 10 else 1 if abs(number) < 100 else 0
+    return f"{number:.{decimals}f}{suffix}"

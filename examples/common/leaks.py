@@ -1,0 +1,120 @@
+"""Leaks that can be switched on and off while a trainer runs.
+
+The state is one small JSON file, `{"static": 30.0, ...}`: units per minute for each leak that is on.
+A trainer reads it about once a second; anyone may write it with `write()`, which replaces it atomically.
+"""
+
+import json
+import os
+import time
+from collections.abc import Callable, Iterable, Mapping
+from pathlib import Path
+
+
+def leak_file(trainer: str) -> Path:
+    """Where the leak switches of the example `trainer` are kept."""
+    return Path(os.environ.get("HEAPWATCH_STATE", ".heapwatch")) / "run" / f"{trainer}-leaks.json"
+
+
+def parse(settings: Iterable[str], allowed: Mapping[str, str]) -> dict[str, float]:
+    """Read `name=rate` settings (units per minute) into a dict.
+
+    `allowed` maps each leak's name to what one unit of it is.
+    Raises ValueError naming what was wrong and what is allowed.
+    """
+    rates = {}
+    for setting in settings:
+        name, _, text = setting.partition("=")
+        if name not in allowed:
+            choices = ", ".join(f"{known} ({unit})" for known, unit in allowed.items())
+            raise ValueError(f"no leak is called {name!r}; allowed: {choices}")
+        try:
+            rate = float(text)
+        except ValueError:
+            rate = -1.0
+        if not 0 <= rate < 1e9:
+            raise ValueError(
+                f"{setting!r}: write {name}=RATE, a number of {allowed[name]} per minute, 0 or more"
+            )
+        rates[name] = rate
+    return rates
+
+
+def write(path: Path, rates: Mapping[str, float]) -> None:
+    """Replace the switches in `path` at once, so that no reader sees half a file."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    fresh = path.with_suffix(f".{os.getpid()}.tmp")
+    fresh.write_text(json.dumps({name: rate for name, rate in rates.items() if rate > 0}))
+    fresh.replace(path)
+
+
+class LeakSwitches:
+    """The leaks that are on, and how many units of each are due.
+
+    Args:
+        path: the file with the switches; need not exist.
+        allowed: name of each leak -> what one unit of it is.
+        clock: seconds, monotonic.
+
+    """
+
+    def __init__(
+        self, path: Path, allowed: Mapping[str, str], clock: Callable[[], float] = time.monotonic
+    ) -> None:
+        self._path = path
+        self._allowed = allowed
+        self._clock = clock
+        self._looked = self._counted = clock()
+        self._stamp = 0
+        self._owed: dict[str, float] = {}
+        self.rates: dict[str, float] = {}
+        self.refresh()
+
+    def refresh(self) -> None:
+        """Read the switches again if the file has changed; a broken file changes nothing but says so."""
+        try:
+            stamp = self._path.stat().st_mtime_ns
+        except FileNotFoundError:
+            return
+        if stamp == self._stamp:
+            return
+        self._stamp = stamp
+        try:
+            rates = json.loads(self._path.read_text())
+            self.rates = parse([f"{name}={rate}" for name, rate in rates.items()], self._allowed)
+        except (ValueError, AttributeError) as problem:
+            print(f"leak switches in {self._path} ignored: {problem}", flush=True)
+        else:
+            print(f"leaks on, units per minute: {self.rates or 'none'}", flush=True)
+
+    def due(self) -> dict[str, int]:
+        """Whole units of each leak that have become due since the last call."""
+        now = self._clock()
+        if now - self._looked >= 1.0:
+            self._looked = now
+            self.refresh()
+        minutes, self._counted = (now - self._counted) / 60, now
+        units = {}
+        for name, rate in self.rates.items():
+            owed = self._owed.get(name, 0.0) + rate * minutes
+            units[name] = int(owed)
+            self._owed[name] = owed - units[name]
+        return units
+
+
+def main(trainer: str, allowed: Mapping[str, str], arguments: list[str]) -> int:
+    """Switch leaks of the running example `trainer` from the command line."""
+    usage = f"usage: python -m examples.{trainer}.leak NAME=RATE ... | off\n" + "\n".join(
+        f"  {name:<10} {unit} per minute" for name, unit in allowed.items()
+    )
+    if not arguments or arguments[0] in ("-h", "--help"):
+        print(usage)
+        return 0 if arguments else 2
+    try:
+        rates = {} if arguments == ["off"] else parse(arguments, allowed)
+    except ValueError as problem:
+        print(problem)
+        return 2
+    write(leak_file(trainer), rates)
+    print(f"{trainer}: leaks on, units per minute: {rates or 'none'}")
+    return 0

@@ -1,0 +1,1 @@
+"""A Box2D ecosystem of walking robots that learn with deep Q-learning."""

@@ -1,0 +1,87 @@
+"""The training loop, and the few lines that have it watched."""
+
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import heapwatch
+import torch
+
+from examples.common.leaks import LeakSwitches, leak_file
+from examples.walker.cleaning import Cleaner
+from examples.walker.ecosystem import Ecosystem
+from examples.walker.leaking import LEAKS, Leaks
+from examples.walker.learner import Experience, Learner
+from examples.walker.robot import Robot
+
+STEPS_PER_GENERATION = 1800
+LEARN_EVERY = 4
+
+
+class Walker:
+    """Thirty robots learn to walk to their food.
+
+    Args:
+        population: how many robots.
+        seed: of the world and of the network.
+        pace: steps per second at most; None for as fast as it goes.
+
+    """
+
+    def __init__(self, population: int = 30, seed: int = 0, pace: float | None = 30.0) -> None:
+        self.ecosystem = Ecosystem(population, seed)
+        self.learner = Learner(seed)
+        self.leaks = Leaks(LeakSwitches(leak_file("walker"), LEAKS), self.ecosystem, self.learner)
+        self.cleaner = Cleaner(self.ecosystem, self.learner, self.leaks)
+        self.steps = 0
+        self._pace = pace
+
+    @contextmanager
+    def watched(self, port: int, host: str) -> Iterator[heapwatch.Watch]:
+        """Have this trainer watched, at `http://host:port/metrics`, for as long as the context lasts."""
+        ecosystem, learner = self.ecosystem, self.learner
+        with heapwatch.start("walker", port=port, host=host, framework="torch", walker_names=True) as watch:
+            watch.bodies(ecosystem.world, owners=ecosystem.owned_bodies)
+            watch.entities("food_sources", lambda: ecosystem.food)
+            for name in ecosystem.events:
+                watch.events(name, lambda name=name: ecosystem.events[name])
+            watch.buffer("replay", lambda: learner.replay)
+            watch.objects(Robot, torch.Tensor)
+            watch.size("policy.state_dict", learner.policy.state_dict)
+            watch.size("optimizer.state_dict", learner.optimizer.state_dict)
+            watch.on_cleanup(self.cleaner.clean)
+            yield watch
+
+    def train(self, watch: heapwatch.Watch, steps: int | None = None) -> None:
+        """Train for `steps` steps, or for ever."""
+        observations = self.ecosystem.observe()
+        while steps is None or self.steps < steps:
+            started = time.monotonic()
+            with watch.phase("simulate"):
+                actions = self.learner.act(observations)
+                rewards, deaths = self.ecosystem.step(actions)
+                following = self.ecosystem.observe()
+                for index, action in enumerate(actions):
+                    self.learner.replay.append(
+                        Experience(
+                            observations[index],
+                            action,
+                            float(rewards[index]),
+                            following[index],
+                            bool(deaths[index]),
+                        )
+                    )
+                observations = following
+            self.steps += 1
+            if self.steps % LEARN_EVERY == 0:
+                with watch.phase("learn"):
+                    self.learner.learn()
+            if self.steps % STEPS_PER_GENERATION == 0:
+                with watch.phase("evolve"):
+                    self.ecosystem.evolve()
+                    self.learner.end_generation()
+                watch.progress("generation")
+            self.leaks.step()
+            watch.step()
+            if self._pace:
+                time.sleep(max(0.0, 1 / self._pace - (time.monotonic() - started)))
