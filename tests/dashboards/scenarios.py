@@ -1,0 +1,190 @@
+"""Five trainers and a stack: healthy, leaking, filling, growing on a GPU, stalled.
+
+They resemble the trainers the project was made for: a Box2D world, a trading population, a PPO, a DQN.
+"""
+
+from collections.abc import Callable
+
+from tests.dashboards.series import Clock, Series, filling, noisy, ramp, sawtooth
+from tests.dashboards.stack_scenario import stack
+from tests.dashboards.trainers import Trainer
+
+
+def healthy_walker(clock: Clock) -> list[Series]:
+    """Everything flat after a warm-up; one small sawtooth in each cycle."""
+    walker = Trainer(clock, "127.0.0.1:7777", "walker", "box2d")
+    resident = walker.memory(
+        noisy(lambda m: 420e6 + filling(210e6, 60)(m) + sawtooth(20e6, 7)(m), 2e6, 1), 16e9
+    )
+    replay = walker.buffer("replay", filling(60_000, 70), 2_400, 60_000)
+    walker.explained(resident, {"replay": replay})
+    walker.limits()
+    _world(walker, dynamic=lambda m: 150 + 6 * (m % 3), unknown=lambda m: 0)
+    walker.progress(step=3600, episode=4)
+    walker.cleanups([], "bodies", 0)
+    walker.count("trainer_cleanups_total", lambda m: float(int(m / 30)), action="regular", trigger="startup")
+    walker.verdicts((0, 0), (75, 1))
+    return walker.series
+
+
+def leaking_walker(clock: Clock) -> list[Series]:
+    """Limbs of dead robots stay in the world; restarted once, leaking again; cleanups help for a while."""
+    total = clock.minutes
+    restart, leak = 0.25 * total, 0.4 * total
+    cleaned = [0.65 * total, 0.85 * total]
+    walker = Trainer(clock, "127.0.0.1:7778", "walker", "box2d", started=restart)
+
+    def leaked(m: float) -> float:
+        since = next((moment for moment in reversed(cleaned) if m >= moment), leak)
+        return max(m - since, 0) if m >= restart else max(m, 0) * 0.9
+
+    resident = walker.memory(noisy(lambda m: 600e6 + 7e6 * leaked(m) + ramp(leak, 1.5e6)(m), 2e6, 2), 4e9)
+    replay = walker.buffer("replay", filling(60_000, 70, restart), 2_400, 60_000)
+    deaths = walker.clock.each(lambda m: 40e3 * leaked(m))
+    walker.explained(resident, {"replay": replay, "events death": deaths})
+    walker.limits()
+    _world(walker, dynamic=lambda m: 150 + 6 * (m % 3), unknown=lambda m: float(int(4.5 * leaked(m))))
+    walker.progress(step=3400, episode=4)
+    walker.cleanups([(m, 5.5e6 * (m - leak) * 0.6) for m in cleaned], "bodies", 260)
+    for component, share in (("bodies unknown", 0.71), ("events death", 0.17), ("unexplained", 0.12)):
+        walker.add(
+            "job:trainer_leak:share", lambda m, s=share: s if m >= leak + 20 else None, component=component
+        )
+    walker.verdicts((0, 1), (restart, 0), (restart + 10, 1), (leak + 12, 2), (leak + 25, 4))
+    walker.alert("TrainerBodiesLeak", "critical", "leak", "bodies", "unknown", leak + 20)
+    walker.alert("TrainerMemoryHigh", "warning", "threshold", "memory", "trainer", 0.62 * total, 0.66 * total)
+    walker.alert("TrainerMemoryGrowth", "warning", "growth", "memory", "trainer", leak + 10, leak + 40)
+    return walker.series
+
+
+def filling_trading(clock: Clock) -> list[Series]:
+    """A population with huge transitions: the buffer, when full, will not fit into memory."""
+    total = clock.minutes
+    trading = Trainer(clock, "10.0.0.21:7777", "trading", "erl")
+    phases = {"evaluate_population": 0.0, "train_population": 0.6e9, "evolve_population": 0.9e9}
+    item, capacity = 13.5e6, 14_000
+    stored = filling(0.4 * capacity, total)
+    resident = trading.memory(
+        noisy(lambda m: 8e9 + stored(m) * item + sawtooth(0.9e9, 12)(m), 9e7, 3), 160e9, 6e9
+    )
+    replay = trading.buffer("replay", stored, item, capacity)
+    history = trading.buffer("history", ramp(0, 2), 1.2e6, None, attached=6)
+    trading.explained(resident, {"replay": replay, "history": history})
+    trading.limits(memory=80)
+    trading.progress(generation=1 / 12, episode=1.5)
+    for phase, base in phases.items():
+        end = noisy(lambda m, b=base: 8e9 + b + stored(m // 12 * 12) * item, 5e7, len(phase))
+        gain = noisy(lambda m, b=base: 0.3e9 + b / 3, 4e7, len(phase))
+        trading.phase(phase, end, gain, 230, 1 / 12)
+    for kind, number in (("TradingEnvironment", 2.0), ("DDPGAgent", 17.0), ("ReplayBuffer", 1.0)):
+        trading.level("objects", kind, trading.add("trainer_objects", lambda m, n=number: n, type=kind))
+    trading.cleanups([(0.7 * total, 0.8e9)], "experiences", 120)
+    trading.verdicts((0, 0), (20, 1), (0.5 * total, 3))
+    trading.alert("TrainerMemoryForecast", "warning", "forecast", "memory", "trainer", 0.5 * total)
+    return trading.series
+
+
+def growing_ppo(clock: Clock) -> list[Series]:
+    """A PPO on two GPUs: an object grows every epoch, and the allocator's cache on one device."""
+    total = clock.minutes
+    ppo = Trainer(clock, "10.0.0.34:7777", "metta-ppo", "torch")
+    sizes = {
+        "policy.state_dict": lambda m: 48e6,
+        "optimizer.state_dict": lambda m: 96e6,
+        "trainer.stats": lambda m: 2e6 + float(int(m / 3)) * 6.5e6,
+        "curriculum": lambda m: 0.4e6,
+    }
+    resident = ppo.memory(noisy(lambda m: 5.2e9 + 2.2e6 * m, 6e6, 4), 64e9, 3e9)
+    experience = ppo.buffer("experience", filling(262_144, 2), 8_200, 262_144)
+    held = {name: ppo.add("trainer_object_size_bytes", shape, object=name) for name, shape in sizes.items()}
+    for name, values in held.items():
+        ppo.level("object_size", name, values)
+    ppo.explained(resident, {"experience": experience, **held})
+    ppo.limits(memory=20)
+    ppo.progress(step=90_000, epoch=1 / 3)
+    for phase, seconds in (("rollout", 110.0), ("train", 62.0)):
+        ppo.phase(phase, lambda m: 5.2e9 + 2.2e6 * (m // 3 * 3), lambda m: 3.3e6, seconds, 1 / 3)
+    for kind, shape in (("Tensor", noisy(lambda m: 2300, 30, 5)), ("Episode", lambda m: float(int(m * 3)))):
+        ppo.level("objects", kind, ppo.add("trainer_objects", shape, type=kind))
+    _gpus(ppo)
+    ppo.cleanups([], "experiences", 0)
+    ppo.add("job:trainer_leak:share", lambda m: 0.94 if m > 60 else None, component="trainer.stats")
+    ppo.verdicts((0, 0), (20, 1), (45, 2), (0.6 * total, 4))
+    ppo.alert("TrainerObjectSizeLeak", "warning", "leak", "object_size", "trainer.stats", 0.6 * total)
+    return ppo.series
+
+
+def stalled_dqn(clock: Clock) -> list[Series]:
+    """It still answers, but no step was made for a long time."""
+    stalled = 0.8 * clock.minutes
+    dqn = Trainer(clock, "10.0.0.40:7777", "fuel-breaks", "torch")
+    resident = dqn.memory(noisy(lambda m: 1.1e9 + filling(0.3e9, 100)(m), 3e6, 6), 32e9, 1.5e9)
+    memory = dqn.buffer("memory", filling(2_500, 100), 120_000, 2_500)
+    dqn.explained(resident, {"memory": memory})
+    dqn.limits(memory=3)
+    dqn.progress(stalled, step=800, episode=2)
+    dqn.cleanups([], "experiences", 0)
+    dqn.verdicts((0, 0), (100, 1), (stalled + 10, 5))
+    dqn.alert("TrainerStalled", "critical", "health", "memory", "", stalled + 5)
+    return dqn.series
+
+
+def _world(walker: Trainer, dynamic: Callable[[float], float], unknown: Callable[[float], float]) -> None:
+    bodies = {
+        "static": lambda m: 24,
+        "terrain": lambda m: 60,
+        "agent": lambda m: 30,
+        "dynamic": dynamic,
+        "unknown": unknown,
+    }
+    counts = {kind: walker.add("trainer_bodies", shape, type=kind) for kind, shape in bodies.items()}
+    for kind, values in counts.items():
+        walker.level("bodies", kind, values)
+    walker.level(
+        "bodies",
+        "all",
+        [sum(value or 0 for value in moment) for moment in zip(*counts.values(), strict=True)],
+    )
+    entities = {
+        "food_sources": noisy(lambda m: 28, 2, 7),
+        "robots": lambda m: 30.0,
+        "obstacles": lambda m: 12.0,
+    }
+    for kind, shape in entities.items():
+        walker.level("entities", kind, walker.add("trainer_entities", shape, type=kind))
+    events = {
+        "consumption": filling(1000, 40),
+        "predation": filling(500, 90),
+        "death": lambda m: 20 * unknown(m),
+    }
+    for kind, shape in events.items():
+        walker.level("events", kind, walker.add("trainer_event_list_items", shape, list=kind))
+    for kind, capacity in (("consumption", 1000), ("predation", 500)):
+        walker.add("trainer_event_list_capacity_items", lambda m, c=capacity: c, list=kind)
+
+
+def _gpus(trainer: Trainer) -> None:
+    for device, growth in (("0", 9e6), ("1", 0.0)):
+        allocated = trainer.add(
+            "trainer_gpu_memory_allocated_bytes",
+            noisy(lambda m, g=growth: 11e9 + g * m, 8e7, 8),
+            device=device,
+        )
+        shapes = {"reserved": 2.0e9, "process": 2.6e9, "used": 3.1e9}
+        levels = {name: [(value or 0) + more for value in allocated] for name, more in shapes.items()}
+        trainer.add("trainer_gpu_memory_reserved_bytes", levels["reserved"], device=device)
+        trainer.add("trainer_gpu_process_memory_bytes", levels["process"], device=device)
+        trainer.add("trainer_gpu_memory_used_bytes", levels["used"], device=device)
+        trainer.add("trainer_gpu_memory_total_bytes", lambda m: 24e9, device=device)
+        trainer.add("trainer_gpu_utilization_ratio", noisy(lambda m: 0.82, 0.05, 9), device=device)
+        trainer.add("trainer_gpu_temperature_celsius", noisy(lambda m: 64, 1, 10), device=device)
+        trainer.add("trainer_gpu_power_watts", noisy(lambda m: 240, 12, 11), device=device)
+        info = {"uuid": f"GPU-{device}", "name": "NVIDIA A10G", "driver": "550.54"}
+        trainer.add("trainer_gpu_info", lambda m: 1, device=device, **info)
+        trainer.level("gpu_memory", device, levels["used"])
+        if growth:
+            left = [(24e9 - (value or 0)) / growth * 60 for value in levels["used"]]
+            trainer.add("job:trainer_gpu_memory:time_to_limit_seconds", left, device=device)
+
+
+SCENARIOS = (healthy_walker, leaking_walker, filling_trading, growing_ppo, stalled_dqn, stack)

@@ -1,0 +1,77 @@
+"""The time grid and the shapes that made-up series are composed of."""
+
+import random
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+Value = float | None
+Shape = Callable[[float], Value]
+"""A value at a number of minutes after the start of the history."""
+
+
+class Series(NamedTuple):
+    """One series: a value for each moment of the clock, None where it is absent."""
+
+    name: str
+    labels: dict[str, str]
+    values: Sequence[Value]
+
+
+@dataclass(frozen=True)
+class Clock:
+    """Unix times in seconds: the start of the history, the moment it was made, its end, and the step."""
+
+    start: int
+    now: int
+    end: int
+    step: int
+
+    @property
+    def times(self) -> range:
+        """Every moment that has a sample."""
+        return range(self.start, self.end, self.step)
+
+    @property
+    def minutes(self) -> float:
+        """Length of the history before now."""
+        return (self.now - self.start) / 60
+
+    def each(self, shape: Shape) -> list[Value]:
+        """The shape at each moment."""
+        return [shape((moment - self.start) / 60) for moment in self.times]
+
+
+def noisy(shape: Callable[[float], float], spread: float, seed: int) -> Callable[[float], float]:
+    """The shape with noise of this standard deviation."""
+    source = random.Random(seed)
+    return lambda minute: shape(minute) + source.gauss(0, spread)
+
+
+def filling(full: float, minutes: float, start: float = 0) -> Callable[[float], float]:
+    """Rises to `full` within these minutes, then stays."""
+    return lambda minute: full * min(max(minute - start, 0) / minutes, 1)
+
+
+def ramp(start: float, per_minute: float) -> Callable[[float], float]:
+    """Zero until `start`, then rises for ever."""
+    return lambda minute: max(minute - start, 0) * per_minute
+
+
+def sawtooth(height: float, period: float) -> Callable[[float], float]:
+    """Rises to `height` within each period and falls back."""
+    return lambda minute: height * (minute % period) / period
+
+
+def within(shape: Callable[[float], float], start: float, end: float = float("inf")) -> Shape:
+    """The shape between two minutes, absent outside."""
+    return lambda minute: shape(minute) if start <= minute < end else None
+
+
+def slope(values: Sequence[Value], samples: int) -> list[Value]:
+    """Growth a sample over the last `samples`, absent until there are enough of them."""
+    result: list[Value] = []
+    for index, value in enumerate(values):
+        before = values[index - samples] if index >= samples else None
+        result.append(None if value is None or before is None else (value - before) / samples)
+    return result

@@ -1,0 +1,216 @@
+"""A made-up trainer: what it would expose, what would be recorded about it, and the alerts it would raise."""
+
+from collections.abc import Mapping, Sequence
+
+from tests.dashboards.series import Clock, Series, Shape, Value, slope, within
+
+GROWTH_SAMPLES = 40
+DEFAULT_LIMITS = (
+    ("memory", "trainer", {"warning": 1e9, "critical": 1.5e9, "emergency": 2e9}),
+    ("bodies", "all", {"warning": 500, "critical": 1000, "emergency": 1500}),
+    ("bodies", "static", {"critical": 300}),
+    ("entities", "food_sources", {"warning": 50}),
+)
+DEFAULT_GROWTH_LIMITS = (
+    ("memory", "trainer", "minute", 20e6),
+    ("bodies", "all", "minute", 10),
+    ("entities", "food_sources", "minute", 5),
+    ("object_size", "policy.state_dict", "epoch", 5e6),
+    ("gpu_memory", "0", "minute", 20e6),
+)
+
+
+class Trainer:
+    """Collects the series of one instance; shapes are in minutes since the start of the history."""
+
+    def __init__(self, clock: Clock, instance: str, trainer: str, framework: str, started: float = 0) -> None:
+        self.clock = clock
+        self.target = {"job": "trainer", "instance": instance}
+        self.series: list[Series] = []
+        self.started = started
+        self.add("up", lambda minute: 1)
+        self.add("scrape_duration_seconds", lambda minute: 0.012)
+        self.add("scrape_samples_scraped", lambda minute: 180)
+        self.add("trainer_info", lambda minute: 1, trainer=trainer, framework=framework, run="demo")
+        self.add(
+            "process_start_time_seconds",
+            lambda minute: clock.start + (started if minute >= started else -7200) * 60,
+        )
+        self.add("process_open_fds", lambda minute: 34)
+        for generation, seconds in (("0", 2), ("1", 20), ("2", 200)):
+            self.count(
+                "python_gc_collections_total",
+                lambda minute, s=seconds: minute * 60 / s,
+                generation=generation,
+            )
+        for collector, cost in (
+            ("process", 0.0004),
+            ("bodies", 0.0006),
+            ("buffers", 0.0011),
+            ("objects", 0.004),
+        ):
+            self.add("trainer_exporter_collect_seconds", lambda minute, c=cost: c, collector=collector)
+            self.add("trainer_exporter_collect_errors_total", lambda minute: 0, collector=collector)
+            self.add(
+                "trainer_exporter_sample_age_seconds", lambda minute: 1 + minute % 4, collector=collector
+            )
+
+    def add(self, name: str, shape: Shape | Sequence[Value], /, **labels: str) -> list[Value]:
+        """One series of this trainer; returns its values."""
+        values = list(shape) if isinstance(shape, Sequence) else self.clock.each(shape)
+        self.series.append(Series(name, {**self.target, **labels}, values))
+        return values
+
+    def count(self, name: str, shape: Shape, **labels: str) -> None:
+        """A counter that starts again at zero when the process does."""
+        before = self.started + 120
+
+        def value(minute: float) -> Value:
+            return shape(minute - self.started if minute >= self.started else minute + before - self.started)
+
+        self.add(name, value, **labels)
+
+    def level(self, resource: str, component: str, values: Sequence[Value]) -> None:
+        """The recorded level and growth per minute of something watched."""
+        labels = {"resource": resource, "component": component}
+        self.add("job:trainer_resource:level", values, **labels)
+        per_minute = [None if v is None else v * 60 / self.clock.step for v in slope(values, GROWTH_SAMPLES)]
+        self.add("job:trainer_resource:growth_per_minute", per_minute, **labels)
+
+    def memory(self, resident: Shape, limit: float, workers: float = 0) -> list[Value]:
+        """Process memory, its limit and the forecast."""
+        values = self.add("trainer_process_resident_memory_bytes", resident, role="trainer")
+        self.level("memory", "trainer", values)
+        roles = {"trainer": (values, 1.4)}
+        if workers:
+            held = self.add("trainer_process_resident_memory_bytes", lambda minute: workers, role="worker")
+            self.level("memory", "worker", held)
+            roles["worker"] = (held, 4.2)
+        for role, (held, cores) in roles.items():
+            self.add(
+                "trainer_process_virtual_memory_bytes",
+                [None if v is None else v * 2.5 for v in held],
+                role=role,
+            )
+            self.add(
+                "trainer_process_unique_memory_bytes",
+                [None if v is None else v * 0.9 for v in held],
+                role=role,
+            )
+            self.count(
+                "trainer_process_cpu_seconds_total", lambda minute, c=cores: minute * 60 * c, role=role
+            )
+            self.add("trainer_processes", lambda minute, r=role: 1 if r == "trainer" else 4, role=role)
+        self.add("trainer_memory_limit_bytes", lambda minute: limit)
+        rates = slope(values, GROWTH_SAMPLES)
+        left = [
+            (limit - value) / rate * self.clock.step
+            if value is not None and rate is not None and rate * 4 > 2e6
+            else None
+            for value, rate in zip(values, rates, strict=True)
+        ]
+        self.add("job:trainer_memory:time_to_limit_seconds", left)
+        return values
+
+    def explained(self, resident: Sequence[Value], parts: Mapping[str, Sequence[Value]]) -> None:
+        """What holds the memory, and what is left over."""
+        rest = list(resident)
+        for component, values in parts.items():
+            self.add("job:trainer_memory:explained_bytes", values, component=component)
+            rest = [
+                None if whole is None else whole - (part or 0)
+                for whole, part in zip(rest, values, strict=True)
+            ]
+        self.add("job:trainer_memory:unexplained_bytes", rest)
+
+    def limits(self, **factors: float) -> None:
+        """Limits in force: the defaults, multiplied for the resources named here."""
+        for resource, component, severities in DEFAULT_LIMITS:
+            for severity, limit in severities.items():
+                value = limit * factors.get(resource, 1)
+                labels = {"resource": resource, "component": component, "severity": severity}
+                self.add("job:trainer_limit:effective", lambda minute, v=value: v, **labels)
+        for resource, component, per, limit in DEFAULT_GROWTH_LIMITS:
+            labels = {"resource": resource, "component": component, "per": per}
+            self.add("job:trainer_growth_limit:effective", lambda minute, v=limit: v, **labels)
+
+    def buffer(
+        self, name: str, items: Shape, item_bytes: float, capacity: float | None, attached: int = 0
+    ) -> list[Value]:
+        """A replay buffer, unbounded without capacity; returns the bytes it holds."""
+        counts = self.add("trainer_buffer_items", lambda minute: float(int(items(minute) or 0)), buffer=name)
+        held = self.add("trainer_buffer_bytes", [(count or 0) * item_bytes for count in counts], buffer=name)
+        if capacity is not None:
+            self.add("trainer_buffer_capacity_items", lambda minute: capacity, buffer=name)
+            self.add("trainer_buffer_capacity_bytes", lambda minute: capacity * item_bytes, buffer=name)
+        self.add("trainer_buffer_attached_tensors", lambda minute: attached, buffer=name)
+        self.level("buffer", name, held)
+        return held
+
+    def progress(self, until: float = float("inf"), **per_minute: float) -> None:
+        """Counters of progress; nothing happens any more after minute `until`."""
+        for unit, rate in per_minute.items():
+            self.count("trainer_progress_total", lambda m, r=rate: float(int(min(m, until) * r)), unit=unit)
+        stamp = self.clock.start
+        self.add("trainer_last_progress_timestamp_seconds", lambda minute: stamp + 60 * min(minute, until))
+
+    def phase(self, name: str, end: Shape, gain: Shape, seconds: float, per_minute: float) -> None:
+        """A phase of the training cycle."""
+        self.add("trainer_phase_end_resident_memory_bytes", end, phase=name)
+        self.add("trainer_phase_memory_delta_bytes", gain, phase=name)
+        self.count("trainer_phase_duration_seconds_count", lambda m: float(int(m * per_minute)), phase=name)
+        self.count(
+            "trainer_phase_duration_seconds_sum", lambda m: float(int(m * per_minute)) * seconds, phase=name
+        )
+
+    def cleanups(self, freed: Sequence[tuple[float, float]], resource: str, removed: float) -> None:
+        """Emergency cleanups: (minute, bytes freed), and how many of a resource each removed."""
+        amounts = (("trainer_cleanups_total", 1.0), ("trainer_cleanup_duration_seconds_count", 1.0))
+        for action, events in (("emergency", freed), ("regular", [])):
+            trigger = "receiver" if action == "emergency" else "interval"
+            for name, amount in (*amounts, ("trainer_cleanup_duration_seconds_sum", 0.35)):
+                labels = {"action": action} | (
+                    {"trigger": trigger} if name == "trainer_cleanups_total" else {}
+                )
+                self.add(name, lambda m, e=events, a=amount: sum(a for at, _ in e if m >= at), **labels)
+            self.add(
+                "trainer_cleanup_freed_bytes_total",
+                lambda m, e=events: sum(size for at, size in e if m >= at),
+                action=action,
+            )
+            self.add(
+                "trainer_cleanup_removed_total",
+                lambda m, e=events: removed * sum(1 for at, _ in e if m >= at),
+                action=action,
+                resource=resource,
+            )
+
+    def verdicts(self, *changes: tuple[float, int]) -> None:
+        """The verdict from each minute on."""
+        self.add(
+            "job:trainer_verdict:state",
+            lambda minute: next(state for since, state in reversed(changes) if minute >= since),
+        )
+
+    def alert(
+        self,
+        name: str,
+        severity: str,
+        kind: str,
+        resource: str,
+        component: str,
+        start: float,
+        end: float = float("inf"),
+    ) -> None:
+        """Pending for five minutes, then firing until `end`."""
+        labels = {
+            "alertname": name,
+            "severity": severity,
+            "kind": kind,
+            "resource": resource,
+            "component": component,
+        }
+        self.add("ALERTS", within(lambda minute: 1, start, start + 5), alertstate="pending", **labels)
+        self.add("ALERTS", within(lambda minute: 1, start + 5, end), alertstate="firing", **labels)
+        since = self.clock.start + start * 60
+        self.add("ALERTS_FOR_STATE", within(lambda minute: since, start, end), **labels)
