@@ -9,7 +9,8 @@ CHOSEN = {"instance": Selection(("a:1", "b:2"), as_regex=True)}
 def test_an_address_carries_the_whole_state():
     assert (
         board_address("heapwatch-world", SPAN, CHOSEN, "30s", "light")
-        == "/d/heapwatch-world?from=now-1h&to=now&var-instance=a%3A1&var-instance=b%3A2&refresh=30s&theme=light"
+        == "/d/heapwatch-world?from=now-1h&to=now"
+        "&var-instance=a%3A1&var-instance=b%3A2&refresh=30s&theme=light"
     )
 
 

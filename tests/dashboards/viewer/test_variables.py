@@ -61,7 +61,7 @@ def test_choices_are_narrowed_by_the_variables_before():
 
 
 def test_an_unknown_kind_of_query_is_refused_by_name():
-    with pytest.raises(ValueError, match="instance.*label_values"):
+    with pytest.raises(ValueError, match=r"instance.*label_values"):
         asyncio.run(choices(variable(query="metrics(up)"), {}, Labels([]), WINDOW))
 
 

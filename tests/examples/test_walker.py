@@ -1,0 +1,98 @@
+from collections import Counter, deque
+
+import pytest
+
+from examples.common.leaks import LeakSwitches, write
+from examples.walker.cleaning import EMERGENCY_FOOD, REGULAR_FOOD, REGULAR_REPLAY, Cleaner
+from examples.walker.ecosystem import Ecosystem
+from examples.walker.leaking import LEAKS, Leaks
+from examples.walker.learner import BATCH, REPLAY_CAPACITY, Experience, Learner
+
+
+class Clock:
+    def __init__(self):
+        self.now = 0.0
+
+    def __call__(self):
+        return self.now
+
+
+@pytest.fixture
+def ecosystem():
+    return Ecosystem()
+
+
+def bodies(ecosystem):
+    return Counter(kind for kind, _ in ecosystem.owned_bodies())
+
+
+def test_a_healthy_world_is_the_documents(ecosystem):
+    assert bodies(ecosystem) == {"static": 1, "dynamic": 155, "agent": 30}
+    assert ecosystem.world.bodyCount == 186
+
+
+def test_deaths_and_births_leave_no_body_behind(ecosystem):
+    for _ in range(30):
+        ecosystem.evolve()
+    assert len(ecosystem.events["death"]) == 90
+    assert ecosystem.world.bodyCount == 186
+    assert ecosystem.destroy_orphans() == 0
+
+
+def test_robots_eat_and_food_grows_back(ecosystem):
+    for _ in range(1500):
+        ecosystem.step([4] * 30)
+        assert 4 <= len(ecosystem.food) <= 15
+
+
+def test_learning_changes_the_policy_once_there_is_experience(ecosystem):
+    learner = Learner()
+    observations = ecosystem.observe()
+    before = [parameter.clone() for parameter in learner.policy.parameters()]
+    learner.learn()
+    assert all((old == new).all() for old, new in zip(before, learner.policy.parameters(), strict=True))
+    for index in range(10 * BATCH):
+        row = observations[index % 30]
+        learner.replay.append(Experience(row, index % 9, 1.0, row, False))
+    learner.learn()
+    assert any((old != new).any() for old, new in zip(before, learner.policy.parameters(), strict=True))
+
+
+def leaking(ecosystem, learner, path, **rates):
+    clock = Clock()
+    write(path, rates)
+    leaks = Leaks(LeakSwitches(path, LEAKS, clock), ecosystem, learner)
+    clock.now = 60.0
+    leaks.step()
+    return leaks
+
+
+def test_every_leak_leaks_and_an_emergency_gives_it_back(ecosystem, tmp_path):
+    learner = Learner()
+    rates = dict.fromkeys(LEAKS, 50.0) | {"replay": 30_000.0, "memory": 5.0}
+    leaks = leaking(ecosystem, learner, tmp_path / "leaks.json", **rates)
+    assert ecosystem.world.bodyCount == 186 + 150
+    assert bodies(ecosystem)["dynamic"] == 155 + 50
+    assert len(ecosystem.food) == 60
+    assert isinstance(ecosystem.events["consumption"], list)
+    assert len(learner.replay) == 30_000 > REPLAY_CAPACITY
+    assert len(leaks.history) == 5
+
+    removed = Cleaner(ecosystem, learner, leaks).clean("emergency")
+
+    assert removed == {"bodies": 150, "food_sources": 50, "experiences": 20_000, "events": 50, "history": 5}
+    assert bodies(ecosystem) == {"static": 1, "dynamic": 155, "agent": 30}
+    assert ecosystem.world.bodyCount == 186
+    assert len(ecosystem.food) == EMERGENCY_FOOD
+    assert not ecosystem.events["consumption"]
+    assert isinstance(learner.replay, deque)
+
+
+def test_a_regular_cleanup_is_gentler(ecosystem, tmp_path):
+    learner = Learner()
+    leaks = leaking(ecosystem, learner, tmp_path / "leaks.json", food=100.0, replay=15_000.0, memory=3.0)
+    removed = Cleaner(ecosystem, learner, leaks).clean("regular")
+    assert len(ecosystem.food) == REGULAR_FOOD
+    assert len(learner.replay) == REGULAR_REPLAY
+    assert removed["experiences"] == 5_000
+    assert len(leaks.history) == 3
