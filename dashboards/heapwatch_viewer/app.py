@@ -63,7 +63,7 @@ def serve(settings: Settings) -> None:
         client = ui.context.client
         await client.connected()
         _pages.inc()
-        client.on_delete(_pages.dec)
+        client.on_delete(lambda: _pages.dec())
         await page.reload()
 
     app.on_shutdown(prometheus.close)

@@ -9,7 +9,8 @@ function write(value, unit) {
   if (!unit) return String(Number(value.toPrecision(4)));
   const scaled = value * unit.multiply;
   let [factor, suffix] = unit.steps[0];
-  for (const [step, text] of unit.steps) if (Math.abs(scaled) >= step) [factor, suffix] = [step, text];
+  for (const [step, text] of unit.steps)
+    if (Math.abs(scaled) >= step || (scaled === 0 && step <= 1)) [factor, suffix] = [step, text];
   const number = scaled / factor;
   let decimals = unit.decimals;
   if (decimals === null) decimals = Number.isInteger(number) ? 0 : Math.abs(number) < 10 ? 2 : Math.abs(number) < 100 ? 1 : 0;

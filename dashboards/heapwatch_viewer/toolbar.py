@@ -37,9 +37,8 @@ class Toolbar:
             ui.select(
                 {text: text or "off" for text in REFRESHES},
                 value=page.state.refresh if page.state.refresh in REFRESHES else "",
-                label="Refresh",
                 on_change=lambda event: self._refresh_every(event.value),
-            ).props("dense outlined options-dense").style("min-width: 90px")
+            ).props("dense outlined options-dense").style("min-width: 80px").tooltip("Refresh every")
             self._timer = ui.timer(seconds or 60, page.reload, active=bool(seconds), immediate=False)
             ui.button(icon="refresh", on_click=page.reload).props("flat dense").tooltip("Refresh now")
             ui.button(icon="contrast", on_click=page.toggle_theme).props("flat dense").tooltip(
@@ -61,7 +60,7 @@ class Toolbar:
         if known is None:
             with self._variables:
                 known = ui.select(options, label=variable.label, value=value, multiple=variable.multi)
-                known.props("dense outlined options-dense" + (" use-chips" if variable.multi else ""))
+                known.props("dense outlined options-dense")
                 known.on("update:model-value", lambda _, name=variable.name: self._choose(name))
             self._selects[variable.name] = known
         elif known.options != options or known.value != value:

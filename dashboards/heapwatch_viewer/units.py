@@ -1,6 +1,7 @@
 """Grafana's units: how a number is written for a person."""
 
 import math
+import time
 from dataclasses import dataclass
 
 
@@ -61,8 +62,21 @@ UNITS = {
     "ops": Unit(_si("ops/s")),
     "reqps": Unit(_si("req/s")),
     "cps": Unit(_si("c/s")),
-    "bool_yes_no": Unit(((1, ""),)),
+    "dateTimeAsIso": Unit(((1, " at"),)),
+    "dateTimeFromNow": Unit(((1, " ago"),)),
 }
+
+
+MOMENTS = (UNITS["dateTimeAsIso"], UNITS["dateTimeFromNow"])
+
+
+def _moment(seconds: float, unit: Unit) -> str:
+    """A time as such, or as how long ago it was."""
+    if unit is UNITS["dateTimeAsIso"]:
+        return time.strftime("%Y-%m-%d %H:%M:%S", time.localtime(seconds))
+    away = seconds - time.time()
+    length = write(abs(away), UNITS["s"], 0)
+    return f"{length} ago" if away < 0 else f"in {length}"
 
 
 def unit_of(name: str) -> Unit:
@@ -81,12 +95,14 @@ def write(value: float | None, unit: Unit, decimals: int | None = None) -> str:
     """Write `value` with its unit: `write(1.5e9, UNITS["decbytes"])` is `1.50 GB`."""
     if value is None or math.isnan(value):
         return "–"
+    if unit in MOMENTS:
+        return _moment(value / 1000, unit)
     if math.isinf(value):
         return "∞" if value > 0 else "-∞"
     scaled = value * unit.multiply
     factor, suffix = unit.steps[0]
     for step, text in unit.steps:
-        if abs(scaled) >= step:
+        if abs(scaled) >= step or (scaled == 0 and step <= 1):
             factor, suffix = step, text
     number = scaled / factor
     if decimals is None:

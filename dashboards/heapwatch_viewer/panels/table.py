@@ -21,7 +21,9 @@ def render(answers: Answers) -> Html:
     columns = [name for name in table.columns if not fields[name].custom.get("hidden")]
     head = "".join(f"<th>{escape(fields[name].name)}</th>" for name in columns)
     body = "".join(
-        "<tr>" + "".join(_cell(answers, fields[name], name, row) for name in columns) + "</tr>"
+        "<tr>"
+        + "".join(_cell(answers, fields[name], name, row, name in table.ref_ids) for name in columns)
+        + "</tr>"
         for row in table.rows[:ROWS]
     )
     more = (
@@ -34,10 +36,13 @@ def _field(answers: Answers, name: str, table: Table) -> Field:
     return field_for(answers.panel.raw, Series({}, [], name=name, ref_id=table.ref_ids.get(name, "")))
 
 
-def _cell(answers: Answers, field: Field, name: str, row: dict[str, Any]) -> str:
+def _cell(answers: Answers, field: Field, name: str, row: dict[str, Any], measured: bool) -> str:
     value = row.get(name)
     number = value if isinstance(value, float) else None
-    text = escape(field.text(number) if number is not None or value is None else str(value))
+    if isinstance(value, str) or (value is None and not measured):
+        text = escape(value or "")
+    else:
+        text = escape(field.text(number))
     paint = field.paint(number)
     options = field.custom.get("cellOptions", {})
     style = ""

@@ -44,7 +44,7 @@ def marks(answers: Answers) -> dict[str, Any]:
         [
             {
                 "xAxis": mark.start * 1000,
-                "itemStyle": {"color": mark.color, "opacity": 0.08},
+                "itemStyle": {"color": mark.color, "opacity": 0.03},
                 "name": mark.text,
             },
             {"xAxis": mark.end * 1000},
