@@ -11,22 +11,37 @@ _REMEMBERED = 256
 
 
 class Failures:
-    """Failures by collector. Keeps numbers and names, never exceptions: a traceback would hold live objects."""
+    """Failures by collector. Keeps numbers and names, no exceptions: a traceback would hold live objects."""
 
     def __init__(self) -> None:
         self.counts: Counter[str] = Counter()
+        self.folded: dict[str, int] = {}
         self._said: set[tuple[str, str, str]] = set()
 
     def record(self, collector: str, what: str, error: BaseException) -> None:
         """Count a failure to read ``what`` and log it, once for each kind of error."""
         self.counts[collector] += 1
-        key = (collector, what, type(error).__name__)
+        self._say_once(
+            (collector, what, type(error).__name__),
+            f"{collector}: {what}: {describe(error)}; what it feeds is left out until it can be read",
+        )
+
+    def record_folded(self, collector: str, names: int) -> None:
+        """Note how many names of a collector are added up as ``other`` because there are too many."""
+        self.folded[collector] = names
+        if names:
+            self._say_once(
+                (collector, "", "folded"),
+                f"{collector}: too many names, the smallest are added up as 'other'",
+            )
+
+    def _say_once(self, key: tuple[str, str, str], message: str) -> None:
         if key in self._said or len(self._said) >= _REMEMBERED:
             return
         self._said.add(key)
-        log.warning("%s: %s: %s; its series are left out until it can be read", collector, what, describe(error))
+        log.warning("%s", message)
         if len(self._said) == _REMEMBERED:
-            log.warning("%d kinds of failure logged, the others are only counted", _REMEMBERED)
+            log.warning("%d kinds of failure logged, others are only counted", _REMEMBERED)
 
 
 def describe(error: BaseException) -> str:

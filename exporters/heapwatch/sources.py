@@ -22,7 +22,8 @@ class Source:
 
     ``Source.of`` takes
 
-    * a function, method, lambda or ``functools.partial`` without arguments: called on each read (a bound method
+    * a function, method, lambda or ``functools.partial`` without arguments: called on each read (a bound
+    method
       keeps its object weakly);
     * a string such as ``"replay.buffer"``: attributes of ``root()``, resolved on each read;
     * anything else is the object itself. It is held weakly where its type allows that. A plain ``list`` or
@@ -39,6 +40,7 @@ class Source:
 
         Raises:
             ValueError: for a path that is no dotted name, or one without a root.
+
         """
         if isinstance(spec, Source):
             return spec
@@ -46,7 +48,7 @@ class Source:
             return cls(_by_path(spec, root), f"path {spec!r}")
         if isinstance(spec, types.MethodType):
             return cls(_by_method(spec), f"method {spec.__qualname__}")
-        if inspect.isroutine(spec) or isinstance(spec, functools.partial):
+        if is_accessor(spec):
             return cls(spec, f"function {getattr(spec, '__qualname__', 'partial')}")
         return cls(_by_reference(spec), type(spec).__qualname__)
 
@@ -56,8 +58,14 @@ class Source:
         Raises:
             SourceGone: when it died.
             Exception: whatever an accessor raises.
+
         """
         return self._find()
+
+
+def is_accessor(spec: Any) -> bool:
+    """Whether a source is asked for its object on each read, rather than being the object."""
+    return isinstance(spec, (Source, str, functools.partial)) or inspect.isroutine(spec)
 
 
 def count_of(value: Any) -> float:
@@ -66,6 +74,7 @@ def count_of(value: Any) -> float:
     Raises:
         TypeError: when it is neither a real number nor sized.
         ValueError: when it is negative or not finite.
+
     """
     if hasattr(type(value), "__len__"):
         return len(value)
@@ -79,7 +88,9 @@ def count_of(value: Any) -> float:
 
 def _by_path(path: str, root: Callable[[], Any] | None) -> Callable[[], Any]:
     if not path or not all(part.isidentifier() for part in path.split(".")):
-        raise ValueError(f"{path!r} is no attribute path; allowed: names joined by dots, such as 'replay.buffer'")
+        raise ValueError(
+            f"{path!r} is no attribute path; allowed: names joined by dots, such as 'replay.buffer'"
+        )
     if root is None:
         raise ValueError(f"the path {path!r} needs a root: set watch.root first")
     follow = operator.attrgetter(path)

@@ -1,0 +1,103 @@
+"""What the allocators hold: memory that is used, and memory that is free but kept from the system."""
+
+from __future__ import annotations
+
+import ctypes
+import sys
+import time
+from collections.abc import Callable, Iterable
+from functools import cache
+
+from prometheus_client import Metric
+from prometheus_client.core import GaugeMetricFamily
+
+# Reading costs 0.3 µs on a fresh heap and 19 ms with half a million free chunks, so it keeps to a share of
+# the time.
+_SHARE = 0.002
+
+
+class AllocatorCollector:
+    """Reads glibc's ``mallinfo2`` and CPython's block count.
+
+    RSS that grows while the used bytes and blocks stay is fragmentation or retention, not a leak; used bytes
+    that grow with the RSS are held by somebody. Python's small objects are counted in blocks (they live in
+    arenas beside malloc's heap), everything larger, tensors and arrays on the CPU among it, in malloc's
+    bytes.
+    """
+
+    name = "allocator"
+
+    def __init__(self, clock: Callable[[], float] = time.perf_counter) -> None:
+        self._clock = clock
+        self._due = float("-inf")
+        self._latest: tuple[int | None, int | None, int | None] = (None, None, None)
+
+    def collect(self) -> Iterable[Metric]:
+        """Yield used and retained bytes, and Python's blocks."""
+        began = self._clock()
+        if began >= self._due:
+            self._latest = (*_malloc(), _python_blocks())
+            self._due = began + (self._clock() - began) / _SHARE
+        used, retained, blocks = self._latest
+        for name, documentation, value in (
+            ("trainer_allocator_used_bytes", "Bytes that malloc has handed out (glibc).", used),
+            (
+                "trainer_allocator_retained_bytes",
+                "Bytes freed by the program that malloc keeps in its heap (glibc).",
+                retained,
+            ),
+            (
+                "trainer_python_allocated_blocks",
+                "Memory blocks that Python's small-object allocator has handed out.",
+                blocks,
+            ),
+        ):
+            family = GaugeMetricFamily(name, documentation)
+            if value is not None:
+                family.add_metric([], value)
+            yield family
+
+
+class _MallocInfo(ctypes.Structure):
+    """``struct mallinfo2`` of glibc 2.33 and later: mallinfo(3)."""
+
+    _fields_ = [
+        (name, ctypes.c_size_t)
+        for name in (
+            "arena",
+            "ordblks",
+            "smblks",
+            "hblks",
+            "hblkhd",
+            "usmblks",
+            "fsmblks",
+            "uordblks",
+            "fordblks",
+            "keepcost",
+        )
+    ]
+
+
+@cache
+def _mallinfo2() -> Callable[[], _MallocInfo] | None:
+    if not sys.platform.startswith("linux"):
+        return None
+    function = getattr(ctypes.CDLL(None), "mallinfo2", None)
+    if function is None:
+        return None
+    function.restype = _MallocInfo
+    return function  # type: ignore[no-any-return]
+
+
+def _malloc() -> tuple[int | None, int | None]:
+    read = _mallinfo2()
+    if read is None:
+        return None, None
+    info = read()
+    # Mapped blocks (hblkhd) are beside the arenas, not in uordblks.
+    return info.uordblks + info.hblkhd, info.fordblks
+
+
+def _python_blocks() -> int | None:
+    count = getattr(sys, "getallocatedblocks", None)
+    return None if count is None else int(count())

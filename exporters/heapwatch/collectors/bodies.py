@@ -1,0 +1,134 @@
+"""Physics bodies by type, counted in the trainer's own thread, of a Box2D world without importing Box2D."""
+
+from __future__ import annotations
+
+import time
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any
+
+from prometheus_client import Metric
+from prometheus_client.core import GaugeMetricFamily
+
+from heapwatch.failures import Failures
+from heapwatch.labels import checked_name, folded
+from heapwatch.sources import Source, count_of
+
+TYPES = ("static", "dynamic", "terrain", "agent", "unknown")
+
+# Types beyond the five, from a trainer's own classify function.
+_MAX_TYPES = 16
+# A body count that stayed the same is believed this long before the bodies are walked again, in seconds.
+_WALK_SECONDS = 5.0
+_STATIC = 0  # Box2D's b2_staticBody
+
+
+class BodyCollector:
+    """Counts each body of one or several worlds under exactly one type.
+
+    No body is kept: a proxy that outlives its body reads freed memory. Between walks the sample costs one
+    read of ``bodyCount``. Either the world is walked and each body classified, or the source returns ``{type:
+    count}``.
+
+    With ``owners`` a static body is ``static``; the first body of each owned group is ``agent``, the group's
+    others are ``dynamic``, and a moving body that nobody owns is ``unknown``: what a forgotten limb becomes.
+
+    Args:
+        source: a world, an iterable of worlds, or ``{type: count}``.
+        classify: returns the type of a body; None leaves it to the rule above.
+        owners: returns an iterable of groups of bodies, one group an owner, its main body first; or
+            ``{type: bodies}``.
+        failures: takes note of folded types.
+        interval: seconds between samples at least.
+
+    """
+
+    name = "bodies"
+
+    def __init__(
+        self,
+        source: Source,
+        classify: Callable[[Any], str | None] | None,
+        owners: Source | None,
+        failures: Failures,
+        interval: float,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self.interval = interval
+        self._source = source
+        self._classify = classify
+        self._owners = owners
+        self._failures = failures
+        self._clock = clock
+        self._walked: tuple[float, int] = (float("-inf"), -1)
+        self._latest: dict[str, float] = {}
+
+    def sample(self) -> None:
+        """Count the bodies, if their number changed or the last walk is old."""
+        found = self._source.read()
+        if isinstance(found, Mapping):
+            counts: Mapping[str, float] = {
+                checked_name("body type", kind): count_of(count) for kind, count in found.items()
+            }
+        else:
+            worlds = [found] if hasattr(found, "bodyCount") else list(found)
+            total, now = sum(int(world.bodyCount) for world in worlds), self._clock()
+            walked_at, counted = self._walked
+            if total == counted and now - walked_at < _WALK_SECONDS:
+                return
+            counts = self._walk(worlds)
+            self._walked = now, total
+        self._latest, rest = folded(counts, _MAX_TYPES)
+        self._failures.record_folded(self.name, rest)
+
+    def collect(self) -> Iterable[Metric]:
+        """Yield the counts of the last sample."""
+        family = GaugeMetricFamily(
+            "trainer_bodies", "Physics bodies; each is counted under exactly one type.", labels=["type"]
+        )
+        for kind, count in self._latest.items():
+            family.add_metric([kind], count)
+        yield family
+
+    def locked(self) -> bool:
+        """Whether a world is inside its own step, where its bodies must not be touched."""
+        try:
+            found = self._source.read()
+            worlds = [found] if hasattr(found, "bodyCount") else []
+            return any(bool(getattr(world, "locked", False)) for world in worlds)
+        except Exception:
+            return False
+
+    def _walk(self, worlds: Iterable[Any]) -> Counter[str]:
+        counts: Counter[str] = Counter(dict.fromkeys(TYPES, 0))
+        owned = self._owned()
+        for world in worlds:
+            for body in world.bodies:
+                counts[self._type_of(body, owned)] += 1
+        return counts
+
+    def _type_of(self, body: Any, owned: dict[Any, str] | None) -> str:
+        if self._classify is not None:
+            kind = self._classify(body)
+            if kind is not None:
+                return kind if kind in TYPES else checked_name("body type", kind)
+        if owned is not None and body in owned:
+            return owned[body]
+        if body.type == _STATIC:
+            return "static"
+        return "dynamic" if owned is None else "unknown"
+
+    def _owned(self) -> dict[Any, str] | None:
+        """The type of each owned body. Box2D's proxies compare and hash by the body they stand for."""
+        if self._owners is None:
+            return None
+        groups = self._owners.read()
+        if isinstance(groups, Mapping):
+            return {
+                body: checked_name("body type", kind) for kind, bodies in groups.items() for body in bodies
+            }
+        owned: dict[Any, str] = {}
+        for group in groups:
+            for position, body in enumerate(group):
+                owned[body] = "dynamic" if position else "agent"
+        return owned

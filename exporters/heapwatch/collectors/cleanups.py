@@ -1,0 +1,48 @@
+"""What cleanups did so far."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from prometheus_client import Metric
+from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, SummaryMetricFamily
+
+from heapwatch.cleanup import ACTIONS, CleanupQueue
+
+_NONE_YET = {(action, "http"): 0 for action in ACTIONS}
+
+
+class CleanupCollector:
+    """Reads the counts of the cleanup queue."""
+
+    name = "cleanups"
+
+    def __init__(self, queue: CleanupQueue) -> None:
+        self._queue = queue
+
+    def collect(self) -> Iterable[Metric]:
+        """Yield the counts; they start at 0, so that the first cleanup is an increase."""
+        queue = self._queue
+        done = CounterMetricFamily("trainer_cleanups", "Cleanups done.", labels=["action", "trigger"])
+        freed = CounterMetricFamily(
+            "trainer_cleanup_freed_bytes", "Resident bytes given back by cleanups.", labels=["action"]
+        )
+        removed = CounterMetricFamily(
+            "trainer_cleanup_removed",
+            "Things that cleanup functions report to have removed.",
+            labels=["action", "resource"],
+        )
+        duration = SummaryMetricFamily(
+            "trainer_cleanup_duration_seconds", "Seconds a cleanup took.", labels=["action"]
+        )
+        pending = GaugeMetricFamily("trainer_cleanups_pending", "Cleanups that wait for a safe point.")
+        for labels, count in (_NONE_YET | queue.cleanups).items():
+            done.add_metric(labels, count)
+        for action in ACTIONS:
+            freed.add_metric([action], queue.freed_bytes[action])
+            times, seconds = queue.durations.get(action, (0, 0.0))
+            duration.add_metric([action], times, seconds)
+        for labels, count in queue.removed.copy().items():
+            removed.add_metric(labels, count)
+        pending.add_metric([], queue.pending())
+        yield from (done, freed, removed, duration, pending)

@@ -1,0 +1,43 @@
+"""How many things the environment keeps: food sources, obstacles, orders."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from prometheus_client import Metric
+from prometheus_client.core import GaugeMetricFamily
+
+from heapwatch.collectors.named import NamedSources
+from heapwatch.failures import Failures
+from heapwatch.labels import folded
+from heapwatch.sources import Source, count_of
+
+
+class EntityCollector:
+    """Counts sized containers, or asks accessors for a number."""
+
+    name = "entities"
+
+    def __init__(self, failures: Failures, interval: float) -> None:
+        self.interval = interval
+        self._failures = failures
+        self._sources = NamedSources(self.name, failures)
+        self._latest: dict[str, float] = {}
+
+    def add(self, name: str, source: Source) -> None:
+        """Count ``source`` as type ``name``."""
+        self._sources.add(name, source)
+
+    def sample(self) -> None:
+        """Count each source."""
+        counts = self._sources.read(lambda _, value: count_of(value))
+        kept, rest = folded(counts)
+        self._failures.record_folded(self.name, rest)
+        self._latest = kept
+
+    def collect(self) -> Iterable[Metric]:
+        """Yield the counts of the last sample."""
+        family = GaugeMetricFamily("trainer_entities", "Things the environment keeps.", labels=["type"])
+        for name, count in self._latest.items():
+            family.add_metric([name], count)
+        yield family

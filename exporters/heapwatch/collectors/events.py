@@ -1,0 +1,75 @@
+"""How long the event lists are, beside the bound that they declare."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+from prometheus_client import Metric
+from prometheus_client.core import GaugeMetricFamily
+
+from heapwatch.collectors.named import NamedSources
+from heapwatch.failures import Failures
+from heapwatch.labels import folded
+from heapwatch.sources import Source, count_of
+
+
+class EventCollector:
+    """Counts the items of event lists.
+
+    The bound is what was told, else ``maxlen``. Once declared it stays: when a bounded deque is replaced by a
+    plain list, its items rise above the capacity that is still exported.
+    """
+
+    name = "events"
+
+    def __init__(self, failures: Failures, interval: float) -> None:
+        self.interval = interval
+        self._failures = failures
+        self._sources = NamedSources(self.name, failures)
+        self._told: dict[str, int] = {}
+        self._declared: dict[str, int] = {}
+        self._latest: tuple[dict[str, float], dict[str, int]] = ({}, {})
+
+    def add(self, name: str, source: Source, capacity: int | None = None) -> None:
+        """Count the items of ``source`` as list ``name``.
+
+        Args:
+            name: value of the label ``list``.
+            source: a sized container, or what returns one or a number.
+            capacity: items it is meant to hold at most; by default its ``maxlen``.
+
+        """
+        if capacity is not None:
+            self._told[name] = capacity
+        self._sources.add(name, source)
+
+    def sample(self) -> None:
+        """Count each list."""
+        counts = self._sources.read(self._count)
+        kept, rest = folded(counts)
+        self._failures.record_folded(self.name, rest)
+        bounds = {**self._declared, **self._told}
+        self._latest = kept, {name: bounds[name] for name in kept if name in bounds}
+
+    def collect(self) -> Iterable[Metric]:
+        """Yield items and capacities of the last sample."""
+        counts, bounds = self._latest
+        items = GaugeMetricFamily("trainer_event_list_items", "Items in an event list.", labels=["list"])
+        for name, count in counts.items():
+            items.add_metric([name], count)
+        capacity = GaugeMetricFamily(
+            "trainer_event_list_capacity_items",
+            "Items that an event list declares to hold at most; absent while it never declared a bound.",
+            labels=["list"],
+        )
+        for name, bound in bounds.items():
+            capacity.add_metric([name], bound)
+        yield from (items, capacity)
+
+    def _count(self, name: str, value: Any) -> float:
+        count = count_of(value)
+        maxlen = getattr(value, "maxlen", None)
+        if isinstance(maxlen, int):
+            self._declared[name] = maxlen
+        return count

@@ -1,0 +1,107 @@
+"""The exporter watches itself: what it costs, what failed, how old the samples are."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterable, Mapping
+
+from prometheus_client import Metric
+from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily
+
+from heapwatch.failures import Failures
+from heapwatch.safepoint import SafePoint
+
+
+class ExporterCollector:
+    """Reads the safe point's tasks and the exposition's timings.
+
+    Args:
+        failures: what could not be read.
+        safe_point: the samplers and their costs.
+        collect_seconds: how long each collector took at the last scrape.
+        clock: the safe point's clock.
+
+    """
+
+    name = "exporter"
+
+    def __init__(
+        self,
+        failures: Failures,
+        safe_point: SafePoint,
+        collect_seconds: Callable[[], Mapping[str, float]],
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self._failures = failures
+        self._safe_point = safe_point
+        self._collect_seconds = collect_seconds
+        self._clock = clock
+
+    def collect(self) -> Iterable[Metric]:
+        """Yield the exporter's own cost and failures."""
+        yield from self._collections()
+        yield from self._samples()
+        budget = GaugeMetricFamily(
+            "trainer_exporter_budget_ratio", "Share of wall time that all samplers together may take."
+        )
+        budget.add_metric([], self._safe_point.budget)
+        visit = GaugeMetricFamily(
+            "trainer_exporter_safe_point_age_seconds",
+            "Seconds since the trainer's thread last did what was due at a safe point.",
+        )
+        age = self._safe_point.seconds_since_visit()
+        if age is not None:
+            visit.add_metric([], age)
+        yield from (budget, visit)
+
+    def _collections(self) -> Iterable[Metric]:
+        took = _by_collector(
+            "trainer_exporter_collect_seconds", "Seconds the collector took at the last scrape."
+        )
+        errors = CounterMetricFamily(
+            "trainer_exporter_collect_errors", "Reads that failed, a source at a time.", labels=["collector"]
+        )
+        names = _by_collector(
+            "trainer_exporter_folded_names", "Names added up as 'other' because there are too many."
+        )
+        seconds = self._collect_seconds()
+        for name, value in seconds.items():
+            took.add_metric([name], value)
+        counts = dict.fromkeys(seconds, 0) | self._failures.counts.copy()
+        for name, count in counts.items():
+            errors.add_metric([name], count)
+        for name, count in self._failures.folded.copy().items():
+            names.add_metric([name], count)
+        yield from (took, errors, names)
+
+    def _samples(self) -> Iterable[Metric]:
+        now = self._clock()
+        age = _by_collector("trainer_exporter_sample_age_seconds", "Seconds since the last good sample.")
+        total = CounterMetricFamily(
+            "trainer_exporter_sample_seconds",
+            "Seconds that samples took of the trainer's own thread.",
+            labels=["collector"],
+        )
+        longest = _by_collector("trainer_exporter_sample_longest_seconds", "The longest single sample.")
+        interval = _by_collector(
+            "trainer_exporter_sample_interval_seconds",
+            "Seconds between samples now; longer than asked for where a sample costs more than its share.",
+        )
+        running = _by_collector(
+            "trainer_exporter_sample_running_seconds",
+            "Seconds that the sample of now has been running; the training loop waits for it.",
+        )
+        for task in self._safe_point.tasks:
+            labels = [task.sampler.name]
+            if task.sampled_at is not None:
+                age.add_metric(labels, max(0.0, now - task.sampled_at))
+            total.add_metric(labels, task.total)
+            longest.add_metric(labels, task.longest)
+            interval.add_metric(labels, task.interval)
+            since = task.running_since
+            running.add_metric(labels, 0.0 if since is None else now - since)
+        yield from (age, total, longest, interval, running)
+
+
+def _by_collector(name: str, documentation: str) -> GaugeMetricFamily:
+    return GaugeMetricFamily(name, documentation, labels=["collector"])

@@ -1,0 +1,93 @@
+"""Limits as series: one rule serves every trainer, and a panel draws the same line."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+
+from prometheus_client import Metric
+from prometheus_client.core import GaugeMetricFamily
+
+from heapwatch.labels import checked_name
+
+RESOURCES = ("memory", "gpu_memory", "bodies", "entities", "events", "buffer", "objects", "object_size")
+SEVERITIES = ("warning", "critical", "emergency")
+PERIODS = ("minute", "epoch", "generation")
+PROFILES = ("default", "aggressive")
+
+
+class LimitCollector:
+    """The limits a trainer declares, and the profile that the rules' own defaults follow."""
+
+    name = "limits"
+
+    def __init__(self, profile: str = "default") -> None:
+        if profile not in PROFILES:
+            raise ValueError(f"profile {profile!r} is not known; allowed: {', '.join(PROFILES)}")
+        self._profile = profile
+        self._limits: dict[tuple[str, str, str], float] = {}
+        self._growth: dict[tuple[str, str, str], float] = {}
+
+    def add(self, resource: str, component: str, limits: dict[str, float | None]) -> None:
+        """Set limits by severity; a later call replaces them.
+
+        Raises:
+            ValueError: for an unknown resource, a bad component, no limit at all, one that is no finite
+            number above
+                0, or limits that do not rise with the severity.
+
+        """
+        given = _given("limit", resource, component, limits)
+        rising = [given[severity] for severity in SEVERITIES if severity in given]
+        if rising != sorted(rising):
+            raise ValueError(
+                f"the limits of {resource} must rise from warning to critical to emergency, got {given}"
+            )
+        self._limits |= {(resource, component, severity): value for severity, value in given.items()}
+
+    def add_growth(self, resource: str, component: str, limits: dict[str, float | None]) -> None:
+        """Set growth limits by period; a later call replaces them.
+
+        Raises:
+            ValueError: as for ``add``.
+
+        """
+        given = _given("growth limit", resource, component, limits)
+        self._growth |= {(resource, component, period): value for period, value in given.items()}
+
+    def collect(self) -> Iterable[Metric]:
+        """Yield the limits."""
+        level = GaugeMetricFamily(
+            "trainer_limit",
+            "Level at which an alert of this severity fires; component '' means any.",
+            labels=["resource", "component", "severity"],
+        )
+        growth = GaugeMetricFamily(
+            "trainer_growth_limit",
+            "Growth per minute, epoch or generation above which an alert fires.",
+            labels=["resource", "component", "per"],
+        )
+        profile = GaugeMetricFamily(
+            "trainer_limit_profile", "1 for the profile whose default limits apply.", labels=["profile"]
+        )
+        for family, limits in ((level, self._limits), (growth, self._growth)):
+            for labels, value in limits.copy().items():
+                family.add_metric(labels, value)
+        profile.add_metric([self._profile], 1)
+        yield from (level, growth, profile)
+
+
+def _given(kind: str, resource: str, component: str, limits: dict[str, float | None]) -> dict[str, float]:
+    if resource not in RESOURCES:
+        raise ValueError(f"resource {resource!r} is not known; allowed: {', '.join(RESOURCES)}")
+    if component != "":
+        checked_name("component", component)
+    given = {key: value for key, value in limits.items() if value is not None}
+    if not given:
+        raise ValueError(f"a {kind} of {resource} needs at least one of {', '.join(limits)}")
+    for key, value in given.items():
+        if isinstance(value, (bool, str)) or not hasattr(type(value), "__float__"):
+            raise ValueError(f"the {kind} {key} of {resource} must be a number, got {value!r}")
+        if not (math.isfinite(value) and value > 0):
+            raise ValueError(f"the {kind} {key} of {resource} must be finite and above 0, got {value!r}")
+    return {key: float(value) for key, value in given.items()}

@@ -1,0 +1,140 @@
+"""Memory and CPU of the trainer and of its live child processes."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+
+import psutil
+from prometheus_client import Metric
+from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily
+
+from heapwatch.memory import memory_limit
+
+ROLES = ("trainer", "worker")
+
+# USS walks the page tables (5 to 9 ms a gigabyte), so it is read at most this often, in seconds, and never
+# more than this share of the time.
+_UNIQUE_SECONDS = 60.0
+_UNIQUE_SHARE = 0.005
+
+
+@dataclass(frozen=True)
+class Usage:
+    """Sums over the processes of one role: bytes, and how many they are."""
+
+    resident: int = 0
+    virtual: int = 0
+    processes: int = 0
+
+
+class ProcessCollector:
+    """Reads the process tree. Children that vanish in between are left out; their CPU time stays counted."""
+
+    name = "process"
+
+    def __init__(self, pid: int | None = None, clock: Callable[[], float] = time.monotonic) -> None:
+        self._trainer = psutil.Process(pid)
+        self._clock = clock
+        self._ended_cpu_seconds = 0.0
+        self._live_cpu_seconds: dict[tuple[int, float], float] = {}
+        self._unique: dict[str, int] = {}
+        self._unique_due = float("-inf")
+
+    def collect(self) -> Iterable[Metric]:
+        """Yield memory, CPU time and process counts by role, and the limit that kills."""
+        workers = _children(self._trainer)
+        usage = {"trainer": _usage([self._trainer]), "worker": _usage(workers)}
+        if usage["trainer"].processes == 0:
+            raise psutil.NoSuchProcess(self._trainer.pid)
+        self._sample_unique(workers)
+        resident = _by_role(
+            "trainer_process_resident_memory_bytes", "Resident memory (RSS); worker: sum of children."
+        )
+        virtual = _by_role("trainer_process_virtual_memory_bytes", "Virtual memory.")
+        unique = _by_role(
+            "trainer_process_unique_memory_bytes", "Memory no other process shares (USS), sampled seldom."
+        )
+        processes = _by_role("trainer_processes", "Live processes.")
+        cpu = CounterMetricFamily(
+            "trainer_process_cpu_seconds", "CPU time, user and system.", labels=["role"]
+        )
+        for role, used in usage.items():
+            processes.add_metric([role], used.processes)
+            if used.processes:
+                resident.add_metric([role], used.resident)
+                virtual.add_metric([role], used.virtual)
+        for role, size in self._unique.items():
+            unique.add_metric([role], size)
+        cpu.add_metric(["trainer"], _cpu_seconds(self._trainer))
+        cpu.add_metric(["worker"], self._worker_cpu_seconds(workers))
+        limit = GaugeMetricFamily(
+            "trainer_memory_limit_bytes", "Memory at which the process is killed: cgroup limit, else RAM."
+        )
+        limit.add_metric([], memory_limit())
+        yield from (resident, virtual, unique, processes, cpu, limit)
+
+    def _worker_cpu_seconds(self, workers: list[psutil.Process]) -> float:
+        live = {}
+        for worker in workers:
+            try:
+                live[worker.pid, worker.create_time()] = _cpu_seconds(worker)
+            except psutil.NoSuchProcess:
+                continue
+        ended = self._live_cpu_seconds.keys() - live.keys()
+        self._ended_cpu_seconds += sum(self._live_cpu_seconds[key] for key in ended)
+        self._live_cpu_seconds = live
+        return self._ended_cpu_seconds + sum(live.values())
+
+    def _sample_unique(self, workers: list[psutil.Process]) -> None:
+        began = self._clock()
+        if began < self._unique_due:
+            return
+        sizes = {role: _unique(group) for role, group in zip(ROLES, ([self._trainer], workers), strict=True)}
+        self._unique = {role: size for role, size in sizes.items() if size is not None}
+        spent = self._clock() - began
+        self._unique_due = began + max(_UNIQUE_SECONDS, spent / _UNIQUE_SHARE)
+
+
+def _by_role(name: str, documentation: str) -> GaugeMetricFamily:
+    return GaugeMetricFamily(name, documentation, labels=["role"])
+
+
+def _children(process: psutil.Process) -> list[psutil.Process]:
+    try:
+        return process.children(recursive=True)
+    except psutil.NoSuchProcess:
+        return []
+
+
+def _usage(processes: list[psutil.Process]) -> Usage:
+    used = Usage()
+    for process in processes:
+        try:
+            with process.oneshot():
+                if process.status() == psutil.STATUS_ZOMBIE:
+                    continue
+                memory = process.memory_info()
+        except psutil.NoSuchProcess:
+            continue
+        used = Usage(used.resident + memory.rss, used.virtual + memory.vms, used.processes + 1)
+    return used
+
+
+def _cpu_seconds(process: psutil.Process) -> float:
+    times = process.cpu_times()
+    return float(times.user + times.system)
+
+
+def _unique(processes: list[psutil.Process]) -> int | None:
+    """USS of live processes; None where there is none, or where the system does not let us read it."""
+    sizes = []
+    for process in processes:
+        try:
+            sizes.append(int(process.memory_full_info().uss))
+        except psutil.NoSuchProcess:
+            continue
+        except psutil.AccessDenied:
+            return None
+    return sum(sizes) if sizes else None

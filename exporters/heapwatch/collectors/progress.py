@@ -1,0 +1,72 @@
+"""How far training is, and when it last moved."""
+
+from __future__ import annotations
+
+import time
+from collections import Counter
+from collections.abc import Callable, Iterable
+
+from prometheus_client import Metric
+from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily
+
+from heapwatch.failures import Failures
+from heapwatch.labels import OTHER, checked_name
+from heapwatch.safepoint import SafePoint
+
+UNITS = ("step", "episode", "epoch", "generation")
+_MAX_UNITS = 16
+
+
+class ProgressCollector:
+    """Counts steps and larger units. When they last moved is noted by whoever looks, not by the step."""
+
+    name = "progress"
+
+    def __init__(
+        self, failures: Failures, safe_point: SafePoint, clock: Callable[[], float] = time.time
+    ) -> None:
+        self._failures = failures
+        self._safe_point = safe_point
+        self._clock = clock
+        self._counts: Counter[str] = Counter()
+        self._seen = 0
+        self._moved_at: float | None = None
+
+    def add(self, unit: str, count: int = 1) -> None:
+        """Count ``count`` more of ``unit``. Never raises: what is not allowed is noted as a failure."""
+        try:
+            if isinstance(count, bool) or not 0 <= int(count) < 2**63:
+                raise ValueError(f"progress of {count!r} {unit!r}; allowed: a whole number of at least 0")
+            if unit == "step":
+                self._safe_point.steps += int(count)
+                return
+            if unit not in self._counts:
+                checked_name("progress unit", unit)
+                if len(self._counts) >= _MAX_UNITS:
+                    raise ValueError(f"more than {_MAX_UNITS} units of progress; {unit!r} counts as 'other'")
+        except Exception as error:
+            self._failures.record(self.name, "progress", error)
+            unit, count = OTHER, 1
+        self._counts[unit] += int(count)
+
+    def observe(self) -> None:
+        """Note the time if something moved since the last look."""
+        total = self._safe_point.steps + sum(list(self._counts.values()))
+        if total != self._seen:
+            self._seen, self._moved_at = total, self._clock()
+
+    def collect(self) -> Iterable[Metric]:
+        """Yield the counts and the time of the last progress."""
+        self.observe()
+        progress = CounterMetricFamily(
+            "trainer_progress", "Steps, episodes, epochs and generations so far.", labels=["unit"]
+        )
+        for unit, count in {"step": self._safe_point.steps, **self._counts}.items():
+            if count:
+                progress.add_metric([unit], count)
+        moved = GaugeMetricFamily(
+            "trainer_last_progress_timestamp_seconds", "Unix time at which training was last seen to move."
+        )
+        if self._moved_at is not None:
+            moved.add_metric([], self._moved_at)
+        yield from (progress, moved)

@@ -1,0 +1,49 @@
+"""The Walker document's own metric names, for dashboards and scripts that still use them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+
+import psutil
+from prometheus_client import Metric
+from prometheus_client.core import GaugeMetricFamily
+
+from heapwatch.readings import Readings
+
+_MEGABYTE = 1e6
+
+
+class WalkerNames:
+    """Repeats bodies, entities and memory under the ``walker_*`` names.
+
+    Args:
+        readings: bodies and entities as they are now.
+        resident: reads the trainer's resident bytes.
+
+    """
+
+    name = "walker_names"
+
+    def __init__(self, readings: Callable[[], Readings], resident: Callable[[], int]) -> None:
+        self._readings = readings
+        self._resident = resident
+        psutil.cpu_percent()  # the first call has no interval to speak of
+
+    def collect(self) -> Iterable[Metric]:
+        """Yield the four families of the document. They are gauges, their ``_total`` notwithstanding."""
+        readings = self._readings()
+        bodies = readings.by("trainer_bodies", "type")
+        entities = readings.by("trainer_entities", "type")
+        if bodies:
+            entities["world_bodies"] = sum(bodies.values())
+        types = GaugeMetricFamily("walker_body_types_total", "Physics bodies by type.", labels=["type"])
+        for kind, count in bodies.items():
+            types.add_metric([kind], count)
+        things = GaugeMetricFamily("walker_entities_total", "Bodies and food sources.", labels=["type"])
+        for kind, count in entities.items():
+            things.add_metric([kind], count)
+        memory = GaugeMetricFamily("walker_system_memory_mb", "Resident memory of the trainer, in 1e6 bytes.")
+        memory.add_metric([], self._resident() / _MEGABYTE)
+        cpu = GaugeMetricFamily("walker_system_cpu_percent", "CPU use of the machine since the last scrape.")
+        cpu.add_metric([], psutil.cpu_percent())
+        yield from (types, things, memory, cpu)

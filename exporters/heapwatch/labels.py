@@ -1,0 +1,39 @@
+"""Names that become label values: checked where they are declared, bounded where they come from data."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from typing import TypeVar
+
+Number = TypeVar("Number", int, float)
+
+OTHER = "other"
+MAX_NAMES = 64
+
+_NAME = re.compile(r"[\w.:/\-\[\] ]{1,100}")
+
+
+def checked_name(kind: str, name: object) -> str:
+    """Return ``name``.
+
+    Raises:
+        ValueError: when it is no text of 1 to 100 letters, digits, spaces and ``_ . : / - [ ]``.
+
+    """
+    if not isinstance(name, str) or not _NAME.fullmatch(name) or name != name.strip():
+        raise ValueError(
+            f"{kind} name {name!r} is not allowed: "
+            "use 1 to 100 letters, digits, inner spaces and _ . : / - [ ]"
+        )
+    return name
+
+
+def folded(values: Mapping[str, Number], limit: int = MAX_NAMES) -> tuple[dict[str, Number], int]:
+    """Keep the ``limit`` largest values and add up the rest as ``other``; also how many were added up."""
+    if len(values) <= limit:
+        return dict(values), 0
+    ranked = sorted(values.items(), key=lambda item: item[1], reverse=True)
+    kept = dict(ranked[:limit])
+    kept[OTHER] = kept.get(OTHER, 0) + sum(value for _, value in ranked[limit:])
+    return kept, len(ranked) - limit

@@ -1,0 +1,103 @@
+"""Starting and stopping: one running watch a trainer's name, none in forked or spawning workers."""
+
+from __future__ import annotations
+
+import atexit
+import logging
+import multiprocessing
+import os
+
+from heapwatch.guards import find_token
+from heapwatch.server import DEFAULT_PORT
+from heapwatch.watch import Watch
+
+log = logging.getLogger("heapwatch")
+
+_running: dict[str, Watch] = {}
+
+
+def start(
+    name: str = "trainer",
+    *,
+    port: int | None = None,
+    host: str | None = None,
+    token: str | None = None,
+    port_search: bool = False,
+    framework: str = "",
+    run: str = "",
+    profile: str | None = None,
+    walker_names: bool = False,
+    interval: float = 5.0,
+    budget: float = 0.005,
+) -> Watch:
+    """Watch this process and serve ``/metrics``; also a context manager, which stops at its end.
+
+    A second start with the same name stops the first: a notebook's cell can be run again. While a worker
+    process is being spawned, which runs the main script a second time, the watch it gets serves nothing.
+
+    Args:
+        name: the trainer's name.
+        port: 0 takes any free one; by default HEAPWATCH_TRAINER_PORT, else 7777.
+        host: the address to listen on; by default HEAPWATCH_BIND, else loopback.
+        token: what ``POST /force_cleanup`` must bear; by default HEAPWATCH_TOKEN or the file
+        HEAPWATCH_TOKEN_FILE.
+            Without one no cleanup can be asked for.
+        port_search: move to the next free port when the wanted one is taken.
+        framework: the library that trains, label of ``trainer_info``.
+        run: which run this is, label of ``trainer_info``.
+        profile: whose default limits apply, ``default`` or ``aggressive``; by default HEAPWATCH_PROFILE.
+        walker_names: also export the Walker document's ``walker_*`` names.
+        interval: seconds between samples of live objects at least.
+        budget: share of wall time that all samples of live objects together may take.
+
+    Raises:
+        ValueError: for an argument that is not allowed.
+        OSError: when the port is taken (the message names its owner).
+
+    """
+    watch = Watch(
+        name,
+        framework=framework,
+        run=run,
+        profile=profile or os.environ.get("HEAPWATCH_PROFILE") or "default",
+        walker_names=walker_names,
+        interval=interval,
+        budget=budget,
+    )
+    if getattr(multiprocessing.current_process(), "_inheriting", False):
+        return watch
+    earlier = _running.pop(name, None)
+    if earlier is not None:
+        earlier.stop()
+    watch.serve(
+        host or os.environ.get("HEAPWATCH_BIND") or "127.0.0.1",
+        _port_from_environment() if port is None else port,
+        token=find_token(token),
+        port_search=port_search,
+    )
+    _running[name] = watch
+    return watch
+
+
+def _port_from_environment() -> int:
+    text = os.environ.get("HEAPWATCH_TRAINER_PORT") or str(DEFAULT_PORT)
+    if not text.isdigit():
+        raise ValueError(f"HEAPWATCH_TRAINER_PORT must be a port, 0 to 65535, got {text!r}")
+    return int(text)
+
+
+def _stop_all() -> None:
+    for watch in list(_running.values()):
+        watch.stop()
+    _running.clear()
+
+
+def _abandon_all() -> None:
+    for watch in list(_running.values()):
+        watch.abandon()
+    _running.clear()
+
+
+atexit.register(_stop_all)
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_abandon_all)

@@ -1,0 +1,217 @@
+"""Work on live objects, in the trainer's own thread, within a share of its time."""
+
+from __future__ import annotations
+
+import logging
+import threading
+import time
+import weakref
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from heapwatch.collectors.base import Sampler
+from heapwatch.failures import Failures
+
+log = logging.getLogger("heapwatch")
+
+# What one visit may take before the rest is left to the next one, in seconds.
+VISIT_SECONDS = 0.005
+# After this long inside one sampler the log says that the training loop waits for it, in seconds.
+HANGING_SECONDS = 10.0
+# A cost that was an outlier is forgotten by this factor a sample.
+_COST_DECAY = 0.7
+
+
+@dataclass(eq=False)
+class Task:
+    """A sampler and what it has cost so far; times are of the safe point's clock, in seconds."""
+
+    sampler: Sampler
+    anywhere: bool
+    due_at: float = float("-inf")
+    interval: float = 0.0
+    cost: float = 0.0
+    longest: float = 0.0
+    total: float = 0.0
+    sampled_at: float | None = None
+    running_since: float | None = None
+    failed: bool = False
+    said_hanging: bool = False
+
+
+class SafePoint:
+    """The place in the training loop where samplers and cleanups may touch live objects.
+
+    ``due`` is the only thing the training loop reads: a daemon thread raises it when something is to be done,
+    so a step costs no call of a clock. The thread that steps owns the safe point; another thread's visits do
+    nothing while the owner lives. Each sampler gets an equal part of ``budget``, a share of wall time: one
+    that costs more runs more rarely, visibly so in its ``interval``. A sampler that does not return cannot be
+    interrupted: the training loop waits for it, the log says so, and ``running_since`` tells since when.
+
+    ``blocked`` says that this is no safe point after all, such as inside a physics step.
+
+    Args:
+        failures: takes what samplers raise.
+        budget: share of wall time for all samplers together.
+        tick_seconds: how often the daemon thread looks.
+        clock: monotonic seconds.
+
+    """
+
+    def __init__(
+        self,
+        failures: Failures,
+        *,
+        budget: float,
+        tick_seconds: float = 1.0,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self.steps = 0
+        self.due = True
+        self.budget = budget
+        self.tasks: tuple[Task, ...] = ()
+        self.visited_at: float | None = None
+        self.blocked: Callable[[], bool] | None = None
+        self.on_visit: list[Callable[[], None]] = []
+        self.on_tick: list[Callable[[], None]] = []
+        self._failures = failures
+        self._tick_seconds = tick_seconds
+        self._clock = clock
+        self._owner: weakref.ref[threading.Thread] | None = None
+        self._owner_steps = False
+        self._busy = threading.Lock()
+        self._stopped = threading.Event()
+
+    def add(self, sampler: Sampler, *, anywhere: bool) -> None:
+        """Sample ``sampler`` from now on.
+
+        Args:
+            sampler: what to run.
+            anywhere: whether a scrape may run it in its own thread as long as nobody owns the safe point.
+
+        """
+        self.tasks = (*self.tasks, Task(sampler, anywhere, interval=sampler.interval))
+        self.due = True
+
+    def visit(self, *, stepping: bool) -> None:
+        """Do what is due, if the calling thread owns the safe point. Never raises an ``Exception``."""
+        if not self._owned(stepping) or not self._busy.acquire(blocking=False):
+            return
+        try:
+            if self.blocked is not None and self.blocked():
+                return
+            self.due = False
+            self.visited_at = self._clock()
+            for function in self.on_visit:
+                function()
+            self._sample_due()
+        finally:
+            self._busy.release()
+
+    def wake(self) -> None:
+        """Have the next visit look at what is to be done; from any thread."""
+        self.due = True
+
+    def claim(self) -> None:
+        """Make the calling thread the owner."""
+        self._owner, self._owner_steps = weakref.ref(threading.current_thread()), True
+
+    def sample_unowned(self) -> None:
+        """Sample what may be sampled anywhere, while no thread owns the safe point yet."""
+        if self._owner is not None or not self._busy.acquire(blocking=False):
+            return
+        try:
+            now = self._clock()
+            for task in self.tasks:
+                if task.anywhere and task.due_at <= now:
+                    self._run(task)
+        finally:
+            self._busy.release()
+
+    def sample_now(self, *samplers: Sampler) -> None:
+        """Sample these at once, in the calling thread, which must be at a safe point."""
+        for task in self.tasks:
+            if task.sampler in samplers:
+                self._run(task)
+
+    def failed(self, collector: object) -> bool:
+        """Whether the last sample of this collector failed."""
+        return any(task.failed for task in self.tasks if task.sampler is collector)
+
+    def seconds_since_visit(self) -> float | None:
+        """How long ago the owner was last here; None before the first time."""
+        return None if self.visited_at is None else self._clock() - self.visited_at
+
+    def start(self) -> None:
+        """Start the daemon thread that raises ``due``."""
+        threading.Thread(target=self._tick_until_stopped, name="heapwatch-ticker", daemon=True).start()
+
+    def stop(self) -> None:
+        """End the daemon thread; nothing is due any more."""
+        self._stopped.set()
+        self.due, self.tasks, self.on_visit = False, (), []
+
+    def abandon(self) -> None:
+        """In a forked child, which lacks the daemon thread and may hold locks for ever: do nothing any more."""
+        self._stopped = threading.Event()
+        self.due, self.tasks, self.on_visit = False, (), []
+
+    def tick(self) -> None:
+        """One look: raise ``due`` where it is time, and say what hangs."""
+        now = self._clock()
+        for function in self.on_tick:
+            function()
+        if any(task.due_at <= now for task in self.tasks):
+            self.due = True
+        for task in self.tasks:
+            since = task.running_since
+            if since is not None and now - since > HANGING_SECONDS and not task.said_hanging:
+                task.said_hanging = True
+                log.warning(
+                    "%s: a sample has been running for %.0f s and cannot be interrupted; training waits for it",
+                    task.sampler.name,
+                    now - since,
+                )
+
+    def _tick_until_stopped(self) -> None:
+        while not self._stopped.wait(self._tick_seconds):
+            self.tick()
+
+    def _owned(self, stepping: bool) -> bool:
+        me = threading.current_thread()
+        owner = self._owner() if self._owner is not None else None
+        if owner is me:
+            self._owner_steps = self._owner_steps or stepping
+            return True
+        if owner is not None and owner.is_alive() and (self._owner_steps or not stepping):
+            return False
+        self._owner, self._owner_steps = weakref.ref(me), stepping
+        return True
+
+    def _sample_due(self) -> None:
+        began = self._clock()
+        waiting = sorted((task for task in self.tasks if task.due_at <= began), key=lambda task: task.due_at)
+        for task in waiting:
+            if self._clock() - began >= VISIT_SECONDS:
+                self.due = True
+                return
+            self._run(task)
+
+    def _run(self, task: Task) -> None:
+        began = task.running_since = self._clock()
+        try:
+            task.sampler.sample()
+            task.failed = False
+            task.sampled_at = self._clock()
+        except Exception as error:
+            task.failed = True
+            self._failures.record(task.sampler.name, "sample", error)
+        finally:
+            task.running_since = None
+            task.said_hanging = False
+            spent = self._clock() - began
+            task.total += spent
+            task.longest = max(task.longest, spent)
+            task.cost = max(spent, _COST_DECAY * task.cost)
+            task.interval = max(task.sampler.interval, task.cost * len(self.tasks) / self.budget)
+            task.due_at = began + task.interval
