@@ -76,6 +76,17 @@ class Size:
     shared_bytes: int = 0
     objects: int = 0
 
+    def times(self, share: float) -> Size:
+        """The size of a part, or of a multiple, of the object."""
+        return Size(
+            bytes=round(share * self.bytes),
+            error_bytes=round(share * self.error_bytes),
+            gpu_bytes=round(share * self.gpu_bytes),
+            mapped_bytes=round(share * self.mapped_bytes),
+            shared_bytes=round(share * self.shared_bytes),
+            objects=self.objects,
+        )
+
 
 def deep_size(obj: object, *, samples: int = SAMPLES, budget_seconds: float = BUDGET_SECONDS) -> Size:
     """Bytes that `obj` and everything reachable from it hold, each counted once.
@@ -217,7 +228,10 @@ class _Walk:
                 stack += gc.get_referents(obj)
         elif kind is _Kind.TENSOR:
             stack += tensor_holds(obj)
-            self._make(tensor_memory(obj), stack)
+            if issubclass(cls, classes("tensordict", "MemoryMappedTensor")):
+                self._charge(obj.data_ptr(), obj.nbytes, Place.MAPPED, counted, tally)
+            else:
+                self._make(tensor_memory(obj), stack)
         elif kind is _Kind.STORAGE:
             self._charge(*storage_data(obj), counted, tally)
         elif kind is _Kind.FUNCTION:
