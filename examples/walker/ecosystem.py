@@ -2,7 +2,7 @@
 
 import random
 from collections import deque
-from collections.abc import Iterator, MutableSequence
+from collections.abc import MutableSequence
 from itertools import pairwise
 from typing import Any
 
@@ -56,8 +56,8 @@ class Ecosystem:
             robot.fitness += float(rewards[index])
         self._prey()
         deaths = np.array([robot.energy <= 0 for robot in self.robots])
-        for index in np.flatnonzero(deaths):
-            self._replace(int(index), "death")
+        for dead in np.flatnonzero(deaths):
+            self._replace(int(dead), "death")
         if len(self.food) < FOOD_LOW or (len(self.food) < FOOD_HIGH and random.random() < 0.01):
             self._grow_food()
         return rewards, deaths
@@ -78,19 +78,18 @@ class Ecosystem:
         for robot in self.robots:
             robot.fitness = 0.0
 
-    def owned_bodies(self) -> Iterator[tuple[str, Any]]:
-        """Every body that someone answers for, as (type, body)."""
-        yield "static", self.ground
-        for robot in self.robots:
-            yield "agent", robot.chassis
-            for limb in robot.limbs:
-                yield "dynamic", limb
-        for part in self.spare_parts:
-            yield "dynamic", part
+    def owned_bodies(self) -> dict[str, list[Any]]:
+        """Every body that someone answers for, by type."""
+        limbs = [limb for robot in self.robots for limb in robot.limbs]
+        return {
+            "static": [self.ground],
+            "agent": [robot.chassis for robot in self.robots],
+            "dynamic": limbs + self.spare_parts,
+        }
 
     def destroy_orphans(self) -> int:
         """Destroy every body that nobody owns; returns how many."""
-        owned = {body for _, body in self.owned_bodies()}
+        owned = {body for bodies in self.owned_bodies().values() for body in bodies}
         orphans = [body for body in self.world.bodies if body not in owned]
         for body in orphans:
             self.world.DestroyBody(body)

@@ -1,0 +1,53 @@
+"""A real viewer on a real Prometheus with six hours of made-up history."""
+
+import os
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+
+import httpx
+import pytest
+
+from tests.dashboards.backfill import build_tsdb
+from tests.dashboards.server import free_port, prometheus
+
+
+@pytest.fixture(scope="session")
+def history(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """The address of a Prometheus that has the history."""
+    data = tmp_path_factory.mktemp("tsdb")
+    build_tsdb(data, hours=6)
+    with prometheus(data) as url:
+        yield url
+
+
+def start_viewer(prometheus_url: str) -> tuple[subprocess.Popen[bytes], str]:
+    """A viewer of the generated dashboards; stop it with terminate()."""
+    port = free_port()
+    environment = os.environ | {
+        "HEAPWATCH_DASHBOARDS_PORT": str(port),
+        "HEAPWATCH_PROMETHEUS_URL": prometheus_url,
+    }
+    # NiceGUI looks at this one to find out that it is under its own test plugin.
+    environment.pop("PYTEST_CURRENT_TEST", None)
+    process = subprocess.Popen([sys.executable, "-m", "heapwatch_viewer"], env=environment)
+    url = f"http://127.0.0.1:{port}"
+    deadline = time.monotonic() + 60
+    while process.poll() is None and time.monotonic() < deadline:
+        try:
+            if httpx.get(f"{url}/healthz", trust_env=False).status_code == 200:
+                return process, url
+        except httpx.TransportError:
+            time.sleep(0.1)
+    process.kill()
+    raise RuntimeError("the viewer did not start")
+
+
+@pytest.fixture(scope="session")
+def viewer(history: str) -> Iterator[str]:
+    """The address of a viewer of the history."""
+    process, url = start_viewer(history)
+    yield url
+    process.terminate()
+    process.wait(timeout=20)
