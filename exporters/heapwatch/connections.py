@@ -1,0 +1,105 @@
+"""A threading TCP server that a slow, rude or crowded client cannot hold up."""
+
+from __future__ import annotations
+
+import logging
+import os
+import socket
+import socketserver
+import sys
+import threading
+import time
+from collections.abc import Callable
+from contextlib import suppress
+from typing import Any
+
+MAX_CONNECTIONS = 64
+REQUEST_SECONDS = 5.0  # a request must be complete by then, however its bytes drip in
+CROWDED_SECONDS = 1.0  # the same, while newcomers wait for a connection
+
+logger = logging.getLogger("heapwatch")
+
+
+class ConnectionServer(socketserver.ThreadingMixIn, socketserver.TCPServer):
+    """One accepting thread and at most MAX_CONNECTIONS short-lived ones, daemons all.
+
+    A client that has not finished its request in time is cut off, sooner when others wait; only when every
+    connection is busy with a complete request is a newcomer answered with 503.
+    """
+
+    daemon_threads = True
+    allow_reuse_address = os.name == "posix"  # elsewhere it would share the port with its owner
+    request_queue_size = 1024
+
+    def __init__(
+        self, address: tuple[str, int], handler: type[socketserver.BaseRequestHandler], busy_response: bytes
+    ) -> None:
+        self._busy_response = busy_response
+        self._free = threading.Semaphore(MAX_CONNECTIONS)
+        self._lock = threading.Lock()
+        self._open: dict[socket.socket, float | None] = {}  # accepted at; None once its request is complete
+        self.on_tick: Callable[[], None] = lambda: None
+        self.address_family = socket.AF_INET6 if ":" in address[0] else socket.AF_INET
+        super().__init__(address, handler)
+
+    def request_complete(self, connection: socket.socket) -> None:
+        """Exempt a connection from being cut off: its client has said all it had to say."""
+        with self._lock:
+            self._open[connection] = None
+
+    def abandon(self) -> None:
+        """Close this process's copies of the sockets, and nothing more: for the child after a fork."""
+        for inherited in (self.socket, *self._open):
+            with suppress(OSError):
+                os.close(inherited.detach())
+
+    def process_request(self, request: Any, client_address: Any) -> None:
+        """Start a thread for a connection, once there is room."""
+        if not self._free.acquire(timeout=CROWDED_SECONDS):
+            self._cut_off(CROWDED_SECONDS)
+            if not self._free.acquire(timeout=CROWDED_SECONDS):
+                self._turn_away(request)
+                return
+        with self._lock:
+            self._open[request] = time.monotonic()
+        try:
+            super().process_request(request, client_address)
+        except RuntimeError:  # no more threads to be had
+            self._closed(request)
+            self._turn_away(request)
+
+    def process_request_thread(self, request: Any, client_address: Any) -> None:
+        """Serve one connection."""
+        try:
+            super().process_request_thread(request, client_address)
+        finally:
+            self._closed(request)
+
+    def service_actions(self) -> None:
+        """Cut off what is overdue; called by the accepting thread about twice a second."""
+        self._cut_off(REQUEST_SECONDS)
+        self.on_tick()
+
+    def handle_error(self, request: Any, client_address: Any) -> None:
+        """Log what a handler could not answer; a client that went away is no error."""
+        if not isinstance(sys.exc_info()[1], OSError):
+            logger.warning("heapwatch: a request failed", exc_info=True)
+
+    def _cut_off(self, seconds: float) -> None:
+        overdue = time.monotonic() - seconds
+        with self._lock:
+            for connection, accepted in self._open.items():
+                if accepted is not None and accepted < overdue:
+                    with suppress(OSError):
+                        connection.shutdown(socket.SHUT_RD)
+
+    def _closed(self, connection: socket.socket) -> None:
+        with self._lock:
+            self._open.pop(connection, None)
+        self._free.release()
+
+    def _turn_away(self, connection: socket.socket) -> None:
+        with suppress(OSError):
+            connection.settimeout(0.1)
+            connection.sendall(self._busy_response)
+        self.shutdown_request(connection)

@@ -1,0 +1,180 @@
+"""How Prometheus finds a trainer: one file_sd target a trainer, written atomically and removed at the end."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import socket
+import tempfile
+import time
+from collections.abc import Mapping
+from contextlib import suppress
+from dataclasses import asdict, dataclass
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import psutil
+
+# Prometheus drops labels of this kind after discovery: they name the owner in the file and reach no series.
+_OWNER_LABEL = "__meta_heapwatch_owner"
+_PARTIAL_SECONDS = 60.0
+
+
+@dataclass(frozen=True)
+class Owner:
+    """The process that a target stands for, told from every other across reboots and containers."""
+
+    host: str
+    boot: str
+    pid_namespace: str
+    pid: int
+    started: float
+
+    @classmethod
+    def current(cls, pid: int | None = None) -> Owner:
+        """Return the owner for a process of this machine; this one by default.
+
+        Raises:
+            ProcessLookupError: there is no such process.
+
+        """
+        pid = os.getpid() if pid is None else pid
+        started = _started(pid)
+        if started is None:
+            raise ProcessLookupError(f"there is no process {pid}")
+        return cls(*_machine(), pid, started)
+
+    def is_gone(self) -> bool:
+        """Say whether the process certainly ended; of another machine's processes nothing is certain."""
+        host, boot, pid_namespace = _machine()
+        if self.host != host:
+            return False
+        if self.boot != boot:
+            return True
+        try:
+            return self.pid_namespace == pid_namespace and _started(self.pid) != self.started
+        except psutil.AccessDenied:
+            return False
+
+
+class Target:
+    """The file that tells Prometheus to scrape `host:port`.
+
+    Args:
+        directory: where Prometheus looks; made when it is missing.
+        host: the address listened on; one that stands for all addresses is told as this machine's name.
+        port: the real port, after binding.
+        pid: the process that the target stands for; this one by default.
+
+    """
+
+    def __init__(self, directory: Path, host: str, port: int, *, pid: int | None = None) -> None:
+        self.address = _address(host, port)
+        name = re.sub(r"[^A-Za-z0-9.-]", "_", f"{socket.gethostname()}_{self.address}")
+        self.path = directory / f"{name}.json"
+        self._owner = Owner.current(pid)
+        self._writer = os.getpid()
+
+    def write(self) -> None:
+        """Write the target; a reader sees the whole file or none of it. Replaces a stale one of this address.
+
+        Raises:
+            OSError: the directory cannot be written.
+
+        """
+        self.path.parent.mkdir(parents=True, exist_ok=True)
+        labels = {_OWNER_LABEL: json.dumps(asdict(self._owner))}
+        content = json.dumps([{"targets": [self.address], "labels": labels}], indent=2) + "\n"
+        # The suffix keeps Prometheus' *.json from seeing it; same folder, because a rename must not copy.
+        descriptor, partial = tempfile.mkstemp(
+            prefix=f".{self.path.stem}", suffix=".tmp", dir=self.path.parent
+        )
+        try:
+            with os.fdopen(descriptor, "w", encoding="utf-8") as file:
+                file.write(content)
+                os.fchmod(file.fileno(), 0o644)  # Prometheus may run as another user
+            os.replace(partial, self.path)
+        except BaseException:
+            with suppress(OSError):
+                os.unlink(partial)
+            raise
+
+    def remove(self) -> None:
+        """Remove the target, unless this is a forked child or another trainer has taken the address over."""
+        if os.getpid() == self._writer and _owner_of(self.path) == self._owner:
+            with suppress(OSError):
+                self.path.unlink(missing_ok=True)
+
+
+def targets_directory(environ: Mapping[str, str] = os.environ) -> Path:
+    """Return where targets go: HEAPWATCH_TARGETS_DIR, else `heapwatch/targets` in the user's state folder."""
+    if environ.get("HEAPWATCH_TARGETS_DIR"):
+        return Path(environ["HEAPWATCH_TARGETS_DIR"]).expanduser()
+    state = environ.get("XDG_STATE_HOME") or "~/.local/state"
+    return Path(state).expanduser() / "heapwatch" / "targets"
+
+
+def sweep(directory: Path) -> list[Path]:
+    """Remove the targets of trainers of this machine that ended without doing so, and return them.
+
+    Files that heapwatch did not write stay.
+    """
+    swept = []
+    for partial in directory.glob(".*.tmp"):
+        with suppress(OSError):
+            if time.time() - partial.stat().st_mtime > _PARTIAL_SECONDS:
+                partial.unlink()
+    for path in sorted(directory.glob("*.json")):
+        owner = _owner_of(path)
+        if owner is not None and owner.is_gone():
+            with suppress(OSError):
+                path.unlink()
+                swept.append(path)
+    return swept
+
+
+def _owner_of(path: Path) -> Owner | None:
+    try:
+        groups: Any = json.loads(path.read_text(encoding="utf-8"))
+        return Owner(**json.loads(groups[0]["labels"][_OWNER_LABEL]))
+    except (OSError, ValueError, LookupError, TypeError):
+        return None
+
+
+def _address(host: str, port: int) -> str:
+    if host in ("", "0.0.0.0", "::"):
+        host = socket.gethostname()
+    return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
+
+
+def _started(pid: int) -> float | None:
+    """When a live process started: on Linux in ticks since boot, which no clock change moves."""
+    try:
+        # Fields after the command, whose own text may hold spaces and parentheses: proc(5).
+        fields = (
+            Path(f"/proc/{pid}/stat").read_text(encoding="utf-8", errors="replace").rpartition(")")[2].split()
+        )
+        return None if fields[0] in "ZX" else float(fields[19])
+    except OSError:
+        pass
+    try:
+        process = psutil.Process(pid)
+        return None if process.status() == psutil.STATUS_ZOMBIE else round(process.create_time(), 2)
+    except psutil.NoSuchProcess:
+        return None
+
+
+@cache
+def _machine() -> tuple[str, str, str]:
+    """Host name, boot, and pid namespace: containers of one machine may share the first two."""
+    try:
+        boot = Path("/proc/sys/kernel/random/boot_id").read_text(encoding="ascii").strip()
+    except OSError:
+        boot = str(int(psutil.boot_time()))
+    try:
+        namespace = os.readlink("/proc/self/ns/pid")
+    except OSError:
+        namespace = ""
+    return socket.gethostname(), boot, namespace

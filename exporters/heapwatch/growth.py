@@ -1,0 +1,64 @@
+"""How fast levels rise, over many samples with their own times."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Hashable, Mapping
+from statistics import median
+from typing import Generic, TypeVar
+
+Key = TypeVar("Key", bound=Hashable)
+
+MIN_POINTS = 5
+
+
+class History(Generic[Key]):
+    """A bounded history of levels by key, thinned to `max_points` evenly spaced over the window.
+
+    Args:
+        window_seconds: how far back a growth rate looks.
+        min_span_seconds: no rate before the samples of a key span this long.
+        max_points: points kept a key; a rate costs max_points² / 2 slopes.
+
+    """
+
+    def __init__(
+        self, window_seconds: float = 600.0, min_span_seconds: float = 60.0, max_points: int = 30
+    ) -> None:
+        self._window = window_seconds
+        self._min_span = min_span_seconds
+        self._spacing = window_seconds / max_points
+        self._points: dict[Key, deque[tuple[float, float]]] = {}
+
+    def add(self, time: float, levels: Mapping[Key, float]) -> None:
+        """Take the levels read at `time` (seconds on any one clock); forget what is gone for a window."""
+        for key, level in levels.items():
+            points = self._points.setdefault(key, deque())
+            if points and time - points[-1][0] < self._spacing:
+                continue
+            points.append((time, level))
+        for key, points in list(self._points.items()):
+            while points and points[0][0] < time - self._window:
+                points.popleft()
+            if not points:
+                del self._points[key]
+
+    def clear(self) -> None:
+        """Forget everything: a restarted process has another history."""
+        self._points.clear()
+
+    def per_minute(self, key: Key) -> float | None:
+        """Median slope between all pairs of samples, a minute; None while they are too few.
+
+        Theil-Sen estimator (Sen, Journal of the American Statistical Association, 1968). One cleanup or spike
+        among the samples does not move it, as it would move a difference of two.
+        """
+        points = list(self._points.get(key, ()))
+        if len(points) < MIN_POINTS or points[-1][0] - points[0][0] < self._min_span:
+            return None
+        slopes = [
+            (later - earlier) / (end - start)
+            for i, (start, earlier) in enumerate(points)
+            for end, later in points[i + 1 :]
+        ]
+        return 60.0 * median(slopes)

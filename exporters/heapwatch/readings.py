@@ -1,0 +1,137 @@
+"""What the series of an exposition say: levels, limits, and which levels are over theirs."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import NamedTuple, TypeVar
+
+from prometheus_client import Metric
+
+# resource -> the series that carries its level and the label that names its component
+LEVEL_SERIES = {
+    "memory": ("trainer_process_resident_memory_bytes", "role"),
+    "gpu_memory": ("trainer_gpu_process_memory_bytes", "device"),
+    "bodies": ("trainer_bodies", "type"),
+    "entities": ("trainer_entities", "type"),
+    "events": ("trainer_event_list_items", "list"),
+    "buffer": ("trainer_buffer_bytes", "buffer"),
+    "objects": ("trainer_objects", "type"),
+    "object_size": ("trainer_object_size_bytes", "object"),
+}
+# Longer than the slowest healthy step, evaluation or checkpoint that a trainer is expected to make.
+STALLED_SECONDS = 300.0
+Limit = TypeVar("Limit")
+SEVERITIES = ("warning", "critical", "emergency")  # in rising order
+
+
+class Component(NamedTuple):
+    """One watched thing: a resource and which one of it."""
+
+    resource: str
+    name: str
+
+
+@dataclass(frozen=True)
+class Alert:
+    """A level or a growth rate over its limit; growth and its limit are per minute."""
+
+    severity: str
+    kind: str
+    resource: str
+    component: str
+    value: float
+    limit: float
+
+
+class Readings:
+    """The samples of one exposition, found by name and label; a value that is not finite is left out."""
+
+    def __init__(self, families: Iterable[Metric]) -> None:
+        self._samples: dict[str, list[tuple[Mapping[str, str], float]]] = {}
+        for family in families:
+            for sample in family.samples:
+                if math.isfinite(sample.value):
+                    self._samples.setdefault(sample.name, []).append((sample.labels, sample.value))
+
+    def value(self, name: str, **labels: str) -> float | None:
+        """Return the first sample of `name` with these labels, or None."""
+        for sample_labels, value in self._samples.get(name, ()):
+            if all(sample_labels.get(label) == wanted for label, wanted in labels.items()):
+                return value
+        return None
+
+    def by(self, name: str, label: str) -> dict[str, float]:
+        """Return the samples of `name` by the value of one label."""
+        return {labels.get(label, ""): value for labels, value in self._samples.get(name, ())}
+
+    def labels(self, name: str) -> dict[str, str]:
+        """Return the labels of the first sample of `name`; empty when there is none."""
+        samples = self._samples.get(name)
+        return dict(samples[0][0]) if samples else {}
+
+    def levels(self) -> dict[Component, float]:
+        """Return every watched level, and for bodies also the sum, as component `all`."""
+        levels = {
+            Component(resource, name): level
+            for resource, (series, label) in LEVEL_SERIES.items()
+            for name, level in self.by(series, label).items()
+        }
+        bodies = self.by(*LEVEL_SERIES["bodies"])
+        if bodies:
+            levels[Component("bodies", "all")] = sum(bodies.values())
+        return levels
+
+    def limits(self) -> dict[Component, dict[str, float]]:
+        """Return the limits that the trainer declares, by severity."""
+        limits: dict[Component, dict[str, float]] = {}
+        for labels, value in self._samples.get("trainer_limit", ()):
+            component = Component(labels.get("resource", ""), labels.get("component", ""))
+            limits.setdefault(component, {})[labels.get("severity", "")] = value
+        return limits
+
+    def growth_limits(self) -> dict[Component, float]:
+        """Return the growth limits per minute that the trainer declares."""
+        return {
+            Component(labels.get("resource", ""), labels.get("component", "")): value
+            for labels, value in self._samples.get("trainer_growth_limit", ())
+            if labels.get("per") == "minute"
+        }
+
+    def training(self, now: float) -> str:
+        """Return `progressing`, `stalled`, or `unknown` until the first step."""
+        age = self.seconds_since_progress(now)
+        if age is None:
+            return "unknown"
+        return "progressing" if age < STALLED_SECONDS else "stalled"
+
+    def seconds_since_progress(self, now: float) -> float | None:
+        """Return how long ago training last made progress (s), or None when it never told."""
+        progressed = self.value("trainer_last_progress_timestamp_seconds")
+        return None if not progressed else max(0.0, now - progressed)
+
+
+def limit_of(component: Component, limits: Mapping[Component, Limit]) -> Limit | None:
+    """Return the limit of a component: its own, else that of its resource (for bodies: of their sum)."""
+    if component in limits:
+        return limits[component]
+    if component.resource == "bodies" and component.name != "all":
+        return None
+    return limits.get(Component(component.resource, ""))
+
+
+def threshold_alert(component: Component, level: float, limits: Mapping[str, float]) -> Alert | None:
+    """Return the alert of the highest severity whose limit the level has reached."""
+    for severity in reversed(SEVERITIES):
+        limit = limits.get(severity)
+        if limit is not None and level >= limit:
+            return Alert(severity, "threshold", component.resource, component.name, level, limit)
+    return None
+
+
+def growth_alert(component: Component, per_minute: float | None, limit: float) -> Alert | None:
+    """Return the alert of a growth rate over its limit."""
+    if per_minute is None or per_minute <= limit:
+        return None
+    return Alert("warning", "growth", component.resource, component.name, per_minute, limit)
