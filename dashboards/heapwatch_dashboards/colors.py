@@ -1,8 +1,8 @@
 """One colour for one meaning, on every dashboard.
 
-The hues are those of Okabe and Ito's palette for colour-blind readers (https://jfly.uni-koeln.de/color/), which
-hold on a light and on a dark background. A colour never carries a meaning alone: the verdict is also a word, and a
-limit is also a dashed line.
+The hues are those of Okabe and Ito's palette for colour-blind readers (https://jfly.uni-koeln.de/color/),
+which hold on a light and on a dark background. A colour never carries a meaning alone: the verdict is also a
+word, and a limit is also a dashed line.
 """
 
 from typing import Any

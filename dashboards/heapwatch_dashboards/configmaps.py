@@ -6,7 +6,7 @@ import json
 def manifests(files: dict[str, str]) -> dict[str, str]:
     """One manifest a dashboard: manifest file name to YAML.
 
-    YAML is a superset of JSON: strings are written as JSON, and the dashboard keeps its lines in a literal block.
+    YAML is a superset of JSON: names are written as JSON, the dashboard as a literal block.
     """
     return {name.replace(".json", ".yaml"): _manifest(name, content) for name, content in files.items()}
 

@@ -10,7 +10,7 @@ from grafanalib import core
 from grafanalib._gen import DashboardEncoder
 
 from . import annotations, links, variables
-from .panels import Json, Panel
+from .panel import Json, Panel
 
 # 39 is Grafana 10.3's; older versions load it as it is, newer ones migrate it silently.
 SCHEMA_VERSION = 39

@@ -44,6 +44,11 @@ def in_range(function: str, series: str) -> str:
     return f"{function}({series}[$__range])"
 
 
+def increment(series: str, step: str = "$__interval") -> str:
+    """By how much counters rose in a step: whole events stay whole, which `increase` would smear."""
+    return f"clamp_min({series} - last_over_time({series}[5m] offset {step}), 0)"
+
+
 def or_zero(expression: str, of: str) -> str:
     """The expression, or 0 where `of` has something to count: what is not known stays absent."""
     return f"{expression} or 0 * {of}"

@@ -4,7 +4,7 @@ Levels and growth come from the recorded series of `prometheus/rules`, so a pane
 Sizes are in bytes, durations in seconds, growth per minute.
 """
 
-from .promql import TRAINER, in_range, max_by, min_by, or_zero, rate, select, sum_by, total
+from .promql import TRAINER, in_range, increment, max_by, min_by, or_zero, rate, select, sum_by, total
 
 
 def growth(resource: str, *matchers: str) -> str:
@@ -12,9 +12,16 @@ def growth(resource: str, *matchers: str) -> str:
     return select("job:trainer_resource:growth_per_minute", *matchers, resource=resource)
 
 
-def limits(resource: str, *matchers: str) -> str:
+def growth_per_cycle(resource: str) -> str:
+    """Growth per epoch or generation of what is watched, as recorded."""
+    return max_by(
+        "job, instance, component, per", select("job:trainer_resource:growth_per_cycle", resource=resource)
+    )
+
+
+def limits(resource: str, component: str) -> str:
     """The limits in force, one series a severity: the lowest among the chosen trainers."""
-    return min_by("severity", select("job:trainer_limit:effective", *matchers, resource=resource))
+    return min_by("severity", select("job:trainer_limit:effective", resource=resource, component=component))
 
 
 def growth_limit(resource: str, per: str = "minute") -> str:
@@ -49,9 +56,12 @@ IN_ONE_HOUR = f"{RESIDENT} + 60 * clamp_min({MEMORY_GROWTH}, 0)"
 # Memory explained: sums over the chosen trainers, so that the stack and its lines stay comparable.
 RESIDENT_SUM = total(_RESIDENT)
 EXPLAINED = sum_by("component", select("job:trainer_memory:explained_bytes"))
-UNEXPLAINED = total(select("job:trainer_memory:unexplained_bytes"))
+WORKERS_SUM = total(select("trainer_process_resident_memory_bytes", role="worker"))
+_TRAINER_ALONE = sum_by(TRAINER, select("trainer_process_resident_memory_bytes", role="trainer"))
+_EXPLAINED_ALONE = sum_by(TRAINER, select("job:trainer_memory:explained_bytes"))
+UNEXPLAINED = total(f"clamp_min({_TRAINER_ALONE} - ({_EXPLAINED_ALONE} or 0 * {_TRAINER_ALONE}), 0)")
 MEMORY_LIMITS_SUM = sum_by(
-    "severity", min_by(f"{TRAINER}, severity", select("job:trainer_limit:effective", resource="memory"))
+    "severity", select("job:trainer_limit:effective", resource="memory", component="trainer")
 )
 KILL_LIMIT_SUM = total(KILL_LIMIT)
 IN_ONE_HOUR_SUM = total(IN_ONE_HOUR)
@@ -64,6 +74,9 @@ TOP_SUSPECT = f"topk(1, {SUSPECTS})"
 CPU = sum_by(f"{TRAINER}, role", rate(select("trainer_process_cpu_seconds_total")))
 PROCESSES = sum_by(f"{TRAINER}, role", select("trainer_processes"))
 OPEN_FILES = max_by(TRAINER, select("process_open_fds"))
+ALLOCATOR_USED = max_by(TRAINER, select("trainer_allocator_used_bytes"))
+ALLOCATOR_RETAINED = max_by(TRAINER, select("trainer_allocator_retained_bytes"))
+PYTHON_BLOCKS = max_by(TRAINER, select("trainer_python_allocated_blocks"))
 COLLECTIONS = sum_by(f"{TRAINER}, generation", rate(select("python_gc_collections_total")))
 PROGRESS = sum_by(f"{TRAINER}, unit", rate(select("trainer_progress_total")))
 SINCE_PROGRESS = f"time() - {max_by(TRAINER, select('trainer_last_progress_timestamp_seconds'))}"
@@ -82,8 +95,9 @@ UNKNOWN_BODIES = sum_by(TRAINER, select("trainer_bodies", type="unknown"))
 UNKNOWN_BODIES_SUM = total(UNKNOWN_BODIES)
 BODIES_GROWTH = sum_by("component", growth("bodies", 'component!="all"'))
 BODIES_GROWTH_SUM = total(BODIES_GROWTH)
-BODY_LIMITS = limits("bodies", 'component=~"all|"')
-STATIC_BODY_LIMITS = limits("bodies", 'component="static"')
+BODY_LIMITS = limits("bodies", component="all")
+FOOD_LIMITS = limits("entities", component="food_sources")
+STATIC_BODY_LIMITS = limits("bodies", component="static")
 ENTITIES = sum_by(f"{TRAINER}, type", select("trainer_entities"))
 ENTITIES_SUM = total(select("trainer_entities"))
 ENTITIES_GROWTH = sum_by(f"{TRAINER}, component", growth("entities"))
@@ -130,12 +144,7 @@ _OBJECT = f"{TRAINER}, object"
 OBJECT_SIZES = sum_by(_OBJECT, select("trainer_object_size_bytes"))
 OBJECT_SIZES_SUM = total(OBJECT_SIZES)
 OBJECT_GROWTH_IN_RANGE = sum_by(_OBJECT, in_range("delta", select("trainer_object_size_bytes")))
-OBJECT_GROWTH_PER_CYCLE = f"{OBJECT_GROWTH_IN_RANGE} / {_PER_CYCLE}"
-_OBJECT_GROWTH_HOUR = sum_by(_OBJECT, f"delta({select('trainer_object_size_bytes')}[1h])")
-_CYCLES_HOUR = max_by(TRAINER, f"increase({_CYCLES}[1h])")
-OBJECT_GROWTH_PER_CYCLE_HOURLY = (
-    f"{_OBJECT_GROWTH_HOUR} / on (job, instance) group_left () ({_CYCLES_HOUR} > 0)"
-)
+OBJECT_GROWTH_PER_CYCLE = growth_per_cycle("object_size")
 
 # Phases.
 _PHASE = f"{TRAINER}, phase"
@@ -145,6 +154,7 @@ PHASE_GAIN = max_by(_PHASE, select("trainer_phase_memory_delta_bytes"))
 PHASE_END_FIRST = max_by(_PHASE, in_range("min_over_time", _PHASE_END))
 PHASE_GROWTH_IN_RANGE = max_by(_PHASE, in_range("delta", _PHASE_END))
 PHASE_GROWTH_PER_CYCLE = f"{PHASE_GROWTH_IN_RANGE} / {_PER_CYCLE}"
+MEMORY_GROWTH_PER_CYCLE = growth_per_cycle("memory")
 _PHASE_SECONDS = select("trainer_phase_duration_seconds_sum")
 _PHASE_COUNT = select("trainer_phase_duration_seconds_count")
 PHASE_RUNS = max_by(_PHASE, in_range("increase", _PHASE_COUNT))
@@ -186,24 +196,21 @@ ALERT_STATES = max_by(f"alertname, component, {TRAINER}", f"2 * {_FIRING} or {_P
 ALERTS_SINCE = max_by(_ALERT, f"1000 * ({select('ALERTS_FOR_STATE')} and ignoring (alertstate) {_FIRING})")
 ALERTS_FIRED_FOR = max_by(_ALERT, f"60 * count_over_time({_FIRING}[$__range:1m])")
 
-# Cleanups, as the trainers count them.
-# An action's series may first appear with its first cleanup: it is counted from zero.
+# Cleanups, as the trainers count them: the count of durations starts at 0, so the first one shows.
 _ACTION = f"{TRAINER}, action"
-_CLEANUPS = select("trainer_cleanups_total")
-_CLEANUPS_BY_ACTION = sum_by(_ACTION, _CLEANUPS)
-_CLEANUPS_BEFORE = sum_by(_ACTION, f"last_over_time({_CLEANUPS}[5m] offset 1m)")
-CLEANUP_EVENTS = f"({_CLEANUPS_BY_ACTION} - ({_CLEANUPS_BEFORE} or 0 * {_CLEANUPS_BY_ACTION})) > 0"
-CLEANUPS = sum_by(_ACTION, f"increase({_CLEANUPS}[$__rate_interval])")
-CLEANUPS_IN_RANGE = or_zero(f"round({total(in_range('increase', _CLEANUPS))})", TRAINERS_COUNT)
-CLEANUPS_IN_RANGE_BY_TRAINER = sum_by(TRAINER, in_range("increase", _CLEANUPS))
-LAST_CLEANUP = f"1000 * max_over_time(timestamp({sum_by(TRAINER, CLEANUP_EVENTS)})[$__range:1m])"
+_CLEANUPS = select("trainer_cleanup_duration_seconds_count")
+CLEANUP_EVENTS = f"{sum_by(_ACTION, increment(_CLEANUPS, '1m'))} > 0"
+CLEANUPS = sum_by(_ACTION, increment(_CLEANUPS))
+CLEANUPS_IN_RANGE = f"round({total(in_range('increase', _CLEANUPS))})"
+LAST_CLEANUP = (
+    f"1000 * max_over_time(timestamp({sum_by(TRAINER, increment(_CLEANUPS, '1m'))} > 0)[$__range:1m])"
+)
+CLEANUPS_PENDING = total(select("trainer_cleanups_pending"))
+CLEANUPS_BY_TRIGGER = sum_by(f"{_ACTION}, trigger", select("trainer_cleanups_total"))
 _FREED = select("trainer_cleanup_freed_bytes_total")
-FREED = sum_by(_ACTION, f"increase({_FREED}[$__rate_interval])")
+FREED = sum_by(_ACTION, increment(_FREED))
 FREED_IN_RANGE = total(in_range("increase", _FREED))
 FREED_IN_RANGE_BY_TRAINER = sum_by(TRAINER, in_range("increase", _FREED))
-_REMOVED = select("trainer_cleanup_removed_total")
-REMOVED = sum_by("resource", f"increase({_REMOVED}[$__rate_interval])")
-REMOVED_IN_RANGE = sum_by("resource", in_range("increase", _REMOVED))
-_CLEANUP_SECONDS = sum_by(_ACTION, in_range("increase", select("trainer_cleanup_duration_seconds_sum")))
-_CLEANUP_RUNS = sum_by(_ACTION, in_range("increase", select("trainer_cleanup_duration_seconds_count")))
-CLEANUP_DURATION = f"{_CLEANUP_SECONDS} / ({_CLEANUP_RUNS} > 0)"
+REMOVED = sum_by("resource", increment(select("trainer_cleanup_removed_total")))
+_CLEANUP_SECONDS = increment(select("trainer_cleanup_duration_seconds_sum"))
+CLEANUP_DURATION = f"{sum_by(_ACTION, _CLEANUP_SECONDS)} / ({CLEANUPS} > 0)"

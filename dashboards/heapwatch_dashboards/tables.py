@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from . import colors
-from .panels import Json, Panel, Query, override
+from .panel import Json, Panel, Query, override
 
 
 @dataclass(frozen=True)
@@ -71,30 +71,52 @@ def table(
         title,
         description,
         queries,
-        defaults={
-            "unit": "none",
-            "noValue": empty,
-            "color": {"mode": "thresholds"},
-            "thresholds": colors.NEUTRAL,
-            "mappings": [],
-            "custom": {
-                "align": "auto",
-                "cellOptions": {"type": "auto"},
-                "filterable": False,
-                "inspect": False,
-            },
-        },
+        defaults={**_DEFAULTS, "unit": "none", "noValue": empty},
         overrides=[column.render() for column in columns if column.title],
-        options={
-            "showHeader": True,
-            "cellHeight": "sm",
-            "sortBy": [{"displayName": sort_by, "desc": descending}] if sort_by else [],
-            "footer": {"show": False, "reducer": ["sum"], "countRows": False, "fields": ""},
-        },
+        options={**_OPTIONS, "sortBy": [{"displayName": sort_by, "desc": descending}] if sort_by else []},
         transformations=transformations,
         width=width,
         height=height,
     )
+
+
+def series_table(
+    title: str,
+    queries: Sequence[Query],
+    unit: str,
+    description: str,
+    *,
+    empty: str = "No data",
+    counts: Sequence[str] = (),
+    width: int = 24,
+    height: int = 9,
+) -> Panel:
+    """One row a moment, the latest first, one column a series; `counts` are columns without the unit."""
+    return Panel(
+        "table",
+        title,
+        description,
+        queries,
+        defaults={**_DEFAULTS, "unit": unit, "decimals": 2, "noValue": empty},
+        overrides=[override(name, unit="none", decimals=0, custom__width=90) for name in counts],
+        options={**_OPTIONS, "sortBy": [{"displayName": "Time", "desc": True}]},
+        transformations=[{"id": "joinByField", "options": {"byField": "Time", "mode": "outer"}}],
+        width=width,
+        height=height,
+    )
+
+
+_DEFAULTS: Json = {
+    "color": {"mode": "thresholds"},
+    "thresholds": colors.NEUTRAL,
+    "mappings": [],
+    "custom": {"align": "auto", "cellOptions": {"type": "auto"}, "filterable": False, "inspect": False},
+}
+_OPTIONS: Json = {
+    "showHeader": True,
+    "cellHeight": "sm",
+    "footer": {"show": False, "reducer": ["sum"], "countRows": False, "fields": ""},
+}
 
 
 def _field_names(columns: Sequence[Column]) -> list[str]:

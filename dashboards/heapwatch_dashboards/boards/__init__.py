@@ -1,5 +1,5 @@
 """One file a dashboard, each a list of rows."""
 
-from . import fleet, trainer
+from . import alerts, buffers, fleet, gpu, phases, stack, trainer, world
 
-ALL = (fleet.DASHBOARD, trainer.DASHBOARD)
+ALL = tuple(board.DASHBOARD for board in (fleet, trainer, world, buffers, phases, gpu, alerts, stack))

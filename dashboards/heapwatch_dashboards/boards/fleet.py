@@ -3,18 +3,10 @@
 from .. import colors, links, tables
 from .. import queries as q
 from ..dashboard import Dashboard, Row
-from ..panels import BYTES, COUNT, SECONDS, SHARE, Query, bar_gauge, stat, state_timeline, time_series
+from ..panel import BYTES, COUNT, SECONDS, SHARE, Query
+from ..panels import bar_gauge, stat, state_timeline, time_series
 from ..tables import Column, table
-
-USED = colors.thresholds(colors.GOOD, (0.8, colors.WARNING), (0.9, colors.CRITICAL))
-TIME_LEFT = colors.thresholds(colors.CRITICAL, (3600, colors.WARNING), (6 * 3600, colors.GOOD))
-TO_TRAINER = [links.from_series("heapwatch-trainer")]
-
-
-def alarm(color: str) -> colors.Json:
-    """Grey at zero, this colour from one on."""
-    return colors.thresholds(colors.UNKNOWN, (1, color))
-
+from .shared import TIME_LEFT, TO_TRAINER, USED, alarm, cleanups, firing_alerts
 
 GLANCE = Row(
     "",
@@ -214,35 +206,8 @@ OVER_TIME = Row(
 ACTIONS = Row(
     "Alerts and cleanups",
     [
-        table(
-            "Firing alerts",
-            [
-                Column("Alert", label="alertname"),
-                Column("Severity", label="severity", width=90),
-                Column("Kind", label="kind", width=90),
-                Column("Resource", label="resource", width=110),
-                Column("Component", label="component"),
-                Column(
-                    "instance", label="instance", options={"links": [links.from_row("heapwatch-trainer")]}
-                ),
-                Column("job", label="job", width=80),
-                Column("Since", q.ALERTS_SINCE, unit="dateTimeFromNow", width=130),
-            ],
-            "What fires now, and since when. Good: empty.",
-            empty="Nothing fires",
-            sort_by="Since",
-            width=12,
-        ),
-        time_series(
-            "Cleanups by trainer",
-            [Query(q.CLEANUPS, "{{instance}} {{action}}", interval="1m")],
-            COUNT,
-            "Cleanups in each interval. Good: few, and memory falls after each. Bad: again and again "
-            "without effect.",
-            empty="No cleanup in this range",
-            bars=True,
-            links=[links.from_series("heapwatch-alerts")],
-        ),
+        firing_alerts(width=14),
+        cleanups(width=10),
     ],
 )
 

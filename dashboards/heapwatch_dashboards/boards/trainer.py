@@ -1,28 +1,11 @@
 """One trainer: what its memory consists of, against its limits, and what was done about it."""
 
-from .. import colors, links
+from .. import colors
 from .. import queries as q
 from ..dashboard import Dashboard, Row
-from ..panels import (
-    BYTES,
-    COUNT,
-    SECONDS,
-    SHARE,
-    Query,
-    bar_gauge,
-    fixed,
-    override,
-    stat,
-    state_timeline,
-    time_series,
-)
-from ..tables import Column, table
-from .fleet import TIME_LEFT, USED
-
-ROLE_COLORS = [
-    override("trainer", color=fixed(colors.BLUE)),
-    override("worker", color=fixed(colors.WARNING)),
-]
+from ..panel import BYTES, COUNT, SECONDS, SHARE, Query, fixed, override
+from ..panels import bar_gauge, stat, state_timeline, time_series
+from .shared import TIME_LEFT, USED, firing_alerts, freed_memory
 
 GLANCE = Row(
     "",
@@ -106,6 +89,7 @@ MEMORY = Row(
             "Memory explained",
             [
                 Query(q.EXPLAINED, "{{component}}"),
+                Query(q.WORKERS_SUM, "workers"),
                 Query(q.UNEXPLAINED, "unexplained"),
                 Query(q.MEMORY_LIMITS_SUM, "{{severity}} limit"),
                 Query(q.IN_ONE_HOUR_SUM, "in one hour"),
@@ -117,7 +101,10 @@ MEMORY = Row(
             "suspect. "
             "Dashed: limits, and where memory will be in one hour at this growth.",
             stacked=True,
-            overrides=[override("unexplained", color=fixed(colors.UNKNOWN))],
+            overrides=[
+                override("unexplained", color=fixed(colors.UNKNOWN)),
+                override("workers", color=fixed(colors.SKY)),
+            ],
             width=16,
             height=11,
         ),
@@ -157,17 +144,7 @@ MEMORY = Row(
             empty="Not growing towards the limit",
             width=8,
         ),
-        time_series(
-            "Cleanups and what they freed",
-            [Query(q.FREED, "{{instance}} {{action}}", interval="1m")],
-            BYTES,
-            "Memory that each cleanup gave back. Good: a bar for each cleanup. Bad: a cleanup mark without "
-            "a bar.",
-            empty="No cleanup in this range",
-            bars=True,
-            links=[links.from_series("heapwatch-alerts")],
-            width=8,
-        ),
+        freed_memory(width=8),
     ],
 )
 
@@ -199,6 +176,27 @@ PROCESS = Row(
             [Query(q.VIRTUAL_BY_ROLE, "{{instance}} {{role}}")],
             BYTES,
             "Address space. Large is normal; rising steadily with resident memory is a leak of mappings.",
+            width=8,
+        ),
+        time_series(
+            "Allocator",
+            [
+                Query(q.ALLOCATOR_USED, "{{instance}} in use"),
+                Query(q.ALLOCATOR_RETAINED, "{{instance}} kept"),
+            ],
+            BYTES,
+            "What malloc has handed out, and what was freed but is kept for reuse. "
+            "Memory that rises with what is kept is fragmentation; with what is in use, somebody holds it.",
+            empty="Not read on this platform",
+            width=8,
+        ),
+        time_series(
+            "Python blocks",
+            [Query(q.PYTHON_BLOCKS, "{{instance}}")],
+            COUNT,
+            "Small objects that Python has handed out. Good: flat. Bad: rising: plain Python objects are "
+            "kept.",
+            empty="Not read on this platform",
             width=8,
         ),
         time_series(
@@ -257,31 +255,13 @@ PROGRESS = Row(
     collapsed=True,
 )
 
-ALERTS = Row(
-    "Alerts",
-    [
-        table(
-            "Firing alerts",
-            [
-                Column("Alert", label="alertname"),
-                Column("Severity", label="severity", width=90),
-                Column("Kind", label="kind", width=90),
-                Column("Resource", label="resource", width=110),
-                Column("Component", label="component"),
-                Column("instance", label="instance"),
-                Column("job", label="job", width=80),
-                Column("Since", q.ALERTS_SINCE, unit="dateTimeFromNow", width=130),
-            ],
-            "What fires now, and since when. Good: empty.",
-            empty="Nothing fires",
-            sort_by="Since",
-            height=6,
-        ),
-    ],
-)
+ALERTS = Row("", [firing_alerts(height=6)])
 
 DASHBOARD = Dashboard(
     uid="heapwatch-trainer",
-    description="One trainer: what its memory consists of, against its limits, its forecast, and what was done about it.",
+    description=(
+        "One trainer: what its memory consists of, against its limits, its forecast, and what was done "
+        "about it."
+    ),
     rows=[GLANCE, MEMORY, ALERTS, PROCESS, PROGRESS],
 )

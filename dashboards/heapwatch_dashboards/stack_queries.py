@@ -1,0 +1,71 @@
+"""Every PromQL expression about the stack itself and what the exporters cost.
+
+The receiver is one for all trainers and lives under its own job: on the trainers' dashboards its series are
+read whole (`receiver`), on the stack's dashboard `$job` and `$instance` choose among everything that is
+scraped.
+"""
+
+from .promql import TRAINER, in_range, increment, max_by, rate, select, sum_by, total
+
+
+def receiver(metric: str) -> str:
+    """A series of the receiver, whichever trainers are chosen."""
+    return f"heapwatch_receiver_{metric}"
+
+
+# What was decided and done, whichever trainers are chosen.
+ACTIONS = sum_by("action, result", increment(receiver("actions_total")))
+ACTIONS_IN_RANGE = f"round({sum_by('action, result', in_range('increase', receiver('actions_total')))}) > 0"
+_HELPED = total(in_range("increase", receiver('actions_total{result="helped"}')))
+_ANSWERED = total(
+    in_range("increase", receiver('actions_total{result=~"helped|no_effect|failed|unverified"}'))
+)
+HELPED_SHARE = f"{_HELPED} / ({_ANSWERED} > 0)"
+SUPPRESSED = sum_by("reason", increment(receiver("alerts_suppressed_total")))
+RECEIVED = total(increment(receiver("alerts_received_total")))
+FREED = sum_by("action", increment(receiver("freed_bytes_total")))
+ALERT_TO_EFFECT = sum_by("le", increment(receiver("alert_to_effect_seconds_bucket")))
+_EFFECT_BUCKETS = sum_by("le", in_range("increase", receiver("alert_to_effect_seconds_bucket")))
+ALERT_TO_EFFECT_P90 = f"histogram_quantile(0.9, {_EFFECT_BUCKETS})"
+NO_EFFECT = f"max by (trainer_job, trainer_instance) ({receiver('cleanup_no_effect')})"
+NO_EFFECT_COUNT = total(receiver("cleanup_no_effect"))
+
+# Targets.
+UP = max_by(f"{TRAINER}, service", select("up"))
+DOWN_COUNT = f"count({select('up')} == 0) or 0 * count({select('up')})"
+TARGETS_COUNT = f"count({select('up')})"
+SCRAPE_SECONDS = max_by(TRAINER, select("scrape_duration_seconds"))
+SCRAPE_SAMPLES = max_by(TRAINER, select("scrape_samples_scraped"))
+RESIDENT = max_by(f"{TRAINER}, service", select("process_resident_memory_bytes", 'service!=""'))
+CPU = sum_by(f"{TRAINER}, service", rate(select("process_cpu_seconds_total", 'service!=""')))
+
+# Prometheus.
+_GROUP = f"{TRAINER}, rule_group"
+RULE_SECONDS = max_by(_GROUP, select("prometheus_rule_group_last_duration_seconds"))
+RULE_SHARE = f"max({RULE_SECONDS} / {max_by(_GROUP, select('prometheus_rule_group_interval_seconds'))})"
+RULE_FAILURES = sum_by(_GROUP, increment(select("prometheus_rule_evaluation_failures_total")))
+RULES_MISSED = sum_by(_GROUP, increment(select("prometheus_rule_group_iterations_missed_total")))
+RULE_FAILURES_IN_RANGE = total(in_range("increase", select("prometheus_rule_evaluation_failures_total")))
+SERIES = max_by(TRAINER, select("prometheus_tsdb_head_series"))
+SAMPLES = sum_by(TRAINER, rate(select("prometheus_tsdb_head_samples_appended_total")))
+NOTIFICATIONS_SENT = total(rate(select("prometheus_notifications_sent_total")))
+NOTIFICATIONS_DROPPED = total(rate(select("prometheus_notifications_dropped_total")))
+NOTIFICATIONS_FAILED = total(rate(select("prometheus_notifications_errors_total")))
+
+# Alertmanager.
+ALERTMANAGER_SENT = sum_by("integration", rate(select("alertmanager_notifications_total")))
+ALERTMANAGER_FAILED = sum_by("integration", rate(select("alertmanager_notifications_failed_total")))
+
+# Receiver.
+QUEUE = max_by(TRAINER, select(receiver("queue_length")))
+SINCE_WATCHDOG = f"time() - max({select(receiver('last_watchdog_timestamp_seconds'))})"
+
+# Exporters.
+_COLLECTOR = f"{TRAINER}, collector"
+COLLECT_SECONDS = max_by("collector", select("trainer_exporter_collect_seconds"))
+COLLECT_ERRORS = sum_by("collector", increment(select("trainer_exporter_collect_errors_total")))
+COLLECT_ERRORS_IN_RANGE = total(in_range("increase", select("trainer_exporter_collect_errors_total")))
+SAMPLE_AGE = max_by(_COLLECTOR, select("trainer_exporter_sample_age_seconds"))
+SAMPLE_SHARE = sum_by(TRAINER, rate(select("trainer_exporter_sample_seconds_total")))
+SAMPLE_BUDGET = f"min({select('trainer_exporter_budget_ratio')})"
+SAFE_POINT_AGE = max_by(TRAINER, select("trainer_exporter_safe_point_age_seconds"))
