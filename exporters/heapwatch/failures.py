@@ -27,12 +27,12 @@ class Failures:
         )
 
     def record_folded(self, collector: str, names: int) -> None:
-        """Note how many names of a collector are added up as ``other`` because there are too many."""
+        """Note how many names of a collector have no series of their own because there are too many."""
         self.folded[collector] = names
         if names:
             self._say_once(
                 (collector, "", "folded"),
-                f"{collector}: too many names, the smallest are added up as 'other'",
+                f"{collector}: too many names; some are added up as 'other' or left out",
             )
 
     def _say_once(self, key: tuple[str, str, str], message: str) -> None:

@@ -9,7 +9,8 @@ from typing import TypeVar
 Number = TypeVar("Number", int, float)
 
 OTHER = "other"
-MAX_NAMES = 64
+MAX_NAMES = 64  # series of one kind
+MAX_DECLARED = 1024  # sources of one kind, where the smallest are added up
 
 _NAME = re.compile(r"[\w.:/\-\[\] ]{1,100}")
 

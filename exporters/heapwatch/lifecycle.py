@@ -69,7 +69,7 @@ def start(
     earlier = _running.pop(name, None)
     if earlier is not None:
         earlier.stop()
-    watch.serve(
+    watch.exporter.serve(
         host or os.environ.get("HEAPWATCH_BIND") or "127.0.0.1",
         _port_from_environment() if port is None else port,
         token=find_token(token),
@@ -94,7 +94,7 @@ def _stop_all() -> None:
 
 def _abandon_all() -> None:
     for watch in list(_running.values()):
-        watch.abandon()
+        watch.exporter.abandon()
     _running.clear()
 
 

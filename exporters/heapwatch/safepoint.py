@@ -152,7 +152,7 @@ class SafePoint:
         self.due, self.tasks, self.on_visit = False, (), []
 
     def abandon(self) -> None:
-        """In a forked child, which lacks the daemon thread and may hold locks for ever: do nothing any more."""
+        """In a forked child, without the daemon thread and with locks perhaps held: do nothing any more."""
         self._stopped = threading.Event()
         self.due, self.tasks, self.on_visit = False, (), []
 
@@ -168,7 +168,7 @@ class SafePoint:
             if since is not None and now - since > HANGING_SECONDS and not task.said_hanging:
                 task.said_hanging = True
                 log.warning(
-                    "%s: a sample has been running for %.0f s and cannot be interrupted; training waits for it",
+                    "%s: a sample has run for %.0f s and cannot be interrupted; training waits for it",
                     task.sampler.name,
                     now - since,
                 )

@@ -2,50 +2,22 @@
 
 from __future__ import annotations
 
-import logging
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from heapwatch import discovery
-from heapwatch.cleanup import CleanupQueue, CleanupResult
-from heapwatch.collectors.allocator import AllocatorCollector
-from heapwatch.collectors.base import Collector, Sampler
+from heapwatch.cleanup import CleanupResult
 from heapwatch.collectors.bodies import BodyCollector
-from heapwatch.collectors.cleanups import CleanupCollector
-from heapwatch.collectors.entities import EntityCollector
-from heapwatch.collectors.events import EventCollector
-from heapwatch.collectors.exporter import ExporterCollector
-from heapwatch.collectors.info import InfoCollector
-from heapwatch.collectors.limits import LimitCollector
-from heapwatch.collectors.phases import Phase, PhaseCollector
-from heapwatch.collectors.process import ProcessCollector
-from heapwatch.collectors.progress import ProgressCollector
-from heapwatch.collectors.standard import StandardCollector
-from heapwatch.collectors.walker_names import WalkerNames
-from heapwatch.exposition import Exposition
-from heapwatch.failures import Failures
+from heapwatch.collectors.phases import Phase
+from heapwatch.exporter import Exporter
 from heapwatch.labels import checked_name
-from heapwatch.memory import ResidentMemory
-from heapwatch.readings import Readings
-from heapwatch.safepoint import SafePoint
 from heapwatch.server import Server
-from heapwatch.sources import Source, SourceGone, is_accessor
-from heapwatch.status import Status
+from heapwatch.sources import Source, SourceGone, count_of, is_accessor
 
 if TYPE_CHECKING:
     from typing_extensions import Self
 
-log = logging.getLogger("heapwatch")
-
 Function = TypeVar("Function", bound=Callable[..., Any])
-
-# resource in a cleanup's levels -> the series it is read from, and the label that names the component
-_LEVELS = {
-    "entities": ("trainer_entities", "type"),
-    "events": ("trainer_event_list_items", "list"),
-    "buffers": ("trainer_buffer_items", "buffer"),
-}
 
 
 class Watch:
@@ -87,43 +59,18 @@ class Watch:
         if budget > 1:
             raise ValueError(f"budget must be a share of the time, above 0 and at most 1, got {budget!r}")
         self.name = name
-        self.server: Server | None = None
-        self._target: discovery.Target | None = None
-        self._interval = interval
+        self.exporter = Exporter(
+            name,
+            framework=framework,
+            run=run,
+            profile=profile,
+            walker_names=walker_names,
+            interval=interval,
+            budget=budget,
+        )
+        self._safe_point = self.exporter.safe_point
         self._root: Callable[[], Any] | None = None
         self._declared: set[tuple[str, str]] = set()
-
-        self.failures = Failures()
-        self._memory = ResidentMemory()
-        self._safe_point = SafePoint(self.failures, budget=budget, tick_seconds=min(1.0, interval))
-        self.exposition = Exposition(self.failures, self._safe_point)
-        self.cleanup_queue = CleanupQueue(
-            self._levels, self._safe_point.wake, self._safe_point.seconds_since_visit
-        )
-        self._limits = LimitCollector(profile)
-        self._progress = ProgressCollector(self.failures, self._safe_point)
-        self._phases = PhaseCollector(self.failures, self._safe_point, self._memory)
-        self._entities = EntityCollector(self.failures, interval)
-        self._events = EventCollector(self.failures, interval)
-        self._bodies: BodyCollector | None = None
-
-        self._safe_point.on_visit.append(self.cleanup_queue.run_pending)
-        self._safe_point.on_tick.append(self._progress.observe)
-        self._add(StandardCollector())
-        self._add(InfoCollector(name, framework, run))
-        self._add(ProcessCollector())
-        self._add(AllocatorCollector())
-        self._add(self._entities, anywhere=True)
-        self._add(self._events, anywhere=True)
-        self._add(self._phases)
-        self._add(self._progress)
-        self._add(self._limits)
-        self._add(CleanupCollector(self.cleanup_queue))
-        if walker_names:
-            self._add(WalkerNames(self._walker_readings, self._memory.read))
-        self._add(
-            ExporterCollector(self.failures, self._safe_point, lambda: self.exposition.collect_seconds.copy())
-        )
 
     @property
     def root(self) -> Any:
@@ -142,6 +89,11 @@ class Watch:
         """The port that is served; None before and after."""
         return None if self.server is None else self.server.port
 
+    @property
+    def server(self) -> Server | None:
+        """What serves; None before and after."""
+        return self.exporter.server
+
     def step(self) -> None:
         """One step of training is done. A safe point; costs an addition and a look at a flag."""
         point = self._safe_point
@@ -151,13 +103,13 @@ class Watch:
 
     def progress(self, unit: str, count: int = 1) -> None:
         """Count more of ``unit``: ``episode``, ``epoch``, ``generation``, or ``step`` for several at once."""
-        self._progress.add(unit, count)
+        self.exporter.progress.add(unit, count)
         if unit == "step" and self._safe_point.due:
             self._safe_point.visit(stepping=True)
 
     def phase(self, name: str) -> Phase:
         """A phase of the training cycle, as a context manager or a decorator. Its end is a safe point."""
-        return self._phases.phase(name)
+        return self.exporter.phases.phase(name)
 
     def claim(self) -> None:
         """Make the calling thread the one whose steps are safe points: by default the first that steps."""
@@ -193,9 +145,8 @@ class Watch:
         source = self._source(world)
         owned = None if owners is None else self._source(owners)
         self._declare("bodies", "bodies")
-        self._bodies = BodyCollector(source, classify, owned, self.failures, self._interval)
-        self._safe_point.blocked = self._bodies.locked
-        self._add(self._bodies)
+        exporter = self.exporter
+        exporter.add_bodies(BodyCollector(source, classify, owned, exporter.failures, exporter.interval))
 
     def entities(self, name: str, source: Any) -> None:
         """Count things of the environment.
@@ -210,7 +161,7 @@ class Watch:
         """
         counted = self._countable("entities", name, source)
         self._declare("entities", name)
-        self._entities.add(name, counted)
+        self.exporter.entities.add(name, counted)
 
     def events(self, name: str, source: Any, capacity: int | None = None) -> None:
         """Count the items of an event list.
@@ -232,20 +183,48 @@ class Watch:
             )
         counted = self._countable("events", name, source)
         self._declare("events", name)
-        self._events.add(name, counted, capacity)
+        self.exporter.events.add(name, counted, capacity)
 
     def buffer(
-        self, name: str, source: Any, *, items: Any = None, capacity: Any = None, nbytes: Any = None
+        self, name: str, source: Any = None, *, items: Any = None, capacity: Any = None, nbytes: Any = None
     ) -> None:
-        """Watch a replay buffer (placeholder)."""
+        """Measure a replay buffer: items, bytes, and both when full.
+
+        Args:
+            name: the buffer's name, such as ``replay``.
+            source: a deque, a list, a buffer of Stable-Baselines3 or TorchRL, anything with items inside.
+            items: tells how many items are stored, where they cannot be counted.
+            capacity: a number, or what tells it.
+            nbytes: tells the bytes stored, where they cannot be measured.
+
+        Raises:
+            ValueError: for a bad name, one used twice, or neither a source nor what tells.
+
+        """
+        told = [self._teller(name, spec) for spec in (items, capacity, nbytes)]
+        if source is None and items is None and nbytes is None:
+            raise ValueError(f"buffer {name!r} needs the buffer, or the functions items= and nbytes=")
+        buffer = None if source is None else self._source(source)
         self._declare("buffer", name)
+        self.exporter.buffers.add(name, buffer, *told)
 
     def objects(self, *classes: type) -> None:
         """Count live instances (placeholder)."""
 
     def size(self, name: str, source: Any) -> None:
-        """Watch the deep size of an object (placeholder)."""
+        """Measure the deep size of an object.
+
+        Args:
+            name: what it is called, such as ``policy.state_dict``.
+            source: the object, or an accessor of it.
+
+        Raises:
+            ValueError: for a bad name or one used twice.
+
+        """
+        measured = self._source(source)
         self._declare("size", name)
+        self.exporter.sizes.add(name, measured)
 
     def limit(
         self,
@@ -271,7 +250,7 @@ class Watch:
             ValueError: for an unknown resource, no limit at all, or one that is not finite and above 0.
 
         """
-        self._limits.add(
+        self.exporter.limits.add(
             resource, component, {"warning": warning, "critical": critical, "emergency": emergency}
         )
 
@@ -290,12 +269,12 @@ class Watch:
             ValueError: as for ``limit``.
 
         """
-        self._limits.add_growth(
+        self.exporter.limits.add_growth(
             resource, component, {"minute": per_minute, "epoch": per_epoch, "generation": per_generation}
         )
 
     def on_cleanup(self, function: Function) -> Function:
-        """Call ``function(action)`` in every cleanup, at a safe point of the trainer's own thread; a decorator.
+        """Call ``function(action)`` in every cleanup, at a safe point in the trainer's thread; a decorator.
 
         ``action`` is ``regular`` or ``emergency``. It may return ``{resource: how many were removed}``. What
         it raises is reported, and the other functions still run. Garbage collection, emptying the CUDA cache
@@ -305,7 +284,7 @@ class Watch:
             ValueError: when it is not callable, or needs more than one argument.
 
         """
-        self.cleanup_queue.add(function)
+        self.exporter.cleanup_queue.add(function)
         return function
 
     def cleanup(self, action: str = "regular", reason: str = "") -> CleanupResult:
@@ -315,51 +294,11 @@ class Watch:
             ValueError: for an action other than ``regular`` and ``emergency``.
 
         """
-        return self.cleanup_queue.run(action, reason, trigger="trainer")
-
-    def serve(self, host: str, port: int, *, token: str | None, port_search: bool = False) -> None:
-        """Start serving, and tell Prometheus where.
-
-        Raises:
-            OSError: when the port is taken (the message names its owner) or the host is not ours.
-
-        """
-        server = Server(
-            host,
-            port,
-            exposition=self.exposition,
-            cleanup_queue=self.cleanup_queue,
-            status=Status(last_cleanup=lambda: self.cleanup_queue.last),
-            token=token,
-            port_search=port_search,
-        )
-        server.start()
-        self.server = server
-        self._safe_point.start()
-        try:
-            directory = discovery.targets_directory()
-            discovery.sweep(directory)
-            target = discovery.Target(directory, host, server.port)
-            target.write()
-            self._target = target
-        except OSError as error:
-            log.warning("Prometheus will not find this trainer by itself: %s", error)
+        return self.exporter.cleanup_queue.run(action, reason, trigger="trainer")
 
     def stop(self) -> None:
         """Stop serving and sampling; ``step``, ``progress`` and ``phase`` stay harmless. Idempotent."""
-        if self._target is not None:
-            self._target.remove()
-            self._target = None
-        if self.server is not None:
-            self.server.stop()
-            self.server = None
-        self._safe_point.stop()
-
-    def abandon(self) -> None:
-        """In a forked child: be inert. The server, the target and the safe points belong to the parent."""
-        self._safe_point.abandon()
-        self._memory.reopen()
-        self.server = self._target = None
+        self.exporter.stop()
 
     def __enter__(self) -> Self:
         return self
@@ -371,11 +310,6 @@ class Watch:
         traceback: TracebackType | None,
     ) -> None:
         self.stop()
-
-    def _add(self, collector: Collector, *, anywhere: bool = False) -> None:
-        self.exposition.add(collector)
-        if isinstance(collector, Sampler):
-            self._safe_point.add(collector, anywhere=anywhere)
 
     def _declare(self, kind: str, name: str) -> None:
         checked_name(kind, name)
@@ -400,29 +334,15 @@ class Watch:
             )
         return self._source(source)
 
-    def _levels(self) -> dict[str, Any]:
-        """What a cleanup compares: read at once, in the trainer's thread."""
-        watched = self._counting()
-        self._safe_point.sample_now(*watched)
-        readings = self._readings(watched)
-        levels: dict[str, Any] = {"resident_memory_bytes": self._memory.read()}
-        bodies = readings.by("trainer_bodies", "type")
-        if bodies:
-            levels["bodies"] = round(sum(bodies.values()))
-        for key, (series, label) in _LEVELS.items():
-            levels[key] = {name: round(value) for name, value in readings.by(series, label).items()}
-        return levels
-
-    def _counting(self) -> list[Any]:
-        return [
-            collector for collector in (self._bodies, self._entities, self._events) if collector is not None
-        ]
-
-    def _readings(self, collectors: Iterable[Collector]) -> Readings:
-        return Readings(family for collector in collectors for family in self.exposition.read(collector))
-
-    def _walker_readings(self) -> Readings:
-        return self._readings(self._counting())
+    def _teller(self, name: str, spec: Any) -> Callable[[], float] | None:
+        if spec is None:
+            return None
+        if isinstance(spec, (int, float)) and not isinstance(spec, bool) and spec >= 0:
+            return lambda: spec
+        if not is_accessor(spec):
+            raise ValueError(f"buffer {name!r}: items, capacity and nbytes must be functions, got {spec!r}")
+        source = self._source(spec)
+        return lambda: count_of(source.read())
 
 
 def _check_above_zero(what: str, value: float) -> None:

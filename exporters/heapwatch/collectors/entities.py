@@ -9,7 +9,7 @@ from prometheus_client.core import GaugeMetricFamily
 
 from heapwatch.collectors.named import NamedSources
 from heapwatch.failures import Failures
-from heapwatch.labels import folded
+from heapwatch.labels import MAX_DECLARED, folded
 from heapwatch.sources import Source, count_of
 
 
@@ -21,7 +21,7 @@ class EntityCollector:
     def __init__(self, failures: Failures, interval: float) -> None:
         self.interval = interval
         self._failures = failures
-        self._sources = NamedSources(self.name, failures)
+        self._sources = NamedSources(self.name, failures, limit=MAX_DECLARED)
         self._latest: dict[str, float] = {}
 
     def add(self, name: str, source: Source) -> None:

@@ -10,7 +10,7 @@ from prometheus_client.core import GaugeMetricFamily
 
 from heapwatch.collectors.named import NamedSources
 from heapwatch.failures import Failures
-from heapwatch.labels import folded
+from heapwatch.labels import MAX_DECLARED, folded
 from heapwatch.sources import Source, count_of
 
 
@@ -26,7 +26,7 @@ class EventCollector:
     def __init__(self, failures: Failures, interval: float) -> None:
         self.interval = interval
         self._failures = failures
-        self._sources = NamedSources(self.name, failures)
+        self._sources = NamedSources(self.name, failures, limit=MAX_DECLARED)
         self._told: dict[str, int] = {}
         self._declared: dict[str, int] = {}
         self._latest: tuple[dict[str, float], dict[str, int]] = ({}, {})

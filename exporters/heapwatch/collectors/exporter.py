@@ -62,7 +62,7 @@ class ExporterCollector:
             "trainer_exporter_collect_errors", "Reads that failed, a source at a time.", labels=["collector"]
         )
         names = _by_collector(
-            "trainer_exporter_folded_names", "Names added up as 'other' because there are too many."
+            "trainer_exporter_folded_names", "Names without series of their own, because there are too many."
         )
         seconds = self._collect_seconds()
         for name, value in seconds.items():

@@ -6,15 +6,18 @@ from collections.abc import Callable
 from typing import Any, TypeVar
 
 from heapwatch.failures import Failures
+from heapwatch.labels import MAX_NAMES
 from heapwatch.sources import Source, SourceGone
 
 Value = TypeVar("Value")
 
 
 class NamedSources:
-    """The sources of one collector."""
+    """The sources of one collector, ``limit`` at most; later ones are counted and not read."""
 
-    def __init__(self, collector: str, failures: Failures) -> None:
+    def __init__(self, collector: str, failures: Failures, limit: int = MAX_NAMES) -> None:
+        self._limit = limit
+        self._refused = 0
         self._collector = collector
         self._failures = failures
         self._sources: dict[str, Source] = {}
@@ -22,7 +25,11 @@ class NamedSources:
 
     def add(self, name: str, source: Source) -> None:
         """Read ``source`` as ``name`` from now on."""
-        self._sources[name] = source
+        if len(self._sources) < self._limit:
+            self._sources[name] = source
+        else:
+            self._refused += 1
+            self._failures.record_folded(self._collector, self._refused)
 
     def read(self, convert: Callable[[str, Any], Value]) -> dict[str, Value]:
         """What ``convert`` makes of each source that can be read. A source that died is counted once."""

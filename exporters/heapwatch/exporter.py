@@ -1,0 +1,186 @@
+"""The parts of one trainer's exporter, put together, served and stopped."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterable
+from typing import Any
+
+from heapwatch import discovery
+from heapwatch.cleanup import CleanupQueue
+from heapwatch.collectors.allocator import AllocatorCollector
+from heapwatch.collectors.base import Collector, Sampler
+from heapwatch.collectors.bodies import BodyCollector
+from heapwatch.collectors.buffers import BufferCollector
+from heapwatch.collectors.cleanups import CleanupCollector
+from heapwatch.collectors.entities import EntityCollector
+from heapwatch.collectors.events import EventCollector
+from heapwatch.collectors.exporter import ExporterCollector
+from heapwatch.collectors.info import InfoCollector
+from heapwatch.collectors.limits import LimitCollector
+from heapwatch.collectors.phases import PhaseCollector
+from heapwatch.collectors.process import ProcessCollector
+from heapwatch.collectors.progress import ProgressCollector
+from heapwatch.collectors.sizes import SizeCollector
+from heapwatch.collectors.standard import StandardCollector
+from heapwatch.collectors.walker_names import WalkerNames
+from heapwatch.exposition import Exposition
+from heapwatch.failures import Failures
+from heapwatch.memory import ResidentMemory
+from heapwatch.readings import Readings
+from heapwatch.safepoint import SafePoint
+from heapwatch.server import Server
+from heapwatch.status import Status
+
+log = logging.getLogger("heapwatch")
+
+# resource in a cleanup's levels -> the series it is read from, and the label that names the component
+_LEVELS = {
+    "entities": ("trainer_entities", "type"),
+    "events": ("trainer_event_list_items", "list"),
+    "buffers": ("trainer_buffer_items", "buffer"),
+}
+
+
+class Exporter:
+    """Collectors, safe point, cleanup queue and server of one trainer.
+
+    Args:
+        name: label ``trainer`` of ``trainer_info``; likewise framework and run.
+        framework: see ``name``.
+        run: see ``name``.
+        profile: ``default`` or ``aggressive``.
+        walker_names: also export the ``walker_*`` names.
+        interval: seconds between samples at least.
+        budget: share of wall time for all samples.
+
+    """
+
+    def __init__(
+        self,
+        name: str,
+        *,
+        framework: str,
+        run: str,
+        profile: str,
+        walker_names: bool,
+        interval: float,
+        budget: float,
+    ) -> None:
+        self.interval = interval
+        self.server: Server | None = None
+        self._target: discovery.Target | None = None
+
+        self.failures = Failures()
+        self.memory = ResidentMemory()
+        self.safe_point = SafePoint(self.failures, budget=budget, tick_seconds=min(1.0, interval))
+        self.exposition = Exposition(self.failures, self.safe_point)
+        self.cleanup_queue = CleanupQueue(
+            self._levels, self.safe_point.wake, self.safe_point.seconds_since_visit
+        )
+        self.limits = LimitCollector(profile)
+        self.progress = ProgressCollector(self.failures, self.safe_point)
+        self.phases = PhaseCollector(self.failures, self.safe_point, self.memory)
+        self.entities = EntityCollector(self.failures, interval)
+        self.events = EventCollector(self.failures, interval)
+        self.buffers = BufferCollector(self.failures, interval)
+        self.sizes = SizeCollector(self.failures, interval)
+        self._counting: list[Any] = [self.entities, self.events, self.buffers]
+
+        self.safe_point.on_visit.append(self.cleanup_queue.run_pending)
+        self.safe_point.on_tick.append(self.progress.observe)
+        for collector in (
+            StandardCollector(),
+            InfoCollector(name, framework, run),
+            ProcessCollector(),
+            AllocatorCollector(),
+            self.entities,
+            self.events,
+            self.buffers,
+            self.sizes,
+            self.phases,
+            self.progress,
+            self.limits,
+            CleanupCollector(self.cleanup_queue),
+            ExporterCollector(self.failures, self.safe_point, lambda: self.exposition.collect_seconds.copy()),
+        ):
+            self.add(collector)
+        if walker_names:
+            self.add(WalkerNames(lambda: self._readings(self._counting), self.memory.read))
+
+    def add(self, collector: Collector, *, anywhere: bool = True) -> None:
+        """Collect from now on, and sample where the collector is a sampler.
+
+        Args:
+            collector: what to read.
+            anywhere: whether a scrape may sample it in its own thread until the trainer's first safe point.
+
+        """
+        self.exposition.add(collector)
+        if isinstance(collector, Sampler):
+            self.safe_point.add(collector, anywhere=anywhere)
+
+    def add_bodies(self, bodies: BodyCollector) -> None:
+        """Count a world's bodies: at safe points alone, and none inside the world's own step."""
+        self.safe_point.blocked = bodies.locked
+        self._counting.append(bodies)
+        self.add(bodies, anywhere=False)
+
+    def serve(self, host: str, port: int, *, token: str | None, port_search: bool) -> None:
+        """Start serving and sampling, and tell Prometheus where.
+
+        Raises:
+            OSError: when the port is taken (the message names its owner) or the host is not ours.
+
+        """
+        server = Server(
+            host,
+            port,
+            exposition=self.exposition,
+            cleanup_queue=self.cleanup_queue,
+            status=Status(last_cleanup=lambda: self.cleanup_queue.last),
+            token=token,
+            port_search=port_search,
+        )
+        server.start()
+        self.server = server
+        self.safe_point.start()
+        try:
+            directory = discovery.targets_directory()
+            discovery.sweep(directory)
+            target = discovery.Target(directory, host, server.port)
+            target.write()
+            self._target = target
+        except OSError as error:
+            log.warning("Prometheus will not find this trainer by itself: %s", error)
+
+    def stop(self) -> None:
+        """Stop serving and sampling. A second call does nothing."""
+        if self._target is not None:
+            self._target.remove()
+            self._target = None
+        if self.server is not None:
+            self.server.stop()
+            self.server = None
+        self.safe_point.stop()
+
+    def abandon(self) -> None:
+        """In a forked child: be inert. The server, the target and the safe points belong to the parent."""
+        self.safe_point.abandon()
+        self.memory.reopen()
+        self.server = self._target = None
+
+    def _levels(self) -> dict[str, Any]:
+        """What a cleanup compares: sampled at once, in the trainer's thread."""
+        self.safe_point.sample_now(*self._counting)
+        readings = self._readings(self._counting)
+        levels: dict[str, Any] = {"resident_memory_bytes": self.memory.read()}
+        bodies = readings.by("trainer_bodies", "type")
+        if bodies:
+            levels["bodies"] = round(sum(bodies.values()))
+        for key, (series, label) in _LEVELS.items():
+            levels[key] = {name: round(value) for name, value in readings.by(series, label).items()}
+        return levels
+
+    def _readings(self, collectors: Iterable[Collector]) -> Readings:
+        return Readings(family for collector in collectors for family in self.exposition.read(collector))
