@@ -1,0 +1,54 @@
+"""Alertmanager's webhook payload, version 4.
+
+Source: https://prometheus.io/docs/alerting/latest/configuration/#webhook_config
+"""
+
+from __future__ import annotations
+
+from datetime import datetime, timezone
+from typing import Annotated, Literal
+
+from pydantic import AwareDatetime, BaseModel, Field
+
+_EPOCH = datetime(1970, 1, 1, tzinfo=timezone.utc)
+
+LabelName = Annotated[str, Field(pattern=r"^[a-zA-Z_][a-zA-Z0-9_]*$", max_length=256)]
+LabelValue = Annotated[str, Field(max_length=4096)]
+Labels = Annotated[dict[LabelName, LabelValue], Field(max_length=64)]
+# Go writes nanoseconds and an unset time as year 1; numbers are not taken for times.
+Time = Annotated[AwareDatetime, Field(strict=True)]
+
+
+class Alert(BaseModel):
+    """One alert of a notification."""
+
+    status: Literal["firing", "resolved"]
+    labels: Labels
+    annotations: dict[str, str] = {}
+    startsAt: Time
+    endsAt: Time | None = None
+    fingerprint: Annotated[str, Field(pattern=r"^[0-9a-fA-F]{1,64}$")]
+
+    @property
+    def starts_at(self) -> int:
+        """Microseconds since the epoch."""
+        return _microseconds(self.startsAt)
+
+    @property
+    def ends_at(self) -> int | None:
+        """Microseconds since the epoch; None while it fires with no end set."""
+        if self.endsAt is None or self.endsAt.year <= 1:
+            return None
+        return _microseconds(self.endsAt)
+
+
+class Notification(BaseModel):
+    """What Alertmanager posts: a group of alerts. Fields this receiver has no use for are let through."""
+
+    version: Literal["4"]
+    alerts: Annotated[list[Alert], Field(max_length=20_000)]
+
+
+def _microseconds(time: datetime) -> int:
+    elapsed = time - _EPOCH
+    return (elapsed.days * 86400 + elapsed.seconds) * 1_000_000 + elapsed.microseconds
