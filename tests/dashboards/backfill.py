@@ -1,9 +1,9 @@
 """Hours of Prometheus history in seconds, for tests and screenshots of the dashboards.
 
-`build_tsdb(directory, hours=6)` fills a Prometheus data directory with the made-up trainers of `scenarios.py`
-(healthy, leaking, filling, growing on a GPU, stalled), their recorded series, alerts and cleanups, and the
-stack's own metrics. The history goes on for a while after now, so that a server started on it does not run dry.
-`tests.dashboards.server.prometheus` starts one. The viewer's tests use both.
+`build_tsdb(directory, hours=6)` fills a Prometheus data directory with the made-up trainers of
+`scenarios.py` (healthy, leaking, filling, growing on a GPU, stalled), their recorded series, alerts and
+cleanups, and the stack's own metrics. The history goes on for a while after now, so that a server started on
+it does not run dry. `tests.dashboards.server.prometheus` starts one. The viewer's tests use both.
 
     python -m tests.dashboards.backfill DIRECTORY [HOURS]
 """

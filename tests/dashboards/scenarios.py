@@ -51,9 +51,11 @@ def leaking_walker(clock: Clock) -> list[Series]:
             "job:trainer_leak:share", lambda m, s=share: s if m >= leak + 20 else None, component=component
         )
     walker.verdicts((0, 1), (restart, 0), (restart + 10, 1), (leak + 12, 2), (leak + 25, 4))
-    walker.alert("TrainerBodiesLeak", "critical", "leak", "bodies", "unknown", leak + 20)
-    walker.alert("TrainerMemoryHigh", "warning", "threshold", "memory", "trainer", 0.62 * total, 0.66 * total)
-    walker.alert("TrainerMemoryGrowth", "warning", "growth", "memory", "trainer", leak + 10, leak + 40)
+    walker.alert("TrainerLeak", "critical", "leak", "bodies", "unknown", leak + 20)
+    walker.alert(
+        "TrainerLimitExceeded", "critical", "threshold", "memory", "trainer", 0.62 * total, 0.66 * total
+    )
+    walker.alert("TrainerGrowthPerMinute", "warning", "growth", "memory", "trainer", leak + 10, leak + 40)
     return walker.series
 
 
@@ -78,9 +80,10 @@ def filling_trading(clock: Clock) -> list[Series]:
         trading.phase(phase, end, gain, 230, 1 / 12)
     for kind, number in (("TradingEnvironment", 2.0), ("DDPGAgent", 17.0), ("ReplayBuffer", 1.0)):
         trading.level("objects", kind, trading.add("trainer_objects", lambda m, n=number: n, type=kind))
+    trading.growth_per_cycle("memory", "trainer", "generation", lambda m: 2.5e9 if m > 40 else None)
     trading.cleanups([(0.7 * total, 0.8e9)], "experiences", 120)
     trading.verdicts((0, 0), (20, 1), (0.5 * total, 3))
-    trading.alert("TrainerMemoryForecast", "warning", "forecast", "memory", "trainer", 0.5 * total)
+    trading.alert("TrainerBufferWillNotFit", "critical", "forecast", "buffer", "replay", 0.5 * total)
     return trading.series
 
 
@@ -106,11 +109,14 @@ def growing_ppo(clock: Clock) -> list[Series]:
         ppo.phase(phase, lambda m: 5.2e9 + 2.2e6 * (m // 3 * 3), lambda m: 3.3e6, seconds, 1 / 3)
     for kind, shape in (("Tensor", noisy(lambda m: 2300, 30, 5)), ("Episode", lambda m: float(int(m * 3)))):
         ppo.level("objects", kind, ppo.add("trainer_objects", shape, type=kind))
+    ppo.growth_per_cycle("object_size", "trainer.stats", "epoch", lambda m: 6.5e6 if m > 30 else None)
+    ppo.growth_per_cycle("object_size", "policy.state_dict", "epoch", lambda m: 0 if m > 30 else None)
+    ppo.growth_per_cycle("memory", "trainer", "epoch", lambda m: 6.6e6 if m > 30 else None)
     _gpus(ppo)
     ppo.cleanups([], "experiences", 0)
     ppo.add("job:trainer_leak:share", lambda m: 0.94 if m > 60 else None, component="trainer.stats")
     ppo.verdicts((0, 0), (20, 1), (45, 2), (0.6 * total, 4))
-    ppo.alert("TrainerObjectSizeLeak", "warning", "leak", "object_size", "trainer.stats", 0.6 * total)
+    ppo.alert("TrainerLeak", "warning", "leak", "object_size", "trainer.stats", 0.6 * total)
     return ppo.series
 
 
@@ -125,7 +131,7 @@ def stalled_dqn(clock: Clock) -> list[Series]:
     dqn.progress(stalled, step=800, episode=2)
     dqn.cleanups([], "experiences", 0)
     dqn.verdicts((0, 0), (100, 1), (stalled + 10, 5))
-    dqn.alert("TrainerStalled", "critical", "health", "memory", "", stalled + 5)
+    dqn.alert("TrainerStalled", "critical", "health", "trainer", "progress", stalled + 5)
     return dqn.series
 
 

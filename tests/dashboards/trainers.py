@@ -16,6 +16,7 @@ DEFAULT_GROWTH_LIMITS = (
     ("bodies", "all", "minute", 10),
     ("entities", "food_sources", "minute", 5),
     ("object_size", "policy.state_dict", "epoch", 5e6),
+    ("memory", "trainer", "generation", 5e9),
     ("gpu_memory", "0", "minute", 20e6),
 )
 
@@ -37,6 +38,7 @@ class Trainer:
             lambda minute: clock.start + (started if minute >= started else -7200) * 60,
         )
         self.add("process_open_fds", lambda minute: 34)
+        self.add("trainer_python_allocated_blocks", lambda minute: 2.1e6)
         for generation, seconds in (("0", 2), ("1", 20), ("2", 200)):
             self.count(
                 "python_gc_collections_total",
@@ -51,9 +53,15 @@ class Trainer:
         ):
             self.add("trainer_exporter_collect_seconds", lambda minute, c=cost: c, collector=collector)
             self.add("trainer_exporter_collect_errors_total", lambda minute: 0, collector=collector)
+            self.count(
+                "trainer_exporter_sample_seconds_total", lambda m, c=cost: 4 * c * m, collector=collector
+            )
             self.add(
                 "trainer_exporter_sample_age_seconds", lambda minute: 1 + minute % 4, collector=collector
             )
+
+        self.add("trainer_exporter_budget_ratio", lambda minute: 0.005)
+        self.add("trainer_exporter_safe_point_age_seconds", lambda minute: minute % 0.5)
 
     def add(self, name: str, shape: Shape | Sequence[Value], /, **labels: str) -> list[Value]:
         """One series of this trainer; returns its values."""
@@ -101,6 +109,8 @@ class Trainer:
                 "trainer_process_cpu_seconds_total", lambda minute, c=cores: minute * 60 * c, role=role
             )
             self.add("trainer_processes", lambda minute, r=role: 1 if r == "trainer" else 4, role=role)
+        self.add("trainer_allocator_used_bytes", [None if v is None else v * 0.8 for v in values])
+        self.add("trainer_allocator_retained_bytes", [None if v is None else v * 0.07 for v in values])
         self.add("trainer_memory_limit_bytes", lambda minute: limit)
         rates = slope(values, GROWTH_SAMPLES)
         left = [
@@ -154,6 +164,11 @@ class Trainer:
         stamp = self.clock.start
         self.add("trainer_last_progress_timestamp_seconds", lambda minute: stamp + 60 * min(minute, until))
 
+    def growth_per_cycle(self, resource: str, component: str, per: str, growth: Shape) -> None:
+        """What was gained from one epoch or generation to the next."""
+        labels = {"resource": resource, "component": component, "per": per}
+        self.add("job:trainer_resource:growth_per_cycle", growth, **labels)
+
     def phase(self, name: str, end: Shape, gain: Shape, seconds: float, per_minute: float) -> None:
         """A phase of the training cycle."""
         self.add("trainer_phase_end_resident_memory_bytes", end, phase=name)
@@ -166,8 +181,9 @@ class Trainer:
     def cleanups(self, freed: Sequence[tuple[float, float]], resource: str, removed: float) -> None:
         """Emergency cleanups: (minute, bytes freed), and how many of a resource each removed."""
         amounts = (("trainer_cleanups_total", 1.0), ("trainer_cleanup_duration_seconds_count", 1.0))
+        self.add("trainer_cleanups_pending", lambda minute: 0)
         for action, events in (("emergency", freed), ("regular", [])):
-            trigger = "receiver" if action == "emergency" else "interval"
+            trigger = "http" if action == "emergency" else "interval"
             for name, amount in (*amounts, ("trainer_cleanup_duration_seconds_sum", 0.35)):
                 labels = {"action": action} | (
                     {"trigger": trigger} if name == "trainer_cleanups_total" else {}

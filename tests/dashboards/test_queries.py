@@ -1,0 +1,50 @@
+"""Every query of every panel: it parses, it names series that somebody produces, it returns data."""
+
+import json
+import shutil
+import subprocess
+import time
+import urllib.parse
+import urllib.request
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.dashboards.documents import Target, expressions, interpolate, targets
+
+
+def ask(url: str, path: str, **parameters: Any) -> list[dict[str, Any]]:
+    with urllib.request.urlopen(f"{url}/api/v1/{path}?{urllib.parse.urlencode(parameters)}") as answer:
+        result: list[dict[str, Any]] = json.load(answer)["data"]["result"]
+    return result
+
+
+def run(url: str, target: Target, hours: float = 3) -> list[dict[str, Any]]:
+    """What a panel gets for its query over the last hours, at a step of a minute."""
+    now = time.time()
+    expression = interpolate(target.target["expr"], step=60, range_seconds=int(hours * 3600))
+    if target.target["instant"]:
+        return ask(url, "query", query=expression, time=now)
+    return ask(url, "query_range", query=expression, start=now - hours * 3600, end=now, step=60)
+
+
+@pytest.mark.parametrize("target", targets(), ids=str)
+def test_the_query_returns_data(target: Target, prometheus_url: str) -> None:
+    series = run(prometheus_url, target)
+    assert series, f"{target}: no data for {target.target['expr']}"
+
+
+def test_every_expression_parses(tmp_path: Path) -> None:
+    promtool = shutil.which("promtool")
+    assert promtool, "promtool is not on PATH: it comes with Prometheus"
+    rules = [
+        {"record": f"query:number_{number}", "expr": interpolate(expression)}
+        for number, (_, expression) in enumerate(expressions())
+    ]
+    file = tmp_path / "queries.yml"
+    file.write_text(json.dumps({"groups": [{"name": "queries", "rules": rules}]}))
+    done = subprocess.run(
+        [promtool, "check", "rules", str(file)], capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
