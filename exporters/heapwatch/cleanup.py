@@ -49,7 +49,7 @@ class CleanupResult:
 
 
 class Ticket:
-    """A cleanup that was asked for; ``state`` is ``pending``, ``running`` or ``done``."""
+    """A cleanup that was asked for; `state` is `pending`, `running` or `done`."""
 
     def __init__(self, action: str, reason: str, trigger: str, request_id: str) -> None:
         self.action = action
@@ -61,7 +61,7 @@ class Ticket:
         self._done = threading.Event()
 
     def wait(self, timeout: float | None = None) -> CleanupResult | None:
-        """Wait for the result at most ``timeout`` seconds; None when it is not there yet."""
+        """Wait for the result at most `timeout` seconds; None when it is not there yet."""
         self._done.wait(timeout)
         return self.result
 
@@ -75,7 +75,7 @@ class CleanupQueue:
     """Runs the trainer's own cleanup functions, then gives memory back to the system.
 
     Args:
-        measure: returns the levels of now, ``{"resident_memory_bytes": ..., "bodies": ..., ...}``; called in
+        measure: returns the levels of now, `{"resident_memory_bytes": ..., "bodies": ..., ...}`; called in
         the
             trainer's thread.
         wake: tells the safe point that there is something to do.
@@ -103,7 +103,7 @@ class CleanupQueue:
         self._lock = threading.Lock()
 
     def add(self, function: Callable[..., Any]) -> None:
-        """Call ``function(action)``, or ``function()`` where it takes nothing, in every cleanup.
+        """Call `function(action)`, or `function()` where it takes nothing, in every cleanup.
 
         Raises:
             ValueError: when it is no function of at most one argument.
@@ -119,7 +119,7 @@ class CleanupQueue:
     def submit(
         self, action: str = "emergency", reason: str = "", trigger: str = "api", request_id: str | None = None
     ) -> Ticket:
-        """Ask for a cleanup at the next safe point; the same ``request_id`` gives the same ticket.
+        """Ask for a cleanup at the next safe point; the same `request_id` gives the same ticket.
 
         Raises:
             ValueError: for an unknown action.
@@ -157,7 +157,7 @@ class CleanupQueue:
         """Clean up now, in the calling thread, which must be at a safe point.
 
         Raises:
-            ValueError: for an unknown action. What a cleanup function raises is in the result's ``errors``.
+            ValueError: for an unknown action. What a cleanup function raises is in the result's `errors`.
 
         """
         _check_action(action)

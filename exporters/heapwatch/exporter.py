@@ -18,6 +18,7 @@ from heapwatch.collectors.events import EventCollector
 from heapwatch.collectors.exporter import ExporterCollector
 from heapwatch.collectors.info import InfoCollector
 from heapwatch.collectors.limits import LimitCollector
+from heapwatch.collectors.objects import ObjectCollector
 from heapwatch.collectors.phases import PhaseCollector
 from heapwatch.collectors.process import ProcessCollector
 from heapwatch.collectors.progress import ProgressCollector
@@ -46,11 +47,11 @@ class Exporter:
     """Collectors, safe point, cleanup queue and server of one trainer.
 
     Args:
-        name: label ``trainer`` of ``trainer_info``; likewise framework and run.
-        framework: see ``name``.
-        run: see ``name``.
-        profile: ``default`` or ``aggressive``.
-        walker_names: also export the ``walker_*`` names.
+        name: label `trainer` of `trainer_info`; likewise framework and run.
+        framework: see `name`.
+        run: see `name`.
+        profile: `default` or `aggressive`.
+        walker_names: also export the `walker_*` names.
         interval: seconds between samples at least.
         budget: share of wall time for all samples.
 
@@ -85,6 +86,7 @@ class Exporter:
         self.events = EventCollector(self.failures, interval)
         self.buffers = BufferCollector(self.failures, interval)
         self.sizes = SizeCollector(self.failures, interval)
+        self._objects: ObjectCollector | None = None
         self._counting: list[Any] = [self.entities, self.events, self.buffers]
 
         self.safe_point.on_visit.append(self.cleanup_queue.run_pending)
@@ -119,6 +121,19 @@ class Exporter:
         self.exposition.add(collector)
         if isinstance(collector, Sampler):
             self.safe_point.add(collector, anywhere=anywhere)
+
+    def count_objects(self, *classes: type) -> None:
+        """Count live instances. The census that this needs is taken from the first call on.
+
+        Raises:
+            ValueError: for what is no class.
+
+        """
+        objects = self._objects or ObjectCollector(self.interval)
+        objects.add(*classes)
+        if self._objects is None:
+            self._objects = objects
+            self.add(objects)
 
     def add_bodies(self, bodies: BodyCollector) -> None:
         """Count a world's bodies: at safe points alone, and none inside the world's own step."""

@@ -34,7 +34,7 @@ class Exposition:
         clock: Callable[[], float] = time.perf_counter,
     ) -> None:
         self.collect_seconds: dict[str, float] = {}
-        self._collectors: tuple[Collector, ...] = ()
+        self.collectors: tuple[Collector, ...] = ()
         self._failures = failures
         self._safe_point = safe_point
         self._patience = patience
@@ -42,8 +42,8 @@ class Exposition:
         self._stuck: set[Collector] = set()
 
     def add(self, collector: Collector) -> None:
-        """Collect ``collector`` from now on, after those added before it."""
-        self._collectors = (*self._collectors, collector)
+        """Collect `collector` from now on, after those added before it."""
+        self.collectors = (*self.collectors, collector)
 
     def collect(self) -> list[Metric]:
         """The families of now that have samples."""
@@ -52,7 +52,7 @@ class Exposition:
     def families(self) -> list[Metric]:
         """The families of now, those without samples among them."""
         families: list[Metric] = []
-        waiting = deque(collector for collector in self._collectors if collector not in self._stuck)
+        waiting = deque(collector for collector in self.collectors if collector not in self._stuck)
         while waiting:
             turn = _Turn(waiting, self.read, self._stuck)
             families += turn.take(self._patience)
@@ -93,7 +93,7 @@ class _Turn:
         self._changing = threading.Lock()
 
     def take(self, patience: float) -> list[Metric]:
-        """The families of those that returned; ``stuck`` is the one that did not within ``patience``."""
+        """The families of those that returned; `stuck` is the one that did not within `patience`."""
         thread = threading.Thread(target=self._work, name="heapwatch-collect", daemon=True)
         thread.start()
         while thread.is_alive():

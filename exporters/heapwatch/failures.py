@@ -19,7 +19,7 @@ class Failures:
         self._said: set[tuple[str, str, str]] = set()
 
     def record(self, collector: str, what: str, error: BaseException) -> None:
-        """Count a failure to read ``what`` and log it, once for each kind of error."""
+        """Count a failure to read `what` and log it, once for each kind of error."""
         self.counts[collector] += 1
         self._say_once(
             (collector, what, type(error).__name__),
@@ -45,7 +45,7 @@ class Failures:
 
 
 def describe(error: BaseException) -> str:
-    """One line for an error whose own ``__str__`` may fail."""
+    """One line for an error whose own `__str__` may fail."""
     try:
         text = " ".join(str(error).split())[:200]
     except Exception:

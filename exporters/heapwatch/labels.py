@@ -16,10 +16,10 @@ _NAME = re.compile(r"[\w.:/\-\[\] ]{1,100}")
 
 
 def checked_name(kind: str, name: object) -> str:
-    """Return ``name``.
+    """Return `name`.
 
     Raises:
-        ValueError: when it is no text of 1 to 100 letters, digits, spaces and ``_ . : / - [ ]``.
+        ValueError: when it is no text of 1 to 100 letters, digits, spaces and `_ . : / - [ ]`.
 
     """
     if not isinstance(name, str) or not _NAME.fullmatch(name) or name != name.strip():
@@ -31,7 +31,7 @@ def checked_name(kind: str, name: object) -> str:
 
 
 def folded(values: Mapping[str, Number], limit: int = MAX_NAMES) -> tuple[dict[str, Number], int]:
-    """Keep the ``limit`` largest values and add up the rest as ``other``; also how many were added up."""
+    """Keep the `limit` largest values and add up the rest as `other`; also how many were added up."""
     if len(values) <= limit:
         return dict(values), 0
     ranked = sorted(values.items(), key=lambda item: item[1], reverse=True)

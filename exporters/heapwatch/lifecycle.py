@@ -30,7 +30,7 @@ def start(
     interval: float = 5.0,
     budget: float = 0.005,
 ) -> Watch:
-    """Watch this process and serve ``/metrics``; also a context manager, which stops at its end.
+    """Watch this process and serve `/metrics`; also a context manager, which stops at its end.
 
     A second start with the same name stops the first: a notebook's cell can be run again. While a worker
     process is being spawned, which runs the main script a second time, the watch it gets serves nothing.
@@ -39,14 +39,14 @@ def start(
         name: the trainer's name.
         port: 0 takes any free one; by default HEAPWATCH_TRAINER_PORT, else 7777.
         host: the address to listen on; by default HEAPWATCH_BIND, else loopback.
-        token: what ``POST /force_cleanup`` must bear; by default HEAPWATCH_TOKEN or the file
+        token: what `POST /force_cleanup` must bear; by default HEAPWATCH_TOKEN or the file
         HEAPWATCH_TOKEN_FILE.
             Without one no cleanup can be asked for.
         port_search: move to the next free port when the wanted one is taken.
-        framework: the library that trains, label of ``trainer_info``.
-        run: which run this is, label of ``trainer_info``.
-        profile: whose default limits apply, ``default`` or ``aggressive``; by default HEAPWATCH_PROFILE.
-        walker_names: also export the Walker document's ``walker_*`` names.
+        framework: the library that trains, label of `trainer_info`.
+        run: which run this is, label of `trainer_info`.
+        profile: whose default limits apply, `default` or `aggressive`; by default HEAPWATCH_PROFILE.
+        walker_names: also export the Walker document's `walker_*` names.
         interval: seconds between samples of live objects at least.
         budget: share of wall time that all samples of live objects together may take.
 

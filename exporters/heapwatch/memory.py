@@ -11,9 +11,9 @@ _PAGE_BYTES = os.sysconf("SC_PAGE_SIZE") if hasattr(os, "sysconf") else 4096
 
 
 class ResidentMemory:
-    """Reads this process's RSS through a kept descriptor of ``/proc/self/statm``, else through psutil.
+    """Reads this process's RSS through a kept descriptor of `/proc/self/statm`, else through psutil.
 
-    After a fork the descriptor still shows the parent: call ``reopen`` in the child.
+    After a fork the descriptor still shows the parent: call `reopen` in the child.
     """
 
     def __init__(self, statm: str = "/proc/self/statm") -> None:

@@ -14,7 +14,7 @@ from heapwatch.memory import ResidentMemory
 
 @dataclass(frozen=True)
 class Released:
-    """What each part gave back, in bytes of resident memory (``cuda_cache_bytes``: of the device).
+    """What each part gave back, in bytes of resident memory (`cuda_cache_bytes`: of the device).
 
     A part that does not exist here is None. Negative values mean that other threads allocated meanwhile.
     """
@@ -52,7 +52,7 @@ def empty_cuda_cache() -> int | None:
 
 
 def trim_allocator() -> bool | None:
-    """Return malloc's free pages to the system by ``malloc_trim``; whether it had any, None without glibc."""
+    """Return malloc's free pages to the system by `malloc_trim`; whether it had any, None without glibc."""
     trim = _malloc_trim()
     return None if trim is None else bool(trim(0))
 

@@ -42,13 +42,13 @@ class Task:
 class SafePoint:
     """The place in the training loop where samplers and cleanups may touch live objects.
 
-    ``due`` is the only thing the training loop reads: a daemon thread raises it when something is to be done,
+    `due` is the only thing the training loop reads: a daemon thread raises it when something is to be done,
     so a step costs no call of a clock. The thread that steps owns the safe point; another thread's visits do
-    nothing while the owner lives. Each sampler gets an equal part of ``budget``, a share of wall time: one
-    that costs more runs more rarely, visibly so in its ``interval``. A sampler that does not return cannot be
-    interrupted: the training loop waits for it, the log says so, and ``running_since`` tells since when.
+    nothing while the owner lives. Each sampler gets an equal part of `budget`, a share of wall time: one
+    that costs more runs more rarely, visibly so in its `interval`. A sampler that does not return cannot be
+    interrupted: the training loop waits for it, the log says so, and `running_since` tells since when.
 
-    ``blocked`` says that this is no safe point after all, such as inside a physics step.
+    `blocked` says that this is no safe point after all, such as inside a physics step.
 
     Args:
         failures: takes what samplers raise.
@@ -83,7 +83,7 @@ class SafePoint:
         self._stopped = threading.Event()
 
     def add(self, sampler: Sampler, *, anywhere: bool) -> None:
-        """Sample ``sampler`` from now on.
+        """Sample `sampler` from now on.
 
         Args:
             sampler: what to run.
@@ -94,7 +94,7 @@ class SafePoint:
         self.due = True
 
     def visit(self, *, stepping: bool) -> None:
-        """Do what is due, if the calling thread owns the safe point. Never raises an ``Exception``."""
+        """Do what is due, if the calling thread owns the safe point. Never raises an `Exception`."""
         if not self._owned(stepping) or not self._busy.acquire(blocking=False):
             return
         try:
@@ -143,7 +143,7 @@ class SafePoint:
         return None if self.visited_at is None else self._clock() - self.visited_at
 
     def start(self) -> None:
-        """Start the daemon thread that raises ``due``."""
+        """Start the daemon thread that raises `due`."""
         threading.Thread(target=self._tick_until_stopped, name="heapwatch-ticker", daemon=True).start()
 
     def stop(self) -> None:
@@ -157,7 +157,7 @@ class SafePoint:
         self.due, self.tasks, self.on_visit = False, (), []
 
     def tick(self) -> None:
-        """One look: raise ``due`` where it is time, and say what hangs."""
+        """One look: raise `due` where it is time, and say what hangs."""
         now = self._clock()
         for function in self.on_tick:
             function()

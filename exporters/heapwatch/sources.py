@@ -20,14 +20,14 @@ class SourceGone(Exception):
 class Source:
     """Reads a live object without keeping it alive.
 
-    ``Source.of`` takes
+    `Source.of` takes
 
-    * a function, method, lambda or ``functools.partial`` without arguments: called on each read (a bound
+    * a function, method, lambda or `functools.partial` without arguments: called on each read (a bound
     method
       keeps its object weakly);
-    * a string such as ``"replay.buffer"``: attributes of ``root()``, resolved on each read;
-    * anything else is the object itself. It is held weakly where its type allows that. A plain ``list`` or
-      ``dict`` does not, so it is held until this source is its last holder.
+    * a string such as `"replay.buffer"`: attributes of `root()`, resolved on each read;
+    * anything else is the object itself. It is held weakly where its type allows that. A plain `list` or
+      `dict` does not, so it is held until this source is its last holder.
     """
 
     def __init__(self, find: Callable[[], Any], description: str) -> None:
@@ -69,7 +69,7 @@ def is_accessor(spec: Any) -> bool:
 
 
 def count_of(value: Any) -> float:
-    """The number that ``value`` is, or the number of items it holds.
+    """The number that `value` is, or the number of items it holds.
 
     Raises:
         TypeError: when it is neither a real number nor sized.

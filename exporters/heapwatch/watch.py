@@ -21,22 +21,22 @@ Function = TypeVar("Function", bound=Callable[..., Any])
 
 
 class Watch:
-    """A trainer's exporter. ``heapwatch.start`` makes one and serves it.
+    """A trainer's exporter. `heapwatch.start` makes one and serves it.
 
-    Declarations (``bodies``, ``entities``, ``events``, ``buffer``, ``objects``, ``size``, ``limit``,
-    ``growth_limit``, ``on_cleanup``) raise ``ValueError`` for what is not allowed. What runs while training
-    does (``step``, ``progress``, ``phase``) never raises: what goes wrong is counted in
-    ``trainer_exporter_collect_errors_total`` and logged once.
+    Declarations (`bodies`, `entities`, `events`, `buffer`, `objects`, `size`, `limit`,
+    `growth_limit`, `on_cleanup`) raise `ValueError` for what is not allowed. What runs while training
+    does (`step`, `progress`, `phase`) never raises: what goes wrong is counted in
+    `trainer_exporter_collect_errors_total` and logged once.
 
     A source is an object (held weakly where its type allows), a function without arguments, or an attribute
-    path from ``root``; it is found anew on each read.
+    path from `root`; it is found anew on each read.
 
     Args:
-        name: the trainer's name, label ``trainer`` of ``trainer_info``.
+        name: the trainer's name, label `trainer` of `trainer_info`.
         framework: the library that trains.
         run: which run this is.
-        profile: whose default limits apply, ``default`` or ``aggressive``.
-        walker_names: also export the Walker document's ``walker_*`` names.
+        profile: whose default limits apply, `default` or `aggressive`.
+        walker_names: also export the Walker document's `walker_*` names.
         interval: seconds between samples of live objects at least.
         budget: share of wall time that all samples of live objects together may take.
 
@@ -102,7 +102,7 @@ class Watch:
             point.visit(stepping=True)
 
     def progress(self, unit: str, count: int = 1) -> None:
-        """Count more of ``unit``: ``episode``, ``epoch``, ``generation``, or ``step`` for several at once."""
+        """Count more of `unit`: `episode`, `epoch`, `generation`, or `step` for several at once."""
         self.exporter.progress.add(unit, count)
         if unit == "step" and self._safe_point.due:
             self._safe_point.visit(stepping=True)
@@ -125,11 +125,11 @@ class Watch:
         """Count physics bodies by type.
 
         Args:
-            world: a Box2D world, an accessor of one or several, or an accessor of ``{type: count}``.
+            world: a Box2D world, an accessor of one or several, or an accessor of `{type: count}`.
             classify: returns a body's type, or None to leave it to the rule below.
             owners: accessor of groups of owned bodies, one group an agent, its main body first; or of
-                ``{type: bodies}``. A static body is ``static``, a group's first ``agent``, its others
-                ``dynamic``, and a moving body that nobody owns is ``unknown``.
+                `{type: bodies}`. A static body is `static`, a group's first `agent`, its others
+                `dynamic`, and a moving body that nobody owns is `unknown`.
 
         Raises:
             ValueError: when bodies are watched already, or an argument is none of these.
@@ -152,7 +152,7 @@ class Watch:
         """Count things of the environment.
 
         Args:
-            name: their type, such as ``food_sources``.
+            name: their type, such as `food_sources`.
             source: a sized container, or an accessor of one or of a number.
 
         Raises:
@@ -167,9 +167,9 @@ class Watch:
         """Count the items of an event list.
 
         Args:
-            name: the list's name, such as ``death``.
+            name: the list's name, such as `death`.
             source: a sized container, or an accessor of one or of a number.
-            capacity: items it is meant to hold at most; by default its ``maxlen``.
+            capacity: items it is meant to hold at most; by default its `maxlen`.
 
         Raises:
             ValueError: for a bad name, one used twice, a source that is neither, or a capacity below 1.
@@ -191,7 +191,7 @@ class Watch:
         """Measure a replay buffer: items, bytes, and both when full.
 
         Args:
-            name: the buffer's name, such as ``replay``.
+            name: the buffer's name, such as `replay`.
             source: a deque, a list, a buffer of Stable-Baselines3 or TorchRL, anything with items inside.
             items: tells how many items are stored, where they cannot be counted.
             capacity: a number, or what tells it.
@@ -209,13 +209,19 @@ class Watch:
         self.exporter.buffers.add(name, buffer, *told)
 
     def objects(self, *classes: type) -> None:
-        """Count live instances (placeholder)."""
+        """Count live instances of `classes`, subclasses included.
+
+        Raises:
+            ValueError: for what is no class.
+
+        """
+        self.exporter.count_objects(*classes)
 
     def size(self, name: str, source: Any) -> None:
         """Measure the deep size of an object.
 
         Args:
-            name: what it is called, such as ``policy.state_dict``.
+            name: what it is called, such as `policy.state_dict`.
             source: the object, or an accessor of it.
 
         Raises:
@@ -238,9 +244,9 @@ class Watch:
         """Override the default limits of a resource, in bytes or items.
 
         Args:
-            resource: ``memory``, ``gpu_memory``, ``bodies``, ``entities``, ``events``, ``buffer``,
-            ``objects`` or
-                ``object_size``.
+            resource: `memory`, `gpu_memory`, `bodies`, `entities`, `events`, `buffer`,
+            `objects` or
+                `object_size`.
             component: which one of them; any by default.
             warning: level for an alert of this severity.
             critical: likewise.
@@ -266,7 +272,7 @@ class Watch:
         """Override the default growth limits of a resource, in bytes or items.
 
         Raises:
-            ValueError: as for ``limit``.
+            ValueError: as for `limit`.
 
         """
         self.exporter.limits.add_growth(
@@ -274,9 +280,9 @@ class Watch:
         )
 
     def on_cleanup(self, function: Function) -> Function:
-        """Call ``function(action)`` in every cleanup, at a safe point in the trainer's thread; a decorator.
+        """Call `function(action)` in every cleanup, at a safe point in the trainer's thread; a decorator.
 
-        ``action`` is ``regular`` or ``emergency``. It may return ``{resource: how many were removed}``. What
+        `action` is `regular` or `emergency`. It may return `{resource: how many were removed}`. What
         it raises is reported, and the other functions still run. Garbage collection, emptying the CUDA cache
         and trimming the allocator follow by themselves.
 
@@ -291,13 +297,13 @@ class Watch:
         """Clean up now: for a trainer's own schedule, called from its own thread between steps.
 
         Raises:
-            ValueError: for an action other than ``regular`` and ``emergency``.
+            ValueError: for an action other than `regular` and `emergency`.
 
         """
         return self.exporter.cleanup_queue.run(action, reason, trigger="trainer")
 
     def stop(self) -> None:
-        """Stop serving and sampling; ``step``, ``progress`` and ``phase`` stay harmless. Idempotent."""
+        """Stop serving and sampling; `step`, `progress` and `phase` stay harmless. Idempotent."""
         self.exporter.stop()
 
     def __enter__(self) -> Self:

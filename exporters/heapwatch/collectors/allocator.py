@@ -17,7 +17,7 @@ _SHARE = 0.002
 
 
 class AllocatorCollector:
-    """Reads glibc's ``mallinfo2`` and CPython's block count.
+    """Reads glibc's `mallinfo2` and CPython's block count.
 
     RSS that grows while the used bytes and blocks stay is fragmentation or retention, not a leak; used bytes
     that grow with the RSS are held by somebody. Python's small objects are counted in blocks (they live in
@@ -59,7 +59,7 @@ class AllocatorCollector:
 
 
 class _MallocInfo(ctypes.Structure):
-    """``struct mallinfo2`` of glibc 2.33 and later: mallinfo(3)."""
+    """`struct mallinfo2` of glibc 2.33 and later: mallinfo(3)."""
 
     _fields_ = [
         (name, ctypes.c_size_t)

@@ -27,17 +27,17 @@ class BodyCollector:
     """Counts each body of one or several worlds under exactly one type.
 
     No body is kept: a proxy that outlives its body reads freed memory. Between walks the sample costs one
-    read of ``bodyCount``. Either the world is walked and each body classified, or the source returns ``{type:
-    count}``.
+    read of `bodyCount`. Either the world is walked and each body classified, or the source returns `{type:
+    count}`.
 
-    With ``owners`` a static body is ``static``; the first body of each owned group is ``agent``, the group's
-    others are ``dynamic``, and a moving body that nobody owns is ``unknown``: what a forgotten limb becomes.
+    With `owners` a static body is `static`; the first body of each owned group is `agent`, the group's
+    others are `dynamic`, and a moving body that nobody owns is `unknown`: what a forgotten limb becomes.
 
     Args:
-        source: a world, an iterable of worlds, or ``{type: count}``.
+        source: a world, an iterable of worlds, or `{type: count}`.
         classify: returns the type of a body; None leaves it to the rule above.
         owners: returns an iterable of groups of bodies, one group an owner, its main body first; or
-            ``{type: bodies}``.
+            `{type: bodies}`.
         failures: takes note of folded types.
         interval: seconds between samples at least.
 

@@ -25,7 +25,7 @@ class EntityCollector:
         self._latest: dict[str, float] = {}
 
     def add(self, name: str, source: Source) -> None:
-        """Count ``source`` as type ``name``."""
+        """Count `source` as type `name`."""
         self._sources.add(name, source)
 
     def sample(self) -> None:

@@ -17,7 +17,7 @@ from heapwatch.sources import Source, count_of
 class EventCollector:
     """Counts the items of event lists.
 
-    The bound is what was told, else ``maxlen``. Once declared it stays: when a bounded deque is replaced by a
+    The bound is what was told, else `maxlen`. Once declared it stays: when a bounded deque is replaced by a
     plain list, its items rise above the capacity that is still exported.
     """
 
@@ -32,12 +32,12 @@ class EventCollector:
         self._latest: tuple[dict[str, float], dict[str, int]] = ({}, {})
 
     def add(self, name: str, source: Source, capacity: int | None = None) -> None:
-        """Count the items of ``source`` as list ``name``.
+        """Count the items of `source` as list `name`.
 
         Args:
-            name: value of the label ``list``.
+            name: value of the label `list`.
             source: a sized container, or what returns one or a number.
-            capacity: items it is meant to hold at most; by default its ``maxlen``.
+            capacity: items it is meant to hold at most; by default its `maxlen`.
 
         """
         if capacity is not None:

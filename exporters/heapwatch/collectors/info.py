@@ -17,7 +17,7 @@ class InfoCollector:
         self._labels = [trainer, framework, run]
 
     def collect(self) -> Iterable[Metric]:
-        """Yield ``trainer_info``."""
+        """Yield `trainer_info`."""
         family = GaugeMetricFamily("trainer_info", "Who this is.", labels=["trainer", "framework", "run"])
         family.add_metric(self._labels, 1)
         yield family

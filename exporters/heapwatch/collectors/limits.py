@@ -49,7 +49,7 @@ class LimitCollector:
         """Set growth limits by period; a later call replaces them.
 
         Raises:
-            ValueError: as for ``add``.
+            ValueError: as for `add`.
 
         """
         given = _given("growth limit", resource, component, limits)

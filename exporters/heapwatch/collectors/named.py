@@ -13,7 +13,7 @@ Value = TypeVar("Value")
 
 
 class NamedSources:
-    """The sources of one collector, ``limit`` at most; later ones are counted and not read."""
+    """The sources of one collector, `limit` at most; later ones are counted and not read."""
 
     def __init__(self, collector: str, failures: Failures, limit: int = MAX_NAMES) -> None:
         self._limit = limit
@@ -24,7 +24,7 @@ class NamedSources:
         self._gone: set[str] = set()
 
     def add(self, name: str, source: Source) -> None:
-        """Read ``source`` as ``name`` from now on."""
+        """Read `source` as `name` from now on."""
         if len(self._sources) < self._limit:
             self._sources[name] = source
         else:
@@ -32,7 +32,7 @@ class NamedSources:
             self._failures.record_folded(self._collector, self._refused)
 
     def read(self, convert: Callable[[str, Any], Value]) -> dict[str, Value]:
-        """What ``convert`` makes of each source that can be read. A source that died is counted once."""
+        """What `convert` makes of each source that can be read. A source that died is counted once."""
         values = {}
         for name, source in list(self._sources.items()):
             try:

@@ -81,7 +81,7 @@ class PhaseCollector:
         self._known: set[str] = set()
 
     def phase(self, name: str) -> Phase:
-        """A run of the phase ``name``; a name that is not allowed, or one too many, counts as ``other``."""
+        """A run of the phase `name`; a name that is not allowed, or one too many, counts as `other`."""
         return Phase(self, name if name in self._known else self._admitted(name))
 
     def finish(self, name: str, seconds: float, began_resident: int) -> None:

@@ -1,4 +1,4 @@
-"""The Python client's own collectors: ``process_*`` and ``python_*``."""
+"""The Python client's own collectors: `process_*` and `python_*`."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from prometheus_client import CollectorRegistry, GCCollector, Metric, PlatformCo
 
 
 class StandardCollector:
-    """``process_start_time_seconds`` and its kin, from a registry of their own."""
+    """`process_start_time_seconds` and its kin, from a registry of their own."""
 
     name = "standard"
 

@@ -14,7 +14,7 @@ _MEGABYTE = 1e6
 
 
 class WalkerNames:
-    """Repeats bodies, entities and memory under the ``walker_*`` names.
+    """Repeats bodies, entities and memory under the `walker_*` names.
 
     Args:
         readings: bodies and entities as they are now.
@@ -30,7 +30,7 @@ class WalkerNames:
         psutil.cpu_percent()  # the first call has no interval to speak of
 
     def collect(self) -> Iterable[Metric]:
-        """Yield the four families of the document. They are gauges, their ``_total`` notwithstanding."""
+        """Yield the four families of the document. They are gauges, their `_total` notwithstanding."""
         readings = self._readings()
         bodies = readings.by("trainer_bodies", "type")
         entities = readings.by("trainer_entities", "type")
