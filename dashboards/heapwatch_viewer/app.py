@@ -8,7 +8,7 @@ from nicegui import app, ui
 from prometheus_client import CONTENT_TYPE_LATEST, Gauge, generate_latest
 from starlette.middleware.trustedhost import TrustedHostMiddleware
 
-from heapwatch_viewer.model import load
+from heapwatch_viewer.model import Dashboard, load
 from heapwatch_viewer.page import DashboardPage, State
 from heapwatch_viewer.prometheus import Prometheus
 from heapwatch_viewer.settings import Settings
@@ -26,6 +26,7 @@ def serve(settings: Settings) -> None:
     boards = load(settings.folder)
     prometheus = Prometheus(settings.prometheus_url)
     home = HOME if HOME in boards else next(iter(boards))
+    boards = _as_linked(boards, home)
     style = STYLE.read_text()
     if settings.host in LOOPBACK:
         # Other names that resolve here are somebody's page trying to read ours.
@@ -76,3 +77,10 @@ def serve(settings: Settings) -> None:
         reload=False,
         show_welcome_message=False,
     )
+
+
+def _as_linked(boards: dict[str, Dashboard], home: str) -> dict[str, Dashboard]:
+    """The dashboards in the order of the home dashboard's links, home first."""
+    linked = [link["url"].removeprefix("/d/") for link in boards[home].links if link.get("url")]
+    order = {uid: place for place, uid in enumerate([home, *linked])}
+    return dict(sorted(boards.items(), key=lambda item: order.get(item[0], len(order))))

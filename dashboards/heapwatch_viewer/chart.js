@@ -118,7 +118,9 @@ function complete(chart) {
       splitLine: { show: !categories, lineStyle: { color: line, opacity: 0.5 } },
       splitNumber: 6,
     },
-    yAxis: chart.options.yAxis.map((axis, index) => ({
+    yAxis: chart.options.yAxis.map(({ softMin, softMax, ...axis }, index) => ({
+      ...(softMin === undefined ? {} : { min: (data) => Math.min(data.min, softMin) }),
+      ...(softMax === undefined ? {} : { max: (data) => Math.max(data.max, softMax) }),
       ...axis,
       axisLine: { show: false },
       axisTick: { show: false },

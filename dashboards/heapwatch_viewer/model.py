@@ -5,6 +5,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from heapwatch_viewer.timerange import seconds_of
+
 
 @dataclass(frozen=True)
 class Target:
@@ -14,7 +16,7 @@ class Target:
     legend: str
     ref_id: str
     instant: bool
-    as_table: bool
+    least_step: int
 
 
 @dataclass(frozen=True)
@@ -80,6 +82,7 @@ class Annotation:
     title: str
     text: str
     value_is_time: bool
+    step: int
     enabled: bool
 
 
@@ -172,7 +175,7 @@ def _target(item: dict[str, Any]) -> Target:
         legend=item.get("legendFormat") or "",
         ref_id=item.get("refId", "A"),
         instant=bool(item.get("instant")) and not item.get("range"),
-        as_table=item.get("format") == "table",
+        least_step=seconds_of(item.get("interval") or "0s"),
     )
 
 
@@ -201,5 +204,6 @@ def _annotation(item: dict[str, Any]) -> Annotation:
         title=item.get("titleFormat") or item["name"],
         text=item.get("textFormat") or "",
         value_is_time=bool(item.get("useValueForTime")),
+        step=seconds_of(item.get("step") or "0s"),
         enabled=bool(item.get("enable", True)),
     )

@@ -12,7 +12,6 @@ from heapwatch_viewer.timerange import Window
 from heapwatch_viewer.variables import Selections, interpolate
 
 _LABEL = re.compile(r"\{\{\s*([\w.]+)\s*\}\}")
-_INSTANT_PANELS = ("table",)
 
 
 def legend(template: str, labels: dict[str, str], expression: str) -> str:
@@ -26,16 +25,17 @@ def legend(template: str, labels: dict[str, str], expression: str) -> str:
 async def ask(panel: Panel, prometheus: Prometheus, selections: Selections, window: Window) -> list[Series]:
     """Every series of every query of `panel`, named. Raises QueryError."""
     answers = await asyncio.gather(
-        *(_ask(panel, target, prometheus, selections, window) for target in panel.targets)
+        *(_ask(target, prometheus, selections, window) for target in panel.targets)
     )
     return [series for answer in answers for series in answer]
 
 
 async def _ask(
-    panel: Panel, target: Target, prometheus: Prometheus, selections: Selections, window: Window
+    target: Target, prometheus: Prometheus, selections: Selections, window: Window
 ) -> list[Series]:
+    window = window.with_step(target.least_step)
     expression = interpolate(target.expression, selections, window)
-    if target.instant or panel.kind in _INSTANT_PANELS:
+    if target.instant:
         found = await prometheus.instant(expression, window.end)
     else:
         found = await prometheus.range(expression, window)
@@ -52,11 +52,12 @@ async def marks(
     """What the annotations have to mark in `window`; neighbouring samples of a series make one mark."""
     found: list[Mark] = []
     for annotation in annotations:
-        expression = interpolate(annotation.expression, selections, window)
-        for series in await prometheus.range(expression, window):
+        steps = window.with_step(annotation.step)
+        expression = interpolate(annotation.expression, selections, steps)
+        for series in await prometheus.range(expression, steps):
             parts = (legend(part, series.labels, "") for part in (annotation.title, annotation.text) if part)
             text = ": ".join(parts)
-            for start, end in _stretches(series, window, annotation.value_is_time):
+            for start, end in _stretches(series, steps, annotation.value_is_time):
                 found.append(Mark(start, end, text, color(annotation.color)))
     return found
 

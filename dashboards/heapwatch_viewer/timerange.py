@@ -23,6 +23,12 @@ PRESETS = {
 }
 
 
+def seconds_of(text: str) -> int:
+    """A duration such as `30s` or `5m` in seconds; 0 for a variable, which the step then decides."""
+    match = re.match(r"^(\d+)([smhdw])$", text)
+    return int(match[1]) * _SECONDS[match[2]] if match else 0
+
+
 def _moment(text: str, now: float) -> float:
     match = _RELATIVE.match(text)
     if match:
@@ -78,8 +84,12 @@ class Window:
     def of(cls, span: TimeRange, points: int, now: float) -> "Window":
         """The window of `span` at `now` with about `points` points."""
         start, end = span.seconds(now)
-        step = max(SCRAPE_INTERVAL, round((end - start) / points))
-        return cls(start // step * step, end // step * step, step)
+        return cls(start, end, 1).with_step(max(SCRAPE_INTERVAL, round((end - start) / points)))
+
+    def with_step(self, least: int) -> "Window":
+        """The same window with a step of at least `least` seconds."""
+        step = max(self.step, least)
+        return Window(self.start // step * step, self.end // step * step, step)
 
     @property
     def rate_interval(self) -> int:

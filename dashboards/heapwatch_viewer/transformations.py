@@ -32,16 +32,31 @@ def tabulate(panel: Panel, series: list[Series]) -> Table:
         if step["id"] not in _STEPS:
             raise ValueError(f"no transformation is called {step['id']!r}; known: {', '.join(_STEPS)}")
         tables = _STEPS[step["id"]](tables, step.get("options", {}))
+    if not tables:
+        return Table([], [])
     return tables[0] if len(tables) == 1 else _merge(tables, {})[0]
 
 
 def _per_query(panel: Panel, series: list[Series]) -> list[Table]:
-    """One table a query: a column a label, then `Value` (`Value #A` where there are several queries)."""
+    """One table an instant query: a column a label, then `Value` (`Value #A` beside other queries).
+
+    A range query gives one table a series: its times and, under its name, its values.
+    """
     several = len(panel.targets) > 1
-    tables = []
+    tables: list[Table] = []
     for target in panel.targets:
         column = f"Value #{target.ref_id}" if several else "Value"
         mine = [one for one in series if one.ref_id == target.ref_id]
+        if not target.instant:
+            tables += [
+                Table(
+                    ["Time", one.name],
+                    [{"Time": moment * 1000, one.name: value} for moment, value in one.points],
+                    {one.name: target.ref_id},
+                )
+                for one in mine
+            ]
+            continue
         labels = sorted({label for one in mine for label in one.labels})
         rows: list[Row] = [
             {"Time": one.points[-1][0] * 1000 if one.points else None, **one.labels}
@@ -88,7 +103,8 @@ def _join(tables: list[Table], options: Row) -> list[Table]:
         columns += [name for name in names.values() if name not in columns]
         for row in table.rows:
             rows.setdefault(row.get(key), {}).update({names[name]: value for name, value in row.items()})
-    return [Table(columns, list(rows.values()), ref_ids)]
+    ordered = [rows[value] for value in sorted(rows, key=lambda value: (value is None, value))]
+    return [Table(columns, ordered, ref_ids)]
 
 
 def _organize(tables: list[Table], options: Row) -> list[Table]:
@@ -118,23 +134,9 @@ def _sort(tables: list[Table], options: Row) -> list[Table]:
     return tables
 
 
-def _limit(tables: list[Table], options: Row) -> list[Table]:
-    for table in tables:
-        table.rows = table.rows[: int(options.get("limitField", 10))]
-    return tables
-
-
-def _labels_to_fields(tables: list[Table], _: Row) -> list[Table]:
-    """Labels are columns here from the start."""
-    return tables
-
-
 _STEPS: dict[str, Callable[[list[Table], Row], list[Table]]] = {
     "merge": _merge,
     "joinByField": _join,
-    "seriesToColumns": _join,
     "organize": _organize,
     "sortBy": _sort,
-    "limit": _limit,
-    "labelsToFields": _labels_to_fields,
 }

@@ -74,11 +74,19 @@ def _axis(index: int, unit: dict[str, Any], shown: list[tuple[Series, Field]]) -
     lows = [field.minimum for field in mine if field.minimum is not None]
     highs = [field.maximum for field in mine if field.maximum is not None]
     log = any(field.custom.get("scaleDistribution", {}).get("type") == "log" for field in mine)
+    soft_lows = [field.custom["axisSoftMin"] for field in mine if field.custom.get("axisSoftMin") is not None]
+    soft_highs = [
+        field.custom["axisSoftMax"] for field in mine if field.custom.get("axisSoftMax") is not None
+    ]
     axis: dict[str, Any] = {"type": "log" if log else "value", "position": "left" if index == 0 else "right"}
     if lows:
         axis["min"] = min(lows)
     if highs:
         axis["max"] = max(highs)
+    if soft_lows:
+        axis["softMin"] = min(soft_lows)
+    if soft_highs:
+        axis["softMax"] = max(soft_highs)
     return axis | {"scale": not lows}
 
 

@@ -15,7 +15,7 @@ def rendered(kind, series, *, options=None, defaults=None, marks=()):
         "options": options or {},
         "fieldConfig": {"defaults": defaults or {}, "overrides": []},
     }
-    target = Target("x", "", "A", instant=False, as_table=False)
+    target = Target("x", "", "A", instant=kind == "table", least_step=0)
     panel = Panel(1, kind, "title", "", (0, 0, 12, 8), (target,), raw)
     return RENDERERS[kind](Answers(panel, series, WINDOW, lambda address, values: address, list(marks)))
 
@@ -34,7 +34,7 @@ def test_two_units_get_two_axes():
         }
     ]
     raw = {"type": "timeseries", "fieldConfig": {"defaults": {"unit": "decbytes"}, "overrides": custom}}
-    target = Target("x", "", "A", instant=False, as_table=False)
+    target = Target("x", "", "A", instant=False, least_step=0)
     panel = Panel(1, "timeseries", "t", "", (0, 0, 12, 8), (target,), raw)
     series = [Series({}, [(0, 1.0)], name="memory"), Series({}, [(0, 0.5)], name="cpu")]
     chart = RENDERERS["timeseries"](Answers(panel, series, WINDOW, lambda address, values: address))

@@ -5,7 +5,7 @@ from heapwatch_viewer.transformations import tabulate
 
 
 def panel(transformations):
-    targets = tuple(Target("x", "", ref, instant=True, as_table=True) for ref in "AB")
+    targets = tuple(Target("x", "", ref, instant=True, least_step=0) for ref in "AB")
     return Panel(1, "table", "t", "", (0, 0, 12, 8), targets, {"transformations": transformations})
 
 
@@ -52,3 +52,15 @@ def test_sort_puts_missing_values_last():
 def test_an_unknown_transformation_is_named():
     with pytest.raises(ValueError, match="histogram"):
         tabulate(panel([{"id": "histogram", "options": {}}]), SERIES)
+
+
+def test_a_range_query_gives_a_row_a_moment_and_a_column_a_series():
+    targets = (Target("x", "", "A", instant=False, least_step=0),)
+    raw = {"transformations": [{"id": "joinByField", "options": {"byField": "Time", "mode": "outer"}}]}
+    series = [
+        Series({}, [(60, 1.0), (120, 2.0)], name="evaluate"),
+        Series({}, [(120, 3.0)], name="train"),
+    ]
+    table = tabulate(Panel(1, "table", "t", "", (0, 0, 12, 8), targets, raw), series)
+    assert table.columns == ["Time", "evaluate", "train"]
+    assert [(row["evaluate"], row.get("train")) for row in table.rows] == [(1.0, None), (2.0, 3.0)]
