@@ -1,0 +1,53 @@
+# Heapwatch: every target is `python -m heapwatch_stack VERB` or one tool, run in .heapwatch/venv.
+SHELL := /bin/bash
+.DEFAULT_GOAL := help
+PYTHON ?= python3
+export HEAPWATCH_STATE ?= $(CURDIR)/.heapwatch
+MODE ?= auto
+ifdef PROFILE
+export HEAPWATCH_PROFILE := $(PROFILE)
+endif
+VENV := $(HEAPWATCH_STATE)/venv
+BIN := $(VENV)/bin
+BOOTSTRAP := PYTHONPATH=stack $(PYTHON) -m heapwatch_stack.bootstrap $(VENV)
+STACK := $(BIN)/python -m heapwatch_stack
+
+.PHONY: help
+help: ## Show this list
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  \033[1m%-14s\033[0m %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+	@echo
+	@echo "  MODE=native|docker   PROFILE=default|aggressive   PYTHON=python3.11   HEAPWATCH_*_PORT, HEAPWATCH_STATE: README.md"
+
+.PHONY: venv dev
+venv:
+	@$(BOOTSTRAP) requirements/run.txt
+dev:
+	@$(BOOTSTRAP) requirements/dev.txt
+
+.PHONY: up
+up: venv ## Start everything, or bring a running stack up to date; ends when all is healthy
+	@$(STACK) up --mode $(MODE)
+
+.PHONY: down
+down: venv ## Stop everything; what was recorded stays
+	@$(STACK) down --mode $(MODE)
+
+.PHONY: status
+status: venv ## Show each service, its address and its state
+	@$(STACK) status --mode $(MODE)
+
+.PHONY: logs
+logs: venv ## Show the logs (SERVICE=name LAST=40 FOLLOW=1)
+	@$(STACK) logs --mode $(MODE) $(if $(SERVICE),--service $(SERVICE)) --lines $(or $(LAST),40) $(if $(FOLLOW),--follow)
+
+.PHONY: restart
+restart: venv ## Restart one service (SERVICE=name)
+	@$(STACK) restart --mode $(MODE) $(if $(SERVICE),--service $(SERVICE))
+
+.PHONY: demo
+demo: venv ## Leak in the running trainer, watch alert and cleanup, exit 0 only if the loop closed
+	@$(STACK) demo --mode $(MODE)
+
+.PHONY: clean
+clean: venv ## Stop everything and remove what was recorded, downloaded and installed
+	@$(STACK) clean --mode $(MODE)

@@ -1,0 +1,79 @@
+"""Debian packages unpacked into a folder of our own, without root. Standard library only, for `bootstrap`."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import tempfile
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+Progress = Callable[[str], None]
+
+
+class FetchError(Exception):
+    """The packages could not be fetched; the message is one line."""
+
+
+def unpack(packages: Sequence[str], destination: Path, progress: Progress) -> None:
+    """Download `packages` with apt and unpack them so that `destination` holds their `usr/`, `etc/` ….
+
+    The destination appears whole or not at all. Package lists are kept beside it, because a user without root
+    may not refresh the system's. Raises FetchError.
+    """
+    for tool in ("apt-get", "dpkg-deb"):
+        if shutil.which(tool) is None:
+            raise FetchError(f"{tool} is not on this system")
+    destination.parent.mkdir(parents=True, exist_ok=True)
+    for leftover in destination.parent.glob(f"{destination.name}.partial-*"):
+        shutil.rmtree(leftover, ignore_errors=True)
+    work = Path(tempfile.mkdtemp(prefix=f"{destination.name}.partial-", dir=destination.parent))
+    try:
+        apt = _PrivateApt(work)
+        progress("refreshing the package lists")
+        apt.run("update")
+        progress(
+            f"downloading {', '.join(packages[:2])}"
+            + (f" and {len(packages) - 2} more" if packages[2:] else "")
+        )
+        apt.run("download", *packages)
+        root = work / "root"
+        for archive in sorted(work.glob("*.deb")):
+            progress(f"unpacking {archive.name.split('_')[0]} {archive.name.split('_')[1]}")
+            _run(["dpkg-deb", "-x", str(archive), str(root)], work)
+        shutil.rmtree(destination, ignore_errors=True)
+        root.rename(destination)
+    finally:
+        shutil.rmtree(work, ignore_errors=True)
+
+
+class _PrivateApt:
+    """apt-get with its lists and caches in a folder of ours, and the system's sources and keys."""
+
+    def __init__(self, folder: Path) -> None:
+        for needed in ("lists/partial", "cache/archives/partial"):
+            (folder / needed).mkdir(parents=True)
+        self._folder = folder
+        self._options = [
+            f"-oDir::State::lists={folder}/lists",
+            f"-oDir::Cache={folder}/cache",
+            "-oDebug::NoLocking=true",
+            "-oAPT::Sandbox::User=",
+            "-oAcquire::Retries=2",
+            "-oAcquire::http::Timeout=20",
+            "-oAcquire::https::Timeout=20",
+            "-oAPT::Update::Error-Mode=any",
+        ]
+
+    def run(self, *arguments: str) -> None:
+        _run(["apt-get", "-q", *self._options, *arguments], self._folder)
+
+
+def _run(command: list[str], folder: Path) -> None:
+    environment = {**os.environ, "LC_ALL": "C", "DEBIAN_FRONTEND": "noninteractive"}
+    done = subprocess.run(command, cwd=folder, env=environment, text=True, capture_output=True, check=False)
+    if done.returncode != 0:
+        lines = [line for line in (done.stderr or done.stdout).splitlines() if line.strip()]
+        reasons = [line for line in lines if line.startswith(("E:", "Err", "dpkg-deb: error"))] or lines
+        raise FetchError(f"{command[0]} said: {reasons[0].strip() if reasons else done.returncode}")

@@ -1,0 +1,5 @@
+"""x."""
+
+
+def run(stack, settings, console):
+    raise NotImplementedError

@@ -1,0 +1,5 @@
+"""The one exception this package shows to people."""
+
+
+class StackError(Exception):
+    """Something a person must act on; its message is one line that says what was wrong and what to do."""

@@ -1,0 +1,34 @@
+"""Keeps the supervisor: supervisord restarts this when it dies, and this starts supervisord again when that dies.
+
+Services of a dead supervisord would run on with nobody to restart them: they are ended first and start afresh.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import select
+import sys
+
+from heapwatch_stack import processes
+from heapwatch_stack.settings import Settings
+from heapwatch_stack.supervision import Supervisor
+
+
+def main() -> int:
+    """Wait for the parent's death; a supervisord that was asked to end ends this process first."""
+    settings = Settings.from_environment()
+    parent = os.pidfd_open(os.getppid())
+    select.select([parent], [], [])
+    print("supervisord died: starting the stack again", flush=True)
+    with (settings.state / "run" / "lock").open("a", encoding="utf-8") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)  # an `up` or `down` that is under way goes first
+        supervisor = Supervisor(settings)
+        if not supervisor.running():
+            processes.end_all(settings.state)
+            supervisor.start()
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

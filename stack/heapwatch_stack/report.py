@@ -1,0 +1,52 @@
+"""What people see: the table of services, and lines that say what is being done."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from rich.console import Console
+from rich.table import Table
+
+
+@dataclass(frozen=True)
+class Row:
+    """One line of the table; `scraped` is Prometheus's word on the target, `process` a pid or container."""
+
+    service: str
+    address: str
+    state: str
+    scraped: str
+    process: str
+
+    @property
+    def well(self) -> bool:
+        """Whether nothing is left to do about this service."""
+        return self.state == "healthy" and self.scraped == "up"
+
+
+def table(rows: Sequence[Row]) -> Table:
+    """Service, address, state, Prometheus's view, process."""
+    drawn = Table(box=None, header_style="bold", pad_edge=False)
+    for column in ("service", "address", "state", "scraped", "process"):
+        drawn.add_column(column, no_wrap=True)
+    for row in rows:
+        color = "green" if row.state == "healthy" else "red"
+        scraped = "green" if row.scraped == "up" else "yellow"
+        drawn.add_row(
+            row.service, row.address, f"[{color}]{row.state}[/]", f"[{scraped}]{row.scraped}[/]", row.process
+        )
+    return drawn
+
+
+class Narrator:
+    """Says each step with the seconds since it began."""
+
+    def __init__(self, console: Console) -> None:
+        self._console = console
+        self._began = time.monotonic()
+
+    def __call__(self, text: str) -> None:
+        """Print one line."""
+        self._console.print(f"[dim]{time.monotonic() - self._began:6.1f} s[/]  {text}", highlight=False)
