@@ -76,7 +76,7 @@ class ConnectionServer(socketserver.ThreadingMixIn, socketserver.TCPServer):
             self._closed(request)
 
     def service_actions(self) -> None:
-        """Cut off what is overdue; called by the accepting thread about twice a second."""
+        """Cut off what is overdue; called by the accepting thread a few times a second."""
         self._cut_off(REQUEST_SECONDS)
         self.on_tick()
 

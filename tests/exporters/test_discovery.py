@@ -1,0 +1,162 @@
+import json
+import os
+import signal
+import subprocess
+import sys
+import threading
+from dataclasses import replace
+
+import pytest
+from heapwatch import discovery
+from heapwatch.discovery import Owner, Target, sweep, targets_directory
+
+
+def groups(path):
+    return json.loads(path.read_text())
+
+
+def test_target_is_what_file_sd_reads(tmp_path):
+    target = Target(tmp_path / "new" / "targets", "127.0.0.1", 7777)
+    target.write()
+    (group,) = groups(target.path)
+    assert group["targets"] == ["127.0.0.1:7777"]
+    # Prometheus drops labels with this prefix, so none of them reaches a series.
+    assert all(label.startswith("__meta_") for label in group["labels"])
+    assert target.path.stat().st_mode & 0o777 == 0o644
+    target.remove()
+    assert list(target.path.parent.iterdir()) == []
+    target.remove()
+
+
+@pytest.mark.parametrize(
+    ("host", "address"), [("::1", "[::1]:80"), ("trainer", "trainer:80"), ("0.0.0.0", None), ("::", None)]
+)
+def test_address_can_be_scraped(tmp_path, host, address, monkeypatch):
+    monkeypatch.setattr("socket.gethostname", lambda: "node-7")
+    discovery._machine.cache_clear()
+    assert Target(tmp_path, host, 80).address == (address or "node-7:80")
+    discovery._machine.cache_clear()
+
+
+def test_reader_never_sees_half_a_file(tmp_path):
+    target = Target(tmp_path, "127.0.0.1", 7777)
+    done = threading.Event()
+
+    def rewrite():
+        for _ in range(300):
+            target.write()
+        done.set()
+
+    writer = threading.Thread(target=rewrite)
+    writer.start()
+    seen = 0
+    while not done.is_set():
+        for path in tmp_path.glob("*.json"):
+            assert groups(path)[0]["targets"] == ["127.0.0.1:7777"]
+            seen += 1
+    writer.join()
+    assert seen
+    assert [path.name for path in tmp_path.iterdir()] == [target.path.name]
+
+
+def test_failed_write_leaves_nothing(tmp_path, monkeypatch):
+    def full(*_arguments):
+        raise OSError("No space left on device")
+
+    monkeypatch.setattr("os.replace", full)
+    with pytest.raises(OSError, match="No space"):
+        Target(tmp_path, "127.0.0.1", 7777).write()
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_restart_at_the_same_address_replaces_the_target_and_keeps_it(tmp_path):
+    old, new = Target(tmp_path, "127.0.0.1", 7777), Target(tmp_path, "127.0.0.1", 7777)
+    old._owner = replace(old._owner, started=1.0)
+    old.write()
+    new.write()
+    old.remove()
+    assert [path.name for path in tmp_path.iterdir()] == [new.path.name]
+
+
+def test_forked_child_does_not_remove_the_target(tmp_path):
+    target = Target(tmp_path, "127.0.0.1", 7777)
+    target.write()
+    child = os.fork()
+    if child == 0:
+        target.remove()
+        os._exit(0)
+    os.waitpid(child, 0)
+    assert target.path.exists()
+
+
+TRAINER = """
+import pathlib, sys, time
+from heapwatch.discovery import Target
+Target(pathlib.Path(sys.argv[1]), "127.0.0.1", 7777).write()
+print("written", flush=True)
+time.sleep(600)
+"""
+
+
+def test_target_of_a_killed_trainer_is_swept_and_no_other(tmp_path):
+    mine = Target(tmp_path, "127.0.0.1", 7778)
+    mine.write()
+    stranger = tmp_path / "by-hand.json"
+    stranger.write_text('[{"targets": ["10.0.0.1:1"], "labels": {}}]')
+    with subprocess.Popen([sys.executable, "-c", TRAINER, str(tmp_path)], stdout=subprocess.PIPE) as trainer:
+        try:
+            assert trainer.stdout.readline() == b"written\n"
+            assert sweep(tmp_path) == []
+        finally:
+            trainer.send_signal(signal.SIGKILL)
+        os.waitid(os.P_PID, trainer.pid, os.WEXITED | os.WNOWAIT)  # dead, and still a zombie
+        (swept,) = sweep(tmp_path)
+        assert "7777" in swept.name
+    assert sorted(path.name for path in tmp_path.iterdir()) == sorted([mine.path.name, stranger.name])
+
+
+@pytest.mark.parametrize(
+    ("change", "gone"),
+    [
+        ({}, False),
+        ({"started": 1.0}, True),  # the pid was given to another process
+        ({"pid": 2**22 + 1}, True),
+        ({"boot": "earlier", "pid": 1}, True),
+        ({"host": "elsewhere", "pid": 2**22 + 1}, False),
+        ({"host": "elsewhere", "boot": "other"}, False),
+        ({"pid_namespace": "pid:[1]", "pid": 2**22 + 1}, False),
+    ],
+)
+def test_owner_is_gone_only_when_that_is_certain(change, gone):
+    assert replace(Owner.current(), **change).is_gone() is gone
+
+
+def test_owner_of_no_process():
+    with pytest.raises(ProcessLookupError, match=str(2**22 + 1)):
+        Owner.current(2**22 + 1)
+
+
+@pytest.mark.parametrize("content", ["", "[", "{}", "[]", '[{"labels": {"__meta_heapwatch_owner": "[1]"}}]'])
+def test_sweep_leaves_what_it_cannot_read(tmp_path, content):
+    (tmp_path / "odd.json").write_text(content)
+    assert sweep(tmp_path) == []
+    assert (tmp_path / "odd.json").exists()
+
+
+def test_sweep_removes_what_a_killed_writer_left_half_done(tmp_path):
+    old, fresh = tmp_path / ".old.tmp", tmp_path / ".fresh.tmp"
+    old.touch()
+    fresh.touch()
+    os.utime(old, (1, 1))
+    sweep(tmp_path)
+    assert list(tmp_path.iterdir()) == [fresh]
+
+
+def test_sweep_of_no_directory(tmp_path):
+    assert sweep(tmp_path / "missing") == []
+
+
+def test_directory_of_targets(tmp_path):
+    assert targets_directory({"HEAPWATCH_TARGETS_DIR": "/srv/targets"}).as_posix() == "/srv/targets"
+    assert targets_directory({"XDG_STATE_HOME": "/state"}).as_posix() == "/state/heapwatch/targets"
+    assert targets_directory({}).as_posix().endswith(".local/state/heapwatch/targets")
