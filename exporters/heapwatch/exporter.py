@@ -24,6 +24,7 @@ from heapwatch.collectors.process import ProcessCollector
 from heapwatch.collectors.progress import ProgressCollector
 from heapwatch.collectors.sizes import SizeCollector
 from heapwatch.collectors.standard import StandardCollector
+from heapwatch.collectors.unique_memory import UniqueMemoryCollector
 from heapwatch.collectors.walker_names import WalkerNames
 from heapwatch.exposition import Exposition
 from heapwatch.failures import Failures
@@ -95,6 +96,7 @@ class Exporter:
             StandardCollector(),
             InfoCollector(name, framework, run),
             ProcessCollector(),
+            UniqueMemoryCollector(),
             AllocatorCollector(),
             self.entities,
             self.events,

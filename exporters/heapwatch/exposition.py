@@ -6,7 +6,7 @@ import math
 import threading
 import time
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 
 from prometheus_client import Metric
 
@@ -40,6 +40,7 @@ class Exposition:
         self._patience = patience
         self._clock = clock
         self._stuck: set[Collector] = set()
+        self._unowned = _UnownedSamples(safe_point)
 
     def add(self, collector: Collector) -> None:
         """Collect `collector` from now on, after those added before it."""
@@ -50,9 +51,10 @@ class Exposition:
         return [family for family in self.families() if family.samples]
 
     def families(self) -> list[Metric]:
-        """The families of now, those without samples among them."""
+        """The families of now, with those that have no samples."""
         families: list[Metric] = []
-        waiting = deque(collector for collector in self.collectors if collector not in self._stuck)
+        wanted = (self._unowned, *self.collectors)
+        waiting = deque(collector for collector in wanted if collector not in self._stuck)
         while waiting:
             turn = _Turn(waiting, self.read, self._stuck)
             families += turn.take(self._patience)
@@ -73,6 +75,20 @@ class Exposition:
             return []
         finally:
             self.collect_seconds[collector.name] = self._clock() - began
+
+
+class _UnownedSamples:
+    """Samples in the scrape's thread what may be sampled there, while no training thread has shown up."""
+
+    name = "unowned_samples"
+
+    def __init__(self, safe_point: SafePoint) -> None:
+        self._safe_point = safe_point
+
+    def collect(self) -> Iterable[Metric]:
+        """Yield nothing: the samplers' own collectors do."""
+        self._safe_point.sample_unowned()
+        return ()
 
 
 class _Turn:

@@ -35,6 +35,9 @@ class ResidentMemory:
             os.close(self._descriptor)
             self._descriptor = -1
 
+    def __del__(self) -> None:
+        self.close()
+
     def read(self) -> int:
         """Resident bytes."""
         try:

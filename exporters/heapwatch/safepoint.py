@@ -105,6 +105,8 @@ class SafePoint:
             for function in self.on_visit:
                 function()
             self._sample_due()
+        except Exception as error:
+            self._failures.record("safe_point", "visit", error)
         finally:
             self._busy.release()
 
@@ -175,7 +177,10 @@ class SafePoint:
 
     def _tick_until_stopped(self) -> None:
         while not self._stopped.wait(self._tick_seconds):
-            self.tick()
+            try:
+                self.tick()
+            except Exception as error:
+                self._failures.record("safe_point", "tick", error)
 
     def _owned(self, stepping: bool) -> bool:
         me = threading.current_thread()

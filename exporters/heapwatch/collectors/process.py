@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import time
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 import psutil
@@ -11,13 +10,6 @@ from prometheus_client import Metric
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily
 
 from heapwatch.memory import memory_limit
-
-ROLES = ("trainer", "worker")
-
-# USS walks the page tables (5 to 9 ms a gigabyte), so it is read at most this often, in seconds, and never
-# more than this share of the time.
-_UNIQUE_SECONDS = 60.0
-_UNIQUE_SHARE = 0.005
 
 
 @dataclass(frozen=True)
@@ -34,28 +26,21 @@ class ProcessCollector:
 
     name = "process"
 
-    def __init__(self, pid: int | None = None, clock: Callable[[], float] = time.monotonic) -> None:
+    def __init__(self, pid: int | None = None) -> None:
         self._trainer = psutil.Process(pid)
-        self._clock = clock
         self._ended_cpu_seconds = 0.0
         self._live_cpu_seconds: dict[tuple[int, float], float] = {}
-        self._unique: dict[str, int] = {}
-        self._unique_due = float("-inf")
 
     def collect(self) -> Iterable[Metric]:
         """Yield memory, CPU time and process counts by role, and the limit that kills."""
-        workers = _children(self._trainer)
+        workers = children(self._trainer)
         usage = {"trainer": _usage([self._trainer]), "worker": _usage(workers)}
         if usage["trainer"].processes == 0:
             raise psutil.NoSuchProcess(self._trainer.pid)
-        self._sample_unique(workers)
         resident = _by_role(
             "trainer_process_resident_memory_bytes", "Resident memory (RSS); worker: sum of children."
         )
         virtual = _by_role("trainer_process_virtual_memory_bytes", "Virtual memory.")
-        unique = _by_role(
-            "trainer_process_unique_memory_bytes", "Memory no other process shares (USS), sampled seldom."
-        )
         processes = _by_role("trainer_processes", "Live processes.")
         cpu = CounterMetricFamily(
             "trainer_process_cpu_seconds", "CPU time, user and system.", labels=["role"]
@@ -65,15 +50,13 @@ class ProcessCollector:
             if used.processes:
                 resident.add_metric([role], used.resident)
                 virtual.add_metric([role], used.virtual)
-        for role, size in self._unique.items():
-            unique.add_metric([role], size)
         cpu.add_metric(["trainer"], _cpu_seconds(self._trainer))
         cpu.add_metric(["worker"], self._worker_cpu_seconds(workers))
         limit = GaugeMetricFamily(
             "trainer_memory_limit_bytes", "Memory at which the process is killed: cgroup limit, else RAM."
         )
         limit.add_metric([], memory_limit())
-        yield from (resident, virtual, unique, processes, cpu, limit)
+        yield from (resident, virtual, processes, cpu, limit)
 
     def _worker_cpu_seconds(self, workers: list[psutil.Process]) -> float:
         live = {}
@@ -87,21 +70,13 @@ class ProcessCollector:
         self._live_cpu_seconds = live
         return self._ended_cpu_seconds + sum(live.values())
 
-    def _sample_unique(self, workers: list[psutil.Process]) -> None:
-        began = self._clock()
-        if began < self._unique_due:
-            return
-        sizes = {role: _unique(group) for role, group in zip(ROLES, ([self._trainer], workers), strict=True)}
-        self._unique = {role: size for role, size in sizes.items() if size is not None}
-        spent = self._clock() - began
-        self._unique_due = began + max(_UNIQUE_SECONDS, spent / _UNIQUE_SHARE)
-
 
 def _by_role(name: str, documentation: str) -> GaugeMetricFamily:
     return GaugeMetricFamily(name, documentation, labels=["role"])
 
 
-def _children(process: psutil.Process) -> list[psutil.Process]:
+def children(process: psutil.Process) -> list[psutil.Process]:
+    """The live descendants of a process; none when it has ended."""
     try:
         return process.children(recursive=True)
     except psutil.NoSuchProcess:
@@ -125,16 +100,3 @@ def _usage(processes: list[psutil.Process]) -> Usage:
 def _cpu_seconds(process: psutil.Process) -> float:
     times = process.cpu_times()
     return float(times.user + times.system)
-
-
-def _unique(processes: list[psutil.Process]) -> int | None:
-    """USS of live processes; None where there is none, or where the system does not let us read it."""
-    sizes = []
-    for process in processes:
-        try:
-            sizes.append(int(process.memory_full_info().uss))
-        except psutil.NoSuchProcess:
-            continue
-        except psutil.AccessDenied:
-            return None
-    return sum(sizes) if sizes else None
