@@ -172,7 +172,12 @@ def _first_dimension(value: Any) -> int | None:
 
 
 def _is_array(value: Any) -> bool:
-    return isinstance(value, (*classes("numpy", "ndarray"), *classes("torch", "Tensor")))
+    known = (
+        *classes("numpy", "ndarray"),
+        *classes("torch", "Tensor"),
+        *classes("tensordict", "TensorDictBase"),
+    )
+    return issubclass(type(value), known)
 
 
 def _read(obj: Any, name: str) -> Any:

@@ -32,7 +32,7 @@ def positions(length: int, count: int) -> list[int]:
         return list(range(length))
     width = (length - 2) / (count - 2)
     middle = (1 + int((stratum + _random.random()) * width) for stratum in range(count - 2))
-    return [0, *middle, length - 1]
+    return sorted({0, *middle, length - 1})
 
 
 def pick(container: Container, wanted: Sequence[int]) -> list[list[Any]]:
