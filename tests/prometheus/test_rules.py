@@ -1,0 +1,164 @@
+"""The rules as a whole: they load, each is tested, and each alert says what an alert must say."""
+
+import re
+import shutil
+import subprocess
+from itertools import chain
+from pathlib import Path
+
+import pytest
+import yaml
+
+ROOT = Path(__file__).parents[2]
+RULE_FILES = sorted((ROOT / "prometheus" / "rules").iterdir())
+TEST_FILES = sorted((ROOT / "prometheus" / "tests").iterdir())
+RUNBOOKS = ROOT / "docs" / "runbooks"
+
+KINDS = {"threshold", "growth", "leak", "forecast", "health"}
+RESOURCES = {
+    "memory", "gpu_memory", "bodies", "entities", "events", "buffer", "objects", "object_size",
+    "trainer", "exporter", "stack",
+}  # fmt: skip
+ANNOTATIONS = {"summary", "description", "runbook_url", "dashboard_url"}
+HEADINGS = ["Meaning", "Impact", "Diagnosis", "Mitigation"]
+
+
+def rules():
+    documents = (yaml.safe_load(file.read_text()) for file in RULE_FILES)
+    return [rule for document in documents for group in document["groups"] for rule in group["rules"]]
+
+
+RULES = rules()
+ALERTS = [rule for rule in RULES if "alert" in rule]
+
+
+def alert_id(rule):
+    labels = rule["labels"]
+    return "-".join([rule["alert"], labels.get("level", labels.get("severity", ""))])
+
+
+def promtool(*arguments):
+    program = shutil.which("promtool")
+    assert program, "promtool is not on PATH: run `make up` once, or install Debian's prometheus"
+    return subprocess.run([program, *arguments], text=True, capture_output=True, check=False, timeout=150)
+
+
+def test_folders_hold_nothing_else():
+    assert [file.name for file in RULE_FILES if file.suffix != ".yml"] == []
+    assert [file.name for file in TEST_FILES if not file.name.endswith("_test.yml")] == []
+
+
+def test_rules_load_and_pass_the_lint():
+    checked = promtool("check", "rules", "--lint=all", "--lint-fatal", *map(str, RULE_FILES))
+    assert checked.returncode == 0, checked.stdout + checked.stderr
+
+
+@pytest.mark.parametrize("file", TEST_FILES, ids=lambda file: file.stem)
+def test_rule_tests_pass(file):
+    tested = promtool("test", "rules", str(file))
+    assert tested.returncode == 0, tested.stdout + tested.stderr
+
+
+def expectations():
+    """What the rule tests expect: (alert name, labels) that fire, and records whose samples are compared."""
+    fired, records = [], set()
+    for file in TEST_FILES:
+        for test in yaml.safe_load(file.read_text())["tests"]:
+            for case in test.get("alert_rule_test", []):
+                for alert in case.get("exp_alerts") or []:
+                    fired.append((case["alertname"], alert["exp_labels"], alert.get("exp_annotations", {})))
+            for case in test.get("promql_expr_test", []):
+                samples = case.get("exp_samples") or []
+                for sample in samples:
+                    match = re.match(r'ALERTS\{.*alertname="(\w+)"', sample["labels"])
+                    if match:
+                        labels = dict(re.findall(r'(\w+)="([^"]*)"', sample["labels"]))
+                        fired.append((match[1], labels, {}))
+                if samples:
+                    records.update(re.findall(r"job:[a-z_]+:[a-z0-9_]+", case["expr"]))
+    return fired, records
+
+
+FIRED, RECORDED = expectations()
+
+
+@pytest.mark.parametrize("rule", ALERTS, ids=alert_id)
+def test_each_alert_is_seen_firing_with_its_labels(rule):
+    own = {name: value for name, value in rule["labels"].items() if "{{" not in str(value)}
+    levels = [labels for name, labels, _ in FIRED if name == rule["alert"] and own.items() <= labels.items()]
+    assert any(labels.get("level") == own.get("level") for labels in levels), f"no test sees {own} fire"
+
+
+@pytest.mark.parametrize("name", sorted({rule["alert"] for rule in ALERTS}))
+def test_each_alert_is_read_word_by_word(name):
+    texts = [annotations for fired, _, annotations in FIRED if fired == name]
+    assert any(annotations.keys() >= {"summary", "description"} for annotations in texts)
+
+
+def test_each_record_has_a_figure_compared():
+    """Directly, or where its only use is another rule that is itself tested: then the chain is what counts."""
+    by_name = {}
+    for rule in RULES:
+        by_name.setdefault(rule.get("record"), []).append(rule)
+    used = {name: set() for name in by_name if name}
+    for rule in RULES:
+        for name in set(re.findall(r"job:[a-z_]+:[a-z0-9_]+", rule["expr"])) & used.keys():
+            used[name].add(rule.get("record") or rule["alert"])
+    tested = RECORDED | {name for name, _, _ in FIRED}
+    growing = True
+    while growing:
+        before = len(tested)
+        tested |= {name for name, users in used.items() if users & tested}
+        growing = len(tested) > before
+    assert sorted(used.keys() - tested) == []
+
+
+@pytest.mark.parametrize("rule", ALERTS, ids=alert_id)
+def test_each_alert_carries_the_labels_that_routes_need(rule):
+    labels = rule["labels"]
+    assert labels["severity"] in {"warning", "critical"}
+    assert labels["kind"] in KINDS
+    assert labels.get("resource", "memory") in RESOURCES
+    assert labels.get("action", "cleanup") == "cleanup"
+    for fired, seen, _ in FIRED:
+        if fired == rule["alert"]:
+            assert seen["resource"] in RESOURCES
+            assert seen["component"]
+
+
+@pytest.mark.parametrize("rule", ALERTS, ids=alert_id)
+def test_each_alert_says_what_and_what_to_do(rule):
+    annotations = rule["annotations"]
+    assert annotations.keys() >= ANNOTATIONS
+    assert annotations["runbook_url"] == f"docs/runbooks/{rule['alert']}.md"
+    assert annotations["dashboard_url"].startswith("http://127.0.0.1:3009/d/heapwatch-")
+    assert "\n" not in annotations["summary"]
+
+
+def test_texts_expand():
+    texts = chain.from_iterable(annotations.values() for _, _, annotations in FIRED)
+    assert not [text for text in texts if "error expanding" in text or "<no value>" in text]
+
+
+def test_dashboard_links_lead_somewhere():
+    uids = {re.search(r"/d/([a-z-]+)", rule["annotations"]["dashboard_url"])[1] for rule in ALERTS}
+    generated = {file.stem for file in (ROOT / "dashboards" / "generated").glob("*.json")}
+    assert uids <= generated
+
+
+def test_a_runbook_for_each_alert_and_an_alert_for_each_runbook():
+    assert {file.stem for file in RUNBOOKS.glob("*.md")} == {rule["alert"] for rule in ALERTS}
+
+
+@pytest.mark.parametrize("file", sorted(RUNBOOKS.glob("*.md")), ids=lambda file: file.stem)
+def test_runbooks_have_the_four_headings(file):
+    text = file.read_text()
+    assert text.startswith(f"# {file.stem}\n")
+    assert re.findall(r"^## (.*)$", text, re.MULTILINE) == HEADINGS
+    sections = re.split(r"^## .*$", text, flags=re.MULTILINE)[1:]
+    assert all(len(section.split()) >= 8 for section in sections)
+
+
+def test_what_prometheus_3_dropped_is_not_used():
+    text = "\n".join(rule["expr"] for rule in RULES)
+    assert not re.search(r"\bholt_winters\b", text)
