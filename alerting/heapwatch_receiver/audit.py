@@ -22,7 +22,8 @@ _QUERY = """
 SELECT alerts.id, alerts.received_at, alerts.fingerprint, alerts.starts_at, alerts.status, alerts.alertname,
     alerts.trainer_job, alerts.trainer_instance, alerts.labels, alerts.summary, alerts.decided_at,
     coalesce(alerts.decision, 'waiting') AS decision, alerts.reason, alerts.detail,
-    actions.request_id, actions.action, actions.state, actions.result, actions.detail AS action_detail, actions.attempts, actions.answered_at,
+    actions.request_id, actions.action, actions.state, actions.result, actions.detail AS action_detail,
+    actions.attempts, actions.answered_at,
     actions.finished_at, actions.freed_bytes, actions.removed, actions.before, actions.after,
     actions.duration_seconds
 FROM alerts LEFT JOIN actions ON actions.alert_id=alerts.id

@@ -12,8 +12,8 @@ class Clock:
     """Wall time for records; steady time, which no clock jump moves, for durations.
 
     Steady time runs on the monotonic clock and goes on across restarts: the time the receiver was down is
-    taken from the wall clock, and counts as zero if that went backwards. A backward jump can therefore lengthen
-    a cooldown by at most its own length, and no jump matters while the receiver runs.
+    taken from the wall clock, and counts as zero if that went backwards. Such a jump can therefore lengthen a
+    cooldown by at most its own length, and no jump matters while the receiver runs.
     """
 
     def __init__(

@@ -1,4 +1,4 @@
-"""Deciding what to do about an alert. Pure functions: an alert and what is known, to a decision and its reason."""
+"""Deciding what to do about an alert: pure functions from what is known to a decision and its reason."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from heapwatch_receiver.settings import Settings
 
 Action = Literal["regular", "emergency", "notify", "restart"]
 CLEANUPS: tuple[Action, ...] = ("regular", "emergency")
+_CONTRACT_LABELS = ("alertname", "job", "instance", "severity", "level", "kind", "resource", "component")
 REASONS = (
     "resolved", "not_cleanup", "no_trainer", "ended", "stale", "duplicate", "cooldown", "exhausted", "budget",
     "recovering", "not_firing", "no_target",
@@ -18,7 +19,7 @@ REASONS = (
 
 @dataclass(frozen=True)
 class Alert:
-    """One received alert; `starts_at`, `ends_at` in microseconds since the epoch, `steady` when it was received."""
+    """One received alert; `starts_at`, `ends_at`: microseconds since the epoch, `steady`: when received."""
 
     id: int
     fingerprint: str
@@ -60,10 +61,17 @@ class History:
 
 @dataclass(frozen=True)
 class Facts:
-    """What Prometheus says: does the alert fire, and where is its trainer (None: not exactly one target)."""
+    """What Prometheus says about a trainer: the labels of its alerts that fire, and where it is scraped.
 
-    firing: bool
+    `target` is None when it is not exactly one target.
+    """
+
+    firing: Sequence[Mapping[str, str]]
     target: str | None
+
+    def fires(self, labels: Mapping[str, str]) -> bool:
+        """Whether an alert with the same contract labels fires; others may be added on the way here."""
+        return any(all(one.get(name) == labels.get(name) for name in _CONTRACT_LABELS) for one in self.firing)
 
 
 @dataclass(frozen=True)
@@ -131,7 +139,7 @@ def decide(alert: Alert, history: History, facts: Facts | None, settings: Settin
         )
     if facts is None:
         return Ask()
-    if not facts.firing:
+    if not facts.fires(alert.labels):
         return Refuse("not_firing", "Prometheus says the alert does not fire (any more)")
     if facts.target is None and choice.action in CLEANUPS:
         return Refuse("no_target", "Prometheus scrapes no such trainer, or several of that name")

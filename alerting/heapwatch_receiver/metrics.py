@@ -150,7 +150,8 @@ class LedgerCollector(Collector):
                 last.add_metric([job, instance, action], finished)
             for job, instance, useless in connection.execute(
                 "SELECT trainer_job, trainer_instance,"
-                " result IN ('no_effect', 'failed', 'pending') AND NOT EXISTS (SELECT 1 FROM alerts WHERE alerts.fingerprint=latest.fingerprint"
+                " result IN ('no_effect', 'failed', 'pending') AND NOT EXISTS"
+                " (SELECT 1 FROM alerts WHERE alerts.fingerprint=latest.fingerprint"
                 "  AND alerts.starts_at=latest.starts_at AND status='resolved' AND alerts.id>latest.alert_id)"
                 " FROM (SELECT *, max(steady) FROM actions WHERE state='done' AND steady>?"
                 "  AND action IN ('regular', 'emergency') GROUP BY trainer_job, trainer_instance) AS latest",

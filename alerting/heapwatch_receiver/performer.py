@@ -1,4 +1,4 @@
-"""One action from decided to done; each step is on disk before the next begins, so that a crash resumes it."""
+"""One action from decided to done; each step is on disk before the next, so that a crash resumes it."""
 
 from __future__ import annotations
 
@@ -93,7 +93,7 @@ class Performer:
         failpoint("requesting")
 
     async def _request(self, record: ActionRecord, resumed: bool) -> None:
-        """Ask until there is an answer; after a broken exchange, make sure first that it is the same process."""
+        """Ask until there is an answer; after a broken exchange, only if it is still the same process."""
         deadline = self._clock.steady() + self._settings.trainer_deadline
         pause = self._settings.retry_pause
         broken, pending, last = resumed, False, ""
@@ -154,7 +154,7 @@ class Performer:
             try:
                 readings: Readings = await self._prometheus.readings(record.trainer)
                 readings.pop("process_start", None)
-                firing = await self._prometheus.firing(record.labels)
+                firing = (await self._prometheus.facts(record.trainer)).fires(record.labels)
                 record.after["prometheus"] = readings
             except FetchError as error:
                 log.warning("no figures after the cleanup of %s yet: %s", record.trainer, error)

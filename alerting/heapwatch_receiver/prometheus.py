@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import json
 import math
-from collections.abc import Mapping
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -20,8 +19,6 @@ Readings = dict[str, float]
 
 _TIMEOUT = 10.0
 _MAX_BYTES = 32 << 20
-# The contract's alert labels: Prometheus has them too, unlike labels added on the way to Alertmanager.
-_ALERT_LABELS = ("alertname", "job", "instance", "severity", "kind", "resource", "component")
 # Series that tell a cleanup's effect, and the key each has in Readings; {} is the value of the label named.
 _SERIES = {
     "trainer_process_resident_memory_bytes": ("memory", None),
@@ -59,10 +56,11 @@ class Prometheus:
         self._client = client
         self._url = url.rstrip("/")
 
-    async def facts(self, labels: Mapping[str, str], trainer: Trainer) -> Facts:
-        """Whether the alert with these labels fires, and the trainer's scrape URL."""
-        firing, target = await asyncio.gather(self.firing(labels), self.target(trainer))
-        return Facts(firing, target)
+    async def facts(self, trainer: Trainer) -> Facts:
+        """The trainer's alerts that fire, and its scrape URL."""
+        selector = _selector("ALERTS", trainer, 'alertstate="firing"')
+        firing, target = await asyncio.gather(self._query(selector), self.target(trainer))
+        return Facts([sample.metric for sample in firing], target)
 
     async def target(self, trainer: Trainer) -> str | None:
         """The scrape URL of the one active target with this job and instance; None when not exactly one."""
@@ -83,17 +81,11 @@ class Prometheus:
         parts = urlsplit(url)
         return url if parts.scheme in ("http", "https") and parts.hostname else None
 
-    async def firing(self, labels: Mapping[str, str]) -> bool:
-        """Whether an alert with the same contract labels fires."""
-        known = {name: labels[name] for name in _ALERT_LABELS if name in labels}
-        return bool(await self._query(_selector("ALERTS", known | {"alertstate": "firing"})))
-
     async def readings(self, trainer: Trainer) -> Readings:
         """Sizes of the trainer as last scraped; what is not exported is not there."""
-        selector = _selector("", {"job": trainer.job, "instance": trainer.instance})
-        names = "|".join(_SERIES)
         readings: Readings = {}
-        for sample in await self._query(f'{{__name__=~"{names}",{selector[1:]}'):
+        names = f'__name__=~"{"|".join(_SERIES)}"'
+        for sample in await self._query(_selector("", trainer, names)):
             if sample.metric.get("role", "trainer") != "trainer":
                 continue
             pattern, label = _SERIES[sample.metric["__name__"]]
@@ -123,11 +115,7 @@ class Prometheus:
             raise FetchError(f"Prometheus answered {reply.status} and no JSON of its API") from None
 
 
-def _selector(name: str, labels: Mapping[str, str]) -> str:
-    """A PromQL selector; label values are quoted as Go strings, which JSON's escapes are."""
-    return (
-        name
-        + "{"
-        + ",".join(f"{label}={json.dumps(value, ensure_ascii=False)}" for label, value in labels.items())
-        + "}"
-    )
+def _selector(name: str, trainer: Trainer, matcher: str) -> str:
+    """A PromQL selector of the trainer's series; values are quoted as Go strings, which JSON's escapes are."""
+    job, instance = (json.dumps(value, ensure_ascii=False) for value in (trainer.job, trainer.instance))
+    return f"{name}{{job={job},instance={instance},{matcher}}}"

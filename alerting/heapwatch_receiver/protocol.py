@@ -13,9 +13,9 @@ _MAX_HEAD_BYTES = 64 << 10
 def guarded(request_timeout: float, max_waiting: int) -> type[asyncio.Protocol]:
     """A protocol class that closes connections whose client is too slow.
 
-    That is: when a request, head and body, is not complete `request_timeout` seconds after it began (the first
-    one: after the connection was made), when its head is over 64 KiB, and, of more than `max_waiting` connections
-    with an incomplete request, the one that has waited longest.
+    That is: when a request, head and body, is not complete `request_timeout` seconds after it began (the
+    first one: after the connection was made), when its head is over 64 KiB, and, of more than `max_waiting`
+    connections with an incomplete request, the one that has waited longest.
     """
     waiting: dict[GuardedProtocol, asyncio.TimerHandle] = {}
 

@@ -36,7 +36,7 @@ class _Settled:
 
     refusals: list[Refuse] = field(default_factory=list)
     record: ActionRecord | None = None
-    ask: Alert | None = None
+    ask: bool = False
     more: bool = False
 
 
@@ -116,17 +116,17 @@ class Worker:
                 await asyncio.sleep(self._settings.retry_pause)
 
     async def _settle_all(self, trainer: Trainer) -> None:
-        asked: tuple[int, Facts] | None = None
+        facts: Facts | None = None
         pause = self._settings.retry_pause
         while True:
-            settled = await self._store.run(partial(self._settle, trainer, asked))
-            asked = None
+            settled = await self._store.run(partial(self._settle, trainer, facts))
+            facts = None
             self._metrics.refused(settled.refusals)
             if settled.record:
                 await self._performer.perform(settled.record, resumed=False)
             elif settled.ask:
                 try:
-                    asked = (settled.ask.id, await self._prometheus.facts(settled.ask.labels, trainer))
+                    facts = await self._prometheus.facts(trainer)
                     pause = self._settings.retry_pause
                 except FetchError as error:
                     log.warning("Prometheus, about %s: %s", trainer, error)
@@ -135,22 +135,19 @@ class Worker:
             elif not settled.more:
                 return
 
-    def _settle(
-        self, trainer: Trainer, asked: tuple[int, Facts] | None, connection: sqlite3.Connection
-    ) -> _Settled:
+    def _settle(self, trainer: Trainer, facts: Facts | None, connection: sqlite3.Connection) -> _Settled:
         """Decide the trainer's alerts in turn, up to the first that asks for facts or for action."""
         settled = _Settled()
         alerts = ledger.waiting(connection, trainer, _CHUNK)
         settled.more = len(alerts) == _CHUNK
         for alert in alerts:
             known = ledger.history(connection, alert, trainer, self._clock, self._settings)
-            facts = asked[1] if asked and asked[0] == alert.id else None
             decision = decide(alert, known, facts, self._settings)
             if isinstance(decision, Refuse):
                 ledger.refuse(connection, alert, decision, self._clock)
                 settled.refusals.append(decision)
             elif isinstance(decision, Ask):
-                settled.ask = alert
+                settled.ask = True
                 break
             else:
                 settled.record = self._record(alert, trainer, decision, facts)

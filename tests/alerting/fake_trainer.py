@@ -1,0 +1,145 @@
+"""A trainer's HTTP side as a process of its own, which can be told to misbehave.
+
+It writes each cleanup that it really does to a journal, synced, so that a test can count them after any crash.
+"""
+
+import argparse
+import json
+import os
+import threading
+import time
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+
+FULL, CLEANED = 2e9, 0.5e9
+
+
+class Trainer:
+    def __init__(self, journal: Path, mode: Path) -> None:
+        self.journal, self.mode_file = journal, mode
+        self.started = time.time()
+        self.memory = FULL
+        self.answers: dict[str, dict[str, object]] = {}
+        self.lock = threading.Lock()
+
+    @property
+    def mode(self) -> str:
+        return self.mode_file.read_text().strip()
+
+    def cleanup(self, request: dict[str, str], useful: bool) -> dict[str, object]:
+        """Idempotent by request id, as the real endpoint is."""
+        with self.lock:
+            identity = request["request_id"]
+            if identity in self.answers:
+                return self.answers[identity]
+            with self.journal.open("a") as journal:
+                journal.write(
+                    json.dumps({"request_id": identity, "action": request["action"], "pid": os.getpid()})
+                    + "\n"
+                )
+                journal.flush()
+                os.fsync(journal.fileno())
+            before = self.memory
+            if useful:
+                self.memory = CLEANED
+            self.answers[identity] = {
+                "status": "done",
+                "request_id": identity,
+                "action": request["action"],
+                "trigger": "alert",
+                "before": {"resident_memory_bytes": before, "bodies": 900, "entities": {"food_sources": 70}},
+                "after": {
+                    "resident_memory_bytes": self.memory,
+                    "bodies": 300,
+                    "entities": {"food_sources": 20},
+                },
+                "freed": {"resident_memory_bytes": before - self.memory},
+                "removed": {"bodies": 600, "food_sources": 50},
+                "duration_seconds": 0.01,
+                "errors": [],
+            }
+            return self.answers[identity]
+
+
+class Handler(BaseHTTPRequestHandler):
+    trainer: Trainer
+    token: str
+
+    def do_GET(self) -> None:
+        trainer = self.trainer
+        self.reply(
+            200,
+            f"process_start_time_seconds {trainer.started}\n"
+            f'trainer_process_resident_memory_bytes{{role="trainer"}} {trainer.memory}\n'
+            'trainer_bodies{type="dynamic"} 300\n'.encode(),
+            "text/plain; version=0.0.4",
+        )
+
+    def do_POST(self) -> None:
+        request = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
+        if self.headers["Authorization"] != f"Bearer {self.token}":
+            return self.reply(401, b'{"error": "wrong token"}')
+        mode = self.trainer.mode
+        if mode == "hang":
+            time.sleep(3600)
+        elif mode == "slow":
+            time.sleep(1.5)
+        elif mode == "error":
+            return self.reply(500, b'{"error": "broken"}')
+        elif mode == "forbidden":
+            return self.reply(403, b'{"error": "no token configured"}')
+        elif mode == "garbage":
+            return self.reply(200, b"\xff\xfe<html>not json")
+        elif mode == "huge":
+            return self.reply(200, b'{"status": "' + b"x" * (8 << 20) + b'"}')
+        elif mode == "redirect":
+            return self.reply(302, b"", headers={"Location": "/elsewhere"})
+        elif mode == "limited":
+            return self.reply(429, b'{"error": "too often"}', headers={"Retry-After": "1"})
+        elif mode == "pending":
+            return self.reply(
+                202, json.dumps({"status": "pending", "request_id": request["request_id"]}).encode()
+            )
+        elif mode == "die-before":
+            os._exit(1)
+        elif mode == "die-after":
+            self.trainer.cleanup(request, useful=True)
+            os._exit(1)
+        return self.reply(200, json.dumps(self.trainer.cleanup(request, useful=mode != "useless")).encode())
+
+    def reply(
+        self,
+        status: int,
+        body: bytes,
+        content_type: str = "application/json",
+        headers: dict[str, str] | None = None,
+    ) -> None:
+        self.send_response(status)
+        self.send_header("Content-Type", content_type)
+        self.send_header("Content-Length", str(len(body)))
+        for name, value in (headers or {}).items():
+            self.send_header(name, value)
+        self.end_headers()
+        self.wfile.write(body)
+
+    def log_message(self, *_: object) -> None:
+        pass
+
+
+class Server(ThreadingHTTPServer):
+    daemon_threads = True
+
+    def handle_error(self, *_: object) -> None:
+        pass  # the receiver was killed while it waited
+
+
+if __name__ == "__main__":
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--port", type=int, required=True)
+    parser.add_argument("--journal", type=Path, required=True)
+    parser.add_argument("--mode", type=Path, required=True)
+    parser.add_argument("--token", required=True)
+    arguments = parser.parse_args()
+    Handler.trainer = Trainer(arguments.journal, arguments.mode)
+    Handler.token = arguments.token
+    Server(("127.0.0.1", arguments.port), Handler).serve_forever()
