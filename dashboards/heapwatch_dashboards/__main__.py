@@ -7,7 +7,9 @@ from pathlib import Path
 
 from . import boards, configmaps
 
-GENERATED = Path(__file__).resolve().parents[1] / "generated"
+ROOT = Path(__file__).resolve().parents[2]
+GENERATED = ROOT / "dashboards" / "generated"
+CONFIGMAPS = ROOT / "deploy" / "kubernetes" / "dashboards"
 
 
 def files() -> dict[str, str]:
@@ -22,21 +24,23 @@ def main(arguments: list[str] | None = None) -> int:
     """Returns 0, or 1 when `--check` finds files that differ from what would be written."""
     parser = argparse.ArgumentParser(prog="python -m heapwatch_dashboards", description=__doc__)
     parser.add_argument(
-        "--output", type=Path, default=GENERATED, help="folder of the dashboards (default: %(default)s)"
+        "--output", type=Path, default=GENERATED, help="folder of the JSON (default: %(default)s)"
     )
     parser.add_argument(
-        "--configmaps", action="store_true", help="write Kubernetes ConfigMaps instead of plain JSON"
+        "--configmaps", type=Path, default=CONFIGMAPS, help="folder of the ConfigMaps (default: %(default)s)"
     )
     parser.add_argument(
-        "--check", action="store_true", help="write nothing, fail when a file is missing, stale or left over"
+        "--check", action="store_true", help="write nothing; fail when a file is missing, stale or left over"
     )
     options = parser.parse_args(arguments)
-    wanted = configmaps.manifests(files()) if options.configmaps else files()
+    dashboards = files()
+    wanted = {options.output: dashboards, options.configmaps: configmaps.manifests(dashboards)}
     if options.check:
-        return check(options.output, wanted)
-    options.output.mkdir(parents=True, exist_ok=True)
-    for name, content in wanted.items():
-        (options.output / name).write_text(content)
+        return max(check(folder, contents) for folder, contents in wanted.items())
+    for folder, contents in wanted.items():
+        folder.mkdir(parents=True, exist_ok=True)
+        for name, content in contents.items():
+            (folder / name).write_text(content)
     return 0
 
 

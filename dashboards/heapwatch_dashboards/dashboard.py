@@ -16,6 +16,7 @@ from .panel import Json, Panel
 SCHEMA_VERSION = 39
 COLUMNS = 24
 SHARED_CROSSHAIR = 1
+REFRESH_INTERVALS = ["5s", "15s", "30s", "1m", "5m"]
 LEGACY_KEYS = ("__inputs", "gnetId", "hideControls", "rows", "sharedCrosshair", "style", "id")
 
 
@@ -56,7 +57,6 @@ class Dashboard:
             links=links.between_dashboards(self.uid),
             panels=list(_place(self.rows)),
             time=core.Time(self.start, "now"),
-            timePicker=core.TimePicker(refreshIntervals=["5s", "15s", "30s", "1m", "5m"], timeOptions=[]),
             refresh="30s",
             timezone="browser",
             schemaVersion=SCHEMA_VERSION,
@@ -65,6 +65,7 @@ class Dashboard:
             version=1,
         ).to_json_data()
         modern = {key: value for key, value in dashboard.items() if key not in LEGACY_KEYS}
+        modern["timepicker"] = {"refresh_intervals": REFRESH_INTERVALS}
         document: Json = json.loads(json.dumps(modern, cls=DashboardEncoder))
         return document
 

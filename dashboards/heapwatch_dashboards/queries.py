@@ -45,7 +45,6 @@ _RESIDENT = select("trainer_process_resident_memory_bytes")
 RESIDENT_BY_ROLE = sum_by(f"{TRAINER}, role", _RESIDENT)
 RESIDENT = sum_by(TRAINER, _RESIDENT)
 UNIQUE_BY_ROLE = sum_by(f"{TRAINER}, role", select("trainer_process_unique_memory_bytes"))
-VIRTUAL_BY_ROLE = sum_by(f"{TRAINER}, role", select("trainer_process_virtual_memory_bytes"))
 KILL_LIMIT = max_by(TRAINER, select("trainer_memory_limit_bytes"))
 USED_SHARE = f"{RESIDENT} / {KILL_LIMIT}"
 MEMORY_GROWTH = sum_by(TRAINER, growth("memory"))
@@ -63,7 +62,6 @@ UNEXPLAINED = total(f"clamp_min({_TRAINER_ALONE} - ({_EXPLAINED_ALONE} or 0 * {_
 MEMORY_LIMITS_SUM = sum_by(
     "severity", select("job:trainer_limit:effective", resource="memory", component="trainer")
 )
-KILL_LIMIT_SUM = total(KILL_LIMIT)
 IN_ONE_HOUR_SUM = total(IN_ONE_HOUR)
 _SHARES = max_by(f"{TRAINER}, component", select("job:trainer_leak:share"))
 SUSPECTS = max_by("component", _SHARES)
@@ -77,12 +75,9 @@ OPEN_FILES = max_by(TRAINER, select("process_open_fds"))
 ALLOCATOR_USED = max_by(TRAINER, select("trainer_allocator_used_bytes"))
 ALLOCATOR_RETAINED = max_by(TRAINER, select("trainer_allocator_retained_bytes"))
 PYTHON_BLOCKS = max_by(TRAINER, select("trainer_python_allocated_blocks"))
-COLLECTIONS = sum_by(f"{TRAINER}, generation", rate(select("python_gc_collections_total")))
 PROGRESS = sum_by(f"{TRAINER}, unit", rate(select("trainer_progress_total")))
 SINCE_PROGRESS = f"time() - {max_by(TRAINER, select('trainer_last_progress_timestamp_seconds'))}"
-LONGEST_SINCE_PROGRESS = f"max({SINCE_PROGRESS})"
 _START_TIME = max_by(TRAINER, select("process_start_time_seconds"))
-UPTIME = f"time() - {_START_TIME}"
 RESTART_TIMES = f"{_START_TIME} * 1000"
 
 # Physics world.
@@ -134,7 +129,6 @@ ATTACHED_TENSORS_SUM = total(ATTACHED_TENSORS)
 _CYCLES = select("trainer_progress_total", 'unit=~"epoch|generation"')
 CYCLES_IN_RANGE = max_by(TRAINER, in_range("increase", _CYCLES))
 _PER_CYCLE = f"on (job, instance) group_left () ({CYCLES_IN_RANGE} > 0)"
-CYCLE = max_by(f"{TRAINER}, unit", in_range("last_over_time", _CYCLES))
 CYCLES_PER_HOUR = f"3600 * {max_by(f'{TRAINER}, unit', rate(_CYCLES))}"
 
 # Objects.
@@ -151,7 +145,6 @@ _PHASE = f"{TRAINER}, phase"
 _PHASE_END = select("trainer_phase_end_resident_memory_bytes")
 PHASE_END = max_by(_PHASE, _PHASE_END)
 PHASE_GAIN = max_by(_PHASE, select("trainer_phase_memory_delta_bytes"))
-PHASE_END_FIRST = max_by(_PHASE, in_range("min_over_time", _PHASE_END))
 PHASE_GROWTH_IN_RANGE = max_by(_PHASE, in_range("delta", _PHASE_END))
 PHASE_GROWTH_PER_CYCLE = f"{PHASE_GROWTH_IN_RANGE} / {_PER_CYCLE}"
 MEMORY_GROWTH_PER_CYCLE = growth_per_cycle("memory")
@@ -205,8 +198,6 @@ CLEANUPS_IN_RANGE = f"round({total(in_range('increase', _CLEANUPS))})"
 LAST_CLEANUP = (
     f"1000 * max_over_time(timestamp({sum_by(TRAINER, increment(_CLEANUPS, '1m'))} > 0)[$__range:1m])"
 )
-CLEANUPS_PENDING = total(select("trainer_cleanups_pending"))
-CLEANUPS_BY_TRIGGER = sum_by(f"{_ACTION}, trigger", select("trainer_cleanups_total"))
 _FREED = select("trainer_cleanup_freed_bytes_total")
 FREED = sum_by(_ACTION, increment(_FREED))
 FREED_IN_RANGE = total(in_range("increase", _FREED))

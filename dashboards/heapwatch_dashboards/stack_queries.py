@@ -22,8 +22,6 @@ _ANSWERED = total(
 )
 HELPED_SHARE = f"{_HELPED} / ({_ANSWERED} > 0)"
 SUPPRESSED = sum_by("reason", increment(receiver("alerts_suppressed_total")))
-RECEIVED = total(increment(receiver("alerts_received_total")))
-FREED = sum_by("action", increment(receiver("freed_bytes_total")))
 ALERT_TO_EFFECT = sum_by("le", increment(receiver("alert_to_effect_seconds_bucket")))
 _EFFECT_BUCKETS = sum_by("le", in_range("increase", receiver("alert_to_effect_seconds_bucket")))
 ALERT_TO_EFFECT_P90 = f"histogram_quantile(0.9, {_EFFECT_BUCKETS})"
@@ -42,7 +40,6 @@ CPU = sum_by(f"{TRAINER}, service", rate(select("process_cpu_seconds_total", 'se
 # Prometheus.
 _GROUP = f"{TRAINER}, rule_group"
 RULE_SECONDS = max_by(_GROUP, select("prometheus_rule_group_last_duration_seconds"))
-RULE_SHARE = f"max({RULE_SECONDS} / {max_by(_GROUP, select('prometheus_rule_group_interval_seconds'))})"
 RULE_FAILURES = sum_by(_GROUP, increment(select("prometheus_rule_evaluation_failures_total")))
 RULES_MISSED = sum_by(_GROUP, increment(select("prometheus_rule_group_iterations_missed_total")))
 RULE_FAILURES_IN_RANGE = total(in_range("increase", select("prometheus_rule_evaluation_failures_total")))

@@ -42,7 +42,7 @@ def of(metric: str) -> list[dict[str, Any]]:
 def _label_values(name: str, query: str) -> dict[str, Any]:
     template = core.Template(
         name=name,
-        label=name,
+        label=name.title(),
         dataSource=DATASOURCE,
         query={"query": query, "refId": f"{name}-values"},
         includeAll=True,

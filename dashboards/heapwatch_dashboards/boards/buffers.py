@@ -64,7 +64,7 @@ GLANCE = Row(
             trend=False,
         ),
         stat(
-            "Named objects",
+            "Held by named objects",
             Query(q.OBJECT_SIZES_SUM),
             BYTES,
             "Deep size of all named objects. Good: constant.",

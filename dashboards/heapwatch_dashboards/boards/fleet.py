@@ -4,7 +4,7 @@ from .. import colors, links, tables
 from .. import queries as q
 from ..dashboard import Dashboard, Row
 from ..panel import BYTES, COUNT, SECONDS, SHARE, Query
-from ..panels import bar_gauge, stat, state_timeline, time_series
+from ..panels import bar_gauge, stat, state_timeline, text, time_series
 from ..tables import Column, table
 from .shared import TIME_LEFT, TO_TRAINER, USED, alarm, cleanups, firing_alerts
 
@@ -211,8 +211,31 @@ ACTIONS = Row(
     ],
 )
 
+READING = Row(
+    "How to read this",
+    [
+        text(
+            "What the verdicts mean",
+            """\
+- **healthy**: what grows is explained by filling buffers, or nothing grows.
+- **warming up**: too early to say.
+- **growing**: over a growth limit; not yet long enough, or not yet unexplained enough, to be a leak.
+- **over a limit**: a level is over its threshold, or memory will reach its limit within hours.
+- **leak**: something keeps rising that no buffer, warm-up or cycle explains; the suspect says what.
+- **down or stalled**: the trainer cannot be scraped, or makes no progress.
+
+Growth limits and thresholds are dashed lines; a trainer can set its own.
+A green mark is a cleanup, a blue one a restart.
+""",
+            "The words of the verdict column and of the timeline.",
+            height=6,
+        )
+    ],
+    collapsed=True,
+)
+
 DASHBOARD = Dashboard(
     uid="heapwatch-fleet",
     description="Every trainer at a glance: is one leaking, what, since when, and how long it has.",
-    rows=[GLANCE, TRAINERS, OVER_TIME, ACTIONS],
+    rows=[GLANCE, TRAINERS, OVER_TIME, ACTIONS, READING],
 )

@@ -155,27 +155,12 @@ PROCESS = Row(
             "Resident memory by role",
             [
                 Query(q.RESIDENT_BY_ROLE, "{{instance}} {{role}}"),
+                Query(q.UNIQUE_BY_ROLE, "{{instance}} {{role}} unique"),
                 Query(q.KILL_LIMIT, "{{instance}} kill limit"),
             ],
             BYTES,
             "The trainer itself and the sum of its worker processes, against the container's or the host's "
             "limit.",
-            width=8,
-        ),
-        time_series(
-            "Unique memory by role",
-            [Query(q.UNIQUE_BY_ROLE, "{{instance}} {{role}}")],
-            BYTES,
-            "Memory that no other process shares: what would come back if it ended. Sampled seldom, "
-            "because it is costly.",
-            empty="Not sampled",
-            width=8,
-        ),
-        time_series(
-            "Virtual memory by role",
-            [Query(q.VIRTUAL_BY_ROLE, "{{instance}} {{role}}")],
-            BYTES,
-            "Address space. Large is normal; rising steadily with resident memory is a leak of mappings.",
             width=8,
         ),
         time_series(
@@ -227,7 +212,7 @@ PROCESS = Row(
 )
 
 PROGRESS = Row(
-    "Progress and garbage collection",
+    "Progress",
     [
         time_series(
             "Progress",
@@ -235,21 +220,12 @@ PROGRESS = Row(
             "cps",
             "Steps, episodes, epochs and generations per second. Good: steady. Bad: falling while memory "
             "grows.",
-            width=8,
         ),
         time_series(
             "Time since last progress",
             [Query(q.SINCE_PROGRESS, "{{instance}}")],
             SECONDS,
             "Good: seconds. Bad: rising: the trainer is stalled although it still answers.",
-            width=8,
-        ),
-        time_series(
-            "Garbage collections",
-            [Query(q.COLLECTIONS, "{{instance}} generation {{generation}}")],
-            "cps",
-            "Runs of Python's collector. Bad: generation 2 more and more often: many objects stay alive.",
-            width=8,
         ),
     ],
     collapsed=True,

@@ -1,0 +1,116 @@
+"""The committed files are what the code writes, and each page is laid out soundly."""
+
+import json
+from itertools import pairwise
+from pathlib import Path
+
+import pytest
+import yaml
+from heapwatch_dashboards import __main__ as command
+from heapwatch_dashboards import boards, links, queries, stack_queries
+
+from tests.dashboards.documents import DOCUMENTS, Json, expressions, panels
+
+every_document = pytest.mark.parametrize("document", DOCUMENTS.values(), ids=DOCUMENTS)
+
+
+def test_the_committed_files_are_up_to_date() -> None:
+    assert command.main(["--check"]) == 0
+
+
+def test_what_is_stale_missing_or_left_over_is_named(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    folders = [f"--output={tmp_path / 'json'}", f"--configmaps={tmp_path / 'yaml'}"]
+    command.main(folders)
+    assert command.main([*folders, "--check"]) == 0
+    (tmp_path / "json" / "heapwatch-gpu.json").write_text("{}")
+    (tmp_path / "json" / "old.json").write_text("{}")
+    (tmp_path / "yaml" / "heapwatch-gpu.yaml").unlink()
+    assert command.main([*folders, "--check"]) == 1
+    named = [line.split(" is not ")[0] for line in capsys.readouterr().err.splitlines()]
+    wrong = ["json/heapwatch-gpu.json", "json/old.json", "yaml/heapwatch-gpu.yaml"]
+    assert named == [str(tmp_path / file) for file in wrong]
+
+
+@pytest.mark.parametrize("uid", DOCUMENTS)
+def test_a_configmap_holds_the_dashboard_for_the_sidecar(uid: str) -> None:
+    manifest = yaml.safe_load((command.CONFIGMAPS / f"{uid}.yaml").read_text())
+    assert (manifest["apiVersion"], manifest["kind"]) == ("v1", "ConfigMap")
+    assert manifest["metadata"]["labels"] == {"grafana_dashboard": "1"}
+    assert json.loads(manifest["data"][f"{uid}.json"]) == DOCUMENTS[uid]
+    # What Kubernetes accepts in one object.
+    assert len(manifest["data"][f"{uid}.json"].encode()) < 1_000_000
+
+
+def test_there_is_a_page_for_every_link() -> None:
+    assert list(DOCUMENTS) == list(links.TITLES)
+
+
+@every_document
+def test_panels_lie_side_by_side_and_never_overlap(document: Json) -> None:
+    shown = [panel["gridPos"] for panel in document["panels"]]
+    cells = [
+        (x, y)
+        for place in shown
+        for x in range(place["x"], place["x"] + place["w"])
+        for y in range(place["y"], place["y"] + place["h"])
+    ]
+    assert len(cells) == len(set(cells))
+    assert max(x for x, _ in cells) == 23
+    assert all(above["y"] <= below["y"] for above, below in pairwise(shown))
+
+
+@every_document
+def test_every_line_of_panels_fills_the_width(document: Json) -> None:
+    tops: dict[tuple[str, int], int] = {}
+    for row in [{"title": "", "panels": document["panels"]}, *document["panels"]]:
+        for panel in row.get("panels", []):
+            line = (row["title"], panel["gridPos"]["y"])
+            tops[line] = tops.get(line, 0) + panel["gridPos"]["w"]
+    assert set(tops.values()) == {24}
+
+
+@every_document
+def test_panel_ids_are_unique_and_follow_from_the_title(document: Json) -> None:
+    ids = [panel["id"] for panel in [*document["panels"], *panels(document)]]
+    titles = [(panel["type"], panel["title"]) for panel in [*document["panels"], *panels(document)]]
+    assert len(set(ids)) == len(set(titles))
+
+
+@every_document
+def test_a_page_can_be_taken_in(document: Json) -> None:
+    assert 8 <= len(panels(document)) <= 22
+
+
+@pytest.mark.parametrize("module", [queries, stack_queries], ids=["queries", "stack_queries"])
+def test_no_query_is_left_unused(module: object) -> None:
+    shown = "\n".join(expression for _, expression in expressions())
+    named = {
+        name: value for name, value in vars(module).items() if name.isupper() and not name.startswith("_")
+    }
+    own = {name: value for name, value in named.items() if isinstance(value, str) and name != "TRAINER"}
+    assert [name for name, value in own.items() if value not in shown] == []
+
+
+@every_document
+def test_links_lead_to_every_other_page_and_keep_the_time(document: Json) -> None:
+    uids = {link["url"].removeprefix("/d/") for link in document["links"]}
+    assert uids == set(DOCUMENTS) - {document["uid"]}
+    assert all(link["keepTime"] for link in document["links"])
+
+
+def test_the_choice_of_trainer_travels_between_the_trainers_pages_only() -> None:
+    kept = {
+        (uid, link["url"].removeprefix("/d/"))
+        for uid, document in DOCUMENTS.items()
+        for link in document["links"]
+        if link["includeVars"]
+    }
+    trainers = set(DOCUMENTS) - {links.STACK}
+    assert kept == {(here, there) for here in trainers for there in trainers if here != there}
+
+
+def test_every_board_is_rendered() -> None:
+    files = {path.stem for path in Path(boards.__file__).parent.glob("*.py")} - {"__init__", "shared"}
+    assert len(boards.ALL) == len(files)
