@@ -1,4 +1,4 @@
-"""Finds Prometheus, Alertmanager and their tools: on PATH, else in Debian's packages, unpacked without root."""
+"""Finds Prometheus, Alertmanager and their tools: on PATH, else unpacked from Debian's packages."""
 
 from __future__ import annotations
 
@@ -66,7 +66,8 @@ def find(state: Path, progress: Progress) -> Binaries:
         except FetchError as error:
             raise StackError(
                 f"{missing} is not on PATH and could not be fetched ({error});"
-                " check the network and run this again, or install Prometheus 2.42 or newer and Alertmanager 0.25 or newer"
+                " check the network and run this again,"
+                " or install Prometheus 2.42 or newer and Alertmanager 0.25 or newer"
             ) from error
         _link(packages, folder)
     found = {name: _version_of(folder / name) for name in MINIMUM}

@@ -102,6 +102,11 @@ class ComposeStack:
         with suppress(KeyboardInterrupt):
             self._run("logs", f"--tail={lines}", *(["-f"] if follow else []), *([name] if name else []))
 
+    @property
+    def trainer_target(self) -> str:
+        """The `instance` of the stack's trainer in Prometheus."""
+        return self._targets[TRAINER]
+
     def leak(self, *arguments: str) -> list[str]:
         """The command that switches leaks of the stack's trainer."""
         return [*self._command(), "exec", "-T", TRAINER, "python", "-m", "examples.walker.leak", *arguments]

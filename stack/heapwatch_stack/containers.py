@@ -25,7 +25,7 @@ READERS = {"token": NOBODY, "grafana-admin-password": GRAFANA}
 
 
 def prepare(root: Path, etc: Path, given: Path, handed: Path) -> None:
-    """Write `etc` from the checkout in `root`; copy each secret from `given` to `handed` for its one reader."""
+    """Write `etc` from the checkout in `root`; copy each secret from `given` to `handed`, for its reader."""
     environment = {
         **os.environ,
         "HEAPWATCH_RECEIVER_URL": f"http://{ADDRESSES['receiver']}",

@@ -31,7 +31,7 @@ def wait_healthy(
     say: Say,
     patience: float = 120,
 ) -> None:
-    """Return when every service is well; `watch`, called between looks, may raise StackError to give up early."""
+    """Return when every service is well; `watch`, called between looks, may raise to give up early."""
     waiting = list(endpoints)
     deadline = time.monotonic() + patience
     while True:
@@ -61,7 +61,7 @@ def targets(settings: Settings) -> dict[str, dict[str, Any]]:
 
 
 def wait_scraped(settings: Settings, expected: Mapping[str, str], patience: float = 90) -> None:
-    """Return when each of `expected` (name: `host:port`) is scraped; StackError names those that are not and why."""
+    """Return when each of `expected` (name: `host:port`) is scraped; StackError names the others and why."""
     deadline = time.monotonic() + patience
     while True:
         seen = targets(settings)

@@ -1,6 +1,6 @@
-"""Keeps the supervisor: supervisord restarts this when it dies, and this starts supervisord again when that dies.
+"""Keeps the supervisor: supervisord restarts this when it dies, and this starts a supervisord that died.
 
-Services of a dead supervisord would run on with nobody to restart them: they are ended first and start afresh.
+Services of a dead supervisord would run on with nobody to restart them: they are ended and start afresh.
 """
 
 from __future__ import annotations

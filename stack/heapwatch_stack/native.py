@@ -6,6 +6,7 @@ import fcntl
 import json
 import os
 import signal
+import socket
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -14,6 +15,7 @@ from pathlib import Path
 from types import FrameType
 
 from heapwatch_stack import binaries, configuration, health, preflight, processes
+from heapwatch_stack.endpoints import TRAINER
 from heapwatch_stack.errors import StackError
 from heapwatch_stack.fingerprint import fingerprint
 from heapwatch_stack.health import Say
@@ -121,6 +123,11 @@ class NativeStack:
     def remove_data(self) -> None:
         """Nothing of this stack is outside its state folder."""
 
+    @property
+    def trainer_target(self) -> str:
+        """The `instance` of the stack's trainer in Prometheus."""
+        return f"{self._announced_host(TRAINER)}:{self._settings.ports.trainer}"
+
     def leak(self, *arguments: str) -> list[str]:
         """The command that switches leaks of the stack's trainer."""
         return [sys.executable, "-m", "examples.walker.leak", *arguments]
@@ -129,7 +136,12 @@ class NativeStack:
         return services(self._settings, binaries.find(self._settings.state, self._say))
 
     def _target(self, service: Service) -> str:
-        return f"{self._settings.host}:{service.endpoint.port}"
+        return f"{self._announced_host(service.name)}:{service.endpoint.port}"
+
+    def _announced_host(self, name: str) -> str:
+        """A trainer that listens on every address announces itself by this machine's name."""
+        everywhere = self._settings.bind != self._settings.host
+        return socket.gethostname() if name == TRAINER and everywhere else self._settings.host
 
     def _prepare(self) -> list[Service]:
         """Everything that can fail without a process running."""
@@ -146,7 +158,7 @@ class NativeStack:
         return wanted
 
     def _update(self, wanted: list[Service]) -> set[str]:
-        """Follow what changed since the last `up`: restart what must be, have the rest read its files again."""
+        """Follow what changed since the last `up`: restart what must be, the rest reads its files again."""
         restarted = set(self._supervisor.apply())
         loaded = self._loaded()
         for service in wanted:

@@ -31,7 +31,7 @@ def check_system(system: str = sys.platform, machine: str = platform.machine()) 
 
 
 def check_ports(settings: Settings, endpoints: Iterable[Endpoint]) -> None:
-    """Raises StackError for the first port that something else holds, naming the holder where it can be seen."""
+    """Raises StackError for the first port that something else holds, and names the holder if it can."""
     for endpoint in endpoints:
         if _is_free(settings.bind, endpoint.port):
             continue

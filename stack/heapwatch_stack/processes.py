@@ -26,7 +26,7 @@ def of_stack(state: Path) -> list[psutil.Process]:
 
 
 def end_all(state: Path, patience: float = 10) -> list[psutil.Process]:
-    """Terminate, after `patience` seconds kill, what is left of the stack; returns what outlived even that."""
+    """Terminate, after `patience` seconds kill, what is left of the stack; returns what outlived that."""
     left = of_stack(state)
     for process in left:
         _quietly(process.terminate)

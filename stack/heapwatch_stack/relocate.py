@@ -1,8 +1,8 @@
 """Lets Debian's Alertmanager run from where it was unpacked.
 
-Debian's build opens its built-in templates below /usr/share/prometheus, has no flag for another place, and only
-root can put them there. The copy made here has that path replaced by one of the same length through an open
-descriptor, which a two-line wrapper provides; so it works from any folder, for any user, in any container.
+Debian's build opens its built-in templates below /usr/share/prometheus, has no flag for another place, and
+only root can put them there. The copy made here has that path replaced by one of the same length through an
+open descriptor, which a two-line wrapper provides; so it works from any folder, for any user, in any container.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ THROUGH_DESCRIPTOR = (
 
 
 def relocate(program: Path, share: Path, wrapper: Path) -> None:
-    """Write `wrapper`: `program` with `share`, its unpacked usr/share/prometheus, in place of the system's."""
+    """Write `wrapper`: `program` with `share`, its own usr/share/prometheus, in place of the system's."""
     relocated = program.with_name(program.name + ".relocated")
     _write(relocated, program.read_bytes().replace(BUILT_IN, THROUGH_DESCRIPTOR))
     script = (

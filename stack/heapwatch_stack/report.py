@@ -49,4 +49,6 @@ class Narrator:
 
     def __call__(self, text: str) -> None:
         """Print one line."""
-        self._console.print(f"[dim]{time.monotonic() - self._began:6.1f} s[/]  {text}", highlight=False)
+        self._console.print(
+            f"[dim]{time.monotonic() - self._began:6.1f} s[/]  {text}", highlight=False, soft_wrap=True
+        )

@@ -148,7 +148,7 @@ class Supervisor:
             environment=",".join(f"{key}={_quoted(key, value)}" for key, value in environment.items()),
             priority=priority,
             autorestart="true",
-            # Shorter lives are retried with a growing pause, a thousand times: never a busy loop, never given up.
+            # Shorter lives are retried with a growing pause, a thousand times: no busy loop, no giving up.
             startsecs=5,
             startretries=1000,
             stopasgroup="true",
