@@ -38,6 +38,7 @@ def main() -> int:
             port=settings.port,
             http=guarded(settings.request_timeout, settings.max_waiting_connections),
             ws="none",
+            proxy_headers=False,
             log_level="warning",
             access_log=False,
             server_header=False,

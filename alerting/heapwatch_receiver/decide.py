@@ -46,7 +46,7 @@ class History:
     """What the ledger knows that bears on an alert; times are steady seconds.
 
     `first_seen`: when this episode (fingerprint and start) was first received. `past`: actions on its
-    trainer, newest first, without those that were called off. `resolved_since`: its end was received after it.
+    trainer, newest first, without those called off. `resolved_since`: its end was received after it.
     `recovered`: when a corrupt database was replaced, and the past with it.
     """
 
@@ -63,9 +63,10 @@ class History:
 class Facts:
     """What Prometheus says about a trainer: the labels of its alerts that fire, and where it is scraped.
 
-    `target` is None when it is not exactly one target.
+    Prometheus was asked at the steady second `asked` or later; `target` is None when it is not exactly one.
     """
 
+    asked: float
     firing: Sequence[Mapping[str, str]]
     target: str | None
 
@@ -97,7 +98,7 @@ class Refuse:
 
 @dataclass(frozen=True)
 class Ask:
-    """Nothing known speaks against acting: ask Prometheus, then decide again."""
+    """Nothing known speaks against acting: ask Prometheus what is so now, then decide again."""
 
 
 def is_emergency(labels: Mapping[str, str]) -> bool:
@@ -119,9 +120,9 @@ def on_sight(alert: Alert) -> Refuse | None:
 def decide(alert: Alert, history: History, facts: Facts | None, settings: Settings) -> Act | Refuse | Ask:
     """What to do about an alert that waited for its turn.
 
-    The ladder is regular, emergency, then the operator's escalation. An action taken since this episode began,
-    with the alert still arriving after that action's cooldown, did not help: the next rung is due, never the same
-    again.
+    The ladder is regular, emergency, then the operator's escalation. An action taken since this episode
+    began, with the alert still arriving after that action's cooldown, did not help: the next rung is due,
+    never the same again.
     """
     refusal = on_sight(alert) or _outdated(alert, history, settings) or _recovering(history, settings)
     if refusal:
@@ -137,7 +138,7 @@ def decide(alert: Alert, history: History, facts: Facts | None, settings: Settin
             "budget",
             f"{history.actions_last_hour} actions in the last hour, {settings.actions_per_hour} allowed",
         )
-    if facts is None:
+    if facts is None or facts.asked < alert.steady:
         return Ask()
     if not facts.fires(alert.labels):
         return Refuse("not_firing", "Prometheus says the alert does not fire (any more)")
@@ -197,5 +198,6 @@ def _cooling(past: Past, alert: Alert, history: History, settings: Settings) -> 
     whose = "this alert" if same else "another alert"
     return Refuse(
         "duplicate" if same else "cooldown",
-        f"{past.action} was done for {whose} {history.now - past.finished:.0f} s ago; cooldown: {left:.0f} s more",
+        f"{past.action} was done for {whose} {history.now - past.finished:.0f} s ago,"
+        f" {left:.0f} s of its cooldown are left",
     )

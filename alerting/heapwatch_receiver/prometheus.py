@@ -1,16 +1,19 @@
-"""What Prometheus knows: where a trainer is, whether an alert still fires, how large things are."""
+"""What Prometheus knows: which alerts fire, where trainers are, how large things are."""
 
 from __future__ import annotations
 
 import asyncio
 import json
 import math
-from typing import Any
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Generic, TypeVar
 from urllib.parse import urlsplit
 
 import httpx
 from pydantic import BaseModel, ValidationError
 
+from heapwatch_receiver.clock import Clock
 from heapwatch_receiver.decide import Facts
 from heapwatch_receiver.fetch import FetchError, fetch
 from heapwatch_receiver.ledger import Trainer
@@ -19,6 +22,7 @@ Readings = dict[str, float]
 
 _TIMEOUT = 10.0
 _MAX_BYTES = 32 << 20
+_LOOK_PAUSE = 0.1  # seconds between two looks at all alerts and targets
 # Series that tell a cleanup's effect, and the key each has in Readings; {} is the value of the label named.
 _SERIES = {
     "trainer_process_resident_memory_bytes": ("memory", None),
@@ -39,53 +43,73 @@ class _Targets(BaseModel):
     activeTargets: list[_Target]
 
 
+class _Alert(BaseModel):
+    labels: dict[str, str]
+    state: str
+
+
+class _Alerts(BaseModel):
+    alerts: list[_Alert]
+
+
 class _Sample(BaseModel):
     metric: dict[str, str]
     value: tuple[float, str]
 
 
 class _Vector(BaseModel):
-    resultType: str
     result: list[_Sample]
+
+
+_T = TypeVar("_T")
+
+
+class _Answer(BaseModel, Generic[_T]):
+    data: _T
+
+
+@dataclass(frozen=True)
+class _Look:
+    """All firing alerts and scrape URLs, by trainer, as of the steady second `began` or later."""
+
+    began: float
+    firing: Mapping[Trainer, list[Mapping[str, str]]]
+    urls: Mapping[Trainer, set[str]]
 
 
 class Prometheus:
     """Prometheus's HTTP API. Every method raises FetchError when it gives no usable answer."""
 
-    def __init__(self, client: httpx.AsyncClient, url: str) -> None:
+    def __init__(self, client: httpx.AsyncClient, url: str, clock: Clock) -> None:
         self._client = client
         self._url = url.rstrip("/")
+        self._clock = clock
+        self._looking = asyncio.Lock()
+        self._last: _Look | None = None
 
     async def facts(self, trainer: Trainer) -> Facts:
-        """The trainer's alerts that fire, and its scrape URL."""
-        selector = _selector("ALERTS", trainer, 'alertstate="firing"')
-        firing, target = await asyncio.gather(self._query(selector), self.target(trainer))
-        return Facts([sample.metric for sample in firing], target)
+        """The trainer's alerts that fire, and its scrape URL, as they are now or a moment later.
 
-    async def target(self, trainer: Trainer) -> str | None:
-        """The scrape URL of the one active target with this job and instance; None when not exactly one."""
-        try:
-            targets = _Targets.model_validate(await self._get("targets", {"state": "active"}))
-        except ValidationError as error:
-            raise FetchError(
-                f"Prometheus answered no list of targets: {error.error_count()} errors"
-            ) from None
-        urls = {
-            target.scrapeUrl
-            for target in targets.activeTargets
-            if (target.labels.get("job"), target.labels.get("instance")) == (trainer.job, trainer.instance)
-        }
-        if len(urls) != 1:
-            return None
-        url = urls.pop()
-        parts = urlsplit(url)
-        return url if parts.scheme in ("http", "https") and parts.hostname else None
+        Those who ask at the same time share one look, so that a flood of alerts is no flood of requests.
+        """
+        asked = self._clock.steady()
+        async with self._looking:
+            if self._last is None or self._last.began < asked:
+                await asyncio.sleep(_LOOK_PAUSE)
+                self._last = await self._look()
+            look = self._last
+        urls = look.urls.get(trainer, set())
+        target = next(iter(urls)) if len(urls) == 1 else None
+        return Facts(look.began, look.firing.get(trainer, []), target)
 
     async def readings(self, trainer: Trainer) -> Readings:
         """Sizes of the trainer as last scraped; what is not exported is not there."""
+        # Values are quoted as Go strings, which JSON's escapes are.
+        job, instance = (json.dumps(value, ensure_ascii=False) for value in (trainer.job, trainer.instance))
+        query = f'{{job={job},instance={instance},__name__=~"{"|".join(_SERIES)}"}}'
+        vector = await self._get(_Vector, "query", {"query": query})
         readings: Readings = {}
-        names = f'__name__=~"{"|".join(_SERIES)}"'
-        for sample in await self._query(_selector("", trainer, names)):
+        for sample in vector.result:
             if sample.metric.get("role", "trainer") != "trainer":
                 continue
             pattern, label = _SERIES[sample.metric["__name__"]]
@@ -95,27 +119,39 @@ class Prometheus:
                 readings[key] = readings.get(key, 0.0) + value
         return readings
 
-    async def _query(self, query: str) -> list[_Sample]:
-        try:
-            return _Vector.model_validate(await self._get("query", {"query": query})).result
-        except ValidationError as error:
-            raise FetchError(f"Prometheus answered no vector: {error.error_count()} errors") from None
+    async def _look(self) -> _Look:
+        began = self._clock.steady()
+        alerts, targets = await asyncio.gather(
+            self._get(_Alerts, "alerts", {}), self._get(_Targets, "targets", {"state": "active"})
+        )
+        firing: dict[Trainer, list[Mapping[str, str]]] = {}
+        for alert in alerts.alerts:
+            if alert.state == "firing":
+                firing.setdefault(_trainer(alert.labels), []).append(alert.labels)
+        urls: dict[Trainer, set[str]] = {}
+        for target in targets.activeTargets:
+            parts = urlsplit(target.scrapeUrl)
+            if parts.scheme in ("http", "https") and parts.hostname:
+                urls.setdefault(_trainer(target.labels), set()).add(target.scrapeUrl)
+        return _Look(began, firing, urls)
 
-    async def _get(self, path: str, parameters: dict[str, str]) -> Any:
+    async def _get(self, shape: type[_T], path: str, parameters: dict[str, str]) -> _T:
         url = f"{self._url}/api/v1/{path}"
         reply = await fetch(
             self._client, "GET", url, params=parameters, timeout=_TIMEOUT, max_bytes=_MAX_BYTES
         )
+        if reply.status != 200:
+            raise FetchError(
+                f"Prometheus answered {reply.status}: {reply.body[:200].decode('utf-8', 'replace')}"
+            )
         try:
-            answer = json.loads(reply.body)
-            if reply.status == 200 and answer["status"] == "success":
-                return answer["data"]
-            raise FetchError(f"Prometheus answered {reply.status}: {str(answer.get('error'))[:200]}")
-        except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
-            raise FetchError(f"Prometheus answered {reply.status} and no JSON of its API") from None
+            answer: _Answer[_T] = _Answer[shape].model_validate_json(reply.body)  # type: ignore[valid-type]
+            return answer.data
+        except ValidationError as error:
+            raise FetchError(
+                f"Prometheus answered {path} in another form: {error.error_count()} errors"
+            ) from None
 
 
-def _selector(name: str, trainer: Trainer, matcher: str) -> str:
-    """A PromQL selector of the trainer's series; values are quoted as Go strings, which JSON's escapes are."""
-    job, instance = (json.dumps(value, ensure_ascii=False) for value in (trainer.job, trainer.instance))
-    return f"{name}{{job={job},instance={instance},{matcher}}}"
+def _trainer(labels: Mapping[str, str]) -> Trainer:
+    return Trainer(labels.get("job", ""), labels.get("instance", ""))

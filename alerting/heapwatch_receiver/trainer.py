@@ -63,7 +63,7 @@ class Answer(BaseModel):
 
 @dataclass(frozen=True)
 class Refusal(Exception):
-    """The trainer answered, but not with a cleanup; `retry_after` is in seconds, None when a retry is useless."""
+    """The trainer answered otherwise; `retry_after` is in seconds, None when a retry is useless."""
 
     detail: str
     retry_after: float | None = None

@@ -56,7 +56,7 @@ class Worker:
         self._store = store
         self._clock = clock
         self._metrics = metrics
-        self._prometheus = Prometheus(client, settings.prometheus_url)
+        self._prometheus = Prometheus(client, settings.prometheus_url, clock)
         self._performer = Performer(settings, store, clock, client, self._prometheus, metrics, token)
         self._wake = asyncio.Event()
         self._serving: dict[Trainer, asyncio.Task[None]] = {}
