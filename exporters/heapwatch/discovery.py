@@ -135,6 +135,17 @@ def sweep(directory: Path) -> list[Path]:
     return swept
 
 
+def addresses(directory: Path) -> list[str]:
+    """Return the addresses of all targets that heapwatch wrote and whose trainers may live."""
+    found = []
+    for path in sorted(directory.glob("*.json")):
+        owner = _owner_of(path)
+        if owner is not None and not owner.is_gone():
+            with suppress(OSError, ValueError, LookupError):
+                found += json.loads(path.read_text(encoding="utf-8"))[0]["targets"]
+    return found
+
+
 def _owner_of(path: Path) -> Owner | None:
     try:
         groups: Any = json.loads(path.read_text(encoding="utf-8"))

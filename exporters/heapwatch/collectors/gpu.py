@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import os
 import sys
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any
@@ -12,6 +11,7 @@ import psutil
 from prometheus_client import Metric
 from prometheus_client.core import GaugeMetricFamily
 
+from heapwatch.collectors.process import children
 from heapwatch.failures import Failures
 from heapwatch.nvml import DeviceName, Session, as_text
 
@@ -39,8 +39,9 @@ class GpuCollector:
 
     name = "gpu"
 
-    def __init__(self, failures: Failures, session: Session | None = None) -> None:
+    def __init__(self, failures: Failures, session: Session | None = None, *, pid: int | None = None) -> None:
         self._failures = failures
+        self._process = psutil.Process(pid)
         self._session = session or Session()
         self._broken = False
 
@@ -81,7 +82,7 @@ class GpuCollector:
         gpu = self._session.handle(name)
         yield "trainer_gpu_info", [label, *_identity(nvml, gpu)], 1
         fatal = tuple(getattr(nvml, f"NVMLError_{kind}") for kind in _FATAL)
-        for metric, read in (*_FIELDS.items(), ("trainer_gpu_process_memory_bytes", _tree_bytes)):
+        for metric, read in (*_FIELDS.items(), ("trainer_gpu_process_memory_bytes", self._tree_bytes)):
             try:
                 value = read(nvml, gpu)
             except fatal:
@@ -94,24 +95,25 @@ class GpuCollector:
             if value is not None:
                 yield metric, [label], value
 
+    def _tree_bytes(self, nvml: Any, gpu: Any) -> float | None:
+        """What the library lists for the process and its children; None where it lists none of them.
+
+        Inside a container it may list other process numbers than ours: no series is better than a zero.
+        """
+        processes = [*nvml.nvmlDeviceGetComputeRunningProcesses(gpu)]
+        with contextlib.suppress(nvml.NVMLError_NotSupported):
+            processes += nvml.nvmlDeviceGetGraphicsRunningProcesses(gpu)
+        used = {
+            process.pid: process.usedGpuMemory for process in processes if process.usedGpuMemory is not None
+        }
+        tree = {process.pid for process in (self._process, *children(self._process))}
+        ours = [used[pid] for pid in tree & used.keys()]
+        return sum(ours) if ours else None
+
 
 def _identity(nvml: Any, gpu: Any) -> list[str]:
     asked = nvml.nvmlDeviceGetUUID(gpu), nvml.nvmlDeviceGetName(gpu), nvml.nvmlSystemGetDriverVersion()
     return [as_text(answer) for answer in asked]
-
-
-def _tree_bytes(nvml: Any, gpu: Any) -> float | None:
-    """What the library lists for this process and its children; None where it lists none of them.
-
-    Inside a container it may list other process numbers than ours: no series is better than a zero.
-    """
-    processes = [*nvml.nvmlDeviceGetComputeRunningProcesses(gpu)]
-    with contextlib.suppress(nvml.NVMLError_NotSupported):
-        processes += nvml.nvmlDeviceGetGraphicsRunningProcesses(gpu)
-    used = {process.pid: process.usedGpuMemory for process in processes if process.usedGpuMemory is not None}
-    tree = {os.getpid(), *(child.pid for child in psutil.Process().children(recursive=True))}
-    ours = [used[pid] for pid in tree & used.keys()]
-    return sum(ours) if ours else None
 
 
 def _initialised_cuda() -> Any:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
+from pathlib import Path
 
 import psutil
 from prometheus_client import Metric
@@ -55,7 +56,7 @@ class ProcessCollector:
         limit = GaugeMetricFamily(
             "trainer_memory_limit_bytes", "Memory at which the process is killed: cgroup limit, else RAM."
         )
-        limit.add_metric([], memory_limit())
+        limit.add_metric([], memory_limit(Path(f"/proc/{self._trainer.pid}")))
         yield from (resident, virtual, processes, cpu, limit)
 
     def _worker_cpu_seconds(self, workers: list[psutil.Process]) -> float:

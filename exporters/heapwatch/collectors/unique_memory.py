@@ -11,8 +11,8 @@ from prometheus_client.core import GaugeMetricFamily
 
 from heapwatch.collectors.process import children
 
-# Reading it walks the page tables, 5 to 9 ms a gigabyte: at most this often, in seconds, and never more than this
-# share of the time.
+# Reading it walks the page tables, 5 to 9 ms a gigabyte: at most this often, in seconds, and never more than
+# this share of the time.
 _SECONDS = 60.0
 _SHARE = 0.005
 
@@ -22,8 +22,8 @@ class UniqueMemoryCollector:
 
     name = "unique_memory"
 
-    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
-        self._trainer = psutil.Process()
+    def __init__(self, pid: int | None = None, clock: Callable[[], float] = time.monotonic) -> None:
+        self._trainer = psutil.Process(pid)
         self._clock = clock
         self._latest: dict[str, int] = {}
         self._due = float("-inf")

@@ -1,0 +1,197 @@
+"""An exporter for a process that cannot be changed: what shows from outside, under the same names."""
+
+from __future__ import annotations
+
+import logging
+import os
+import re
+import time
+from collections.abc import Iterable
+
+import psutil
+from prometheus_client import CollectorRegistry, Metric
+from prometheus_client import ProcessCollector as StandardProcessCollector
+from prometheus_client.core import GaugeMetricFamily
+
+from heapwatch.collectors.exporter import ExporterCollector
+from heapwatch.collectors.gpu import GpuCollector
+from heapwatch.collectors.info import InfoCollector
+from heapwatch.collectors.process import ProcessCollector, children
+from heapwatch.collectors.unique_memory import UniqueMemoryCollector
+from heapwatch.discovery import Target, sweep, targets_directory
+from heapwatch.exposition import Exposition
+from heapwatch.failures import Failures
+from heapwatch.nvml import Session
+from heapwatch.safepoint import SafePoint
+from heapwatch.server import DEFAULT_PORT, Server
+from heapwatch.status import Status
+
+logger = logging.getLogger("heapwatch")
+
+
+class CannotAttach(Exception):
+    """There is no such process, or this user may not look at it."""
+
+
+class Attachment:
+    """The server and the target that stand for one process.
+
+    Args:
+        pid: the process; its children count as its workers.
+        name: label `trainer` of `trainer_info`; by default what the process is called.
+        host: the address to listen on.
+        port: 0 takes any free one.
+        port_search: move to the next free port when the wanted one is taken.
+
+    Raises:
+        CannotAttach: see there.
+
+    """
+
+    def __init__(
+        self,
+        pid: int,
+        *,
+        name: str | None = None,
+        host: str = "127.0.0.1",
+        port: int = DEFAULT_PORT,
+        port_search: bool = False,
+    ) -> None:
+        self._process = _process(pid)
+        self.name = name or _name(self._process)
+        failures = Failures()
+        # Nothing is sampled inside the foreign process, so its safe point never comes.
+        exposition = Exposition(failures, idle := SafePoint(failures, budget=0.005))
+        for collector in (
+            InfoCollector(self.name, "attached", str(pid)),
+            ProcessCollector(pid),
+            UniqueMemoryCollector(pid),
+            StandardCollector(pid),
+            OpenFilesCollector(self._process),
+            GpuCollector(failures, Session(environment=_environment(self._process)), pid=pid),
+            ExporterCollector(failures, idle, lambda: exposition.collect_seconds.copy()),
+        ):
+            exposition.add(collector)
+        self.server = Server(
+            host,
+            port,
+            exposition=exposition,
+            cleanup_queue=None,
+            status=Status(),
+            token=None,
+            port_search=port_search,
+        )
+        self._host = host
+        self._target: Target | None = None
+
+    def start(self) -> None:
+        """Serve, and tell Prometheus where.
+
+        Raises:
+            OSError: the port is taken (the message names its owner).
+
+        """
+        self.server.start()
+        directory = targets_directory()
+        try:
+            sweep(directory)
+            # The target stands for this exporter, not for the process: it is what answers the scrape.
+            target = Target(directory, self._host, self.server.port)
+            target.write()
+            self._target = target
+        except OSError as error:
+            logger.warning("Prometheus will not find this exporter by itself: %s", error)
+
+    def stop(self) -> None:
+        """Stop serving and remove the target. A second call does nothing."""
+        if self._target is not None:
+            self._target.remove()
+            self._target = None
+        self.server.stop()
+
+    def alive(self) -> bool:
+        """Whether the process still runs; a zombie does not, and another process with its pid is not it."""
+        try:
+            return self._process.is_running() and self._process.status() != psutil.STATUS_ZOMBIE
+        except psutil.NoSuchProcess:
+            return False
+
+
+class StandardCollector:
+    """The Python client's `process_*` of the process, `process_start_time_seconds` among them."""
+
+    name = "standard"
+
+    def __init__(self, pid: int) -> None:
+        self._registry = CollectorRegistry()
+        StandardProcessCollector(pid=lambda: pid, registry=self._registry)
+
+    def collect(self) -> Iterable[Metric]:
+        """Yield the families that can be read."""
+        return self._registry.collect()
+
+
+class OpenFilesCollector:
+    """Open file descriptors of the process and of its children."""
+
+    name = "open_files"
+
+    def __init__(self, process: psutil.Process) -> None:
+        self._process = process
+
+    def collect(self) -> Iterable[Metric]:
+        """Yield the counts that this user may know."""
+        family = GaugeMetricFamily("trainer_process_open_files", "Open file descriptors.", labels=["role"])
+        groups = {"trainer": [self._process], "worker": children(self._process)}
+        for role, processes in groups.items():
+            counts = [count for count in map(_open_files, processes) if count is not None]
+            if counts:
+                family.add_metric([role], sum(counts))
+        yield family
+
+
+def wait_until_ended(attachment: Attachment, *, poll_seconds: float = 1.0) -> None:
+    """Return when the attached process has ended."""
+    while attachment.alive():
+        time.sleep(poll_seconds)
+
+
+def _process(pid: int) -> psutil.Process:
+    try:
+        process = psutil.Process(pid)
+        if process.status() == psutil.STATUS_ZOMBIE:
+            raise CannotAttach(f"process {pid} has ended already")
+        process.memory_info()
+    except (psutil.NoSuchProcess, ValueError, OverflowError):
+        raise CannotAttach(f"there is no process {pid}") from None
+    except psutil.AccessDenied:
+        raise CannotAttach(f"this user may not look at process {pid}; try as its owner, or as root") from None
+    if process.pid == os.getpid():
+        raise CannotAttach(f"process {pid} is this one: attach to the trainer's")
+    return process
+
+
+def _name(process: psutil.Process) -> str:
+    """Return the script's name, else the program's; no further arguments, which may hold secrets."""
+    try:
+        words = process.cmdline()[1:2]
+    except psutil.Error:
+        words = []
+    script = words[0] if words and not words[0].startswith("-") else ""
+    name = os.path.splitext(os.path.basename(script))[0] or process.name()
+    return re.sub(r"[^\w.-]", "_", name)[:64]
+
+
+def _environment(process: psutil.Process) -> dict[str, str]:
+    """Return what decides which GPUs the process sees; nothing where this user may not know."""
+    try:
+        return process.environ()
+    except (psutil.Error, OSError):
+        return {}
+
+
+def _open_files(process: psutil.Process) -> int | None:
+    try:
+        return process.num_fds()
+    except psutil.Error:
+        return None

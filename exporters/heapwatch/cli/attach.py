@@ -1,0 +1,71 @@
+"""`heapwatch attach PID`: serve the metrics of a process that cannot be changed, until it ends."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import signal
+import sys
+from typing import Any, NoReturn
+
+from heapwatch.attach import Attachment, CannotAttach, wait_until_ended
+from heapwatch.server import DEFAULT_PORT
+
+_EPILOG = """
+exit codes:
+  0   the process ended, or attach was told to stop
+  1   there is no such process, it is not ours, or the port is taken
+  64  the command line is wrong
+"""
+
+
+def add_parser(commands: Any) -> None:
+    """Add the subcommand."""
+    parser = commands.add_parser(
+        "attach",
+        help="serve the metrics of a process that cannot be changed",
+        description="Serve memory, CPU, files and GPU memory of a process and its children, until it ends.",
+        epilog=_EPILOG,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument("pid", type=int, metavar="PID")
+    parser.add_argument("--name", help="what to call it (default: the name of its script)")
+    parser.add_argument(
+        "--host", default=os.environ.get("HEAPWATCH_BIND") or "127.0.0.1", help="(%(default)s)"
+    )
+    parser.add_argument(
+        "--port",
+        type=int,
+        help=f"0 for any free one (default: HEAPWATCH_TRAINER_PORT, else a free one from {DEFAULT_PORT} on)",
+    )
+    parser.set_defaults(run=run)
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Serve until the process ends or a signal comes."""
+    port, search = arguments.port, False
+    if port is None:
+        text = os.environ.get("HEAPWATCH_TRAINER_PORT", "")
+        port, search = (int(text), False) if text.isdigit() else (DEFAULT_PORT, True)
+    try:
+        attachment = Attachment(
+            arguments.pid, name=arguments.name, host=arguments.host, port=port, port_search=search
+        )
+        attachment.start()
+    except (CannotAttach, OSError, ValueError) as error:
+        print(f"heapwatch: {error}", file=sys.stderr)
+        return 1
+    signal.signal(signal.SIGTERM, _interrupt)
+    try:
+        print(f"process {arguments.pid} ({attachment.name}) at {attachment.server.url}metrics", flush=True)
+        wait_until_ended(attachment)
+        print(f"process {arguments.pid} has ended")
+    except KeyboardInterrupt:
+        pass
+    finally:
+        attachment.stop()
+    return 0
+
+
+def _interrupt(*_arguments: object) -> NoReturn:
+    raise KeyboardInterrupt

@@ -1,0 +1,78 @@
+"""`--auto-cleanup`: asks a trainer to clean up when it is critical, and not again when that did not help."""
+
+from __future__ import annotations
+
+import time
+import uuid
+from collections.abc import Callable, Iterable
+from typing import Any
+
+from heapwatch.cli.errors import Unreachable
+from heapwatch.cli.http import post_json
+from heapwatch.cli.reporter import cleanup_lines, described
+from heapwatch.readings import Alert, Component
+
+COOLDOWN_SECONDS = 120.0
+WAIT_SECONDS = 15.0
+CLEANED = ("memory", "bodies", "entities", "events", "buffer")
+
+Post = Callable[[str, dict[str, Any], str, float], tuple[int, Any]]
+
+
+class Cleaner:
+    """Cleans one trainer at most once a cooldown; what stays critical after a cleanup is left to a person."""
+
+    def __init__(
+        self, token: str, *, post: Post = post_json, clock: Callable[[], float] = time.monotonic
+    ) -> None:
+        self._token = token
+        self._post = post
+        self._clock = clock
+        self._asked_at = float("-inf")
+        self._asked_for: frozenset[Component] = frozenset()
+        self._hopeless: frozenset[Component] = frozenset()
+        self._pending: str | None = None
+
+    def clean(self, alerts: Iterable[Alert], url_of: Callable[[], str]) -> list[str]:
+        """Ask for an emergency cleanup if these alerts need one, and return the lines about it."""
+        critical = {
+            Component(alert.resource, alert.component): alert
+            for alert in alerts
+            if alert.kind == "threshold" and alert.severity != "warning" and alert.resource in CLEANED
+        }
+        self._hopeless &= critical.keys()
+        if self._clock() - self._asked_at < COOLDOWN_SECONDS and self._pending is None:
+            return []
+        lines = self._give_up(critical) if self._pending is None else []
+        wanted = critical.keys() - self._hopeless
+        if not wanted:
+            return lines
+        reasons = ", ".join(described(critical[component]) for component in sorted(wanted))
+        return lines + self._ask(frozenset(wanted), reasons, url_of)
+
+    def _give_up(self, critical: dict[Component, Alert]) -> list[str]:
+        unhelped = (self._asked_for & critical.keys()) - self._hopeless
+        self._asked_for = frozenset()
+        self._hopeless |= unhelped
+        return [
+            f"CLEANUP DID NOT HELP: {described(critical[component])}; not repeated until it falls below that"
+            for component in sorted(unhelped)
+        ]
+
+    def _ask(self, wanted: frozenset[Component], reasons: str, url_of: Callable[[], str]) -> list[str]:
+        request_id = self._pending or uuid.uuid4().hex
+        first = [] if self._pending else ["EMERGENCY: asking for an emergency cleanup"]
+        self._asked_at = self._clock()
+        document = {
+            "action": "emergency",
+            "reason": f"heapwatch monitor: {reasons}"[:1000],
+            "request_id": request_id,
+            "timeout_seconds": WAIT_SECONDS,
+        }
+        try:
+            status, answer = self._post(f"{url_of()}/force_cleanup", document, self._token, WAIT_SECONDS + 5)
+        except Unreachable as error:
+            return [*first, f"CLEANUP FAILED: {error}"]
+        self._pending = request_id if status == 202 else None
+        self._asked_for = wanted
+        return first + cleanup_lines(answer)

@@ -1,0 +1,198 @@
+"""`heapwatch doctor`: what is installed, what can be read here, who answers, and who scrapes."""
+
+from __future__ import annotations
+
+import argparse
+import importlib.metadata
+import logging
+import os
+import platform
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+from prometheus_client.parser import text_string_to_metric_families
+
+from heapwatch import discovery
+from heapwatch.cli.errors import Unreachable
+from heapwatch.cli.http import base_url, get_json, get_text
+from heapwatch.guards import find_token
+from heapwatch.readings import Readings
+from heapwatch.watch import Watch
+
+# distribution -> what it is needed for
+_REQUIRED = {"prometheus-client": "metrics", "psutil": "process memory"}
+_OPTIONAL = {
+    "nvidia-ml-py": "GPU memory and load by NVML: pip install 'heapwatch[gpu]'",
+    "torch": "memory of torch's allocator, bytes of tensors",
+    "numpy": "bytes of arrays",
+    "box2d": "bodies of a Box2D world",
+    "rich": "heapwatch monitor --live: pip install 'heapwatch[cli]'",
+}
+_EPILOG = """
+exit codes:
+  0   nothing is wrong (what is optional may be missing)
+  1   something failed; its line begins with FAIL
+  64  the command line is wrong
+"""
+
+
+@dataclass(frozen=True)
+class Finding:
+    """One line: `ok`, `none` (optional and not there), `WARN` or `FAIL`."""
+
+    state: str
+    what: str
+    detail: str
+
+
+def add_parser(commands: Any) -> None:
+    """Add the subcommand."""
+    parser = commands.add_parser(
+        "doctor",
+        help="what works here and what does not, and why",
+        description="Say what is installed, which collectors work, whether a trainer answers and is scraped.",
+        epilog=_EPILOG,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    trainer = f"127.0.0.1:{os.environ.get('HEAPWATCH_TRAINER_PORT') or 7777}"
+    prometheus = (
+        os.environ.get("HEAPWATCH_PROMETHEUS_URL")
+        or f"127.0.0.1:{os.environ.get('HEAPWATCH_PROMETHEUS_PORT') or 9090}"
+    )
+    parser.add_argument("trainer", nargs="?", default=trainer, metavar="TRAINER", help="(%(default)s)")
+    parser.add_argument("--prometheus", default=prometheus, metavar="URL", help="(%(default)s)")
+    parser.set_defaults(run=run)
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Print every finding and return 1 if one of them is a failure."""
+    trainer, prometheus = base_url(arguments.trainer), base_url(arguments.prometheus)
+    failed = False
+    for title, findings in (
+        ("Installed", installed()),
+        ("Collectors, tried in this process", collectors()),
+        ("Token and targets", configuration()),
+        (f"Trainer {trainer}", answering(trainer)),
+        (f"Prometheus {prometheus}", scraped(prometheus, trainer)),
+    ):
+        print(title)
+        for finding in findings:
+            print(f"  {finding.state:<5} {finding.what:<18} {finding.detail}", flush=True)
+            failed = failed or finding.state == "FAIL"
+    return 1 if failed else 0
+
+
+def installed() -> Iterator[Finding]:
+    """Say which packages are there, and what is missing without the others."""
+    yield Finding("ok", "python", f"{platform.python_version()} on {platform.platform(terse=True)}")
+    for name, purpose in (_REQUIRED | _OPTIONAL).items():
+        try:
+            yield Finding("ok", name, importlib.metadata.version(name))
+        except importlib.metadata.PackageNotFoundError:
+            yield Finding("FAIL" if name in _REQUIRED else "none", name, f"not installed; for {purpose}")
+
+
+def collectors() -> Iterator[Finding]:
+    """Read every collector that needs no trainer's objects, in this process."""
+    watch = Watch("doctor")
+    exposition, failures = watch.exporter.exposition, watch.exporter.failures
+    messages = _Messages()
+    logging.getLogger("heapwatch").addHandler(messages)
+    try:
+        for collector in exposition.collectors:
+            messages.seen.clear()
+            before = failures.counts[collector.name]
+            samples = sum(len(family.samples) for family in exposition.read(collector))
+            if failures.counts[collector.name] > before:
+                yield Finding("FAIL", collector.name, "; ".join(messages.seen) or "failed before")
+            elif samples:
+                yield Finding("ok", collector.name, f"{samples} series")
+            else:
+                yield Finding("none", collector.name, "nothing to read in this process")
+    finally:
+        logging.getLogger("heapwatch").removeHandler(messages)
+
+
+def configuration() -> Iterator[Finding]:
+    """Say whether cleanups can be asked for, and where targets go."""
+    try:
+        if find_token() is None:
+            yield Finding(
+                "none", "token", "HEAPWATCH_TOKEN and HEAPWATCH_TOKEN_FILE are not set: no cleanups"
+            )
+        else:
+            yield Finding("ok", "token", "configured")
+    except (OSError, ValueError) as error:
+        yield Finding("FAIL", "token", str(error))
+    directory = discovery.targets_directory()
+    if not directory.is_dir():
+        yield Finding("none", "targets", f"{directory} is not there yet: the first trainer makes it")
+    elif not os.access(directory, os.W_OK):
+        yield Finding("FAIL", "targets", f"{directory} cannot be written: Prometheus will find no trainer")
+    else:
+        live = discovery.addresses(directory)
+        yield Finding("ok", "targets", f"{directory}: {', '.join(live) or 'no live trainer'}")
+
+
+def answering(trainer: str) -> Iterator[Finding]:
+    """Say whether a trainer answers, whether it trains, and which of its collectors fail."""
+    try:
+        health = get_json(f"{trainer}/healthz")
+        readings = Readings(text_string_to_metric_families(get_text(f"{trainer}/metrics")))
+    except (Unreachable, ValueError) as error:
+        yield Finding("FAIL", "answers", str(error))
+        return
+    name = readings.labels("trainer_info").get("trainer", "a trainer without a name")
+    yield Finding("ok", "answers", name)
+    training = health.get("training") if isinstance(health, dict) else "unknown"
+    idle = health.get("seconds_since_progress") if isinstance(health, dict) else None
+    since = f", last progress {idle:.0f} s ago" if isinstance(idle, (int, float)) else ""
+    yield Finding("ok" if training == "progressing" else "WARN", "training", f"{training}{since}")
+    errors = readings.by("trainer_exporter_collect_errors_total", "collector")
+    ages = readings.by("trainer_exporter_sample_age_seconds", "collector")
+    for collector in sorted(errors.keys() | ages.keys()):
+        age = f", sampled {ages[collector]:.0f} s ago" if collector in ages else ""
+        count = errors.get(collector, 0)
+        detail = f"{count:.0f} failures{age}; the trainer's log says why" if count else f"works{age}"
+        yield Finding("WARN" if count else "ok", collector, detail)
+
+
+def scraped(prometheus: str, trainer: str) -> Iterator[Finding]:
+    """Say whether Prometheus is ready and scrapes this trainer."""
+    try:
+        targets = get_json(f"{prometheus}/api/v1/targets", {"state": "active"})["data"]["activeTargets"]
+    except Unreachable as error:
+        yield Finding("FAIL", "answers", str(error))
+        return
+    except (LookupError, TypeError):
+        yield Finding("FAIL", "answers", "something answers there, but it is no Prometheus")
+        return
+    yield Finding("ok", "answers", f"{len(targets)} active targets")
+    address = _canonical(trainer)
+    found = [target for target in targets if _canonical(target.get("scrapeUrl", "")) == address]
+    if not found:
+        where = discovery.targets_directory()
+        yield Finding("FAIL", "sees this trainer", f"no; does it read the targets in {where}?")
+    for target in found:
+        up = target.get("health") == "up"
+        detail = (
+            f"job {target.get('labels', {}).get('job')}, {target.get('lastError') or target.get('health')}"
+        )
+        yield Finding("ok" if up else "FAIL", "sees this trainer", detail)
+
+
+class _Messages(logging.Handler):
+    """Keeps what the collectors log, to tell why one fails."""
+
+    def __init__(self) -> None:
+        super().__init__(logging.WARNING)
+        self.seen: list[str] = []
+
+    def emit(self, record: logging.LogRecord) -> None:
+        self.seen.append(record.getMessage())
+
+
+def _canonical(url: str) -> str:
+    authority = url.partition("://")[2].partition("/")[0]
+    return authority.replace("localhost", "127.0.0.1")

@@ -1,0 +1,120 @@
+"""`heapwatch monitor --live`: all trainers on one screen, redrawn at each sample."""
+
+from __future__ import annotations
+
+import time
+from collections import deque
+from collections.abc import Iterable
+from typing import TYPE_CHECKING
+
+from heapwatch.cli.errors import UsageError
+from heapwatch.cli.reporter import body_types, described
+
+try:
+    from rich.console import Console, Group
+    from rich.live import Live
+    from rich.panel import Panel
+    from rich.table import Table
+    from rich.text import Text
+except ImportError as error:
+    raise UsageError("--live needs rich: pip install 'heapwatch[cli]'") from error
+
+if TYPE_CHECKING:
+    from heapwatch.cli.monitor import Monitor
+    from heapwatch.cli.sources import Sample
+
+_COLORS = {
+    "ok": "green",
+    "warning": "yellow",
+    "critical": "red",
+    "emergency": "bold red",
+    "unknown": "magenta",
+}
+_BARS = "▁▂▃▄▅▆▇█"
+_POINTS = 40
+_LOG_LINES = 200
+
+
+class LiveView:
+    """The alternate screen of a terminal: a table of trainers, their alerts, and the latest messages."""
+
+    def __init__(self, *, interval: float, console: Console | None = None) -> None:
+        self._interval = interval
+        self._console = console or Console()
+        self._live = Live(console=self._console, screen=True, auto_refresh=False)
+        self._memory: dict[str, deque[float]] = {}
+        self._log: deque[str] = deque(maxlen=_LOG_LINES)
+
+    def __enter__(self) -> LiveView:
+        self._live.start()
+        return self
+
+    def __exit__(self, *_exception: object) -> None:
+        self._live.stop()
+
+    def show(self, lines: Iterable[str], monitor: Monitor) -> None:
+        """Redraw with the monitor's latest samples."""
+        self._log.extend(line for line in lines if _is_news(line))
+        for instance in self._memory.keys() - monitor.reporters.keys():
+            del self._memory[instance]
+        self._live.update(self._screen(monitor), refresh=True)
+
+    def _screen(self, monitor: Monitor) -> Group:
+        table = Table(expand=True, box=None, header_style="dim", padding=(0, 2, 0, 0))
+        for column in ("trainer", "state"):
+            table.add_column(column)
+        for column in ("memory", "", "bodies", "steps"):
+            table.add_column(column, justify="left" if not column else "right")
+        alerts = []
+        for sample in monitor.samples:
+            severity = monitor.reporters[sample.instance].severity
+            table.add_row(*self._row(sample, severity))
+            if sample.readings is None:
+                alerts.append(Text(f"{sample.instance}  {sample.problem}", _COLORS["unknown"]))
+                continue
+            for alert in monitor.reporters[sample.instance].alerts:
+                alerts.append(Text(f"{sample.instance}  {described(alert)}", _COLORS[alert.severity]))
+            types = body_types(sample.readings)
+            if types:
+                table.add_row("", Text(types, "dim"))
+        free = max(3, self._console.height - len(monitor.samples) * 2 - len(alerts) - 9)
+        title = f"heapwatch  {time.strftime('%H:%M:%S')}  every {self._interval:g} s, Ctrl-C ends"
+        standing = Group(*(alerts or [Text("none", "green")]))
+        return Group(
+            Panel(table, title=title, title_align="left"),
+            Panel(standing, title="over their limits", title_align="left"),
+            Panel(Text("\n".join(list(self._log)[-free:])), title="messages", title_align="left"),
+        )
+
+    def _row(self, sample: Sample, severity: str) -> list[Text]:
+        name, state = Text(sample.instance), Text(severity, _COLORS[severity])
+        if sample.readings is None:
+            return [name, state]
+        resident = sample.readings.value("trainer_process_resident_memory_bytes", role="trainer")
+        bodies = sample.readings.by("trainer_bodies", "type")
+        steps = sample.readings.value("trainer_progress_total", unit="step")
+        history = self._memory.setdefault(sample.instance, deque(maxlen=_POINTS))
+        if resident is not None:
+            history.append(resident)
+        return [
+            name,
+            state,
+            Text("" if resident is None else f"{resident / 1e6:,.1f} MB"),
+            Text(sparkline(history), "cyan"),
+            Text(f"{sum(bodies.values()):,.0f}" if bodies else ""),
+            Text("" if steps is None else f"{steps:,.0f}"),
+        ]
+
+
+def sparkline(values: Iterable[float]) -> str:
+    """Return a bar a value, from the least to the greatest; flat when they hardly differ."""
+    known = list(values)
+    if not known:
+        return ""
+    low, high = min(known), max(known)
+    span = max(high - low, 0.01 * high, 1e-9)
+    return "".join(_BARS[int((value - low) / span * (len(_BARS) - 1))] for value in known)
+
+
+def _is_news(line: str) -> bool:
+    return not ("Memory=" in line or "Body types:" in line)

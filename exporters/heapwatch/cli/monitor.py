@@ -1,0 +1,245 @@
+"""`heapwatch monitor`: a line a sample, alerts when they change, cleanups when asked for."""
+
+from __future__ import annotations
+
+import argparse
+import math
+import os
+import signal
+import sys
+import threading
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+from heapwatch.cli.cleaner import Cleaner
+from heapwatch.cli.errors import Unreachable, UsageError
+from heapwatch.cli.http import base_url
+from heapwatch.cli.reporter import Reporter
+from heapwatch.cli.sources import PrometheusSource, Sample, Source, TrainerSource
+from heapwatch.cli.thresholds import BODIES, MEMORY, Thresholds
+from heapwatch.discovery import addresses, targets_directory
+from heapwatch.guards import find_token
+
+EXIT_CODES = {"ok": 0, "warning": 1, "critical": 2, "emergency": 2, "unknown": 3}
+_WORST = ("ok", "warning", "unknown", "critical", "emergency")
+
+_EPILOG = """
+exit codes, of the last sample, worst trainer first:
+  0   every level and growth rate is below its limit
+  1   a warning stands
+  2   a critical or emergency limit is exceeded
+  3   a trainer, or Prometheus, does not answer
+  64  the command line is wrong
+
+Limits are those of the command line, else those that the trainer declares, else the defaults (memory 1000 and
+1500 MB, bodies 500 and 1000, static bodies 300, food 50; growth 20 MB, 10 bodies or 5 food a minute).
+MB are 1e6 bytes. The token of --auto-cleanup is HEAPWATCH_TOKEN, or in the file HEAPWATCH_TOKEN_FILE.
+
+examples:
+  heapwatch monitor
+  heapwatch monitor --auto-cleanup --aggressive-thresholds
+  heapwatch monitor --prometheus http://127.0.0.1:9090 --live
+  heapwatch monitor --count 1 127.0.0.1:7777 || echo "not healthy"
+"""
+
+
+def add_parser(commands: Any) -> None:
+    """Add the subcommand."""
+    parser = commands.add_parser(
+        "monitor",
+        help="watch one trainer or all, in the terminal",
+        description="Watch one trainer or all, in the terminal.",
+        epilog=_EPILOG,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    where = parser.add_argument_group("whom to watch")
+    where.add_argument(
+        "trainers",
+        nargs="*",
+        metavar="TRAINER",
+        help="host:port, or URL (default: 127.0.0.1 and HEAPWATCH_TRAINER_PORT, else 7777)",
+    )
+    where.add_argument("--all", action="store_true", help="every trainer of this machine, or of Prometheus")
+    where.add_argument(
+        "--prometheus",
+        metavar="URL",
+        help="read from Prometheus; TRAINER is then an instance label, and the default is all of them",
+    )
+    where.add_argument(
+        "--job", default="trainer", help="job label of the trainers in Prometheus (%(default)s)"
+    )
+    how = parser.add_argument_group("how")
+    how.add_argument("--interval", type=_positive, default=20.0, metavar="S", help="seconds (%(default)g)")
+    how.add_argument("--count", type=_count, metavar="N", help="end after N samples")
+    how.add_argument("--live", action="store_true", help="a full-screen view (needs heapwatch[cli])")
+    how.add_argument(
+        "--auto-cleanup", action="store_true", help="ask for an emergency cleanup when a level is critical"
+    )
+    limits = parser.add_argument_group("limits")
+    limits.add_argument("--memory-warning", type=_positive, metavar="MB")
+    limits.add_argument("--memory-critical", type=_positive, metavar="MB")
+    limits.add_argument("--bodies-warning", type=_positive, metavar="N")
+    limits.add_argument("--bodies-critical", type=_positive, metavar="N")
+    limits.add_argument(
+        "--aggressive-thresholds", action="store_true", help="memory 600 and 900 MB, bodies 300 and 500"
+    )
+    parser.set_defaults(run=run)
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Watch until told to stop, and return the exit code of the last sample.
+
+    Raises:
+        UsageError: the arguments contradict each other, or something they need is missing.
+
+    """
+    source = _source(arguments)
+    monitor = Monitor(source, _thresholds(arguments), interval=arguments.interval, token=_token(arguments))
+    stop = _stop_on_signals()
+    if arguments.live:
+        from heapwatch.cli.live import LiveView
+
+        view: Any = LiveView(interval=arguments.interval)
+    else:
+        view = _Lines()
+    with view:
+        sampled = 0
+        while not stop.is_set():
+            view.show(monitor.sample(), monitor)
+            sampled += 1
+            if sampled == arguments.count:
+                break
+            stop.wait(arguments.interval)
+    return EXIT_CODES[monitor.severity]
+
+
+class Monitor:
+    """The reporters and cleaners of every trainer of a source."""
+
+    def __init__(
+        self, source: Source, thresholds: Thresholds, *, interval: float, token: str | None = None
+    ) -> None:
+        self._source = source
+        self._thresholds = thresholds
+        self._interval = interval
+        self._token = token
+        self._problem = ""
+        self._cleaners: dict[str, Cleaner] = {}
+        self.reporters: dict[str, Reporter] = {}
+        self.samples: list[Sample] = []
+
+    @property
+    def severity(self) -> str:
+        """The worst of all trainers; `unknown` while there are none."""
+        if self._problem or not self.reporters:
+            return "unknown"
+        return max((reporter.severity for reporter in self.reporters.values()), key=_WORST.index)
+
+    def sample(self) -> list[str]:
+        """Take a sample of every trainer, clean up where that is wanted, and return the lines to show."""
+        try:
+            self.samples = self._source.samples()
+        except Unreachable as error:
+            known, self._problem = self._problem, str(error)
+            return [] if known == self._problem else [f"UNKNOWN: {error}"]
+        self._problem = ""
+        gone = self.reporters.keys() - {sample.instance for sample in self.samples}
+        lines = [f"{instance} is not watched any more" for instance in sorted(gone)]
+        for instance in gone:
+            del self.reporters[instance]
+        if not self.samples:
+            self._problem = "there is no trainer to watch"
+            return [*lines, f"UNKNOWN: {self._problem}"]
+        return lines + [line for sample in self.samples for line in self._report(sample)]
+
+    def _report(self, sample: Sample) -> Iterable[str]:
+        prefix = f"[{sample.instance}] " if len(self.samples) > 1 else ""
+        reporter = self.reporters.get(sample.instance)
+        if reporter is None:
+            reporter = Reporter(self._thresholds, interval=self._interval, prefix=prefix)
+            self.reporters[sample.instance] = reporter
+        yield from reporter.report(sample)
+        if self._token and sample.readings is not None:
+            cleaner = self._cleaners.setdefault(sample.instance, Cleaner(self._token))
+            lines = cleaner.clean(reporter.alerts, lambda: self._source.url_of(sample.instance))
+            yield from (f"   {line}" for line in lines)
+
+
+class _Lines:
+    """Plain lines, each written at once."""
+
+    def __enter__(self) -> _Lines:
+        return self
+
+    def __exit__(self, *_exception: object) -> None:
+        sys.stdout.flush()
+
+    def show(self, lines: Iterable[str], _monitor: Monitor) -> None:
+        for line in lines:
+            print(line, flush=True)
+
+
+def _source(arguments: argparse.Namespace) -> Source:
+    if arguments.prometheus:
+        return PrometheusSource(base_url(arguments.prometheus), arguments.job, arguments.trainers)
+    if arguments.all:
+        if arguments.trainers:
+            raise UsageError("give trainers, or --all, not both")
+        directory = targets_directory()
+        found = addresses(directory)
+        if not found:
+            raise UsageError(f"no trainer has announced itself in {directory}")
+        return TrainerSource([base_url(address) for address in found])
+    port = os.environ.get("HEAPWATCH_TRAINER_PORT") or "7777"
+    return TrainerSource([base_url(trainer) for trainer in arguments.trainers or [f"127.0.0.1:{port}"]])
+
+
+def _thresholds(arguments: argparse.Namespace) -> Thresholds:
+    memory = {"warning": arguments.memory_warning, "critical": arguments.memory_critical}
+    bodies = {"warning": arguments.bodies_warning, "critical": arguments.bodies_critical}
+    given = {
+        MEMORY: {severity: limit * 1e6 for severity, limit in memory.items() if limit is not None},
+        BODIES: {severity: limit for severity, limit in bodies.items() if limit is not None},
+    }
+    for name, limits in (("memory", memory), ("bodies", bodies)):
+        if None not in limits.values() and limits["warning"] >= limits["critical"]:
+            raise UsageError(f"--{name}-warning must be below --{name}-critical")
+    return Thresholds(arguments.aggressive_thresholds, given)
+
+
+def _token(arguments: argparse.Namespace) -> str | None:
+    if not arguments.auto_cleanup:
+        return None
+    try:
+        token = find_token()
+    except (OSError, ValueError) as error:
+        raise UsageError(f"the token cannot be read: {error}") from None
+    if token is None:
+        state = Path(os.environ.get("HEAPWATCH_STATE") or ".heapwatch") / "secrets"
+        raise UsageError(
+            "--auto-cleanup needs the trainer's token: set HEAPWATCH_TOKEN or HEAPWATCH_TOKEN_FILE "
+            f"(`make up` keeps one in {state})"
+        )
+    return token
+
+
+def _stop_on_signals() -> threading.Event:
+    stop = threading.Event()
+    for number in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, lambda *_arguments: stop.set())
+    return stop
+
+
+def _positive(text: str) -> float:
+    value = float(text)
+    if not math.isfinite(value) or value <= 0:
+        raise argparse.ArgumentTypeError(f"{text} is not a number above 0")
+    return value
+
+
+def _count(text: str) -> int:
+    value = int(text)
+    if value < 1:
+        raise argparse.ArgumentTypeError(f"{text} is not a number of samples; allowed: 1 or more")
+    return value

@@ -1,0 +1,212 @@
+"""What the monitor says about one trainer: a line a sample, and each alert when it changes."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+from heapwatch.cli.sources import Sample
+from heapwatch.cli.thresholds import Thresholds
+from heapwatch.growth import History
+from heapwatch.readings import (
+    SEVERITIES,
+    Alert,
+    Component,
+    Readings,
+    growth_alert,
+    limit_of,
+    threshold_alert,
+)
+
+REPEAT_SECONDS = 600.0
+HYSTERESIS = (
+    0.95  # an alert ends below this share of its limit, so that a level at its limit does not chatter
+)
+BYTES = ("memory", "gpu_memory", "buffer", "object_size")
+
+_BODY_TYPES = ("static", "dynamic", "terrain", "agent", "unknown")
+
+
+@dataclass
+class _Said:
+    severity: str
+    time: float
+
+
+class Reporter:
+    """Judges the samples of one trainer, and remembers what it has said.
+
+    An alert is known by its kind and component, never by its value: it is said when it begins, when its
+    severity changes, every REPEAT_SECONDS while it stands, and when it ends.
+    """
+
+    def __init__(self, thresholds: Thresholds, *, interval: float, prefix: str = "") -> None:
+        self._thresholds = thresholds
+        self._prefix = prefix
+        self._history: History[Component] = History(window_seconds=max(600.0, 20 * interval))
+        self._said: dict[tuple[str, Component], _Said] = {}
+        self._firing: frozenset[str] = frozenset()
+        self._sampled_at: float | None = None
+        self._started: float | None = None
+        self._problem = ""
+        self.alerts: list[Alert] = []
+
+    @property
+    def severity(self) -> str:
+        """The worst that stands now: `ok`, a severity, or `unknown` without a sample."""
+        if self._problem or self._sampled_at is None:
+            return "unknown"
+        return max((alert.severity for alert in self.alerts), key=SEVERITIES.index, default="ok")
+
+    def report(self, sample: Sample) -> list[str]:
+        """Return the lines for a sample; none when it is the one reported before."""
+        if sample.readings is None:
+            known, self._problem = self._problem, sample.problem
+            return [] if known == sample.problem else [self._line(sample, f"UNKNOWN: {sample.problem}")]
+        back = [self._line(sample, "answers again")] if self._problem else []
+        self._problem = ""
+        if sample.time == self._sampled_at:
+            return back
+        self._sampled_at = sample.time
+        lines = [*back, *self._restarted(sample), self._line(sample, summary(sample.readings))]
+        levels = sample.readings.levels()
+        self._history.add(sample.time, levels)
+        self.alerts = list(self._judge(sample.readings, levels))
+        details = [
+            body_types(sample.readings),
+            *self._news(sample.time, levels),
+            *self._prometheus_news(sample),
+        ]
+        return lines + [f"   {detail}" for detail in details if detail]
+
+    def _restarted(self, sample: Sample) -> Iterator[str]:
+        assert sample.readings is not None
+        started = sample.readings.value("process_start_time_seconds")
+        if self._started is not None and started is not None and started != self._started:
+            self._history.clear()
+            yield self._line(sample, "the trainer was restarted: growth is measured anew")
+        self._started = started if started is not None else self._started
+
+    def _judge(self, readings: Readings, levels: dict[Component, float]) -> Iterator[Alert]:
+        limits = self._thresholds.limits(readings)
+        growth_limits = self._thresholds.growth_limits(readings)
+        for component, level in levels.items():
+            own = limit_of(component, limits) or {}
+            threshold = threshold_alert(component, level, self._eased(("threshold", component), own))
+            if threshold:
+                yield replace(threshold, limit=own[threshold.severity])
+            rate_limit = limit_of(component, growth_limits)
+            if rate_limit is not None:
+                eased = self._eased(("growth", component), {"warning": rate_limit})["warning"]
+                growth = growth_alert(component, self._history.per_minute(component), eased)
+                if growth:
+                    yield replace(growth, limit=rate_limit)
+
+    def _eased(self, key: tuple[str, Component], limits: Mapping[str, float]) -> dict[str, float]:
+        said = self._said.get(key)
+        return {
+            severity: limit * HYSTERESIS if said and severity == said.severity else limit
+            for severity, limit in limits.items()
+        }
+
+    def _news(self, now: float, levels: dict[Component, float]) -> Iterator[str]:
+        standing = {(alert.kind, Component(alert.resource, alert.component)): alert for alert in self.alerts}
+        for key, alert in standing.items():
+            said = self._said.get(key)
+            if said is None or said.severity != alert.severity or now - said.time >= REPEAT_SECONDS:
+                self._said[key] = _Said(alert.severity, now)
+                yield described(alert)
+        for key in [key for key in self._said if key not in standing]:
+            del self._said[key]
+            kind, component = key
+            if component not in levels:
+                yield f"OVER: {_named(component)} is not known any more"
+            elif kind == "growth":
+                yield f"OVER: {_named(component)} grows no more than its limit"
+            else:
+                yield f"OVER: {_named(component)} = {_amount(component.resource, levels[component])}"
+
+    def _prometheus_news(self, sample: Sample) -> Iterator[str]:
+        firing = frozenset(sample.firing)
+        yield from sorted(firing - self._firing)
+        yield from (f"OVER: {line}" for line in sorted(self._firing - firing))
+        self._firing = firing
+
+    def _line(self, sample: Sample, text: str) -> str:
+        return f"{time.strftime('%H:%M:%S', time.localtime(sample.time))}: {self._prefix}{text}"
+
+
+def summary(readings: Readings) -> str:
+    """Return the one line of a sample; what is not known is not in it."""
+    resident = readings.value("trainer_process_resident_memory_bytes", role="trainer")
+    bodies = readings.by("trainer_bodies", "type")
+    entities = readings.by("trainer_entities", "type")
+    steps = readings.value("trainer_progress_total", unit="step")
+    fields = [
+        ("Memory", None if resident is None else f"{resident / 1e6:.1f}MB"),
+        ("Bodies", f"{sum(bodies.values()):.0f}" if bodies else None),
+        *((_title(name), f"{count:.0f}") for name, count in entities.items()),
+        ("Step", None if steps is None else f"{steps:.0f}"),
+    ]
+    return ", ".join(f"{name}={value}" for name, value in fields if value is not None) or "nothing to show"
+
+
+def body_types(readings: Readings) -> str:
+    """Return the line of the body types, in the documents' order; empty when nothing watches bodies."""
+    bodies = readings.by("trainer_bodies", "type")
+    ordered = [name for name in _BODY_TYPES if name in bodies]
+    ordered += [name for name in bodies if name not in _BODY_TYPES]
+    counts = ", ".join(f"{name.capitalize()}={bodies[name]:.0f}" for name in ordered)
+    return counts and f"Body types: {counts}"
+
+
+def described(alert: Alert) -> str:
+    """Return the line of an alert, with its value and its limit."""
+    name = _named(Component(alert.resource, alert.component))
+    value, limit = _amount(alert.resource, alert.value), _amount(alert.resource, alert.limit)
+    if alert.kind == "growth":
+        return f"{alert.severity.upper()}: {name} grows by {value}/min (limit {limit}/min)"
+    return f"{alert.severity.upper()}: {name} = {value} (>= {limit})"
+
+
+def cleanup_lines(answer: dict[str, Any]) -> list[str]:
+    """Return what a cleanup did: bytes freed, then each level before and after."""
+    if answer.get("status") != "done":
+        return [f"Cleanup pending: {answer.get('detail', 'no safe point yet')}"]
+    freed = answer.get("freed", {}).get("resident_memory_bytes")
+    said = f"{freed / 1e6:.1f}MB freed" if freed is not None else "what it freed is not known"
+    took = answer.get("duration_seconds")
+    lines = [
+        f"Cleanup ({answer.get('action')}) completed{f' in {took:.1f} s' if took is not None else ''}: {said}"
+    ]
+    before, after = _flat(answer.get("before", {})), _flat(answer.get("after", {}))
+    for name in before.keys() & after.keys() - {"resident_memory_bytes"}:
+        if before[name] != after[name]:
+            change = after[name] - before[name]
+            lines.append(f"   {name}: {before[name]:.0f} -> {after[name]:.0f} ({change:+.0f})")
+    lines[1:] = sorted(lines[1:])
+    return [*lines, *(f"   error: {error}" for error in answer.get("errors", []))]
+
+
+def _flat(levels: dict[str, Any]) -> dict[str, float]:
+    flat: dict[str, float] = {}
+    for name, value in levels.items():
+        inner: Iterable[tuple[str, Any]] = value.items() if isinstance(value, dict) else [(name, value)]
+        flat |= {key: float(level) for key, level in inner if level is not None}
+    return flat
+
+
+def _named(component: Component) -> str:
+    return f"{component.resource} {component.name}".strip()
+
+
+def _amount(resource: str, value: float) -> str:
+    if resource in BYTES:
+        return f"{value / 1e6:.1f}MB"
+    return f"{value:.0f}" if value == int(value) else f"{value:.1f}"
+
+
+def _title(name: str) -> str:
+    return name.removesuffix("_sources").replace("_", " ").title().replace(" ", "")

@@ -1,0 +1,147 @@
+"""Where the monitor's samples come from: trainers themselves, or the Prometheus that scrapes them."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+from prometheus_client import Metric
+from prometheus_client.parser import text_string_to_metric_families
+
+from heapwatch.cli.errors import Unreachable
+from heapwatch.cli.http import get_json, get_text
+from heapwatch.readings import Readings
+
+_AT_ONCE = 16
+
+
+@dataclass(frozen=True)
+class Sample:
+    """What one trainer showed at one time; `problem` says why there are no readings."""
+
+    instance: str
+    time: float
+    readings: Readings | None = None
+    problem: str = ""
+    firing: tuple[str, ...] = ()
+
+
+class Source(Protocol):
+    """Yields the latest sample of each trainer."""
+
+    def samples(self) -> list[Sample]:
+        """Read now.
+
+        Raises:
+            Unreachable: the source itself does not answer.
+
+        """
+
+    def url_of(self, instance: str) -> str:
+        """Return the base URL at which a trainer takes a cleanup.
+
+        Raises:
+            Unreachable: it is not known.
+
+        """
+
+
+class TrainerSource:
+    """Reads `/metrics` of each trainer, all at once: one that hangs delays no other's sample."""
+
+    def __init__(self, urls: Sequence[str]) -> None:
+        self._urls = {url.partition("://")[2]: url for url in urls}
+
+    def samples(self) -> list[Sample]:
+        """Read every trainer now."""
+        with ThreadPoolExecutor(max_workers=_AT_ONCE) as pool:
+            return list(pool.map(self._sample, self._urls))
+
+    def url_of(self, instance: str) -> str:
+        """Return the address it is read from."""
+        return self._urls[instance]
+
+    def _sample(self, instance: str) -> Sample:
+        url = f"{self._urls[instance]}/metrics"
+        try:
+            text = get_text(url)
+            readings = Readings(text_string_to_metric_families(text))
+        except Unreachable as error:
+            return Sample(instance, time.time(), problem=str(error))
+        except ValueError:
+            return Sample(instance, time.time(), problem=f"{url} does not answer metrics: is it a trainer's?")
+        return Sample(instance, time.time(), readings)
+
+
+class PrometheusSource:
+    """Reads every trainer that Prometheus scrapes, with two queries, at the times of its scrapes."""
+
+    def __init__(self, url: str, job: str, instances: Sequence[str] = ()) -> None:
+        self._url = url
+        self._job = job
+        self._instances = frozenset(instances)
+
+    def samples(self) -> list[Sample]:
+        """Read every trainer of the job; one that is down, or not there, says so.
+
+        Raises:
+            Unreachable: Prometheus does not answer.
+
+        """
+        selector = f'job="{_escaped(self._job)}"'
+        scraped = self._query(f"timestamp(up{{{selector}}})")
+        times = {labels.get("instance", ""): value for labels, value in scraped}
+        names = "trainer_.+|up|process_start_time_seconds|ALERTS"
+        families: dict[str, Metric] = {}
+        for labels, value in self._query(f'{{__name__=~"{names}", {selector}}}'):
+            instance = labels.pop("instance", "")
+            family = families.setdefault(instance, Metric(instance, "", "unknown"))
+            family.add_sample(labels.pop("__name__"), labels, value)
+        wanted = self._instances or times.keys()
+        return [self._sample(instance, times, families) for instance in sorted(wanted)]
+
+    def url_of(self, instance: str) -> str:
+        """Return the address that Prometheus scrapes the trainer at."""
+        answer = get_json(f"{self._url}/api/v1/targets", {"state": "active"})
+        for target in _data(answer).get("activeTargets", []):
+            labels = target.get("labels", {})
+            if labels.get("job") == self._job and labels.get("instance") == instance:
+                return str(target["scrapeUrl"]).rpartition("/metrics")[0]
+        raise Unreachable(f"Prometheus does not scrape {instance}")
+
+    def _sample(self, instance: str, times: dict[str, float], families: dict[str, Metric]) -> Sample:
+        if instance not in times:
+            return Sample(
+                instance, time.time(), problem=f"Prometheus scrapes no {instance} as job {self._job}"
+            )
+        readings = Readings([families[instance]] if instance in families else [])
+        if readings.value("up") == 0:
+            return Sample(instance, times[instance], problem=f"{instance} is down, says Prometheus")
+        return Sample(instance, times[instance], readings, firing=tuple(_firing(families[instance])))
+
+    def _query(self, expression: str) -> list[tuple[dict[str, str], float]]:
+        answer = get_json(f"{self._url}/api/v1/query", {"query": expression})
+        return [(dict(row["metric"]), float(row["value"][1])) for row in _data(answer).get("result", [])]
+
+
+def _firing(family: Metric) -> Iterable[str]:
+    for sample in family.samples:
+        labels = sample.labels
+        if sample.name == "ALERTS" and labels.get("alertstate") == "firing":
+            about = " ".join(filter(None, (labels.get("resource"), labels.get("component"))))
+            severity = labels.get("severity", "")
+            yield f"{severity.upper()}: {labels.get('alertname', '')} fires{about and f' ({about})'}"
+
+
+def _data(answer: Any) -> dict[str, Any]:
+    if not isinstance(answer, dict) or answer.get("status") != "success":
+        raise Unreachable("this is no Prometheus: its API does not answer as one")
+    data = answer["data"]
+    return data if isinstance(data, dict) else {}
+
+
+def _escaped(text: str) -> str:
+    return text.replace("\\", r"\\").replace('"', r"\"").replace("\n", r"\n")
