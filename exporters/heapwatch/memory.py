@@ -66,7 +66,9 @@ def _cgroup_limits(proc: Path) -> list[int]:
         return []
     limits = []
     for membership in memberships:
-        _, controllers, path = membership.split(":", 2)
+        _, controllers, path = (*membership.split(":", 2), "", "")[:3]
+        if not path.startswith("/"):
+            continue
         if controllers and "memory" not in controllers.split(","):
             continue
         file_name = "memory.limit_in_bytes" if controllers else "memory.max"
@@ -80,15 +82,15 @@ def _cgroup_limits(proc: Path) -> list[int]:
 def _folders(mounts: list[str], path: str, *, version_1: bool) -> list[Path]:
     """The group's folder and its parents, up to where the hierarchy is mounted."""
     for mount in mounts:
-        left, _, right = mount.partition(" - ")
-        root, mount_point = left.split()[3:5]
-        kind, _, options = right.split(" ", 2)
-        if kind != ("cgroup" if version_1 else "cgroup2"):
+        # proc(5): id parent device root mount-point options [tags] - type source super-options
+        left, _, right = (field.split() for field in mount.partition(" - "))
+        if not right or right[0] != ("cgroup" if version_1 else "cgroup2"):
             continue
-        if version_1 and "memory" not in options.split()[-1].split(","):
+        if version_1 and "memory" not in right[-1].split(","):
             continue
+        root, mount_point = left[3:5]
         # Inside a container the mount shows a subtree, while the path may still be the host's.
-        inner = os.path.relpath(path, root) if path.startswith(root) else "."
+        inner = os.path.relpath(path, root) if Path(path).is_relative_to(root) else "."
         top = Path(mount_point)
         group = top / inner
         return [group, *(parent for parent in group.parents if parent.is_relative_to(top))]

@@ -76,9 +76,9 @@ def count_of(value: Any) -> float:
         ValueError: when it is negative or not finite.
 
     """
-    if hasattr(type(value), "__len__"):
+    if hasattr(type(value), "__len__") and not isinstance(value, (str, bytes)):
         return len(value)
-    if isinstance(value, (bool, str)) or not hasattr(type(value), "__float__"):
+    if isinstance(value, bool) or not hasattr(type(value), "__float__"):
         raise TypeError(f"expected a number or a sized container, got {type(value).__name__}")
     number = float(value)
     if not math.isfinite(number) or number < 0:

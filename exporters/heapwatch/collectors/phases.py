@@ -82,7 +82,11 @@ class PhaseCollector:
 
     def phase(self, name: str) -> Phase:
         """A run of the phase `name`; a name that is not allowed, or one too many, counts as `other`."""
-        return Phase(self, name if name in self._known else self._admitted(name))
+        try:
+            known = name in self._known
+        except TypeError:  # not even hashable
+            known = False
+        return Phase(self, name if known else self._admitted(name))
 
     def finish(self, name: str, seconds: float, began_resident: int) -> None:
         """Note the end of a run, and let the safe point do what is due."""
@@ -115,7 +119,7 @@ class PhaseCollector:
             checked_name("phase", name)
             if len(self._known) >= MAX_NAMES:
                 raise ValueError(f"more than {MAX_NAMES} phases; {name!r} and later ones count as 'other'")
-        except (ValueError, TypeError) as error:
+        except ValueError as error:
             self._failures.record(self.name, "phase", error)
             return OTHER
         self._known.add(name)

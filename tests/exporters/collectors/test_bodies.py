@@ -1,0 +1,169 @@
+import gc
+import subprocess
+import sys
+
+import Box2D
+import pytest
+from heapwatch.collectors.bodies import BodyCollector
+from heapwatch.sources import Source, SourceGone
+
+from tests.exporters.exposed import values
+
+
+class Physics:
+    """A world with a ground and robots: a chassis and its limbs."""
+
+    def __init__(self, robots=3, limbs=5):
+        self.world = Box2D.b2World()
+        self.ground = self.world.CreateStaticBody()
+        self.robots = [[self.world.CreateDynamicBody() for _ in range(limbs + 1)] for _ in range(robots)]
+
+    def kill(self, robot):
+        """As the documents' trainer did: the chassis is destroyed, the limbs are forgotten."""
+        chassis, *_ = self.robots.pop(robot)
+        self.world.DestroyBody(chassis)
+
+
+@pytest.fixture
+def physics():
+    return Physics()
+
+
+def collector(failures, clock, source, classify=None, owners=None):
+    owned = None if owners is None else Source.of(owners)
+    return BodyCollector(Source.of(source), classify, owned, failures, 1.0, clock)
+
+
+def counts(bodies):
+    bodies.sample()
+    return {
+        kind: count for kind, count in values(bodies.collect(), "trainer_bodies", "type").items() if count
+    }
+
+
+def test_without_owners_the_physics_type_counts(failures, clock, physics):
+    physics.world.CreateKinematicBody()
+    assert counts(collector(failures, clock, physics.world)) == {"static": 1, "dynamic": 19}
+
+
+def test_owners_tell_agents_parts_and_orphans(failures, clock, physics):
+    bodies = collector(failures, clock, physics.world, owners=lambda: physics.robots)
+    assert counts(bodies) == {"static": 1, "agent": 3, "dynamic": 15}
+    physics.kill(0)
+    assert counts(bodies) == {"static": 1, "agent": 2, "dynamic": 10, "unknown": 5}
+
+
+def test_all_five_types_are_always_told(failures, clock, physics):
+    bodies = collector(failures, clock, physics.world)
+    bodies.sample()
+    found = values(bodies.collect(), "trainer_bodies", "type")
+    assert found.keys() == {"static", "dynamic", "terrain", "agent", "unknown"}
+    assert found["terrain"] == 0
+
+
+def test_owners_may_name_the_types(failures, clock, physics):
+    bodies = collector(
+        failures,
+        clock,
+        physics.world,
+        owners=lambda: {"terrain": [physics.ground], "agent": physics.robots[0]},
+    )
+    assert counts(bodies) == {"terrain": 1, "agent": 6, "unknown": 12}
+
+
+def test_each_body_is_counted_once_though_two_own_it(failures, clock, physics):
+    bodies = collector(failures, clock, physics.world, owners=lambda: physics.robots * 2)
+    assert sum(counts(bodies).values()) == physics.world.bodyCount
+
+
+def test_classify_decides_and_may_leave_it(failures, clock, physics):
+    bodies = collector(
+        failures,
+        clock,
+        physics.world,
+        classify=lambda body: "terrain" if body == physics.ground else None,
+        owners=lambda: physics.robots,
+    )
+    assert counts(bodies) == {"terrain": 1, "agent": 3, "dynamic": 15}
+
+
+def test_several_worlds_add_up(failures, clock, physics):
+    other = Physics(robots=1)
+    bodies = collector(failures, clock, lambda: [physics.world, other.world])
+    assert counts(bodies) == {"static": 2, "dynamic": 24}
+
+
+def test_counts_may_be_told(failures, clock):
+    bodies = collector(failures, clock, lambda: {"static": 1, "wheel": 4})
+    assert counts(bodies) == {"static": 1, "wheel": 4}
+
+
+@pytest.mark.parametrize("lie", [{"static": -1}, {"static": "one"}, {3: 1}, None, 7])
+def test_counts_that_lie_are_an_error(failures, clock, lie):
+    with pytest.raises((TypeError, ValueError)):
+        collector(failures, clock, lambda: lie).sample()
+
+
+def test_a_classify_function_with_endless_types_is_bounded(failures, clock):
+    physics = Physics(robots=20)
+    bodies = collector(failures, clock, physics.world, classify=lambda body: f"body {hash(body)}")
+    found = counts(bodies)
+    assert len(found) <= 17
+    assert sum(found.values()) == physics.world.bodyCount
+    assert failures.folded["bodies"] > 0
+
+
+def test_an_unchanged_count_is_not_walked_again_at_once(failures, clock, physics):
+    walks = []
+    bodies = collector(failures, clock, physics.world, classify=lambda body: walks.append(body.type))
+    bodies.sample()
+    walked = len(walks)
+    clock.now += 1
+    bodies.sample()
+    assert len(walks) == walked
+    physics.world.CreateDynamicBody()
+    bodies.sample()
+    assert len(walks) > walked
+    walked = len(walks)
+    clock.now += 6
+    bodies.sample()
+    assert len(walks) > walked
+
+
+def test_no_body_is_kept(failures, clock, physics):
+    bodies = collector(failures, clock, physics.world, owners=lambda: physics.robots)
+    bodies.sample()
+    gc.collect()
+    holders = gc.get_referrers(physics.robots[0][0])
+    assert holders == [physics.robots[0]]
+
+
+def test_a_destroyed_world_ends_the_series(failures, clock):
+    physics = Physics()
+    bodies = collector(failures, clock, physics.world)
+    bodies.sample()
+    del physics
+    gc.collect()
+    with pytest.raises(SourceGone):
+        bodies.sample()
+
+
+def test_inside_a_step_the_world_is_locked(failures, clock, physics):
+    bodies = collector(failures, clock, physics.world)
+    seen = []
+
+    class Listener(Box2D.b2ContactListener):
+        def BeginContact(self, contact):
+            seen.append(bodies.locked())
+
+    physics.world.contactListener = Listener()
+    for body in (physics.ground, physics.robots[0][0]):
+        body.CreateFixture(shape=Box2D.b2PolygonShape(box=(1, 1)))
+    physics.world.Step(1 / 60, 8, 3)
+    assert seen == [True]
+    assert not bodies.locked()
+
+
+def test_the_library_does_not_import_box2d():
+    code = "import heapwatch, sys; assert not {'Box2D', 'torch', 'numpy'} & set(sys.modules), sys.modules"
+    subprocess.run([sys.executable, "-c", code], check=True)

@@ -1,0 +1,62 @@
+import pytest
+from heapwatch.collectors.exporter import ExporterCollector
+
+from tests.exporters.exposed import value, values
+
+
+class Sampler:
+    name = "bodies"
+    interval = 2.0
+
+    def __init__(self, clock):
+        self._clock = clock
+
+    def sample(self):
+        self._clock.now += 0.05
+
+
+@pytest.fixture
+def exporter(failures, safe_point, clock):
+    return ExporterCollector(failures, safe_point, lambda: {"process": 0.002}, clock)
+
+
+def test_errors_start_at_zero_so_that_the_first_is_an_increase(exporter, failures):
+    assert values(exporter.collect(), "trainer_exporter_collect_errors_total", "collector") == {"process": 0}
+    failures.record("gpu", "device 0", OSError("fell off the bus"))
+    assert values(exporter.collect(), "trainer_exporter_collect_errors_total", "collector") == {
+        "process": 0,
+        "gpu": 1,
+    }
+
+
+def test_the_cost_and_age_of_samples(exporter, safe_point, clock):
+    safe_point.add(Sampler(clock), anywhere=False)
+    assert values(exporter.collect(), "trainer_exporter_sample_age_seconds", "collector") == {}
+    safe_point.visit(stepping=True)
+    clock.now += 30
+    families = list(exporter.collect())
+    told = {
+        name: value(families, f"trainer_exporter_{name}", collector="bodies")
+        for name in (
+            "sample_age_seconds",
+            "sample_seconds_total",
+            "sample_longest_seconds",
+            "sample_interval_seconds",
+            "sample_running_seconds",
+        )
+    }
+    assert told == {
+        "sample_age_seconds": 30,
+        "sample_seconds_total": pytest.approx(0.05),
+        "sample_longest_seconds": pytest.approx(0.05),
+        "sample_interval_seconds": pytest.approx(5.0),
+        "sample_running_seconds": 0,
+    }
+    assert value(families, "trainer_exporter_budget_ratio") == 0.01
+    assert value(families, "trainer_exporter_safe_point_age_seconds") == pytest.approx(30.05)
+    assert value(families, "trainer_exporter_collect_seconds", collector="process") == 0.002
+
+
+def test_folded_names_are_told(exporter, failures):
+    failures.record_folded("entities", 36)
+    assert values(exporter.collect(), "trainer_exporter_folded_names", "collector") == {"entities": 36}

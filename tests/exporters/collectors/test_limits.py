@@ -1,0 +1,65 @@
+import pytest
+from heapwatch.collectors.limits import LimitCollector
+
+
+def samples(collector, name):
+    return {
+        tuple(sample.labels.values()): sample.value
+        for family in collector.collect()
+        for sample in family.samples
+        if sample.name == name
+    }
+
+
+def test_limits_are_series():
+    limits = LimitCollector()
+    limits.add("memory", "", {"warning": 1e9, "critical": 1.5e9, "emergency": None})
+    limits.add("bodies", "static", {"critical": 300})
+    limits.add_growth("memory", "trainer", {"minute": 20e6, "epoch": None})
+    assert samples(limits, "trainer_limit") == {
+        ("memory", "", "warning"): 1e9,
+        ("memory", "", "critical"): 1.5e9,
+        ("bodies", "static", "critical"): 300,
+    }
+    assert samples(limits, "trainer_growth_limit") == {("memory", "trainer", "minute"): 20e6}
+
+
+def test_a_later_limit_replaces_the_first():
+    limits = LimitCollector()
+    limits.add("memory", "", {"warning": 1e9})
+    limits.add("memory", "", {"warning": 2e9})
+    assert samples(limits, "trainer_limit") == {("memory", "", "warning"): 2e9}
+
+
+@pytest.mark.parametrize("profile", ["default", "aggressive"])
+def test_the_profile_is_a_series(profile):
+    assert samples(LimitCollector(profile), "trainer_limit_profile") == {(profile,): 1}
+
+
+def test_an_unknown_profile_is_refused():
+    with pytest.raises(ValueError, match="allowed: default, aggressive"):
+        LimitCollector("reckless")
+
+
+@pytest.mark.parametrize(
+    ("resource", "component", "limits", "told"),
+    [
+        ("ram", "", {"warning": 1}, "allowed: memory, gpu_memory"),
+        (None, "", {"warning": 1}, "allowed: memory, gpu_memory"),
+        ("memory", "a\nb", {"warning": 1}, "component name"),
+        ("memory", None, {"warning": 1}, "component name"),
+        ("memory", "", {"warning": None, "critical": None}, "at least one of warning, critical"),
+        ("memory", "", {"warning": -1}, "above 0"),
+        ("memory", "", {"warning": 0}, "above 0"),
+        ("memory", "", {"warning": float("nan")}, "above 0"),
+        ("memory", "", {"warning": float("inf")}, "above 0"),
+        ("memory", "", {"warning": "1GB"}, "must be a number"),
+        ("memory", "", {"warning": True}, "must be a number"),
+        ("memory", "", {"warning": 2, "critical": 1}, "must rise"),
+    ],
+)
+def test_what_is_no_limit_is_refused(resource, component, limits, told):
+    collector = LimitCollector()
+    with pytest.raises(ValueError, match=told):
+        collector.add(resource, component, limits)
+    assert samples(collector, "trainer_limit") == {}

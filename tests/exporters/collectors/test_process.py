@@ -1,0 +1,137 @@
+import os
+import subprocess
+import sys
+import time
+from types import SimpleNamespace
+
+import psutil
+import pytest
+from heapwatch.collectors.process import ProcessCollector
+from heapwatch.collectors.unique_memory import UniqueMemoryCollector
+
+from tests.exporters.exposed import value, values
+
+WORKER = "import sys; ballast = bytearray(b'x') * 50_000_000; print('ready', flush=True); sys.stdin.read()"
+SPINNER = "import time\nwhile time.process_time() < 0.3: pass\nprint('spun', flush=True)\ninput()"
+
+
+def start(code):
+    worker = subprocess.Popen(
+        [sys.executable, "-c", code], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+    )
+    worker.stdout.readline()
+    return worker
+
+
+def stop(worker):
+    worker.communicate("\n")
+
+
+@pytest.fixture
+def worker():
+    worker = start(WORKER)
+    yield worker
+    worker.kill()
+    worker.communicate()
+
+
+def by_role(families, name):
+    return values(families, f"trainer_process{name}", "role")
+
+
+def test_the_trainer_alone():
+    families = list(ProcessCollector().collect())
+    assert by_role(families, "es") == {"trainer": 1, "worker": 0}
+    own = psutil.Process().memory_info()
+    assert by_role(families, "_resident_memory_bytes") == {"trainer": pytest.approx(own.rss, rel=0.05)}
+    assert by_role(families, "_virtual_memory_bytes") == {"trainer": pytest.approx(own.vms, rel=0.05)}
+    assert by_role(families, "_cpu_seconds_total")["trainer"] == pytest.approx(time.process_time(), abs=0.5)
+    assert value(families, "trainer_memory_limit_bytes") <= psutil.virtual_memory().total
+
+
+def test_workers_are_summed(worker):
+    families = list(ProcessCollector().collect())
+    assert by_role(families, "es") == {"trainer": 1, "worker": 1}
+    assert by_role(families, "_resident_memory_bytes")["worker"] > 50_000_000
+    unique = list(UniqueMemoryCollector().collect())
+    assert values(unique, "trainer_process_unique_memory_bytes", "role")["worker"] > 50_000_000
+
+
+def test_workers_that_ended_take_their_memory_with_them_but_not_their_cpu_time():
+    collector = ProcessCollector()
+    used = [by_role(collector.collect(), "_cpu_seconds_total")["worker"]]
+    for _ in range(2):
+        spinner = start(SPINNER)
+        used.append(by_role(collector.collect(), "_cpu_seconds_total")["worker"])
+        stop(spinner)
+        families = list(collector.collect())
+        used.append(by_role(families, "_cpu_seconds_total")["worker"])
+        assert by_role(families, "_resident_memory_bytes").keys() == {"trainer"}
+    assert used == sorted(used)
+    assert used[-1] > 0.5
+
+
+def test_children_that_vanish_in_between_cost_nothing(monkeypatch):
+    ended = start(WORKER)
+    ghost = psutil.Process(ended.pid)
+    stop(ended)
+    monkeypatch.setattr(psutil.Process, "children", lambda *_, **__: [ghost])
+    families = list(ProcessCollector().collect())
+    assert by_role(families, "es") == {"trainer": 1, "worker": 0}
+    assert values(
+        UniqueMemoryCollector().collect(), "trainer_process_unique_memory_bytes", "role"
+    ).keys() == {"trainer"}
+
+
+def test_a_zombie_is_no_worker():
+    child = os.fork()
+    if child == 0:
+        os._exit(0)
+    try:
+        while psutil.Process(child).status() != psutil.STATUS_ZOMBIE:
+            time.sleep(0.001)
+        assert by_role(ProcessCollector().collect(), "es") == {"trainer": 1, "worker": 0}
+    finally:
+        os.waitpid(child, 0)
+
+
+def test_a_process_that_ended_has_no_series(worker):
+    collector = ProcessCollector(worker.pid)
+    stop(worker)
+    with pytest.raises(psutil.NoSuchProcess):
+        list(collector.collect())
+
+
+def test_memory_that_may_not_be_read_is_absent(monkeypatch):
+    def refuse(self):
+        raise psutil.AccessDenied
+
+    monkeypatch.setattr(psutil.Process, "memory_full_info", refuse)
+    assert values(UniqueMemoryCollector().collect(), "trainer_process_unique_memory_bytes", "role") == {}
+
+
+def test_unique_memory_is_read_seldom_and_within_its_share(monkeypatch, clock):
+    reads = []
+
+    def read(self):
+        reads.append(clock.now)
+        clock.now += 1.0
+        return SimpleNamespace(uss=5)
+
+    monkeypatch.setattr(psutil.Process, "memory_full_info", read)
+    collector = UniqueMemoryCollector(clock=clock)
+    began = clock.now
+    while clock.now < began + 1000:
+        assert values(collector.collect(), "trainer_process_unique_memory_bytes", "role") == {"trainer": 5}
+        clock.now += 15
+    assert len(reads) == 5
+
+
+def test_no_descriptor_is_kept(worker):
+    collector, unique = ProcessCollector(), UniqueMemoryCollector()
+    list(collector.collect())
+    before = len(os.listdir("/proc/self/fd"))
+    for _ in range(20):
+        list(collector.collect())
+        list(unique.collect())
+    assert len(os.listdir("/proc/self/fd")) == before

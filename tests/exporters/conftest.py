@@ -1,0 +1,36 @@
+import pytest
+from heapwatch.failures import Failures
+from heapwatch.safepoint import SafePoint
+
+
+class Clock:
+    """Seconds that pass when a test says so."""
+
+    def __init__(self, now=1000.0):
+        self.now = now
+
+    def __call__(self):
+        return self.now
+
+
+@pytest.fixture(autouse=True)
+def own_environment(monkeypatch, tmp_path):
+    """No test writes into the user's state or meets the user's settings."""
+    for name in ("TOKEN", "TOKEN_FILE", "TRAINER_PORT", "BIND", "PROFILE", "ALLOWED_HOSTS"):
+        monkeypatch.delenv(f"HEAPWATCH_{name}", raising=False)
+    monkeypatch.setenv("HEAPWATCH_TARGETS_DIR", str(tmp_path / "targets"))
+
+
+@pytest.fixture
+def clock():
+    return Clock()
+
+
+@pytest.fixture
+def failures():
+    return Failures()
+
+
+@pytest.fixture
+def safe_point(failures, clock):
+    return SafePoint(failures, budget=0.01, clock=clock)
