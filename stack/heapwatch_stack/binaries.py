@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import fcntl
 import re
 import shutil
 import subprocess
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -57,26 +60,40 @@ def find(state: Path, progress: Progress) -> Binaries:
     found = {name: _on_path(name) for name in MINIMUM}
     if all(found.values()):
         return _binaries(found, None)
-    packages, folder = state / "packages", state / "bin"
-    if not all((folder / name).exists() for name in MINIMUM) or not (packages / "usr").exists():
-        missing = ", ".join(name for name, binary in found.items() if binary is None)
-        progress(f"{missing} not on PATH: unpacking Debian's packages into {packages}")
-        try:
-            unpack(PACKAGES, packages, progress)
-        except FetchError as error:
-            raise StackError(
-                f"{missing} is not on PATH and could not be fetched ({error});"
-                " check the network and run this again,"
-                " or install Prometheus 2.42 or newer and Alertmanager 0.25 or newer"
-            ) from error
-        _link(packages, folder)
+    folder = state / "bin"
+    with _alone(state):
+        if not all((folder / name).exists() for name in MINIMUM):
+            missing = ", ".join(name for name, binary in found.items() if binary is None)
+            _fetch(missing, state / "packages", folder, progress)
     found = {name: _version_of(folder / name) for name in MINIMUM}
     if lacking := [name for name, binary in found.items() if binary is None or not _new_enough(name, binary)]:
         raise StackError(
             f"this system's packages have no {' and '.join(lacking)} that is new enough;"
             " put Prometheus 2.42 or newer and Alertmanager 0.25 or newer on PATH"
         )
-    return _binaries(found, packages / "usr" / "share" / "prometheus" / "web")
+    return _binaries(found, state / "packages" / "usr" / "share" / "prometheus" / "web")
+
+
+def _fetch(missing: str, packages: Path, folder: Path, progress: Progress) -> None:
+    progress(f"{missing}: not on PATH, unpacking Debian's packages into {packages}")
+    try:
+        unpack(PACKAGES, packages, progress)
+    except FetchError as error:
+        raise StackError(
+            f"not on PATH: {missing}; and they could not be fetched ({error});"
+            " check the network and run this again,"
+            " or install Prometheus 2.42 or newer and Alertmanager 0.25 or newer"
+        ) from error
+    _link(packages, folder)
+
+
+@contextmanager
+def _alone(state: Path) -> Iterator[None]:
+    """Two at once would unpack over each other: the second waits, and finds what the first has fetched."""
+    state.mkdir(mode=0o700, parents=True, exist_ok=True)
+    with (state / "packages.lock").open("w", encoding="utf-8") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        yield
 
 
 def _binaries(found: dict[str, Binary | None], web_assets: Path | None) -> Binaries:
@@ -112,6 +129,9 @@ def _link(packages: Path, folder: Path) -> None:
         link, program = folder / name, packages / "usr" / "bin" / ALSO_CALLED.get(name, name)
         if name == "alertmanager":
             relocate(program, packages / "usr" / "share" / "prometheus", link)
-        elif not (link.is_symlink() and link.readlink() == program):
+        else:
             link.unlink(missing_ok=True)
             link.symlink_to(program)
+    for name, debian_name in ALSO_CALLED.items():
+        (folder / debian_name).unlink(missing_ok=True)
+        (folder / debian_name).symlink_to(folder / name)

@@ -1,4 +1,4 @@
-"""`make demo`: leak in the running trainer, tell what each part does about it, judge whether the loop closed."""
+"""`make demo`: leak in the running trainer, tell what each part does about it, judge the outcome."""
 
 from __future__ import annotations
 
@@ -159,7 +159,7 @@ class _Demonstration:
         seen = self._wait("the fall of the bodies in Prometheus", fallen)
         freed = (self._loop.freed() - self._freed_before) / 1e6
         self._say(
-            f"[bold]prometheus[/]    scraped {seen}; trainer_cleanup_freed_bytes_total rose by {freed:,.0f} MB"
+            f"[bold]prometheus[/]    scraped {seen}; trainer_cleanup_freed_bytes_total: {freed:,.0f} MB more"
         )
         return seen
 
@@ -170,9 +170,7 @@ class _Demonstration:
             return dict(same[0]) if same else None
 
         action = self._wait("the receiver's verdict", judged)
-        self._say(
-            f"[bold]receiver[/]      its verdict: {action['result']} ({action['detail']})"
-        )
+        self._say(f"[bold]receiver[/]      its verdict: {action['result']} ({action['detail']})")
         if action["result"] != "helped":
             raise StackError(f"the cleanup did not help: {action['result']}")
 

@@ -1,8 +1,8 @@
 """Lets Debian's Alertmanager run from where it was unpacked.
 
 Debian's build opens its built-in templates below /usr/share/prometheus, has no flag for another place, and
-only root can put them there. The copy made here has that path replaced by one of the same length through an
-open descriptor, which a two-line wrapper provides; so it works from any folder, for any user, in any container.
+only root can put them there. In the copy made here that path is replaced by one of the same length that goes
+through an open descriptor, which a two-line wrapper provides: it works from any folder and for any user.
 """
 
 from __future__ import annotations

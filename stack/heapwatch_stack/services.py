@@ -78,12 +78,15 @@ def _alertmanager(settings: Settings, binaries: Binaries, endpoint: Endpoint) ->
 
 def _grafana(settings: Settings, endpoint: Endpoint, server: str) -> Service:
     command = [server] if server.endswith("grafana-server") else [server, "server"]
+    generated = settings.root / "dashboards" / "generated"
     own = {
         "GF_SERVER_HTTP_ADDR": settings.bind,
         "GF_SERVER_HTTP_PORT": str(endpoint.port),
         "GF_PATHS_DATA": str(settings.state / "data" / "grafana"),
         "GF_PATHS_LOGS": str(settings.logs / "grafana"),
         "GF_PATHS_PROVISIONING": str(settings.root / "dashboards" / "grafana" / "provisioning"),
+        "GF_DASHBOARDS_DEFAULT_HOME_DASHBOARD_PATH": str(generated / "heapwatch-fleet.json"),
+        "HEAPWATCH_DASHBOARDS_DIR": str(generated),
         "GF_SECURITY_ADMIN_PASSWORD": f"$__file{{{settings.grafana_password_file}}}",
         "GF_AUTH_ANONYMOUS_ENABLED": "true",
         "GF_AUTH_ANONYMOUS_ORG_ROLE": "Viewer",

@@ -47,6 +47,10 @@ class Supervisor:
             return False
         return True
 
+    def pid(self) -> int:
+        """The running supervisord's process id."""
+        return int(self._rpc().getPID())
+
     def start(self) -> None:
         """Start supervisord in the background with every configured service; raises StackError."""
         self._socket.unlink(missing_ok=True)

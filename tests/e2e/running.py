@@ -1,0 +1,80 @@
+"""A stack of one's own: temporary state, free ports, the same command line that make uses."""
+
+from __future__ import annotations
+
+import os
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import TypeVar
+
+import psutil
+from heapwatch_stack import processes
+from heapwatch_stack.loop import Loop
+from heapwatch_stack.settings import REPOSITORY, Settings
+from heapwatch_stack.supervision import Supervisor
+
+T = TypeVar("T")
+PORTS = ("TRAINER", "PROMETHEUS", "ALERTMANAGER", "RECEIVER", "DASHBOARDS")
+
+
+def free_ports(count: int) -> list[int]:
+    sockets = [socket.socket() for _ in range(count)]
+    try:
+        for one in sockets:
+            one.bind(("127.0.0.1", 0))
+        return [one.getsockname()[1] for one in sockets]
+    finally:
+        for one in sockets:
+            one.close()
+
+
+def wait_for(what: str, look: Callable[[], T | None], seconds: float = 60) -> T:
+    """The first answer that is neither None nor False."""
+    deadline = time.monotonic() + seconds
+    while not (found := look()):
+        assert time.monotonic() < deadline, f"not within {seconds:g} s: {what}"
+        time.sleep(0.2)
+    return found
+
+
+class Stack:
+    def __init__(self, folder: Path, **changes: str) -> None:
+        self.folder = folder
+        ports = {f"HEAPWATCH_{name}_PORT": str(port) for name, port in zip(PORTS, free_ports(5), strict=True)}
+        own = {"HEAPWATCH_STATE": str(folder / "state"), "HEAPWATCH_TARGETS_DIR": str(folder / "targets")}
+        # NiceGUI behaves differently where it sees pytest's names
+        foreign = ("HEAPWATCH_", "PYTEST_")
+        clean = {name: value for name, value in os.environ.items() if not name.startswith(foreign)}
+        self.environment = clean | ports | own | changes
+        self.settings = Settings.from_environment(self.environment)
+        self.supervisor = Supervisor(self.settings)
+        self.trainer = f"127.0.0.1:{self.settings.ports.trainer}"
+
+    def start(self, verb: str, *arguments: str) -> subprocess.Popen[str]:
+        command = [sys.executable, "-m", "heapwatch_stack", verb, "--mode", "native", *arguments]
+        return subprocess.Popen(
+            command, cwd=REPOSITORY, env=self.environment, text=True, stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+        )  # fmt: skip
+
+    def run(self, verb: str, *arguments: str, timeout: float = 240) -> subprocess.CompletedProcess[str]:
+        process = self.start(verb, *arguments)
+        try:
+            out, error = process.communicate(timeout=timeout)
+        except subprocess.TimeoutExpired:
+            process.kill()
+            out, error = process.communicate()
+        return subprocess.CompletedProcess(process.args, process.returncode, out, error)
+
+    def loop(self) -> Loop:
+        return Loop(self.settings, self.trainer)
+
+    def pids(self) -> dict[str, int]:
+        return {name: info["pid"] for name, info in self.supervisor.processes().items()}
+
+    def processes(self) -> list[psutil.Process]:
+        return processes.of_stack(self.settings.state)
