@@ -100,21 +100,3 @@ class LeakSwitches:
             units[name] = int(owed)
             self._owed[name] = owed - units[name]
         return units
-
-
-def main(trainer: str, allowed: Mapping[str, str], arguments: list[str]) -> int:
-    """Switch leaks of the running example `trainer` from the command line."""
-    usage = f"usage: python -m examples.{trainer}.leak NAME=RATE ... | off\n" + "\n".join(
-        f"  {name:<10} {unit} per minute" for name, unit in allowed.items()
-    )
-    if not arguments or arguments[0] in ("-h", "--help"):
-        print(usage)
-        return 0 if arguments else 2
-    try:
-        rates = {} if arguments == ["off"] else parse(arguments, allowed)
-    except ValueError as problem:
-        print(problem)
-        return 2
-    write(leak_file(trainer), rates)
-    print(f"{trainer}: leaks on, units per minute: {rates or 'none'}")
-    return 0

@@ -1,9 +1,8 @@
-"""Switch leaks of the running Walker trainer: `python -m examples.walker.leak dynamic=60`, `... off`."""
+"""Switch leaks of the running walkers: `python -m examples.walker.leak dynamic=60`, `... off`."""
 
 import sys
 
-from examples.common.leaks import main
-from examples.walker.leaking import LEAKS
+from examples.leak import main
 
 if __name__ == "__main__":
-    sys.exit(main("walker", LEAKS, sys.argv[1:]))
+    sys.exit(main(["walker", *sys.argv[1:]]))

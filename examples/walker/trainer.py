@@ -1,6 +1,5 @@
 """The training loop, and the few lines that have it watched."""
 
-import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 
@@ -8,6 +7,7 @@ import heapwatch
 import torch
 
 from examples.common.leaks import LeakSwitches, leak_file
+from examples.common.pace import Pace
 from examples.walker.cleaning import Cleaner
 from examples.walker.ecosystem import Ecosystem
 from examples.walker.leaking import LEAKS, Leaks
@@ -34,7 +34,7 @@ class Walker:
         self.leaks = Leaks(LeakSwitches(leak_file("walker"), LEAKS), self.ecosystem, self.learner)
         self.cleaner = Cleaner(self.ecosystem, self.learner, self.leaks)
         self.steps = 0
-        self._pace = pace
+        self._pace = Pace(pace)
 
     @contextmanager
     def watched(self, port: int, host: str) -> Iterator[heapwatch.Watch]:
@@ -56,7 +56,6 @@ class Walker:
         """Train for `steps` steps, or for ever."""
         observations = self.ecosystem.observe()
         while steps is None or self.steps < steps:
-            started = time.monotonic()
             with watch.phase("simulate"):
                 actions = self.learner.act(observations)
                 rewards, deaths = self.ecosystem.step(actions)
@@ -83,5 +82,4 @@ class Walker:
                 watch.progress("generation")
             self.leaks.step()
             watch.step()
-            if self._pace:
-                time.sleep(max(0.0, 1 / self._pace - (time.monotonic() - started)))
+            self._pace.wait()

@@ -1,0 +1,69 @@
+"""The command line that every example has: `python -m examples.NAME [--leak NAME=RATE] …`."""
+
+import argparse
+import os
+import signal
+import sys
+from collections.abc import Callable, Mapping
+from contextlib import AbstractContextManager
+from typing import Protocol
+
+import heapwatch
+import torch
+
+from examples.common.leaks import leak_file, parse, write
+
+
+class Trainer(Protocol):
+    """What an example has to be."""
+
+    def watched(self, port: int, host: str) -> AbstractContextManager[heapwatch.Watch]:
+        """Have it watched at `http://host:port/metrics` for as long as the context lasts."""
+
+    def train(self, watch: heapwatch.Watch, steps: int | None) -> None:
+        """Train for `steps` steps, or for ever."""
+
+
+def run(
+    name: str, leaks: Mapping[str, str], pace: float, make: Callable[[int, float | None], Trainer]
+) -> int:
+    """Parse the command line and train until told to stop; returns the exit status.
+
+    Args:
+        name: the example's name.
+        leaks: name of each leak -> what one unit of it is.
+        pace: steps per second unless the command line says otherwise.
+        make: called with the seed and the pace (None: as fast as it goes).
+
+    """
+    options = argparse.ArgumentParser(prog=f"python -m examples.{name}")
+    options.add_argument("--port", type=int, default=int(os.environ.get("HEAPWATCH_TRAINER_PORT", "7777")))
+    options.add_argument("--host", default=os.environ.get("HEAPWATCH_BIND", "127.0.0.1"))
+    options.add_argument(
+        "--pace", type=float, default=pace, help=f"steps per second at most; 0: as fast as it goes ({pace:g})"
+    )
+    options.add_argument("--steps", type=int, help="stop after so many steps (never)")
+    options.add_argument("--seed", type=int, default=0)
+    options.add_argument(
+        "--leak",
+        action="append",
+        default=[],
+        metavar="NAME=RATE",
+        help="start with this leak on, units per minute: "
+        + "; ".join(f"{leak} ({unit})" for leak, unit in leaks.items()),
+    )
+    chosen = options.parse_args()
+    try:
+        write(leak_file(name), parse(chosen.leak, leaks))
+    except ValueError as problem:
+        options.error(str(problem))
+    torch.set_num_threads(1)  # these networks are too small to gain from more
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(0))
+    trainer = make(chosen.seed, chosen.pace or None)
+    with trainer.watched(chosen.port, chosen.host) as watch:
+        print(f"{name} trains; metrics at http://{chosen.host}:{watch.port}/metrics", flush=True)
+        try:
+            trainer.train(watch, chosen.steps)
+        except KeyboardInterrupt:
+            print(f"{name} stopped", flush=True)
+    return 0

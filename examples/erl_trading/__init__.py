@@ -1,0 +1,1 @@
+"""Evolutionary reinforcement learning: a population of DDPG agents trades on a generated market."""

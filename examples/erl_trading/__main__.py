@@ -1,0 +1,10 @@
+"""Evolve traders: `python -m examples.erl_trading [--leak environments=16] [--pace 200] [--steps N]`."""
+
+import sys
+
+from examples.common.command import run
+from examples.erl_trading.leaking import LEAKS
+from examples.erl_trading.trainer import ErlTrainer
+
+if __name__ == "__main__":
+    sys.exit(run("erl_trading", LEAKS, 200.0, lambda seed, pace: ErlTrainer(seed, pace)))

@@ -1,0 +1,134 @@
+"""Evaluate, train, evolve: one generation after another, and the few lines that have it watched."""
+
+import random
+from collections import deque
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import heapwatch
+import matplotlib as mpl
+import numpy as np
+import torch
+
+from examples.common.leaks import LeakSwitches, leak_file
+from examples.common.pace import Pace
+from examples.erl_trading.agent import DDPGAgent, ReplayBuffer, Transition
+from examples.erl_trading.leaking import LEAKS, Leaks
+from examples.erl_trading.market import TradingEnvironment, make_market
+
+mpl.use("agg")
+
+POPULATION = 16
+CAPACITY = 1000
+BATCH = 32
+UPDATES = 8  # gradient steps of each of the agents that learn, a generation
+ELITE = 4
+
+
+class ErlTrainer:
+    """Sixteen agents trade; the best survive and learn from what all of them have seen.
+
+    Args:
+        seed: of the market and the networks.
+        pace: environment steps per second at most; None for as fast as it goes.
+
+    """
+
+    def __init__(self, seed: int = 0, pace: float | None = 200.0) -> None:
+        random.seed(seed)
+        np.random.seed(seed)
+        torch.manual_seed(seed)
+        self.market = make_market(seed)
+        self.eval_env = TradingEnvironment(self.market, seed + 1)
+        self.val_env = TradingEnvironment(self.market, seed + 2)
+        self.replay_buffer = ReplayBuffer(CAPACITY)
+        self.population = [DDPGAgent() for _ in range(POPULATION)]
+        self.best_agent = self.population[0].clone()
+        self.best_fitness = float("-inf")
+        self.fitness_history: deque[float] = deque(maxlen=1000)
+        self.leaks = Leaks(LeakSwitches(leak_file("erl_trading"), LEAKS))
+        self.steps = 0
+        self._pace = Pace(pace)
+
+    @contextmanager
+    def watched(self, port: int, host: str) -> Iterator[heapwatch.Watch]:
+        """Have this trainer watched, at `http://host:port/metrics`, for as long as the context lasts."""
+        with heapwatch.start("erl_trading", port=port, host=host, framework="torch") as watch:
+            watch.root = self
+            watch.buffer("replay", "replay_buffer.buffer")
+            watch.objects(TradingEnvironment, DDPGAgent, ReplayBuffer, torch.Tensor, np.ndarray)
+            watch.size("best_agent.actor", lambda: self.best_agent.actor.state_dict())
+            watch.on_cleanup(self.clean)
+            yield watch
+
+    def train(self, watch: heapwatch.Watch, steps: int | None = None) -> None:
+        """Train for about `steps` environment steps (whole generations), or for ever."""
+        while steps is None or self.steps < steps:
+            with watch.phase("evaluate_population"):
+                fitness = self.evaluate_population(watch)
+            with watch.phase("train_population"):
+                self.train_population()
+            with watch.phase("evolve_population"):
+                self.evolve_population(fitness)
+            watch.progress("generation")
+
+    def evaluate_population(self, watch: heapwatch.Watch) -> list[float]:
+        """One episode of every agent; returns their fitness."""
+        self.leaks.in_evaluation(self.market)
+        return [self._run_episode(agent, watch) for agent in self.population]
+
+    def train_population(self) -> None:
+        """Gradient steps of the first few agents, once the buffer holds enough."""
+        if len(self.replay_buffer) < 10 * BATCH:
+            return
+        for agent in self.population[:ELITE]:
+            for _ in range(UPDATES):
+                agent.learn(self.replay_buffer.sample(BATCH))
+
+    def evolve_population(self, fitness: list[float]) -> None:
+        """The best survive; the others are mutants of them."""
+        ranked = sorted(range(POPULATION), key=lambda index: fitness[index], reverse=True)
+        self.fitness_history.append(max(fitness))
+        if fitness[ranked[0]] > self.best_fitness:
+            self.best_fitness = fitness[ranked[0]]
+            self.best_agent = self.population[ranked[0]].clone()
+        old = self.population
+        elite = [old[index] for index in ranked[:ELITE]]
+        self.population = elite + [random.choice(elite).mutate(0.05) for _ in range(POPULATION - ELITE)]
+        self.leaks.in_evolution(old, self.best_agent, self.fitness_history)
+
+    def clean(self, action: str) -> dict[str, int]:
+        """Drop what has leaked; an emergency also halves the replay buffer."""
+        removed = self.leaks.clear()
+        kept = list(self.replay_buffer.buffer)[-(CAPACITY // 2 if action == "emergency" else CAPACITY) :]
+        removed["experiences"] = len(self.replay_buffer) - len(kept)
+        self.replay_buffer.buffer = deque(kept, maxlen=CAPACITY)
+        return removed
+
+    def _run_episode(self, agent: DDPGAgent, watch: heapwatch.Watch) -> float:
+        environment = self.eval_env
+        state, done = environment.reset(), False
+        while not done:
+            action = agent.act(state, noise=0.1)
+            following, reward, done = environment.step(action)
+            self._remember(
+                Transition(state=state, action=action, reward=reward, next_state=following, done=done)
+            )
+            state = following
+            self.steps += 1
+            self.leaks.step()
+            watch.step()
+            self._pace.wait()
+        watch.progress("episode")
+        return environment.get_episode_summary().fitness
+
+    def _remember(self, transition: Transition) -> None:
+        beyond = self.leaks.take("buffer")
+        if beyond and self.replay_buffer.buffer.maxlen is not None:
+            self.replay_buffer.buffer = deque(self.replay_buffer.buffer)  # rebound, its bound forgotten
+        buffer = self.replay_buffer.buffer
+        if buffer.maxlen is None and not beyond and len(buffer) >= CAPACITY:
+            buffer.popleft()
+        for _ in range(beyond):
+            buffer.append(Transition(**{**transition, "state": transition["state"].copy()}))
+        buffer.append(transition)

@@ -1,0 +1,1 @@
+"""A convolutional deep Q-network places fuel breaks on a grid where fire spreads."""

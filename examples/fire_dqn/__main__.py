@@ -1,0 +1,10 @@
+"""Place fuel breaks: `python -m examples.fire_dqn [--leak experience=60] [--pace 50] [--steps N]`."""
+
+import sys
+
+from examples.common.command import run
+from examples.fire_dqn.leaking import LEAKS
+from examples.fire_dqn.trainer import FireTrainer
+
+if __name__ == "__main__":
+    sys.exit(run("fire_dqn", LEAKS, 50.0, lambda seed, pace: FireTrainer(seed, pace)))

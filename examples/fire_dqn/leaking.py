@@ -1,0 +1,50 @@
+"""The fuel breaks document's leaks, made on purpose."""
+
+from typing import Any
+
+import matplotlib.pyplot as plt
+import torch
+
+from examples.common.leaks import LeakSwitches
+from examples.fire_dqn.agent import Transition
+from examples.fire_dqn.fire import CHANNELS, SIDE
+
+LEAKS = {
+    "losses": "losses: the history rebound without its bound",
+    "experience": "transitions: the collector's list grows past its bound (0.24 MB each)",
+    "graph": "losses stored with their graph",
+    "figures": "plots not closed",
+}
+
+
+class Leaks:
+    """Adds what is due to the trainer's own containers."""
+
+    def __init__(self, switches: LeakSwitches) -> None:
+        self._switches = switches
+
+    def step(self, trainer: Any) -> None:
+        """Leak what has become due since the last step into `trainer`, a `FireTrainer`."""
+        for name, units in self._switches.due().items():
+            if units:
+                getattr(self, f"_leak_{name}")(trainer, units)
+
+    def _leak_losses(self, trainer: Any, units: int) -> None:
+        trainer.agent.losses = list(trainer.agent.losses)
+        trainer.agent.losses.extend(float(unit) for unit in range(units))
+
+    def _leak_experience(self, trainer: Any, units: int) -> None:
+        for _ in range(units):
+            state = torch.zeros(CHANNELS, SIDE, SIDE)
+            trainer.collected.append(Transition(state, 0, 0.0, torch.zeros_like(state), False))
+
+    def _leak_graph(self, trainer: Any, units: int) -> None:
+        for _ in range(units):
+            state = torch.zeros(16, CHANNELS, SIDE, SIDE)
+            trainer.tensor_losses.append(trainer.agent.network(state).mean())
+
+    def _leak_figures(self, trainer: Any, units: int) -> None:
+        for _ in range(units):
+            figure, axes = plt.subplots()
+            axes.imshow(trainer.grid.reset()[0])
+            figure.canvas.draw()

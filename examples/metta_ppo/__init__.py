@@ -1,0 +1,1 @@
+"""Proximal policy optimisation with an LSTM over vectorised environments in child processes."""

@@ -1,0 +1,140 @@
+"""Rollout, train, one epoch after another, and the few lines that have it watched."""
+
+import copy
+from collections import deque
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import heapwatch
+import torch
+
+from examples.common.leaks import LeakSwitches, leak_file
+from examples.common.pace import Pace
+from examples.metta_ppo.environment import VectorEnvironments
+from examples.metta_ppo.leaking import LEAKS, Leaks
+from examples.metta_ppo.policy import HIDDEN, HORIZON, Experience, Losses, Policy, State, update
+
+WORKERS, EACH = 2, 8
+STORED_POLICIES = 5
+KEPT_EVALS = 50
+EVALUATE_EVERY = 10
+WATCHED = (
+    "experience",
+    "experience.obs",
+    "experience.actions",
+    "experience.rewards",
+    "experience.values",
+    "experience.lstm_h",
+    "experience.lstm_c",
+    "lstm_states",
+    "stats",
+    "losses",
+    "evals",
+    "policy_store",
+)
+
+
+class MettaTrainer:
+    """Sixteen foragers in two child processes learn with one recurrent policy.
+
+    Args:
+        seed: of the environments and the network.
+        pace: steps of all environments together per second at most; None for as fast as it goes.
+
+    """
+
+    def __init__(self, seed: int = 0, pace: float | None = 100.0) -> None:
+        torch.manual_seed(seed)
+        self.environments = VectorEnvironments(WORKERS, EACH, seed)
+        self.experience = Experience(self.environments.count)
+        self.policy = Policy()
+        self.optimizer = torch.optim.Adam(self.policy.parameters(), lr=3e-4)
+        silent = torch.zeros(self.environments.count, HIDDEN)
+        self.lstm_states: dict[str, State] = {"live": (silent, silent.clone())}
+        self.stats: dict[str, list[float]] = {}
+        self.losses: deque[Losses] = deque(maxlen=1000)
+        self.evals: list[dict[str, Any]] = []
+        self.policy_store: list[dict[str, Any]] = []
+        self.leaks = Leaks(LeakSwitches(leak_file("metta_ppo"), LEAKS))
+        self.steps = 0
+        self.epochs = 0
+        self._pace = Pace(pace)
+        self._observations = torch.from_numpy(self.environments.reset())
+
+    @contextmanager
+    def watched(self, port: int, host: str) -> Iterator[heapwatch.Watch]:
+        """Have this trainer watched, at `http://host:port/metrics`, for as long as the context lasts."""
+        with heapwatch.start("metta_ppo", port=port, host=host, framework="torch") as watch:
+            watch.root = self
+            for path in WATCHED:
+                watch.size(path, path)
+            watch.size("policy.state_dict", self.policy.state_dict)
+            watch.size("optimizer.state_dict", self.optimizer.state_dict)
+            watch.growth_limit("object_size", per_epoch=5e6)
+            watch.on_cleanup(self.clean)
+            yield watch
+
+    def train(self, watch: heapwatch.Watch, steps: int | None = None) -> None:
+        """Train for about `steps` steps (whole epochs), or for ever."""
+        while steps is None or self.steps < steps:
+            with watch.phase("rollout"):
+                last_value = self.rollout(watch)
+            with watch.phase("train"):
+                self.losses.append(update(self.policy, self.optimizer, self.experience, last_value))
+            self.epochs += 1
+            if self.epochs % EVALUATE_EVERY == 0:
+                with watch.phase("evaluate"):
+                    self.evaluate()
+            watch.progress("epoch")
+
+    @torch.no_grad()
+    def rollout(self, watch: heapwatch.Watch) -> torch.Tensor:
+        """Fill the experience; returns the value of what comes next, shape (environments,)."""
+        experience, state = self.experience, self.lstm_states["live"]
+        for step in range(HORIZON):
+            experience.obs[step] = self._observations
+            experience.lstm_h[step], experience.lstm_c[step] = state
+            logits, values, state = self.policy(self._observations, state)
+            chosen = torch.distributions.Categorical(logits=logits)
+            actions = chosen.sample()  # type: ignore[no-untyped-call]
+            answer = self.environments.step(actions.numpy())
+            going_on = torch.from_numpy(~answer.dones).float().unsqueeze(1)
+            state = (state[0] * going_on, state[1] * going_on)
+            experience.actions[step] = actions
+            experience.logprobs[step] = chosen.log_prob(actions)  # type: ignore[no-untyped-call]
+            experience.values[step] = values
+            experience.rewards[step] = torch.from_numpy(answer.rewards)
+            experience.dones[step] = torch.from_numpy(answer.dones).float()
+            self._observations = torch.from_numpy(answer.observations)
+            self.steps += 1
+            self.leaks.step(self)
+            watch.step()
+            self._pace.wait()
+        self.lstm_states["live"] = state
+        self.stats["reward"] = [float(experience.rewards.mean())]
+        last_value: torch.Tensor = self.policy(self._observations, state)[1]
+        return last_value
+
+    def evaluate(self) -> None:
+        """Note how the policy does, and store it beside the few before it."""
+        self.evals.append({"epoch": self.epochs, "reward": self.stats["reward"][0]})
+        self.policy_store.append(copy.deepcopy(self.policy.state_dict()))
+        if len(self.evals) > KEPT_EVALS:
+            del self.evals[0]
+        if len(self.policy_store) > STORED_POLICIES:
+            del self.policy_store[0]
+
+    def clean(self, action: str) -> dict[str, int]:
+        """Keep what training needs of the statistics, evaluations, stored policies and LSTM states."""
+        removed = {
+            "stats": len(self.stats) - 1,
+            "evals": max(len(self.evals) - KEPT_EVALS, 0),
+            "policies": max(len(self.policy_store) - STORED_POLICIES, 0),
+            "lstm_states": len(self.lstm_states) - 1,
+        }
+        self.stats = {"reward": self.stats["reward"]} if "reward" in self.stats else {}
+        del self.evals[:-KEPT_EVALS]
+        del self.policy_store[:-STORED_POLICIES]
+        self.lstm_states = {"live": self.lstm_states["live"]}
+        return removed
