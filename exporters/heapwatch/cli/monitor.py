@@ -98,6 +98,8 @@ def run(arguments: argparse.Namespace) -> int:
     monitor = Monitor(source, _thresholds(arguments), interval=arguments.interval, token=_token(arguments))
     stop = _stop_on_signals()
     if arguments.live:
+        if not sys.stdout.isatty():
+            raise UsageError("--live needs a terminal; without it the lines go anywhere")
         from heapwatch.cli.live import LiveView
 
         view: Any = LiveView(interval=arguments.interval)

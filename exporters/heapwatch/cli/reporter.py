@@ -73,7 +73,11 @@ class Reporter:
         lines = [*back, *self._restarted(sample), self._line(sample, summary(sample.readings))]
         levels = sample.readings.levels()
         self._history.add(sample.time, levels)
-        self.alerts = list(self._judge(sample.readings, levels))
+        self.alerts = sorted(
+            self._judge(sample.readings, levels),
+            key=lambda alert: SEVERITIES.index(alert.severity),
+            reverse=True,
+        )
         details = [
             body_types(sample.readings),
             *self._news(sample.time, levels),

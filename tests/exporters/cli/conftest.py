@@ -1,0 +1,133 @@
+import os
+import re
+import signal
+import subprocess
+import sys
+import textwrap
+import time
+
+import pytest
+
+TRAINER = """
+    import collections, os, sys, time
+    import heapwatch
+
+    bodies = collections.Counter(static=1, dynamic=155, agent=30, unknown=0)
+    food = list(range(6))
+    watch = heapwatch.start("walker", port=0, token="correct-horse", interval=0.1, budget=0.5)
+    watch.bodies(lambda: dict(bodies))
+    watch.entities("food_sources", food)
+
+    @watch.on_cleanup
+    def trim(action):
+        removed = {"bodies": bodies["dynamic"] - 155, "food": len(food) - 6}
+        bodies["dynamic"] = 155
+        del food[6:]
+        return removed
+
+    print(watch.exporter.server.port, flush=True)
+    commands = os.fdopen(0, "rb", buffering=0)
+    os.set_blocking(0, False)
+    while True:
+        command = commands.read(64)
+        if command == b"leak":
+            bodies["dynamic"] += 1061
+            food += range(61)
+        watch.step()
+        time.sleep(0.005)
+"""
+
+
+class TrainerProcess:
+    """A real trainer in its own process; `leak` makes it hold 1061 bodies and 61 food sources more."""
+
+    def __init__(self, environment):
+        self.process = subprocess.Popen(
+            [sys.executable, "-c", textwrap.dedent(TRAINER)],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            env=environment,
+        )
+        self.address = f"127.0.0.1:{int(self.process.stdout.readline())}"
+
+    def leak(self):
+        self.process.stdin.write(b"leak")
+        self.process.stdin.flush()
+
+    def kill(self):
+        self.process.kill()
+        self.process.wait()
+
+    def close(self):
+        self.kill()
+        self.process.stdin.close()
+        self.process.stdout.close()
+
+
+class Command:
+    """A running `heapwatch`, whose lines are read one by one."""
+
+    def __init__(self, *arguments, **environment):
+        self.lines = []
+        self.process = subprocess.Popen(
+            [sys.executable, "-m", "heapwatch.cli.main", *map(str, arguments)],
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+            env=os.environ | environment,
+        )
+
+    def until(self, pattern):
+        """Read up to the line that matches."""
+        for line in self.process.stdout:
+            self.lines.append(line.rstrip())
+            if re.search(pattern, line):
+                return line.strip()
+        raise AssertionError(f"no line matches {pattern!r} in {self.lines}")
+
+    def end(self, number=signal.SIGINT):
+        """Stop it, and return its exit code."""
+        self.process.send_signal(number)
+        return self.wait()
+
+    def wait(self):
+        self.lines += self.process.communicate(timeout=60)[0].splitlines()
+        return self.process.returncode
+
+    @property
+    def text(self):
+        return "\n".join(self.lines)
+
+
+@pytest.fixture
+def trainer():
+    running = TrainerProcess(os.environ.copy())
+    yield running
+    running.close()
+
+
+@pytest.fixture
+def heapwatch():
+    """Starts `heapwatch`; ends what a test leaves running."""
+    commands = []
+
+    def start(*arguments, **environment):
+        commands.append(Command(*arguments, **environment))
+        return commands[-1]
+
+    yield start
+    for command in commands:
+        if command.process.poll() is None:
+            command.process.kill()
+        command.process.communicate()
+
+
+@pytest.fixture
+def wait_until():
+    def wait(condition, seconds=30):
+        deadline = time.monotonic() + seconds
+        while not condition():
+            assert time.monotonic() < deadline, "did not happen in time"
+            time.sleep(0.05)
+
+    return wait

@@ -1,0 +1,39 @@
+import re
+
+
+def test_trainer_that_works(trainer, heapwatch):
+    command = heapwatch("doctor", trainer.address, "--prometheus", "127.0.0.1:1")
+    assert command.wait() == 1
+    assert re.search(r"ok +prometheus-client +\d", command.text)
+    assert re.search(r"ok +process +\d+ series", command.text)
+    assert re.search(r"ok +answers +walker", command.text)
+    assert re.search(r"ok +training +progressing", command.text)
+    assert re.search(r"ok +bodies +works, sampled \d+ s ago", command.text)
+    assert re.search(r"FAIL +answers +http://127.0.0.1:1/.* does not answer", command.text)
+
+
+def test_nobody_there(heapwatch):
+    command = heapwatch("doctor", "127.0.0.1:1", "--prometheus", "127.0.0.1:1")
+    assert command.wait() == 1
+    assert command.text.count("FAIL") == 2
+    assert "Traceback" not in command.text
+
+
+def test_token_file_that_cannot_be_read_is_named(heapwatch):
+    command = heapwatch("doctor", "127.0.0.1:1", HEAPWATCH_TOKEN_FILE="/nowhere/token")
+    command.wait()
+    assert re.search(r"FAIL +token +.*/nowhere/token", command.text)
+
+
+def test_collector_that_fails_says_why(monkeypatch):
+    from heapwatch.cli import doctor
+    from heapwatch.collectors.process import ProcessCollector
+
+    def broken(self):
+        raise PermissionError("no /proc here")
+
+    monkeypatch.setattr(ProcessCollector, "collect", broken)
+    findings = {finding.what: finding for finding in doctor.collectors()}
+    assert findings["process"].state == "FAIL"
+    assert "no /proc here" in findings["process"].detail
+    assert findings["info"].state == "ok"

@@ -1,0 +1,240 @@
+import fcntl
+import os
+import re
+import shutil
+import signal
+import socket
+import struct
+import subprocess
+import sys
+import termios
+import time
+
+import pytest
+
+TOKEN = {"HEAPWATCH_TOKEN": "correct-horse"}
+SOON = ("--interval", "0.3")
+
+
+def test_one_sample_of_a_healthy_trainer(trainer, heapwatch):
+    command = heapwatch("monitor", "--count", 1, trainer.address)
+    assert command.wait() == 0
+    line, types = command.lines
+    assert re.fullmatch(r"\d\d:\d\d:\d\d: Memory=\d+\.\dMB, Bodies=186, Food=6, Step=\d+", line)
+    assert types == "   Body types: Static=1, Dynamic=155, Agent=30, Unknown=0"
+
+
+def test_leak_alerts_and_auto_cleanup_ends_it(trainer, heapwatch):
+    command = heapwatch("monitor", *SOON, "--auto-cleanup", trainer.address, **TOKEN)
+    command.until("Memory=")
+    trainer.leak()
+    assert command.until("CRITICAL: bodies") == "CRITICAL: bodies all = 1247 (>= 1000)"
+    command.until("Cleanup .emergency. completed in .* freed")
+    command.until(r"bodies: 1247 -> 186 \(-1061\)")
+    command.until(r"food_sources: 67 -> 6 \(-61\)")
+    command.until("OVER: bodies all = 186")
+    assert command.end() == 0
+    assert command.text.count("CRITICAL: bodies all") == 1
+    assert "correct-horse" not in command.text
+
+
+@pytest.mark.parametrize(
+    ("options", "code"), [([], 2), (["--bodies-critical", "2000"], 1), (["--bodies-warning", "5000"], 64)]
+)
+def test_exit_code_is_the_state_of_the_last_sample(trainer, heapwatch, wait_until, options, code):
+    trainer.leak()
+    command = heapwatch(
+        "monitor", *SOON, *options, "--bodies-critical", 3000 if code == 64 else 1000, trainer.address
+    )
+    if code == 64:
+        assert command.wait() == 64
+        return
+    command = heapwatch("monitor", *SOON, *options, trainer.address)
+    command.until("Bodies=1247")
+    command.until("Bodies=1247")
+    assert command.end(signal.SIGTERM) == code
+
+
+def test_trainer_that_dies_is_said_once_and_ends_unknown(trainer, heapwatch):
+    command = heapwatch("monitor", *SOON, "--count", 8, trainer.address)
+    command.until("Memory=")
+    trainer.kill()
+    assert command.wait() == 3
+    assert command.text.count("does not answer") == 1
+
+
+def test_port_that_is_no_trainers(heapwatch):
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        command = heapwatch("monitor", "--count", 1, f"127.0.0.1:{silent.getsockname()[1]}")
+        connection, _ = silent.accept()
+        with connection:
+            connection.sendall(b"SSH-2.0-nothing\r\n")
+        assert command.wait() == 3
+    assert "does not answer" in command.text
+    assert "Traceback" not in command.text
+
+
+def test_all_trainers_of_this_machine_by_their_targets(trainer, heapwatch):
+    command = heapwatch("monitor", "--all", "--count", 1)
+    assert command.wait() == 0
+    assert "Bodies=186" in command.text
+
+
+def test_several_trainers_are_told_apart(trainer, heapwatch):
+    command = heapwatch("monitor", "--count", 1, trainer.address, "127.0.0.1:1")
+    assert command.wait() == 3
+    assert f"[{trainer.address}] Memory=" in command.text
+    assert "[127.0.0.1:1] UNKNOWN: http://127.0.0.1:1/metrics does not answer" in command.text
+
+
+@pytest.mark.parametrize(
+    ("arguments", "says"),
+    [
+        (["--interval", "0"], "above 0"),
+        (["--count", "0"], "1 or more"),
+        (["not a trainer:x"], "allowed: host:port"),
+        (["--auto-cleanup"], "HEAPWATCH_TOKEN"),
+        (["--memory-warning", "5", "--memory-critical", "4"], "--memory-warning must be below"),
+        (["--all"], "no trainer has announced itself"),
+        (["--all", "127.0.0.1:1"], "not both"),
+    ],
+)
+def test_wrong_command_line_is_one_clear_line(heapwatch, arguments, says):
+    command = heapwatch("monitor", *arguments)
+    assert command.wait() == 64
+    assert says in command.lines[-1]
+    assert "Traceback" not in command.text
+
+
+def test_help_tells_the_exit_codes(heapwatch):
+    command = heapwatch("monitor", "--help")
+    assert command.wait() == 0
+    assert re.search(r"exit codes.*\n  0 .*\n  1 .*\n  2 .*\n  3 .*\n  64 ", command.text)
+
+
+def live(*arguments, **environment):
+    """Start the live view in a terminal of its own; returns the process and the terminal's other end."""
+    ours, theirs = os.openpty()
+    fcntl.ioctl(theirs, termios.TIOCSWINSZ, struct.pack("HHHH", 40, 140, 0, 0))
+    command = [sys.executable, "-m", "heapwatch.cli.main", "monitor", "--live", *SOON, *arguments]
+    process = subprocess.Popen(
+        command, stdout=theirs, stderr=theirs, env=os.environ | {"TERM": "xterm"} | environment
+    )
+    os.close(theirs)
+    return process, ours
+
+
+def read_until(terminal, pattern):
+    shown = ""
+    while not re.search(pattern, shown):
+        shown += os.read(terminal, 65536).decode(errors="replace")
+    return shown
+
+
+def read_rest(terminal):
+    shown = b""
+    try:
+        while chunk := os.read(terminal, 65536):
+            shown += chunk
+    except OSError:  # a terminal that nobody holds any more
+        pass
+    return shown.decode(errors="replace")
+
+
+def test_live_view_draws_trainers_alerts_and_messages(trainer):
+    trainer.leak()
+    process, terminal = live(trainer.address)
+    try:
+        shown = read_until(terminal, "CRITICAL: bodies all = 1247")
+        process.send_signal(signal.SIGINT)
+        shown += read_rest(terminal)
+        assert process.wait() == 2
+    finally:
+        process.kill()
+        os.close(terminal)
+    assert trainer.address in shown
+    assert "Traceback" not in shown
+    assert shown.endswith("\x1b[?25h\x1b[?1049l")  # the cursor is back, and what was on the screen before
+
+
+def test_live_view_without_rich_says_what_to_install(tmp_path):
+    (tmp_path / "rich").mkdir()
+    (tmp_path / "rich" / "__init__.py").write_text("raise ImportError('no rich here')")
+    process, terminal = live(PYTHONPATH=str(tmp_path))
+    shown = read_rest(terminal)
+    os.close(terminal)
+    assert process.wait() == 64
+    assert "pip install 'heapwatch[cli]'" in shown
+
+
+def test_live_view_without_a_terminal_says_so(heapwatch):
+    command = heapwatch("monitor", "--live")
+    assert command.wait() == 64
+    assert "needs a terminal" in command.text
+
+
+@pytest.fixture
+def prometheus(tmp_path):
+    """A real Prometheus that scrapes the targets folder every second."""
+    binary = shutil.which("prometheus")
+    assert binary, "prometheus is not on PATH: run `make setup`, which brings it"
+    (tmp_path / "prometheus.yml").write_text(f"""
+global: {{scrape_interval: 1s}}
+scrape_configs:
+  - job_name: trainer
+    file_sd_configs:
+      - files: ["{os.environ["HEAPWATCH_TARGETS_DIR"]}/*.json"]
+        refresh_interval: 1s
+""")
+    with socket.create_server(("127.0.0.1", 0)) as free:
+        address = f"127.0.0.1:{free.getsockname()[1]}"
+    with (tmp_path / "prometheus.log").open("w") as log:
+        process = subprocess.Popen(
+            [
+                binary,
+                f"--config.file={tmp_path}/prometheus.yml",
+                f"--storage.tsdb.path={tmp_path}/data",
+                f"--web.listen-address={address}",
+            ],
+            stderr=log,
+        )
+    yield address
+    process.terminate()
+    process.wait()
+
+
+def scraped(heapwatch, prometheus, *arguments):
+    """Ask until Prometheus has scraped, at most half a minute."""
+    deadline = time.monotonic() + 30
+    while True:
+        command = heapwatch("monitor", "--prometheus", prometheus, "--count", 1, *arguments)
+        if command.wait() != 3 or time.monotonic() > deadline:
+            return command
+        time.sleep(0.3)
+
+
+def test_trainers_of_prometheus(trainer, heapwatch, prometheus):
+    command = scraped(heapwatch, prometheus)
+    assert "Memory=" in command.text
+    assert "Bodies=186, Food=6" in command.text
+
+    missing = heapwatch("monitor", "--prometheus", prometheus, "--count", 1, "10.0.0.1:1")
+    assert missing.wait() == 3
+    assert "Prometheus scrapes no 10.0.0.1:1 as job trainer" in missing.text
+
+    doctor = heapwatch("doctor", trainer.address, "--prometheus", prometheus)
+    assert doctor.wait() == 0
+    assert re.search(r"ok +sees this trainer +job trainer, up", doctor.text)
+
+    cleaning = heapwatch("monitor", "--prometheus", prometheus, *SOON, "--auto-cleanup", **TOKEN)
+    trainer.leak()
+    cleaning.until(r"bodies: 1247 -> 186")
+    trainer.kill()
+    cleaning.until("is down, says Prometheus|is not watched any more|no trainer to watch")
+    assert cleaning.end() == 3
+
+
+def test_prometheus_that_is_none(trainer, heapwatch):
+    command = heapwatch("monitor", "--prometheus", trainer.address, "--count", 1)
+    assert command.wait() == 3
+    assert "404" in command.text

@@ -1,0 +1,167 @@
+import pytest
+from heapwatch.cli.reporter import Reporter, cleanup_lines
+from heapwatch.cli.sources import Sample
+from heapwatch.cli.thresholds import BODIES, MEMORY, Thresholds
+from heapwatch.readings import Readings
+from prometheus_client.parser import text_string_to_metric_families as parse
+
+
+def sample(time, *, dynamic=155, memory=738.3e6, food=6, started=1, firing=(), extra=""):
+    text = f"""
+process_start_time_seconds {started}
+trainer_process_resident_memory_bytes{{role="trainer"}} {memory}
+trainer_bodies{{type="static"}} 1
+trainer_bodies{{type="dynamic"}} {dynamic}
+trainer_bodies{{type="agent"}} 30
+trainer_entities{{type="food_sources"}} {food}
+trainer_progress_total{{unit="step"}} 5558
+{extra}
+"""
+    return Sample("127.0.0.1:7777", time, Readings(parse(text)), firing=tuple(firing))
+
+
+def reporter(interval=15.0, **thresholds):
+    return Reporter(Thresholds(**thresholds), interval=interval)
+
+
+def news(lines):
+    return [line.strip() for line in lines if "Memory=" not in line and "Body types" not in line]
+
+
+def test_line_and_body_types_are_those_of_the_document():
+    line, types = reporter().report(sample(1.0))
+    assert line.partition(": ")[2] == "Memory=738.3MB, Bodies=186, Food=6, Step=5558"
+    assert types == "   Body types: Static=1, Dynamic=155, Agent=30"
+
+
+def test_what_is_not_known_is_left_out():
+    (line,) = reporter().report(
+        Sample("a", 1.0, Readings(parse('trainer_entities{type="food_sources"} 6\n')))
+    )
+    assert line.partition(": ")[2] == "Food=6"
+
+
+def test_alert_is_said_once_although_its_value_changes():
+    watching = reporter()
+    said = [news(watching.report(sample(15.0 * i, memory=1.2e9 + 1e6 * (i % 3)))) for i in range(30)]
+    assert said[0] == ["WARNING: memory trainer = 1200.0MB (>= 1000.0MB)"]
+    assert not any(said[1:])
+    assert watching.severity == "warning"
+
+
+def test_alert_is_said_again_when_its_level_changes_and_when_it_is_over():
+    watching = reporter()
+    assert news(watching.report(sample(0, dynamic=600))) == ["WARNING: bodies all = 631 (>= 500)"]
+    assert news(watching.report(sample(15, dynamic=1216, food=67))) == [
+        "CRITICAL: bodies all = 1247 (>= 1000)",
+        "WARNING: entities food_sources = 67 (>= 50)",
+    ]
+    assert watching.severity == "critical"
+    assert news(watching.report(sample(30, dynamic=600, food=67))) == ["WARNING: bodies all = 631 (>= 500)"]
+    assert news(watching.report(sample(45))) == [
+        "OVER: bodies all = 186",
+        "OVER: entities food_sources = 6",
+    ]
+    assert watching.severity == "ok"
+
+
+def test_alert_that_stands_is_repeated_after_a_while():
+    watching = reporter()
+    said = [news(watching.report(sample(60.0 * i, memory=1.2e9))) for i in range(25)]
+    assert [i for i, lines in enumerate(said) if lines] == [0, 10, 20]
+
+
+def test_level_at_its_limit_does_not_chatter():
+    watching = reporter()
+    said = [news(watching.report(sample(15.0 * i, memory=1e9 + (2e6 if i % 2 else -2e6)))) for i in range(20)]
+    assert sum(map(len, said)) == 1
+
+
+@pytest.mark.parametrize("interval", [1.0, 20.0, 60.0])
+def test_growth_is_per_minute_at_any_interval(interval):
+    watching = reporter(interval)
+    lines = []
+    for i in range(1 + int(1200 / interval)):
+        lines += news(watching.report(sample(i * interval, dynamic=155 + 0.25 * i * interval)))
+    assert "WARNING: bodies dynamic grows by 15/min (limit 10/min)" in lines
+    assert sum("bodies dynamic" in line for line in lines) <= 3
+
+
+def test_two_samples_of_noise_are_no_growth():
+    watching = reporter()
+    assert not news(watching.report(sample(0, memory=700e6)))
+    assert not news(watching.report(sample(6, memory=865e6)))  # 1650 MB a minute, says a difference of two
+
+
+def test_growth_is_measured_anew_after_a_restart():
+    watching = reporter()
+    for i in range(20):
+        watching.report(sample(20.0 * i, memory=3e8))
+    lines = watching.report(sample(420, memory=6e8, started=400))
+    assert "restarted" in lines[0]
+    for i in range(20):
+        assert not news(watching.report(sample(440 + 20.0 * i, memory=6e8, started=400)))
+
+
+def test_same_sample_is_not_reported_twice():
+    watching = reporter()
+    assert watching.report(sample(1.0))
+    assert not watching.report(sample(1.0))
+
+
+def test_silence_of_a_trainer_is_said_once_and_its_return_too():
+    watching = reporter()
+    watching.report(sample(1.0))
+    down = Sample("127.0.0.1:7777", 2.0, problem="it does not answer")
+    assert "UNKNOWN: it does not answer" in watching.report(down)[0]
+    assert watching.report(down) == []
+    assert watching.severity == "unknown"
+    assert "answers again" in watching.report(sample(3.0))[0]
+    assert watching.severity == "ok"
+
+
+def test_alerts_of_prometheus_are_said_when_they_begin_and_end():
+    watching = reporter()
+    leak = "CRITICAL: TrainerLeak fires (bodies dynamic)"
+    assert news(watching.report(sample(1, firing=[leak]))) == [leak]
+    assert news(watching.report(sample(2, firing=[leak]))) == []
+    assert news(watching.report(sample(3))) == [f"OVER: {leak}"]
+
+
+OWN_LIMIT = 'trainer_limit{resource="memory",component="",severity="warning"} 5e8'
+
+
+@pytest.mark.parametrize(
+    ("options", "extra", "warns"),
+    [
+        ({}, "", False),
+        ({}, OWN_LIMIT, True),
+        ({"given": {MEMORY: {"warning": 2e9}}}, OWN_LIMIT, False),
+        ({"aggressive": True}, "", True),
+        ({"aggressive": True, "given": {MEMORY: {"warning": 2e9, "critical": 3e9}}}, "", False),
+        ({}, 'trainer_limit_profile{profile="aggressive"} 1', True),
+        ({"given": {BODIES: {"warning": 100}}}, "", True),
+    ],
+)
+def test_limits_are_the_command_lines_then_the_trainers_then_the_defaults(options, extra, warns):
+    assert bool(news(reporter(**options).report(sample(1, extra=extra)))) is warns
+
+
+def test_cleanup_lines_tell_what_was_freed():
+    answer = {
+        "status": "done",
+        "action": "emergency",
+        "freed": {"resident_memory_bytes": 349_600_000},
+        "before": {"bodies": 1247, "entities": {"food_sources": 67}, "events": {"death": 5}},
+        "after": {"bodies": 198, "entities": {"food_sources": 10}, "events": {"death": 5}},
+        "duration_seconds": 1.25,
+        "errors": ["trim: ValueError: x"],
+    }
+    assert cleanup_lines(answer) == [
+        "Cleanup (emergency) completed in 1.2 s: 349.6MB freed",
+        "   bodies: 1247 -> 198 (-1049)",
+        "   food_sources: 67 -> 10 (-57)",
+        "   error: trim: ValueError: x",
+    ]
+    assert "not known" in cleanup_lines({"status": "done", "action": "regular"})[0]
+    assert "no safe point" in cleanup_lines({"status": "pending", "detail": "no safe point yet"})[0]

@@ -1,0 +1,134 @@
+import os
+import re
+import signal
+import subprocess
+import sys
+import textwrap
+import urllib.request
+
+import psutil
+import pytest
+from heapwatch.attach import Attachment, CannotAttach
+from heapwatch.readings import Readings
+from prometheus_client.parser import text_string_to_metric_families
+
+FOREIGN = """
+    import subprocess, sys, time
+    held = b"x" * 200_000_000
+    files = [open("/dev/null") for _ in range(50)]
+    child = subprocess.Popen([sys.executable, "-c", "h = b'x' * 60_000_000\\nprint(1, flush=True)\\ninput()"],
+                             stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+    child.stdout.readline()
+    print("ready", flush=True)
+    sys.stdin.read()
+"""
+
+
+@pytest.fixture
+def foreign(tmp_path):
+    """A process that knows nothing of heapwatch: 200 MB, fifty open files, and a child with 60 MB."""
+    script = tmp_path / "train_robots.py"
+    script.write_text(textwrap.dedent(FOREIGN))
+    with subprocess.Popen(
+        [sys.executable, str(script), "--key=s3cret"], stdin=subprocess.PIPE, stdout=subprocess.PIPE
+    ) as process:
+        assert process.stdout.readline() == b"ready\n"
+        yield process
+        process.kill()
+
+
+def scrape(url):
+    with urllib.request.urlopen(f"{url}metrics") as response:
+        return response.read().decode()
+
+
+def test_process_tree_shows_under_the_contracts_names(foreign):
+    attachment = Attachment(foreign.pid, port=0)
+    attachment.start()
+    try:
+        text = scrape(attachment.server.url)
+    finally:
+        attachment.stop()
+    readings = Readings(text_string_to_metric_families(text))
+    resident = readings.by("trainer_process_resident_memory_bytes", "role")
+    assert 200e6 < resident["trainer"] < 260e6
+    assert 60e6 < resident["worker"] < 120e6
+    assert readings.value("trainer_process_unique_memory_bytes", role="trainer") > 200e6
+    assert readings.value("trainer_processes", role="worker") == 1
+    assert readings.value("trainer_process_open_files", role="trainer") >= 53
+    assert readings.value("trainer_process_cpu_seconds_total", role="trainer") > 0
+    assert readings.value("trainer_memory_limit_bytes") > 0
+    started = psutil.Process(foreign.pid).create_time()
+    assert readings.value("process_start_time_seconds") == pytest.approx(started, abs=1.5)
+    assert readings.labels("trainer_info")["trainer"] == "train_robots"
+    assert "s3cret" not in text
+
+
+def attach(*arguments):
+    return subprocess.Popen(
+        [sys.executable, "-m", "heapwatch.cli.main", "attach", *map(str, arguments)],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+
+
+def test_command_serves_until_the_process_ends_and_removes_its_target(foreign, tmp_path):
+    with attach(foreign.pid, "--port", 0) as command:
+        line = command.stdout.readline()
+        assert str(foreign.pid) in line
+        url = re.search(r"http://\S+/", line)[0]
+        assert "trainer_process_resident_memory_bytes" in scrape(url)
+        (target,) = (tmp_path / "targets").glob("*.json")
+        assert url.split("/")[2] in target.read_text()
+        foreign.kill()
+        output, _ = command.communicate(timeout=30)
+        assert command.returncode == 0
+    assert "has ended" in output
+    assert not list((tmp_path / "targets").iterdir())
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_command_stops_cleanly(foreign, tmp_path, number):
+    with attach(foreign.pid, "--port", 0) as command:
+        command.stdout.readline()
+        command.send_signal(number)
+        _, errors = command.communicate(timeout=30)
+        assert command.returncode == 0
+    assert errors == ""
+    assert not list((tmp_path / "targets").iterdir())
+    assert foreign.poll() is None
+
+
+def test_process_that_is_not_there():
+    with attach(2**22 + 1) as command:
+        _, errors = command.communicate(timeout=30)
+        assert command.returncode == 1
+    assert errors == f"heapwatch: there is no process {2**22 + 1}\n"
+
+
+@pytest.mark.parametrize("pid", [-1, 0, 2**80])
+def test_pid_that_is_none(pid):
+    with pytest.raises(CannotAttach, match="process"):
+        Attachment(pid, port=0)
+
+
+def test_process_that_has_ended():
+    with subprocess.Popen([sys.executable, "-c", ""]) as zombie:
+        os.waitid(os.P_PID, zombie.pid, os.WEXITED | os.WNOWAIT)
+        with pytest.raises(CannotAttach, match="has ended"):
+            Attachment(zombie.pid, port=0)
+
+
+def test_process_of_somebody_else(foreign, monkeypatch):
+    def denied(self):
+        raise psutil.AccessDenied(self.pid)
+
+    monkeypatch.setattr(psutil.Process, "memory_info", denied)
+    with pytest.raises(CannotAttach, match="may not look at process"):
+        Attachment(foreign.pid, port=0)
+
+
+def test_own_process_is_refused():
+    with pytest.raises(CannotAttach, match="this one"):
+        Attachment(os.getpid(), port=0)
