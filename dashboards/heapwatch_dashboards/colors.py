@@ -15,6 +15,7 @@ DOWN = "#CC79A7"
 UNKNOWN = "#8E8E8E"
 
 BLUE = "#0072B2"
+PLAIN = "#3A95D0"  # a number without judgement: readable on both backgrounds
 SKY = "#56B4E9"
 
 SEVERITIES = {"warning": WARNING, "critical": CRITICAL, "emergency": DOWN}
@@ -53,4 +54,4 @@ def thresholds(base: str, *steps: tuple[float, str]) -> dict[str, Any]:
     }
 
 
-NEUTRAL = thresholds(BLUE)
+NEUTRAL = thresholds(PLAIN)

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from . import colors
 from .panel import Json, Panel, Query, lines
 
-_LEGEND = {"displayMode": "table", "placement": "bottom", "showLegend": True, "calcs": ["lastNotNull", "max"]}
+_LEGEND = {"displayMode": "table", "placement": "bottom", "showLegend": True}
 _TOOLTIP = {"mode": "multi", "sort": "desc"}
 
 
@@ -35,7 +35,7 @@ def time_series(
         "drawStyle": "bars" if bars else "line",
         "lineInterpolation": "stepAfter" if steps else "linear",
         "lineWidth": 1,
-        "fillOpacity": 60 if bars else 35 if stacked else 8,
+        "fillOpacity": 60 if bars else 35 if stacked else 0,
         "showPoints": "auto" if steps else "never",
         "spanNulls": False,
         "stacking": {"group": "A", "mode": "normal" if stacked or bars else "none"},
@@ -59,7 +59,10 @@ def time_series(
         queries,
         defaults=_present(defaults),
         overrides=[*overrides, *lines(queries)],
-        options={"legend": _LEGEND, "tooltip": _TOOLTIP},
+        options={
+            "legend": {**_LEGEND, "calcs": ["sum"] if bars else ["lastNotNull", "max"]},
+            "tooltip": _TOOLTIP,
+        },
         width=width,
         height=height,
     )

@@ -20,8 +20,11 @@ def growth_per_cycle(resource: str) -> str:
 
 
 def limits(resource: str, component: str) -> str:
-    """The limits in force, one series a severity: the lowest among the chosen trainers."""
-    return min_by("severity", select("job:trainer_limit:effective", resource=resource, component=component))
+    """The limits in force for trainers that have this resource, one series a severity for each of them."""
+    return (
+        f"{select('job:trainer_limit:effective', resource=resource, component=component)}"
+        f" and on (job, instance) {select('job:trainer_resource:level', resource=resource)}"
+    )
 
 
 def growth_limit(resource: str, per: str = "minute") -> str:
@@ -47,8 +50,10 @@ RESIDENT = sum_by(TRAINER, _RESIDENT)
 UNIQUE_BY_ROLE = sum_by(f"{TRAINER}, role", select("trainer_process_unique_memory_bytes"))
 KILL_LIMIT = max_by(TRAINER, select("trainer_memory_limit_bytes"))
 USED_SHARE = f"{RESIDENT} / {KILL_LIMIT}"
+USED_SHARES = f"sort_desc({USED_SHARE})"
 MEMORY_GROWTH = sum_by(TRAINER, growth("memory"))
 TIME_TO_LIMIT = min_by(TRAINER, select("job:trainer_memory:time_to_limit_seconds"))
+TIME_TO_LIMIT_SOON = f"{TIME_TO_LIMIT} < 3 * 86400"
 SHORTEST_TIME_TO_LIMIT = f"min({TIME_TO_LIMIT})"
 IN_ONE_HOUR = f"{RESIDENT} + 60 * clamp_min({MEMORY_GROWTH}, 0)"
 
@@ -59,14 +64,12 @@ WORKERS_SUM = total(select("trainer_process_resident_memory_bytes", role="worker
 _TRAINER_ALONE = sum_by(TRAINER, select("trainer_process_resident_memory_bytes", role="trainer"))
 _EXPLAINED_ALONE = sum_by(TRAINER, select("job:trainer_memory:explained_bytes"))
 UNEXPLAINED = total(f"clamp_min({_TRAINER_ALONE} - ({_EXPLAINED_ALONE} or 0 * {_TRAINER_ALONE}), 0)")
-MEMORY_LIMITS_SUM = sum_by(
-    "severity", select("job:trainer_limit:effective", resource="memory", component="trainer")
-)
+MEMORY_LIMITS_SUM = sum_by("severity", limits("memory", "trainer"))
 IN_ONE_HOUR_SUM = total(IN_ONE_HOUR)
 _SHARES = max_by(f"{TRAINER}, component", select("job:trainer_leak:share"))
-SUSPECTS = max_by("component", _SHARES)
+SUSPECTS = f"sort_desc({max_by('component', _SHARES)})"
 TOP_SUSPECTS = f"topk by ({TRAINER}) (1, {_SHARES})"
-TOP_SUSPECT = f"topk(1, {SUSPECTS})"
+TOP_SUSPECT = f"topk(1, {max_by('component', _SHARES)})"
 
 # Life of the process.
 CPU = sum_by(f"{TRAINER}, role", rate(select("trainer_process_cpu_seconds_total")))
@@ -88,11 +91,12 @@ BODIES_SUM = total(_BODIES)
 STATIC_BODIES = sum_by(TRAINER, select("trainer_bodies", type="static"))
 UNKNOWN_BODIES = sum_by(TRAINER, select("trainer_bodies", type="unknown"))
 UNKNOWN_BODIES_SUM = total(UNKNOWN_BODIES)
-BODIES_GROWTH = sum_by("component", growth("bodies", 'component!="all"'))
+BODIES_GROWTH = sum_by(f"{TRAINER}, component", growth("bodies", 'component!="all"'))
 BODIES_GROWTH_SUM = total(BODIES_GROWTH)
-BODY_LIMITS = limits("bodies", component="all")
-FOOD_LIMITS = limits("entities", component="food_sources")
-STATIC_BODY_LIMITS = limits("bodies", component="static")
+BODY_LIMITS_SUM = sum_by("severity", limits("bodies", "all"))
+BODY_LIMITS = min_by("severity", limits("bodies", "all"))
+FOOD_LIMITS = min_by("severity", limits("entities", "food_sources"))
+STATIC_BODY_LIMITS = min_by("severity", limits("bodies", "static"))
 ENTITIES = sum_by(f"{TRAINER}, type", select("trainer_entities"))
 ENTITIES_SUM = total(select("trainer_entities"))
 ENTITIES_GROWTH = sum_by(f"{TRAINER}, component", growth("entities"))
@@ -129,7 +133,7 @@ ATTACHED_TENSORS_SUM = total(ATTACHED_TENSORS)
 _CYCLES = select("trainer_progress_total", 'unit=~"epoch|generation"')
 CYCLES_IN_RANGE = max_by(TRAINER, in_range("increase", _CYCLES))
 _PER_CYCLE = f"on (job, instance) group_left () ({CYCLES_IN_RANGE} > 0)"
-CYCLES_PER_HOUR = f"3600 * {max_by(f'{TRAINER}, unit', rate(_CYCLES))}"
+CYCLES_LAST_HOUR = f"sum({max_by(TRAINER, f'increase({_CYCLES}[1h])')})"
 
 # Objects.
 OBJECTS = sum_by(f"{TRAINER}, type", select("trainer_objects"))
@@ -151,9 +155,13 @@ MEMORY_GROWTH_PER_CYCLE = growth_per_cycle("memory")
 _PHASE_SECONDS = select("trainer_phase_duration_seconds_sum")
 _PHASE_COUNT = select("trainer_phase_duration_seconds_count")
 PHASE_RUNS = max_by(_PHASE, in_range("increase", _PHASE_COUNT))
-PHASE_DURATION = f"{max_by(_PHASE, rate(_PHASE_SECONDS))} / ({max_by(_PHASE, rate(_PHASE_COUNT))} > 0)"
+_RUNS_RECENTLY = max_by(_PHASE, f"increase({_PHASE_COUNT}[30m])")
+PHASE_DURATION = f"{max_by(_PHASE, f'increase({_PHASE_SECONDS}[30m])')} / ({_RUNS_RECENTLY} > 0)"
 PHASE_DURATION_IN_RANGE = f"{max_by(_PHASE, in_range('increase', _PHASE_SECONDS))} / ({PHASE_RUNS} > 0)"
-PHASE_TIME_SHARE = max_by(_PHASE, rate(_PHASE_SECONDS))
+_PHASE_TIME = max_by(_PHASE, in_range("increase", _PHASE_SECONDS))
+PHASE_TIME_SHARE = (
+    f"sort_desc({_PHASE_TIME} / on (job, instance) group_left () {sum_by(TRAINER, _PHASE_TIME)})"
+)
 _CYCLE_ENDED = f"({_CYCLES} > last_over_time({_CYCLES}[5m] offset $__interval))"
 CYCLE_AT_ITS_END = f"max({_CYCLE_ENDED})"
 PHASE_END_AT_CYCLE_END = max_by("phase", f"{_PHASE_END} and on (job, instance) {_CYCLE_ENDED}")
@@ -169,6 +177,11 @@ GPU_TOTAL = max_by(_DEVICE, select("trainer_gpu_memory_total_bytes"))
 GPU_PROCESS = max_by(_DEVICE, select("trainer_gpu_process_memory_bytes"))
 GPU_CONTEXT = f"clamp_min({GPU_PROCESS} - {GPU_RESERVED}, 0)"
 GPU_OTHERS = f"clamp_min({GPU_USED} - {GPU_PROCESS}, 0)"
+GPU_ALLOCATED_SUM = total(GPU_ALLOCATED)
+GPU_CACHED_SUM = total(GPU_CACHED)
+GPU_CONTEXT_SUM = total(GPU_CONTEXT)
+GPU_OTHERS_SUM = total(GPU_OTHERS)
+GPU_TOTAL_SUM = total(GPU_TOTAL)
 GPU_USED_SHARE = f"{GPU_USED} / {GPU_TOTAL}"
 GPU_UTILIZATION = max_by(_DEVICE, select("trainer_gpu_utilization_ratio"))
 GPU_TEMPERATURE = max_by(_DEVICE, select("trainer_gpu_temperature_celsius"))
@@ -190,18 +203,18 @@ ALERTS_SINCE = max_by(_ALERT, f"1000 * ({select('ALERTS_FOR_STATE')} and ignorin
 ALERTS_FIRED_FOR = max_by(_ALERT, f"60 * count_over_time({_FIRING}[$__range:1m])")
 
 # Cleanups, as the trainers count them: the count of durations starts at 0, so the first one shows.
+# The step matters: $__interval makes sure that no event falls between two steps, and none is counted twice.
 _ACTION = f"{TRAINER}, action"
 _CLEANUPS = select("trainer_cleanup_duration_seconds_count")
-CLEANUP_EVENTS = f"{sum_by(_ACTION, increment(_CLEANUPS, '1m'))} > 0"
-CLEANUPS = sum_by(_ACTION, increment(_CLEANUPS))
+CLEANUP_EVENTS = f"{sum_by(_ACTION, increment(_CLEANUPS))} > 0"
 CLEANUPS_IN_RANGE = f"round({total(in_range('increase', _CLEANUPS))})"
 LAST_CLEANUP = (
     f"1000 * max_over_time(timestamp({sum_by(TRAINER, increment(_CLEANUPS, '1m'))} > 0)[$__range:1m])"
 )
 _FREED = select("trainer_cleanup_freed_bytes_total")
-FREED = sum_by(_ACTION, increment(_FREED))
+FREED = f"{sum_by(_ACTION, increment(_FREED))} > 0"
 FREED_IN_RANGE = total(in_range("increase", _FREED))
 FREED_IN_RANGE_BY_TRAINER = sum_by(TRAINER, in_range("increase", _FREED))
-REMOVED = sum_by("resource", increment(select("trainer_cleanup_removed_total")))
+REMOVED = f"{sum_by('resource', increment(select('trainer_cleanup_removed_total')))} > 0"
 _CLEANUP_SECONDS = increment(select("trainer_cleanup_duration_seconds_sum"))
-CLEANUP_DURATION = f"{sum_by(_ACTION, _CLEANUP_SECONDS)} / ({CLEANUPS} > 0)"
+CLEANUP_DURATION = f"{sum_by(_ACTION, _CLEANUP_SECONDS)} / ({CLEANUP_EVENTS})"

@@ -14,14 +14,14 @@ def receiver(metric: str) -> str:
 
 
 # What was decided and done, whichever trainers are chosen.
-ACTIONS = sum_by("action, result", increment(receiver("actions_total")))
+ACTIONS = f"{sum_by('action, result', increment(receiver('actions_total')))} > 0"
 ACTIONS_IN_RANGE = f"round({sum_by('action, result', in_range('increase', receiver('actions_total')))}) > 0"
 _HELPED = total(in_range("increase", receiver('actions_total{result="helped"}')))
 _ANSWERED = total(
     in_range("increase", receiver('actions_total{result=~"helped|no_effect|failed|unverified"}'))
 )
 HELPED_SHARE = f"{_HELPED} / ({_ANSWERED} > 0)"
-SUPPRESSED = sum_by("reason", increment(receiver("alerts_suppressed_total")))
+SUPPRESSED = f"{sum_by('reason', increment(receiver('alerts_suppressed_total')))} > 0"
 ALERT_TO_EFFECT = sum_by("le", increment(receiver("alert_to_effect_seconds_bucket")))
 _EFFECT_BUCKETS = sum_by("le", in_range("increase", receiver("alert_to_effect_seconds_bucket")))
 ALERT_TO_EFFECT_P90 = f"histogram_quantile(0.9, {_EFFECT_BUCKETS})"
@@ -40,8 +40,8 @@ CPU = sum_by(f"{TRAINER}, service", rate(select("process_cpu_seconds_total", 'se
 # Prometheus.
 _GROUP = f"{TRAINER}, rule_group"
 RULE_SECONDS = max_by(_GROUP, select("prometheus_rule_group_last_duration_seconds"))
-RULE_FAILURES = sum_by(_GROUP, increment(select("prometheus_rule_evaluation_failures_total")))
-RULES_MISSED = sum_by(_GROUP, increment(select("prometheus_rule_group_iterations_missed_total")))
+RULE_FAILURES = f"{sum_by(_GROUP, increment(select('prometheus_rule_evaluation_failures_total')))} > 0"
+RULES_MISSED = f"{sum_by(_GROUP, increment(select('prometheus_rule_group_iterations_missed_total')))} > 0"
 RULE_FAILURES_IN_RANGE = total(in_range("increase", select("prometheus_rule_evaluation_failures_total")))
 SERIES = max_by(TRAINER, select("prometheus_tsdb_head_series"))
 SAMPLES = sum_by(TRAINER, rate(select("prometheus_tsdb_head_samples_appended_total")))
@@ -60,7 +60,7 @@ SINCE_WATCHDOG = f"time() - max({select(receiver('last_watchdog_timestamp_second
 # Exporters.
 _COLLECTOR = f"{TRAINER}, collector"
 COLLECT_SECONDS = max_by("collector", select("trainer_exporter_collect_seconds"))
-COLLECT_ERRORS = sum_by("collector", increment(select("trainer_exporter_collect_errors_total")))
+COLLECT_ERRORS = f"{sum_by('collector', increment(select('trainer_exporter_collect_errors_total')))} > 0"
 COLLECT_ERRORS_IN_RANGE = total(in_range("increase", select("trainer_exporter_collect_errors_total")))
 SAMPLE_AGE = max_by(_COLLECTOR, select("trainer_exporter_sample_age_seconds"))
 SAMPLE_SHARE = sum_by(TRAINER, rate(select("trainer_exporter_sample_seconds_total")))

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from . import colors
-from .panel import Json, Panel, Query, override
+from .panel import Json, Panel, Query, override, override_matching
 
 
 @dataclass(frozen=True)
@@ -26,7 +26,7 @@ class Column:
 
     def render(self) -> Json:
         """The override that gives the column its look."""
-        properties: dict[str, Any] = {"unit": self.unit, **self.options}
+        properties: dict[str, Any] = {"unit": self.unit, "noValue": "-", **self.options}
         if self.decimals is not None:
             properties["decimals"] = self.decimals
         if self.width is not None:
@@ -98,7 +98,11 @@ def series_table(
         description,
         queries,
         defaults={**_DEFAULTS, "unit": unit, "decimals": 2, "noValue": empty},
-        overrides=[override(name, unit="none", decimals=0, custom__width=90) for name in counts],
+        overrides=[
+            override_matching(".*", noValue="-"),
+            override("Time", unit="dateTimeAsIso", custom__width=180),
+            *(override(name, unit="none", decimals=0, custom__width=90) for name in counts),
+        ],
         options={**_OPTIONS, "sortBy": [{"displayName": "Time", "desc": True}]},
         transformations=[{"id": "joinByField", "options": {"byField": "Time", "mode": "outer"}}],
         width=width,

@@ -173,7 +173,7 @@ def _gpus(trainer: Trainer) -> None:
     for device, growth in (("0", 9e6), ("1", 0.0)):
         allocated = trainer.add(
             "trainer_gpu_memory_allocated_bytes",
-            noisy(lambda m, g=growth: 11e9 + g * m, 8e7, 8),
+            noisy(lambda m, g=growth: 11e9 + g * m, 1e7, 8),
             device=device,
         )
         shapes = {"reserved": 2.0e9, "process": 2.6e9, "used": 3.1e9}

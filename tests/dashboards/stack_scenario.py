@@ -40,8 +40,18 @@ def stack(clock: Clock) -> list[Series]:
             **labels,
         )
         add("prometheus", "prometheus_rule_group_interval_seconds", lambda m: 30, **labels)
-        add("prometheus", "prometheus_rule_evaluation_failures_total", lambda m: 0, **labels)
-        add("prometheus", "prometheus_rule_group_iterations_missed_total", lambda m: 0, **labels)
+        add(
+            "prometheus",
+            "prometheus_rule_evaluation_failures_total",
+            lambda m: float(m > 0.8 * total),
+            **labels,
+        )
+        add(
+            "prometheus",
+            "prometheus_rule_group_iterations_missed_total",
+            lambda m: float(m > 0.7 * total),
+            **labels,
+        )
     add("prometheus", "prometheus_tsdb_head_series", noisy(lambda m: 2400, 10, 23))
     add("prometheus", "prometheus_tsdb_head_samples_appended_total", lambda m: m * 9600)
     add("prometheus", "prometheus_notifications_sent_total", lambda m: float(int(m / 4)), alertmanager="a")

@@ -12,7 +12,18 @@ import pytest
 from tests.dashboards.documents import DOCUMENTS, Json, Target, interpolate, panels, targets
 from tests.dashboards.promql import selectors
 
-UNITS = {"none", "short", "percentunit", "decbytes", "s", "celsius", "watt", "cps", "dateTimeFromNow"}
+UNITS = {
+    "none",
+    "short",
+    "percentunit",
+    "decbytes",
+    "s",
+    "celsius",
+    "watt",
+    "cps",
+    "dateTimeFromNow",
+    "dateTimeAsIso",
+}
 VISUALIZATIONS = {"stat", "timeseries", "bargauge", "state-timeline", "table", "heatmap"}
 
 RECEIVER = (

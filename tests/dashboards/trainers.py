@@ -52,7 +52,9 @@ class Trainer:
             ("objects", 0.004),
         ):
             self.add("trainer_exporter_collect_seconds", lambda minute, c=cost: c, collector=collector)
-            self.add("trainer_exporter_collect_errors_total", lambda minute: 0, collector=collector)
+            self.count(
+                "trainer_exporter_collect_errors_total", lambda m: float(int(m / 90)), collector=collector
+            )
             self.count(
                 "trainer_exporter_sample_seconds_total", lambda m, c=cost: 4 * c * m, collector=collector
             )

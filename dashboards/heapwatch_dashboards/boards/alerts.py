@@ -41,7 +41,6 @@ GLANCE = Row(
             COUNT,
             "Cleanups that ran in the time range, by whoever asked.",
             empty="No trainer chosen",
-            decimals=0,
             width=3,
         ),
         stat(
@@ -97,7 +96,7 @@ FIRED = Row(
             empty="No alert in this range",
             height=9,
         ),
-        firing_alerts(width=12, height=8),
+        firing_alerts(height=6),
         table(
             "Alerts in range",
             [
@@ -109,6 +108,7 @@ FIRED = Row(
                     options=SEVERITY_COLORS,
                 ),
                 Column("Alert", label="alertname"),
+                Column("Kind", label="kind", width=90),
                 Column("Resource", label="resource", width=110),
                 Column("Component", label="component"),
                 Column(
@@ -120,7 +120,7 @@ FIRED = Row(
             "Everything that fired in the time range, and for how long altogether.",
             empty="Nothing fired in this range",
             sort_by="Fired for",
-            width=12,
+            height=7,
         ),
     ],
 )
@@ -137,7 +137,6 @@ DONE = Row(
             "Bodies, events, experiences and the like that cleanups removed.",
             empty="No cleanup in this range",
             bars=True,
-            decimals=0,
             width=8,
         ),
         time_series(
@@ -168,7 +167,6 @@ RECEIVER = Row(
             "What the receiver did and how it ended. Good: helped. Bad: no_effect, failed.",
             empty=NO_RECEIVER,
             bars=True,
-            decimals=0,
             width=8,
         ),
         time_series(
@@ -179,7 +177,6 @@ RECEIVER = Row(
             "in the audit.",
             empty=NO_RECEIVER,
             bars=True,
-            decimals=0,
             width=8,
         ),
         bar_gauge(
@@ -188,7 +185,6 @@ RECEIVER = Row(
             COUNT,
             "Actions of the time range by result.",
             empty="No action in range",
-            decimals=0,
         ),
         heatmap(
             "From alert to effect over time",

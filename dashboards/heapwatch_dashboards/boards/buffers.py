@@ -158,7 +158,6 @@ BUFFERS = Row(
             "Stored tensors that still hold an autograd graph, or live on the GPU (estimated from a sample). "
             "Good: zero. Bad: anything else: detach and move to the CPU before storing.",
             empty=NO_BUFFERS,
-            decimals=0,
         ),
     ],
 )
@@ -173,7 +172,6 @@ OBJECTS = Row(
             "Instances of the watched classes. Good: constant from cycle to cycle. Bad: a few more with "
             "each.",
             empty=NO_OBJECTS,
-            decimals=0,
             width=8,
         ),
         time_series(

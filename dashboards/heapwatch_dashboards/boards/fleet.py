@@ -174,7 +174,7 @@ OVER_TIME = Row(
         ),
         bar_gauge(
             "Memory used of the limit",
-            Query(q.USED_SHARE, "{{instance}}", instant=True),
+            Query(q.USED_SHARES, "{{instance}}", instant=True),
             SHARE,
             "Resident memory over the limit that kills (container limit, else physical memory). Good: "
             "below 80 %.",
@@ -184,10 +184,10 @@ OVER_TIME = Row(
         ),
         time_series(
             "Time to limit by trainer",
-            [Query(q.TIME_TO_LIMIT, "{{instance}}")],
+            [Query(q.TIME_TO_LIMIT_SOON, "{{instance}}")],
             SECONDS,
             "How long each growing trainer has until its limit. Good: no line. Bad: a line falling to zero.",
-            empty="No trainer is growing towards its limit",
+            empty="No trainer reaches its limit within three days",
             links=TO_TRAINER,
             width=8,
         ),

@@ -3,7 +3,7 @@
 from .. import colors
 from .. import queries as q
 from ..dashboard import Dashboard, Row
-from ..panel import BYTES, COUNT, SECONDS, SHARE, Query, fixed, override_matching
+from ..panel import BYTES, COUNT, SECONDS, SHARE, Query, fixed, override
 from ..panels import bar_gauge, stat, time_series
 from ..tables import GAUGE, Column, table
 from .shared import TIME_LEFT, USED, firing_alerts
@@ -33,7 +33,7 @@ GLANCE = Row(
         ),
         stat(
             "Allocated",
-            Query(f"sum({q.GPU_ALLOCATED})"),
+            Query(q.GPU_ALLOCATED_SUM),
             BYTES,
             "Memory of live tensors. Good: the same at the same point of every step.",
             empty=NO_TORCH,
@@ -41,7 +41,7 @@ GLANCE = Row(
         ),
         stat(
             "Kept by the allocator",
-            Query(f"sum({q.GPU_CACHED})"),
+            Query(q.GPU_CACHED_SUM),
             BYTES,
             "Reserved by torch and not in use by a tensor. Large: fragmentation, or a peak that is over.",
             empty=NO_TORCH,
@@ -74,23 +74,24 @@ MEMORY = Row(
         time_series(
             "Device memory explained",
             [
-                Query(q.GPU_ALLOCATED, "{{instance}} {{device}} tensors"),
-                Query(q.GPU_CACHED, "{{instance}} {{device}} kept by the allocator"),
-                Query(q.GPU_CONTEXT, "{{instance}} {{device}} context"),
-                Query(q.GPU_OTHERS, "{{instance}} {{device}} others"),
-                Query(q.GPU_TOTAL, "{{instance}} {{device}} capacity limit"),
+                Query(q.GPU_ALLOCATED_SUM, "tensors"),
+                Query(q.GPU_CACHED_SUM, "kept by the allocator"),
+                Query(q.GPU_CONTEXT_SUM, "context"),
+                Query(q.GPU_OTHERS_SUM, "others"),
+                Query(q.GPU_TOTAL_SUM, "capacity limit"),
             ],
             BYTES,
-            "Each device, stacked: live tensors, what torch keeps for reuse, context and libraries, other "
+            "All devices together, stacked: live tensors, what torch keeps for reuse, context and "
+            "libraries, other "
             "processes. "
-            "Good: tensors flat. Bad: tensors rise with every step. Dashed: the device's memory.",
+            "Good: tensors flat. Bad: tensors rise with every step. Dashed: the devices' memory.",
             empty=NO_GPU,
             stacked=True,
             overrides=[
-                override_matching(" tensors$", color=fixed(colors.BLUE)),
-                override_matching(" allocator$", color=fixed(colors.SKY)),
-                override_matching(" context$", color=fixed(colors.UNKNOWN)),
-                override_matching(" others$", color=fixed(colors.DOWN)),
+                override("tensors", color=fixed(colors.BLUE)),
+                override("kept by the allocator", color=fixed(colors.SKY)),
+                override("context", color=fixed(colors.UNKNOWN)),
+                override("others", color=fixed(colors.DOWN)),
             ],
             width=16,
             height=10,

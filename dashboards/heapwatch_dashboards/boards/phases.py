@@ -42,8 +42,8 @@ GLANCE = Row(
             width=6,
         ),
         stat(
-            "Cycles per hour",
-            Query(f"sum({q.CYCLES_PER_HOUR})"),
+            "Cycles in the last hour",
+            Query(q.CYCLES_LAST_HOUR),
             COUNT,
             "Speed of training. Bad: falling while memory grows.",
             empty=NO_CYCLES,
@@ -65,7 +65,6 @@ TREND = Row(
             empty=NO_PHASES,
             steps=True,
             links=[links.from_series("heapwatch-trainer")],
-            width=14,
             height=10,
         ),
         table(
@@ -84,7 +83,7 @@ TREND = Row(
             "Good: gains near zero.",
             empty=NO_PHASES,
             sort_by="A cycle",
-            width=10,
+            width=12,
             height=10,
         ),
         time_series(
@@ -126,6 +125,7 @@ TABLE = Row(
             counts=["Cycle"],
         ),
     ],
+    collapsed=True,
 )
 
 TIME = Row(
@@ -133,29 +133,22 @@ TIME = Row(
     [
         time_series(
             "Phase duration",
-            [Query(q.PHASE_DURATION, "{{instance}} {{phase}}", interval="1m")],
+            [Query(q.PHASE_DURATION, "{{instance}} {{phase}}")],
             SECONDS,
-            "Mean seconds a run of each phase. Good: constant. Bad: slower with every cycle, as lists grow.",
+            "Mean seconds a run of each phase over the last half hour. Good: constant. Bad: slower with "
+            "every cycle, as lists grow.",
             empty="No phase ended in this range",
             steps=True,
-            width=8,
-        ),
-        time_series(
-            "Share of time by phase",
-            [Query(q.PHASE_TIME_SHARE, "{{instance}} {{phase}}", interval="1m")],
-            SHARE,
-            "Seconds in each phase per second. What is missing to 100 % is spent outside the watched phases.",
-            empty="No phase ended in this range",
-            stacked=True,
-            width=8,
+            width=16,
         ),
         bar_gauge(
-            "Mean duration in range",
-            Query(q.PHASE_DURATION_IN_RANGE, "{{instance}} {{phase}}", instant=True),
-            SECONDS,
-            "Mean seconds a run over the time range.",
+            "Share of time by phase",
+            Query(q.PHASE_TIME_SHARE, "{{instance}} {{phase}}", instant=True),
+            SHARE,
+            "What each phase takes of the time in all watched phases, over the time range.",
             empty="No phase ended in this range",
-            decimals=1,
+            top=1,
+            decimals=0,
         ),
     ],
 )

@@ -13,8 +13,8 @@ TO_ALERTS = [links.from_series("heapwatch-alerts")]
 
 
 def alarm(color: str) -> Json:
-    """Grey at zero, this colour from one on."""
-    return colors.thresholds(colors.UNKNOWN, (1, color))
+    """Green at zero, this colour from one on."""
+    return colors.thresholds(colors.GOOD, (1, color))
 
 
 def firing_alerts(width: int = 24, height: int = 7) -> Panel:
@@ -72,7 +72,7 @@ def cleanups(width: int) -> Panel:
     """How many cleanups ran."""
     return time_series(
         "Cleanups",
-        [Query(q.CLEANUPS, "{{instance}} {{action}}", interval="1m")],
+        [Query(q.CLEANUP_EVENTS, "{{instance}} {{action}}", interval="1m")],
         COUNT,
         "Cleanups in each interval. Good: few, and memory falls after each. Bad: again and again without "
         "effect.",

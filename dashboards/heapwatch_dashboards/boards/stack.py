@@ -130,7 +130,6 @@ RULES = Row(
             "Good: zero. Bad: anything else: verdicts and alerts are late or missing.",
             empty=NO_PROMETHEUS,
             bars=True,
-            decimals=0,
             width=8,
         ),
         time_series(
@@ -159,7 +158,6 @@ RECEIVER = Row(
             COUNT,
             "Alerts and actions that wait. Good: back to zero within a minute.",
             empty=NO_RECEIVER,
-            decimals=0,
             steps=True,
             width=8,
         ),
@@ -225,7 +223,6 @@ EXPORTERS = Row(
             "Reads that failed. Good: none. The series of that collector are missing meanwhile.",
             empty="No trainer yet",
             bars=True,
-            decimals=0,
         ),
     ],
 )

@@ -137,11 +137,11 @@ MEMORY = Row(
         ),
         time_series(
             "Time until the memory limit",
-            [Query(q.TIME_TO_LIMIT, "{{instance}}")],
+            [Query(q.TIME_TO_LIMIT_SOON, "{{instance}}")],
             SECONDS,
             "How long until the limit that kills, at the growth of that moment. Good: no line. Bad: "
             "falling to zero.",
-            empty="Not growing towards the limit",
+            empty="Not within three days",
             width=8,
         ),
         freed_memory(width=8),

@@ -5,7 +5,7 @@ from .. import queries as q
 from ..dashboard import Dashboard, Row
 from ..panel import COUNT, SHARE, Query, fixed, override
 from ..panels import bar_gauge, stat, time_series
-from .shared import USED, alarm, firing_alerts
+from .shared import alarm, firing_alerts
 
 BODY_COLORS = [
     override(kind, color=fixed(color))
@@ -31,7 +31,6 @@ GLANCE = Row(
             "All bodies in the worlds of the chosen trainers. Good: around the number of agents times "
             "their parts.",
             empty=NO_WORLD,
-            decimals=0,
         ),
         stat(
             "Bodies nobody owns",
@@ -40,7 +39,6 @@ GLANCE = Row(
             "Bodies that no agent, terrain or obstacle accounts for: orphans. Good: 0, or constant.",
             empty=NO_WORLD,
             thresholds=alarm(colors.CRITICAL),
-            decimals=0,
         ),
         stat(
             "Body growth per minute",
@@ -57,7 +55,6 @@ GLANCE = Row(
             COUNT,
             "Things the environments keep: food sources and the like. Good: constant on average.",
             empty=NO_ENTITIES,
-            decimals=0,
         ),
         stat(
             "Events kept",
@@ -65,7 +62,6 @@ GLANCE = Row(
             COUNT,
             "Items in all event lists. Good: at most the sum of their bounds.",
             empty=NO_EVENTS,
-            decimals=0,
         ),
         stat(
             "Fullest event list",
@@ -85,26 +81,27 @@ BODIES = Row(
     [
         time_series(
             "Bodies by type",
-            [Query(q.BODIES_BY_TYPE, "{{type}}"), Query(q.BODY_LIMITS, "{{severity}} limit")],
+            [Query(q.BODIES_BY_TYPE, "{{type}}"), Query(q.BODY_LIMITS_SUM, "{{severity}} limit")],
             COUNT,
             "Every body under exactly one type, stacked. Good: bands of constant height. Bad: one band "
             "widens: "
             "unknown means that something destroyed only a part of an agent. Dashed: the limits of the sum.",
             empty=NO_WORLD,
             stacked=True,
-            decimals=0,
             overrides=BODY_COLORS,
             width=14,
             height=10,
         ),
         time_series(
             "Body growth per minute by type",
-            [Query(q.BODIES_GROWTH, "{{component}}"), Query(q.growth_limit("bodies"), "growth limit")],
+            [
+                Query(q.BODIES_GROWTH, "{{instance}} {{component}}"),
+                Query(q.growth_limit("bodies"), "growth limit"),
+            ],
             COUNT,
             "Robust growth over many samples. Good: around zero. Bad: above the dashed limit for long.",
             empty=NO_WORLD,
             decimals=1,
-            overrides=BODY_COLORS,
             width=10,
             height=10,
         ),
@@ -115,7 +112,6 @@ BODIES = Row(
             "Fixed bodies: ground and obstacles. Good: constant. Bad: rising: the terrain is built again "
             "and again.",
             empty=NO_WORLD,
-            decimals=0,
             width=8,
         ),
         time_series(
@@ -124,7 +120,6 @@ BODIES = Row(
             COUNT,
             "Orphans. Good: zero, or constant. Bad: a few more with every death: limbs are forgotten.",
             empty=NO_WORLD,
-            decimals=0,
             width=8,
         ),
         time_series(
@@ -133,7 +128,6 @@ BODIES = Row(
             COUNT,
             "The sum of all types of each trainer, against the limits.",
             empty=NO_WORLD,
-            decimals=0,
             width=8,
         ),
     ],
@@ -149,7 +143,6 @@ ENTITIES = Row(
             "What the environment keeps, by type. Good: constant on average. Bad: food sources above their "
             "dashed limit.",
             empty=NO_ENTITIES,
-            decimals=0,
         ),
         time_series(
             "Entity growth per minute",
@@ -174,7 +167,6 @@ EVENTS = Row(
             COUNT,
             "Length of each event list. Good: rises to its bound and stays. Bad: rises for ever.",
             empty=NO_EVENTS,
-            decimals=0,
             width=8,
         ),
         time_series(
@@ -194,7 +186,7 @@ EVENTS = Row(
             "Items over the declared bound. 100 % is normal for a ring. A list that is missing here has no "
             "bound.",
             empty="No bounded list",
-            thresholds=USED,
+            thresholds=colors.thresholds(colors.GOOD, (1.001, colors.CRITICAL)),
             top=1,
             decimals=0,
         ),
