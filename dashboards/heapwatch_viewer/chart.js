@@ -3,15 +3,20 @@ import { echarts } from "nicegui-echart";
 const CROSSHAIR = "heapwatch-crosshair";
 const LEAST_DRAG = 6; // pixels; less is a click
 
-// Mirrors units.write in Python: the unit comes from there as data.
-function write(value, unit) {
-  if (value === null || value === undefined || Number.isNaN(value)) return "–";
-  if (!unit) return String(Number(value.toPrecision(4)));
+// The number in the step of its unit that suits it, and that step's suffix.
+function scale(value, unit) {
   const scaled = value * unit.multiply;
   let [factor, suffix] = unit.steps[0];
   for (const [step, text] of unit.steps)
     if (Math.abs(scaled) >= step || (scaled === 0 && step <= 1)) [factor, suffix] = [step, text];
-  const number = scaled / factor;
+  return [scaled / factor, suffix];
+}
+
+// Mirrors units.write in Python: the unit comes from there as data.
+function write(value, unit) {
+  if (value === null || value === undefined || Number.isNaN(value)) return "–";
+  if (!unit) return String(Number(value.toPrecision(4)));
+  const [number, suffix] = scale(value, unit);
   let decimals = unit.decimals;
   if (decimals === null) decimals = Number.isInteger(number) ? 0 : Math.abs(number) < 10 ? 2 : Math.abs(number) < 100 ? 1 : 0;
   return number.toFixed(decimals) + suffix;
@@ -19,7 +24,8 @@ function write(value, unit) {
 
 // Axis labels need no more decimals than tell them apart.
 function writeTick(value, unit) {
-  return write(value, unit && { ...unit, decimals: null }).replace(/(\.\d*?)0+(?=\D|$)/, "$1").replace(/\.(?=\D|$)/, "");
+  const [number, suffix] = scale(value, unit);
+  return Number(number.toPrecision(3)) + suffix;
 }
 
 function escape(text) {

@@ -1,0 +1,96 @@
+"""What the built-in viewer costs: `python -m benchmarks.viewer` (Chromium and Prometheus on this machine).
+
+It opens every dashboard over six hours of history, and measures how long a page takes from its address to its
+last panel, and from the arrival of its last data to the last panel on screen. Then it leaves 30 panels and more
+open, refreshing every 30 seconds, and measures the share of a core that the viewer's server uses.
+"""
+
+import statistics
+import tempfile
+import time
+from pathlib import Path
+
+import psutil
+from playwright.sync_api import Browser, Page, sync_playwright
+
+from tests.dashboards.backfill import build_tsdb
+from tests.dashboards.server import prometheus
+from tests.dashboards.viewer.conftest import start_viewer
+
+UIDS = ("fleet", "trainer", "world", "buffers", "phases", "alerts", "stack")
+ROUNDS = 3
+WATCH_SECONDS = 90
+# Installed before the page's own scripts: notes when data came over the socket last.
+PROBE = """
+    window.arrived = 0;
+    const Socket = window.WebSocket;
+    window.WebSocket = class extends Socket {
+        constructor(...given) {
+            super(...given);
+            this.addEventListener('message', (event) => {
+                if (event.data.length > 1000) window.arrived = performance.now();
+            });
+        }
+    };
+"""
+DRAWN = """() => {
+    const panels = [...document.querySelectorAll('.panel')].filter((panel) => panel.offsetParent);
+    const done = (panel) => panel.querySelector('.panel-body > div')?.childElementCount > 0
+        && [...panel.querySelectorAll('.plot')].every((plot) => plot.querySelector('canvas'));
+    if (!panels.length || !panels.every(done)) return false;
+    return { panels: panels.length, now: performance.now(), arrived: window.arrived };
+}"""
+
+
+def main() -> None:
+    """Measure and print a table."""
+    with tempfile.TemporaryDirectory() as folder:
+        build_tsdb(Path(folder), hours=6)
+        with prometheus(Path(folder)) as source, sync_playwright() as playwright:
+            process, address = start_viewer(source)
+            browser = playwright.chromium.launch(
+                executable_path="/usr/bin/chromium", args=["--no-sandbox", "--disable-gpu"]
+            )
+            try:
+                measure_pages(browser, address)
+                measure_server(browser, address, psutil.Process(process.pid))
+            finally:
+                browser.close()
+                process.terminate()
+                process.wait(timeout=20)
+
+
+def measure_pages(browser: Browser, address: str) -> None:
+    """From address to last panel, and from last data to last panel, in seconds (medians)."""
+    print(f"{'dashboard':<12}{'panels':>8}{'whole page':>12}{'after data':>12}")
+    for uid in UIDS:
+        whole, after, panels = [], [], 0
+        for _ in range(ROUNDS):
+            page = browser.new_page(viewport={"width": 1600, "height": 1000})
+            page.add_init_script(PROBE)
+            page.goto(f"{address}/d/heapwatch-{uid}?from=now-6h&to=now&refresh=")
+            seen = page.wait_for_function(DRAWN, timeout=60_000).json_value()
+            whole.append(seen["now"] / 1000)
+            after.append(max(seen["now"] - seen["arrived"], 0) / 1000)
+            panels = seen["panels"]
+            page.close()
+        print(f"{uid:<12}{panels:>8}{statistics.median(whole):>10.2f} s{statistics.median(after):>10.2f} s")
+
+
+def measure_server(browser: Browser, address: str, server: psutil.Process) -> None:
+    """The viewer's share of a core while dashboards are open and refresh every 30 seconds."""
+    pages: list[Page] = []
+    panels = 0
+    for uid in ("trainer", "world", "stack"):
+        page = browser.new_page(viewport={"width": 1600, "height": 1000})
+        page.goto(f"{address}/d/heapwatch-{uid}?from=now-6h&to=now&refresh=30s")
+        panels += page.wait_for_function(DRAWN, timeout=60_000).json_value()["panels"]
+        pages.append(page)
+    before, started = sum(server.cpu_times()[:2]), time.monotonic()
+    pages[0].wait_for_timeout(WATCH_SECONDS * 1000)
+    share = (sum(server.cpu_times()[:2]) - before) / (time.monotonic() - started)
+    print(f"\n{panels} open panels over 6 hours, refreshing every 30 s: {share:.3f} of a core")
+
+
+if __name__ == "__main__":
+    main()
