@@ -37,7 +37,7 @@ class Census:
 
         Its name in the counts is its own, behind its module where another class of that name is watched.
         """
-        name = cls.__qualname__
+        name = cls.__name__
         if name in self._watched and self._watched[name]() not in (cls, None):
             name = f"{cls.__module__}.{name}"
         self._watched[name] = weakref.ref(cls)

@@ -28,14 +28,13 @@ from typing import Any
 
 from heapwatch.storages import (
     Place,
+    TensorMemory,
     array_data,
     array_holds,
     array_items,
     classes,
-    storage_data,
-    storage_references,
-    tensor_holds,
-    tensor_memory,
+    storage_memory,
+    tensor_parts,
 )
 from heapwatch.strata import CONTAINERS, Container, around, pick, positions, spread, variance_of_mean
 
@@ -126,6 +125,7 @@ class _Kind(Enum):
     ARRAY = auto()
     TENSOR = auto()
     STORAGE = auto()
+    MEMORY = auto()
     OBJECT = auto()
 
 
@@ -134,6 +134,8 @@ _OPAQUE = (type, ModuleType, CodeType, FrameType, BuiltinFunctionType, GetSetDes
 
 
 def _kind_of(cls: type) -> _Kind:
+    if cls is TensorMemory:
+        return _Kind.MEMORY
     if issubclass(cls, _OPAQUE):
         return _Kind.OPAQUE
     if cls is FunctionType:
@@ -188,10 +190,10 @@ class _Walk:
     def everything(self, stack: list[Any], samples: int) -> tuple[_Tally, int]:
         """Size of all that is reachable from `stack`, and the references found back to its first object."""
         tally, counted = _Tally(), self._counted
-        home, back = id(stack[0]), 0
+        home, back = _key(stack[0]), 0
         while stack:
             obj = stack.pop()
-            key = id(obj)
+            key = _key(obj)
             if key in counted:
                 back += key == home
                 continue
@@ -207,6 +209,9 @@ class _Walk:
         cls = type(obj)
         kind = self._kind(cls)
         if kind is _Kind.OPAQUE:
+            return
+        if kind is _Kind.MEMORY:
+            tally.held[obj.place] = tally.held.get(obj.place, 0.0) + obj.nbytes
             return
         own = _own_bytes(obj, cls)
         if kind is _Kind.CONTAINER:
@@ -227,13 +232,10 @@ class _Walk:
             if cls.__flags__ & _HAS_GC:  # a subclass, with attributes of its own
                 stack += gc.get_referents(obj)
         elif kind is _Kind.TENSOR:
-            stack += tensor_holds(obj)
-            if issubclass(cls, classes("tensordict", "MemoryMappedTensor")):
-                self._charge(obj.data_ptr(), obj.nbytes, Place.MAPPED, counted, tally)
-            else:
-                self._make(tensor_memory(obj), stack)
+            self._make(tensor_parts(obj), stack)
+            stack += gc.get_referents(obj)
         elif kind is _Kind.STORAGE:
-            self._charge(*storage_data(obj), counted, tally)
+            self._make([storage_memory(obj)], stack)
         elif kind is _Kind.FUNCTION:
             stack += [obj.__closure__, obj.__defaults__, obj.__kwdefaults__, obj.__dict__]
         tally.held[Place.HEAP] += own
@@ -301,17 +303,15 @@ class _Walk:
         several: list[Any] = []
         while stack:
             obj = stack.pop()
-            key = id(obj)
+            key = _key(obj)
             if key in reached:
                 if key in met:
                     met[key] += 1
                 continue
             if key in self._counted:
                 continue
-            references = sys.getrefcount(obj) - _HELD
+            references = _references(obj)
             kind = self._kind(type(obj))
-            if kind is _Kind.STORAGE:
-                references = storage_references(obj)
             if references > _FEW_REFERENCES:
                 if shared is not None and kind is not _Kind.OPAQUE:
                     shared.setdefault(key, [obj, 0])[1] += 1
@@ -324,9 +324,7 @@ class _Walk:
         doubtful = False
         while several and not doubtful:
             obj = several.pop()
-            storage = self._kind(type(obj)) is _Kind.STORAGE
-            references = storage_references(obj) if storage else sys.getrefcount(obj) - _HELD
-            doubtful = references > met[id(obj)]
+            doubtful = _references(obj) > met[_key(obj)]
         return tally, doubtful
 
     def _own_share(self, container: Container, wanted: list[int]) -> float:
@@ -356,14 +354,11 @@ class _Walk:
         reached: set[int] = set()
         while stack:
             obj = stack.pop()
-            weight = weights.pop() * shares.get(id(obj), 1.0)
-            if (
-                id(obj) in reached
-                or id(obj) in self._counted
-                or sys.getrefcount(obj) - _HELD > _FEW_REFERENCES
-            ):
+            key = _key(obj)
+            weight = weights.pop() * shares.get(key, 1.0)
+            if key in reached or key in self._counted or _references(obj) > _FEW_REFERENCES:
                 continue
-            reached.add(id(obj))
+            reached.add(key)
             tally = _Tally()
             self._visit(obj, reached, tally, stack, _FEWEST_SAMPLES)
             total += weight * sum(tally.held.values())
@@ -373,25 +368,33 @@ class _Walk:
     def _add_shared(self, total: _Tally, shared: dict[int, list[Any]], scale: float) -> None:
         """Charge objects of many references by the share of these that the sample stands for."""
         while shared:
-            _, (obj, met) = shared.popitem()
-            if id(obj) in self._counted:
+            key, (obj, met) = shared.popitem()
+            if key in self._counted:
                 continue
-            references = sys.getrefcount(obj) - _HELD
-            if self._kind(type(obj)) is _Kind.STORAGE:
-                references = storage_references(obj)
+            references = _references(obj)
             held, back = self.everything([obj], _FEWEST_SAMPLES)
             outside = references - back
             total.add(held, scale * met / outside if outside > _FEW_REFERENCES else scale * met)
 
 
-def _references_held() -> int:
-    """References that `sys.getrefcount` sees of its own caller, for an object just popped from a list."""
+def _key(obj: Any) -> int:
+    """What an object is counted by: its id, and the memory of tensors by its address."""
+    return int(obj.address) if type(obj) is TensorMemory else id(obj)
+
+
+def _references(obj: Any) -> int:
+    """References to an object that the caller holds in one variable, this one not counted."""
+    return obj.references if type(obj) is TensorMemory else sys.getrefcount(obj) - _held
+
+
+def _measure_held() -> int:
     stack = [object()]
     obj = stack.pop()
-    return sys.getrefcount(obj)
+    return _references(obj)
 
 
-_HELD = _references_held()
+_held = 0
+_held = _measure_held()
 
 
 def _values_bytes(cls: type, parts: list[Any]) -> int:

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import mmap
 import sys
-from collections.abc import Callable
+from dataclasses import dataclass
 from enum import Enum
 from typing import Any
+
+_SMALL = 65536
 
 
 class Place(Enum):
@@ -49,44 +51,56 @@ def array_items(array: Any) -> list[Any]:
     return [array.ravel().tolist()] if array.dtype.hasobject and array.base is None else []
 
 
-def tensor_holds(tensor: Any) -> list[Any]:
-    """What a tensor's Python object keeps alive beside its memory: its gradient and attributes."""
-    attributes = getattr(tensor, "__dict__", None)
-    gradient = tensor.grad if tensor.is_leaf else None
-    return [part for part in (attributes, gradient) if part is not None]
+@dataclass(frozen=True, slots=True)
+class TensorMemory:
+    """The memory that tensors share: its address and bytes, and how many tensors hold it."""
+
+    address: int
+    nbytes: int
+    place: Place
+    references: int
 
 
-def tensor_memory(tensor: Any) -> list[Any]:
-    """The storage of a tensor, or the tensors that a sparse or wrapped one consists of.
+def tensor_parts(tensor: Any) -> list[Any]:
+    """The memory of a tensor, or the tensors that a sparse or wrapped one consists of; and its gradient.
 
     Storages saved inside an autograd graph cannot be reached from Python and are not counted.
     """
     torch = sys.modules["torch"]
+    parts: list[Any] = [tensor.grad] if tensor.is_leaf and tensor.grad is not None else []
     if hasattr(type(tensor), "__tensor_flatten__"):
         names, _ = tensor.__tensor_flatten__()
-        return [getattr(tensor, name) for name in names]
+        return parts + [getattr(tensor, name) for name in names]
+    if issubclass(type(tensor), classes("tensordict", "MemoryMappedTensor")):
+        return [*parts, TensorMemory(tensor.data_ptr(), tensor.nbytes, Place.MAPPED, 1)]
     if tensor.layout == torch.sparse_coo:
-        return [tensor._indices(), tensor._values()]
+        return [*parts, tensor._indices(), tensor._values()]
     if tensor.layout in (torch.sparse_csr, torch.sparse_bsr):
-        return [tensor.crow_indices(), tensor.col_indices(), tensor.values()]
+        return [*parts, tensor.crow_indices(), tensor.col_indices(), tensor.values()]
     if tensor.layout in (torch.sparse_csc, torch.sparse_bsc):
-        return [tensor.ccol_indices(), tensor.row_indices(), tensor.values()]
-    return [] if tensor.device.type == "meta" else [tensor.untyped_storage()]
+        return [*parts, tensor.ccol_indices(), tensor.row_indices(), tensor.values()]
+    if tensor.device.type == "meta":
+        return parts
+    # Asking for a storage makes a Python object of 64 bytes that stays with it: not for small tensors which
+    # have one to themselves.
+    small = tensor.nbytes < _SMALL and tensor.storage_offset() == 0 and tensor.is_contiguous()
+    if small and _holders(torch._C._storage_address(tensor)) == 1:
+        place = Place.HEAP if tensor.device.type == "cpu" else Place.GPU
+        return [*parts, TensorMemory(tensor.data_ptr(), tensor.nbytes, place, 1)]
+    return [*parts, storage_memory(tensor.untyped_storage())]
 
 
-def storage_data(storage: Any) -> tuple[int, int, Place]:
-    """Address, bytes and place of a torch `UntypedStorage`; every tensor on it shares them."""
-    if storage.device.type == "meta":
-        return 0, 0, Place.HEAP
+def storage_memory(storage: Any) -> TensorMemory:
+    """The memory of a torch `UntypedStorage`."""
     if storage.device.type != "cpu":
-        return storage.data_ptr(), storage.nbytes(), Place.GPU
-    if not storage.is_shared():
-        return storage.data_ptr(), storage.nbytes(), Place.HEAP
-    in_file = getattr(storage, "filename", None) is not None
-    return storage.data_ptr(), storage.nbytes(), Place.MAPPED if in_file else Place.SHARED
+        place = Place.GPU
+    elif not storage.is_shared():
+        place = Place.HEAP
+    else:
+        place = Place.SHARED if getattr(storage, "filename", None) is None else Place.MAPPED
+    return TensorMemory(storage.data_ptr(), storage.nbytes(), place, _holders(storage._cdata) - 1)
 
 
-def storage_references(storage: Any) -> int:
-    """Tensors that hold a torch storage; 1 where this torch cannot say."""
-    count: Callable[[int], int] | None = getattr(sys.modules["torch"]._C, "_storage_Use_Count", None)
-    return count(storage._cdata) - 1 if count else 1
+def _holders(storage_address: int) -> int:
+    """References to a storage."""
+    return int(sys.modules["torch"]._C._storage_Use_Count(storage_address))

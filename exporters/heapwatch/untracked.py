@@ -1,15 +1,16 @@
 """Live instances of classes that the garbage collector does not track, such as `numpy.ndarray`.
 
-They are found through what tracked objects refer to. Each reference counts as one over the number of references
-that the object has, so that it counts once in all: multiplicity weighting, Z. W. Birnbaum and M. G. Sirken, Design
-of Sample Surveys to Estimate the Prevalence of Rare Diseases (1965). References from elsewhere (a local variable,
-a C structure) make the result too low by their share.
+They are found through what tracked objects refer to. Each reference counts as one over the number of
+references that the object has, so that it counts once in all: multiplicity weighting, Z. W. Birnbaum and
+M. G. Sirken, Design of Sample Surveys to Estimate the Prevalence of Rare Diseases (1965). References from
+elsewhere (a local variable, a C structure) make the result too low by their share.
 """
 
 from __future__ import annotations
 
 import gc
 import sys
+import time
 import types
 from collections import Counter
 from collections.abc import Iterable
@@ -19,7 +20,7 @@ from typing import Any
 from heapwatch.strata import CONTAINERS, ContainerChanged, pick, positions
 
 _SLICE = 20_000  # tracked objects looked at in one reading
-_FIRST_SLICES = 15  # in the very first one, so that a program of usual size has its count at once
+_FIRST_SECONDS = 0.1  # what a reading may take until all slices were seen once, so that there is a count soon
 _CHUNK = 4096  # objects whose referents are listed at a time
 _LONG = 256  # items of a container that is sampled
 _SAMPLES = 64
@@ -62,10 +63,13 @@ class Untracked:
         """
         total = -(-len(tracked) // _SLICE)
         wanted = frozenset(wanted)
-        for _ in range(min(total, 1 if self._slices else _FIRST_SLICES)):
+        until = time.perf_counter() + _FIRST_SECONDS
+        while True:
             at = self._next % total
             self._slices[at] = _references(tracked[at * _SLICE : (at + 1) * _SLICE], wanted)
             self._next = at + 1
+            if len(self._slices) >= total or time.perf_counter() > until:
+                break
         self._slices = {at: found for at, found in self._slices.items() if at < total}
         if len(self._slices) < total:
             return None
