@@ -1,0 +1,306 @@
+"""NVML by a double that raises the real library's exceptions."""
+
+import os
+import types
+
+import pynvml
+import pytest
+from heapwatch.collectors.gpu import GpuCollector
+from heapwatch.nvml import Session, visible_devices
+from heapwatch.readings import Readings
+
+GB = 1e9
+
+
+class Gpu:
+    def __init__(self, index, uuid=None, fails=None):
+        self.index, self.uuid, self.fails = index, uuid or f"GPU-{index:08x}", dict(fails or {})
+        self.processes = {}
+
+
+class Nvml:
+    """The functions of pynvml that are used, over GPUs of our own making; all else is pynvml's."""
+
+    def __init__(self, *gpus, mig=()):
+        self.gpus, self.mig = list(gpus), {gpu.uuid: gpu for gpu in mig}
+        self.init_error = None
+        self.initialised = 0
+
+    def __getattr__(self, name):
+        return getattr(pynvml, name)
+
+    def nvmlInit(self):
+        if self.init_error:
+            raise pynvml.NVMLError(self.init_error)
+        self.initialised += 1
+
+    def nvmlShutdown(self):
+        self._check()
+        self.initialised -= 1
+
+    def _check(self, gpu=None, field=None):
+        if not self.initialised:
+            raise pynvml.NVMLError(pynvml.NVML_ERROR_UNINITIALIZED)
+        if gpu is not None:
+            for key in ("all", field):
+                if key in gpu.fails:
+                    raise pynvml.NVMLError(gpu.fails[key])
+
+    def nvmlDeviceGetCount(self):
+        self._check()
+        return len(self.gpus)
+
+    def nvmlDeviceGetHandleByIndex(self, index):
+        self._check(self.gpus[index], "handle")
+        return self.gpus[index]
+
+    def nvmlDeviceGetHandleByUUID(self, uuid):
+        self._check()
+        if uuid not in self.mig:
+            raise pynvml.NVMLError(pynvml.NVML_ERROR_NOT_FOUND)
+        return self.mig[uuid]
+
+    def nvmlDeviceGetUUID(self, gpu):
+        self._check(gpu, "uuid")
+        return gpu.uuid.encode()
+
+    def nvmlDeviceGetName(self, gpu):
+        return "H200"
+
+    def nvmlSystemGetDriverVersion(self):
+        self._check()
+        return "570.1"
+
+    def nvmlDeviceGetMemoryInfo(self, gpu):
+        self._check(gpu, "memory")
+        return types.SimpleNamespace(used=int((gpu.index + 1) * GB), total=int(80 * GB))
+
+    def nvmlDeviceGetUtilizationRates(self, gpu):
+        self._check(gpu, "utilization")
+        return types.SimpleNamespace(gpu=50, memory=10)
+
+    def nvmlDeviceGetTemperature(self, gpu, sensor):
+        self._check(gpu, "temperature")
+        assert sensor == pynvml.NVML_TEMPERATURE_GPU
+        return 40
+
+    def nvmlDeviceGetPowerUsage(self, gpu):
+        self._check(gpu, "power")
+        return 120_500
+
+    def nvmlDeviceGetComputeRunningProcesses(self, gpu):
+        self._check(gpu, "processes")
+        return [types.SimpleNamespace(pid=pid, usedGpuMemory=used) for pid, used in gpu.processes.items()]
+
+    def nvmlDeviceGetGraphicsRunningProcesses(self, gpu):
+        self._check(gpu, "graphics")
+        return self.nvmlDeviceGetComputeRunningProcesses(gpu)
+
+
+FIELDS = {
+    "memory": "trainer_gpu_memory_used_bytes",
+    "utilization": "trainer_gpu_utilization_ratio",
+    "temperature": "trainer_gpu_temperature_celsius",
+    "power": "trainer_gpu_power_watts",
+}
+
+
+@pytest.fixture
+def read(failures):
+    """Collects from a library; the environment says which devices are visible."""
+
+    def reader(library, visible=None):
+        environment = {} if visible is None else {"CUDA_VISIBLE_DEVICES": visible}
+        collector = GpuCollector(failures, Session(library, environment))
+        return lambda: Readings(collector.collect())
+
+    return reader
+
+
+def test_all_fields_of_several_gpus(read, failures):
+    first, second = Gpu(0), Gpu(1)
+    first.processes = {os.getpid(): int(3 * GB), 999_999: int(5 * GB)}
+    found = read(Nvml(first, second))()
+
+    assert found.by("trainer_gpu_memory_used_bytes", "device") == {"0": GB, "1": 2 * GB}
+    assert found.by("trainer_gpu_memory_total_bytes", "device") == {"0": 80 * GB, "1": 80 * GB}
+    assert found.by("trainer_gpu_utilization_ratio", "device") == {"0": 0.5, "1": 0.5}
+    assert found.by("trainer_gpu_temperature_celsius", "device") == {"0": 40, "1": 40}
+    assert found.by("trainer_gpu_power_watts", "device") == {"0": 120.5, "1": 120.5}
+    assert found.labels("trainer_gpu_info") == {
+        "device": "0",
+        "uuid": "GPU-00000000",
+        "name": "H200",
+        "driver": "570.1",
+    }
+    assert found.by("trainer_gpu_process_memory_bytes", "device") == {"0": 3 * GB}
+    assert not failures.counts
+
+
+def test_memory_that_the_driver_does_not_tell_is_no_zero(read):
+    gpu = Gpu(0)
+    gpu.processes = {os.getpid(): None}
+
+    assert read(Nvml(gpu))().value("trainer_gpu_process_memory_bytes") is None
+
+
+@pytest.mark.parametrize("field", FIELDS)
+def test_a_field_that_a_device_does_not_offer_has_no_series(read, failures, field):
+    found = read(Nvml(Gpu(0, fails={field: pynvml.NVML_ERROR_NOT_SUPPORTED}), Gpu(1)))()
+
+    assert set(found.by(FIELDS[field], "device")) == {"1"}
+    assert all(len(found.by(FIELDS[other], "device")) == 2 for other in FIELDS if other != field)
+    assert not failures.counts
+
+
+@pytest.mark.parametrize("field", FIELDS)
+def test_a_field_that_fails_drops_alone_and_counts(read, failures, field):
+    found = read(Nvml(Gpu(0, fails={field: pynvml.NVML_ERROR_UNKNOWN})))()
+
+    assert found.value(FIELDS[field]) is None
+    assert all(found.value(FIELDS[other]) is not None for other in FIELDS if other != field)
+    assert failures.counts["gpu"] >= 1
+
+
+@pytest.mark.parametrize("where", ["all", "power"])
+def test_a_gpu_that_falls_off_loses_its_series_alone(read, failures, where):
+    gpus = Gpu(0), Gpu(1)
+    library = Nvml(*gpus)
+    collect = read(library)
+    assert len(collect().by("trainer_gpu_power_watts", "device")) == 2
+    gpus[0].fails[where] = pynvml.NVML_ERROR_GPU_IS_LOST
+    found = collect()
+
+    assert set(found.by("trainer_gpu_power_watts", "device")) == {"1"}
+    assert found.value("trainer_gpu_memory_used_bytes", device="1") == 2 * GB
+    assert failures.counts["gpu"] == 1
+    gpus[0].fails.clear()
+    assert len(collect().by("trainer_gpu_power_watts", "device")) == 2
+    assert library.initialised == 1
+
+
+def test_a_driver_that_restarts_is_found_again(read, failures):
+    library = Nvml(Gpu(0))
+    collect = read(library)
+    assert collect().value("trainer_gpu_power_watts") == 120.5
+    library.initialised = 0
+    library.init_error = pynvml.NVML_ERROR_DRIVER_NOT_LOADED
+    assert collect().value("trainer_gpu_power_watts") is None
+    assert collect().value("trainer_gpu_power_watts") is None
+    assert failures.counts["gpu"] == 2
+    library.init_error = None
+    assert collect().value("trainer_gpu_power_watts") == 120.5
+
+
+@pytest.mark.parametrize("error", [pynvml.NVML_ERROR_LIBRARY_NOT_FOUND, pynvml.NVML_ERROR_DRIVER_NOT_LOADED])
+def test_a_machine_without_nvml_is_said_once_and_no_failure(read, failures, caplog, error):
+    library = Nvml()
+    library.init_error = error
+    collect = read(library)
+    with caplog.at_level("INFO", logger="heapwatch"):
+        for _ in range(3):
+            assert collect().by("trainer_gpu_memory_used_bytes", "device") == {}
+
+    assert len([record for record in caplog.records if "no series of whole GPUs" in record.message]) == 1
+    assert not failures.counts
+
+
+def test_without_the_python_package(failures, monkeypatch, caplog):
+    monkeypatch.setitem(__import__("sys").modules, "pynvml", None)
+    with caplog.at_level("INFO", logger="heapwatch"):
+        families = list(GpuCollector(failures).collect())
+
+    assert all(not family.samples for family in families if "used" in family.name)
+    assert "nvidia-ml-py is not installed" in caplog.text
+    assert not failures.counts
+
+
+def test_visible_devices_are_numbered_as_cuda_does(read):
+    gpus = [Gpu(index) for index in range(4)]
+
+    assert read(Nvml(*gpus), "2,0")().by("trainer_gpu_memory_used_bytes", "device") == {"0": 3 * GB, "1": GB}
+    assert read(Nvml(*gpus), "GPU-00000001")().by("trainer_gpu_memory_used_bytes", "device") == {"0": 2 * GB}
+    assert read(Nvml(*gpus), "")().by("trainer_gpu_memory_used_bytes", "device") == {}
+
+
+def test_a_mig_instance_is_found_by_its_uuid(read, failures):
+    instance = Gpu(6, uuid="MIG-1234", fails={"utilization": pynvml.NVML_ERROR_NOT_SUPPORTED})
+    found = read(Nvml(Gpu(0), mig=[instance]), "MIG-1234")()
+
+    assert found.by("trainer_gpu_memory_used_bytes", "device") == {"0": 7 * GB}
+    assert found.labels("trainer_gpu_info")["uuid"] == "MIG-1234"
+    assert found.value("trainer_gpu_utilization_ratio") is None
+    assert not failures.counts
+
+
+def test_a_device_that_is_not_there_counts(read, failures):
+    assert read(Nvml(Gpu(0)), "GPU-ffff")().by("trainer_gpu_info", "device") == {}
+    assert failures.counts["gpu"] == 1
+
+
+@pytest.mark.parametrize(
+    ("setting", "expected"),
+    [
+        (None, [0, 1, 2, 3]),
+        ("", []),
+        ("-1", []),
+        ("3", [3]),
+        (" 1 , 2", [1, 2]),
+        ("0,-1,1", [0]),
+        ("0,9,1", [0]),
+        ("GPU-ab,MIG-cd", ["GPU-ab", "MIG-cd"]),
+        ("NoDevFiles", []),
+    ],
+)
+def test_what_cuda_visible_devices_leaves(setting, expected):
+    assert visible_devices(setting, 4) == expected
+
+
+class Cuda:
+    """torch.cuda of a process with two GPUs, numbered the other way round than NVML does."""
+
+    def __init__(self, initialised):
+        self.initialised = initialised
+
+    def is_initialized(self):
+        return self.initialised
+
+    def device_count(self):
+        assert self.initialised, "asked before CUDA was initialised"
+        return 2
+
+    def memory_allocated(self, index):
+        return 1000 * (index + 1)
+
+    def memory_reserved(self, index):
+        return 4000 * (index + 1)
+
+    def get_device_properties(self, index):
+        return types.SimpleNamespace(uuid=f"{1 - index:08x}")
+
+
+def with_torch(monkeypatch, cuda):
+    monkeypatch.setitem(__import__("sys").modules, "torch", types.SimpleNamespace(cuda=cuda))
+
+
+def test_the_allocator_of_an_initialised_cuda(read, monkeypatch):
+    with_torch(monkeypatch, Cuda(initialised=True))
+    found = read(Nvml(Gpu(0), Gpu(1)))()
+
+    assert found.by("trainer_gpu_memory_allocated_bytes", "device") == {"0": 1000, "1": 2000}
+    assert found.by("trainer_gpu_memory_reserved_bytes", "device") == {"0": 4000, "1": 8000}
+    assert found.by("trainer_gpu_memory_used_bytes", "device") == {"0": 2 * GB, "1": GB}
+
+
+def test_cuda_is_never_initialised(read, monkeypatch):
+    with_torch(monkeypatch, Cuda(initialised=False))
+    found = read(Nvml(Gpu(0)))()
+
+    assert found.by("trainer_gpu_memory_allocated_bytes", "device") == {}
+    assert found.value("trainer_gpu_memory_used_bytes") == GB
+
+
+def test_without_torch(read, monkeypatch):
+    monkeypatch.delitem(__import__("sys").modules, "torch", raising=False)
+
+    assert read(Nvml(Gpu(0)))().by("trainer_gpu_memory_allocated_bytes", "device") == {}
