@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -176,7 +177,7 @@ class Watch:
 
         """
         if capacity is not None and (
-            isinstance(capacity, bool) or not isinstance(capacity, int) or capacity < 1
+            isinstance(capacity, bool) or not isinstance(capacity, int) or not 1 <= capacity < 2**63
         ):
             raise ValueError(
                 f"the capacity of events {name!r} must be a whole number above 0, got {capacity!r}"
@@ -343,7 +344,7 @@ class Watch:
     def _teller(self, name: str, spec: Any) -> Callable[[], float] | None:
         if spec is None:
             return None
-        if isinstance(spec, (int, float)) and not isinstance(spec, bool) and spec >= 0:
+        if isinstance(spec, (int, float)) and not isinstance(spec, bool) and 0 <= spec <= sys.float_info.max:
             return lambda: spec
         if not is_accessor(spec):
             raise ValueError(f"buffer {name!r}: items, capacity and nbytes must be functions, got {spec!r}")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import sys
 from collections.abc import Iterable
 
 from prometheus_client import Metric
@@ -88,6 +89,6 @@ def _given(kind: str, resource: str, component: str, limits: dict[str, float | N
     for key, value in given.items():
         if isinstance(value, (bool, str)) or not hasattr(type(value), "__float__"):
             raise ValueError(f"the {kind} {key} of {resource} must be a number, got {value!r}")
-        if not (math.isfinite(value) and value > 0):
+        if not 0 < value < math.inf or value > sys.float_info.max:
             raise ValueError(f"the {kind} {key} of {resource} must be finite and above 0, got {value!r}")
     return {key: float(value) for key, value in given.items()}

@@ -1,0 +1,319 @@
+import gc
+import json
+import logging
+import threading
+import urllib.request
+import weakref
+from collections import deque
+
+import Box2D
+import heapwatch
+import pytest
+
+from tests.exporters.exposed import value, values
+
+
+class Trainer:
+    """The shapes of a trainer, small."""
+
+    def __init__(self):
+        self.world = Box2D.b2World()
+        self.robots = [[self.world.CreateDynamicBody() for _ in range(3)] for _ in range(2)]
+        self.world.CreateStaticBody()
+        self.food = list(range(67))
+        self.deaths = deque(maxlen=5)
+        self.replay = deque([[0.0] * 4 for _ in range(10)], maxlen=100)
+
+    def clean(self, action):
+        eaten = len(self.food) - 10
+        del self.food[10:]
+        return {"food": eaten}
+
+
+@pytest.fixture
+def trainer():
+    return Trainer()
+
+
+@pytest.fixture
+def watch():
+    with heapwatch.Watch("walker", interval=0.01, walker_names=True) as watch:
+        yield watch
+
+
+def exposed(watch):
+    return watch.exporter.exposition.collect()
+
+
+def declare(watch, trainer):
+    watch.bodies(trainer.world, owners=lambda: trainer.robots)
+    watch.entities("food_sources", lambda: trainer.food)
+    watch.events("death", lambda: trainer.deaths)
+    watch.buffer("replay", lambda: trainer.replay)
+    watch.objects(Trainer)
+    watch.size("food", lambda: trainer.food)
+    watch.limit("memory", warning=1e9)
+    watch.growth_limit("memory", per_minute=20e6)
+    watch.on_cleanup(trainer.clean)
+
+
+def test_everything_declared_is_exposed_after_steps(watch, trainer):
+    declare(watch, trainer)
+    for _ in range(10):
+        watch.step()
+    families = exposed(watch)
+    assert values(families, "trainer_bodies", "type") == {
+        "static": 1,
+        "dynamic": 4,
+        "terrain": 0,
+        "agent": 2,
+        "unknown": 0,
+    }
+    assert values(families, "trainer_entities", "type") == {"food_sources": 67}
+    assert values(families, "trainer_event_list_capacity_items", "list") == {"death": 5}
+    assert values(families, "trainer_buffer_items", "buffer") == {"replay": 10}
+    assert value(families, "trainer_object_size_bytes", object="food") > 67 * 8
+    assert values(families, "trainer_objects", "type") == {"Trainer": 1}
+    assert value(families, "trainer_progress_total", unit="step") == 10
+    assert value(families, "trainer_limit", resource="memory", severity="warning") == 1e9
+    assert value(families, "trainer_growth_limit", resource="memory", per="minute") == 20e6
+    assert value(families, "process_start_time_seconds") > 0
+    assert values(families, "trainer_info", "trainer") == {"walker": 1}
+
+
+def test_the_walker_names_repeat_what_the_document_shows(watch, trainer):
+    declare(watch, trainer)
+    watch.step()
+    families = exposed(watch)
+    assert values(families, "walker_body_types_total", "type") == values(families, "trainer_bodies", "type")
+    assert values(families, "walker_entities_total", "type") == {"world_bodies": 7, "food_sources": 67}
+    resident = value(families, "trainer_process_resident_memory_bytes", role="trainer")
+    assert value(families, "walker_system_memory_mb") == pytest.approx(resident / 1e6, rel=0.1)
+    assert 0 <= value(families, "walker_system_cpu_percent") <= 100
+
+
+def test_walker_names_are_off_unless_asked_for():
+    watch = heapwatch.Watch()
+    assert not [family for family in exposed(watch) if family.name.startswith("walker_")]
+
+
+def test_before_the_first_step_only_the_world_is_left_alone(watch, trainer):
+    declare(watch, trainer)
+    families = exposed(watch)
+    assert values(families, "trainer_entities", "type") == {"food_sources": 67}
+    assert values(families, "trainer_bodies", "type") == {}
+
+
+def test_attribute_paths_start_at_the_root(watch, trainer):
+    watch.root = trainer
+    watch.entities("food_sources", "food")
+    watch.buffer("replay", "replay")
+    trainer.food = [1]
+    watch.step()
+    assert values(exposed(watch), "trainer_entities", "type") == {"food_sources": 1}
+    assert watch.root is trainer
+
+
+def test_the_trainer_is_not_kept_alive(watch):
+    trainer = Trainer()
+    watch.root = trainer
+    watch.entities("food_sources", "food")
+    watch.on_cleanup(trainer.clean)
+    watch.step()
+    reference = weakref.ref(trainer)
+    del trainer
+    gc.collect()
+    assert reference() is None
+    assert watch.root is None
+    watch.exporter.safe_point.sample_now(watch.exporter.entities)
+    assert values(exposed(watch), "trainer_entities", "type") == {}
+
+
+def test_a_cleanup_asked_for_runs_at_the_next_step(watch, trainer):
+    declare(watch, trainer)
+    watch.step()
+    ticket = watch.exporter.cleanup_queue.submit("emergency", "test", "http", "r1")
+    watch.step()
+    result = ticket.wait(0)
+    assert result.removed == {"food": 57}
+    assert result.before["entities"] == {"food_sources": 67}
+    assert result.after["entities"] == {"food_sources": 10}
+    assert result.before["bodies"] == 7
+    assert result.before["buffers"] == {"replay": 10}
+    assert result.before["events"] == {"death": 0}
+    assert result.errors == []
+    assert json.dumps(result.as_dict())
+
+
+def test_a_cleanup_may_be_called_by_the_trainer_itself(watch, trainer):
+    declare(watch, trainer)
+    assert watch.cleanup().removed == {"food": 57}
+    assert value(exposed(watch), "trainer_cleanups_total", action="regular", trigger="trainer") == 1
+
+
+def test_a_cleanup_that_steps_does_not_start_another(watch):
+    watch.on_cleanup(lambda action: watch.step())
+    watch.step()
+    ticket = watch.exporter.cleanup_queue.submit()
+    second = watch.exporter.cleanup_queue.submit()
+    watch.step()
+    assert ticket.wait(0).errors == second.wait(0).errors == []
+
+
+def test_progress_by_several_steps_is_a_safe_point(watch):
+    watch.step()
+    ticket = watch.exporter.cleanup_queue.submit()
+    watch.progress("step", 8)
+    assert ticket.wait(0) is not None
+    assert value(exposed(watch), "trainer_progress_total", unit="step") == 9
+
+
+def test_steps_of_another_thread_count_and_sample_nothing(watch, trainer):
+    declare(watch, trainer)
+    watch.step()
+    ticket = watch.exporter.cleanup_queue.submit()
+    other = threading.Thread(target=watch.step)
+    other.start()
+    other.join()
+    assert ticket.wait(0) is None
+    assert value(exposed(watch), "trainer_progress_total", unit="step") == 2
+
+
+@pytest.mark.parametrize(
+    ("declare_badly", "told"),
+    [
+        (lambda watch: watch.entities("", []), "name '' is not allowed"),
+        (lambda watch: watch.entities("food", 5), "a number would never change"),
+        (lambda watch: watch.events("death", object()), "needs a sized container"),
+        (lambda watch: watch.events("death", [], capacity=0), "whole number above 0"),
+        (lambda watch: watch.events("death", [], capacity=1.5), "whole number above 0"),
+        (lambda watch: watch.buffer("replay"), "needs the buffer"),
+        (lambda watch: watch.buffer("replay", items=object()), "must be functions"),
+        (lambda watch: watch.buffer("replay", [], capacity=-1), "must be functions"),
+        (lambda watch: watch.size("policy", "policy"), r"set watch\.root"),
+        (lambda watch: watch.objects("Tensor"), "takes classes"),
+        (lambda watch: watch.bodies(object()), "Box2D world"),
+        (lambda watch: watch.bodies(list, classify="terrain"), "Box2D world"),
+        (lambda watch: watch.bodies(lambda: None, classify="terrain"), "classify must be a function"),
+        (lambda watch: watch.limit("ram", warning=1), "allowed: memory"),
+        (lambda watch: watch.limit("memory"), "at least one of"),
+        (lambda watch: watch.growth_limit("memory", per_minute=-1), "above 0"),
+        (lambda watch: watch.on_cleanup(7), "callable"),
+        (lambda watch: watch.cleanup("nuke"), "allowed: regular, emergency"),
+    ],
+)
+def test_declarations_say_what_is_allowed(watch, declare_badly, told):
+    with pytest.raises(ValueError, match=told):
+        declare_badly(watch)
+
+
+@pytest.mark.parametrize(
+    "declare_one",
+    [
+        lambda watch: watch.entities("food", lambda: 1),
+        lambda watch: watch.events("death", lambda: 1),
+        lambda watch: watch.buffer("replay", lambda: [1]),
+        lambda watch: watch.size("policy", lambda: [1]),
+        lambda watch: watch.bodies(lambda: {"static": 1}),
+    ],
+)
+def test_a_name_used_twice_is_refused_and_the_first_stays(watch, declare_one):
+    declare_one(watch)
+    with pytest.raises(ValueError, match="watched already"):
+        declare_one(watch)
+    watch.step()
+    assert not watch.exporter.failures.counts
+
+
+@pytest.mark.parametrize(
+    "option", [{"interval": 0}, {"interval": "1"}, {"budget": 0}, {"budget": 2}, {"budget": True}]
+)
+def test_options_say_what_is_allowed(option):
+    with pytest.raises(ValueError, match=next(iter(option))):
+        heapwatch.Watch(**option)
+
+
+def test_after_stop_everything_is_harmless(watch, trainer):
+    declare(watch, trainer)
+    watch.stop()
+    watch.stop()
+    for _ in range(3):
+        watch.step()
+        watch.progress("generation")
+        with watch.phase("train"):
+            pass
+    assert watch.port is None
+    assert watch.server is None
+
+
+def get(watch, path="metrics"):
+    with urllib.request.urlopen(watch.server.url + path, timeout=20) as response:
+        return response.read().decode()
+
+
+def test_start_serves_and_stops(tmp_path):
+    with heapwatch.start("walker", port=0) as watch:
+        targets = list((tmp_path / "targets").glob("*.json"))
+        assert f"127.0.0.1:{watch.port}" in targets[0].read_text()
+        assert 'trainer_info{framework="",run="",trainer="walker"} 1.0' in get(watch)
+        assert json.loads(get(watch, "performance_status"))["trainer"]["trainer"] == "walker"
+    assert not list((tmp_path / "targets").glob("*.json"))
+    assert watch.server is None
+
+
+def test_a_notebook_may_start_twice_stop_and_start_again():
+    first = heapwatch.start("walker", port=0)
+    first.entities("food_sources", lambda: 1)
+    second = heapwatch.start("walker", port=first.port)
+    second.entities("food_sources", lambda: 2)
+    assert first.server is None
+    assert 'trainer_entities{type="food_sources"} 2.0' in get(second)
+    first.step()
+    first.stop()
+    second.stop()
+    third = heapwatch.start("walker", port=0)
+    assert "trainer_entities{" not in get(third)
+    third.stop()
+    assert "heapwatch-server" not in {thread.name for thread in threading.enumerate() if thread.is_alive()}
+
+
+def test_two_trainers_of_one_process_need_two_ports():
+    with heapwatch.start("one", port=0) as one:
+        with pytest.raises(OSError, match=f"port {one.port}"):
+            heapwatch.start("two", port=one.port)
+        with heapwatch.start("two", port=0) as two:
+            assert 'trainer="two"' in get(two)
+            assert 'trainer="one"' in get(one)
+
+
+def test_the_environment_sets_port_host_and_profile(monkeypatch):
+    monkeypatch.setenv("HEAPWATCH_TRAINER_PORT", "0")
+    monkeypatch.setenv("HEAPWATCH_BIND", "127.0.0.2")
+    monkeypatch.setenv("HEAPWATCH_PROFILE", "aggressive")
+    with heapwatch.start() as watch:
+        assert watch.server.url.startswith("http://127.0.0.2:")
+        assert 'trainer_limit_profile{profile="aggressive"} 1.0' in get(watch)
+    monkeypatch.setenv("HEAPWATCH_TRAINER_PORT", "http")
+    with pytest.raises(ValueError, match="HEAPWATCH_TRAINER_PORT must be a port"):
+        heapwatch.start()
+
+
+def test_a_targets_folder_that_cannot_be_written_is_said_and_training_goes_on(monkeypatch, caplog):
+    monkeypatch.setenv("HEAPWATCH_TARGETS_DIR", "/proc/nothing/here")
+    with caplog.at_level(logging.WARNING), heapwatch.start(port=0) as watch:
+        assert "trainer_info" in get(watch)
+    assert "Prometheus will not find this trainer by itself" in caplog.text
+
+
+def test_a_trainer_that_stopped_stepping_is_scraped_and_looks_stopped(trainer):
+    with heapwatch.start(port=0, interval=0.01) as watch:
+        declare(watch, trainer)
+        watch.step()
+        first = exposed(watch)
+        moved = value(first, "trainer_last_progress_timestamp_seconds")
+        age = value(first, "trainer_exporter_sample_age_seconds", collector="bodies")
+        gc.collect()
+        second = exposed(watch)
+        assert value(second, "trainer_last_progress_timestamp_seconds") == moved
+        assert value(second, "trainer_exporter_sample_age_seconds", collector="bodies") > age
+        assert values(second, "trainer_bodies", "type") == values(first, "trainer_bodies", "type")
