@@ -51,3 +51,27 @@ demo: venv ## Leak in the running trainer, watch alert and cleanup, exit 0 only 
 .PHONY: clean
 clean: venv ## Stop everything and remove what was recorded, downloaded and installed
 	@$(STACK) clean --mode $(MODE)
+
+.PHONY: test
+test: dev ## Set up what the tests need and run them all (ARGS="tests/stack -k port")
+	@$(STACK) tools > /dev/null
+	@$(BIN)/python -m pytest $(ARGS)
+
+.PHONY: lint
+lint: dev ## Style, types, and generated files against what generates them
+	@$(BIN)/ruff check .
+	@$(BIN)/ruff format --check .
+	@$(BIN)/mypy
+	@$(BIN)/python -m heapwatch_dashboards --check
+	@$(BIN)/python -m heapwatch.metrics_reference --check
+
+.PHONY: generate
+generate: venv ## Write the dashboards and the metrics reference anew
+	@$(BIN)/python -m heapwatch_dashboards
+	@$(BIN)/python -m heapwatch.metrics_reference
+
+.PHONY: lock
+lock: ## Pin the newest versions that pyproject.toml allows (requirements/*.txt)
+	@$(PYTHON) -m venv $(HEAPWATCH_STATE)/lock
+	@$(HEAPWATCH_STATE)/lock/bin/pip install --quiet pip-tools
+	@PATH="$(HEAPWATCH_STATE)/lock/bin:$$PATH" requirements/lock.sh

@@ -77,12 +77,16 @@ def _create(venv: Path) -> None:
     _say(f"creating the Python environment in {venv}")
     venv.parent.mkdir(parents=True, exist_ok=True)
     _run([sys.executable, "-m", "venv", "--without-pip", str(venv)], "python3 -m venv")
+    _bring_pip(venv)
+
+
+def _bring_pip(venv: Path) -> None:
     try:
         import ensurepip  # noqa: F401  Debian ships it apart, in python3-venv
-
-        _run([str(venv / "bin" / "python"), "-m", "ensurepip", "--upgrade"], "ensurepip")
     except ImportError:
         _pip_from_debian(venv)
+    else:
+        _run([str(venv / "bin" / "python"), "-m", "ensurepip", "--upgrade"], "ensurepip")
 
 
 def _pip_from_debian(venv: Path) -> None:

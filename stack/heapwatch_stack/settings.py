@@ -10,6 +10,14 @@ from pathlib import Path
 from heapwatch_stack.errors import StackError
 
 PROFILES = ("default", "aggressive")
+# In the order of Ports' fields.
+DEFAULT_PORTS = {
+    "HEAPWATCH_TRAINER_PORT": 7777,
+    "HEAPWATCH_PROMETHEUS_PORT": 9090,
+    "HEAPWATCH_ALERTMANAGER_PORT": 9093,
+    "HEAPWATCH_RECEIVER_PORT": 9095,
+    "HEAPWATCH_DASHBOARDS_PORT": 3009,
+}
 REPOSITORY = Path(__file__).resolve().parents[2]
 
 
@@ -42,20 +50,13 @@ class Settings:
         profile = environment.get("HEAPWATCH_PROFILE") or "default"
         if profile not in PROFILES:
             raise StackError(f"HEAPWATCH_PROFILE is {profile!r}; it may be {' or '.join(PROFILES)}")
-        ports = Ports(
-            trainer=_port(environment, "HEAPWATCH_TRAINER_PORT", 7777),
-            prometheus=_port(environment, "HEAPWATCH_PROMETHEUS_PORT", 9090),
-            alertmanager=_port(environment, "HEAPWATCH_ALERTMANAGER_PORT", 9093),
-            receiver=_port(environment, "HEAPWATCH_RECEIVER_PORT", 9095),
-            dashboards=_port(environment, "HEAPWATCH_DASHBOARDS_PORT", 3009),
-        )
         return cls(
             root=REPOSITORY,
             state=Path(environment.get("HEAPWATCH_STATE") or REPOSITORY / ".heapwatch").absolute(),
             targets=_targets(environment),
             bind=environment.get("HEAPWATCH_BIND") or "127.0.0.1",
             profile=profile,
-            ports=ports,
+            ports=_ports(environment),
             environment=environment,
         )
 
@@ -89,9 +90,21 @@ class Settings:
         return self.state / "secrets" / "grafana-admin-password"
 
 
+def _ports(environment: Mapping[str, str]) -> Ports:
+    chosen: dict[int, str] = {}
+    for name, default in DEFAULT_PORTS.items():
+        port = _port(environment, name, default)
+        if port in chosen:
+            raise StackError(
+                f"{chosen[port]} and {name} are both {port}: each service needs a port of its own"
+            )
+        chosen[port] = name
+    return Ports(*chosen)
+
+
 def _port(environment: Mapping[str, str], name: str, default: int) -> int:
     text = environment.get(name) or str(default)
-    if not text.isdecimal() or not 1 <= int(text) <= 65535:
+    if not (text.isascii() and text.isdecimal()) or not 1 <= int(text) <= 65535:
         raise StackError(f"{name} is {text!r}; it must be a port number from 1 to 65535")
     return int(text)
 

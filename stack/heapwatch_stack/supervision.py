@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import os
+import re
 import shlex
 import stat
 import subprocess
@@ -25,6 +26,8 @@ from heapwatch_stack.settings import Settings
 KEEPER = "keeper"
 # supervisord binds PATH.PID first; the kernel takes 107 bytes
 LONGEST_SOCKET_PATH = 95
+# what its configuration language takes for a comment or the end of a value
+UNWRITABLE = re.compile(r"\s[;#]|\n")
 
 
 class Supervisor:
@@ -166,18 +169,21 @@ class Supervisor:
 
 
 def _section(header: str, **values: object) -> str:
-    # supervisord expands %(name)s in every value
-    lines = [f"{key} = {str(value).replace('%', '%%')}" for key, value in values.items()]
+    lines = []
+    for key, value in values.items():
+        if UNWRITABLE.search(str(value)):
+            raise StackError(f"the supervisor cannot take a line break, ' ;' or ' #' in {header}: {value}")
+        lines.append(
+            f"{key} = {str(value).replace('%', '%%')}"
+        )  # supervisord expands %(name)s in every value
     return "\n".join([f"[{header}]", *lines, ""])
 
 
 def _quoted(name: str, value: str) -> str:
     for quote in ('"', "'"):
-        if quote not in value and "\n" not in value:
+        if quote not in value:
             return f"{quote}{value}{quote}"
-    raise StackError(
-        f"{name} holds both kinds of quotes or a line break, which the supervisor cannot take: {value!r}"
-    )
+    raise StackError(f"the supervisor cannot take both kinds of quotes in {name}: {value}")
 
 
 def _socket_path(state: Path) -> Path:

@@ -1,0 +1,115 @@
+"""The environment is made whole or not at all. pip is left out here; .ci/run and `make` are its test."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from heapwatch_stack import bootstrap
+
+
+@pytest.fixture
+def installs(monkeypatch: pytest.MonkeyPatch) -> list[list[str]]:
+    """Each installation that `ensure` asked for, which here writes one module with its RECORD."""
+    asked: list[list[str]] = []
+
+    def install(venv: Path, requirements: list[Path]) -> None:
+        asked.append([path.name for path in requirements])
+        (site,) = venv.glob("lib/python3.*/site-packages")
+        (site / "thing.py").write_text("")
+        (site / "thing-1.dist-info").mkdir(exist_ok=True)
+        (site / "thing-1.dist-info" / "RECORD").write_text("thing.py,sha256=x,0\n../../../bin/thing,,\n")
+
+    monkeypatch.setattr(bootstrap, "_install", install)
+    monkeypatch.setattr(bootstrap, "_bring_pip", lambda venv: None)
+    return asked
+
+
+@pytest.fixture
+def requirements(tmp_path: Path) -> Path:
+    file = tmp_path / "run.txt"
+    file.write_text("thing==1\n")
+    return file
+
+
+def test_a_whole_environment_is_left_alone(
+    tmp_path: Path, requirements: Path, installs: list[list[str]]
+) -> None:
+    venv = tmp_path / "venv"
+    bootstrap.ensure(venv, [requirements])
+    bootstrap.ensure(venv, [requirements])
+    assert installs == [["run.txt"]]
+
+
+def test_changed_pins_are_installed_into_the_same_environment(
+    tmp_path: Path, requirements: Path, installs: list[list[str]]
+) -> None:
+    venv = tmp_path / "venv"
+    bootstrap.ensure(venv, [requirements])
+    (venv / "mark").touch()
+    requirements.write_text("thing==2\n")
+    bootstrap.ensure(venv, [requirements])
+    assert len(installs) == 2
+    assert (venv / "mark").exists()
+
+
+def test_two_sets_of_requirements_share_one_environment(
+    tmp_path: Path, requirements: Path, installs: list[list[str]]
+) -> None:
+    more = tmp_path / "dev.txt"
+    more.write_text("thing==1\nother==1\n")
+    for wanted in (requirements, more, requirements, more):
+        bootstrap.ensure(tmp_path / "venv", [wanted])
+    assert installs == [["run.txt"], ["dev.txt"]]
+
+
+@pytest.mark.parametrize("harm", ["interrupted", "module gone", "interpreter gone"])
+def test_a_half_made_environment_is_made_anew(
+    tmp_path: Path, requirements: Path, installs: list[list[str]], harm: str
+) -> None:
+    venv = tmp_path / "venv"
+    bootstrap.ensure(venv, [requirements])
+    (venv / "mark").touch()
+    (site,) = venv.glob("lib/python3.*/site-packages")
+    harmed = {
+        "interrupted": venv / "complete",
+        "module gone": site / "thing.py",
+        "interpreter gone": venv / "bin/python",
+    }
+    harmed[harm].unlink()
+    bootstrap.ensure(venv, [requirements])
+    assert not (venv / "mark").exists()
+    assert bootstrap.damage(venv) is None
+    assert len(installs) == 2
+
+
+def test_an_installation_that_failed_leaves_no_stamp(
+    tmp_path: Path, requirements: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(venv: Path, requirements: list[Path]) -> None:
+        raise bootstrap.BootstrapError("pip failed: no network")
+
+    monkeypatch.setattr(bootstrap, "_install", fail)
+    monkeypatch.setattr(bootstrap, "_bring_pip", lambda venv: None)
+    with pytest.raises(bootstrap.BootstrapError):
+        bootstrap.ensure(tmp_path / "venv", [requirements])
+    assert not (tmp_path / "venv" / "complete").exists()
+
+
+def test_an_old_python_is_told_in_one_line(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(bootstrap.sys, "version_info", (3, 9, 2))
+    assert bootstrap.main(["venv", "run.txt"]) == 1
+    assert capsys.readouterr().err == (
+        "error: Python 3.9.2 is too old: 3.11 or newer is needed (PYTHON=python3.11 make up)\n"
+    )
+
+
+def test_without_an_answer_from_the_torch_index_the_configured_one_serves(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setenv("HEAPWATCH_TORCH_INDEX", "http://127.0.0.1:9/whl/cpu")
+    assert bootstrap._torch_index() is None
+    monkeypatch.setenv("HEAPWATCH_TORCH_INDEX", "")
+    assert bootstrap._torch_index() is None

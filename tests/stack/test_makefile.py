@@ -1,0 +1,32 @@
+from __future__ import annotations
+
+import re
+import subprocess
+
+from heapwatch_stack.settings import REPOSITORY
+
+EXPLAINED = re.compile(r"^([a-z-]+):.*?## (.+)$", re.MULTILINE)
+
+
+def make(*arguments: str) -> str:
+    done = subprocess.run(["make", *arguments], cwd=REPOSITORY, text=True, capture_output=True, check=False)
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+def test_make_alone_lists_every_explained_target() -> None:
+    shown = re.sub(r"\x1b\[\d+m", "", make())
+    explained = EXPLAINED.findall((REPOSITORY / "Makefile").read_text())
+    assert {"up", "down", "status", "logs", "restart", "clean", "demo", "test", "lint", "generate"} <= dict(
+        explained
+    ).keys()
+    for target, text in explained:
+        assert re.search(rf"\b{target}\s.*{re.escape(text)}", shown), target
+
+
+def test_choices_reach_the_command() -> None:
+    assert "restart --mode native --service receiver" in make(
+        "-n", "restart", "MODE=native", "SERVICE=receiver"
+    )
+    assert "logs --mode auto" in make("-n", "logs")
+    assert "--follow" in make("-n", "logs", "FOLLOW=1")

@@ -1,0 +1,116 @@
+from __future__ import annotations
+
+import dataclasses
+import os
+import shutil
+import socket
+from pathlib import Path
+
+import pytest
+from heapwatch_stack import configuration, preflight
+from heapwatch_stack.binaries import Binaries, find
+from heapwatch_stack.endpoints import Endpoint
+from heapwatch_stack.errors import StackError
+from heapwatch_stack.settings import Settings
+
+
+@pytest.fixture
+def settings(tmp_path: Path) -> Settings:
+    """A checkout's configuration that a test may break, laid out in a state folder of its own."""
+    environment = {
+        "HEAPWATCH_STATE": str(tmp_path / "state"),
+        "HEAPWATCH_TARGETS_DIR": str(tmp_path / "targets"),
+    }
+    whole = Settings.from_environment(environment)
+    for folder in ("prometheus", "alerting"):
+        shutil.copytree(whole.root / folder, tmp_path / "checkout" / folder)
+    shutil.copy(whole.root / "docker-compose.yml", tmp_path / "checkout")
+    return dataclasses.replace(whole, root=tmp_path / "checkout")
+
+
+@pytest.fixture
+def binaries() -> Binaries:
+    return find(Settings.from_environment().state, print)
+
+
+def test_the_configuration_of_this_checkout_is_whole(settings: Settings, binaries: Binaries) -> None:
+    configuration.lay_out(settings)
+    assert len(preflight.check_configuration(settings, binaries)) >= 2
+
+
+@pytest.mark.parametrize(
+    ("file", "text", "told"),
+    [
+        (
+            "prometheus/rules/broken.yml",
+            "groups: [{name: x, rules: [{alert: A, expr: 'sum('}]}]",
+            "broken.yml",
+        ),
+        ("prometheus/rules/broken.yml", "groups: [", "broken.yml"),
+        ("prometheus/prometheus.yml", "scrape_configs: [{nonsense: 1}]", "nonsense"),
+        ("alerting/alertmanager.yml", None, "nonsense"),
+    ],
+)
+def test_a_broken_file_is_named_in_one_line(
+    settings: Settings, binaries: Binaries, file: str, text: str | None, told: str
+) -> None:
+    path = settings.root / file
+    path.write_text(text if text is not None else "nonsense: 1\n" + path.read_text())
+    configuration.lay_out(settings)
+    with pytest.raises(StackError, match="is broken, nothing was started") as error:
+        preflight.check_configuration(settings, binaries)
+    assert told in str(error.value)
+    assert "\n" not in str(error.value)
+
+
+def test_a_wrong_channel_is_named(settings: Settings) -> None:
+    wrong = dataclasses.replace(settings, environment={"HEAPWATCH_SLACK_URL": "not an address"})
+    with pytest.raises(StackError, match="HEAPWATCH_SLACK_URL must be an http"):
+        configuration.lay_out(wrong)
+
+
+def test_laying_out_twice_keeps_the_token_and_touches_no_file(settings: Settings) -> None:
+    configuration.lay_out(settings)
+    files = [
+        settings.token_file,
+        settings.etc / "alertmanager.yml",
+        settings.etc / "targets/stack/stack.json",
+    ]
+    before = [(file.read_text(), file.stat().st_mtime_ns) for file in files]
+    configuration.lay_out(settings)
+    assert [(file.read_text(), file.stat().st_mtime_ns) for file in files] == before
+    assert settings.token_file.stat().st_mode & 0o777 == 0o600
+
+
+@pytest.mark.parametrize(
+    ("system", "machine"), [("darwin", "arm64"), ("win32", "AMD64"), ("linux", "riscv64")]
+)
+def test_an_unsupported_system_is_told_what_it_can_do(system: str, machine: str) -> None:
+    with pytest.raises(
+        StackError, match=f"{system} on {machine} is not supported without Docker: .*MODE=docker"
+    ):
+        preflight.check_system(system, machine)
+
+
+def test_supported_systems_pass() -> None:
+    for machine in ("x86_64", "aarch64"):
+        preflight.check_system("linux", machine)
+
+
+def test_a_taken_port_is_told_with_who_holds_it(settings: Settings) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        port = server.getsockname()[1]
+        endpoint = Endpoint("receiver", port, "HEAPWATCH_RECEIVER_PORT", "/")
+        with pytest.raises(
+            StackError, match=rf"port {port} \(receiver\) is taken by process {os.getpid()} \(.*pytest"
+        ):
+            preflight.check_ports(settings, [endpoint])
+    preflight.check_ports(settings, [endpoint])
+
+
+def test_an_address_of_another_machine_is_told(settings: Settings) -> None:
+    elsewhere = dataclasses.replace(settings, bind="192.0.2.1")
+    with pytest.raises(
+        StackError, match=r"HEAPWATCH_BIND is '192\.0\.2\.1', which is no address of this machine"
+    ):
+        preflight.check_ports(elsewhere, [Endpoint("x", 12345, "X", "/")])

@@ -1,0 +1,54 @@
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from heapwatch_stack.errors import StackError
+from heapwatch_stack.settings import Settings
+
+
+def test_defaults_are_the_documented_ports_on_loopback() -> None:
+    settings = Settings.from_environment({"HOME": "/home/someone"})
+    ports = settings.ports
+    assert (ports.trainer, ports.prometheus, ports.alertmanager, ports.receiver, ports.dashboards) == (
+        7777, 9090, 9093, 9095, 3009,
+    )  # fmt: skip
+    assert settings.bind == "127.0.0.1"
+    assert settings.state == settings.root / ".heapwatch"
+
+
+@pytest.mark.parametrize("text", ["abc", "0", "65536", "-1", "9090.0", "٣"])
+def test_a_wrong_port_is_named_with_what_it_may_be(text: str) -> None:
+    with pytest.raises(
+        StackError, match=r"HEAPWATCH_PROMETHEUS_PORT is .*; it must be a port number from 1 to 65535"
+    ):
+        Settings.from_environment({"HEAPWATCH_PROMETHEUS_PORT": text})
+
+
+def test_two_services_cannot_have_one_port() -> None:
+    with pytest.raises(
+        StackError, match="HEAPWATCH_PROMETHEUS_PORT and HEAPWATCH_DASHBOARDS_PORT are both 3009"
+    ):
+        Settings.from_environment({"HEAPWATCH_PROMETHEUS_PORT": "3009"})
+
+
+def test_a_wrong_profile_is_named_with_what_it_may_be() -> None:
+    with pytest.raises(StackError, match="HEAPWATCH_PROFILE is 'fast'; it may be default or aggressive"):
+        Settings.from_environment({"HEAPWATCH_PROFILE": "fast"})
+
+
+def test_targets_are_where_the_trainers_library_puts_them() -> None:
+    from heapwatch.discovery import targets_directory
+
+    for environment in ({}, {"XDG_STATE_HOME": "/x"}, {"HEAPWATCH_TARGETS_DIR": "/y"}):
+        assert Settings.from_environment(environment).targets == targets_directory(environment)
+
+
+def test_a_stack_on_every_address_is_reached_on_loopback() -> None:
+    settings = Settings.from_environment({"HEAPWATCH_BIND": "0.0.0.0"})
+    assert settings.url(settings.ports.prometheus) == "http://127.0.0.1:9090"
+
+
+def test_state_may_be_elsewhere(tmp_path: Path) -> None:
+    settings = Settings.from_environment({"HEAPWATCH_STATE": str(tmp_path)})
+    assert settings.token_file == tmp_path / "secrets" / "token"

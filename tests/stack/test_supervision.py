@@ -1,0 +1,89 @@
+"""supervisord itself reads what is rendered here."""
+
+from __future__ import annotations
+
+import dataclasses
+import socket
+import sys
+from pathlib import Path
+
+import pytest
+from heapwatch_stack import processes
+from heapwatch_stack.endpoints import Endpoint
+from heapwatch_stack.errors import StackError
+from heapwatch_stack.services import Service
+from heapwatch_stack.settings import Settings
+from heapwatch_stack.supervision import Supervisor
+
+from tests.e2e.running import free_ports, wait_for
+
+ECHO = "import os, time; open(os.environ['SAID'], 'w').write(os.environ['WORD']); time.sleep(60)"
+
+
+def service(tmp_path: Path, word: str) -> Service:
+    (port,) = free_ports(1)
+    environment = {"SAID": str(tmp_path / "said"), "WORD": word}
+    return Service(Endpoint("echo", port, "PORT", "/"), (sys.executable, "-c", ECHO), environment)
+
+
+def supervisor(state: Path) -> Supervisor:
+    for folder in ("etc", "logs", "run"):
+        (state / folder).mkdir(parents=True)
+    return Supervisor(Settings.from_environment({"HEAPWATCH_STATE": str(state)}))
+
+
+def test_awkward_values_reach_the_service_as_they_are(tmp_path: Path) -> None:
+    word = "50% of 'it', a=b;#1 %(here)s"
+    keeper = supervisor(tmp_path / "state")
+    keeper.configure([service(tmp_path, word)])
+    keeper.start()
+    try:
+        assert (
+            wait_for("the service", lambda: (tmp_path / "said").exists() and (tmp_path / "said").read_text())
+            == word
+        )
+    finally:
+        keeper.shut_down()
+        assert processes.end_all(tmp_path / "state") == []
+    assert not keeper.running()
+
+
+def test_a_state_folder_too_deep_for_a_socket_works(tmp_path: Path) -> None:
+    state = tmp_path / ("deep" * 30)
+    keeper = supervisor(state)
+    keeper.configure([service(tmp_path, "word")])
+    keeper.start()
+    try:
+        assert keeper.running()
+        with pytest.raises(OSError, match="too long"), socket.socket(socket.AF_UNIX) as probe:
+            probe.bind(str(state / "run" / "supervisor.sock"))
+    finally:
+        keeper.shut_down()
+        assert processes.end_all(state) == []
+
+
+@pytest.mark.parametrize("word", ["'\"", "a #b", "a ;b", "a\nb"])
+def test_a_value_that_cannot_be_written_is_refused(tmp_path: Path, word: str) -> None:
+    with pytest.raises(StackError, match="the supervisor cannot take"):
+        supervisor(tmp_path / "state").configure([service(tmp_path, word)])
+
+
+def test_a_changed_service_is_restarted_and_another_is_not(tmp_path: Path) -> None:
+    first, second = service(tmp_path, "one"), service(tmp_path, "two")
+    second = dataclasses.replace(second, endpoint=dataclasses.replace(second.endpoint, name="other"))
+    keeper = supervisor(tmp_path / "state")
+    keeper.configure([first, second])
+    keeper.start()
+    try:
+        before = keeper.processes()
+        keeper.configure(
+            [dataclasses.replace(first, environment={**first.environment, "WORD": "three"}), second]
+        )
+        assert keeper.apply() == ["echo"]
+        after = keeper.processes()
+        assert after["echo"]["pid"] != before["echo"]["pid"]
+        assert after["other"]["pid"] == before["other"]["pid"]
+        assert keeper.apply() == []
+    finally:
+        keeper.shut_down()
+        assert processes.end_all(tmp_path / "state") == []
