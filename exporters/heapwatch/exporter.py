@@ -16,6 +16,7 @@ from heapwatch.collectors.cleanups import CleanupCollector
 from heapwatch.collectors.entities import EntityCollector
 from heapwatch.collectors.events import EventCollector
 from heapwatch.collectors.exporter import ExporterCollector
+from heapwatch.collectors.gpu import GpuCollector
 from heapwatch.collectors.info import InfoCollector
 from heapwatch.collectors.limits import LimitCollector
 from heapwatch.collectors.objects import ObjectCollector
@@ -98,6 +99,7 @@ class Exporter:
             ProcessCollector(),
             UniqueMemoryCollector(),
             AllocatorCollector(),
+            GpuCollector(self.failures),
             self.entities,
             self.events,
             self.buffers,
