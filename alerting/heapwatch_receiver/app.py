@@ -92,14 +92,16 @@ def create_app(settings: Settings, token: str) -> FastAPI:
         def write(connection: Any) -> list[Any]:
             if any(alert.status == "firing" for alert in beats):
                 ledger.beat(connection, clock)
-            return ledger.receive(connection, others, clock)
+            refusals = ledger.receive(connection, others, clock)
+            failpoint("receiving")
+            return refusals
 
         try:
             refusals = await store.run(write)
         except StoreUnavailable as error:
             log.error("database: %s", error)
             raise HTTPException(503, f"nothing was written: {error}", {"Retry-After": "5"}) from None
-        failpoint("committed")
+        failpoint("received")
         metrics.received.inc(len(others))
         metrics.refused(refusals)
         if len(refusals) < len(others):

@@ -16,7 +16,6 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from heapwatch_receiver.clock import Clock
-from heapwatch_receiver.hooks import failpoint
 from heapwatch_receiver.schema import SCHEMA, VERSION
 
 log = logging.getLogger("heapwatch_receiver")
@@ -196,7 +195,6 @@ class Store:
             self._connection.execute(
                 "UPDATE clock SET wall=?, steady=?", (self._clock.wall(), self._clock.steady())
             )
-            failpoint("before-commit")
             self._connection.execute("COMMIT")
         except Exception as error:
             self._recover(error)

@@ -15,6 +15,7 @@ from heapwatch_receiver import ledger
 from heapwatch_receiver.clock import Clock
 from heapwatch_receiver.decide import Act, Alert, Ask, Facts, Refuse, decide
 from heapwatch_receiver.fetch import FetchError
+from heapwatch_receiver.hooks import failpoint
 from heapwatch_receiver.ledger import ActionRecord, Trainer
 from heapwatch_receiver.metrics import Metrics
 from heapwatch_receiver.performer import Performer
@@ -152,6 +153,7 @@ class Worker:
             else:
                 settled.record = self._record(alert, trainer, decision, facts)
                 ledger.act(connection, alert, decision, settled.record, self._clock)
+                failpoint("deciding")
                 break
         return settled
 

@@ -25,8 +25,8 @@ T = TypeVar("T")
 
 # Everything a person would wait minutes for, in tenths of seconds.
 FAST = {
-    "regular_cooldown": 2,
-    "emergency_cooldown": 2,
+    "regular_cooldown": 60,
+    "emergency_cooldown": 60,
     "check_after": 0.2,
     "check_deadline": 2,
     "retry_pause": 0.1,
@@ -51,8 +51,8 @@ def wait_for(condition: Callable[[], T], what: str, seconds: float = 20) -> T:
         try:
             if value := condition():
                 return value
-        except (httpx.TransportError, OSError, KeyError, IndexError):
-            pass
+        except (httpx.TransportError, OSError, KeyError, IndexError, TypeError):
+            pass  # not there yet
         if time.monotonic() > deadline:
             raise AssertionError(f"not within {seconds:g} s: {what}")
         time.sleep(0.02)

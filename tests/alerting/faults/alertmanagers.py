@@ -1,0 +1,80 @@
+"""The whole way, from a real Prometheus through real Alertmanagers, which restart, come in pairs and repeat."""
+
+from __future__ import annotations
+
+from tests.alerting.faults.stage import Outcome, Stage, fault
+from tests.alerting.harness import free_port, wait_for
+
+TRIES = 3
+
+
+@fault("Alertmanager killed after it sent, and restarted")
+def killed(stage: Stage, outcome: Outcome) -> None:
+    for _ in range(TRIES):
+        receiver = stage.receiver(check_after=3).start()
+        alertmanager = stage.alertmanager(receiver)
+        prometheus = stage.own_prometheus(alertmanager)
+        receiver.settings["prometheus_url"] = prometheus.url
+        receiver.program.stop()
+        receiver.start()
+        trainer = stage.trainer(prometheus=prometheus)
+        wait_for(lambda trainer=trainer: trainer.done, "the first cleanup")
+        alertmanager.program.kill()
+        with outcome.recovery():
+            alertmanager.start()
+            receiver.settled(1)
+        wait_for(
+            lambda receiver=receiver: receiver.rows(decision="close"), "the end of the alert is received", 40
+        )
+        outcome.count(trainer)
+        for owner in (receiver, alertmanager, prometheus):
+            owner.program.stop()
+
+
+@fault("receiver down while Alertmanager sends")
+def receiver_down(stage: Stage, outcome: Outcome) -> None:
+    for _ in range(TRIES):
+        receiver = stage.receiver()
+        alertmanager = stage.alertmanager(receiver)
+        prometheus = stage.own_prometheus(alertmanager)
+        receiver.settings["prometheus_url"] = prometheus.url
+        trainer = stage.trainer(prometheus=prometheus)
+        wait_for(
+            lambda log=alertmanager.log: "connection refused" in log.read_text(), "a delivery that failed"
+        )
+        with outcome.recovery():
+            receiver.start()
+            wait_for(lambda trainer=trainer: trainer.done, "the cleanup", 60)
+        receiver.settled(1)
+        outcome.count(trainer)
+        for owner in (receiver, alertmanager, prometheus):
+            owner.program.stop()
+
+
+def pair(name: str, clustered: bool) -> None:
+    @fault(f"two Alertmanagers, {name}")
+    def test(stage: Stage, outcome: Outcome) -> None:
+        receiver = stage.receiver()
+        ports = (free_port(), free_port()) if clustered else (0, 0)
+        first = stage.alertmanager(receiver, ports[0])
+        second = stage.alertmanager(receiver, ports[1], (ports[0],) if clustered else ())
+        prometheus = stage.own_prometheus(first, second)
+        receiver.settings["prometheus_url"] = prometheus.url
+        receiver.start()
+        trainers = [stage.trainer(prometheus=prometheus) for _ in range(TRIES)]
+        for trainer in trainers:
+            wait_for(
+                lambda trainer=trainer: receiver.rows(instance=trainer.instance, decision="close"),
+                "its end",
+                60,
+            )
+        receiver.settled(2 * TRIES)
+        for trainer in trainers:
+            outcome.count(trainer)
+        outcome.note = f"{len(receiver.rows())} deliveries"
+        for owner in (receiver, first, second, prometheus):
+            owner.program.stop()
+
+
+pair("clustered", clustered=True)
+pair("knowing nothing of each other", clustered=False)

@@ -1,0 +1,165 @@
+"""Trainers that are dead, hung, slow, broken, lying, or restart in the middle of a cleanup."""
+
+from __future__ import annotations
+
+import signal
+
+from tests.alerting.faults.stage import Outcome, Stage, fault
+from tests.alerting.harness import alert, wait_for
+
+TRIES = 3
+
+
+def recovers_from(name: str, mode: str) -> None:
+    """The trainer misbehaves so for a while, then is well: the cleanup is done, once."""
+
+    @fault(f"trainer {name}, then well")
+    def test(stage: Stage, outcome: Outcome) -> None:
+        receiver = stage.receiver().start()
+        for number in range(TRIES):
+            trainer = stage.trainer(mode)
+            receiver.post(alert(trainer.instance, number))
+            wait_for(lambda receiver=receiver: "asking again" in receiver.log.read_text(), "a failed try")
+            trainer.set_mode("ok")
+            with outcome.recovery():
+                row = receiver.settled(number + 1)[0]
+            assert row["action"]["result"] == "helped", row
+            outcome.count(trainer)
+        receiver.program.stop()
+
+
+for label, fake_mode in {
+    "answers 500": "error",
+    "answers garbage": "garbage",
+    "answers 8 MB": "huge",
+    "reaches no safe point": "pending",
+    "limits the rate": "limited",
+}.items():
+    recovers_from(label, fake_mode)
+
+
+def gives_up_on(name: str, mode: str, result: str, reason: str) -> None:
+    """The trainer stays so: an end is made of it, and said."""
+
+    @fault(f"trainer {name}, for good")
+    def test(stage: Stage, outcome: Outcome) -> None:
+        receiver = stage.receiver(trainer_deadline=1).start()
+        for number in range(TRIES):
+            trainer = stage.trainer(mode)
+            receiver.post(alert(trainer.instance, number))
+            row = receiver.settled(number + 1)[0]
+            assert row["action"]["result"] == result, row
+            assert reason in row["action"]["detail"], row
+            outcome.count(trainer, expected=0)
+        receiver.program.stop()
+
+
+gives_up_on("answers 500", "error", "failed", "500")
+gives_up_on("reaches no safe point", "pending", "pending", "safe point")
+gives_up_on("redirects", "redirect", "failed", "302")
+gives_up_on("refuses (403)", "forbidden", "failed", "no token configured")
+
+
+@fault("trainer hung (stopped), then goes on")
+def hung(stage: Stage, outcome: Outcome) -> None:
+    receiver = stage.receiver(trainer_timeout=0.5, trainer_deadline=60).start()
+    for number in range(TRIES):
+        trainer = stage.trainer()
+        trainer.program.process.send_signal(signal.SIGSTOP)
+        receiver.post(alert(trainer.instance, number))
+        wait_for(lambda receiver=receiver: "asking again" in receiver.log.read_text(), "a failed try")
+        trainer.program.process.send_signal(signal.SIGCONT)
+        with outcome.recovery():
+            row = receiver.settled(number + 1, 60)[0]
+        assert row["action"]["result"] == "helped", row
+        outcome.count(trainer)
+    receiver.program.stop()
+
+
+@fault("trainer slow")
+def slow(stage: Stage, outcome: Outcome) -> None:
+    receiver = stage.receiver().start()
+    for number in range(TRIES):
+        trainer = stage.trainer("slow")
+        receiver.post(alert(trainer.instance, number))
+        row = receiver.settled(number + 1)[0]
+        assert row["action"]["result"] == "helped", row
+        assert row["action"]["requests"] == 1, row
+        outcome.count(trainer)
+    receiver.program.stop()
+
+
+@fault("a hung trainer beside a well one")
+def beside(stage: Stage, outcome: Outcome) -> None:
+    stuck = stage.trainer("hang")
+    receiver = stage.receiver(trainer_timeout=30, trainer_deadline=60).start()
+    receiver.post(alert(stuck.instance, 1000))
+    for number in range(TRIES):
+        trainer = stage.trainer()
+        with outcome.recovery():
+            receiver.post(alert(trainer.instance, number))
+            wait_for(lambda trainer=trainer: trainer.done, "the well one is not kept waiting", 5)
+        outcome.count(trainer)
+    receiver.program.kill()
+
+
+@fault("trainer dead")
+def dead(stage: Stage, outcome: Outcome) -> None:
+    receiver = stage.receiver(trainer_deadline=1).start()
+    for number in range(TRIES):
+        trainer = stage.trainer()
+        trainer.program.kill()
+        receiver.post(alert(trainer.instance, number))
+        row = receiver.settled(number + 1)[0]
+        # Either it is found dead, or Prometheus has seen its alert end first.
+        assert (row["action"] or {}).get("result") == "failed" or row["reason"] == "not_firing", row
+        outcome.count(trainer, expected=0)
+    receiver.program.stop()
+
+
+def restarts(name: str, mode: str, done: int) -> None:
+    """The trainer dies in the middle and comes back as a new process, which is not to be cleaned up for the old one."""
+
+    @fault(f"trainer restarts {name}")
+    def test(stage: Stage, outcome: Outcome) -> None:
+        receiver = stage.receiver(trainer_deadline=30).start()
+        for number in range(TRIES):
+            trainer = stage.trainer(mode)
+            receiver.post(alert(trainer.instance, number))
+            trainer.program.process.wait(10)
+            trainer.set_mode("ok")
+            _another_second()
+            with outcome.recovery():
+                trainer.start()
+                row = receiver.settled(number + 1)[0]
+            assert row["action"]["result"] == "failed", row
+            assert "restarted" in row["action"]["detail"], row
+            outcome.count(trainer, expected=done)
+        receiver.program.stop()
+
+
+def _another_second() -> None:
+    """A process that starts within a second of the old one is not told from it."""
+    import time
+
+    time.sleep(1.1)
+
+
+restarts("before it cleaned up", "die-before", 0)
+restarts("after it cleaned up", "die-after", 1)
+
+
+@fault("cleanup without effect: each rung once, then an end")
+def without_effect(stage: Stage, outcome: Outcome) -> None:
+    receiver = stage.receiver(regular_cooldown=0.2, emergency_cooldown=0.2).start()
+    for number in range(TRIES):
+        trainer = stage.trainer("useless")
+        sent = 0
+        before = len(receiver.rows())
+        while not any(row["reason"] == "exhausted" for row in receiver.rows(instance=trainer.instance)):
+            receiver.post(alert(trainer.instance, number))
+            sent += 1
+            receiver.settled(before + sent)
+        assert [one["action"] for one in trainer.done] == ["regular", "emergency"], trainer.done
+        outcome.count(trainer, expected=2)
+    receiver.program.stop()
