@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import argparse
 import os
-import signal
 import sys
-from typing import Any, NoReturn
+from typing import Any
 
 from heapwatch.attach import Attachment, CannotAttach, wait_until_ended
+from heapwatch.cli.interrupt import interrupt_on_termination
 from heapwatch.server import DEFAULT_PORT
 
 _EPILOG = """
@@ -55,7 +55,7 @@ def run(arguments: argparse.Namespace) -> int:
     except (CannotAttach, OSError, ValueError) as error:
         print(f"heapwatch: {error}", file=sys.stderr)
         return 1
-    signal.signal(signal.SIGTERM, _interrupt)
+    interrupt_on_termination()
     try:
         print(f"process {arguments.pid} ({attachment.name}) at {attachment.server.url}metrics", flush=True)
         wait_until_ended(attachment)
@@ -65,7 +65,3 @@ def run(arguments: argparse.Namespace) -> int:
     finally:
         attachment.stop()
     return 0
-
-
-def _interrupt(*_arguments: object) -> NoReturn:
-    raise KeyboardInterrupt

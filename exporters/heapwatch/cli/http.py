@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import http.client
 import json
+import time
 import urllib.error
 import urllib.request
 from collections.abc import Mapping
@@ -86,8 +87,8 @@ def _open(request: urllib.request.Request, timeout: float) -> tuple[int, bytes]:
     url = request.full_url.partition("?")[0]
     try:
         with _opener.open(request, timeout=timeout) as response:
-            body: bytes = response.read(MAX_ANSWER_BYTES + 1)
             status: int = response.status
+            body = _read(response, time.monotonic() + timeout)
     except urllib.error.HTTPError as error:
         with error:
             raise Unreachable(f"{url} answers {error.code}: {_reason(error)}") from None
@@ -95,9 +96,18 @@ def _open(request: urllib.request.Request, timeout: float) -> tuple[int, bytes]:
         raise Unreachable(f"{url} does not answer: {error.reason}") from None
     except (OSError, http.client.HTTPException, ValueError) as error:
         raise Unreachable(f"{url} does not answer: {error or type(error).__name__}") from None
-    if len(body) > MAX_ANSWER_BYTES:
-        raise Unreachable(f"{url} answers more than {MAX_ANSWER_BYTES} bytes")
     return status, body
+
+
+def _read(response: http.client.HTTPResponse, deadline: float) -> bytes:
+    body = bytearray()
+    while chunk := response.read1(64 * 1024):
+        body += chunk
+        if len(body) > MAX_ANSWER_BYTES:
+            raise ValueError(f"more than {MAX_ANSWER_BYTES} bytes")
+        if time.monotonic() > deadline:  # a socket's own time limit starts again with every byte
+            raise ValueError("too slow")
+    return bytes(body)
 
 
 def _reason(error: urllib.error.HTTPError) -> str:

@@ -21,6 +21,7 @@ except ImportError as error:
 
 if TYPE_CHECKING:
     from heapwatch.cli.monitor import Monitor
+    from heapwatch.cli.reporter import Message
     from heapwatch.cli.sources import Sample
 
 _COLORS = {
@@ -32,7 +33,7 @@ _COLORS = {
 }
 _BARS = "▁▂▃▄▅▆▇█"
 _POINTS = 40
-_LOG_LINES = 200
+_KEPT_NEWS = 200
 
 
 class LiveView:
@@ -43,7 +44,7 @@ class LiveView:
         self._console = console or Console()
         self._live = Live(console=self._console, screen=True, auto_refresh=False)
         self._memory: dict[str, deque[float]] = {}
-        self._log: deque[str] = deque(maxlen=_LOG_LINES)
+        self._news: deque[Message] = deque(maxlen=_KEPT_NEWS)
 
     def __enter__(self) -> LiveView:
         self._live.start()
@@ -52,19 +53,17 @@ class LiveView:
     def __exit__(self, *_exception: object) -> None:
         self._live.stop()
 
-    def show(self, lines: Iterable[str], monitor: Monitor) -> None:
+    def show(self, messages: Iterable[Message], monitor: Monitor) -> None:
         """Redraw with the monitor's latest samples."""
-        self._log.extend(line for line in lines if _is_news(line))
+        self._news.extend(message for message in messages if not message.routine)
         for instance in self._memory.keys() - monitor.reporters.keys():
             del self._memory[instance]
         self._live.update(self._screen(monitor), refresh=True)
 
     def _screen(self, monitor: Monitor) -> Group:
-        table = Table(expand=True, box=None, header_style="dim", padding=(0, 2, 0, 0))
-        for column in ("trainer", "state"):
-            table.add_column(column)
-        for column in ("memory", "", "bodies", "steps"):
-            table.add_column(column, justify="left" if not column else "right")
+        table = Table(box=None, header_style="dim", padding=(0, 3, 0, 0))
+        for column in ("trainer", "state", "memory", "", "bodies", "body types", "steps"):
+            table.add_column(column, justify="right" if column in ("memory", "bodies", "steps") else "left")
         alerts = []
         for sample in monitor.samples:
             severity = monitor.reporters[sample.instance].severity
@@ -74,17 +73,20 @@ class LiveView:
                 continue
             for alert in monitor.reporters[sample.instance].alerts:
                 alerts.append(Text(f"{sample.instance}  {described(alert)}", _COLORS[alert.severity]))
-            types = body_types(sample.readings)
-            if types:
-                table.add_row("", Text(types, "dim"))
-        free = max(3, self._console.height - len(monitor.samples) * 2 - len(alerts) - 9)
+        free = max(3, self._console.height - len(monitor.samples) - max(1, len(alerts)) - 8)
         title = f"heapwatch  {time.strftime('%H:%M:%S')}  every {self._interval:g} s, Ctrl-C ends"
         standing = Group(*(alerts or [Text("none", "green")]))
         return Group(
             Panel(table, title=title, title_align="left"),
             Panel(standing, title="over their limits", title_align="left"),
-            Panel(Text("\n".join(list(self._log)[-free:])), title="messages", title_align="left"),
+            Panel(self._messages(free), title="messages", title_align="left"),
         )
+
+    def _messages(self, count: int) -> Table:
+        table = Table.grid(padding=(0, 2, 0, 0))
+        for message in list(self._news)[-count:]:
+            table.add_row(Text(message.clock, "dim"), Text(message.instance, "dim"), Text(message.text))
+        return table
 
     def _row(self, sample: Sample, severity: str) -> list[Text]:
         name, state = Text(sample.instance), Text(severity, _COLORS[severity])
@@ -102,6 +104,7 @@ class LiveView:
             Text("" if resident is None else f"{resident / 1e6:,.1f} MB"),
             Text(sparkline(history), "cyan"),
             Text(f"{sum(bodies.values()):,.0f}" if bodies else ""),
+            Text(body_types(sample.readings).removeprefix("Body types: "), "dim"),
             Text("" if steps is None else f"{steps:,.0f}"),
         ]
 
@@ -114,7 +117,3 @@ def sparkline(values: Iterable[float]) -> str:
     low, high = min(known), max(known)
     span = max(high - low, 0.01 * high, 1e-9)
     return "".join(_BARS[int((value - low) / span * (len(_BARS) - 1))] for value in known)
-
-
-def _is_news(line: str) -> bool:
-    return not ("Memory=" in line or "Body types:" in line)

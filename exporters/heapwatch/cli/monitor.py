@@ -3,19 +3,21 @@
 from __future__ import annotations
 
 import argparse
+import itertools
 import math
 import os
-import signal
 import sys
-import threading
+import time
 from collections.abc import Iterable
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 from heapwatch.cli.cleaner import Cleaner
 from heapwatch.cli.errors import Unreachable, UsageError
 from heapwatch.cli.http import base_url
-from heapwatch.cli.reporter import Reporter
+from heapwatch.cli.interrupt import interrupt_on_termination
+from heapwatch.cli.reporter import Message, Reporter
 from heapwatch.cli.sources import PrometheusSource, Sample, Source, TrainerSource
 from heapwatch.cli.thresholds import BODIES, MEMORY, Thresholds
 from heapwatch.discovery import addresses, targets_directory
@@ -96,24 +98,24 @@ def run(arguments: argparse.Namespace) -> int:
     """
     source = _source(arguments)
     monitor = Monitor(source, _thresholds(arguments), interval=arguments.interval, token=_token(arguments))
-    stop = _stop_on_signals()
-    if arguments.live:
-        if not sys.stdout.isatty():
-            raise UsageError("--live needs a terminal; without it the lines go anywhere")
-        from heapwatch.cli.live import LiveView
-
-        view: Any = LiveView(interval=arguments.interval)
-    else:
-        view = _Lines()
-    with view:
-        sampled = 0
-        while not stop.is_set():
+    interrupt_on_termination()
+    with suppress(KeyboardInterrupt), _view(arguments) as view:
+        for sampled in itertools.count(1):
             view.show(monitor.sample(), monitor)
-            sampled += 1
             if sampled == arguments.count:
                 break
-            stop.wait(arguments.interval)
+            time.sleep(arguments.interval)
     return EXIT_CODES[monitor.severity]
+
+
+def _view(arguments: argparse.Namespace) -> Any:
+    if not arguments.live:
+        return _Lines()
+    if not sys.stdout.isatty():
+        raise UsageError("--live needs a terminal; without it the lines go anywhere")
+    from heapwatch.cli.live import LiveView
+
+    return LiveView(interval=arguments.interval)
 
 
 class Monitor:
@@ -138,34 +140,37 @@ class Monitor:
             return "unknown"
         return max((reporter.severity for reporter in self.reporters.values()), key=_WORST.index)
 
-    def sample(self) -> list[str]:
-        """Take a sample of every trainer, clean up where that is wanted, and return the lines to show."""
+    def sample(self) -> list[Message]:
+        """Take a sample of every trainer, clean up where that is wanted, and return what there is to say."""
         try:
             self.samples = self._source.samples()
         except Unreachable as error:
-            known, self._problem = self._problem, str(error)
-            return [] if known == self._problem else [f"UNKNOWN: {error}"]
-        self._problem = ""
+            return self._unknown(str(error))
         gone = self.reporters.keys() - {sample.instance for sample in self.samples}
-        lines = [f"{instance} is not watched any more" for instance in sorted(gone)]
         for instance in gone:
             del self.reporters[instance]
+        messages = [
+            Message(time.time(), instance, f"{instance} is not watched any more", heading=True)
+            for instance in sorted(gone)
+        ]
         if not self.samples:
-            self._problem = "there is no trainer to watch"
-            return [*lines, f"UNKNOWN: {self._problem}"]
-        return lines + [line for sample in self.samples for line in self._report(sample)]
+            return messages + self._unknown("there is no trainer to watch")
+        self._problem = ""
+        return messages + [message for sample in self.samples for message in self._report(sample)]
 
-    def _report(self, sample: Sample) -> Iterable[str]:
-        prefix = f"[{sample.instance}] " if len(self.samples) > 1 else ""
-        reporter = self.reporters.get(sample.instance)
-        if reporter is None:
-            reporter = Reporter(self._thresholds, interval=self._interval, prefix=prefix)
-            self.reporters[sample.instance] = reporter
+    def _unknown(self, problem: str) -> list[Message]:
+        known, self._problem = self._problem, problem
+        return [] if known == problem else [Message(time.time(), "", f"UNKNOWN: {problem}", heading=True)]
+
+    def _report(self, sample: Sample) -> Iterable[Message]:
+        if sample.instance not in self.reporters:
+            self.reporters[sample.instance] = Reporter(self._thresholds, interval=self._interval)
+        reporter = self.reporters[sample.instance]
         yield from reporter.report(sample)
         if self._token and sample.readings is not None:
             cleaner = self._cleaners.setdefault(sample.instance, Cleaner(self._token))
             lines = cleaner.clean(reporter.alerts, lambda: self._source.url_of(sample.instance))
-            yield from (f"   {line}" for line in lines)
+            yield from (Message(sample.time, sample.instance, line) for line in lines)
 
 
 class _Lines:
@@ -177,9 +182,14 @@ class _Lines:
     def __exit__(self, *_exception: object) -> None:
         sys.stdout.flush()
 
-    def show(self, lines: Iterable[str], _monitor: Monitor) -> None:
-        for line in lines:
-            print(line, flush=True)
+    def show(self, messages: Iterable[Message], monitor: Monitor) -> None:
+        several = len(monitor.samples) > 1
+        for message in messages:
+            name = f"[{message.instance}] " if several and message.instance else ""
+            print(
+                f"{message.clock}: {name}{message.text}" if message.heading else f"   {message.text}",
+                flush=True,
+            )
 
 
 def _source(arguments: argparse.Namespace) -> Source:
@@ -224,13 +234,6 @@ def _token(arguments: argparse.Namespace) -> str | None:
             f"(`make up` keeps one in {state})"
         )
     return token
-
-
-def _stop_on_signals() -> threading.Event:
-    stop = threading.Event()
-    for number in (signal.SIGINT, signal.SIGTERM):
-        signal.signal(number, lambda *_arguments: stop.set())
-    return stop
 
 
 def _positive(text: str) -> float:

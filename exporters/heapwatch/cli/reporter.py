@@ -29,6 +29,22 @@ BYTES = ("memory", "gpu_memory", "buffer", "object_size")
 _BODY_TYPES = ("static", "dynamic", "terrain", "agent", "unknown")
 
 
+@dataclass(frozen=True)
+class Message:
+    """One thing to say about a trainer; `routine` is what every sample says anew."""
+
+    time: float
+    instance: str
+    text: str
+    routine: bool = False
+    heading: bool = False
+
+    @property
+    def clock(self) -> str:
+        """The local time of day."""
+        return time.strftime("%H:%M:%S", time.localtime(self.time))
+
+
 @dataclass
 class _Said:
     severity: str
@@ -42,9 +58,8 @@ class Reporter:
     severity changes, every REPEAT_SECONDS while it stands, and when it ends.
     """
 
-    def __init__(self, thresholds: Thresholds, *, interval: float, prefix: str = "") -> None:
+    def __init__(self, thresholds: Thresholds, *, interval: float) -> None:
         self._thresholds = thresholds
-        self._prefix = prefix
         self._history: History[Component] = History(window_seconds=max(600.0, 20 * interval))
         self._said: dict[tuple[str, Component], _Said] = {}
         self._firing: frozenset[str] = frozenset()
@@ -60,17 +75,21 @@ class Reporter:
             return "unknown"
         return max((alert.severity for alert in self.alerts), key=SEVERITIES.index, default="ok")
 
-    def report(self, sample: Sample) -> list[str]:
-        """Return the lines for a sample; none when it is the one reported before."""
+    def report(self, sample: Sample) -> list[Message]:
+        """Return what there is to say about a sample; nothing when it is the one reported before."""
         if sample.readings is None:
             known, self._problem = self._problem, sample.problem
-            return [] if known == sample.problem else [self._line(sample, f"UNKNOWN: {sample.problem}")]
-        back = [self._line(sample, "answers again")] if self._problem else []
+            return [] if known == sample.problem else [_heading(sample, f"UNKNOWN: {sample.problem}")]
+        back = [_heading(sample, "answers again")] if self._problem else []
         self._problem = ""
         if sample.time == self._sampled_at:
             return back
         self._sampled_at = sample.time
-        lines = [*back, *self._restarted(sample), self._line(sample, summary(sample.readings))]
+        messages = [*back, *self._restarted(sample, sample.readings)]
+        messages.append(replace(_heading(sample, summary(sample.readings)), routine=True))
+        types = body_types(sample.readings)
+        if types:
+            messages.append(Message(sample.time, sample.instance, types, routine=True))
         levels = sample.readings.levels()
         self._history.add(sample.time, levels)
         self.alerts = sorted(
@@ -78,19 +97,14 @@ class Reporter:
             key=lambda alert: SEVERITIES.index(alert.severity),
             reverse=True,
         )
-        details = [
-            body_types(sample.readings),
-            *self._news(sample.time, levels),
-            *self._prometheus_news(sample),
-        ]
-        return lines + [f"   {detail}" for detail in details if detail]
+        news = (*self._news(sample.time, levels), *self._prometheus_news(sample))
+        return messages + [Message(sample.time, sample.instance, text) for text in news]
 
-    def _restarted(self, sample: Sample) -> Iterator[str]:
-        assert sample.readings is not None
-        started = sample.readings.value("process_start_time_seconds")
+    def _restarted(self, sample: Sample, readings: Readings) -> Iterator[Message]:
+        started = readings.value("process_start_time_seconds")
         if self._started is not None and started is not None and started != self._started:
             self._history.clear()
-            yield self._line(sample, "the trainer was restarted: growth is measured anew")
+            yield _heading(sample, "the trainer was restarted: growth is measured anew")
         self._started = started if started is not None else self._started
 
     def _judge(self, readings: Readings, levels: dict[Component, float]) -> Iterator[Alert]:
@@ -137,9 +151,6 @@ class Reporter:
         yield from sorted(firing - self._firing)
         yield from (f"OVER: {line}" for line in sorted(self._firing - firing))
         self._firing = firing
-
-    def _line(self, sample: Sample, text: str) -> str:
-        return f"{time.strftime('%H:%M:%S', time.localtime(sample.time))}: {self._prefix}{text}"
 
 
 def summary(readings: Readings) -> str:
@@ -192,6 +203,10 @@ def cleanup_lines(answer: dict[str, Any]) -> list[str]:
             lines.append(f"   {name}: {before[name]:.0f} -> {after[name]:.0f} ({change:+.0f})")
     lines[1:] = sorted(lines[1:])
     return [*lines, *(f"   error: {error}" for error in answer.get("errors", []))]
+
+
+def _heading(sample: Sample, text: str) -> Message:
+    return Message(sample.time, sample.instance, text, heading=True)
 
 
 def _flat(levels: dict[str, Any]) -> dict[str, float]:

@@ -24,21 +24,21 @@ def reporter(interval=15.0, **thresholds):
     return Reporter(Thresholds(**thresholds), interval=interval)
 
 
-def news(lines):
-    return [line.strip() for line in lines if "Memory=" not in line and "Body types" not in line]
+def news(messages):
+    return [message.text for message in messages if not message.routine]
 
 
 def test_line_and_body_types_are_those_of_the_document():
     line, types = reporter().report(sample(1.0))
-    assert line.partition(": ")[2] == "Memory=738.3MB, Bodies=186, Food=6, Step=5558"
-    assert types == "   Body types: Static=1, Dynamic=155, Agent=30"
+    assert line.text == "Memory=738.3MB, Bodies=186, Food=6, Step=5558"
+    assert types.text == "Body types: Static=1, Dynamic=155, Agent=30"
 
 
 def test_what_is_not_known_is_left_out():
-    (line,) = reporter().report(
+    (message,) = reporter().report(
         Sample("a", 1.0, Readings(parse('trainer_entities{type="food_sources"} 6\n')))
     )
-    assert line.partition(": ")[2] == "Food=6"
+    assert message.text == "Food=6"
 
 
 def test_alert_is_said_once_although_its_value_changes():
@@ -97,8 +97,8 @@ def test_growth_is_measured_anew_after_a_restart():
     watching = reporter()
     for i in range(20):
         watching.report(sample(20.0 * i, memory=3e8))
-    lines = watching.report(sample(420, memory=6e8, started=400))
-    assert "restarted" in lines[0]
+    messages = watching.report(sample(420, memory=6e8, started=400))
+    assert "restarted" in messages[0].text
     for i in range(20):
         assert not news(watching.report(sample(440 + 20.0 * i, memory=6e8, started=400)))
 
@@ -113,10 +113,10 @@ def test_silence_of_a_trainer_is_said_once_and_its_return_too():
     watching = reporter()
     watching.report(sample(1.0))
     down = Sample("127.0.0.1:7777", 2.0, problem="it does not answer")
-    assert "UNKNOWN: it does not answer" in watching.report(down)[0]
+    assert "UNKNOWN: it does not answer" in watching.report(down)[0].text
     assert watching.report(down) == []
     assert watching.severity == "unknown"
-    assert "answers again" in watching.report(sample(3.0))[0]
+    assert "answers again" in watching.report(sample(3.0))[0].text
     assert watching.severity == "ok"
 
 
