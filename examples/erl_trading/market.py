@@ -79,4 +79,5 @@ class TradingEnvironment:
         return summary
 
     def _state(self) -> Array:
-        return self.data[self._day - WINDOW : self._day].copy()
+        window: Array = self.data[self._day - WINDOW : self._day].copy()
+        return window

@@ -36,7 +36,8 @@ class Leaks:
     def _leak_experience(self, trainer: Any, units: int) -> None:
         for _ in range(units):
             state = torch.zeros(CHANNELS, SIDE, SIDE)
-            trainer.collected.append(Transition(state, 0, 0.0, torch.zeros_like(state), False))
+            forgotten = Transition(state, 0, 0.0, torch.zeros_like(state), False)
+            trainer.collected.insert(0, forgotten)  # before those that are still to be handed over
 
     def _leak_graph(self, trainer: Any, units: int) -> None:
         for _ in range(units):

@@ -1,5 +1,6 @@
 """Episodes of fuel breaks, the document's cleanup schedule, and the few lines that have it watched."""
 
+import gc
 import random
 import time
 from collections import deque
@@ -8,8 +9,9 @@ from contextlib import contextmanager
 
 import heapwatch
 import matplotlib as mpl
-import matplotlib.pyplot as plt
 import torch
+from heapwatch.housekeeping import Schedule, bounded, close_figures
+from heapwatch.release import empty_cuda_cache
 
 from examples.common.leaks import LeakSwitches, leak_file
 from examples.common.pace import Pace
@@ -41,11 +43,13 @@ class FireTrainer:
         self.grid = FireGrid(seed)
         self.agent = DQNAgent()
         self.collected: list[Transition] = []
+        self._pending = 0  # of those collected, not yet in the memory
         self.tensor_losses: list[torch.Tensor] = []
         self.step_times: deque[float] = deque(maxlen=KEPT_STEP_TIMES)
         self.collection_times: deque[float] = deque(maxlen=KEPT_COLLECTION_TIMES)
         self.leaks = Leaks(LeakSwitches(leak_file("fire_dqn"), LEAKS))
         self.steps = 0
+        self._schedule = self._cleanup_schedule()
         self._pace = Pace(pace)
 
     @contextmanager
@@ -78,14 +82,27 @@ class FireTrainer:
             "experience": max(len(self.collected) - (0 if action == "emergency" else KEPT_EXPERIENCE), 0),
             "losses": max(len(agent.losses) - KEPT_HISTORY, 0)
             + max(len(self.tensor_losses) - KEPT_LOSSES, 0),
-            "figures": len(plt.get_fignums()),
+            "figures": close_figures(),
         }
         del self.collected[: removed["experience"]]
+        self._pending = min(self._pending, len(self.collected))
         del self.tensor_losses[:-KEPT_LOSSES]
-        agent.losses = deque(agent.losses, maxlen=KEPT_HISTORY)
-        agent.memory.buffer = deque(agent.memory.buffer, maxlen=CAPACITY)
-        plt.close("all")
+        agent.losses = bounded(agent.losses, KEPT_HISTORY)
+        agent.memory.buffer = bounded(agent.memory.buffer, CAPACITY)
         return removed
+
+    def _cleanup_schedule(self) -> Schedule:
+        """The document's: collector every 50 steps, device cache every 100 updates, all every 10 episodes."""
+        schedule = Schedule()
+        schedule.every(50, "step")(self._trim_times)
+        schedule.every(100, "update")(empty_cuda_cache)
+        schedule.every(10, "episode")(gc.collect)
+        return schedule
+
+    def _trim_times(self) -> None:
+        """Step and collection times stay bounded whatever a caller has made of them."""
+        self.step_times = bounded(self.step_times, KEPT_STEP_TIMES)
+        self.collection_times = bounded(self.collection_times, KEPT_COLLECTION_TIMES)
 
     def _run_episode(self, watch: heapwatch.Watch) -> None:
         state, done, total = torch.from_numpy(self.grid.reset()), False, 0.0
@@ -97,23 +114,28 @@ class FireTrainer:
             next_state = torch.from_numpy(following)
             self.collected.append(Transition(state, action, reward, next_state, done))
             state, total = next_state, total + reward
-            if len(self.collected) >= COLLECT:
+            self._pending += 1
+            if self._pending == COLLECT:
                 self._hand_over()
             loss = self.agent.learn()
             if loss is not None:
+                self._schedule.tick("update")
                 self.tensor_losses.append(loss.detach())
                 if len(self.tensor_losses) > KEPT_LOSSES:
                     del self.tensor_losses[0]
             self.steps += 1
             self.leaks.step(self)
             watch.step()
+            self._schedule.tick("step")
             self.step_times.append(time.monotonic() - step_started)
             self._pace.wait()
         self.agent.rewards.append(total)
         self.agent.exploration = max(0.05, self.agent.exploration * 0.995)
         self.collection_times.append(time.monotonic() - started)
+        self._schedule.tick("episode")
 
     def _hand_over(self) -> None:
         """Move what was collected last into the memory."""
         self.agent.memory.buffer.extend(self.collected[-COLLECT:])
         del self.collected[-COLLECT:]
+        self._pending = 0
