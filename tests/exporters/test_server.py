@@ -14,6 +14,8 @@ from heapwatch import connections
 from heapwatch.cleanup import CleanupQueue
 from heapwatch.server import PortTaken, Server
 from heapwatch.status import Status
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily
 from prometheus_client.openmetrics.parser import text_string_to_metric_families as parse_openmetrics
 from prometheus_client.parser import text_string_to_metric_families as parse_text
@@ -341,6 +343,37 @@ def test_bodies_without_an_honest_length_are_refused(trainer, fields, status):
     assert trainer.queue.pending() == 0
 
 
+@settings(deadline=None, max_examples=200, suppress_health_check=list(HealthCheck))
+@given(
+    st.binary(max_size=2000)
+    | st.builds(
+        lambda method, path, version, fields: f"{method} {path} {version}\r\n{fields}\r\n".encode(),
+        st.sampled_from(["GET", "HEAD", "POST", "get", "", "\t"]),
+        st.sampled_from([*GET_PATHS, "/force_cleanup", "//", "*", "http://localhost/metrics", "/%00"])
+        | st.text(),
+        st.sampled_from(["HTTP/1.0", "HTTP/1.1", "HTTP/2", "HTTP/1.1.1", ""]),
+        st.lists(
+            st.tuples(
+                st.sampled_from(
+                    ["Host", "Content-Length", "Transfer-Encoding", "Expect", "Connection", "Accept"]
+                )
+                | st.text(max_size=10),
+                st.sampled_from(["localhost", "100-continue", "chunked", "-1", "5", "keep-alive", "*/*;q=x"])
+                | st.text(max_size=10),
+            ),
+            max_size=5,
+        ).map(lambda pairs: "".join(f"{name}: {value}\r\n" for name, value in pairs)),
+    )
+)
+def test_any_bytes_get_at_most_one_answer_and_never_a_cleanup(shared, data):
+    answer = shared.raw(data, half_close=True)
+    final = answer.removeprefix(b"HTTP/1.1 100 Continue\r\n\r\n")
+    assert final == b"" or 200 <= status_of(final) < 506
+    assert not final.startswith(b"HTTP/1.1 500")
+    assert shared.queue.pending() == 0
+    assert shared.request("GET", "/healthz")[0].status == 200
+
+
 def test_request_that_ends_before_its_headers_do_does_nothing(trainer):
     head = f"POST /force_cleanup HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer {TOKEN}\r\n"
     for cut in (
@@ -451,6 +484,17 @@ def test_stop_frees_the_port_and_start_serves_again(trainer):
     trainer.server.start()
     assert trainer.server.port == port
     assert trainer.request("GET", "/healthz")[0].status == 200
+
+
+def test_levels_are_observed_although_nobody_asks(monkeypatch, trainer):
+    from heapwatch import server
+
+    monkeypatch.setattr(server, "OBSERVATION_SECONDS", 0.05)
+    wait_until(lambda: trainer.exposition.collections >= 3)
+    trainer.exposition.hold.clear()  # a source that hangs keeps the observer, not the server
+    collections = trainer.exposition.collections
+    wait_until(lambda: trainer.exposition.collections > collections)
+    assert trainer.request("GET", "/nothing")[0].status == 404
 
 
 def test_no_thread_outlives_stop():
