@@ -11,9 +11,10 @@ from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 
 
-def leak_file(trainer: str) -> Path:
-    """Where the leak switches of the example `trainer` are kept."""
-    return Path(os.environ.get("HEAPWATCH_STATE", ".heapwatch")) / "run" / f"{trainer}-leaks.json"
+def leak_file(trainer: str, state: Path | None = None) -> Path:
+    """Where the leak switches of the example `trainer` are kept; `state` defaults to HEAPWATCH_STATE."""
+    folder = state or Path(os.environ.get("HEAPWATCH_STATE", ".heapwatch"))
+    return folder / "run" / f"{trainer}-leaks.json"
 
 
 def parse(settings: Iterable[str], allowed: Mapping[str, str]) -> dict[str, float]:

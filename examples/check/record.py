@@ -1,0 +1,127 @@
+"""Records a running example once a second, to be replayed as one scrape in 15 seconds."""
+
+import math
+import os
+import socket
+import subprocess
+import sys
+import time
+import urllib.error
+import urllib.request
+from pathlib import Path
+
+from prometheus_client.parser import text_string_to_metric_families
+
+from benchmarks.leaks.scenario import Scenario
+from examples.check.plan import Run
+from examples.common.leaks import leak_file, write
+
+FASTER = 15  # one second of recording stands for one scrape interval
+START_SECONDS = 60.0
+MOMENTS = ("process_start_time_seconds", "trainer_last_progress_timestamp_seconds")
+LEFT_OUT = ("python_", "_created")
+
+
+def record(run: Run, folder: Path, healthy_seconds: int, seconds: int) -> Scenario:
+    """Run the example for `seconds`, its leak switched on after `healthy_seconds`, and record its series.
+
+    Args:
+        folder: for its leak switches, its discovery target and its log.
+
+    Raises:
+        RuntimeError: the example did not start or ended early; the end of its log is in the message.
+
+    """
+    port = _free_port()
+    environment = os.environ | {
+        "HEAPWATCH_STATE": str(folder),
+        "HEAPWATCH_TARGETS_DIR": str(folder / "targets"),
+        "OMP_NUM_THREADS": "1",
+    }
+    log = folder / "log"
+    with log.open("w") as output:
+        process = subprocess.Popen(
+            [sys.executable, "-m", f"examples.{run.example}", "--port", str(port)],
+            env=environment,
+            stdout=output,
+            stderr=subprocess.STDOUT,
+        )
+    try:
+        url = f"http://127.0.0.1:{port}/metrics"
+        _wait(url, process, log)
+        return _record(run, url, process, log, folder, healthy_seconds, seconds)
+    finally:
+        process.terminate()
+        process.wait(timeout=30)
+
+
+def _record(
+    run: Run,
+    url: str,
+    process: subprocess.Popen[bytes],
+    log: Path,
+    folder: Path,
+    healthy_seconds: int,
+    seconds: int,
+) -> Scenario:
+    series: dict[str, list[float | None]] = {}
+    started_at, started = time.time(), time.monotonic()
+    for second in range(seconds):
+        if run.leak and second == healthy_seconds:
+            write(leak_file(run.example, folder), {run.leak: run.rate})
+        time.sleep(max(0.0, started + second - time.monotonic()))
+        if process.poll() is not None:
+            raise RuntimeError(f"{run.id} ended after {second} s:\n{log.read_text()[-2000:]}")
+        for name, value in _scrape(url, started_at).items():
+            values = series.setdefault(name, [])
+            values += [None] * (second - len(values))
+            values.append(value)
+    for values in series.values():
+        values += [None] * (seconds - len(values))
+    onset = healthy_seconds * FASTER / 60
+    truth = [
+        {"resource": resource, "component": component, "onset_min": onset} for resource, component in run.must
+    ]
+    return Scenario(run.id, series, truth)
+
+
+def _scrape(url: str, started_at: float) -> dict[str, float]:
+    """One sample of every series by selector; moments count from the start of the recording, and as fast."""
+    try:
+        with urllib.request.urlopen(url, timeout=5) as answer:
+            text = answer.read().decode()
+    except (urllib.error.URLError, TimeoutError):
+        return {}
+    found = {}
+    for family in text_string_to_metric_families(text):
+        for sample in family.samples:
+            if (
+                sample.name.startswith(LEFT_OUT[0])
+                or sample.name.endswith(LEFT_OUT[1])
+                or math.isnan(sample.value)
+            ):
+                continue
+            labels = ",".join(f'{name}="{value}"' for name, value in sorted(sample.labels.items()))
+            value = float(sample.value)
+            found[f"{sample.name}{{{labels}}}"] = (
+                (value - started_at) * FASTER if sample.name in MOMENTS else value
+            )
+    return found
+
+
+def _wait(url: str, process: subprocess.Popen[bytes], log: Path) -> None:
+    deadline = time.monotonic() + START_SECONDS
+    while time.monotonic() < deadline and process.poll() is None:
+        try:
+            with urllib.request.urlopen(url, timeout=2):
+                return
+        except (urllib.error.URLError, ConnectionError, TimeoutError):
+            time.sleep(0.2)
+    raise RuntimeError(f"no metrics at {url} after {START_SECONDS:.0f} s:\n{log.read_text()[-2000:]}")
+
+
+def _free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port: int = probe.getsockname()[1]
+        return port
