@@ -49,6 +49,11 @@ def increment(series: str, step: str = "$__interval") -> str:
     return f"clamp_min({series} - last_over_time({series}[5m] offset {step}), 0)"
 
 
+def increment_from_zero(series: str) -> str:
+    """The same for counters that appear with their first event."""
+    return f"clamp_min({series} - (last_over_time({series}[5m] offset $__interval) or 0 * {series}), 0)"
+
+
 def or_zero(expression: str, of: str) -> str:
     """The expression, or 0 where `of` has something to count: what is not known stays absent."""
     return f"{expression} or 0 * {of}"

@@ -4,7 +4,19 @@ Levels and growth come from the recorded series of `prometheus/rules`, so a pane
 Sizes are in bytes, durations in seconds, growth per minute.
 """
 
-from .promql import TRAINER, in_range, increment, max_by, min_by, or_zero, rate, select, sum_by, total
+from .promql import (
+    TRAINER,
+    in_range,
+    increment,
+    increment_from_zero,
+    max_by,
+    min_by,
+    or_zero,
+    rate,
+    select,
+    sum_by,
+    total,
+)
 
 
 def growth(resource: str, *matchers: str) -> str:
@@ -215,6 +227,6 @@ _FREED = select("trainer_cleanup_freed_bytes_total")
 FREED = f"{sum_by(_ACTION, increment(_FREED))} > 0"
 FREED_IN_RANGE = total(in_range("increase", _FREED))
 FREED_IN_RANGE_BY_TRAINER = sum_by(TRAINER, in_range("increase", _FREED))
-REMOVED = f"{sum_by('resource', increment(select('trainer_cleanup_removed_total')))} > 0"
+REMOVED = f"{sum_by('resource', increment_from_zero(select('trainer_cleanup_removed_total')))} > 0"
 _CLEANUP_SECONDS = increment(select("trainer_cleanup_duration_seconds_sum"))
 CLEANUP_DURATION = f"{sum_by(_ACTION, _CLEANUP_SECONDS)} / ({CLEANUP_EVENTS})"

@@ -11,26 +11,27 @@ from contextlib import contextmanager
 from pathlib import Path
 
 START_SECONDS = 30
+SCRAPE_NOTHING = "global: {scrape_interval: 15s}\n"
 
 
 @contextmanager
-def prometheus(data: Path) -> Iterator[str]:
-    """Serve the data directory and scrape nothing; yields the URL.
+def prometheus(data: Path, configuration: str = SCRAPE_NOTHING) -> Iterator[str]:
+    """Serve the data directory with this configuration; yields the URL.
 
     Raises FileNotFoundError when Prometheus is not on PATH, RuntimeError when it does not become ready.
     """
     binary = shutil.which("prometheus")
     if binary is None:
         raise FileNotFoundError("prometheus is not on PATH")
-    configuration = data / "prometheus.yml"
-    configuration.write_text("global: {scrape_interval: 15s}\n")
+    file = data / "prometheus.yml"
+    file.write_text(configuration)
     port = free_port()
     log = data / "prometheus.log"
     with log.open("w") as stream:
         process = subprocess.Popen(
             [
                 binary,
-                f"--config.file={configuration}",
+                f"--config.file={file}",
                 f"--storage.tsdb.path={data}",
                 "--storage.tsdb.retention.time=10y",
                 f"--web.listen-address=127.0.0.1:{port}",

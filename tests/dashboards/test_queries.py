@@ -48,3 +48,17 @@ def test_every_expression_parses(tmp_path: Path) -> None:
         [promtool, "check", "rules", str(file)], capture_output=True, text=True, check=False
     )
     assert done.returncode == 0, done.stdout + done.stderr
+
+
+TABLES = [
+    target
+    for target in targets()
+    if target.panel["type"] == "table" and target.panel["transformations"][-1]["id"] == "organize"
+]
+
+
+@pytest.mark.parametrize("target", TABLES, ids=str)
+def test_a_table_has_a_column_for_every_label(target: Target, prometheus_url: str) -> None:
+    placed = target.panel["transformations"][-1]["options"]["indexByName"]
+    labels = {label for series in run(prometheus_url, target) for label in series["metric"]}
+    assert labels - placed.keys() == set()

@@ -1,0 +1,143 @@
+"""Every series that a panel, an annotation or a variable names has somebody who produces it."""
+
+import ast
+import re
+import shutil
+import subprocess
+import time
+import urllib.error
+import urllib.request
+from collections.abc import Iterator
+from pathlib import Path
+
+import heapwatch_receiver
+import pytest
+import yaml
+from heapwatch_dashboards.__main__ import ROOT
+from prometheus_client import REGISTRY
+
+from tests.dashboards.documents import DOCUMENTS, expressions
+from tests.dashboards.promql import selectors
+from tests.dashboards.server import free_port, prometheus
+
+# What Prometheus adds by itself to every target and for every alert:
+# https://prometheus.io/docs/concepts/jobs_instances/#automatically-generated-labels-and-time-series
+BY_PROMETHEUS = {"up", "scrape_duration_seconds", "scrape_samples_scraped", "ALERTS", "ALERTS_FOR_STATE"}
+VARIABLE = re.compile(r"label_values\(([a-zA-Z_:]+)")
+
+
+def named() -> dict[str, str]:
+    """Series to a place where it is named."""
+    places = {selector.metric: where for where, text in expressions() for selector in selectors(text)}
+    for uid, document in DOCUMENTS.items():
+        for entry in document["templating"]["list"]:
+            if entry["type"] == "query":
+                places |= dict.fromkeys(VARIABLE.findall(entry["definition"]), f"{uid} / ${entry['name']}")
+    return places
+
+
+def with_prefix(prefix: str) -> dict[str, str]:
+    found = {metric: where for metric, where in named().items() if metric.startswith(prefix)}
+    assert found, f"nothing is named {prefix}..."
+    return found
+
+
+def served(url: str) -> set[str]:
+    """The series names that a server exposes about itself."""
+    with urllib.request.urlopen(f"{url}/metrics") as answer:
+        lines = answer.read().decode().splitlines()
+    return {line.split()[2] for line in lines if line.startswith("# TYPE ")}
+
+
+def missing(named: dict[str, str], produced: set[str]) -> dict[str, str]:
+    """What is named and not produced; a histogram or summary stands for its parts."""
+    parts = {name + part for name in produced for part in ("", "_sum", "_count", "_bucket")}
+    return {metric: where for metric, where in named.items() if metric not in parts}
+
+
+def test_the_trainers_series_are_in_the_reference() -> None:
+    reference = (ROOT / "docs" / "metrics.md").read_text()
+    assert missing(with_prefix("trainer_"), set(re.findall(r"`(trainer_\w+)`", reference))) == {}
+
+
+def test_recorded_series_have_a_rule() -> None:
+    files = (ROOT / "prometheus" / "rules").glob("*.yml")
+    groups = [group for file in files for group in yaml.safe_load(file.read_text())["groups"]]
+    recorded = {rule["record"] for group in groups for rule in group["rules"] if "record" in rule}
+    assert missing(with_prefix("job:"), recorded) == {}
+
+
+def test_the_receivers_series_are_in_its_source() -> None:
+    folder = Path(heapwatch_receiver.__file__).parent
+    names = {
+        f"heapwatch_receiver_{node.value}"
+        for node in ast.walk(ast.parse((folder / "metrics.py").read_text()))
+        if isinstance(node, ast.Constant) and isinstance(node.value, str)
+    }
+    assert missing(with_prefix("heapwatch_receiver_"), names | {f"{name}_total" for name in names}) == {}
+
+
+def test_process_and_python_series_come_from_the_client_library() -> None:
+    produced = {sample.name for family in REGISTRY.collect() for sample in family.samples}
+    assert missing(with_prefix("process_"), produced) == {}
+
+
+def test_prometheus_serves_its_own_series(tmp_path: Path) -> None:
+    nobody = f"127.0.0.1:{free_port()}"
+    rules = {
+        "groups": [{"name": "group", "interval": "1s", "rules": [{"alert": "Always", "expr": "vector(1)"}]}]
+    }
+    (tmp_path / "rules.yml").write_text(yaml.safe_dump(rules))
+    configuration = {
+        "rule_files": ["rules.yml"],
+        "alerting": {"alertmanagers": [{"static_configs": [{"targets": [nobody]}]}]},
+    }
+    deadline = time.monotonic() + 30
+    with prometheus(tmp_path, yaml.safe_dump(configuration)) as url:
+        # Counters of notifications appear with the first one.
+        while absent := missing(with_prefix("prometheus_"), served(url)):
+            assert time.monotonic() < deadline, absent
+            time.sleep(0.2)
+
+
+def test_alertmanager_serves_its_own_series(alertmanager_url: str) -> None:
+    assert missing(with_prefix("alertmanager_"), served(alertmanager_url)) == {}
+
+
+def test_there_is_no_other_producer() -> None:
+    known = ("trainer_", "job:", "heapwatch_receiver_", "process_", "prometheus_", "alertmanager_")
+    others = {metric for metric in named() if not metric.startswith(known)}
+    assert others <= BY_PROMETHEUS
+
+
+@pytest.fixture(scope="module")
+def alertmanager_url(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """An Alertmanager that has nothing to do."""
+    binary = shutil.which("alertmanager") or shutil.which("prometheus-alertmanager")
+    assert binary, "alertmanager is not on PATH"
+    folder = tmp_path_factory.mktemp("alertmanager")
+    (folder / "alertmanager.yml").write_text("route: {receiver: none}\nreceivers: [{name: none}]\n")
+    url = f"http://127.0.0.1:{free_port()}"
+    command = [
+        binary,
+        f"--config.file={folder / 'alertmanager.yml'}",
+        f"--storage.path={folder / 'data'}",
+        f"--web.listen-address={url.removeprefix('http://')}",
+        "--cluster.listen-address=",
+    ]
+    with (folder / "log").open("w") as log:
+        process = subprocess.Popen(command, stdout=log, stderr=subprocess.STDOUT)
+    try:
+        deadline = time.monotonic() + 30
+        while True:
+            try:
+                urllib.request.urlopen(f"{url}/-/ready", timeout=1).close()
+                break
+            except (urllib.error.URLError, ConnectionError, TimeoutError):
+                assert process.poll() is None, (folder / "log").read_text()
+                assert time.monotonic() < deadline, "Alertmanager did not become ready"
+                time.sleep(0.1)
+        yield url
+    finally:
+        process.terminate()
+        process.wait(timeout=30)
