@@ -32,6 +32,7 @@ class Task:
     interval: float = 0.0
     cost: float = 0.0
     longest: float = 0.0
+    runs: int = 0
     total: float = 0.0
     sampled_at: float | None = None
     running_since: float | None = None
@@ -44,9 +45,9 @@ class SafePoint:
 
     `due` is the only thing the training loop reads: a daemon thread raises it when something is to be done,
     so a step costs no call of a clock. The thread that steps owns the safe point; another thread's visits do
-    nothing while the owner lives. Each sampler gets an equal part of `budget`, a share of wall time: one
-    that costs more runs more rarely, visibly so in its `interval`. A sampler that does not return cannot be
-    interrupted: the training loop waits for it, the log says so, and `running_since` tells since when.
+    nothing while the owner lives. The samplers divide `budget`, a share of wall time, fairly: one that costs
+    more than its part runs more rarely, visibly so in its `interval`. A sampler that does not return cannot
+    be interrupted: the training loop waits for it, the log says so, and `running_since` tells since when.
 
     `blocked` says that this is no safe point after all, such as inside a physics step.
 
@@ -215,8 +216,23 @@ class SafePoint:
             task.running_since = None
             task.said_hanging = False
             spent = self._clock() - began
+            task.runs += 1
             task.total += spent
             task.longest = max(task.longest, spent)
             task.cost = max(spent, _COST_DECAY * task.cost)
-            task.interval = max(task.sampler.interval, task.cost * len(self.tasks) / self.budget)
+            task.interval = max(task.sampler.interval, task.cost / self._fair_share())
             task.due_at = began + task.interval
+
+    def _fair_share(self) -> float:
+        """The largest share of time that one sampler may take, when those that want less get what they want.
+
+        Max-min fairness: D. Bertsekas and R. Gallager, Data Networks (1992), section 6.5.2.
+        """
+        left = self.budget
+        wanted = sorted(task.cost / task.sampler.interval for task in self.tasks)
+        for position, share in enumerate(wanted):
+            fair = left / (len(wanted) - position)
+            if share > fair:
+                return fair
+            left -= share
+        return self.budget

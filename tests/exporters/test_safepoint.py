@@ -70,9 +70,27 @@ def test_a_costly_sampler_keeps_to_its_share_and_its_interval_says_so(safe_point
     visits(safe_point, clock, 200)
     tasks = {task.sampler.name: task for task in safe_point.tasks}
     assert tasks["costly"].total <= safe_point.budget * (clock.now - began)
-    assert tasks["costly"].interval == pytest.approx(0.05 / (safe_point.budget / 2))
+    assert tasks["costly"].interval == pytest.approx(0.05 / safe_point.budget)
     assert tasks["costly"].longest == pytest.approx(0.05)
     assert cheap.samples > 150
+
+
+@pytest.mark.parametrize(
+    "seconds", [[0.05, 0.05], [0.001, 0.002, 0.3], [0.0, 0.0, 1.0], [0.004, 0.004, 0.004]]
+)
+def test_the_budget_is_kept_and_divided_fairly(safe_point, clock, seconds):
+    for number, cost in enumerate(seconds):
+        safe_point.add(Sampler(clock, f"sampler {number}", seconds=cost), anywhere=False)
+    visits(safe_point, clock, 10)
+    began, before = clock.now, [task.total for task in safe_point.tasks]
+    visits(safe_point, clock, 5000)
+    shares = [
+        (task.total - spent) / (clock.now - began)
+        for task, spent in zip(safe_point.tasks, before, strict=True)
+    ]
+    assert sum(shares) <= safe_point.budget * 1.02
+    least = min(shares[number] for number, cost in enumerate(seconds) if cost == max(seconds))
+    assert least >= 0.9 * min(max(seconds) / 1.0, safe_point.budget / len(seconds))
 
 
 def test_an_outlier_is_forgotten(safe_point, clock):

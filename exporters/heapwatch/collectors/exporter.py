@@ -77,7 +77,8 @@ class ExporterCollector:
     def _samples(self) -> Iterable[Metric]:
         now = self._clock()
         age = _by_collector("trainer_exporter_sample_age_seconds", "Seconds since the last good sample.")
-        total = CounterMetricFamily(
+        samples = CounterMetricFamily("trainer_exporter_samples", "Samples taken.", labels=["collector"])
+        spent = CounterMetricFamily(
             "trainer_exporter_sample_seconds",
             "Seconds that samples took of the trainer's own thread.",
             labels=["collector"],
@@ -95,12 +96,13 @@ class ExporterCollector:
             labels = [task.sampler.name]
             if task.sampled_at is not None:
                 age.add_metric(labels, max(0.0, now - task.sampled_at))
-            total.add_metric(labels, task.total)
+            samples.add_metric(labels, task.runs)
+            spent.add_metric(labels, task.total)
             longest.add_metric(labels, task.longest)
             interval.add_metric(labels, task.interval)
             since = task.running_since
             running.add_metric(labels, 0.0 if since is None else now - since)
-        yield from (age, total, longest, interval, running)
+        yield from (age, samples, spent, longest, interval, running)
 
 
 def _by_collector(name: str, documentation: str) -> GaugeMetricFamily:

@@ -40,6 +40,7 @@ def test_the_cost_and_age_of_samples(exporter, safe_point, clock):
         for name in (
             "sample_age_seconds",
             "sample_seconds_total",
+            "samples_total",
             "sample_longest_seconds",
             "sample_interval_seconds",
             "sample_running_seconds",
@@ -48,6 +49,7 @@ def test_the_cost_and_age_of_samples(exporter, safe_point, clock):
     assert told == {
         "sample_age_seconds": 30,
         "sample_seconds_total": pytest.approx(0.05),
+        "samples_total": 1,
         "sample_longest_seconds": pytest.approx(0.05),
         "sample_interval_seconds": pytest.approx(5.0),
         "sample_running_seconds": 0,
