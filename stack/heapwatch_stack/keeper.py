@@ -9,6 +9,7 @@ import fcntl
 import os
 import select
 import sys
+from datetime import datetime
 
 from heapwatch_stack import processes
 from heapwatch_stack.settings import Settings
@@ -20,7 +21,9 @@ def main() -> int:
     settings = Settings.from_environment()
     parent = os.pidfd_open(os.getppid())
     select.select([parent], [], [])
-    print("supervisord died: starting the stack again", flush=True)
+    # standard output was a pipe to supervisord
+    with (settings.logs / "keeper.log").open("a", encoding="utf-8") as log:
+        log.write(f"{datetime.now():%Y-%m-%d %H:%M:%S} supervisord died: starting the stack again\n")
     with (settings.state / "run" / "lock").open("a", encoding="utf-8") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)  # an `up` or `down` that is under way goes first
         supervisor = Supervisor(settings)
