@@ -13,7 +13,7 @@ from collections.abc import Callable
 from contextlib import suppress
 from typing import Any
 
-MAX_CONNECTIONS = 64
+MAX_CONNECTIONS = 32  # more would share the interpreter with the training loop all the same
 REQUEST_SECONDS = 5.0  # a request must be complete by then, however its bytes drip in
 CROWDED_SECONDS = 1.0  # the same, while newcomers wait for a connection
 

@@ -6,6 +6,7 @@ import http.client
 import json
 import logging
 import socket
+import threading
 from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass
@@ -18,7 +19,7 @@ from urllib.parse import urlsplit
 from prometheus_client.exposition import gzip_accepted
 
 from heapwatch import guards
-from heapwatch.cleanup import CleanupQueue, QueueFull, Ticket
+from heapwatch.cleanup import CleanupQueue, CleanupResult, QueueFull, Ticket
 from heapwatch.connections import REQUEST_SECONDS, ConnectionServer
 from heapwatch.guards import Refusal
 from heapwatch.landing import landing_page
@@ -44,6 +45,7 @@ class Trainer:
     token: str | None
     allowed_hosts: frozenset[str]
     rate: guards.TokenBucket
+    waits: threading.Semaphore
 
 
 class EndpointServer(ConnectionServer):
@@ -189,11 +191,20 @@ class Endpoints(BaseHTTPRequestHandler):
             ticket = queue.submit(request.action, request.reason, "http", request.request_id)
         except QueueFull as full:
             raise Refusal(HTTPStatus.SERVICE_UNAVAILABLE, str(full), {"Retry-After": "10"}) from None
-        result = ticket.wait(request.timeout_seconds)
+        result = self._wait(ticket, request.timeout_seconds)
         if result is not None:
             self._send_json(HTTPStatus.OK, result.as_dict())
         else:
             self._send_json(HTTPStatus.ACCEPTED, _pending(ticket, queue.seconds_since_safe_point()))
+
+    def _wait(self, ticket: Ticket, timeout: float) -> CleanupResult | None:
+        waits = self.server.trainer.waits
+        if not waits.acquire(blocking=False):
+            return ticket.result  # those who wait must not take every connection from the scrapes
+        try:
+            return ticket.wait(timeout)
+        finally:
+            waits.release()
 
     def _send_json(
         self, status: HTTPStatus, document: Mapping[str, Any], headers: Mapping[str, str] | None = None

@@ -23,6 +23,7 @@ DEFAULT_PORT = 7777
 OBSERVATION_SECONDS = 15.0  # growth rates need samples even when nobody scrapes
 CLEANUP_BURST = 10
 CLEANUPS_PER_SECOND = 1.0
+CLEANUP_WAITS = 8
 _PORTS_SEARCHED = 100
 
 
@@ -74,6 +75,7 @@ class Server:
             token=token,
             allowed_hosts=frozenset(hosts - {""}),
             rate=TokenBucket(CLEANUP_BURST, CLEANUPS_PER_SECOND),
+            waits=threading.Semaphore(CLEANUP_WAITS),
         )
         self._listener: EndpointServer | None = None
         self._thread: threading.Thread | None = None

@@ -296,6 +296,18 @@ def test_too_many_cleanups_are_told_when_to_come_back(trainer):
     assert trainer.cleanup(Authorization="Bearer wrong")[0].status == 401
 
 
+def test_waiting_cleanups_leave_connections_to_the_scrapes(trainer):
+    with ThreadPoolExecutor(20) as pool:
+        waiting = [
+            pool.submit(trainer.cleanup, {"request_id": "one", "timeout_seconds": 30}) for _ in range(10)
+        ]
+        # Two more than may wait: these are told at once that it is pending.
+        wait_until(lambda: sum(answer.done() for answer in waiting) == 2)
+        assert {answer.result()[0].status for answer in waiting if answer.done()} == {202}
+        trainer.queue.run_pending()
+        assert sorted(answer.result()[0].status for answer in waiting) == [200] * 8 + [202] * 2
+
+
 def test_token_appears_in_no_log(trainer, caplog, capfd):
     caplog.set_level("DEBUG")
     trainer.cleanup({"timeout_seconds": 0})
