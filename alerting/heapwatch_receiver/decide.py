@@ -64,11 +64,13 @@ class Facts:
     """What Prometheus says about a trainer: the labels of its alerts that fire, and where it is scraped.
 
     Prometheus was asked at the steady second `asked` or later; `target` is None when it is not exactly one.
+    `warm` is false while Prometheus has run for so short that it may not have evaluated its rules yet.
     """
 
     asked: float
     firing: Sequence[Mapping[str, str]]
     target: str | None
+    warm: bool = True
 
     def fires(self, labels: Mapping[str, str]) -> bool:
         """Whether an alert with the same contract labels fires; others may be added on the way here."""
@@ -97,6 +99,11 @@ class Refuse:
 
 
 @dataclass(frozen=True)
+class Wait:
+    """Prometheus cannot say yet: ask again in a while."""
+
+
+@dataclass(frozen=True)
 class Ask:
     """Nothing known speaks against acting: ask Prometheus what is so now, then decide again."""
 
@@ -117,7 +124,9 @@ def on_sight(alert: Alert) -> Refuse | None:
     return None
 
 
-def decide(alert: Alert, history: History, facts: Facts | None, settings: Settings) -> Act | Refuse | Ask:
+def decide(
+    alert: Alert, history: History, facts: Facts | None, settings: Settings
+) -> Act | Refuse | Ask | Wait:
     """What to do about an alert that waited for its turn.
 
     The ladder is regular, emergency, then the operator's escalation. An action taken since this episode
@@ -140,6 +149,8 @@ def decide(alert: Alert, history: History, facts: Facts | None, settings: Settin
         )
     if facts is None or facts.asked < alert.steady:
         return Ask()
+    if not facts.fires(alert.labels) and not facts.warm:
+        return Wait()
     if not facts.fires(alert.labels):
         return Refuse("not_firing", "Prometheus says the alert does not fire (any more)")
     if facts.target is None and choice.action in CLEANUPS:

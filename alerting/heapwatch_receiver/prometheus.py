@@ -11,7 +11,7 @@ from typing import Generic, TypeVar
 from urllib.parse import urlsplit
 
 import httpx
-from pydantic import BaseModel, ValidationError
+from pydantic import AwareDatetime, BaseModel, ValidationError
 
 from heapwatch_receiver.clock import Clock
 from heapwatch_receiver.decide import Facts
@@ -68,6 +68,10 @@ class _Answer(BaseModel, Generic[_T]):
     data: _T
 
 
+class _Runtime(BaseModel):
+    startTime: AwareDatetime
+
+
 @dataclass(frozen=True)
 class _Look:
     """All firing alerts and scrape URLs, by trainer, as of the steady second `began` or later."""
@@ -75,14 +79,16 @@ class _Look:
     began: float
     firing: Mapping[Trainer, list[Mapping[str, str]]]
     urls: Mapping[Trainer, set[str]]
+    warm: bool
 
 
 class Prometheus:
     """Prometheus's HTTP API. Every method raises FetchError when it gives no usable answer."""
 
-    def __init__(self, client: httpx.AsyncClient, url: str, clock: Clock) -> None:
+    def __init__(self, client: httpx.AsyncClient, url: str, clock: Clock, *, warm_up: float) -> None:
         self._client = client
         self._url = url.rstrip("/")
+        self._warm_up = warm_up
         self._clock = clock
         self._looking = asyncio.Lock()
         self._last: _Look | None = None
@@ -100,7 +106,7 @@ class Prometheus:
             look = self._last
         urls = look.urls.get(trainer, set())
         target = next(iter(urls)) if len(urls) == 1 else None
-        return Facts(look.began, look.firing.get(trainer, []), target)
+        return Facts(look.began, look.firing.get(trainer, []), target, look.warm)
 
     async def readings(self, trainer: Trainer) -> Readings:
         """Sizes of the trainer as last scraped; what is not exported is not there."""
@@ -121,9 +127,12 @@ class Prometheus:
 
     async def _look(self) -> _Look:
         began = self._clock.steady()
-        alerts, targets = await asyncio.gather(
-            self._get(_Alerts, "alerts", {}), self._get(_Targets, "targets", {"state": "active"})
+        alerts, targets, runtime = await asyncio.gather(
+            self._get(_Alerts, "alerts", {}),
+            self._get(_Targets, "targets", {"state": "active"}),
+            self._get(_Runtime, "status/runtimeinfo", {}),
         )
+        warm = not 0 <= self._clock.wall() - runtime.startTime.timestamp() < self._warm_up
         firing: dict[Trainer, list[Mapping[str, str]]] = {}
         for alert in alerts.alerts:
             if alert.state == "firing":
@@ -133,7 +142,7 @@ class Prometheus:
             parts = urlsplit(target.scrapeUrl)
             if parts.scheme in ("http", "https") and parts.hostname:
                 urls.setdefault(_trainer(target.labels), set()).add(target.scrapeUrl)
-        return _Look(began, firing, urls)
+        return _Look(began, firing, urls, warm)
 
     async def _get(self, shape: type[_T], path: str, parameters: dict[str, str]) -> _T:
         url = f"{self._url}/api/v1/{path}"

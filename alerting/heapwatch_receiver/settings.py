@@ -40,6 +40,7 @@ class Settings(BaseModel):
     token_file: Path | None = None
     database: Path = Path(".heapwatch/data/receiver.sqlite3")
     prometheus_url: HttpUrl = "http://127.0.0.1:9090"
+    prometheus_warm_up: Seconds = 120
     alertmanager_url: HttpUrl = "http://127.0.0.1:9093"
     grafana_url: HttpUrl | None = None
     grafana_token_file: Path | None = None

@@ -13,7 +13,7 @@ import httpx
 
 from heapwatch_receiver import ledger
 from heapwatch_receiver.clock import Clock
-from heapwatch_receiver.decide import Act, Alert, Ask, Facts, Refuse, decide
+from heapwatch_receiver.decide import Act, Alert, Ask, Facts, Refuse, Wait, decide
 from heapwatch_receiver.fetch import FetchError
 from heapwatch_receiver.hooks import failpoint
 from heapwatch_receiver.ledger import ActionRecord, Trainer
@@ -38,6 +38,7 @@ class _Settled:
     refusals: list[Refuse] = field(default_factory=list)
     record: ActionRecord | None = None
     ask: bool = False
+    wait: bool = False
     more: bool = False
 
 
@@ -57,7 +58,9 @@ class Worker:
         self._store = store
         self._clock = clock
         self._metrics = metrics
-        self._prometheus = Prometheus(client, settings.prometheus_url, clock)
+        self._prometheus = Prometheus(
+            client, settings.prometheus_url, clock, warm_up=settings.prometheus_warm_up
+        )
         self._performer = Performer(settings, store, clock, client, self._prometheus, metrics, token)
         self._wake = asyncio.Event()
         self._serving: dict[Trainer, asyncio.Task[None]] = {}
@@ -126,6 +129,8 @@ class Worker:
             if settled.record:
                 await self._performer.perform(settled.record, resumed=False)
             elif settled.ask:
+                if settled.wait:
+                    await asyncio.sleep(self._settings.retry_pause)
                 try:
                     facts = await self._prometheus.facts(trainer)
                     pause = self._settings.retry_pause
@@ -147,8 +152,8 @@ class Worker:
             if isinstance(decision, Refuse):
                 ledger.refuse(connection, alert, decision, self._clock)
                 settled.refusals.append(decision)
-            elif isinstance(decision, Ask):
-                settled.ask = True
+            elif isinstance(decision, Ask | Wait):
+                settled.ask, settled.wait = True, isinstance(decision, Wait)
                 break
             else:
                 settled.record = self._record(alert, trainer, decision, facts)

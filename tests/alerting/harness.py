@@ -25,6 +25,7 @@ T = TypeVar("T")
 
 # Everything a person would wait minutes for, in tenths of seconds.
 FAST = {
+    "prometheus_warm_up": 3,
     "regular_cooldown": 60,
     "emergency_cooldown": 60,
     "check_after": 0.2,
@@ -261,8 +262,9 @@ class Prometheus:
         wait_for(lambda: self.fires(trainer), f"the alert of {trainer.instance} fires")
 
     def fires(self, trainer: Trainer) -> bool:
-        query = f'ALERTS{{alertstate="firing",instance="{trainer.instance}"}}'
-        return bool(httpx.get(f"{self.url}/api/v1/query", params={"query": query}).json()["data"]["result"])
+        alerts = httpx.get(f"{self.url}/api/v1/alerts").json()["data"]["alerts"]
+        states = [one["state"] for one in alerts if one["labels"]["instance"] == trainer.instance]
+        return states == ["firing"]
 
 
 class Alertmanager:

@@ -1,0 +1,212 @@
+"""What the receiver asks of others, against services that lie."""
+
+import asyncio
+import json
+import sys
+import time
+from datetime import datetime, timezone
+
+import httpx
+import pytest
+
+from heapwatch_receiver import escalate, trainer
+from heapwatch_receiver.clock import Clock
+from heapwatch_receiver.fetch import FetchError, fetch
+from heapwatch_receiver.ledger import Trainer
+from heapwatch_receiver.prometheus import Prometheus
+
+TRAINER = Trainer("trainer", "a:1")
+URL = "http://10.0.0.1:7777/metrics"
+
+
+def client(answer) -> httpx.AsyncClient:
+    """A client to a server that answers so, in a stream as over a network."""
+
+    async def stream(content: bytes):
+        yield content
+
+    def respond(request: httpx.Request) -> httpx.Response:
+        response = answer(request)
+        if not hasattr(response, "_content"):
+            return response
+        return httpx.Response(response.status_code, headers=response.headers, content=stream(response.content))
+
+    return httpx.AsyncClient(transport=httpx.MockTransport(respond))
+
+
+def prometheus(started: float = 0, **data) -> Prometheus:
+    data["runtimeinfo"] = {"startTime": datetime.fromtimestamp(started, timezone.utc).isoformat()}
+
+    def answer(request: httpx.Request) -> httpx.Response:
+        return httpx.Response(
+            200, json={"status": "success", "data": data[request.url.path.rpartition("/")[2]]}
+        )
+
+    return Prometheus(client(answer), "http://prometheus", Clock(), warm_up=60)
+
+
+def target(instance: str = "a:1", url: str = URL, **labels: str) -> dict:
+    return {"scrapeUrl": url, "labels": {"job": "trainer", "instance": instance, **labels}, "health": "up"}
+
+
+def facts(targets: list, alerts: list = ()):
+    asked = prometheus(targets={"activeTargets": targets}, alerts={"alerts": list(alerts)})
+    return asyncio.run(asked.facts(TRAINER))
+
+
+def test_the_target_is_the_one_that_prometheus_scrapes():
+    assert facts([target("b:1", "http://other/metrics"), target()]).target == URL
+
+
+@pytest.mark.parametrize(
+    "targets",
+    [
+        [],
+        [target("b:1")],
+        [target(), target(url="http://10.0.0.2:7777/metrics")],
+        [target(url="file:///etc/passwd")],
+    ],
+)
+def test_there_is_no_target_unless_it_is_exactly_one(targets):
+    assert facts(targets).target is None
+
+
+def test_only_firing_alerts_of_the_trainer_count():
+    labels = {"alertname": "A", "job": "trainer", "instance": "a:1"}
+    alerts = [
+        {"labels": labels, "state": "pending"},
+        {"labels": {**labels, "instance": "b:1"}, "state": "firing"},
+    ]
+    assert not facts([], alerts).fires(labels)
+    assert facts([], [{"labels": labels, "state": "firing"}]).fires(labels)
+
+
+def test_a_prometheus_that_has_just_started_is_not_warm():
+    empty = {"targets": {"activeTargets": []}, "alerts": {"alerts": []}}
+    assert not asyncio.run(prometheus(time.time() - 5, **empty).facts(TRAINER)).warm
+    assert asyncio.run(prometheus(time.time() - 65, **empty).facts(TRAINER)).warm
+
+
+def test_readings_are_of_the_trainer_itself():
+    def sample(name: str, value: str, **labels: str) -> dict:
+        return {"metric": {"__name__": name, **labels}, "value": [1.0, value]}
+
+    vector = [
+        sample("trainer_process_resident_memory_bytes", "2e9", role="trainer"),
+        sample("trainer_process_resident_memory_bytes", "7e9", role="worker"),
+        sample("trainer_bodies", "3", type="static"),
+        sample("trainer_bodies", "4", type="dynamic"),
+        sample("trainer_entities", "NaN", type="food_sources"),
+    ]
+    asked = prometheus(query={"resultType": "vector", "result": vector})
+    assert asyncio.run(asked.readings(TRAINER)) == {"memory": 2e9, "bodies": 7}
+
+
+@pytest.mark.parametrize("data", [None, [], {"alerts": 3}, {"alerts": [{"labels": {"a": 1}}]}])
+def test_an_answer_of_another_form_is_an_error(data):
+    with pytest.raises(FetchError, match="another form"):
+        asyncio.run(prometheus(targets={"activeTargets": []}, alerts=data).facts(TRAINER))
+
+
+def test_labels_cannot_leave_their_quotes():
+    seen = []
+
+    def answer(request: httpx.Request) -> httpx.Response:
+        seen.append(request.url.params["query"])
+        return httpx.Response(200, json={"data": {"result": []}})
+
+    asyncio.run(Prometheus(client(answer), "http://p", Clock(), warm_up=60).readings(Trainer('x"} or up{a="\\', "a:1")))
+    assert seen[0].startswith('{job="x\\"} or up{a=\\"\\\\",')
+
+
+def ask(answer) -> trainer.Answer:
+    asked = trainer.force_cleanup(
+        client(answer), URL, "secret", action="regular", reason="r", request_id="1", timeout=1
+    )
+    return asyncio.run(asked)
+
+
+def test_the_trainer_is_asked_at_its_scrape_address_with_the_token():
+    def answer(request: httpx.Request) -> httpx.Response:
+        assert str(request.url) == "http://10.0.0.1:7777/force_cleanup"
+        assert request.headers["Authorization"] == "Bearer secret"
+        assert json.loads(request.content)["request_id"] == "1"
+        return httpx.Response(
+            200, json={"status": "done", "request_id": "1", "before": {"buffers": {"replay": 5}}}
+        )
+
+    assert ask(answer).before.readings() == {"buffer/replay": 5}
+
+
+@pytest.mark.parametrize(
+    ("response", "named", "retry_after"),
+    [
+        (httpx.Response(302, headers={"Location": "http://evil/"}), "302", None),
+        (httpx.Response(401, json={"error": "wrong token"}), "wrong token", None),
+        (httpx.Response(429, headers={"Retry-After": "7"}), "429", 7),
+        (httpx.Response(429, headers={"Retry-After": "soon"}), "429", 1),
+        (httpx.Response(500), "500", 0),
+        (httpx.Response(200, content=b"<html>"), "garbage", 0),
+        (httpx.Response(200, json={"status": "done", "request_id": "2"}), "another request", 0),
+        (
+            httpx.Response(200, content=b'{"status":"done","request_id":"1","removed":{"x":1e999}}'),
+            "garbage",
+            0,
+        ),
+    ],
+)
+def test_an_answer_that_is_no_cleanup_is_refused(response, named, retry_after):
+    with pytest.raises(trainer.Refusal) as raised:
+        ask(lambda _: response)
+    assert named in raised.value.detail
+    assert raised.value.retry_after == retry_after
+
+
+def test_answers_are_bounded_in_size_and_time():
+    async def forever():
+        while True:
+            yield b"x" * 1000
+
+    async def slowly():
+        while True:
+            yield b"x"
+            await asyncio.sleep(0.05)
+
+    for stream, named in ((forever, "more than 5000 bytes"), (slowly, "no complete answer")):
+        asked = fetch(
+            client(lambda _, s=stream: httpx.Response(200, content=s())),
+            "GET",
+            URL,
+            timeout=0.3,
+            max_bytes=5000,
+        )
+        with pytest.raises(FetchError, match=named):
+            asyncio.run(asked)
+
+
+def run(*command: str, instance: str = "a:1", timeout: float = 5) -> str:
+    return asyncio.run(escalate.restart(command, Trainer("trainer", instance), timeout))
+
+
+def test_a_restart_command_gets_the_labels_as_arguments():
+    code = "import os, sys; print(sys.argv[1:], 'HEAPWATCH_TOKEN' in os.environ)"
+    assert run(sys.executable, "-c", code, "{job}", "x-{instance}") == "['trainer', 'x-a:1'] False"
+
+
+@pytest.mark.parametrize("instance", ["-rf", "a b", "$(reboot)", "a;b", "", "../x"])
+def test_a_label_that_could_be_more_than_an_argument_is_refused(instance):
+    with pytest.raises(escalate.EscalationError, match="not put into a command"):
+        run("echo", "{instance}", instance=instance)
+
+
+@pytest.mark.parametrize(
+    ("command", "named"),
+    [
+        (("false",), "exited with 1"),
+        (("sleep", "60"), "did not end"),
+        (("/no/such/program",), "No such file"),
+    ],
+)
+def test_a_restart_command_that_fails_says_so(command, named):
+    with pytest.raises(escalate.EscalationError, match=named):
+        run(*command, timeout=0.2)
