@@ -5,8 +5,10 @@ import subprocess
 import sys
 import textwrap
 import urllib.request
+from types import SimpleNamespace
 
 import psutil
+import pynvml
 import pytest
 from heapwatch.attach import Attachment, CannotAttach
 from heapwatch.readings import Readings
@@ -62,6 +64,45 @@ def test_process_tree_shows_under_the_contracts_names(foreign):
     assert readings.value("process_start_time_seconds") == pytest.approx(started, abs=1.5)
     assert readings.labels("trainer_info")["trainer"] == "train_robots"
     assert "s3cret" not in text
+
+
+@pytest.fixture
+def one_gpu(monkeypatch):
+    """NVML's functions over one GPU; `processes` are those that it lists."""
+    processes = []
+
+    def unsupported(*_arguments):
+        raise pynvml.NVMLError(pynvml.NVML_ERROR_NOT_SUPPORTED)
+
+    answers = {
+        "nvmlInit": None,
+        "nvmlDeviceGetCount": 1,
+        "nvmlDeviceGetHandleByIndex": "gpu",
+        "nvmlDeviceGetUUID": "GPU-1",
+        "nvmlDeviceGetName": "H200",
+        "nvmlSystemGetDriverVersion": "570",
+        "nvmlDeviceGetMemoryInfo": SimpleNamespace(used=9_000_000_000, total=80_000_000_000),
+        "nvmlDeviceGetComputeRunningProcesses": processes,
+    }
+    for name, answer in answers.items():
+        monkeypatch.setattr(pynvml, name, lambda *_arguments, answer=answer: answer)
+    for name in ("UtilizationRates", "Temperature", "PowerUsage", "GraphicsRunningProcesses"):
+        monkeypatch.setattr(pynvml, f"nvmlDeviceGet{name}", unsupported)
+    return processes
+
+
+def test_gpu_memory_is_that_of_the_process_and_its_children(foreign, one_gpu):
+    (child,) = psutil.Process(foreign.pid).children()
+    for pid, used in ((foreign.pid, 3_000_000_000), (child.pid, 2_000_000_000), (os.getpid(), 4_000_000_000)):
+        one_gpu.append(SimpleNamespace(pid=pid, usedGpuMemory=used))
+    attachment = Attachment(foreign.pid, port=0)
+    attachment.start()
+    try:
+        readings = Readings(text_string_to_metric_families(scrape(attachment.server.url)))
+    finally:
+        attachment.stop()
+    assert readings.by("trainer_gpu_process_memory_bytes", "device") == {"0": 5e9}
+    assert readings.by("trainer_gpu_memory_used_bytes", "device") == {"0": 9e9}
 
 
 def attach(*arguments):
