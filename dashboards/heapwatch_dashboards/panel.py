@@ -28,6 +28,9 @@ LEGACY_PANEL_KEYS = (
     "transparent",
 )
 
+# The shapes are those of this Grafana: without it, migrations would look for shapes of Grafana 6.
+PLUGIN_VERSION = "9.4.0"
+
 BYTES = "decbytes"
 SECONDS = "s"
 SHARE = "percentunit"
@@ -85,7 +88,7 @@ class Panel:
             gridPos=core.GridPos(h=self.height, w=self.width, x=x, y=y),
             id=identity,
             maxDataPoints=None,
-        ).panel_json({"type": self.kind, "options": self.options})
+        ).panel_json({"type": self.kind, "pluginVersion": PLUGIN_VERSION, "options": self.options})
         panel["fieldConfig"] = {"defaults": self.defaults, "overrides": list(self.overrides)}
         return {
             key: value for key, value in panel.items() if key not in LEGACY_PANEL_KEYS and value is not None
