@@ -11,13 +11,11 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from prometheus_client.parser import text_string_to_metric_families
-
 from heapwatch import discovery
 from heapwatch.cli.errors import Unreachable
-from heapwatch.cli.http import base_url, get_json, get_text
+from heapwatch.cli.http import base_url, get_json
+from heapwatch.cli.sources import read_metrics
 from heapwatch.guards import find_token
-from heapwatch.readings import Readings
 from heapwatch.watch import Watch
 
 # distribution -> what it is needed for
@@ -139,8 +137,8 @@ def answering(trainer: str) -> Iterator[Finding]:
     """Say whether a trainer answers, whether it trains, and which of its collectors fail."""
     try:
         health = get_json(f"{trainer}/healthz")
-        readings = Readings(text_string_to_metric_families(get_text(f"{trainer}/metrics")))
-    except (Unreachable, ValueError) as error:
+        readings = read_metrics(trainer)
+    except Unreachable as error:
         yield Finding("FAIL", "answers", str(error))
         return
     name = readings.labels("trainer_info").get("trainer", "a trainer without a name")

@@ -149,6 +149,7 @@ class Monitor:
         gone = self.reporters.keys() - {sample.instance for sample in self.samples}
         for instance in gone:
             del self.reporters[instance]
+            self._cleaners.pop(instance, None)
         messages = [
             Message(time.time(), instance, f"{instance} is not watched any more", heading=True)
             for instance in sorted(gone)

@@ -65,14 +65,10 @@ class TrainerSource:
         return self._urls[instance]
 
     def _sample(self, instance: str) -> Sample:
-        url = f"{self._urls[instance]}/metrics"
         try:
-            text = get_text(url)
-            readings = Readings(text_string_to_metric_families(text))
+            readings = read_metrics(self._urls[instance])
         except Unreachable as error:
             return Sample(instance, time.time(), problem=str(error))
-        except ValueError:
-            return Sample(instance, time.time(), problem=f"{url} does not answer metrics: is it a trainer's?")
         return Sample(instance, time.time(), readings)
 
 
@@ -125,6 +121,20 @@ class PrometheusSource:
     def _query(self, expression: str) -> list[tuple[dict[str, str], float]]:
         answer = get_json(f"{self._url}/api/v1/query", {"query": expression})
         return [(dict(row["metric"]), float(row["value"][1])) for row in _data(answer).get("result", [])]
+
+
+def read_metrics(trainer: str) -> Readings:
+    """Return what `/metrics` of a trainer says.
+
+    Raises:
+        Unreachable: it does not answer, or not with metrics.
+
+    """
+    text = get_text(f"{trainer}/metrics")
+    try:
+        return Readings(text_string_to_metric_families(text))
+    except (ValueError, LookupError):  # the parser raises both, depending on what is wrong
+        raise Unreachable(f"{trainer}/metrics does not answer metrics: is it a trainer's port?") from None
 
 
 def _firing(family: Metric) -> Iterable[str]:

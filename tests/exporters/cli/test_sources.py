@@ -1,0 +1,97 @@
+import http.server
+import threading
+import time
+
+import pytest
+from heapwatch.cli import http as client
+from heapwatch.cli.errors import Unreachable
+from heapwatch.cli.sources import PrometheusSource, TrainerSource, read_metrics
+
+
+class Answers(http.server.BaseHTTPRequestHandler):
+    """Answers every request with what the server holds; `slow` drips it a byte at a time."""
+
+    def do_GET(self):
+        self.server.seen.append((self.path, dict(self.headers)))
+        self.send_response(self.server.status)
+        for name, value in self.server.fields.items():
+            self.send_header(name, value)
+        self.end_headers()
+        for index in range(len(self.server.body) if self.server.slow else 1):
+            try:
+                self.wfile.write(
+                    self.server.body[index : index + 1] if self.server.slow else self.server.body
+                )
+            except OSError:
+                return
+            if self.server.slow:
+                time.sleep(0.05)
+
+    do_POST = do_GET
+
+    def log_message(self, *_arguments):
+        pass
+
+
+@pytest.fixture
+def server():
+    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), Answers) as running:
+        running.seen, running.status, running.fields, running.body, running.slow = [], 200, {}, b"", False
+        running.url = f"http://127.0.0.1:{running.server_port}"
+        threading.Thread(target=running.serve_forever, args=(0.05,), daemon=True).start()
+        yield running
+        running.shutdown()
+
+
+@pytest.mark.parametrize("body", [b"<html>", b"\xff\x00", b'a{b="c" 1', b'a{="c"} 1', b"{"])
+def test_something_else_than_metrics_is_said_to_be_that(server, body):
+    server.body = body
+    with pytest.raises(Unreachable, match="does not answer metrics"):
+        read_metrics(server.url)
+
+
+def test_one_trainers_problem_is_not_anothers(server):
+    server.body = b'trainer_bodies{type="static"} 1\n'
+    good, bad = TrainerSource([server.url, "http://127.0.0.1:1"]).samples()
+    assert good.readings.value("trainer_bodies") == 1
+    assert "does not answer" in bad.problem
+
+
+def test_answer_that_drips_is_given_up(server, monkeypatch):
+    monkeypatch.setattr(client, "TIMEOUT_SECONDS", 0.3)
+    server.body, server.slow = b"x" * 1000, True
+    with pytest.raises(Unreachable, match="too slow"):
+        client.get_text(server.url)
+
+
+def test_answer_without_end_is_given_up(server, monkeypatch):
+    monkeypatch.setattr(client, "MAX_ANSWER_BYTES", 1000)
+    server.body = b"x" * 2000
+    with pytest.raises(Unreachable, match="more than 1000 bytes"):
+        client.get_text(server.url)
+
+
+def test_token_follows_no_redirect(server):
+    server.status, server.fields = 302, {"Location": f"{server.url}/elsewhere"}
+    with pytest.raises(Unreachable, match="302"):
+        client.post_json(f"{server.url}/force_cleanup", {}, "s3cret", 5)
+    assert [path for path, _ in server.seen] == ["/force_cleanup"]
+
+
+def test_proxies_of_the_environment_are_not_used(server, monkeypatch):
+    monkeypatch.setenv("http_proxy", "http://127.0.0.1:1")
+    server.body = b"ok"
+    assert client.get_text(server.url) == "ok"
+
+
+@pytest.mark.parametrize(
+    "body", [b"", b"[]", b"{}", b'{"status": "error"}', b'{"status": "success", "data": []}']
+)
+def test_something_else_than_prometheus_is_said_to_be_that_or_empty(server, body):
+    server.body = body
+    source = PrometheusSource(server.url, "trainer")
+    if body.endswith(b"[]}"):
+        assert source.samples() == []
+        return
+    with pytest.raises(Unreachable, match=r"no Prometheus|not answer JSON"):
+        source.samples()
