@@ -6,8 +6,9 @@ compile() {
     CUSTOM_COMPILE_COMMAND="make lock" pip-compile --quiet --strip-extras --no-emit-find-links \
         --no-emit-index-url --no-emit-trusted-host --no-emit-options --constraint requirements/constraints.txt "$@"
 }
-compile --extra gpu,receiver,dashboards,viewer,stack,examples --output-file requirements/run.txt pyproject.toml
-compile --extra gpu,receiver,dashboards,viewer,stack,examples,test,lint \
+run=gpu,cli,receiver,dashboards,viewer,stack,examples
+compile --extra "$run" --output-file requirements/run.txt pyproject.toml
+compile --extra "$run,test,lint" \
     --constraint requirements/run.txt --output-file requirements/dev.txt pyproject.toml
 # A local version such as +cpu names one build of one index; the lock names the release.
 sed -i -E 's/^(torch==[0-9.]+)\+[a-z0-9.]+/\1/' requirements/*.txt

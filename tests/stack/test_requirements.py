@@ -1,0 +1,44 @@
+"""The lock holds what pyproject.toml asks for, one small torch and no local path."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+import tomllib
+from heapwatch_stack.bootstrap import _pins
+from heapwatch_stack.settings import REPOSITORY
+from packaging.requirements import Requirement
+from packaging.utils import canonicalize_name
+
+PROJECT = tomllib.loads((REPOSITORY / "pyproject.toml").read_text())["project"]
+NOT_RUN = {"test", "lint", "bench"}
+
+
+def pins(name: str) -> dict[str, str]:
+    return {canonicalize_name(pin): version for pin, version in _pins(REPOSITORY / "requirements" / name)}
+
+
+@pytest.mark.parametrize("name", ["run.txt", "dev.txt"])
+def test_every_requirement_is_pinned_to_a_version_it_allows(name: str) -> None:
+    extras = PROJECT["optional-dependencies"]
+    wanted = set(extras) - NOT_RUN if name == "run.txt" else set(extras) - {"bench"}
+    locked = pins(name)
+    for text in [*PROJECT["dependencies"], *(line for extra in wanted for line in extras[extra])]:
+        requirement = Requirement(text)
+        version = locked.get(canonicalize_name(requirement.name))
+        assert version, f"{requirement.name} is not in requirements/{name}: make lock"
+        assert requirement.specifier.contains(version), f"{requirement} but {version} is locked: make lock"
+
+
+def test_both_locks_agree() -> None:
+    run, dev = pins("run.txt"), pins("dev.txt")
+    assert run.items() <= dev.items()
+
+
+def test_no_cuda_and_nothing_of_one_machine() -> None:
+    for file in (REPOSITORY / "requirements").glob("*.txt"):
+        text = file.read_text()
+        assert not re.search(
+            r"^nvidia-(?!ml-py)|^triton|\+cpu|://|--(find-links|index)", text, re.MULTILINE
+        ), file.name
