@@ -26,7 +26,10 @@ def record(run: Run, folder: Path, healthy_seconds: int, seconds: int) -> Scenar
     """Run the example for `seconds`, its leak switched on after `healthy_seconds`, and record its series.
 
     Args:
+        run: the example and its leak.
         folder: for its leak switches, its discovery target and its log.
+        healthy_seconds: how long it runs before it leaks.
+        seconds: how long it runs in all.
 
     Raises:
         RuntimeError: the example did not start or ended early; the end of its log is in the message.
@@ -41,7 +44,7 @@ def record(run: Run, folder: Path, healthy_seconds: int, seconds: int) -> Scenar
     log = folder / "log"
     with log.open("w") as output:
         process = subprocess.Popen(
-            [sys.executable, "-m", f"examples.{run.example}", "--port", str(port)],
+            [sys.executable, "-m", f"examples.{run.example}", "--port", str(port), "--interval", "1"],
             env=environment,
             stdout=output,
             stderr=subprocess.STDOUT,

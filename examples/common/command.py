@@ -6,7 +6,7 @@ import signal
 import sys
 from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager
-from typing import Protocol
+from typing import Protocol, TypedDict
 
 import heapwatch
 import torch
@@ -14,11 +14,20 @@ import torch
 from examples.common.leaks import leak_file, parse, write
 
 
+class Served(TypedDict):
+    """Arguments of `heapwatch.start` that come from the command line."""
+
+    port: int
+    host: str
+    interval: float
+    budget: float
+
+
 class Trainer(Protocol):
     """What an example has to be."""
 
-    def watched(self, port: int, host: str) -> AbstractContextManager[heapwatch.Watch]:
-        """Have it watched at `http://host:port/metrics` for as long as the context lasts."""
+    def watched(self, served: "Served") -> AbstractContextManager[heapwatch.Watch]:
+        """Have it watched for as long as the context lasts."""
 
     def train(self, watch: heapwatch.Watch, steps: int | None) -> None:
         """Train for `steps` steps, or for ever."""
@@ -43,6 +52,9 @@ def run(
         "--pace", type=float, default=pace, help=f"steps per second at most; 0: as fast as it goes ({pace:g})"
     )
     options.add_argument("--steps", type=int, help="stop after so many steps (never)")
+    options.add_argument(
+        "--interval", type=float, default=5.0, help="seconds between samples of live objects at least (5)"
+    )
     options.add_argument("--seed", type=int, default=0)
     options.add_argument(
         "--leak",
@@ -60,7 +72,11 @@ def run(
     torch.set_num_threads(1)  # these networks are too small to gain from more
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(0))
     trainer = make(chosen.seed, chosen.pace or None)
-    with trainer.watched(chosen.port, chosen.host) as watch:
+    # A sample may cost what it costs by default, however often it is taken.
+    served = Served(
+        port=chosen.port, host=chosen.host, interval=chosen.interval, budget=0.005 * 5 / chosen.interval
+    )
+    with trainer.watched(served) as watch:
         print(f"{name} trains; metrics at http://{chosen.host}:{watch.port}/metrics", flush=True)
         try:
             trainer.train(watch, chosen.steps)

@@ -10,6 +10,7 @@ import matplotlib as mpl
 import numpy as np
 import torch
 
+from examples.common.command import Served
 from examples.common.leaks import LeakSwitches, leak_file
 from examples.common.pace import Pace
 from examples.erl_trading.agent import DDPGAgent, ReplayBuffer, Transition
@@ -51,9 +52,9 @@ class ErlTrainer:
         self._pace = Pace(pace)
 
     @contextmanager
-    def watched(self, port: int, host: str) -> Iterator[heapwatch.Watch]:
-        """Have this trainer watched, at `http://host:port/metrics`, for as long as the context lasts."""
-        with heapwatch.start("erl_trading", port=port, host=host, framework="torch") as watch:
+    def watched(self, served: Served) -> Iterator[heapwatch.Watch]:
+        """Have this trainer watched for as long as the context lasts."""
+        with heapwatch.start("erl_trading", **served, framework="torch") as watch:
             watch.root = self
             watch.buffer("replay", "replay_buffer.buffer")
             watch.objects(TradingEnvironment, DDPGAgent, ReplayBuffer, torch.Tensor, np.ndarray)

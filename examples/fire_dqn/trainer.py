@@ -13,6 +13,7 @@ import torch
 from heapwatch.housekeeping import Schedule, bounded, close_figures
 from heapwatch.release import empty_cuda_cache
 
+from examples.common.command import Served
 from examples.common.leaks import LeakSwitches, leak_file
 from examples.common.pace import Pace
 from examples.fire_dqn.agent import CAPACITY, KEPT_HISTORY, DQNAgent, Transition
@@ -53,9 +54,9 @@ class FireTrainer:
         self._pace = Pace(pace)
 
     @contextmanager
-    def watched(self, port: int, host: str) -> Iterator[heapwatch.Watch]:
-        """Have this trainer watched, at `http://host:port/metrics`, for as long as the context lasts."""
-        with heapwatch.start("fire_dqn", port=port, host=host, framework="torch") as watch:
+    def watched(self, served: Served) -> Iterator[heapwatch.Watch]:
+        """Have this trainer watched for as long as the context lasts."""
+        with heapwatch.start("fire_dqn", **served, framework="torch") as watch:
             watch.root = self
             watch.buffer("memory", "agent.memory.buffer")
             watch.buffer("experience", "collected", capacity=KEPT_EXPERIENCE)

@@ -9,6 +9,7 @@ from typing import Any
 import heapwatch
 import torch
 
+from examples.common.command import Served
 from examples.common.leaks import LeakSwitches, leak_file
 from examples.common.pace import Pace
 from examples.metta_ppo.environment import VectorEnvironments
@@ -63,9 +64,9 @@ class MettaTrainer:
         self._observations = torch.from_numpy(self.environments.reset())
 
     @contextmanager
-    def watched(self, port: int, host: str) -> Iterator[heapwatch.Watch]:
-        """Have this trainer watched, at `http://host:port/metrics`, for as long as the context lasts."""
-        with heapwatch.start("metta_ppo", port=port, host=host, framework="torch") as watch:
+    def watched(self, served: Served) -> Iterator[heapwatch.Watch]:
+        """Have this trainer watched for as long as the context lasts."""
+        with heapwatch.start("metta_ppo", **served, framework="torch") as watch:
             watch.root = self
             for path in WATCHED:
                 watch.size(path, path)

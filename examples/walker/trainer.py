@@ -6,6 +6,7 @@ from contextlib import contextmanager
 import heapwatch
 import torch
 
+from examples.common.command import Served
 from examples.common.leaks import LeakSwitches, leak_file
 from examples.common.pace import Pace
 from examples.walker.cleaning import Cleaner
@@ -37,10 +38,10 @@ class Walker:
         self._pace = Pace(pace)
 
     @contextmanager
-    def watched(self, port: int, host: str) -> Iterator[heapwatch.Watch]:
-        """Have this trainer watched, at `http://host:port/metrics`, for as long as the context lasts."""
+    def watched(self, served: Served) -> Iterator[heapwatch.Watch]:
+        """Have this trainer watched for as long as the context lasts."""
         ecosystem, learner = self.ecosystem, self.learner
-        with heapwatch.start("walker", port=port, host=host, framework="torch", walker_names=True) as watch:
+        with heapwatch.start("walker", **served, framework="torch", walker_names=True) as watch:
             watch.bodies(ecosystem.world, owners=ecosystem.owned_bodies)
             watch.entities("food_sources", lambda: ecosystem.food)
             for name in ecosystem.events:
