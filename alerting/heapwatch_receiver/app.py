@@ -9,11 +9,12 @@ import os
 import signal
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, suppress
+from http import HTTPStatus
 from typing import Annotated, Any
 
 from fastapi import FastAPI, HTTPException, Query, Request, Response
 from fastapi.exceptions import RequestValidationError
-from fastapi.responses import HTMLResponse, JSONResponse
+from fastapi.responses import HTMLResponse, JSONResponse, PlainTextResponse
 from prometheus_client.exposition import choose_encoder
 from pydantic import BaseModel, ValidationError
 from starlette.exceptions import HTTPException as StarletteHTTPException
@@ -29,6 +30,7 @@ from heapwatch_receiver.store import Store, StoreUnavailable
 from heapwatch_receiver.worker import Worker
 
 log = logging.getLogger("heapwatch_receiver")
+_PROBLEM = {"type": "object", "properties": {"error": {"type": "string"}}, "required": ["error"]}
 _LOOPBACK = ("127.0.0.1", "::1", "localhost")
 
 
@@ -36,12 +38,6 @@ class Accepted(BaseModel):
     """The alerts are on disk and will be decided."""
 
     alerts: int
-
-
-class Problem(BaseModel):
-    """What was wrong and what is allowed."""
-
-    error: str
 
 
 def create_app(settings: Settings, token: str) -> FastAPI:
@@ -73,15 +69,15 @@ def create_app(settings: Settings, token: str) -> FastAPI:
 
     app = FastAPI(title="Heapwatch receiver", version="1", lifespan=lifespan, docs_url=None, redoc_url=None)
     _answer_errors_in_json(app, metrics)
+    _describe(app)
     if settings.bind in _LOOPBACK:
         app.add_middleware(_LoopbackNames)
-    problems: dict[int | str, dict[str, Any]] = {
         code: {"model": Problem} for code in (400, 401, 413, 415, 503)
     }
-    body = {"required": True, "content": {"application/json": {"schema": Notification.model_json_schema()}}}
-    described = {"requestBody": body, "security": [{"token": []}]}
+    body = {"application/json": {"schema": {"$ref": "#/components/schemas/Notification"}}}
+    described = {"requestBody": {"required": True, "content": body}, "security": [{"token": []}]}
 
-    @app.post("/alerts", response_model=Accepted, responses=problems, openapi_extra=described)
+    @app.post("/alerts", response_model=Accepted, responses=_problems(400, 401, 413, 415, 503), openapi_extra=described)
     async def alerts(request: Request) -> Response:
         """Take an Alertmanager notification: 200 once it is on disk, 5xx only where a retry may help."""
         _authorize(request, token)
@@ -108,27 +104,27 @@ def create_app(settings: Settings, token: str) -> FastAPI:
             worker.wake()
         return JSONResponse({"alerts": len(notification.alerts)})
 
-    @app.get("/actions", responses={422: {"model": Problem}, 503: {"model": Problem}})
+    @app.get("/actions", responses=_problems(422, 503))
     def actions(chosen: Annotated[audit.Filter, Query()]) -> audit.Page:
         """Every decision, newest first."""
         with store.read() as connection:
             return audit.page(connection, chosen)
 
-    @app.get("/", response_class=HTMLResponse, responses={422: {"model": Problem}, 503: {"model": Problem}})
+    @app.get("/", response_class=HTMLResponse, responses=_problems(422, 503))
     def overview(chosen: Annotated[audit.Filter, Query()]) -> HTMLResponse:
         """The same for people."""
         with store.read() as connection:
             html = page.render(audit.page(connection, chosen), audit.decisions(connection), chosen, settings)
         return HTMLResponse(html, headers={"Content-Security-Policy": page.CONTENT_SECURITY_POLICY})
 
-    @app.get("/healthz", responses={503: {"model": Problem}})
+    @app.get("/healthz", responses=_problems(503))
     def healthz() -> dict[str, str]:
         """Whether the database answers."""
         with store.read() as connection:
             connection.execute("SELECT 1 FROM clock").fetchone()
         return {"status": "ok"}
 
-    @app.get("/metrics")
+    @app.get("/metrics", response_class=PlainTextResponse)
     def exposition(request: Request) -> Response:
         """Prometheus metrics, text or OpenMetrics."""
         encode, content_type = choose_encoder(request.headers.get("Accept", ""))
@@ -171,6 +167,27 @@ def _explain(errors: Any) -> str:
     ]
     more = f" (and {len(errors) - 5} more)" if len(errors) > 5 else ""
     return "; ".join(shown) + more
+
+
+def _problems(*codes: int) -> dict[int | str, dict[str, Any]]:
+    """OpenAPI descriptions of refusals, which are JSON whatever else the path answers."""
+    content = {"application/json": {"schema": {"$ref": "#/components/schemas/Problem"}}}
+    return {code: {"description": HTTPStatus(code).phrase, "content": content} for code in codes}
+
+
+def _describe(app: FastAPI) -> None:
+    """Put into the OpenAPI document what POST /alerts reads by hand: its body and its token."""
+    generate = app.openapi
+    notification = Notification.model_json_schema(ref_template="#/components/schemas/{model}")
+    schemas = {**notification.pop("$defs"), "Notification": notification, "Problem": _PROBLEM}
+
+    def openapi() -> dict[str, Any]:
+        document = generate()
+        document["components"]["schemas"].update(schemas)
+        document["components"]["securitySchemes"] = {"token": {"type": "http", "scheme": "bearer"}}
+        return document
+
+    app.openapi = openapi  # type: ignore[method-assign]
 
 
 def _answer_errors_in_json(app: FastAPI, metrics: Metrics) -> None:

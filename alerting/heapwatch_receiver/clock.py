@@ -6,14 +6,15 @@ import time
 from collections.abc import Callable
 
 from heapwatch_receiver.hooks import wall as hooked_wall
+from heapwatch_receiver.settings import LONGEST_DURATION
 
 
 class Clock:
     """Wall time for records; steady time, which no clock jump moves, for durations.
 
     Steady time runs on the monotonic clock and goes on across restarts: the time the receiver was down is
-    taken from the wall clock, and counts as zero if that went backwards. Such a jump can therefore lengthen a
-    cooldown by at most its own length, and no jump matters while the receiver runs.
+    taken from the wall clock, but not less than zero nor more than the longest cooldown allowed. A jump can
+    therefore end a cooldown, or lengthen it by at most its own length, only while the receiver is down.
     """
 
     def __init__(
@@ -27,7 +28,7 @@ class Clock:
 
     def resume(self, *, steady: float, wall: float) -> None:
         """Go on from the last steady and wall seconds that were written down."""
-        down = max(0.0, self.wall() - wall)
+        down = min(max(0.0, self.wall() - wall), LONGEST_DURATION)
         self._offset = steady + down - self._monotonic()
 
     def steady(self) -> float:

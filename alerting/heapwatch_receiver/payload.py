@@ -14,7 +14,9 @@ _EPOCH = datetime(1970, 1, 1, tzinfo=timezone.utc)
 
 LabelName = Annotated[str, Field(pattern=r"^[a-zA-Z_][a-zA-Z0-9_]*$", max_length=256)]
 LabelValue = Annotated[str, Field(max_length=4096)]
-Labels = Annotated[dict[LabelName, LabelValue], Field(max_length=64)]
+# The OpenAPI document must say too that other names are not allowed.
+_ONLY_THOSE = {"additionalProperties": False}
+Labels = Annotated[dict[LabelName, LabelValue], Field(max_length=64, json_schema_extra=_ONLY_THOSE)]
 # Go writes nanoseconds and an unset time as year 1; numbers are not taken for times.
 Time = Annotated[AwareDatetime, Field(strict=True)]
 

@@ -22,7 +22,8 @@ SHARED_NAMES = {
 _PLACEHOLDER = re.compile(r"\{([^{}]*)\}")
 _PLACEHOLDERS = ("job", "instance")
 
-Seconds = Annotated[float, Field(gt=0, le=30 * 86400, allow_inf_nan=False)]
+LONGEST_DURATION = 30 * 86400.0
+Seconds = Annotated[float, Field(gt=0, le=LONGEST_DURATION, allow_inf_nan=False)]
 HttpUrl = Annotated[str, Field(pattern=r"^https?://[^/\s?#@]+(/[^\s?#]*)?$")]
 
 

@@ -108,6 +108,8 @@ class Store:
             finally:
                 connection.close()
         except sqlite3.Error as error:
+            if _is_corrupt(error):  # the writer may not notice, as long as its pages are cached
+                self._queue.put((self._verify, self._loop.create_future()))
             raise StoreUnavailable(str(error)) from error
 
     def _open(self) -> None:
@@ -130,9 +132,7 @@ class Store:
             connection.row_factory = sqlite3.Row
             connection.execute("PRAGMA journal_mode=WAL")
             connection.execute("PRAGMA synchronous=FULL")
-            problem = connection.execute("PRAGMA quick_check(1)").fetchone()[0]
-            if problem != "ok":
-                raise sqlite3.DatabaseError(problem)
+            _check(connection)
             self._migrate(connection)
             row = connection.execute("SELECT wall, steady FROM clock").fetchone()
             self._clock.resume(steady=row["steady"], wall=row["wall"])
@@ -140,6 +140,11 @@ class Store:
             connection.close()
             raise
         return connection
+
+    def _verify(self, _: sqlite3.Connection) -> None:
+        """Read the file itself; an error of corruption makes the writer move it aside."""
+        with contextlib.closing(sqlite3.connect(self.path, timeout=_BUSY_SECONDS)) as connection:
+            _check(connection)
 
     def _migrate(self, connection: sqlite3.Connection) -> None:
         version = connection.execute("PRAGMA user_version").fetchone()[0]
@@ -230,6 +235,12 @@ class Store:
 
         with contextlib.suppress(RuntimeError):  # the loop is closed: nobody waits any more
             self._loop.call_soon_threadsafe(resolve)
+
+
+def _check(connection: sqlite3.Connection) -> None:
+    problem = connection.execute("PRAGMA quick_check(1)").fetchone()[0]
+    if problem != "ok":
+        raise sqlite3.DatabaseError(problem)
 
 
 def _is_corrupt(error: sqlite3.Error) -> bool:

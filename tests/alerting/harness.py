@@ -274,7 +274,6 @@ class Alertmanager:
         self, folder: Path, receiver_url: str, peers: Sequence[int] = (), cluster_port: int = 0
     ) -> None:
         self.folder = folder
-        folder.mkdir(parents=True)
         webhook = {"url": f"{receiver_url}/alerts", "http_config": {"authorization": {"credentials": TOKEN}}}
         route = {
             "receiver": "cleanup",

@@ -17,9 +17,9 @@ def _one(**changes: object) -> bytes:
     return _json(alerts=[{**alert("127.0.0.1:1"), **changes}])
 
 
-_AS_JSON = {"Content-Type": "application/json"}
+_AS_JSON: dict[str, str | bytes] = {"Content-Type": "application/json"}
 # name, the status it must get, headers, body; for a body limit of 1 MiB
-MALFORMED: list[tuple[str, int, dict[str, str], bytes]] = [
+MALFORMED: list[tuple[str, int, dict[str, str | bytes], bytes]] = [
     ("empty", 400, _AS_JSON, b""),
     ("not JSON", 400, _AS_JSON, b"{"),
     ("not UTF-8", 400, _AS_JSON, b'{"version": "\xff"}'),
@@ -48,7 +48,7 @@ MALFORMED: list[tuple[str, int, dict[str, str], bytes]] = [
     ("wrong token", 401, {**_AS_JSON, "Authorization": "Bearer wrong"}, _json()),
     ("no token", 401, {**_AS_JSON, "Authorization": ""}, _json()),
     ("basic authorization", 401, {**_AS_JSON, "Authorization": "Basic dXNlcjpwYXNz"}, _json()),
-    ("token of other letters", 401, {**_AS_JSON, "Authorization": "Bearer \xff\xfe"}, _json()),
+    ("token of other letters", 401, {**_AS_JSON, "Authorization": b"Bearer \xff\xfe"}, _json()),
 ]
 
 _names = st.sampled_from(["alertname", "job", "instance", "severity", "action", "component"]) | st.text(

@@ -28,3 +28,9 @@ def test_a_downtime_that_went_backwards_counts_as_none():
     steady = clock(Times())
     steady.resume(steady=100, wall=3e9)
     assert steady.steady() == 100
+
+
+def test_a_downtime_of_years_counts_as_a_month():
+    steady = clock(Times())
+    steady.resume(steady=100, wall=-3e8)
+    assert steady.steady() == 100 + 30 * 86400

@@ -1,0 +1,143 @@
+"""The receiver's HTTP interface, on a real server whose Prometheus is away: nothing is acted on."""
+
+import json
+
+import httpx
+import pytest
+import schemathesis
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from tests.alerting.harness import HEADERS, Receiver, alert, notification, stopping
+from tests.alerting.payloads import MALFORMED, notifications
+
+QUICK = settings(max_examples=60, deadline=None, suppress_health_check=list(HealthCheck))
+
+
+@pytest.fixture(scope="module")
+def server(tmp_path_factory):
+    receiver = Receiver(
+        tmp_path_factory.mktemp("receiver"), "http://127.0.0.1:1", max_body_bytes=1 << 20
+    ).start()
+    with stopping(receiver.program):
+        yield receiver
+
+
+@pytest.fixture
+def client(server):
+    with httpx.Client(base_url=server.url, headers=HEADERS, timeout=20) as client:
+        yield client
+
+
+def rows(client: httpx.Client) -> float:
+    return value(client.get("/metrics").text, "heapwatch_receiver_ledger_rows")
+
+
+def post(client: httpx.Client, *alerts: dict) -> None:
+    assert client.post("/alerts", json=notification(*alerts)).json() == {"alerts": len(alerts)}
+
+
+@pytest.mark.parametrize(
+    ("status", "headers", "body"), [pytest.param(*case, id=name) for name, *case in MALFORMED]
+)
+def test_wrong_requests_get_a_4xx_that_says_why(client, status, headers, body):
+    before = rows(client)
+    answer = client.post("/alerts", content=body, headers=headers)
+    assert answer.status_code == status
+    assert answer.json()["error"]
+    assert rows(client) == before
+
+
+def test_every_alert_has_a_row_with_its_reason(client):
+    ended = alert("a:1", 2, status="resolved")
+    other = alert("a:1", 3, labels={"action": "page"})
+    post(client, ended, other)
+    rows = client.get("/actions").json()["rows"]
+    assert [(row["decision"], row["reason"]) for row in rows] == [
+        ("suppress", "not_cleanup"),
+        ("close", "resolved"),
+    ]
+    assert client.get("/actions", params={"decision": "close"}).json()["rows"] == rows[1:]
+
+
+def test_the_watchdog_is_a_heartbeat_and_no_row(client):
+    before, name = client.get("/metrics").text, "heapwatch_receiver_last_watchdog_timestamp_seconds"
+    post(client, alert("", labels={"alertname": "Watchdog"}))
+    after = client.get("/metrics").text
+    assert value(after, name) > value(before, name)
+    assert value(after, "heapwatch_receiver_ledger_rows") == value(before, "heapwatch_receiver_ledger_rows")
+
+
+def value(metrics: str, series: str) -> float:
+    return float(
+        next(line for line in metrics.splitlines() if line.startswith(series + " ")).rpartition(" ")[2]
+    )
+
+
+def test_refusals_are_counted_by_reason(client):
+    series = 'heapwatch_receiver_alerts_suppressed_total{reason="not_cleanup"}'
+    before = value(client.get("/metrics").text, series)
+    post(client, alert("a:1", labels={"action": "page"}))
+    assert value(client.get("/metrics").text, series) == before + 1
+    assert value(client.get("/metrics").text, series.replace("not_cleanup", "budget")) == 0
+
+
+def test_the_page_escapes_what_alerts_say(client):
+    evil = "<script>alert(1)</script>"
+    post(
+        client,
+        alert(
+            evil,
+            labels={"alertname": evil, "component": evil, "action": "page"},
+            annotations={"summary": evil},
+        ),
+    )
+    page = client.get("/", params={"instance": evil})
+    assert "<script" not in page.text
+    assert page.text.count("&lt;script&gt;") == 4
+    assert "default-src 'none'" in page.headers["Content-Security-Policy"]
+
+
+@pytest.mark.parametrize("query", ["limit=0", "limit=501", "before=0", "decision=maybe", "unknown=1"])
+def test_a_wrong_filter_is_named(client, query):
+    answer = client.get(f"/actions?{query}")
+    assert answer.status_code == 422
+    assert query.partition("=")[0] in answer.json()["error"]
+
+
+@pytest.mark.parametrize(
+    "host", ["attacker.example", "attacker.example:9095", "127.0.0.1.attacker.example", ""]
+)
+def test_on_loopback_only_loopback_names_are_answered(client, host):
+    assert client.get("/actions", headers={"Host": host}).status_code == 421
+
+
+@pytest.mark.parametrize("host", ["127.0.0.1:9095", "localhost", "[::1]:9095"])
+def test_loopback_names_are_answered(client, host):
+    assert client.get("/healthz", headers={"Host": host}).status_code == 200
+
+
+def test_alerts_are_posted_and_nothing_else(client):
+    assert client.get("/alerts").status_code == 405
+    assert client.post("/actions").status_code == 405
+
+
+@QUICK
+@given(payload=st.none() | st.integers() | st.lists(st.text()) | notifications())
+def test_any_payload_is_accepted_or_refused(client, payload):
+    assert client.post(
+        "/alerts", content=json.dumps(payload), headers={"Content-Type": "application/json"}
+    ).status_code in (200, 400)
+
+
+def test_the_interface_is_as_its_openapi_document_says(server):
+    """Requests that schemathesis makes of the document: no 5xx, and only the statuses and bodies it names."""
+    schema = schemathesis.openapi.from_url(f"{server.url}/openapi.json")
+    for result in schema.get_all_operations():
+
+        @settings(QUICK, max_examples=25)
+        @given(case=result.ok().as_strategy())
+        def check(case):
+            case.call_and_validate(headers=HEADERS, timeout=20)
+
+        check()
