@@ -15,17 +15,18 @@ SCRAPE_NOTHING = "global: {scrape_interval: 15s}\n"
 
 
 @contextmanager
-def prometheus(data: Path, configuration: str = SCRAPE_NOTHING) -> Iterator[str]:
-    """Serve the data directory with this configuration; yields the URL.
+def prometheus(data: Path, configuration: str = SCRAPE_NOTHING, port: int | None = None) -> Iterator[str]:
+    """Serve the data directory with this configuration, on a free port unless one is given; yields the URL.
 
     Raises FileNotFoundError when Prometheus is not on PATH, RuntimeError when it does not become ready.
     """
     binary = shutil.which("prometheus")
     if binary is None:
         raise FileNotFoundError("prometheus is not on PATH")
+    data.mkdir(parents=True, exist_ok=True)
     file = data / "prometheus.yml"
     file.write_text(configuration)
-    port = free_port()
+    port = port or free_port()
     log = data / "prometheus.log"
     with log.open("w") as stream:
         process = subprocess.Popen(

@@ -3,30 +3,12 @@
 import json
 import shutil
 import subprocess
-import time
-import urllib.parse
-import urllib.request
 from pathlib import Path
-from typing import Any
 
 import pytest
 
+from tests.dashboards.asking import run
 from tests.dashboards.documents import Target, expressions, interpolate, targets
-
-
-def ask(url: str, path: str, **parameters: Any) -> list[dict[str, Any]]:
-    with urllib.request.urlopen(f"{url}/api/v1/{path}?{urllib.parse.urlencode(parameters)}") as answer:
-        result: list[dict[str, Any]] = json.load(answer)["data"]["result"]
-    return result
-
-
-def run(url: str, target: Target, hours: float = 3) -> list[dict[str, Any]]:
-    """What a panel gets for its query over the last hours, at a step of a minute."""
-    now = time.time()
-    expression = interpolate(target.target["expr"], step=60, range_seconds=int(hours * 3600))
-    if target.target["instant"]:
-        return ask(url, "query", query=expression, time=now)
-    return ask(url, "query_range", query=expression, start=now - hours * 3600, end=now, step=60)
 
 
 @pytest.mark.parametrize("target", targets(), ids=str)
