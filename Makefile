@@ -75,3 +75,16 @@ lock: ## Pin the newest versions that pyproject.toml allows (requirements/*.txt)
 	@$(PYTHON) -m venv $(HEAPWATCH_STATE)/lock
 	@$(HEAPWATCH_STATE)/lock/bin/pip install --quiet pip-tools
 	@PATH="$(HEAPWATCH_STATE)/lock/bin:$$PATH" requirements/lock.sh
+
+.PHONY: test-faults
+test-faults: dev ## Try what can go wrong between alert and cleanup: crashes, floods, clocks, lying servers (ARGS=word)
+	@$(STACK) tools > /dev/null
+	@PATH="$(HEAPWATCH_STATE)/bin:$$PATH" $(BIN)/python -m tests.alerting.faults $(ARGS)
+
+.PHONY: bench
+bench: dev ## What watching costs, measured on this machine (ARGS=census)
+	@$(BIN)/python -m benchmarks $(ARGS)
+
+.PHONY: soak
+soak: dev ## A day of training steps with and without the exporter: memory must end in the same place (ARGS="--steps N")
+	@$(BIN)/python -m benchmarks.soak $(ARGS)

