@@ -82,7 +82,7 @@ def _create(venv: Path) -> None:
 
 def _bring_pip(venv: Path) -> None:
     try:
-        import ensurepip  # noqa: F401  Debian ships it apart, in python3-venv
+        import ensurepip.__main__  # noqa: F401  Debian ships it apart, in python3-venv
     except ImportError:
         _pip_from_debian(venv)
     else:
