@@ -42,7 +42,7 @@ SAMPLES = 64
 BUDGET_SECONDS = 0.05
 
 _NEIGHBOURS = 4  # items before and after one that may share with it: a frame stack of 4, a 3-step return
-_RESOLVED = 8  # sampled items whose neighbours are looked at, when sharing is possible at all
+_RESOLVED = 4  # sampled items whose neighbours are looked at, when sharing is possible at all
 _FEW_REFERENCES = 8
 _FEWEST_SAMPLES = 8  # of a container inside an item, and where the time budget ends
 _WANTED_ERROR = 0.01  # relative standard error from which more samples are taken
@@ -106,13 +106,13 @@ def deep_size(obj: object, *, samples: int = SAMPLES, budget_seconds: float = BU
         raise ValueError(f"budget_seconds is {budget_seconds}, allowed is more than 0")
     walk = _Walk(samples, budget_seconds)
     tally, _ = walk.everything([obj], samples)
-    held = {place: round(tally.held.get(place, 0.0)) for place in Place}
+    held = {place: round(held) for place, held in tally.held.items()}
     return Size(
-        bytes=held[Place.HEAP],
+        bytes=held["heap"],
         error_bytes=math.ceil(math.sqrt(tally.variance)),
-        gpu_bytes=held[Place.GPU],
-        mapped_bytes=held[Place.MAPPED],
-        shared_bytes=held[Place.SHARED],
+        gpu_bytes=held.get("gpu", 0),
+        mapped_bytes=held.get("mapped", 0),
+        shared_bytes=held.get("shared", 0),
         objects=walk.objects,
     )
 
@@ -166,7 +166,7 @@ class _Tally:
     __slots__ = ("held", "variance")
 
     def __init__(self) -> None:
-        self.held: dict[Place, float] = {Place.HEAP: 0.0}
+        self.held: dict[Place, float] = {"heap": 0.0}
         self.variance = 0.0
 
     def add(self, other: _Tally, weight: float = 1.0) -> None:
@@ -182,7 +182,7 @@ class _Walk:
         self.objects = 0
         self._samples = samples
         self._budget = budget_seconds
-        self._deadline = time.perf_counter() + budget_seconds
+        self._deadline = time.thread_time() + budget_seconds  # waiting for a busy machine does not count
         self._counted: set[int] = set()  # ids of objects and addresses of arrays' memory
         self._kinds: dict[type, _Kind] = {}
         self._kept: list[Any] = []  # objects made on the way, so that no other takes their id meanwhile
@@ -204,10 +204,13 @@ class _Walk:
     def _visit(self, obj: Any, counted: set[int], tally: _Tally, stack: list[Any], samples: int) -> None:
         """Charge one object to `tally` and put what it holds on `stack`."""
         self.objects += 1
-        if not self.objects & 127 and time.perf_counter() > self._deadline:
+        if not self.objects & 127 and time.thread_time() > self._deadline:
             raise OutOfTime(f"more than {self.objects} objects do not fit in {self._budget} s")
         cls = type(obj)
         kind = self._kind(cls)
+        if kind is _Kind.ATOM:
+            tally.held["heap"] += _own_bytes(obj, cls)
+            return
         if kind is _Kind.OPAQUE:
             return
         if kind is _Kind.MEMORY:
@@ -238,7 +241,7 @@ class _Walk:
             self._make([storage_memory(obj)], stack)
         elif kind is _Kind.FUNCTION:
             stack += [obj.__closure__, obj.__defaults__, obj.__kwdefaults__, obj.__dict__]
-        tally.held[Place.HEAP] += own
+        tally.held["heap"] += own
 
     def _kind(self, cls: type) -> _Kind:
         kind = self._kinds.get(cls)
@@ -272,11 +275,11 @@ class _Walk:
         shared: dict[int, list[Any]] = {}
         seen: dict[int, _Tally] = {}
         doubtful = False
-        until = time.perf_counter() + (self._deadline - time.perf_counter()) / 2
+        until = time.thread_time() + (self._deadline - time.thread_time()) / 2
         for index in spread(len(items)):
             seen[index], doubts = self._reach(items[index], set(), {}, shared)
             doubtful |= doubts
-            if time.perf_counter() > until and len(seen) >= _FEWEST_SAMPLES:
+            if time.thread_time() > until and len(seen) >= _FEWEST_SAMPLES:
                 break
         items.clear()
         tallies = [seen[index] for index in sorted(seen)]
@@ -285,9 +288,9 @@ class _Walk:
         total = _Tally()
         for tally in tallies:
             total.add(tally, scale)
-        on_heap = [tally.held[Place.HEAP] for tally in tallies]
+        on_heap = [tally.held["heap"] for tally in tallies]
         total.variance += (length * own) ** 2 * variance_of_mean(on_heap, length)
-        error = math.sqrt(total.variance) / max(total.held[Place.HEAP], 1.0)
+        error = math.sqrt(total.variance) / max(total.held["heap"], 1.0)
         self._add_shared(total, shared, length / len(tallies))
         return total, error
 

@@ -5,19 +5,14 @@ from __future__ import annotations
 import mmap
 import sys
 from dataclasses import dataclass
-from enum import Enum
-from typing import Any
+from typing import Any, Literal
 
 _SMALL = 65536
 
 
-class Place(Enum):
-    """Where bytes live: only those on the heap are this process's alone and stay until freed."""
-
-    HEAP = "heap"
-    GPU = "gpu"
-    MAPPED = "mapped"  # file-backed pages (np.memmap): the kernel takes them back under pressure
-    SHARED = "shared"  # shared memory: one copy for several processes
+# Where bytes live: only those on the heap are this process's alone and stay until freed. File-backed pages
+# (mapped) the kernel takes back under pressure; of shared memory there is one copy for several processes.
+Place = Literal["heap", "gpu", "mapped", "shared"]
 
 
 def classes(module: str, *names: str) -> tuple[type, ...]:
@@ -33,12 +28,12 @@ def array_data(array: Any) -> tuple[int, int, Place]:
     A view brings none (key 0): the bytes are those of its base, counted there once for all its views.
     """
     base = array.base
+    if base is None and not array.dtype.hasobject:
+        return array.ctypes.data, array.nbytes, "heap"
     if isinstance(base, mmap.mmap):
         in_file = isinstance(array, classes("numpy", "memmap"))
-        return id(base), len(base), Place.MAPPED if in_file else Place.SHARED
-    if base is None and not array.dtype.hasobject:
-        return array.ctypes.data, array.nbytes, Place.HEAP
-    return 0, 0, Place.HEAP
+        return id(base), len(base), "mapped" if in_file else "shared"
+    return 0, 0, "heap"
 
 
 def array_holds(array: Any) -> list[Any]:
@@ -72,7 +67,7 @@ def tensor_parts(tensor: Any) -> list[Any]:
         names, _ = tensor.__tensor_flatten__()
         return parts + [getattr(tensor, name) for name in names]
     if issubclass(type(tensor), classes("tensordict", "MemoryMappedTensor")):
-        return [*parts, TensorMemory(tensor.data_ptr(), tensor.nbytes, Place.MAPPED, 1)]
+        return [*parts, TensorMemory(tensor.data_ptr(), tensor.nbytes, "mapped", 1)]
     if tensor.layout == torch.sparse_coo:
         return [*parts, tensor._indices(), tensor._values()]
     if tensor.layout in (torch.sparse_csr, torch.sparse_bsr):
@@ -85,19 +80,20 @@ def tensor_parts(tensor: Any) -> list[Any]:
     # have one to themselves.
     small = tensor.nbytes < _SMALL and tensor.storage_offset() == 0 and tensor.is_contiguous()
     if small and _holders(torch._C._storage_address(tensor)) == 1:
-        place = Place.HEAP if tensor.device.type == "cpu" else Place.GPU
+        place: Place = "heap" if tensor.device.type == "cpu" else "gpu"
         return [*parts, TensorMemory(tensor.data_ptr(), tensor.nbytes, place, 1)]
     return [*parts, storage_memory(tensor.untyped_storage())]
 
 
 def storage_memory(storage: Any) -> TensorMemory:
     """The memory of a torch `UntypedStorage`."""
+    place: Place
     if storage.device.type != "cpu":
-        place = Place.GPU
+        place = "gpu"
     elif not storage.is_shared():
-        place = Place.HEAP
+        place = "heap"
     else:
-        place = Place.SHARED if getattr(storage, "filename", None) is None else Place.MAPPED
+        place = "shared" if getattr(storage, "filename", None) is None else "mapped"
     return TensorMemory(storage.data_ptr(), storage.nbytes(), place, _holders(storage._cdata) - 1)
 
 

@@ -62,7 +62,9 @@ def _pick(container: Container, wanted: Sequence[int]) -> list[list[Any]]:
     if isinstance(container, deque):
         return [[deque.__getitem__(container, at)] for at in wanted]
     if isinstance(container, dict):
-        return [list(item) for item in _skip(iter(dict.items(container)), wanted)]
+        # Keys and values by themselves: making the pairs that are skipped would take most of the time.
+        keys = _skip(iter(dict.keys(container)), wanted)
+        return [list(item) for item in zip(keys, _skip(iter(dict.values(container)), wanted), strict=True)]
     if isinstance(container, set):
         return [[item] for item in _skip(set.__iter__(container), wanted)]
     return [[item] for item in _skip(frozenset.__iter__(container), wanted)]

@@ -1,0 +1,103 @@
+"""Tables of timings, claims about their ratios, and ways to time on a machine that others use too."""
+
+from __future__ import annotations
+
+import gc
+import importlib
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+
+@dataclass
+class Table:
+    """Rows under a header; cells are text."""
+
+    title: str
+    header: list[str]
+    rows: list[list[str]] = field(default_factory=list)
+
+    def markdown(self) -> str:
+        """The table as Markdown."""
+        lines = [self.header, ["---"] * len(self.header), *self.rows]
+        return f"### {self.title}\n\n" + "\n".join("| " + " | ".join(line) + " |" for line in lines)
+
+
+@dataclass
+class Claim:
+    """One sentence that the numbers bear out, or do not."""
+
+    text: str
+    measured: str
+    holds: bool
+
+    def line(self) -> str:
+        """The claim, whether it holds, and what was measured."""
+        return f"{'pass' if self.holds else 'FAIL'}: {self.text}: {self.measured}"
+
+
+@dataclass
+class Report:
+    """What one benchmark found, and which peers it had to do without."""
+
+    tables: list[Table]
+    claims: list[Claim]
+    missing: list[str] = field(default_factory=list)
+
+
+def at_least(text: str, ratio: float, wanted: float) -> Claim:
+    return Claim(f"{text}, at least {wanted:g} times", f"{ratio:,.1f} times", ratio >= wanted)
+
+
+def at_most(text: str, value: float, allowed: float, unit: str = " %") -> Claim:
+    return Claim(f"{text}, at most {allowed:g}{unit}", f"{value:.3g}{unit}", value <= allowed)
+
+
+class Peers:
+    """Imports the tools that the project is compared with; keeps the reasons of those that are not there."""
+
+    def __init__(self) -> None:
+        self.missing: list[str] = []
+
+    def load(self, module: str) -> Any:
+        """The module, or None where it is not installed."""
+        try:
+            return importlib.import_module(module)
+        except ImportError as error:
+            self.missing.append(f"{module} ({error})")
+            return None
+
+
+def interleaved(
+    functions: Mapping[str, Callable[[], object]], rounds: int, number: int = 1, *, collect: bool = True
+) -> dict[str, float]:
+    """Seconds a call, the least of `rounds` in which the functions take turns.
+
+    The least is what the code costs while nobody else uses the machine; turns spread what others do.
+    """
+    least = dict.fromkeys(functions, float("inf"))
+    if collect:
+        gc.collect()
+    for _ in range(rounds):
+        for name, function in functions.items():
+            began = time.perf_counter()
+            for _ in range(number):
+                function()
+            least[name] = min(least[name], (time.perf_counter() - began) / number)
+    return least
+
+
+def once(function: Callable[[], object]) -> tuple[float, Any]:
+    """Seconds of one call, and its result."""
+    began = time.perf_counter()
+    result = function()
+    return time.perf_counter() - began, result
+
+
+def milliseconds(seconds: float) -> str:
+    return f"{seconds * 1e3:,.3g}" if seconds < 1 else f"{seconds * 1e3:,.0f}"
+
+
+def nanoseconds(seconds: float) -> str:
+    return f"{seconds * 1e9:,.0f}"
