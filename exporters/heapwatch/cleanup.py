@@ -19,7 +19,7 @@ from heapwatch.release import release
 
 ACTIONS = ("regular", "emergency")
 
-_REMEMBERED_TICKETS = 256
+_REMEMBERED_TICKETS = 64
 _MAX_WAITING = 16
 _MAX_TRIGGERS = 16
 

@@ -146,7 +146,7 @@ def test_the_queue_and_its_memory_are_bounded(trainer):
     for number in range(1000):
         trainer.queue.submit(request_id=f"r{number}")
         trainer.queue.run_pending()
-    assert len(trainer.queue._tickets) <= 256
+    assert len(trainer.queue._tickets) <= 64
     for number in range(16):
         trainer.queue.submit(request_id=f"waiting{number}")
     with pytest.raises(QueueFull, match="16 cleanups wait"):
