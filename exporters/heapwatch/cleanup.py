@@ -147,11 +147,12 @@ class CleanupQueue:
         return len(self._waiting)
 
     def run_pending(self) -> None:
-        """Do what was asked for; call it at a safe point only."""
+        """Do what was asked for; call it at a safe point only. What an interrupt cut short stays queued."""
         while self._waiting:
-            ticket = self._waiting.popleft()
+            ticket = self._waiting[0]
             ticket.state = "running"
             ticket.resolve(self.run(ticket.action, ticket.reason, ticket.trigger, ticket.request_id))
+            self._waiting.popleft()
 
     def run(self, action: str, reason: str, trigger: str, request_id: str | None = None) -> CleanupResult:
         """Clean up now, in the calling thread, which must be at a safe point.

@@ -166,6 +166,23 @@ def test_counts_are_bounded_and_never_negative(trainer):
     assert trainer.queue.freed_bytes["regular"] >= 0
 
 
+def test_a_cleanup_that_was_interrupted_stays_queued(trainer):
+    interrupts = [KeyboardInterrupt()]
+
+    def clean(action):
+        if interrupts:
+            raise interrupts.pop()
+
+    trainer.queue.add(clean)
+    ticket = trainer.queue.submit()
+    with pytest.raises(KeyboardInterrupt):
+        trainer.queue.run_pending()
+    assert ticket.wait(0) is None
+    trainer.queue.run_pending()
+    assert ticket.wait(0).errors == []
+    assert trainer.queue.pending() == 0
+
+
 def test_whoever_waits_is_woken(trainer):
     ticket = trainer.queue.submit()
     results = []
