@@ -72,12 +72,12 @@ def create_app(settings: Settings, token: str) -> FastAPI:
     _describe(app)
     if settings.bind in _LOOPBACK:
         app.add_middleware(_LoopbackNames)
-        code: {"model": Problem} for code in (400, 401, 413, 415, 503)
-    }
     body = {"application/json": {"schema": {"$ref": "#/components/schemas/Notification"}}}
     described = {"requestBody": {"required": True, "content": body}, "security": [{"token": []}]}
 
-    @app.post("/alerts", response_model=Accepted, responses=_problems(400, 401, 413, 415, 503), openapi_extra=described)
+    refused = _problems(400, 401, 413, 415, 503)
+
+    @app.post("/alerts", response_model=Accepted, responses=refused, openapi_extra=described)
     async def alerts(request: Request) -> Response:
         """Take an Alertmanager notification: 200 once it is on disk, 5xx only where a retry may help."""
         _authorize(request, token)

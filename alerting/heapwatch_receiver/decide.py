@@ -149,12 +149,15 @@ def decide(
         )
     if facts is None or facts.asked < alert.steady:
         return Ask()
-    if not facts.fires(alert.labels) and not facts.warm:
-        return Wait()
     if not facts.fires(alert.labels):
-        return Refuse("not_firing", "Prometheus says the alert does not fire (any more)")
+        return (
+            Refuse("not_firing", "Prometheus says the alert does not fire (any more)")
+            if facts.warm
+            else Wait()
+        )
     if facts.target is None and choice.action in CLEANUPS:
-        return Refuse("no_target", "Prometheus scrapes no such trainer, or several of that name")
+        detail = "Prometheus scrapes no such trainer, or several of that name"
+        return Refuse("no_target", detail) if facts.warm else Wait()
     return choice
 
 

@@ -138,8 +138,12 @@ class Receiver:
         command = [sys.executable, "-m", "heapwatch_receiver", "--config", str(self._config)]
         self.program = Program(command, self.log, {**shared, **(environment or {})})
         if wait:
-            wait_for(lambda: self.get("/healthz").status_code == 200, "receiver is up")
+            wait_for(self._up, "the receiver is up")
         return self
+
+    def _up(self) -> bool:
+        assert self.program.process.poll() is None, f"the receiver ended: {self.log.read_text()[-2000:]}"
+        return self.get("/healthz").status_code == 200
 
     def get(self, path: str) -> httpx.Response:
         return httpx.get(self.url + path, timeout=10)
@@ -213,10 +217,10 @@ def notification(*alerts: Mapping[str, object]) -> dict[str, object]:
     }
 
 
-def find(program: str) -> str:
-    """The program's path; tests that need it fail when it is absent."""
-    path = shutil.which(program)
-    assert path, f"{program} is not on PATH: `make setup` puts it there"
+def find(*names: str) -> str:
+    """The path of the program with one of these names; tests that need it fail when it is absent."""
+    path = next(filter(None, map(shutil.which, names)), None)
+    assert path, f"{names[0]} is not on PATH: run `make up` once, or install it"
     return path
 
 
@@ -286,18 +290,20 @@ class Alertmanager:
         (folder / "alertmanager.yml").write_text(yaml.safe_dump(config))
         self.port = free_port()
         self.url = f"http://127.0.0.1:{self.port}"
-        self._cluster = [
-            f"--cluster.listen-address=127.0.0.1:{cluster_port}"
-            if cluster_port
-            else "--cluster.listen-address="
-        ]
+        # Without an advertised address it looks for a private one, which a machine may not have.
+        here = f"127.0.0.1:{cluster_port}"
+        self._cluster = ["--cluster.listen-address="]
+        if cluster_port:
+            self._cluster = [f"--cluster.listen-address={here}", f"--cluster.advertise-address={here}"]
         self._cluster += [f"--cluster.peer=127.0.0.1:{peer}" for peer in peers]
         self.start()
 
     def start(self) -> None:
         options = [f"--config.file={self.folder}/alertmanager.yml", f"--storage.path={self.folder}/data"]
         options += [f"--web.listen-address=127.0.0.1:{self.port}", *self._cluster]
-        self.program = Program([find("prometheus-alertmanager"), *options], self.folder / "alertmanager.log")
+        self.program = Program(
+            [find("alertmanager", "prometheus-alertmanager"), *options], self.folder / "alertmanager.log"
+        )
         wait_for(lambda: httpx.get(f"{self.url}/-/ready").status_code == 200, "Alertmanager is ready")
 
     def push(self, *alerts: Mapping[str, Any]) -> None:

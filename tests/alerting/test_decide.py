@@ -105,6 +105,7 @@ def test_prometheus_is_asked_last_and_anew():
 
 def test_a_prometheus_that_has_just_started_is_given_time():
     assert isinstance(decide(ALERT, HISTORY, replace(FACTS, firing=[], warm=False), SETTINGS), Wait)
+    assert isinstance(decide(ALERT, HISTORY, replace(FACTS, target=None, warm=False), SETTINGS), Wait)
     assert reason(facts=replace(FACTS, warm=False)) == "regular"
 
 

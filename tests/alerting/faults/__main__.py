@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import os
 import sys
 import time
 import traceback
+
+from heapwatch_stack.binaries import find
+from heapwatch_stack.settings import Settings
 
 from tests.alerting.faults import (
     alertmanagers,
@@ -27,6 +31,9 @@ def main(words: list[str]) -> int:
     if not chosen:
         print(f"no fault has one of {words} in its name; there are: {', '.join(FAULTS)}")
         return 2
+    found = find(Settings.from_environment().state, print)
+    folders = [str(binary.path.parent) for binary in (found.prometheus, found.alertmanager)]
+    os.environ["PATH"] = os.pathsep.join([*folders, os.environ["PATH"]])
     failed = 0
     begin = time.monotonic()
     print(LINE.format("fault", "tried", "lost", "doubled", "recovery s", ""))
