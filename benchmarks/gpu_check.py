@@ -43,7 +43,7 @@ class Check:
         good = found is not None and abs(found - expected) <= tolerance
         self.failed += not good
         print(
-            f"{'ok  ' if good else 'FAIL'} {what:60} {found!s:>20} expected {expected:>18,.1f} +- {tolerance:,.1f}"
+            f"{'ok  ' if good else 'FAIL'} {what:60} {found!s:>20} of {expected:>18,.1f} +- {tolerance:,.1f}"
         )
 
 
@@ -72,9 +72,7 @@ def main() -> int:
         check.row("trainer_gpu_memory_reserved_bytes", reserved, torch.cuda.memory_reserved(0), 0)
         own = readings.value("trainer_gpu_process_memory_bytes", device="0")
         if own is None:
-            print(
-                "     the driver lists none of our processes (a container of its own): no series, as documented"
-            )
+            print("     the driver lists none of our processes (in a container): no series, as documented")
         else:
             check.row("trainer_gpu_process_memory_bytes (with CUDA's context)", own, total, 1024 * _MEBI)
         for metric, (field, unit, tolerance) in _FIELDS.items():

@@ -31,9 +31,10 @@ from benchmarks.snapshots import erl_snapshot
 
 Pair = tuple[float, float]  # CPU seconds of a block with what is measured, and of its neighbour without
 
-_BLOCK_STEPS = 400
-_PAIRS = int(os.environ.get("HEAPWATCH_BENCH_PAIRS", "250"))
-_PEER_PAIRS = 12
+_BLOCK_STEPS = 100
+_WARM_UP_STEPS = 3000  # and the first sample of everything
+_PAIRS = int(os.environ.get("HEAPWATCH_BENCH_PAIRS", "1000"))
+_PEER_PAIRS = 40
 _SCRAPE_SECONDS = 15.0
 _PHASE_STEPS = 200
 
@@ -108,7 +109,7 @@ def paired_blocks(
     class TakeTurns(BaseCallback):
         def __init__(self) -> None:
             super().__init__()
-            self.calls, self.began, self.order = -5 * _BLOCK_STEPS, 0.0, [False, True]
+            self.calls, self.began, self.order = -_WARM_UP_STEPS, 0.0, [False, True]
 
         def _on_step(self) -> bool:
             if self.calls >= 0:
@@ -120,8 +121,8 @@ def paired_blocks(
                     if half == 0:
                         generator.shuffle(self.order)
                     self.began = time.process_time()
-                if self.order[half]:
-                    step()
+            if self.calls < 0 or self.order[half]:
+                step()
             self.calls += 1
             return len(blocks[True]) + len(blocks[False]) < 2 * pairs
 

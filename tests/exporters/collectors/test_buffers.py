@@ -1,0 +1,120 @@
+from collections import deque
+
+import numpy as np
+import pytest
+import torch
+from heapwatch.collectors.buffers import BufferCollector
+from heapwatch.readings import Readings
+from heapwatch.sources import Source
+
+
+def held(obj):
+    """A source that keeps its object."""
+    return Source.of(lambda: obj)
+
+
+@pytest.fixture
+def buffers(failures):
+    return BufferCollector(failures, interval=5.0)
+
+
+def read(buffers):
+    buffers.sample()
+    return Readings(buffers.collect())
+
+
+def test_items_bytes_and_both_when_full(buffers):
+    replay = deque([np.zeros(1000) for _ in range(50)], maxlen=200)
+    buffers.add("replay", Source.of(replay))
+    found = read(buffers)
+
+    assert found.value("trainer_buffer_items", buffer="replay") == 50
+    assert found.value("trainer_buffer_capacity_items", buffer="replay") == 200
+    assert found.value("trainer_buffer_bytes", buffer="replay") == pytest.approx(400_000, rel=0.03)
+    assert found.value("trainer_buffer_capacity_bytes", buffer="replay") == pytest.approx(1_600_000, rel=0.03)
+    assert found.value("trainer_buffer_error_bytes", buffer="replay") == 0
+    assert found.value("trainer_buffer_attached_tensors", buffer="replay") == 0
+
+
+def test_a_list_that_replaces_a_bounded_deque_is_seen_over_its_bound(buffers):
+    trainer = {"memory": deque(range(10), maxlen=10)}
+    buffers.add("replay", Source.of(lambda: trainer["memory"]))
+    read(buffers)
+    trainer["memory"] = list(range(25))
+    found = read(buffers)
+
+    assert found.value("trainer_buffer_items") == 25
+    assert found.value("trainer_buffer_capacity_items") == 10
+
+
+def test_a_told_capacity_counts_before_the_found_one(buffers):
+    buffers.add("replay", held(list(range(100))), capacity=50)
+    buffers.add("pool", held(list(range(100))), capacity=lambda: 400)
+    found = read(buffers)
+
+    assert found.by("trainer_buffer_capacity_items", "buffer") == {"replay": 50, "pool": 400}
+    assert found.value("trainer_buffer_capacity_bytes", buffer="pool") == pytest.approx(
+        4 * found.value("trainer_buffer_bytes", buffer="pool"), rel=0.01
+    )
+
+
+def test_callables_alone(buffers):
+    buffers.add("remote", None, items=lambda: 20, capacity=100, nbytes=lambda: 5000)
+    found = read(buffers)
+
+    assert found.value("trainer_buffer_items") == 20
+    assert found.value("trainer_buffer_bytes") == 5000
+    assert found.value("trainer_buffer_capacity_bytes") == 25_000
+    assert found.value("trainer_buffer_attached_tensors") is None
+
+
+def test_what_cannot_be_known_has_no_series(buffers):
+    buffers.add("unbounded", held([1, 2, 3]))
+    buffers.add("counted", None, items=lambda: 7)
+    found = read(buffers)
+
+    assert found.by("trainer_buffer_capacity_items", "buffer") == {}
+    assert found.by("trainer_buffer_capacity_bytes", "buffer") == {}
+    assert set(found.by("trainer_buffer_bytes", "buffer")) == {"unbounded"}
+    assert found.by("trainer_buffer_items", "buffer") == {"unbounded": 3, "counted": 7}
+
+
+def test_memory_elsewhere_is_said_apart(buffers, tmp_path):
+    array = np.memmap(tmp_path / "states", dtype=np.uint8, mode="w+", shape=(100, 50))
+    buffers.add("mapped", Source.of(array))
+    found = read(buffers)
+
+    assert found.value("trainer_buffer_offheap_bytes", buffer="mapped", place="mapped") == 5000
+    assert found.value("trainer_buffer_bytes", buffer="mapped") < 2000
+
+
+def test_tensors_with_a_graph_are_counted(buffers):
+    weight = torch.zeros(2, requires_grad=True)
+    buffers.add("replay", held(deque(weight * at for at in range(100))))
+
+    assert read(buffers).value("trainer_buffer_attached_tensors") == 100
+
+
+class Replay:
+    def __init__(self):
+        self.buffer = deque([1, 2], maxlen=5)
+
+
+def test_one_that_fails_or_dies_costs_its_own_series(buffers, failures):
+    replay, good = Replay(), Replay()
+    buffers.add("replay", Source.of(replay))
+    buffers.add("bad", Source.of(lambda: 1 / 0))
+    buffers.add("none", Source.of(lambda: object()))
+    buffers.add("good", Source.of(good))
+    assert set(read(buffers).by("trainer_buffer_items", "buffer")) == {"replay", "good"}
+    assert failures.counts["buffers"] == 2
+    del replay
+
+    assert set(read(buffers).by("trainer_buffer_items", "buffer")) == {"good"}
+
+
+def test_neither_a_source_nor_callables(buffers):
+    with pytest.raises(
+        ValueError, match=r"buffer 'replay': give the buffer, or the callables items= and nbytes="
+    ):
+        buffers.add("replay", None)
