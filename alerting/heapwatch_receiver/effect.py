@@ -36,7 +36,7 @@ def judge(
     for source, (before, after) in sources.items():
         for key in _keys(labels, before):
             if key in after:
-                changes.append(f"{key} {before[key]:.6g} -> {after[key]:.6g} ({source})")
+                changes.append(f"{key} {_amount(key, before)} to {_amount(key, after)} ({source})")
                 fell = fell or before[key] - after[key] >= helped_fraction * before[key] > 0
     detail = ", ".join(changes) or "no figures of what the alert is about"
     if still_firing is False:
@@ -46,6 +46,10 @@ def judge(
     if not changes and still_firing is None:
         return Effect("unverified", f"{detail}, and Prometheus could not be asked")
     return Effect("no_effect", detail)
+
+
+def _amount(key: str, readings: Readings) -> str:
+    return f"{readings[key] / 1e6:.1f} MB" if key == "memory" else f"{readings[key]:g}"
 
 
 def _keys(labels: Mapping[str, str], before: Readings) -> list[str]:

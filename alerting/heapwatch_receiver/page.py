@@ -15,10 +15,10 @@ CONTENT_SECURITY_POLICY = (
 )
 
 _STYLE = """
-:root { color-scheme: light dark; --line: #8884; --faint: #8889;
+:root { color-scheme: light dark; --line: #8884; --faint: #666;
   --good: #2a8a4a; --bad: #c0392b; --wait: #b7791f; }
 body { font: 14px/1.45 system-ui, sans-serif; margin: 0 auto; max-width: 1240px; padding: 20px; }
-h1 { font-size: 20px; margin: 0 0 4px; } p { margin: 0 0 14px; color: var(--faint); }
+h1 { font-size: 20px; margin: 0 0 4px; } p { margin: 0 0 14px; color: var(--faint); } p a { color: inherit; }
 nav a, nav b { display: inline-block; padding: 3px 10px; margin: 0 6px 10px 0; border: 1px solid var(--line);
   border-radius: 12px; color: inherit; text-decoration: none; font-weight: normal; }
 nav b { background: #8883; }
@@ -28,6 +28,10 @@ th, td { padding: 6px 12px 6px 0; border-top: 1px solid var(--line); vertical-al
   overflow-wrap: anywhere; }
 td:first-child { white-space: nowrap; } small { color: var(--faint); display: block; }
 .tag { font-weight: 600; white-space: nowrap; }
+td:nth-child(2) { min-width: 130px; } td:nth-child(3) { min-width: 180px; }
+@media (prefers-color-scheme: dark) { :root { --faint: #aaa; --good: #5c8; --bad: #f77; --wait: #eb5; } }
+@media (max-width: 800px) { thead { display: none; } tr { display: block; border-top: 1px solid var(--line); }
+  td { display: block; border: 0; padding: 3px 0; } td:empty { display: none; } }
 .good { color: var(--good); } .bad { color: var(--bad); } .wait { color: var(--wait); }
 """
 _TONES = {
@@ -49,7 +53,8 @@ def render(page: Page, counts: Mapping[str, int], chosen: Filter, settings: Sett
     return (
         f'<!doctype html><html lang="en"><head><meta charset="utf-8"><title>Heapwatch receiver</title>'
         f'{refresh}<meta name="viewport" content="width=device-width"><style>{_STYLE}</style></head><body>'
-        f"<h1>Heapwatch receiver</h1><p>{escape(mode)} Times are UTC. The same as JSON: /actions</p>"
+        f"<h1>Heapwatch receiver</h1><p>{escape(mode)} Times are UTC."
+        ' The same as <a href="/actions">JSON</a>.</p>'
         f"{_filters(counts, chosen)}<table><thead><tr><th>Received</th><th>Trainer</th><th>Alert</th>"
         f"<th>Decision</th><th>Result</th></tr></thead><tbody>{rows}</tbody></table>{older}</body></html>"
     )
@@ -62,7 +67,7 @@ def _filters(counts: Mapping[str, int], chosen: Filter) -> str:
 
 
 def _choice(text: str, count: int, chosen: Filter, decision: str | None) -> str:
-    label = f"{escape(text)} {count}"
+    label = f"{escape(text.replace('_', ' '))} {count}"
     if chosen.decision == decision:
         return f"<b>{label}</b>"
     return f'<a href="{_link(chosen, decision=decision, before=None)}">{label}</a>'

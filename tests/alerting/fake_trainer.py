@@ -1,6 +1,6 @@
 """A trainer's HTTP side as a process of its own, which can be told to misbehave.
 
-It writes each cleanup that it really does to a journal, synced, so that a test can count them after any crash.
+It writes each cleanup that it really does to a journal, synced, so that a test counts them after any crash.
 """
 
 import argparse

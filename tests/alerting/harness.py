@@ -1,4 +1,4 @@
-"""Real processes for the receiver's tests: the receiver, trainers, Prometheus and Alertmanager on free loopback ports."""
+"""Real processes on free loopback ports: the receiver, trainers, Prometheus, Alertmanager."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ T = TypeVar("T")
 
 # Everything a person would wait minutes for, in tenths of seconds.
 FAST = {
-    "prometheus_warm_up": 3,
+    "prometheus_warm_up": 8,
     "regular_cooldown": 60,
     "emergency_cooldown": 60,
     "check_after": 0.2,

@@ -1,4 +1,4 @@
-"""A load client: posts alerts at a fixed rate over keep-alive connections and measures each answer from its due time.
+"""A load client: posts alerts at a fixed rate over kept connections, and times each answer from when it was due.
 
 Run as a process of its own, `python -m tests.alerting.load URL --rate 1000 --seconds 30`; prints JSON.
 """
@@ -22,8 +22,9 @@ def request(host: str, first: int, alerts: int, trainers: Sequence[str]) -> byte
     """One POST with alerts of the fingerprints first, first + 1, ..."""
     numbers = range(first, first + alerts)
     body = json.dumps(notification(*(alert(trainers[n % len(trainers)], n + 1) for n in numbers))).encode()
-    head = f"POST /alerts HTTP/1.1\r\nHost: {host}\r\nAuthorization: Bearer {TOKEN}\r\nContent-Type: application/json\r\n"
-    return head.encode() + f"Content-Length: {len(body)}\r\n\r\n".encode() + body
+    head = f"POST /alerts HTTP/1.1\r\nHost: {host}\r\nAuthorization: Bearer {TOKEN}\r\n"
+    head += f"Content-Type: application/json\r\nContent-Length: {len(body)}\r\n\r\n"
+    return head.encode() + body
 
 
 async def answer(reader: asyncio.StreamReader) -> int:

@@ -1,7 +1,6 @@
 from dataclasses import replace
 
 import pytest
-
 from heapwatch_receiver.decide import Act, Alert, Ask, Facts, History, Past, Refuse, Wait, decide
 from heapwatch_receiver.settings import Settings
 

@@ -1,5 +1,4 @@
 import pytest
-
 from heapwatch_receiver.effect import judge
 
 MEMORY = {"resource": "memory", "component": "trainer"}

@@ -2,7 +2,6 @@ import json
 import sqlite3
 
 import pytest
-
 from heapwatch_receiver import audit, ledger
 from heapwatch_receiver.clock import Clock
 from heapwatch_receiver.decide import Refuse
@@ -10,6 +9,7 @@ from heapwatch_receiver.ledger import ActionRecord, Trainer
 from heapwatch_receiver.payload import Notification
 from heapwatch_receiver.schema import SCHEMA
 from heapwatch_receiver.settings import Settings
+
 from tests.alerting.harness import alert, notification
 
 TRAINER = Trainer("trainer", "a:1")
@@ -40,7 +40,9 @@ def database() -> sqlite3.Connection:
 
 
 def receive(database: sqlite3.Connection, clock: Clock, *alerts: dict) -> list[Refuse]:
-    return ledger.receive(database, Notification.model_validate_json(json.dumps(notification(*alerts))).alerts, clock)
+    return ledger.receive(
+        database, Notification.model_validate_json(json.dumps(notification(*alerts))).alerts, clock
+    )
 
 
 def record(clock: Clock, request_id: str, **changes: object) -> ActionRecord:

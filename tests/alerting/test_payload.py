@@ -1,11 +1,11 @@
 import json
 
 import pytest
+from heapwatch_receiver.payload import Notification
 from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import ValidationError
 
-from heapwatch_receiver.payload import Notification
 from tests.alerting.harness import alert, notification
 from tests.alerting.payloads import MALFORMED, notifications
 

@@ -8,7 +8,6 @@ from datetime import datetime, timezone
 
 import httpx
 import pytest
-
 from heapwatch_receiver import escalate, trainer
 from heapwatch_receiver.clock import Clock
 from heapwatch_receiver.fetch import FetchError, fetch
@@ -29,7 +28,9 @@ def client(answer) -> httpx.AsyncClient:
         response = answer(request)
         if not hasattr(response, "_content"):
             return response
-        return httpx.Response(response.status_code, headers=response.headers, content=stream(response.content))
+        return httpx.Response(
+            response.status_code, headers=response.headers, content=stream(response.content)
+        )
 
     return httpx.AsyncClient(transport=httpx.MockTransport(respond))
 
@@ -115,7 +116,11 @@ def test_labels_cannot_leave_their_quotes():
         seen.append(request.url.params["query"])
         return httpx.Response(200, json={"data": {"result": []}})
 
-    asyncio.run(Prometheus(client(answer), "http://p", Clock(), warm_up=60).readings(Trainer('x"} or up{a="\\', "a:1")))
+    asyncio.run(
+        Prometheus(client(answer), "http://p", Clock(), warm_up=60).readings(
+            Trainer('x"} or up{a="\\', "a:1")
+        )
+    )
     assert seen[0].startswith('{job="x\\"} or up{a=\\"\\\\",')
 
 

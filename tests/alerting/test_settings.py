@@ -1,7 +1,6 @@
 from pathlib import Path
 
 import pytest
-
 from heapwatch_receiver.settings import SettingsError, load, secret, token
 
 

@@ -5,7 +5,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-
 from heapwatch_receiver.clock import Clock
 from heapwatch_receiver.store import Store, StoreUnavailable, StoreUnusable
 

@@ -1,4 +1,4 @@
-"""`python -m tests.alerting.faults [WORD ...]`: try the faults (whose name has one of the words), print the table."""
+"""`python -m tests.alerting.faults [WORD ...]`: try the faults, or those whose name has a word; print the table."""
 
 from __future__ import annotations
 

@@ -12,7 +12,7 @@ TRIES = 3
 
 
 def _fill_disk(receiver: Receiver) -> None:
-    """No file of the receiver can grow beyond 4 kB any more: every write of its database fails, as on a full disk."""
+    """No file of the receiver can grow beyond 4 kB any more: writes of its database fail, as on a full disk."""
     resource.prlimit(receiver.program.process.pid, resource.RLIMIT_FSIZE, (4096, resource.RLIM_INFINITY))
 
 
@@ -46,7 +46,7 @@ def full_in_between(stage: Stage, outcome: Outcome) -> None:
         receiver.post(alert(trainer.instance, number))
         wait_for(lambda: receiver.rows()[0]["action"]["state"] == "requesting", "the request")
         _fill_disk(receiver)
-        wait_for(lambda: trainer.done, "the cleanup")
+        wait_for(lambda trainer=trainer: trainer.done, "the cleanup")
         wait_for(lambda: "saving the regular" in receiver.log.read_text(), "a failed write")
         _make_room(receiver)
         with outcome.recovery():

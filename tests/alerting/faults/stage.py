@@ -1,4 +1,4 @@
-"""What every fault test needs: a real Prometheus, trainers and receivers, and a count of what was lost or doubled."""
+"""What every fault test needs: a real Prometheus, trainers, receivers, and a count of what was lost or doubled."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from tests.alerting.harness import Alertmanager, Program, Prometheus, Receiver, 
 
 @dataclass
 class Outcome:
-    """Of one fault: how often it was tried, cleanups that should have been done and were not, cleanups too many."""
+    """Of one fault: how often it was tried, cleanups that were due and not done, cleanups too many."""
 
     tried: int = 0
     lost: int = 0

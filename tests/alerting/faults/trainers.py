@@ -118,7 +118,7 @@ def dead(stage: Stage, outcome: Outcome) -> None:
 
 
 def restarts(name: str, mode: str, done: int) -> None:
-    """The trainer dies in the middle and comes back as a new process, which is not to be cleaned up for the old one."""
+    """The trainer dies in the middle and comes back as a new process, which is not asked for the old one."""
 
     @fault(f"trainer restarts {name}")
     def test(stage: Stage, outcome: Outcome) -> None:
