@@ -1,0 +1,66 @@
+"""`python -m benchmarks.leaks`: how well the leak rules tell leaks from health, beside others."""
+
+from __future__ import annotations
+
+import argparse
+import os
+from collections.abc import Iterable
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+from benchmarks.leaks.cost import measure
+from benchmarks.leaks.judge import HEAD, OURS, RIVALS, Score, judge
+from benchmarks.leaks.replay import replay
+from benchmarks.leaks.scenario import Scenario, generate, load, save
+
+ROOT = Path(__file__).parents[2]
+RULES = ROOT / "prometheus" / "rules"
+LEAK_RULES = [RULES / name for name in ("levels.yml", "growth.yml", "leak.yml")]
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.leaks", description=__doc__)
+    parser.add_argument("--seed", type=int, default=7, help="of the generated scenarios")
+    parser.add_argument("--each", type=int, default=1, help="scenarios a family")
+    parser.add_argument("--scenarios", type=Path, help="a folder of *.json.gz to use instead")
+    parser.add_argument("--only", default="", help="only scenarios whose id contains this")
+    parser.add_argument("--write", type=Path, help="write the generated scenarios to this folder and stop")
+    parser.add_argument("--skip-cost", action="store_true", help="do not measure what an evaluation costs")
+    parser.add_argument("-v", action="store_true", help="say what these rules missed or called wrongly")
+    chosen = parser.parse_args()
+
+    scenarios: Iterable[Scenario]
+    if chosen.scenarios:
+        scenarios = (load(path) for path in sorted(chosen.scenarios.glob("*.json.gz")))
+    else:
+        scenarios = generate(chosen.seed, chosen.each)
+    scenarios = [scenario for scenario in scenarios if chosen.only in scenario.id]
+    if not scenarios:
+        parser.error("no scenario to replay")
+    if chosen.write:
+        chosen.write.mkdir(parents=True, exist_ok=True)
+        for scenario in scenarios:
+            save(scenario, chosen.write)
+        return
+
+    scores = {name: Score() for name in (OURS, *RIVALS.values())}
+    rules = [*LEAK_RULES, Path(__file__).with_name("rivals.yml")]
+    with ThreadPoolExecutor(os.cpu_count()) as pool:
+        for scenario, firing in zip(scenarios, pool.map(lambda s: replay(s, rules), scenarios), strict=True):
+            judge(scenario, firing, scores)
+    print(f"{len(scenarios)} scenarios, {scores[OURS].leaks} leaks\n\n{HEAD}")
+    for name, score in scores.items():
+        print(score.row(name))
+    if chosen.v:
+        print("", *scores[OURS].notes, sep="\n")
+    if not chosen.skip_cost:
+        cost = measure(sorted(RULES.glob("*.yml")))
+        ours = sum(cost[group] for group in ("trainer-levels", "trainer-growth", "trainer-leak"))
+        print(
+            f"\nOne evaluation, per trainer of 50: {1e3 * ours:.2f} ms for the leak rules, "
+            f"{1e3 * sum(cost.values()):.2f} ms for all rules"
+        )
+
+
+if __name__ == "__main__":
+    main()

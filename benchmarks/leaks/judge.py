@@ -1,0 +1,124 @@
+"""Compare what fired with what leaks, and sum it up."""
+
+from __future__ import annotations
+
+import statistics
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from typing import Any
+
+from benchmarks.leaks.replay import Alert, Firing
+from benchmarks.leaks.scenario import LABEL, Scenario
+
+RIVALS = {
+    "DocumentsMonitor": "the documents' monitor",
+    "FixedThresholds": "fixed thresholds",
+    "PredictLinear": "`predict_linear` alone",
+    "CorootCheck": "Coroot's check in PromQL",
+}
+OURS = "these rules"
+
+
+@dataclass
+class Score:
+    """What one detector made of all scenarios: minutes of delay, bytes lost, days of healthy trainers."""
+
+    found: int = 0
+    false: int = 0
+    leaks: int = 0
+    healthy_false: int = 0
+    healthy_days: float = 0.0
+    delays: list[float] = field(default_factory=list)
+    lost: list[float] = field(default_factory=list)
+    notes: list[str] = field(default_factory=list)
+
+    def row(self, name: str) -> str:
+        """A row of the table under `HEAD`."""
+        nan = float("nan")
+        said = self.found + self.false
+        recall = self.found / self.leaks if self.leaks else nan
+        return (
+            f"| {name} | {self.found / said if said else nan:.3f} | {recall:.3f} "
+            f"| {statistics.median(self.delays or [nan]):.0f} min "
+            f"| {statistics.median(self.lost or [0]) / 1e9:.2f} GB "
+            f"| {self.healthy_false / self.healthy_days if self.healthy_days else nan:.2f} |"
+        )
+
+
+HEAD = (
+    "| detector | precision | recall | median delay | memory lost before detection, median "
+    "| false alarms per healthy trainer-day |\n|---|---|---|---|---|---|"
+)
+
+
+def _names(alert: Alert, truth: dict[str, Any]) -> bool:
+    return (
+        alert.get("resource") == truth["resource"]
+        and truth["component"] in (None, alert.get("component"))
+        and truth.get("instance") in (None, alert.get("instance"))
+    )
+
+
+def _resident(scenario: Scenario, truth: dict[str, Any]) -> list[float | None] | None:
+    role = truth["component"] or "trainer"
+    for name, values in scenario.series.items():
+        labels = dict(LABEL.findall(name))
+        if (
+            name.startswith("trainer_process_resident_memory_bytes")
+            and labels["role"] == role
+            and truth.get("instance") in (None, labels.get("instance"))
+        ):
+            return values
+    return None
+
+
+def _lost(scenario: Scenario, truth: dict[str, Any], minute: float) -> float:
+    """Bytes by which resident memory grew from the onset to `minute`, a buffer's fill included."""
+    values = [value for value in _resident(scenario, truth) or [] if value is not None]
+    if not values:
+        return 0.0
+    at = [min(int(m * 60 / scenario.scrape_seconds), len(values) - 1) for m in (truth["onset_min"], minute)]
+    return max(values[at[1]] - values[at[0]], 0.0)
+
+
+def judge(scenario: Scenario, firing: Firing, scores: dict[str, Score]) -> None:
+    """Add a scenario to the scores of all detectors.
+
+    An alert is right when it names a leak that has begun; a false one counts once for what it names.
+    """
+    by_detector: dict[str, list[tuple[int, Alert]]] = {name: [] for name in scores}
+    for minute, alerts in sorted(firing.items()):
+        for alert in alerts:
+            by_detector[RIVALS.get(alert["alertname"], OURS)].append((minute, alert))
+    for name, score in scores.items():
+        found, false = _sort(scenario, by_detector[name])
+        score.found += len(found)
+        score.false += len(false)
+        score.leaks += len(scenario.truth)
+        if scenario.healthy:
+            score.healthy_false += len(false)
+            score.healthy_days += scenario.trainer_days
+        end = scenario.scrapes * scenario.scrape_seconds / 60
+        for number, truth in enumerate(scenario.truth):
+            until = found.get(number, end)
+            if number in found:
+                score.delays.append(until - truth["onset_min"])
+            if truth["resource"] == "memory":
+                score.lost.append(_lost(scenario, truth, until))
+        missed = [t for i, t in enumerate(scenario.truth) if i not in found]
+        score.notes += [f"{scenario.id}: missed {t['resource']} ({t['component'] or 'any'})" for t in missed]
+        score.notes += [f"{scenario.id}: false {what} at minute {when}" for what, when in false.items()]
+
+
+def _sort(scenario: Scenario, alerts: Iterable[tuple[int, Alert]]) -> tuple[dict[int, float], dict[str, int]]:
+    """The first minute of each leak found, and of each false alarm."""
+    found: dict[int, float] = {}
+    false: dict[str, int] = {}
+    for minute, alert in alerts:
+        right = [i for i, t in enumerate(scenario.truth) if _names(alert, t) and minute >= t["onset_min"]]
+        for i in right:
+            found.setdefault(i, minute)
+        if not right:
+            what = f"{alert.get('resource')} ({alert.get('component')}) of {alert.get('instance')}"
+            false.setdefault(what, minute)
+    return found, false

@@ -1,0 +1,68 @@
+"""Replay a scenario through Prometheus' own rule engine (`promtool test rules`) and list what fires when."""
+
+from __future__ import annotations
+
+import json
+import re
+import shutil
+import subprocess
+import tempfile
+from pathlib import Path
+
+from benchmarks.leaks.scenario import LABEL, Scenario
+
+Alert = dict[str, str]
+Firing = dict[int, list[Alert]]  # minute -> alerts that fire then
+
+_TIME = re.compile(r"time: (?:(\d+)h)?(?:(\d+)m)?(?:\d+s)?,")
+_ALERT = re.compile(r"\{[^{}]*alertname=[^{}]*\}")
+
+
+def replay(scenario: Scenario, rules: list[Path]) -> Firing:
+    """Look once a minute. Raises FileNotFoundError without promtool, ValueError when it cannot replay."""
+    promtool = shutil.which("promtool")
+    if promtool is None:
+        raise FileNotFoundError("promtool is not on PATH")
+    minutes = scenario.scrapes * scenario.scrape_seconds // 60
+    look = 'ALERTS{alertstate="firing", kind="leak"}'
+    test = {
+        "rule_files": [str(path.resolve()) for path in rules],
+        "evaluation_interval": "30s",
+        "tests": [
+            {
+                "interval": f"{scenario.scrape_seconds}s",
+                "input_series": _input(scenario),
+                # Nothing is expected, so that promtool prints all there is.
+                "promql_expr_test": [{"expr": look, "eval_time": f"{minute}m"} for minute in range(minutes)],
+            }
+        ],
+    }
+    with tempfile.NamedTemporaryFile("w", suffix=".yml") as file:
+        json.dump(test, file)  # JSON is YAML
+        file.flush()
+        done = subprocess.run([promtool, "test", "rules", file.name], capture_output=True, text=True)
+    firing: Firing = {}
+    minute = 0
+    for line in (done.stdout + done.stderr).splitlines():
+        if when := _TIME.search(line):
+            minute = 60 * int(when[1] or 0) + int(when[2] or 0)
+        for text in _ALERT.findall(line):
+            firing.setdefault(minute, []).append(dict(LABEL.findall(text)))
+    if done.returncode and not firing:
+        raise ValueError(
+            f"promtool could not replay {scenario.id}: {(done.stdout + done.stderr).strip()[:500]}"
+        )
+    return firing
+
+
+def _input(scenario: Scenario) -> list[dict[str, str]]:
+    """The scenario's series as a Prometheus sees them: with job and instance, and `up` beside them."""
+    series: dict[str, str] = {}
+    for selector, values in scenario.series.items():
+        name, _, text = selector.rstrip("}").partition("{")
+        labels = {"job": "trainer", "instance": scenario.id, **dict(LABEL.findall(text))}
+        joined = ",".join(f'{label}="{value}"' for label, value in sorted(labels.items()))
+        series[f"{name}{{{joined}}}"] = " ".join("_" if value is None else repr(value) for value in values)
+        up = f'up{{job="trainer",instance="{labels["instance"]}"}}'
+        series.setdefault(up, " ".join("0" if value is None else "1" for value in values))
+    return [{"series": name, "values": values} for name, values in series.items()]
