@@ -183,8 +183,9 @@ def _rung(alert: Alert, history: History, settings: Settings) -> Act | Refuse:
     ladder: list[Action] = ["regular", "emergency"]
     if settings.escalation != "nothing":
         ladder.append(settings.escalation)
-    tried = [past for past in history.past if past.began >= history.first_seen and past.action in ladder]
-    highest = max((ladder.index(past.action) for past in tried), default=-1)  # type: ignore[arg-type]
+    rungs: dict[str, int] = {action: rung for rung, action in enumerate(ladder)}
+    tried = [past for past in history.past if past.began >= history.first_seen and past.action in rungs]
+    highest = max((rungs[past.action] for past in tried), default=-1)
     start = 1 if is_emergency(alert.labels) else 0
     if highest < start:
         return _fresh(alert, history, Act(ladder[start], "first for this alert"), settings)

@@ -45,6 +45,7 @@ class Store:
         self.path = path
         self.recoveries = 0
         self._clock = clock
+        self._connection: sqlite3.Connection | None = None
         self._queue: queue.SimpleQueue[_Operation | None] = queue.SimpleQueue()
         self._thread = threading.Thread(target=self._write, name="store", daemon=True)
 
@@ -64,9 +65,11 @@ class Store:
         except OSError as error:
             raise StoreUnusable(f"database {self.path}: its folder must be writable: {error}") from None
         try:
-            self._open()
+            connection = self._open()
+            row = connection.execute("SELECT wall, steady FROM clock").fetchone()
         except sqlite3.Error as error:
             raise StoreUnusable(f"database {self.path}: {error}") from None
+        self._clock.resume(steady=row["steady"], wall=row["wall"])
 
     def start(self) -> None:
         """Start writing, for callers on the running event loop."""
@@ -112,13 +115,16 @@ class Store:
                 self._queue.put((self._verify, self._loop.create_future()))
             raise StoreUnavailable(str(error)) from error
 
-    def _open(self) -> None:
-        try:
-            self._connection = self._connect()
-        except sqlite3.DatabaseError as error:
-            if not _is_corrupt(error):
-                raise
-            self._move_aside(error)
+    def _open(self) -> sqlite3.Connection:
+        """The writer's connection, which is made anew after the file was moved aside."""
+        if self._connection is None:
+            try:
+                self._connection = self._connect()
+            except sqlite3.DatabaseError as error:
+                if not _is_corrupt(error):
+                    raise
+                self._connection = self._move_aside(error)
+        return self._connection
 
     def _connect(self) -> sqlite3.Connection:
         connection = sqlite3.connect(
@@ -134,8 +140,6 @@ class Store:
             connection.execute("PRAGMA synchronous=FULL")
             _check(connection)
             self._migrate(connection)
-            row = connection.execute("SELECT wall, steady FROM clock").fetchone()
-            self._clock.resume(steady=row["steady"], wall=row["wall"])
         except BaseException:
             connection.close()
             raise
@@ -155,7 +159,7 @@ class Store:
         if version == 0:
             connection.executescript(f"BEGIN IMMEDIATE; {SCHEMA}; PRAGMA user_version={VERSION}; COMMIT")
 
-    def _move_aside(self, error: sqlite3.Error) -> None:
+    def _move_aside(self, error: sqlite3.Error) -> sqlite3.Connection:
         """Start a fresh file; what was done before is then unknown, so no action is taken for a while."""
         corrupt = f"{self.path}.corrupt-{time.strftime('%Y%m%dT%H%M%S', time.gmtime())}-{os.getpid()}"
         log.error(
@@ -164,13 +168,11 @@ class Store:
         for suffix in ("", "-wal", "-shm"):
             with contextlib.suppress(FileNotFoundError):
                 os.replace(f"{self.path}{suffix}", f"{corrupt}{suffix}")
-        steady = self._clock.steady()
-        self._connection = self._connect()
-        self._clock.resume(steady=steady, wall=self._clock.wall())
-        self._connection.execute(
-            "UPDATE clock SET recovered=?, steady=?", (self._clock.steady(), self._clock.steady())
-        )
+        connection = self._connect()
+        now = self._clock.steady()
+        connection.execute("UPDATE clock SET wall=?, recovered=?, steady=?", (self._clock.wall(), now, now))
         self.recoveries += 1
+        return connection
 
     def _write(self) -> None:
         while True:
@@ -189,23 +191,25 @@ class Store:
             if batch:
                 self._finish(self._commit(batch))
             if stopping:
-                self._connection.close()
+                if self._connection is not None:
+                    self._connection.close()
                 return
 
     def _commit(self, batch: list[_Operation]) -> list[tuple[asyncio.Future[Any], Any, Exception | None]]:
         """Run a batch in one transaction; when that fails, each by itself: one cannot fail the others."""
         try:
-            self._connection.execute("BEGIN IMMEDIATE")
-            results = [operation(self._connection) for operation, _ in batch]
-            self._connection.execute(
+            connection = self._open()
+            connection.execute("BEGIN IMMEDIATE")
+            results = [operation(connection) for operation, _ in batch]
+            connection.execute(
                 "UPDATE clock SET wall=?, steady=?", (self._clock.wall(), self._clock.steady())
             )
-            self._connection.execute("COMMIT")
+            connection.execute("COMMIT")
         except Exception as error:
             self._recover(error)
             if len(batch) > 1:
                 return [outcome for operation in batch for outcome in self._commit([operation])]
-            if isinstance(error, sqlite3.DatabaseError):
+            if isinstance(error, sqlite3.DatabaseError | OSError):
                 unavailable = StoreUnavailable(str(error))
                 unavailable.__cause__ = error
                 return [(batch[0][1], None, unavailable)]
@@ -213,13 +217,16 @@ class Store:
         return [(future, result, None) for (_, future), result in zip(batch, results, strict=True)]
 
     def _recover(self, error: Exception) -> None:
+        if self._connection is None:
+            return
         with contextlib.suppress(sqlite3.Error):
             self._connection.rollback()
         if isinstance(error, sqlite3.DatabaseError) and _is_corrupt(error):
             with contextlib.suppress(sqlite3.Error):
                 self._connection.close()
+            self._connection = None
             try:
-                self._move_aside(error)
+                self._connection = self._move_aside(error)
             except (sqlite3.Error, OSError) as another:
                 log.error("database %s: no fresh one could be made yet: %s", self.path, another)
 

@@ -1,4 +1,4 @@
-"""A load client: posts alerts at a fixed rate over kept connections, and times each answer from when it was due.
+"""A load client: posts alerts at a fixed rate over kept connections, and times each answer from its due time.
 
 Run as a process of its own, `python -m tests.alerting.load URL --rate 1000 --seconds 30`; prints JSON.
 """

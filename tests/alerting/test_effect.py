@@ -1,6 +1,7 @@
 import pytest
 from heapwatch_receiver.effect import judge
 
+DEATHS = {"resource": "events", "component": "death"}
 MEMORY = {"resource": "memory", "component": "trainer"}
 
 
@@ -18,7 +19,7 @@ def verdict(labels, *pairs, firing=True):
         (MEMORY, {"memory": 2e9, "bodies": 900}, {"memory": 2e9, "bodies": 3}, "no_effect"),
         ({"resource": "bodies"}, {"memory": 2e9, "bodies": 900}, {"memory": 2e9, "bodies": 300}, "helped"),
         ({"resource": "bodies"}, {"bodies": 0}, {"bodies": 0}, "no_effect"),
-        ({"resource": "events", "component": "death"}, {"events/death": 9, "events/birth": 9}, {"events/death": 9, "events/birth": 1}, "no_effect"),
+        (DEATHS, {"events/death": 9, "events/birth": 9}, {"events/death": 9, "events/birth": 1}, "no_effect"),
         ({"resource": "events", "component": ""}, {"events/death": 9}, {"events/death": 1}, "helped"),
         ({"resource": "objects"}, {"memory": 2e9}, {"memory": 1e9}, "helped"),
     ],

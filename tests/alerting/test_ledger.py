@@ -47,7 +47,8 @@ def receive(database: sqlite3.Connection, clock: Clock, *alerts: dict) -> list[R
 
 def record(clock: Clock, request_id: str, **changes: object) -> ActionRecord:
     values: dict = {
-        "alert_id": 1, "fingerprint": "f", "starts_at": 1, "trainer_job": "trainer", "trainer_instance": "a:1",
+        "alert_id": 1, "fingerprint": "f", "starts_at": 1,
+        "trainer_job": "trainer", "trainer_instance": "a:1",
         "labels": {}, "action": "regular", "dry_run": False, "received_steady": 0, "steady": clock.steady(),
         "decided_at": clock.wall(), "state": "done", "result": "helped", "finished_steady": clock.steady(),
         "finished_at": clock.wall(),

@@ -1,4 +1,4 @@
-"""`python -m tests.alerting.faults [WORD ...]`: try the faults, or those whose name has a word; print the table."""
+"""`python -m tests.alerting.faults [WORD ...]`: try the faults (with a word in their name); print a table."""
 
 from __future__ import annotations
 
@@ -52,9 +52,8 @@ def main(words: list[str]) -> int:
                 LINE.format(name, outcome.tried, outcome.lost, outcome.doubled, slowest, outcome.note),
                 flush=True,
             )
-    print(
-        f"{len(chosen)} faults, {failed} failed, {time.monotonic() - begin:.0f} s; recovery: the slowest of the tries"
-    )
+    seconds = time.monotonic() - begin
+    print(f"{len(chosen)} faults, {failed} failed, {seconds:.0f} s; recovery: the slowest of the tries")
     return 1 if failed else 0
 
 

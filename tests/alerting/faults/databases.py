@@ -12,7 +12,7 @@ TRIES = 3
 
 
 def _fill_disk(receiver: Receiver) -> None:
-    """No file of the receiver can grow beyond 4 kB any more: writes of its database fail, as on a full disk."""
+    """No file of the receiver can grow beyond 4 kB any more: its database cannot be written."""
     resource.prlimit(receiver.program.process.pid, resource.RLIMIT_FSIZE, (4096, resource.RLIM_INFINITY))
 
 

@@ -1,4 +1,4 @@
-"""What every fault test needs: a real Prometheus, trainers, receivers, and a count of what was lost or doubled."""
+"""What every fault test needs: real servers, and a count of what was lost or doubled."""
 
 from __future__ import annotations
 
