@@ -1,0 +1,41 @@
+"""Ray Tune: `Tuner(watched(train), …)`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from functools import wraps
+from typing import Any
+
+from ray import tune
+from typing_extensions import Unpack
+
+from heapwatch.integrations.session import Options, new_session
+from heapwatch.watch import Watch
+
+Trainable = Callable[[Mapping[str, Any]], Any]
+
+
+def watched(train: Callable[[Mapping[str, Any], Watch], Any], **options: Unpack[Options]) -> Trainable:
+    """Watch each trial of a function trainable, in the process that runs it.
+
+    `train(config, watch)` gets the watch of its trial, to count steps and to declare buffers; the trial's
+    id is the label `run`. Trials of one machine take ports one after the other.
+
+    Args:
+        train: the function, with the watch as its second argument.
+        options: for `heapwatch.start`.
+
+    """
+
+    @wraps(train)
+    def trial(config: Mapping[str, Any]) -> Any:
+        options.setdefault("run", tune.get_context().get_trial_id() or "")
+        session = new_session("ray-tune", "ray-tune", None, **options)
+        session.begin()
+        try:
+            return train(config, session.watch or Watch("ray-tune"))
+        finally:
+            session.end()
+
+    del trial.__wrapped__  # Tune counts the arguments of what it runs
+    return trial

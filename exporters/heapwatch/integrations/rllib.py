@@ -1,0 +1,61 @@
+"""RLlib: `config.callbacks(HeapwatchCallback)`."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ray.rllib.callbacks.callbacks import RLlibCallback
+
+from heapwatch.integrations.session import accessor, new_session
+from heapwatch.watch import Watch
+
+
+class HeapwatchCallback(RLlibCallback):
+    """Watches an algorithm in its driver process: iterations, steps, episodes, evaluation, its replay buffer.
+
+    Environment runners are Ray actors, children of Ray and not of the driver: their memory is not counted
+    here. RLlib makes the callback itself, so options come from the environment (HEAPWATCH_*), or from a
+    subclass that sets `options`.
+    """
+
+    options: dict[str, Any] = {}  # noqa: RUF012 - a subclass replaces it, as RLlib's configuration classes do
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._session = new_session("rllib", "rllib", None, **self.options)
+        self._iterations = 0
+
+    @property
+    def watch(self) -> Watch | None:
+        """What watches, from the making of the algorithm to the end of the process."""
+        return self._session.watch
+
+    def on_algorithm_init(self, *, algorithm: Any, metrics_logger: Any = None, **kwargs: Any) -> None:
+        """Start watching; iterations count as `epoch`."""
+        session = self._session
+        session.begin()
+        if getattr(algorithm, "local_replay_buffer", None) is not None:
+            session.buffer("replay_buffer", accessor(algorithm, "local_replay_buffer"))
+        session.phase("iteration")
+
+    def on_train_result(
+        self, *, algorithm: Any, metrics_logger: Any = None, result: Any, **kwargs: Any
+    ) -> None:
+        """An iteration is done."""
+        session = self._session
+        runners = result.get("env_runners", {})
+        session.count("step", int(runners.get("num_env_steps_sampled_lifetime", 0)))
+        session.count("episode", int(runners.get("num_episodes_lifetime", 0)))
+        self._iterations += 1
+        session.count("epoch", self._iterations)
+        session.phase("iteration")
+
+    def on_evaluate_start(self, *, algorithm: Any, metrics_logger: Any = None, **kwargs: Any) -> None:
+        """Evaluation takes over."""
+        self._session.phase("evaluate")
+
+    def on_evaluate_end(
+        self, *, algorithm: Any, metrics_logger: Any = None, evaluation_metrics: Any, **kwargs: Any
+    ) -> None:
+        """Back to the iteration."""
+        self._session.phase("iteration")

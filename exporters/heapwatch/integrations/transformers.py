@@ -1,0 +1,74 @@
+"""Hugging Face Transformers, and TRL with it: `Trainer(callbacks=[HeapwatchCallback()])`."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from transformers import TrainerCallback, TrainerControl, TrainerState, TrainingArguments
+from typing_extensions import Unpack
+
+from heapwatch.integrations.session import Options, new_session
+from heapwatch.watch import Watch
+
+
+class HeapwatchCallback(TrainerCallback):
+    """Watches a `Trainer`: model, optimizer, logged history, steps and epochs, evaluation and saving.
+
+    Args:
+        watch: one that runs already; by default one is started with training and stopped with it.
+        options: for `heapwatch.start`.
+
+    """
+
+    def __init__(self, watch: Watch | None = None, **options: Unpack[Options]) -> None:
+        self._session = new_session("transformers", "transformers", watch, **options)
+
+    @property
+    def watch(self) -> Watch | None:
+        """What watches, from the start of training to its end."""
+        return self._session.watch
+
+    def on_train_begin(
+        self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **kwargs: Any
+    ) -> None:
+        """Start watching."""
+        session = self._session
+        session.begin()
+        for name in ("model", "optimizer"):
+            if kwargs.get(name) is not None:
+                session.size(f"{name}.state_dict", kwargs[name].state_dict)
+        session.size("log_history", lambda: state.log_history)
+        session.start_at("step", state.global_step)
+
+    def on_epoch_begin(
+        self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **kwargs: Any
+    ) -> None:
+        """Training goes on."""
+        self._session.phase("train")
+
+    def on_step_end(
+        self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **kwargs: Any
+    ) -> None:
+        """A step is done."""
+        self._session.count("step", state.global_step)
+        if control.should_evaluate:
+            self._session.phase("evaluate")
+
+    def on_evaluate(
+        self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **kwargs: Any
+    ) -> None:
+        """An evaluation is done."""
+        self._session.phase("train")
+
+    def on_epoch_end(
+        self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **kwargs: Any
+    ) -> None:
+        """An epoch is done."""
+        self._session.phase("evaluate" if control.should_evaluate else None)
+        self._session.count("epoch", round(state.epoch or 0))
+
+    def on_train_end(
+        self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **kwargs: Any
+    ) -> None:
+        """Stop watching."""
+        self._session.end()

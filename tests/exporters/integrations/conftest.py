@@ -1,0 +1,28 @@
+"""What an adapter had exposed when its training ended."""
+
+import pytest
+from heapwatch.integrations.session import Session
+from heapwatch.readings import Readings
+
+
+@pytest.fixture(autouse=True)
+def targets(tmp_path, monkeypatch):
+    monkeypatch.setenv("HEAPWATCH_TARGETS_DIR", str(tmp_path / "targets"))
+
+
+@pytest.fixture
+def exposed(monkeypatch):
+    """Filled at the end of each session: `exposed[-1]` reads the last one's series."""
+    found = []
+    end = Session.end
+
+    def look_and_end(self):
+        if self.watch is not None:
+            self.phase(None)
+            point = self.watch.exporter.safe_point
+            point.sample_now(*(task.sampler for task in point.tasks))
+            found.append(Readings(self.watch.exporter.exposition.collect()))
+        end(self)
+
+    monkeypatch.setattr(Session, "end", look_and_end)
+    return found
