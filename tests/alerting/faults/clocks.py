@@ -8,6 +8,7 @@ from tests.alerting.faults.stage import Outcome, Stage, fault
 from tests.alerting.harness import alert
 
 YEARS = 10 * 365 * 86400
+COOLDOWN = 10
 
 
 def jump(name: str, first: int, then: int, *, restart: bool) -> None:
@@ -16,11 +17,13 @@ def jump(name: str, first: int, then: int, *, restart: bool) -> None:
         offset = stage.folder("clock") / "offset"
         offset.write_text(str(first))
         hook = {"HEAPWATCH_RECEIVER_TEST_WALL_OFFSET_FILE": str(offset)}
-        receiver = stage.receiver(regular_cooldown=3, emergency_cooldown=3).start(hook)
+        receiver = stage.receiver(regular_cooldown=COOLDOWN, emergency_cooldown=COOLDOWN).start(hook)
         trainer = stage.trainer("useless")
         receiver.post(alert(trainer.instance))
         receiver.settled(1)
-        offset.write_text(str(then))
+        later = offset.with_suffix(".new")
+        later.write_text(str(then))
+        later.replace(offset)
         if restart:
             receiver.program.stop()
             receiver.start(hook)
@@ -30,7 +33,7 @@ def jump(name: str, first: int, then: int, *, restart: bool) -> None:
             receiver.post(alert(trainer.instance))
             assert receiver.settled(2)[0]["reason"] == "duplicate"
         with outcome.recovery():
-            deadline = time.monotonic() + 10  # nor is it longer
+            deadline = time.monotonic() + 1.5 * COOLDOWN  # nor is it longer
             while len(trainer.done) < 2 and time.monotonic() < deadline:
                 receiver.post(alert(trainer.instance))
                 time.sleep(0.2)
