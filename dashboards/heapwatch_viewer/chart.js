@@ -1,32 +1,11 @@
 import { echarts } from "nicegui-echart";
+import { ticks } from "heapwatch-browser/axis.js";
+import { write, writeTick } from "heapwatch-browser/units.js";
 
 const CROSSHAIR = "heapwatch-crosshair";
 const LEAST_DRAG = 6; // pixels; less is a click
-
-// The number in the step of its unit that suits it, and that step's suffix.
-function scale(value, unit) {
-  const scaled = value * unit.multiply;
-  let [factor, suffix] = unit.steps[0];
-  for (const [step, text] of unit.steps)
-    if (Math.abs(scaled) >= step || (scaled === 0 && step <= 1)) [factor, suffix] = [step, text];
-  return [scaled / factor, suffix];
-}
-
-// Mirrors units.write in Python: the unit comes from there as data.
-function write(value, unit) {
-  if (value === null || value === undefined || Number.isNaN(value)) return "–";
-  if (!unit) return String(Number(value.toPrecision(4)));
-  const [number, suffix] = scale(value, unit);
-  let decimals = unit.decimals;
-  if (decimals === null) decimals = Number.isInteger(number) ? 0 : Math.abs(number) < 10 ? 2 : Math.abs(number) < 100 ? 1 : 0;
-  return number.toFixed(decimals) + suffix;
-}
-
-// Axis labels need no more decimals than tell them apart.
-function writeTick(value, unit) {
-  const [number, suffix] = scale(value, unit);
-  return Number(number.toPrecision(3)) + suffix;
-}
+const MOST_NAME = 0.35; // of the chart's width, for the names of lanes
+const AHEAD = "300px"; // charts this far outside of the window are drawn already
 
 function escape(text) {
   const element = document.createElement("span");
@@ -98,7 +77,13 @@ function tooltipOf(units, chart) {
   };
 }
 
-function complete(chart) {
+// The room that the names of lanes need, in pixels, up to a share of the chart.
+function nameWidth(names, width) {
+  const measured = names.map((name) => echarts.format.getTextRect(name, "11px sans-serif").width);
+  return Math.ceil(Math.min(Math.max(...measured, 0) + 4, width * MOST_NAME));
+}
+
+function complete(chart, width) {
   const text = paintOf("--muted");
   const line = paintOf("--line");
   const categories = chart.options.yAxis[0].type === "category";
@@ -124,16 +109,16 @@ function complete(chart) {
       splitLine: { show: !categories, lineStyle: { color: line, opacity: 0.5 } },
       splitNumber: 6,
     },
-    yAxis: chart.options.yAxis.map(({ softMin, softMax, ...axis }, index) => ({
-      ...(softMin === undefined ? {} : { min: (data) => Math.min(data.min, softMin) }),
-      ...(softMax === undefined ? {} : { max: (data) => Math.max(data.max, softMax) }),
+    yAxis: chart.options.yAxis.map((axis, index) => ({
       ...axis,
+      ...(axis.type === "value" ? ticks(chart.options.series, index, axis, chart.units[index]) : {}),
+      triggerEvent: categories,
       axisLine: { show: false },
       axisTick: { show: false },
       splitNumber: 4,
       splitLine: { show: !categories && index === 0, lineStyle: { color: line, opacity: 0.5 } },
       axisLabel: categories
-        ? { color: text, fontSize: 11, width: 160, overflow: "truncate" }
+        ? { color: text, fontSize: 11, width: nameWidth(axis.data, width), overflow: "truncate" }
         : { color: text, fontSize: 11, formatter: (value) => writeTick(value, chart.units[index]) },
     })),
     visualMap: chart.options.visualMap && {
@@ -169,36 +154,53 @@ export default {
       <div class="legend" ref="legend" v-if="chart && chart.legend" v-html="chart.legend" @click="isolate"></div>
     </div>`,
   mounted() {
-    this.echart = echarts.init(this.$refs.plot, null, { renderer: "canvas" });
-    this.resizes = new ResizeObserver(() => this.echart.resize());
-    this.resizes.observe(this.$refs.plot);
+    this.sight = new IntersectionObserver(([entry]) => this.see(entry.isIntersecting), { rootMargin: AHEAD });
+    this.sight.observe(this.$el);
     this.follow = (event) => this.placeCrosshair(event.detail);
-    this.repaint = () => this.draw();
+    this.repaint = () => this.change();
     window.addEventListener(CROSSHAIR, this.follow);
     window.addEventListener("heapwatch-theme", this.repaint);
-    const canvas = this.echart.getZr();
-    canvas.on("mousemove", this.move);
-    canvas.on("globalout", () => window.dispatchEvent(new CustomEvent(CROSSHAIR, { detail: null })));
-    canvas.on("mousedown", (event) => (this.dragged = this.inside(event) ? event.offsetX : null));
-    canvas.on("mouseup", this.release);
-    this.draw();
   },
   beforeUnmount() {
     window.removeEventListener(CROSSHAIR, this.follow);
     window.removeEventListener("heapwatch-theme", this.repaint);
-    this.resizes.disconnect();
-    this.echart.dispose();
+    this.sight.disconnect();
+    this.resizes?.disconnect();
+    this.echart?.dispose();
   },
   watch: {
     chart() {
-      this.$nextTick(this.draw);
+      this.$nextTick(this.change);
     },
   },
   methods: {
+    see(seen) {
+      this.seen = seen;
+      if (seen && this.stale !== false) this.draw();
+    },
+    change() {
+      this.stale = true;
+      if (this.seen) this.draw();
+    },
     draw() {
       if (!this.chart) return;
-      this.echart.setOption(complete(this.chart), { notMerge: true });
-      this.isolated = null;
+      if (!this.echart) this.prepare();
+      this.echart.setOption(complete(this.chart, this.$refs.plot.clientWidth), { notMerge: true });
+      this.stale = false;
+      if (this.isolated) this.select();
+    },
+    prepare() {
+      const plot = this.$refs.plot;
+      this.echart = echarts.init(plot, null, { renderer: "canvas" });
+      this.resizes = new ResizeObserver(() => this.echart.resize());
+      this.resizes.observe(plot);
+      const canvas = this.echart.getZr();
+      canvas.on("mousemove", this.move);
+      canvas.on("globalout", () => window.dispatchEvent(new CustomEvent(CROSSHAIR, { detail: null })));
+      canvas.on("mousedown", (event) => (this.dragged = this.inside(event) ? event.offsetX : null));
+      canvas.on("mouseup", this.release);
+      this.echart.on("mouseover", { componentType: "yAxis" }, (label) => (plot.title = label.value));
+      this.echart.on("mouseout", { componentType: "yAxis" }, () => (plot.title = ""));
     },
     inside(event) {
       return this.echart.containPixel({ gridIndex: 0 }, [event.offsetX, event.offsetY]);
@@ -229,7 +231,7 @@ export default {
     placeCrosshair(detail) {
       const style = this.$refs.crosshair.style;
       style.display = "none";
-      if (!detail || detail.origin === this || !this.chart) return;
+      if (!detail || detail.origin === this || !this.echart || !this.seen) return;
       const x = this.echart.convertToPixel({ xAxisIndex: 0 }, detail.time);
       if (!this.echart.containPixel({ gridIndex: 0 }, [x, this.$refs.plot.clientHeight / 2])) return;
       style.display = "block";
@@ -241,6 +243,9 @@ export default {
       if (!row) return;
       const name = row.dataset.series;
       this.isolated = this.isolated === name ? null : name;
+      this.select();
+    },
+    select() {
       for (const series of this.chart.options.series) {
         const shown = !this.isolated || series.name === this.isolated;
         this.echart.dispatchAction({ type: shown ? "legendSelect" : "legendUnSelect", name: series.name });

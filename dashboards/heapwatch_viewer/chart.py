@@ -1,6 +1,6 @@
 """The chart element: Apache ECharts as NiceGUI bundles it, with a shared crosshair and zoom by dragging."""
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Callable
 
 from nicegui.element import Element
 from nicegui.elements.echart import EChart
@@ -10,10 +10,10 @@ from heapwatch_viewer.panels.base import Chart
 _ECHARTS = EChart.__module__  # importing it is what puts `nicegui-echart` into the page's import map
 
 
-class ChartElement(Element, component="chart.js"):
+class ChartElement(Element, component="chart.js", esm={"heapwatch-browser": "browser"}):
     """Shows a `Chart`; `on_zoom` is called with (from, to) in milliseconds when the user drags over it."""
 
-    def __init__(self, on_zoom: Callable[[int, int], Awaitable[None]]) -> None:
+    def __init__(self, on_zoom: Callable[[int, int], None]) -> None:
         super().__init__()
         self._props["chart"] = None
         self.on("zoom", lambda event: on_zoom(int(event.args["from"]), int(event.args["to"])))

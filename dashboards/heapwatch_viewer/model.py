@@ -1,8 +1,6 @@
 """The part of Grafana's dashboard model that the generated dashboards use."""
 
-import json
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Any
 
 from heapwatch_viewer.timerange import seconds_of
@@ -101,25 +99,6 @@ class Dashboard:
     start: str
     end: str
     refresh: str
-
-
-def load(folder: Path) -> dict[str, Dashboard]:
-    """Read every `*.json` in `folder`, by uid.
-
-    Raises:
-        ValueError: a file is not a dashboard, naming the file; or there is none.
-
-    """
-    boards = {}
-    for path in sorted(folder.glob("*.json")):
-        try:
-            board = parse(json.loads(path.read_text()))
-        except (ValueError, KeyError, TypeError, AttributeError) as problem:
-            raise ValueError(f"{path} is no dashboard: {type(problem).__name__}: {problem}") from problem
-        boards[board.uid] = board
-    if not boards:
-        raise ValueError(f"no dashboards in {folder}: run `make generate`")
-    return boards
 
 
 def parse(document: dict[str, Any]) -> Dashboard:

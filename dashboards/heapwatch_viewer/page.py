@@ -2,12 +2,13 @@
 
 import asyncio
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Coroutine, Mapping, Sequence
 from dataclasses import dataclass, field
+from datetime import timezone, tzinfo
 
-from nicegui import ui
+from nicegui import background_tasks, ui
 
-from heapwatch_viewer import queries
+from heapwatch_viewer import queries, units
 from heapwatch_viewer.links import board_address, complete
 from heapwatch_viewer.model import Dashboard, Row
 from heapwatch_viewer.panel import PanelView
@@ -59,6 +60,10 @@ class DashboardPage:
         boards: every dashboard, by uid, for the links between them.
         problem: something wrong with the address, to be said on the page.
 
+    Attributes:
+        zone: the browser's time zone.
+        watched: the page is not in a hidden tab; a hidden one is not refreshed.
+
     """
 
     def __init__(
@@ -76,33 +81,47 @@ class DashboardPage:
         self._problem = problem
         self._views: list[PanelView] = []
         self._marks: list[Mark] = []
-        self._busy = asyncio.Lock()
+        self._asking: set[asyncio.Task[None]] = set()
+        self.zone: tzinfo = timezone.utc
+        self.watched = True
 
     def build(self) -> None:
         """Lay out everything; data come with the first `reload`."""
         self._dark = ui.dark_mode(self.state.theme != "light")
-        self._boards = ui.element("nav").classes("boards")
+        with ui.element("nav").classes("boards"):
+            self._links = {uid: ui.link(board.title, "") for uid, board in self.boards.items()}
+        self._links[self.board.uid].classes("here")
         self._toolbar = Toolbar(self)
         self._note = ui.label(self._problem).classes("note error")
         for row in self.board.rows:
             self._build_row(row)
         ui.label(ABOUT).classes("note")
 
-    async def reload(self) -> None:
-        """Ask for everything that is in sight, and say what fails where it fails."""
-        async with self._busy:
-            now = time.time()
-            window = Window.of(self.state.span, 300, now)
-            try:
-                await self._settle_variables(window)
-                shown = [item for item in self.board.annotations if item.name in self.state.annotations]
-                self._marks = await queries.marks(shown, self._prometheus, self.state.selections, window)
-            except (QueryError, ValueError) as problem:
-                self._say(str(problem))
-            else:
-                self._say(self._problem)
-            self._draw_boards()
-            await asyncio.gather(*(self._refresh(view, now) for view in self._views if view.in_sight))
+    def show_in(self, zone: tzinfo) -> None:
+        """Write times in the browser's time zone from now on."""
+        self.zone = zone
+        self._toolbar.update()
+
+    def reload(self) -> None:
+        """Ask for everything in sight now; what is still being asked is given up."""
+        self.stop()
+        self._begin(self._ask())
+
+    def refresh(self) -> None:
+        """Ask again, unless answers are still awaited or nobody looks: questions must not pile up."""
+        if self.watched and not self._asking:
+            self._begin(self._ask())
+
+    def watch(self, watched: bool) -> None:
+        """The tab was hidden, or is shown again."""
+        if watched and not self.watched and self.state.refresh:
+            self.reload()
+        self.watched = watched
+
+    def stop(self) -> None:
+        """Give up what is being asked; Prometheus then stops working on it."""
+        for task in self._asking:
+            task.cancel()
 
     def address(self, uid: str) -> str:
         """The address of dashboard `uid` with this page's state."""
@@ -113,17 +132,17 @@ class DashboardPage:
         """An address found in a panel, completed with `values` and this page's state."""
         return complete(address, values, self.state.span, self.state.selections)
 
-    async def change(self) -> None:
+    def change(self) -> None:
         """The state has changed: show it in the address and ask again."""
         self._problem = ""
         ui.navigate.history.replace(self.address(self.board.uid))
         self._toolbar.update()
-        await self.reload()
+        self.reload()
 
-    async def zoom(self, start: int, end: int) -> None:
+    def zoom(self, start: int, end: int) -> None:
         """Show only `start` to `end`, milliseconds since 1970, at least a minute."""
         self.state.span = TimeRange(str(start), str(max(end, start + 60_000)))
-        await self.change()
+        self.change()
 
     def toggle_theme(self) -> None:
         """Dark to light or back; charts repaint themselves."""
@@ -151,18 +170,43 @@ class DashboardPage:
             for view in views:
                 view.in_sight = visible
 
-        async def toggle() -> None:
+        def toggle() -> None:
             show(not grid.visible)
             if grid.visible:
-                now = time.time()
-                await asyncio.gather(*(self._refresh(view, now) for view in views))
+                self._begin(self._fill(views, time.time()))
 
         title.on("click", toggle)
         show(not row.collapsed)
 
-    async def _refresh(self, view: PanelView, now: float) -> None:
-        window = Window.of(self.state.span, view.points, now)
-        await view.refresh(self._prometheus, self.state.selections, window, self._marks)
+    def _begin(self, asking: Coroutine[None, None, None]) -> None:
+        task = background_tasks.create(asking)
+        self._asking.add(task)
+        task.add_done_callback(self._asking.discard)
+
+    async def _ask(self) -> None:
+        """Ask for variables, annotations and panels, and say what fails where it fails."""
+        now = time.time()
+        window = Window.of(self.state.span, 300, now)
+        try:
+            await self._settle_variables(window)
+            shown = [item for item in self.board.annotations if item.name in self.state.annotations]
+            self._marks = await queries.marks(shown, self._prometheus, self.state.selections, window)
+        except (QueryError, ValueError) as problem:
+            self._say(str(problem))
+        else:
+            self._say(self._problem)
+        self._update_links()
+        await self._fill([view for view in self._views if view.in_sight], now)
+
+    async def _fill(self, views: Sequence[PanelView], now: float) -> None:
+        units.zone.set(self.zone)
+        windows = [Window.of(self.state.span, view.points, now) for view in views]
+        await asyncio.gather(
+            *(
+                view.refresh(self._prometheus, self.state.selections, window, self._marks)
+                for view, window in zip(views, windows, strict=True)
+            )
+        )
 
     async def _settle_variables(self, window: Window) -> None:
         selections: dict[str, Selection] = {}
@@ -174,13 +218,12 @@ class DashboardPage:
             self._toolbar.offer(variable, available, selections[variable.name])
         self.state.selections = selections
 
-    def _draw_boards(self) -> None:
-        self._boards.clear()
-        with self._boards:
-            for uid, board in self.boards.items():
-                link = ui.link(board.title, self.address(uid))
-                if uid == self.board.uid:
-                    link.classes("here")
+    def _update_links(self) -> None:
+        for uid, link in self._links.items():
+            address = self.address(uid)
+            if link.props["href"] != address:
+                link.props["href"] = address
+                link.update()
 
     def _say(self, problem: str) -> None:
         self._note.set_text(problem)

@@ -1,6 +1,7 @@
 """One panel on the page: title, description, and a body that shows data or what went wrong."""
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Callable
+from html import escape
 from typing import TypeVar
 
 from nicegui import ui
@@ -34,7 +35,7 @@ class PanelView:
         panel: Panel,
         top: int,
         link: Callable[[str, dict[str, str]], str],
-        zoom: Callable[[int, int], Awaitable[None]],
+        zoom: Callable[[int, int], None],
     ) -> None:
         self.panel = panel
         self.in_sight = True
@@ -80,7 +81,7 @@ class PanelView:
     def _show(self, shown: Chart | Html) -> None:
         if isinstance(shown, Chart) and not any(series["data"] for series in shown.options["series"]):
             no_value = self.panel.raw.get("fieldConfig", {}).get("defaults", {}).get("noValue")
-            shown = Html(f'<div class="empty">{no_value or "No data"}</div>')
+            shown = Html(f'<div class="empty">{escape(no_value or "No data")}</div>')
         if isinstance(shown, Chart):
             self._content_of(ChartElement, lambda: ChartElement(self._zoom)).show(shown)
         else:

@@ -1,6 +1,6 @@
 """The viewer's only source of data: Prometheus' HTTP API."""
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from types import TracebackType
 from typing import Any
 
@@ -15,13 +15,18 @@ class QueryError(Exception):
 
 @dataclass(frozen=True)
 class Series:
-    """One series: `points` are (seconds since 1970, value)."""
+    """One series.
+
+    Attributes:
+        points: (seconds since 1970, value), `step` seconds apart where nothing is missing; 0 for one point.
+
+    """
 
     labels: dict[str, str]
     points: list[tuple[float, float]]
     name: str = ""
     ref_id: str = "A"
-    legend: str = field(default="", compare=False)
+    step: int = 0
 
 
 class Prometheus:
@@ -57,7 +62,7 @@ class Prometheus:
             "query_range",
             {"query": expression, "start": window.start, "end": window.end, "step": window.step},
         )
-        return [_series(item["metric"], item["values"]) for item in data["result"]]
+        return [_series(item["metric"], item["values"], window.step) for item in data["result"]]
 
     async def instant(self, expression: str, moment: float) -> list[Series]:
         """Evaluate at `moment`, seconds since 1970. Raises QueryError."""
@@ -96,5 +101,5 @@ class Prometheus:
         return body["data"]
 
 
-def _series(labels: dict[str, str], values: list[tuple[float, str]]) -> Series:
-    return Series(labels, [(float(moment), float(value)) for moment, value in values])
+def _series(labels: dict[str, str], values: list[tuple[float, str]], step: int = 0) -> Series:
+    return Series(labels, [(float(moment), float(value)) for moment, value in values], step=step)

@@ -3,6 +3,7 @@
 import re
 import time
 from dataclasses import dataclass
+from datetime import datetime, tzinfo
 
 _RELATIVE = re.compile(r"^now(?:-(\d+)([smhdw]))?$")
 _SECONDS = {"s": 1, "m": 60, "h": 3600, "d": 86400, "w": 604800}
@@ -56,14 +57,12 @@ class TimeRange:
         """Both ends in seconds since 1970."""
         return _moment(self.start, now), _moment(self.end, now)
 
-    @property
-    def label(self) -> str:
-        """What the time picker shows."""
+    def label(self, zone: tzinfo) -> str:
+        """What the time picker shows, in this time zone."""
         if self.end == "now" and self.start in PRESETS:
             return f"Last {PRESETS[self.start]}"
-        begin, finish = self.seconds(time.time())
-        layout = "%Y-%m-%d %H:%M:%S"
-        return " to ".join(time.strftime(layout, time.localtime(moment)) for moment in (begin, finish))
+        ends = (datetime.fromtimestamp(moment, zone) for moment in self.seconds(time.time()))
+        return " to ".join(f"{end:%Y-%m-%d %H:%M:%S}" for end in ends)
 
 
 @dataclass(frozen=True)

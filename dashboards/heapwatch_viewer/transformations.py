@@ -21,7 +21,7 @@ class Table:
 
 
 def tabulate(panel: Panel, series: list[Series]) -> Table:
-    """The answers of `panel` as one table, its transformations applied in order.
+    """The answers of `panel` as one table, its transformations applied in order, then its sorting.
 
     Raises:
         ValueError: a transformation is not one of those known here.
@@ -34,7 +34,11 @@ def tabulate(panel: Panel, series: list[Series]) -> Table:
         tables = _STEPS[step["id"]](tables, step.get("options", {}))
     if not tables:
         return Table([], [])
-    return tables[0] if len(tables) == 1 else _merge(tables, {})[0]
+    table = tables[0] if len(tables) == 1 else _merge(tables, {})[0]
+    by = [
+        {"field": sort["displayName"], "desc": sort.get("desc")} for sort in panel.options.get("sortBy", ())
+    ]
+    return _sort([table], {"sort": by})[0]
 
 
 def _per_query(panel: Panel, series: list[Series]) -> list[Table]:

@@ -2,7 +2,9 @@
 
 import math
 import time
+from contextvars import ContextVar
 from dataclasses import dataclass
+from datetime import datetime, timezone, tzinfo
 
 
 @dataclass(frozen=True)
@@ -67,13 +69,21 @@ UNITS = {
 }
 
 
+# The time zone of the browser for which a page is written.
+zone: ContextVar[tzinfo] = ContextVar("zone", default=timezone.utc)
+
 MOMENTS = (UNITS["dateTimeAsIso"], UNITS["dateTimeFromNow"])
+
+
+def clock(seconds: float) -> str:
+    """A moment, given in seconds since 1970, in the browser's time zone."""
+    return f"{datetime.fromtimestamp(seconds, zone.get()):%Y-%m-%d %H:%M:%S}"
 
 
 def _moment(seconds: float, unit: Unit) -> str:
     """A time as such, or as how long ago it was."""
     if unit is UNITS["dateTimeAsIso"]:
-        return time.strftime("%Y-%m-%d %H:%M:%S", time.localtime(seconds))
+        return clock(seconds)
     away = seconds - time.time()
     length = write(abs(away), UNITS["s"], 0)
     return f"{length} ago" if away < 0 else f"in {length}"
@@ -105,6 +115,8 @@ def write(value: float | None, unit: Unit, decimals: int | None = None) -> str:
         if abs(scaled) >= step or (scaled == 0 and step <= 1):
             factor, suffix = step, text
     number = scaled / factor
-    if decimals is None:
+    if number == 0:
+        decimals = 0
+    elif decimals is None:
         decimals = 0 if number == int(number) else 2 if abs(number) < 10 else 1 if abs(number) < 100 else 0
     return f"{number:.{decimals}f}{suffix}"

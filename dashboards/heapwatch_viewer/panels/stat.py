@@ -29,14 +29,14 @@ def _tile(answers: Answers, series: Series, field: Field, calculation: str, alon
     value = reduced(series.points, calculation)
     paint = field.paint(value) or field.color or "var(--text)"
     filled = options.get("colorMode") == "background"
-    style = f"background:{paint}; color:#fff" if filled else f"color:{paint}"
+    style = f"background:{paint}; color:#111" if filled else f"color:{paint}"
     mode = options.get("textMode", "auto")
     named = mode in ("value_and_name", "name") or (mode == "auto" and not alone)
     shown = escape(field.name if mode == "name" else field.text(value))
     spark = (
         ""
         if options.get("graphMode", "none") == "none"
-        else _sparkline(series, "#ffffff" if filled else paint)
+        else _sparkline(series, "#111111" if filled else paint)
     )
     name = f'<div class="name">{escape(field.name)}</div>' if named and mode != "name" else ""
     labels = {f"__field.labels.{key}": label for key, label in series.labels.items()}

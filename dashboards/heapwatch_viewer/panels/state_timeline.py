@@ -6,7 +6,6 @@ from typing import Any
 from heapwatch_viewer.panels.base import Answers, Chart
 from heapwatch_viewer.panels.time_series import time_axis
 from heapwatch_viewer.prometheus import Series
-from heapwatch_viewer.timerange import Window
 
 
 def render(answers: Answers) -> Chart:
@@ -15,7 +14,7 @@ def render(answers: Answers) -> Chart:
     blocks: list[dict[str, Any]] = []
     seen: dict[str, str] = {}
     for lane, (series, field) in enumerate(shown):
-        for start, end, value in _stretches(series, answers.window):
+        for start, end, value in _stretches(series, answers.window.end):
             text, paint = field.text(value), field.paint(value) or field.color or "#8e8e8e"
             seen.setdefault(text, paint)
             blocks.append(
@@ -29,15 +28,15 @@ def render(answers: Answers) -> Chart:
     return Chart(options, [], _legend(answers, seen))
 
 
-def _stretches(series: Series, window: Window) -> list[tuple[float, float, float]]:
-    """(start, end, value) of each run of equal values; a missing sample ends a run."""
+def _stretches(series: Series, last: float) -> list[tuple[float, float, float]]:
+    """(start, end, value) of each run of equal values; a missing sample ends a run; nothing after `last`."""
     runs: list[tuple[float, float, float]] = []
     for moment, value in series.points:
-        if runs and runs[-1][2] == value and moment - runs[-1][1] <= 0.5 * window.step:
-            runs[-1] = (runs[-1][0], moment + window.step, value)
+        if runs and runs[-1][2] == value and moment - runs[-1][1] <= 0.5 * series.step:
+            runs[-1] = (runs[-1][0], moment + series.step, value)
         else:
-            runs.append((moment, moment + window.step, value))
-    return [(start, min(end, window.end), value) for start, end, value in runs]
+            runs.append((moment, moment + series.step, value))
+    return [(start, min(end, last), value) for start, end, value in runs]
 
 
 def _legend(answers: Answers, seen: dict[str, str]) -> str:

@@ -3,12 +3,14 @@
 from html import escape
 from typing import Any
 
+from heapwatch_viewer import documents
 from heapwatch_viewer.fields import Field, field_for
 from heapwatch_viewer.panels.base import Answers, Html, anchor
 from heapwatch_viewer.prometheus import Series
 from heapwatch_viewer.transformations import Table, tabulate
 
 ROWS = 200  # a table longer than this is cut, and says so
+GAUGE_WIDTH = 120  # pixels
 
 
 def render(answers: Answers) -> Html:
@@ -19,7 +21,7 @@ def render(answers: Answers) -> Html:
         return Html(f'<div class="empty">{escape(no_value)}</div>')
     fields = {name: _field(answers, name, table) for name in table.columns}
     columns = [name for name in table.columns if not fields[name].custom.get("hidden")]
-    head = "".join(f"<th>{escape(fields[name].name)}</th>" for name in columns)
+    head = "".join(_head(fields[name], name in table.ref_ids) for name in columns)
     body = "".join(
         "<tr>"
         + "".join(_cell(answers, fields[name], name, row, name in table.ref_ids) for name in columns)
@@ -36,11 +38,23 @@ def _field(answers: Answers, name: str, table: Table) -> Field:
     return field_for(answers.panel.raw, Series({}, [], name=name, ref_id=table.ref_ids.get(name, "")))
 
 
+def _head(field: Field, measured: bool) -> str:
+    """The heading; a column without a width takes its share of what is left."""
+    width = field.custom.get("width")
+    if not width and field.custom.get("cellOptions", {}).get("type") == "gauge":
+        width = GAUGE_WIDTH
+    style = f' style="width:{width}px; min-width:{width}px"' if width else ""
+    side = ' class="number"' if measured else ""
+    return f"<th{side}{style}>{escape(field.name)}</th>"
+
+
 def _cell(answers: Answers, field: Field, name: str, row: dict[str, Any], measured: bool) -> str:
     value = row.get(name)
     number = value if isinstance(value, float) else None
     if isinstance(value, str) or (value is None and not measured):
         text = escape(value or "")
+        if value in documents.alerts() and not field.links:
+            text = f'<a href="{documents.runbook(value)}" title="Runbook">{text}</a>'
     else:
         text = escape(field.text(number))
     paint = field.paint(number)

@@ -4,12 +4,15 @@ from html import escape
 from typing import Any
 
 from heapwatch_viewer.fields import Field, color
+from heapwatch_viewer.panels.annotations import drawn
 from heapwatch_viewer.panels.base import Answers, Chart, painted
+from heapwatch_viewer.panels.points import Point, on_common_moments, with_gaps
 from heapwatch_viewer.prometheus import Series
 from heapwatch_viewer.reduce import CALCULATIONS, reduced
 from heapwatch_viewer.timerange import Window
 
 LEGEND_ROWS = 40  # a legend longer than this is cut, and says so
+LEAST_BAR, MOST_BAR = 3, 24  # pixels
 
 
 def render(answers: Answers) -> Chart:
@@ -17,7 +20,8 @@ def render(answers: Answers) -> Chart:
     shown = [(series, field) for series, field in answers.fields() if not _hidden(field)]
     units = _units([field for _, field in shown])
     lines = [
-        _line(index, series, field, units, answers.window) for index, (series, field) in enumerate(shown)
+        _line(index, series, field, units, points)
+        for index, ((series, field), points) in enumerate(zip(shown, _points(shown), strict=True))
     ]
     options: dict[str, Any] = {
         "xAxis": time_axis(answers.window),
@@ -25,34 +29,13 @@ def render(answers: Answers) -> Chart:
         "series": lines,
     }
     if lines:
-        lines[0] |= marks(answers) | _threshold_lines(shown)
+        lines[0] |= _marks(answers, shown)
     return Chart(options, units, _legend(answers, shown))
 
 
 def time_axis(window: Window) -> dict[str, Any]:
     """The shared time axis, in milliseconds."""
     return {"type": "time", "min": window.start * 1000, "max": window.end * 1000}
-
-
-def marks(answers: Answers) -> dict[str, Any]:
-    """Annotations as lines, and as areas where they last."""
-    lines = [
-        {"xAxis": mark.start * 1000, "lineStyle": {"color": mark.color}, "name": mark.text}
-        for mark in answers.marks
-    ]
-    areas = [
-        [
-            {
-                "xAxis": mark.start * 1000,
-                "itemStyle": {"color": mark.color, "opacity": 0.03},
-                "name": mark.text,
-            },
-            {"xAxis": mark.end * 1000},
-        ]
-        for mark in answers.marks
-        if mark.end > mark.start
-    ]
-    return {"markLine": {"data": lines}, "markArea": {"data": areas}}
 
 
 def _hidden(field: Field) -> bool:
@@ -90,30 +73,43 @@ def _axis(index: int, unit: dict[str, Any], shown: list[tuple[Series, Field]]) -
     return axis | {"scale": not lows}
 
 
+def _stack(field: Field) -> str:
+    """The stack that a series belongs to, or nothing."""
+    stacking = field.custom.get("stacking", {})
+    return str(stacking.get("group", "A")) if stacking.get("mode", "none") != "none" else ""
+
+
+def _points(shown: list[tuple[Series, Field]]) -> list[list[Point]]:
+    """The points of each series, those of one stack on common moments."""
+    points = [with_gaps(series, field.custom.get("spanNulls") is True) for series, field in shown]
+    for stack in {_stack(field) for _, field in shown} - {""}:
+        members = [index for index, (_, field) in enumerate(shown) if _stack(field) == stack]
+        for index, aligned in zip(members, on_common_moments([points[i] for i in members]), strict=True):
+            points[index] = aligned
+    return points
+
+
 def _line(
-    index: int, series: Series, field: Field, units: list[dict[str, Any]], window: Window
+    index: int, series: Series, field: Field, units: list[dict[str, Any]], points: list[Point]
 ) -> dict[str, Any]:
     custom = field.custom
     unit = field.unit.as_dict(field.decimals)
     paint = painted(field, index, reduced(series.points, "lastNotNull"))
-    stacked = custom.get("stacking", {}).get("mode", "none") != "none"
     dashed = custom.get("lineStyle", {}).get("fill") == "dash"
     bars = custom.get("drawStyle") == "bars"
     fill = custom.get("fillOpacity", 0)
-    spans = custom.get("spanNulls") is True
     line: dict[str, Any] = {
         "name": field.name,
         "type": "bar" if bars else "line",
         "yAxisIndex": units.index(unit) if unit in units else 0,
-        "data": [
-            [moment * 1000, value if value == value else None]
-            for moment, value in _gaps(series, window, spans)
-        ],
+        "data": [[round(moment * 1000), value] for moment, value in points],
         "itemStyle": {"color": paint},
-        "connectNulls": spans,
     }
-    if not bars:
+    if bars:
+        line |= {"barMinWidth": LEAST_BAR, "barMaxWidth": MOST_BAR}
+    else:
         line |= {
+            "connectNulls": custom.get("spanNulls") is True,
             "symbol": "circle" if custom.get("showPoints") == "always" else "none",
             "symbolSize": custom.get("pointSize", 5),
             "step": "end" if custom.get("lineInterpolation", "").startswith("step") else False,
@@ -125,34 +121,24 @@ def _line(
         }
         if fill:
             line["areaStyle"] = {"color": paint, "opacity": fill / 100}
-    if stacked:
-        line["stack"] = str(custom["stacking"].get("group", "A"))
+    if _stack(field):
+        line["stack"] = _stack(field)
     return line
 
 
-def _gaps(series: Series, window: Window, spans: bool) -> list[tuple[float, float]]:
-    """The points, with a break where Prometheus had nothing to say for more than a step."""
-    if spans:
-        return series.points
-    broken: list[tuple[float, float]] = []
-    for moment, value in series.points:
-        if broken and moment - broken[-1][0] > 1.5 * window.step:
-            broken.append((broken[-1][0] + window.step, float("nan")))
-        broken.append((moment, value))
-    return broken
-
-
-def _threshold_lines(shown: list[tuple[Series, Field]]) -> dict[str, Any]:
+def _marks(answers: Answers, shown: list[tuple[Series, Field]]) -> dict[str, Any]:
+    """Annotations, and the thresholds of the first series that asks for lines."""
+    marks = drawn(answers.marks, answers.window)
     for _, field in shown:
         mode = field.custom.get("thresholdsStyle", {}).get("mode", "off")
         if mode != "off" and not field.percentage_steps:
-            limits = [
-                {"yAxis": limit, "lineStyle": {"color": color(paint), "type": "dashed"}, "name": "threshold"}
+            marks["markLine"]["data"] += [
+                {"yAxis": limit, "lineStyle": {"color": color(paint)}, "name": "threshold"}
                 for limit, paint in field.steps
                 if limit != float("-inf")
             ]
-            return {"markLine": {"data": limits}}
-    return {}
+            break
+    return marks
 
 
 def _legend(answers: Answers, shown: list[tuple[Series, Field]]) -> str:

@@ -1,0 +1,31 @@
+"""The project's own pages, such as the runbooks that alerts point to (`docs/runbooks/<Alert>.md`)."""
+
+from functools import cache
+from pathlib import Path
+
+import markdown2
+
+FOLDER = Path(__file__).resolve().parents[2] / "docs"
+EXTRAS = ["tables", "fenced-code-blocks", "code-friendly", "cuddled-lists"]
+
+
+def rendered(text: str) -> str:
+    """Markdown as HTML; raw HTML in it is escaped."""
+    return str(markdown2.markdown(text, safe_mode="escape", extras=EXTRAS))
+
+
+def find(path: str) -> Path | None:
+    """The page or image at `path` below the documents, None when there is none."""
+    file = (FOLDER / path).resolve()
+    return file if file.is_relative_to(FOLDER) and file.suffix in (".md", ".png") and file.is_file() else None
+
+
+@cache
+def alerts() -> frozenset[str]:
+    """The alerts that have a runbook."""
+    return frozenset(file.stem for file in (FOLDER / "runbooks").glob("*.md"))
+
+
+def runbook(alert: str) -> str:
+    """The address of the alert's runbook in the viewer: its `runbook_url`, from the root."""
+    return f"/docs/runbooks/{alert}.md"
