@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
+from typing import Annotated
 from urllib.parse import urlsplit, urlunsplit
 
 import httpx
@@ -16,7 +17,7 @@ _MAX_ANSWER_BYTES = 1 << 20
 _MAX_METRICS_BYTES = 16 << 20
 _PROCESS_START = re.compile(rb"^process_start_time_seconds(?:\{[^}\n]*\})? (\S+)", re.MULTILINE)
 
-Counts = dict[str, FiniteFloat]
+Counts = Annotated[dict[str, FiniteFloat], Field(max_length=200)]
 
 
 class Size(BaseModel):
@@ -132,6 +133,3 @@ def _seconds(text: str | None) -> float:
         return min(3600.0, max(0.0, float(text or "1")))
     except ValueError:
         return 1.0
-
-
-__all__ = ["Answer", "FetchError", "Refusal", "force_cleanup", "process_start"]

@@ -15,6 +15,7 @@ from heapwatch_receiver.ledger import Trainer
 from heapwatch_receiver.prometheus import Prometheus
 
 TRAINER = Trainer("trainer", "a:1")
+MANY = dict.fromkeys(map(str, range(1000)), 1)
 URL = "http://10.0.0.1:7777/metrics"
 
 
