@@ -10,7 +10,7 @@ from urllib.parse import urlsplit, urlunsplit
 import httpx
 from pydantic import BaseModel, Field, FiniteFloat, ValidationError
 
-from heapwatch_receiver.fetch import FetchError, fetch
+from heapwatch_receiver.fetch import fetch
 from heapwatch_receiver.prometheus import Readings
 
 _MAX_ANSWER_BYTES = 1 << 20
