@@ -111,7 +111,7 @@ def _prometheus(folder: Path) -> Iterator[tuple[str, subprocess.Popen[bytes]]]:
         server.wait()
 
 
-def measure(rules: list[Path], trainers: int = 50, evaluations: int = 6) -> dict[str, float]:
+def measure(rules: list[Path], trainers: int = 50, evaluations: int = 12) -> dict[str, float]:
     """Seconds per trainer and evaluation, by rule group: the best of some, as other work only adds."""
     with tempfile.TemporaryDirectory() as name, _prometheus(Path(name)) as (url, server):
         start = time.time() - HISTORY_SECONDS
@@ -120,7 +120,7 @@ def measure(rules: list[Path], trainers: int = 50, evaluations: int = 6) -> dict
             push(url, _samples(trainers, at, start), at)
             at += 30
         config = {
-            "global": {"evaluation_interval": "15s"},
+            "global": {"evaluation_interval": "5s"},
             "rule_files": [str(path.resolve()) for path in rules],
         }
         (Path(name) / "prometheus.yml").write_text(json.dumps(config))
@@ -133,7 +133,7 @@ def measure(rules: list[Path], trainers: int = 50, evaluations: int = 6) -> dict
                 (s for s in _samples(trainers, time.time(), start) if ":" not in s[0]["__name__"]),
                 time.time(),
             )
-            time.sleep(5)
+            time.sleep(2)
             for group in _get(f"{url}/api/v1/rules")["groups"]:
                 if group["lastEvaluation"].startswith("0001"):
                     continue

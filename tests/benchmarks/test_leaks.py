@@ -1,0 +1,102 @@
+"""The leak benchmark: scenarios are made again by seed, replayed by the real engine, and judged fairly."""
+
+import pytest
+
+from benchmarks.leaks.__main__ import LEAK_RULES
+from benchmarks.leaks.judge import OURS, Score, judge
+from benchmarks.leaks.replay import replay
+from benchmarks.leaks.scenario import Scenario, generate, load, save
+
+RSS = 'trainer_process_resident_memory_bytes{role="trainer"}'
+
+
+def scenario(truth, values=(1e9,) * 240):
+    return Scenario("s", {RSS: list(values)}, truth)
+
+
+def judged(one, firing):
+    scores = {OURS: Score()}
+    judge(one, firing, scores)
+    return scores[OURS]
+
+
+def alert(resource="memory", component="trainer", **labels):
+    return {"alertname": "TrainerLeak", "resource": resource, "component": component, **labels}
+
+
+def test_a_seed_makes_the_same_scenarios_again():
+    first, again, other = (list(generate(seed)) for seed in (3, 3, 4))
+    assert [vars(s) for s in first] == [vars(s) for s in again]
+    assert all(a.series != b.series for a, b in zip(first, other, strict=True))
+
+
+def test_every_family_is_labelled_as_its_name_says():
+    made = list(generate(3, each=2))
+    assert all(s.healthy == s.id.startswith("h_") for s in made)
+    assert all(0 < t["onset_min"] < 200 for s in made for t in s.truth)
+    assert len({s.id for s in made}) == len(made)
+    fleet = next(s for s in made if "fleet" in s.id)
+    assert {t["instance"] for t in fleet.truth} == {"127.0.0.1:7777", "127.0.0.1:7778"}
+
+
+def test_a_scenario_survives_its_file(tmp_path):
+    made = next(generate(5))
+    save(made, tmp_path)
+    assert vars(load(tmp_path / f"{made.id}.json.gz")) == vars(made)
+
+
+@pytest.mark.parametrize(
+    ("firing", "found", "false"),
+    [
+        ({20: [alert()]}, 1, 0),
+        ({5: [alert()]}, 0, 1),  # before it began
+        ({5: [alert()], 20: [alert()]}, 1, 1),
+        ({20: [alert("buffer", "replay")]}, 0, 1),
+        ({20: [alert(component="worker")], 21: [alert(component="worker")]}, 0, 1),
+        ({}, 0, 0),
+    ],
+)
+def test_an_alert_is_right_when_it_names_a_leak_that_has_begun(firing, found, false):
+    truth = [{"resource": "memory", "component": "trainer", "onset_min": 10}]
+    score = judged(scenario(truth), firing)
+    assert (score.found, score.false, score.leaks) == (found, false, 1)
+    assert score.delays == [10] * found
+
+
+def test_what_was_lost_is_counted_until_the_alert_or_the_end():
+    rising = [1e9 + 1e6 * n for n in range(240)]
+    truth = [{"resource": "memory", "component": None, "onset_min": 10}]
+    assert judged(scenario(truth, rising), {20: [alert()]}).lost == [40e6]
+    assert judged(scenario(truth, rising), {}).lost == [199e6]
+
+
+def test_false_alarms_of_healthy_trainers_are_counted_by_the_day():
+    healthy = Scenario("s", {f'{RSS[:-1]},instance="{i}"}}': [1e9] * 5760 for i in "ab"})
+    score = judged(healthy, {20: [alert(instance="a")], 30: [alert(instance="b")]})
+    assert (score.healthy_false, score.healthy_days) == (2, 2.0)
+
+
+def test_the_rule_engine_finds_a_leak_and_leaves_its_neighbour_alone():
+    labels = RSS[:-1]
+    firing = replay(
+        Scenario(
+            "two",
+            {
+                f'{labels},instance="leaks"}}': [2e9] * 160 + [2e9 + 15e6 * n for n in range(100)],
+                f'{labels},instance="fills"}}': [2e9 + 15e6 * n for n in range(100)] + [3.5e9] * 160,
+                'trainer_buffer_bytes{buffer="replay",instance="fills"}': [15e6 * n for n in range(100)]
+                + [1.5e9] * 160,
+                'trainer_buffer_capacity_bytes{buffer="replay",instance="fills"}': [1.5e9] * 260,
+            },
+        ),
+        LEAK_RULES,
+    )
+    assert {a["instance"] for alerts in firing.values() for a in alerts} == {"leaks"}
+    assert 40 < min(firing) <= 55
+
+
+def test_a_rule_file_that_does_not_load_is_an_error(tmp_path):
+    broken = tmp_path / "broken.yml"
+    broken.write_text("groups: [{name: g, rules: [{record: r, expr: 'sum('}]}]")
+    with pytest.raises(ValueError, match="could not replay"):
+        replay(scenario([]), [broken])
