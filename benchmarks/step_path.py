@@ -11,8 +11,8 @@ from prometheus_client import CollectorRegistry, Counter, Gauge, Summary
 
 from benchmarks.measure import Report, Table, at_least, interleaved, nanoseconds
 
-_CALLS = 20_000
-_ROUNDS = 15
+_CALLS = 2000
+_ROUNDS = 100
 
 
 def run() -> Report:

@@ -9,15 +9,18 @@ R. J. Tibshirani, An Introduction to the Bootstrap, 1993, chapter 13).
 
 from __future__ import annotations
 
+import itertools
 import logging
 import math
 import os
 import random
 import tempfile
 import time
+import tracemalloc
 import urllib.request
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
 from pathlib import Path
 from typing import Any
 
@@ -53,6 +56,8 @@ def run() -> Report:
     table.rows.append(_row("heapwatch, everything on, scraped", pairs))
     for name, step in other_tools(peers).items():
         table.rows.append(_row(name, paired_blocks(step, _PEER_PAIRS)))
+    for name, tracer in tracers(peers).items():
+        table.rows.append(_row(name, paired_blocks(lambda: None, 4, during=tracer, block_steps=1000)))
     measured = f"{slowdown:+.2%} (95 % interval {low:+.2%} to {high:+.2%}, {len(pairs)} pairs)"
     claim = Claim("SB3 DQN with everything on is slowed by less than 1 %", measured, high < 0.01)
     return Report([table], [claim], peers.missing)
@@ -97,9 +102,14 @@ class Watched:
 
 
 def paired_blocks(
-    step: Callable[[], None], pairs: int, prepare: Callable[[Any], None] = lambda model: None
+    step: Callable[[], None],
+    pairs: int,
+    *,
+    prepare: Callable[[Any], None] = lambda model: None,
+    during: Callable[[], AbstractContextManager[object]] = nullcontext,
+    block_steps: int = _BLOCK_STEPS,
 ) -> list[Pair]:
-    """CPU time of blocks with `step`, each beside its neighbour without."""
+    """CPU time of blocks with `step`, run inside `during`, each beside its neighbour without."""
     from stable_baselines3 import DQN
     from stable_baselines3.common.callbacks import BaseCallback
 
@@ -110,17 +120,21 @@ def paired_blocks(
         def __init__(self) -> None:
             super().__init__()
             self.calls, self.began, self.order = -_WARM_UP_STEPS, 0.0, [False, True]
+            self.entered = ExitStack()
 
         def _on_step(self) -> bool:
             if self.calls >= 0:
-                half, at = divmod(self.calls % (2 * _BLOCK_STEPS), _BLOCK_STEPS)
+                half, at = divmod(self.calls % (2 * block_steps), block_steps)
                 if at == 0:
+                    self.entered.close()
                     now = time.process_time()
                     if self.calls:
                         blocks[self.order[1 - half]].append(now - self.began)
                     if half == 0:
                         generator.shuffle(self.order)
                     self.began = time.process_time()
+                    if self.order[half]:
+                        self.entered.enter_context(during())
             if self.calls < 0 or self.order[half]:
                 step()
             self.calls += 1
@@ -187,6 +201,24 @@ def other_tools(peers: Peers) -> dict[str, Callable[[], None]]:
         run = wandb.init(mode="offline", dir=str(folder), settings=wandb.Settings(silent=True))
         tools["wandb.log of ten values (offline)"] = lambda: run.log({f"value {at}": 1.0 for at in range(10)})
     return tools
+
+
+def tracers(peers: Peers) -> dict[str, Callable[[], AbstractContextManager[object]]]:
+    """Tools that look at every allocation while they are on."""
+
+    @contextmanager
+    def tracing() -> Iterator[None]:
+        tracemalloc.start(1)
+        yield
+        tracemalloc.stop()
+
+    found: dict[str, Callable[[], AbstractContextManager[object]]] = {"tracemalloc(1)": tracing}
+    memray = peers.load("memray")
+    if memray:
+        folder = tempfile.mkdtemp(prefix="heapwatch-bench-")
+        numbers = itertools.count()
+        found["memray"] = lambda: memray.Tracker(f"{folder}/{next(numbers)}.bin")
+    return found
 
 
 def confidence(pairs: list[Pair]) -> tuple[float, float, float]:
