@@ -6,6 +6,8 @@ import logging
 from collections.abc import Iterable
 from typing import Any
 
+from prometheus_client import Metric
+
 from heapwatch import discovery
 from heapwatch.cleanup import CleanupQueue
 from heapwatch.collectors.allocator import AllocatorCollector
@@ -31,6 +33,7 @@ from heapwatch.exposition import Exposition
 from heapwatch.failures import Failures
 from heapwatch.memory import ResidentMemory
 from heapwatch.readings import Readings
+from heapwatch.report.journal import Journal, Sink
 from heapwatch.safepoint import SafePoint
 from heapwatch.server import Server
 from heapwatch.status import Status
@@ -90,16 +93,20 @@ class Exporter:
         self.sizes = SizeCollector(self.failures, interval)
         self._objects: ObjectCollector | None = None
         self._counting: list[Any] = [self.entities, self.events, self.buffers]
+        process, gpu = ProcessCollector(), GpuCollector(self.failures)
+        self._costly: list[Collector] = [process, gpu]
+        self._costly_families: list[Metric] = []
+        self._journal: Journal | None = None
 
         self.safe_point.on_visit.append(self.cleanup_queue.run_pending)
         self.safe_point.on_tick.append(self.progress.observe)
         for collector in (
             StandardCollector(),
             InfoCollector(name, framework, run),
-            ProcessCollector(),
+            process,
             UniqueMemoryCollector(),
             AllocatorCollector(),
-            GpuCollector(self.failures),
+            gpu,
             self.entities,
             self.events,
             self.buffers,
@@ -182,11 +189,24 @@ class Exporter:
             self.server.stop()
             self.server = None
         self.safe_point.stop()
+        if self._journal is not None:
+            self._journal.stop()
+
+    def add_sink(self, sink: Sink) -> None:
+        """Hand the points of the run to `sink`: the ends of phases and cycles, with what was sampled last."""
+        if self._journal is None:
+            self._journal = Journal(self.failures, self.memory.read, self._levels_for_points)
+            self.phases.on_end.append(self._journal.phase_ended)
+            self.progress.on_progress.append(self._journal.progressed)
+        self.safe_point.sample_unowned()
+        self._journal.add(sink)
 
     def abandon(self) -> None:
         """In a forked child: be inert. The server, the target and the safe points belong to the parent."""
         self.safe_point.abandon()
         self.memory.reopen()
+        if self._journal is not None:
+            self._journal.abandon()
         self.server = self._target = None
 
     def _levels(self) -> dict[str, Any]:
@@ -200,6 +220,17 @@ class Exporter:
         for key, (series, label) in _LEVELS.items():
             levels[key] = {name: round(value) for name, value in readings.by(series, label).items()}
         return levels
+
+    def _levels_for_points(self, costly: bool) -> Readings:
+        """What points are made of; the process tree and the GPU as last read where that costs too much."""
+        if costly:
+            self._costly_families = [
+                family for collector in self._costly for family in self.exposition.read(collector)
+            ]
+        sampled: list[Collector] = [self.buffers, self.sizes, self.limits]
+        sampled += [self._objects] if self._objects else []
+        families = [family for collector in sampled for family in self.exposition.read(collector)]
+        return Readings(self._costly_families + families)
 
     def _readings(self, collectors: Iterable[Collector]) -> Readings:
         return Readings(family for collector in collectors for family in self.exposition.read(collector))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Hashable, Mapping
+from collections.abc import Hashable, Mapping, Sequence
 from statistics import median
 from typing import Generic, TypeVar
 
@@ -56,9 +56,13 @@ class History(Generic[Key]):
         points = list(self._points.get(key, ()))
         if len(points) < MIN_POINTS or points[-1][0] - points[0][0] < self._min_span:
             return None
-        slopes = [
-            (later - earlier) / (end - start)
-            for i, (start, earlier) in enumerate(points)
-            for end, later in points[i + 1 :]
-        ]
-        return 60.0 * median(slopes)
+        return 60.0 * median_slope(points)
+
+
+def median_slope(points: Sequence[tuple[float, float]]) -> float:
+    """Median slope between all pairs of (time, level), of which there are at least two at rising times."""
+    return median(
+        (later - earlier) / (end - start)
+        for i, (start, earlier) in enumerate(points)
+        for end, later in points[i + 1 :]
+    )

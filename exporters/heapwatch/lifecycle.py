@@ -6,6 +6,7 @@ import atexit
 import logging
 import multiprocessing
 import os
+from pathlib import Path
 
 from heapwatch.guards import find_token
 from heapwatch.server import DEFAULT_PORT
@@ -29,6 +30,7 @@ def start(
     walker_names: bool = False,
     interval: float = 5.0,
     budget: float = 0.005,
+    record: str | Path | None = None,
 ) -> Watch:
     """Watch this process and serve `/metrics`; also a context manager, which stops at its end.
 
@@ -49,10 +51,11 @@ def start(
         walker_names: also export the Walker document's `walker_*` names.
         interval: seconds between samples of live objects at least.
         budget: share of wall time that all samples of live objects together may take.
+        record: file for `heapwatch report`, see `Watch.record`; by default HEAPWATCH_RECORD, if set.
 
     Raises:
         ValueError: for an argument that is not allowed.
-        OSError: when the port is taken (the message names its owner).
+        OSError: when the port is taken (the message names its owner), or the record cannot be written.
 
     """
     watch = Watch(
@@ -76,6 +79,13 @@ def start(
         port_search=port_search,
     )
     _running[name] = watch
+    record = record or os.environ.get("HEAPWATCH_RECORD")
+    if record:
+        try:
+            watch.record(record)
+        except OSError:
+            watch.stop()
+            raise
     return watch
 
 

@@ -99,6 +99,13 @@ class Readings:
             if labels.get("per") == "minute"
         }
 
+    def growth_limits_by_key(self) -> dict[str, float]:
+        """Return the growth limits that the trainer declares, by `resource/component/period`."""
+        return {
+            "/".join(labels.get(label, "") for label in ("resource", "component", "per")): value
+            for labels, value in self._samples.get("trainer_growth_limit", ())
+        }
+
     def training(self, now: float) -> str:
         """Return `progressing`, `stalled`, or `unknown` until the first step."""
         age = self.seconds_since_progress(now)

@@ -7,7 +7,7 @@ import sys
 from collections.abc import Sequence
 from typing import NoReturn
 
-from heapwatch.cli import attach, doctor, monitor
+from heapwatch.cli import attach, doctor, monitor, report
 from heapwatch.cli.errors import UsageError
 
 USAGE_ERROR = 64  # EX_USAGE of sysexits.h: 1 to 3 say how the trainers are
@@ -22,7 +22,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command line given, or the process's own, and return its exit code."""
     parser = _Parser(prog="heapwatch", description="Watch the memory of reinforcement-learning trainers.")
     commands = parser.add_subparsers(metavar="COMMAND", required=True)
-    for command in (monitor, attach, doctor):
+    for command in (monitor, report, attach, doctor):
         command.add_parser(commands)
     parsed = parser.parse_args(arguments)
     try:

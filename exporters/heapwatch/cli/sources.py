@@ -87,7 +87,7 @@ class PrometheusSource:
             Unreachable: Prometheus does not answer.
 
         """
-        selector = f'job="{_escaped(self._job)}"'
+        selector = f'job="{escaped(self._job)}"'
         scraped = self._query(f"timestamp(up{{{selector}}})")
         times = {labels.get("instance", ""): value for labels, value in scraped}
         names = "trainer_.+|up|process_start_time_seconds|ALERTS"
@@ -102,7 +102,7 @@ class PrometheusSource:
     def url_of(self, instance: str) -> str:
         """Return the address that Prometheus scrapes the trainer at."""
         answer = get_json(f"{self._url}/api/v1/targets", {"state": "active"})
-        for target in _data(answer).get("activeTargets", []):
+        for target in data_of(answer).get("activeTargets", []):
             labels = target.get("labels", {})
             if labels.get("job") == self._job and labels.get("instance") == instance:
                 return str(target["scrapeUrl"]).rpartition("/metrics")[0]
@@ -120,7 +120,7 @@ class PrometheusSource:
 
     def _query(self, expression: str) -> list[tuple[dict[str, str], float]]:
         answer = get_json(f"{self._url}/api/v1/query", {"query": expression})
-        return [(dict(row["metric"]), float(row["value"][1])) for row in _data(answer).get("result", [])]
+        return [(dict(row["metric"]), float(row["value"][1])) for row in data_of(answer).get("result", [])]
 
 
 def read_metrics(trainer: str) -> Readings:
@@ -146,12 +146,19 @@ def _firing(family: Metric) -> Iterable[str]:
             yield f"{severity.upper()}: {labels.get('alertname', '')} fires{about and f' ({about})'}"
 
 
-def _data(answer: Any) -> dict[str, Any]:
+def data_of(answer: Any) -> dict[str, Any]:
+    """Return the data of an answer of Prometheus's API.
+
+    Raises:
+        Unreachable: it is none.
+
+    """
     if not isinstance(answer, dict) or answer.get("status") != "success":
         raise Unreachable("this is no Prometheus: its API does not answer as one")
     data = answer["data"]
     return data if isinstance(data, dict) else {}
 
 
-def _escaped(text: str) -> str:
+def escaped(text: str) -> str:
+    """Return text as it stands between the quotes of a label matcher."""
     return text.replace("\\", r"\\").replace('"', r"\"").replace("\n", r"\n")

@@ -75,6 +75,7 @@ class PhaseCollector:
 
     def __init__(self, failures: Failures, safe_point: SafePoint, memory: ResidentMemory) -> None:
         self.resident = memory.read
+        self.on_end: list[Callable[[str, int, int], None]] = []  # given name, RSS and its change, in bytes
         self._failures = failures
         self._safe_point = safe_point
         self._finished: dict[str, Finished] = {}
@@ -96,6 +97,8 @@ class PhaseCollector:
         self._finished[name] = Finished(runs + 1, total + seconds, resident, resident - began_resident)
         if self._safe_point.due:
             self._safe_point.visit(stepping=False)
+        for function in self.on_end:
+            function(name, resident, resident - began_resident)
 
     def collect(self) -> Iterable[Metric]:
         """Yield the last run of each phase."""

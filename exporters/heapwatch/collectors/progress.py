@@ -29,6 +29,7 @@ class ProgressCollector:
         self._safe_point = safe_point
         self._clock = clock
         self._counts: Counter[str] = Counter()
+        self.on_progress: list[Callable[[str, int], None]] = []  # given a unit, not `step`, and its total
         self._seen = 0
         self._moved_at: float | None = None
 
@@ -48,6 +49,8 @@ class ProgressCollector:
             self._failures.record(self.name, "progress", error)
             unit, count = OTHER, 1
         self._counts[unit] += int(count)
+        for function in self.on_progress:
+            function(unit, self._counts[unit])
 
     def observe(self) -> None:
         """Note the time if something moved since the last look."""

@@ -1,0 +1,162 @@
+"""`heapwatch report`: what a recorded run shows, from Prometheus or from the trainer's own file."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import re
+import sys
+from collections.abc import Callable
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+from heapwatch.cli.errors import Unreachable, UsageError
+from heapwatch.cli.http import base_url
+from heapwatch.report.analysis import Report, analyse
+from heapwatch.report.page import as_html
+from heapwatch.report.points import Run
+from heapwatch.report.prometheus import read_prometheus
+from heapwatch.report.recording import NoRecording, read_recording
+from heapwatch.report.text import as_markdown, as_text
+
+_SECONDS = {"s": 1, "m": 60, "h": 3600, "d": 86400}
+_EPILOG = """
+exit codes:
+  0   no leak
+  2   a leak was found
+  3   there is nothing to report on: Prometheus does not answer, or the file holds no run
+  64  the command line is wrong
+"""
+
+
+def as_json(report: Report, _most_rows: int) -> str:
+    """The report with all its numbers, in bytes."""
+    document = asdict(report)
+    for kind in ("objects", "sizes"):
+        for name, judged in getattr(report, kind).items():
+            document[kind][name]["change"] = judged.change
+    return json.dumps(document, indent=2)
+
+
+_FORMATS: dict[str, Callable[[Report, int], str]] = {
+    "text": as_text,
+    "markdown": as_markdown,
+    "html": as_html,
+    "json": as_json,
+}
+
+
+def add_parser(commands: Any) -> None:
+    """Add the subcommand."""
+    parser = commands.add_parser(
+        "report",
+        help="tell what a run's memory did, and what leaks",
+        description="Report on a run: its memory by generation and phase, its objects, and the finding.",
+        epilog=_EPILOG,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument(
+        "recording", nargs="?", type=Path, help="file that the trainer wrote (heapwatch.start(record=FILE))"
+    )
+    parser.add_argument("--prometheus", metavar="URL", help="read the run from there instead")
+    parser.add_argument("--instance", metavar="HOST:PORT", help="which trainer, where several are scraped")
+    parser.add_argument("--job", default="trainer", help="scrape job (%(default)s)")
+    parser.add_argument(
+        "--since", type=_duration, default="6h", metavar="6h", help="how far back (%(default)s)"
+    )
+    parser.add_argument("--format", choices=_FORMATS, default="text", help="(%(default)s)")
+    parser.add_argument("--output", type=Path, metavar="FILE", help="write there instead of to the terminal")
+    parser.add_argument(
+        "--growth-limit",
+        type=_above_zero,
+        metavar="MB",
+        help="growth of a named object a cycle that is a leak (default: what the trainer declares, else 5)",
+    )
+    parser.add_argument(
+        "--large", type=_above_zero, default=50.0, metavar="MB", help="size of a large object (%(default)g)"
+    )
+    parser.add_argument(
+        "--rows",
+        type=_rows,
+        default=30,
+        metavar="N",
+        help="lines of the trend at most, 0 for all (%(default)s)",
+    )
+    parser.set_defaults(run=run)
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Write the report, and return whether there is a leak.
+
+    Raises:
+        UsageError: the arguments contradict each other, or name nothing that is there.
+
+    """
+    try:
+        found = _read(arguments)
+    except (Unreachable, NoRecording) as error:
+        print(f"heapwatch: {error}", file=sys.stderr)
+        return 3
+    limit = arguments.growth_limit * 1e6 if arguments.growth_limit else None
+    report = analyse(found, large_bytes=arguments.large * 1e6, size_limit_bytes=limit)
+    _write(report, arguments)
+    return 0 if report.finding is None else 2
+
+
+def _read(arguments: argparse.Namespace) -> Run:
+    if (arguments.recording is None) == (arguments.prometheus is None):
+        raise UsageError("report needs a recorded file or --prometheus URL, and not both")
+    if arguments.recording is not None:
+        return read_recording(arguments.recording)
+    return read_prometheus(
+        base_url(arguments.prometheus),
+        job=arguments.job,
+        instance=arguments.instance,
+        since_seconds=arguments.since,
+    )
+
+
+def _write(report: Report, arguments: argparse.Namespace) -> None:
+    if arguments.output is None and arguments.format == "text" and sys.stdout.isatty():
+        try:
+            from heapwatch.cli.report_terminal import show
+        except ImportError:
+            pass
+        else:
+            show(report, arguments.rows)
+            return
+    text = _FORMATS[arguments.format](report, arguments.rows)
+    if arguments.output is None:
+        print(text)
+        return
+    partial = arguments.output.with_name(f"{arguments.output.name}.{os.getpid()}.tmp")
+    try:
+        partial.write_text(text, encoding="utf-8")
+        partial.replace(arguments.output)
+    except OSError as error:
+        raise UsageError(f"{arguments.output} cannot be written: {error.strerror}") from None
+
+
+def _duration(text: str) -> float:
+    found = re.fullmatch(r"(\d{1,6})([smhd])", text)
+    if not found or int(found[1]) == 0:
+        raise argparse.ArgumentTypeError(f"{text!r} is no time; write a number and s, m, h or d, such as 6h")
+    return float(int(found[1]) * _SECONDS[found[2]])
+
+
+def _above_zero(text: str) -> float:
+    try:
+        value = float(text)
+    except ValueError:
+        value = 0.0
+    if not 0 < value < 1e12:
+        raise argparse.ArgumentTypeError(f"{text!r} is no number of megabytes above 0")
+    return value
+
+
+def _rows(text: str) -> int:
+    if not text.isdigit() or int(text) == 1:
+        raise argparse.ArgumentTypeError(f"{text!r} is no number of lines; allowed: 0 for all, or 2 and more")
+    return int(text)

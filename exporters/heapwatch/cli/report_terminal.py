@@ -1,0 +1,37 @@
+"""A report in a terminal, with colours where they tell something."""
+
+from __future__ import annotations
+
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+from heapwatch.report.analysis import Report
+from heapwatch.report.document import Section, sections
+
+
+def show(report: Report, most_rows: int) -> None:
+    """Print the report."""
+    console = Console()
+    console.print(Text(f"Memory report: {report.trainer}", style="bold"))
+    for section in sections(report, most_rows):
+        console.print()
+        console.print(Text(section.title, style="bold cyan"))
+        if section.rows:
+            console.print(_table(section))
+        for line in section.lines:
+            console.print(Text(line, style=_style(line)))
+
+
+def _table(section: Section) -> Table:
+    table = Table(box=None, pad_edge=False, show_header=any(section.columns))
+    for position, column in enumerate(section.columns):
+        words = position == 0 or column == "Verdict"
+        table.add_column(column, justify="left" if words else "right")
+    for row in section.rows:
+        table.add_row(*(Text(cell, style=_style(cell)) for cell in row))
+    return table
+
+
+def _style(text: str) -> str:
+    return "bold red" if text.startswith(("LEAK", "WARNING")) else ""

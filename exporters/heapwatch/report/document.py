@@ -1,0 +1,176 @@
+"""A report as sections of tables and lines: what every format shows, in words and units for people."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from heapwatch.report.analysis import Finding, Report, Row
+from heapwatch.report.points import Point
+from heapwatch.report.verdicts import Judgement
+
+
+@dataclass(frozen=True)
+class Section:
+    """A title, a table (the first column is text, the others are numbers or words), and lines below it."""
+
+    title: str
+    columns: tuple[str, ...] = ()
+    rows: Sequence[tuple[str, ...]] = ()
+    lines: Sequence[str] = ()
+
+
+def sections(report: Report, most_rows: int) -> list[Section]:
+    """The report's sections; the trend has at most `most_rows` lines, 0 for all."""
+    written = [
+        _finding(report),
+        _snapshot(f"BASELINE: {report.baseline_label}", report.baseline),
+        _snapshot(f"MEMORY SNAPSHOT: {report.current_label}", report.current),
+        _trend(report, most_rows),
+        _growth(report),
+        _objects(report),
+        _sizes(report),
+        _large(report),
+    ]
+    if report.notes:
+        written.append(Section("NOTES", lines=report.notes))
+    return [section for section in written if section.rows or section.lines]
+
+
+def headline(report: Report) -> str:
+    """The outcome in a line."""
+    if report.finding is not None:
+        return "LEAK FOUND"
+    pace = f"{size(report.memory.per_cycle)} per {report.unit}"
+    return {
+        "steady": "No leak: memory is as it was at the start.",
+        "warm-up": "No leak: memory rose at first and has levelled off.",
+        "filling": f"No leak: {report.memory.reason}.",
+        "growing": f"Memory grows by {pace}: {report.memory.reason}.",
+        "leak": "LEAK FOUND",
+    }[report.memory.verdict]
+
+
+def finding_lines(finding: Finding, unit: str) -> list[str]:
+    """The finding as the author of the trainer would report it."""
+    lines = [f"Phase: {finding.phase}"] if finding.phase else []
+    if finding.growth_bytes_per_cycle:
+        lines.append(f"Growth: {signed(finding.growth_bytes_per_cycle)} per {unit}")
+    for name, judged in finding.objects.items():
+        lines.append(f"{name} count: {judged.baseline:.0f} -> {judged.current:.0f} ({judged.reason})")
+    for name, judged in finding.sizes.items():
+        rise = f"{size(judged.baseline)} -> {size(judged.current)}"
+        lines.append(f"{name} size: {rise} ({signed(judged.per_cycle)}/{unit}, {judged.reason})")
+    return [*lines, f"Started at {unit} {finding.since}"]
+
+
+def size(nbytes: float) -> str:
+    """Bytes for people, in powers of 1000."""
+    for unit, factor in (("GB", 1e9), ("MB", 1e6), ("KB", 1e3)):
+        if abs(nbytes) >= factor:
+            return f"{nbytes / factor:.2f} {unit}"
+    return f"{nbytes:.0f} B"
+
+
+def signed(nbytes: float) -> str:
+    """A change in bytes, with its sign."""
+    return f"{'-' if nbytes < 0 else '+'}{size(abs(nbytes))}"
+
+
+def object_change(judged: Judgement) -> str:
+    """Such as `2 -> 18 (+16)`."""
+    return f"{judged.baseline:.0f} -> {judged.current:.0f} ({judged.change:+.0f})"
+
+
+def verdict(judged: Judgement) -> str:
+    """The verdict, in capitals where it is bad, and its reason."""
+    word = judged.verdict.upper() if judged.verdict == "leak" else judged.verdict
+    return f"{word}: {judged.reason}" if judged.reason else word
+
+
+def _finding(report: Report) -> Section:
+    if report.finding is None:
+        return Section("FINDING", lines=[headline(report)])
+    return Section(
+        "FINDING",
+        lines=["LEAK FOUND:", *(f"- {line}" for line in finding_lines(report.finding, report.unit))],
+    )
+
+
+def _snapshot(title: str, point: Point) -> Section:
+    bytes_rows = {
+        "RSS (actual RAM)": point.resident_bytes,
+        "VMS (virtual)": point.virtual_bytes,
+        "Worker processes (RSS)": point.worker_bytes,
+        "GPU allocated": point.gpu_allocated_bytes,
+        "GPU reserved": point.gpu_reserved_bytes,
+    }
+    rows = [(name, size(nbytes)) for name, nbytes in bytes_rows.items() if nbytes is not None]
+    for name, buffer in point.buffers.items():
+        full = f" of {size(buffer.full_bytes)}" if buffer.full_bytes else ""
+        rows.append((f"Buffer {name}", f"{size(buffer.nbytes)}{full}"))
+    rows += [(f"{name} objects", f"{count:.0f}") for name, count in point.objects.items()]
+    return Section(title, ("", ""), rows)
+
+
+def _trend(report: Report, most_rows: int) -> Section:
+    rows = [
+        (row.label, f"{row.resident_bytes / 1e9:.3f}", _change(row)) if row else ("...", "", "")
+        for row in elided(report.trend, most_rows)
+    ]
+    return Section(f"MEMORY TREND ACROSS {report.unit.upper()}S", ("Label", "RAM (GB)", "Change"), rows)
+
+
+def elided(rows: list[Row], most_rows: int) -> list[Row | None]:
+    """The first and the last of the rows; None stands for those left out between."""
+    if not most_rows or len(rows) <= most_rows:
+        return [*rows]
+    head = most_rows // 2
+    return [*rows[:head], None, *rows[head - most_rows :]]
+
+
+def _change(row: Row) -> str:
+    return "baseline" if row.change_bytes is None else f"{row.change_bytes / 1e9:+.3f} GB"
+
+
+def _growth(report: Report) -> Section:
+    judged = report.memory
+    percent = f" ({100 * judged.change / judged.baseline:+.1f}%)" if judged.baseline else ""
+    rows = [
+        ("Baseline", size(judged.baseline)),
+        ("Current", size(judged.current)),
+        ("Growth", f"{signed(judged.change)}{percent}"),
+        (f"Growth per {report.unit}, lately", signed(judged.per_cycle)),
+        ("Verdict", verdict(judged)),
+    ]
+    return Section("MEMORY GROWTH ANALYSIS", ("RAM usage", ""), rows)
+
+
+def _objects(report: Report) -> Section:
+    rows = [(name, object_change(judged), verdict(judged)) for name, judged in report.objects.items()]
+    return Section("OBJECT COUNT CHANGES", ("Type", "Change", "Verdict"), rows)
+
+
+def _sizes(report: Report) -> Section:
+    unit = report.unit
+    rows = [
+        (
+            name,
+            size(judged.current),
+            signed(judged.change),
+            f"{signed(judged.per_cycle)}/{unit}",
+            verdict(judged),
+        )
+        for name, judged in report.sizes.items()
+    ]
+    leaking = [name for name, judged in report.sizes.items() if judged.verdict == "leak"]
+    lines = [f"WARNING: Potential memory leaks detected in: {leaking}"] if leaking else []
+    return Section("NAMED OBJECTS", ("Object", "Size", "Growth", "Rate", "Verdict"), rows, lines)
+
+
+def _large(report: Report) -> Section:
+    rows = [
+        (held.name, held.kind, f"{held.nbytes / 1e6:.2f}", size(held.full_bytes) if held.full_bytes else "")
+        for held in report.large
+    ]
+    return Section("LARGE OBJECTS", ("Name", "Kind", "Size (MB)", "When full"), rows)

@@ -1,0 +1,87 @@
+"""A memory report in the log every so many epochs, as the run goes on."""
+
+from __future__ import annotations
+
+import logging
+
+from heapwatch.report.analysis import Report, analyse
+from heapwatch.report.document import finding_lines, object_change, signed, size, verdict
+from heapwatch.report.points import CYCLES, Point, Run
+
+log = logging.getLogger("heapwatch")
+
+_MOST_POINTS = 400
+_WIDTH = 60
+
+
+class MemoryReport:
+    """Keeps the ends of cycles, every second one once there are many, and logs what they say.
+
+    Args:
+        name: the trainer's.
+        interval: cycles between two reports.
+        unit: what a cycle is: `generation`, `epoch` or `episode`.
+
+    Raises:
+        ValueError: for an interval or a unit that is none.
+
+    """
+
+    name = "memory_report"
+
+    def __init__(self, name: str, interval: int, unit: str) -> None:
+        if isinstance(interval, bool) or not isinstance(interval, int) or interval < 1:
+            raise ValueError(f"memory_report_interval must be a whole number above 0, got {interval!r}")
+        if unit not in CYCLES:
+            raise ValueError(f"memory_report_interval counts {', '.join(CYCLES)}, got {unit!r}")
+        self._trainer = name
+        self._interval = interval
+        self._unit = unit
+        self._reported = 0
+        self._points: list[Point] = []
+
+    def take(self, point: Point) -> None:
+        """Keep the point, and log a report when one is due."""
+        done = int(point.progress.get(self._unit, 0))
+        if len(self._points) >= _MOST_POINTS:
+            self._points = [self._points[0], *self._points[2::2]]
+        self._points.append(point)
+        if point.event == "cycle" and done // self._interval > self._reported // self._interval:
+            self._reported = done
+            report = analyse(Run(self._trainer, tuple(self._points)))
+            log.info("%s", interval_text(report, self._unit, done))
+            if report.finding is not None:
+                log.warning("%s", "\n".join(["LEAK FOUND:", *finding_lines(report.finding, report.unit)]))
+
+    def close(self) -> None:
+        """Forget the points."""
+        self._points = []
+
+
+def interval_text(report: Report, unit: str, done: int) -> str:
+    """The report of one moment: what is used, what has grown, what is suspect."""
+    current, memory = report.current, report.memory
+    line = "=" * _WIDTH
+    held = {"process (RSS)": current.resident_bytes}
+    held |= {f"buffer {name}": buffer.nbytes for name, buffer in current.buffers.items()}
+    held |= dict(sorted(current.sizes.items(), key=lambda named: named[1], reverse=True))
+    grown = {"process (RSS)": memory} | report.sizes
+    lines = ["", line, f"Memory Report - {unit.capitalize()} {done}", line, "", "Current Memory Usage:"]
+    lines += [f"  {name:<32} {size(nbytes):>12}" for name, nbytes in held.items()]
+    lines += ["", "Memory Growth:"]
+    lines += [
+        f"  {name:<32} {signed(judged.change):>12} ({signed(judged.per_cycle)}/{report.unit})"
+        for name, judged in grown.items()
+        if judged.change
+    ]
+    if report.objects:
+        lines += ["", "Object Count Changes:"]
+        lines += [
+            f"  {name:<24} {object_change(judged):>24}  {verdict(judged)}"
+            for name, judged in report.objects.items()
+        ]
+    leaking = [name for name, judged in report.sizes.items() if judged.verdict == "leak"]
+    lines += [line]
+    if leaking:
+        lines += ["", f"WARNING: Potential memory leaks detected in: {leaking}"]
+    return "\n".join(lines)
