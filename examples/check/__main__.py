@@ -1,6 +1,6 @@
 """`make examples-test`: every example healthy and with each of its leaks, judged by the alert rules.
 
-Each run is recorded once a second and replayed as one scrape in 15 seconds: minutes stand for hours. A healthy
+Each run is recorded once a second and replayed as one scrape in 15 seconds. A healthy
 run must raise no leak alert; a leaking one must have each of its leaks named by resource and component, and
 nothing named that is not a consequence of it.
 """
