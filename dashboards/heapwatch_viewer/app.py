@@ -20,7 +20,8 @@ from heapwatch_viewer.settings import Settings
 LOOPBACK = ("127.0.0.1", "localhost", "::1")
 STYLE = Path(__file__).with_name("style.css")
 FAVICON = Path(__file__).with_name("favicon.svg")
-# What the server has to know of the browser: hidden tabs are not refreshed.
+# What the server has to know of the browser: its clock, and whether anybody can see the page.
+TIME_ZONE = "Intl.DateTimeFormat().resolvedOptions().timeZone"
 ON_VISIBILITY = "document.addEventListener('visibilitychange', () => emitEvent('watched', !document.hidden))"
 
 _pages = Gauge("heapwatch_viewer_open_pages", "Dashboards open in browsers")
@@ -110,8 +111,6 @@ def _add_pages(library: Library, prometheus: Prometheus) -> None:
 async def _browser_zone() -> tzinfo:
     """The browser's time zone; UTC where it is not known here or the browser does not tell."""
     try:
-        return ZoneInfo(
-            await ui.run_javascript("Intl.DateTimeFormat().resolvedOptions().timeZone", timeout=5)
-        )
+        return ZoneInfo(await ui.run_javascript(TIME_ZONE, timeout=5))
     except (TimeoutError, ZoneInfoNotFoundError, ValueError, TypeError):
         return timezone.utc

@@ -5,6 +5,7 @@ import { write, writeTick } from "heapwatch-browser/units.js";
 const CROSSHAIR = "heapwatch-crosshair";
 const LEAST_DRAG = 6; // pixels; less is a click
 const MOST_NAME = 0.35; // of the chart's width, for the names of lanes
+const LEAST_LANE = 13; // pixels; a lower lane has no room for the name of its state
 const AHEAD = "300px"; // charts this far outside of the window are drawn already
 
 function escape(text) {
@@ -28,7 +29,7 @@ function drawBlock(params, api, from, to, lane, share, text) {
   );
   if (!shape) return null;
   const rectangle = { type: "rect", shape, style: { fill: api.visual("color") } };
-  if (text && shape.width > 7 * text.length + 8) {
+  if (text && height >= LEAST_LANE && shape.width > 7 * text.length + 8) {
     rectangle.textContent = { type: "text", style: { text, fill: "#111", fontSize: 11 } };
     rectangle.textConfig = { position: "inside" };
   }
@@ -132,10 +133,10 @@ function complete(chart, width) {
       emphasis: { disabled: true },
       markLine: series.markLine && {
         ...series.markLine,
-        silent: false,
+        z: 1,
         symbol: "none",
         label: { show: false },
-        lineStyle: { type: "dashed", width: 1 },
+        lineStyle: { type: "dashed", width: 1, opacity: 0.75 },
         tooltip: { trigger: "item", formatter: (mark) => escape(mark.name) },
       },
       markArea: series.markArea && { ...series.markArea, silent: true, label: { show: false } },

@@ -48,6 +48,11 @@ def color(name: str) -> str:
     return name
 
 
+def ink(paint: str) -> str:
+    """A colour of the palette as text: mixed with the theme's own text colour, it can be read on both."""
+    return f"color-mix(in srgb, {paint}, var(--text) 25%)"
+
+
 @dataclass(frozen=True)
 class Field:
     """Everything that decides how a value of one series is written and painted."""
@@ -66,23 +71,25 @@ class Field:
     links: tuple[dict[str, Any], ...] = ()
     custom: dict[str, Any] = field(default_factory=dict, compare=False)
 
-    def text(self, value: float | None) -> str:
-        """Write `value` for a person: by its mapping, else with its unit."""
+    def text(self, value: float | str | None) -> str:
+        """Write `value` for a person: by its mapping, else with its unit; a label as it is."""
         if value is None:
             return self.no_value
         mapped = self._mapped(value)
         if mapped and mapped.get("text"):
             return str(mapped["text"])
+        if isinstance(value, str):
+            return value
         return write(value, self.unit, self.decimals)
 
-    def paint(self, value: float | None) -> str | None:
+    def paint(self, value: float | str | None) -> str | None:
         """The colour that mappings or thresholds give `value`; None when nothing decides."""
         if value is None:
             return None
         mapped = self._mapped(value)
         if mapped and mapped.get("color"):
             return color(mapped["color"])
-        if self.color_mode == "fixed":
+        if self.color_mode == "fixed" or isinstance(value, str):
             return self.color
         if self.percentage_steps:
             low, high = self.minimum or 0.0, self.maximum or 100.0
@@ -93,13 +100,15 @@ class Field:
                 painted = name
         return color(painted) if painted else None
 
-    def _mapped(self, value: float) -> dict[str, Any] | None:
+    def _mapped(self, value: float | str) -> dict[str, Any] | None:
         for mapping in self.mappings:
             options = mapping["options"]
             if mapping["type"] == "value":
-                for key in (str(value), str(int(value)) if value.is_integer() else ""):
-                    if key in options:
-                        return dict(options[key])
+                key = str(int(value)) if isinstance(value, float) and value.is_integer() else str(value)
+                if key in options:
+                    return dict(options[key])
+            elif isinstance(value, str):
+                continue
             elif mapping["type"] == "range":
                 low = options["from"] if options.get("from") is not None else float("-inf")
                 high = options["to"] if options.get("to") is not None else float("inf")

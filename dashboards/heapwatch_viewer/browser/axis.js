@@ -1,6 +1,6 @@
 // Ticks of a value axis at round numbers of the unit that the labels are written in: 15 min, 6 h, 50 MB.
 
-const TICKS = 4;
+const TICKS = 5;
 const ROUND = { 1: [1, 2, 5, 10, 15, 30], 60: [1, 2, 5, 10, 15, 30], 3600: [1, 2, 3, 6, 12] };
 
 function decade(value) {

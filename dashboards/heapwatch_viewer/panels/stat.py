@@ -2,7 +2,7 @@
 
 from html import escape
 
-from heapwatch_viewer.fields import Field
+from heapwatch_viewer.fields import Field, ink
 from heapwatch_viewer.panels.base import Answers, Html, anchor
 from heapwatch_viewer.prometheus import Series
 from heapwatch_viewer.reduce import reduced
@@ -29,7 +29,7 @@ def _tile(answers: Answers, series: Series, field: Field, calculation: str, alon
     value = reduced(series.points, calculation)
     paint = field.paint(value) or field.color or "var(--text)"
     filled = options.get("colorMode") == "background"
-    style = f"background:{paint}; color:#111" if filled else f"color:{paint}"
+    style = f"background:{paint}; color:#111" if filled else f"color:{ink(paint)}"
     mode = options.get("textMode", "auto")
     named = mode in ("value_and_name", "name") or (mode == "auto" and not alone)
     shown = escape(field.name if mode == "name" else field.text(value))

@@ -12,7 +12,7 @@ from heapwatch_viewer.reduce import CALCULATIONS, reduced
 from heapwatch_viewer.timerange import Window
 
 LEGEND_ROWS = 40  # a legend longer than this is cut, and says so
-LEAST_BAR, MOST_BAR = 3, 24  # pixels
+BAR = 4  # pixels
 
 
 def render(answers: Answers) -> Chart:
@@ -106,7 +106,7 @@ def _line(
         "itemStyle": {"color": paint},
     }
     if bars:
-        line |= {"barMinWidth": LEAST_BAR, "barMaxWidth": MOST_BAR}
+        line |= {"barWidth": BAR}
     else:
         line |= {
             "connectNulls": custom.get("spanNulls") is True,
@@ -115,7 +115,7 @@ def _line(
             "step": "end" if custom.get("lineInterpolation", "").startswith("step") else False,
             "lineStyle": {
                 "color": paint,
-                "width": 0 if custom.get("drawStyle") == "points" else custom.get("lineWidth", 1),
+                "width": 0 if custom.get("drawStyle") == "points" else custom.get("lineWidth", 1) + 0.5,
                 "type": "dashed" if dashed else "solid",
             },
         }
