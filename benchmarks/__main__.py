@@ -82,7 +82,8 @@ def _document(reports: list[Report]) -> str:
 def _machine() -> str:
     memory = psutil.virtual_memory().total / 2**30
     system = f"CPython {platform.python_version()}, {platform.system()} {platform.machine()}"
-    return f"{psutil.cpu_count()} shared cores, {memory:.0f} GiB of memory, {system}"
+    load = f"load average {psutil.getloadavg()[2]:.1f}"
+    return f"{psutil.cpu_count()} shared cores ({load}), {memory:.0f} GiB of memory, {system}"
 
 
 if __name__ == "__main__":
