@@ -43,8 +43,13 @@ class PanelView:
         self._zoom = zoom
         self._content: ui.element | None = None
         column, row, width, height = panel.grid
-        place = f"grid-column: {column + 1} / span {width}; grid-row: {row - top + 1} / span {height}"
-        with ui.element("section").classes("panel").style(place).props(f'data-panel="{panel.id}"'):
+        place = f"--column: {column + 1}; --width: {width}; --row: {row - top + 1}; --height: {height}"
+        with (
+            ui.element("section")
+            .classes(f"panel {panel.kind}")
+            .style(place)
+            .props(f'data-panel="{panel.id}"')
+        ):
             with ui.element("div").classes("panel-title"):
                 self._title = ui.label(panel.title)
                 if panel.description:

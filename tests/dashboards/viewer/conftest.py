@@ -9,22 +9,12 @@ from collections.abc import Iterator
 import httpx
 import pytest
 
-from tests.dashboards.backfill import build_tsdb
-from tests.dashboards.server import free_port, prometheus
+from tests.dashboards.server import free_port
 
 
-@pytest.fixture(scope="session")
-def history(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    """The address of a Prometheus that has the history."""
-    data = tmp_path_factory.mktemp("tsdb")
-    build_tsdb(data, hours=6)
-    with prometheus(data) as url:
-        yield url
-
-
-def start_viewer(prometheus_url: str) -> tuple[subprocess.Popen[bytes], str]:
-    """A viewer of the generated dashboards; stop it with terminate()."""
-    port = free_port()
+def start_viewer(prometheus_url: str, port: int | None = None) -> tuple[subprocess.Popen[bytes], str]:
+    """A viewer of the generated dashboards, on a free port unless one is given; stop it with terminate()."""
+    port = port or free_port()
     environment = os.environ | {
         "HEAPWATCH_DASHBOARDS_PORT": str(port),
         "HEAPWATCH_PROMETHEUS_URL": prometheus_url,
@@ -45,9 +35,9 @@ def start_viewer(prometheus_url: str) -> tuple[subprocess.Popen[bytes], str]:
 
 
 @pytest.fixture(scope="session")
-def viewer(history: str) -> Iterator[str]:
+def viewer(prometheus_url: str) -> Iterator[str]:
     """The address of a viewer of the history."""
-    process, url = start_viewer(history)
+    process, url = start_viewer(prometheus_url)
     yield url
     process.terminate()
     process.wait(timeout=20)

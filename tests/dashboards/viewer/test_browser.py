@@ -5,27 +5,26 @@ import re
 from pathlib import Path
 
 import pytest
-from playwright.sync_api import Page, expect, sync_playwright
+from playwright.sync_api import expect
 
+from tests.dashboards.browser import chromium, opened, stretch, unroll
 from tests.dashboards.server import free_port
 from tests.dashboards.viewer.conftest import start_viewer
 
 GENERATED = Path(__file__).parents[3] / "dashboards" / "generated"
 UIDS = sorted(json.loads(path.read_text())["uid"] for path in GENERATED.glob("*.json"))
-CHROMIUM = ["--no-sandbox", "--disable-gpu", "--disable-background-networking", "--no-first-run"]
+SIZE = {"width": 1500, "height": 1000}
 
 
 @pytest.fixture(scope="module")
 def browser():
-    with sync_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path="/usr/bin/chromium", args=CHROMIUM)
+    with chromium() as browser:
         yield browser
-        browser.close()
 
 
 @pytest.fixture
 def page(browser):
-    page = browser.new_page(viewport={"width": 1500, "height": 1000})
+    page = browser.new_page(viewport=SIZE)
     page.complaints = []
     page.on(
         "console", lambda message: page.complaints.append(message.text) if message.type == "error" else None
@@ -35,43 +34,16 @@ def page(browser):
     page.close()
 
 
-def opened(page: Page, address: str) -> Page:
-    """The dashboard at `address`, once every panel in sight has something to show."""
-    page.goto(address)
-    page.wait_for_function(
-        """() => {
-            const panels = [...document.querySelectorAll('.panel')].filter((panel) => panel.offsetParent);
-            const done = (panel) => panel.querySelector('.panel-body').childElementCount
-                || panel.querySelector('.panel-error')?.offsetParent;
-            return panels.length && panels.every(done);
-        }""",
-        timeout=30_000,
-    )
-    return page
-
-
-def unroll(page: Page) -> None:
-    """Open every collapsed row."""
-    for title in page.locator(".row-title:has(:text('chevron_right'))").all()[::-1]:
-        title.click()
-
-
 @pytest.mark.parametrize("uid", UIDS)
 def test_every_panel_of_every_dashboard_shows_data(page, viewer, uid):
     opened(page, f"{viewer}/d/{uid}?from=now-3h&to=now")
     unroll(page)
-    page.wait_for_timeout(1500)
-    visible_error = page.locator(".panel-error:visible")
-    assert visible_error.all_inner_texts() == []
-    empty = page.locator(".panel:has(.empty:visible), .panel:has(.tile.muted:visible)").locator(
-        ".panel-title"
-    )
-    assert empty.all_inner_texts() == []
+    stretch(page)
+    assert page.locator(".panel-error:visible").all_inner_texts() == []
+    empty = page.locator(".panel:has(.empty:visible), .panel:has(.tile.muted:visible)")
+    assert empty.locator(".panel-title").all_inner_texts() == []
     assert page.locator(".panel:visible").count() >= 4
-    drawn = page.evaluate(
-        "() => [...document.querySelectorAll('.plot')].filter((plot) => !plot.querySelector('canvas')).length"
-    )
-    assert drawn == 0
+    assert page.locator(".plot:visible").count() == page.locator(".plot:visible:has(canvas)").count()
     assert page.complaints == []
 
 
@@ -79,13 +51,29 @@ def test_the_leak_is_visible_at_a_glance(page, viewer):
     opened(page, f"{viewer}/d/heapwatch-fleet")
     trainers = page.locator(".panel", has_text="Trainers by verdict").locator("tbody tr")
     expect(trainers.filter(has_text="127.0.0.1:7778")).to_contain_text("leak")
-    expect(trainers.filter(has_text="healthy")).to_contain_text("127.0.0.1:7777")
+    expect(trainers.last).to_contain_text("healthy")
+
+
+def test_charts_out_of_sight_are_drawn_when_they_are_scrolled_to(page, viewer):
+    opened(page, f"{viewer}/d/heapwatch-stack")
+    last = page.locator(".plot").last
+    assert last.locator("canvas").count() == 0
+    last.scroll_into_view_if_needed()
+    expect(last.locator("canvas")).to_be_visible()
 
 
 def test_a_link_leads_to_the_trainer_and_keeps_the_time_range(page, viewer):
     opened(page, f"{viewer}/d/heapwatch-fleet?from=now-1h&to=now")
     page.locator("table.data a", has_text="127.0.0.1:7778").first.click()
     page.wait_for_url(re.compile(r"/d/heapwatch-trainer.*var-instance=127\.0\.0\.1.*from=now-1h"))
+
+
+def test_an_alert_leads_to_its_runbook_and_that_to_no_dead_end(page, viewer):
+    opened(page, f"{viewer}/d/heapwatch-gpu")
+    page.get_by_role("link", name="TrainerStalled").first.click()
+    expect(page.get_by_role("heading", name="TrainerStalled")).to_be_visible()
+    assert page.request.get(f"{viewer}/docs/../pyproject.toml").status == 404
+    assert page.request.get(f"{viewer}/docs/%2e%2e/pyproject.toml").status == 404
 
 
 def test_a_variable_narrows_every_panel(page, viewer):
@@ -95,14 +83,26 @@ def test_a_variable_narrows_every_panel(page, viewer):
 
 
 def test_a_time_range_is_chosen_and_kept_in_the_address(page, viewer):
-    opened(page, f"{viewer}/d/heapwatch-trainer")
+    opened(page, f"{viewer}/d/heapwatch-gpu")
     page.get_by_text("Last 3 hours").first.click()
     page.get_by_text("Last 1 hour", exact=True).click()
     page.wait_for_url(re.compile("from=now-1h"))
 
 
+def test_absolute_times_are_the_browsers(browser, viewer):
+    with browser.new_context(viewport=SIZE, timezone_id="Asia/Tokyo") as context:
+        page = opened(context.new_page(), f"{viewer}/d/heapwatch-gpu")
+        page.get_by_text("Last 3 hours").first.click()
+        expect(page.get_by_text("Asia/Tokyo time")).to_be_visible()
+        page.get_by_label("From", exact=True).fill("2026-01-02T09:00:00")
+        page.get_by_label("To", exact=True).fill("2026-01-02T10:00:00")
+        page.get_by_role("button", name="Apply").click()
+        page.wait_for_url(re.compile("from=1767312000000&to=1767315600000"))  # midnight and 1 o'clock UTC
+        expect(page.get_by_text("2026-01-02 09:00:00 to 2026-01-02 10:00:00")).to_be_visible()
+
+
 def test_dragging_over_a_chart_zooms_all_of_them(page, viewer):
-    opened(page, f"{viewer}/d/heapwatch-trainer")
+    opened(page, f"{viewer}/d/heapwatch-phases")
     box = page.locator(".plot").first.bounding_box()
     middle = box["y"] + box["height"] / 2
     page.mouse.move(box["x"] + box["width"] * 0.4, middle)
@@ -114,7 +114,7 @@ def test_dragging_over_a_chart_zooms_all_of_them(page, viewer):
 
 
 def test_the_crosshair_is_shared(page, viewer):
-    opened(page, f"{viewer}/d/heapwatch-trainer")
+    opened(page, f"{viewer}/d/heapwatch-phases")
     box = page.locator(".plot").first.bounding_box()
     page.mouse.move(box["x"] + box["width"] / 2, box["y"] + box["height"] / 2)
     page.wait_for_function(
@@ -123,7 +123,7 @@ def test_the_crosshair_is_shared(page, viewer):
 
 
 def test_a_click_in_the_legend_isolates_a_series(page, viewer):
-    opened(page, f"{viewer}/d/heapwatch-fleet")
+    opened(page, f"{viewer}/d/heapwatch-phases")
     legend = page.locator(".legend:has(tr[data-series] + tr[data-series])").first
     legend.locator("tr[data-series]").first.click()
     expect(legend.locator("tr.off").first).to_be_visible()
@@ -132,7 +132,7 @@ def test_a_click_in_the_legend_isolates_a_series(page, viewer):
 
 
 def test_dark_and_light(page, viewer):
-    opened(page, f"{viewer}/d/heapwatch-fleet?theme=light")
+    opened(page, f"{viewer}/d/heapwatch-phases?theme=light")
     light = page.evaluate("() => getComputedStyle(document.body).backgroundColor")
     page.locator("button:has-text('contrast')").click()
     page.wait_for_url(re.compile("theme=dark"))
@@ -140,19 +140,41 @@ def test_dark_and_light(page, viewer):
 
 
 def test_a_malformed_range_and_an_unknown_dashboard_are_said(page, viewer):
-    opened(page, f"{viewer}/d/heapwatch-fleet?from=yesterday")
+    opened(page, f"{viewer}/d/heapwatch-phases?from=yesterday")
     expect(page.locator(".note.error")).to_contain_text("'yesterday' is no time")
     page.goto(f"{viewer}/d/nonsense")
     expect(page.locator(".note.error")).to_contain_text("There is no dashboard nonsense")
 
 
-def test_a_dead_prometheus_is_said_in_each_panel(page):
-    process, url = start_viewer(f"http://127.0.0.1:{free_port()}")
+def test_a_dead_prometheus_is_said_in_each_panel_and_a_restart_is_survived(page):
+    nobody = f"http://127.0.0.1:{free_port()}"
+    process, url = start_viewer(nobody)
     try:
-        opened(page, f"{url}/d/heapwatch-trainer")
+        opened(page, f"{url}/d/heapwatch-gpu")
         errors = page.locator(".panel-error:visible").all_inner_texts()
         assert errors
         assert all("Prometheus does not answer" in text for text in errors)
+        page.evaluate("window.before = true")
+        process.terminate()
+        process.wait(timeout=20)
+        process, _ = start_viewer(nobody, port=int(url.rpartition(":")[2]))
+        page.wait_for_function("() => !window.before", timeout=60_000)
+        expect(page.locator(".panel-error:visible").first).to_be_visible()
     finally:
         process.terminate()
         process.wait(timeout=20)
+
+
+def test_a_closed_page_is_forgotten(browser, viewer):
+    def open_pages() -> str:
+        return probe.request.get(f"{viewer}/metrics").text()
+
+    probe, page = browser.new_page(), browser.new_page(viewport=SIZE)
+    opened(page, f"{viewer}/d/heapwatch-phases")
+    page.close()
+    for _ in range(100):
+        if "heapwatch_viewer_open_pages 0.0" in open_pages():
+            break
+        probe.wait_for_timeout(200)
+    assert "heapwatch_viewer_open_pages 0.0" in open_pages()
+    probe.close()

@@ -9,11 +9,11 @@ from heapwatch_viewer.timerange import Window
 WINDOW = Window(0, 300, 60)
 
 
-def rendered(kind, series, *, options=None, defaults=None, marks=()):
+def rendered(kind, series, *, options=None, defaults=None, overrides=(), marks=()):
     raw = {
         "type": kind,
         "options": options or {},
-        "fieldConfig": {"defaults": defaults or {}, "overrides": []},
+        "fieldConfig": {"defaults": defaults or {}, "overrides": list(overrides)},
     }
     target = Target("x", "", "A", instant=kind == "table", least_step=0)
     panel = Panel(1, kind, "title", "", (0, 0, 12, 8), (target,), raw)
@@ -21,7 +21,7 @@ def rendered(kind, series, *, options=None, defaults=None, marks=()):
 
 
 def test_a_missing_scrape_is_a_gap_and_not_a_line_across():
-    series = Series({}, [(0, 1.0), (60, 2.0), (240, 3.0)], name="memory")
+    series = Series({}, [(0, 1.0), (60, 2.0), (240, 3.0)], name="memory", step=60)
     (line,) = rendered("timeseries", [series]).options["series"]
     assert line["data"] == [[0, 1.0], [60_000, 2.0], [120_000, None], [240_000, 3.0]]
 
@@ -42,11 +42,29 @@ def test_two_units_get_two_axes():
     assert len(chart.units) == 2
 
 
+def test_members_of_a_stack_have_the_same_moments():
+    stacked = {"custom": {"stacking": {"mode": "normal"}}}
+    series = [
+        Series({}, [(0, 1.0), (120, 3.0)], name="helped", step=60),
+        Series({}, [(120, 2.0)], name="failed", step=60),
+    ]
+    lines = rendered("timeseries", series, defaults=stacked).options["series"]
+    assert lines[0]["data"] == [[0, 1.0], [60_000, None], [120_000, 3.0]]
+    assert lines[1]["data"] == [[0, None], [60_000, None], [120_000, 2.0]]
+
+
 def test_annotations_are_drawn():
     mark = Mark(60, 180, "TrainerLeak: memory", "#f00")
     chart = rendered("timeseries", [Series({}, [(0, 1.0)], name="memory")], marks=[mark])
     assert chart.options["series"][0]["markLine"]["data"][0]["name"] == "TrainerLeak: memory"
     assert chart.options["series"][0]["markArea"]["data"][0][1] == {"xAxis": 180_000}
+
+
+def test_overlapping_alerts_are_one_shade_and_earlier_starts_have_no_line():
+    marks = [Mark(0, 120, "one", "#f00"), Mark(60, 240, "two", "#f00"), Mark(60, 60, "cleanup", "#0f0")]
+    line = rendered("timeseries", [Series({}, [(0, 1.0)], name="memory")], marks=marks).options["series"][0]
+    assert [(area[0]["xAxis"], area[1]["xAxis"]) for area in line["markArea"]["data"]] == [(0, 240_000)]
+    assert sorted(mark["name"] for mark in line["markLine"]["data"]) == ["cleanup", "two"]
 
 
 def test_the_legend_is_escaped_and_has_its_values():
@@ -64,7 +82,7 @@ def test_a_stat_without_data_says_so_instead_of_zero():
 
 def test_states_are_joined_into_blocks_and_broken_by_gaps():
     points = [(0, 1.0), (60, 1.0), (120, 4.0), (240, 4.0)]
-    chart = rendered("state-timeline", [Series({}, points, name="walker")])
+    chart = rendered("state-timeline", [Series({}, points, name="walker", step=60)])
     assert [block["value"][1:] for block in chart.options["series"][0]["data"]] == [
         [0, 120_000],
         [120_000, 180_000],
@@ -87,3 +105,26 @@ def test_a_table_cell_is_escaped():
 def test_bars_stay_inside_their_track():
     body = rendered("bargauge", [Series({}, [(0, 5.0)], name="fill")], defaults={"max": 1, "min": 0}).body
     assert "width:100.0%" in body
+
+
+def test_a_label_is_coloured_by_its_mapping():
+    mapping = {"type": "value", "options": {"critical": {"text": "critical", "color": "#abcdef"}}}
+    properties = [
+        {"id": "mappings", "value": [mapping]},
+        {"id": "custom.cellOptions", "value": {"type": "color-text"}},
+    ]
+    override = {"matcher": {"id": "byName", "options": "severity"}, "properties": properties}
+    body = rendered("table", [Series({"severity": "critical"}, [(0, 1.0)])], overrides=[override]).body
+    assert re.search(r'color-mix\([^"]*#abcdef[^"]*">critical</td>', body)
+
+
+def test_the_worst_row_comes_first_and_missing_values_last():
+    values = {"b": 1.0, "c": float("nan"), "a": 4.0}
+    series = [Series({"name": name}, [(0, value)]) for name, value in values.items()]
+    body = rendered("table", series, options={"sortBy": [{"displayName": "Value", "desc": True}]}).body
+    assert re.findall(r">([abc])</td>", body) == ["a", "b", "c"]
+
+
+def test_an_alert_is_linked_to_its_runbook():
+    body = rendered("table", [Series({"alertname": "TrainerLeak"}, [(0, 1.0)])]).body
+    assert '<a href="/docs/runbooks/TrainerLeak.md"' in body

@@ -8,7 +8,7 @@ from heapwatch_viewer.units import unit_of, write
     ("value", "unit", "decimals", "text"),
     [
         (1.5e9, "decbytes", None, "1.50 GB"),
-        (0.0, "decbytes", None, "0 B"),
+        (0.0, "decbytes", 1, "0 B"),
         (-2_500_000, "decbytes", 1, "-2.5 MB"),
         (2**30, "bytes", None, "1 GiB"),
         (0.125, "percentunit", 1, "12.5%"),

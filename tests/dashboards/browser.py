@@ -1,0 +1,52 @@
+"""Chromium without a window, and what it means that a dashboard is on screen."""
+
+import shutil
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from playwright.sync_api import Browser, Page, sync_playwright
+
+NAMES = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable", "/usr/bin/chromium")
+ARGUMENTS = ["--no-sandbox", "--disable-gpu", "--disable-background-networking", "--no-first-run"]
+SETTLED = """() => {
+    const inSight = (element) => element.getBoundingClientRect().top < window.innerHeight;
+    const drawn = (plot) => !inSight(plot) || plot.querySelector('canvas');
+    const panels = [...document.querySelectorAll('.panel')].filter((panel) => panel.offsetParent);
+    const done = (panel) => panel.querySelector('.panel-error')?.offsetParent || (
+        panel.querySelector('.panel-body > div')?.childElementCount > 0
+        && [...panel.querySelectorAll('.plot')].every(drawn));
+    return panels.length > 0 && panels.every(done);
+}"""
+
+
+@contextmanager
+def chromium() -> Iterator[Browser]:
+    """The machine's Chromium. Raises FileNotFoundError when there is none."""
+    found = next(filter(None, map(shutil.which, NAMES)), None)
+    if found is None:
+        raise FileNotFoundError(f"no browser on PATH ({', '.join(NAMES[:-1])}): apt-get install chromium")
+    with sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=found, args=ARGUMENTS)
+        yield browser
+        browser.close()
+
+
+def opened(page: Page, address: str, timeout: float = 30) -> Page:
+    """The dashboard at `address`, once every panel has its data and those in sight are drawn."""
+    page.goto(address)
+    page.wait_for_function(SETTLED, timeout=timeout * 1000)
+    return page
+
+
+def unroll(page: Page) -> None:
+    """Open every collapsed row, and wait for its panels."""
+    for title in page.locator(".row-title:has(:text('chevron_right'))").all()[::-1]:
+        title.click()
+    page.wait_for_function(SETTLED)
+
+
+def stretch(page: Page) -> None:
+    """Make the window as high as the page, so that every chart is drawn."""
+    width = page.evaluate("window.innerWidth")
+    page.set_viewport_size({"width": width, "height": page.evaluate("document.documentElement.scrollHeight")})
+    page.wait_for_function(SETTLED)
