@@ -11,6 +11,8 @@ VENV := $(HEAPWATCH_STATE)/venv
 BIN := $(VENV)/bin
 BOOTSTRAP := PYTHONPATH=stack $(PYTHON) -m heapwatch_stack.bootstrap $(VENV)
 STACK := $(BIN)/python -m heapwatch_stack
+# what `tools` fetched, for programs that look on PATH
+WITH_TOOLS := PATH="$(HEAPWATCH_STATE)/bin:$$PATH"
 
 .PHONY: help
 help: ## Show this list
@@ -23,6 +25,10 @@ venv:
 	@$(BOOTSTRAP) requirements/run.txt
 dev:
 	@$(BOOTSTRAP) requirements/dev.txt
+
+.PHONY: rivals
+rivals:
+	@$(BOOTSTRAP) requirements/bench.txt
 
 .PHONY: up
 up: venv ## Start everything, or bring a running stack up to date; ends when all is healthy
@@ -77,14 +83,24 @@ lock: ## Pin the newest versions that pyproject.toml allows (requirements/*.txt)
 	@PATH="$(HEAPWATCH_STATE)/lock/bin:$$PATH" requirements/lock.sh
 
 .PHONY: test-faults
-test-faults: dev ## Try what can go wrong between alert and cleanup: crashes, floods, clocks, lying servers (ARGS=word)
+test-faults: dev ## Try what can go wrong between alert and cleanup: crashes, floods, clocks, liars (ARGS=word)
 	@$(STACK) tools > /dev/null
-	@PATH="$(HEAPWATCH_STATE)/bin:$$PATH" $(BIN)/python -m tests.alerting.faults $(ARGS)
+	@$(WITH_TOOLS) $(BIN)/python -m tests.alerting.faults $(ARGS)
 
 .PHONY: bench
-bench: dev ## What watching costs, measured on this machine (ARGS=census)
+bench: rivals ## Measure what watching costs; writes docs/benchmarks.md (ARGS=census: one, written nowhere)
 	@$(BIN)/python -m benchmarks $(ARGS)
 
+.PHONY: bench-leaks
+bench-leaks: dev ## Measure how well the rules tell leaks from health (ARGS="--seed 7 --each 2")
+	@$(STACK) tools > /dev/null
+	@$(WITH_TOOLS) $(BIN)/python -m benchmarks.leaks $(ARGS)
+
 .PHONY: soak
-soak: dev ## A day of training steps with and without the exporter: memory must end in the same place (ARGS="--steps N")
+soak: dev ## Train a day's steps with and without the exporter and compare memory (ARGS="--steps N")
 	@$(BIN)/python -m benchmarks.soak $(ARGS)
+
+.PHONY: screenshots
+screenshots: dev ## Pictures of the running stack's dashboards into docs/images (ARGS=--history: of made-up history)
+	@$(STACK) tools > /dev/null
+	@PATH="$(HEAPWATCH_STATE)/bin:$$PATH" $(BIN)/python -m docs.screenshots $(ARGS)
