@@ -73,7 +73,7 @@ def _habits(rng: np.random.Generator, many: int) -> list[str]:
 def _healthy(rng: np.random.Generator, habit: str) -> Trace:
     """One habit to test, and one more beside it half of the time."""
     trace = Trace(rng)
-    for name in {habit, *_habits(rng, int(rng.integers(0, 2)))}:
+    for name in dict.fromkeys([habit, *_habits(rng, int(rng.integers(0, 2)))]):
         HABITS[name](trace)
     trace.finish(gaps=rng.random() < 0.15)
     return trace

@@ -1,5 +1,9 @@
 """The leak benchmark: scenarios are made again by seed, replayed by the real engine, and judged fairly."""
 
+import os
+import subprocess
+import sys
+
 import pytest
 
 from benchmarks.leaks.__main__ import LEAK_RULES
@@ -28,6 +32,20 @@ def test_a_seed_makes_the_same_scenarios_again():
     first, again, other = (list(generate(seed)) for seed in (3, 3, 4))
     assert [vars(s) for s in first] == [vars(s) for s in again]
     assert all(a.series != b.series for a, b in zip(first, other, strict=True))
+
+
+def test_a_seed_means_the_same_to_every_process():
+    program = "from benchmarks.leaks.scenario import generate; print([s.series for s in generate(3)])"
+    made = [
+        subprocess.run(
+            [sys.executable, "-c", program],
+            env={**os.environ, "PYTHONHASHSEED": seed},
+            capture_output=True,
+            check=True,
+        ).stdout
+        for seed in ("1", "2")
+    ]
+    assert made[0] == made[1]
 
 
 def test_every_family_is_labelled_as_its_name_says():
