@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Writes run.txt and dev.txt from pyproject.toml's extras. `make lock` runs it in a scratch environment with pip-tools.
+# Writes run.txt, dev.txt and bench.txt from pyproject.toml's extras. `make lock` runs it in a scratch environment with pip-tools.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 compile() {
@@ -8,7 +8,8 @@ compile() {
 }
 run=gpu,cli,receiver,dashboards,viewer,stack,examples
 compile --extra "$run" --output-file requirements/run.txt pyproject.toml
-compile --extra "$run,test,lint" \
-    --constraint requirements/run.txt --output-file requirements/dev.txt pyproject.toml
+compile --extra "$run,frameworks,test,lint" --constraint requirements/run.txt --output-file requirements/dev.txt pyproject.toml
+compile --extra "$run,frameworks,test,lint,bench" --constraint requirements/dev.txt \
+    --output-file requirements/bench.txt pyproject.toml
 # A local version such as +cpu names one build of one index; the lock names the release.
 sed -i -E 's/^(torch==[0-9.]+)\+[a-z0-9.]+/\1/' requirements/*.txt
