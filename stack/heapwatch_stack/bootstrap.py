@@ -9,6 +9,7 @@ interruption or a full disk has none and is made anew.
 from __future__ import annotations
 
 import hashlib
+import importlib.util
 import os
 import re
 import shutil
@@ -82,11 +83,13 @@ def _create(venv: Path) -> None:
 
 def _bring_pip(venv: Path) -> None:
     try:
-        import ensurepip.__main__  # noqa: F401  Debian ships it apart, in python3-venv
-    except ImportError:
-        _pip_from_debian(venv)
-    else:
+        runs = importlib.util.find_spec("ensurepip.__main__") is not None
+    except ModuleNotFoundError:  # Debian ships it apart, in python3-venv
+        runs = False
+    if runs:
         _run([str(venv / "bin" / "python"), "-m", "ensurepip", "--upgrade"], "ensurepip")
+    else:
+        _pip_from_debian(venv)
 
 
 def _pip_from_debian(venv: Path) -> None:
