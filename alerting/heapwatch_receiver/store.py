@@ -200,10 +200,11 @@ class Store:
         try:
             connection = self._open()
             connection.execute("BEGIN IMMEDIATE")
+            unchanged = connection.total_changes
             results = [operation(connection) for operation, _ in batch]
-            connection.execute(
-                "UPDATE clock SET wall=?, steady=?", (self._clock.wall(), self._clock.steady())
-            )
+            if connection.total_changes > unchanged:  # what only read costs no sync
+                times = (self._clock.wall(), self._clock.steady())
+                connection.execute("UPDATE clock SET wall=?, steady=?", times)
             connection.execute("COMMIT")
         except Exception as error:
             self._recover(error)
