@@ -7,7 +7,7 @@ import pytest
 from tests.e2e.running import Stack
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="package")
 def stack(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stack]:
     """The whole real stack on free ports, with a state folder of its own."""
     running = Stack(tmp_path_factory.mktemp("stack"))
