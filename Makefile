@@ -103,4 +103,4 @@ soak: dev ## Train a day's steps with and without the exporter and compare memor
 .PHONY: screenshots
 screenshots: dev ## Pictures of the running stack's dashboards into docs/images (ARGS=--history: of made-up history)
 	@$(STACK) tools > /dev/null
-	@PATH="$(HEAPWATCH_STATE)/bin:$$PATH" $(BIN)/python -m docs.screenshots $(ARGS)
+	@$(WITH_TOOLS) $(BIN)/python -m docs.screenshots $(ARGS)
