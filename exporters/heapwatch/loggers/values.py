@@ -48,7 +48,7 @@ class CycleLogger:
             recent.append((cycle, level))
             if len(recent) > 1:
                 growth = f"growth_per_{unit}" if what == "/count" else f"growth_mb_per_{unit}"
-                values[f"memory/{name}/{growth}"] = slope(recent)
+                values[f"memory/{name}/{growth}"] = slope(tuple(recent))
         return values
 
 

@@ -203,9 +203,8 @@ def _finding(
 ) -> Finding | None:
     leaking = {name: judged for name, judged in objects.items() if judged.verdict == "leak"}
     grown = {name: judged for name, judged in sizes.items() if judged.verdict == "leak"}
-    found = [*leaking.values(), *grown.values()]
-    if memory.verdict == "leak":
-        found.append(memory)
+    # Objects and sizes tell when it began; memory is still warming up then.
+    found = [*leaking.values(), *grown.values()] or ([memory] if memory.verdict == "leak" else [])
     if not found:
         return None
     since = min(judged.since for judged in found)

@@ -7,15 +7,16 @@ import logging
 from heapwatch.report.analysis import Report, analyse
 from heapwatch.report.document import finding_lines, object_change, signed, size, verdict
 from heapwatch.report.points import CYCLES, Point, Run
+from heapwatch.report.thinning import Thinning
 
 log = logging.getLogger("heapwatch")
 
-_MOST_POINTS = 400
+_MOST_POINTS = 1000
 _WIDTH = 60
 
 
 class MemoryReport:
-    """Keeps the ends of cycles, every second one once there are many, and logs what they say.
+    """Keeps the points of a run, of every second cycle once there are many, and logs what they say.
 
     Args:
         name: the trainer's.
@@ -38,17 +39,21 @@ class MemoryReport:
         self._interval = interval
         self._unit = unit
         self._reported = 0
-        self._points: list[Point] = []
+        self._thinning = Thinning()
+        self._points: list[tuple[int, Point]] = []
 
     def take(self, point: Point) -> None:
         """Keep the point, and log a report when one is due."""
         done = int(point.progress.get(self._unit, 0))
-        if len(self._points) >= _MOST_POINTS:
-            self._points = [self._points[0], *self._points[2::2]]
-        self._points.append(point)
+        index = self._thinning.index(point)
+        if self._thinning.keeps(index):
+            self._points.append((index, point))
+        if len(self._points) > _MOST_POINTS:
+            self._thinning.double()
+            self._points = [kept for kept in self._points if self._thinning.keeps(kept[0])]
         if point.event == "cycle" and done // self._interval > self._reported // self._interval:
             self._reported = done
-            report = analyse(Run(self._trainer, tuple(self._points)))
+            report = analyse(Run(self._trainer, tuple(kept for _, kept in self._points)))
             log.info("%s", interval_text(report, self._unit, done))
             if report.finding is not None:
                 log.warning("%s", "\n".join(["LEAK FOUND:", *finding_lines(report.finding, report.unit)]))

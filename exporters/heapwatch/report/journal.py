@@ -86,7 +86,7 @@ class Journal:
 
     def progressed(self, unit: str, total: int) -> None:
         """Note that `total` of `unit` are done; it is a cycle where no larger unit is counted."""
-        if not self.sinks or unit not in CYCLES:
+        if not self.sinks or unit not in CYCLES or total == self._progress.get(unit):
             return
         self._progress = {**self._progress, unit: total}
         if not self._unit or CYCLES.index(unit) <= CYCLES.index(self._unit):

@@ -8,7 +8,8 @@ import os
 from pathlib import Path
 from typing import IO, Any
 
-from heapwatch.report.points import CYCLES, Point, to_json
+from heapwatch.report.points import Point, to_json
+from heapwatch.report.thinning import Thinning
 
 FORMAT = 1
 MAX_BYTES = 4_000_000
@@ -37,8 +38,7 @@ class Recorder:
     def __init__(self, path: Path, about: dict[str, Any], max_bytes: int = MAX_BYTES) -> None:
         self.path = path
         self._max_bytes = max_bytes
-        self._stride = 1
-        self._points = 0
+        self._thinning = Thinning()
         _shift(path)
         self._file: IO[bytes] | None = _open(path, "ab")
         self._line({"heapwatch": FORMAT, **about})
@@ -47,13 +47,12 @@ class Recorder:
         """Write the point, unless it is one of those left out by now."""
         if self._file is None:
             return
-        self._points += 1
-        index = self._index(point)
-        if index % self._stride and point.event != "start":
+        index = self._thinning.index(point)
+        if not self._thinning.keeps(index):
             return
         try:
             self._line({"index": index, **to_json(point)})
-            while self.path.stat().st_size > self._max_bytes and self._stride < 2**30:
+            if self.path.stat().st_size > self._max_bytes:
                 self._thin()
         except OSError:
             self._file = None  # the stream may be broken: what is written so far can be read
@@ -65,10 +64,6 @@ class Recorder:
             self._file.close()
             self._file = None
 
-    def _index(self, point: Point) -> int:
-        unit = next((unit for unit in CYCLES if unit in point.progress), None)
-        return self._points if unit is None else point.cycle(unit)
-
     def _line(self, document: dict[str, Any]) -> None:
         assert self._file is not None
         self._file.write(json.dumps(document, separators=(",", ":")).encode() + b"\n")
@@ -76,12 +71,11 @@ class Recorder:
 
     def _thin(self) -> None:
         self.close()
-        self._stride *= 2
+        self._thinning.double()
         thinner = self.path.with_name(self.path.name + ".thinner")
         with _open(self.path, "rb") as before, _open(thinner, "wb", like=self.path) as after:
             for line in before:
-                document = json.loads(line)
-                if document.get("index", 0) % self._stride == 0 or document.get("event") == "start":
+                if self._thinning.keeps(json.loads(line).get("index", 0)):
                     after.write(line)
         thinner.replace(self.path)
         self._file = _open(self.path, "ab")

@@ -1,0 +1,109 @@
+import json
+import sys
+
+import pytest
+from heapwatch.cli.main import main
+from heapwatch.report.recorder import Recorder
+
+from tests.exporters.report.runs import generations
+
+
+@pytest.fixture
+def recording(tmp_path):
+    def record(run):
+        path = tmp_path / "run.jsonl"
+        recorder = Recorder(path, {"trainer": run.trainer})
+        for point in run.points:
+            recorder.take(point)
+        recorder.close()
+        return str(path)
+
+    return record
+
+
+@pytest.fixture
+def leaking(recording):
+    return recording(generations(6, environments=16, evaluation=7e9))
+
+
+def test_a_leak_is_told_and_is_the_exit_code(leaking, capsys):
+    assert main(["report", leaking]) == 2
+    assert "- TradingEnvironment count: 2 -> 98 (increasing by 16 each generation)" in capsys.readouterr().out
+
+
+def test_a_healthy_run_is_exit_code_0(recording, capsys):
+    assert main(["report", recording(generations(6))]) == 0
+    assert "No leak: memory is as it was at the start." in capsys.readouterr().out
+
+
+def test_json_has_every_number(leaking, capsys):
+    assert main(["report", leaking, "--format", "json"]) == 2
+    document = json.loads(capsys.readouterr().out)
+    assert document["finding"]["phase"] == "evaluate_population"
+    assert document["finding"]["growth_bytes_per_cycle"] == pytest.approx(7e9)
+    assert document["objects"]["TradingEnvironment"]["change"] == 96
+    assert document["objects"]["TradingEnvironment"]["verdict"] == "leak"
+    assert len(document["trend"]) == 19
+
+
+@pytest.mark.parametrize("chosen", ["text", "markdown", "html", "json"])
+def test_a_file_is_replaced_at_once(leaking, tmp_path, chosen):
+    output = tmp_path / "report"
+    assert main(["report", leaking, "--format", chosen, "--output", str(output)]) == 2
+    assert "TradingEnvironment" in output.read_text()
+    assert not list(tmp_path.glob("*.tmp"))
+
+
+def test_a_terminal_gets_colours_where_rich_is_installed(leaking, capsys, monkeypatch):
+    monkeypatch.setenv("COLUMNS", "120")
+    monkeypatch.setattr(sys.stdout, "isatty", lambda: True, raising=False)
+    assert main(["report", leaking]) == 2
+    rich = capsys.readouterr().out
+    assert "LEAK: increasing by 16 each generation" in rich
+    assert "=====" not in rich
+    monkeypatch.setitem(sys.modules, "heapwatch.cli.report_terminal", None)
+    assert main(["report", leaking]) == 2
+    assert "=====" in capsys.readouterr().out
+
+
+def test_lines_left_out_are_named(leaking, capsys):
+    with open(leaking, "a") as file:
+        file.write('{"time": 1, "ev')
+    assert main(["report", leaking]) == 2
+    assert "line 27 is half-written and left out" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ([], "a recorded file or --prometheus URL"),
+        (["run", "--prometheus", "127.0.0.1:1"], "and not both"),
+        (["--prometheus", "ftp://here"], "is no address"),
+        (["run", "--since", "6"], "write a number and s, m, h or d"),
+        (["run", "--since", "0h"], "write a number and s, m, h or d"),
+        (["run", "--growth-limit", "-5"], "no number of megabytes above 0"),
+        (["run", "--large", "nan"], "no number of megabytes above 0"),
+        (["run", "--rows", "1"], "0 for all, or 2 and more"),
+        (["run", "--format", "pdf"], "invalid choice"),
+    ],
+)
+def test_a_wrong_command_line_is_refused(arguments, message, capsys):
+    try:
+        code = main(["report", *arguments])
+    except SystemExit as exit_:
+        code = exit_.code
+    assert code == 64
+    assert message in capsys.readouterr().err
+
+
+def test_what_is_not_there_is_one_line_and_exit_code_3(tmp_path, capsys):
+    assert main(["report", str(tmp_path / "absent")]) == 3
+    assert main(["report", "--prometheus", "127.0.0.1:1"]) == 3
+    lines = capsys.readouterr().err.splitlines()
+    assert len(lines) == 2
+    assert lines[0].endswith("absent cannot be read: No such file or directory")
+
+
+def test_an_output_that_cannot_be_written_is_one_line(leaking, capsys):
+    assert main(["report", leaking, "--output", "/proc/report"]) == 64
+    assert "/proc/report cannot be written" in capsys.readouterr().err

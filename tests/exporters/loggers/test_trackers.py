@@ -1,0 +1,118 @@
+"""Each logger against its real library, offline; what it logged is read back from the files."""
+
+import math
+import struct
+
+import heapwatch
+import pytest
+
+SIZE_MB = 3.0
+
+
+@pytest.fixture
+def trained():
+    """Logs to a tracker for as long as a small training of three epochs lasts."""
+
+    def train(log, after_epoch=lambda epoch: None):
+        stats = []
+        with heapwatch.Watch("metta", interval=0.001, budget=1.0) as watch:
+            watch.size("trainer.stats", lambda: stats)
+            log(watch)
+            sink = watch.exporter._journal.sinks[0]
+            for epoch in range(1, 4):
+                stats.append(bytearray(1_000_000))
+                watch.exporter.safe_point.sample_now(watch.exporter.sizes)
+                watch.progress("epoch")
+                watch.exporter._journal._drain(False)
+                after_epoch(epoch)
+        assert sink._recent == {}
+        assert watch.exporter.failures.counts["journal"] == 0
+
+    return train
+
+
+def wandb_records(content):
+    """The records of an offline run: a LevelDB log behind a header of 7 bytes, in blocks of 32 KiB."""
+    from wandb.proto import wandb_internal_pb2
+
+    position, parts = 7, b""
+    while position + 7 <= len(content):
+        left = -position % 32768
+        if 0 < left < 7:
+            position += left
+            continue
+        _, length, kind = struct.unpack_from("<IHB", content, position)
+        parts += content[position + 7 : position + 7 + length]
+        position += 7 + length
+        if kind in (1, 4):  # whole, or the last part
+            record = wandb_internal_pb2.Record()
+            record.ParseFromString(parts)
+            yield record
+            parts = b""
+
+
+def test_weights_and_biases(trained, tmp_path, monkeypatch):
+    monkeypatch.setenv("WANDB_SILENT", "true")
+    monkeypatch.setenv("WANDB_CONSOLE", "off")
+    import wandb
+    from heapwatch.loggers.wandb import log_memory
+
+    run = wandb.init(mode="offline", dir=str(tmp_path), project="p")
+    trained(lambda watch: log_memory(watch, run), after_epoch=lambda epoch: run.log({"loss": 1 / epoch}))
+    run.finish()
+    (file,) = tmp_path.glob("wandb/offline-run-*/run-*.wandb")
+    rows = [
+        {item.key or "/".join(item.nested_key): item.value_json for item in record.history.item}
+        for record in wandb_records(file.read_bytes())
+        if record.WhichOneof("record_type") == "history"
+    ]
+    assert [float(row["loss"]) for row in rows] == [1, 1 / 2, 1 / 3]
+    last = {key: float(value) for key, value in rows[-1].items()}
+    assert last["memory/cycle"] == 3
+    assert last["memory/trainer.stats/size_mb"] == pytest.approx(SIZE_MB, rel=0.01)
+    assert last["memory/trainer.stats/growth_mb_per_epoch"] == pytest.approx(1, rel=0.01)
+    assert last["memory/rss_mb"] > 10
+
+
+def test_mlflow(trained, tmp_path, monkeypatch):
+    monkeypatch.setenv("MLFLOW_ALLOW_FILE_STORE", "true")
+    from heapwatch.loggers.mlflow import log_memory
+    from mlflow import MlflowClient
+
+    uri = (tmp_path / "mlruns").as_uri()
+    client = MlflowClient(uri)
+    run = client.create_run(client.create_experiment("p")).info.run_id
+    trained(lambda watch: log_memory(watch, run, uri))
+    history = client.get_metric_history(run, "memory/trainer.stats/size_mb")
+    assert [metric.step for metric in history] == [1, 2, 3]
+    assert history[-1].value == pytest.approx(SIZE_MB, rel=0.01)
+    (growth, _) = client.get_metric_history(run, "memory/trainer.stats/growth_mb_per_epoch")
+    assert growth.value == pytest.approx(1, rel=0.01)
+
+
+@pytest.mark.parametrize("library", ["torch.utils.tensorboard", "tensorboardX"])
+def test_tensorboard(trained, tmp_path, library):
+    from heapwatch.loggers.tensorboard import log_memory
+    from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
+
+    writer = pytest.importorskip(library).SummaryWriter(str(tmp_path))
+    trained(lambda watch: log_memory(watch, writer))
+    writer.close()
+    events = EventAccumulator(str(tmp_path)).Reload()
+    sizes = events.Scalars("memory/trainer.stats/size_mb")
+    assert [event.step for event in sizes] == [1, 2, 3]
+    assert sizes[-1].value == pytest.approx(SIZE_MB, rel=0.01)
+    assert math.isclose(events.Scalars("memory/trainer.stats/growth_mb_per_epoch")[-1].value, 1, rel_tol=0.01)
+
+
+def test_a_tracker_that_fails_is_counted_and_training_goes_on():
+    from heapwatch.loggers.tensorboard import log_memory
+
+    class Broken:
+        def add_scalar(self, *_):
+            raise ConnectionError("the server is away")
+
+    with heapwatch.Watch("metta") as watch:
+        log_memory(watch, Broken())
+        watch.progress("epoch")
+    assert watch.exporter.failures.counts["journal"] == 1

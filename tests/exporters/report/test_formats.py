@@ -1,0 +1,118 @@
+import re
+from html.parser import HTMLParser
+
+from heapwatch.report.analysis import analyse
+from heapwatch.report.page import as_html
+from heapwatch.report.plot import line_plot, ticks
+from heapwatch.report.points import Point, Run
+from heapwatch.report.text import as_markdown, as_text
+
+from tests.exporters.report.runs import filled, generations
+
+REPORT = analyse(
+    generations(
+        6,
+        environments=16,
+        evaluation=7e9,
+        buffers=lambda n: filled(2345.67e6, 3e9),
+        sizes=lambda n: {"stats": 1e6 + 6e6 * n},
+    )
+)
+HOSTILE = '<script>alert("1")</script>|`*_'
+
+
+def hostile():
+    points = [
+        Point(
+            60.0 * n,
+            "cycle",
+            1e9 + 1e9 * n,
+            progress={"epoch": n},
+            objects={HOSTILE: 2 + n},
+            sizes={HOSTILE: 1e7 * n},
+        )
+        for n in range(1, 9)
+    ]
+    return analyse(Run(HOSTILE, tuple(points), (HOSTILE,)))
+
+
+def test_the_text_has_the_documents_tables():
+    lines = as_text(REPORT, 0).splitlines()
+    for wanted in (
+        r"LEAK FOUND:",
+        r"- TradingEnvironment count: 2 -> 98 \(increasing by 16 each generation\)",
+        r"RSS \(actual RAM\) +4\.23 GB",
+        r"Buffer replay +2\.35 GB of 3\.00 GB",
+        r"MEMORY TREND ACROSS GENERATIONS",
+        r"Label +RAM \(GB\) +Change",
+        r"Trainer initialized \(baseline\) +4\.230 +baseline",
+        r"Gen 1: After evaluate_population +11\.230 \+7\.000 GB",
+        r"Growth +\+42\.00 GB \(\+992\.9%\)",
+        r"TradingEnvironment +2 -> 98 \(\+96\) LEAK: increasing by 16 each generation",
+        r"DDPGAgent +16 -> 17 \(\+1\) steady",
+        r"WARNING: Potential memory leaks detected in: \['stats'\]",
+        r"replay +buffer +2345\.67 +3\.00 GB",
+    ):
+        assert any(re.fullmatch(wanted, line) for line in lines), wanted
+    assert all(line.isascii() for line in lines)
+
+
+def test_a_long_trend_is_shortened():
+    assert as_text(REPORT, 0).count("After evaluate_population") > 5
+    short = as_text(REPORT, 4)
+    assert "\n...\n" in short
+    assert short.count("population ") < as_text(REPORT, 0).count("population ")
+
+
+def test_markdown_tables_are_whole():
+    for report in (REPORT, hostile()):
+        text = as_markdown(report, 0)
+        for table in re.findall(r"(?:^\|.*\n)+", text, re.M):
+            widths = {len(re.findall(r"(?<!\\)\|", line)) for line in table.splitlines()}
+            assert len(widths) == 1, table
+        assert "<script" not in text.replace("\\<", "")
+
+
+class Page(HTMLParser):
+    """Checks that every element is closed, and collects what a page would run or fetch."""
+
+    def __init__(self, page):
+        super().__init__()
+        self.open, self.names, self.attributes = [], [], []
+        self.feed(page)
+
+    def handle_starttag(self, tag, attributes):
+        self.names.append(tag)
+        self.attributes += [name for name, _ in attributes]
+        if tag not in ("meta", "path", "rect", "polyline"):
+            self.open.append(tag)
+
+    def handle_startendtag(self, tag, attributes):
+        self.names.append(tag)
+
+    def handle_endtag(self, tag):
+        assert self.open.pop() == tag
+
+
+def test_the_page_is_whole_and_needs_nothing_else():
+    for report in (REPORT, hostile()):
+        text = as_html(report, 30)
+        page = Page(text)
+        assert page.open == []
+        assert page.names.count("svg") == 3
+        assert not {"script", "link", "img", "iframe"} & set(page.names)
+        assert not [name for name in page.attributes if name in ("src", "href") or name.startswith("on")]
+        assert "nan" not in text
+
+
+def test_ticks_are_round_and_inside():
+    assert ticks(0, 0.47) == [0, 0.1, 0.2, 0.3, 0.4]
+    assert ticks(0, 26) == [0, 5, 10, 15, 20, 25]
+    assert ticks(1e9, 4e9)[0] == 1e9
+
+
+def test_a_plot_of_less_than_two_points_is_none():
+    assert line_plot({}, "epoch") == ""
+    assert line_plot({"a": [(1, 1)]}, "epoch") == ""
+    assert "polyline" in line_plot({"a": [(1, 5), (1, 5)]}, "epoch")
+    assert "polyline" in line_plot({"a": [(1, 0), (2, 0)]}, "epoch")

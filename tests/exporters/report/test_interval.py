@@ -1,0 +1,73 @@
+import logging
+
+import pytest
+from heapwatch.report.interval import MemoryReport
+from heapwatch.report.points import Point
+
+
+@pytest.fixture
+def logged(caplog):
+    caplog.set_level(logging.INFO, "heapwatch")
+    return lambda: [record.getMessage() for record in caplog.records]
+
+
+def epochs(report, count, first=1, **levels):
+    for epoch in range(first, first + count):
+        fields = {name: level(epoch) for name, level in levels.items()}
+        report.take(Point(60.0 * epoch, "cycle", 1e9, progress={"epoch": epoch}, **fields))
+
+
+def test_the_documents_report(logged):
+    report = MemoryReport("metta", 100, "epoch")
+    epochs(
+        report,
+        101,
+        sizes=lambda epoch: {
+            "experience": 0.73e9 + 6e6 * epoch,
+            "policy.state_dict": 45.23e6,
+            "trainer.stats": 1.14e6 + 12e3 * epoch,
+        },
+        objects=lambda epoch: {"Environment": 16},
+    )
+    text, warning = logged()
+    assert text.splitlines() == [
+        "",
+        "=" * 60,
+        "Memory Report - Epoch 100",
+        "=" * 60,
+        "",
+        "Current Memory Usage:",
+        "  process (RSS)                         1.00 GB",
+        "  experience                            1.33 GB",
+        "  policy.state_dict                    45.23 MB",
+        "  trainer.stats                         2.34 MB",
+        "",
+        "Memory Growth:",
+        "  experience                         +594.00 MB (+6.00 MB/epoch)",
+        "  trainer.stats                        +1.19 MB (+12.00 KB/epoch)",
+        "",
+        "Object Count Changes:",
+        "  Environment                         16 -> 16 (+0)  steady",
+        "=" * 60,
+        "",
+        "WARNING: Potential memory leaks detected in: ['experience']",
+    ]
+    assert warning.splitlines()[0] == "LEAK FOUND:"
+
+
+def test_reports_come_at_the_interval_and_keep_a_bounded_history(logged):
+    report = MemoryReport("metta", 500, "epoch")
+    report.take(Point(0.0, "start", 1e9))
+    epochs(report, 2400)
+    assert [text.splitlines()[2] for text in logged()] == [
+        f"Memory Report - Epoch {epoch}" for epoch in (500, 1000, 1500, 2000)
+    ]
+    assert 250 < len(report._points) <= 1000
+    assert report._points[0][1].event == "start"
+
+
+def test_epochs_that_come_several_at_once_are_not_missed(logged):
+    report = MemoryReport("metta", 10, "epoch")
+    for epoch in (7, 14, 19, 33):
+        epochs(report, 1, first=epoch)
+    assert [text.splitlines()[2][-2:] for text in logged()] == ["14", "33"]
