@@ -1,8 +1,9 @@
 """What the built-in viewer costs: `python -m benchmarks.viewer` (Chromium and Prometheus on this machine).
 
 It opens every dashboard over six hours of history, and measures how long a page takes from its address to its
-last panel, and from the arrival of its last data to the last panel on screen. Then it leaves 30 panels and more
-open, refreshing every 30 seconds, and measures the share of a core that the viewer's server uses.
+last panel, and from the arrival of its last data to the last panel on screen. Then it leaves over 30 panels
+open, refreshing every 30 seconds, and measures the share of a core that the viewer's server uses. Last, it
+opens and closes one page after another, and prints the memory of the server on the way.
 """
 
 import statistics
@@ -11,15 +12,17 @@ import time
 from pathlib import Path
 
 import psutil
-from playwright.sync_api import Browser, Page, sync_playwright
+from playwright.sync_api import Browser, Page
 
 from tests.dashboards.backfill import build_tsdb
+from tests.dashboards.browser import SETTLED, chromium
 from tests.dashboards.server import prometheus
 from tests.dashboards.viewer.conftest import start_viewer
 
 UIDS = ("fleet", "trainer", "world", "buffers", "phases", "alerts", "stack")
 ROUNDS = 3
-WATCH_SECONDS = 90
+WATCH_SECONDS = 60
+VISITS, VISITS_A_LINE = 50, 10
 # Installed before the page's own scripts: notes when data came over the socket last.
 PROBE = """
     window.arrived = 0;
@@ -33,29 +36,25 @@ PROBE = """
         }
     };
 """
-DRAWN = """() => {
-    const panels = [...document.querySelectorAll('.panel')].filter((panel) => panel.offsetParent);
-    const done = (panel) => panel.querySelector('.panel-body > div')?.childElementCount > 0
-        && [...panel.querySelectorAll('.plot')].every((plot) => plot.querySelector('canvas'));
-    if (!panels.length || !panels.every(done)) return false;
-    return { panels: panels.length, now: performance.now(), arrived: window.arrived };
-}"""
+# Once every panel has its data and those in the window are drawn.
+DRAWN = SETTLED.replace(
+    "return panels.length > 0 && panels.every(done);",
+    """if (!panels.length || !panels.every(done)) return false;
+    return { panels: panels.length, now: performance.now(), arrived: window.arrived };""",
+)
 
 
 def main() -> None:
     """Measure and print a table."""
     with tempfile.TemporaryDirectory() as folder:
         build_tsdb(Path(folder), hours=6)
-        with prometheus(Path(folder)) as source, sync_playwright() as playwright:
+        with prometheus(Path(folder)) as source, chromium() as browser:
             process, address = start_viewer(source)
-            browser = playwright.chromium.launch(
-                executable_path="/usr/bin/chromium", args=["--no-sandbox", "--disable-gpu"]
-            )
             try:
                 measure_pages(browser, address)
                 measure_server(browser, address, psutil.Process(process.pid))
+                measure_memory(browser, address, psutil.Process(process.pid))
             finally:
-                browser.close()
                 process.terminate()
                 process.wait(timeout=20)
 
@@ -90,6 +89,20 @@ def measure_server(browser: Browser, address: str, server: psutil.Process) -> No
     pages[0].wait_for_timeout(WATCH_SECONDS * 1000)
     share = (sum(server.cpu_times()[:2]) - before) / (time.monotonic() - started)
     print(f"\n{panels} open panels over 6 hours, refreshing every 30 s: {share:.3f} of a core")
+    for page in pages:
+        page.close()
+
+
+def measure_memory(browser: Browser, address: str, server: psutil.Process) -> None:
+    """The viewer's resident memory while pages are opened and closed."""
+    print(f"\n{'visits':<12}{'resident':>12}")
+    for visit in range(1, VISITS + 1):
+        page = browser.new_page(viewport={"width": 1600, "height": 1000})
+        page.goto(f"{address}/d/heapwatch-trainer?from=now-6h&to=now&refresh=")
+        page.wait_for_function(DRAWN, timeout=60_000)
+        page.close()
+        if visit % VISITS_A_LINE == 0:
+            print(f"{visit:<12}{server.memory_info().rss / 1e6:>9.1f} MB", flush=True)
 
 
 if __name__ == "__main__":
