@@ -83,7 +83,7 @@ class Recorder:
 
 def _open(path: Path, mode: str, like: Path | None = None) -> IO[bytes]:
     if (like or path).suffix == ".gz":
-        return gzip.open(path, mode)  # type: ignore[return-value]
+        return gzip.open(path, mode, compresslevel=3)  # type: ignore[return-value]
     return path.open(mode)
 
 

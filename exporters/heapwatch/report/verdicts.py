@@ -59,17 +59,17 @@ def judge_count(series: Series, unit: str, stored: Series = ()) -> Judgement:
     if change <= tolerance:
         back = f"back at {kept(series):.0f} each {unit}" if current - baseline > tolerance else ""
         return Judgement("steady", baseline, current, reason=back)
-    since = onset(series)
+    since = _above_for_good(series, baseline + tolerance) if few else onset(series)
     rising = still_rises(series, 0.0 if few else tolerance / 4)
     added = stored[-1][1] - stored[0][1] if stored else 0.0
-    if not few and 0 < change <= 8 * added and (added > change / 8):
+    if not few and 0 < added / 2 <= change <= 8 * added:
         reason = f"about {change / added:.1f} for each item that the buffers took"
         return Judgement("filling", baseline, current, slope(series), since, reason)
     if rising:
         pace = slope(_since(series, since))
         return Judgement("leak", baseline, current, pace, since, f"increasing by {_count(pace)} each {unit}")
     if few and rises(series) <= 2:
-        reason = f"{_count(change)} more are kept since {unit} {since}"
+        reason = f"{_count(current - baseline)} more are kept since {unit} {since}"
         return Judgement("leak", baseline, current, 0.0, since, reason)
     return Judgement("warm-up", baseline, current, 0.0, since, "rose and has levelled off")
 
@@ -125,6 +125,16 @@ def _from_first_known(series: Series) -> Series:
     """Without the zeros before the first object was made."""
     first = next((index for index, (_, level) in enumerate(series) if level), 0)
     return series[first:]
+
+
+def _above_for_good(series: Series, level: float) -> int:
+    """The first cycle from which on a count is above `level`; few objects are counted without noise."""
+    cycle = series[-1][0]
+    for number, count in reversed(series):
+        if count <= level:
+            break
+        cycle = number
+    return int(cycle)
 
 
 def _since(series: Series, cycle: int) -> Series:

@@ -52,6 +52,12 @@ def test_as_many_as_before_or_the_best_one_beside_them_is_healthy(levels):
     assert judge_count(series(*levels), "generation").verdict == "steady"
 
 
+def test_a_leak_seen_by_only_two_censuses_is_told_with_what_they_saw():
+    judged = judge_count(series(*[2] * 6, *[13] * 29, *[132] * 5), "generation")
+    assert (judged.verdict, judged.since) == ("leak", 6)
+    assert judged.reason == "130 more are kept since generation 6"
+
+
 def test_one_more_each_generation_leaks():
     judged = judge_count(series(*range(16, 26)), "generation")
     assert (judged.verdict, judged.per_cycle) == ("leak", 1)
@@ -86,6 +92,11 @@ def test_arrays_beyond_what_a_buffer_took_leak():
     arrays = series(1234, 2234, 3234, 4234, 5234, 6234)
     assert judge_count(arrays, "generation", series(0, 10, 20, 30, 40, 50)).verdict == "leak"
     assert judge_count(arrays, "generation", series(*[100] * 6)).verdict == "leak"
+
+
+def test_a_buffer_does_not_explain_a_few_tensors():
+    tensors = series(272, 276, 280, 284, 288, 292, 296, 300, 304)
+    assert judge_count(tensors, "generation", series(*range(0, 900, 100))).verdict == "leak"
 
 
 def test_a_filling_buffer_does_not_excuse_environments():
