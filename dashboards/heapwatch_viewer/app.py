@@ -104,8 +104,10 @@ def _add_pages(library: Library, prometheus: Prometheus) -> None:
         client.on_delete(lambda: page.stop())
         ui.on("watched", lambda event: page.watch(bool(event.args)))
         ui.run_javascript(ON_VISIBILITY)
-        page.show_in(await _browser_zone())
-        page.reload()
+        zone = await _browser_zone()
+        if not client.is_deleted:
+            page.show_in(zone)
+            page.reload()
 
 
 async def _browser_zone() -> tzinfo:

@@ -69,7 +69,7 @@ def test_a_link_leads_to_the_trainer_and_keeps_the_time_range(page, viewer):
 
 
 def test_an_alert_leads_to_its_runbook_and_that_to_no_dead_end(page, viewer):
-    opened(page, f"{viewer}/d/heapwatch-gpu")
+    opened(page, f"{viewer}/d/heapwatch-fleet")
     page.get_by_role("link", name="TrainerStalled").first.click()
     expect(page.get_by_role("heading", name="TrainerStalled")).to_be_visible()
     assert page.request.get(f"{viewer}/docs/../pyproject.toml").status == 404
