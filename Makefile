@@ -96,6 +96,11 @@ bench-leaks: dev ## Measure how well the rules tell leaks from health (ARGS="--s
 	@$(STACK) tools > /dev/null
 	@$(WITH_TOOLS) $(BIN)/python -m benchmarks.leaks $(ARGS)
 
+.PHONY: examples-test
+examples-test: dev ## Every example healthy and with each of its leaks, judged by the alert rules (ARGS="--only walker")
+	@$(STACK) tools > /dev/null
+	@$(WITH_TOOLS) $(BIN)/python -m examples.check $(ARGS)
+
 .PHONY: soak
 soak: dev ## Train a day's steps with and without the exporter and compare memory (ARGS="--steps N")
 	@$(BIN)/python -m benchmarks.soak $(ARGS)

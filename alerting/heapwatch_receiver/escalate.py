@@ -46,6 +46,7 @@ async def notify(
         "annotations": {
             "summary": f"Cleaning up {record.trainer_instance} did not help",
             "description": f"{cause} still fires after a cleanup. The receiver's page tells what was tried.",
+            "runbook_url": "docs/runbooks/TrainerCleanupEscalated.md",
         },
         "startsAt": _rfc3339(record.decided_at),
         "endsAt": _rfc3339(record.decided_at + lasts),

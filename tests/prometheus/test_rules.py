@@ -150,7 +150,9 @@ def test_dashboard_links_lead_somewhere():
 
 
 def test_a_runbook_for_each_alert_and_an_alert_for_each_runbook():
-    assert {file.stem for file in RUNBOOKS.glob("*.md")} == {rule["alert"] for rule in ALERTS}
+    posted_by_the_receiver = {"TrainerCleanupEscalated"}
+    alerts = {rule["alert"] for rule in ALERTS} | posted_by_the_receiver
+    assert {file.stem for file in RUNBOOKS.glob("*.md")} == alerts
 
 
 @pytest.mark.parametrize("file", sorted(RUNBOOKS.glob("*.md")), ids=lambda file: file.stem)
