@@ -109,7 +109,17 @@ class ComposeStack:
 
     def leak(self, *arguments: str) -> list[str]:
         """The command that switches leaks of the stack's trainer."""
-        return [*self._command(), "exec", "-T", TRAINER, "python", "-m", "examples.walker.leak", *arguments]
+        return [
+            *self._command(),
+            "exec",
+            "-T",
+            TRAINER,
+            "python",
+            "-m",
+            "examples.leak",
+            "walker",
+            *arguments,
+        ]
 
     def _reload(self, name: str, *, is_new: bool) -> None:
         """Tell a running service with SIGHUP that the files it read have changed since."""

@@ -130,7 +130,7 @@ class NativeStack:
 
     def leak(self, *arguments: str) -> list[str]:
         """The command that switches leaks of the stack's trainer."""
-        return [sys.executable, "-m", "examples.walker.leak", *arguments]
+        return [sys.executable, "-m", "examples.leak", "walker", *arguments]
 
     def _services(self) -> list[Service]:
         return services(self._settings, binaries.find(self._settings.state, self._say))
