@@ -58,7 +58,7 @@ def _samples(trainers: int, second: float, start: float) -> Iterator[Sample]:
                 if name == "process_start_time_seconds":
                     value = start
                 elif name == "trainer_memory_limit_bytes":
-                    value = 64e9  # above what the buffer takes when full: an alert's text costs more than its rule
+                    value = 64e9  # no forecast fires: an alert's text costs more than its rule
                 elif name in ("trainer_progress_total", "trainer_last_progress_timestamp_seconds"):
                     value = second - start if "total" in name else second
                 yield {"__name__": name, **who, **({label: text} if label else {})}, value
