@@ -158,15 +158,21 @@ def test_a_killed_trainer_leaves_what_it_had_recorded(path):
     """Killed outright, between a phase and whatever would have come."""
     trainer = """
         import os, signal, sys, time
+        from pathlib import Path
         import heapwatch
+        from heapwatch.report.recording import NoRecording, read_recording
         watch = heapwatch.start("erl", port=0, record=sys.argv[1])
         for generation in range(3):
             with watch.phase("evaluate"):
                 watch.step()
             watch.progress("generation")
         deadline = time.monotonic() + 30
-        sink = watch.exporter._journal.sinks[0]
-        while sink._thinning._points < 3 and time.monotonic() < deadline:
+        while time.monotonic() < deadline:
+            try:
+                if read_recording(Path(sys.argv[1])).points[-1].progress == {"generation": 3}:
+                    break
+            except (NoRecording, IndexError):
+                pass
             time.sleep(0.05)
         os.kill(os.getpid(), signal.SIGKILL)
     """
