@@ -1,4 +1,4 @@
-"""Each logger against its real library, offline; what it logged is read back from the files."""
+"""Each logger against its real library, offline: read back from its files, for W&B as its run took it."""
 
 import math
 
