@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 
 from . import colors
+from .empty import NO_TRAINER, Empty
 from .panel import Json, Panel, Query, lines
 
 _LEGEND = {"displayMode": "table", "placement": "bottom", "showLegend": True}
@@ -15,7 +16,7 @@ def time_series(
     unit: str,
     description: str,
     *,
-    empty: str = "No data",
+    empty: Empty = NO_TRAINER,
     stacked: bool = False,
     bars: bool = False,
     steps: bool = False,
@@ -45,7 +46,7 @@ def time_series(
     defaults: Json = {
         "unit": unit,
         "decimals": decimals,
-        "noValue": empty,
+        "noValue": empty.says,
         "color": {"mode": "palette-classic"},
         "custom": _present(custom),
         "thresholds": colors.NEUTRAL,
@@ -55,7 +56,7 @@ def time_series(
     return Panel(
         "timeseries",
         title,
-        description,
+        empty.explained(description),
         queries,
         defaults=_present(defaults),
         overrides=[*overrides, *lines(queries)],
@@ -74,7 +75,7 @@ def stat(
     unit: str,
     description: str,
     *,
-    empty: str = "No data",
+    empty: Empty = NO_TRAINER,
     thresholds: Json = colors.NEUTRAL,
     mappings: Sequence[Json] = (),
     background: bool = False,
@@ -88,7 +89,7 @@ def stat(
     defaults: Json = {
         "unit": unit,
         "decimals": decimals,
-        "noValue": empty,
+        "noValue": empty.says,
         "color": {"mode": "thresholds"},
         "thresholds": thresholds,
         "mappings": list(mappings),
@@ -101,7 +102,18 @@ def stat(
         "textMode": text,
         "reduceOptions": {"calcs": ["lastNotNull"], "fields": "", "values": False},
     }
-    return Panel("stat", title, description, [query], _present(defaults), (), options, (), width, height)
+    return Panel(
+        "stat",
+        title,
+        empty.explained(description),
+        [query],
+        _present(defaults),
+        (),
+        options,
+        (),
+        width,
+        height,
+    )
 
 
 def bar_gauge(
@@ -110,7 +122,7 @@ def bar_gauge(
     unit: str,
     description: str,
     *,
-    empty: str = "No data",
+    empty: Empty = NO_TRAINER,
     thresholds: Json = colors.NEUTRAL,
     top: float | None = None,
     decimals: int | None = None,
@@ -123,7 +135,7 @@ def bar_gauge(
         "decimals": decimals,
         "min": 0,
         "max": top,
-        "noValue": empty,
+        "noValue": empty.says,
         "color": {"mode": "thresholds"},
         "thresholds": thresholds,
         "mappings": [],
@@ -134,7 +146,18 @@ def bar_gauge(
         "showUnfilled": True,
         "reduceOptions": {"calcs": ["lastNotNull"], "fields": "", "values": False},
     }
-    return Panel("bargauge", title, description, [query], _present(defaults), (), options, (), width, height)
+    return Panel(
+        "bargauge",
+        title,
+        empty.explained(description),
+        [query],
+        _present(defaults),
+        (),
+        options,
+        (),
+        width,
+        height,
+    )
 
 
 def state_timeline(
@@ -143,14 +166,14 @@ def state_timeline(
     states: dict[int, tuple[str, str]],
     description: str,
     *,
-    empty: str = "No data",
+    empty: Empty = NO_TRAINER,
     width: int = 24,
     height: int = 5,
 ) -> Panel:
     """Which state each series was in, over time; `states` maps a value to its name and colour."""
     defaults: Json = {
         "unit": "none",
-        "noValue": empty,
+        "noValue": empty.says,
         "color": {"mode": "thresholds"},
         "thresholds": colors.thresholds(colors.UNKNOWN),
         "mappings": colors.value_mappings(states),
@@ -164,11 +187,22 @@ def state_timeline(
         "legend": {"displayMode": "list", "placement": "bottom", "showLegend": True},
         "tooltip": {"mode": "single", "sort": "none"},
     }
-    return Panel("state-timeline", title, description, [query], defaults, (), options, (), width, height)
+    return Panel(
+        "state-timeline",
+        title,
+        empty.explained(description),
+        [query],
+        defaults,
+        (),
+        options,
+        (),
+        width,
+        height,
+    )
 
 
 def heatmap(
-    title: str, query: Query, unit: str, description: str, *, empty: str = "No data", width: int = 12
+    title: str, query: Query, unit: str, description: str, *, empty: Empty = NO_TRAINER, width: int = 12
 ) -> Panel:
     """The buckets of a histogram over time; the query sums increases by `le` in format `heatmap`."""
     options = {
@@ -190,8 +224,8 @@ def heatmap(
         "exemplars": {"color": colors.WARNING},
         "showValue": "never",
     }
-    defaults: Json = {"noValue": empty, "custom": {"scaleDistribution": {"type": "linear"}}}
-    return Panel("heatmap", title, description, [query], defaults, (), options, (), width)
+    defaults: Json = {"noValue": empty.says, "custom": {"scaleDistribution": {"type": "linear"}}}
+    return Panel("heatmap", title, empty.explained(description), [query], defaults, (), options, (), width)
 
 
 def text(title: str, content: str, description: str, *, width: int = 24, height: int = 3) -> Panel:

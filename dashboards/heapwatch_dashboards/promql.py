@@ -54,6 +54,11 @@ def increment_from_zero(series: str) -> str:
     return f"clamp_min({series} - (last_over_time({series}[5m] offset $__interval) or 0 * {series}), 0)"
 
 
+def events_or_zero(labels: str, counter: str) -> str:
+    """What the counters of each value of the labels counted in a step; one 0 where none counted anything."""
+    return f"{sum_by(labels, increment(counter))} > 0 or on () 0 * {total(counter)}"
+
+
 def or_zero(expression: str, of: str) -> str:
     """The expression, or 0 where `of` has something to count: what is not known stays absent."""
     return f"{expression} or 0 * {of}"

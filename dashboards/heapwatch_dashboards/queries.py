@@ -44,6 +44,11 @@ def growth_limit(resource: str, per: str = "minute") -> str:
     return min_by("per", select("job:trainer_growth_limit:effective", resource=resource, per=per))
 
 
+def _of_trainers(expression: str) -> str:
+    """Only what trainers say: the stack's own services have the metrics of a process too."""
+    return f"{expression} and on (job, instance) {select('trainer_info')}"
+
+
 # Who is there, and how are they.
 TRAINERS = max_by("job, instance, trainer, framework", select("trainer_info"))
 VERDICT = max_by(TRAINER, select("job:trainer_verdict:state"))
@@ -86,13 +91,13 @@ TOP_SUSPECT = f"topk(1, {max_by('component', _SHARES)})"
 # Life of the process.
 CPU = sum_by(f"{TRAINER}, role", rate(select("trainer_process_cpu_seconds_total")))
 PROCESSES = sum_by(f"{TRAINER}, role", select("trainer_processes"))
-OPEN_FILES = max_by(TRAINER, select("process_open_fds"))
+OPEN_FILES = max_by(TRAINER, _of_trainers(select("process_open_fds")))
 ALLOCATOR_USED = max_by(TRAINER, select("trainer_allocator_used_bytes"))
 ALLOCATOR_RETAINED = max_by(TRAINER, select("trainer_allocator_retained_bytes"))
 PYTHON_BLOCKS = max_by(TRAINER, select("trainer_python_allocated_blocks"))
 PROGRESS = sum_by(f"{TRAINER}, unit", rate(select("trainer_progress_total")))
 SINCE_PROGRESS = f"time() - {max_by(TRAINER, select('trainer_last_progress_timestamp_seconds'))}"
-_START_TIME = max_by(TRAINER, select("process_start_time_seconds"))
+_START_TIME = max_by(TRAINER, _of_trainers(select("process_start_time_seconds")))
 RESTART_TIMES = f"{_START_TIME} * 1000"
 
 # Physics world.

@@ -5,7 +5,18 @@ read whole (`receiver`), on the stack's dashboard `$job` and `$instance` choose 
 scraped.
 """
 
-from .promql import TRAINER, in_range, increment, max_by, rate, select, sum_by, total
+from .promql import (
+    TRAINER,
+    events_or_zero,
+    in_range,
+    increment,
+    max_by,
+    or_zero,
+    rate,
+    select,
+    sum_by,
+    total,
+)
 
 
 def receiver(metric: str) -> str:
@@ -26,7 +37,7 @@ ALERT_TO_EFFECT = sum_by("le", increment(receiver("alert_to_effect_seconds_bucke
 _EFFECT_BUCKETS = sum_by("le", in_range("increase", receiver("alert_to_effect_seconds_bucket")))
 ALERT_TO_EFFECT_P90 = f"histogram_quantile(0.9, {_EFFECT_BUCKETS})"
 NO_EFFECT = f"max by (trainer_job, trainer_instance) ({receiver('cleanup_no_effect')})"
-NO_EFFECT_COUNT = total(receiver("cleanup_no_effect"))
+NO_EFFECT_COUNT = or_zero(total(receiver("cleanup_no_effect")), f"max({receiver('queue_length')})")
 
 # Targets.
 UP = max_by(f"{TRAINER}, service", select("up"))
@@ -40,8 +51,8 @@ CPU = sum_by(f"{TRAINER}, service", rate(select("process_cpu_seconds_total", 'se
 # Prometheus.
 _GROUP = f"{TRAINER}, rule_group"
 RULE_SECONDS = max_by(_GROUP, select("prometheus_rule_group_last_duration_seconds"))
-RULE_FAILURES = f"{sum_by(_GROUP, increment(select('prometheus_rule_evaluation_failures_total')))} > 0"
-RULES_MISSED = f"{sum_by(_GROUP, increment(select('prometheus_rule_group_iterations_missed_total')))} > 0"
+RULE_FAILURES = events_or_zero(_GROUP, select("prometheus_rule_evaluation_failures_total"))
+RULES_MISSED = events_or_zero(_GROUP, select("prometheus_rule_group_iterations_missed_total"))
 RULE_FAILURES_IN_RANGE = total(in_range("increase", select("prometheus_rule_evaluation_failures_total")))
 SERIES = max_by(TRAINER, select("prometheus_tsdb_head_series"))
 SAMPLES = sum_by(TRAINER, rate(select("prometheus_tsdb_head_samples_appended_total")))
@@ -60,7 +71,7 @@ SINCE_WATCHDOG = f"time() - max({select(receiver('last_watchdog_timestamp_second
 # Exporters.
 _COLLECTOR = f"{TRAINER}, collector"
 COLLECT_SECONDS = max_by("collector", select("trainer_exporter_collect_seconds"))
-COLLECT_ERRORS = f"{sum_by('collector', increment(select('trainer_exporter_collect_errors_total')))} > 0"
+COLLECT_ERRORS = events_or_zero("collector", select("trainer_exporter_collect_errors_total"))
 COLLECT_ERRORS_IN_RANGE = total(in_range("increase", select("trainer_exporter_collect_errors_total")))
 SAMPLE_AGE = max_by(_COLLECTOR, select("trainer_exporter_sample_age_seconds"))
 SAMPLE_SHARE = sum_by(TRAINER, rate(select("trainer_exporter_sample_seconds_total")))

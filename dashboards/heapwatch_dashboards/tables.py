@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from . import colors
+from .empty import NO_TRAINER, Empty
 from .panel import Json, Panel, Query, override, override_matching
 
 
@@ -46,7 +47,7 @@ def table(
     columns: Sequence[Column],
     description: str,
     *,
-    empty: str = "No data",
+    empty: Empty = NO_TRAINER,
     sort_by: str | None = None,
     descending: bool = True,
     width: int = 24,
@@ -69,9 +70,9 @@ def table(
     return Panel(
         "table",
         title,
-        description,
+        empty.explained(description),
         queries,
-        defaults={**_DEFAULTS, "unit": "none", "noValue": empty},
+        defaults={**_DEFAULTS, "unit": "none", "noValue": empty.says},
         overrides=[column.render() for column in columns if column.title],
         options={**_OPTIONS, "sortBy": [{"displayName": sort_by, "desc": descending}] if sort_by else []},
         transformations=transformations,
@@ -86,7 +87,7 @@ def series_table(
     unit: str,
     description: str,
     *,
-    empty: str = "No data",
+    empty: Empty = NO_TRAINER,
     counts: Sequence[str] = (),
     width: int = 24,
     height: int = 9,
@@ -95,9 +96,9 @@ def series_table(
     return Panel(
         "table",
         title,
-        description,
+        empty.explained(description),
         queries,
-        defaults={**_DEFAULTS, "unit": unit, "decimals": 2, "noValue": empty},
+        defaults={**_DEFAULTS, "unit": unit, "decimals": 2, "noValue": empty.says},
         overrides=[
             override_matching(".*", noValue="-"),
             override("Time", unit="dateTimeAsIso", custom__width=180),

@@ -1,7 +1,6 @@
 """One panel on the page: title, description, and a body that shows data or what went wrong."""
 
 from collections.abc import Callable
-from html import escape
 from typing import TypeVar
 
 from nicegui import ui
@@ -10,7 +9,7 @@ from heapwatch_viewer import queries
 from heapwatch_viewer.chart import ChartElement
 from heapwatch_viewer.model import Panel
 from heapwatch_viewer.panels import RENDERERS, Answers, Chart, Html
-from heapwatch_viewer.panels.base import Mark
+from heapwatch_viewer.panels.base import Mark, nothing
 from heapwatch_viewer.prometheus import Prometheus, QueryError
 from heapwatch_viewer.timerange import Window
 from heapwatch_viewer.variables import Selections, interpolate
@@ -54,7 +53,7 @@ class PanelView:
                 self._title = ui.label(panel.title)
                 if panel.description:
                     with ui.icon("info_outline", size="15px").classes("muted"):
-                        ui.tooltip(panel.description).classes("text-body2").style("max-width: 420px")
+                        ui.tooltip(panel.description).classes("text-body2").style("max-width: 420px; white-space: pre-line")
             self._error = ui.label().classes("panel-error")
             self._error.set_visibility(False)
             self._body = ui.element("div").classes("panel-body")
@@ -85,8 +84,7 @@ class PanelView:
 
     def _show(self, shown: Chart | Html) -> None:
         if isinstance(shown, Chart) and not any(series["data"] for series in shown.options["series"]):
-            no_value = self.panel.raw.get("fieldConfig", {}).get("defaults", {}).get("noValue")
-            shown = Html(f'<div class="empty">{escape(no_value or "No data")}</div>')
+            shown = Html(nothing(self.panel))
         if isinstance(shown, Chart):
             self._content_of(ChartElement, lambda: ChartElement(self._zoom)).show(shown)
         else:

@@ -79,6 +79,15 @@ def test_panel_ids_are_unique_and_follow_from_the_title(document: Json) -> None:
 
 
 @every_document
+def test_a_panel_without_data_says_why(document: Json) -> None:
+    shown = [panel for panel in panels(document) if panel["type"] != "text"]
+    said = {panel["title"]: panel["fieldConfig"]["defaults"]["noValue"] for panel in shown}
+    assert "No data" not in said.values()
+    explained = [panel for panel in shown if f"\n\n“{said[panel['title']]}”: " in panel["description"]]
+    assert [panel["title"] for panel in shown if panel not in explained] == []
+
+
+@every_document
 def test_a_page_can_be_taken_in(document: Json) -> None:
     assert 8 <= len(panels(document)) <= 22
 

@@ -4,13 +4,21 @@ from .. import colors, links
 from .. import queries as q
 from .. import stack_queries as sq
 from ..dashboard import Dashboard, Row
+from ..empty import (
+    ALL_HELPED,
+    NO_ACTION,
+    NO_ALERT,
+    NO_CLEANUP,
+    NO_RECEIVER,
+    NOTHING_FIRED,
+    NOTHING_LEFT_ALONE,
+)
 from ..panel import BYTES, COUNT, SECONDS, SHARE, Query
 from ..panels import bar_gauge, heatmap, stat, state_timeline, time_series
 from ..tables import Column, table
 from .shared import SEVERITY_COLORS, alarm, cleanups, firing_alerts, freed_memory
 
 ALERT_STATES = {1: ("pending", colors.NOTICE), 2: ("firing", colors.CRITICAL)}
-NO_RECEIVER = "No receiver runs"
 
 GLANCE = Row(
     "",
@@ -40,7 +48,6 @@ GLANCE = Row(
             Query(q.CLEANUPS_IN_RANGE, instant=True),
             COUNT,
             "Cleanups that ran in the time range, by whoever asked.",
-            empty="No trainer chosen",
             width=3,
         ),
         stat(
@@ -48,7 +55,6 @@ GLANCE = Row(
             Query(q.FREED_IN_RANGE, instant=True),
             BYTES,
             "Memory that these cleanups gave back. Bad: near zero although cleanups ran.",
-            empty="No trainer chosen",
             decimals=1,
             width=3,
         ),
@@ -58,7 +64,7 @@ GLANCE = Row(
             SHARE,
             "Share of the receiver's actions in the time range after which the alert's cause was gone. "
             "Good: 100 %.",
-            empty="No action in range",
+            empty=NO_ACTION,
             thresholds=colors.thresholds(colors.CRITICAL, (0.5, colors.WARNING), (0.9, colors.GOOD)),
             decimals=0,
         ),
@@ -68,7 +74,7 @@ GLANCE = Row(
             SECONDS,
             "Nine of ten actions of the time range took at most this long from the alert to the verdict on "
             "its cleanup.",
-            empty="No action in range",
+            empty=NO_ACTION,
             decimals=1,
         ),
         stat(
@@ -93,7 +99,7 @@ FIRED = Row(
             Query(q.ALERT_STATES, "{{alertname}} {{component}} {{instance}}", interval="30s"),
             ALERT_STATES,
             "Each alert from pending to firing to gone. Good: empty, or ended by a cleanup.",
-            empty="No alert in this range",
+            empty=NO_ALERT,
             height=9,
         ),
         firing_alerts(height=6),
@@ -118,7 +124,7 @@ FIRED = Row(
                 Column("Fired for", q.ALERTS_FIRED_FOR, unit=SECONDS, decimals=1, width=110),
             ],
             "Everything that fired in the time range, and for how long altogether.",
-            empty="Nothing fired in this range",
+            empty=NOTHING_FIRED,
             sort_by="Fired for",
             height=7,
         ),
@@ -135,7 +141,7 @@ DONE = Row(
             [Query(q.REMOVED, "{{resource}}", interval="1m")],
             COUNT,
             "Bodies, events, experiences and the like that cleanups removed.",
-            empty="No cleanup in this range",
+            empty=NO_CLEANUP,
             bars=True,
             width=8,
         ),
@@ -151,7 +157,7 @@ DONE = Row(
             [Query(q.CLEANUP_DURATION, "{{instance}} {{action}}", interval="1m")],
             SECONDS,
             "How long training stood still for a cleanup. Good: below a second.",
-            empty="No cleanup in this range",
+            empty=NO_CLEANUP,
             bars=True,
         ),
     ],
@@ -165,7 +171,7 @@ RECEIVER = Row(
             [Query(sq.ACTIONS, "{{action}} {{result}}", interval="1m")],
             COUNT,
             "What the receiver did and how it ended. Good: helped. Bad: no_effect, failed.",
-            empty=NO_RECEIVER,
+            empty=NO_ACTION,
             bars=True,
             width=8,
         ),
@@ -175,7 +181,7 @@ RECEIVER = Row(
             COUNT,
             "Alerts that no action followed, by reason: resolved, duplicate, cooldown and so on. All are "
             "in the audit.",
-            empty=NO_RECEIVER,
+            empty=NOTHING_LEFT_ALONE,
             bars=True,
             width=8,
         ),
@@ -184,14 +190,14 @@ RECEIVER = Row(
             Query(sq.ACTIONS_IN_RANGE, "{{action}} {{result}}", instant=True),
             COUNT,
             "Actions of the time range by result.",
-            empty="No action in range",
+            empty=NO_ACTION,
         ),
         heatmap(
             "From alert to effect over time",
             Query(sq.ALERT_TO_EFFECT, "{{le}}", format="heatmap", interval="1m"),
             SECONDS,
             "Seconds from an alert's receipt to the verdict on its cleanup. Good: dark low down.",
-            empty=NO_RECEIVER,
+            empty=NO_ACTION,
         ),
         table(
             "Last cleanup without effect",
@@ -201,7 +207,7 @@ RECEIVER = Row(
                 Column("Without effect", f"{sq.NO_EFFECT} > 0", unit=COUNT),
             ],
             "Trainers whose last cleanup did not help and whose alert goes on. Good: empty.",
-            empty="None",
+            empty=ALL_HELPED,
             width=12,
         ),
     ],

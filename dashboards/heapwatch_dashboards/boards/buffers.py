@@ -3,14 +3,12 @@
 from .. import colors
 from .. import queries as q
 from ..dashboard import Dashboard, Row
+from ..empty import FEW_CYCLES, NO_BOUNDED_BUFFER, NO_BUFFERS, NO_OBJECTS, NO_SIZES
 from ..panel import BYTES, COUNT, SECONDS, SHARE, Query
 from ..panels import bar_gauge, stat, time_series
 from ..tables import GAUGE, Column, table
 from .shared import USED, alarm
 
-NO_BUFFERS = "No buffers watched"
-NO_OBJECTS = "No classes watched"
-NO_SIZES = "No named objects watched"
 FILL = colors.thresholds(colors.SKY, (0.999, colors.GOOD))
 
 GLANCE = Row(
@@ -29,7 +27,7 @@ GLANCE = Row(
             Query(q.BUFFER_CAPACITY_SUM),
             BYTES,
             "Bytes that the bounded buffers will hold when full, at the measured size of an item.",
-            empty="No bounded buffer",
+            empty=NO_BOUNDED_BUFFER,
             decimals=1,
             trend=False,
         ),
@@ -40,7 +38,7 @@ GLANCE = Row(
             "Memory over the limit that kills, once every buffer is full. Good: below 80 %. Bad: above 100 "
             "%: "
             "training will die of a buffer that is too large, not of a leak.",
-            empty="No bounded buffer",
+            empty=NO_BOUNDED_BUFFER,
             thresholds=USED,
             decimals=0,
             trend=False,
@@ -131,7 +129,7 @@ BUFFERS = Row(
             BYTES,
             "Memory now plus what the bounded buffers will still take, against the limit that kills. "
             "Good: the two lines meet below the dashed one.",
-            empty="No bounded buffer",
+            empty=NO_BOUNDED_BUFFER,
             width=8,
         ),
         bar_gauge(
@@ -139,7 +137,7 @@ BUFFERS = Row(
             Query(q.BUFFER_FILL, "{{instance}} {{buffer}}", instant=True),
             SHARE,
             "Items over capacity. Full is healthy: from then on the buffer no longer explains growth.",
-            empty="No bounded buffer",
+            empty=NO_BOUNDED_BUFFER,
             thresholds=FILL,
             top=1,
             decimals=0,
@@ -200,7 +198,7 @@ OBJECTS = Row(
             BYTES,
             "Growth per epoch or generation. Good: around zero. Bad: above the dashed limit (5 MB an epoch "
             "by default).",
-            empty="No cycles counted",
+            empty=FEW_CYCLES,
         ),
         table(
             "Named objects",

@@ -3,6 +3,7 @@
 from .. import colors, links, tables
 from .. import queries as q
 from ..dashboard import Dashboard, Row
+from ..empty import NO_LIMIT, NO_PROGRESS, NO_VERDICT, NOT_GROWING, NOT_SOON, WARMING_UP
 from ..panel import BYTES, COUNT, SECONDS, SHARE, Query
 from ..panels import bar_gauge, stat, state_timeline, text, time_series
 from ..tables import Column, table
@@ -16,7 +17,6 @@ GLANCE = Row(
             Query(q.TRAINERS_COUNT),
             COUNT,
             "Trainers that Prometheus knows. Good: as many as you started.",
-            empty="No trainer yet",
             trend=False,
             width=3,
         ),
@@ -26,7 +26,6 @@ GLANCE = Row(
             COUNT,
             "Trainers with a leak that holds after warm-up, filling buffers and sawtooth are explained. "
             "Good: 0.",
-            empty="No trainer yet",
             thresholds=alarm(colors.CRITICAL),
             background=True,
             trend=False,
@@ -36,7 +35,6 @@ GLANCE = Row(
             Query(q.trainers_in_state(3)),
             COUNT,
             "Trainers over a threshold, or forecast to hit their memory limit. Good: 0.",
-            empty="No trainer yet",
             thresholds=alarm(colors.WARNING),
             background=True,
             trend=False,
@@ -47,7 +45,6 @@ GLANCE = Row(
             COUNT,
             "Trainers that grow faster than their growth limit; not yet called a leak. Good: 0 after "
             "warm-up.",
-            empty="No trainer yet",
             thresholds=alarm(colors.NOTICE),
             background=True,
             trend=False,
@@ -57,7 +54,6 @@ GLANCE = Row(
             Query(q.trainers_in_state(5)),
             COUNT,
             "Trainers that cannot be scraped or make no progress. Good: 0.",
-            empty="No trainer yet",
             thresholds=alarm(colors.DOWN),
             background=True,
             trend=False,
@@ -68,7 +64,7 @@ GLANCE = Row(
             SECONDS,
             "How long until the first trainer reaches the limit that kills it, at its present growth. "
             "Good: not growing.",
-            empty="Not growing",
+            empty=NOT_GROWING,
             thresholds=TIME_LEFT,
             trend=False,
             width=5,
@@ -137,7 +133,6 @@ TRAINERS = Row(
             "zero, no time to limit. "
             "Bad: leak, with the suspect that explains most of the growth. Freed and last cleanup are of "
             "the time range.",
-            empty="No trainer yet",
             sort_by="Verdict",
             height=9,
         ),
@@ -153,7 +148,7 @@ OVER_TIME = Row(
             colors.VERDICTS,
             "What was thought of each trainer, and since when. Good: healthy after a short warm-up. Bad: "
             "growing, then leak.",
-            empty="No verdicts yet",
+            empty=NO_VERDICT,
             height=6,
         ),
         time_series(
@@ -170,6 +165,7 @@ OVER_TIME = Row(
             BYTES,
             "Robust growth over many samples. Good: near zero, or above it only while buffers fill. "
             "Bad: above the dashed limit for long.",
+            empty=WARMING_UP,
             links=TO_TRAINER,
         ),
         bar_gauge(
@@ -178,6 +174,7 @@ OVER_TIME = Row(
             SHARE,
             "Resident memory over the limit that kills (container limit, else physical memory). Good: "
             "below 80 %.",
+            empty=NO_LIMIT,
             thresholds=USED,
             top=1,
             decimals=0,
@@ -187,7 +184,7 @@ OVER_TIME = Row(
             [Query(q.TIME_TO_LIMIT_SOON, "{{instance}}")],
             SECONDS,
             "How long each growing trainer has until its limit. Good: no line. Bad: a line falling to zero.",
-            empty="No trainer reaches its limit within three days",
+            empty=NOT_SOON,
             links=TO_TRAINER,
             width=8,
         ),
@@ -197,6 +194,7 @@ OVER_TIME = Row(
             "cps",
             "Steps, episodes, epochs or generations per second. Good: steady. Bad: falling while memory "
             "grows, or zero.",
+            empty=NO_PROGRESS,
             links=TO_TRAINER,
             width=8,
         ),
@@ -206,7 +204,7 @@ OVER_TIME = Row(
 ACTIONS = Row(
     "Alerts and cleanups",
     [
-        firing_alerts(width=14),
+        firing_alerts(width=14, height=8),
         cleanups(width=10),
     ],
 )

@@ -3,13 +3,11 @@
 from .. import colors
 from .. import queries as q
 from ..dashboard import Dashboard, Row
+from ..empty import NO_GPU, NO_GPU_FILLS_UP, NO_TORCH_GPU
 from ..panel import BYTES, COUNT, SECONDS, SHARE, Query, fixed, override
 from ..panels import bar_gauge, stat, time_series
 from ..tables import GAUGE, Column, table
 from .shared import TIME_LEFT, USED, firing_alerts
-
-NO_GPU = "No GPU seen"
-NO_TORCH = "No GPU used through torch"
 
 GLANCE = Row(
     "",
@@ -36,7 +34,7 @@ GLANCE = Row(
             Query(q.GPU_ALLOCATED_SUM),
             BYTES,
             "Memory of live tensors. Good: the same at the same point of every step.",
-            empty=NO_TORCH,
+            empty=NO_TORCH_GPU,
             decimals=1,
         ),
         stat(
@@ -44,7 +42,7 @@ GLANCE = Row(
             Query(q.GPU_CACHED_SUM),
             BYTES,
             "Reserved by torch and not in use by a tensor. Large: fragmentation, or a peak that is over.",
-            empty=NO_TORCH,
+            empty=NO_TORCH_GPU,
             decimals=1,
         ),
         stat(
@@ -52,7 +50,7 @@ GLANCE = Row(
             Query(f"max({q.GPU_GROWTH})"),
             BYTES,
             "Robust growth of allocated memory over many samples. Good: around zero.",
-            empty=NO_TORCH,
+            empty=NO_TORCH_GPU,
             decimals=1,
         ),
         stat(
@@ -60,7 +58,7 @@ GLANCE = Row(
             Query(q.GPU_SHORTEST_TIME_TO_LIMIT),
             SECONDS,
             "How long until a device is full at its present growth. Good: not growing.",
-            empty="Not growing",
+            empty=NO_GPU_FILLS_UP,
             thresholds=TIME_LEFT,
             trend=False,
             decimals=1,
@@ -115,7 +113,7 @@ MEMORY = Row(
             ],
             BYTES,
             "Good: both flat. Bad: allocated rises: tensors are kept. Reserved alone rises: fragmentation.",
-            empty=NO_TORCH,
+            empty=NO_TORCH_GPU,
             width=8,
         ),
         time_series(
@@ -126,7 +124,7 @@ MEMORY = Row(
             ],
             BYTES,
             "Robust growth of allocated memory. Good: around zero. Bad: above the dashed limit for long.",
-            empty=NO_TORCH,
+            empty=NO_TORCH_GPU,
             width=8,
         ),
         time_series(
@@ -134,7 +132,7 @@ MEMORY = Row(
             [Query(q.GPU_TIME_TO_LIMIT, "{{instance}} {{device}}")],
             SECONDS,
             "At the growth of that moment. Good: no line. Bad: falling to zero.",
-            empty="Not growing",
+            empty=NO_GPU_FILLS_UP,
             width=8,
         ),
     ],

@@ -3,12 +3,10 @@
 from .. import links
 from .. import queries as q
 from ..dashboard import Dashboard, Row
+from ..empty import FEW_CYCLES, NO_CYCLES, NO_PHASES
 from ..panel import BYTES, COUNT, SECONDS, SHARE, Query
 from ..panels import bar_gauge, stat, time_series
 from ..tables import Column, series_table, table
-
-NO_PHASES = "No phases watched"
-NO_CYCLES = "No epochs or generations counted"
 
 GLANCE = Row(
     "",
@@ -27,7 +25,7 @@ GLANCE = Row(
             BYTES,
             "Memory gained from one cycle to the next, at the same point of each. Good: falls to zero as "
             "buffers fill.",
-            empty=NO_CYCLES,
+            empty=FEW_CYCLES,
             decimals=1,
             width=6,
         ),
@@ -104,7 +102,7 @@ TREND = Row(
             BYTES,
             "Growth from cycle to cycle. Good: falls to zero within the first cycles. Bad: constant: each "
             "cycle leaks.",
-            empty=NO_CYCLES,
+            empty=FEW_CYCLES,
         ),
     ],
 )
@@ -137,7 +135,7 @@ TIME = Row(
             SECONDS,
             "Mean seconds a run of each phase over the last half hour. Good: constant. Bad: slower with "
             "every cycle, as lists grow.",
-            empty="No phase ended in this range",
+            empty=NO_PHASES,
             steps=True,
             width=16,
         ),
@@ -146,7 +144,7 @@ TIME = Row(
             Query(q.PHASE_TIME_SHARE, "{{instance}} {{phase}}", instant=True),
             SHARE,
             "What each phase takes of the time in all watched phases, over the time range.",
-            empty="No phase ended in this range",
+            empty=NO_PHASES,
             top=1,
             decimals=0,
         ),

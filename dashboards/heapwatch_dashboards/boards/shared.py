@@ -2,6 +2,7 @@
 
 from .. import colors, links
 from .. import queries as q
+from ..empty import NO_CLEANUP, NOTHING_FIRES
 from ..panel import BYTES, COUNT, Json, Panel, Query
 from ..panels import time_series
 from ..tables import Column, table
@@ -34,7 +35,7 @@ def firing_alerts(width: int = 24, height: int = 7) -> Panel:
             Column("Since", q.ALERTS_SINCE, unit="dateTimeFromNow", width=140),
         ],
         "What fires now, and since when; the newest first. Good: empty.",
-        empty="Nothing fires",
+        empty=NOTHING_FIRES,
         sort_by="Since",
         width=width,
         height=height,
@@ -61,7 +62,7 @@ def freed_memory(width: int) -> Panel:
         [Query(q.FREED, "{{instance}} {{action}}", interval="1m")],
         BYTES,
         "Memory that each cleanup gave back. Good: a bar at each cleanup mark. Bad: a mark without a bar.",
-        empty="No cleanup in this range",
+        empty=NO_CLEANUP,
         bars=True,
         links=TO_ALERTS,
         width=width,
@@ -76,7 +77,7 @@ def cleanups(width: int) -> Panel:
         COUNT,
         "Cleanups in each interval. Good: few, and memory falls after each. Bad: again and again without "
         "effect.",
-        empty="No cleanup in this range",
+        empty=NO_CLEANUP,
         bars=True,
         decimals=0,
         links=TO_ALERTS,

@@ -3,13 +3,12 @@
 from .. import colors
 from .. import stack_queries as sq
 from ..dashboard import Dashboard, Row
+from ..empty import NO_PROMETHEUS, NO_RECEIVER, NO_SAFE_POINT, NO_SAMPLERS, NO_SERVICE, NO_TARGET
 from ..panel import BYTES, COUNT, SECONDS, SHARE, Query
 from ..panels import stat, state_timeline, time_series
 from .shared import alarm
 
 UP = {0: ("down", colors.CRITICAL), 1: ("up", colors.GOOD)}
-NO_PROMETHEUS = "Prometheus does not scrape itself"
-NO_RECEIVER = "No receiver runs"
 
 GLANCE = Row(
     "",
@@ -19,6 +18,7 @@ GLANCE = Row(
             Query(sq.TARGETS_COUNT),
             COUNT,
             "Everything that Prometheus scrapes: trainers and the stack's own services.",
+            empty=NO_TARGET,
             trend=False,
         ),
         stat(
@@ -26,6 +26,7 @@ GLANCE = Row(
             Query(sq.DOWN_COUNT),
             COUNT,
             "Targets whose last scrape failed. Good: 0.",
+            empty=NO_TARGET,
             thresholds=alarm(colors.CRITICAL),
             background=True,
             trend=False,
@@ -45,7 +46,6 @@ GLANCE = Row(
             COUNT,
             "Reads that failed in the trainers' exporters. Good: 0: a collector that fails loses only its "
             "own series.",
-            empty="No trainer yet",
             thresholds=alarm(colors.WARNING),
             background=True,
         ),
@@ -80,6 +80,7 @@ SCRAPES = Row(
             Query(sq.UP, "{{job}} {{instance}} {{service}}"),
             UP,
             "Whether each target answered. Good: all up.",
+            empty=NO_TARGET,
             height=9,
         ),
         time_series(
@@ -88,6 +89,7 @@ SCRAPES = Row(
             SECONDS,
             "How long a scrape took. Good: milliseconds. Bad: seconds: the trainer is busy or the "
             "exposition too large.",
+            empty=NO_TARGET,
             width=8,
         ),
         time_series(
@@ -96,6 +98,7 @@ SCRAPES = Row(
             COUNT,
             "Series that each target exposes. Good: constant, a few hundred. Bad: rising: a label without "
             "bound.",
+            empty=NO_TARGET,
             width=8,
         ),
         time_series(
@@ -166,7 +169,7 @@ RECEIVER = Row(
             [Query(sq.RESIDENT, "{{service}} {{instance}}")],
             BYTES,
             "The watcher must not be the leak. Good: flat.",
-            empty="No service answers",
+            empty=NO_SERVICE,
             width=8,
         ),
         time_series(
@@ -174,7 +177,7 @@ RECEIVER = Row(
             [Query(sq.CPU, "{{service}} {{instance}}")],
             "none",
             "Good: a small part of one core.",
-            empty="No service answers",
+            empty=NO_SERVICE,
             decimals=2,
             width=8,
         ),
@@ -189,7 +192,6 @@ EXPORTERS = Row(
             [Query(sq.COLLECT_SECONDS, "{{collector}}")],
             SECONDS,
             "Seconds each collector took at the last scrape, the slowest trainer. Good: milliseconds.",
-            empty="No trainer yet",
             width=8,
         ),
         time_series(
@@ -198,7 +200,7 @@ EXPORTERS = Row(
             SHARE,
             "What samplers take of the trainers' own thread, against their budget. Good: below the dashed "
             "line.",
-            empty="No samplers",
+            empty=NO_SAMPLERS,
             width=8,
         ),
         time_series(
@@ -206,7 +208,7 @@ EXPORTERS = Row(
             [Query(sq.SAMPLE_AGE, "{{instance}} {{collector}}")],
             SECONDS,
             "How old the sample is that a scrape gets. Good: seconds. Bad: rising: no safe point is reached.",
-            empty="No samplers",
+            empty=NO_SAMPLERS,
             width=8,
         ),
         time_series(
@@ -214,14 +216,13 @@ EXPORTERS = Row(
             [Query(sq.SAFE_POINT_AGE, "{{instance}}")],
             SECONDS,
             "How long ago the training loop last let the watcher work. Good: below a minute.",
-            empty="No trainer reached a safe point yet",
+            empty=NO_SAFE_POINT,
         ),
         time_series(
             "Collector errors",
-            [Query(sq.COLLECT_ERRORS, "{{collector}}", interval="1m")],
+            [Query(sq.COLLECT_ERRORS, "{{collector}} errors", interval="1m")],
             COUNT,
             "Reads that failed. Good: none. The series of that collector are missing meanwhile.",
-            empty="No trainer yet",
             bars=True,
         ),
     ],

@@ -3,6 +3,17 @@
 from .. import colors
 from .. import queries as q
 from ..dashboard import Dashboard, Row
+from ..empty import (
+    NO_CLEANUP,
+    NO_LIMIT,
+    NO_PROGRESS,
+    NO_VERDICT,
+    NOT_GROWING,
+    NOT_READ,
+    NOT_SOON,
+    NOTHING_GROWS,
+    WARMING_UP,
+)
 from ..panel import BYTES, COUNT, SECONDS, SHARE, Query, fixed, override
 from ..panels import bar_gauge, stat, state_timeline, time_series
 from .shared import TIME_LEFT, USED, firing_alerts, freed_memory
@@ -16,7 +27,6 @@ GLANCE = Row(
             "none",
             "The worst verdict among the chosen trainers. Good: healthy. Bad: leak, over a limit, down or "
             "stalled.",
-            empty="No trainer chosen",
             mappings=colors.value_mappings(colors.VERDICTS),
             thresholds=colors.thresholds(colors.UNKNOWN),
             background=True,
@@ -35,6 +45,7 @@ GLANCE = Row(
             Query(f"max({q.USED_SHARE})"),
             SHARE,
             "Memory over the limit that kills: the container's, else physical memory. Good: below 80 %.",
+            empty=NO_LIMIT,
             thresholds=USED,
             decimals=0,
             width=3,
@@ -45,7 +56,7 @@ GLANCE = Row(
             BYTES,
             "Robust growth over many samples. Good: near zero. Bad: above the growth limit (20 MB by "
             "default) for long.",
-            empty="Warming up",
+            empty=WARMING_UP,
             decimals=1,
             width=3,
         ),
@@ -54,7 +65,7 @@ GLANCE = Row(
             Query(q.SHORTEST_TIME_TO_LIMIT),
             SECONDS,
             "How long until the memory limit at the present growth. Good: not growing.",
-            empty="Not growing",
+            empty=NOT_GROWING,
             thresholds=TIME_LEFT,
             trend=False,
             decimals=1,
@@ -65,7 +76,7 @@ GLANCE = Row(
             Query(q.TOP_SUSPECT, "{{component}}", instant=True),
             SHARE,
             "What explains most of the growth, and its share. Good: nothing grows.",
-            empty="Nothing grows",
+            empty=NOTHING_GROWS,
             text="value_and_name",
             decimals=0,
         ),
@@ -74,7 +85,7 @@ GLANCE = Row(
             Query(q.FREED_IN_RANGE),
             BYTES,
             "Memory that cleanups of this time range gave back. Bad: cleanups ran and this stays near zero.",
-            empty="No cleanup",
+            empty=NO_CLEANUP,
             trend=False,
             decimals=1,
             width=4,
@@ -113,7 +124,7 @@ MEMORY = Row(
             Query(q.SUSPECTS, "{{component}}", instant=True),
             SHARE,
             "How much of the memory growth each component explains. Good: empty. Bad: one bar near 100 %.",
-            empty="Nothing grows",
+            empty=NOTHING_GROWS,
             thresholds=colors.thresholds(colors.SKY, (0.3, colors.WARNING), (0.6, colors.CRITICAL)),
             top=1,
             decimals=0,
@@ -124,7 +135,7 @@ MEMORY = Row(
             Query(q.VERDICT, "{{instance}}"),
             colors.VERDICTS,
             "What was thought of the trainer, and since when. Good: healthy after a short warm-up.",
-            empty="No verdicts yet",
+            empty=NO_VERDICT,
             height=4,
         ),
         time_series(
@@ -133,6 +144,7 @@ MEMORY = Row(
             BYTES,
             "Robust growth over many samples. Good: near zero, or above only while buffers fill. "
             "Bad: above the dashed limit for long.",
+            empty=WARMING_UP,
             width=8,
         ),
         time_series(
@@ -141,7 +153,7 @@ MEMORY = Row(
             SECONDS,
             "How long until the limit that kills, at the growth of that moment. Good: no line. Bad: "
             "falling to zero.",
-            empty="Not within three days",
+            empty=NOT_SOON,
             width=8,
         ),
         freed_memory(width=8),
@@ -172,7 +184,7 @@ PROCESS = Row(
             BYTES,
             "What malloc has handed out, and what was freed but is kept for reuse. "
             "Memory that rises with what is kept is fragmentation; with what is in use, somebody holds it.",
-            empty="Not read on this platform",
+            empty=NOT_READ,
             width=8,
         ),
         time_series(
@@ -181,7 +193,7 @@ PROCESS = Row(
             COUNT,
             "Small objects that Python has handed out. Good: flat. Bad: rising: plain Python objects are "
             "kept.",
-            empty="Not read on this platform",
+            empty=NOT_READ,
             width=8,
         ),
         time_series(
@@ -220,12 +232,14 @@ PROGRESS = Row(
             "cps",
             "Steps, episodes, epochs and generations per second. Good: steady. Bad: falling while memory "
             "grows.",
+            empty=NO_PROGRESS,
         ),
         time_series(
             "Time since last progress",
             [Query(q.SINCE_PROGRESS, "{{instance}}")],
             SECONDS,
             "Good: seconds. Bad: rising: the trainer is stalled although it still answers.",
+            empty=NO_PROGRESS,
         ),
     ],
     collapsed=True,

@@ -3,6 +3,7 @@
 from .. import colors
 from .. import queries as q
 from ..dashboard import Dashboard, Row
+from ..empty import NO_BOUNDED_LIST, NO_ENTITIES, NO_EVENTS, NO_WORLD
 from ..panel import COUNT, SHARE, Query, fixed, override
 from ..panels import bar_gauge, stat, time_series
 from .shared import alarm, firing_alerts
@@ -17,9 +18,6 @@ BODY_COLORS = [
         "unknown": colors.CRITICAL,
     }.items()
 ]
-NO_WORLD = "No physics world watched"
-NO_ENTITIES = "No entities watched"
-NO_EVENTS = "No event lists watched"
 
 GLANCE = Row(
     "",
@@ -69,7 +67,7 @@ GLANCE = Row(
             SHARE,
             "Items over the bound that the list declares. 100 % is normal for a ring; more means that it "
             "is not bounded.",
-            empty="No bounded list",
+            empty=NO_BOUNDED_LIST,
             thresholds=colors.thresholds(colors.GOOD, (1.001, colors.CRITICAL)),
             decimals=0,
         ),
@@ -185,7 +183,7 @@ EVENTS = Row(
             SHARE,
             "Items over the declared bound. 100 % is normal for a ring. A list that is missing here has no "
             "bound.",
-            empty="No bounded list",
+            empty=NO_BOUNDED_LIST,
             thresholds=colors.thresholds(colors.GOOD, (1.001, colors.CRITICAL)),
             top=1,
             decimals=0,

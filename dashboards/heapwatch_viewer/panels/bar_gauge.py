@@ -2,7 +2,7 @@
 
 from html import escape
 
-from heapwatch_viewer.panels.base import Answers, Html, painted
+from heapwatch_viewer.panels.base import Answers, Html, nothing, painted
 from heapwatch_viewer.reduce import reduced
 
 
@@ -24,5 +24,5 @@ def render(answers: Answers) -> Html:
             f'<div class="bar-value">{escape(field.text(value))}</div>'
         )
     if not bars:
-        return Html('<div class="empty">No data</div>')
+        return Html(nothing(answers.panel))
     return Html(f'<div class="bars">{"".join(bars)}</div>')

@@ -61,6 +61,12 @@ class Html:
     body: str
 
 
+def nothing(panel: Panel) -> str:
+    """What a panel without data says instead, escaped."""
+    no_value = panel.raw.get("fieldConfig", {}).get("defaults", {}).get("noValue")
+    return f'<div class="empty">{escape(no_value or "No data")}</div>'
+
+
 def painted(field_: Field, index: int, value: float | None = None) -> str:
     """The colour of the series at `index`: fixed, by threshold, or the next of the palette."""
     if field_.color:

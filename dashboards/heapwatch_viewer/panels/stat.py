@@ -3,7 +3,7 @@
 from html import escape
 
 from heapwatch_viewer.fields import Field, ink
-from heapwatch_viewer.panels.base import Answers, Html, anchor
+from heapwatch_viewer.panels.base import Answers, Html, anchor, nothing
 from heapwatch_viewer.prometheus import Series
 from heapwatch_viewer.reduce import reduced
 
@@ -19,8 +19,7 @@ def render(answers: Answers) -> Html:
         for series, field in answers.fields()
     ]
     if not tiles:
-        no_value = answers.panel.raw.get("fieldConfig", {}).get("defaults", {}).get("noValue") or "No data"
-        tiles = [f'<div class="tile muted"><div class="value">{escape(no_value)}</div></div>']
+        return Html(nothing(answers.panel))
     return Html(f'<div class="tiles">{"".join(tiles)}</div>')
 
 

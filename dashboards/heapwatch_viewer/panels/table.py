@@ -5,7 +5,7 @@ from typing import Any
 
 from heapwatch_viewer import documents
 from heapwatch_viewer.fields import Field, field_for, ink
-from heapwatch_viewer.panels.base import Answers, Html, anchor
+from heapwatch_viewer.panels.base import Answers, Html, anchor, nothing
 from heapwatch_viewer.prometheus import Series
 from heapwatch_viewer.transformations import Table, tabulate
 
@@ -16,8 +16,7 @@ def render(answers: Answers) -> Html:
     """The table as HTML."""
     table = tabulate(answers.panel, answers.series)
     if not table.rows:
-        no_value = answers.panel.raw.get("fieldConfig", {}).get("defaults", {}).get("noValue") or "No data"
-        return Html(f'<div class="empty">{escape(no_value)}</div>')
+        return Html(nothing(answers.panel))
     columns = [_Column(answers, name, table) for name in table.columns]
     columns = [column for column in columns if not column.field.custom.get("hidden")]
     head = "".join(column.head() for column in columns)
