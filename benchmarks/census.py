@@ -12,7 +12,7 @@ import torch
 from heapwatch.census import Census
 from heapwatch.collectors.objects import ObjectCollector
 from heapwatch.failures import Failures
-from heapwatch.safepoint import SafePoint
+from heapwatch.safepoint import DEFAULT_BUDGET, DEFAULT_INTERVAL, SafePoint
 
 from benchmarks.measure import Peers, Report, Table, at_least, at_most, interleaved, milliseconds
 from benchmarks.snapshots import erl_snapshot
@@ -82,9 +82,9 @@ def run() -> Report:
 def duty_cycle() -> float:
     """Share of the time that censuses take at the safe point, over an hour of the safe point's own clock."""
     clock = _Clock()
-    collector = ObjectCollector(interval=5.0)
+    collector = ObjectCollector(interval=DEFAULT_INTERVAL)
     collector.add(Agent)
-    point = SafePoint(Failures(), budget=0.005, clock=clock)
+    point = SafePoint(Failures(), budget=DEFAULT_BUDGET, clock=clock)
     point.add(collector, anywhere=False)
     began = clock()
     while clock() - began < 3600:

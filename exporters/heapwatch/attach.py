@@ -22,7 +22,7 @@ from heapwatch.discovery import Target, sweep, targets_directory
 from heapwatch.exposition import Exposition
 from heapwatch.failures import Failures
 from heapwatch.nvml import Session
-from heapwatch.safepoint import SafePoint
+from heapwatch.safepoint import DEFAULT_BUDGET, SafePoint
 from heapwatch.server import DEFAULT_PORT, Server
 from heapwatch.status import Status
 
@@ -61,7 +61,7 @@ class Attachment:
         self.name = name or _name(self._process)
         failures = Failures()
         # Nothing is sampled inside the foreign process, so its safe point never comes.
-        exposition = Exposition(failures, idle := SafePoint(failures, budget=0.005))
+        exposition = Exposition(failures, idle := SafePoint(failures, budget=DEFAULT_BUDGET))
         for collector in (
             InfoCollector(self.name, "attached", str(pid)),
             ProcessCollector(pid),

@@ -9,6 +9,7 @@ import os
 from pathlib import Path
 
 from heapwatch.guards import find_token
+from heapwatch.safepoint import DEFAULT_BUDGET, DEFAULT_INTERVAL
 from heapwatch.server import DEFAULT_PORT
 from heapwatch.watch import Watch
 
@@ -28,8 +29,8 @@ def start(
     run: str = "",
     profile: str | None = None,
     walker_names: bool = False,
-    interval: float = 5.0,
-    budget: float = 0.005,
+    interval: float = DEFAULT_INTERVAL,
+    budget: float = DEFAULT_BUDGET,
     record: str | Path | None = None,
 ) -> Watch:
     """Watch this process and serve `/metrics`; also a context manager, which stops at its end.

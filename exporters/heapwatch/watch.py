@@ -15,6 +15,7 @@ from heapwatch.exporter import Exporter
 from heapwatch.labels import checked_name
 from heapwatch.report.interval import MemoryReport
 from heapwatch.report.recorder import Recorder
+from heapwatch.safepoint import DEFAULT_BUDGET, DEFAULT_INTERVAL
 from heapwatch.server import Server
 from heapwatch.sources import Source, SourceGone, count_of, is_accessor
 
@@ -54,8 +55,8 @@ class Watch:
         run: str = "",
         profile: str = "default",
         walker_names: bool = False,
-        interval: float = 5.0,
-        budget: float = 0.005,
+        interval: float = DEFAULT_INTERVAL,
+        budget: float = DEFAULT_BUDGET,
     ) -> None:
         checked_name("trainer", name)
         _check_above_zero("interval", interval)
