@@ -1,12 +1,12 @@
 """Stable-Baselines3's DQN with everything on, beside what else one might call in a training loop.
 
 Blocks of steps with and without take turns inside one training run, so that the machine's moods and the
-learning itself fall on both alike. Samples that are due wait for a block with, which is half of the time: they
-are asked for half as often, so that a block with holds what it would hold if all were with. What the exporter's
-own threads use falls on both kinds of block, and is added. Time is the CPU's, of all threads of the process:
-wall time on a shared machine tells of the neighbours. Each pair of neighbouring blocks gives one ratio; the
-slowdown is that of all blocks together, and its interval comes from resampling the pairs (percentile bootstrap, B. Efron and
-R. J. Tibshirani, An Introduction to the Bootstrap, 1993, chapter 13).
+learning itself fall on both alike. Samples that are due wait for a block with, which is half of the time:
+they are asked for half as often, so that a block with holds what it would hold if all were with. What the
+exporter's own threads use falls on both kinds of block, and is added. Time is the CPU's, of all threads of
+the process: wall time on a shared machine tells of the neighbours. Each pair of neighbouring blocks gives one
+ratio; the slowdown is that of all blocks together, and its interval comes from resampling the pairs
+(percentile bootstrap, B. Efron and R. J. Tibshirani, An Introduction to the Bootstrap, 1993, chapter 13).
 """
 
 from __future__ import annotations
