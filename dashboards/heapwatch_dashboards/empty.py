@@ -23,9 +23,9 @@ NOT_READ = Empty("Not read on this platform", "the trainer's Python or C library
 # How it is judged.
 NO_VERDICT = Empty("No verdict yet", "the rules have not judged a chosen trainer in the time range")
 WARMING_UP = Empty("Warming up", "too few samples yet to tell growth from noise")
-NOTHING_GROWS = Empty("Nothing grows", "memory does not grow, so nothing is suspected of it")
-NOT_GROWING = Empty("Not growing", "at the present growth no limit will ever be reached")
-NOT_SOON = Empty("Not within three days", "no limit is that near at the growth of any moment in the range")
+NO_SUSPECT = Empty("No suspect", "no leak of memory is confirmed that a component could explain")
+NO_FORECAST = Empty("No forecast", "memory does not keep rising to its limit, or not yet for half an hour")
+NOT_SOON = Empty("Not within three days", "no forecast of the time range was shorter than that")
 NOTHING_FIRES = Empty("Nothing fires", "no alert fires now for the chosen trainers")
 NO_ALERT = Empty("No alert in this range", "nothing was pending and nothing fired")
 NOTHING_FIRED = Empty("Nothing fired in this range", "no alert's condition held for long enough")
@@ -45,7 +45,7 @@ NO_CYCLES = Empty("No cycles counted", "the chosen trainers report neither epoch
 FEW_CYCLES = Empty("Too few cycles yet", "growth per cycle is known after several epochs or generations")
 NO_GPU = Empty("No GPU on this trainer", "no chosen trainer has one that it can read")
 NO_TORCH_GPU = Empty("No GPU used through torch", "no chosen trainer has allocated memory on one")
-NO_GPU_FILLS_UP = Empty("No GPU fills up", "there is none, or its memory is not growing")
+NO_GPU_FORECAST = Empty("No forecast", "there is no GPU, or its memory does not keep rising for half an hour")
 
 # What was done, by whom, and who looks after that.
 NO_ACTION = Empty("No action in this range", "the receiver asked for no cleanup, or does not run")

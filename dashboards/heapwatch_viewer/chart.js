@@ -36,7 +36,28 @@ function drawBlock(params, api, from, to, lane, share, text) {
   return rectangle;
 }
 
-function seriesOf(series) {
+// ECharts' own bars would widen the time axis, in each chart by another amount.
+function barsOf(series, all) {
+  const below = all.slice(0, all.indexOf(series)).filter((other) => other.stack && other.stack === series.stack);
+  const base = (place) => below.reduce((sum, other) => sum + (other.data[place]?.[1] ?? 0), 0);
+  return {
+    ...series,
+    type: "custom",
+    stack: undefined,
+    data: series.data.map(([time, value], place) => [time, value, base(place)]),
+    encode: { x: 0, y: 1 },
+    renderItem: (params, api) => {
+      const [x, bottom] = api.coord([api.value(0), api.value(2)]);
+      const top = api.coord([api.value(0), api.value(2) + api.value(1)])[1];
+      if (!(bottom > top)) return null;
+      const shape = { x: x - series.barWidth / 2, y: top, width: series.barWidth, height: bottom - top };
+      return { type: "rect", shape, style: { fill: api.visual("color") } };
+    },
+  };
+}
+
+function seriesOf(series, all) {
+  if (series.type === "bar") return barsOf(series, all);
   if (series.name === "states" && series.type === "custom")
     return {
       ...series,
@@ -128,8 +149,8 @@ function complete(chart, width) {
       dimension: 2,
       inRange: { color: [paintOf("--heat-low"), paintOf("--heat-high")] },
     },
-    series: chart.options.series.map((series) => ({
-      ...seriesOf(series),
+    series: chart.options.series.map((series, _, all) => ({
+      ...seriesOf(series, all),
       emphasis: { disabled: true },
       markLine: series.markLine && {
         ...series.markLine,

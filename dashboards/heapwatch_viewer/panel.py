@@ -53,7 +53,9 @@ class PanelView:
                 self._title = ui.label(panel.title)
                 if panel.description:
                     with ui.icon("info_outline", size="15px").classes("muted"):
-                        ui.tooltip(panel.description).classes("text-body2").style("max-width: 420px; white-space: pre-line")
+                        ui.tooltip(panel.description).classes("text-body2").style(
+                            "max-width: 420px; white-space: pre-line"
+                        )
             self._error = ui.label().classes("panel-error")
             self._error.set_visibility(False)
             self._body = ui.element("div").classes("panel-body")

@@ -3,7 +3,7 @@
 from .. import colors, links, tables
 from .. import queries as q
 from ..dashboard import Dashboard, Row
-from ..empty import NO_LIMIT, NO_PROGRESS, NO_VERDICT, NOT_GROWING, NOT_SOON, WARMING_UP
+from ..empty import NO_FORECAST, NO_LIMIT, NO_PROGRESS, NO_VERDICT, NOT_SOON, WARMING_UP
 from ..panel import BYTES, COUNT, SECONDS, SHARE, Query
 from ..panels import bar_gauge, stat, state_timeline, text, time_series
 from ..tables import Column, table
@@ -63,8 +63,8 @@ GLANCE = Row(
             Query(q.SHORTEST_TIME_TO_LIMIT),
             SECONDS,
             "How long until the first trainer reaches the limit that kills it, at its present growth. "
-            "Good: not growing.",
-            empty=NOT_GROWING,
+            "Good: no forecast.",
+            empty=NO_FORECAST,
             thresholds=TIME_LEFT,
             trend=False,
             width=5,
@@ -115,7 +115,7 @@ TRAINERS = Row(
                     decimals=1,
                     width=110,
                     cell=tables.COLORED_TEXT,
-                    options={"noValue": "not growing", "thresholds": TIME_LEFT},
+                    options={"noValue": "no forecast", "thresholds": TIME_LEFT},
                 ),
                 Column("Top suspect", label="component"),
                 Column("Share", q.TOP_SUSPECTS, unit=SHARE, decimals=0, width=70),

@@ -3,7 +3,7 @@
 from .. import colors
 from .. import queries as q
 from ..dashboard import Dashboard, Row
-from ..empty import NO_GPU, NO_GPU_FILLS_UP, NO_TORCH_GPU
+from ..empty import NO_GPU, NO_GPU_FORECAST, NO_TORCH_GPU
 from ..panel import BYTES, COUNT, SECONDS, SHARE, Query, fixed, override
 from ..panels import bar_gauge, stat, time_series
 from ..tables import GAUGE, Column, table
@@ -57,8 +57,8 @@ GLANCE = Row(
             "Time to full",
             Query(q.GPU_SHORTEST_TIME_TO_LIMIT),
             SECONDS,
-            "How long until a device is full at its present growth. Good: not growing.",
-            empty=NO_GPU_FILLS_UP,
+            "How long until a device is full at its present growth. Good: no forecast.",
+            empty=NO_GPU_FORECAST,
             thresholds=TIME_LEFT,
             trend=False,
             decimals=1,
@@ -132,7 +132,7 @@ MEMORY = Row(
             [Query(q.GPU_TIME_TO_LIMIT, "{{instance}} {{device}}")],
             SECONDS,
             "At the growth of that moment. Good: no line. Bad: falling to zero.",
-            empty=NO_GPU_FILLS_UP,
+            empty=NO_GPU_FORECAST,
             width=8,
         ),
     ],

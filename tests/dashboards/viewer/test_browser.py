@@ -122,6 +122,21 @@ def test_the_crosshair_is_shared(page, viewer):
     )
 
 
+def test_bars_share_the_time_axis_of_lines(page, viewer):
+    opened(page, f"{viewer}/d/heapwatch-alerts")
+    lines, bars = (
+        page.locator(f".panel:has(.panel-title :text-is('{title}'))")
+        for title in ("Memory around cleanups", "Cleanup duration")
+    )
+    lines.scroll_into_view_if_needed()
+    expect(bars.locator("canvas")).to_be_visible()
+    box = lines.locator(".plot").bounding_box()
+    for share in (0.25, 0.75):
+        page.mouse.move(box["x"] + box["width"] * share, box["y"] + box["height"] / 2)
+        left = float(bars.locator(".crosshair").evaluate("line => line.style.left").removesuffix("px"))
+        assert abs(left / box["width"] - share) < 0.04
+
+
 def test_a_click_in_the_legend_isolates_a_series(page, viewer):
     opened(page, f"{viewer}/d/heapwatch-phases")
     legend = page.locator(".legend:has(tr[data-series] + tr[data-series])").first
