@@ -31,7 +31,7 @@ def replay(scenario: Scenario, rules: list[Path]) -> Firing:
         "tests": [
             {
                 "interval": f"{scenario.scrape_seconds}s",
-                "input_series": _input(scenario),
+                "input_series": input_series(scenario),
                 # Nothing is expected, so that promtool prints all there is.
                 "promql_expr_test": [{"expr": look, "eval_time": f"{minute}m"} for minute in range(minutes)],
             }
@@ -55,7 +55,7 @@ def replay(scenario: Scenario, rules: list[Path]) -> Firing:
     return firing
 
 
-def _input(scenario: Scenario) -> list[dict[str, str]]:
+def input_series(scenario: Scenario) -> list[dict[str, str]]:
     """The scenario's series as a Prometheus sees them: with job and instance, and `up` beside them."""
     series: dict[str, str] = {}
     for selector, values in scenario.series.items():

@@ -23,10 +23,19 @@ RULES = sorted(Path("prometheus/rules").glob("*.yml"))
 
 @dataclass(frozen=True)
 class Verdict:
-    """What the rules made of a run: minute (of the replay) at which each leak was named first."""
+    """What the rules made of a run: minute (of the replay) at which each leak was named first.
+
+    `failure` says why there is nothing to judge.
+    """
 
     run: Run
     named: dict[Named, int]
+    failure: str = ""
+
+    @property
+    def right(self) -> bool:
+        """Whether every leak was named, and nothing else."""
+        return not (self.failure or self.missed or self.false)
 
     @property
     def missed(self) -> list[Named]:
@@ -40,6 +49,8 @@ class Verdict:
 
     def line(self, healthy_seconds: int) -> str:
         """One line of the table."""
+        if self.failure:
+            return f"{self.run.id:<26}FAILED {self.failure}"
         onset = healthy_seconds * FASTER / 60
         found = [f"{name}/{part} +{minute - onset:.0f} min" for (name, part), minute in self.named.items()]
         wrong = [f"MISSED {'/'.join(leak)}" for leak in self.missed] + [
@@ -50,8 +61,11 @@ class Verdict:
 
 def judge(run: Run, healthy_seconds: int, seconds: int, keep: Path | None) -> Verdict:
     """Record one run and ask the rules."""
-    with tempfile.TemporaryDirectory() as folder:
-        scenario = record(run, Path(folder), healthy_seconds, seconds)
+    try:
+        with tempfile.TemporaryDirectory() as folder:
+            scenario = record(run, Path(folder), healthy_seconds, seconds)
+    except RuntimeError as problem:
+        return Verdict(run, {}, str(problem))
     if keep is not None:
         save(scenario, keep)
     named: dict[Named, int] = {}
@@ -72,7 +86,9 @@ def judge_all(
 def main() -> int:
     """Run the plan; 0 when every run was judged right."""
     options = argparse.ArgumentParser(prog="python -m examples.check", description=__doc__)
-    options.add_argument("--only", default="", help="runs whose name contains this")
+    options.add_argument(
+        "--only", action="append", metavar="PART", help="runs whose name contains this; may be given again"
+    )
     options.add_argument("--parallel", type=int, default=3, help="runs at a time (3)")
     options.add_argument(
         "--healthy-seconds", type=int, default=100, help="before a leak is switched on (100)"
@@ -80,9 +96,9 @@ def main() -> int:
     options.add_argument("--seconds", type=int, default=260, help="of each run (260)")
     options.add_argument("--keep", type=Path, help="folder for the recordings")
     chosen = options.parse_args()
-    runs = [run for run in RUNS if chosen.only in run.id]
+    runs = [run for run in RUNS if any(part in run.id for part in chosen.only or [""])]
     if not runs:
-        options.error(f"no run contains {chosen.only!r}: {', '.join(run.id for run in RUNS)}")
+        options.error(f"no run contains {' or '.join(chosen.only)}: {', '.join(run.id for run in RUNS)}")
     if chosen.keep is not None:
         chosen.keep.mkdir(parents=True, exist_ok=True)
     wrong = 0
@@ -92,7 +108,7 @@ def main() -> int:
     )
     for verdict in judge_all(runs, chosen.parallel, chosen.healthy_seconds, chosen.seconds, chosen.keep):
         print(verdict.line(chosen.healthy_seconds), flush=True)
-        wrong += bool(verdict.missed or verdict.false)
+        wrong += not verdict.right
     print(f"{len(runs) - wrong} of {len(runs)} runs judged right")
     return int(wrong > 0)
 

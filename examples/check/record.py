@@ -6,8 +6,8 @@ import socket
 import subprocess
 import sys
 import time
-import urllib.error
 import urllib.request
+from http.client import HTTPException
 from pathlib import Path
 
 from prometheus_client.parser import text_string_to_metric_families
@@ -17,7 +17,9 @@ from examples.check.plan import Run
 from examples.common.leaks import leak_file, write
 
 FASTER = 15  # one second of recording stands for one scrape interval
-START_SECONDS = 60.0
+INTERVAL = 5 / FASTER  # seconds between samples: the default, as much faster
+START_SECONDS = 120.0
+END_SECONDS = 120.0
 MOMENTS = ("process_start_time_seconds", "trainer_last_progress_timestamp_seconds")
 LEFT_OUT = ("python_", "_created")
 
@@ -32,7 +34,8 @@ def record(run: Run, folder: Path, healthy_seconds: int, seconds: int) -> Scenar
         seconds: how long it runs in all.
 
     Raises:
-        RuntimeError: the example did not start or ended early; the end of its log is in the message.
+        RuntimeError: the example did not start, ended early (the end of its log is in the message), or
+            would not end.
 
     """
     port = _free_port()
@@ -44,7 +47,7 @@ def record(run: Run, folder: Path, healthy_seconds: int, seconds: int) -> Scenar
     log = folder / "log"
     with log.open("w") as output:
         process = subprocess.Popen(
-            [sys.executable, "-m", f"examples.{run.example}", "--port", str(port), "--interval", "1"],
+            [sys.executable, "-m", f"examples.{run.example}", f"--port={port}", f"--interval={INTERVAL:.3f}"],
             env=environment,
             stdout=output,
             stderr=subprocess.STDOUT,
@@ -54,8 +57,7 @@ def record(run: Run, folder: Path, healthy_seconds: int, seconds: int) -> Scenar
         _wait(url, process, log)
         return _record(run, url, process, log, folder, healthy_seconds, seconds)
     finally:
-        process.terminate()
-        process.wait(timeout=30)
+        _end(run, process)
 
 
 def _record(
@@ -93,7 +95,7 @@ def _scrape(url: str, started_at: float) -> dict[str, float]:
     try:
         with urllib.request.urlopen(url, timeout=5) as answer:
             text = answer.read().decode()
-    except (urllib.error.URLError, TimeoutError):
+    except (OSError, HTTPException):
         return {}
     found = {}
     for family in text_string_to_metric_families(text):
@@ -118,9 +120,19 @@ def _wait(url: str, process: subprocess.Popen[bytes], log: Path) -> None:
         try:
             with urllib.request.urlopen(url, timeout=2):
                 return
-        except (urllib.error.URLError, ConnectionError, TimeoutError):
+        except (OSError, HTTPException):
             time.sleep(0.2)
     raise RuntimeError(f"no metrics at {url} after {START_SECONDS:.0f} s:\n{log.read_text()[-2000:]}")
+
+
+def _end(run: Run, process: subprocess.Popen[bytes]) -> None:
+    process.terminate()
+    try:
+        process.wait(timeout=END_SECONDS)
+    except subprocess.TimeoutExpired:
+        process.kill()
+        process.wait()
+        raise RuntimeError(f"{run.id} did not end within {END_SECONDS:.0f} s of SIGTERM") from None
 
 
 def _free_port() -> int:

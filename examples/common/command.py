@@ -1,6 +1,7 @@
 """The command line that every example has: `python -m examples.NAME [--leak NAME=RATE] …`."""
 
 import argparse
+import logging
 import os
 import signal
 import sys
@@ -64,7 +65,10 @@ def run(
         help="start with this leak on, units per minute: "
         + "; ".join(f"{leak} ({unit})" for leak, unit in leaks.items()),
     )
+    options.add_argument("--record", metavar="FILE", help="write what `heapwatch report FILE` reads")
     chosen = options.parse_args()
+    logging.basicConfig(format="%(message)s", stream=sys.stdout)
+    logging.getLogger("heapwatch").setLevel(logging.INFO)  # memory reports
     try:
         write(leak_file(name), parse(chosen.leak, leaks))
     except ValueError as problem:
@@ -77,6 +81,8 @@ def run(
         port=chosen.port, host=chosen.host, interval=chosen.interval, budget=0.005 * 5 / chosen.interval
     )
     with trainer.watched(served) as watch:
+        if chosen.record:
+            watch.record(chosen.record)  # after the declarations, so that the baseline has their levels
         print(f"{name} trains; metrics at http://{chosen.host}:{watch.port}/metrics", flush=True)
         try:
             trainer.train(watch, chosen.steps)

@@ -35,7 +35,7 @@ class ErlTrainer:
 
     """
 
-    def __init__(self, seed: int = 0, pace: float | None = 200.0) -> None:
+    def __init__(self, seed: int = 0, pace: float | None = 100.0) -> None:
         random.seed(seed)
         np.random.seed(seed)
         torch.manual_seed(seed)
@@ -59,6 +59,7 @@ class ErlTrainer:
             watch.buffer("replay", "replay_buffer.buffer")
             watch.objects(TradingEnvironment, DDPGAgent, ReplayBuffer, torch.Tensor, np.ndarray)
             watch.size("best_agent.actor", lambda: self.best_agent.actor.state_dict())
+            watch.memory_report_interval(10, "generation")
             watch.on_cleanup(self.clean)
             yield watch
 

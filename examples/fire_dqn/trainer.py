@@ -38,7 +38,7 @@ class FireTrainer:
 
     """
 
-    def __init__(self, seed: int = 0, pace: float | None = 50.0) -> None:
+    def __init__(self, seed: int = 0, pace: float | None = 25.0) -> None:
         random.seed(seed)
         torch.manual_seed(seed)
         self.grid = FireGrid(seed)
@@ -66,6 +66,7 @@ class FireTrainer:
             watch.events("step_times", "step_times")
             watch.events("collection_times", "collection_times")
             watch.objects(torch.Tensor, FireGrid, DQNAgent, mpl.figure.Figure)
+            watch.memory_report_interval(100, "episode")
             watch.on_cleanup(self.clean)
             yield watch
 

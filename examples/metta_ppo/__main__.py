@@ -1,4 +1,4 @@
-"""Train foragers: `python -m examples.metta_ppo [--leak stats=10] [--pace 100] [--steps N]`."""
+"""Train foragers: `python -m examples.metta_ppo [--leak stats=10] [--pace 50] [--steps N]`."""
 
 import sys
 
@@ -7,4 +7,4 @@ from examples.metta_ppo.leaking import LEAKS
 from examples.metta_ppo.trainer import MettaTrainer
 
 if __name__ == "__main__":
-    sys.exit(run("metta_ppo", LEAKS, 100.0, lambda seed, pace: MettaTrainer(seed, pace)))
+    sys.exit(run("metta_ppo", LEAKS, 50.0, lambda seed, pace: MettaTrainer(seed, pace)))

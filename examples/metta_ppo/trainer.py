@@ -45,7 +45,7 @@ class MettaTrainer:
 
     """
 
-    def __init__(self, seed: int = 0, pace: float | None = 100.0) -> None:
+    def __init__(self, seed: int = 0, pace: float | None = 50.0) -> None:
         torch.manual_seed(seed)
         self.environments = VectorEnvironments(WORKERS, EACH, seed)
         self.experience = Experience(self.environments.count)
@@ -73,6 +73,7 @@ class MettaTrainer:
             watch.size("policy.state_dict", self.policy.state_dict)
             watch.size("optimizer.state_dict", self.optimizer.state_dict)
             watch.growth_limit("object_size", per_epoch=5e6)
+            watch.memory_report_interval(100, "epoch")
             watch.on_cleanup(self.clean)
             yield watch
 
