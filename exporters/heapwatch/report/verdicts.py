@@ -62,7 +62,7 @@ def judge_count(series: Series, unit: str, stored: Series = ()) -> Judgement:
     since = _above_for_good(series, baseline + tolerance) if few else onset(series)
     rising = still_rises(series, 0.0 if few else tolerance / 4)
     added = stored[-1][1] - stored[0][1] if stored else 0.0
-    if not few and 0 < added / 2 <= change <= 8 * added:
+    if kept(series) > FEW_OBJECTS and 0 < added / 2 <= change <= 8 * added:
         reason = f"about {change / added:.1f} for each item that the buffers took"
         return Judgement("filling", baseline, current, slope(series), since, reason)
     if rising:

@@ -99,6 +99,15 @@ def test_a_buffer_does_not_explain_a_few_tensors():
     assert judge_count(tensors, "generation", series(*range(0, 900, 100))).verdict == "leak"
 
 
+def test_a_buffer_may_fill_with_objects_of_which_there_were_few():
+    tensors = series(16, 116, 216, 316, 416, 516)
+    judged = judge_count(tensors, "episode", series(0, 100, 200, 300, 400, 500))
+    assert (judged.verdict, judged.reason) == (
+        "filling",
+        "about 1.0 for each item that the buffers took",
+    )
+
+
 def test_a_filling_buffer_does_not_excuse_environments():
     stored = series(*range(0, 600, 100))
     assert judge_count(series(2, 18, 34, 50, 66, 82), "generation", stored).verdict == "leak"
