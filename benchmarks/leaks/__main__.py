@@ -8,7 +8,7 @@ from collections.abc import Iterable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
-from benchmarks.leaks.cost import measure
+from benchmarks.leaks.cost import EVERYTHING, SMALL, levels, measure
 from benchmarks.leaks.judge import HEAD, OURS, RIVALS, Score, judge
 from benchmarks.leaks.replay import replay
 from benchmarks.leaks.scenario import Scenario, generate, load, save
@@ -54,12 +54,14 @@ def main() -> None:
     if chosen.v:
         print("", *scores[OURS].notes, sep="\n")
     if not chosen.skip_cost:
-        cost = measure(sorted(RULES.glob("*.yml")))
-        ours = sum(cost[group] for group in ("trainer-levels", "trainer-growth", "trainer-leak"))
-        print(
-            f"\nOne evaluation, per trainer of 50: {1e3 * ours:.2f} ms for the leak rules, "
-            f"{1e3 * sum(cost.values()):.2f} ms for all rules"
-        )
+        print("\nOne evaluation, per trainer of 50:")
+        for exposed in (SMALL, EVERYTHING):
+            cost = measure(sorted(RULES.glob("*.yml")), exposed)
+            ours = sum(cost[group] for group in ("trainer-levels", "trainer-growth", "trainer-leak"))
+            print(
+                f"{levels(exposed)} watched levels: {1e3 * ours:.2f} ms for the leak rules, "
+                f"{1e3 * sum(cost.values()):.2f} ms for all rules"
+            )
 
 
 if __name__ == "__main__":

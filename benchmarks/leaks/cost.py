@@ -22,8 +22,11 @@ from benchmarks.leaks.remote_write import Sample, push
 HISTORY_SECONDS = 110 * 60  # as much as the longest window looks back on, and less than a head block
 LEAKING = 25  # one trainer in so many
 
-# What a trainer with a world, a replay buffer, a population and a GPU exposes, and the level it becomes.
-EXPOSED: dict[str, tuple[str, str, list[str]]] = {
+# What a trainer exposes: the level it becomes, its label, and the label's values.
+Exposed = dict[str, tuple[str, str, list[str]]]
+
+# A trainer with a world, a replay buffer, a population, workers and a GPU.
+EVERYTHING: Exposed = {
     "trainer_process_resident_memory_bytes": ("memory", "role", ["trainer", "worker"]),
     "trainer_gpu_memory_allocated_bytes": ("gpu_memory", "device", ["0"]),
     "trainer_bodies": ("bodies", "type", ["static", "dynamic", "terrain", "agent", "unknown"]),
@@ -43,14 +46,31 @@ EXPOSED: dict[str, tuple[str, str, list[str]]] = {
     "trainer_last_progress_timestamp_seconds": ("", "", [""]),
     "process_start_time_seconds": ("", "", [""]),
 }
+# A training loop with a replay buffer and two watched classes.
+SMALL: Exposed = {
+    **{
+        name: what
+        for name, what in EVERYTHING.items()
+        if not name.startswith(
+            ("trainer_gpu", "trainer_bodies", "trainer_entities", "trainer_event", "trainer_object")
+        )
+    },
+    "trainer_process_resident_memory_bytes": ("memory", "role", ["trainer"]),
+    "trainer_objects": ("objects", "type", ["DQN", "Tensor"]),
+}
 
 
-def _samples(trainers: int, second: float, start: float) -> Iterator[Sample]:
+def levels(exposed: Exposed) -> int:
+    """How many watched levels a trainer has."""
+    return sum(len(values) for resource, _, values in exposed.values() if resource)
+
+
+def _samples(exposed: Exposed, trainers: int, second: float, start: float) -> Iterator[Sample]:
     """Every series of every trainer at one moment, and the recorded ones that the rules look back on."""
     for rank in range(trainers):
         who = {"job": "trainer", "instance": f"127.0.0.1:{20000 + rank}"}
         rise = 1 + (second - start) * 1e-4 * (rank % LEAKING == 0)
-        for name, (resource, label, values) in EXPOSED.items():
+        for name, (resource, label, values) in exposed.items():
             for number, text in enumerate(values):
                 level = (0.4e9 if "bytes" in name else 20) * (9 if "capacity" in name else 1 + number)
                 leaks = number == 0 and resource in ("memory", "objects") and rank % LEAKING == 0
@@ -113,13 +133,15 @@ def _prometheus(folder: Path) -> Iterator[tuple[str, subprocess.Popen[bytes]]]:
         server.wait()
 
 
-def measure(rules: list[Path], trainers: int = 50, evaluations: int = 12) -> dict[str, float]:
+def measure(
+    rules: list[Path], exposed: Exposed, trainers: int = 50, evaluations: int = 12
+) -> dict[str, float]:
     """Seconds per trainer and evaluation, by rule group: the best of some, as other work only adds."""
     with tempfile.TemporaryDirectory() as name, _prometheus(Path(name)) as (url, server):
         start = time.time() - HISTORY_SECONDS
         at = start
         while at < time.time():
-            push(url, _samples(trainers, at, start), at)
+            push(url, _samples(exposed, trainers, at, start), at)
             at += 30
         config = {
             "global": {"evaluation_interval": "5s"},
@@ -132,7 +154,7 @@ def measure(rules: list[Path], trainers: int = 50, evaluations: int = 12) -> dic
         while not seen or min(map(len, seen.values())) < evaluations + 1:
             push(
                 url,
-                (s for s in _samples(trainers, time.time(), start) if ":" not in s[0]["__name__"]),
+                (s for s in _samples(exposed, trainers, time.time(), start) if ":" not in s[0]["__name__"]),
                 time.time(),
             )
             time.sleep(2)

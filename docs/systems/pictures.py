@@ -1,0 +1,99 @@
+"""Pictures of the examples' runs for these pages, into docs/images/systems.
+
+`python -m docs.systems.pictures report RUN.jsonl.gz NAME` takes the top of `heapwatch report --format html`;
+`python -m docs.systems.pictures world RECORDING.json.gz NAME` takes the bodies by type, from the World
+dashboard, of a run that `python -m examples.check --keep FOLDER` recorded: a minute there was four seconds.
+"""
+
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from io import BytesIO
+from pathlib import Path
+
+from heapwatch.report.analysis import analyse
+from heapwatch.report.page import as_html
+from heapwatch.report.recording import read_recording
+from PIL import Image
+from playwright.sync_api import FloatRect
+
+from benchmarks.leaks.scenario import LABEL, Scenario, load
+from docs.screenshots import IMAGES
+from tests.dashboards.browser import chromium, opened, stretch
+from tests.dashboards.server import prometheus
+from tests.dashboards.viewer.conftest import start_viewer
+
+
+def save(screenshot: bytes, name: str) -> None:
+    """Write it as `docs/images/systems/<name>.png`, in 128 colours."""
+    file = IMAGES / "systems" / f"{name}.png"
+    file.parent.mkdir(exist_ok=True)
+    picture = Image.open(BytesIO(screenshot)).convert("RGB")
+    colours = picture.quantize(128, Image.Quantize.FASTOCTREE, dither=Image.Dither.NONE)
+    colours.save(file, optimize=True)
+    print(f"{file.relative_to(Path.cwd())}  {file.stat().st_size / 1000:.0f} kB")
+
+
+def report(recording: Path, name: str) -> None:
+    """The finding and the plots of a run that a trainer recorded."""
+    with tempfile.TemporaryDirectory() as folder, chromium() as browser:
+        file = Path(folder) / "report.html"
+        file.write_text(as_html(analyse(read_recording(recording)), most_rows=30))
+        page = browser.new_page(viewport={"width": 900, "height": 800})
+        page.goto(file.as_uri())
+        end = page.evaluate("[...document.querySelectorAll('figure')].at(-1).getBoundingClientRect().bottom")
+        top = FloatRect(x=0, y=0, width=900, height=end + 16)
+        save(page.screenshot(clip=top, full_page=True), name)
+
+
+def world(recording: Path, name: str) -> None:
+    """The bodies by type of a replayed run."""
+    scenario = load(recording)
+    with tempfile.TemporaryDirectory() as folder, history(scenario, Path(folder)) as source:
+        process, address = start_viewer(source)
+        try:
+            with chromium() as browser:
+                page = browser.new_page(viewport={"width": 1400, "height": 900})
+                minutes = scenario.scrapes * scenario.scrape_seconds // 60
+                query = f"theme=dark&refresh=&from=now-{minutes}m&to=now"
+                stretch(opened(page, f"{address}/d/heapwatch-world?{query}", timeout=120))
+                panel = page.locator(".panel", has_text="Bodies by type").first
+                save(panel.screenshot(), name)
+        finally:
+            process.terminate()
+            process.wait(timeout=20)
+
+
+@contextmanager
+def history(scenario: Scenario, folder: Path) -> Iterator[str]:
+    """The URL of a Prometheus that has the scenario as what it scraped until now."""
+    first = int(time.time()) - scenario.scrapes * scenario.scrape_seconds
+    lines = []
+    for selector, values in scenario.series.items():
+        name, _, text = selector.rstrip("}").partition("{")
+        labels = {"job": "trainer", "instance": "127.0.0.1:7777", **dict(LABEL.findall(text))}
+        joined = ",".join(f'{label}="{value}"' for label, value in labels.items())
+        lines += [
+            f"{name}{{{joined}}} {value!r} {first + index * scenario.scrape_seconds}"
+            for index, value in enumerate(values)
+            if value is not None
+        ]
+    text_file = folder / "history.om"
+    text_file.write_text("\n".join([*lines, "# EOF\n"]))
+    command = ["promtool", "tsdb", "create-blocks-from", "openmetrics", "--quiet"]
+    subprocess.run([*command, str(text_file), str(folder / "data")], check=True)
+    with prometheus(folder / "data") as url:
+        yield url
+
+
+if __name__ == "__main__":
+    match sys.argv[1:]:
+        case ["report", recording, name]:
+            report(Path(recording), name)
+        case ["world", recording, name]:
+            world(Path(recording), name)
+        case _:
+            sys.exit(__doc__)
