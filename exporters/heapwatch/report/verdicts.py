@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Literal
 
 from heapwatch.report.trend import Series, kept, last_half, noise, onset, rises, slope, still_rises
@@ -54,7 +55,9 @@ def judge_count(series: Series, unit: str, stored: Series = ()) -> Judgement:
     series = _from_first_known(series)
     baseline, current = series[0][1], series[-1][1]
     few = baseline <= FEW_OBJECTS
-    tolerance = max(1.0 if few else baseline / 20, 3 * noise(series))
+    # A leak that began late lies far from any one line: without a fall that is no noise of a few objects.
+    swing = min(3 * noise(series), _largest_fall(series)) if few else 3 * noise(series)
+    tolerance = max(1.0 if few else baseline / 20, swing)
     change = kept(series) - baseline
     if change <= tolerance:
         back = f"back at {kept(series):.0f} each {unit}" if current - baseline > tolerance else ""
@@ -135,6 +138,10 @@ def _above_for_good(series: Series, level: float) -> int:
             break
         cycle = number
     return int(cycle)
+
+
+def _largest_fall(series: Series) -> float:
+    return max((before - after for (_, before), (_, after) in pairwise(series)), default=0.0)
 
 
 def _since(series: Series, cycle: int) -> Series:

@@ -58,6 +58,11 @@ def test_a_leak_seen_by_only_two_censuses_is_told_with_what_they_saw():
     assert judged.reason == "130 more are kept since generation 6"
 
 
+def test_a_leak_that_began_late_leaks():
+    judged = judge_count(series(*[2] * 10, 81, 81, 133, 161, 189, 214), "generation")
+    assert (judged.verdict, judged.since) == ("leak", 10)
+
+
 def test_one_more_each_generation_leaks():
     judged = judge_count(series(*range(16, 26)), "generation")
     assert (judged.verdict, judged.per_cycle) == ("leak", 1)
