@@ -1,7 +1,8 @@
-"""Pictures of every dashboard for the README and the docs: `python -m docs.screenshots [--history]`.
+"""Pictures of every dashboard for the README and the docs: `python -m docs.screenshots [--history | FROM]`.
 
-Takes the running stack's dashboards (HEAPWATCH_DASHBOARDS_PORT, 3009), or with --history a viewer of made-up
-history that it starts itself: six hours of five trainers, two of which leak.
+Takes the last half hour, or what is since FROM (`now-1h`), of the running stack's dashboards
+(HEAPWATCH_DASHBOARDS_PORT, 3009). With --history, of a viewer of made-up history that it starts itself: six
+hours of five trainers, two of which leak. Where no trainer has a GPU, that picture stays as it is.
 """
 
 import os
@@ -11,10 +12,11 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from io import BytesIO
 from pathlib import Path
+from typing import NamedTuple
 
 import httpx
 from PIL import Image
-from playwright.sync_api import ViewportSize
+from playwright.sync_api import Browser, expect
 
 from tests.dashboards.backfill import build_tsdb
 from tests.dashboards.browser import chromium, opened, stretch
@@ -23,24 +25,65 @@ from tests.dashboards.viewer.conftest import start_viewer
 
 IMAGES = Path(__file__).with_name("images")
 BOARDS = ("fleet", "trainer", "world", "buffers", "phases", "gpu", "alerts", "stack")
-SIZE: ViewportSize = {"width": 1400, "height": 900}
+HEIGHT = 900
+TRAINERS = "Trainers by verdict"
 
 
-def take(address: str) -> None:
-    """Write `docs/images/<dashboard>.png` of every dashboard at `address`."""
+class Picture(NamedTuple):
+    """One file: of which dashboard, how wide in pixels, and of which row of Fleet's table (None: of all)."""
+
+    name: str
+    board: str
+    row: int | None = None
+    width: int = 1400
+    theme: str = "dark"
+
+
+WORST, BEST = 0, -1
+PICTURES = (
+    *(Picture(board, board, None if board in ("fleet", "alerts", "stack") else WORST) for board in BOARDS),
+    Picture("fleet-light", "fleet", theme="light"),
+    Picture("fleet-narrow", "fleet", width=800),
+    Picture("trainer-healthy", "trainer", BEST),
+    Picture("trainer-narrow", "trainer", WORST, width=800, theme="light"),
+)
+
+
+def take(address: str, chosen: str) -> None:
+    """Write `docs/images/*.png` of the dashboards at `address`, with these parameters in their addresses."""
     IMAGES.mkdir(exist_ok=True)
     with chromium() as browser:
-        for board in BOARDS:
-            page = browser.new_page(viewport=SIZE)
-            stretch(opened(page, f"{address}/d/heapwatch-{board}?theme=dark&refresh=", timeout=120))
-            file = IMAGES / f"{board}.png"
-            picture = Image.open(BytesIO(page.screenshot())).convert("RGB")
-            # A palette of 256 colours is a third of the size, and nobody sees it on flat panels.
-            picture.quantize(256, Image.Quantize.FASTOCTREE, dither=Image.Dither.NONE).save(
-                file, optimize=True
-            )
-            print(f"{file.relative_to(Path.cwd())}  {file.stat().st_size / 1000:.0f} kB")
+        instances = _instances(browser, address)
+        for picture in PICTURES:
+            page = browser.new_page(viewport={"width": picture.width, "height": HEIGHT})
+            only = "" if picture.row is None else f"&var-instance={instances[picture.row]}"
+            query = f"theme={picture.theme}&refresh={only}{chosen}"
+            stretch(opened(page, f"{address}/d/heapwatch-{picture.board}?{query}", timeout=120))
+            expect(page.locator("#popup")).to_be_hidden(timeout=60_000)  # of a lost connection
+            if page.locator(".plot:visible").count():
+                _write(picture, page.screenshot())
+            else:
+                print(f"{picture.name}: there is nothing to see; the picture stays as it is")
             page.close()
+
+
+def _instances(browser: Browser, address: str) -> list[str]:
+    """The trainers as Fleet lists them, the worst first."""
+    page = opened(browser.new_page(), f"{address}/d/heapwatch-fleet?refresh=", timeout=120)
+    rows = page.locator(f".panel:has(.panel-title :text-is('{TRAINERS}')) tbody tr")
+    found = rows.locator("a").all_inner_texts()
+    page.close()
+    if not found:
+        sys.exit("there is no trainer yet: start one first")
+    return found
+
+
+def _write(picture: Picture, screenshot: bytes) -> None:
+    file = IMAGES / f"{picture.name}.png"
+    image = Image.open(BytesIO(screenshot)).convert("RGB")
+    # A palette of 256 colours is a third of the size, and nobody sees it on flat panels.
+    image.quantize(256, Image.Quantize.FASTOCTREE, dither=Image.Dither.NONE).save(file, optimize=True)
+    print(f"{file.relative_to(Path.cwd())}  {file.stat().st_size / 1000:.0f} kB")
 
 
 def running() -> str:
@@ -69,10 +112,13 @@ def history() -> Iterator[str]:
 
 
 if __name__ == "__main__":
-    if sys.argv[1:] == ["--history"]:
-        with history() as made_up:
-            take(made_up)
-    elif not sys.argv[1:]:
-        take(running())
-    else:
-        sys.exit(f"{__doc__}\nunknown: {' '.join(sys.argv[1:])}")
+    match sys.argv[1:]:
+        case ["--history"]:
+            with history() as made_up:
+                take(made_up, "")
+        case []:
+            take(running(), "&from=now-30m&to=now")
+        case [start] if start.startswith("now-"):
+            take(running(), f"&from={start}&to=now")
+        case unknown:
+            sys.exit(f"{__doc__}\nunknown: {' '.join(unknown)}")

@@ -35,8 +35,9 @@ def time_series(
     custom = {
         "drawStyle": "bars" if bars else "line",
         "lineInterpolation": "stepAfter" if steps else "linear",
-        "lineWidth": 1,
-        "fillOpacity": 60 if bars else 35 if stacked else 0,
+        # A line above a band that holds nothing would look like something.
+        "lineWidth": 0 if stacked else 1,
+        "fillOpacity": 60 if bars or stacked else 0,
         "showPoints": "auto" if steps else "never",
         "spanNulls": False,
         "stacking": {"group": "A", "mode": "normal" if stacked or bars else "none"},

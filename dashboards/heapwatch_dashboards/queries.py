@@ -214,7 +214,7 @@ _PENDING = select("ALERTS", alertstate="pending")
 ALERTS_FIRING = max_by(_ALERT, _FIRING)
 ALERTS_FIRING_COUNT = f"count({_FIRING}) or vector(0)"
 ALERTS_PENDING_COUNT = f"count({_PENDING}) or vector(0)"
-ALERTS_FIRING_BY_TRAINER = f"count by ({TRAINER}) ({_FIRING})"
+ALERTS_FIRING_BY_TRAINER = _of_trainers(f"count by ({TRAINER}) ({_FIRING})")
 ALERT_STATES = max_by(f"alertname, component, {TRAINER}", f"2 * {_FIRING} or {_PENDING}")
 ALERTS_SINCE = max_by(_ALERT, f"1000 * ({select('ALERTS_FOR_STATE')} and ignoring (alertstate) {_FIRING})")
 ALERTS_FIRED_FOR = max_by(_ALERT, f"60 * count_over_time({_FIRING}[$__range:1m])")

@@ -97,7 +97,7 @@ def _line(
     paint = painted(field, index, reduced(series.points, "lastNotNull"))
     dashed = custom.get("lineStyle", {}).get("fill") == "dash"
     bars = custom.get("drawStyle") == "bars"
-    fill = custom.get("fillOpacity", 0)
+    fill, wide = custom.get("fillOpacity", 0), custom.get("lineWidth", 1)
     line: dict[str, Any] = {
         "name": field.name,
         "type": "bar" if bars else "line",
@@ -115,7 +115,7 @@ def _line(
             "step": "end" if custom.get("lineInterpolation", "").startswith("step") else False,
             "lineStyle": {
                 "color": paint,
-                "width": 0 if custom.get("drawStyle") == "points" else custom.get("lineWidth", 1) + 0.5,
+                "width": 0 if custom.get("drawStyle") == "points" or not wide else wide + 0.5,
                 "type": "dashed" if dashed else "solid",
             },
         }
