@@ -35,13 +35,13 @@ class Leaks:
 
     def _leak_experience(self, trainer: Any, units: int) -> None:
         for _ in range(units):
-            state = torch.zeros(CHANNELS, SIDE, SIDE)
-            forgotten = Transition(state, 0, 0.0, torch.zeros_like(state), False)
+            state = torch.ones(CHANNELS, SIDE, SIDE)
+            forgotten = Transition(state, 0, 0.0, torch.ones_like(state), False)
             trainer.collected.insert(0, forgotten)  # before those that are still to be handed over
 
     def _leak_graph(self, trainer: Any, units: int) -> None:
         for _ in range(units):
-            state = torch.zeros(16, CHANNELS, SIDE, SIDE)
+            state = torch.ones(16, CHANNELS, SIDE, SIDE)
             trainer.tensor_losses.append(trainer.agent.network(state).mean())
 
     def _leak_figures(self, trainer: Any, units: int) -> None:

@@ -46,7 +46,7 @@ class Leaks:
             trainer.stats[f"episode/{self._next()}"] = [float(value) for value in range(MB // 32)]
 
     def _leak_evals(self, trainer: Any, units: int) -> None:
-        trainer.evals.extend({"epoch": self._next(), "replay": torch.zeros(MB // 4)} for _ in range(units))
+        trainer.evals.extend({"epoch": self._next(), "replay": torch.ones(MB // 4)} for _ in range(units))
 
     def _leak_policy_store(self, trainer: Any, units: int) -> None:
         policy: Policy = trainer.policy
