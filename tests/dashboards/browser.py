@@ -33,7 +33,7 @@ def chromium() -> Iterator[Browser]:
 
 def opened(page: Page, address: str, timeout: float = 30) -> Page:
     """The dashboard at `address`, once every panel has its data and those in sight are drawn."""
-    page.goto(address)
+    page.goto(address, timeout=timeout * 1000)
     page.wait_for_function(SETTLED, timeout=timeout * 1000)
     return page
 
