@@ -6,13 +6,10 @@ Recordings come from `python -m examples.check --keep FOLDER`.
 
 import json
 import re
-import shutil
-import subprocess
 import sys
-import tempfile
 from pathlib import Path
 
-from benchmarks.leaks.replay import input_series, replay
+from benchmarks.leaks.replay import ask, replay
 from benchmarks.leaks.scenario import LABEL, Scenario, load
 from examples.check.__main__ import RULES
 
@@ -30,27 +27,11 @@ def first_alerts(scenario: Scenario) -> dict[tuple[str, str], tuple[int, str]]:
 
 def texts(scenario: Scenario, minute: int, name: str) -> dict[tuple[str, str], str]:
     """(resource, component) -> what alert `name` says in that minute."""
-    promtool = shutil.which("promtool")
-    if promtool is None:
-        raise FileNotFoundError("promtool is not on PATH")
-    test = {
-        "rule_files": [str(path.resolve()) for path in RULES],
-        "evaluation_interval": "30s",
-        "tests": [
-            {
-                "interval": f"{scenario.scrape_seconds}s",
-                "input_series": input_series(scenario),
-                # None is expected, so that promtool prints those there are.
-                "alert_rule_test": [{"eval_time": f"{minute}m", "alertname": name, "exp_alerts": []}],
-            }
-        ],
-    }
-    with tempfile.NamedTemporaryFile("w", suffix=".yml") as file:
-        json.dump(test, file)  # JSON is YAML
-        file.flush()
-        done = subprocess.run([promtool, "test", "rules", file.name], capture_output=True, text=True)
+    # None is expected, so that promtool prints those there are.
+    look = {"eval_time": f"{minute}m", "alertname": name, "exp_alerts": []}
+    printed = ask(scenario, RULES, alert_rule_test=[look])
     found = {}
-    for labels_text, annotations_text in GOT.findall(done.stdout + done.stderr):
+    for labels_text, annotations_text in GOT.findall(printed):
         labels, annotations = dict(LABEL.findall(labels_text)), dict(LABEL.findall(annotations_text))
         text = json.loads(f'"{annotations["description"]}"')
         found[labels["resource"], labels["component"]] = f"{name} ({labels['severity']}): {text}"
