@@ -11,6 +11,7 @@ from typing import Any
 from grafanalib import core
 
 from . import colors
+from .empty import Empty
 from .variables import DATASOURCE
 
 Json = dict[str, Any]
@@ -64,7 +65,10 @@ class Query:
 
 @dataclass(frozen=True)
 class Panel:
-    """A panel before it has a place: `width` in 24ths of the page, `height` in units of 30 pixels."""
+    """A panel before it has a place: `width` in 24ths of the page, `height` in units of 30 pixels.
+
+    `empty` is what it says when its queries find nothing, which its description explains.
+    """
 
     kind: str
     title: str
@@ -74,6 +78,7 @@ class Panel:
     overrides: Sequence[Json] = ()
     options: Json = field(default_factory=dict)
     transformations: Sequence[Json] = ()
+    empty: Empty | None = None
     width: int = 12
     height: int = 8
 
@@ -81,7 +86,7 @@ class Panel:
         """Grafana's JSON for the panel at this place of the grid."""
         panel = core.Panel(
             title=self.title,
-            description=self.description,
+            description=self.empty.explained(self.description) if self.empty else self.description,
             dataSource=DATASOURCE,
             targets=[query.render(chr(ord("A") + index)) for index, query in enumerate(self.queries)],
             transformations=list(self.transformations),
@@ -89,7 +94,8 @@ class Panel:
             id=identity,
             maxDataPoints=None,
         ).panel_json({"type": self.kind, "pluginVersion": PLUGIN_VERSION, "options": self.options})
-        panel["fieldConfig"] = {"defaults": self.defaults, "overrides": list(self.overrides)}
+        defaults = {**self.defaults, "noValue": self.empty.says} if self.empty else self.defaults
+        panel["fieldConfig"] = {"defaults": defaults, "overrides": list(self.overrides)}
         return {
             key: value for key, value in panel.items() if key not in LEGACY_PANEL_KEYS and value is not None
         }

@@ -47,7 +47,6 @@ def time_series(
     defaults: Json = {
         "unit": unit,
         "decimals": decimals,
-        "noValue": empty.says,
         "color": {"mode": "palette-classic"},
         "custom": _present(custom),
         "thresholds": colors.NEUTRAL,
@@ -57,9 +56,10 @@ def time_series(
     return Panel(
         "timeseries",
         title,
-        empty.explained(description),
+        description,
         queries,
         defaults=_present(defaults),
+        empty=empty,
         overrides=[*overrides, *lines(queries)],
         options={
             "legend": {**_LEGEND, "calcs": ["sum"] if bars else ["lastNotNull", "max"]},
@@ -90,7 +90,6 @@ def stat(
     defaults: Json = {
         "unit": unit,
         "decimals": decimals,
-        "noValue": empty.says,
         "color": {"mode": "thresholds"},
         "thresholds": thresholds,
         "mappings": list(mappings),
@@ -106,14 +105,13 @@ def stat(
     return Panel(
         "stat",
         title,
-        empty.explained(description),
+        description,
         [query],
         _present(defaults),
-        (),
-        options,
-        (),
-        width,
-        height,
+        options=options,
+        empty=empty,
+        width=width,
+        height=height,
     )
 
 
@@ -136,7 +134,6 @@ def bar_gauge(
         "decimals": decimals,
         "min": 0,
         "max": top,
-        "noValue": empty.says,
         "color": {"mode": "thresholds"},
         "thresholds": thresholds,
         "mappings": [],
@@ -150,14 +147,13 @@ def bar_gauge(
     return Panel(
         "bargauge",
         title,
-        empty.explained(description),
+        description,
         [query],
         _present(defaults),
-        (),
-        options,
-        (),
-        width,
-        height,
+        options=options,
+        empty=empty,
+        width=width,
+        height=height,
     )
 
 
@@ -174,7 +170,6 @@ def state_timeline(
     """Which state each series was in, over time; `states` maps a value to its name and colour."""
     defaults: Json = {
         "unit": "none",
-        "noValue": empty.says,
         "color": {"mode": "thresholds"},
         "thresholds": colors.thresholds(colors.UNKNOWN),
         "mappings": colors.value_mappings(states),
@@ -191,14 +186,13 @@ def state_timeline(
     return Panel(
         "state-timeline",
         title,
-        empty.explained(description),
+        description,
         [query],
         defaults,
-        (),
-        options,
-        (),
-        width,
-        height,
+        options=options,
+        empty=empty,
+        width=width,
+        height=height,
     )
 
 
@@ -225,8 +219,8 @@ def heatmap(
         "exemplars": {"color": colors.WARNING},
         "showValue": "never",
     }
-    defaults: Json = {"noValue": empty.says, "custom": {"scaleDistribution": {"type": "linear"}}}
-    return Panel("heatmap", title, empty.explained(description), [query], defaults, (), options, (), width)
+    defaults: Json = {"custom": {"scaleDistribution": {"type": "linear"}}}
+    return Panel("heatmap", title, description, [query], defaults, options=options, empty=empty, width=width)
 
 
 def text(title: str, content: str, description: str, *, width: int = 24, height: int = 3) -> Panel:

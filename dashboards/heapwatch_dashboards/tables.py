@@ -70,9 +70,10 @@ def table(
     return Panel(
         "table",
         title,
-        empty.explained(description),
+        description,
         queries,
-        defaults={**_DEFAULTS, "unit": "none", "noValue": empty.says},
+        defaults={**_DEFAULTS, "unit": "none"},
+        empty=empty,
         overrides=[column.render() for column in columns if column.title],
         options={**_OPTIONS, "sortBy": [{"displayName": sort_by, "desc": descending}] if sort_by else []},
         transformations=transformations,
@@ -96,9 +97,10 @@ def series_table(
     return Panel(
         "table",
         title,
-        empty.explained(description),
+        description,
         queries,
-        defaults={**_DEFAULTS, "unit": unit, "decimals": 2, "noValue": empty.says},
+        defaults={**_DEFAULTS, "unit": unit, "decimals": 2},
+        empty=empty,
         overrides=[
             override_matching(".*", noValue="-"),
             override("Time", unit="dateTimeAsIso", custom__width=180),
