@@ -21,8 +21,6 @@ DEFAULT_BUDGET = 0.0025
 VISIT_SECONDS = 0.005
 # After this long inside one sampler the log says that the training loop waits for it, in seconds.
 HANGING_SECONDS = 10.0
-# A cost that was an outlier is forgotten by this factor a sample.
-_COST_DECAY = 0.7
 
 
 @dataclass(eq=False)
@@ -222,7 +220,7 @@ class SafePoint:
             task.runs += 1
             task.total += spent
             task.longest = max(task.longest, spent)
-            task.cost = max(spent, _COST_DECAY * task.cost)
+            task.cost = spent  # each sample pays for itself, so one that the machine held up delays only the next
             task.interval = max(task.sampler.interval, task.cost / self._fair_share())
             task.due_at = began + task.interval
 

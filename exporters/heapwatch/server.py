@@ -101,7 +101,7 @@ class Server:
         self._listener.on_tick = self._observe_now_and_then
         self.port = self._listener.server_address[1]
         self._thread = threading.Thread(
-            target=self._listener.serve_forever, args=(0.2,), name="heapwatch-server", daemon=True
+            target=self._listener.serve_forever, name="heapwatch-server", daemon=True
         )
         self._thread.start()
         _running.add(self)

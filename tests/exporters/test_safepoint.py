@@ -93,13 +93,32 @@ def test_the_budget_is_kept_and_divided_fairly(safe_point, clock, seconds):
     assert least >= 0.9 * min(max(seconds) / 1.0, safe_point.budget / len(seconds))
 
 
-def test_an_outlier_is_forgotten(safe_point, clock):
+def test_an_outlier_delays_the_next_sample_and_none_after_it(safe_point, clock):
     sampler = Sampler(clock, seconds=1.0)
     safe_point.add(sampler, anywhere=False)
     safe_point.visit(stepping=True)
+    assert safe_point.tasks[0].interval == pytest.approx(1.0 / safe_point.budget)
     sampler.seconds = 0.0
-    visits(safe_point, clock, 1000, step=1.0)
+    clock.now += 1.0 / safe_point.budget
+    safe_point.visit(stepping=True)
+    assert sampler.samples == 2
     assert safe_point.tasks[0].interval == sampler.interval
+
+
+def test_costs_that_swing_keep_to_the_budget_together(safe_point, clock):
+    class Swinging(Sampler):
+        def sample(self):
+            self.seconds = 0.3 if self.samples % 4 == 0 else 0.003
+            super().sample()
+
+    safe_point.add(Swinging(clock, "swinging"), anywhere=False)
+    safe_point.add(Swinging(clock, "swinging too"), anywhere=False)
+    safe_point.add(Sampler(clock, "steady", seconds=0.02), anywhere=False)
+    visits(safe_point, clock, 10)
+    began, before = clock.now, sum(task.total for task in safe_point.tasks)
+    visits(safe_point, clock, 5000)
+    spent = sum(task.total for task in safe_point.tasks) - before
+    assert spent <= safe_point.budget * 1.02 * (clock.now - began)
 
 
 def test_one_visit_leaves_the_rest_to_the_next(safe_point, clock):

@@ -1,0 +1,122 @@
+"""Whole trainers with and without the exporter, in processes that train in turns.
+
+Blocks inside one process cannot show what the exporter's presence costs all of them: its threads, its
+imports, where its memory lies. Here each party has processes of its own, which do one block of steps a turn,
+so that the machine's moods fall on all alike. A process rests between its turns: what falls due by the clock
+is asked for that much more rarely.
+"""
+
+from __future__ import annotations
+
+import random
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from typing import Any
+
+from benchmarks.measure import Peers, Report, Table
+
+_BLOCK_STEPS = 200
+_WARM_UP_STEPS = 3000
+_TURNS = 500
+_PARTIES = ("no other thread", "a thread that sleeps", "heapwatch, everything on, scraped")
+_PROCESSES = 2 * len(_PARTIES)
+
+
+def run() -> Report:
+    peers = Peers()
+    if not (peers.load("stable_baselines3") and peers.load("gymnasium")):
+        return Report([], [], peers.missing)
+    from benchmarks.training import confidence
+
+    seconds = _take_turns()
+    columns = ["a trainer with", "slowdown", "95 % interval", "turns"]
+    table = Table("SB3 DQN: whole processes in turns, slowdown in CPU time", columns)
+    for party in _PARTIES:
+        slowdown, low, high = confidence(list(zip(seconds[party], seconds[_PARTIES[0]], strict=True)))
+        if party != _PARTIES[0]:
+            table.rows.append([party, f"{slowdown:+.2%}", f"{low:+.2%} to {high:+.2%}", str(_TURNS)])
+    return Report([table], [], peers.missing)
+
+
+def _take_turns() -> dict[str, list[float]]:
+    """CPU seconds of each turn, of a party's processes together."""
+    pipe = subprocess.PIPE
+    trainers = [
+        (party, subprocess.Popen([sys.executable, "-m", __name__, party], stdin=pipe, stdout=pipe, text=True))
+        for party in 2 * _PARTIES
+    ]
+    for _, process in trainers:
+        _answer(process)
+    seconds = {party: [0.0] * _TURNS for party in _PARTIES}
+    for turn in range(_TURNS):
+        random.shuffle(trainers)
+        for party, process in trainers:
+            assert process.stdin is not None
+            process.stdin.write("\n")
+            process.stdin.flush()
+            seconds[party][turn] += _answer(process)
+    for _, process in trainers:
+        process.communicate()
+    return seconds
+
+
+def _answer(process: subprocess.Popen[str]) -> float:
+    assert process.stdout is not None
+    line = process.stdout.readline()
+    if not line:
+        raise RuntimeError(f"a trainer ended early, with {process.wait()}")
+    return float(line)
+
+
+def _train(party: str) -> None:
+    """Train a block for each line read, and print the CPU seconds that it took, until there is no line."""
+    import torch
+    from stable_baselines3 import DQN
+    from stable_baselines3.common.callbacks import BaseCallback
+
+    torch.set_num_threads(1)
+    model = DQN(
+        "MlpPolicy",
+        "CartPole-v1",
+        learning_starts=1000,
+        buffer_size=50_000,
+        train_freq=4,
+        device="cpu",
+        seed=1,
+    )
+    step = _prepare(party, model)
+
+    class OneBlockATurn(BaseCallback):
+        began = time.process_time()
+
+        def _on_step(self) -> bool:
+            step()
+            if self.n_calls >= _WARM_UP_STEPS and self.n_calls % _BLOCK_STEPS == 0:
+                print(time.process_time() - self.began, flush=True)
+                if not sys.stdin.readline():
+                    return False
+                self.began = time.process_time()
+            return True
+
+    model.learn(10**9, callback=OneBlockATurn())
+
+
+def _prepare(party: str, model: Any) -> Callable[[], None]:
+    """What a step calls in a trainer of this party."""
+    if party == _PARTIES[2]:
+        from benchmarks.training import Watched
+
+        watched = Watched(rarer=_PROCESSES)
+        watched.declare(model)
+        return watched.step
+    if party == _PARTIES[1]:
+        import threading
+
+        threading.Thread(target=threading.Event().wait, daemon=True).start()
+    return lambda: None
+
+
+if __name__ == "__main__":
+    _train(sys.argv[1])
