@@ -147,12 +147,24 @@ class Walk:
 
     def _estimate(self, container: Container, samples: int) -> Tally:
         """What the items of a long container hold, from a sample of them."""
+        usual = samples == self._samples
+        before = self._counted.copy() if usual else set()
         total, error = self._sampled(container, samples)
         # Items of very different sizes need more of them; a nested container is but one item.
-        if samples == self._samples and error > _WANTED_ERROR:
+        if usual and error > _WANTED_ERROR:
             times = min((error / _WANTED_ERROR) ** 2, _MOST_TIMES)
-            total, _ = self._sampled(container, min(len(container), math.ceil(samples * times)))
+            total = self._resampled(container, math.ceil(samples * times), before) or total
         return total
+
+    def _resampled(self, container: Container, samples: int, before: set[int]) -> Tally | None:
+        """The estimate from another sample, counting what was not counted `before`; None when time ran out."""
+        first = self._counted - before
+        self._counted -= first
+        try:
+            return self._sampled(container, min(len(container), samples))[0]
+        except OutOfTime:
+            self._counted |= first
+            return None
 
     def _sampled(self, container: Container, samples: int) -> tuple[Tally, float]:
         """The estimate from one sample, and its standard error as a share of it."""

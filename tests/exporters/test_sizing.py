@@ -1,4 +1,5 @@
 import gc
+import itertools
 import mmap
 import random
 import subprocess
@@ -169,6 +170,31 @@ def test_unequal_items_get_more_samples():
     unequal = deep_size([bytes(100 + i % 7 * 1000) for i in range(LENGTH)], budget_seconds=60)
 
     assert unequal.objects > 2 * equal.objects
+
+
+def test_what_unequal_items_share_is_counted_with_the_second_sample_too():
+    base = np.zeros(50_000_000, dtype=np.uint8)
+    items = [(base[i : i + 10], bytes(100 + i % 7 * 10_000)) for i in range(LENGTH)]
+    own = sum(sys.getsizeof(text) for _, text in items)
+
+    assert deep_size(items, budget_seconds=60).bytes == pytest.approx(base.nbytes + own, rel=0.05)
+
+
+def test_a_second_sample_that_time_does_not_allow_leaves_the_first(monkeypatch):
+    shared = Node()
+    for _ in range(4000):
+        node = Node()
+        node.last, shared = shared, node
+    items = [(shared, bytes(100 + i % 7 * 10_000)) for i in range(LENGTH)]
+    exact = sum(sys.getsizeof(text) for _, text in items)
+
+    def size(readings: int) -> int:
+        clock = itertools.count()
+        monkeypatch.setattr("heapwatch.walk.time.thread_time", lambda: next(clock))
+        return deep_size(items, budget_seconds=readings).bytes
+
+    # Each reading of the clock takes a second: enough for the first sample, then for ever more of the second.
+    assert [size(readings) for readings in range(100, 300, 10)] == pytest.approx([exact] * 20, rel=0.5)
 
 
 def test_arrays_and_views_are_exact():
