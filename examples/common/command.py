@@ -11,6 +11,7 @@ from typing import Protocol, TypedDict
 
 import heapwatch
 import torch
+from heapwatch.safepoint import DEFAULT_BUDGET, DEFAULT_INTERVAL
 
 from examples.common.leaks import leak_file, parse, write
 
@@ -77,9 +78,8 @@ def run(
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(0))
     trainer = make(chosen.seed, chosen.pace or None)
     # A sample may cost what it costs by default, however often it is taken.
-    served = Served(
-        port=chosen.port, host=chosen.host, interval=chosen.interval, budget=0.005 * 5 / chosen.interval
-    )
+    budget = DEFAULT_BUDGET * DEFAULT_INTERVAL / chosen.interval
+    served = Served(port=chosen.port, host=chosen.host, interval=chosen.interval, budget=budget)
     with trainer.watched(served) as watch:
         if chosen.record:
             watch.record(chosen.record)  # after the declarations, so that the baseline has their levels

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import os
+import selectors
 import socket
 import socketserver
 import sys
@@ -15,8 +16,8 @@ from typing import Any
 
 MAX_CONNECTIONS = 32  # more would share the interpreter with the training loop all the same
 REQUEST_SECONDS = 5.0  # a request must be complete by then, however its bytes drip in
+IDLE_SECONDS = 5.0  # between looks at the clock while no connection is open
 CROWDED_SECONDS = 1.0  # the same, while newcomers wait for a connection
-
 logger = logging.getLogger("heapwatch")
 
 
@@ -28,6 +29,7 @@ class ConnectionServer(socketserver.ThreadingMixIn, socketserver.TCPServer):
     """
 
     daemon_threads = True
+    timeout = 0  # of `handle_request`: whoever was there may have gone
     allow_reuse_address = os.name == "posix"  # elsewhere it would share the port with its owner
     request_queue_size = 1024
 
@@ -40,7 +42,43 @@ class ConnectionServer(socketserver.ThreadingMixIn, socketserver.TCPServer):
         self._open: dict[socket.socket, float | None] = {}  # accepted at; None once its request is complete
         self.on_tick: Callable[[], None] = lambda: None
         self.address_family = socket.AF_INET6 if ":" in address[0] else socket.AF_INET
+        self._stopping = threading.Event()
+        self._ended = threading.Event()
+        self._waker, self._woken = socket.socketpair()
         super().__init__(address, handler)
+
+    def serve_forever(self, poll_interval: float = 0.5) -> None:
+        """Accept connections until `shutdown`.
+
+        While no connection is open the thread sleeps: each time it wakes it takes the interpreter from the
+        training loop.
+
+        Args:
+            poll_interval: seconds between looks at the open connections.
+
+        """
+        try:
+            with selectors.DefaultSelector() as selector:
+                selector.register(self.socket, selectors.EVENT_READ)
+                selector.register(self._woken, selectors.EVENT_READ)
+                while not self._stopping.is_set():
+                    if selector.select(poll_interval if self._open else IDLE_SECONDS):
+                        self.handle_request()
+                    self.service_actions()
+        finally:
+            self._ended.set()
+
+    def shutdown(self) -> None:
+        """Stop accepting, and wait until that is so; `serve_forever` must run in another thread."""
+        self._stopping.set()
+        self._waker.send(b"x")
+        self._ended.wait()
+
+    def server_close(self) -> None:
+        """Close the listening socket."""
+        super().server_close()
+        self._waker.close()
+        self._woken.close()
 
     def request_complete(self, connection: socket.socket) -> None:
         """Exempt a connection from being cut off: its client has said all it had to say."""
@@ -49,7 +87,7 @@ class ConnectionServer(socketserver.ThreadingMixIn, socketserver.TCPServer):
 
     def abandon(self) -> None:
         """Close this process's copies of the sockets, and nothing more: for the child after a fork."""
-        for inherited in (self.socket, *self._open):
+        for inherited in (self.socket, self._waker, self._woken, *self._open):
             with suppress(OSError):
                 os.close(inherited.detach())
 

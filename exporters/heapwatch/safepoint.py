@@ -21,6 +21,10 @@ DEFAULT_BUDGET = 0.0025
 VISIT_SECONDS = 0.005
 # After this long inside one sampler the log says that the training loop waits for it, in seconds.
 HANGING_SECONDS = 10.0
+# The daemon thread looks after so many of its ticks although nothing is due: for what moves, and what hangs.
+_TICKS_SLEPT = 10
+# And so many seconds after something is due: what was sampled together stays together, at one look.
+_TOGETHER_SECONDS = 0.2
 
 
 @dataclass(eq=False)
@@ -55,7 +59,8 @@ class SafePoint:
     Args:
         failures: takes what samplers raise.
         budget: share of wall time for all samplers together.
-        tick_seconds: how often the daemon thread looks.
+        tick_seconds: how often the daemon thread looks, at most; it sleeps until something is due, a few of
+            these at the longest, as each time it wakes it takes the interpreter from the training loop.
         clock: monotonic seconds.
 
     """
@@ -160,8 +165,8 @@ class SafePoint:
         self._stopped = threading.Event()
         self.due, self.tasks, self.on_visit = False, (), []
 
-    def tick(self) -> None:
-        """One look: raise `due` where it is time, and say what hangs."""
+    def tick(self) -> float:
+        """One look: raise `due` where it is time, and say what hangs; returns seconds until the next look."""
         now = self._clock()
         for function in self.on_tick:
             function()
@@ -176,11 +181,16 @@ class SafePoint:
                     task.sampler.name,
                     now - since,
                 )
+        first = min((task.due_at for task in self.tasks), default=now)
+        return min(
+            max(self._tick_seconds, first - now + _TOGETHER_SECONDS), _TICKS_SLEPT * self._tick_seconds
+        )
 
     def _tick_until_stopped(self) -> None:
-        while not self._stopped.wait(self._tick_seconds):
+        seconds = self._tick_seconds
+        while not self._stopped.wait(seconds):
             try:
-                self.tick()
+                seconds = self.tick()
             except Exception as error:
                 self._failures.record("safe_point", "tick", error)
 
@@ -220,7 +230,8 @@ class SafePoint:
             task.runs += 1
             task.total += spent
             task.longest = max(task.longest, spent)
-            task.cost = spent  # each sample pays for itself, so one that the machine held up delays only the next
+            # Each sample pays for itself, so that one that the machine held up delays only the next.
+            task.cost = spent
             task.interval = max(task.sampler.interval, task.cost / self._fair_share())
             task.due_at = began + task.interval
 

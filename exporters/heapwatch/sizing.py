@@ -13,7 +13,7 @@ from heapwatch.walk import FEWEST_SAMPLES, OutOfTime, Walk
 
 __all__ = ["OutOfTime", "Size", "deep_size"]
 
-SAMPLES = 64
+SAMPLES = 32
 BUDGET_SECONDS = 0.05
 
 
@@ -49,7 +49,7 @@ def deep_size(obj: object, *, samples: int = SAMPLES, budget_seconds: float = BU
     """Bytes that `obj` and everything reachable from it hold, each counted once.
 
     Classes, modules, functions' globals and frames are not followed. A container of more than `samples` items
-    is estimated from that many, drawn from strata over its length; from up to 16 times as many when they
+    is estimated from that many, drawn from strata over its length; from up to 32 times as many when they
     differ so much that the standard error is above 1 %.
 
     Raises:

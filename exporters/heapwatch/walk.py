@@ -34,11 +34,11 @@ from heapwatch.storages import (
 from heapwatch.strata import Container, around, pick, positions, spread, variance_of_mean
 
 _NEIGHBOURS = 4  # items before and after one that may share with it: a frame stack of 4, a 3-step return
-_RESOLVED = 4  # sampled items whose neighbours are looked at, when sharing is possible at all
+_RESOLVED = 3  # sampled items whose neighbours are looked at, when sharing is possible at all
 _FEW_REFERENCES = 8
 FEWEST_SAMPLES = 8  # of a container inside an item, and where the time budget ends
 _WANTED_ERROR = 0.01  # relative standard error from which more samples are taken
-_MOST_TIMES = 16  # the usual samples, at most
+_MOST_TIMES = 32  # the usual samples, at most
 _SMALL = 512  # bytes of a string or number whose sharing between neighbours is not worth a look
 
 
@@ -157,7 +157,7 @@ class Walk:
         return total
 
     def _resampled(self, container: Container, samples: int, before: set[int]) -> Tally | None:
-        """The estimate from another sample, counting what was not counted `before`; None when time ran out."""
+        """The estimate from another sample, as if the first had not been; None when time ran out."""
         first = self._counted - before
         self._counted -= first
         try:
@@ -201,7 +201,7 @@ class Walk:
         References to objects that have a few are counted in `met`. Those that have many are left to `shared`:
         the object and the references to it that were met.
         """
-        tally = Tally()
+        tally, kinds = Tally(), self._kinds
         several: list[Any] = []
         while stack:
             obj = stack.pop()
@@ -213,13 +213,18 @@ class Walk:
             if key in self._counted:
                 continue
             references = _references(obj)
-            kind = self._kind(type(obj))
+            cls = type(obj)
+            kind = kinds.get(cls) or self._kind(cls)
             if references > _FEW_REFERENCES:
                 if shared is not None and kind is not Kind.OPAQUE:
                     shared.setdefault(key, [obj, 0])[1] += 1
                 continue
             reached.add(key)
-            if references > 1 and (kind is not Kind.ATOM or sys.getsizeof(obj) > _SMALL):
+            if kind is Kind.ATOM and (size := own_bytes(obj, cls)) <= _SMALL:
+                self.objects += 1
+                tally.held["heap"] += size
+                continue
+            if references > 1:
                 met[key] = 1
                 several.append(obj)
             self._visit(obj, reached, tally, stack, FEWEST_SAMPLES)

@@ -62,6 +62,28 @@ def test_nothing_is_due_between_samples(safe_point, clock):
     assert safe_point.due
 
 
+def test_the_daemon_sleeps_until_something_is_due_but_not_for_long(safe_point, clock):
+    assert safe_point.tick() == pytest.approx(1.0)
+    frequent, rare = Sampler(clock, "frequent", interval=5.0), Sampler(clock, "rare", interval=600.0)
+    safe_point.add(rare, anywhere=False)
+    safe_point.visit(stepping=True)
+    assert safe_point.tick() == pytest.approx(10.0)
+    safe_point.add(frequent, anywhere=False)
+    safe_point.visit(stepping=True)
+    assert 5.0 < safe_point.tick() < 6.0
+
+
+def test_what_was_sampled_together_stays_together(safe_point, clock):
+    for number in range(3):
+        safe_point.add(Sampler(clock, f"sampler {number}", seconds=0.001, interval=5.0), anywhere=False)
+    safe_point.budget = 0.1
+    safe_point.visit(stepping=True)
+    clock.now += safe_point.tick()
+    safe_point.tick()
+    safe_point.visit(stepping=True)
+    assert [task.runs for task in safe_point.tasks] == [2, 2, 2]
+
+
 def test_a_costly_sampler_keeps_to_its_share_and_its_interval_says_so(safe_point, clock):
     costly, cheap = Sampler(clock, "costly", seconds=0.05), Sampler(clock, "cheap")
     safe_point.add(costly, anywhere=False)

@@ -1,5 +1,5 @@
 import random
-from collections import OrderedDict, deque
+from collections import OrderedDict, defaultdict, deque
 
 import pytest
 from heapwatch.strata import ContainerChanged, around, pick, positions, spread, variance_of_mean
@@ -39,6 +39,28 @@ def test_picks_items_by_position(make):
 @pytest.mark.parametrize("make", [dict, OrderedDict])
 def test_picks_keys_with_values(make):
     assert pick(make((i, i * i) for i in range(100)), [0, 5, 99]) == [[0, 0], [5, 25], [99, 9801]]
+
+
+def test_keys_with_code_of_their_own_are_not_looked_up():
+    class Key:
+        def __eq__(self, other):
+            raise AssertionError("compared")
+
+        def __hash__(self):
+            return 1 if not hasattr(self, "stored") else pytest.fail("hashed")
+
+    keys = [1, "b", Key()]
+    container = dict(zip(keys, "xyz", strict=True))
+    keys[2].stored = True
+
+    assert pick(container, [0, 2]) == [[1, "x"], [keys[2], "z"]]
+
+
+def test_a_missing_key_is_not_made():
+    container = defaultdict(list, {1: [2], 3: [4]})
+
+    assert pick(container, [0, 1]) == [[1, [2]], [3, [4]]]
+    assert len(container) == 2
 
 
 @pytest.mark.parametrize("make", [set, frozenset])
