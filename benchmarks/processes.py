@@ -2,8 +2,8 @@
 
 Blocks inside one process cannot show what the exporter's presence costs all of them: its threads, its
 imports, where its memory lies. Here each party has processes of its own, which do one block of steps a turn,
-so that the machine's moods fall on all alike. A process rests between its turns: what falls due by the clock
-is asked for that much more rarely.
+so that the machine's moods fall on all alike. Samples come by the clock, more often a step than in a trainer
+that never rests: what they take is clocked by itself, and taken off (`training` adds it up).
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from benchmarks.measure import Peers, Report, Table
 _BLOCK_STEPS = 200
 _WARM_UP_STEPS = 3000
 _TURNS = 500
-_PARTIES = ("no other thread", "a thread that sleeps", "heapwatch, everything on, scraped")
+_PARTIES = ("no other thread", "a thread that sleeps", "heapwatch, everything on")
 _PROCESSES = 2 * len(_PARTIES)
 
 
@@ -86,36 +86,36 @@ def _train(party: str) -> None:
         device="cpu",
         seed=1,
     )
-    step = _prepare(party, model)
+    step, apart = _prepare(party, model)
 
     class OneBlockATurn(BaseCallback):
-        began = time.process_time()
+        began, apart = time.process_time(), 0.0
 
         def _on_step(self) -> bool:
             step()
             if self.n_calls >= _WARM_UP_STEPS and self.n_calls % _BLOCK_STEPS == 0:
-                print(time.process_time() - self.began, flush=True)
+                print(time.process_time() - self.began - (apart() - self.apart), flush=True)
                 if not sys.stdin.readline():
                     return False
-                self.began = time.process_time()
+                self.apart, self.began = apart(), time.process_time()
             return True
 
     model.learn(10**9, callback=OneBlockATurn())
 
 
-def _prepare(party: str, model: Any) -> Callable[[], None]:
-    """What a step calls in a trainer of this party."""
+def _prepare(party: str, model: Any) -> tuple[Callable[[], None], Callable[[], float]]:
+    """What a step calls in a trainer of this party, and the CPU seconds to take off, so far."""
     if party == _PARTIES[2]:
         from benchmarks.training import Watched
 
-        watched = Watched(rarer=_PROCESSES)
+        watched = Watched()
         watched.declare(model)
-        return watched.step
+        return watched.step, lambda: watched.sampling
     if party == _PARTIES[1]:
         import threading
 
         threading.Thread(target=threading.Event().wait, daemon=True).start()
-    return lambda: None
+    return lambda: None, lambda: 0.0
 
 
 if __name__ == "__main__":
