@@ -19,7 +19,7 @@ from benchmarks.measure import Peers, Report, Table
 
 _BLOCK_STEPS = 200
 _WARM_UP_STEPS = 3000
-_TURNS = 500
+_TURNS = 250
 _PARTIES = ("no other thread", "a thread that sleeps", "heapwatch, everything on")
 _PROCESSES = 2 * len(_PARTIES)
 

@@ -108,6 +108,7 @@ def _pip_from_debian(venv: Path) -> None:
 
 def _install(venv: Path, requirements: list[Path]) -> None:
     pip = [str(venv / "bin" / "python"), "-m", "pip", "--disable-pip-version-check", "--no-input", "install"]
+    pip.append("--no-compile")  # a module is compiled when it is first imported, and most never are
     constraints = [option for path in requirements for option in ("-r", str(path))]
     pins = [pin for path in requirements for pin in _pins(path)]
     torch = next((f"{name}=={version}" for name, version in pins if name == "torch"), None)

@@ -152,7 +152,7 @@ def test_worlds_that_are_destroyed_under_the_reader_end_their_series_and_come_ba
 
     with Training(watch, work):
         until(lambda: values(scrape(watch), "trainer_bodies", "type"))
-        for _ in range(40):
+        for _ in range(15):
             counts = values(scrape(watch), "trainer_bodies", "type")
             assert sum(counts.values()) == 9
             assert counts["unknown"] == 0
