@@ -7,7 +7,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from itertools import pairwise
 
-from heapwatch.report.points import Point, Run
+from heapwatch.report.points import Buffer, Point, Run
 from heapwatch.report.trend import Series
 from heapwatch.report.verdicts import SIZE_LIMIT_BYTES, Judgement, judge_count, judge_memory, judge_size
 
@@ -37,13 +37,17 @@ class Held:
 
 @dataclass(frozen=True)
 class Finding:
-    """A leak as its author would report it. `phase` is `` where none stands out."""
+    """A leak as its author would report it. `phase` is `` where none stands out.
+
+    `past_bound` are buffers that hold more than they may.
+    """
 
     phase: str
     growth_bytes_per_cycle: float
     since: int
     objects: dict[str, Judgement]
     sizes: dict[str, Judgement]
+    past_bound: dict[str, Buffer]
 
 
 @dataclass(frozen=True)
@@ -154,6 +158,15 @@ class Cycles:
         finished = (point for points in self._by_cycle.values() for point in points)
         return list(dict.fromkeys(name for point in finished for name in getattr(point, field)))
 
+    def past_bound_since(self, name: str) -> int:
+        """The cycle since which a buffer has been past its bound without a break."""
+        since = self.number(self.points[-1])
+        for point in reversed(self.points):
+            if name in point.buffers and not point.buffers[name].past_bound:
+                break
+            since = self.number(point)
+        return since
+
     def _drop_unfinished(self) -> None:
         """The last cycle, when it has fewer points than the one before and enough others are left."""
         numbers = list(self._by_cycle)
@@ -166,7 +179,12 @@ def _reader(field: str, name: str) -> Callable[[Point], float | None]:
 
 
 def _items(point: Point) -> float:
-    return sum(buffer.items or 0.0 for buffer in point.buffers.values() if buffer.full_bytes is not None)
+    """Items that buffers hold within their bounds."""
+    return sum(
+        (buffer.items or 0.0) * min(1.0, buffer.full_bytes / buffer.nbytes)
+        for buffer in point.buffers.values()
+        if buffer.full_bytes is not None and buffer.nbytes
+    )
 
 
 def _held(point: Point) -> list[Held]:
@@ -203,14 +221,17 @@ def _finding(
 ) -> Finding | None:
     leaking = {name: judged for name, judged in objects.items() if judged.verdict == "leak"}
     grown = {name: judged for name, judged in sizes.items() if judged.verdict == "leak"}
-    # Objects and sizes tell when it began; memory is still warming up then.
-    found = [*leaking.values(), *grown.values()] or ([memory] if memory.verdict == "leak" else [])
-    if not found:
+    past_bound = {name: held for name, held in cycles.points[-1].buffers.items() if held.past_bound}
+    # Objects, sizes and bounds tell when it began; memory is still warming up then.
+    begins = [judged.since for judged in (*leaking.values(), *grown.values())]
+    begins += [cycles.past_bound_since(name) for name in past_bound]
+    begins = begins or ([memory.since] if memory.verdict == "leak" else [])
+    if not begins:
         return None
-    since = min(judged.since for judged in found)
+    since = min(begins)
     growth = memory.per_cycle if memory.verdict in ("leak", "growing") else 0.0
     growth = growth or sum(judged.per_cycle for judged in grown.values())
-    return Finding(_phase(cycles, leaking, since), growth, since, leaking, grown)
+    return Finding(_phase(cycles, leaking, since), growth, since, leaking, grown, past_bound)
 
 
 def _phase(cycles: Cycles, leaking: dict[str, Judgement], since: int) -> str:

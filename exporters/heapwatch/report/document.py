@@ -61,6 +61,8 @@ def finding_lines(finding: Finding, unit: str) -> list[str]:
     for name, judged in finding.sizes.items():
         rise = f"{size(judged.baseline)} -> {size(judged.current)}"
         lines.append(f"{name} size: {rise} ({signed(judged.per_cycle)}/{unit}, {judged.reason})")
+    for name, held in finding.past_bound.items():
+        lines.append(f"{name} buffer: {size(held.nbytes)}, past its bound of {size(held.full_bytes or 0)}")
     return [*lines, f"Started at {unit} {finding.since}"]
 
 

@@ -21,6 +21,11 @@ class Buffer(NamedTuple):
     items: float | None = None
     full_bytes: float | None = None
 
+    @property
+    def past_bound(self) -> bool:
+        """Whether it holds more than it may, by more than a tenth."""
+        return self.full_bytes is not None and self.nbytes > 1.1 * self.full_bytes
+
 
 @dataclass(frozen=True)
 class Point:
@@ -47,8 +52,9 @@ class Point:
 
     @property
     def bounded_bytes(self) -> float:
-        """What buffers with a bound hold: growth that will end."""
-        return sum(buffer.nbytes for buffer in self.buffers.values() if buffer.full_bytes is not None)
+        """What buffers hold within their bounds: growth that will end."""
+        bounded = (buffer for buffer in self.buffers.values() if buffer.full_bytes is not None)
+        return sum(min(buffer.nbytes, buffer.full_bytes or 0.0) for buffer in bounded)
 
     def cycle(self, unit: str) -> int:
         """Number of the cycle that the moment belongs to, from 1; 0 is before the first."""

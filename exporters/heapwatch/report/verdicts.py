@@ -13,6 +13,7 @@ Verdict = Literal["steady", "warm-up", "filling", "growing", "leak"]
 # Up to so many, a trainer's objects are meant one by one: environments, agents. More are counted in bulk.
 FEW_OBJECTS = 100
 SIZE_LIMIT_BYTES = 5e6  # growth of a named object a cycle
+_MOST_AN_ITEM = 8  # objects that an item of a buffer holds
 _FEW_CYCLES = 5  # fewer do not tell a leak of memory from a warm-up
 _LEAST_BYTES = 8e6  # less is what allocators do
 
@@ -64,8 +65,9 @@ def judge_count(series: Series, unit: str, stored: Series = ()) -> Judgement:
         return Judgement("steady", baseline, current, reason=back)
     since = _above_for_good(series, baseline + tolerance) if few else onset(series)
     rising = still_rises(series, 0.0 if few else tolerance / 4)
-    added = stored[-1][1] - stored[0][1] if stored else 0.0
-    if kept(series) > FEW_OBJECTS and 0 < added / 2 <= change <= 8 * added:
+    added = _gain(stored)
+    late = _gain(last_half(series)) <= _MOST_AN_ITEM * _gain(last_half(stored)) or not rising
+    if kept(series) > FEW_OBJECTS and 0 < added / 2 <= change <= _MOST_AN_ITEM * added and late:
         reason = f"about {change / added:.1f} for each item that the buffers took"
         return Judgement("filling", baseline, current, slope(series), since, reason)
     if rising:
@@ -122,6 +124,10 @@ def judge_memory(resident: Series, bounded: Series, unit: str, limit_bytes: floa
         reason = f"within its limit of {limit_bytes / 1e6:g} MB/{unit}"
         return Judgement("growing", baseline, current, pace, since, reason)
     return Judgement("leak", baseline, current, pace, since, "goes on, and no filling buffer explains it")
+
+
+def _gain(series: Series) -> float:
+    return series[-1][1] - series[0][1] if series else 0.0
 
 
 def _from_first_known(series: Series) -> Series:

@@ -43,6 +43,21 @@ def test_a_filling_buffer_is_no_finding():
     assert headline(report).startswith("No leak: buffers that fill take 1500.0 of 1500.0 MB/generation")
 
 
+def test_a_buffer_past_its_bound_is_a_finding_and_explains_nothing_more():
+    """It fills until generation 4, and is rebound to a list in generation 8."""
+    run = generations(14, buffers=lambda n: filled(min(n, 4) * GB if n < 8 else (n - 3) * GB, 4 * GB))
+    points = tuple(
+        replace(point, objects={"Tensor": 200 + 1.1 * point.buffers["replay"].items}) for point in run.points
+    )
+    report = analyse(Run("erl_trading", points))
+    assert report.objects["Tensor"].verdict == "leak"
+    assert report.current.bounded_bytes == 4 * GB
+    assert finding_lines(analyse(run).finding, report.unit) == [
+        "replay buffer: 11.00 GB, past its bound of 4.00 GB",
+        "Started at generation 8",
+    ]
+
+
 def test_a_stable_run_is_no_finding():
     report = analyse(generations(30))
     assert report.finding is None
