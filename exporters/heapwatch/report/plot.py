@@ -21,7 +21,8 @@ def line_plot(lines: Mapping[str, Line], x_label: str) -> str:
     if len(points) < 2:
         return ""
     xs, ys = zip(*points, strict=True)
-    x_ticks, y_ticks = ticks(min(xs), max(xs)), ticks(min(0.0, *ys), max(ys))
+    x_ticks = [tick for tick in ticks(min(xs), max(xs)) if tick >= min(xs)]
+    y_ticks = ticks(min(0.0, *ys), max(ys))
     x_scale = _scale(min(xs), max(xs), _LEFT, _RIGHT)
     y_scale = _scale(y_ticks[0], max(y_ticks[-1], max(ys)), _BOTTOM, _TOP)
     parts = [f'<svg viewBox="0 0 {_WIDTH} {_HEIGHT}" font-size="12" fill="currentColor" role="img">']

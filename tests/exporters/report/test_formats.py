@@ -105,6 +105,11 @@ def test_the_page_is_whole_and_needs_nothing_else():
         assert "nan" not in text
 
 
+def test_no_tick_lies_left_of_the_first_point():
+    plot = line_plot({"a": [(1, 1), (190, 2)]}, "episode")
+    assert re.findall(r'text-anchor="middle">(\d+)<', plot) == ["50", "100", "150"]
+
+
 def test_ticks_are_round_and_inside():
     assert ticks(0, 0.47) == [0, 0.1, 0.2, 0.3, 0.4]
     assert ticks(0, 26) == [0, 5, 10, 15, 20, 25]
