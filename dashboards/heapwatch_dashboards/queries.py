@@ -83,7 +83,17 @@ _EXPLAINED_ALONE = sum_by(TRAINER, select("job:trainer_memory:explained_bytes"))
 UNEXPLAINED = total(f"clamp_min({_TRAINER_ALONE} - ({_EXPLAINED_ALONE} or 0 * {_TRAINER_ALONE}), 0)")
 MEMORY_LIMITS_SUM = sum_by("severity", limits("memory", "trainer"))
 IN_ONE_HOUR_SUM = total(IN_ONE_HOUR)
-_SHARES = max_by(f"{TRAINER}, component", select("job:trainer_leak:share"))
+# The share that a leak alert names, and that of a buffer past its bound before memory itself is judged.
+_PAST_BOUND = select("ALERTS", alertname="TrainerLeakPastBound", alertstate="firing")
+_PAST_BOUND_GROWTH = (
+    f"60 * deriv({select('job:trainer_memory:explained_bytes')}[10m])"
+    f" and on (job, instance, component) {_PAST_BOUND}"
+)
+_SHARES = max_by(
+    f"{TRAINER}, component",
+    f"({select('job:trainer_leak:share')}"
+    f" or clamp_max(({_PAST_BOUND_GROWTH}) / on (job, instance) group_left () ({MEMORY_GROWTH} > 0), 1) > 0)",
+)
 SUSPECTS = f"sort_desc({max_by('component', _SHARES)})"
 TOP_SUSPECTS = f"topk by ({TRAINER}) (1, {_SHARES})"
 TOP_SUSPECT = f"topk(1, {max_by('component', _SHARES)})"
@@ -134,13 +144,13 @@ BUFFER_CAPACITY_BYTES = sum_by(_BUFFER, select("trainer_buffer_capacity_bytes"))
 BUFFER_FILL = f"{BUFFER_ITEMS} / {BUFFER_CAPACITY_ITEMS}"
 BUFFER_ITEM_BYTES = f"{BUFFER_BYTES} / ({BUFFER_ITEMS} > 0)"
 BUFFER_TIME_TO_FULL = (
-    f"({BUFFER_CAPACITY_ITEMS} - {BUFFER_ITEMS}) / ({sum_by(_BUFFER, f'deriv({_ITEMS}[30m])')} > 0)"
+    f"({BUFFER_CAPACITY_ITEMS} - {BUFFER_ITEMS} > 0) / ({sum_by(_BUFFER, f'deriv({_ITEMS}[30m])')} > 0)"
 )
 BUFFER_BYTES_SUM = total(BUFFER_BYTES)
 BUFFER_CAPACITY_SUM = total(BUFFER_CAPACITY_BYTES)
 UNBOUNDED_BUFFERS = f"{BUFFER_ITEMS} unless {BUFFER_CAPACITY_ITEMS}"
 UNBOUNDED_BUFFERS_COUNT = or_zero(f"count({UNBOUNDED_BUFFERS})", f"count({BUFFER_ITEMS})")
-_TO_FILL = sum_by(TRAINER, f"{BUFFER_CAPACITY_BYTES} - {BUFFER_BYTES}")
+_TO_FILL = sum_by(TRAINER, f"clamp_min({BUFFER_CAPACITY_BYTES} - {BUFFER_BYTES}, 0)")
 MEMORY_WHEN_FULL = f"{RESIDENT} + {_TO_FILL}"
 FULL_SHARE = f"max(({MEMORY_WHEN_FULL}) / {KILL_LIMIT})"
 ATTACHED_TENSORS = sum_by(_BUFFER, select("trainer_buffer_attached_tensors"))

@@ -9,7 +9,7 @@ from ..panels import bar_gauge, stat, time_series
 from ..tables import GAUGE, Column, table
 from .shared import USED, alarm
 
-FILL = colors.thresholds(colors.SKY, (0.999, colors.GOOD))
+FILL = colors.thresholds(colors.SKY, (0.999, colors.GOOD), (1.1, colors.CRITICAL))
 
 GLANCE = Row(
     "",
@@ -136,7 +136,8 @@ BUFFERS = Row(
             "Buffer fill",
             Query(q.BUFFER_FILL, "{{instance}} {{buffer}}", instant=True),
             SHARE,
-            "Items over capacity. Full is healthy: from then on the buffer no longer explains growth.",
+            "Items over capacity. Full is healthy: from then on the buffer no longer explains growth. "
+            "Bad: above 110 %, it is no longer bounded.",
             empty=NO_BOUNDED_BUFFER,
             thresholds=FILL,
             top=1,
