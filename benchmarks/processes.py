@@ -2,8 +2,10 @@
 
 Blocks inside one process cannot show what the exporter's presence costs all of them: its threads, its
 imports, where its memory lies. Here each party has processes of its own, which do one block of steps a turn,
-so that the machine's moods fall on all alike. Samples come by the clock, more often a step than in a trainer
-that never rests: what they take is clocked by itself, and taken off (`training` adds it up).
+so that the machine's moods fall on all alike. A process rests between its turns, and samples come by the
+clock, so that a step meets six times as many as in a trainer that never rests: what they take is clocked by
+itself and taken off (`training` adds it up); what they leave of the caches is not, and shows six times as
+large.
 """
 
 from __future__ import annotations
@@ -32,7 +34,9 @@ def run() -> Report:
 
     seconds = _take_turns()
     columns = ["a trainer with", "slowdown", "95 % interval", "turns"]
-    table = Table("SB3 DQN: whole processes in turns, slowdown in CPU time", columns)
+    table = Table(
+        "SB3 DQN: whole processes in turns, samples six times as often, slowdown in CPU time", columns
+    )
     for party in _PARTIES:
         slowdown, low, high = confidence(list(zip(seconds[party], seconds[_PARTIES[0]], strict=True)))
         if party != _PARTIES[0]:
