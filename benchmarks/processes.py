@@ -17,13 +17,13 @@ import time
 from collections.abc import Callable
 from typing import Any
 
+from benchmarks.dqn import dqn
 from benchmarks.measure import Peers, Report, Table
 
 _BLOCK_STEPS = 200
 _WARM_UP_STEPS = 3000
 _TURNS = 250
 _PARTIES = ("no other thread", "a thread that sleeps", "heapwatch, everything on")
-_PROCESSES = 2 * len(_PARTIES)
 
 
 def run() -> Report:
@@ -76,20 +76,9 @@ def _answer(process: subprocess.Popen[str]) -> float:
 
 def _train(party: str) -> None:
     """Train a block for each line read, and print the CPU seconds that it took, until there is no line."""
-    import torch
-    from stable_baselines3 import DQN
     from stable_baselines3.common.callbacks import BaseCallback
 
-    torch.set_num_threads(1)
-    model = DQN(
-        "MlpPolicy",
-        "CartPole-v1",
-        learning_starts=1000,
-        buffer_size=50_000,
-        train_freq=4,
-        device="cpu",
-        seed=1,
-    )
+    model = dqn()
     step, apart = _prepare(party, model)
 
     class OneBlockATurn(BaseCallback):

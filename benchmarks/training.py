@@ -36,6 +36,7 @@ import psutil
 import torch
 from prometheus_client import CollectorRegistry, Counter
 
+from benchmarks.dqn import dqn
 from benchmarks.measure import Claim, Peers, Report, Table
 from benchmarks.snapshots import erl_snapshot
 
@@ -62,7 +63,6 @@ def run() -> Report:
     peers = Peers()
     if not (peers.load("stable_baselines3") and peers.load("gymnasium")):
         return Report([], [Claim("SB3 DQN is slowed by less than 1 %", "not measured", False)], peers.missing)
-    torch.set_num_threads(1)
     columns = ["what is called at each step", "slowdown", "95 % interval", "pairs"]
     table = Table("SB3 DQN: slowdown in CPU time", columns)
     with Watched() as watched:
@@ -92,12 +92,9 @@ class Watched:
     Attributes:
         sampling: CPU seconds that samples took in the training thread.
 
-    Args:
-        scrape_seconds: between scrapes.
-
     """
 
-    def __init__(self, scrape_seconds: float = _SCRAPE_SECONDS) -> None:
+    def __init__(self) -> None:
         logging.getLogger("heapwatch").setLevel(logging.ERROR)
         self.watch = heapwatch.start("benchmark", port=0)
         self.deaths: deque[dict[str, float]] = deque(maxlen=1000)
@@ -105,7 +102,7 @@ class Watched:
         self._steps = 0
         self._clock_samples()
         url = f"http://127.0.0.1:{self.watch.port}/metrics"
-        self._scraper = subprocess.Popen([sys.executable, "-c", _SCRAPER, url, str(scrape_seconds)])
+        self._scraper = subprocess.Popen([sys.executable, "-c", _SCRAPER, url, str(_SCRAPE_SECONDS)])
 
     def declare(self, model: Any) -> None:
         """Watch what a DQN trainer has."""
@@ -159,7 +156,6 @@ def paired_blocks(
 
     What the sum `apart` rises by in a block, in CPU seconds, is taken off it.
     """
-    from stable_baselines3 import DQN
     from stable_baselines3.common.callbacks import BaseCallback
 
     blocks: dict[bool, list[float]] = {False: [], True: []}
@@ -191,15 +187,7 @@ def paired_blocks(
             self.calls += 1
             return len(blocks[True]) + len(blocks[False]) < 2 * pairs
 
-    model = DQN(
-        "MlpPolicy",
-        "CartPole-v1",
-        learning_starts=1000,
-        buffer_size=50_000,
-        train_freq=4,
-        device="cpu",
-        seed=1,
-    )
+    model = dqn()
     prepare(model)
     model.learn(10**9, callback=TakeTurns())
     return list(zip(blocks[True], blocks[False], strict=True))
