@@ -81,7 +81,7 @@ def run() -> Report:
             pympler = spent if tool == "pympler.asizeof" else pympler
         errors = [deep_size(obj).bytes / exact - 1 for _ in range(20)]
         worst = max(errors, key=abs)
-        spent = interleaved({"": partial(deep_size, obj)}, 15, collect=False)[""]
+        spent = interleaved({"": partial(deep_size, obj)}, 100, collect=False)[""]
         bound = deep_size(obj).error_bytes / exact
         ratio = pympler / spent if pympler else 0.0
         cells += [f"{milliseconds(spent)} (worst of 20: {worst:+.2%})", f"{bound:.2%}", f"{ratio:,.0f}"]

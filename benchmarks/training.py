@@ -34,6 +34,7 @@ from typing import Any
 import heapwatch
 import psutil
 import torch
+from heapwatch.safepoint import DEFAULT_BUDGET, DEFAULT_INTERVAL
 from prometheus_client import CollectorRegistry, Counter
 
 from benchmarks.dqn import dqn
@@ -89,20 +90,25 @@ def run() -> Report:
 class Watched:
     """The exporter with all that it can watch, scraped as Prometheus would.
 
+    Args:
+        rarer: how many times more rarely than usual samples and scrapes come.
+
     Attributes:
         sampling: CPU seconds that samples took in the training thread.
 
     """
 
-    def __init__(self) -> None:
+    def __init__(self, rarer: int = 1) -> None:
         logging.getLogger("heapwatch").setLevel(logging.ERROR)
-        self.watch = heapwatch.start("benchmark", port=0)
+        self.watch = heapwatch.start(
+            "benchmark", port=0, interval=rarer * DEFAULT_INTERVAL, budget=DEFAULT_BUDGET / rarer
+        )
         self.deaths: deque[dict[str, float]] = deque(maxlen=1000)
         self.sampling = 0.0
         self._steps = 0
         self._clock_samples()
         url = f"http://127.0.0.1:{self.watch.port}/metrics"
-        self._scraper = subprocess.Popen([sys.executable, "-c", _SCRAPER, url, str(_SCRAPE_SECONDS)])
+        self._scraper = subprocess.Popen([sys.executable, "-c", _SCRAPER, url, str(rarer * _SCRAPE_SECONDS)])
 
     def declare(self, model: Any) -> None:
         """Watch what a DQN trainer has."""

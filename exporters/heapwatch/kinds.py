@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import sys
-from enum import Enum, auto
 from types import BuiltinFunctionType, CodeType, FrameType, FunctionType, GetSetDescriptorType, ModuleType
-from typing import Any
+from typing import Any, Literal
 
 from heapwatch.storages import TensorMemory, classes
 from heapwatch.strata import CONTAINERS
@@ -16,43 +15,29 @@ _MANAGED_DICT = 1 << 4  # Py_TPFLAGS_MANAGED_DICT, CPython 3.11 and later
 _VALUES_APART = (3, 11) <= sys.version_info < (3, 13)
 
 
-class Kind(Enum):
-    """How an object is looked into."""
+# How an object is looked into. Names, not an Enum: they are compared for each object.
+Kind = Literal["atom", "opaque", "function", "container", "array", "tensor", "storage", "memory", "object"]
 
-    ATOM = auto()
-    OPAQUE = auto()
-    FUNCTION = auto()
-    CONTAINER = auto()
-    ARRAY = auto()
-    TENSOR = auto()
-    STORAGE = auto()
-    MEMORY = auto()
-    OBJECT = auto()
-
-
-_ATOMS = (int, float, complex, str, bytes, bytearray, type(None), type(Ellipsis), range)
 _OPAQUE = (type, ModuleType, CodeType, FrameType, BuiltinFunctionType, GetSetDescriptorType)
 
 
 def kind_of(cls: type) -> Kind:
     """How instances of `cls` are looked into."""
     if cls is TensorMemory:
-        return Kind.MEMORY
+        return "memory"
     if issubclass(cls, _OPAQUE):
-        return Kind.OPAQUE
+        return "opaque"
     if cls is FunctionType:
-        return Kind.FUNCTION
+        return "function"
     if issubclass(cls, CONTAINERS):
-        return Kind.CONTAINER
+        return "container"
     if issubclass(cls, classes("numpy", "ndarray")):
-        return Kind.ARRAY
+        return "array"
     if issubclass(cls, classes("torch", "Tensor")):
-        return Kind.TENSOR
+        return "tensor"
     if issubclass(cls, classes("torch", "UntypedStorage")):
-        return Kind.STORAGE
-    if issubclass(cls, _ATOMS) and not cls.__flags__ & HAS_GC:
-        return Kind.ATOM
-    return Kind.OBJECT if cls.__flags__ & HAS_GC else Kind.ATOM
+        return "storage"
+    return "object" if cls.__flags__ & HAS_GC or type(cls.__sizeof__) is FunctionType else "atom"
 
 
 def own_bytes(obj: object, cls: type) -> int:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ctypes
 import mmap
 import sys
 from dataclasses import dataclass
@@ -29,11 +30,19 @@ def array_data(array: Any) -> tuple[int, int, Place]:
     """
     base = array.base
     if base is None and not array.dtype.hasobject:
-        return array.ctypes.data, array.nbytes, "heap"
+        return array_address(array), array.nbytes, "heap"
     if isinstance(base, mmap.mmap):
         in_file = isinstance(array, classes("numpy", "memmap"))
         return id(base), len(base), "mapped" if in_file else "shared"
     return 0, 0, "heap"
+
+
+def array_address(array: Any) -> int:
+    """Address of an ndarray's data: the first field of numpy's `PyArrayObject` (numpy/ndarraytypes.h).
+
+    Ten times as fast as `array.ctypes.data`, which makes an object for it.
+    """
+    return ctypes.c_void_p.from_address(id(array) + object.__basicsize__).value or 0
 
 
 def array_holds(array: Any) -> list[Any]:

@@ -6,6 +6,7 @@ import math
 import random
 from collections import deque
 from collections.abc import Iterable, Iterator, Sequence
+from functools import lru_cache
 from itertools import chain, islice, pairwise
 from typing import Any
 
@@ -86,14 +87,15 @@ def _skip(items: Iterator[Any], wanted: Iterable[int]) -> Iterator[Any]:
         previous = at
 
 
-def spread(count: int) -> list[int]:
+@lru_cache(maxsize=8)
+def spread(count: int) -> tuple[int, ...]:
     """`range(count)` in an order whose every beginning is spread over the whole (van der Corput's).
 
     A reading cut short by its time budget has then still seen head, middle and tail.
     """
     bits = max(1, (count - 1).bit_length())
     order = (int(format(index, f"0{bits}b")[::-1], 2) for index in range(1 << bits))
-    return [index for index in order if index < count]
+    return tuple(index for index in order if index < count)
 
 
 def around(wanted: Iterable[int], reach: int) -> list[int]:

@@ -90,60 +90,58 @@ class Walk:
 
     def _visit(self, obj: Any, counted: set[int], tally: Tally, stack: list[Any], samples: int) -> None:
         """Charge one object to `tally` and put what it holds on `stack`."""
-        self.objects += 1
-        if not self.objects & 127 and time.thread_time() > self._deadline:
-            raise OutOfTime(f"more than {self.objects} objects do not fit in {self._budget} s")
+        self._count_one()
         cls = type(obj)
-        kind = self._kind(cls)
-        if kind is Kind.ATOM:
-            tally.held["heap"] += own_bytes(obj, cls)
+        kind = self._kinds.get(cls) or self._kind(cls)
+        if kind == "opaque":
             return
-        if kind is Kind.OPAQUE:
-            return
-        if kind is Kind.MEMORY:
+        if kind == "memory":
             tally.held[obj.place] = tally.held.get(obj.place, 0.0) + obj.nbytes
             return
         own = own_bytes(obj, cls)
-        if kind is Kind.CONTAINER:
-            if len(obj) > self._samples:
-                tally.add(self._estimate(obj, samples))
-            else:
-                stack += gc.get_referents(obj)
-        elif kind is Kind.OBJECT:
-            parts = gc.get_referents(obj)
-            own += values_bytes(cls, parts)
+        if kind == "container" and len(obj) > self._samples:
+            tally.add(self._estimate(obj, samples))
+        elif kind != "atom":
+            parts = self._parts(obj, cls, kind)
             stack += parts
-        elif kind is Kind.ARRAY:
-            key, size, place = array_data(obj)
-            own -= obj.nbytes if obj.flags.owndata else 0
-            self._charge(key, size, place, counted, tally)
-            stack += array_holds(obj)
-            self._make(array_items(obj), stack)
-            if cls.__flags__ & HAS_GC:  # a subclass, with attributes of its own
-                stack += gc.get_referents(obj)
-        elif kind is Kind.TENSOR:
-            self._make(tensor_parts(obj), stack)
-            stack += gc.get_referents(obj)
-        elif kind is Kind.STORAGE:
-            self._make([storage_memory(obj)], stack)
-        elif kind is Kind.FUNCTION:
-            stack += [obj.__closure__, obj.__defaults__, obj.__kwdefaults__, obj.__dict__]
+            if kind == "array":
+                own -= obj.nbytes if obj.flags.owndata else 0
+                key, size, place = array_data(obj)
+                if size and key not in counted and key not in self._counted:
+                    counted.add(key)
+                    tally.held[place] = tally.held.get(place, 0.0) + size
+            elif kind == "object":
+                own += values_bytes(cls, parts)
         tally.held["heap"] += own
 
+    def _parts(self, obj: Any, cls: type, kind: Kind) -> list[Any]:
+        """What an object holds."""
+        if kind == "container" or kind == "object":
+            return gc.get_referents(obj)
+        if kind == "array":
+            parts = array_holds(obj) or self._make(array_items(obj))
+            # a subclass has attributes of its own
+            return parts + gc.get_referents(obj) if cls.__flags__ & HAS_GC else parts
+        if kind == "tensor":
+            return self._make(tensor_parts(obj)) + gc.get_referents(obj)
+        if kind == "storage":
+            return self._make([storage_memory(obj)])
+        if kind == "function":
+            return [obj.__closure__, obj.__defaults__, obj.__kwdefaults__, obj.__dict__]
+        return []
+
+    def _count_one(self) -> None:
+        self.objects += 1
+        if not self.objects & 127 and time.thread_time() > self._deadline:
+            raise OutOfTime(f"more than {self.objects} objects do not fit in {self._budget} s")
+
     def _kind(self, cls: type) -> Kind:
-        kind = self._kinds.get(cls)
-        if kind is None:
-            kind = self._kinds[cls] = kind_of(cls)
+        kind = self._kinds[cls] = kind_of(cls)
         return kind
 
-    def _make(self, parts: list[Any], stack: list[Any]) -> None:
+    def _make(self, parts: list[Any]) -> list[Any]:
         self._kept += parts
-        stack += parts
-
-    def _charge(self, key: int, size: int, place: Place, counted: set[int], tally: Tally) -> None:
-        if size and key not in counted and key not in self._counted:
-            counted.add(key)
-            tally.held[place] = tally.held.get(place, 0.0) + size
+        return parts
 
     def _estimate(self, container: Container, samples: int) -> Tally:
         """What the items of a long container hold, from a sample of them."""
@@ -176,7 +174,7 @@ class Walk:
         doubtful = False
         until = time.thread_time() + (self._deadline - time.thread_time()) / 2
         for index in spread(len(items)):
-            seen[index], doubts = self._reach(items[index], set(), {}, shared)
+            seen[index], doubts = self._reach(items[index], shared)
             doubtful |= doubts
             if time.thread_time() > until and len(seen) >= FEWEST_SAMPLES:
                 break
@@ -193,15 +191,15 @@ class Walk:
         self._add_shared(total, shared, length / len(tallies))
         return total, error
 
-    def _reach(
-        self, stack: list[Any], reached: set[int], met: dict[int, int], shared: dict[int, list[Any]] | None
-    ) -> tuple[Tally, bool]:
-        """Size of what `stack` reaches and `reached` does not hold yet, and whether other items may share it.
+    def _reach(self, stack: list[Any], shared: dict[int, list[Any]]) -> tuple[Tally, bool]:
+        """Size of what `stack` reaches, and whether other items may share it.
 
-        References to objects that have a few are counted in `met`. Those that have many are left to `shared`:
-        the object and the references to it that were met.
+        Objects that have many references are left to `shared`: the object and the references to it that were
+        met.
         """
         tally, kinds = Tally(), self._kinds
+        reached: set[int] = set()
+        met: dict[int, int] = {}
         several: list[Any] = []
         while stack:
             obj = stack.pop()
@@ -216,11 +214,11 @@ class Walk:
             cls = type(obj)
             kind = kinds.get(cls) or self._kind(cls)
             if references > _FEW_REFERENCES:
-                if shared is not None and kind is not Kind.OPAQUE:
+                if kind != "opaque":
                     shared.setdefault(key, [obj, 0])[1] += 1
                 continue
             reached.add(key)
-            if kind is Kind.ATOM and (size := own_bytes(obj, cls)) <= _SMALL:
+            if kind == "atom" and (size := own_bytes(obj, cls)) <= _SMALL:
                 self.objects += 1
                 tally.held["heap"] += size
                 continue
@@ -246,17 +244,41 @@ class Walk:
         whole = own = 0.0
         for at in chosen:
             here: dict[int, int] = {}
-            there: dict[int, int] = {}
-            alone, _ = self._reach(list(items[at]), set(), here, None)
-            window = [part for other in around([at], _NEIGHBOURS) for part in items[other]]
-            self._reach(window, set(), there, None)
-            whole += sum(alone.held.values())
-            own += self._divided(list(items[at]), {key: count / there[key] for key, count in here.items()})
+            reached: set[int] = set()
+            self._meet(list(items[at]), reached, here)
+            there = here.copy()
+            beside = (other for other in around([at], _NEIGHBOURS) if other != at)
+            self._meet([part for other in beside for part in items[other]], reached, there)
+            held, of_that = self._divided(
+                list(items[at]), {key: count / there[key] for key, count in here.items()}
+            )
+            whole += held
+            own += of_that
         return own / whole if whole else 1.0
 
-    def _divided(self, stack: list[Any], shares: dict[int, float]) -> float:
-        """Bytes reached from `stack`, each object's times its own share and those of the objects above it."""
-        total = 0.0
+    def _meet(self, stack: list[Any], reached: set[int], met: dict[int, int]) -> None:
+        """Count in `met` the references to what may be shared, in all that `stack` reaches anew."""
+        kinds = self._kinds
+        while stack:
+            obj = stack.pop()
+            key = _key(obj)
+            references = _references(obj)
+            if references > _FEW_REFERENCES or key in self._counted:
+                continue
+            cls = type(obj)
+            kind = kinds.get(cls) or self._kind(cls)
+            if references > 1 and (kind != "atom" or own_bytes(obj, cls) > _SMALL):
+                met[key] = met.get(key, 0) + 1
+            if key in reached or kind == "atom" or kind == "opaque":
+                continue
+            reached.add(key)
+            self._count_one()
+            if kind != "container" or len(obj) <= self._samples:
+                stack += self._parts(obj, cls, kind)
+
+    def _divided(self, stack: list[Any], shares: dict[int, float]) -> tuple[float, float]:
+        """Bytes reached from `stack`, and these times the shares of their objects and of those above them."""
+        whole = own = 0.0
         weights = [1.0] * len(stack)
         reached: set[int] = set()
         while stack:
@@ -268,9 +290,11 @@ class Walk:
             reached.add(key)
             tally = Tally()
             self._visit(obj, reached, tally, stack, FEWEST_SAMPLES)
-            total += weight * sum(tally.held.values())
+            held = sum(tally.held.values())
+            whole += held
+            own += weight * held
             weights += [weight] * (len(stack) - len(weights))
-        return total
+        return whole, own
 
     def _add_shared(self, total: Tally, shared: dict[int, list[Any]], scale: float) -> None:
         """Charge objects of many references by the share of these that the sample stands for."""

@@ -15,6 +15,7 @@ import numpy as np
 import pytest
 import torch
 from heapwatch.sizing import OutOfTime, Size, deep_size
+from heapwatch.storages import array_address
 
 Transition = namedtuple("Transition", "state action reward next_state")
 LENGTH = 4000
@@ -207,6 +208,11 @@ def test_arrays_and_views_are_exact():
     assert deep_size((base, base)).bytes == deep_size((base,)).bytes + 8
     assert deep_size(np.frombuffer(bytes(5000), dtype=np.uint8)).bytes == pytest.approx(5000, abs=300)
     assert deep_size(np.broadcast_to(np.zeros(1), (10**6,))).bytes < 1000
+
+
+@pytest.mark.parametrize("array", [np.zeros(3), np.zeros((4, 5))[1:], np.asfortranarray(np.ones((2, 2)))])
+def test_the_address_is_the_one_that_numpy_tells(array):
+    assert array_address(array) == array.ctypes.data
 
 
 def test_arrays_of_objects_hold_their_objects():
