@@ -227,7 +227,7 @@ class Exporter:
             self._costly_families = [
                 family for collector in self._costly for family in self.exposition.read(collector)
             ]
-        sampled: list[Collector] = [self.buffers, self.sizes, self.limits]
+        sampled: list[Collector] = [*self._counting, self.sizes, self.limits]
         sampled += [self._objects] if self._objects else []
         families = [family for collector in sampled for family in self.exposition.read(collector)]
         return Readings(self._costly_families + families)

@@ -9,7 +9,15 @@ from itertools import pairwise
 
 from heapwatch.report.points import Buffer, Point, Run
 from heapwatch.report.trend import Series
-from heapwatch.report.verdicts import SIZE_LIMIT_BYTES, Judgement, judge_count, judge_memory, judge_size
+from heapwatch.report.verdicts import (
+    BULK,
+    SIZE_LIMIT_BYTES,
+    Judgement,
+    judge_count,
+    judge_items,
+    judge_memory,
+    judge_size,
+)
 
 _CLEAR_SHARE = 0.8  # of a rise, in one phase
 
@@ -54,7 +62,8 @@ class Finding:
 class Report:
     """Everything that is told of a run; bytes, and cycles of `unit`.
 
-    `histories` are the levels by cycle of `objects NAME` and `sizes NAME`.
+    `objects` are live objects and what else is counted. `histories` are the levels by cycle of `objects NAME`
+    and `sizes NAME`.
     """
 
     trainer: str
@@ -93,7 +102,7 @@ def analyse(run: Run, *, large_bytes: float = 50e6, size_limit_bytes: float | No
     """
     cycles = Cycles(run)
     unit, last = cycles.unit, run.points[-1]
-    stored = cycles.series(lambda point: _items(point) if point.buffers else None)
+    stored = cycles.series(lambda point: _stored(point) if point.buffers else None)
     limit = last.growth_limit("memory", "trainer", unit)
     memory = judge_memory(
         cycles.series(lambda point: point.resident_bytes),
@@ -105,7 +114,10 @@ def analyse(run: Run, *, large_bytes: float = 50e6, size_limit_bytes: float | No
     objects, sizes = {}, {}
     for name in cycles.names("objects"):
         history = histories[f"objects {name}"] = cycles.series(_reader("objects", name))
-        objects[name] = judge_count(history, unit, stored)
+        objects[name] = judge_count(history, unit, stored, one_by_one=name not in BULK)
+    for name in cycles.names("items"):
+        history = histories[f"objects {name}"] = cycles.series(_reader("items", name))
+        objects[name] = judge_items(history, unit, last.bounds.get(name))
     for name in cycles.names("sizes"):
         history = histories[f"sizes {name}"] = cycles.series(_reader("sizes", name))
         allowed = size_limit_bytes or last.growth_limit("object_size", name, unit) or SIZE_LIMIT_BYTES
@@ -178,7 +190,7 @@ def _reader(field: str, name: str) -> Callable[[Point], float | None]:
     return lambda point: getattr(point, field).get(name)
 
 
-def _items(point: Point) -> float:
+def _stored(point: Point) -> float:
     """Items that buffers hold within their bounds."""
     return sum(
         (buffer.items or 0.0) * min(1.0, buffer.full_bytes / buffer.nbytes)
@@ -243,7 +255,7 @@ def _phase(cycles: Cycles, leaking: dict[str, Judgement], since: int) -> str:
             continue
         memory[point.phase] += point.delta_bytes or 0.0
         for name in leaking:
-            objects[point.phase] += max(0.0, point.objects.get(name, 0) - before.objects.get(name, 0))
+            objects[point.phase] += max(0.0, point.count(name) - before.count(name))
     total = sum(objects.values())
     for phase, risen in objects.items():
         if total and risen >= _CLEAR_SHARE * total:

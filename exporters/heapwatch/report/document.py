@@ -112,6 +112,7 @@ def _snapshot(title: str, point: Point) -> Section:
         full = f" of {size(buffer.full_bytes)}" if buffer.full_bytes else ""
         rows.append((f"Buffer {name}", f"{size(buffer.nbytes)}{full}"))
     rows += [(f"{name} objects", f"{count:.0f}") for name, count in point.objects.items()]
+    rows += [(name, f"{count:.0f}") for name, count in point.items.items()]
     return Section(title, ("", ""), rows)
 
 

@@ -69,7 +69,7 @@ def _plots(report: Report) -> list[str]:
     plots = [_figure("Resident memory at the end of each phase (GB)", phases, report.unit)]
     changed = {name: judged for name, judged in report.objects.items() if judged.verdict == "leak"}
     counts: dict[str, Line] = {name: report.histories[f"objects {name}"] for name in changed}
-    plots.append(_figure("Live objects that leak", counts, report.unit))
+    plots.append(_figure("Counts that leak", counts, report.unit))
     sizes: dict[str, Line] = {
         name: [(cycle, size / 1e6) for cycle, size in report.histories[f"sizes {name}"]]
         for name, judged in report.sizes.items()

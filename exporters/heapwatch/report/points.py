@@ -11,6 +11,7 @@ from heapwatch.readings import Readings
 
 CYCLES = ("generation", "epoch", "episode")  # the largest first
 EVENTS = ("start", "phase", "cycle", "sample")
+PAST_BOUND = 1.1  # times its bound: what trims a container may lag behind
 _MOST_NAMES = 1024
 
 
@@ -24,7 +25,7 @@ class Buffer(NamedTuple):
     @property
     def past_bound(self) -> bool:
         """Whether it holds more than it may, by more than a tenth."""
-        return self.full_bytes is not None and self.nbytes > 1.1 * self.full_bytes
+        return self.full_bytes is not None and self.nbytes > PAST_BOUND * self.full_bytes
 
 
 @dataclass(frozen=True)
@@ -33,6 +34,8 @@ class Point:
 
     `event` says which moment: the `start` of the recording, the end of a `phase`, the end of a `cycle`
     (a generation, an epoch, an episode), or none of these (`sample`). `time` is Unix time in seconds.
+    `objects` are live objects by class, `items` what else is counted (`static bodies`, `food_sources`,
+    `death events`, items of a buffer without a bound), `bounds` the most that some of these may be.
     """
 
     time: float
@@ -47,6 +50,8 @@ class Point:
     progress: Mapping[str, float] = field(default_factory=dict)
     buffers: Mapping[str, Buffer] = field(default_factory=dict)
     objects: Mapping[str, float] = field(default_factory=dict)
+    items: Mapping[str, float] = field(default_factory=dict)
+    bounds: Mapping[str, float] = field(default_factory=dict)
     sizes: Mapping[str, float] = field(default_factory=dict)
     growth_limits: Mapping[str, float] = field(default_factory=dict)
 
@@ -62,6 +67,10 @@ class Point:
         if self.event == "start":
             return done
         return max(1, done if self.event == "cycle" else done + 1)
+
+    def count(self, name: str) -> float:
+        """How many there are of a class or of what else is counted; 0 where it was not known."""
+        return self.objects.get(name, self.items.get(name, 0.0))
 
     def growth_limit(self, resource: str, component: str, unit: str) -> float | None:
         """The limit a `unit` that the trainer declared, its own before that of any component."""
@@ -113,10 +122,32 @@ def point_of(
         gpu_reserved_bytes=_sum(readings.by("trainer_gpu_memory_reserved_bytes", "device")),
         buffers={name: Buffer(size, items.get(name), full.get(name)) for name, size in nbytes.items()},
         objects=readings.by("trainer_objects", "type"),
+        items=_items(readings),
+        bounds=_as_events(readings.by("trainer_event_list_capacity_items", "list")),
         sizes=readings.by("trainer_object_size_bytes", "object"),
         growth_limits=readings.growth_limits_by_key(),
         **{"progress": readings.by("trainer_progress_total", "unit"), **about},
     )
+
+
+def _items(readings: Readings) -> dict[str, float]:
+    """What is counted beside live objects."""
+    stored = readings.by("trainer_buffer_items", "buffer")
+    bounds = [readings.by(f"trainer_buffer_capacity_{unit}", "buffer") for unit in ("items", "bytes")]
+    return {
+        **{f"{name} bodies": count for name, count in readings.by("trainer_bodies", "type").items()},
+        **readings.by("trainer_entities", "type"),
+        **_as_events(readings.by("trainer_event_list_items", "list")),
+        **{
+            f"{name} buffer items": stored[name]
+            for name in stored
+            if not any(name in known for known in bounds)
+        },
+    }
+
+
+def _as_events(lists: Mapping[str, float]) -> dict[str, float]:
+    return {f"{name} events": count for name, count in lists.items()}
 
 
 def to_json(point: Point) -> dict[str, Any]:
@@ -142,7 +173,7 @@ def from_json(document: Any) -> Point:
         raise ValueError("its phase is no text")
     fields: dict[str, Any] = {"time": None, "resident_bytes": None} | document
     for key, value in fields.items():
-        if key in ("progress", "objects", "sizes", "growth_limits"):
+        if key in ("progress", "objects", "items", "bounds", "sizes", "growth_limits"):
             fields[key] = {name: _number(f"{key} {name!r}", number) for name, number in _names(key, value)}
         elif key == "buffers":
             fields[key] = {name: _buffer(name, parts) for name, parts in _names(key, value)}

@@ -18,7 +18,8 @@ from heapwatch.report.points import CYCLES, Point, Run, point_of
 
 _NAMES = (
     "trainer_info|trainer_process_(resident|virtual)_memory_bytes|trainer_gpu_memory_(allocated|reserved)_bytes"
-    "|trainer_buffer_(bytes|items|capacity_bytes)|trainer_objects|trainer_object_size_bytes|trainer_growth_limit"
+    "|trainer_buffer_(bytes|items|capacity_bytes|capacity_items)|trainer_bodies|trainer_entities"
+    "|trainer_event_list_(items|capacity_items)|trainer_objects|trainer_object_size_bytes|trainer_growth_limit"
     "|trainer_progress_total|trainer_phase_(end_resident|delta).*|trainer_phase_memory_delta_bytes"
     "|trainer_phase_duration_seconds_count|process_start_time_seconds"
 )

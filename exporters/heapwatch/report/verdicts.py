@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import Literal
 
+from heapwatch.report.points import PAST_BOUND
 from heapwatch.report.trend import Series, kept, last_half, noise, onset, rises, slope, still_rises
 
 Verdict = Literal["steady", "warm-up", "filling", "growing", "leak"]
 
 # Up to so many, a trainer's objects are meant one by one: environments, agents. More are counted in bulk.
 FEW_OBJECTS = 100
+BULK = ("Tensor", "Parameter", "ndarray")  # these come by the dozen, as with an optimizer's state
 SIZE_LIMIT_BYTES = 5e6  # growth of a named object a cycle
 _MOST_AN_ITEM = 8  # objects that an item of a buffer holds
 _FEW_CYCLES = 5  # fewer do not tell a leak of memory from a warm-up
@@ -41,21 +44,22 @@ class Judgement:
         return self.current - self.baseline
 
 
-def judge_count(series: Series, unit: str, stored: Series = ()) -> Judgement:
+def judge_count(series: Series, unit: str, stored: Series = (), *, one_by_one: bool = True) -> Judgement:
     """Judge the number of live objects of a class.
 
     A trainer's own few objects may be one more than at the start (the best agent so far beside its
-    population). Many objects (tensors, arrays) may vary by a twentieth.
+    population). Many objects, or such as are not meant one by one, may vary by a twentieth and rise once.
 
     Args:
         series: objects at the end of each cycle, or the fewest in it.
         unit: what a cycle is called.
         stored: items in the buffers that have a bound, likewise.
+        one_by_one: whether each of a few is meant: environments and agents are, tensors are not.
 
     """
     series = _from_first_known(series)
     baseline, current = series[0][1], series[-1][1]
-    few = baseline <= FEW_OBJECTS
+    few = one_by_one and baseline <= FEW_OBJECTS
     # A leak that began late lies far from any one line: without a fall that is no noise of a few objects.
     swing = min(3 * noise(series), _largest_fall(series)) if few else 3 * noise(series)
     tolerance = max(1.0 if few else baseline / 20, swing)
@@ -77,6 +81,35 @@ def judge_count(series: Series, unit: str, stored: Series = ()) -> Judgement:
         reason = f"{_count(current - baseline)} more are kept since {unit} {since}"
         return Judgement("leak", baseline, current, 0.0, since, reason)
     return Judgement("warm-up", baseline, current, 0.0, since, "rose and has levelled off")
+
+
+def judge_items(series: Series, unit: str, bound: float | None = None) -> Judgement:
+    """Judge what is counted in bulk and comes and goes: bodies, entities, the items of a list.
+
+    It may vary by a twentieth, and by three times its square root as counts do.
+
+    Args:
+        series: how many at the end of each cycle.
+        unit: what a cycle is called.
+        bound: how many there may be.
+
+    """
+    baseline, current = series[0][1], series[-1][1]
+    tolerance = max(4 + 3 * math.sqrt(baseline), baseline / 20, 3 * noise(series))
+    if bound is not None and current > PAST_BOUND * bound:
+        since = _above_for_good(series, PAST_BOUND * bound)
+        return Judgement("leak", baseline, current, slope(series), since, f"past its bound of {bound:.0f}")
+    if kept(series) - baseline <= tolerance:
+        return Judgement("steady", baseline, current)
+    since = onset(series)
+    if not still_rises(series, tolerance / 4):
+        return Judgement("warm-up", baseline, current, 0.0, since, "rose and has levelled off")
+    pace = slope(_since(series, since))
+    if bound is not None:
+        return Judgement("filling", baseline, current, pace, since, f"within its bound of {bound:.0f}")
+    if len(series) <= _FEW_CYCLES:
+        return Judgement("growing", baseline, current, pace, since, f"too few {unit}s to tell from a warm-up")
+    return Judgement("leak", baseline, current, pace, since, f"increasing by {_count(pace)} each {unit}")
 
 
 def judge_size(series: Series, unit: str, limit_bytes: float = SIZE_LIMIT_BYTES) -> Judgement:

@@ -58,6 +58,27 @@ def test_a_buffer_past_its_bound_is_a_finding_and_explains_nothing_more():
     ]
 
 
+def test_tensors_of_an_optimizer_that_come_with_the_first_update_are_no_finding():
+    run = generations(8)
+    points = tuple(replace(point, objects={"Tensor": 36 if point.time else 12}) for point in run.points)
+    assert analyse(Run("walker", points)).finding is None
+
+
+def test_a_list_that_grows_is_found_beside_objects_that_do_not():
+    run = generations(
+        12, items=lambda n: {"death events": 70 * n, "birth events": 50 * n, "static bodies": 40}
+    )
+    points = tuple(replace(point, bounds={"birth events": 1000}) for point in run.points)
+    report = analyse(Run("walker", points))
+    assert finding_lines(report.finding, report.unit) == [
+        "Phase: evaluate_population",
+        "death events count: 0 -> 840 (increasing by 70 each generation)",
+        "Started at generation 1",
+    ]
+    assert report.objects["birth events"].verdict == "filling"
+    assert report.objects["static bodies"].verdict == "steady"
+
+
 def test_a_stable_run_is_no_finding():
     report = analyse(generations(30))
     assert report.finding is None

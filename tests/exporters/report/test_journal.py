@@ -2,6 +2,7 @@ import logging
 import os
 import re
 import threading
+from collections import deque
 
 import heapwatch
 import pytest
@@ -151,6 +152,27 @@ def test_a_watch_records_what_it_knows(tmp_path):
     assert start.resident_bytes > 10e6
     assert start.virtual_bytes > start.resident_bytes
     assert [point.event for point in run.points[1:]] == ["phase", "cycle"]
+
+
+def test_a_watch_records_what_else_is_counted(tmp_path):
+    deaths, experiences, bounded = deque(range(3), maxlen=100), list(range(7)), deque([1.0], maxlen=10)
+    with heapwatch.Watch("walker") as watch:
+        watch.bodies(lambda: {"static": 5})
+        watch.entities("food_sources", lambda: 2)
+        watch.events("death", deaths)
+        watch.buffer("experiences", lambda: experiences)
+        watch.buffer("bounded", bounded)
+        watch.step()
+        path = watch.record(tmp_path / "run.jsonl.gz")
+        watch.progress("episode")
+    start = read_recording(path).points[0]
+    assert {name: count for name, count in start.items.items() if count} == {
+        "static bodies": 5,
+        "food_sources": 2,
+        "death events": 3,
+        "experiences buffer items": 7,
+    }
+    assert start.bounds == {"death events": 100}
 
 
 def test_a_start_records_when_told_by_argument_or_environment(tmp_path, monkeypatch):

@@ -201,6 +201,8 @@ sizes = st.floats(0, 1e15)
         delta_bytes=st.none() | st.floats(-1e15, 1e15),
         worker_bytes=st.none() | sizes,
         objects=st.dictionaries(names, sizes, max_size=3),
+        items=st.dictionaries(names, sizes, max_size=3),
+        bounds=st.dictionaries(names, sizes, max_size=3),
         sizes=st.dictionaries(names, sizes, max_size=3),
     )
 )

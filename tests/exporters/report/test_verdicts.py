@@ -1,7 +1,7 @@
 import random
 
 import pytest
-from heapwatch.report.verdicts import judge_count, judge_memory, judge_size
+from heapwatch.report.verdicts import judge_count, judge_items, judge_memory, judge_size
 
 MB = 1e6
 
@@ -131,6 +131,37 @@ def test_a_leak_seen_by_a_census_in_every_third_generation_is_found():
 @pytest.mark.parametrize("seed", range(30))
 def test_a_count_that_varies_is_steady(seed):
     assert judge_count(shaken([5000] * 40, by=60, seed=seed), "epoch").verdict == "steady"
+
+
+# Bodies, entities and the items of lists
+
+
+def test_a_list_without_a_bound_leaks_and_one_with_a_bound_fills():
+    rises = series(*(40 * episode for episode in range(20)))
+    judged = judge_items(rises, "episode")
+    assert (judged.verdict, judged.per_cycle, judged.since) == ("leak", 40, 1)
+    assert judged.reason == "increasing by 40 each episode"
+    filling = judge_items(rises, "episode", 1000)
+    assert (filling.verdict, filling.reason) == ("filling", "within its bound of 1000")
+
+
+def test_a_list_past_its_bound_leaks_since_it_passed_it():
+    judged = judge_items(series(0, 500, 1000, 1000, 1050, 1500), "episode", 1000)
+    assert (judged.verdict, judged.since) == ("leak", 5)
+    assert judged.reason == "past its bound of 1000"
+
+
+def test_a_few_cycles_do_not_tell_a_leak_of_items_from_a_start():
+    assert judge_items(series(0, 40, 80, 120), "episode").verdict == "growing"
+
+
+@pytest.mark.parametrize("seed", range(30))
+def test_a_population_that_comes_and_goes_is_steady(seed):
+    assert judge_items(shaken([50] * 40, by=6, seed=seed), "episode").verdict == "steady"
+
+
+def test_a_world_that_is_filled_once_is_a_warm_up():
+    assert judge_items(series(0, 200, 380, *[400] * 12), "episode").verdict == "warm-up"
 
 
 # Sizes of named objects
