@@ -102,7 +102,7 @@ def test_a_taken_port_is_told_with_who_holds_it(settings: Settings) -> None:
         port = server.getsockname()[1]
         endpoint = Endpoint("receiver", port, "HEAPWATCH_RECEIVER_PORT", "/")
         with pytest.raises(
-            StackError, match=rf"port {port} \(receiver\) is taken by process {os.getpid()} \(.*pytest"
+            StackError, match=rf"port {port} \(receiver\) is taken by process {os.getpid()} \(.*python"
         ):
             preflight.check_ports(settings, [endpoint])
     preflight.check_ports(settings, [endpoint])
