@@ -6,15 +6,21 @@ so that the machine's moods fall on all alike. A process rests between its turns
 come by the clock, so they are asked for as many times more rarely as there are processes: a step then meets
 as many as in a trainer that never rests. What samples take is clocked by itself and added as a share, as in
 `training`; what they leave of the caches shows in the steps.
+
+Two processes that run the same code differ by a percent from each other all their lives, by where their
+memory happens to lie. So the interval is Student's of the means over processes; more turns would not make it
+narrower.
 """
 
 from __future__ import annotations
 
 import random
+import statistics
 import subprocess
 import sys
 import time
 from collections.abc import Callable
+from contextlib import ExitStack
 from typing import Any
 
 from benchmarks.dqn import dqn
@@ -22,51 +28,66 @@ from benchmarks.measure import Peers, Report, Table
 
 _BLOCK_STEPS = 200
 _WARM_UP_STEPS = 3000
-_TURNS = 250
-_PARTIES = ("no other thread", "a thread that sleeps", "heapwatch, everything on")
-_PROCESSES = 2 * _PARTIES
+_TURNS = 150
+_EACH = 5  # processes of a party
+_STUDENT = 2.306  # 97.5 % quantile for 2 * (_EACH - 1) degrees of freedom
+_WITHOUT, _WITH = "nothing", "heapwatch, everything on"
+_PROCESSES = _EACH * (_WITHOUT, _WITH)
 
 
 def run() -> Report:
     peers = Peers()
     if not (peers.load("stable_baselines3") and peers.load("gymnasium")):
         return Report([], [], peers.missing)
-    from benchmarks.training import confidence
-
-    blocks, samples = _take_turns()
-    columns = ["a trainer with", "slowdown", "95 % interval", "turns"]
+    costs = _take_turns()
+    slowdown = statistics.fmean(costs[_WITH]) / statistics.fmean(costs[_WITHOUT]) - 1
+    error = sum(statistics.variance(cost) / _EACH for cost in costs.values()) ** 0.5
+    interval = f"{slowdown - _STUDENT * error:+.2%} to {slowdown + _STUDENT * error:+.2%}"
+    spread = statistics.stdev(costs[_WITHOUT])
+    columns = ["a trainer with", "slowdown", "95 % interval", "processes", "one process differs by"]
     table = Table("SB3 DQN: whole processes in turns, slowdown in CPU time", columns)
-    for party in _PARTIES[1:]:
-        pairs = list(zip(blocks[party], blocks[_PARTIES[0]], strict=True))
-        share = samples[party] / sum(blocks[party])
-        slowdown, low, high = (share + without for without in confidence(pairs))
-        table.rows.append([party, f"{slowdown:+.2%}", f"{low:+.2%} to {high:+.2%}", str(_TURNS)])
+    table.rows.append([_WITH, f"{slowdown:+.2%}", interval, f"{_EACH} and {_EACH}", f"{spread:.2%}"])
     return Report([table], [], peers.missing)
 
 
-def _take_turns() -> tuple[dict[str, list[float]], dict[str, float]]:
-    """CPU seconds of each turn, of a party's processes together: of its blocks, and of all its samples."""
+def _take_turns() -> dict[str, list[float]]:
+    """What steps cost in each process of a party, by the cost in the middle one of all in the same turn."""
+    from benchmarks.training import trimmed_mean
+
     pipe = subprocess.PIPE
     trainers = [
-        (party, subprocess.Popen([sys.executable, "-m", __name__, party], stdin=pipe, stdout=pipe, text=True))
-        for party in _PROCESSES
+        (
+            number,
+            subprocess.Popen([sys.executable, "-m", __name__, party], stdin=pipe, stdout=pipe, text=True),
+        )
+        for number, party in enumerate(_PROCESSES)
     ]
     for _, process in trainers:
         _answer(process)
-    blocks = {party: [0.0] * _TURNS for party in _PARTIES}
-    samples = dict.fromkeys(_PARTIES, 0.0)
-    for turn in range(_TURNS):
+    blocks: list[list[float]] = [[] for _ in trainers]
+    samples = [0.0 for _ in trainers]
+    for _ in range(_TURNS):
         random.shuffle(trainers)
-        for party, process in trainers:
+        for number, process in trainers:
             assert process.stdin is not None
             process.stdin.write("\n")
             process.stdin.flush()
             block, sampling = _answer(process)
-            blocks[party][turn] += block
-            samples[party] += sampling
+            blocks[number].append(block)
+            samples[number] += sampling
     for _, process in trainers:
         process.communicate()
-    return blocks, samples
+    middle = [statistics.median(turn) for turn in zip(*blocks, strict=True)]
+    costs: dict[str, list[float]] = {_WITHOUT: [], _WITH: []}
+    for number, party in enumerate(_PROCESSES):
+        alone = trimmed_mean([block / usual for block, usual in zip(blocks[number], middle, strict=True)])
+        costs[party].append(alone + samples[number] / sum(blocks[number]))
+    return costs
+
+
+def _start(party: str) -> subprocess.Popen[str]:
+    command = [sys.executable, "-m", __name__, party]
+    return subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
 
 
 def _answer(process: subprocess.Popen[str]) -> tuple[float, float]:
@@ -83,8 +104,8 @@ def _train(party: str) -> None:
     """Train a block for each line read, and print what it took, until there is no line."""
     from stable_baselines3.common.callbacks import BaseCallback
 
-    model = dqn()
-    step, clock = _prepare(party, model)
+    model, entered = dqn(), ExitStack()
+    step, clock = _prepare(party, model, entered)
 
     class OneBlockATurn(BaseCallback):
         began, sampled = time.process_time(), 0.0
@@ -99,22 +120,19 @@ def _train(party: str) -> None:
                 self.sampled, self.began = clock(), time.process_time()
             return True
 
-    model.learn(10**9, callback=OneBlockATurn())
+    with entered:
+        model.learn(10**9, callback=OneBlockATurn())
 
 
-def _prepare(party: str, model: Any) -> tuple[Callable[[], None], Callable[[], float]]:
+def _prepare(party: str, model: Any, entered: ExitStack) -> tuple[Callable[[], None], Callable[[], float]]:
     """What a step calls in a trainer of this party, and what tells the CPU seconds of its samples so far."""
-    if party == _PARTIES[2]:
-        from benchmarks.training import Watched
+    if party == _WITHOUT:
+        return lambda: None, lambda: 0.0
+    from benchmarks.training import Watched
 
-        watched = Watched(rarer=len(_PROCESSES))
-        watched.declare(model)
-        return watched.step, lambda: watched.sampling
-    if party == _PARTIES[1]:
-        import threading
-
-        threading.Thread(target=threading.Event().wait, daemon=True).start()
-    return lambda: None, lambda: 0.0
+    watched = entered.enter_context(Watched(rarer=len(_PROCESSES)))
+    watched.declare(model)
+    return watched.step, lambda: watched.sampling
 
 
 if __name__ == "__main__":

@@ -278,11 +278,12 @@ def confidence(pairs: list[Pair]) -> tuple[float, float, float]:
     """The slowdown, and the interval that holds 95 % of those of resampled pairs."""
     generator = random.Random(7)
     ratios = [with_it / without - 1 for with_it, without in pairs]
-    resampled = sorted(_trimmed_mean(generator.choices(ratios, k=len(ratios))) for _ in range(1000))
-    return _trimmed_mean(ratios), resampled[25], resampled[974]
+    resampled = sorted(trimmed_mean(generator.choices(ratios, k=len(ratios))) for _ in range(1000))
+    return trimmed_mean(ratios), resampled[25], resampled[974]
 
 
-def _trimmed_mean(values: list[float]) -> float:
+def trimmed_mean(values: list[float]) -> float:
+    """The mean without the tenth that is highest and the tenth that is lowest."""
     trimmed = int(_TRIMMED * len(values))
     return statistics.fmean(sorted(values)[trimmed : len(values) - trimmed])
 
