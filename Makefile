@@ -61,7 +61,7 @@ clean: venv ## Stop everything and remove what was recorded, downloaded and inst
 .PHONY: test
 test: dev ## Set up what the tests need and run them all (ARGS="tests/stack -k port")
 	@$(STACK) tools > /dev/null
-	@$(BIN)/python -m pytest --numprocesses 2 --dist loadfile $(ARGS)
+	@$(BIN)/python -m pytest --numprocesses 2 --dist loadfile --no-loadscope-reorder $(ARGS)
 
 .PHONY: lint
 lint: dev ## Style, types, and generated files against what generates them
