@@ -54,14 +54,7 @@ def _take_turns() -> dict[str, list[float]]:
     """What steps cost in each process of a party, by the cost in the middle one of all in the same turn."""
     from benchmarks.training import trimmed_mean
 
-    pipe = subprocess.PIPE
-    trainers = [
-        (
-            number,
-            subprocess.Popen([sys.executable, "-m", __name__, party], stdin=pipe, stdout=pipe, text=True),
-        )
-        for number, party in enumerate(_PROCESSES)
-    ]
+    trainers = list(enumerate(map(_start, _PROCESSES)))
     for _, process in trainers:
         _answer(process)
     blocks: list[list[float]] = [[] for _ in trainers]
