@@ -17,7 +17,7 @@ FEW_OBJECTS = 100
 BULK = ("Tensor", "Parameter", "ndarray")  # these come by the dozen, as with an optimizer's state
 SIZE_LIMIT_BYTES = 5e6  # growth of a named object a cycle
 _MOST_AN_ITEM = 8  # objects that an item of a buffer holds
-_FEW_CYCLES = 5  # fewer do not tell a leak of memory from a warm-up
+_FEW_CYCLES = 5  # no more do not tell a leak from a warm-up
 _LEAST_BYTES = 8e6  # less is what allocators do
 
 
@@ -75,8 +75,7 @@ def judge_count(series: Series, unit: str, stored: Series = (), *, one_by_one: b
         reason = f"about {change / added:.1f} for each item that the buffers took"
         return Judgement("filling", baseline, current, slope(series), since, reason)
     if rising:
-        pace = slope(_since(series, since))
-        return Judgement("leak", baseline, current, pace, since, f"increasing by {_count(pace)} each {unit}")
+        return _rising(series, unit, since, told_early=one_by_one)
     if few and rises(series) <= 2:
         reason = f"{_count(current - baseline)} more are kept since {unit} {since}"
         return Judgement("leak", baseline, current, 0.0, since, reason)
@@ -104,12 +103,10 @@ def judge_items(series: Series, unit: str, bound: float | None = None) -> Judgem
     since = onset(series)
     if not still_rises(series, tolerance / 4):
         return Judgement("warm-up", baseline, current, 0.0, since, "rose and has levelled off")
-    pace = slope(_since(series, since))
     if bound is not None:
+        pace = slope(_since(series, since))
         return Judgement("filling", baseline, current, pace, since, f"within its bound of {bound:.0f}")
-    if len(series) <= _FEW_CYCLES:
-        return Judgement("growing", baseline, current, pace, since, f"too few {unit}s to tell from a warm-up")
-    return Judgement("leak", baseline, current, pace, since, f"increasing by {_count(pace)} each {unit}")
+    return _rising(series, unit, since, told_early=False)
 
 
 def judge_size(series: Series, unit: str, limit_bytes: float = SIZE_LIMIT_BYTES) -> Judgement:
@@ -157,6 +154,14 @@ def judge_memory(resident: Series, bounded: Series, unit: str, limit_bytes: floa
         reason = f"within its limit of {limit_bytes / 1e6:g} MB/{unit}"
         return Judgement("growing", baseline, current, pace, since, reason)
     return Judgement("leak", baseline, current, pace, since, "goes on, and no filling buffer explains it")
+
+
+def _rising(series: Series, unit: str, since: int, *, told_early: bool) -> Judgement:
+    """A leak, unless there are too few cycles to tell and a start makes such a rise as well."""
+    baseline, current, pace = series[0][1], series[-1][1], slope(_since(series, since))
+    if not told_early and len(series) <= _FEW_CYCLES:
+        return Judgement("growing", baseline, current, pace, since, f"too few {unit}s to tell from a warm-up")
+    return Judgement("leak", baseline, current, pace, since, f"increasing by {_count(pace)} each {unit}")
 
 
 def _gain(series: Series) -> float:

@@ -58,8 +58,9 @@ def test_a_buffer_past_its_bound_is_a_finding_and_explains_nothing_more():
     ]
 
 
-def test_tensors_of_an_optimizer_that_come_with_the_first_update_are_no_finding():
-    run = generations(8)
+@pytest.mark.parametrize("count", range(1, 9))
+def test_tensors_of_an_optimizer_that_come_with_the_first_update_are_no_finding(count):
+    run = generations(count)
     points = tuple(replace(point, objects={"Tensor": 36 if point.time else 12}) for point in run.points)
     assert analyse(Run("walker", points)).finding is None
 
