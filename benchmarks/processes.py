@@ -125,7 +125,7 @@ def _prepare(party: str, model: Any, entered: ExitStack) -> tuple[Callable[[], N
 
     watched = entered.enter_context(Watched(rarer=len(_PROCESSES)))
     watched.declare(model)
-    return watched.step, lambda: watched.sampling
+    return watched.watch.step, lambda: watched.sampling
 
 
 if __name__ == "__main__":

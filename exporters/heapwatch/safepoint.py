@@ -16,7 +16,7 @@ log = logging.getLogger("heapwatch")
 
 # Seconds between samples of live objects at least, and the share of wall time that they may take together.
 DEFAULT_INTERVAL = 5.0
-DEFAULT_BUDGET = 0.0025
+DEFAULT_BUDGET = 0.002
 # What one visit may take before the rest is left to the next one, in seconds.
 VISIT_SECONDS = 0.005
 # After this long inside one sampler the log says that the training loop waits for it, in seconds.
