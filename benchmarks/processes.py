@@ -31,7 +31,7 @@ _WARM_UP_STEPS = 3000
 _TURNS = 150
 _EACH = 5  # processes of a party
 _STUDENT = 2.306  # 97.5 % quantile for 2 * (_EACH - 1) degrees of freedom
-_WITHOUT, _WITH = "nothing", "heapwatch, everything on"
+_WITHOUT, _WITH = "nothing", "heapwatch, everything but phases"
 _PROCESSES = _EACH * (_WITHOUT, _WITH)
 
 
