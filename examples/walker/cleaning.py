@@ -30,12 +30,11 @@ class Cleaner:
             "food_sources": self._trim_food(EMERGENCY_FOOD if emergency else REGULAR_FOOD),
             "experiences": self._trim_replay(),
             "events": sum(self._trim_events(name, emergency) for name in ecosystem.events),
+            "history": len(self._leaks.history),
         }
+        self._leaks.history.clear()  # nobody reads it, so there is nothing to be gentle about
         if emergency or len(ecosystem.spare_parts) > POOL_SIZE:
             removed["bodies"] += ecosystem.drop_spare_parts()
-        if emergency:
-            removed["history"] = len(self._leaks.history)
-            self._leaks.history.clear()
         return removed
 
     def _trim_food(self, most: int) -> int:

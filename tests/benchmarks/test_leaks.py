@@ -7,6 +7,7 @@ import sys
 import pytest
 
 from benchmarks.leaks.__main__ import LEAK_RULES
+from benchmarks.leaks.cost import EVERYTHING, levels, measure, shapes
 from benchmarks.leaks.judge import OURS, Score, judge
 from benchmarks.leaks.replay import replay
 from benchmarks.leaks.scenario import Scenario, generate, load, save
@@ -113,3 +114,30 @@ def test_a_rule_file_that_does_not_load_is_an_error(tmp_path):
     broken.write_text("groups: [{name: g, rules: [{record: r, expr: 'sum('}]}]")
     with pytest.raises(ValueError, match="could not replay"):
         replay(scenario([]), [broken])
+
+
+def test_the_cost_is_of_trainers_like_those_of_the_scenarios():
+    fleet = Scenario(
+        "f",
+        {
+            'trainer_bodies{type="static",instance="a"}': [1.0],
+            'trainer_progress_total{unit="step",instance="a"}': [1.0],
+            'trainer_process_resident_memory_bytes{role="trainer",instance="b"}': [1.0],
+        },
+    )
+    alone = scenario([])
+    found = shapes([fleet, alone])
+    memory = ("trainer_process_resident_memory_bytes", {"role": "trainer"})
+    assert found == [
+        [("trainer_bodies", {"type": "static"}), ("trainer_progress_total", {"unit": "step"})],
+        [memory],
+        [memory],
+    ]
+    assert [levels(shape) for shape in found] == [1, 1, 1]
+    assert levels(EVERYTHING) == 18
+
+
+def test_what_each_rule_group_costs_is_told():
+    cost = measure(LEAK_RULES, [EVERYTHING], trainers=1, evaluations=1)
+    assert set(cost) == {"trainer-levels", "trainer-growth", "trainer-leak"}
+    assert all(0 < seconds < 10 for seconds in cost.values())

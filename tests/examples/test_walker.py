@@ -95,4 +95,5 @@ def test_a_regular_cleanup_is_gentler(ecosystem, tmp_path):
     assert len(ecosystem.food) == REGULAR_FOOD
     assert len(learner.replay) == REGULAR_REPLAY
     assert removed["experiences"] == 5_000
-    assert len(leaks.history) == 3
+    assert removed["history"] == 3  # in the demonstration either cleanup may be the first
+    assert not leaks.history
