@@ -13,6 +13,7 @@ import torch
 from heapwatch.collectors.buffers import BufferCollector
 from heapwatch.collectors.gpu import GpuCollector
 from heapwatch.failures import Failures
+from heapwatch.process_tree import ProcessTree
 from heapwatch.readings import Readings
 from heapwatch.sizing import deep_size
 from heapwatch.sources import Source
@@ -49,7 +50,7 @@ class Check:
 
 def main() -> int:
     failures, check = Failures(), Check()
-    collector = GpuCollector(failures)
+    collector = GpuCollector(failures, ProcessTree())
     before = Readings(collector.collect())
     initialised: bool = torch.cuda.is_initialized()  # type: ignore[no-untyped-call]
     check.row("CUDA initialised by a scrape", float(initialised), 0, 0)

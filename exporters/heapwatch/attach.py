@@ -16,12 +16,13 @@ from prometheus_client.core import GaugeMetricFamily
 from heapwatch.collectors.exporter import ExporterCollector
 from heapwatch.collectors.gpu import GpuCollector
 from heapwatch.collectors.info import InfoCollector
-from heapwatch.collectors.process import ProcessCollector, children
+from heapwatch.collectors.process import ProcessCollector
 from heapwatch.collectors.unique_memory import UniqueMemoryCollector
 from heapwatch.discovery import Target, sweep, targets_directory
 from heapwatch.exposition import Exposition
 from heapwatch.failures import Failures
 from heapwatch.nvml import Session
+from heapwatch.process_tree import ProcessTree
 from heapwatch.safepoint import DEFAULT_BUDGET, SafePoint
 from heapwatch.server import DEFAULT_PORT, Server
 from heapwatch.status import Status
@@ -59,16 +60,16 @@ class Attachment:
     ) -> None:
         self._process = _process(pid)
         self.name = name or _name(self._process)
-        failures = Failures()
+        failures, tree = Failures(), ProcessTree(pid)
         # Nothing is sampled inside the foreign process, so its safe point never comes.
         exposition = Exposition(failures, idle := SafePoint(failures, budget=DEFAULT_BUDGET))
         for collector in (
             InfoCollector(self.name, "attached", str(pid)),
-            ProcessCollector(pid),
-            UniqueMemoryCollector(pid),
+            ProcessCollector(tree),
+            UniqueMemoryCollector(tree),
             StandardCollector(pid),
-            OpenFilesCollector(self._process),
-            GpuCollector(failures, Session(environment=_environment(self._process)), pid=pid),
+            OpenFilesCollector(tree),
+            GpuCollector(failures, tree, Session(environment=_environment(self._process))),
             ExporterCollector(failures, idle, lambda: exposition.collect_seconds.copy()),
         ):
             exposition.add(collector)
@@ -136,13 +137,13 @@ class OpenFilesCollector:
 
     name = "open_files"
 
-    def __init__(self, process: psutil.Process) -> None:
-        self._process = process
+    def __init__(self, tree: ProcessTree) -> None:
+        self._tree = tree
 
     def collect(self) -> Iterable[Metric]:
         """Yield the counts that this user may know."""
         family = GaugeMetricFamily("trainer_process_open_files", "Open file descriptors.", labels=["role"])
-        groups = {"trainer": [self._process], "worker": children(self._process)}
+        groups = {"trainer": [self._tree.trainer], "worker": self._tree.workers()}
         for role, processes in groups.items():
             counts = [count for count in map(_open_files, processes) if count is not None]
             if counts:

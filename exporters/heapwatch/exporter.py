@@ -32,6 +32,7 @@ from heapwatch.collectors.walker_names import WalkerNames
 from heapwatch.exposition import Exposition
 from heapwatch.failures import Failures
 from heapwatch.memory import ResidentMemory
+from heapwatch.process_tree import ProcessTree
 from heapwatch.readings import Readings
 from heapwatch.report.journal import Journal, Sink
 from heapwatch.safepoint import SafePoint
@@ -93,7 +94,8 @@ class Exporter:
         self.sizes = SizeCollector(self.failures, interval)
         self._objects: ObjectCollector | None = None
         self._counting: list[Any] = [self.entities, self.events, self.buffers]
-        process, gpu = ProcessCollector(), GpuCollector(self.failures)
+        tree = ProcessTree()
+        process, gpu = ProcessCollector(tree), GpuCollector(self.failures, tree)
         self._costly: list[Collector] = [process, gpu]
         self._costly_families: list[Metric] = []
         self._journal: Journal | None = None
@@ -104,7 +106,7 @@ class Exporter:
             StandardCollector(),
             InfoCollector(name, framework, run),
             process,
-            UniqueMemoryCollector(),
+            UniqueMemoryCollector(tree),
             AllocatorCollector(),
             gpu,
             self.entities,

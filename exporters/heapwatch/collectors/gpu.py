@@ -7,13 +7,12 @@ import sys
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
-import psutil
 from prometheus_client import Metric
 from prometheus_client.core import GaugeMetricFamily
 
-from heapwatch.collectors.process import children
 from heapwatch.failures import Failures
 from heapwatch.nvml import DeviceName, Session, as_text
+from heapwatch.process_tree import ProcessTree
 
 _FIELDS: dict[str, Callable[[Any, Any], float]] = {
     "trainer_gpu_memory_used_bytes": lambda nvml, gpu: nvml.nvmlDeviceGetMemoryInfo(gpu).used,
@@ -39,9 +38,9 @@ class GpuCollector:
 
     name = "gpu"
 
-    def __init__(self, failures: Failures, session: Session | None = None, *, pid: int | None = None) -> None:
+    def __init__(self, failures: Failures, tree: ProcessTree, session: Session | None = None) -> None:
         self._failures = failures
-        self._process = psutil.Process(pid)
+        self._tree = tree
         self._session = session or Session()
         self._broken = False
 
@@ -106,7 +105,7 @@ class GpuCollector:
         used = {
             process.pid: process.usedGpuMemory for process in processes if process.usedGpuMemory is not None
         }
-        tree = {process.pid for process in (self._process, *children(self._process))}
+        tree = {process.pid for process in (self._tree.trainer, *self._tree.workers())}
         ours = [used[pid] for pid in tree & used.keys()]
         return sum(ours) if ours else None
 

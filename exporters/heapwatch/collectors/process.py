@@ -11,6 +11,7 @@ from prometheus_client import Metric
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily
 
 from heapwatch.memory import memory_limit
+from heapwatch.process_tree import ProcessTree
 
 
 @dataclass(frozen=True)
@@ -27,17 +28,17 @@ class ProcessCollector:
 
     name = "process"
 
-    def __init__(self, pid: int | None = None) -> None:
-        self._trainer = psutil.Process(pid)
+    def __init__(self, tree: ProcessTree) -> None:
+        self._tree = tree
         self._ended_cpu_seconds = 0.0
         self._live_cpu_seconds: dict[tuple[int, float], float] = {}
 
     def collect(self) -> Iterable[Metric]:
         """Yield memory, CPU time and process counts by role, and the limit that kills."""
-        workers = children(self._trainer)
-        usage = {"trainer": _usage([self._trainer]), "worker": _usage(workers)}
+        trainer, workers = self._tree.trainer, self._tree.workers()
+        usage = {"trainer": _usage([trainer]), "worker": _usage(workers)}
         if usage["trainer"].processes == 0:
-            raise psutil.NoSuchProcess(self._trainer.pid)
+            raise psutil.NoSuchProcess(trainer.pid)
         resident = _by_role(
             "trainer_process_resident_memory_bytes", "Resident memory (RSS); worker: sum of children."
         )
@@ -51,12 +52,12 @@ class ProcessCollector:
             if used.processes:
                 resident.add_metric([role], used.resident)
                 virtual.add_metric([role], used.virtual)
-        cpu.add_metric(["trainer"], _cpu_seconds(self._trainer))
+        cpu.add_metric(["trainer"], _cpu_seconds(trainer))
         cpu.add_metric(["worker"], self._worker_cpu_seconds(workers))
         limit = GaugeMetricFamily(
             "trainer_memory_limit_bytes", "Memory at which the process is killed: cgroup limit, else RAM."
         )
-        limit.add_metric([], memory_limit(Path(f"/proc/{self._trainer.pid}")))
+        limit.add_metric([], memory_limit(Path(f"/proc/{trainer.pid}")))
         yield from (resident, virtual, processes, cpu, limit)
 
     def _worker_cpu_seconds(self, workers: list[psutil.Process]) -> float:
@@ -74,14 +75,6 @@ class ProcessCollector:
 
 def _by_role(name: str, documentation: str) -> GaugeMetricFamily:
     return GaugeMetricFamily(name, documentation, labels=["role"])
-
-
-def children(process: psutil.Process) -> list[psutil.Process]:
-    """The live descendants of a process; none when it has ended."""
-    try:
-        return process.children(recursive=True)
-    except psutil.NoSuchProcess:
-        return []
 
 
 def _usage(processes: list[psutil.Process]) -> Usage:

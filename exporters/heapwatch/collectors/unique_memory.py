@@ -9,7 +9,7 @@ import psutil
 from prometheus_client import Metric
 from prometheus_client.core import GaugeMetricFamily
 
-from heapwatch.collectors.process import children
+from heapwatch.process_tree import ProcessTree
 
 # Reading it walks the page tables, 5 to 9 ms a gigabyte: at most this often, in seconds, and never more than
 # this share of the time.
@@ -22,8 +22,8 @@ class UniqueMemoryCollector:
 
     name = "unique_memory"
 
-    def __init__(self, pid: int | None = None, clock: Callable[[], float] = time.monotonic) -> None:
-        self._trainer = psutil.Process(pid)
+    def __init__(self, tree: ProcessTree, clock: Callable[[], float] = time.monotonic) -> None:
+        self._tree = tree
         self._clock = clock
         self._latest: dict[str, int] = {}
         self._due = float("-inf")
@@ -32,7 +32,7 @@ class UniqueMemoryCollector:
         """Yield the sizes last read."""
         began = self._clock()
         if began >= self._due:
-            sizes = {"trainer": _unique([self._trainer]), "worker": _unique(children(self._trainer))}
+            sizes = {"trainer": _unique([self._tree.trainer]), "worker": _unique(self._tree.workers())}
             self._latest = {role: size for role, size in sizes.items() if size is not None}
             self._due = began + max(_SECONDS, (self._clock() - began) / _SHARE)
         family = GaugeMetricFamily(

@@ -1,12 +1,15 @@
 """NVML by a double that raises the real library's exceptions."""
 
+import itertools
 import os
 import types
 
+import psutil
 import pynvml
 import pytest
 from heapwatch.collectors.gpu import GpuCollector
 from heapwatch.nvml import Session, visible_devices
+from heapwatch.process_tree import ProcessTree
 from heapwatch.readings import Readings
 
 GB = 1e9
@@ -111,10 +114,18 @@ def read(failures):
 
     def reader(library, visible=None):
         environment = {} if visible is None else {"CUDA_VISIBLE_DEVICES": visible}
-        collector = GpuCollector(failures, Session(library, environment))
+        collector = GpuCollector(failures, ProcessTree(), Session(library, environment))
         return lambda: Readings(collector.collect())
 
     return reader
+
+
+def test_the_process_tree_is_listed_once_for_all_gpus(failures, clock, monkeypatch):
+    listed = []
+    monkeypatch.setattr(psutil.Process, "children", lambda self, recursive: listed.append(self) or [])
+    tree = ProcessTree(clock=clock, spent=itertools.count().__next__)
+    list(GpuCollector(failures, tree, Session(Nvml(*map(Gpu, range(8))), {})).collect())
+    assert len(listed) == 1
 
 
 def test_all_fields_of_several_gpus(read, failures):
@@ -208,7 +219,7 @@ def test_a_machine_without_nvml_is_said_once_and_no_failure(read, failures, capl
 def test_without_the_python_package(failures, monkeypatch, caplog):
     monkeypatch.setitem(__import__("sys").modules, "pynvml", None)
     with caplog.at_level("INFO", logger="heapwatch"):
-        families = list(GpuCollector(failures).collect())
+        families = list(GpuCollector(failures, ProcessTree()).collect())
 
     assert all(not family.samples for family in families if "used" in family.name)
     assert "nvidia-ml-py is not installed" in caplog.text

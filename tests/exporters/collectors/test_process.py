@@ -8,6 +8,7 @@ import psutil
 import pytest
 from heapwatch.collectors.process import ProcessCollector
 from heapwatch.collectors.unique_memory import UniqueMemoryCollector
+from heapwatch.process_tree import ProcessTree
 
 from tests.exporters.exposed import value, values
 
@@ -40,7 +41,7 @@ def by_role(families, name):
 
 
 def test_the_trainer_alone():
-    families = list(ProcessCollector().collect())
+    families = list(ProcessCollector(ProcessTree()).collect())
     assert by_role(families, "es") == {"trainer": 1, "worker": 0}
     own = psutil.Process().memory_info()
     assert by_role(families, "_resident_memory_bytes") == {"trainer": pytest.approx(own.rss, rel=0.05)}
@@ -50,15 +51,15 @@ def test_the_trainer_alone():
 
 
 def test_workers_are_summed(worker):
-    families = list(ProcessCollector().collect())
+    families = list(ProcessCollector(ProcessTree()).collect())
     assert by_role(families, "es") == {"trainer": 1, "worker": 1}
     assert by_role(families, "_resident_memory_bytes")["worker"] > 50_000_000
-    unique = list(UniqueMemoryCollector().collect())
+    unique = list(UniqueMemoryCollector(ProcessTree()).collect())
     assert values(unique, "trainer_process_unique_memory_bytes", "role")["worker"] > 50_000_000
 
 
 def test_workers_that_ended_take_their_memory_with_them_but_not_their_cpu_time():
-    collector = ProcessCollector()
+    collector = ProcessCollector(ProcessTree(share=1.0))
     used = [by_role(collector.collect(), "_cpu_seconds_total")["worker"]]
     for _ in range(2):
         spinner = start(SPINNER)
@@ -76,10 +77,10 @@ def test_children_that_vanish_in_between_cost_nothing(monkeypatch):
     ghost = psutil.Process(ended.pid)
     stop(ended)
     monkeypatch.setattr(psutil.Process, "children", lambda *_, **__: [ghost])
-    families = list(ProcessCollector().collect())
+    families = list(ProcessCollector(ProcessTree()).collect())
     assert by_role(families, "es") == {"trainer": 1, "worker": 0}
     assert values(
-        UniqueMemoryCollector().collect(), "trainer_process_unique_memory_bytes", "role"
+        UniqueMemoryCollector(ProcessTree()).collect(), "trainer_process_unique_memory_bytes", "role"
     ).keys() == {"trainer"}
 
 
@@ -90,13 +91,13 @@ def test_a_zombie_is_no_worker():
     try:
         while psutil.Process(child).status() != psutil.STATUS_ZOMBIE:
             time.sleep(0.001)
-        assert by_role(ProcessCollector().collect(), "es") == {"trainer": 1, "worker": 0}
+        assert by_role(ProcessCollector(ProcessTree()).collect(), "es") == {"trainer": 1, "worker": 0}
     finally:
         os.waitpid(child, 0)
 
 
 def test_a_process_that_ended_has_no_series(worker):
-    collector = ProcessCollector(worker.pid)
+    collector = ProcessCollector(ProcessTree(worker.pid))
     stop(worker)
     with pytest.raises(psutil.NoSuchProcess):
         list(collector.collect())
@@ -107,7 +108,10 @@ def test_memory_that_may_not_be_read_is_absent(monkeypatch):
         raise psutil.AccessDenied
 
     monkeypatch.setattr(psutil.Process, "memory_full_info", refuse)
-    assert values(UniqueMemoryCollector().collect(), "trainer_process_unique_memory_bytes", "role") == {}
+    assert (
+        values(UniqueMemoryCollector(ProcessTree()).collect(), "trainer_process_unique_memory_bytes", "role")
+        == {}
+    )
 
 
 def test_unique_memory_is_read_seldom_and_within_its_share(monkeypatch, clock):
@@ -119,7 +123,7 @@ def test_unique_memory_is_read_seldom_and_within_its_share(monkeypatch, clock):
         return SimpleNamespace(uss=5)
 
     monkeypatch.setattr(psutil.Process, "memory_full_info", read)
-    collector = UniqueMemoryCollector(clock=clock)
+    collector = UniqueMemoryCollector(ProcessTree(), clock)
     began = clock.now
     while clock.now < began + 1000:
         assert values(collector.collect(), "trainer_process_unique_memory_bytes", "role") == {"trainer": 5}
@@ -128,7 +132,7 @@ def test_unique_memory_is_read_seldom_and_within_its_share(monkeypatch, clock):
 
 
 def test_no_descriptor_is_kept(worker):
-    collector, unique = ProcessCollector(), UniqueMemoryCollector()
+    collector, unique = ProcessCollector(ProcessTree()), UniqueMemoryCollector(ProcessTree())
     list(collector.collect())
     before = len(os.listdir("/proc/self/fd"))
     for _ in range(20):
