@@ -9,7 +9,8 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from statistics import mean
 
-from benchmarks.leaks.cost import EVERYTHING, levels, measure, shapes
+from benchmarks.leaks.cost import measure
+from benchmarks.leaks.fleet import EVERYTHING, levels, shapes
 from benchmarks.leaks.judge import HEAD, OURS, RIVALS, Score, judge
 from benchmarks.leaks.replay import replay
 from benchmarks.leaks.scenario import Scenario, generate, load, save

@@ -7,7 +7,8 @@ import sys
 import pytest
 
 from benchmarks.leaks.__main__ import LEAK_RULES
-from benchmarks.leaks.cost import EVERYTHING, levels, measure, shapes
+from benchmarks.leaks.cost import measure
+from benchmarks.leaks.fleet import EVERYTHING, levels, shapes
 from benchmarks.leaks.judge import OURS, Score, judge
 from benchmarks.leaks.replay import replay
 from benchmarks.leaks.scenario import Scenario, generate, load, save
