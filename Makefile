@@ -1,4 +1,4 @@
-# Heapwatch: every target is `python -m heapwatch_stack VERB` or one tool, run in .heapwatch/venv.
+# Heapwatch: every target is `python -m heapwatch.stack VERB` or one tool, run in .heapwatch/venv.
 SHELL := /bin/bash
 .DEFAULT_GOAL := help
 PYTHON ?= python3
@@ -9,8 +9,8 @@ export HEAPWATCH_PROFILE := $(PROFILE)
 endif
 VENV := $(HEAPWATCH_STATE)/venv
 BIN := $(VENV)/bin
-BOOTSTRAP := PYTHONPATH=stack $(PYTHON) -m heapwatch_stack.bootstrap $(VENV)
-STACK := $(BIN)/python -m heapwatch_stack
+BOOTSTRAP := PYTHONPATH=exporters $(PYTHON) -m heapwatch.stack.bootstrap $(VENV)
+STACK := $(BIN)/python -m heapwatch.stack
 # what `tools` fetched, for programs that look on PATH
 WITH_TOOLS := PATH="$(HEAPWATCH_STATE)/bin:$$PATH"
 
@@ -68,13 +68,13 @@ lint: dev ## Style, types, and generated files against what generates them
 	@$(BIN)/ruff check .
 	@$(BIN)/ruff format --check .
 	@$(BIN)/mypy
-	@$(BIN)/python -m heapwatch_dashboards --check
-	@$(BIN)/python -m heapwatch.metrics_reference --check
+	@$(BIN)/python -m heapwatch.dashboards --check
+	@$(BIN)/python -m docs.metrics_reference --check
 
 .PHONY: generate
 generate: venv ## Write the dashboards and the metrics reference anew
-	@$(BIN)/python -m heapwatch_dashboards
-	@$(BIN)/python -m heapwatch.metrics_reference
+	@$(BIN)/python -m heapwatch.dashboards
+	@$(BIN)/python -m docs.metrics_reference
 
 .PHONY: lock
 lock: ## Pin the newest versions that pyproject.toml allows (requirements/*.txt)

@@ -9,13 +9,13 @@ from collections.abc import Callable
 
 import numpy as np
 import torch
-from heapwatch.census import Census
-from heapwatch.collectors.objects import ObjectCollector
-from heapwatch.failures import Failures
-from heapwatch.safepoint import DEFAULT_BUDGET, DEFAULT_INTERVAL, SafePoint
 
 from benchmarks.measure import Peers, Report, Table, at_least, at_most, interleaved, milliseconds
 from benchmarks.snapshots import erl_snapshot
+from heapwatch.collectors.objects import ObjectCollector
+from heapwatch.measure.instances import Census
+from heapwatch.runtime.failures import Failures
+from heapwatch.runtime.safe_point import DEFAULT_BUDGET, DEFAULT_INTERVAL, SafePoint
 
 
 class Agent:

@@ -10,13 +10,14 @@ import sys
 import time
 
 import torch
+
+from heapwatch.analysis.readings import Readings
 from heapwatch.collectors.buffers import BufferCollector
 from heapwatch.collectors.gpu import GpuCollector
-from heapwatch.failures import Failures
-from heapwatch.process_tree import ProcessTree
-from heapwatch.readings import Readings
-from heapwatch.sizing import deep_size
-from heapwatch.sources import Source
+from heapwatch.measure.deep_size import deep_size
+from heapwatch.measure.process_tree import ProcessTree
+from heapwatch.runtime.failures import Failures
+from heapwatch.runtime.sources import Source
 
 _SIZES = (100_000_000, 2_000_000_000)
 _MEBI = 2**20

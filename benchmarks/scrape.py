@@ -8,10 +8,10 @@ import sys
 from multiprocessing import get_context
 from multiprocessing.process import BaseProcess
 
-import heapwatch
 import psutil
 from prometheus_client import CollectorRegistry, Gauge, generate_latest
 
+import heapwatch
 from benchmarks.measure import Report, Table, interleaved, milliseconds
 
 _IMPORTS = ("prometheus_client", "psutil", "heapwatch", "flask", "fastapi", "wandb", "tensorboard")

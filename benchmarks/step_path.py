@@ -5,10 +5,10 @@ from __future__ import annotations
 import logging
 import time
 
-import heapwatch
 import psutil
 from prometheus_client import CollectorRegistry, Counter, Gauge, Summary
 
+import heapwatch
 from benchmarks.measure import Report, Table, at_least, interleaved, nanoseconds
 
 _CALLS = 2000

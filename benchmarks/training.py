@@ -31,15 +31,15 @@ from contextlib import AbstractContextManager, ExitStack, contextmanager, nullco
 from pathlib import Path
 from typing import Any
 
-import heapwatch
 import psutil
 import torch
-from heapwatch.safepoint import DEFAULT_BUDGET, DEFAULT_INTERVAL
 from prometheus_client import CollectorRegistry, Counter
 
+import heapwatch
 from benchmarks.dqn import dqn
 from benchmarks.measure import Claim, Peers, Report, Table
 from benchmarks.snapshots import erl_snapshot
+from heapwatch.runtime.safe_point import DEFAULT_BUDGET, DEFAULT_INTERVAL
 
 Pair = tuple[float, float]  # CPU seconds of a block with what is measured, and of its neighbour without
 

@@ -5,9 +5,10 @@ from __future__ import annotations
 import os
 
 import pytest
-from heapwatch_stack.binaries import find
-from heapwatch_stack.errors import StackError
-from heapwatch_stack.settings import Settings
+
+from heapwatch.stack.binaries import find
+from heapwatch.stack.errors import StackError
+from heapwatch.stack.settings import Settings
 
 
 def pytest_configure(config: pytest.Config) -> None:

@@ -14,14 +14,14 @@ from contextlib import contextmanager
 from io import BytesIO
 from pathlib import Path
 
-from heapwatch.report.analysis import analyse
-from heapwatch.report.page import as_html
-from heapwatch.report.recording import read_recording
 from PIL import Image
 from playwright.sync_api import FloatRect
 
 from benchmarks.leaks.scenario import LABEL, Scenario, load
 from docs.screenshots import IMAGES
+from heapwatch.recording.reader import read_recording
+from heapwatch.report.findings import analyse
+from heapwatch.report.page import as_html
 from tests.dashboards.browser import chromium, opened, stretch
 from tests.dashboards.server import prometheus
 from tests.dashboards.viewer.conftest import start_viewer

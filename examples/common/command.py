@@ -9,11 +9,11 @@ from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager
 from typing import Protocol, TypedDict
 
-import heapwatch
 import torch
-from heapwatch.safepoint import DEFAULT_BUDGET, DEFAULT_INTERVAL
 
+import heapwatch
 from examples.common.leaks import leak_file, parse, write
+from heapwatch.runtime.safe_point import DEFAULT_BUDGET, DEFAULT_INTERVAL
 
 
 class Served(TypedDict):

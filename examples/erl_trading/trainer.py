@@ -5,11 +5,11 @@ from collections import deque
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-import heapwatch
 import matplotlib as mpl
 import numpy as np
 import torch
 
+import heapwatch
 from examples.common.command import Served
 from examples.common.leaks import LeakSwitches, leak_file
 from examples.common.pace import Pace

@@ -7,18 +7,18 @@ from collections import deque
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-import heapwatch
 import matplotlib as mpl
 import torch
-from heapwatch.housekeeping import Schedule, bounded, close_figures
-from heapwatch.release import empty_cuda_cache
 
+import heapwatch
 from examples.common.command import Served
 from examples.common.leaks import LeakSwitches, leak_file
 from examples.common.pace import Pace
 from examples.fire_dqn.agent import CAPACITY, KEPT_HISTORY, DQNAgent, Transition
 from examples.fire_dqn.fire import FireGrid
 from examples.fire_dqn.leaking import LEAKS, Leaks
+from heapwatch.housekeeping import Schedule, bounded, close_figures
+from heapwatch.runtime.release import empty_cuda_cache
 
 mpl.use("agg")
 

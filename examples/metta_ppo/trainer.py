@@ -6,9 +6,9 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
-import heapwatch
 import torch
 
+import heapwatch
 from examples.common.command import Served
 from examples.common.leaks import LeakSwitches, leak_file
 from examples.common.pace import Pace

@@ -3,9 +3,9 @@
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-import heapwatch
 import torch
 
+import heapwatch
 from examples.common.command import Served
 from examples.common.leaks import LeakSwitches, leak_file
 from examples.common.pace import Pace

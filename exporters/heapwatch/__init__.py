@@ -1,6 +1,28 @@
 """Heapwatch: find memory leaks in reinforcement-learning trainers."""
 
-from heapwatch.lifecycle import start
-from heapwatch.watch import Watch
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from heapwatch.lifecycle import start
+    from heapwatch.watch import Watch
 
 __all__ = ["Watch", "start"]
+
+_MODULES = {"start": "heapwatch.lifecycle", "Watch": "heapwatch.watch"}
+
+
+def __getattr__(name: str) -> Any:
+    # The stack and the commands share this package and need no exporter: it is loaded when it is asked for.
+    if name not in _MODULES:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    import importlib
+
+    value = getattr(importlib.import_module(_MODULES[name]), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

@@ -19,13 +19,13 @@ from heapwatch.collectors.info import InfoCollector
 from heapwatch.collectors.process import ProcessCollector
 from heapwatch.collectors.unique_memory import UniqueMemoryCollector
 from heapwatch.discovery import Target, sweep, targets_directory
-from heapwatch.exposition import Exposition
-from heapwatch.failures import Failures
-from heapwatch.nvml import Session
-from heapwatch.process_tree import ProcessTree
-from heapwatch.safepoint import DEFAULT_BUDGET, SafePoint
-from heapwatch.server import DEFAULT_PORT, Server
-from heapwatch.status import Status
+from heapwatch.http.server import DEFAULT_PORT, Server
+from heapwatch.http.status import Status
+from heapwatch.measure.nvml import Session
+from heapwatch.measure.process_tree import ProcessTree
+from heapwatch.runtime.exposition import Exposition
+from heapwatch.runtime.failures import Failures
+from heapwatch.runtime.safe_point import DEFAULT_BUDGET, SafePoint
 
 logger = logging.getLogger("heapwatch")
 

@@ -9,9 +9,8 @@ from typing import Any
 from prometheus_client import Metric
 
 from heapwatch import discovery
-from heapwatch.cleanup import CleanupQueue
+from heapwatch.analysis.readings import Readings
 from heapwatch.collectors.allocator import AllocatorCollector
-from heapwatch.collectors.base import Collector, Sampler
 from heapwatch.collectors.bodies import BodyCollector
 from heapwatch.collectors.buffers import BufferCollector
 from heapwatch.collectors.cleanups import CleanupCollector
@@ -29,15 +28,16 @@ from heapwatch.collectors.sizes import SizeCollector
 from heapwatch.collectors.standard import StandardCollector
 from heapwatch.collectors.unique_memory import UniqueMemoryCollector
 from heapwatch.collectors.walker_names import WalkerNames
-from heapwatch.exposition import Exposition
-from heapwatch.failures import Failures
-from heapwatch.memory import ResidentMemory
-from heapwatch.process_tree import ProcessTree
-from heapwatch.readings import Readings
-from heapwatch.report.journal import Journal, Sink
-from heapwatch.safepoint import SafePoint
-from heapwatch.server import Server
-from heapwatch.status import Status
+from heapwatch.http.server import Server
+from heapwatch.http.status import Status
+from heapwatch.measure.process_tree import ProcessTree
+from heapwatch.measure.resident_memory import ResidentMemory
+from heapwatch.recording.journal import Journal, Sink
+from heapwatch.runtime.cleanup import CleanupQueue
+from heapwatch.runtime.exposition import Exposition
+from heapwatch.runtime.failures import Failures
+from heapwatch.runtime.protocols import Collector, Sampler
+from heapwatch.runtime.safe_point import SafePoint
 
 log = logging.getLogger("heapwatch")
 

@@ -7,7 +7,7 @@ from collections import Counter, deque
 from collections.abc import Callable, Iterable
 from typing import TypeVar
 
-from heapwatch.labels import checked_name
+from heapwatch.runtime.labels import checked_name
 
 Item = TypeVar("Item")
 Function = TypeVar("Function", bound=Callable[[], object])

@@ -8,9 +8,9 @@ import multiprocessing
 import os
 from pathlib import Path
 
-from heapwatch.guards import find_token
-from heapwatch.safepoint import DEFAULT_BUDGET, DEFAULT_INTERVAL
-from heapwatch.server import DEFAULT_PORT
+from heapwatch.http.guards import find_token
+from heapwatch.http.server import DEFAULT_PORT
+from heapwatch.runtime.safe_point import DEFAULT_BUDGET, DEFAULT_INTERVAL
 from heapwatch.watch import Watch
 
 log = logging.getLogger("heapwatch")

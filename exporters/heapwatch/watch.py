@@ -8,16 +8,15 @@ from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from heapwatch.cleanup import CleanupResult
 from heapwatch.collectors.bodies import BodyCollector
 from heapwatch.collectors.phases import Phase
 from heapwatch.exporter import Exporter
-from heapwatch.labels import checked_name
-from heapwatch.report.interval import MemoryReport
-from heapwatch.report.recorder import Recorder
-from heapwatch.safepoint import DEFAULT_BUDGET, DEFAULT_INTERVAL
-from heapwatch.server import Server
-from heapwatch.sources import Source, SourceGone, count_of, is_accessor
+from heapwatch.http.server import Server
+from heapwatch.recording.recorder import Recorder
+from heapwatch.runtime.cleanup import CleanupResult
+from heapwatch.runtime.labels import checked_name
+from heapwatch.runtime.safe_point import DEFAULT_BUDGET, DEFAULT_INTERVAL
+from heapwatch.runtime.sources import Source, SourceGone, count_of, is_accessor
 
 if TYPE_CHECKING:
     from typing_extensions import Self
@@ -306,6 +305,8 @@ class Watch:
             ValueError: the interval is no whole number above 0, or the unit no cycle of training.
 
         """
+        from heapwatch.report.interval import MemoryReport  # reports are loaded by those who ask for one
+
         self.exporter.add_sink(MemoryReport(self.name, interval, unit))
 
     def on_cleanup(self, function: Function) -> Function:

@@ -21,7 +21,8 @@ from pathlib import Path
 
 import pytest
 import yaml
-from heapwatch_stack.alertmanager import render
+
+from heapwatch.stack.alertmanager import render
 
 ROOT = Path(__file__).parents[2]
 SPEED = 240

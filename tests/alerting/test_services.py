@@ -8,11 +8,12 @@ from datetime import datetime, timezone
 
 import httpx
 import pytest
-from heapwatch_receiver import escalate, trainer
-from heapwatch_receiver.clock import Clock
-from heapwatch_receiver.fetch import FetchError, fetch
-from heapwatch_receiver.ledger import Trainer
-from heapwatch_receiver.prometheus import Prometheus
+
+from heapwatch.receiver import escalate, trainer
+from heapwatch.receiver.clock import Clock
+from heapwatch.receiver.fetch import FetchError, fetch
+from heapwatch.receiver.ledger import Trainer
+from heapwatch.receiver.prometheus import Prometheus
 
 TRAINER = Trainer("trainer", "a:1")
 MANY = dict.fromkeys(map(str, range(1000)), 1)

@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 import yaml
-from heapwatch_dashboards import __main__ as command
-from heapwatch_dashboards import boards, links, queries, stack_queries
 
+from heapwatch.dashboards import __main__ as command
+from heapwatch.dashboards import boards, links, queries, stack_queries
 from tests.dashboards.documents import DOCUMENTS, Json, expressions, panels
 
 every_document = pytest.mark.parametrize("document", DOCUMENTS.values(), ids=DOCUMENTS)

@@ -10,12 +10,12 @@ import urllib.request
 from collections.abc import Iterator
 from pathlib import Path
 
-import heapwatch_receiver
 import pytest
 import yaml
-from heapwatch_dashboards.__main__ import ROOT
 from prometheus_client import REGISTRY
 
+import heapwatch.receiver
+from heapwatch.dashboards.__main__ import ROOT
 from tests.dashboards.documents import DOCUMENTS, expressions
 from tests.dashboards.promql import selectors
 from tests.dashboards.server import free_port, prometheus
@@ -68,7 +68,7 @@ def test_recorded_series_have_a_rule() -> None:
 
 
 def test_the_receivers_series_are_in_its_source() -> None:
-    folder = Path(heapwatch_receiver.__file__).parent
+    folder = Path(heapwatch.receiver.__file__).parent
     names = {
         f"heapwatch_receiver_{node.value}"
         for node in ast.walk(ast.parse((folder / "metrics.py").read_text()))

@@ -5,8 +5,8 @@ from typing import Any
 
 import pytest
 import yaml
-from heapwatch_dashboards import __main__ as command
 
+from heapwatch.dashboards import __main__ as command
 from tests.dashboards.documents import DOCUMENTS
 
 FOLDER = command.ROOT / "dashboards" / "grafana" / "provisioning"

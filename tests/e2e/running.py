@@ -12,10 +12,11 @@ from pathlib import Path
 from typing import TypeVar
 
 import psutil
-from heapwatch_stack import processes
-from heapwatch_stack.loop import Loop
-from heapwatch_stack.settings import REPOSITORY, Settings
-from heapwatch_stack.supervision import Supervisor
+
+from heapwatch.stack import processes
+from heapwatch.stack.loop import Loop
+from heapwatch.stack.settings import REPOSITORY, Settings
+from heapwatch.stack.supervision import Supervisor
 
 T = TypeVar("T")
 PORTS = ("TRAINER", "PROMETHEUS", "ALERTMANAGER", "RECEIVER", "DASHBOARDS")
@@ -55,7 +56,7 @@ class Stack:
         self.trainer = f"127.0.0.1:{self.settings.ports.trainer}"
 
     def start(self, verb: str, *arguments: str) -> subprocess.Popen[str]:
-        command = [sys.executable, "-m", "heapwatch_stack", verb, "--mode", "native", *arguments]
+        command = [sys.executable, "-m", "heapwatch.stack", verb, "--mode", "native", *arguments]
         return subprocess.Popen(
             command, cwd=REPOSITORY, env=self.environment, text=True, stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE, stderr=subprocess.PIPE,

@@ -1,6 +1,7 @@
 import pytest
-from heapwatch.failures import Failures
-from heapwatch.safepoint import SafePoint
+
+from heapwatch.runtime.failures import Failures
+from heapwatch.runtime.safe_point import SafePoint
 
 
 class Clock:

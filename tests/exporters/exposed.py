@@ -1,6 +1,6 @@
 """What families say, as plain numbers."""
 
-from heapwatch.readings import Readings
+from heapwatch.analysis.readings import Readings
 
 
 def values(families, name, label):

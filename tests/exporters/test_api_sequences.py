@@ -8,14 +8,15 @@ import math
 import os
 from collections import deque
 
-import heapwatch
 import pytest
-from heapwatch.snapshots import Snapshot
 from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, precondition, rule
 from prometheus_client import generate_latest
 from prometheus_client.parser import text_string_to_metric_families
+
+import heapwatch
+from heapwatch.http.snapshots import Snapshot
 
 SEQUENCES = int(os.environ.get("HEAPWATCH_SEQUENCES", "200"))
 
@@ -194,6 +195,6 @@ Trainer.TestCase.settings = settings(
 class TestSequences(Trainer.TestCase):
     @pytest.fixture(autouse=True)
     def _quick(self, monkeypatch, caplog):
-        monkeypatch.setattr("heapwatch.cleanup.release", lambda: None)
+        monkeypatch.setattr("heapwatch.runtime.cleanup.release", lambda: None)
         monkeypatch.setattr("psutil.Process.children", lambda *_, **__: [])
         caplog.set_level("CRITICAL")

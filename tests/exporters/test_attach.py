@@ -10,9 +10,10 @@ from types import SimpleNamespace
 import psutil
 import pynvml
 import pytest
-from heapwatch.attach import Attachment, CannotAttach
-from heapwatch.readings import Readings
 from prometheus_client.parser import text_string_to_metric_families
+
+from heapwatch.analysis.readings import Readings
+from heapwatch.attach import Attachment, CannotAttach
 
 FOREIGN = """
     import subprocess, sys, time

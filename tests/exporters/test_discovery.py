@@ -7,6 +7,7 @@ import threading
 from dataclasses import replace
 
 import pytest
+
 from heapwatch import discovery
 from heapwatch.discovery import Owner, Target, sweep, targets_directory
 

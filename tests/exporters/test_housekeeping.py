@@ -1,8 +1,9 @@
 from collections import deque
 
 import pytest
-from heapwatch.housekeeping import Schedule, bounded, close_figures
 from matplotlib import pyplot
+
+from heapwatch.housekeeping import Schedule, bounded, close_figures
 
 
 def test_a_bounded_history_keeps_the_newest():

@@ -7,9 +7,9 @@ import weakref
 from collections import deque
 
 import Box2D
-import heapwatch
 import pytest
 
+import heapwatch
 from tests.exporters.exposed import value, values
 
 

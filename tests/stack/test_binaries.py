@@ -3,10 +3,11 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from heapwatch_stack import binaries
-from heapwatch_stack.debian import FetchError
-from heapwatch_stack.errors import StackError
-from heapwatch_stack.relocate import BUILT_IN, THROUGH_DESCRIPTOR
+
+from heapwatch.stack import binaries
+from heapwatch.stack.debian import FetchError
+from heapwatch.stack.errors import StackError
+from heapwatch.stack.relocate import BUILT_IN, THROUGH_DESCRIPTOR
 
 
 def program(folder: Path, name: str, version: str) -> None:

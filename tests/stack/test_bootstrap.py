@@ -5,7 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from heapwatch_stack import bootstrap
+
+from heapwatch.stack import bootstrap
 
 
 @pytest.fixture

@@ -12,10 +12,11 @@ from typing import Any
 
 import pytest
 import yaml
-from heapwatch_stack import compose, containers
-from heapwatch_stack.endpoints import endpoints
-from heapwatch_stack.errors import StackError
-from heapwatch_stack.settings import REPOSITORY, Settings
+
+from heapwatch.stack import compose, containers
+from heapwatch.stack.endpoints import endpoints
+from heapwatch.stack.errors import StackError
+from heapwatch.stack.settings import REPOSITORY, Settings
 
 
 @pytest.fixture(scope="module")

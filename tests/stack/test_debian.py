@@ -6,7 +6,8 @@ import subprocess
 from pathlib import Path
 
 import pytest
-from heapwatch_stack.debian import FetchError, unpack
+
+from heapwatch.stack.debian import FetchError, unpack
 
 
 @pytest.fixture

@@ -3,7 +3,7 @@ from __future__ import annotations
 import re
 import subprocess
 
-from heapwatch_stack.settings import REPOSITORY
+from heapwatch.stack.settings import REPOSITORY
 
 EXPLAINED = re.compile(r"^([a-z-]+):.*?## (.+)$", re.MULTILINE)
 

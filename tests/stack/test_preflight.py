@@ -7,11 +7,12 @@ import socket
 from pathlib import Path
 
 import pytest
-from heapwatch_stack import configuration, preflight
-from heapwatch_stack.binaries import Binaries, find
-from heapwatch_stack.endpoints import Endpoint
-from heapwatch_stack.errors import StackError
-from heapwatch_stack.settings import Settings
+
+from heapwatch.stack import configuration, preflight
+from heapwatch.stack.binaries import Binaries, find
+from heapwatch.stack.endpoints import Endpoint
+from heapwatch.stack.errors import StackError
+from heapwatch.stack.settings import Settings
 
 
 @pytest.fixture

@@ -6,10 +6,11 @@ import re
 
 import pytest
 import tomllib
-from heapwatch_stack.bootstrap import _pins
-from heapwatch_stack.settings import REPOSITORY
 from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
+
+from heapwatch.stack.bootstrap import _pins
+from heapwatch.stack.settings import REPOSITORY
 
 PROJECT = tomllib.loads((REPOSITORY / "pyproject.toml").read_text())["project"]
 LEFT_OUT = {"run.txt": {"frameworks", "test", "lint", "bench"}, "dev.txt": {"bench"}, "bench.txt": set()}

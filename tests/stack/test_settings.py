@@ -3,8 +3,9 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from heapwatch_stack.errors import StackError
-from heapwatch_stack.settings import Settings
+
+from heapwatch.stack.errors import StackError
+from heapwatch.stack.settings import Settings
 
 
 def test_defaults_are_the_documented_ports_on_loopback() -> None:

@@ -9,7 +9,7 @@ from typing import Any
 
 from heapwatch.attach import Attachment, CannotAttach, wait_until_ended
 from heapwatch.cli.interrupt import interrupt_on_termination
-from heapwatch.server import DEFAULT_PORT
+from heapwatch.http.server import DEFAULT_PORT
 
 _EPILOG = """
 exit codes:

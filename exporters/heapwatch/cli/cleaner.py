@@ -7,10 +7,10 @@ import uuid
 from collections.abc import Callable, Iterable
 from typing import Any
 
-from heapwatch.cli.errors import Unreachable
-from heapwatch.cli.http import post_json
+from heapwatch.analysis.readings import Alert, Component
 from heapwatch.cli.reporter import cleanup_lines, described
-from heapwatch.readings import Alert, Component
+from heapwatch.errors import Unreachable
+from heapwatch.http.client import post_json
 
 COOLDOWN_SECONDS = 120.0
 WAIT_SECONDS = 15.0

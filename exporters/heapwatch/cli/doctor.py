@@ -12,10 +12,10 @@ from dataclasses import dataclass
 from typing import Any
 
 from heapwatch import discovery
-from heapwatch.cli.errors import Unreachable
-from heapwatch.cli.http import base_url, get_json
 from heapwatch.cli.sources import read_metrics
-from heapwatch.guards import find_token
+from heapwatch.errors import Unreachable
+from heapwatch.http.client import base_url, get_json
+from heapwatch.http.guards import find_token
 from heapwatch.watch import Watch
 
 # distribution -> what it is needed for

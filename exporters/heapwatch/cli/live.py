@@ -7,8 +7,8 @@ from collections import deque
 from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
-from heapwatch.cli.errors import UsageError
 from heapwatch.cli.reporter import body_types, described
+from heapwatch.errors import UsageError
 
 try:
     from rich.console import Console, Group

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from typing import NoReturn
 
 from heapwatch.cli import attach, doctor, monitor, report
-from heapwatch.cli.errors import UsageError
+from heapwatch.errors import UsageError
 
 USAGE_ERROR = 64  # EX_USAGE of sysexits.h: 1 to 3 say how the trainers are
 

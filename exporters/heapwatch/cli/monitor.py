@@ -14,14 +14,14 @@ from pathlib import Path
 from typing import Any
 
 from heapwatch.cli.cleaner import Cleaner
-from heapwatch.cli.errors import Unreachable, UsageError
-from heapwatch.cli.http import base_url
 from heapwatch.cli.interrupt import interrupt_on_termination
 from heapwatch.cli.reporter import Message, Reporter
 from heapwatch.cli.sources import PrometheusSource, Sample, Source, TrainerSource
 from heapwatch.cli.thresholds import BODIES, MEMORY, Thresholds
 from heapwatch.discovery import addresses, targets_directory
-from heapwatch.guards import find_token
+from heapwatch.errors import Unreachable, UsageError
+from heapwatch.http.client import base_url
+from heapwatch.http.guards import find_token
 
 EXIT_CODES = {"ok": 0, "warning": 1, "critical": 2, "emergency": 2, "unknown": 3}
 _WORST = ("ok", "warning", "unknown", "critical", "emergency")

@@ -12,13 +12,13 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from heapwatch.cli.errors import Unreachable, UsageError
-from heapwatch.cli.http import base_url
-from heapwatch.report.analysis import Report, analyse
+from heapwatch.errors import Unreachable, UsageError
+from heapwatch.http.client import base_url
+from heapwatch.recording.points import Run
+from heapwatch.recording.prometheus import read_prometheus
+from heapwatch.recording.reader import NoRecording, read_recording
+from heapwatch.report.findings import Report, analyse
 from heapwatch.report.page import as_html
-from heapwatch.report.points import Run
-from heapwatch.report.prometheus import read_prometheus
-from heapwatch.report.recording import NoRecording, read_recording
 from heapwatch.report.text import as_markdown, as_text
 
 _SECONDS = {"s": 1, "m": 60, "h": 3600, "d": 86400}

@@ -6,8 +6,8 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from heapwatch.report.analysis import Report
 from heapwatch.report.document import Section, sections
+from heapwatch.report.findings import Report
 
 
 def show(report: Report, most_rows: int) -> None:

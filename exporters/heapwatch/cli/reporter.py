@@ -7,10 +7,8 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
-from heapwatch.cli.sources import Sample
-from heapwatch.cli.thresholds import Thresholds
-from heapwatch.growth import History
-from heapwatch.readings import (
+from heapwatch.analysis.growth import History
+from heapwatch.analysis.readings import (
     SEVERITIES,
     Alert,
     Component,
@@ -19,6 +17,8 @@ from heapwatch.readings import (
     limit_of,
     threshold_alert,
 )
+from heapwatch.cli.sources import Sample
+from heapwatch.cli.thresholds import Thresholds
 
 REPEAT_SECONDS = 600.0
 HYSTERESIS = (

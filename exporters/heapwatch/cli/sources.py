@@ -6,14 +6,15 @@ import time
 from collections.abc import Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Protocol
 
 from prometheus_client import Metric
 from prometheus_client.parser import text_string_to_metric_families
 
-from heapwatch.cli.errors import Unreachable
-from heapwatch.cli.http import get_json, get_text
-from heapwatch.readings import Readings
+from heapwatch.analysis.readings import Readings
+from heapwatch.errors import Unreachable
+from heapwatch.http.client import get_json, get_text
+from heapwatch.http.prometheus import data_of, escaped
 
 _AT_ONCE = 16
 
@@ -144,21 +145,3 @@ def _firing(family: Metric) -> Iterable[str]:
             about = " ".join(filter(None, (labels.get("resource"), labels.get("component"))))
             severity = labels.get("severity", "")
             yield f"{severity.upper()}: {labels.get('alertname', '')} fires{about and f' ({about})'}"
-
-
-def data_of(answer: Any) -> dict[str, Any]:
-    """Return the data of an answer of Prometheus's API.
-
-    Raises:
-        Unreachable: it is none.
-
-    """
-    if not isinstance(answer, dict) or answer.get("status") != "success":
-        raise Unreachable("this is no Prometheus: its API does not answer as one")
-    data = answer["data"]
-    return data if isinstance(data, dict) else {}
-
-
-def escaped(text: str) -> str:
-    """Return text as it stands between the quotes of a label matcher."""
-    return text.replace("\\", r"\\").replace('"', r"\"").replace("\n", r"\n")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from heapwatch.readings import Component, Readings
+from heapwatch.analysis.readings import Component, Readings
 
 Limits = dict[Component, dict[str, float]]
 

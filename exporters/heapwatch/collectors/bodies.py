@@ -10,9 +10,9 @@ from typing import Any
 from prometheus_client import Metric
 from prometheus_client.core import GaugeMetricFamily
 
-from heapwatch.failures import Failures
-from heapwatch.labels import checked_name, folded
-from heapwatch.sources import Source, count_of
+from heapwatch.runtime.failures import Failures
+from heapwatch.runtime.labels import checked_name, folded
+from heapwatch.runtime.sources import Source, count_of
 
 TYPES = ("static", "dynamic", "terrain", "agent", "unknown")
 

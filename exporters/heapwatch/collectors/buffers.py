@@ -9,12 +9,12 @@ from typing import Any
 from prometheus_client import Metric
 from prometheus_client.core import GaugeMetricFamily
 
-from heapwatch.buffers import Contents, attached_tensors, contents_of
-from heapwatch.collectors.named import NamedSources
-from heapwatch.collectors.places import offheap_bytes
-from heapwatch.failures import Failures
-from heapwatch.sizing import Size
-from heapwatch.sources import Source
+from heapwatch.collectors.named_sources import NamedSources
+from heapwatch.collectors.off_heap import offheap_bytes
+from heapwatch.measure.buffers import Contents, attached_tensors, contents_of
+from heapwatch.measure.deep_size import Size
+from heapwatch.runtime.failures import Failures
+from heapwatch.runtime.sources import Source
 
 
 @dataclass(frozen=True)

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from prometheus_client import Metric
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, SummaryMetricFamily
 
-from heapwatch.cleanup import ACTIONS, CleanupQueue
+from heapwatch.runtime.cleanup import ACTIONS, CleanupQueue
 
 _NONE_YET = {(action, "http"): 0 for action in ACTIONS}
 

@@ -7,10 +7,10 @@ from collections.abc import Iterable
 from prometheus_client import Metric
 from prometheus_client.core import GaugeMetricFamily
 
-from heapwatch.collectors.named import NamedSources
-from heapwatch.failures import Failures
-from heapwatch.labels import MAX_DECLARED, folded
-from heapwatch.sources import Source, count_of
+from heapwatch.collectors.named_sources import NamedSources
+from heapwatch.runtime.failures import Failures
+from heapwatch.runtime.labels import MAX_DECLARED, folded
+from heapwatch.runtime.sources import Source, count_of
 
 
 class EntityCollector:

@@ -8,10 +8,10 @@ from typing import Any
 from prometheus_client import Metric
 from prometheus_client.core import GaugeMetricFamily
 
-from heapwatch.collectors.named import NamedSources
-from heapwatch.failures import Failures
-from heapwatch.labels import MAX_DECLARED, folded
-from heapwatch.sources import Source, count_of
+from heapwatch.collectors.named_sources import NamedSources
+from heapwatch.runtime.failures import Failures
+from heapwatch.runtime.labels import MAX_DECLARED, folded
+from heapwatch.runtime.sources import Source, count_of
 
 
 class EventCollector:

@@ -8,8 +8,8 @@ from collections.abc import Callable, Iterable, Mapping
 from prometheus_client import Metric
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily
 
-from heapwatch.failures import Failures
-from heapwatch.safepoint import SafePoint
+from heapwatch.runtime.failures import Failures
+from heapwatch.runtime.safe_point import SafePoint
 
 
 class ExporterCollector:

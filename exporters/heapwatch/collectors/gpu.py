@@ -10,9 +10,9 @@ from typing import Any
 from prometheus_client import Metric
 from prometheus_client.core import GaugeMetricFamily
 
-from heapwatch.failures import Failures
-from heapwatch.nvml import DeviceName, Session, as_text
-from heapwatch.process_tree import ProcessTree
+from heapwatch.measure.nvml import DeviceName, Session, as_text
+from heapwatch.measure.process_tree import ProcessTree
+from heapwatch.runtime.failures import Failures
 
 _FIELDS: dict[str, Callable[[Any, Any], float]] = {
     "trainer_gpu_memory_used_bytes": lambda nvml, gpu: nvml.nvmlDeviceGetMemoryInfo(gpu).used,

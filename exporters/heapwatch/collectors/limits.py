@@ -9,7 +9,7 @@ from collections.abc import Iterable
 from prometheus_client import Metric
 from prometheus_client.core import GaugeMetricFamily
 
-from heapwatch.labels import checked_name
+from heapwatch.runtime.labels import checked_name
 
 RESOURCES = ("memory", "gpu_memory", "bodies", "entities", "events", "buffer", "objects", "object_size")
 SEVERITIES = ("warning", "critical", "emergency")

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from prometheus_client import Metric
 from prometheus_client.core import GaugeMetricFamily
 
-from heapwatch.census import Census
+from heapwatch.measure.instances import Census
 
 
 class ObjectCollector:

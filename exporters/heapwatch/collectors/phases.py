@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING, NamedTuple, ParamSpec, TypeVar
 from prometheus_client import Metric
 from prometheus_client.core import GaugeMetricFamily, SummaryMetricFamily
 
-from heapwatch.failures import Failures
-from heapwatch.labels import MAX_NAMES, OTHER, checked_name
-from heapwatch.memory import ResidentMemory
-from heapwatch.safepoint import SafePoint
+from heapwatch.measure.resident_memory import ResidentMemory
+from heapwatch.runtime.failures import Failures
+from heapwatch.runtime.labels import MAX_NAMES, OTHER, checked_name
+from heapwatch.runtime.safe_point import SafePoint
 
 if TYPE_CHECKING:
     from typing_extensions import Self

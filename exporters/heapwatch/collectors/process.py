@@ -10,8 +10,8 @@ import psutil
 from prometheus_client import Metric
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily
 
-from heapwatch.memory import memory_limit
-from heapwatch.process_tree import ProcessTree
+from heapwatch.measure.process_tree import ProcessTree
+from heapwatch.measure.resident_memory import memory_limit
 
 
 @dataclass(frozen=True)

@@ -9,9 +9,9 @@ from collections.abc import Callable, Iterable
 from prometheus_client import Metric
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily
 
-from heapwatch.failures import Failures
-from heapwatch.labels import OTHER, checked_name
-from heapwatch.safepoint import SafePoint
+from heapwatch.runtime.failures import Failures
+from heapwatch.runtime.labels import OTHER, checked_name
+from heapwatch.runtime.safe_point import SafePoint
 
 UNITS = ("step", "episode", "epoch", "generation")
 _MAX_UNITS = 16

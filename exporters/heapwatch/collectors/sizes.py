@@ -8,11 +8,11 @@ from typing import Any
 from prometheus_client import Metric
 from prometheus_client.core import GaugeMetricFamily
 
-from heapwatch.collectors.named import NamedSources
-from heapwatch.collectors.places import offheap_bytes
-from heapwatch.failures import Failures
-from heapwatch.sizing import Size, deep_size
-from heapwatch.sources import Source
+from heapwatch.collectors.named_sources import NamedSources
+from heapwatch.collectors.off_heap import offheap_bytes
+from heapwatch.measure.deep_size import Size, deep_size
+from heapwatch.runtime.failures import Failures
+from heapwatch.runtime.sources import Source
 
 
 class SizeCollector:

@@ -9,7 +9,7 @@ import psutil
 from prometheus_client import Metric
 from prometheus_client.core import GaugeMetricFamily
 
-from heapwatch.process_tree import ProcessTree
+from heapwatch.measure.process_tree import ProcessTree
 
 # Reading it walks the page tables, 5 to 9 ms a gigabyte: at most this often, in seconds, and never more than
 # this share of the time.

@@ -8,7 +8,7 @@ import psutil
 from prometheus_client import Metric
 from prometheus_client.core import GaugeMetricFamily
 
-from heapwatch.readings import Readings
+from heapwatch.analysis.readings import Readings
 
 _MEGABYTE = 1e6
 

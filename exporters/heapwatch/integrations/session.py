@@ -9,9 +9,9 @@ from typing import Any, TypedDict
 
 from typing_extensions import Unpack
 
-from heapwatch.buffers import contents_of
 from heapwatch.collectors.phases import Phase
 from heapwatch.lifecycle import start
+from heapwatch.measure.buffers import contents_of
 from heapwatch.watch import Watch
 
 log = logging.getLogger("heapwatch")

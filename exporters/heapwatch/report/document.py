@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from heapwatch.report.analysis import Finding, Report, Row
-from heapwatch.report.points import Point
-from heapwatch.report.verdicts import Judgement
+from heapwatch.analysis.verdicts import Judgement
+from heapwatch.recording.points import Point
+from heapwatch.report.findings import Finding, Report, Row
 
 
 @dataclass(frozen=True)

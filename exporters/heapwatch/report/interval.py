@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import logging
 
-from heapwatch.report.analysis import Report, analyse
+from heapwatch.recording.points import CYCLES, Point, Run
+from heapwatch.recording.thinning import Thinning
 from heapwatch.report.document import finding_lines, object_change, signed, size, verdict
-from heapwatch.report.points import CYCLES, Point, Run
-from heapwatch.report.thinning import Thinning
+from heapwatch.report.findings import Report, analyse
 
 log = logging.getLogger("heapwatch")
 

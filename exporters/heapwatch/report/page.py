@@ -6,8 +6,8 @@ from collections import defaultdict
 from collections.abc import Mapping
 from html import escape
 
-from heapwatch.report.analysis import Report
 from heapwatch.report.document import Section, headline, sections
+from heapwatch.report.findings import Report
 from heapwatch.report.plot import Line, line_plot
 
 _STYLE = """

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from heapwatch.report.analysis import Report
 from heapwatch.report.document import Section, headline, sections
+from heapwatch.report.findings import Report
 
 _WIDTH = 78
 

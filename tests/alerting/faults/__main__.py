@@ -7,9 +7,8 @@ import sys
 import time
 import traceback
 
-from heapwatch_stack.binaries import find
-from heapwatch_stack.settings import Settings
-
+from heapwatch.stack.binaries import find
+from heapwatch.stack.settings import Settings
 from tests.alerting.faults import (
     alertmanagers,
     clients,

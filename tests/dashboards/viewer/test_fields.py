@@ -1,5 +1,5 @@
-from heapwatch_viewer.fields import color, field_for
-from heapwatch_viewer.prometheus import Series
+from heapwatch.viewer.fields import color, field_for
+from heapwatch.viewer.prometheus import Series
 
 PANEL = {
     "fieldConfig": {

@@ -2,7 +2,8 @@ import json
 import os
 
 import pytest
-from heapwatch_viewer.library import Library
+
+from heapwatch.viewer.library import Library
 
 BOARD = {"uid": "one", "title": "One", "panels": []}
 

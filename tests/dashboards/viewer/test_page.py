@@ -3,10 +3,11 @@
 import asyncio
 
 import pytest
-from heapwatch_viewer.model import Dashboard
-from heapwatch_viewer.page import DashboardPage, State
-from heapwatch_viewer.timerange import TimeRange
 from nicegui import core
+
+from heapwatch.viewer.model import Dashboard
+from heapwatch.viewer.page import DashboardPage, State
+from heapwatch.viewer.timerange import TimeRange
 
 
 class Patient(DashboardPage):

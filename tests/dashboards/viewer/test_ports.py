@@ -2,7 +2,8 @@ import os
 import socket
 
 import pytest
-from heapwatch_viewer.ports import check_free
+
+from heapwatch.viewer.ports import check_free
 
 
 def test_the_owner_of_a_taken_port_is_named():

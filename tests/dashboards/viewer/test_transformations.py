@@ -1,7 +1,8 @@
 import pytest
-from heapwatch_viewer.model import Panel, Target
-from heapwatch_viewer.prometheus import Series
-from heapwatch_viewer.transformations import tabulate
+
+from heapwatch.viewer.model import Panel, Target
+from heapwatch.viewer.prometheus import Series
+from heapwatch.viewer.transformations import tabulate
 
 
 def panel(transformations):

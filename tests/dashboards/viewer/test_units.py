@@ -1,7 +1,8 @@
 import math
 
 import pytest
-from heapwatch_viewer.units import unit_of, write
+
+from heapwatch.viewer.units import unit_of, write
 
 
 @pytest.mark.parametrize(

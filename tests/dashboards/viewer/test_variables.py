@@ -1,9 +1,10 @@
 import asyncio
 
 import pytest
-from heapwatch_viewer.model import Variable
-from heapwatch_viewer.timerange import Window
-from heapwatch_viewer.variables import ALL, Selection, choices, interpolate, settle
+
+from heapwatch.viewer.model import Variable
+from heapwatch.viewer.timerange import Window
+from heapwatch.viewer.variables import ALL, Selection, choices, interpolate, settle
 
 WINDOW = Window(0, 3600, 30)
 

@@ -1,6 +1,6 @@
+from heapwatch.analysis.readings import Alert
 from heapwatch.cli.cleaner import COOLDOWN_SECONDS, Cleaner
-from heapwatch.cli.errors import Unreachable
-from heapwatch.readings import Alert
+from heapwatch.errors import Unreachable
 
 CRITICAL = Alert("critical", "threshold", "bodies", "all", 1247, 1000)
 WARNING = Alert("warning", "threshold", "memory", "trainer", 1.2e9, 1e9)

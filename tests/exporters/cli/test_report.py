@@ -2,9 +2,9 @@ import json
 import sys
 
 import pytest
-from heapwatch.cli.main import main
-from heapwatch.report.recorder import Recorder
 
+from heapwatch.cli.main import main
+from heapwatch.recording.recorder import Recorder
 from tests.exporters.report.runs import generations
 
 

@@ -1,9 +1,10 @@
 import pytest
+from prometheus_client.parser import text_string_to_metric_families as parse
+
+from heapwatch.analysis.readings import Readings
 from heapwatch.cli.reporter import Reporter, cleanup_lines
 from heapwatch.cli.sources import Sample
 from heapwatch.cli.thresholds import BODIES, MEMORY, Thresholds
-from heapwatch.readings import Readings
-from prometheus_client.parser import text_string_to_metric_families as parse
 
 
 def sample(time, *, dynamic=155, memory=738.3e6, food=6, started=1, firing=(), extra=""):

@@ -3,9 +3,10 @@ import threading
 import time
 
 import pytest
-from heapwatch.cli import http as client
-from heapwatch.cli.errors import Unreachable
+
 from heapwatch.cli.sources import PrometheusSource, TrainerSource, read_metrics
+from heapwatch.errors import Unreachable
+from heapwatch.http import client
 
 
 class Answers(http.server.BaseHTTPRequestHandler):

@@ -1,6 +1,5 @@
 from heapwatch.collectors import allocator
 from heapwatch.collectors.allocator import AllocatorCollector
-
 from tests.exporters.exposed import value
 
 

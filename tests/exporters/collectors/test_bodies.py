@@ -4,9 +4,9 @@ import sys
 
 import Box2D
 import pytest
-from heapwatch.collectors.bodies import BodyCollector
-from heapwatch.sources import Source, SourceGone
 
+from heapwatch.collectors.bodies import BodyCollector
+from heapwatch.runtime.sources import Source, SourceGone
 from tests.exporters.exposed import values
 
 

@@ -3,9 +3,10 @@ from collections import deque
 import numpy as np
 import pytest
 import torch
+
+from heapwatch.analysis.readings import Readings
 from heapwatch.collectors.buffers import BufferCollector
-from heapwatch.readings import Readings
-from heapwatch.sources import Source
+from heapwatch.runtime.sources import Source
 
 
 def held(obj):

@@ -1,6 +1,5 @@
-from heapwatch.cleanup import CleanupQueue
 from heapwatch.collectors.cleanups import CleanupCollector
-
+from heapwatch.runtime.cleanup import CleanupQueue
 from tests.exporters.exposed import value, values
 
 

@@ -1,7 +1,7 @@
 import pytest
-from heapwatch.collectors.entities import EntityCollector
-from heapwatch.sources import Source
 
+from heapwatch.collectors.entities import EntityCollector
+from heapwatch.runtime.sources import Source
 from tests.exporters.exposed import values
 
 

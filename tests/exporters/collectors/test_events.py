@@ -1,8 +1,7 @@
 from collections import deque
 
 from heapwatch.collectors.events import EventCollector
-from heapwatch.sources import Source
-
+from heapwatch.runtime.sources import Source
 from tests.exporters.exposed import values
 
 

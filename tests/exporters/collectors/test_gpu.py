@@ -7,10 +7,11 @@ import types
 import psutil
 import pynvml
 import pytest
+
+from heapwatch.analysis.readings import Readings
 from heapwatch.collectors.gpu import GpuCollector
-from heapwatch.nvml import Session, visible_devices
-from heapwatch.process_tree import ProcessTree
-from heapwatch.readings import Readings
+from heapwatch.measure.nvml import Session, visible_devices
+from heapwatch.measure.process_tree import ProcessTree
 
 GB = 1e9
 

@@ -1,4 +1,5 @@
 import pytest
+
 from heapwatch.collectors.limits import LimitCollector
 
 

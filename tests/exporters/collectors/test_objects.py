@@ -1,6 +1,7 @@
 import pytest
+
+from heapwatch.analysis.readings import Readings
 from heapwatch.collectors.objects import ObjectCollector
-from heapwatch.readings import Readings
 
 
 class Agent:

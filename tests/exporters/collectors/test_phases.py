@@ -1,8 +1,8 @@
 import threading
 
 import pytest
-from heapwatch.collectors.phases import PhaseCollector
 
+from heapwatch.collectors.phases import PhaseCollector
 from tests.exporters.exposed import value, values
 
 

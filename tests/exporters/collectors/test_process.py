@@ -6,10 +6,10 @@ from types import SimpleNamespace
 
 import psutil
 import pytest
+
 from heapwatch.collectors.process import ProcessCollector
 from heapwatch.collectors.unique_memory import UniqueMemoryCollector
-from heapwatch.process_tree import ProcessTree
-
+from heapwatch.measure.process_tree import ProcessTree
 from tests.exporters.exposed import value, values
 
 WORKER = "import sys; ballast = bytearray(b'x') * 50_000_000; print('ready', flush=True); sys.stdin.read()"

@@ -1,6 +1,6 @@
 import pytest
-from heapwatch.collectors.progress import ProgressCollector
 
+from heapwatch.collectors.progress import ProgressCollector
 from tests.exporters.exposed import value, values
 
 

@@ -1,9 +1,10 @@
 import numpy as np
 import pytest
 import torch
+
+from heapwatch.analysis.readings import Readings
 from heapwatch.collectors.sizes import SizeCollector
-from heapwatch.readings import Readings
-from heapwatch.sources import Source
+from heapwatch.runtime.sources import Source
 
 
 def held(obj):
@@ -49,7 +50,9 @@ def test_one_that_fails_costs_its_own_series(sizes, failures):
 
 
 def test_an_object_too_large_to_walk_has_no_series(sizes, failures, monkeypatch):
-    monkeypatch.setattr("heapwatch.sizing.deep_size.__kwdefaults__", {"samples": 64, "budget_seconds": 1e-6})
+    monkeypatch.setattr(
+        "heapwatch.measure.deep_size.deep_size.__kwdefaults__", {"samples": 64, "budget_seconds": 1e-6}
+    )
     sizes.add("tree", held([[[1.5 * at] for at in range(60)] for _ in range(60)]))
 
     assert read(sizes).by("trainer_object_size_bytes", "object") == {}

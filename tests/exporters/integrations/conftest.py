@@ -1,8 +1,9 @@
 """What an adapter had exposed when its training ended."""
 
 import pytest
+
+from heapwatch.analysis.readings import Readings
 from heapwatch.integrations.session import Session
-from heapwatch.readings import Readings
 
 
 @pytest.fixture(autouse=True)

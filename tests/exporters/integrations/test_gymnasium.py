@@ -1,4 +1,5 @@
 import gymnasium
+
 from heapwatch.integrations.gymnasium import HeapwatchWrapper
 
 

@@ -1,9 +1,10 @@
 from collections import deque
 
 import torch
-from heapwatch.integrations.lightning import HeapwatchCallback
 from lightning.pytorch import LightningModule, Trainer
 from torch.utils.data import DataLoader
+
+from heapwatch.integrations.lightning import HeapwatchCallback
 
 
 class Module(LightningModule):

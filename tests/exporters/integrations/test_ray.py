@@ -5,10 +5,11 @@ import urllib.request
 
 import pytest
 import ray
-from heapwatch.integrations.ray_tune import watched
-from heapwatch.integrations.rllib import HeapwatchCallback
 from ray import tune
 from ray.rllib.algorithms.dqn import DQNConfig
+
+from heapwatch.integrations.ray_tune import watched
+from heapwatch.integrations.rllib import HeapwatchCallback
 
 
 @pytest.fixture(scope="module", autouse=True)

@@ -1,5 +1,6 @@
-from heapwatch.integrations.stable_baselines3 import HeapwatchCallback
 from stable_baselines3 import DQN, PPO
+
+from heapwatch.integrations.stable_baselines3 import HeapwatchCallback
 
 
 def test_an_off_policy_model_with_its_replay_buffer(exposed):

@@ -1,5 +1,4 @@
 import torch
-from heapwatch.integrations.torchrl import HeapwatchHook
 from tensordict.nn import TensorDictModule
 from torchrl.collectors import Collector
 from torchrl.data import LazyTensorStorage, TensorDictReplayBuffer
@@ -7,6 +6,8 @@ from torchrl.envs import GymEnv
 from torchrl.modules import QValueActor
 from torchrl.objectives import DQNLoss
 from torchrl.trainers import ReplayBufferTrainer, Trainer
+
+from heapwatch.integrations.torchrl import HeapwatchHook
 
 
 def test_a_trainer_with_its_replay_buffer(exposed):

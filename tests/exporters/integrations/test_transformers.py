@@ -1,6 +1,7 @@
 import torch
-from heapwatch.integrations.transformers import HeapwatchCallback
 from transformers import Trainer, TrainingArguments
+
+from heapwatch.integrations.transformers import HeapwatchCallback
 
 
 class Model(torch.nn.Module):

@@ -1,6 +1,6 @@
 """Hand-made runs."""
 
-from heapwatch.report.points import Buffer, Point, Run
+from heapwatch.recording.points import Buffer, Point, Run
 
 GB = 1e9
 PHASES = ("evaluate_population", "train_population", "evolve_population")

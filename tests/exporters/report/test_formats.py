@@ -1,12 +1,11 @@
 import re
 from html.parser import HTMLParser
 
-from heapwatch.report.analysis import analyse
+from heapwatch.recording.points import Point, Run
+from heapwatch.report.findings import analyse
 from heapwatch.report.page import as_html
 from heapwatch.report.plot import line_plot, ticks
-from heapwatch.report.points import Point, Run
 from heapwatch.report.text import as_markdown, as_text
-
 from tests.exporters.report.runs import filled, generations
 
 REPORT = analyse(

@@ -1,8 +1,9 @@
 import logging
 
 import pytest
+
+from heapwatch.recording.points import Point
 from heapwatch.report.interval import MemoryReport
-from heapwatch.report.points import Point
 
 
 @pytest.fixture

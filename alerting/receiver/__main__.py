@@ -1,0 +1,54 @@
+"""`python -m heapwatch.receiver [--config FILE]`: serve until told to stop."""
+
+from __future__ import annotations
+
+import argparse
+import logging
+import os
+import sys
+from pathlib import Path
+
+import uvicorn
+
+from heapwatch.receiver.app import create_app
+from heapwatch.receiver.protocol import guarded
+from heapwatch.receiver.settings import PREFIX, SettingsError, load, token
+from heapwatch.receiver.store import StoreUnusable
+
+
+def main() -> int:
+    """Exit status 2 and one clear line when it cannot serve as configured."""
+    parser = argparse.ArgumentParser(prog="heapwatch.receiver", description=__doc__)
+    parser.add_argument(
+        "--config", type=Path, default=os.environ.get(PREFIX + "CONFIG"), help="YAML settings"
+    )
+    arguments = parser.parse_args()
+    logging.basicConfig(format="%(asctime)s %(levelname)s %(message)s", level=logging.INFO, stream=sys.stderr)
+    logging.getLogger("httpx").setLevel(logging.WARNING)
+    try:
+        settings = load(arguments.config)
+        app = create_app(settings, token(settings))
+    except (SettingsError, StoreUnusable) as error:
+        print(error, file=sys.stderr)
+        return 2
+    server = uvicorn.Server(
+        uvicorn.Config(
+            app,
+            host=settings.bind,
+            port=settings.port,
+            http=guarded(settings.request_timeout, settings.max_waiting_connections),
+            ws="none",
+            proxy_headers=False,
+            log_level="warning",
+            access_log=False,
+            server_header=False,
+            timeout_keep_alive=65,
+            timeout_graceful_shutdown=5,
+        )
+    )
+    server.run()
+    return 0 if server.started else 2
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,218 @@
+"""Deciding what to do about an alert: pure functions from what is known to a decision and its reason."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+from heapwatch.receiver.settings import Settings
+
+Action = Literal["regular", "emergency", "notify", "restart"]
+CLEANUPS: tuple[Action, ...] = ("regular", "emergency")
+_CONTRACT_LABELS = ("alertname", "job", "instance", "severity", "level", "kind", "resource", "component")
+REASONS = (
+    "resolved", "not_cleanup", "no_trainer", "ended", "stale", "duplicate", "cooldown", "exhausted", "budget",
+    "recovering", "not_firing", "no_target",
+)  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Alert:
+    """One received alert; `starts_at`, `ends_at`: microseconds since the epoch, `steady`: when received."""
+
+    id: int
+    fingerprint: str
+    starts_at: int
+    ends_at: int | None
+    status: str
+    labels: Mapping[str, str]
+    steady: float
+
+
+@dataclass(frozen=True)
+class Past:
+    """An action taken on the alert's trainer; times are steady seconds."""
+
+    action: str
+    fingerprint: str
+    starts_at: int
+    began: float
+    finished: float
+
+
+@dataclass(frozen=True)
+class History:
+    """What the ledger knows that bears on an alert; times are steady seconds.
+
+    `first_seen`: when this episode (fingerprint and start) was first received. `past`: actions on its
+    trainer, newest first, without those called off. `resolved_since`: its end was received after it.
+    `recovered`: when a corrupt database was replaced, and the past with it.
+    """
+
+    now: float
+    wall: float
+    first_seen: float
+    resolved_since: bool
+    past: Sequence[Past]
+    actions_last_hour: int
+    recovered: float | None
+
+
+@dataclass(frozen=True)
+class Facts:
+    """What Prometheus says about a trainer: the labels of its alerts that fire, and where it is scraped.
+
+    Prometheus was asked at the steady second `asked` or later; `target` is None when it is not exactly one.
+    `warm` is false while Prometheus has run for so short that it may not have evaluated its rules yet.
+    """
+
+    asked: float
+    firing: Sequence[Mapping[str, str]]
+    target: str | None
+    warm: bool = True
+
+    def fires(self, labels: Mapping[str, str]) -> bool:
+        """Whether an alert with the same contract labels fires; others may be added on the way here."""
+        return any(all(one.get(name) == labels.get(name) for name in _CONTRACT_LABELS) for one in self.firing)
+
+
+@dataclass(frozen=True)
+class Act:
+    """Do this."""
+
+    action: Action
+    detail: str
+
+
+@dataclass(frozen=True)
+class Refuse:
+    """Do nothing, for this reason (one of REASONS); `give_up` when everything was tried."""
+
+    reason: str
+    detail: str
+
+    @property
+    def decision(self) -> str:
+        """The word the audit uses."""
+        return {"resolved": "close", "exhausted": "give_up"}.get(self.reason, "suppress")
+
+
+@dataclass(frozen=True)
+class Wait:
+    """Prometheus cannot say yet: ask again in a while."""
+
+
+@dataclass(frozen=True)
+class Ask:
+    """Nothing known speaks against acting: ask Prometheus what is so now, then decide again."""
+
+
+def is_emergency(labels: Mapping[str, str]) -> bool:
+    """Whether the alert itself asks for the emergency cleanup."""
+    return "emergency" in (labels.get("severity"), labels.get("level"))
+
+
+def on_sight(alert: Alert) -> Refuse | None:
+    """The decision on an alert that needs no history; None when it needs one."""
+    if alert.status == "resolved":
+        return Refuse("resolved", "the alert ended")
+    if alert.labels.get("action") != "cleanup":
+        return Refuse("not_cleanup", 'only alerts labelled action="cleanup" are acted on')
+    if not alert.labels.get("job") or not alert.labels.get("instance"):
+        return Refuse("no_trainer", "the alert names no trainer: labels job and instance are needed")
+    return None
+
+
+def decide(
+    alert: Alert, history: History, facts: Facts | None, settings: Settings
+) -> Act | Refuse | Ask | Wait:
+    """What to do about an alert that waited for its turn.
+
+    The ladder is regular, emergency, then the operator's escalation. An action taken since this episode
+    began, with the alert still arriving after that action's cooldown, did not help: the next rung is due,
+    never the same again.
+    """
+    refusal = on_sight(alert) or _outdated(alert, history, settings) or _recovering(history, settings)
+    if refusal:
+        return refusal
+    choice = _rung(alert, history, settings)
+    if isinstance(choice, Refuse):
+        return choice
+    last = next((past for past in history.past if past.action == choice.action), None)
+    if last and (refusal := _cooling(last, alert, history, settings)):
+        return refusal
+    if choice.action != "notify" and history.actions_last_hour >= settings.actions_per_hour:
+        return Refuse(
+            "budget",
+            f"{history.actions_last_hour} actions in the last hour, {settings.actions_per_hour} allowed",
+        )
+    if facts is None or facts.asked < alert.steady:
+        return Ask()
+    if not facts.fires(alert.labels):
+        return (
+            Refuse("not_firing", "Prometheus says the alert does not fire (any more)")
+            if facts.warm
+            else Wait()
+        )
+    if facts.target is None and choice.action in CLEANUPS:
+        detail = "Prometheus scrapes no such trainer, or several of that name"
+        return Refuse("no_target", detail) if facts.warm else Wait()
+    return choice
+
+
+def _outdated(alert: Alert, history: History, settings: Settings) -> Refuse | None:
+    if history.resolved_since:
+        return Refuse("resolved", "the alert ended while it waited")
+    if alert.ends_at is not None and alert.ends_at <= history.wall * 1e6:
+        return Refuse("ended", "the alert's end has passed")
+    return None
+
+
+def _recovering(history: History, settings: Settings) -> Refuse | None:
+    if history.recovered is None:
+        return None
+    hold = max(settings.regular_cooldown, settings.emergency_cooldown)
+    left = history.recovered + hold - history.now
+    if left <= 0:
+        return None
+    return Refuse("recovering", f"the past was lost with a corrupt database: no action for {left:.0f} s more")
+
+
+def _rung(alert: Alert, history: History, settings: Settings) -> Act | Refuse:
+    ladder: list[Action] = ["regular", "emergency"]
+    if settings.escalation != "nothing":
+        ladder.append(settings.escalation)
+    rungs: dict[str, int] = {action: rung for rung, action in enumerate(ladder)}
+    tried = [past for past in history.past if past.began >= history.first_seen and past.action in rungs]
+    highest = max((rungs[past.action] for past in tried), default=-1)
+    start = 1 if is_emergency(alert.labels) else 0
+    if highest < start:
+        return _fresh(alert, history, Act(ladder[start], "first for this alert"), settings)
+    if refusal := _cooling(tried[0], alert, history, settings):
+        return refusal
+    if highest + 1 == len(ladder):
+        return Refuse(
+            "exhausted", f"still firing after {', '.join(past.action for past in reversed(tried))}: giving up"
+        )
+    return _fresh(alert, history, Act(ladder[highest + 1], f"{ladder[highest]} did not help"), settings)
+
+
+def _fresh(alert: Alert, history: History, act: Act, settings: Settings) -> Act | Refuse:
+    age = history.now - alert.steady
+    if age > settings.stale_after:
+        return Refuse("stale", f"received {age:.0f} s ago, {settings.stale_after:.0f} s allowed")
+    return act
+
+
+def _cooling(past: Past, alert: Alert, history: History, settings: Settings) -> Refuse | None:
+    left = past.finished + settings.cooldown(past.action) - history.now
+    if left <= 0:
+        return None
+    same = (past.fingerprint, past.starts_at) == (alert.fingerprint, alert.starts_at)
+    whose = "this alert" if same else "another alert"
+    return Refuse(
+        "duplicate" if same else "cooldown",
+        f"{past.action} was done for {whose} {history.now - past.finished:.0f} s ago,"
+        f" {left:.0f} s of its cooldown are left",
+    )

@@ -1,0 +1,63 @@
+"""Whether a cleanup helped: before and after, by the trainer's own answer and by Prometheus."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Literal
+
+from heapwatch.receiver.prometheus import Readings
+
+Verdict = Literal["helped", "no_effect", "unverified"]
+
+
+@dataclass(frozen=True)
+class Effect:
+    """The verdict and the figures it rests on."""
+
+    verdict: Verdict
+    detail: str
+
+
+def judge(
+    labels: Mapping[str, str],
+    sources: Mapping[str, tuple[Readings, Readings]],
+    *,
+    still_firing: bool | None,
+    helped_fraction: float,
+) -> Effect:
+    """Helped when the alert ended, or what it is about fell by `helped_fraction` or more by any source.
+
+    `sources` gives before and after by who read them. `still_firing` is None when Prometheus could not be
+    asked; with no figures either, the effect is unverified.
+    """
+    changes: list[str] = []
+    fell = False
+    for source, (before, after) in sources.items():
+        for key in _keys(labels, before):
+            if key in after:
+                changes.append(f"{key} {_amount(key, before)} to {_amount(key, after)} ({source})")
+                fell = fell or before[key] - after[key] >= helped_fraction * before[key] > 0
+    detail = ", ".join(changes) or "no figures of what the alert is about"
+    if still_firing is False:
+        return Effect("helped", f"the alert ended; {detail}")
+    if fell:
+        return Effect("helped", detail)
+    if not changes and still_firing is None:
+        return Effect("unverified", f"{detail}, and Prometheus could not be asked")
+    return Effect("no_effect", detail)
+
+
+def _amount(key: str, readings: Readings) -> str:
+    return f"{readings[key] / 1e6:.1f} MB" if key == "memory" else f"{readings[key]:g}"
+
+
+def _keys(labels: Mapping[str, str], before: Readings) -> list[str]:
+    """The readings an alert is about; memory for resources that no reading tells."""
+    resource, component = labels.get("resource", "memory"), labels.get("component", "")
+    if resource == "bodies":
+        return [key for key in before if key == "bodies"]
+    if resource in ("entities", "events", "buffer"):
+        exact = f"{resource}/{component}"
+        return [exact] if exact in before else [key for key in before if key.startswith(f"{resource}/")]
+    return [key for key in before if key == "memory"]

@@ -1,0 +1,161 @@
+"""The receiver's own metrics: counters of this process, and gauges read from the ledger at each scrape."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+
+from prometheus_client import (
+    CollectorRegistry,
+    Counter,
+    Histogram,
+    Metric,
+    PlatformCollector,
+    ProcessCollector,
+)
+from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily
+from prometheus_client.registry import Collector
+
+from heapwatch.receiver.clock import Clock
+from heapwatch.receiver.decide import REASONS, Refuse
+from heapwatch.receiver.ledger import ActionRecord
+from heapwatch.receiver.store import Store, StoreUnavailable
+
+_CLEANUP_RESULTS = ("helped", "no_effect", "unverified", "failed", "pending", "dry_run", "called_off")
+_RESULTS = {
+    "regular": _CLEANUP_RESULTS,
+    "emergency": _CLEANUP_RESULTS,
+    "notify": ("notified", "failed", "dry_run", "called_off"),
+    "restart": ("restarted", "failed", "dry_run", "called_off"),
+}
+_RECENT_SECONDS = 86400
+_PREFIX = "heapwatch_receiver_"
+
+
+class Metrics:
+    """Counters and a histogram; known label values start at zero, so that the first one is an increase."""
+
+    def __init__(self, store: Store, clock: Clock) -> None:
+        self.registry = registry = CollectorRegistry()
+        ProcessCollector(registry=registry)
+        PlatformCollector(registry=registry)
+        registry.register(LedgerCollector(store, clock))
+        self.received = Counter(_PREFIX + "alerts_received", "Alerts written down.", registry=registry)
+        self.rejected = Counter(
+            _PREFIX + "requests_rejected",
+            "Requests to POST /alerts not accepted.",
+            ["code"],
+            registry=registry,
+        )
+        self.suppressed = Counter(
+            _PREFIX + "alerts_suppressed", "Alerts that no action followed.", ["reason"], registry=registry
+        )
+        self.actions = Counter(
+            _PREFIX + "actions", "Actions finished.", ["action", "result"], registry=registry
+        )
+        self.freed = Counter(
+            _PREFIX + "freed_bytes", "Memory that came back, by the trainers.", ["action"], registry=registry
+        )
+        self.removed = Counter(
+            _PREFIX + "removed", "Things that cleanups removed.", ["action", "resource"], registry=registry
+        )
+        self.alert_to_effect = Histogram(
+            _PREFIX + "alert_to_effect_seconds",
+            "From an alert's receipt to the verdict on its cleanup.",
+            buckets=(1, 5, 15, 30, 60, 120, 300, 600, 1200),
+            registry=registry,
+        )
+        self.annotation_errors = Counter(
+            _PREFIX + "annotation_errors", "Annotations that Grafana did not take.", registry=registry
+        )
+        for reason in REASONS:
+            self.suppressed.labels(reason)
+        for action, results in _RESULTS.items():
+            for result in results:
+                self.actions.labels(action, result)
+        for action in ("regular", "emergency"):
+            self.freed.labels(action)
+
+    def refused(self, refusals: Iterable[Refuse]) -> None:
+        """Count alerts that no action followed."""
+        for refusal in refusals:
+            self.suppressed.labels(refusal.reason).inc()
+
+    def finished(self, record: ActionRecord, seconds: float) -> None:
+        """Count an action that is done, `seconds` after its alert was received."""
+        self.actions.labels(record.action, record.result).inc()
+        if record.result in ("helped", "no_effect", "unverified"):
+            self.alert_to_effect.observe(seconds)
+            self.freed.labels(record.action).inc(max(0.0, record.freed_bytes or 0.0))
+            for resource, count in record.removed.items():
+                self.removed.labels(record.action, resource[:64]).inc(max(0.0, count))
+
+
+class LedgerCollector(Collector):
+    """Gauges from the database. When it cannot be read they are absent, and `ledger_readable` says so."""
+
+    def __init__(self, store: Store, clock: Clock) -> None:
+        self._store = store
+        self._clock = clock
+
+    def describe(self) -> Iterable[Metric]:
+        """Nothing: registering must not read the database."""
+        return []
+
+    def collect(self) -> Iterator[Metric]:
+        """What the ledger says now."""
+        yield CounterMetricFamily(
+            _PREFIX + "database_recoveries", "Corrupt databases moved aside.", value=self._store.recoveries
+        )
+        try:
+            families = self._read()
+        except StoreUnavailable:
+            families = []
+        yield GaugeMetricFamily(
+            _PREFIX + "ledger_readable", "1 when the database can be read.", value=float(bool(families))
+        )
+        yield from families
+
+    def _read(self) -> list[Metric]:
+        queue = GaugeMetricFamily(_PREFIX + "queue_length", "Alerts and actions that wait to be finished.")
+        rows_kept = GaugeMetricFamily(_PREFIX + "ledger_rows", "Decisions kept for the audit.")
+        watchdog = GaugeMetricFamily(
+            _PREFIX + "last_watchdog_timestamp_seconds",
+            "When the watchdog alert last came; before the first, when the ledger was made.",
+        )
+        trainer_labels = ["trainer_job", "trainer_instance"]
+        last = GaugeMetricFamily(
+            _PREFIX + "last_action_timestamp_seconds",
+            "When an action on the trainer was last finished (of the last day).",
+            labels=[*trainer_labels, "action"],
+        )
+        no_effect = GaugeMetricFamily(
+            _PREFIX + "cleanup_no_effect",
+            "1 when the trainer's last cleanup (of the last day) did not help, and its alert has not ended.",
+            labels=trainer_labels,
+        )
+        with self._store.read() as connection:
+            waiting, unfinished, kept = connection.execute(
+                "SELECT (SELECT count(*) FROM alerts WHERE decision IS NULL),"
+                " (SELECT count(*) FROM actions WHERE state<>'done'), (SELECT count(*) FROM alerts)"
+            ).fetchone()
+            queue.add_metric([], waiting + unfinished)
+            rows_kept.add_metric([], kept)
+            watchdog.add_metric([], connection.execute("SELECT watchdog_at FROM clock").fetchone()[0])
+            since = (self._clock.steady() - _RECENT_SECONDS,)
+            for job, instance, action, finished in connection.execute(
+                "SELECT trainer_job, trainer_instance, action, max(finished_at) FROM actions"
+                " WHERE state='done' AND steady>? GROUP BY 1, 2, 3",
+                since,
+            ):
+                last.add_metric([job, instance, action], finished)
+            for job, instance, useless in connection.execute(
+                "SELECT trainer_job, trainer_instance,"
+                " result IN ('no_effect', 'failed', 'pending') AND NOT EXISTS"
+                " (SELECT 1 FROM alerts WHERE alerts.fingerprint=latest.fingerprint"
+                "  AND alerts.starts_at=latest.starts_at AND status='resolved' AND alerts.id>latest.alert_id)"
+                " FROM (SELECT *, max(steady) FROM actions WHERE state='done' AND steady>?"
+                "  AND action IN ('regular', 'emergency') GROUP BY trainer_job, trainer_instance) AS latest",
+                since,
+            ):
+                no_effect.add_metric([job, instance], useless)
+        return [queue, rows_kept, watchdog, last, no_effect]

@@ -1,0 +1,256 @@
+"""The database: one writer thread, many operations a commit, and a fresh file when the old one is corrupt."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import fcntl
+import logging
+import os
+import queue
+import sqlite3
+import threading
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any, TypeVar
+
+from heapwatch.receiver.clock import Clock
+from heapwatch.receiver.schema import SCHEMA, VERSION
+
+log = logging.getLogger("heapwatch.receiver")
+T = TypeVar("T")
+_Operation = tuple[Callable[[sqlite3.Connection], Any], "asyncio.Future[Any]"]
+
+_BATCH = 256
+_BUSY_SECONDS = 5.0
+
+
+class StoreUnavailable(Exception):
+    """Nothing was written: the disk is full or read-only, the file locked or corrupt. A retry may help."""
+
+
+class StoreUnusable(Exception):
+    """The database cannot be used at all; the message says why."""
+
+
+class Store:
+    """A SQLite file in WAL mode, synced at every commit.
+
+    `run` hands an operation to the writer thread, which puts those that wait into one transaction: a webhook
+    costs a share of a sync, not a sync. `read` gives a read-only connection to any thread.
+    """
+
+    def __init__(self, path: Path, clock: Clock) -> None:
+        self.path = path
+        self.recoveries = 0
+        self._clock = clock
+        self._connection: sqlite3.Connection | None = None
+        self._queue: queue.SimpleQueue[_Operation | None] = queue.SimpleQueue()
+        self._thread = threading.Thread(target=self._write, name="store", daemon=True)
+
+    def open(self) -> None:
+        """Open the file, for this process alone.
+
+        Raises:
+            StoreUnusable: the folder cannot be written, another receiver has the file, or it is too new.
+
+        """
+        try:
+            self.path.parent.mkdir(parents=True, exist_ok=True)
+            self._lock = os.open(self.path.with_name(self.path.name + ".lock"), os.O_RDWR | os.O_CREAT, 0o600)
+            fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            raise StoreUnusable(f"database {self.path}: another receiver is using it") from None
+        except OSError as error:
+            raise StoreUnusable(f"database {self.path}: its folder must be writable: {error}") from None
+        try:
+            connection = self._open()
+            row = connection.execute("SELECT wall, steady FROM clock").fetchone()
+        except sqlite3.Error as error:
+            raise StoreUnusable(f"database {self.path}: {error}") from None
+        self._clock.resume(steady=row["steady"], wall=row["wall"])
+
+    def start(self) -> None:
+        """Start writing, for callers on the running event loop."""
+        self._loop = asyncio.get_running_loop()
+        self._thread.start()
+
+    def stop(self) -> None:
+        """Finish what was handed over, then close."""
+        self._queue.put(None)
+        self._thread.join()
+        os.close(self._lock)
+
+    async def run(self, operation: Callable[[sqlite3.Connection], T]) -> T:
+        """What the operation returns, once its transaction is on disk.
+
+        Raises:
+            StoreUnavailable: it was not written.
+
+        """
+        future: asyncio.Future[T] = self._loop.create_future()
+        self._queue.put((operation, future))
+        return await future
+
+    @contextlib.contextmanager
+    def read(self) -> Iterator[sqlite3.Connection]:
+        """A read-only connection.
+
+        Raises:
+            StoreUnavailable: the file cannot be read.
+
+        """
+        try:
+            connection = sqlite3.connect(
+                f"{self.path.absolute().as_uri()}?mode=ro", uri=True, timeout=_BUSY_SECONDS
+            )
+            try:
+                connection.row_factory = sqlite3.Row
+                yield connection
+            finally:
+                connection.close()
+        except sqlite3.Error as error:
+            if _is_corrupt(error):  # the writer may not notice, as long as its pages are cached
+                self._queue.put((self._verify, self._loop.create_future()))
+            raise StoreUnavailable(str(error)) from error
+
+    def _open(self) -> sqlite3.Connection:
+        """The writer's connection, which is made anew after the file was moved aside."""
+        if self._connection is None:
+            try:
+                self._connection = self._connect()
+            except sqlite3.DatabaseError as error:
+                if not _is_corrupt(error):
+                    raise
+                self._connection = self._move_aside(error)
+        return self._connection
+
+    def _connect(self) -> sqlite3.Connection:
+        connection = sqlite3.connect(
+            self.path,
+            timeout=_BUSY_SECONDS,
+            isolation_level=None,
+            check_same_thread=False,
+            cached_statements=256,
+        )
+        try:
+            connection.row_factory = sqlite3.Row
+            connection.execute("PRAGMA journal_mode=WAL")
+            connection.execute("PRAGMA synchronous=FULL")
+            _check(connection)
+            self._migrate(connection)
+        except BaseException:
+            connection.close()
+            raise
+        return connection
+
+    def _verify(self, _: sqlite3.Connection) -> None:
+        """Read the file itself; an error of corruption makes the writer move it aside."""
+        with contextlib.closing(sqlite3.connect(self.path, timeout=_BUSY_SECONDS)) as connection:
+            _check(connection)
+
+    def _migrate(self, connection: sqlite3.Connection) -> None:
+        version = connection.execute("PRAGMA user_version").fetchone()[0]
+        if version > VERSION:
+            raise StoreUnusable(
+                f"database {self.path}: schema {version} is newer than this receiver's {VERSION}"
+            )
+        if version == 0:
+            connection.executescript(f"BEGIN IMMEDIATE; {SCHEMA}; PRAGMA user_version={VERSION}; COMMIT")
+
+    def _move_aside(self, error: sqlite3.Error) -> sqlite3.Connection:
+        """Start a fresh file; what was done before is then unknown, so no action is taken for a while."""
+        corrupt = f"{self.path}.corrupt-{time.strftime('%Y%m%dT%H%M%S', time.gmtime())}-{os.getpid()}"
+        log.error(
+            "database %s is corrupt (%s): moved to %s, going on with a fresh one", self.path, error, corrupt
+        )
+        for suffix in ("", "-wal", "-shm"):
+            with contextlib.suppress(FileNotFoundError):
+                os.replace(f"{self.path}{suffix}", f"{corrupt}{suffix}")
+        connection = self._connect()
+        now = self._clock.steady()
+        connection.execute("UPDATE clock SET wall=?, recovered=?, steady=?", (self._clock.wall(), now, now))
+        self.recoveries += 1
+        return connection
+
+    def _write(self) -> None:
+        while True:
+            first = self._queue.get()
+            batch: list[_Operation] = [first] if first else []
+            stopping = first is None
+            while not stopping and len(batch) < _BATCH:
+                try:
+                    operation = self._queue.get_nowait()
+                except queue.Empty:
+                    break
+                if operation is None:
+                    stopping = True
+                else:
+                    batch.append(operation)
+            if batch:
+                self._finish(self._commit(batch))
+            if stopping:
+                if self._connection is not None:
+                    self._connection.close()
+                return
+
+    def _commit(self, batch: list[_Operation]) -> list[tuple[asyncio.Future[Any], Any, Exception | None]]:
+        """Run a batch in one transaction; when that fails, each by itself: one cannot fail the others."""
+        try:
+            connection = self._open()
+            connection.execute("BEGIN IMMEDIATE")
+            unchanged = connection.total_changes
+            results = [operation(connection) for operation, _ in batch]
+            if connection.total_changes > unchanged:  # what only read costs no sync
+                times = (self._clock.wall(), self._clock.steady())
+                connection.execute("UPDATE clock SET wall=?, steady=?", times)
+            connection.execute("COMMIT")
+        except Exception as error:
+            self._recover(error)
+            if len(batch) > 1:
+                return [outcome for operation in batch for outcome in self._commit([operation])]
+            if isinstance(error, sqlite3.DatabaseError | OSError):
+                unavailable = StoreUnavailable(str(error))
+                unavailable.__cause__ = error
+                return [(batch[0][1], None, unavailable)]
+            return [(batch[0][1], None, error)]
+        return [(future, result, None) for (_, future), result in zip(batch, results, strict=True)]
+
+    def _recover(self, error: Exception) -> None:
+        if self._connection is None:
+            return
+        with contextlib.suppress(sqlite3.Error):
+            self._connection.rollback()
+        if isinstance(error, sqlite3.DatabaseError) and _is_corrupt(error):
+            with contextlib.suppress(sqlite3.Error):
+                self._connection.close()
+            self._connection = None
+            try:
+                self._connection = self._move_aside(error)
+            except (sqlite3.Error, OSError) as another:
+                log.error("database %s: no fresh one could be made yet: %s", self.path, another)
+
+    def _finish(self, outcomes: list[tuple[asyncio.Future[Any], Any, Exception | None]]) -> None:
+        def resolve() -> None:
+            for future, result, error in outcomes:
+                if future.done():
+                    continue
+                if error is None:
+                    future.set_result(result)
+                else:
+                    future.set_exception(error)
+
+        with contextlib.suppress(RuntimeError):  # the loop is closed: nobody waits any more
+            self._loop.call_soon_threadsafe(resolve)
+
+
+def _check(connection: sqlite3.Connection) -> None:
+    problem = connection.execute("PRAGMA quick_check(1)").fetchone()[0]
+    if problem != "ok":
+        raise sqlite3.DatabaseError(problem)
+
+
+def _is_corrupt(error: sqlite3.Error) -> bool:
+    """Whether the file itself is bad; full, locked and read-only disks raise subclasses of DatabaseError."""
+    return type(error) is sqlite3.DatabaseError

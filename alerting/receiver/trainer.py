@@ -1,0 +1,135 @@
+"""Asking a trainer to clean up, and who it is that answers."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import Annotated
+from urllib.parse import urlsplit, urlunsplit
+
+import httpx
+from pydantic import BaseModel, Field, FiniteFloat, ValidationError
+
+from heapwatch.receiver.fetch import fetch
+from heapwatch.receiver.prometheus import Readings
+
+_MAX_ANSWER_BYTES = 1 << 20
+_MAX_METRICS_BYTES = 16 << 20
+_PROCESS_START = re.compile(rb"^process_start_time_seconds(?:\{[^}\n]*\})? (\S+)", re.MULTILINE)
+
+Counts = Annotated[dict[str, FiniteFloat], Field(max_length=200)]
+
+
+class Size(BaseModel):
+    """What a trainer measured, before or after; what it does not know is not there."""
+
+    resident_memory_bytes: FiniteFloat | None = None
+    bodies: FiniteFloat | None = None
+    entities: Counts = {}
+    events: Counts = {}
+    buffers: Counts = {}
+
+    def readings(self) -> Readings:
+        """The same under the keys that Prometheus's readings have."""
+        readings = {"memory": self.resident_memory_bytes, "bodies": self.bodies}
+        for kind, counts in (("entities", self.entities), ("events", self.events), ("buffer", self.buffers)):
+            readings |= {f"{kind}/{name}": count for name, count in counts.items()}
+        return {key: value for key, value in readings.items() if value is not None}
+
+
+class Freed(BaseModel):
+    """Bytes that came back."""
+
+    resident_memory_bytes: FiniteFloat | None = None
+
+
+class Answer(BaseModel):
+    """A trainer's answer to a request to clean up."""
+
+    status: str = Field(pattern="^(done|pending)$")
+    request_id: str
+    before: Size = Size()
+    after: Size = Size()
+    freed: Freed = Freed()
+    removed: Counts = {}
+    duration_seconds: FiniteFloat | None = None
+    errors: list[str] = []
+    detail: str = ""
+
+    @property
+    def pending(self) -> bool:
+        """Whether the trainer has not reached a safe point yet; ask again with the same request id."""
+        return self.status == "pending"
+
+
+@dataclass(frozen=True)
+class Refusal(Exception):
+    """The trainer answered otherwise; `retry_after` is in seconds, None when a retry is useless."""
+
+    detail: str
+    retry_after: float | None = None
+
+
+async def force_cleanup(
+    client: httpx.AsyncClient,
+    scrape_url: str,
+    token: str,
+    *,
+    action: str,
+    reason: str,
+    request_id: str,
+    timeout: float,
+) -> Answer:
+    """POST /force_cleanup on the host that Prometheus scrapes.
+
+    Raises:
+        Refusal: it answered something else than a cleanup.
+        FetchError: no complete answer came; the request may or may not have been read.
+
+    """
+    parts = urlsplit(scrape_url)
+    reply = await fetch(
+        client,
+        "POST",
+        urlunsplit((parts.scheme, parts.netloc, "/force_cleanup", "", "")),
+        timeout=timeout + 5,
+        max_bytes=_MAX_ANSWER_BYTES,
+        headers={"Authorization": f"Bearer {token}"},
+        json={"action": action, "reason": reason, "request_id": request_id, "timeout_seconds": timeout},
+    )
+    if reply.status in (200, 202):
+        try:
+            answer = Answer.model_validate_json(reply.body)
+        except ValidationError as error:
+            raise Refusal(
+                f"answered {reply.status} with garbage ({error.error_count()} errors)", 0.0
+            ) from None
+        if answer.request_id != request_id:
+            raise Refusal(f"answered for another request: {answer.request_id[:100]!r}", 0.0)
+        return answer
+    detail = f"answered {reply.status}: {reply.body[:300].decode('utf-8', 'replace')}"
+    if reply.status == 429:
+        raise Refusal(detail, _seconds(reply.headers.get("Retry-After")))
+    raise Refusal(detail, 0.0 if reply.status >= 500 else None)
+
+
+async def process_start(client: httpx.AsyncClient, scrape_url: str, timeout: float) -> float | None:
+    """When the process that answers there started (seconds since the epoch); None when it does not say.
+
+    Raises:
+        FetchError: nobody answers.
+
+    """
+    reply = await fetch(client, "GET", scrape_url, timeout=timeout, max_bytes=_MAX_METRICS_BYTES)
+    match = _PROCESS_START.search(reply.body)
+    try:
+        return float(match[1]) if match and reply.status == 200 else None
+    except ValueError:
+        return None
+
+
+def _seconds(text: str | None) -> float:
+    try:
+        return min(3600.0, max(0.0, float(text or "1")))
+    except ValueError:
+        return 1.0

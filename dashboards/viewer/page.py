@@ -1,0 +1,230 @@
+"""One open dashboard: its state, its toolbar, its rows, and their refreshing."""
+
+import asyncio
+import time
+from collections.abc import Coroutine, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import timezone, tzinfo
+
+from nicegui import background_tasks, ui
+
+from heapwatch.viewer import queries, units
+from heapwatch.viewer.links import board_address, complete
+from heapwatch.viewer.model import Dashboard, Row
+from heapwatch.viewer.panel import PanelView
+from heapwatch.viewer.panels.base import Mark
+from heapwatch.viewer.prometheus import Prometheus, QueryError
+from heapwatch.viewer.timerange import TimeRange, Window
+from heapwatch.viewer.toolbar import Toolbar
+from heapwatch.viewer.variables import ALL, Selection, choices, settle
+
+ABOUT = (
+    "This is Heapwatch's built-in viewer of its Grafana dashboards. Install Grafana "
+    "(https://grafana.com/grafana/download) and run `make up` again to have these pages there."
+)
+
+
+@dataclass
+class State:
+    """What the address of the page says; everything else is derived."""
+
+    span: TimeRange
+    refresh: str
+    theme: str
+    wanted: dict[str, list[str]]
+    selections: dict[str, Selection] = field(default_factory=dict)
+    annotations: set[str] = field(default_factory=set)
+
+    @classmethod
+    def read(
+        cls, board: Dashboard, parameters: Mapping[str, str], several: Sequence[tuple[str, str]]
+    ) -> "State":
+        """The state in an address. Raises ValueError for a malformed time range."""
+        wanted: dict[str, list[str]] = {}
+        for key, value in several:
+            if key.startswith("var-"):
+                wanted.setdefault(key.removeprefix("var-"), []).append(ALL if value == "All" else value)
+        return cls(
+            span=TimeRange(parameters.get("from", board.start), parameters.get("to", board.end)),
+            refresh=parameters.get("refresh", board.refresh),
+            theme=parameters.get("theme", "dark"),
+            wanted=wanted,
+            annotations={annotation.name for annotation in board.annotations if annotation.enabled},
+        )
+
+
+class DashboardPage:
+    """Builds the page of one dashboard for one browser, and keeps it fresh.
+
+    Args:
+        boards: every dashboard, by uid, for the links between them.
+        problem: something wrong with the address, to be said on the page.
+
+    Attributes:
+        zone: the browser's time zone.
+        watched: the page is not in a hidden tab; a hidden one is not refreshed.
+
+    """
+
+    def __init__(
+        self,
+        board: Dashboard,
+        boards: Mapping[str, Dashboard],
+        prometheus: Prometheus,
+        state: State,
+        problem: str = "",
+    ) -> None:
+        self.board = board
+        self.boards = boards
+        self.state = state
+        self._prometheus = prometheus
+        self._problem = problem
+        self._views: list[PanelView] = []
+        self._marks: list[Mark] = []
+        self._asking: set[asyncio.Task[None]] = set()
+        self.zone: tzinfo = timezone.utc
+        self.watched = True
+
+    def build(self) -> None:
+        """Lay out everything; data come with the first `reload`."""
+        self._dark = ui.dark_mode(self.state.theme != "light")
+        with ui.element("nav").classes("boards"):
+            self._links = {uid: ui.link(board.title, "") for uid, board in self.boards.items()}
+        self._links[self.board.uid].classes("here")
+        self._toolbar = Toolbar(self)
+        self._note = ui.label(self._problem).classes("note error")
+        for row in self.board.rows:
+            self._build_row(row)
+        ui.label(ABOUT).classes("note")
+
+    def show_in(self, zone: tzinfo) -> None:
+        """Write times in the browser's time zone from now on."""
+        self.zone = zone
+        self._toolbar.update()
+
+    def reload(self) -> None:
+        """Ask for everything in sight now; what is still being asked is given up."""
+        self.stop()
+        self._begin(self._ask())
+
+    def refresh(self) -> None:
+        """Ask again, unless answers are still awaited or nobody looks: questions must not pile up."""
+        if self.watched and not self._asking:
+            self._begin(self._ask())
+
+    def watch(self, watched: bool) -> None:
+        """The tab was hidden, or is shown again."""
+        if watched and not self.watched and self.state.refresh:
+            self.reload()
+        self.watched = watched
+
+    def stop(self) -> None:
+        """Give up what is being asked; Prometheus then stops working on it."""
+        for task in self._asking:
+            task.cancel()
+
+    def address(self, uid: str) -> str:
+        """The address of dashboard `uid` with this page's state."""
+        state = self.state
+        return board_address(uid, state.span, state.selections, state.refresh, state.theme)
+
+    def link(self, address: str, values: dict[str, str]) -> str:
+        """An address found in a panel, completed with `values` and this page's state."""
+        return complete(address, values, self.state.span, self.state.selections)
+
+    def change(self) -> None:
+        """The state has changed: show it in the address and ask again."""
+        self._problem = ""
+        ui.navigate.history.replace(self.address(self.board.uid))
+        self._toolbar.update()
+        self.reload()
+
+    def zoom(self, start: int, end: int) -> None:
+        """Show only `start` to `end`, milliseconds since 1970, at least a minute."""
+        self.state.span = TimeRange(str(start), str(max(end, start + 60_000)))
+        self.change()
+
+    def toggle_theme(self) -> None:
+        """Dark to light or back; charts repaint themselves."""
+        self._dark.toggle()
+        self.state.theme = "dark" if self._dark.value else "light"
+        ui.navigate.history.replace(self.address(self.board.uid))
+        ui.run_javascript("setTimeout(() => window.dispatchEvent(new Event('heapwatch-theme')), 50)")
+
+    def _build_row(self, row: Row) -> None:
+        title = ui.element("div").classes("row-title") if row.title else None
+        grid = ui.element("div").classes("grid")
+        top = min(panel.grid[1] for panel in row.panels)
+        with grid:
+            views = [PanelView(panel, top, self.link, self.zoom) for panel in row.panels]
+        self._views += views
+        if title is None:
+            return
+        with title:
+            arrow = ui.icon("expand_more")
+            ui.label(row.title)
+
+        def show(visible: bool) -> None:
+            grid.set_visibility(visible)
+            arrow.name = "expand_more" if visible else "chevron_right"
+            for view in views:
+                view.in_sight = visible
+
+        def toggle() -> None:
+            show(not grid.visible)
+            if grid.visible:
+                self._begin(self._fill(views, time.time()))
+
+        title.on("click", toggle)
+        show(not row.collapsed)
+
+    def _begin(self, asking: Coroutine[None, None, None]) -> None:
+        task = background_tasks.create(asking)
+        self._asking.add(task)
+        task.add_done_callback(self._asking.discard)
+
+    async def _ask(self) -> None:
+        """Ask for variables, annotations and panels, and say what fails where it fails."""
+        now = time.time()
+        window = Window.of(self.state.span, 300, now)
+        try:
+            await self._settle_variables(window)
+            shown = [item for item in self.board.annotations if item.name in self.state.annotations]
+            self._marks = await queries.marks(shown, self._prometheus, self.state.selections, window)
+        except (QueryError, ValueError) as problem:
+            self._say(str(problem))
+        else:
+            self._say(self._problem)
+        self._update_links()
+        await self._fill([view for view in self._views if view.in_sight], now)
+
+    async def _fill(self, views: Sequence[PanelView], now: float) -> None:
+        units.zone.set(self.zone)
+        windows = [Window.of(self.state.span, view.points, now) for view in views]
+        await asyncio.gather(
+            *(
+                view.refresh(self._prometheus, self.state.selections, window, self._marks)
+                for view, window in zip(views, windows, strict=True)
+            )
+        )
+
+    async def _settle_variables(self, window: Window) -> None:
+        selections: dict[str, Selection] = {}
+        for variable in self.board.variables:
+            if variable.kind == "datasource":
+                continue
+            available = await choices(variable, selections, self._prometheus, window)
+            selections[variable.name] = settle(variable, self.state.wanted.get(variable.name, ()), available)
+            self._toolbar.offer(variable, available, selections[variable.name])
+        self.state.selections = selections
+
+    def _update_links(self) -> None:
+        for uid, link in self._links.items():
+            address = self.address(uid)
+            if link.props["href"] != address:
+                link.props["href"] = address
+                link.update()
+
+    def _say(self, problem: str) -> None:
+        self._note.set_text(problem)
+        self._note.set_visibility(bool(problem))

@@ -1,0 +1,102 @@
+"""One panel on the page: title, description, and a body that shows data or what went wrong."""
+
+from collections.abc import Callable
+from typing import TypeVar
+
+from nicegui import ui
+
+from heapwatch.viewer import queries
+from heapwatch.viewer.chart import ChartElement
+from heapwatch.viewer.model import Panel
+from heapwatch.viewer.panels import RENDERERS, Answers, Chart, Html
+from heapwatch.viewer.panels.base import Mark, nothing
+from heapwatch.viewer.prometheus import Prometheus, QueryError
+from heapwatch.viewer.timerange import Window
+from heapwatch.viewer.variables import Selections, interpolate
+
+POINTS_PER_COLUMN = 25
+
+Content = TypeVar("Content", bound=ui.element)
+
+
+class PanelView:
+    """Shows one panel and refreshes it.
+
+    Args:
+        top: grid row at which the panel's row starts.
+        link: completes an address in the panel with the values of a table row.
+        zoom: called with (from, to) in milliseconds.
+
+    """
+
+    def __init__(
+        self,
+        panel: Panel,
+        top: int,
+        link: Callable[[str, dict[str, str]], str],
+        zoom: Callable[[int, int], None],
+    ) -> None:
+        self.panel = panel
+        self.in_sight = True
+        self._link = link
+        self._zoom = zoom
+        self._content: ui.element | None = None
+        column, row, width, height = panel.grid
+        place = f"--column: {column + 1}; --width: {width}; --row: {row - top + 1}; --height: {height}"
+        with (
+            ui.element("section")
+            .classes(f"panel {panel.kind}")
+            .style(place)
+            .props(f'data-panel="{panel.id}"')
+        ):
+            with ui.element("div").classes("panel-title"):
+                self._title = ui.label(panel.title)
+                if panel.description:
+                    with ui.icon("info_outline", size="15px").classes("muted"):
+                        ui.tooltip(panel.description).classes("text-body2").style(
+                            "max-width: 420px; white-space: pre-line"
+                        )
+            self._error = ui.label().classes("panel-error")
+            self._error.set_visibility(False)
+            self._body = ui.element("div").classes("panel-body")
+
+    @property
+    def points(self) -> int:
+        """How many points fit across the panel."""
+        return max(100, self.panel.grid[2] * POINTS_PER_COLUMN)
+
+    async def refresh(
+        self, prometheus: Prometheus, selections: Selections, window: Window, marks: list[Mark]
+    ) -> None:
+        """Ask for the panel's data and show them; what fails is said in this panel alone."""
+        try:
+            if self.panel.kind not in RENDERERS:
+                raise ValueError(
+                    f"the built-in viewer has no {self.panel.kind} panels; Grafana shows this one"
+                )
+            series = await queries.ask(self.panel, prometheus, selections, window)
+            shown = RENDERERS[self.panel.kind](Answers(self.panel, series, window, self._link, marks))
+        except (QueryError, ValueError) as problem:
+            self._error.set_text(str(problem))
+            self._error.set_visibility(True)
+            return
+        self._error.set_visibility(False)
+        self._title.set_text(interpolate(self.panel.title, selections, window))
+        self._show(shown)
+
+    def _show(self, shown: Chart | Html) -> None:
+        if isinstance(shown, Chart) and not any(series["data"] for series in shown.options["series"]):
+            shown = Html(nothing(self.panel))
+        if isinstance(shown, Chart):
+            self._content_of(ChartElement, lambda: ChartElement(self._zoom)).show(shown)
+        else:
+            self._content_of(ui.html, lambda: ui.html("", sanitize=False)).set_content(shown.body)
+
+    def _content_of(self, kind: type[Content], make: Callable[[], Content]) -> Content:
+        """The element in the panel's body, made anew when it is of another kind."""
+        if not isinstance(self._content, kind):
+            self._body.clear()
+            with self._body:
+                self._content = make()
+        assert isinstance(self._content, kind)
+        return self._content

@@ -1,0 +1,170 @@
+"""Time series: lines, areas, stacks, dashed limits, thresholds, annotations and a legend with values."""
+
+from html import escape
+from typing import Any
+
+from heapwatch.viewer.fields import Field, color
+from heapwatch.viewer.panels.annotations import drawn
+from heapwatch.viewer.panels.base import Answers, Chart, painted
+from heapwatch.viewer.panels.points import Point, on_common_moments, with_gaps
+from heapwatch.viewer.prometheus import Series
+from heapwatch.viewer.reduce import CALCULATIONS, reduced
+from heapwatch.viewer.timerange import Window
+
+LEGEND_ROWS = 40  # a legend longer than this is cut, and says so
+BAR = 4  # pixels
+
+
+def render(answers: Answers) -> Chart:
+    """The chart of a time series panel."""
+    shown = [(series, field) for series, field in answers.fields() if not _hidden(field)]
+    units = _units([field for _, field in shown])
+    lines = [
+        _line(index, series, field, units, points)
+        for index, ((series, field), points) in enumerate(zip(shown, _points(shown), strict=True))
+    ]
+    options: dict[str, Any] = {
+        "xAxis": time_axis(answers.window),
+        "yAxis": [_axis(index, unit, shown) for index, unit in enumerate(units)],
+        "series": lines,
+    }
+    if lines:
+        lines[0] |= _marks(answers, shown)
+    return Chart(options, units, _legend(answers, shown))
+
+
+def time_axis(window: Window) -> dict[str, Any]:
+    """The shared time axis, in milliseconds."""
+    return {"type": "time", "min": window.start * 1000, "max": window.end * 1000}
+
+
+def _hidden(field: Field) -> bool:
+    return bool(field.custom.get("hideFrom", {}).get("viz"))
+
+
+def _units(fields: list[Field]) -> list[dict[str, Any]]:
+    """The distinct units, one axis each: the first is on the left."""
+    units: list[dict[str, Any]] = []
+    for field in fields:
+        unit = field.unit.as_dict(field.decimals)
+        if unit not in units:
+            units.append(unit)
+    return units[:2] or [{"steps": [[1, ""]], "multiply": 1.0, "decimals": None}]
+
+
+def _axis(index: int, unit: dict[str, Any], shown: list[tuple[Series, Field]]) -> dict[str, Any]:
+    mine = [field for _, field in shown if field.unit.as_dict(field.decimals) == unit]
+    lows = [field.minimum for field in mine if field.minimum is not None]
+    highs = [field.maximum for field in mine if field.maximum is not None]
+    log = any(field.custom.get("scaleDistribution", {}).get("type") == "log" for field in mine)
+    soft_lows = [field.custom["axisSoftMin"] for field in mine if field.custom.get("axisSoftMin") is not None]
+    soft_highs = [
+        field.custom["axisSoftMax"] for field in mine if field.custom.get("axisSoftMax") is not None
+    ]
+    axis: dict[str, Any] = {"type": "log" if log else "value", "position": "left" if index == 0 else "right"}
+    if lows:
+        axis["min"] = min(lows)
+    if highs:
+        axis["max"] = max(highs)
+    if soft_lows:
+        axis["softMin"] = min(soft_lows)
+    if soft_highs:
+        axis["softMax"] = max(soft_highs)
+    return axis | {"scale": not lows}
+
+
+def _stack(field: Field) -> str:
+    """The stack that a series belongs to, or nothing."""
+    stacking = field.custom.get("stacking", {})
+    return str(stacking.get("group", "A")) if stacking.get("mode", "none") != "none" else ""
+
+
+def _points(shown: list[tuple[Series, Field]]) -> list[list[Point]]:
+    """The points of each series, those of one stack on common moments."""
+    points = [with_gaps(series, field.custom.get("spanNulls") is True) for series, field in shown]
+    for stack in {_stack(field) for _, field in shown} - {""}:
+        members = [index for index, (_, field) in enumerate(shown) if _stack(field) == stack]
+        for index, aligned in zip(members, on_common_moments([points[i] for i in members]), strict=True):
+            points[index] = aligned
+    return points
+
+
+def _line(
+    index: int, series: Series, field: Field, units: list[dict[str, Any]], points: list[Point]
+) -> dict[str, Any]:
+    custom = field.custom
+    unit = field.unit.as_dict(field.decimals)
+    paint = painted(field, index, reduced(series.points, "lastNotNull"))
+    dashed = custom.get("lineStyle", {}).get("fill") == "dash"
+    bars = custom.get("drawStyle") == "bars"
+    fill, wide = custom.get("fillOpacity", 0), custom.get("lineWidth", 1)
+    line: dict[str, Any] = {
+        "name": field.name,
+        "type": "bar" if bars else "line",
+        "yAxisIndex": units.index(unit) if unit in units else 0,
+        "data": [[round(moment * 1000), value] for moment, value in points],
+        "itemStyle": {"color": paint},
+    }
+    if bars:
+        line |= {"barWidth": BAR}
+    else:
+        line |= {
+            "connectNulls": custom.get("spanNulls") is True,
+            "symbol": "circle" if custom.get("showPoints") == "always" else "none",
+            "symbolSize": custom.get("pointSize", 5),
+            "step": "end" if custom.get("lineInterpolation", "").startswith("step") else False,
+            "lineStyle": {
+                "color": paint,
+                "width": 0 if custom.get("drawStyle") == "points" or not wide else wide + 0.5,
+                "type": "dashed" if dashed else "solid",
+            },
+        }
+        if fill:
+            line["areaStyle"] = {"color": paint, "opacity": fill / 100}
+    if _stack(field):
+        line["stack"] = _stack(field)
+    return line
+
+
+def _marks(answers: Answers, shown: list[tuple[Series, Field]]) -> dict[str, Any]:
+    """Annotations, and the thresholds of the first series that asks for lines."""
+    marks = drawn(answers.marks, answers.window)
+    for _, field in shown:
+        mode = field.custom.get("thresholdsStyle", {}).get("mode", "off")
+        if mode != "off" and not field.percentage_steps:
+            marks["markLine"]["data"] += [
+                {"yAxis": limit, "lineStyle": {"color": color(paint)}, "name": "threshold"}
+                for limit, paint in field.steps
+                if limit != float("-inf")
+            ]
+            break
+    return marks
+
+
+def _legend(answers: Answers, shown: list[tuple[Series, Field]]) -> str:
+    legend = answers.panel.options.get("legend", {})
+    if legend.get("showLegend") is False or legend.get("displayMode") == "hidden":
+        return ""
+    listed = [
+        (index, series, field)
+        for index, (series, field) in enumerate(shown)
+        if not field.custom.get("hideFrom", {}).get("legend")
+    ]
+    calculations = [name for name in legend.get("calcs", ()) if name in CALCULATIONS]
+    heads = "".join(f"<th>{CALCULATIONS[name][0]}</th>" for name in calculations)
+    rows = []
+    for index, series, field in listed[:LEGEND_ROWS]:
+        paint = painted(field, index, reduced(series.points, "lastNotNull"))
+        dash = "dashed" if field.custom.get("lineStyle", {}).get("fill") == "dash" else "solid"
+        values = "".join(
+            f"<td>{escape(field.text(reduced(series.points, name)))}</td>" for name in calculations
+        )
+        rows.append(
+            f'<tr data-series="{escape(field.name, quote=True)}"><td class="legend-name">'
+            f'<i style="border-color:{paint}; border-style:{dash}"></i>{escape(field.name)}</td>{values}</tr>'
+        )
+    if len(listed) > LEGEND_ROWS:
+        rows.append(f'<tr><td class="muted">and {len(listed) - LEGEND_ROWS} more</td></tr>')
+    kind = "legend-table" if calculations and legend.get("displayMode") == "table" else "legend-list"
+    head = f"<tr><th></th>{heads}</tr>" if kind == "legend-table" else ""
+    return f'<table class="{kind}">{head}{"".join(rows)}</table>'

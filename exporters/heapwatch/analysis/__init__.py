@@ -1,0 +1,1 @@
+"""What a leak is: trends, verdicts and limits."""

@@ -1,0 +1,101 @@
+"""How a level goes on from cycle to cycle: whether it still rises, how fast, and since when."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from statistics import mean, median
+
+from heapwatch.analysis.growth import median_slope
+
+# (number of the cycle, level), in rising order of the number; the first is the baseline.
+Series = Sequence[tuple[float, float]]
+_MOST_POINTS = 200
+
+
+def thinned(series: Series, most: int = _MOST_POINTS) -> Series:
+    """At most about `most` of the points, evenly spaced, the first and the last among them."""
+    if len(series) <= most:
+        return series
+    step = -(-len(series) // most)
+    return [*series[:-1:step], series[-1]]
+
+
+def last_half(series: Series) -> Series:
+    """The later half of the points, three of them at least where there are."""
+    return series[-max(3, -(-len(series) // 2)) :]
+
+
+def slope(series: Series) -> float:
+    """Median slope between all pairs of points, a cycle; 0 for fewer than two."""
+    return median_slope(thinned(series)) if len(series) > 1 else 0.0
+
+
+def noise(series: Series) -> float:
+    """How far levels lie from their median slope: median absolute deviation, scaled as a standard deviation.
+
+    The factor makes it one for a normal distribution (Hampel, Journal of the American Statistical
+    Association, 1974).
+    """
+    if len(series) < 3:
+        return 0.0
+    rate = slope(series)
+    residuals = [level - rate * cycle for cycle, level in series]
+    middle = median(residuals)
+    return 1.4826 * median(abs(residual - middle) for residual in residuals)
+
+
+def kept(series: Series) -> float:
+    """What the level has come down to lately: the lowest of its last quarter."""
+    return min(level for _, level in series[-max(1, len(series) // 4) :])
+
+
+def still_rises(series: Series, tolerance: float) -> bool:
+    """Whether the level rises in the later half, by more than `tolerance` and its own noise.
+
+    It must keep at least a quarter of the pace at which it rose overall: what levels off does not.
+    """
+    if len(series) < 3:
+        return False
+    late = last_half(series)
+    pace, span = slope(late), late[-1][0] - late[0][0]
+    overall = (kept(series) - series[0][1]) / (series[-1][0] - series[0][0])
+    return pace * span > max(tolerance, 3 * noise(late)) and pace >= overall / 4
+
+
+def onset(series: Series) -> int:
+    """The first cycle above what was before: the best of all splits into a flat part and a rise or step.
+
+    Least squares over the place of the split (a broken line as of Hudson, Journal of the American
+    Statistical Association, 1966, and a step).
+    """
+    points = thinned(series)
+    errors = [min(_ramp_error(points, split), _step_error(points, split)) for split in range(len(points) - 1)]
+    best = min(range(len(errors)), key=errors.__getitem__, default=0)
+    return int(points[min(best + 1, len(points) - 1)][0])
+
+
+def rises(series: Series) -> int:
+    """How many times the level went above all before it."""
+    highest, count = series[0][1], 0
+    for _, level in series[1:]:
+        if level > highest:
+            highest, count = level, count + 1
+    return count
+
+
+def _ramp_error(points: Series, split: int) -> float:
+    start, base = points[split][0], mean(level for _, level in points[: split + 1])
+    after = points[split + 1 :]
+    weight = sum((cycle - start) ** 2 for cycle, _ in after)
+    rate = sum((cycle - start) * (level - base) for cycle, level in after) / weight
+    return sum((level - base) ** 2 for _, level in points[: split + 1]) + sum(
+        (level - base - rate * (cycle - start)) ** 2 for cycle, level in after
+    )
+
+
+def _step_error(points: Series, split: int) -> float:
+    error = 0.0
+    for part in (points[: split + 1], points[split + 1 :]):
+        middle = mean(level for _, level in part)
+        error += sum((level - middle) ** 2 for _, level in part)
+    return error

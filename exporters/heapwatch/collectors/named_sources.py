@@ -1,0 +1,47 @@
+"""Sources under their names, each read on its own: one that fails costs its own series alone."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, TypeVar
+
+from heapwatch.runtime.failures import Failures
+from heapwatch.runtime.labels import MAX_NAMES
+from heapwatch.runtime.sources import Source, SourceGone
+
+Value = TypeVar("Value")
+
+
+class NamedSources:
+    """The sources of one collector, `limit` at most; later ones are counted and not read."""
+
+    def __init__(self, collector: str, failures: Failures, limit: int = MAX_NAMES) -> None:
+        self._limit = limit
+        self._refused = 0
+        self._collector = collector
+        self._failures = failures
+        self._sources: dict[str, Source] = {}
+        self._gone: set[str] = set()
+
+    def add(self, name: str, source: Source) -> None:
+        """Read `source` as `name` from now on."""
+        if len(self._sources) < self._limit:
+            self._sources[name] = source
+        else:
+            self._refused += 1
+            self._failures.record_folded(self._collector, self._refused)
+
+    def read(self, convert: Callable[[str, Any], Value]) -> dict[str, Value]:
+        """What `convert` makes of each source that can be read. A source that died is counted once."""
+        values = {}
+        for name, source in list(self._sources.items()):
+            try:
+                values[name] = convert(name, source.read())
+                self._gone.discard(name)
+            except SourceGone as gone:
+                if name not in self._gone:
+                    self._gone.add(name)
+                    self._failures.record(self._collector, name, gone)
+            except Exception as error:
+                self._failures.record(self._collector, name, error)
+        return values

@@ -1,0 +1,1 @@
+"""What a trainer serves, and the client that reads it."""

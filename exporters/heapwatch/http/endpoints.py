@@ -1,0 +1,284 @@
+"""What a trainer's server answers: one method an endpoint, over the standard library's HTTP parser."""
+
+from __future__ import annotations
+
+import http.client
+import json
+import logging
+import socket
+import threading
+from collections.abc import Mapping
+from contextlib import suppress
+from dataclasses import dataclass
+from http import HTTPStatus
+from http.server import BaseHTTPRequestHandler
+from io import BufferedIOBase
+from typing import Any, ClassVar, cast
+from urllib.parse import urlsplit
+
+from prometheus_client.exposition import gzip_accepted
+
+from heapwatch.http import guards
+from heapwatch.http.connections import REQUEST_SECONDS, ConnectionServer
+from heapwatch.http.guards import Refusal
+from heapwatch.http.landing import landing_page
+from heapwatch.http.snapshots import CollectionStuck, Snapshots
+from heapwatch.http.status import Status
+from heapwatch.runtime.cleanup import CleanupQueue, CleanupResult, QueueFull, Ticket
+
+MAX_HEAD_BYTES = 16 * 1024  # request line and headers
+COLLECTION_SECONDS = 8.0  # below Prometheus' scrape_timeout of 10 s, so that it sees the reason
+HEALTH_SECONDS = 1.0
+LINGER_SECONDS = 0.5
+LINGER_READS = 64
+
+logger = logging.getLogger("heapwatch")
+
+
+@dataclass(frozen=True)
+class Trainer:
+    """What the endpoints need of the trainer that they stand for."""
+
+    snapshots: Snapshots
+    status: Status
+    cleanup_queue: CleanupQueue | None
+    token: str | None
+    allowed_hosts: frozenset[str]
+    rate: guards.TokenBucket
+    waits: threading.Semaphore
+
+
+class EndpointServer(ConnectionServer):
+    """The connections of one trainer."""
+
+    def __init__(self, address: tuple[str, int], trainer: Trainer) -> None:
+        self.trainer = trainer
+        super().__init__(address, Endpoints, busy_response=_BUSY)
+
+
+class _CutShort(Exception):
+    """The request ended, or its time did, before it was complete."""
+
+
+class _Head:
+    """The request's bytes for the header parser: bounded, and an end is an error, never an empty line."""
+
+    def __init__(self, stream: BufferedIOBase) -> None:
+        self._stream = stream
+        self._left = MAX_HEAD_BYTES
+
+    def readline(self, limit: int = -1) -> bytes:
+        line = self._stream.readline(self._left + 1)
+        self._left -= len(line)
+        if self._left < 0:
+            raise http.client.LineTooLong("request head")
+        if not line.endswith(b"\n"):
+            raise _CutShort
+        return line
+
+
+class Endpoints(BaseHTTPRequestHandler):
+    """One request, one response, and the connection closes: nothing is pipelined and nothing smuggled."""
+
+    protocol_version = "HTTP/1.1"
+    default_request_version = "HTTP/1.0"  # 0.9 would answer garbage without a status line
+    timeout = REQUEST_SECONDS
+    server: EndpointServer
+    routes: ClassVar[dict[str, dict[str, str]]] = {
+        "/": {"GET": "_landing", "HEAD": "_landing"},
+        "/metrics": {"GET": "_metrics", "HEAD": "_metrics"},
+        "/performance_status": {"GET": "_status", "HEAD": "_status"},
+        "/healthz": {"GET": "_health", "HEAD": "_health"},
+        "/force_cleanup": {"POST": "_force_cleanup"},
+    }
+
+    def handle(self) -> None:
+        """Answer the connection's one request."""
+        self.close_connection = True
+        self.command, self.requestline, self.request_version = "", "", "HTTP/1.1"
+        self._read_all = False
+        stream = self.rfile
+        try:
+            self.rfile = cast(Any, _Head(cast(Any, stream)))
+            try:
+                self.raw_requestline = self.rfile.readline()
+                if not self.parse_request():
+                    return
+            finally:
+                self.rfile = stream
+            self._answer()
+        except http.client.LineTooLong:
+            self.send_error(HTTPStatus.REQUEST_HEADER_FIELDS_TOO_LARGE)
+        except (TimeoutError, _CutShort):
+            self.send_error(HTTPStatus.REQUEST_TIMEOUT, "the request was not complete in time")
+        except Refusal as refusal:
+            self._send_json(refusal.status, {"error": refusal.detail}, refusal.headers)
+        except CollectionStuck as stuck:
+            self._send_json(HTTPStatus.SERVICE_UNAVAILABLE, {"error": str(stuck)})
+        except OSError:
+            pass  # the client went away
+        except Exception as error:
+            logger.warning("heapwatch: %s failed", self.command, exc_info=True)
+            message = f"the trainer's exporter failed: {type(error).__name__}"
+            self._send_json(HTTPStatus.INTERNAL_SERVER_ERROR, {"error": message})
+
+    def _answer(self) -> None:
+        guards.check_host(self.headers, self._hosts())
+        try:
+            path = urlsplit(self.path).path
+        except ValueError:
+            raise Refusal(HTTPStatus.BAD_REQUEST, "the request target is not a path") from None
+        methods = self.routes.get(path)
+        if methods is None:
+            raise Refusal(HTTPStatus.NOT_FOUND, f"no such page; there are {', '.join(self.routes)}")
+        if self.command not in methods:
+            allowed = ", ".join(methods)
+            raise Refusal(HTTPStatus.METHOD_NOT_ALLOWED, f"{path} answers {allowed}", {"Allow": allowed})
+        getattr(self, methods[self.command])()
+
+    def _hosts(self) -> frozenset[str]:
+        # The address that the client reached is no name that an attacker's DNS could have rebound.
+        return self.server.trainer.allowed_hosts | {self.connection.getsockname()[0]}
+
+    def _metrics(self) -> None:
+        self._request_read()
+        snapshot = self.server.trainer.snapshots.take(COLLECTION_SECONDS)
+        self.server.trainer.status.observe(snapshot.families)
+        compress = gzip_accepted(self.headers.get("Accept-Encoding", ""))
+        body, content_type = snapshot.encode(self.headers.get("Accept", ""), compress)
+        encoding = {"Content-Encoding": "gzip"} if compress else {}
+        self._send(HTTPStatus.OK, body, content_type, {"Vary": "Accept, Accept-Encoding", **encoding})
+
+    def _status(self) -> None:
+        self._request_read()
+        snapshot = self.server.trainer.snapshots.take(COLLECTION_SECONDS)
+        self._send_json(HTTPStatus.OK, self.server.trainer.status.document(snapshot.families))
+
+    def _health(self) -> None:
+        self._request_read()
+        try:
+            snapshot = self.server.trainer.snapshots.take(HEALTH_SECONDS)
+        except CollectionStuck as stuck:
+            self._send_json(HTTPStatus.OK, {"status": "ok", "training": "unknown", "detail": str(stuck)})
+            return
+        self._send_json(HTTPStatus.OK, self.server.trainer.status.health(snapshot.families))
+
+    def _landing(self) -> None:
+        self._request_read()
+        try:
+            snapshot = self.server.trainer.snapshots.take(HEALTH_SECONDS)
+            page = landing_page(self.server.trainer.status.document(snapshot.families))
+        except CollectionStuck as stuck:
+            page = landing_page({}, problem=str(stuck))
+        policy = {"Content-Security-Policy": "default-src 'none'; style-src 'unsafe-inline'"}
+        self._send(HTTPStatus.OK, page.encode(), "text/html; charset=utf-8", policy)
+
+    def _force_cleanup(self) -> None:
+        trainer = self.server.trainer
+        guards.check_browser(self.headers)
+        guards.check_token(self.headers, trainer.token)
+        trainer.rate.take()
+        length = guards.body_length(self.headers)
+        body = self.rfile.read(length)
+        if len(body) < length:
+            raise _CutShort
+        self._request_read()
+        request = guards.parse_cleanup(body)
+        queue = trainer.cleanup_queue
+        if queue is None:
+            raise Refusal(HTTPStatus.NOT_FOUND, "this exporter is attached from outside and cannot clean up")
+        try:
+            ticket = queue.submit(request.action, request.reason, "http", request.request_id)
+        except QueueFull as full:
+            raise Refusal(HTTPStatus.SERVICE_UNAVAILABLE, str(full), {"Retry-After": "10"}) from None
+        result = self._wait(ticket, request.timeout_seconds)
+        if result is not None:
+            self._send_json(HTTPStatus.OK, result.as_dict())
+        else:
+            self._send_json(HTTPStatus.ACCEPTED, _pending(ticket, queue.seconds_since_safe_point()))
+
+    def _wait(self, ticket: Ticket, timeout: float) -> CleanupResult | None:
+        waits = self.server.trainer.waits
+        if not waits.acquire(blocking=False):
+            return ticket.result  # those who wait must not take every connection from the scrapes
+        try:
+            return ticket.wait(timeout)
+        finally:
+            waits.release()
+
+    def _send_json(
+        self, status: HTTPStatus, document: Mapping[str, Any], headers: Mapping[str, str] | None = None
+    ) -> None:
+        body = json.dumps(document, indent=2, default=str).encode() + b"\n"
+        self._send(status, body, "application/json", headers)
+
+    def _send(
+        self, status: HTTPStatus, body: bytes, content_type: str, headers: Mapping[str, str] | None = None
+    ) -> None:
+        self.send_response(status)
+        for name, value in {
+            "Content-Type": content_type,
+            "Content-Length": str(len(body)),
+            "Cache-Control": "no-store",
+            "X-Content-Type-Options": "nosniff",
+            "Connection": "close",
+            **(headers or {}),
+        }.items():
+            self.send_header(name, value)
+        self.end_headers()
+        if self.command != "HEAD":
+            self.wfile.write(body)
+
+    def _request_read(self) -> None:
+        self._read_all = True
+        self.server.request_complete(self.connection)
+
+    def finish(self) -> None:
+        """End the response, and read what is unread: closing on it would reset it under the answer."""
+        super().finish()
+        with suppress(OSError):
+            self.connection.shutdown(socket.SHUT_WR)
+            self.connection.settimeout(0 if self._read_all else LINGER_SECONDS)
+            for _ in range(LINGER_READS):
+                if not self.connection.recv(64 * 1024):
+                    break
+
+    def send_error(self, code: int, message: str | None = None, explain: str | None = None) -> None:
+        """Answer an error that the HTTP parser found, as JSON."""
+        status = HTTPStatus(code)
+        with suppress(OSError):  # the client may be gone
+            self._send_json(status, {"error": message or status.phrase})
+
+    def version_string(self) -> str:
+        """Name the server without the versions of its parts."""
+        return "heapwatch"
+
+    def log_message(self, format: str, *args: Any) -> None:
+        """Log no requests: a trainer's terminal is its own, and request lines are not ours to repeat."""
+
+
+def _pending(ticket: Ticket, seconds_since_safe_point: float | None) -> dict[str, Any]:
+    running = ticket.state == "running"
+    why = "it is still running" if running else "the trainer has reached no safe point; it stays queued"
+    pending: dict[str, Any] = {
+        "status": "pending",
+        "request_id": ticket.request_id,
+        "action": ticket.action,
+        "trigger": ticket.trigger,
+        "detail": f"{why}; ask again with the same request_id",
+    }
+    if seconds_since_safe_point is not None:
+        pending["seconds_since_safe_point"] = round(seconds_since_safe_point, 3)
+    return pending
+
+
+def _busy() -> bytes:
+    body = b'{"error": "every connection is busy; ask again in a second"}\n'
+    head = (
+        "HTTP/1.1 503 Service Unavailable\r\nContent-Type: application/json\r\n"
+        f"Content-Length: {len(body)}\r\nRetry-After: 1\r\nConnection: close\r\n\r\n"
+    )
+    return head.encode("ascii") + body
+
+
+_BUSY = _busy()

@@ -1,0 +1,193 @@
+"""A trainer's HTTP server: starts on a free or a wanted port, survives forks, and stops without a trace."""
+
+from __future__ import annotations
+
+import errno
+import os
+import socket
+import threading
+import time
+import weakref
+from collections.abc import Iterable
+from contextlib import suppress
+
+import psutil
+
+from heapwatch.http.endpoints import EndpointServer, Trainer
+from heapwatch.http.guards import TokenBucket
+from heapwatch.http.snapshots import CollectionStuck, Exposition, Snapshots
+from heapwatch.http.status import Status
+from heapwatch.runtime.cleanup import CleanupQueue
+
+DEFAULT_PORT = 7777
+OBSERVATION_SECONDS = 15.0  # growth rates need samples even when nobody scrapes
+CLEANUP_BURST = 10
+CLEANUPS_PER_SECOND = 1.0
+CLEANUP_WAITS = 8
+_PORTS_SEARCHED = 100
+
+
+class PortTaken(OSError):
+    """The wanted port belongs to somebody else; the message names them."""
+
+
+class Server:
+    """Serve one trainer from a daemon thread.
+
+    The standard library's threading server, bounded (see `connections`): a thread lives for one request, so a
+    slow client delays nobody, and neither an event loop nor a web framework enters the trainer.
+
+    Args:
+        host: the address to listen on; loopback unless somebody decides otherwise.
+        port: 0 takes any free one.
+        exposition: yields the metric families, as a registry does.
+        cleanup_queue: where `POST /force_cleanup` goes; None where nothing can be cleaned up.
+        status: puts together `/performance_status`.
+        token: the bearer token of `POST /force_cleanup`; None refuses every cleanup.
+        port_search: move to the next free port when the wanted one is taken.
+        allowed_hosts: names besides loopback and the address itself that a Host header may carry.
+
+    """
+
+    def __init__(
+        self,
+        host: str = "127.0.0.1",
+        port: int = DEFAULT_PORT,
+        *,
+        exposition: Exposition,
+        cleanup_queue: CleanupQueue | None,
+        status: Status,
+        token: str | None,
+        port_search: bool = False,
+        allowed_hosts: Iterable[str] = (),
+    ) -> None:
+        if not 0 <= port <= 65535:
+            raise ValueError(f"port {port} is not a port; allowed: 0 (any free one) to 65535")
+        self.host = host
+        self.port = port
+        self._port_search = port_search and port != 0
+        named = os.environ.get("HEAPWATCH_ALLOWED_HOSTS", "").split(",")
+        hosts = {name.strip().lower() for name in (host, socket.gethostname(), *named, *allowed_hosts)}
+        self._trainer = Trainer(
+            snapshots=Snapshots(exposition),
+            status=status,
+            cleanup_queue=cleanup_queue,
+            token=token,
+            allowed_hosts=frozenset(hosts - {""}),
+            rate=TokenBucket(CLEANUP_BURST, CLEANUPS_PER_SECOND),
+            waits=threading.Semaphore(CLEANUP_WAITS),
+        )
+        self._listener: EndpointServer | None = None
+        self._thread: threading.Thread | None = None
+        self._observed_at = time.monotonic()
+        self._observing = threading.Lock()
+
+    @property
+    def url(self) -> str:
+        """The address of the landing page."""
+        return f"http://{f'[{self.host}]' if ':' in self.host else self.host}:{self.port}/"
+
+    def start(self) -> Server:
+        """Listen and serve; `port` is the real one afterwards.
+
+        Raises:
+            PortTaken: the port belongs to another process, named in the message.
+            OSError: the host is not an address of this machine, or the port is not permitted.
+
+        """
+        if self._listener is not None:
+            return self
+        self._listener = self._listen()
+        self._listener.on_tick = self._observe_now_and_then
+        self.port = self._listener.server_address[1]
+        self._thread = threading.Thread(
+            target=self._listener.serve_forever, name="heapwatch-server", daemon=True
+        )
+        self._thread.start()
+        _running.add(self)
+        return self
+
+    def stop(self) -> None:
+        """Stop serving and free the port; requests under way may finish. Harmless when not started."""
+        _running.discard(self)
+        listener, self._listener = self._listener, None
+        if listener is None:
+            return
+        listener.shutdown()
+        listener.server_close()
+
+    def abandon(self) -> None:
+        """Forget the server in a forked child: it belongs to the parent, whose thread does not exist here."""
+        listener, self._listener = self._listener, None
+        if listener is not None:
+            listener.abandon()
+
+    def _listen(self) -> EndpointServer:
+        last = min(65535, self.port + (_PORTS_SEARCHED if self._port_search else 0))
+        for port in range(self.port, last + 1):
+            try:
+                return EndpointServer((self.host, port), self._trainer)
+            except OSError as error:
+                if error.errno != errno.EADDRINUSE:
+                    raise OSError(
+                        error.errno, f"cannot listen on {self.host}:{port}: {error.strerror}"
+                    ) from None
+        raise PortTaken(errno.EADDRINUSE, self._taken(last))
+
+    def _taken(self, last: int) -> str:
+        if self._port_search:
+            return (
+                f"ports {self.port} to {last} on {self.host} are all taken; free one or choose another port"
+            )
+        return (
+            f"port {self.port} on {self.host} is taken by {port_owner(self.port)}; choose another port, "
+            "port=0 for any free one, or port_search=True for the next free one"
+        )
+
+    def _observe_now_and_then(self) -> None:
+        if time.monotonic() - self._observed_at < OBSERVATION_SECONDS or self._observing.locked():
+            return
+        self._observed_at = time.monotonic()
+        # In a thread of its own: a source that hangs must not keep the accepting thread from serving.
+        threading.Thread(target=self._observe, name="heapwatch-observe", daemon=True).start()
+
+    def _observe(self) -> None:
+        with self._observing, suppress(CollectionStuck):
+            snapshot = self._trainer.snapshots.take(OBSERVATION_SECONDS)
+            self._trainer.status.observe(snapshot.families)
+
+
+def port_owner(port: int) -> str:
+    """Name the process that listens on a local TCP port, as far as this user may know."""
+    try:
+        listening = psutil.net_connections(kind="tcp")
+    except psutil.Error:
+        listening = []
+    for connection in listening:
+        local = connection.laddr
+        if connection.status == psutil.CONN_LISTEN and connection.pid and local and local.port == port:
+            return f"pid {connection.pid} ({_command(connection.pid)})"
+    return "another process (not visible to this user)"
+
+
+def _command(pid: int) -> str:
+    try:
+        process = psutil.Process(pid)
+        # The program and its script alone: further arguments may hold secrets.
+        script = next((part for part in process.cmdline()[1:2] if not part.startswith("-")), "")
+        return f"{process.name()} {script}".strip()
+    except psutil.Error:
+        return "command not visible"
+
+
+_running: weakref.WeakSet[Server] = weakref.WeakSet()
+
+
+def _abandon_all() -> None:
+    for server in list(_running):
+        server.abandon()
+    _running.clear()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_abandon_all)

@@ -1,0 +1,185 @@
+"""The JSON of `/performance_status`: what a trainer's own series say, for a person or a script."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import asdict
+from typing import Any
+
+from prometheus_client import Metric
+
+from heapwatch.analysis.growth import History
+from heapwatch.analysis.readings import Component, Readings, growth_alert, limit_of, threshold_alert
+from heapwatch.runtime.cleanup import CleanupResult
+
+# document key -> {field: series}, all by one label
+_TABLES: dict[str, tuple[str, dict[str, str]]] = {
+    "events": (
+        "list",
+        {"items": "trainer_event_list_items", "capacity_items": "trainer_event_list_capacity_items"},
+    ),
+    "buffers": (
+        "buffer",
+        {
+            "items": "trainer_buffer_items",
+            "bytes": "trainer_buffer_bytes",
+            "capacity_items": "trainer_buffer_capacity_items",
+            "capacity_bytes": "trainer_buffer_capacity_bytes",
+            "attached_tensors": "trainer_buffer_attached_tensors",
+        },
+    ),
+    "gpu_memory": (
+        "device",
+        {
+            "allocated_bytes": "trainer_gpu_memory_allocated_bytes",
+            "reserved_bytes": "trainer_gpu_memory_reserved_bytes",
+            "process_bytes": "trainer_gpu_process_memory_bytes",
+            "used_bytes": "trainer_gpu_memory_used_bytes",
+            "total_bytes": "trainer_gpu_memory_total_bytes",
+        },
+    ),
+}
+
+
+class Status:
+    """Keep a short history of the levels, and tell how things stand. What is not known is absent, never 0.
+
+    Args:
+        last_cleanup: returns the result of the last cleanup, or None.
+        clock: wall clock, in seconds.
+
+    """
+
+    def __init__(
+        self,
+        *,
+        last_cleanup: Callable[[], CleanupResult | None] = lambda: None,
+        clock: Callable[[], float] = time.time,
+    ) -> None:
+        self._last_cleanup = last_cleanup
+        self._clock = clock
+        self._history: History[Component] = History()
+        self._cpu: tuple[float, float] | None = None
+        self._cpu_percent: float | None = None
+        self._observing = threading.Lock()
+
+    def observe(self, families: Iterable[Metric]) -> Readings:
+        """Add one sample of every level to the history."""
+        readings = Readings(families)
+        with self._observing:
+            now = self._clock()
+            self._history.add(now, readings.levels())
+            self._observe_cpu(now, readings.value("trainer_process_cpu_seconds_total", role="trainer"))
+        return readings
+
+    def document(self, families: Iterable[Metric]) -> dict[str, Any]:
+        """Return the whole status, ready for JSON; sizes in bytes except the documented `memory_mb` (1e6)."""
+        readings = self.observe(families)
+        levels = readings.levels()
+        with self._observing:
+            growth = {component: self._history.per_minute(component) for component in levels}
+        document = {
+            "timestamp": self._clock(),
+            "trainer": readings.labels("trainer_info"),
+            "training": readings.training(self._clock()),
+            "performance": self._performance(readings),
+            "entities": _entities(readings),
+            "memory": _memory(readings),
+            "body_types": _numbers(readings.by("trainer_bodies", "type")),
+            "objects": _numbers(readings.by("trainer_objects", "type")),
+            "object_size_bytes": _numbers(readings.by("trainer_object_size_bytes", "object")),
+            "progress": _numbers(readings.by("trainer_progress_total", "unit")),
+            "sample_age_seconds": readings.by("trainer_exporter_sample_age_seconds", "collector"),
+            "growth_per_minute": _nested(growth),
+            **{key: _table(readings, label, fields) for key, (label, fields) in _TABLES.items()},
+        }
+        known = {key: value for key, value in document.items() if value != {}}
+        return known | {"alerts": _alerts(readings, levels, growth), "last_cleanup": self._cleanup()}
+
+    def health(self, families: Iterable[Metric]) -> dict[str, Any]:
+        """Return whether training progresses: a server that answers says nothing about that."""
+        readings, now = Readings(families), self._clock()
+        health: dict[str, Any] = {"status": "ok", "training": readings.training(now)}
+        age = readings.seconds_since_progress(now)
+        return health if age is None else health | {"seconds_since_progress": round(age, 3)}
+
+    def _performance(self, readings: Readings) -> dict[str, float]:
+        resident = readings.value("trainer_process_resident_memory_bytes", role="trainer")
+        steps = readings.value("trainer_progress_total", unit="step")
+        known = {
+            "memory_mb": None if resident is None else round(resident / 1e6, 3),
+            "cpu_percent": None if self._cpu_percent is None else round(self._cpu_percent, 2),
+            "step_count": None if steps is None else _number(steps),
+            "seconds_since_progress": readings.seconds_since_progress(self._clock()),
+        }
+        return {key: value for key, value in known.items() if value is not None}
+
+    def _observe_cpu(self, now: float, seconds: float | None) -> None:
+        if seconds is None:
+            self._cpu = self._cpu_percent = None
+            return
+        if self._cpu is not None and now - self._cpu[0] < 1:
+            return
+        if self._cpu is not None:
+            self._cpu_percent = 100 * (seconds - self._cpu[1]) / (now - self._cpu[0])
+        self._cpu = (now, seconds)
+
+    def _cleanup(self) -> dict[str, Any] | None:
+        last = self._last_cleanup()
+        return None if last is None else last.as_dict()
+
+
+def _entities(readings: Readings) -> dict[str, float]:
+    bodies = readings.by("trainer_bodies", "type")
+    world = {"world_bodies": sum(bodies.values())} if bodies else {}
+    return _numbers(world | readings.by("trainer_entities", "type"))
+
+
+def _memory(readings: Readings) -> dict[str, Any]:
+    memory: dict[str, Any] = {
+        f"{kind}_bytes": _numbers(readings.by(f"trainer_process_{kind}_memory_bytes", "role"))
+        for kind in ("resident", "virtual", "unique")
+    }
+    limit = readings.value("trainer_memory_limit_bytes")
+    if limit is not None:
+        memory["limit_bytes"] = _number(limit)
+    return {key: value for key, value in memory.items() if value != {}}
+
+
+def _table(readings: Readings, label: str, fields: Mapping[str, str]) -> dict[str, dict[str, float]]:
+    rows: dict[str, dict[str, float]] = {}
+    for field, series in fields.items():
+        for name, value in readings.by(series, label).items():
+            rows.setdefault(name, {})[field] = _number(value)
+    return rows
+
+
+def _alerts(
+    readings: Readings, levels: Mapping[Component, float], growth: Mapping[Component, float | None]
+) -> list[dict[str, Any]]:
+    limits, growth_limits = readings.limits(), readings.growth_limits()
+    alerts = []
+    for component, level in levels.items():
+        own = limit_of(component, limits)
+        alerts.append(threshold_alert(component, level, own) if own else None)
+        rate = limit_of(component, growth_limits)
+        alerts.append(growth_alert(component, growth[component], rate) if rate is not None else None)
+    return [asdict(alert) for alert in alerts if alert is not None]
+
+
+def _nested(growth: Mapping[Component, float | None]) -> dict[str, dict[str, float]]:
+    nested: dict[str, dict[str, float]] = {}
+    for component, rate in growth.items():
+        if rate is not None:
+            nested.setdefault(component.resource, {})[component.name] = round(rate, 6)
+    return nested
+
+
+def _numbers(values: Mapping[str, float]) -> dict[str, float]:
+    return {name: _number(value) for name, value in values.items()}
+
+
+def _number(value: float) -> float:
+    return int(value) if value == int(value) else value

@@ -1,0 +1,1 @@
+"""How much memory objects, buffers, processes and GPUs hold."""

@@ -1,0 +1,328 @@
+"""A walk over what an object holds: every byte once, long containers from a sample, within a time budget.
+
+In a container too long to be walked, three observations keep the estimate from multiplying what is shared:
+
+- an object with a single reference belongs to its item alone;
+- one with a few may be shared with near items (frame stacks, n-step returns): it is divided among the
+  references that are found there;
+- one with many references (a base array under all items, a string used by thousands) is charged by the share
+  of its references that the sample met: multiplicity weighting, Z. W. Birnbaum and M. G. Sirken, Design of
+  Sample Surveys to Estimate the Prevalence of Rare Diseases (1965).
+
+Attributes are not read from watched objects: what they hold comes from the garbage collector's own view of
+them, which runs none of their code and creates nothing in them.
+"""
+
+from __future__ import annotations
+
+import gc
+import math
+import sys
+import time
+from typing import Any
+
+from heapwatch.measure.sampling import Container, around, pick, positions, spread, variance_of_mean
+from heapwatch.measure.tensor_storage import (
+    Place,
+    TensorMemory,
+    array_data,
+    array_holds,
+    array_items,
+    storage_memory,
+    tensor_parts,
+)
+from heapwatch.measure.type_information import HAS_GC, Kind, kind_of, own_bytes, values_bytes
+
+_NEIGHBOURS = 4  # items before and after one that may share with it: a frame stack of 4, a 3-step return
+_RESOLVED = 3  # sampled items whose neighbours are looked at, when sharing is possible at all
+_FEW_REFERENCES = 8
+FEWEST_SAMPLES = 8  # of a container inside an item, and where the time budget ends
+_WANTED_ERROR = 0.01  # relative standard error from which more samples are taken
+_MOST_TIMES = 32  # the usual samples, at most
+_SMALL = 512  # bytes of a string or number whose sharing between neighbours is not worth a look
+
+
+class OutOfTime(RuntimeError):
+    """The object could not be measured within its time budget."""
+
+
+class Tally:
+    """Bytes by place, and the variance of those on the heap."""
+
+    __slots__ = ("held", "variance")
+
+    def __init__(self) -> None:
+        self.held: dict[Place, float] = {"heap": 0.0}
+        self.variance = 0.0
+
+    def add(self, other: Tally, weight: float = 1.0) -> None:
+        """Add what another holds, `weight` times."""
+        for place, held in other.held.items():
+            self.held[place] = self.held.get(place, 0.0) + weight * held
+        self.variance += weight * weight * other.variance
+
+
+class Walk:
+    """One measurement: what was counted, and what time is left."""
+
+    def __init__(self, samples: int, budget_seconds: float) -> None:
+        self.objects = 0
+        self._samples = samples
+        self._budget = budget_seconds
+        self._deadline = time.thread_time() + budget_seconds  # waiting for a busy machine does not count
+        self._counted: set[int] = set()  # ids of objects and addresses of arrays' memory
+        self._kinds: dict[type, Kind] = {}
+        self._kept: list[Any] = []  # objects made on the way, so that no other takes their id meanwhile
+
+    def everything(self, stack: list[Any], samples: int) -> tuple[Tally, int]:
+        """Size of all that is reachable from `stack`, and the references found back to its first object."""
+        tally, counted = Tally(), self._counted
+        home, back = _key(stack[0]), 0
+        while stack:
+            obj = stack.pop()
+            key = _key(obj)
+            if key in counted:
+                back += key == home
+                continue
+            counted.add(key)
+            self._visit(obj, counted, tally, stack, samples)
+        return tally, back
+
+    def _visit(self, obj: Any, counted: set[int], tally: Tally, stack: list[Any], samples: int) -> None:
+        """Charge one object to `tally` and put what it holds on `stack`."""
+        self._count_one()
+        cls = type(obj)
+        kind = self._kinds.get(cls) or self._kind(cls)
+        if kind == "opaque":
+            return
+        if kind == "memory":
+            tally.held[obj.place] = tally.held.get(obj.place, 0.0) + obj.nbytes
+            return
+        own = own_bytes(obj, cls)
+        if kind == "container" and len(obj) > self._samples:
+            tally.add(self._estimate(obj, samples))
+        elif kind != "atom":
+            parts = self._parts(obj, cls, kind)
+            stack += parts
+            if kind == "array":
+                own -= obj.nbytes if obj.flags.owndata else 0
+                key, size, place = array_data(obj)
+                if size and key not in counted and key not in self._counted:
+                    counted.add(key)
+                    tally.held[place] = tally.held.get(place, 0.0) + size
+            elif kind == "object":
+                own += values_bytes(cls, parts)
+        tally.held["heap"] += own
+
+    def _parts(self, obj: Any, cls: type, kind: Kind) -> list[Any]:
+        """What an object holds."""
+        if kind == "container" or kind == "object":
+            return gc.get_referents(obj)
+        if kind == "array":
+            parts = array_holds(obj) or self._make(array_items(obj))
+            # a subclass has attributes of its own
+            return parts + gc.get_referents(obj) if cls.__flags__ & HAS_GC else parts
+        if kind == "tensor":
+            return self._make(tensor_parts(obj)) + gc.get_referents(obj)
+        if kind == "storage":
+            return self._make([storage_memory(obj)])
+        if kind == "function":
+            return [obj.__closure__, obj.__defaults__, obj.__kwdefaults__, obj.__dict__]
+        return []
+
+    def _count_one(self) -> None:
+        self.objects += 1
+        if not self.objects & 127 and time.thread_time() > self._deadline:
+            raise OutOfTime(f"more than {self.objects} objects do not fit in {self._budget} s")
+
+    def _kind(self, cls: type) -> Kind:
+        kind = self._kinds[cls] = kind_of(cls)
+        return kind
+
+    def _make(self, parts: list[Any]) -> list[Any]:
+        self._kept += parts
+        return parts
+
+    def _estimate(self, container: Container, samples: int) -> Tally:
+        """What the items of a long container hold, from a sample of them."""
+        usual = samples == self._samples
+        before = self._counted.copy() if usual else set()
+        total, error = self._sampled(container, samples)
+        # Items of very different sizes need more of them; a nested container is but one item.
+        if usual and error > _WANTED_ERROR:
+            times = min((error / _WANTED_ERROR) ** 2, _MOST_TIMES)
+            total = self._resampled(container, math.ceil(samples * times), before) or total
+        return total
+
+    def _resampled(self, container: Container, samples: int, before: set[int]) -> Tally | None:
+        """The estimate from another sample, as if the first had not been; None when time ran out."""
+        first = self._counted - before
+        self._counted -= first
+        try:
+            return self._sampled(container, min(len(container), samples))[0]
+        except OutOfTime:
+            self._counted |= first
+            return None
+
+    def _sampled(self, container: Container, samples: int) -> tuple[Tally, float]:
+        """The estimate from one sample, and its standard error as a share of it."""
+        length = len(container)
+        wanted = positions(length, samples)
+        items = pick(container, wanted)
+        shared: dict[int, list[Any]] = {}
+        seen: dict[int, Tally] = {}
+        doubtful = False
+        until = time.thread_time() + (self._deadline - time.thread_time()) / 2
+        for index in spread(len(items)):
+            seen[index], doubts = self._reach(items[index], shared)
+            doubtful |= doubts
+            if time.thread_time() > until and len(seen) >= FEWEST_SAMPLES:
+                break
+        items.clear()
+        tallies = [seen[index] for index in sorted(seen)]
+        own = self._own_share(container, wanted) if doubtful else 1.0
+        scale = length * own / len(tallies)
+        total = Tally()
+        for tally in tallies:
+            total.add(tally, scale)
+        on_heap = [tally.held["heap"] for tally in tallies]
+        total.variance += (length * own) ** 2 * variance_of_mean(on_heap, length)
+        error = math.sqrt(total.variance) / max(total.held["heap"], 1.0)
+        self._add_shared(total, shared, length / len(tallies))
+        return total, error
+
+    def _reach(self, stack: list[Any], shared: dict[int, list[Any]]) -> tuple[Tally, bool]:
+        """Size of what `stack` reaches, and whether other items may share it.
+
+        Objects that have many references are left to `shared`: the object and the references to it that were
+        met.
+        """
+        tally, kinds = Tally(), self._kinds
+        reached: set[int] = set()
+        met: dict[int, int] = {}
+        several: list[Any] = []
+        while stack:
+            obj = stack.pop()
+            key = _key(obj)
+            if key in reached:
+                if key in met:
+                    met[key] += 1
+                continue
+            if key in self._counted:
+                continue
+            references = _references(obj)
+            cls = type(obj)
+            kind = kinds.get(cls) or self._kind(cls)
+            if references > _FEW_REFERENCES:
+                if kind != "opaque":
+                    shared.setdefault(key, [obj, 0])[1] += 1
+                continue
+            reached.add(key)
+            if kind == "atom" and (size := own_bytes(obj, cls)) <= _SMALL:
+                self.objects += 1
+                tally.held["heap"] += size
+                continue
+            if references > 1:
+                met[key] = 1
+                several.append(obj)
+            self._visit(obj, reached, tally, stack, FEWEST_SAMPLES)
+        doubtful = False
+        while several and not doubtful:
+            obj = several.pop()
+            doubtful = _references(obj) > met[_key(obj)]
+        return tally, doubtful
+
+    def _own_share(self, container: Container, wanted: list[int]) -> float:
+        """The share of their bytes that sampled items may call their own, the rest being their neighbours'.
+
+        Each object is divided among the references to it that are found in the item and its neighbours.
+        """
+        inner = [at for at in wanted if _NEIGHBOURS <= at < len(container) - _NEIGHBOURS]
+        chosen = inner[:: max(1, len(inner) // _RESOLVED)]
+        near = around(chosen, _NEIGHBOURS)
+        items = dict(zip(near, pick(container, near), strict=True))
+        whole = own = 0.0
+        for at in chosen:
+            here: dict[int, int] = {}
+            reached: set[int] = set()
+            self._meet(list(items[at]), reached, here)
+            there = here.copy()
+            beside = (other for other in around([at], _NEIGHBOURS) if other != at)
+            self._meet([part for other in beside for part in items[other]], reached, there)
+            held, of_that = self._divided(
+                list(items[at]), {key: count / there[key] for key, count in here.items()}
+            )
+            whole += held
+            own += of_that
+        return own / whole if whole else 1.0
+
+    def _meet(self, stack: list[Any], reached: set[int], met: dict[int, int]) -> None:
+        """Count in `met` the references to what may be shared, in all that `stack` reaches anew."""
+        kinds = self._kinds
+        while stack:
+            obj = stack.pop()
+            key = _key(obj)
+            references = _references(obj)
+            if references > _FEW_REFERENCES or key in self._counted:
+                continue
+            cls = type(obj)
+            kind = kinds.get(cls) or self._kind(cls)
+            if references > 1 and (kind != "atom" or own_bytes(obj, cls) > _SMALL):
+                met[key] = met.get(key, 0) + 1
+            if key in reached or kind == "atom" or kind == "opaque":
+                continue
+            reached.add(key)
+            self._count_one()
+            if kind != "container" or len(obj) <= self._samples:
+                stack += self._parts(obj, cls, kind)
+
+    def _divided(self, stack: list[Any], shares: dict[int, float]) -> tuple[float, float]:
+        """Bytes reached from `stack`, and these times the shares of their objects and of those above them."""
+        whole = own = 0.0
+        weights = [1.0] * len(stack)
+        reached: set[int] = set()
+        while stack:
+            obj = stack.pop()
+            key = _key(obj)
+            weight = weights.pop() * shares.get(key, 1.0)
+            if key in reached or key in self._counted or _references(obj) > _FEW_REFERENCES:
+                continue
+            reached.add(key)
+            tally = Tally()
+            self._visit(obj, reached, tally, stack, FEWEST_SAMPLES)
+            held = sum(tally.held.values())
+            whole += held
+            own += weight * held
+            weights += [weight] * (len(stack) - len(weights))
+        return whole, own
+
+    def _add_shared(self, total: Tally, shared: dict[int, list[Any]], scale: float) -> None:
+        """Charge objects of many references by the share of these that the sample stands for."""
+        while shared:
+            key, (obj, met) = shared.popitem()
+            if key in self._counted:
+                continue
+            references = _references(obj)
+            held, back = self.everything([obj], FEWEST_SAMPLES)
+            outside = references - back
+            total.add(held, scale * met / outside if outside > _FEW_REFERENCES else scale * met)
+
+
+def _key(obj: Any) -> int:
+    """What an object is counted by: its id, and the memory of tensors by its address."""
+    return int(obj.address) if type(obj) is TensorMemory else id(obj)
+
+
+def _references(obj: Any) -> int:
+    """References to an object that the caller holds in one variable, this one not counted."""
+    return obj.references if type(obj) is TensorMemory else sys.getrefcount(obj) - _held
+
+
+def _measure_held() -> int:
+    stack = [object()]
+    obj = stack.pop()
+    return _references(obj)
+
+
+_held = 0
+_held = _measure_held()

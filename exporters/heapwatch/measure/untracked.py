@@ -1,0 +1,135 @@
+"""Live instances of classes that the garbage collector does not track, such as `numpy.ndarray`.
+
+They are found through what tracked objects refer to. Each reference counts as one over the number of
+references that the object has, so that it counts once in all: multiplicity weighting, Z. W. Birnbaum and
+M. G. Sirken, Design of Sample Surveys to Estimate the Prevalence of Rare Diseases (1965). References from
+elsewhere (a local variable, a C structure) make the result too low by their share.
+"""
+
+from __future__ import annotations
+
+import gc
+import sys
+import time
+import types
+from collections import Counter
+from collections.abc import Iterable
+from itertools import compress, filterfalse
+from typing import Any
+
+from heapwatch.measure.sampling import CONTAINERS, ContainerChanged, pick, positions
+
+_SLICE = 20_000  # tracked objects looked at in one reading
+_FIRST_SECONDS = 0.1  # what a reading may take until all slices were seen once, so that there is a count soon
+_CHUNK = 4096  # objects whose referents are listed at a time
+_LONG = 256  # items of a container that is sampled
+_SAMPLES = 64
+_DEEPEST = 4  # untracked dicts and tuples within each other, views of views
+
+# What fills an interpreter and never holds a user's data.
+_STERILE = frozenset(
+    (
+        type,
+        types.BuiltinFunctionType,
+        types.CodeType,
+        types.GetSetDescriptorType,
+        types.MemberDescriptorType,
+        types.MethodDescriptorType,
+        types.WrapperDescriptorType,
+        types.GenericAlias,
+    )
+)
+
+
+def is_untracked(cls: type) -> bool:
+    """Whether instances of `cls` itself are invisible to the garbage collector."""
+    return not cls.__flags__ & 1 << 14  # CPython's Py_TPFLAGS_HAVE_GC
+
+
+class Untracked:
+    """Counts a slice of the program at each reading, and adds up the latest count of every slice."""
+
+    def __init__(self) -> None:
+        self._next = 0
+        self._slices: dict[int, dict[type, float]] = {}
+
+    def count(self, tracked: list[object], wanted: Iterable[type]) -> dict[type, float] | None:
+        """Estimated instances by class; None until all slices were seen once.
+
+        Args:
+            tracked: `gc.get_objects()` of now.
+            wanted: classes, none of them tracked.
+
+        """
+        total = -(-len(tracked) // _SLICE)
+        wanted = frozenset(wanted)
+        until = time.perf_counter() + _FIRST_SECONDS
+        while True:
+            at = self._next % total
+            self._slices[at] = _references(tracked[at * _SLICE : (at + 1) * _SLICE], wanted)
+            self._next = at + 1
+            if len(self._slices) >= total or time.perf_counter() > until:
+                break
+        self._slices = {at: found for at, found in self._slices.items() if at < total}
+        if len(self._slices) < total:
+            return None
+        counts: dict[type, float] = {}
+        for found in self._slices.values():
+            for cls, number in found.items():
+                counts[cls] = counts.get(cls, 0.0) + number
+        return counts
+
+
+def _references(objects: list[Any], wanted: frozenset[type]) -> dict[type, float]:
+    """References from `objects` to instances of `wanted`, each as one over all that the instance has."""
+    counts: dict[type, float] = {}
+    holders = [obj for obj in objects if type(obj) not in _STERILE]
+    long = [obj for obj in holders if type(obj) in CONTAINERS and len(obj) > _LONG]
+    if long:
+        known = set(map(id, long))
+        holders = [obj for obj in holders if id(obj) not in known]
+    for start in range(0, len(holders), _CHUNK):
+        _follow(gc.get_referents(*holders[start : start + _CHUNK]), 1.0, wanted, counts, _DEEPEST)
+    for container in long:
+        try:
+            items = pick(container, positions(len(container), _SAMPLES))
+        except ContainerChanged:
+            continue
+        weight = len(container) / len(items)
+        parts = [part for item in items for part in item]
+        items.clear()
+        _follow(parts, weight, wanted, counts, _DEEPEST)
+    return counts
+
+
+def _follow(
+    referents: list[object], weight: float, wanted: frozenset[type], counts: dict[type, float], depth: int
+) -> None:
+    """Add the wanted of `referents`, and those in untracked containers there; empties `referents`."""
+    kinds = wanted | {dict, tuple}
+    found = list(
+        filterfalse(gc.is_tracked, compress(referents, map(kinds.__contains__, map(type, referents))))
+    )
+    referents.clear()
+    occurrences = Counter(map(id, found))
+    while found:
+        obj = found.pop()
+        occurrences[id(obj)] -= 1
+        parts = [getattr(obj, "base", None)] if type(obj) in wanted else gc.get_referents(obj)
+        if type(obj) not in wanted and kinds.isdisjoint(map(type, parts)):
+            continue
+        share = weight / max(1, sys.getrefcount(obj) - _HELD - occurrences[id(obj)])
+        if type(obj) in wanted:
+            counts[type(obj)] = counts.get(type(obj), 0.0) + share
+        if depth:
+            _follow(parts, share, wanted, counts, depth - 1)
+
+
+def _references_held() -> int:
+    """References that `sys.getrefcount` sees of its own caller, for an object just popped from a list."""
+    stack = [object()]
+    obj = stack.pop()
+    return sys.getrefcount(obj)
+
+
+_HELD = _references_held()

@@ -1,0 +1,1 @@
+"""Points of a run: taken, written to a file, read back."""

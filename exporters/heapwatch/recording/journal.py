@@ -1,0 +1,165 @@
+"""Moments of a run as they happen, noted by the training thread and worked on by another."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections import deque
+from collections.abc import Callable
+from typing import NamedTuple, Protocol
+
+from heapwatch.analysis.readings import Readings
+from heapwatch.recording.points import CYCLES, Point, point_of
+from heapwatch.runtime.failures import Failures
+
+# Moments are worked on in batches this far apart (s), of each phase at most one a batch: the cost is bounded
+# however short the phases are.
+_BATCH_SECONDS = 0.5
+_SAMPLE_SECONDS = 15.0  # without a phase or a cycle, a point all the same
+_STOP_SECONDS = 2.0
+_MOST_WAITING = 1024
+
+
+class Sink(Protocol):
+    """Takes points, in the journal's thread; what it raises is counted."""
+
+    name: str
+
+    def take(self, point: Point) -> None:
+        """Take the next point."""
+
+    def close(self) -> None:
+        """No more will come."""
+
+
+class _Mark(NamedTuple):
+    time: float
+    event: str
+    name: str
+    resident_bytes: int
+    delta_bytes: int | None
+    progress: dict[str, float]
+
+
+class Journal:
+    """Hands the points of a run to sinks.
+
+    What runs in the training thread is one append at the end of a phase or a cycle, with the resident memory
+    of that moment. Everything else is added by the journal's own thread from what was sampled last. When a
+    sink is slower than training for long, the oldest moments are dropped.
+
+    Args:
+        failures: takes what sinks raise.
+        resident: reads the resident memory, in bytes.
+        read: the sampled levels of now; with True what costs more, such as the process tree, is read anew.
+
+    """
+
+    def __init__(
+        self, failures: Failures, resident: Callable[[], int], read: Callable[[bool], Readings]
+    ) -> None:
+        self.sinks: tuple[Sink, ...] = ()
+        self._failures = failures
+        self._resident = resident
+        self._read = read
+        self._marks: deque[_Mark] = deque(maxlen=_MOST_WAITING)
+        self._progress: dict[str, float] = {}
+        self._unit = ""
+        self._wake = threading.Event()
+        self._stopped = threading.Event()
+        self._thread: threading.Thread | None = None
+
+    def add(self, sink: Sink) -> None:
+        """Hand points to `sink` from now on, the first of them at once and in the calling thread."""
+        if self._stopped.is_set():
+            return
+        self._give(_Mark(time.time(), "start", "", self._resident(), None, self._progress), True, (sink,))
+        self.sinks = (*self.sinks, sink)
+        if self._thread is None:
+            self._thread = threading.Thread(target=self._work, name="heapwatch-journal", daemon=True)
+            self._thread.start()
+
+    def phase_ended(self, name: str, resident_bytes: int, delta_bytes: int) -> None:
+        """Note the end of a phase."""
+        if self.sinks:
+            self._mark("phase", name, resident_bytes, delta_bytes)
+
+    def progressed(self, unit: str, total: int) -> None:
+        """Note that `total` of `unit` are done; it is a cycle where no larger unit is counted."""
+        if not self.sinks or unit not in CYCLES or total == self._progress.get(unit):
+            return
+        self._progress = {**self._progress, unit: total}
+        if not self._unit or CYCLES.index(unit) <= CYCLES.index(self._unit):
+            self._unit = unit
+            self._mark("cycle", unit, self._resident(), None)
+
+    def stop(self) -> None:
+        """Hand over what is noted, and close the sinks. A second call does nothing."""
+        if self._stopped.is_set():
+            return
+        self._stopped.set()
+        self._wake.set()
+        if self._thread is not None:
+            self._thread.join(_STOP_SECONDS)
+
+    def abandon(self) -> None:
+        """In a forked child: be inert, and leave the sinks to the parent."""
+        self.sinks = ()
+        self._stopped = threading.Event()
+        self._stopped.set()
+
+    def _mark(self, event: str, name: str, resident_bytes: int, delta_bytes: int | None) -> None:
+        self._marks.append(_Mark(time.time(), event, name, resident_bytes, delta_bytes, self._progress))
+        if not self._wake.is_set():
+            self._wake.set()
+
+    def _work(self) -> None:
+        fully_read = time.monotonic()
+        while not self._stopped.is_set():
+            marked = self._wake.wait(_SAMPLE_SECONDS)
+            self._wake.clear()
+            now = time.monotonic()
+            costly = now - fully_read >= _SAMPLE_SECONDS
+            fully_read = now if costly else fully_read
+            if not marked:
+                self._mark("sample", "", self._resident(), None)
+            self._drain(costly)
+            self._stopped.wait(_BATCH_SECONDS)
+        self._drain(True)
+        for sink in self.sinks:
+            try:
+                sink.close()
+            except Exception as error:
+                self._failures.record("journal", f"{sink.name}, closing", error)
+
+    def _drain(self, costly: bool) -> None:
+        latest: dict[tuple[str, str], _Mark] = {}
+        while self._marks:
+            mark = self._marks.popleft()
+            key = (mark.event, mark.name)
+            latest.pop(key, None)
+            latest[key] = mark
+        for mark in latest.values():
+            self._give(mark, costly, self.sinks)
+            costly = False
+
+    def _give(self, mark: _Mark, costly: bool, sinks: tuple[Sink, ...]) -> None:
+        try:
+            point = point_of(
+                self._read(costly),
+                time=round(mark.time, 3),
+                event=mark.event,
+                resident_bytes=mark.resident_bytes,
+                phase=mark.name if mark.event == "phase" else "",
+                delta_bytes=mark.delta_bytes,
+                progress=mark.progress,
+            )
+        except Exception as error:
+            self._failures.record("journal", "levels", error)
+            return
+        for sink in sinks:
+            try:
+                if point is not None:
+                    sink.take(point)
+            except Exception as error:
+                self._failures.record("journal", sink.name, error)

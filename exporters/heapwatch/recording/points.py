@@ -1,0 +1,210 @@
+"""What is known of a trainer at one moment of its run, and a run as a sequence of such moments."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
+
+from heapwatch.analysis.readings import Readings
+
+CYCLES = ("generation", "epoch", "episode")  # the largest first
+EVENTS = ("start", "phase", "cycle", "sample")
+PAST_BOUND = 1.1  # times its bound: what trims a container may lag behind
+_MOST_NAMES = 1024
+
+
+class Buffer(NamedTuple):
+    """A replay buffer; `full_bytes` is what it will hold when full, None where it declared no bound."""
+
+    nbytes: float
+    items: float | None = None
+    full_bytes: float | None = None
+
+    @property
+    def past_bound(self) -> bool:
+        """Whether it holds more than it may, by more than a tenth."""
+        return self.full_bytes is not None and self.nbytes > PAST_BOUND * self.full_bytes
+
+
+@dataclass(frozen=True)
+class Point:
+    """Levels at one moment, in bytes or counts; None or absent is what was not known.
+
+    `event` says which moment: the `start` of the recording, the end of a `phase`, the end of a `cycle`
+    (a generation, an epoch, an episode), or none of these (`sample`). `time` is Unix time in seconds.
+    `objects` are live objects by class, `items` what else is counted (`static bodies`, `food_sources`,
+    `death events`, items of a buffer without a bound), `bounds` the most that some of these may be.
+    """
+
+    time: float
+    event: str
+    resident_bytes: float
+    phase: str = ""
+    delta_bytes: float | None = None
+    virtual_bytes: float | None = None
+    worker_bytes: float | None = None
+    gpu_allocated_bytes: float | None = None
+    gpu_reserved_bytes: float | None = None
+    progress: Mapping[str, float] = field(default_factory=dict)
+    buffers: Mapping[str, Buffer] = field(default_factory=dict)
+    objects: Mapping[str, float] = field(default_factory=dict)
+    items: Mapping[str, float] = field(default_factory=dict)
+    bounds: Mapping[str, float] = field(default_factory=dict)
+    sizes: Mapping[str, float] = field(default_factory=dict)
+    growth_limits: Mapping[str, float] = field(default_factory=dict)
+
+    @property
+    def bounded_bytes(self) -> float:
+        """What buffers hold within their bounds: growth that will end."""
+        bounded = (buffer for buffer in self.buffers.values() if buffer.full_bytes is not None)
+        return sum(min(buffer.nbytes, buffer.full_bytes or 0.0) for buffer in bounded)
+
+    def cycle(self, unit: str) -> int:
+        """Number of the cycle that the moment belongs to, from 1; 0 is before the first."""
+        done = int(self.progress.get(unit, 0))
+        if self.event == "start":
+            return done
+        return max(1, done if self.event == "cycle" else done + 1)
+
+    def count(self, name: str) -> float:
+        """How many there are of a class or of what else is counted; 0 where it was not known."""
+        return self.objects.get(name, self.items.get(name, 0.0))
+
+    def growth_limit(self, resource: str, component: str, unit: str) -> float | None:
+        """The limit a `unit` that the trainer declared, its own before that of any component."""
+        own = self.growth_limits.get(f"{resource}/{component}/{unit}")
+        return self.growth_limits.get(f"{resource}//{unit}") if own is None else own
+
+
+@dataclass(frozen=True)
+class Run:
+    """A recorded run: points in the order of time, and what a reader should know of how they were read."""
+
+    trainer: str
+    points: tuple[Point, ...]
+    notes: tuple[str, ...] = ()
+
+    @property
+    def unit(self) -> str:
+        """The largest unit that was counted, or `` where none was."""
+        return next((unit for unit in CYCLES if any(unit in point.progress for point in self.points)), "")
+
+
+def point_of(
+    readings: Readings, *, time: float, event: str, resident_bytes: float | None = None, **about: Any
+) -> Point | None:
+    """The point that an exposition shows; None where it does not even tell the resident memory.
+
+    Args:
+        readings: one exposition, or a part of it.
+        time: Unix time, in seconds.
+        event: see `Point`.
+        resident_bytes: where it is known better than from the exposition.
+        about: further fields of the point.
+
+    """
+    by_role = readings.by("trainer_process_resident_memory_bytes", "role")
+    resident = by_role.get("trainer") if resident_bytes is None else resident_bytes
+    if resident is None:
+        return None
+    nbytes, items, full = (
+        readings.by(f"trainer_buffer_{what}", "buffer") for what in ("bytes", "items", "capacity_bytes")
+    )
+    return Point(
+        time=time,
+        event=event,
+        resident_bytes=resident,
+        virtual_bytes=readings.value("trainer_process_virtual_memory_bytes", role="trainer"),
+        worker_bytes=by_role.get("worker"),
+        gpu_allocated_bytes=_sum(readings.by("trainer_gpu_memory_allocated_bytes", "device")),
+        gpu_reserved_bytes=_sum(readings.by("trainer_gpu_memory_reserved_bytes", "device")),
+        buffers={name: Buffer(size, items.get(name), full.get(name)) for name, size in nbytes.items()},
+        objects=readings.by("trainer_objects", "type"),
+        items=_items(readings),
+        bounds=_as_events(readings.by("trainer_event_list_capacity_items", "list")),
+        sizes=readings.by("trainer_object_size_bytes", "object"),
+        growth_limits=readings.growth_limits_by_key(),
+        **{"progress": readings.by("trainer_progress_total", "unit"), **about},
+    )
+
+
+def _items(readings: Readings) -> dict[str, float]:
+    """What is counted beside live objects."""
+    stored = readings.by("trainer_buffer_items", "buffer")
+    bounds = [readings.by(f"trainer_buffer_capacity_{unit}", "buffer") for unit in ("items", "bytes")]
+    return {
+        **{f"{name} bodies": count for name, count in readings.by("trainer_bodies", "type").items()},
+        **readings.by("trainer_entities", "type"),
+        **_as_events(readings.by("trainer_event_list_items", "list")),
+        **{
+            f"{name} buffer items": stored[name]
+            for name in stored
+            if not any(name in known for known in bounds)
+        },
+    }
+
+
+def _as_events(lists: Mapping[str, float]) -> dict[str, float]:
+    return {f"{name} events": count for name, count in lists.items()}
+
+
+def to_json(point: Point) -> dict[str, Any]:
+    """The point as JSON, without what is not known."""
+    return {key: value for key, value in vars(point).items() if value not in (None, "", {})}
+
+
+def from_json(document: Any) -> Point:
+    """The point that `to_json` wrote.
+
+    Raises:
+        ValueError: it is none; says what is wrong.
+
+    """
+    if not isinstance(document, dict):
+        raise ValueError("it is no JSON object")
+    unknown = document.keys() - Point.__dataclass_fields__.keys()
+    if unknown:
+        raise ValueError(f"it has a field {min(unknown)!r} that no point has")
+    if document.get("event") not in EVENTS:
+        raise ValueError(f"its event is {document.get('event')!r}; allowed: {', '.join(EVENTS)}")
+    if not isinstance(document.get("phase", ""), str):
+        raise ValueError("its phase is no text")
+    fields: dict[str, Any] = {"time": None, "resident_bytes": None} | document
+    for key, value in fields.items():
+        if key in ("progress", "objects", "items", "bounds", "sizes", "growth_limits"):
+            fields[key] = {name: _number(f"{key} {name!r}", number) for name, number in _names(key, value)}
+        elif key == "buffers":
+            fields[key] = {name: _buffer(name, parts) for name, parts in _names(key, value)}
+        elif key not in ("event", "phase"):
+            fields[key] = _number(key, value, signed=key == "delta_bytes")
+    return Point(**fields)
+
+
+def _names(key: str, value: Any) -> list[tuple[str, Any]]:
+    if not isinstance(value, dict) or len(value) > _MOST_NAMES:
+        raise ValueError(f"its {key} are no JSON object of at most {_MOST_NAMES} names")
+    return list(value.items())
+
+
+def _buffer(name: str, parts: Any) -> Buffer:
+    if not isinstance(parts, list) or len(parts) != 3:
+        raise ValueError(f"its buffer {name!r} is no list of bytes, items and bytes when full")
+    nbytes, *others = parts
+    return Buffer(
+        _number(f"buffer {name!r}", nbytes),
+        *(None if part is None else _number(f"buffer {name!r}", part) for part in others),
+    )
+
+
+def _number(what: str, value: Any, *, signed: bool = False) -> float:
+    if isinstance(value, bool) or not isinstance(value, (int, float)):
+        raise ValueError(f"its {what} is no number")
+    if not (math.isfinite(value) and abs(value) < 2**63) or (value < 0 and not signed):
+        raise ValueError(f"its {what} is {value!r}, which cannot be")
+    return value
+
+
+def _sum(values: Mapping[str, float]) -> float | None:
+    return sum(values.values()) if values else None

@@ -1,0 +1,73 @@
+"""Reading a recorded run back, whatever has happened to the file."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import zlib
+from collections.abc import Iterator
+from pathlib import Path
+
+from heapwatch.recording.points import Run, from_json
+from heapwatch.recording.recorder import FORMAT
+
+_MOST_LINE_BYTES = 2**20
+_MOST_NOTES = 10
+
+
+class NoRecording(Exception):
+    """The file holds no recorded run; says why."""
+
+
+def read_recording(path: Path) -> Run:
+    """The run recorded in `path`. Lines that cannot be read are left out and named in its notes.
+
+    Raises:
+        NoRecording: there is nothing to read.
+
+    """
+    trainer, points = "", []
+    wrong: list[str] = []
+    for number, line in enumerate(_lines(path, wrong), 1):
+        try:
+            document = json.loads(line)
+            if isinstance(document, dict) and "heapwatch" in document:
+                if document["heapwatch"] != FORMAT:
+                    raise NoRecording(
+                        f"{path} is of format {document['heapwatch']!r}, this heapwatch reads {FORMAT}"
+                    )
+                trainer = str(document.get("trainer", ""))
+                continue
+            if isinstance(document, dict):
+                document.pop("index", None)
+            points.append(from_json(document))
+        except json.JSONDecodeError:
+            half = not line.endswith(b"\n")
+            wrong.append(f"line {number} is {'half-written' if half else 'no JSON'} and left out")
+        except (ValueError, RecursionError) as error:
+            wrong.append(f"line {number} is left out: {error}")
+    if not points:
+        raise NoRecording("; ".join([f"{path} holds no recorded run", *wrong[:1]]))
+    points.sort(key=lambda point: point.time)
+    return Run(trainer or path.name, tuple(points), _bounded(wrong))
+
+
+def _lines(path: Path, wrong: list[str]) -> Iterator[bytes]:
+    """Lines, the last perhaps without its end; of a file cut off in its compression those before the cut."""
+    try:
+        with path.open("rb") as raw:
+            packed = raw.read(2) == b"\x1f\x8b"
+        with gzip.open(path) if packed else path.open("rb") as file:
+            while line := file.readline(_MOST_LINE_BYTES):
+                yield line
+    except EOFError:
+        return  # the trainer runs, or was killed: everything up to its last line has come
+    except (zlib.error, gzip.BadGzipFile) as error:
+        wrong.append(f"the rest of the file is damaged and left out: {error}")
+    except OSError as error:
+        raise NoRecording(f"{path} cannot be read: {error.strerror or error}") from None
+
+
+def _bounded(wrong: list[str]) -> tuple[str, ...]:
+    more = len(wrong) - _MOST_NOTES
+    return (*wrong[:_MOST_NOTES], *([f"and {more} more like these"] if more > 0 else []))

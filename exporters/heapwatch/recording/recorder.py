@@ -1,0 +1,96 @@
+"""A run's points in a file of bounded size, for trainers without a Prometheus."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import os
+from pathlib import Path
+from typing import IO, Any
+
+from heapwatch.recording.points import Point, to_json
+from heapwatch.recording.thinning import Thinning
+
+FORMAT = 1
+MAX_BYTES = 4_000_000
+EARLIER_RUNS = 5
+
+
+class Recorder:
+    """Writes a line of JSON a point, at once, so that what was written outlives the process.
+
+    A file that is there already is an earlier run's and becomes `PATH.1`, that one `PATH.2`, up to `PATH.5`.
+    When the file reaches `max_bytes`, every second cycle is dropped from it, and from then on only every
+    second one is recorded; so on each time. Where no cycles are counted, the same is done to the points.
+
+    Args:
+        path: compressed when it ends in `.gz`.
+        about: goes into the first line.
+        max_bytes: of the file, about.
+
+    Raises:
+        OSError: the file cannot be written.
+
+    """
+
+    name = "recorder"
+
+    def __init__(self, path: Path, about: dict[str, Any], max_bytes: int = MAX_BYTES) -> None:
+        self.path = path
+        self._max_bytes = max_bytes
+        self._thinning = Thinning()
+        _shift(path)
+        self._file: IO[bytes] | None = _open(path, "ab")
+        self._line({"heapwatch": FORMAT, **about})
+
+    def take(self, point: Point) -> None:
+        """Write the point, unless it is one of those left out by now."""
+        if self._file is None:
+            return
+        index = self._thinning.index(point)
+        if not self._thinning.keeps(index):
+            return
+        try:
+            self._line({"index": index, **to_json(point)})
+            if self.path.stat().st_size > self._max_bytes:
+                self._thin()
+        except OSError:
+            self._file = None  # the stream may be broken: what is written so far can be read
+            raise
+
+    def close(self) -> None:
+        """Write the end of the file."""
+        if self._file is not None:
+            self._file.close()
+            self._file = None
+
+    def _line(self, document: dict[str, Any]) -> None:
+        assert self._file is not None
+        self._file.write(json.dumps(document, separators=(",", ":")).encode() + b"\n")
+        self._file.flush()
+
+    def _thin(self) -> None:
+        self.close()
+        self._thinning.double()
+        thinner = self.path.with_name(self.path.name + ".thinner")
+        with _open(self.path, "rb") as before, _open(thinner, "wb", like=self.path) as after:
+            for line in before:
+                if self._thinning.keeps(json.loads(line).get("index", 0)):
+                    after.write(line)
+        thinner.replace(self.path)
+        self._file = _open(self.path, "ab")
+
+
+def _open(path: Path, mode: str, like: Path | None = None) -> IO[bytes]:
+    if (like or path).suffix == ".gz":
+        return gzip.open(path, mode, compresslevel=3)  # type: ignore[return-value]
+    return path.open(mode)
+
+
+def _shift(path: Path) -> None:
+    if not path.exists():
+        return
+    for number in range(EARLIER_RUNS, 0, -1):
+        earlier = path.with_name(f"{path.name}.{number - 1}") if number > 1 else path
+        if earlier.exists():
+            os.replace(earlier, path.with_name(f"{path.name}.{number}"))

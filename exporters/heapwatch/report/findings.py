@@ -1,0 +1,264 @@
+"""From a recorded run to a report: its trend, its growth, what is large, and the finding."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Callable
+from dataclasses import dataclass
+from itertools import pairwise
+
+from heapwatch.analysis.trend import Series
+from heapwatch.analysis.verdicts import (
+    BULK,
+    SIZE_LIMIT_BYTES,
+    Judgement,
+    judge_count,
+    judge_items,
+    judge_memory,
+    judge_size,
+)
+from heapwatch.recording.points import Buffer, Point, Run
+
+_CLEAR_SHARE = 0.8  # of a rise, in one phase
+
+
+@dataclass(frozen=True)
+class Row:
+    """A line of the trend table; `change_bytes` is from the line before, None for the baseline."""
+
+    label: str
+    cycle: int
+    phase: str
+    resident_bytes: float
+    change_bytes: float | None
+
+
+@dataclass(frozen=True)
+class Held:
+    """What a buffer or a named object holds."""
+
+    kind: str
+    name: str
+    nbytes: float
+    full_bytes: float | None = None
+
+
+@dataclass(frozen=True)
+class Finding:
+    """A leak as its author would report it. `phase` is `` where none stands out.
+
+    `past_bound` are buffers that hold more than they may.
+    """
+
+    phase: str
+    growth_bytes_per_cycle: float
+    since: int
+    objects: dict[str, Judgement]
+    sizes: dict[str, Judgement]
+    past_bound: dict[str, Buffer]
+
+
+@dataclass(frozen=True)
+class Report:
+    """Everything that is told of a run; bytes, and cycles of `unit`.
+
+    `objects` are live objects and what else is counted. `histories` are the levels by cycle of `objects NAME`
+    and `sizes NAME`.
+    """
+
+    trainer: str
+    unit: str
+    baseline: Point
+    current: Point
+    trend: list[Row]
+    memory: Judgement
+    objects: dict[str, Judgement]
+    sizes: dict[str, Judgement]
+    large: list[Held]
+    finding: Finding | None
+    histories: dict[str, Series]
+    notes: tuple[str, ...]
+
+    @property
+    def baseline_label(self) -> str:
+        """What the baseline is called."""
+        return self.trend[0].label
+
+    @property
+    def current_label(self) -> str:
+        """What the last point is called."""
+        return self.trend[-1].label
+
+
+def analyse(run: Run, *, large_bytes: float = 50e6, size_limit_bytes: float | None = None) -> Report:
+    """Judge a run.
+
+    Args:
+        run: at least one point.
+        large_bytes: from which size on an object is large.
+        size_limit_bytes: growth of a named object a cycle that is a leak; by default what the trainer
+            declared (`watch.growth_limit("object_size", per_epoch=...)`), else 5 MB.
+
+    """
+    cycles = Cycles(run)
+    unit, last = cycles.unit, run.points[-1]
+    stored = cycles.series(lambda point: _stored(point) if point.buffers else None)
+    limit = last.growth_limit("memory", "trainer", unit)
+    memory = judge_memory(
+        cycles.series(lambda point: point.resident_bytes),
+        cycles.series(lambda point: point.bounded_bytes),
+        unit,
+        limit,
+    )
+    histories: dict[str, Series] = {}
+    objects, sizes = {}, {}
+    for name in cycles.names("objects"):
+        history = histories[f"objects {name}"] = cycles.series(_reader("objects", name))
+        objects[name] = judge_count(history, unit, stored, one_by_one=name not in BULK)
+    for name in cycles.names("items"):
+        history = histories[f"objects {name}"] = cycles.series(_reader("items", name))
+        objects[name] = judge_items(history, unit, last.bounds.get(name))
+    for name in cycles.names("sizes"):
+        history = histories[f"sizes {name}"] = cycles.series(_reader("sizes", name))
+        allowed = size_limit_bytes or last.growth_limit("object_size", name, unit) or SIZE_LIMIT_BYTES
+        sizes[name] = judge_size(history, unit, allowed)
+    return Report(
+        trainer=run.trainer,
+        unit=unit,
+        baseline=run.points[0],
+        current=last,
+        trend=_trend(cycles),
+        memory=memory,
+        objects=objects,
+        sizes=sizes,
+        large=[held for held in _held(last) if held.nbytes >= large_bytes],
+        finding=_finding(cycles, memory, objects, sizes),
+        histories=histories,
+        notes=run.notes,
+    )
+
+
+class Cycles:
+    """A run's points by the cycle they belong to; by the minute where the trainer counts no cycles."""
+
+    def __init__(self, run: Run) -> None:
+        self.points = run.points
+        self.unit = run.unit or "minute"
+        self._began = run.points[0].time
+        self._counted = bool(run.unit)
+        by_cycle: dict[int, list[Point]] = defaultdict(list)
+        for point in run.points:
+            by_cycle[self.number(point)].append(point)
+        self._by_cycle = dict(sorted(by_cycle.items()))
+        self._drop_unfinished()
+
+    def number(self, point: Point) -> int:
+        """The cycle of a point."""
+        return point.cycle(self.unit) if self._counted else int((point.time - self._began) // 60)
+
+    def series(self, read: Callable[[Point], float | None]) -> Series:
+        """The level at the end of each cycle: what it needs in between is given back by then."""
+        series = []
+        for number, points in self._by_cycle.items():
+            known = [value for point in points if (value := read(point)) is not None]
+            if known:
+                series.append((float(number), known[-1]))
+        return series
+
+    def names(self, field: str) -> list[str]:
+        """The names in a field of the points, in the order in which they came."""
+        finished = (point for points in self._by_cycle.values() for point in points)
+        return list(dict.fromkeys(name for point in finished for name in getattr(point, field)))
+
+    def past_bound_since(self, name: str) -> int:
+        """The cycle since which a buffer has been past its bound without a break."""
+        since = self.number(self.points[-1])
+        for point in reversed(self.points):
+            if name in point.buffers and not point.buffers[name].past_bound:
+                break
+            since = self.number(point)
+        return since
+
+    def _drop_unfinished(self) -> None:
+        """The last cycle, when it has fewer points than the one before and enough others are left."""
+        numbers = list(self._by_cycle)
+        if len(numbers) > 3 and len(self._by_cycle[numbers[-1]]) < len(self._by_cycle[numbers[-2]]):
+            del self._by_cycle[numbers[-1]]
+
+
+def _reader(field: str, name: str) -> Callable[[Point], float | None]:
+    return lambda point: getattr(point, field).get(name)
+
+
+def _stored(point: Point) -> float:
+    """Items that buffers hold within their bounds."""
+    return sum(
+        (buffer.items or 0.0) * min(1.0, buffer.full_bytes / buffer.nbytes)
+        for buffer in point.buffers.values()
+        if buffer.full_bytes is not None and buffer.nbytes
+    )
+
+
+def _held(point: Point) -> list[Held]:
+    buffers = [Held("buffer", name, held.nbytes, held.full_bytes) for name, held in point.buffers.items()]
+    sizes = [Held("object", name, size) for name, size in point.sizes.items()]
+    return sorted(buffers + sizes, key=lambda held: held.nbytes, reverse=True)
+
+
+def _trend(cycles: Cycles) -> list[Row]:
+    """The baseline and the end of each phase; of each cycle where no phases are told."""
+    first, *others = cycles.points
+    wanted = next((event for event in ("phase", "cycle") if any(p.event == event for p in others)), "sample")
+    rows = [Row(_label(cycles, first, first=True), cycles.number(first), "", first.resident_bytes, None)]
+    for point in others:
+        if point.event == wanted:
+            change = point.resident_bytes - rows[-1].resident_bytes
+            label, number = _label(cycles, point), cycles.number(point)
+            rows.append(Row(label, number, point.phase, point.resident_bytes, change))
+    return rows
+
+
+def _label(cycles: Cycles, point: Point, *, first: bool = False) -> str:
+    name, number = cycles.unit.capitalize(), cycles.number(point)
+    short = "Gen" if name == "Generation" else name
+    if point.event == "start":
+        return f"{short} {number}: start of the record" if number else "Trainer initialized (baseline)"
+    if first:
+        return f"{short} {number}: first of the record (baseline)"
+    return f"{short} {number}: After {point.phase}" if point.phase else f"End of {short} {number}"
+
+
+def _finding(
+    cycles: Cycles, memory: Judgement, objects: dict[str, Judgement], sizes: dict[str, Judgement]
+) -> Finding | None:
+    leaking = {name: judged for name, judged in objects.items() if judged.verdict == "leak"}
+    grown = {name: judged for name, judged in sizes.items() if judged.verdict == "leak"}
+    past_bound = {name: held for name, held in cycles.points[-1].buffers.items() if held.past_bound}
+    # Objects, sizes and bounds tell when it began; memory is still warming up then.
+    begins = [judged.since for judged in (*leaking.values(), *grown.values())]
+    begins += [cycles.past_bound_since(name) for name in past_bound]
+    begins = begins or ([memory.since] if memory.verdict == "leak" else [])
+    if not begins:
+        return None
+    since = min(begins)
+    growth = memory.per_cycle if memory.verdict in ("leak", "growing") else 0.0
+    growth = growth or sum(judged.per_cycle for judged in grown.values())
+    return Finding(_phase(cycles, leaking, since), growth, since, leaking, grown, past_bound)
+
+
+def _phase(cycles: Cycles, leaking: dict[str, Judgement], since: int) -> str:
+    """The phase that grows: by where the leaking objects appear if that is clear, else by memory."""
+    objects: dict[str, float] = defaultdict(float)
+    memory: dict[str, float] = defaultdict(float)
+    for before, point in pairwise(cycles.points):
+        if point.event != "phase" or cycles.number(point) < since:
+            continue
+        memory[point.phase] += point.delta_bytes or 0.0
+        for name in leaking:
+            objects[point.phase] += max(0.0, point.count(name) - before.count(name))
+    total = sum(objects.values())
+    for phase, risen in objects.items():
+        if total and risen >= _CLEAR_SHARE * total:
+            return phase
+    best = max(memory, key=memory.__getitem__, default="")
+    return best if best and memory[best] > 0 else ""

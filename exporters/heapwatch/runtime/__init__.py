@@ -1,0 +1,1 @@
+"""How a trainer is sampled: safe point, sources, cleanup, exposition."""

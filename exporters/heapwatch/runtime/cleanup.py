@@ -1,0 +1,261 @@
+"""Cleanups: asked for from any thread, done in the trainer's own at its next safe point."""
+
+from __future__ import annotations
+
+import inspect
+import threading
+import time
+import uuid
+import weakref
+from collections import Counter, OrderedDict, deque
+from collections.abc import Callable, Mapping
+from dataclasses import asdict, dataclass, field
+from types import MethodType
+from typing import Any
+
+from heapwatch.runtime.failures import describe
+from heapwatch.runtime.labels import MAX_NAMES, OTHER, checked_name
+from heapwatch.runtime.release import release
+
+ACTIONS = ("regular", "emergency")
+
+_REMEMBERED_TICKETS = 64
+_MAX_WAITING = 16
+_MAX_TRIGGERS = 16
+
+
+class QueueFull(Exception):
+    """Too many cleanups wait for a safe point already."""
+
+
+@dataclass(frozen=True)
+class CleanupResult:
+    """What one cleanup found, did and left. Memory in bytes; a level that is not known is not there."""
+
+    request_id: str
+    action: str
+    trigger: str
+    before: Mapping[str, Any]
+    after: Mapping[str, Any]
+    freed: Mapping[str, int]
+    removed: Mapping[str, int]
+    duration_seconds: float
+    errors: list[str] = field(default_factory=list)
+    reason: str = ""
+
+    def as_dict(self) -> dict[str, Any]:
+        """The result as a JSON object."""
+        return {"status": "done", **asdict(self)}
+
+
+class Ticket:
+    """A cleanup that was asked for; `state` is `pending`, `running` or `done`."""
+
+    def __init__(self, action: str, reason: str, trigger: str, request_id: str) -> None:
+        self.action = action
+        self.reason = reason
+        self.trigger = trigger
+        self.request_id = request_id
+        self.state = "pending"
+        self.result: CleanupResult | None = None
+        self._done = threading.Event()
+
+    def wait(self, timeout: float | None = None) -> CleanupResult | None:
+        """Wait for the result at most `timeout` seconds; None when it is not there yet."""
+        self._done.wait(timeout)
+        return self.result
+
+    def resolve(self, result: CleanupResult) -> None:
+        """Hand the result to whoever waits."""
+        self.result, self.state = result, "done"
+        self._done.set()
+
+
+class CleanupQueue:
+    """Runs the trainer's own cleanup functions, then gives memory back to the system.
+
+    Args:
+        measure: returns the levels of now, `{"resident_memory_bytes": ..., "bodies": ..., ...}`; called in
+        the
+            trainer's thread.
+        wake: tells the safe point that there is something to do.
+        seconds_since_safe_point: how long ago the trainer passed one; None before the first.
+
+    """
+
+    def __init__(
+        self,
+        measure: Callable[[], dict[str, Any]],
+        wake: Callable[[], None],
+        seconds_since_safe_point: Callable[[], float | None],
+    ) -> None:
+        self.cleanups: Counter[tuple[str, str]] = Counter()
+        self.freed_bytes: Counter[str] = Counter()
+        self.removed: Counter[tuple[str, str]] = Counter()
+        self.durations: dict[str, tuple[int, float]] = {}
+        self.last: CleanupResult | None = None
+        self._measure = measure
+        self._wake = wake
+        self.seconds_since_safe_point = seconds_since_safe_point
+        self._functions: list[Callable[[], Callable[..., Any] | None]] = []
+        self._waiting: deque[Ticket] = deque()
+        self._tickets: OrderedDict[str, Ticket] = OrderedDict()
+        self._lock = threading.Lock()
+
+    def add(self, function: Callable[..., Any]) -> None:
+        """Call `function(action)`, or `function()` where it takes nothing, in every cleanup.
+
+        Raises:
+            ValueError: when it is no function of at most one argument.
+
+        """
+        taking_action = _adapted(function)
+        if isinstance(function, MethodType):
+            method = weakref.WeakMethod(function)
+            self._functions.append(lambda: None if (alive := method()) is None else _adapted(alive))
+        else:
+            self._functions.append(lambda: taking_action)
+
+    def submit(
+        self, action: str = "emergency", reason: str = "", trigger: str = "api", request_id: str | None = None
+    ) -> Ticket:
+        """Ask for a cleanup at the next safe point; the same `request_id` gives the same ticket.
+
+        Raises:
+            ValueError: for an unknown action.
+            QueueFull: when too many wait already.
+
+        """
+        _check_action(action)
+        identity = request_id or uuid.uuid4().hex
+        with self._lock:
+            if identity in self._tickets:
+                return self._tickets[identity]
+            if len(self._waiting) >= _MAX_WAITING:
+                raise QueueFull(f"{_MAX_WAITING} cleanups wait for a safe point already")
+            ticket = Ticket(action, reason, trigger, identity)
+            self._tickets[identity] = ticket
+            self._waiting.append(ticket)
+            # The newest tickets include all that wait, so only finished ones are forgotten.
+            while len(self._tickets) > _REMEMBERED_TICKETS:
+                self._tickets.popitem(last=False)
+        self._wake()
+        return ticket
+
+    def pending(self) -> int:
+        """How many cleanups wait for a safe point."""
+        return len(self._waiting)
+
+    def run_pending(self) -> None:
+        """Do what was asked for; call it at a safe point only. What an interrupt cut short stays queued."""
+        while self._waiting:
+            ticket = self._waiting[0]
+            ticket.state = "running"
+            ticket.resolve(self.run(ticket.action, ticket.reason, ticket.trigger, ticket.request_id))
+            self._waiting.popleft()
+
+    def run(self, action: str, reason: str, trigger: str, request_id: str | None = None) -> CleanupResult:
+        """Clean up now, in the calling thread, which must be at a safe point.
+
+        Raises:
+            ValueError: for an unknown action. What a cleanup function raises is in the result's `errors`.
+
+        """
+        _check_action(action)
+        began = time.perf_counter()
+        errors: list[str] = []
+        before = self._levels(errors)
+        removed: Counter[str] = Counter()
+        for function in [find() for find in self._functions]:
+            if function is not None:
+                self._call(function, action, removed, errors)
+        try:
+            release()
+        except Exception as error:
+            errors.append(f"release: {describe(error)}")
+        after = self._levels(errors)
+        freed = {
+            key: before[key] - after[key]
+            for key in ("resident_memory_bytes",)
+            if key in before and key in after
+        }
+        result = CleanupResult(
+            request_id or uuid.uuid4().hex,
+            action,
+            trigger,
+            before,
+            after,
+            freed,
+            dict(removed),
+            time.perf_counter() - began,
+            errors,
+            reason,
+        )
+        self._count(result)
+        return result
+
+    def _levels(self, errors: list[str]) -> dict[str, Any]:
+        try:
+            return self._measure()
+        except Exception as error:
+            errors.append(f"measure: {describe(error)}")
+            return {}
+
+    def _call(
+        self, function: Callable[..., Any], action: str, removed: Counter[str], errors: list[str]
+    ) -> None:
+        name = getattr(function, "__qualname__", "cleanup function")
+        try:
+            answer = function(action)
+            if answer is None:
+                return
+            if not isinstance(answer, Mapping):
+                raise TypeError(f"returned {type(answer).__name__}; allowed: None or {{resource: how many}}")
+            for resource, count in answer.items():
+                removed[checked_name("resource", resource)] += _whole(resource, count)
+        except Exception as error:
+            errors.append(f"{name}: {describe(error)}")
+
+    def _count(self, result: CleanupResult) -> None:
+        triggers = {trigger for _, trigger in self.cleanups}
+        known = result.trigger in triggers or len(triggers) < _MAX_TRIGGERS
+        self.cleanups[result.action, result.trigger if known else OTHER] += 1
+        self.freed_bytes[result.action] += max(0, result.freed.get("resident_memory_bytes", 0))
+        for resource, count in result.removed.items():
+            resources = {name for _, name in self.removed}
+            kept = resource in resources or len(resources) < MAX_NAMES
+            self.removed[result.action, resource if kept else OTHER] += count
+        times, seconds = self.durations.get(result.action, (0, 0.0))
+        self.durations[result.action] = (times + 1, seconds + result.duration_seconds)
+        self.last = result
+
+
+def _check_action(action: str) -> None:
+    if action not in ACTIONS:
+        raise ValueError(f"action {action!r} is not known; allowed: {', '.join(ACTIONS)}")
+
+
+def _adapted(function: Callable[..., Any]) -> Callable[..., Any]:
+    """The function as one that takes the action."""
+    if not callable(function):
+        raise ValueError(f"a cleanup function must be callable, got {type(function).__name__}")
+    try:
+        signature = inspect.signature(function)
+    except ValueError:  # some builtins do not tell
+        return function
+    for arguments in (("action",), ()):
+        try:
+            signature.bind(*arguments)
+        except TypeError:
+            continue
+        return function if arguments else lambda _action: function()
+    raise ValueError(f"{function!r} needs more than one argument; allowed: function(action) or function()")
+
+
+def _whole(resource: str, count: Any) -> int:
+    if isinstance(count, bool) or not hasattr(type(count), "__index__"):
+        raise TypeError(f"{resource!r}: how many must be a whole number, got {type(count).__name__}")
+    number = int(count)
+    if not 0 <= number < 2**63:
+        raise ValueError(f"{resource!r}: how many must be at least 0, got {number}")
+    return number

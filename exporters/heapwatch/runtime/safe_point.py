@@ -1,0 +1,250 @@
+"""Work on live objects, in the trainer's own thread, within a share of its time."""
+
+from __future__ import annotations
+
+import logging
+import threading
+import time
+import weakref
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from heapwatch.runtime.failures import Failures
+from heapwatch.runtime.protocols import Sampler
+
+log = logging.getLogger("heapwatch")
+
+# Seconds between samples of live objects at least, and the share of wall time that they may take together.
+DEFAULT_INTERVAL = 5.0
+DEFAULT_BUDGET = 0.002
+# What one visit may take before the rest is left to the next one, in seconds.
+VISIT_SECONDS = 0.005
+# After this long inside one sampler the log says that the training loop waits for it, in seconds.
+HANGING_SECONDS = 10.0
+# The daemon thread looks after so many of its ticks although nothing is due: for what moves, and what hangs.
+_TICKS_SLEPT = 10
+# And so many seconds after something is due: what was sampled together stays together, at one look.
+_TOGETHER_SECONDS = 0.2
+
+
+@dataclass(eq=False)
+class Task:
+    """A sampler and what it has cost so far; times are of the safe point's clock, in seconds."""
+
+    sampler: Sampler
+    anywhere: bool
+    due_at: float = float("-inf")
+    interval: float = 0.0
+    cost: float = 0.0
+    longest: float = 0.0
+    runs: int = 0
+    total: float = 0.0
+    sampled_at: float | None = None
+    running_since: float | None = None
+    failed: bool = False
+    said_hanging: bool = False
+
+
+class SafePoint:
+    """The place in the training loop where samplers and cleanups may touch live objects.
+
+    `due` is the only thing the training loop reads: a daemon thread raises it when something is to be done,
+    so a step costs no call of a clock. The thread that steps owns the safe point; another thread's visits do
+    nothing while the owner lives. The samplers divide `budget`, a share of wall time, fairly: one that costs
+    more than its part runs more rarely, visibly so in its `interval`. A sampler that does not return cannot
+    be interrupted: the training loop waits for it, the log says so, and `running_since` tells since when.
+
+    `blocked` says that this is no safe point after all, such as inside a physics step.
+
+    Args:
+        failures: takes what samplers raise.
+        budget: share of wall time for all samplers together.
+        tick_seconds: how often the daemon thread looks, at most; it sleeps until something is due, a few of
+            these at the longest, as each time it wakes it takes the interpreter from the training loop.
+        clock: monotonic seconds.
+
+    """
+
+    def __init__(
+        self,
+        failures: Failures,
+        *,
+        budget: float,
+        tick_seconds: float = 1.0,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self.steps = 0
+        self.due = True
+        self.budget = budget
+        self.tasks: tuple[Task, ...] = ()
+        self.visited_at: float | None = None
+        self.blocked: Callable[[], bool] | None = None
+        self.on_visit: list[Callable[[], None]] = []
+        self.on_tick: list[Callable[[], None]] = []
+        self._failures = failures
+        self._tick_seconds = tick_seconds
+        self._clock = clock
+        self._owner: weakref.ref[threading.Thread] | None = None
+        self._owner_steps = False
+        self._busy = threading.Lock()
+        self._stopped = threading.Event()
+
+    def add(self, sampler: Sampler, *, anywhere: bool) -> None:
+        """Sample `sampler` from now on.
+
+        Args:
+            sampler: what to run.
+            anywhere: whether a scrape may run it in its own thread as long as nobody owns the safe point.
+
+        """
+        self.tasks = (*self.tasks, Task(sampler, anywhere, interval=sampler.interval))
+        self.due = True
+
+    def visit(self, *, stepping: bool) -> None:
+        """Do what is due, if the calling thread owns the safe point. Never raises an `Exception`."""
+        if not self._owned(stepping) or not self._busy.acquire(blocking=False):
+            return
+        try:
+            if self.blocked is not None and self.blocked():
+                return
+            self.due = False
+            self.visited_at = self._clock()
+            for function in self.on_visit:
+                function()
+            self._sample_due()
+        except Exception as error:
+            self._failures.record("safe_point", "visit", error)
+        finally:
+            self._busy.release()
+
+    def wake(self) -> None:
+        """Have the next visit look at what is to be done; from any thread."""
+        self.due = True
+
+    def claim(self) -> None:
+        """Make the calling thread the owner."""
+        self._owner, self._owner_steps = weakref.ref(threading.current_thread()), True
+
+    def sample_unowned(self) -> None:
+        """Sample what may be sampled anywhere, while no thread owns the safe point yet."""
+        if self._owner is not None or not self._busy.acquire(blocking=False):
+            return
+        try:
+            now = self._clock()
+            for task in self.tasks:
+                if task.anywhere and task.due_at <= now:
+                    self._run(task)
+        finally:
+            self._busy.release()
+
+    def sample_now(self, *samplers: Sampler) -> None:
+        """Sample these at once, in the calling thread, which must be at a safe point."""
+        for task in self.tasks:
+            if task.sampler in samplers:
+                self._run(task)
+
+    def failed(self, collector: object) -> bool:
+        """Whether the last sample of this collector failed."""
+        return any(task.failed for task in self.tasks if task.sampler is collector)
+
+    def seconds_since_visit(self) -> float | None:
+        """How long ago the owner was last here; None before the first time."""
+        return None if self.visited_at is None else self._clock() - self.visited_at
+
+    def start(self) -> None:
+        """Start the daemon thread that raises `due`."""
+        threading.Thread(target=self._tick_until_stopped, name="heapwatch-ticker", daemon=True).start()
+
+    def stop(self) -> None:
+        """End the daemon thread; nothing is due any more."""
+        self._stopped.set()
+        self.due, self.tasks, self.on_visit = False, (), []
+
+    def abandon(self) -> None:
+        """In a forked child, without the daemon thread and with locks perhaps held: do nothing any more."""
+        self._stopped = threading.Event()
+        self.due, self.tasks, self.on_visit = False, (), []
+
+    def tick(self) -> float:
+        """One look: raise `due` where it is time, and say what hangs; returns seconds until the next look."""
+        now = self._clock()
+        for function in self.on_tick:
+            function()
+        if any(task.due_at <= now for task in self.tasks):
+            self.due = True
+        for task in self.tasks:
+            since = task.running_since
+            if since is not None and now - since > HANGING_SECONDS and not task.said_hanging:
+                task.said_hanging = True
+                log.warning(
+                    "%s: a sample has run for %.0f s and cannot be interrupted; training waits for it",
+                    task.sampler.name,
+                    now - since,
+                )
+        first = min((task.due_at for task in self.tasks), default=now)
+        return min(
+            max(self._tick_seconds, first - now + _TOGETHER_SECONDS), _TICKS_SLEPT * self._tick_seconds
+        )
+
+    def _tick_until_stopped(self) -> None:
+        seconds = self._tick_seconds
+        while not self._stopped.wait(seconds):
+            try:
+                seconds = self.tick()
+            except Exception as error:
+                self._failures.record("safe_point", "tick", error)
+
+    def _owned(self, stepping: bool) -> bool:
+        me = threading.current_thread()
+        owner = self._owner() if self._owner is not None else None
+        if owner is me:
+            self._owner_steps = self._owner_steps or stepping
+            return True
+        if owner is not None and owner.is_alive() and (self._owner_steps or not stepping):
+            return False
+        self._owner, self._owner_steps = weakref.ref(me), stepping
+        return True
+
+    def _sample_due(self) -> None:
+        began = self._clock()
+        waiting = sorted((task for task in self.tasks if task.due_at <= began), key=lambda task: task.due_at)
+        for task in waiting:
+            if self._clock() - began >= VISIT_SECONDS:
+                self.due = True
+                return
+            self._run(task)
+
+    def _run(self, task: Task) -> None:
+        began = task.running_since = self._clock()
+        try:
+            task.sampler.sample()
+            task.failed = False
+            task.sampled_at = self._clock()
+        except Exception as error:
+            task.failed = True
+            self._failures.record(task.sampler.name, "sample", error)
+        finally:
+            task.running_since = None
+            task.said_hanging = False
+            spent = self._clock() - began
+            task.runs += 1
+            task.total += spent
+            task.longest = max(task.longest, spent)
+            # Each sample pays for itself, so that one that the machine held up delays only the next.
+            task.cost = spent
+            task.interval = max(task.sampler.interval, task.cost / self._fair_share())
+            task.due_at = began + task.interval
+
+    def _fair_share(self) -> float:
+        """The largest share of time that one sampler may take, when those that want less get what they want.
+
+        Max-min fairness: D. Bertsekas and R. Gallager, Data Networks (1992), section 6.5.2.
+        """
+        left = self.budget
+        wanted = sorted(task.cost / task.sampler.interval for task in self.tasks)
+        for position, share in enumerate(wanted):
+            fair = left / (len(wanted) - position)
+            if share > fair:
+                return fair
+            left -= share
+        return self.budget

@@ -1,0 +1,29 @@
+"""Weights & Biases."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from heapwatch.trackers.values import CycleLogger
+from heapwatch.watch import Watch
+
+
+def log_memory(watch: Watch, run: Any) -> None:
+    """Log memory to a run at the end of each epoch or other cycle.
+
+    The values go with the run's own next `log`, so that its steps stay its own; plots of them have the cycle
+    as their x axis, `memory/cycle`.
+
+    Args:
+        watch: of the trainer.
+        run: what `wandb.init()` returned.
+
+    """
+    run.define_metric("memory/cycle", hidden=True)
+    run.define_metric("memory/*", step_metric="memory/cycle")
+
+    def log(values: Mapping[str, float], cycle: int) -> None:
+        run.log({**values, "memory/cycle": cycle}, commit=False)
+
+    watch.exporter.add_sink(CycleLogger("wandb", log))

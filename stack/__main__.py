@@ -1,0 +1,7 @@
+"""`python -m heapwatch.stack`."""
+
+import sys
+
+from heapwatch.stack.cli import main
+
+sys.exit(main())

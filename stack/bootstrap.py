@@ -1,0 +1,206 @@
+"""Makes the project's virtual environment and keeps it whole. Run by make; standard library only.
+
+    python3 -m heapwatch.stack.bootstrap VENV REQUIREMENTS...
+
+An environment counts only with a stamp, written last, that names what went in: one left half-made by an
+interruption or a full disk has none and is made anew.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import importlib.util
+import os
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+import urllib.error
+import urllib.request
+from pathlib import Path
+
+from heapwatch.stack.debian import FetchError, unpack
+
+MINIMUM = (3, 11)  # the interpreter the requirements are locked for
+REPOSITORY = Path(__file__).resolve().parents[1]
+# PyPI's torch for Linux on x86-64 brings gigabytes of CUDA libraries; this index serves the small CPU build.
+CPU_TORCH_INDEX = "https://download.pytorch.org/whl/cpu"
+PIN = re.compile(r"^([A-Za-z0-9._-]+)==([^\s;+]+)")
+
+
+class BootstrapError(Exception):
+    """One line for the person who typed make."""
+
+
+def ensure(venv: Path, requirements: list[Path]) -> None:
+    """Create or complete `venv` so that it holds the pinned packages of `requirements` and this project."""
+    stamp = venv / "complete"
+    wanted = {_fingerprint(path) for path in requirements}
+    installed = set(stamp.read_text(encoding="utf-8").splitlines()) if stamp.is_file() else set()
+    damaged = not installed or bool(damage(venv))
+    if wanted <= installed and not damaged:
+        return
+    if damaged:
+        if venv.exists():
+            _say("the Python environment is incomplete: making it anew")
+            shutil.rmtree(venv)
+            installed = set()
+        _create(venv)
+    stamp.unlink(missing_ok=True)
+    _install(venv, requirements)
+    names = {path.name for path in requirements}
+    kept = {line for line in installed if line.split()[0] not in names}
+    stamp.write_text("\n".join(sorted(wanted | kept)) + "\n", encoding="utf-8")
+
+
+def damage(venv: Path) -> str | None:
+    """The first installed file that is gone, or None where everything pip recorded is still there."""
+    if not (venv / "bin" / "python").exists():
+        return "bin/python"
+    for record in sorted(venv.glob("lib/python3.*/site-packages/*.dist-info/RECORD")):
+        site_packages = record.parent.parent
+        for line in record.read_text(encoding="utf-8").splitlines():
+            name = line.split(",", 1)[0].strip('"')
+            if name.endswith(".py") and not os.path.exists(site_packages / name):
+                return name
+    return None
+
+
+def _fingerprint(requirements: Path) -> str:
+    """Names a requirements file with its contents, the checkout and the interpreter it was installed for."""
+    project = (REPOSITORY / "pyproject.toml").read_bytes()
+    parts = (requirements.read_bytes(), project, str(REPOSITORY).encode(), sys.version.encode())
+    return f"{requirements.name} {hashlib.sha256(b'|'.join(parts)).hexdigest()}"
+
+
+def _create(venv: Path) -> None:
+    _say(f"creating the Python environment in {venv}")
+    venv.parent.mkdir(parents=True, exist_ok=True)
+    _run([sys.executable, "-m", "venv", "--without-pip", str(venv)], "python3 -m venv")
+    _bring_pip(venv)
+
+
+def _bring_pip(venv: Path) -> None:
+    try:
+        runs = importlib.util.find_spec("ensurepip.__main__") is not None
+    except ModuleNotFoundError:  # Debian ships it apart, in python3-venv
+        runs = False
+    if runs:
+        _run([str(venv / "bin" / "python"), "-m", "ensurepip", "--upgrade"], "ensurepip")
+    else:
+        _pip_from_debian(venv)
+
+
+def _pip_from_debian(venv: Path) -> None:
+    """Install pip from the wheel Debian keeps for its own venv module."""
+    with tempfile.TemporaryDirectory(dir=venv.parent) as folder:
+        try:
+            unpack(["python3-pip-whl"], Path(folder) / "pip", _say)
+        except FetchError as error:
+            raise BootstrapError(
+                f"this Python has no ensurepip (Debian: apt install python3-venv); {error}"
+            ) from error
+        (wheel,) = Path(folder).glob("pip/usr/share/python-wheels/pip-*.whl")
+        python = str(venv / "bin" / "python")
+        _run([python, f"{wheel}/pip", "install", "-q", "--no-index", "--no-deps", str(wheel)], "pip")
+
+
+def _install(venv: Path, requirements: list[Path]) -> None:
+    pip = [str(venv / "bin" / "python"), "-m", "pip", "--disable-pip-version-check", "--no-input", "install"]
+    pip.append("--no-compile")  # a module is compiled when it is first imported, and most never are
+    constraints = [option for path in requirements for option in ("-r", str(path))]
+    pins = [pin for path in requirements for pin in _pins(path)]
+    torch = next((f"{name}=={version}" for name, version in pins if name == "torch"), None)
+    log = venv.parent / "logs" / "pip.log"
+    log.parent.mkdir(exist_ok=True)
+    if torch and (index := _torch_index()):
+        _pip([*pip, "--extra-index-url", index, torch, *_constrained(requirements)], log, len(pins))
+    _pip([*pip, *constraints], log, len(pins))
+    _pip([*pip, "--no-deps", "-e", str(REPOSITORY)], log, 1)
+
+
+def _constrained(requirements: list[Path]) -> list[str]:
+    return [option for path in requirements for option in ("-c", str(path))]
+
+
+def _pins(requirements: Path) -> list[tuple[str, str]]:
+    lines = requirements.read_text(encoding="utf-8").splitlines()
+    return [(match[1], match[2]) for line in lines if (match := PIN.match(line))]
+
+
+def _torch_index() -> str | None:
+    """An index with CPU builds of torch, if needed and reachable; HEAPWATCH_TORCH_INDEX="" means PyPI's."""
+    index = os.environ.get("HEAPWATCH_TORCH_INDEX", CPU_TORCH_INDEX)
+    if not index or os.uname().machine != "x86_64" or sys.platform != "linux":
+        return None
+    try:
+        urllib.request.urlopen(index.rstrip("/") + "/torch/", timeout=5).close()
+    except (OSError, ValueError):
+        _say(f"{index} does not answer: taking torch from the configured package index")
+        return None
+    return index
+
+
+def _pip(command: list[str], log: Path, expected: int) -> None:
+    """Run pip, its whole output in `log`, with one moving line (a terminal) or a line for what is large."""
+    moving = sys.stderr.isatty()
+    collected = 0
+    with log.open("a", encoding="utf-8") as output:
+        process = subprocess.Popen(
+            command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, cwd=REPOSITORY
+        )
+        assert process.stdout is not None
+        error = ""
+        for line in process.stdout:
+            output.write(line)
+            collected += line.startswith(("Collecting ", "Requirement already satisfied"))
+            if line.startswith("ERROR:"):
+                error = error or line.strip()
+            elif moving and line.split(" ", 1)[0] in ("Collecting", "Downloading", "Installing", "Building"):
+                print(
+                    f"\r\033[K  [{min(collected, expected)}/{expected}] {line.strip()[:90]}",
+                    end="",
+                    file=sys.stderr,
+                )
+            elif line.startswith("Installing collected") or re.search(r"\(\d{2,}\.\d MB\)", line):
+                _say(line.strip()[:100])
+    if moving:
+        print("\r\033[K", end="", file=sys.stderr)
+    if process.wait() != 0:
+        raise BootstrapError(f"pip failed: {error or f'see {log}'} (whole output: {log})")
+
+
+def _run(command: list[str], name: str) -> None:
+    done = subprocess.run(command, text=True, capture_output=True, check=False)
+    if done.returncode != 0:
+        lines = (done.stderr or done.stdout).strip().splitlines() or [f"exit {done.returncode}"]
+        raise BootstrapError(f"{name} failed: {lines[-1]}")
+
+
+def _say(text: str) -> None:
+    print(f"  {text}", file=sys.stderr, flush=True)
+
+
+def main(arguments: list[str]) -> int:
+    """Make the environment; 0 when it is whole, 1 with one line on stderr when not, 130 when interrupted."""
+    if sys.version_info < MINIMUM:
+        version = ".".join(map(str, sys.version_info[:3]))
+        print(
+            f"error: Python {version} is too old: 3.11 or newer is needed (PYTHON=python3.11 make up)",
+            file=sys.stderr,
+        )
+        return 1
+    try:
+        ensure(Path(arguments[0]).absolute(), [Path(name).absolute() for name in arguments[1:]])
+    except (BootstrapError, OSError) as error:
+        print(f"error: {error}", file=sys.stderr)
+        return 1
+    except KeyboardInterrupt:
+        print("interrupted: run make again, it starts the environment anew", file=sys.stderr)
+        return 130
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

@@ -1,0 +1,99 @@
+"""Lays out the state folder: one link or one rendered file for each thing the services read."""
+
+from __future__ import annotations
+
+import json
+import os
+import secrets
+from collections.abc import Mapping
+from pathlib import Path
+
+from heapwatch.stack.alertmanager import render
+from heapwatch.stack.errors import StackError
+from heapwatch.stack.settings import Settings
+
+TOKEN_BYTES = 32
+
+
+def lay_out(settings: Settings) -> None:
+    """Create folders, secrets, links and rendered files; leaves alone what is already as it should be."""
+    try:
+        for folder in ("", "etc", "data", "logs", "run", "secrets", "etc/targets"):
+            (settings.state / folder).mkdir(mode=0o700, parents=True, exist_ok=True)
+        (settings.state / "secrets").chmod(0o700)
+        settings.targets.mkdir(mode=0o700, parents=True, exist_ok=True)
+    except OSError as error:
+        raise StackError(
+            f"cannot create {error.filename}: {error.strerror}; set HEAPWATCH_STATE to a folder of yours"
+        ) from error
+    make_secret(settings.token_file)
+    make_secret(settings.grafana_password_file)
+    _link(settings.etc / "targets" / "trainer", settings.targets)
+    ports = settings.ports
+    addresses = {
+        "prometheus": ports.prometheus,
+        "alertmanager": ports.alertmanager,
+        "receiver": ports.receiver,
+        "dashboards": ports.dashboards,
+    }
+    environment = {
+        **settings.environment,
+        "HEAPWATCH_RECEIVER_URL": settings.url(ports.receiver),
+        "HEAPWATCH_TOKEN_FILE": str(settings.token_file),
+    }
+    write(
+        settings.root,
+        settings.etc,
+        environment,
+        {name: f"{settings.host}:{port}" for name, port in addresses.items()},
+    )
+
+
+def write(root: Path, etc: Path, environment: Mapping[str, str], addresses: Mapping[str, str]) -> None:
+    """Fill `etc` from the checkout in `root`: links, alertmanager.yml rendered, the stack's targets.
+
+    Raises StackError naming the variable that does not fit.
+    """
+    _link(etc / "prometheus.yml", root / "prometheus" / "prometheus.yml")
+    _link(etc / "rules", root / "prometheus" / "rules")
+    _link(etc / "templates", root / "alerting" / "templates")
+    try:
+        text = render(root / "alerting" / "alertmanager.yml", environment)
+    except ValueError as error:
+        raise StackError(str(error)) from error
+    write_if_changed(
+        etc / "alertmanager.yml", text, mode=0o600
+    )  # it may hold a chat's address, which is a secret
+    stack = [{"targets": [address], "labels": {"service": name}} for name, address in addresses.items()]
+    alertmanager = [{"targets": [addresses["alertmanager"]], "labels": {}}]
+    for name, targets in (("stack", stack), ("alertmanager", alertmanager)):
+        (etc / "targets" / name).mkdir(mode=0o755, parents=True, exist_ok=True)
+        write_if_changed(etc / "targets" / name / "stack.json", json.dumps(targets, indent=2) + "\n")
+
+
+def make_secret(file: Path) -> None:
+    """A random token in a file only its owner reads; one that exists and holds something is kept."""
+    if file.is_file() and file.stat().st_size:
+        file.chmod(0o600)
+        return
+    descriptor = os.open(file, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
+    with os.fdopen(descriptor, "w", encoding="utf-8") as stream:
+        stream.write(secrets.token_urlsafe(TOKEN_BYTES) + "\n")
+
+
+def write_if_changed(file: Path, text: str, mode: int = 0o644) -> None:
+    """Replace a file at once and whole, unless it holds `text` already."""
+    if file.is_file() and file.read_text(encoding="utf-8") == text:
+        return
+    fresh = file.with_name(f".{file.name}.{os.getpid()}")
+    descriptor = os.open(fresh, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, mode)
+    with os.fdopen(descriptor, "w", encoding="utf-8") as stream:
+        stream.write(text)
+    fresh.replace(file)
+
+
+def _link(link: Path, target: Path) -> None:
+    if link.is_symlink() and link.readlink() == target:
+        return
+    link.unlink(missing_ok=True)
+    link.symlink_to(target)

@@ -1,0 +1,53 @@
+"""What the `configuration` container does before the others start: fill the volumes they read.
+
+It alone runs as root, without a network, because the files it hands over belong to different users.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import sys
+from pathlib import Path
+
+from heapwatch.stack import configuration
+from heapwatch.stack.errors import StackError
+
+# Inside the Compose network each service has its own name and the documented port.
+ADDRESSES = {
+    "prometheus": "prometheus:9090",
+    "alertmanager": "alertmanager:9093",
+    "receiver": "receiver:9095",
+    "dashboards": "dashboards:3009",
+}
+NOBODY, GRAFANA = 65534, 472
+READERS = {"token": NOBODY, "grafana-admin-password": GRAFANA}
+
+
+def prepare(root: Path, etc: Path, given: Path, handed: Path) -> None:
+    """Write `etc` from the checkout in `root`; copy each secret from `given` to `handed`, for its reader."""
+    environment = {
+        **os.environ,
+        "HEAPWATCH_RECEIVER_URL": f"http://{ADDRESSES['receiver']}",
+        "HEAPWATCH_TOKEN_FILE": str(handed / "token"),
+    }
+    configuration.write(root, etc, environment, ADDRESSES)
+    os.chown(etc / "alertmanager.yml", NOBODY, NOBODY)
+    os.chown(etc / "targets" / "trainer", NOBODY, NOBODY)
+    for name, reader in READERS.items():
+        if not (given / name).is_file():
+            raise StackError(f"there is no {name}: start the stack with make up, which makes it")
+        copy = handed / name
+        copy.unlink(missing_ok=True)
+        shutil.copyfile(given / name, copy)
+        copy.chmod(0o400)
+        os.chown(copy, reader, reader)
+
+
+if __name__ == "__main__":
+    try:
+        prepare(
+            Path("/heapwatch"), Path("/etc/heapwatch"), Path("/heapwatch/secrets"), Path("/run/heapwatch")
+        )
+    except StackError as problem:
+        sys.exit(f"error: {problem}")

@@ -1,0 +1,196 @@
+"""`make demo`: leak in the running trainer, tell what each part does about it, judge the outcome."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import time
+from collections.abc import Callable
+from datetime import datetime
+from typing import Any, TypeVar
+
+from rich.console import Console
+
+from heapwatch.stack.compose import ComposeStack
+from heapwatch.stack.endpoints import TRAINER
+from heapwatch.stack.errors import StackError
+from heapwatch.stack.loop import Loop
+from heapwatch.stack.native import NativeStack
+from heapwatch.stack.report import Narrator
+from heapwatch.stack.settings import Settings
+
+# Fast enough that the limit is reached between two looks at the rules.
+SECONDS_TO_LIMIT = 40
+FOOD_PER_MINUTE = 600
+MEGABYTES_PER_MINUTE = 200
+PATIENCE = 420
+RECEIVER_COOLDOWN = 600
+CALM_FRACTION = 0.5
+T = TypeVar("T")
+
+
+def run(stack: NativeStack | ComposeStack, settings: Settings, console: Console) -> None:
+    """Drive the loop once; StackError when it did not close. The leak is off again however this ends."""
+    rows = {row.service: row for row in stack.status()}
+    if TRAINER not in rows or not all(row.well for row in rows.values()):
+        ill = ", ".join(row.service for row in rows.values() if not row.well)
+        raise StackError(f"not everything is well ({ill}): make up first, make status shows it")
+    loop = Loop(settings, stack.trainer_target)
+    _wait_for_cooldown(loop, console)
+    try:
+        _Demonstration(stack, settings, loop, Narrator(console)).run()
+    except KeyboardInterrupt:
+        raise StackError("interrupted: the leak is off") from None
+
+
+def _wait_for_cooldown(loop: Loop, console: Console) -> None:
+    """After an earlier cleanup the receiver rests: leaking now would only show it resting."""
+    cooldown = float(os.environ.get("HEAPWATCH_RECEIVER_EMERGENCY_COOLDOWN") or RECEIVER_COOLDOWN)
+    finished = [
+        datetime.fromisoformat(row["action"]["finished_at"]).timestamp()
+        for row in loop.actions()
+        if row["action"] and row["action"]["finished_at"]
+    ]
+    left = max(finished, default=0.0) + cooldown - time.time()
+    if left > 0:
+        console.print(
+            f"The receiver cleaned up lately and rests {left:.0f} s more: the demonstration waits for that."
+        )
+        time.sleep(left)
+
+
+class _Demonstration:
+    """One run: each `_see_…` waits for its station and says what it found."""
+
+    def __init__(
+        self, stack: NativeStack | ComposeStack, settings: Settings, loop: Loop, say: Narrator
+    ) -> None:
+        self._stack = stack
+        self._root = settings.root
+        self._loop = loop
+        self._say = say
+        self._known_rows = {row["id"] for row in loop.actions()}
+        self._freed_before = loop.freed()
+        self._told = 0.0
+
+    def run(self) -> None:
+        before = self._loop.levels()
+        limit = self._wait("the rules' limit", lambda: self._loop.limit("bodies", "all", "emergency"))
+        rate = round((limit - before.bodies) / SECONDS_TO_LIMIT * 60, -1)
+        self._say(f"[bold]trainer[/]       {before}; its emergency limit is {limit:,.0f} bodies")
+        try:
+            self._leak(f"dynamic={rate:.0f}", f"food={FOOD_PER_MINUTE}", f"memory={MEGABYTES_PER_MINUTE}")
+            self._say(
+                f"[bold]leak[/]          on: {rate:,.0f} bodies of dead robots, {FOOD_PER_MINUTE} food and"
+                f" {MEGABYTES_PER_MINUTE} MB a minute"
+            )
+            self._see_alert("pending", self._loop.alerts)
+            self._see_alert("firing", self._loop.alerts)
+            self._see_notified()
+            done = self._see_action()
+        finally:
+            self._leak("off")
+            self._say("[bold]leak[/]          off")
+        self._see_cleanup(done)
+        after = self._see_fall(before.bodies, limit)
+        self._see_verdict(done["request_id"])
+        self._see_silence()
+        self._say(f"[bold green]the loop closed[/]: {before} → leak → cleanup → {after}")
+
+    def _leak(self, *arguments: str) -> None:
+        done = subprocess.run(
+            self._stack.leak(*arguments), cwd=self._root, text=True, capture_output=True, check=False
+        )
+        if done.returncode != 0:
+            raise StackError(f"the leak could not be switched: {(done.stderr or done.stdout).strip()}")
+
+    def _see_alert(self, state: str, source: Callable[[], list[dict[str, str]]]) -> None:
+        def reached() -> dict[str, str] | None:
+            matching = [alert for alert in source() if alert["alertstate"] == state]
+            return matching[0] if matching else None
+
+        alert = self._wait(f"an alert that is {state}", reached)
+        self._say(f"[bold]prometheus[/]    {_name(alert)} is {state}")
+
+    def _see_notified(self) -> None:
+        alert = self._wait("Alertmanager's notification", lambda: next(iter(self._loop.notified()), None))
+        self._say(f"[bold]alertmanager[/]  sends {_name(alert)} to the receiver")
+
+    def _see_action(self) -> dict[str, Any]:
+        """Wait for the row that carries an answered cleanup, and tell refusals on the way."""
+        refused: set[int] = set()
+
+        def answered() -> dict[str, Any] | None:
+            for row in reversed(self._loop.actions()):
+                if row["id"] in self._known_rows | refused:
+                    continue
+                if row["action"] and row["action"]["answered_at"]:
+                    return dict(row)
+                if row["decision"] == "suppress":
+                    refused.add(row["id"])
+                    self._say(f"[bold]receiver[/]      leaves {row['alertname']} alone: {row['detail']}")
+            return None
+
+        row = self._wait("the receiver's cleanup", answered)
+        action = dict(row["action"])
+        self._say(f"[bold]receiver[/]      asked for the {action['action']} cleanup: {row['detail']}")
+        return action
+
+    def _see_cleanup(self, action: dict[str, Any]) -> None:
+        removed = ", ".join(
+            f"{count:,.0f} {what}" for what, count in sorted(action["removed"].items()) if count
+        )
+        freed = (action["freed_bytes"] or 0) / 1e6
+        took = action["duration_seconds"] or 0
+        self._say(
+            f"[bold]trainer[/]       cleaned up at its next safe point in {took:.2f} s: removed {removed};"
+            f" {freed:,.0f} MB came back"
+        )
+
+    def _see_fall(self, healthy: float, limit: float) -> str:
+        """Wait until Prometheus itself has seen the bodies fall and the freed bytes counted."""
+        calm = healthy + CALM_FRACTION * (limit - healthy)
+
+        def fallen() -> str | None:
+            levels = self._loop.recorded()
+            counted = self._loop.freed() > self._freed_before
+            return str(levels) if levels and levels.bodies < calm and counted else None
+
+        seen = self._wait("the fall of the bodies in Prometheus", fallen)
+        freed = (self._loop.freed() - self._freed_before) / 1e6
+        self._say(
+            f"[bold]prometheus[/]    scraped {seen}; trainer_cleanup_freed_bytes_total: {freed:,.0f} MB more"
+        )
+        return seen
+
+    def _see_verdict(self, request_id: str) -> None:
+        def judged() -> dict[str, Any] | None:
+            rows = [row["action"] for row in self._loop.actions() if row["action"]]
+            same = [action for action in rows if action["request_id"] == request_id and action["result"]]
+            return dict(same[0]) if same else None
+
+        action = self._wait("the receiver's verdict", judged)
+        self._say(f"[bold]receiver[/]      its verdict: {action['result']} ({action['detail']})")
+        if action["result"] != "helped":
+            raise StackError(f"the cleanup did not help: {action['result']}")
+
+    def _see_silence(self) -> None:
+        self._wait("the end of the alerts", lambda: None if self._loop.alerts() else True)
+        self._say("[bold]prometheus[/]    no alert asks for a cleanup any more")
+
+    def _wait(self, what: str, look: Callable[[], T | None]) -> T:
+        """Look every second until there is something; tell the trainer's levels meanwhile."""
+        deadline = time.monotonic() + PATIENCE
+        while (found := look()) is None:
+            if time.monotonic() > deadline:
+                raise StackError(f"the loop did not close: waited {PATIENCE} s for {what}")
+            if time.monotonic() - self._told > 15:
+                self._told = time.monotonic()
+                self._say(f"[dim]trainer       {self._loop.levels()}[/]")
+            time.sleep(1)
+        return found
+
+
+def _name(alert: dict[str, str]) -> str:
+    level = alert.get("level", alert["severity"])
+    return f"{alert['alertname']} ({alert['resource']}/{alert['component']}, {level})"

@@ -1,0 +1,37 @@
+"""Where each service of the stack is reached."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from heapwatch.stack.settings import Settings
+
+TRAINER = "walker-training-app"
+
+
+@dataclass(frozen=True)
+class Endpoint:
+    """A service's address on this machine; `health` is the path that answers 200 when it is well."""
+
+    name: str
+    port: int
+    port_variable: str
+    health: str
+
+
+def endpoints(settings: Settings, *, grafana: bool) -> dict[str, Endpoint]:
+    """Every service by name, in the order in which they start."""
+    ports = settings.ports
+    listed = [
+        Endpoint("prometheus", ports.prometheus, "HEAPWATCH_PROMETHEUS_PORT", "/-/ready"),
+        Endpoint("alertmanager", ports.alertmanager, "HEAPWATCH_ALERTMANAGER_PORT", "/-/ready"),
+        Endpoint("receiver", ports.receiver, "HEAPWATCH_RECEIVER_PORT", "/healthz"),
+        Endpoint(
+            "dashboards",
+            ports.dashboards,
+            "HEAPWATCH_DASHBOARDS_PORT",
+            "/api/health" if grafana else "/healthz",
+        ),
+        Endpoint(TRAINER, ports.trainer, "HEAPWATCH_TRAINER_PORT", "/healthz"),
+    ]
+    return {endpoint.name: endpoint for endpoint in listed}

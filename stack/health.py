@@ -1,0 +1,77 @@
+"""Waits until services answer and Prometheus sees them."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any
+
+import httpx
+
+from heapwatch.stack.endpoints import Endpoint
+from heapwatch.stack.errors import StackError
+from heapwatch.stack.settings import Settings
+
+Say = Callable[[str], None]
+
+
+def healthy(settings: Settings, endpoint: Endpoint, timeout: float = 2) -> bool:
+    """Whether the health address answers 200 within `timeout` seconds."""
+    try:
+        answer = httpx.get(settings.url(endpoint.port) + endpoint.health, timeout=timeout, trust_env=False)
+    except httpx.HTTPError:
+        return False
+    return answer.status_code == 200
+
+
+def wait_healthy(
+    settings: Settings,
+    endpoints: Iterable[Endpoint],
+    watch: Callable[[], None],
+    say: Say,
+    patience: float = 120,
+) -> None:
+    """Return when every service is well; `watch`, called between looks, may raise to give up early."""
+    waiting = list(endpoints)
+    deadline = time.monotonic() + patience
+    while True:
+        for endpoint in list(waiting):
+            if healthy(settings, endpoint):
+                waiting.remove(endpoint)
+                say(f"{endpoint.name} is healthy")
+        if not waiting:
+            return
+        watch()
+        if time.monotonic() > deadline:
+            names = ", ".join(endpoint.name for endpoint in waiting)
+            raise StackError(
+                f"{names} did not become healthy in {patience:.0f} s; make logs SERVICE={waiting[0].name}"
+            )
+        time.sleep(0.2)
+
+
+def targets(settings: Settings) -> dict[str, dict[str, Any]]:
+    """Prometheus's active targets by `host:port`; empty while it does not answer."""
+    address = settings.url(settings.ports.prometheus) + "/api/v1/targets?state=active"
+    try:
+        active = httpx.get(address, timeout=5, trust_env=False).json()["data"]["activeTargets"]
+    except (httpx.HTTPError, ValueError, KeyError):
+        return {}
+    return {target["labels"]["instance"]: target for target in active}
+
+
+def wait_scraped(settings: Settings, expected: Mapping[str, str], patience: float = 90) -> None:
+    """Return when each of `expected` (name: `host:port`) is scraped; StackError names the others and why."""
+    deadline = time.monotonic() + patience
+    while True:
+        seen = targets(settings)
+        down = {name: at for name, at in expected.items() if seen.get(at, {}).get("health") != "up"}
+        if not down:
+            return
+        if time.monotonic() > deadline:
+            reasons = [
+                f"{name}: {seen.get(at, {}).get('lastError') or 'not among its targets'}"
+                for name, at in down.items()
+            ]
+            raise StackError(f"Prometheus does not reach {'; '.join(reasons)}")
+        time.sleep(0.5)

@@ -1,0 +1,37 @@
+"""Keeps the supervisor: supervisord restarts this when it dies, and this starts a supervisord that died.
+
+Services of a dead supervisord would run on with nobody to restart them: they are ended and start afresh.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import select
+import sys
+from datetime import datetime
+
+from heapwatch.stack import processes
+from heapwatch.stack.settings import Settings
+from heapwatch.stack.supervision import Supervisor
+
+
+def main() -> int:
+    """Wait for the parent's death; a supervisord that was asked to end ends this process first."""
+    settings = Settings.from_environment()
+    parent = os.pidfd_open(os.getppid())
+    select.select([parent], [], [])
+    # standard output was a pipe to supervisord
+    with (settings.logs / "keeper.log").open("a", encoding="utf-8") as log:
+        log.write(f"{datetime.now():%Y-%m-%d %H:%M:%S} supervisord died: starting the stack again\n")
+    with (settings.state / "run" / "lock").open("a", encoding="utf-8") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)  # an `up` or `down` that is under way goes first
+        supervisor = Supervisor(settings)
+        if not supervisor.running():
+            processes.end_all(settings.state)
+            supervisor.start()
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,100 @@
+"""What each station of the loop knows at this moment: trainer, Prometheus, Alertmanager, receiver."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import httpx
+
+from heapwatch.stack.errors import StackError
+from heapwatch.stack.settings import Settings
+
+
+@dataclass(frozen=True)
+class Levels:
+    """The trainer's own count of what the demonstration leaks; memory is resident bytes."""
+
+    bodies: float
+    food: float
+    memory: float
+
+    def __str__(self) -> str:
+        return f"{self.bodies:,.0f} bodies, {self.food:,.0f} food, {self.memory / 1e6:,.0f} MB"
+
+
+class Loop:
+    """Reads the four stations over HTTP; each method raises StackError naming one that does not answer."""
+
+    def __init__(self, settings: Settings, instance: str) -> None:
+        self._settings = settings
+        self._client = httpx.Client(timeout=10, trust_env=False)
+        self.instance = instance
+
+    def status(self) -> dict[str, Any]:
+        """The trainer's /performance_status."""
+        return dict(self._json("the trainer", self._settings.ports.trainer, "/performance_status"))
+
+    def levels(self) -> Levels:
+        """Bodies, food and memory as the trainer itself counts them."""
+        status = self.status()
+        return Levels(
+            bodies=status["entities"]["world_bodies"],
+            food=status["entities"]["food_sources"],
+            memory=status["memory"]["resident_bytes"]["trainer"],
+        )
+
+    def query(self, expression: str) -> list[tuple[dict[str, str], float]]:
+        """Prometheus's instant answer: labels and value of each series."""
+        path = "/api/v1/query"
+        answer = self._json("Prometheus", self._settings.ports.prometheus, path, {"query": expression})
+        return [(series["metric"], float(series["value"][1])) for series in answer["data"]["result"]]
+
+    def recorded(self) -> Levels | None:
+        """The same levels as Prometheus last scraped them; None while it lacks one."""
+        found = [
+            self.query(f'sum(trainer_bodies{{instance="{self.instance}"}})'),
+            self.query(f'trainer_entities{{instance="{self.instance}", type="food_sources"}}'),
+            self.query(
+                f'trainer_process_resident_memory_bytes{{instance="{self.instance}", role="trainer"}}'
+            ),
+        ]
+        return Levels(*(answer[0][1] for answer in found)) if all(found) else None
+
+    def limit(self, resource: str, component: str, severity: str) -> float | None:
+        """The limit that holds for this trainer, as the rules record it."""
+        labels = f'instance="{self.instance}", resource="{resource}", component="{component}"'
+        found = self.query(f'job:trainer_limit:effective{{{labels}, severity="{severity}"}}')
+        return found[0][1] if found else None
+
+    def alerts(self) -> list[dict[str, str]]:
+        """Labels of this trainer's alerts that ask for a cleanup, `alertstate` (pending, firing) too."""
+        return [labels for labels, _ in self.query(f'ALERTS{{instance="{self.instance}", action="cleanup"}}')]
+
+    def notified(self) -> list[dict[str, str]]:
+        """Labels of the same alerts where Alertmanager holds them as active."""
+        parameters = {"filter": 'action="cleanup"', "active": "true"}
+        listed = self._json("Alertmanager", self._settings.ports.alertmanager, "/api/v2/alerts", parameters)
+        return [alert["labels"] for alert in listed if alert["labels"].get("instance") == self.instance]
+
+    def actions(self) -> list[dict[str, Any]]:
+        """The receiver's rows on this trainer, newest first."""
+        parameters = {"instance": self.instance, "limit": "100"}
+        rows = self._json("the receiver", self._settings.ports.receiver, "/actions", parameters)["rows"]
+        return list(rows)
+
+    def freed(self) -> float:
+        """Bytes that cleanups of this trainer have freed, as Prometheus has it."""
+        found = self.query(f'sum(trainer_cleanup_freed_bytes_total{{instance="{self.instance}"}})')
+        return found[0][1] if found else 0.0
+
+    def _json(self, who: str, port: int, path: str, parameters: Mapping[str, str] | None = None) -> Any:
+        try:
+            answer = self._client.get(self._settings.url(port) + path, params=parameters)
+            answer.raise_for_status()
+            return answer.json()
+        except (httpx.HTTPError, ValueError) as error:
+            raise StackError(
+                f"{who} does not answer on port {port} ({error}); is the stack up? make status"
+            ) from error

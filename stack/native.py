@@ -1,0 +1,259 @@
+"""The stack as processes of this machine under supervisord."""
+
+from __future__ import annotations
+
+import fcntl
+import json
+import os
+import signal
+import socket
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from types import FrameType
+
+from heapwatch.stack import binaries, configuration, health, preflight, processes
+from heapwatch.stack.endpoints import TRAINER
+from heapwatch.stack.errors import StackError
+from heapwatch.stack.fingerprint import fingerprint
+from heapwatch.stack.health import Say
+from heapwatch.stack.report import Row
+from heapwatch.stack.services import Service, services
+from heapwatch.stack.settings import Settings
+from heapwatch.stack.supervision import Supervisor
+
+# A service that ends this often while `up` waits for it will not come up by waiting longer.
+GIVE_UP_AFTER_EXITS = 2
+INTERRUPTIONS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+
+
+class NativeStack:
+    """`up`, `down` and the rest without a Docker engine."""
+
+    mode = "native"
+
+    def __init__(self, settings: Settings, say: Say) -> None:
+        self._settings = settings
+        self._say = say
+        self._supervisor = Supervisor(settings)
+
+    def up(self) -> None:
+        """Bring everything up or up to date; on any failure, whatever this call started is gone again."""
+        preflight.check_system()
+        with self._locked(), _interruptible():
+            wanted = self._prepare()
+            if self._supervisor.running():
+                restarted = self._update(wanted)
+                self._wait(wanted, restarted)
+                return
+            if leftovers := processes.of_stack(self._settings.state):
+                self._say(f"ending {len(leftovers)} processes that an earlier stack left")
+                processes.end_all(self._settings.state)
+            preflight.check_ports(self._settings, [service.endpoint for service in wanted])
+            try:
+                self._supervisor.start()
+                self._remember_loaded(wanted)
+                self._wait(wanted, {service.name for service in wanted})
+            except KeyboardInterrupt:
+                self._stop()
+                raise StackError("interrupted: everything this had started is stopped again") from None
+            except BaseException:
+                self._stop()
+                raise
+
+    def running(self) -> bool:
+        """Whether this state folder's supervisor answers."""
+        return self._supervisor.running()
+
+    def down(self) -> None:
+        """Stop everything; raises StackError if a process outlives even a kill."""
+        with self._locked():
+            self._stop()
+
+    def status(self) -> list[Row]:
+        """One row a service."""
+        wanted = self._services()
+        running = self._supervisor.processes() if self._supervisor.running() else {}
+        seen = health.targets(self._settings) if running else {}
+        rows = []
+        for service in wanted:
+            info = running.get(service.name)
+            well = info is not None and health.healthy(self._settings, service.endpoint)
+            state = "healthy" if well else (info["statename"].lower() if info else "stopped")
+            if info and info["statename"] == "RUNNING" and not well:
+                state = "not answering"
+            target = seen.get(self._target(service), {})
+            rows.append(
+                Row(
+                    service=service.name,
+                    address=self._settings.url(service.endpoint.port),
+                    state=state,
+                    scraped=target.get("health", "unknown"),
+                    process=str(info["pid"]) if info and info["pid"] else "",
+                )
+            )
+        return rows
+
+    def restart(self, name: str) -> None:
+        """Restart one service and wait for it."""
+        with self._locked():
+            wanted = {service.name: service for service in self._services()}
+            if name not in wanted:
+                raise StackError(f"there is no service {name!r}; the services are {', '.join(wanted)}")
+            if not self._supervisor.running():
+                raise StackError("the stack is not running: make up")
+            self._supervisor.restart(name)
+            self._wait([wanted[name]], {name})
+
+    def logs(self, name: str | None, lines: int, follow: bool) -> None:
+        """Print the last lines of one service's log or of all, with `follow` those that come too."""
+        files = sorted(file for file in self._settings.logs.glob("*.log") if name in (None, file.stem))
+        if not files:
+            known = ", ".join(sorted(file.stem for file in self._settings.logs.glob("*.log")))
+            raise StackError(
+                f"there is no log of {name!r}; there is {known}"
+                if known
+                else "there are no logs yet: make up"
+            )
+        with suppress(KeyboardInterrupt):
+            subprocess.run(["tail", f"-n{lines}", *(["-F"] if follow else []), *map(str, files)], check=True)
+
+    def remove_data(self) -> None:
+        """Nothing of this stack is outside its state folder."""
+
+    @property
+    def trainer_target(self) -> str:
+        """The `instance` of the stack's trainer in Prometheus."""
+        return f"{self._announced_host(TRAINER)}:{self._settings.ports.trainer}"
+
+    def leak(self, *arguments: str) -> list[str]:
+        """The command that switches leaks of the stack's trainer."""
+        return [sys.executable, "-m", "examples.leak", "walker", *arguments]
+
+    def _services(self) -> list[Service]:
+        return services(self._settings, binaries.find(self._settings.state, self._say))
+
+    def _target(self, service: Service) -> str:
+        return f"{self._announced_host(service.name)}:{service.endpoint.port}"
+
+    def _announced_host(self, name: str) -> str:
+        """A trainer that listens on every address announces itself by this machine's name."""
+        everywhere = self._settings.bind != self._settings.host
+        return socket.gethostname() if name == TRAINER and everywhere else self._settings.host
+
+    def _prepare(self) -> list[Service]:
+        """Everything that can fail without a process running."""
+        found = binaries.find(self._settings.state, self._say)
+        self._say(
+            f"prometheus {found.prometheus.version}, alertmanager {found.alertmanager.version}"
+            f" ({found.prometheus.path.parent})"
+        )
+        configuration.lay_out(self._settings)
+        for checked in preflight.check_configuration(self._settings, found):
+            self._say(f"checked {checked}")
+        wanted = services(self._settings, found)
+        self._supervisor.configure(wanted)
+        return wanted
+
+    def _update(self, wanted: list[Service]) -> set[str]:
+        """Follow what changed since the last `up`: restart what must be, the rest reads its files again."""
+        restarted = set(self._supervisor.apply())
+        loaded = self._loaded()
+        for service in wanted:
+            stale = service.reloads and loaded.get(service.name) != fingerprint(*service.reloads)
+            if stale and service.name not in restarted:
+                self._supervisor.hang_up(service.name)
+                self._say(f"{service.name} reads its changed configuration")
+        for name in sorted(restarted):
+            self._say(f"{name} restarted: it changed")
+        self._remember_loaded(wanted)
+        return restarted
+
+    def _wait(self, wanted: list[Service], started: set[str]) -> None:
+        ended: dict[str, set[int]] = {service.name: set() for service in wanted}
+
+        def watch() -> None:
+            for name, info in self._supervisor.processes().items():
+                if name in ended and info["statename"] in ("BACKOFF", "FATAL", "EXITED"):
+                    ended[name].add(info["stop"])
+                if info["statename"] == "FATAL" or len(ended.get(name, ())) >= GIVE_UP_AFTER_EXITS:
+                    raise StackError(f"{name} does not stay up: {self._last_words(name)}")
+
+        say = self._say if started else (lambda _: None)
+        health.wait_healthy(self._settings, [service.endpoint for service in wanted], watch, say)
+        if started:
+            self._say("waiting for Prometheus's first scrape of each")
+        health.wait_scraped(self._settings, {service.name: self._target(service) for service in wanted})
+
+    def _last_words(self, name: str) -> str:
+        file = self._settings.logs / f"{name}.log"
+        lines = file.read_text(encoding="utf-8", errors="replace").splitlines() if file.exists() else []
+        said = next((line.strip() for line in reversed(lines) if line.strip()), "it said nothing")
+        return f"{said} (see {file})"
+
+    def _stop(self) -> None:
+        with _uninterrupted():
+            self._supervisor.shut_down()
+            if survivors := processes.end_all(self._settings.state):
+                raise StackError(
+                    f"these processes cannot be ended: {', '.join(str(p.pid) for p in survivors)}"
+                )
+
+    @property
+    def _loaded_file(self) -> Path:
+        return self._settings.state / "run" / "loaded.json"
+
+    def _loaded(self) -> dict[str, str]:
+        with suppress(OSError, ValueError):
+            return dict(json.loads(self._loaded_file.read_text(encoding="utf-8")))
+        return {}
+
+    def _remember_loaded(self, wanted: list[Service]) -> None:
+        digests = {s.name: fingerprint(*s.reloads) for s in wanted if s.reloads}
+        configuration.write_if_changed(self._loaded_file, json.dumps(digests))
+
+    @contextmanager
+    def _locked(self) -> Iterator[None]:
+        """One `up`, `down` or `restart` at a time."""
+        folder = self._settings.state / "run"
+        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        with (folder / "lock").open("a+", encoding="utf-8") as lock:
+            try:
+                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError:
+                lock.seek(0)
+                raise StackError(
+                    f"process {lock.read().strip() or '?'} is bringing this stack up or down; wait for it"
+                ) from None
+            lock.truncate(0)
+            lock.write(str(os.getpid()))
+            lock.flush()
+            yield
+
+
+@contextmanager
+def _interruptible() -> Iterator[None]:
+    """A terminated or hung-up `up` cleans up like an interrupted one."""
+
+    def interrupt(_number: int, _frame: FrameType | None) -> None:
+        raise KeyboardInterrupt
+
+    before = {number: signal.signal(number, interrupt) for number in INTERRUPTIONS}
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+
+
+@contextmanager
+def _uninterrupted() -> Iterator[None]:
+    """A second Ctrl-C must not leave half of the stack behind."""
+    before = {number: signal.signal(number, signal.SIG_IGN) for number in INTERRUPTIONS}
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)

@@ -1,0 +1,96 @@
+"""What is looked at before anything starts: the system, the ports, every configuration file."""
+
+from __future__ import annotations
+
+import errno
+import os
+import platform
+import shutil
+import socket
+import subprocess
+import sys
+from collections.abc import Iterable
+from pathlib import Path
+
+from heapwatch.stack import processes
+from heapwatch.stack.binaries import Binaries
+from heapwatch.stack.endpoints import Endpoint
+from heapwatch.stack.errors import StackError
+from heapwatch.stack.settings import Settings
+
+MACHINES = ("x86_64", "aarch64", "arm64")
+
+
+def check_system(system: str = sys.platform, machine: str = platform.machine()) -> None:
+    """Raises StackError where the services cannot run without Docker."""
+    if system != "linux" or machine not in MACHINES:
+        raise StackError(
+            f"{system} on {machine} is not supported without Docker: start a Docker engine and use"
+            f" `make up MODE=docker`, or use Linux on {' or '.join(MACHINES[:2])}"
+        )
+
+
+def check_ports(settings: Settings, endpoints: Iterable[Endpoint]) -> None:
+    """Raises StackError for the first port that something else holds, and names the holder if it can."""
+    for endpoint in endpoints:
+        if _is_free(settings.bind, endpoint.port):
+            continue
+        owner = processes.listening(endpoint.port)
+        who = f"process {owner.pid} ({_command(owner.pid)})" if owner else "another process"
+        raise StackError(
+            f"port {endpoint.port} ({endpoint.name}) is taken by {who}: stop it, or choose another port with"
+            f" {endpoint.port_variable}=NUMBER"
+        )
+
+
+def check_configuration(settings: Settings, binaries: Binaries) -> list[str]:
+    """Ask promtool, amtool and, where it is, docker-compose; returns what was checked, raises StackError."""
+    promtool, amtool = str(binaries.promtool.path), str(binaries.amtool.path)
+    prometheus, alertmanager = settings.etc / "prometheus.yml", settings.etc / "alertmanager.yml"
+    _check([promtool, "check", "config", str(prometheus)], "prometheus/prometheus.yml and prometheus/rules")
+    _check([amtool, "check-config", str(alertmanager)], "alerting/alertmanager.yml")
+    checked = ["prometheus.yml and rules (promtool)", "alertmanager.yml (amtool)"]
+    if shutil.which("docker-compose"):
+        _check(
+            ["docker-compose", "-f", str(settings.root / "docker-compose.yml"), "config", "-q"],
+            "docker-compose.yml",
+        )
+        checked.append("docker-compose.yml")
+    return checked
+
+
+def _is_free(bind: str, port: int) -> bool:
+    family = socket.AF_INET6 if ":" in bind else socket.AF_INET
+    with socket.socket(family) as probe:
+        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            probe.bind((bind, port))
+        except PermissionError:
+            raise StackError(f"port {port} needs root; choose one above 1023") from None
+        except socket.gaierror as error:
+            raise StackError(
+                f"HEAPWATCH_BIND is {bind!r}, which is no address of this machine: {error}"
+            ) from None
+        except OSError as error:
+            if error.errno == errno.EADDRNOTAVAIL:
+                raise StackError(f"HEAPWATCH_BIND is {bind!r}, which is no address of this machine") from None
+            return False
+    return True
+
+
+def _command(pid: int) -> str:
+    raw = Path(f"/proc/{pid}/cmdline").read_bytes() if os.path.exists(f"/proc/{pid}/cmdline") else b""
+    return raw.replace(b"\0", b" ").decode(errors="replace").strip()[:80]
+
+
+def _check(command: list[str], what: str) -> None:
+    done = subprocess.run(command, text=True, capture_output=True, check=False, timeout=60)
+    if done.returncode != 0:
+        lines = [line.strip() for line in (done.stdout + done.stderr).splitlines() if line.strip()]
+        reasons = [
+            line
+            for line in lines
+            if "FAILED" not in line and "SUCCESS" not in line and "Checking" not in line
+        ]
+        reason = "; ".join((reasons or lines)[:3])
+        raise StackError(f"{what} is broken, nothing was started: {reason}")

@@ -1,0 +1,126 @@
+"""What the native stack runs: one Service each, with its command and its environment."""
+
+from __future__ import annotations
+
+import shutil
+import sys
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from heapwatch.stack.binaries import Binaries
+from heapwatch.stack.endpoints import TRAINER, Endpoint, endpoints
+from heapwatch.stack.fingerprint import fingerprint
+from heapwatch.stack.settings import Settings
+
+# Weeks unattended: old samples go by age or by size, whichever comes first.
+RETENTION_TIME = "30d"
+RETENTION_SIZE = "5GB"
+GRAFANA_HOME = Path("/usr/share/grafana")
+
+
+@dataclass(frozen=True)
+class Service:
+    """One process that the supervisor keeps; a change in `reloads` is told with SIGHUP."""
+
+    endpoint: Endpoint
+    command: tuple[str, ...]
+    environment: Mapping[str, str]
+    reloads: tuple[Path, ...] = ()
+
+    @property
+    def name(self) -> str:
+        """The service's name, which is also the supervisor's."""
+        return self.endpoint.name
+
+
+def services(settings: Settings, binaries: Binaries) -> list[Service]:
+    """The services in the order in which they start."""
+    grafana = shutil.which("grafana-server") or shutil.which("grafana")
+    at = endpoints(settings, grafana=grafana is not None)
+    return [
+        _prometheus(settings, binaries, at["prometheus"]),
+        _alertmanager(settings, binaries, at["alertmanager"]),
+        _python(settings, at["receiver"], "heapwatch.receiver", "alerting", "exporters"),
+        _grafana(settings, at["dashboards"], grafana)
+        if grafana
+        else _python(settings, at["dashboards"], "heapwatch.viewer", "dashboards", "exporters"),
+        _python(settings, at[TRAINER], "examples.walker", "examples", "exporters"),
+    ]
+
+
+def _prometheus(settings: Settings, binaries: Binaries, endpoint: Endpoint) -> Service:
+    command = [
+        str(binaries.prometheus.path),
+        f"--config.file={settings.etc / 'prometheus.yml'}",
+        f"--storage.tsdb.path={settings.state / 'data' / 'prometheus'}",
+        f"--storage.tsdb.retention.time={RETENTION_TIME}",
+        f"--storage.tsdb.retention.size={RETENTION_SIZE}",
+        f"--web.listen-address={settings.bind}:{endpoint.port}",
+    ]
+    if binaries.web_assets:
+        command.append(f"--web.local-assets={binaries.web_assets}/")
+    reloads = (settings.etc / "prometheus.yml", settings.etc / "rules")
+    return Service(endpoint, tuple(command), _environment(settings), reloads)
+
+
+def _alertmanager(settings: Settings, binaries: Binaries, endpoint: Endpoint) -> Service:
+    command = (
+        str(binaries.alertmanager.path),
+        f"--config.file={settings.etc / 'alertmanager.yml'}",
+        f"--storage.path={settings.state / 'data' / 'alertmanager'}",
+        f"--web.listen-address={settings.bind}:{endpoint.port}",
+        "--cluster.listen-address=",  # one instance: no gossip port
+    )
+    reloads = (settings.etc / "alertmanager.yml", settings.etc / "templates")
+    return Service(endpoint, command, _environment(settings), reloads)
+
+
+def _grafana(settings: Settings, endpoint: Endpoint, server: str) -> Service:
+    command = [server] if server.endswith("grafana-server") else [server, "server"]
+    generated = settings.root / "dashboards" / "generated"
+    own = {
+        "GF_SERVER_HTTP_ADDR": settings.bind,
+        "GF_SERVER_HTTP_PORT": str(endpoint.port),
+        "GF_PATHS_DATA": str(settings.state / "data" / "grafana"),
+        "GF_PATHS_LOGS": str(settings.logs / "grafana"),
+        "GF_PATHS_PROVISIONING": str(settings.root / "dashboards" / "grafana" / "provisioning"),
+        "GF_DASHBOARDS_DEFAULT_HOME_DASHBOARD_PATH": str(generated / "heapwatch-fleet.json"),
+        "HEAPWATCH_DASHBOARDS_DIR": str(generated),
+        "GF_SECURITY_ADMIN_PASSWORD": f"$__file{{{settings.grafana_password_file}}}",
+        "GF_AUTH_ANONYMOUS_ENABLED": "true",
+        "GF_AUTH_ANONYMOUS_ORG_ROLE": "Viewer",
+        "GF_ANALYTICS_REPORTING_ENABLED": "false",
+        "GF_ANALYTICS_CHECK_FOR_UPDATES": "false",
+    }
+    return Service(endpoint, (*command, f"--homepath={GRAFANA_HOME}"), _environment(settings) | own)
+
+
+def _python(settings: Settings, endpoint: Endpoint, module: str, *sources: str) -> Service:
+    # A changed source is a changed environment: the supervisor restarts what runs it and nothing else.
+    revision = fingerprint(*(settings.root / folder for folder in sources))
+    prefix = endpoint.port_variable.removesuffix("PORT")
+    own = {name: value for name, value in settings.environment.items() if name.startswith(prefix)}
+    environment = own | _environment(settings) | {"HEAPWATCH_REVISION": revision}
+    return Service(endpoint, (sys.executable, "-m", module), environment)
+
+
+def _environment(settings: Settings) -> dict[str, str]:
+    """What every service is told, whatever shell `make up` was typed in."""
+    ports = settings.ports
+    return {
+        "HEAPWATCH_STATE": str(settings.state),
+        "HEAPWATCH_BIND": settings.bind,
+        "HEAPWATCH_PROFILE": settings.profile,
+        "HEAPWATCH_TOKEN_FILE": str(settings.token_file),
+        "HEAPWATCH_TARGETS_DIR": str(settings.targets),
+        "HEAPWATCH_TRAINER_PORT": str(ports.trainer),
+        "HEAPWATCH_PROMETHEUS_PORT": str(ports.prometheus),
+        "HEAPWATCH_ALERTMANAGER_PORT": str(ports.alertmanager),
+        "HEAPWATCH_RECEIVER_PORT": str(ports.receiver),
+        "HEAPWATCH_DASHBOARDS_PORT": str(ports.dashboards),
+        "HEAPWATCH_PROMETHEUS_URL": settings.url(ports.prometheus),
+        "HEAPWATCH_ALERTMANAGER_URL": settings.url(ports.alertmanager),
+        "HEAPWATCH_RECEIVER_DATABASE": str(settings.state / "data" / "receiver.sqlite3"),
+        "PYTHONUNBUFFERED": "1",
+    }

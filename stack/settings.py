@@ -1,0 +1,117 @@
+"""Where the stack lives and which addresses it uses: everything that the environment can change."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from heapwatch.stack.errors import StackError
+
+PROFILES = ("default", "aggressive")
+# In the order of Ports' fields.
+DEFAULT_PORTS = {
+    "HEAPWATCH_TRAINER_PORT": 7777,
+    "HEAPWATCH_PROMETHEUS_PORT": 9090,
+    "HEAPWATCH_ALERTMANAGER_PORT": 9093,
+    "HEAPWATCH_RECEIVER_PORT": 9095,
+    "HEAPWATCH_DASHBOARDS_PORT": 3009,
+}
+REPOSITORY = Path(__file__).resolve().parents[1]
+
+
+@dataclass(frozen=True)
+class Ports:
+    """TCP ports of the services on `Settings.bind`."""
+
+    trainer: int
+    prometheus: int
+    alertmanager: int
+    receiver: int
+    dashboards: int
+
+
+@dataclass(frozen=True)
+class Settings:
+    """One stack: `root` is the checkout, `state` the one folder that holds everything it writes."""
+
+    root: Path
+    state: Path
+    targets: Path
+    bind: str
+    profile: str
+    ports: Ports
+    environment: Mapping[str, str]
+
+    @classmethod
+    def from_environment(cls, environment: Mapping[str, str] = os.environ) -> Settings:
+        """Read `HEAPWATCH_*`; raises StackError naming the variable and what it may be."""
+        profile = environment.get("HEAPWATCH_PROFILE") or "default"
+        if profile not in PROFILES:
+            raise StackError(f"HEAPWATCH_PROFILE is {profile!r}; it may be {' or '.join(PROFILES)}")
+        return cls(
+            root=REPOSITORY,
+            state=Path(environment.get("HEAPWATCH_STATE") or REPOSITORY / ".heapwatch").absolute(),
+            targets=_targets(environment),
+            bind=environment.get("HEAPWATCH_BIND") or "127.0.0.1",
+            profile=profile,
+            ports=_ports(environment),
+            environment=environment,
+        )
+
+    @property
+    def host(self) -> str:
+        """The address at which services on `bind` are reached from this machine."""
+        return "127.0.0.1" if self.bind in ("0.0.0.0", "::", "") else self.bind
+
+    def url(self, port: int) -> str:
+        """`http://` address of one of the stack's ports, as seen from this machine."""
+        return f"http://{self.host}:{port}"
+
+    @property
+    def etc(self) -> Path:
+        """Configuration as the services read it."""
+        return self.state / "etc"
+
+    @property
+    def logs(self) -> Path:
+        """One log file a service."""
+        return self.state / "logs"
+
+    @property
+    def token_file(self) -> Path:
+        """The bearer token that whoever acts must show."""
+        return self.state / "secrets" / "token"
+
+    @property
+    def grafana_password_file(self) -> Path:
+        """The password of Grafana's administrator; the viewer has none."""
+        return self.state / "secrets" / "grafana-admin-password"
+
+
+def _ports(environment: Mapping[str, str]) -> Ports:
+    chosen: dict[int, str] = {}
+    for name, default in DEFAULT_PORTS.items():
+        port = _port(environment, name, default)
+        if port in chosen:
+            raise StackError(
+                f"{chosen[port]} and {name} are both {port}: each service needs a port of its own"
+            )
+        chosen[port] = name
+    return Ports(*chosen)
+
+
+def _port(environment: Mapping[str, str], name: str, default: int) -> int:
+    text = environment.get(name) or str(default)
+    if not (text.isascii() and text.isdecimal()) or not 1 <= int(text) <= 65535:
+        raise StackError(f"{name} is {text!r}; it must be a port number from 1 to 65535")
+    return int(text)
+
+
+def _targets(environment: Mapping[str, str]) -> Path:
+    """The folder in which trainers of this user announce themselves, as `heapwatch` itself finds it."""
+    if chosen := environment.get("HEAPWATCH_TARGETS_DIR"):
+        return Path(chosen).absolute()
+    state = environment.get("XDG_STATE_HOME") or Path.home() / ".local" / "state"
+    return Path(state) / "heapwatch" / "targets"

@@ -1,0 +1,150 @@
+from dataclasses import replace
+
+import pytest
+
+from heapwatch.receiver.decide import Act, Alert, Ask, Facts, History, Past, Refuse, Wait, decide
+from heapwatch.receiver.settings import Settings
+
+SETTINGS = Settings(regular_cooldown=600, emergency_cooldown=600, stale_after=300, actions_per_hour=5)
+LABELS = {
+    "alertname": "TrainerMemoryHigh",
+    "job": "trainer",
+    "instance": "a:1",
+    "severity": "critical",
+    "action": "cleanup",
+}
+ALERT = Alert(1, "f", 5, None, "firing", LABELS, steady=1000)
+HISTORY = History(1001, 1.7e9, 1000, False, [], 0, None)
+FACTS = Facts(1001, [LABELS], "http://a:1/metrics")
+
+
+def past(
+    action: str, ended_ago: float, *, same: bool = True, began: float | None = None, now: float = 1001
+) -> Past:
+    finished = now - ended_ago
+    return Past(action, "f" if same else "g", 5, finished if began is None else began, finished)
+
+
+def reason(
+    alert: Alert = ALERT,
+    history: History = HISTORY,
+    facts: Facts | None = FACTS,
+    settings: Settings = SETTINGS,
+) -> str:
+    decision = decide(alert, history, facts, settings)
+    return (
+        decision.reason
+        if isinstance(decision, Refuse)
+        else decision.action
+        if isinstance(decision, Act)
+        else "ask"
+    )
+
+
+def later(seconds: float, *actions: str) -> History:
+    """The episode's history, some seconds after these actions were done for it, one right after the other."""
+    now = 1001 + seconds
+    done = [Past(action, "f", 5, 1001, 1001) for action in reversed(actions)]
+    return replace(HISTORY, now=now, past=done)
+
+
+def repeated(seconds: float, **labels: str) -> Alert:
+    return replace(ALERT, id=2, steady=1001 + seconds, labels={**LABELS, **labels})
+
+
+FACTS_LATER = Facts(1e9, [LABELS, {**LABELS, "level": "emergency"}], "http://a:1/metrics")
+
+
+def test_the_first_cleanup_is_a_regular_one():
+    assert reason() == "regular"
+
+
+@pytest.mark.parametrize("label", [{"level": "emergency"}, {"severity": "emergency"}])
+def test_an_emergency_starts_with_the_emergency_cleanup(label):
+    labels = {**LABELS, **label}
+    assert reason(replace(ALERT, labels=labels), facts=Facts(1001, [labels], "u")) == "emergency"
+
+
+@pytest.mark.parametrize(
+    ("change", "expected"),
+    [
+        ({"status": "resolved"}, "resolved"),
+        ({"labels": {**LABELS, "action": "page"}}, "not_cleanup"),
+        ({"labels": {"action": "cleanup", "job": "trainer"}}, "no_trainer"),
+        ({"ends_at": int(1.6e15)}, "ended"),
+        ({"steady": 600.0}, "stale"),
+    ],
+)
+def test_an_alert_that_asks_for_nothing(change, expected):
+    assert reason(replace(ALERT, **change)) == expected
+
+
+@pytest.mark.parametrize(
+    ("change", "expected"),
+    [
+        ({"resolved_since": True}, "resolved"),
+        ({"actions_last_hour": 5}, "budget"),
+        ({"recovered": 900.0}, "recovering"),
+        ({"recovered": 300.0}, "regular"),
+        ({"past": [past("regular", 10, same=False, began=900)]}, "cooldown"),
+        ({"past": [past("regular", 601, same=False)]}, "regular"),
+        ({"past": [past("emergency", 10, same=False, began=900)]}, "regular"),
+    ],
+)
+def test_what_was_done_before(change, expected):
+    assert reason(history=replace(HISTORY, **change)) == expected
+
+
+def test_prometheus_is_asked_last_and_anew():
+    assert isinstance(decide(ALERT, HISTORY, None, SETTINGS), Ask)
+    assert isinstance(decide(ALERT, HISTORY, replace(FACTS, asked=999), SETTINGS), Ask)
+    assert reason(facts=replace(FACTS, firing=[])) == "not_firing"
+    assert reason(facts=replace(FACTS, firing=[{**LABELS, "component": "worker"}])) == "not_firing"
+    assert reason(facts=replace(FACTS, target=None)) == "no_target"
+
+
+def test_a_prometheus_that_has_just_started_is_given_time():
+    assert isinstance(decide(ALERT, HISTORY, replace(FACTS, firing=[], warm=False), SETTINGS), Wait)
+    assert isinstance(decide(ALERT, HISTORY, replace(FACTS, target=None, warm=False), SETTINGS), Wait)
+    assert reason(facts=replace(FACTS, warm=False)) == "regular"
+
+
+def test_labels_added_on_the_way_do_not_matter():
+    labels = {**LABELS, "cluster": "east"}
+    assert reason(replace(ALERT, labels=labels)) == "regular"
+
+
+def test_a_repeat_within_the_cooldown_is_a_duplicate():
+    assert reason(repeated(599), later(599, "regular"), FACTS_LATER) == "duplicate"
+
+
+def test_a_repeat_after_the_cooldown_climbs_and_never_repeats():
+    settings = SETTINGS.model_copy(update={"escalation": "notify"})
+    alert = repeated(601)
+    assert reason(alert, later(601, "regular"), FACTS_LATER, settings) == "emergency"
+    assert reason(alert, later(601, "regular", "emergency"), FACTS_LATER, settings) == "notify"
+    alert = repeated(4000)
+    assert reason(alert, later(4000, "regular", "emergency", "notify"), FACTS_LATER, settings) == "exhausted"
+
+
+def test_without_an_escalation_it_ends_after_the_emergency_cleanup():
+    settings = SETTINGS.model_copy(update={"escalation": "nothing"})
+    decision = decide(repeated(601), later(601, "regular", "emergency"), FACTS_LATER, settings)
+    assert isinstance(decision, Refuse)
+    assert decision.decision == "give_up"
+
+
+def test_an_emergency_does_not_wait_for_the_regular_cooldown():
+    assert reason(repeated(1, level="emergency"), later(1, "regular"), FACTS_LATER) == "emergency"
+
+
+def test_another_alerts_cleanup_since_this_one_began_counts_as_tried():
+    other = Past("regular", "g", 9, 1001, 1001)
+    history = replace(HISTORY, now=1602, past=[other])
+    assert reason(repeated(601), history, FACTS_LATER) == "emergency"
+
+
+def test_the_budget_does_not_keep_people_from_being_told():
+    settings = SETTINGS.model_copy(update={"escalation": "notify"})
+    history = replace(later(601, "regular", "emergency"), actions_last_hour=99)
+    assert reason(repeated(601), history, FACTS_LATER, settings) == "notify"

@@ -1,0 +1,153 @@
+"""The receiver as it is run, between a real Prometheus and trainers that are processes."""
+
+import json
+import socket
+import subprocess
+import sys
+import threading
+from contextlib import suppress
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+
+import pytest
+
+from tests.alerting.faults.stage import stage
+from tests.alerting.harness import alert, wait_for
+
+
+@pytest.fixture(scope="module")
+def scene():
+    with stage() as scene:
+        yield scene
+
+
+@pytest.fixture
+def listener():
+    """A server that takes any POST and keeps it: path, headers, JSON."""
+    posted = []
+
+    class Handler(BaseHTTPRequestHandler):
+        def do_POST(self):
+            body = self.rfile.read(int(self.headers["Content-Length"]))
+            posted.append((self.path, self.headers, json.loads(body)))
+            self.send_response(200)
+            self.send_header("Content-Length", "0")
+            self.end_headers()
+
+        def log_message(self, *_):
+            pass
+
+    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+    threading.Thread(target=server.serve_forever, daemon=True).start()
+    server.posted, server.url = posted, f"http://127.0.0.1:{server.server_port}"
+    yield server
+    server.shutdown()
+    server.server_close()
+
+
+def test_a_cleanup_is_done_once_checked_counted_and_marked(scene, listener):
+    token = scene.folder("grafana") / "token"
+    token.write_text("a-grafana-token")
+    trainer = scene.trainer()
+    receiver = scene.receiver(grafana_url=listener.url, grafana_token_file=str(token)).start()
+    receiver.post(alert(trainer.instance), alert(trainer.instance))
+    again, first = receiver.settled(2)
+    assert (first["decision"], first["action"]["result"]) == ("act", "helped")
+    assert first["action"]["freed_bytes"] == 1.5e9
+    assert (again["decision"], again["reason"]) == ("suppress", "duplicate")
+    assert len(trainer.done) == 1
+
+    labels = f'trainer_instance="{trainer.instance}",trainer_job="trainer"'
+    assert receiver.metric('heapwatch_receiver_actions_total{action="regular",result="helped"}') == 1
+    assert receiver.metric('heapwatch_receiver_freed_bytes_total{action="regular"}') == 1.5e9
+    assert receiver.metric(f"heapwatch_receiver_cleanup_no_effect{{{labels}}}") == 0
+    assert (
+        receiver.metric(f'heapwatch_receiver_last_action_timestamp_seconds{{action="regular",{labels}}}')
+        > 1.7e9
+    )
+    (path, headers, mark) = wait_for(lambda: listener.posted, "an annotation")[0]
+    assert (path, headers["Authorization"]) == ("/api/annotations", "Bearer a-grafana-token")
+    assert "helped" in mark["tags"]
+    assert "1500.0 MB freed" in mark["text"]
+    receiver.program.stop()
+
+
+def test_a_crash_after_the_trainer_answered_loses_and_repeats_nothing(scene):
+    trainer, receiver = scene.trainer(), scene.receiver()
+    receiver.start({"HEAPWATCH_RECEIVER_TEST_FAILPOINT": "answer-read"})
+    receiver.post(alert(trainer.instance))
+    assert receiver.program.process.wait(20) == -9
+    (row,) = receiver.start().settled(1)
+    assert row["action"]["result"] == "helped"
+    assert len(trainer.done) == 1
+    receiver.program.stop()
+
+
+def test_what_does_not_help_climbs_to_people_and_ends(scene, listener):
+    trainer = scene.trainer("useless")
+    receiver = scene.receiver(
+        regular_cooldown=0.1, emergency_cooldown=0.1, escalation_cooldown=0.5, escalation="notify",
+        alertmanager_url=listener.url,
+    ).start()  # fmt: skip
+    while not receiver.rows(decision="give_up"):
+        receiver.post(alert(trainer.instance))
+        receiver.settled(1)
+    done = [row["action"] for row in reversed(receiver.rows()) if row["action"]]
+    assert [(one["action"], one["result"]) for one in done] == [
+        ("regular", "no_effect"), ("emergency", "no_effect"), ("notify", "notified"),
+    ]  # fmt: skip
+    ((path, _, (told,)),) = listener.posted
+    assert path == "/api/v2/alerts"
+    assert told["labels"]["alertname"] == "TrainerCleanupEscalated"
+    assert "action" not in told["labels"], "telling people must not ask for a cleanup"
+    labels = f'trainer_instance="{trainer.instance}",trainer_job="trainer"'
+    assert receiver.metric(f"heapwatch_receiver_cleanup_no_effect{{{labels}}}") == 1
+    receiver.post(alert(trainer.instance, status="resolved"))
+    assert receiver.metric(f"heapwatch_receiver_cleanup_no_effect{{{labels}}}") == 0
+    receiver.program.stop()
+
+
+def test_a_dry_run_decides_and_asks_nothing(scene):
+    trainer, receiver = scene.trainer(), scene.receiver(dry_run=True).start()
+    receiver.post(alert(trainer.instance))
+    (row,) = receiver.settled(1)
+    assert row["action"]["result"] == "dry_run"
+    assert trainer.done == []
+    receiver.program.stop()
+
+
+def test_the_target_is_prometheus_word_and_not_the_alerts(scene):
+    trainer, receiver = scene.trainer(), scene.receiver().start()
+    unknown = alert("127.0.0.1:1", 1)
+    other_job = alert(trainer.instance, 2, labels={"job": "elsewhere"})
+    ended = alert(trainer.instance, 3, labels={"alertname": "TrainerBodiesHigh"})
+    receiver.post(unknown, other_job, ended)
+    assert [row["reason"] for row in receiver.settled(3)] == ["not_firing"] * 3
+    assert trainer.done == []
+    receiver.program.stop()
+
+
+@pytest.mark.parametrize(
+    ("environment", "named"),
+    [
+        ({"HEAPWATCH_RECEIVER_PORT": "a"}, "port: 'a' is not allowed"),
+        ({"HEAPWATCH_TOKEN": ""}, "no token: set HEAPWATCH_TOKEN_FILE"),
+        ({"HEAPWATCH_RECEIVER_DATABASE": "/proc/x/db"}, "database /proc/x/db: its folder must be writable"),
+    ],
+)
+def test_a_wrong_start_ends_with_one_clear_line(tmp_path, environment, named):
+    command = [sys.executable, "-m", "heapwatch.receiver"]
+    base = {"PATH": "", "HEAPWATCH_TOKEN": "t", "HEAPWATCH_RECEIVER_DATABASE": str(tmp_path / "db")}
+    done = subprocess.run(command, env={**base, **environment}, capture_output=True, text=True, timeout=30)
+    assert done.returncode == 2
+    assert len(done.stderr.splitlines()) == 1
+    assert named in done.stderr
+
+
+def test_a_slow_client_is_cut_off_and_others_are_served(scene):
+    receiver = scene.receiver(request_timeout=0.5).start()
+    with socket.create_connection(("127.0.0.1", receiver.port), timeout=10) as slow:
+        slow.sendall(b"POST /alerts HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Le")
+        assert receiver.get("/healthz").status_code == 200
+        with suppress(ConnectionResetError):
+            assert slow.recv(100) == b""
+    receiver.program.stop()

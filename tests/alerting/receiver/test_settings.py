@@ -1,0 +1,81 @@
+from pathlib import Path
+
+import pytest
+
+from heapwatch.receiver.settings import SettingsError, load, secret, token
+
+
+def write(folder: Path, text: str) -> Path:
+    file = folder / "receiver.yml"
+    file.write_text(text)
+    return file
+
+
+def test_defaults_need_nothing():
+    settings = load(None, {})
+    assert (settings.bind, settings.port, settings.dry_run) == ("127.0.0.1", 9095, False)
+
+
+def test_the_environment_overrides_the_file(tmp_path):
+    file = write(tmp_path, "port: 1\nregular_cooldown: 30\n")
+    environment = {
+        "HEAPWATCH_RECEIVER_PORT": "2",
+        "HEAPWATCH_BIND": "0.0.0.0",
+        "HEAPWATCH_RECEIVER_ESCALATION": "restart",
+        "HEAPWATCH_RECEIVER_RESTART_COMMAND": '[systemctl, restart, "{job}"]',
+    }
+    settings = load(file, environment)
+    assert (settings.port, settings.bind, settings.regular_cooldown) == (2, "0.0.0.0", 30)
+    assert settings.restart_command == ("systemctl", "restart", "{job}")
+
+
+@pytest.mark.parametrize(
+    ("text", "named"),
+    [
+        ("cooldown: 3", "cooldown: unknown setting; allowed are actions_per_hour,"),
+        ("regular_cooldown: -1", "regular_cooldown: -1 is not allowed: Input should be greater than 0"),
+        ("regular_cooldown: .inf", "regular_cooldown: inf is not allowed"),
+        (
+            "escalation: reboot",
+            "escalation: 'reboot' is not allowed: Input should be 'nothing', 'notify' or 'restart'",
+        ),
+        ("escalation: restart", "escalation: restart needs restart_command"),
+        ("restart_command: [kill, '{pid}']", "unknown placeholder {pid}: allowed are {job} and {instance}"),
+        ("restart_command: ['{job}']", "the program itself may not be a placeholder"),
+        ("restart_command: sh -c x", "restart_command: 'sh -c x' is not allowed"),
+        ("prometheus_url: file:///etc/passwd", "prometheus_url: 'file:///etc/passwd' is not allowed"),
+        ("prometheus_url: http://user:secret@host", "prometheus_url:"),
+        ("grafana_url: http://127.0.0.1:3009", "belong together"),
+        ("[1, 2]", "a mapping of settings is allowed, not list"),
+        ("a: [", "is not YAML"),
+    ],
+)
+def test_a_wrong_value_is_named_with_what_is_allowed(tmp_path, text, named):
+    with pytest.raises(SettingsError) as raised:
+        load(write(tmp_path, text), {})
+    assert named in str(raised.value)
+
+
+def test_every_wrong_value_has_its_line(tmp_path):
+    with pytest.raises(SettingsError) as raised:
+        load(write(tmp_path, "port: x\nbind: 3\n"), {})
+    assert len(str(raised.value).splitlines()) == 2
+
+
+def test_there_is_no_receiver_without_a_token():
+    with pytest.raises(SettingsError, match="HEAPWATCH_TOKEN_FILE"):
+        token(load(None, {}), {})
+
+
+@pytest.mark.parametrize("content", ["", "two\nlines", "caf\u00e9"])
+def test_a_secret_is_one_line_of_ascii(tmp_path, content):
+    file = tmp_path / "token"
+    file.write_text(content)
+    with pytest.raises(SettingsError, match="one line"):
+        secret(file, "token_file")
+
+
+def test_a_missing_secret_is_named(tmp_path):
+    settings = load(None, {"HEAPWATCH_TOKEN_FILE": str(tmp_path / "none")})
+    with pytest.raises(SettingsError, match="token_file: cannot read"):
+        token(settings, {})

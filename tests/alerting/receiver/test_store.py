@@ -1,0 +1,127 @@
+import asyncio
+import sqlite3
+from collections.abc import Callable, Coroutine
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from heapwatch.receiver.clock import Clock
+from heapwatch.receiver.store import Store, StoreUnavailable, StoreUnusable
+
+
+def with_store(path: Path, use: Callable[[Store], Coroutine[Any, Any, Any]]) -> Any:
+    async def run() -> Any:
+        store = Store(path, Clock())
+        store.open()
+        store.start()
+        try:
+            return await use(store)
+        finally:
+            store.stop()
+
+    return asyncio.run(run())
+
+
+def table(connection: sqlite3.Connection) -> None:
+    connection.execute("CREATE TABLE t (n INTEGER)")
+
+
+def insert(number: int) -> Callable[[sqlite3.Connection], None]:
+    return lambda connection: connection.execute("INSERT INTO t VALUES (?)", (number,)) and None
+
+
+def count(connection: sqlite3.Connection) -> int:
+    return int(connection.execute("SELECT count(*) FROM t").fetchone()[0])
+
+
+def test_what_was_written_is_there_after_a_restart(tmp_path):
+    async def write(store: Store) -> None:
+        await store.run(table)
+        await asyncio.gather(*(store.run(insert(n)) for n in range(1000)))
+
+    with_store(tmp_path / "db", write)
+    assert with_store(tmp_path / "db", lambda store: store.run(count)) == 1000
+
+
+def test_many_operations_share_a_commit(tmp_path):
+    async def write(store: Store) -> int:
+        await store.run(table)
+        commits = 0
+
+        def one(connection: sqlite3.Connection) -> None:
+            nonlocal commits
+            insert(1)(connection)
+            if connection.execute("SELECT count(*) FROM t").fetchone()[0] % 100 == 0:
+                connection.set_trace_callback(lambda sql: seen.append(sql))
+
+        seen: list[str] = []
+        await asyncio.gather(*(store.run(one) for _ in range(1000)))
+        return sum(sql == "COMMIT" for sql in seen)
+
+    assert with_store(tmp_path / "db", write) < 100
+
+
+def test_one_that_fails_does_not_fail_the_others(tmp_path):
+    def fail(connection: sqlite3.Connection) -> None:
+        insert(0)(connection)
+        raise ValueError("broken")
+
+    async def write(store: Store) -> tuple[list[Any], int]:
+        await store.run(table)
+        operations = [store.run(fail if n == 50 else insert(n)) for n in range(100)]
+        return await asyncio.gather(*operations, return_exceptions=True), await store.run(count)
+
+    outcomes, written = with_store(tmp_path / "db", write)
+    assert [type(outcome) for outcome in outcomes if outcome] == [ValueError]
+    assert written == 99
+
+
+def test_a_locked_database_is_unavailable_then_available(tmp_path, monkeypatch):
+    monkeypatch.setattr("heapwatch.receiver.store._BUSY_SECONDS", 0.05)
+
+    async def write(store: Store) -> None:
+        await store.run(table)
+        other = sqlite3.connect(tmp_path / "db", isolation_level=None)
+        other.execute("BEGIN IMMEDIATE")
+        with pytest.raises(StoreUnavailable, match="locked"):
+            await store.run(insert(1))
+        other.execute("ROLLBACK")
+        await store.run(insert(1))
+
+    with_store(tmp_path / "db", write)
+
+
+@pytest.mark.parametrize("content", [b"\0" * 8192, b"not a database" * 1000])
+def test_a_corrupt_file_is_moved_aside(tmp_path, content):
+    (tmp_path / "db").write_bytes(content)
+
+    async def recovered(store: Store) -> tuple[int, Any]:
+        row = await store.run(lambda connection: connection.execute("SELECT recovered FROM clock").fetchone())
+        return store.recoveries, row[0]
+
+    recoveries, when = with_store(tmp_path / "db", recovered)
+    assert recoveries == 1
+    assert when is not None
+    assert [path.read_bytes() for path in tmp_path.glob("db.corrupt-*")] == [content]
+
+
+def test_a_newer_schema_is_left_alone(tmp_path):
+    connection = sqlite3.connect(tmp_path / "db")
+    connection.execute("PRAGMA user_version=99")
+    connection.close()
+    with pytest.raises(StoreUnusable, match="schema 99 is newer"):
+        Store(tmp_path / "db", Clock()).open()
+
+
+def test_two_receivers_do_not_share_a_database(tmp_path):
+    async def open_another(_: Store) -> None:
+        with pytest.raises(StoreUnusable, match="another receiver"):
+            Store(tmp_path / "db", Clock()).open()
+
+    with_store(tmp_path / "db", open_another)
+
+
+def test_a_folder_that_cannot_be_made_is_named():
+    with pytest.raises(StoreUnusable, match=r"/proc/nowhere/db: its folder must be writable"):
+        Store(Path("/proc/nowhere/db"), Clock()).open()

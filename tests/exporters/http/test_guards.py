@@ -1,0 +1,233 @@
+import json
+from email.message import Message
+from http import HTTPStatus
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from heapwatch.http import guards
+from heapwatch.http.guards import Refusal
+
+JSON = "application/json"
+
+
+def headers(**fields: str) -> Message:
+    message = Message()
+    for name, value in fields.items():
+        message[name.replace("_", "-")] = value
+    return message
+
+
+def refused(status: HTTPStatus, call, *arguments) -> Refusal:
+    with pytest.raises(Refusal) as caught:
+        call(*arguments)
+    assert caught.value.status == status
+    return caught.value
+
+
+@pytest.mark.parametrize(
+    "host", ["localhost", "LOCALHOST:7777", "127.0.0.1:7777", "[::1]:7777", "trainer-3", "trainer-3:80"]
+)
+def test_host_of_loopback_or_an_allowed_name_passes(host):
+    guards.check_host(headers(Host=host), {"trainer-3"})
+
+
+def test_host_may_be_missing():
+    guards.check_host(headers(), ())
+
+
+@pytest.mark.parametrize("host", ["evil.example", "localhost.evil.example:7777", "10.0.0.1", "127.0.0.2"])
+def test_host_of_anybody_else_is_refused(host):
+    assert (
+        "HEAPWATCH_ALLOWED_HOSTS"
+        in refused(HTTPStatus.FORBIDDEN, guards.check_host, headers(Host=host), ()).detail
+    )
+
+
+@pytest.mark.parametrize(
+    "host", ["", "user@localhost", "localhost:port", "localhost/x", "[::1", "a b:c:d", ":80"]
+)
+def test_host_that_is_none_is_a_bad_request(host):
+    refused(HTTPStatus.BAD_REQUEST, guards.check_host, headers(Host=host), {"trainer-3"})
+
+
+def test_two_hosts_are_a_bad_request():
+    message = headers(Host="localhost")
+    message["Host"] = "evil.example"
+    refused(HTTPStatus.BAD_REQUEST, guards.check_host, message, ())
+
+
+@pytest.mark.parametrize("site", ["cross-site", "same-site", "Cross-Site", "nonsense", ""])
+def test_fetch_of_another_site_is_refused(site):
+    refused(HTTPStatus.FORBIDDEN, guards.check_browser, headers(Host="localhost", Sec_Fetch_Site=site))
+
+
+@pytest.mark.parametrize(
+    ("origin", "host"),
+    [
+        ("http://evil.example", "localhost:7777"),
+        ("null", "localhost:7777"),
+        ("null", ""),
+        ("http://localhost:80", "localhost:7777"),
+        ("http://[", "localhost:7777"),
+        ("", ""),
+    ],
+)
+def test_another_origin_is_refused(origin, host):
+    refused(HTTPStatus.FORBIDDEN, guards.check_browser, headers(Host=host, Origin=origin))
+
+
+def test_no_browser_and_the_same_origin_pass():
+    guards.check_browser(headers(Host="localhost:7777"))
+    guards.check_browser(
+        headers(Host="localhost:7777", Origin="http://localhost:7777", Sec_Fetch_Site="same-origin")
+    )
+
+
+def test_token_passes_and_scheme_is_case_insensitive():
+    guards.check_token(headers(Authorization="bearer s3cret"), "s3cret")
+
+
+@pytest.mark.parametrize(
+    "value",
+    ["", "s3cret", "Basic s3cret", "Bearer", "Bearer ", "Bearer S3cret", "Bearer s3cret x", "Bearer s3crét"],
+)
+def test_wrong_token_is_refused_without_repeating_it(value):
+    refusal = refused(HTTPStatus.UNAUTHORIZED, guards.check_token, headers(Authorization=value), "s3cret")
+    assert refusal.headers["WWW-Authenticate"].startswith("Bearer")
+    assert "s3cr" not in refusal.detail
+
+
+def test_without_a_configured_token_nothing_passes_and_the_answer_says_how():
+    refusal = refused(HTTPStatus.FORBIDDEN, guards.check_token, headers(Authorization="Bearer "), None)
+    assert "HEAPWATCH_TOKEN_FILE" in refusal.detail
+
+
+def test_token_is_found_in_this_order(tmp_path):
+    file = tmp_path / "token"
+    file.write_text("from-file\n")
+    both = {"HEAPWATCH_TOKEN": "from-environment", "HEAPWATCH_TOKEN_FILE": str(file)}
+    assert guards.find_token("given", both) == "given"
+    assert guards.find_token(None, both) == "from-environment"
+    assert guards.find_token(None, {"HEAPWATCH_TOKEN_FILE": str(file)}) == "from-file"
+    assert guards.find_token(None, {"HEAPWATCH_TOKEN": ""}) is None
+
+
+@pytest.mark.parametrize("token", ["", "two words", "línea", "line\nbreak"])
+def test_token_that_no_header_carries_is_an_error(token):
+    with pytest.raises(ValueError, match="printable ASCII"):
+        guards.find_token(token, {})
+
+
+def test_bucket_allows_a_burst_then_its_rate():
+    now = [0.0]
+    bucket = guards.TokenBucket(2, 0.5, clock=lambda: now[0])
+    bucket.take()
+    bucket.take()
+    assert refused(HTTPStatus.TOO_MANY_REQUESTS, bucket.take).headers == {"Retry-After": "2"}
+    now[0] = 2.0
+    bucket.take()
+    refused(HTTPStatus.TOO_MANY_REQUESTS, bucket.take)
+
+
+@pytest.mark.parametrize(
+    ("fields", "status"),
+    [
+        ({"Transfer-Encoding": "chunked"}, 411),
+        ({"Transfer-Encoding": "chunked", "Content-Length": "2"}, 411),
+        ({"Content-Length": "-1"}, 400),
+        ({"Content-Length": "+1"}, 400),
+        ({"Content-Length": "1_0"}, 400),
+        ({"Content-Length": "\u0661"}, 400),
+        ({"Content-Length": ""}, 400),
+        ({"Content-Length": "9" * 5000}, 413),
+        ({"Content-Length": str(guards.MAX_BODY_BYTES + 1)}, 413),
+        ({"Content-Length": "2"}, 415),
+        ({"Content-Length": "2", "Content-Type": "text/plain"}, 415),
+        ({"Content-Type": "application/x-www-form-urlencoded"}, 415),
+    ],
+)
+def test_body_that_cannot_be_read_is_refused(fields, status):
+    message = Message()
+    for name, value in fields.items():
+        message[name] = value
+    refused(HTTPStatus(status), guards.body_length, message)
+
+
+def test_body_length():
+    assert guards.body_length(headers()) == 0
+    assert guards.body_length(headers(Content_Length="007", Content_Type=f"{JSON}; charset=utf-8")) == 7
+    assert guards.body_length(headers(Content_Length="0")) == 0
+
+
+def test_two_different_lengths_are_refused():
+    message = headers(Content_Length="2", Content_Type=JSON)
+    message["Content-Length"] = "3"
+    refused(HTTPStatus.BAD_REQUEST, guards.body_length, message)
+
+
+def test_empty_body_asks_for_an_emergency_cleanup_with_a_fresh_id():
+    first, second = guards.parse_cleanup(b""), guards.parse_cleanup(b" {} ")
+    assert first.action == second.action == "emergency"
+    assert first.request_id != second.request_id
+
+
+@pytest.mark.parametrize(
+    ("body", "says"),
+    [
+        (b"[]", "object"),
+        (b"{", "JSON"),
+        (b"\xff", "JSON"),
+        (b'{"timeout_seconds": NaN}', "JSON"),
+        (b"[" * 16_000, "JSON"),
+        (b'{"timeout_seconds": ' + b"9" * 10_000 + b"}", "JSON"),
+        (b'{"action": "reboot"}', "regular, emergency"),
+        (b'{"action": null}', "regular, emergency"),
+        (b'{"action": ["regular"]}', "regular, emergency"),
+        (b'{"reason": 1}', "reason"),
+        (b'{"reason": "\\u0000"}', "reason"),
+        (b'{"reason": "\\ud800"}', "reason"),
+        (b'{"request_id": ""}', "request_id"),
+        (b'{"request_id": "a b"}', "request_id"),
+        (b'{"request_id": "a\\n"}', "request_id"),
+        (b'{"timeout_seconds": -1}', "0 to 60"),
+        (b'{"timeout_seconds": 1e999}', "0 to 60"),
+        (b'{"timeout_seconds": true}', "0 to 60"),
+        (b'{"timeout_seconds": "5"}', "0 to 60"),
+        (b'{"delay": 1}', "'delay'"),
+    ],
+)
+def test_body_that_asks_for_something_else_is_named(body, says):
+    assert says in refused(HTTPStatus.BAD_REQUEST, guards.parse_cleanup, body).detail
+
+
+json_values = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats() | st.text(),
+    lambda inner: st.lists(inner) | st.dictionaries(st.text(), inner),
+    max_leaves=10,
+)
+likely_bodies = st.dictionaries(
+    st.sampled_from(["action", "reason", "request_id", "timeout_seconds", "other"]),
+    json_values | st.sampled_from(["regular", "emergency", 5, "id-1"]),
+).map(lambda document: json.dumps(document).encode())
+
+
+@settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@given(st.binary() | likely_bodies)
+def test_any_body_is_either_a_bounded_request_or_a_bad_one(body):
+    refusal = request = None
+    try:
+        request = guards.parse_cleanup(body)
+    except Refusal as caught:
+        refusal = caught
+    if refusal is not None:
+        assert refusal.status == HTTPStatus.BAD_REQUEST
+        assert refusal.detail.isprintable()
+        assert len(refusal.detail) < 200
+        return
+    assert request.action in guards.ACTIONS
+    assert len(request.reason) <= guards.MAX_REASON_CHARACTERS
+    assert request.reason.isprintable()
+    assert 1 <= len(request.request_id) <= 128
+    assert 0 <= request.timeout_seconds <= guards.MAX_WAIT_SECONDS

@@ -1,0 +1,97 @@
+import json
+
+import pytest
+from prometheus_client.parser import text_string_to_metric_families as parse
+
+from heapwatch.analysis.readings import Component, Readings
+from heapwatch.http.status import Status
+
+TEXT = """
+trainer_info{trainer="walker",framework="torch",run="7"} 1
+trainer_process_resident_memory_bytes{role="trainer"} 1.2e9
+trainer_process_resident_memory_bytes{role="worker"} 3e8
+trainer_process_cpu_seconds_total{role="trainer"} %(cpu)s
+trainer_memory_limit_bytes 8e9
+trainer_bodies{type="static"} 1
+trainer_bodies{type="dynamic"} %(dynamic)s
+trainer_entities{type="food_sources"} 67
+trainer_event_list_items{list="death"} 12
+trainer_event_list_capacity_items{list="death"} 100
+trainer_buffer_items{buffer="replay"} 50
+trainer_buffer_bytes{buffer="replay"} 5e6
+trainer_buffer_capacity_bytes{buffer="replay"} NaN
+trainer_progress_total{unit="step"} 15440
+trainer_last_progress_timestamp_seconds 990
+trainer_limit{resource="memory",component="",severity="warning"} 1e9
+trainer_limit{resource="memory",component="",severity="critical"} 1.5e9
+trainer_limit{resource="bodies",component="all",severity="critical"} 1000
+trainer_limit{resource="entities",component="food_sources",severity="warning"} 50
+trainer_growth_limit{resource="bodies",component="all",per="minute"} 10
+trainer_growth_limit{resource="memory",component="",per="epoch"} 1
+trainer_exporter_sample_age_seconds{collector="bodies"} 2.5
+"""
+
+
+def families(dynamic=154, cpu=0):
+    return list(parse(TEXT % {"dynamic": dynamic, "cpu": cpu}))
+
+
+def test_document_tells_what_is_known_and_omits_the_rest():
+    document = Status(clock=lambda: 1000.0).document(families())
+    assert document["trainer"] == {"trainer": "walker", "framework": "torch", "run": "7"}
+    assert document["performance"] == {"memory_mb": 1200, "step_count": 15440, "seconds_since_progress": 10}
+    assert document["entities"] == {"world_bodies": 155, "food_sources": 67}
+    assert document["body_types"] == {"static": 1, "dynamic": 154}
+    assert document["memory"]["resident_bytes"] == {"trainer": 1.2e9, "worker": 3e8}
+    assert document["events"] == {"death": {"items": 12, "capacity_items": 100}}
+    assert document["buffers"] == {"replay": {"items": 50, "bytes": 5e6}}  # NaN is not known
+    assert document["sample_age_seconds"] == {"bodies": 2.5}
+    assert document["last_cleanup"] is None
+    assert {"objects", "gpu_memory", "growth_per_minute"}.isdisjoint(document)
+    json.dumps(document, allow_nan=False)
+
+
+def test_empty_exposition_gives_no_zero():
+    document = Status(clock=lambda: 1000.0).document([])
+    assert document == {"timestamp": 1000.0, "training": "unknown", "alerts": [], "last_cleanup": None}
+
+
+def test_alerts_are_the_highest_limit_reached():
+    alerts = Status(clock=lambda: 1000.0).document(families())["alerts"]
+    assert [(a["severity"], a["kind"], a["resource"], a["component"], a["limit"]) for a in alerts] == [
+        ("warning", "threshold", "memory", "trainer", 1e9),
+        ("warning", "threshold", "entities", "food_sources", 50),
+    ]
+
+
+def test_growth_over_many_samples_is_told_and_alerts():
+    now = [0.0]
+    status = Status(clock=lambda: now[0])
+    for index in range(20):
+        now[0] = 20.0 * index
+        status.observe(families(dynamic=100 + 5 * index, cpu=10 * index))
+    document = status.document(families(dynamic=200, cpu=200))
+    assert document["growth_per_minute"]["bodies"]["all"] == pytest.approx(15)
+    assert document["growth_per_minute"]["memory"]["trainer"] == 0
+    assert document["performance"]["cpu_percent"] == 50
+    growth = [alert for alert in document["alerts"] if alert["kind"] == "growth"]
+    assert [(alert["resource"], alert["component"], alert["limit"]) for alert in growth] == [
+        ("bodies", "all", 10)
+    ]
+
+
+@pytest.mark.parametrize(("now", "training"), [(1000, "progressing"), (2000, "stalled")])
+def test_health_is_progress(now, training):
+    health = Status(clock=lambda: now).health(families())
+    assert health == {"status": "ok", "training": training, "seconds_since_progress": now - 990}
+
+
+def test_health_before_the_first_step_is_unknown():
+    assert Status().health([])["training"] == "unknown"
+
+
+def test_levels_name_every_resource():
+    levels = Readings(families()).levels()
+    assert levels[Component("bodies", "all")] == 155
+    assert levels[Component("buffer", "replay")] == 5e6
+    assert levels[Component("memory", "worker")] == 3e8

@@ -1,0 +1,234 @@
+import logging
+import os
+import re
+import threading
+from collections import deque
+
+import pytest
+
+import heapwatch
+from heapwatch.analysis.readings import Readings
+from heapwatch.recording.journal import Journal
+from heapwatch.recording.reader import read_recording
+from heapwatch.runtime.failures import Failures
+
+
+class Kept:
+    """Keeps points; raises or waits when told to."""
+
+    name = "kept"
+
+    def __init__(self):
+        self.points, self.closed = [], 0
+        self.error = None
+        self.held = threading.Event()
+        self.held.set()
+
+    def take(self, point):
+        self.held.wait(20)
+        if self.error:
+            raise self.error
+        self.points.append(point)
+
+    def close(self):
+        self.closed += 1
+
+
+@pytest.fixture
+def kept():
+    return Kept()
+
+
+@pytest.fixture
+def journal(failures):
+    journal = Journal(failures, lambda: 1000, lambda costly: Readings([]))
+    yield journal
+    journal.stop()
+
+
+def test_the_first_point_is_there_at_once(journal, kept):
+    journal.add(kept)
+    assert [(point.event, point.resident_bytes) for point in kept.points] == [("start", 1000)]
+
+
+def test_phases_and_cycles_become_points_with_the_memory_of_their_moment(journal, kept):
+    journal.add(kept)
+    journal.phase_ended("evaluate", 1500, 500)
+    journal.progressed("generation", 1)
+    journal.stop()
+    _, phase, cycle = kept.points
+    assert (phase.event, phase.phase, phase.resident_bytes, phase.delta_bytes) == (
+        "phase",
+        "evaluate",
+        1500,
+        500,
+    )
+    assert phase.cycle("generation") == 1
+    assert (cycle.event, cycle.progress) == ("cycle", {"generation": 1})
+    assert kept.closed == 1
+
+
+def test_only_the_largest_unit_makes_cycles(journal, kept):
+    journal.add(kept)
+    journal.progressed("generation", 1)
+    for episode in range(16):
+        journal.progressed("episode", episode)
+    journal.progressed("games", 1)
+    journal.progressed("generation", 1)
+    journal.progressed("generation", 2)
+    journal.stop()
+    assert [point.progress for point in kept.points if point.event == "cycle"] == [
+        {"generation": 2, "episode": 15}
+    ]
+
+
+def test_a_flood_of_phases_is_one_point_a_batch(journal, kept):
+    journal.add(kept)
+    for number in range(100_000):
+        journal.phase_ended("short", number, 1)
+    journal.stop()
+    assert 1 <= len(kept.points) - 1 < 30
+    assert kept.points[-1].resident_bytes == 99_999
+
+
+def test_a_sink_that_hangs_or_raises_neither_stops_training_nor_the_other_sinks(failures, kept):
+    journal = Journal(failures, lambda: 1000, lambda costly: Readings([]))
+    other = Kept()
+    journal.add(kept)
+    journal.add(other)
+    kept.held.clear()
+    for number in range(10_000):
+        journal.phase_ended(f"phase {number % 2000}", number, 1)
+    kept.error = OSError("disk full")
+    kept.held.set()
+    journal.stop()
+    assert failures.counts["journal"] > 0
+    assert other.points[-1].resident_bytes == 9999
+    assert (kept.closed, other.closed) == (1, 1)
+
+
+def test_nothing_is_noted_after_the_end(journal, kept):
+    journal.add(kept)
+    journal.stop()
+    journal.stop()
+    journal.phase_ended("late", 1, 1)
+    journal.add(kept)
+    assert len(kept.points) == 1
+    assert kept.closed == 1
+
+
+def test_levels_that_cannot_be_read_are_counted(kept):
+    failures = Failures()
+
+    def read(costly):
+        raise RuntimeError("no")
+
+    journal = Journal(failures, lambda: 1000, read)
+    journal.add(kept)
+    journal.stop()
+    assert kept.points == []
+    assert failures.counts["journal"] == 1
+
+
+def test_a_watch_records_what_it_knows(tmp_path):
+    path = tmp_path / "run.jsonl.gz"
+
+    class Environment:
+        pass
+
+    environments = [Environment(), Environment()]
+    with heapwatch.Watch("erl") as watch:
+        watch.objects(Environment)
+        watch.size("environments", lambda: environments)
+        watch.growth_limit("object_size", per_generation=1e6)
+        assert watch.record(path) == path
+        with watch.phase("evaluate"):
+            pass
+        watch.progress("generation")
+    run = read_recording(path)
+    start = run.points[0]
+    assert (run.trainer, start.event, start.objects) == ("erl", "start", {"Environment": 2})
+    assert start.sizes["environments"] > 100
+    assert start.growth_limit("object_size", "environments", "generation") == 1e6
+    assert start.resident_bytes > 10e6
+    assert start.virtual_bytes > start.resident_bytes
+    assert [point.event for point in run.points[1:]] == ["phase", "cycle"]
+
+
+def test_a_watch_records_what_else_is_counted(tmp_path):
+    deaths, experiences, bounded = deque(range(3), maxlen=100), list(range(7)), deque([1.0], maxlen=10)
+    with heapwatch.Watch("walker") as watch:
+        watch.bodies(lambda: {"static": 5})
+        watch.entities("food_sources", lambda: 2)
+        watch.events("death", deaths)
+        watch.buffer("experiences", lambda: experiences)
+        watch.buffer("bounded", bounded)
+        watch.step()
+        path = watch.record(tmp_path / "run.jsonl.gz")
+        watch.progress("episode")
+    start = read_recording(path).points[0]
+    assert {name: count for name, count in start.items.items() if count} == {
+        "static bodies": 5,
+        "food_sources": 2,
+        "death events": 3,
+        "experiences buffer items": 7,
+    }
+    assert start.bounds == {"death events": 100}
+
+
+def test_a_start_records_when_told_by_argument_or_environment(tmp_path, monkeypatch):
+    with heapwatch.start("a", port=0, record=tmp_path / "told"):
+        pass
+    monkeypatch.setenv("HEAPWATCH_RECORD", str(tmp_path / "environment"))
+    with heapwatch.start("b", port=0):
+        pass
+    assert read_recording(tmp_path / "told").trainer == "a"
+    assert read_recording(tmp_path / "environment").trainer == "b"
+
+
+def test_a_record_that_cannot_be_written_is_told_at_once_and_leaves_no_server(tmp_path):
+    with pytest.raises(OSError, match="No such file"):
+        heapwatch.start("a", port=0, record=tmp_path / "no" / "folder")
+    assert not [thread for thread in threading.enumerate() if thread.name == "heapwatch-journal"]
+
+
+def test_a_forked_child_writes_nothing_into_its_parents_record(tmp_path):
+    path = tmp_path / "run.jsonl"
+    with heapwatch.start("erl", port=0, record=path) as watch:
+        child = os.fork()
+        if child == 0:
+            watch.progress("generation", 99)
+            with watch.phase("in the child"):
+                pass
+            watch.stop()
+            os._exit(0)
+        os.waitpid(child, 0)
+        watch.progress("generation")
+    text = path.read_text()
+    assert "in the child" not in text
+    assert '"generation":1' in text
+
+
+def test_a_report_is_logged_every_so_many_epochs(caplog):
+    stats = bytearray(1_000_000)
+    with caplog.at_level(logging.INFO, "heapwatch"), heapwatch.Watch("metta") as watch:
+        watch.size("trainer.stats", lambda: stats)
+        watch.memory_report_interval(2)
+        watch.progress("epoch", 2)
+    (report,) = [record.getMessage() for record in caplog.records if "Memory Report" in record.getMessage()]
+    assert "Memory Report - Epoch 2" in report
+    assert re.search(r"trainer\.stats +1\.00 MB", report)
+
+
+@pytest.mark.parametrize("interval", [0, -1, 1.5, True, "10"])
+def test_an_interval_that_is_none_is_refused(interval):
+    with heapwatch.Watch() as watch, pytest.raises(ValueError, match="whole number above 0, got"):
+        watch.memory_report_interval(interval)
+
+
+def test_a_unit_that_is_none_is_refused():
+    with (
+        heapwatch.Watch() as watch,
+        pytest.raises(ValueError, match="generation, epoch, episode, got 'step'"),
+    ):
+        watch.memory_report_interval(10, "step")

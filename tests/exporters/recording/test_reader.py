@@ -1,0 +1,233 @@
+import gzip
+import json
+import os
+import subprocess
+import sys
+import textwrap
+from contextlib import suppress
+from itertools import pairwise
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from heapwatch.recording.points import Point, from_json, to_json
+from heapwatch.recording.reader import NoRecording, read_recording
+from heapwatch.recording.recorder import EARLIER_RUNS, Recorder
+from tests.exporters.report.runs import filled, generations
+
+RUN = generations(
+    4, environments=16, evaluation=7e9, buffers=lambda generation: filled(generation * 1e9, 9e9)
+)
+
+
+@pytest.fixture(params=["run.jsonl", "run.jsonl.gz"])
+def path(request, tmp_path):
+    return tmp_path / request.param
+
+
+def write(path, points=RUN.points, **options):
+    recorder = Recorder(path, {"trainer": "erl_trading"}, **options)
+    for point in points:
+        recorder.take(point)
+    return recorder
+
+
+def test_what_is_recorded_is_read_back(path):
+    write(path).close()
+    assert read_recording(path) == RUN
+
+
+def test_a_run_that_still_writes_can_be_read_up_to_its_last_line(path):
+    recorder = write(path)
+    assert read_recording(path) == RUN
+    recorder.close()
+
+
+def test_a_half_written_last_line_is_left_out_and_named(tmp_path):
+    path = tmp_path / "run.jsonl"
+    write(path).close()
+    path.write_bytes(path.read_bytes()[:-20])
+    run = read_recording(path)
+    assert run.points == RUN.points[:-1]
+    assert run.notes == (f"line {len(RUN.points) + 1} is half-written and left out",)
+
+
+@pytest.mark.parametrize("cut", [1, 5, 9, 40, 200])
+def test_a_compressed_file_cut_off_anywhere_is_read_up_to_there(tmp_path, cut):
+    path = tmp_path / "run.jsonl.gz"
+    write(path).close()
+    path.write_bytes(path.read_bytes()[:-cut])
+    points = read_recording(path).points
+    assert points == RUN.points[: len(points)]
+    assert len(points) >= len(RUN.points) - cut / 10
+
+
+def test_lines_that_are_no_points_are_left_out_and_named(tmp_path):
+    path = tmp_path / "run.jsonl"
+    write(path).close()
+    wrong = {
+        2: "not json",
+        3: "[1, 2]",
+        4: '{"time": 1, "event": "phase"}',
+        5: '{"time": 1, "event": "party", "resident_bytes": 1}',
+        6: '{"time": "now", "event": "phase", "resident_bytes": 1}',
+        7: '{"time": 1, "event": "phase", "resident_bytes": -1}',
+        8: '{"time": 1, "event": "phase", "resident_bytes": NaN}',
+        9: '{"time": 1, "event": "phase", "resident_bytes": 1, "objects": {"A": "many"}}',
+        10: '{"time": 1, "event": "phase", "resident_bytes": 1, "buffers": {"replay": 3}}',
+        11: '{"time": 1, "event": "phase", "resident_bytes": 1, "colour": "blue"}',
+        12: "[" * 100_000,
+        13: "\x00\x80",
+    }
+    lines = path.read_text().splitlines()
+    for number, line in wrong.items():
+        lines.insert(number - 1, line)
+    path.write_text("\n".join(lines) + "\n")
+    run = read_recording(path)
+    assert run.points == RUN.points
+    assert len(run.notes) == 11
+    for number, note in zip(wrong, run.notes, strict=False):
+        assert f"line {number} " in note or number > 11
+    assert run.notes[2] == "line 4 is left out: its resident_bytes is no number"
+    assert run.notes[7] == "line 9 is left out: its objects 'A' is no number"
+    assert run.notes[-1] == "and 2 more like these"
+
+
+@pytest.mark.parametrize("content", [b"", b"\x1f\x8b", b"\x1f\x8bgarbage", b"hello\n", b"\xff" * 3_000_000])
+def test_a_file_without_a_run_is_one_clear_line(tmp_path, content):
+    path = tmp_path / "run"
+    path.write_bytes(content)
+    with pytest.raises(NoRecording, match=f"^{path} holds no recorded run"):
+        read_recording(path)
+
+
+def test_a_file_that_is_not_there_or_of_another_format_is_one_clear_line(tmp_path):
+    with pytest.raises(NoRecording, match="cannot be read: No such file"):
+        read_recording(tmp_path / "absent")
+    (tmp_path / "later").write_text('{"heapwatch": 2}\n')
+    with pytest.raises(NoRecording, match="format 2, this heapwatch reads 1"):
+        read_recording(tmp_path / "later")
+
+
+def test_the_file_stays_below_its_bound_and_keeps_whole_generations(path):
+    long = generations(3000, evaluation=1e6).points
+    write(path, long, max_bytes=40_000).close()
+    assert path.stat().st_size <= 41_000
+    points = read_recording(path).points
+    assert points[0] == long[0]
+    kept = {point.cycle("generation") for point in points[1:]}
+    stride = min(kept)
+    assert kept == set(range(stride, 3001, stride))
+    assert all(
+        sum(point.cycle("generation") == generation for point in points[1:]) == 4 for generation in kept
+    )
+    assert not list(path.parent.glob("*thinner*"))
+
+
+def test_samples_of_a_trainer_without_cycles_are_thinned_evenly(path):
+    samples = [Point(float(15 * n), "sample", 1e9 + n, progress={"step": n}) for n in range(4000)]
+    write(path, samples, max_bytes=20_000).close()
+    times = [point.time for point in read_recording(path).points]
+    assert path.stat().st_size <= 21_000
+    assert len({later - earlier for earlier, later in pairwise(times)}) == 1
+    assert times[-1] > 15 * 3500
+
+
+def test_earlier_runs_are_kept_but_not_for_ever(path):
+    for start in range(EARLIER_RUNS + 3):
+        write(path, [Point(float(start), "start", 1.0)]).close()
+    starts = [read_recording(path.with_name(f"{path.name}.{n}")).points[0].time for n in range(1, 6)]
+    assert starts == [6, 5, 4, 3, 2]
+    assert read_recording(path).points[0].time == 7
+    assert len(list(path.parent.iterdir())) == EARLIER_RUNS + 1
+
+
+def test_a_full_disk_ends_the_record_and_nothing_else(tmp_path):
+    recorder = write(tmp_path / "run.jsonl")
+    recorder._file.close()
+    recorder._file = open("/dev/full", "wb")  # noqa: SIM115
+    with pytest.raises(OSError, match="No space left"):
+        recorder.take(RUN.points[0])
+    recorder.take(RUN.points[0])
+    recorder.close()
+    assert read_recording(recorder.path) == RUN
+
+
+def test_a_killed_trainer_leaves_what_it_had_recorded(path):
+    """Killed outright, between a phase and whatever would have come."""
+    trainer = """
+        import os, signal, sys, time
+        from pathlib import Path
+        import heapwatch
+        from heapwatch.recording.reader import NoRecording, read_recording
+        watch = heapwatch.start("erl", port=0, record=sys.argv[1])
+        for generation in range(3):
+            with watch.phase("evaluate"):
+                watch.step()
+            watch.progress("generation")
+        deadline = time.monotonic() + 30
+        while time.monotonic() < deadline:
+            try:
+                if read_recording(Path(sys.argv[1])).points[-1].progress == {"generation": 3}:
+                    break
+            except (NoRecording, IndexError):
+                pass
+            time.sleep(0.05)
+        os.kill(os.getpid(), signal.SIGKILL)
+    """
+    process = subprocess.run(
+        [sys.executable, "-c", textwrap.dedent(trainer), path], timeout=60, check=False, env=os.environ
+    )
+    assert process.returncode == -9
+    run = read_recording(path)
+    assert run.points[0].event == "start"
+    assert {point.event for point in run.points} == {"start", "phase", "cycle"}
+    assert run.trainer == "erl"
+    assert run.points[-1].progress == {"generation": 3}
+
+
+names = st.text(min_size=1, max_size=20)
+sizes = st.floats(0, 1e15)
+
+
+@given(
+    st.builds(
+        Point,
+        time=sizes,
+        event=st.sampled_from(["start", "phase", "cycle", "sample"]),
+        resident_bytes=sizes,
+        phase=st.text(max_size=20),
+        delta_bytes=st.none() | st.floats(-1e15, 1e15),
+        worker_bytes=st.none() | sizes,
+        objects=st.dictionaries(names, sizes, max_size=3),
+        items=st.dictionaries(names, sizes, max_size=3),
+        bounds=st.dictionaries(names, sizes, max_size=3),
+        sizes=st.dictionaries(names, sizes, max_size=3),
+    )
+)
+def test_any_point_survives_json(point):
+    assert from_json(json.loads(json.dumps(to_json(point)))) == point
+
+
+@given(
+    st.recursive(
+        st.none() | st.booleans() | st.floats() | st.integers() | st.text(),
+        lambda children: (
+            st.lists(children, max_size=3)
+            | st.dictionaries(
+                st.sampled_from(["time", "event", "resident_bytes", "objects", "buffers", "phase", "x"]),
+                children,
+            )
+        ),
+    )
+)
+def test_any_json_is_a_point_or_a_value_error(document):
+    with suppress(ValueError):
+        assert isinstance(from_json(document), Point)
+
+
+def test_a_recording_is_compressed_text(tmp_path):
+    write(tmp_path / "run.jsonl.gz").close()
+    with gzip.open(tmp_path / "run.jsonl.gz", "rt") as lines:
+        assert json.loads(next(lines)) == {"heapwatch": 1, "trainer": "erl_trading"}

@@ -1,0 +1,163 @@
+from dataclasses import replace
+
+import pytest
+
+from heapwatch.recording.points import Point, Run
+from heapwatch.report.document import elided, finding_lines, headline
+from heapwatch.report.findings import analyse
+from tests.exporters.report.runs import GB, filled, generations
+
+
+def test_the_documents_environment_leak_is_reported_in_its_words():
+    report = analyse(generations(6, environments=16, evaluation=7e9))
+    assert finding_lines(report.finding, report.unit) == [
+        "Phase: evaluate_population",
+        "Growth: +7.00 GB per generation",
+        "TradingEnvironment count: 2 -> 98 (increasing by 16 each generation)",
+        "Started at generation 1",
+    ]
+    assert headline(report) == "LEAK FOUND"
+    assert report.objects["DDPGAgent"].verdict == "steady"
+
+
+def test_objects_name_the_phase_where_memory_cannot():
+    """Evaluation takes memory that training gives back, and evolution leaks a little."""
+    run = generations(8, evaluation=5e9, other=-2.4e9)
+    points = tuple(
+        replace(point, objects={"DDPGAgent": 17 + 16 * max(0, grown(point))}) for point in run.points
+    )
+    report = analyse(Run("erl_trading", points))
+    assert report.finding.phase == "evolve_population"
+    assert report.finding.since == 3
+
+
+def grown(point):
+    """Generations from the third on whose evolution is over."""
+    return point.cycle("generation") - 2 - (point.event == "phase" and point.phase != "evolve_population")
+
+
+def test_a_filling_buffer_is_no_finding():
+    report = analyse(generations(8, evaluation=1.5 * GB, buffers=lambda n: filled(1.5 * GB * n, 20 * GB)))
+    assert report.finding is None
+    assert report.memory.verdict == "filling"
+    assert headline(report).startswith("No leak: buffers that fill take 1500.0 of 1500.0 MB/generation")
+
+
+def test_a_buffer_past_its_bound_is_a_finding_and_explains_nothing_more():
+    """It fills until generation 4, and is rebound to a list in generation 8."""
+    run = generations(14, buffers=lambda n: filled(min(n, 4) * GB if n < 8 else (n - 3) * GB, 4 * GB))
+    points = tuple(
+        replace(point, objects={"Tensor": 200 + 1.1 * point.buffers["replay"].items}) for point in run.points
+    )
+    report = analyse(Run("erl_trading", points))
+    assert report.objects["Tensor"].verdict == "leak"
+    assert report.current.bounded_bytes == 4 * GB
+    assert finding_lines(analyse(run).finding, report.unit) == [
+        "replay buffer: 11.00 GB, past its bound of 4.00 GB",
+        "Started at generation 8",
+    ]
+
+
+@pytest.mark.parametrize("count", range(1, 9))
+def test_tensors_of_an_optimizer_that_come_with_the_first_update_are_no_finding(count):
+    run = generations(count)
+    points = tuple(replace(point, objects={"Tensor": 36 if point.time else 12}) for point in run.points)
+    assert analyse(Run("walker", points)).finding is None
+
+
+def test_a_list_that_grows_is_found_beside_objects_that_do_not():
+    run = generations(
+        12, items=lambda n: {"death events": 70 * n, "birth events": 50 * n, "static bodies": 40}
+    )
+    points = tuple(replace(point, bounds={"birth events": 1000}) for point in run.points)
+    report = analyse(Run("walker", points))
+    assert finding_lines(report.finding, report.unit) == [
+        "Phase: evaluate_population",
+        "death events count: 0 -> 840 (increasing by 70 each generation)",
+        "Started at generation 1",
+    ]
+    assert report.objects["birth events"].verdict == "filling"
+    assert report.objects["static bodies"].verdict == "steady"
+
+
+def test_a_stable_run_is_no_finding():
+    report = analyse(generations(30))
+    assert report.finding is None
+    assert headline(report) == "No leak: memory is as it was at the start."
+
+
+def test_the_trend_has_a_line_a_generation_and_phase():
+    trend = analyse(generations(2, evaluation=4.29e9)).trend
+    assert [row.label for row in trend][:3] == [
+        "Trainer initialized (baseline)",
+        "Gen 1: After evaluate_population",
+        "Gen 1: After train_population",
+    ]
+    assert [row.change_bytes for row in trend][:3] == [None, pytest.approx(4.29e9), 0]
+    assert len(trend) == 7
+    assert trend[-1].label == "Gen 2: After evolve_population"
+
+
+def test_a_long_trend_shows_its_first_and_last_lines():
+    rows = elided(list(range(100)), 10)
+    assert rows == [0, 1, 2, 3, 4, None, 95, 96, 97, 98, 99]
+    assert elided(list(range(100)), 0) == list(range(100))
+    assert elided([1, 2], 3) == [1, 2]
+
+
+def test_the_limit_of_sizes_is_given_or_declared_or_5_mb():
+    def run(**limits):
+        return Run(
+            "metta",
+            tuple(
+                Point(
+                    60.0 * epoch,
+                    "cycle",
+                    1e9,
+                    progress={"epoch": epoch},
+                    sizes={"stats": 1e6 + 3e6 * epoch, "policy": 45e6},
+                    growth_limits=limits,
+                )
+                for epoch in range(1, 20)
+            ),
+        )
+
+    declared = run(**{"object_size//epoch": 2e6})
+    assert analyse(run()).finding is None
+    assert analyse(run()).sizes["stats"].verdict == "growing"
+    assert list(analyse(declared).finding.sizes) == ["stats"]
+    assert analyse(declared, size_limit_bytes=4e6).finding is None
+    assert analyse(run(), size_limit_bytes=2e6).finding.growth_bytes_per_cycle == pytest.approx(3e6)
+    own = run(**{"object_size//epoch": 2e6, "object_size/stats/epoch": 4e6})
+    assert analyse(own).finding is None
+
+
+def test_an_unfinished_generation_is_not_compared_with_whole_ones():
+    """Tensors of a training that is going on."""
+    run = generations(8)
+    training = Point(9e4, "phase", 9e9, "train_population", progress={"generation": 8}, objects={"Tensor": 9})
+    points = tuple(replace(point, objects={"Tensor": 2}) for point in run.points)
+    report = analyse(Run("erl", (*points, training)))
+    assert report.objects["Tensor"].verdict == "steady"
+    assert report.finding is None
+
+
+def test_a_trainer_that_counts_nothing_is_judged_by_the_minute():
+    points = tuple(Point(15.0 * n, "sample", 1e9 + 5e6 * n) for n in range(80))
+    report = analyse(Run("walker", points))
+    assert report.unit == "minute"
+    assert report.memory.verdict == "leak"
+    assert report.memory.per_cycle == pytest.approx(20e6)
+
+
+@pytest.mark.parametrize("event", ["start", "sample", "phase", "cycle"])
+def test_a_single_point_is_a_report(event):
+    report = analyse(Run("short", (Point(1.0, event, 1e9, objects={"A": 3}, sizes={"b": 4.0}),)))
+    assert report.finding is None
+    assert len(report.trend) == 1
+
+
+def test_large_objects_are_those_from_the_given_size_on():
+    run = generations(2, buffers=lambda n: filled(2345.67e6, 3e9), sizes=lambda n: {"a": 60e6, "b": 1e6})
+    assert [held.name for held in analyse(run).large] == ["replay", "a"]
+    assert [held.name for held in analyse(run, large_bytes=1e5).large] == ["replay", "a", "b"]

@@ -1,0 +1,194 @@
+import json
+import threading
+
+import pytest
+
+from heapwatch.runtime.cleanup import CleanupQueue, QueueFull
+
+
+class Trainer:
+    def __init__(self):
+        self.food = list(range(67))
+        self.woken = 0
+        self.queue = CleanupQueue(self.levels, self.wake, lambda: None)
+
+    def levels(self):
+        return {
+            "resident_memory_bytes": 1_000_000 + len(self.food),
+            "entities": {"food_sources": len(self.food)},
+        }
+
+    def wake(self):
+        self.woken += 1
+
+    def trim(self, action):
+        kept = 10 if action == "emergency" else 30
+        removed = len(self.food) - kept
+        del self.food[kept:]
+        return {"food": removed}
+
+
+@pytest.fixture
+def trainer():
+    return Trainer()
+
+
+@pytest.fixture
+def without_release(monkeypatch):
+    """A thousand cleanups need no thousand garbage collections."""
+    monkeypatch.setattr("heapwatch.runtime.cleanup.release", lambda: None)
+
+
+def test_a_cleanup_runs_when_its_safe_point_comes_and_says_what_it_did(trainer):
+    trainer.queue.add(trainer.trim)
+    ticket = trainer.queue.submit("emergency", "too much food", "http", "r1")
+    assert trainer.woken == 1
+    assert (ticket.state, ticket.wait(0)) == ("pending", None)
+    trainer.queue.run_pending()
+    result = ticket.wait(0)
+    assert ticket.state == "done"
+    document = json.loads(json.dumps(result.as_dict()))
+    assert document.pop("duration_seconds") > 0
+    assert document == {
+        "status": "done",
+        "request_id": "r1",
+        "action": "emergency",
+        "trigger": "http",
+        "reason": "too much food",
+        "before": {"resident_memory_bytes": 1_000_067, "entities": {"food_sources": 67}},
+        "after": {"resident_memory_bytes": 1_000_010, "entities": {"food_sources": 10}},
+        "freed": {"resident_memory_bytes": 57},
+        "removed": {"food": 57},
+        "errors": [],
+    }
+
+
+def test_the_same_request_is_the_same_cleanup(trainer):
+    runs = []
+    trainer.queue.add(runs.append)
+    first = trainer.queue.submit(request_id="r1")
+    assert trainer.queue.submit(request_id="r1") is first
+    trainer.queue.run_pending()
+    assert trainer.queue.submit(request_id="r1") is first
+    trainer.queue.run_pending()
+    assert len(runs) == 1
+
+
+def test_every_function_runs_and_errors_are_told(trainer):
+    def broken(action):
+        raise RuntimeError("no such pool")
+
+    trainer.queue.add(broken)
+    trainer.queue.add(trainer.trim)
+    result = trainer.queue.run("regular", "", "trainer")
+    assert result.removed == {"food": 37}
+    assert len(result.errors) == 1
+    assert result.errors[0].endswith("broken: RuntimeError: no such pool")
+
+
+@pytest.mark.parametrize(
+    ("answer", "told"),
+    [
+        ({"food": -1}, "at least 0"),
+        ({"food": "many"}, "whole number"),
+        ({"food": 1.5}, "whole number"),
+        ({"food": True}, "whole number"),
+        ({"food": 10**30}, "at least 0"),
+        ({3: 1}, "not allowed"),
+        (17, "returned int"),
+    ],
+)
+def test_an_answer_that_lies_is_an_error(trainer, answer, told):
+    trainer.queue.add(lambda action: answer)
+    result = trainer.queue.run("regular", "", "trainer")
+    assert result.removed == {}
+    assert told in result.errors[0]
+
+
+def test_levels_that_cannot_be_read_are_absent(trainer):
+    trainer.levels = None
+    queue = CleanupQueue(lambda: {}["x"], trainer.wake, lambda: None)
+    result = queue.run("regular", "", "trainer")
+    assert (result.before, result.after, result.freed) == ({}, {}, {})
+    assert len(result.errors) == 2
+
+
+def test_a_function_of_no_argument_is_called_without(trainer):
+    calls = []
+    trainer.queue.add(lambda: calls.append("called"))
+    trainer.queue.run("regular", "", "trainer")
+    assert calls == ["called"]
+
+
+@pytest.mark.parametrize("function", [None, 3, "trim", lambda a, b: None])
+def test_what_cannot_be_called_with_the_action_is_refused(trainer, function):
+    with pytest.raises(ValueError, match=r"callable|more than one argument"):
+        trainer.queue.add(function)
+
+
+def test_a_method_does_not_keep_its_object(trainer):
+    class Pool:
+        def trim(self, action):
+            raise AssertionError("never called")
+
+    trainer.queue.add(Pool().trim)
+    assert trainer.queue.run("regular", "", "trainer").errors == []
+
+
+def test_an_unknown_action_is_refused(trainer):
+    with pytest.raises(ValueError, match="allowed: regular, emergency"):
+        trainer.queue.submit("nuke")
+    with pytest.raises(ValueError, match="allowed: regular, emergency"):
+        trainer.queue.run("nuke", "", "trainer")
+
+
+@pytest.mark.usefixtures("without_release")
+def test_the_queue_and_its_memory_are_bounded(trainer):
+    for number in range(1000):
+        trainer.queue.submit(request_id=f"r{number}")
+        trainer.queue.run_pending()
+    assert len(trainer.queue._tickets) <= 64
+    for number in range(16):
+        trainer.queue.submit(request_id=f"waiting{number}")
+    with pytest.raises(QueueFull, match="16 cleanups wait"):
+        trainer.queue.submit(request_id="one more")
+    assert trainer.queue.pending() == 16
+
+
+@pytest.mark.usefixtures("without_release")
+def test_counts_are_bounded_and_never_negative(trainer):
+    trainer.queue.add(lambda action: {f"resource {trainer.woken}": 1})
+    for number in range(200):
+        trainer.wake()
+        trainer.queue.run("regular", "", f"trigger {number}")
+    assert len(trainer.queue.cleanups) <= 17
+    assert len(trainer.queue.removed) <= 65
+    assert sum(trainer.queue.cleanups.values()) == sum(trainer.queue.removed.values()) == 200
+    assert trainer.queue.freed_bytes["regular"] >= 0
+
+
+def test_a_cleanup_that_was_interrupted_stays_queued(trainer):
+    interrupts = [KeyboardInterrupt()]
+
+    def clean(action):
+        if interrupts:
+            raise interrupts.pop()
+
+    trainer.queue.add(clean)
+    ticket = trainer.queue.submit()
+    with pytest.raises(KeyboardInterrupt):
+        trainer.queue.run_pending()
+    assert ticket.wait(0) is None
+    trainer.queue.run_pending()
+    assert ticket.wait(0).errors == []
+    assert trainer.queue.pending() == 0
+
+
+def test_whoever_waits_is_woken(trainer):
+    ticket = trainer.queue.submit()
+    results = []
+    waiting = threading.Thread(target=lambda: results.append(ticket.wait(30)))
+    waiting.start()
+    trainer.queue.run_pending()
+    waiting.join(30)
+    assert results == [ticket.result]

@@ -1,0 +1,133 @@
+import math
+import threading
+import time
+
+import pytest
+from prometheus_client import generate_latest
+from prometheus_client.core import GaugeMetricFamily
+
+from heapwatch.runtime.exposition import Exposition
+from tests.exporters.exposed import value
+
+
+class Reading:
+    """A collector of one series, which a test may break."""
+
+    def __init__(self, name, number=1.0):
+        self.name = name
+        self.number = number
+        self.error = None
+        self.free = threading.Event()
+        self.free.set()
+
+    def collect(self):
+        if self.error is not None:
+            raise self.error
+        assert self.free.wait(30)
+        family = GaugeMetricFamily(self.name, "A number.")
+        if self.number is not None:
+            family.add_metric([], self.number)
+        yield family
+
+
+@pytest.fixture
+def exposition(failures, safe_point):
+    return Exposition(failures, safe_point, patience=0.2)
+
+
+def names(exposition):
+    return [family.name for family in exposition.collect()]
+
+
+def test_a_failing_collector_loses_its_own_series_alone(exposition, failures):
+    before, broken, after = Reading("before"), Reading("broken"), Reading("after")
+    for collector in (before, broken, after):
+        exposition.add(collector)
+    assert names(exposition) == ["before", "broken", "after"]
+    broken.error = OSError("driver fell over")
+    assert names(exposition) == ["before", "after"]
+    assert failures.counts["broken"] == 1
+    broken.error = None
+    assert names(exposition) == ["before", "broken", "after"]
+
+
+def test_a_hanging_collector_is_left_out_until_it_returns(exposition, failures):
+    hanging, other = Reading("hanging"), Reading("other")
+    exposition.add(hanging)
+    exposition.add(other)
+    hanging.free.clear()
+    assert names(exposition) == ["other"]
+    began = time.monotonic()
+    assert names(exposition) == ["other"]
+    assert time.monotonic() - began < 0.2
+    assert failures.counts["hanging"] == 1
+    hanging.free.set()
+    for thread in threading.enumerate():
+        if thread.name == "heapwatch-collect":
+            thread.join(10)
+    assert names(exposition) == ["hanging", "other"]
+
+
+def test_a_slow_collector_that_keeps_within_patience_is_not_blamed_for_the_others(exposition, failures):
+    class Slow(Reading):
+        def collect(self):
+            time.sleep(0.09)
+            return super().collect()
+
+    for number in range(6):
+        exposition.add(Slow(f"slow{number}"))
+    assert len(names(exposition)) == 6
+    assert not failures.counts
+
+
+@pytest.mark.parametrize("number", [math.nan, math.inf, None])
+def test_what_is_not_known_is_absent(exposition, number):
+    exposition.add(Reading("reading", number))
+    assert names(exposition) == []
+
+
+def test_a_value_that_is_no_number_breaks_no_other_series(exposition, failures):
+    exposition.add(Reading("lying", "seven"))
+    exposition.add(Reading("honest"))
+    assert names(exposition) == ["honest"]
+    assert failures.counts["lying"] == 1
+    assert b"honest 1.0" in generate_latest(exposition)
+
+
+def test_the_series_of_a_sampler_that_failed_drop(exposition, safe_point):
+    class Sampler(Reading):
+        interval = 1.0
+        sampled = 0
+
+        def sample(self):
+            self.sampled += 1
+            if self.sampled == 2:
+                raise RuntimeError("world destroyed")
+
+    sampler = Sampler("sampler")
+    exposition.add(sampler)
+    safe_point.add(sampler, anywhere=False)
+    safe_point.visit(stepping=True)
+    assert names(exposition) == ["sampler"]
+    safe_point.sample_now(sampler)
+    assert names(exposition) == []
+    safe_point.sample_now(sampler)
+    assert names(exposition) == ["sampler"]
+
+
+def test_scrapes_may_overlap(exposition):
+    for number in range(5):
+        exposition.add(Reading(f"reading{number}"))
+    found = []
+    scrapes = [threading.Thread(target=lambda: found.append(len(names(exposition)))) for _ in range(20)]
+    for scrape in scrapes:
+        scrape.start()
+    for scrape in scrapes:
+        scrape.join(30)
+    assert found == [5] * 20
+
+
+def test_the_time_of_each_collector_is_kept(exposition):
+    exposition.add(Reading("reading", 3.0))
+    assert value(exposition.collect(), "reading") == 3.0
+    assert exposition.collect_seconds["reading"] > 0

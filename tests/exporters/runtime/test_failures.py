@@ -1,0 +1,50 @@
+import gc
+import logging
+
+from heapwatch.runtime.failures import Failures, describe
+
+
+class Unspeakable(Exception):
+    def __str__(self):
+        raise RuntimeError("no")
+
+
+def test_each_kind_of_failure_is_said_once_and_counted_always(caplog):
+    failures = Failures()
+    for _ in range(100):
+        failures.record("entities", "food", KeyError("gone"))
+        failures.record("entities", "food", ValueError("bad"))
+    assert failures.counts["entities"] == 200
+    assert len(caplog.records) == 2
+    assert "entities: food: KeyError: 'gone'" in caplog.text
+
+
+def test_the_log_is_bounded(caplog):
+    failures = Failures()
+    for number in range(1000):
+        failures.record("entities", f"name{number}", KeyError("gone"))
+    assert failures.counts["entities"] == 1000
+    assert len(caplog.records) == 257
+    assert "others are only counted" in caplog.records[-1].message
+
+
+def test_an_error_that_cannot_be_told_is_named(caplog):
+    caplog.set_level(logging.WARNING)
+    assert describe(Unspeakable()) == "Unspeakable: (no message)"
+    assert "\n" not in describe(ValueError("two\nlines"))
+
+
+def test_no_exception_is_kept():
+    failures = Failures()
+    error = ValueError("holds frames")
+    failures.record("entities", "food", error)
+    assert not [holder for holder in gc.get_referrers(error) if isinstance(holder, (dict, set, tuple))]
+
+
+def test_folded_names_are_said_once_and_can_become_none(caplog):
+    failures = Failures()
+    failures.record_folded("entities", 3)
+    failures.record_folded("entities", 4)
+    failures.record_folded("entities", 0)
+    assert failures.folded == {"entities": 0}
+    assert len(caplog.records) == 1

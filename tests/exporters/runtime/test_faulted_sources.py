@@ -1,0 +1,208 @@
+"""A served trainer whose sources raise, hang, lie, die and change while they are read, in real threads."""
+
+import gc
+import threading
+import time
+import urllib.request
+from collections import deque
+from concurrent.futures import ThreadPoolExecutor
+
+import Box2D
+import pytest
+from prometheus_client.parser import text_string_to_metric_families
+
+import heapwatch
+from tests.exporters.exposed import value, values
+
+
+def scrape(watch):
+    with urllib.request.urlopen(watch.server.url + "metrics", timeout=20) as response:
+        return list(text_string_to_metric_families(response.read().decode()))
+
+
+def until(condition, seconds=20):
+    """Wait for a condition that another thread brings about."""
+    deadline = time.monotonic() + seconds
+    while not condition():
+        assert time.monotonic() < deadline, "it never came"
+        time.sleep(0.005)
+
+
+@pytest.fixture
+def watch():
+    with heapwatch.start("faulted", port=0, interval=0.02, budget=1.0) as watch:
+        yield watch
+
+
+class Training:
+    """A training loop in a thread of its own."""
+
+    def __init__(self, watch, work=lambda: None):
+        self._watch = watch
+        self._work = work
+        self._ended = threading.Event()
+        self.longest = 0.0
+        self._thread = threading.Thread(target=self._train)
+
+    def __enter__(self):
+        self._thread.start()
+        return self
+
+    def __exit__(self, *_):
+        self._ended.set()
+        self._thread.join(30)
+        assert not self._thread.is_alive()
+
+    def _train(self):
+        while not self._ended.is_set():
+            self._work()
+            self._watch.step()
+
+    def steps(self):
+        return self._watch.exporter.safe_point.steps
+
+
+def test_a_source_that_hangs_does_not_stop_the_scrape_and_its_age_grows(watch):
+    free, inside = threading.Event(), threading.Event()
+    watch.entities("food_sources", lambda: 1)
+
+    def hang():
+        if not free.is_set():
+            inside.set()
+            assert free.wait(30)
+        return 2
+
+    free.set()
+    watch.events("death", hang)
+    with Training(watch) as training:
+        until(lambda: value(scrape(watch), "trainer_event_list_items", list="death") == 2)
+        free.clear()
+        assert inside.wait(20)
+        stuck_at = training.steps()
+        first = scrape(watch)
+        until(
+            lambda: value(scrape(watch), "trainer_exporter_sample_running_seconds", collector="events") > 0.2
+        )
+        second = scrape(watch)
+        ages = [
+            value(families, "trainer_exporter_sample_age_seconds", collector="events")
+            for families in (first, second)
+        ]
+        assert ages[0] < ages[1]
+        assert value(second, "trainer_event_list_items", list="death") == 2
+        assert training.steps() == stuck_at
+        moved = value(second, "trainer_last_progress_timestamp_seconds")
+        assert value(scrape(watch), "trainer_last_progress_timestamp_seconds") == moved
+        free.set()
+        until(lambda: training.steps() > stuck_at)
+
+
+def test_a_source_that_hangs_before_the_first_step_costs_the_scrape_its_patience_once(watch):
+    free = threading.Event()
+    watch.entities("food_sources", lambda: free.wait(60))
+    try:
+        assert value(scrape(watch), "trainer_processes", role="trainer") == 1
+        began = time.monotonic()
+        families = scrape(watch)
+        assert time.monotonic() - began < 2.5
+        assert value(families, "trainer_exporter_collect_errors_total", collector="unowned_samples") == 1
+    finally:
+        free.set()
+
+
+def test_containers_that_change_while_they_are_read_break_nothing(watch):
+    events, food = deque(maxlen=100), {}
+
+    def work():
+        events.append({"robot": len(food)})
+        food[len(food) % 50] = object()
+        food.pop(25, None)
+
+    watch.events("death", events)
+    watch.entities("food_sources", lambda: food)
+    watch.size("food", lambda: food)
+    watch.buffer("events", events)
+    with Training(watch, work), ThreadPoolExecutor(4) as scrapers:
+        for families in scrapers.map(lambda _: scrape(watch), range(40)):
+            counts = values(families, "trainer_event_list_items", "list")
+            assert all(0 <= count <= 100 for count in counts.values())
+            assert 0 <= values(families, "trainer_entities", "type").get("food_sources", 0) <= 50
+
+
+def test_worlds_that_are_destroyed_under_the_reader_end_their_series_and_come_back(watch):
+    class Environment:
+        def __init__(self):
+            self.reset()
+
+        def reset(self):
+            self.world = Box2D.b2World()
+            self.robots = [[self.world.CreateDynamicBody() for _ in range(3)] for _ in range(3)]
+
+    environment = Environment()
+    destroyed = threading.Event()
+    watch.bodies(lambda: environment.world, owners=lambda: environment.robots)
+
+    def work():
+        if destroyed.is_set():
+            environment.__dict__.pop("world", None)
+        elif watch.exporter.safe_point.steps % 50 == 0 or not hasattr(environment, "world"):
+            environment.reset()
+        else:
+            environment.world.Step(1 / 60, 1, 1)
+
+    with Training(watch, work):
+        until(lambda: values(scrape(watch), "trainer_bodies", "type"))
+        for _ in range(15):
+            counts = values(scrape(watch), "trainer_bodies", "type")
+            assert sum(counts.values()) == 9
+            assert counts["unknown"] == 0
+        destroyed.set()
+        until(lambda: not values(scrape(watch), "trainer_bodies", "type"))
+        families = scrape(watch)
+        assert value(families, "trainer_exporter_collect_errors_total", collector="bodies") > 0
+        destroyed.clear()
+        until(lambda: values(scrape(watch), "trainer_bodies", "type"))
+
+
+def test_a_source_that_breaks_loses_its_series_and_gets_them_back(watch):
+    broken = threading.Event()
+
+    def food():
+        if broken.is_set():
+            raise RuntimeError("no such table")
+        return 7
+
+    watch.entities("food_sources", food)
+    watch.entities("obstacles", lambda: 3)
+    with Training(watch):
+        until(
+            lambda: values(scrape(watch), "trainer_entities", "type") == {"food_sources": 7, "obstacles": 3}
+        )
+        broken.set()
+        until(lambda: values(scrape(watch), "trainer_entities", "type") == {"obstacles": 3})
+        assert value(scrape(watch), "trainer_exporter_collect_errors_total", collector="entities") > 0
+        broken.clear()
+        until(lambda: "food_sources" in values(scrape(watch), "trainer_entities", "type"))
+
+
+def test_objects_that_die_take_their_series_along(watch):
+    class Buffer(deque):
+        pass
+
+    replay = Buffer([1, 2, 3], maxlen=9)
+    watch.events("replay", replay)
+    watch.buffer("replay", replay)
+    with Training(watch):
+        until(lambda: value(scrape(watch), "trainer_buffer_items", buffer="replay") == 3)
+        del replay
+        gc.collect()
+        until(lambda: value(scrape(watch), "trainer_buffer_items", buffer="replay") is None)
+        until(lambda: value(scrape(watch), "trainer_event_list_items", list="replay") is None)
+
+
+def test_many_scrapes_at_once_do_not_stop_training(watch):
+    watch.entities("food_sources", lambda: 1)
+    with Training(watch) as training, ThreadPoolExecutor(32) as scrapers:
+        began = training.steps()
+        assert all(scrapers.map(lambda _: scrape(watch), range(200)))
+        assert training.steps() > began

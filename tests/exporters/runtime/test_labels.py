@@ -1,0 +1,30 @@
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from heapwatch.runtime.labels import OTHER, checked_name, folded
+
+
+@pytest.mark.parametrize(
+    "name", ["death", "policy.state_dict", "lstm[0]", "ppo/critic-2", "food sources", "é"]
+)
+def test_names_that_are_allowed(name):
+    assert checked_name("events", name) == name
+
+
+@pytest.mark.parametrize(
+    "name", ["", " death", "death ", "a\nb", 'a"b', "x" * 101, "a\x00", None, 3, b"x", "a{b}"]
+)
+def test_names_that_are_not(name):
+    with pytest.raises(ValueError, match=r"events name .* is not allowed: use 1 to 100"):
+        checked_name("events", name)
+
+
+@given(st.dictionaries(st.text(min_size=1), st.integers(0, 1000), max_size=30), st.integers(1, 10))
+def test_folding_keeps_the_sum_and_the_largest(values, limit):
+    kept, rest = folded(values, limit)
+    assert sum(kept.values()) == sum(values.values())
+    assert rest == max(0, len(values) - limit)
+    assert len(kept) <= limit + 1
+    dropped = [value for name, value in values.items() if name not in kept]
+    assert all(value >= max(dropped, default=0) for name, value in kept.items() if name != OTHER)

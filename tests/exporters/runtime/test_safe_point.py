@@ -1,0 +1,327 @@
+import gc
+import threading
+import weakref
+
+import pytest
+
+from heapwatch.runtime.safe_point import HANGING_SECONDS, SafePoint
+
+
+class Sampler:
+    """Takes `seconds` of the test's clock for a sample."""
+
+    def __init__(self, clock, name="sampler", interval=1.0, seconds=0.0):
+        self.name = name
+        self.interval = interval
+        self.samples = 0
+        self.error = None
+        self.seconds = seconds
+        self.thread = None
+        self._clock = clock
+
+    def sample(self):
+        self.samples += 1
+        self.thread = threading.current_thread()
+        self._clock.now += self.seconds
+        if self.error is not None:
+            raise self.error
+
+
+def in_thread(function):
+    thread = threading.Thread(target=function)
+    thread.start()
+    thread.join()
+    return thread
+
+
+def visits(safe_point, clock, seconds, step=0.1):
+    """Visit as a training loop does for so long."""
+    until = clock.now + seconds
+    while clock.now < until:
+        safe_point.tick()
+        if safe_point.due:
+            safe_point.visit(stepping=True)
+        clock.now += step
+
+
+def test_a_sampler_runs_at_its_interval(safe_point, clock):
+    sampler = Sampler(clock, interval=2.0)
+    safe_point.add(sampler, anywhere=False)
+    visits(safe_point, clock, 20)
+    assert 9 <= sampler.samples <= 11
+
+
+def test_nothing_is_due_between_samples(safe_point, clock):
+    safe_point.add(Sampler(clock), anywhere=False)
+    safe_point.visit(stepping=True)
+    assert not safe_point.due
+    clock.now += 0.5
+    safe_point.tick()
+    assert not safe_point.due
+    clock.now += 0.6
+    safe_point.tick()
+    assert safe_point.due
+
+
+def test_the_daemon_sleeps_until_something_is_due_but_not_for_long(safe_point, clock):
+    assert safe_point.tick() == pytest.approx(1.0)
+    frequent, rare = Sampler(clock, "frequent", interval=5.0), Sampler(clock, "rare", interval=600.0)
+    safe_point.add(rare, anywhere=False)
+    safe_point.visit(stepping=True)
+    assert safe_point.tick() == pytest.approx(10.0)
+    safe_point.add(frequent, anywhere=False)
+    safe_point.visit(stepping=True)
+    assert 5.0 < safe_point.tick() < 6.0
+
+
+def test_what_was_sampled_together_stays_together(safe_point, clock):
+    for number in range(3):
+        safe_point.add(Sampler(clock, f"sampler {number}", seconds=0.001, interval=5.0), anywhere=False)
+    safe_point.budget = 0.1
+    safe_point.visit(stepping=True)
+    clock.now += safe_point.tick()
+    safe_point.tick()
+    safe_point.visit(stepping=True)
+    assert [task.runs for task in safe_point.tasks] == [2, 2, 2]
+
+
+def test_a_costly_sampler_keeps_to_its_share_and_its_interval_says_so(safe_point, clock):
+    costly, cheap = Sampler(clock, "costly", seconds=0.05), Sampler(clock, "cheap")
+    safe_point.add(costly, anywhere=False)
+    safe_point.add(cheap, anywhere=False)
+    began = clock.now
+    visits(safe_point, clock, 200)
+    tasks = {task.sampler.name: task for task in safe_point.tasks}
+    assert tasks["costly"].total <= safe_point.budget * (clock.now - began)
+    assert tasks["costly"].interval == pytest.approx(0.05 / safe_point.budget)
+    assert tasks["costly"].longest == pytest.approx(0.05)
+    assert cheap.samples > 150
+
+
+@pytest.mark.parametrize(
+    "seconds", [[0.05, 0.05], [0.001, 0.002, 0.3], [0.0, 0.0, 1.0], [0.004, 0.004, 0.004]]
+)
+def test_the_budget_is_kept_and_divided_fairly(safe_point, clock, seconds):
+    for number, cost in enumerate(seconds):
+        safe_point.add(Sampler(clock, f"sampler {number}", seconds=cost), anywhere=False)
+    visits(safe_point, clock, 10)
+    began, before = clock.now, [task.total for task in safe_point.tasks]
+    visits(safe_point, clock, 5000)
+    shares = [
+        (task.total - spent) / (clock.now - began)
+        for task, spent in zip(safe_point.tasks, before, strict=True)
+    ]
+    assert sum(shares) <= safe_point.budget * 1.02
+    least = min(shares[number] for number, cost in enumerate(seconds) if cost == max(seconds))
+    assert least >= 0.9 * min(max(seconds) / 1.0, safe_point.budget / len(seconds))
+
+
+def test_an_outlier_delays_the_next_sample_and_none_after_it(safe_point, clock):
+    sampler = Sampler(clock, seconds=1.0)
+    safe_point.add(sampler, anywhere=False)
+    safe_point.visit(stepping=True)
+    assert safe_point.tasks[0].interval == pytest.approx(1.0 / safe_point.budget)
+    sampler.seconds = 0.0
+    clock.now += 1.0 / safe_point.budget
+    safe_point.visit(stepping=True)
+    assert sampler.samples == 2
+    assert safe_point.tasks[0].interval == sampler.interval
+
+
+def test_costs_that_swing_keep_to_the_budget_together(safe_point, clock):
+    class Swinging(Sampler):
+        def sample(self):
+            self.seconds = 0.3 if self.samples % 4 == 0 else 0.003
+            super().sample()
+
+    safe_point.add(Swinging(clock, "swinging"), anywhere=False)
+    safe_point.add(Swinging(clock, "swinging too"), anywhere=False)
+    safe_point.add(Sampler(clock, "steady", seconds=0.02), anywhere=False)
+    visits(safe_point, clock, 10)
+    began, before = clock.now, sum(task.total for task in safe_point.tasks)
+    visits(safe_point, clock, 5000)
+    spent = sum(task.total for task in safe_point.tasks) - before
+    assert spent <= safe_point.budget * 1.02 * (clock.now - began)
+
+
+def test_one_visit_leaves_the_rest_to_the_next(safe_point, clock):
+    samplers = [Sampler(clock, str(number), seconds=0.01) for number in range(3)]
+    for sampler in samplers:
+        safe_point.add(sampler, anywhere=False)
+    safe_point.visit(stepping=True)
+    assert [sampler.samples for sampler in samplers] == [1, 0, 0]
+    assert safe_point.due
+    safe_point.visit(stepping=True)
+    safe_point.visit(stepping=True)
+    assert [sampler.samples for sampler in samplers] == [1, 1, 1]
+
+
+def test_what_a_sampler_raises_is_counted_and_its_series_marked(safe_point, clock, failures):
+    sampler = Sampler(clock)
+    sampler.error = RuntimeError("deque mutated during iteration")
+    safe_point.add(sampler, anywhere=False)
+    safe_point.visit(stepping=True)
+    assert safe_point.failed(sampler)
+    assert failures.counts["sampler"] == 1
+    assert safe_point.tasks[0].sampled_at is None
+    sampler.error = None
+    visits(safe_point, clock, 2)
+    assert not safe_point.failed(sampler)
+
+
+def test_an_interrupt_passes_through_and_the_safe_point_stays_usable(safe_point, clock):
+    sampler = Sampler(clock)
+    sampler.error = KeyboardInterrupt()
+    safe_point.add(sampler, anywhere=False)
+    with pytest.raises(KeyboardInterrupt):
+        safe_point.visit(stepping=True)
+    sampler.error = None
+    visits(safe_point, clock, 2)
+    assert sampler.samples >= 2
+
+
+def test_only_the_thread_that_steps_first_samples(safe_point, clock):
+    sampler = Sampler(clock)
+    safe_point.add(sampler, anywhere=False)
+    safe_point.visit(stepping=True)
+    clock.now += 10
+    safe_point.wake()
+    in_thread(lambda: safe_point.visit(stepping=True))
+    assert sampler.samples == 1
+    safe_point.visit(stepping=True)
+    assert sampler.samples == 2
+    assert sampler.thread is threading.current_thread()
+
+
+def test_the_thread_that_steps_takes_over_from_one_that_only_ends_phases(safe_point, clock):
+    sampler = Sampler(clock)
+    safe_point.add(sampler, anywhere=False)
+    safe_point.visit(stepping=False)
+    clock.now += 10
+    stepping = in_thread(lambda: safe_point.visit(stepping=True))
+    assert sampler.thread is stepping
+
+
+def test_a_dead_owner_is_replaced(safe_point, clock):
+    sampler = Sampler(clock)
+    safe_point.add(sampler, anywhere=False)
+    in_thread(lambda: safe_point.visit(stepping=True))
+    clock.now += 10
+    safe_point.visit(stepping=True)
+    assert sampler.samples == 2
+
+
+def test_a_thread_may_claim_it(safe_point, clock):
+    sampler = Sampler(clock)
+    safe_point.add(sampler, anywhere=False)
+    safe_point.visit(stepping=True)
+    clock.now += 10
+
+    def take_over():
+        safe_point.claim()
+        safe_point.visit(stepping=True)
+
+    assert sampler.thread is not in_thread(take_over)
+    assert sampler.samples == 2
+
+
+def test_the_owning_thread_is_not_kept(safe_point):
+    thread = in_thread(lambda: safe_point.visit(stepping=True))
+    reference = weakref.ref(thread)
+    del thread
+    gc.collect()
+    assert reference() is None
+
+
+def test_before_the_first_step_a_scrape_samples_what_may_be_sampled_anywhere(safe_point, clock):
+    anywhere, careful = Sampler(clock, "anywhere"), Sampler(clock, "careful")
+    safe_point.add(anywhere, anywhere=True)
+    safe_point.add(careful, anywhere=False)
+    safe_point.sample_unowned()
+    assert (anywhere.samples, careful.samples) == (1, 0)
+    safe_point.visit(stepping=True)
+    clock.now += 100
+    safe_point.sample_unowned()
+    assert (anywhere.samples, careful.samples) == (1, 1)
+
+
+def test_a_step_inside_a_sample_does_nothing(safe_point, clock):
+    class Stepping(Sampler):
+        def sample(self):
+            super().sample()
+            safe_point.due = True
+            safe_point.visit(stepping=True)
+
+    sampler = Stepping(clock)
+    safe_point.add(sampler, anywhere=False)
+    safe_point.visit(stepping=True)
+    assert sampler.samples == 1
+
+
+def test_inside_a_physics_step_nothing_is_done(safe_point, clock):
+    sampler = Sampler(clock)
+    safe_point.add(sampler, anywhere=False)
+    safe_point.blocked = lambda: True
+    safe_point.visit(stepping=True)
+    assert sampler.samples == 0
+    safe_point.blocked = lambda: False
+    assert safe_point.due
+    safe_point.visit(stepping=True)
+    assert sampler.samples == 1
+
+
+def test_a_hanging_sample_is_said_once_and_shown_while_it_hangs(safe_point, clock, caplog):
+    class Hanging(Sampler):
+        def sample(self):
+            clock.now += HANGING_SECONDS + 1
+            safe_point.tick()
+            safe_point.tick()
+            self.seen = clock.now - safe_point.tasks[0].running_since
+
+    sampler = Hanging(clock)
+    safe_point.add(sampler, anywhere=False)
+    safe_point.visit(stepping=True)
+    assert sampler.seen == HANGING_SECONDS + 1
+    assert safe_point.tasks[0].running_since is None
+    assert len([record for record in caplog.records if "cannot be interrupted" in record.message]) == 1
+
+
+def test_our_own_errors_stay_ours(safe_point, failures):
+    def broken():
+        raise ZeroDivisionError
+
+    safe_point.on_visit.append(broken)
+    safe_point.visit(stepping=True)
+    assert failures.counts["safe_point"] == 1
+
+
+def test_the_daemon_thread_raises_the_flag_survives_errors_and_ends(failures):
+    raised = threading.Event()
+    safe_point = SafePoint(failures, budget=0.01, tick_seconds=0.005)
+    safe_point.visit(stepping=True)
+    looks = []
+
+    def look():
+        looks.append(1)
+        if len(looks) == 1:
+            raise ZeroDivisionError
+        raised.set()
+
+    safe_point.on_tick.append(look)
+    safe_point.start()
+    assert raised.wait(10)
+    safe_point.stop()
+    for thread in threading.enumerate():
+        if thread.name == "heapwatch-ticker":
+            thread.join(10)
+            assert not thread.is_alive()
+    assert failures.counts["safe_point"] == 1
+
+
+def test_stopped_it_does_nothing_any_more(safe_point, clock):
+    sampler = Sampler(clock)
+    safe_point.add(sampler, anywhere=False)
+    safe_point.stop()
+    assert not safe_point.due
+    safe_point.visit(stepping=True)
+    assert sampler.samples == 0
