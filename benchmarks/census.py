@@ -83,9 +83,9 @@ def duty_cycle() -> float:
     """Share of the time that censuses take at the safe point, over an hour of the safe point's own clock."""
     clock = _Clock()
     collector = ObjectCollector(interval=DEFAULT_INTERVAL)
-    collector.add(Agent)
+    collector.count(Agent)
     point = SafePoint(Failures(), budget=DEFAULT_BUDGET, clock=clock)
-    point.add(collector, anywhere=False)
+    point.schedule(collector, anywhere=False)
     began = clock()
     while clock() - began < 3600:
         point.visit(stepping=True)

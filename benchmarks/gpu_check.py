@@ -12,7 +12,7 @@ import time
 import torch
 
 from heapwatch.analysis.readings import Readings
-from heapwatch.collectors.buffers import BufferCollector
+from heapwatch.collectors.buffers import BufferCollector, BufferSources
 from heapwatch.collectors.gpu import GpuCollector
 from heapwatch.measure.deep_size import deep_size
 from heapwatch.measure.process_tree import ProcessTree
@@ -83,7 +83,7 @@ def main() -> int:
     check.row("deep_size of the tensors, on the GPU", deep_size(held).gpu_bytes, sum(_SIZES), 0)
     check.row("deep_size of them, on the heap", deep_size(held).bytes, 500, 500)
     buffers = BufferCollector(failures, interval=1.0)
-    buffers.add("replay", Source.of(held))
+    buffers.measure("replay", BufferSources(Source.of(held)))
     buffers.sample()
     readings = Readings(buffers.collect())
     check.row(

@@ -72,7 +72,7 @@ class Attachment:
             GpuCollector(failures, tree, Session(environment=_environment(self._process))),
             ExporterCollector(failures, idle, lambda: exposition.collect_seconds.copy()),
         ):
-            exposition.add(collector)
+            exposition.register(collector)
         self.server = Server(
             host,
             port,

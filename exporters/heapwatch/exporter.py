@@ -119,11 +119,11 @@ class Exporter:
             CleanupCollector(self.cleanup_queue),
             ExporterCollector(self.failures, self.safe_point, lambda: self.exposition.collect_seconds.copy()),
         ):
-            self.add(collector)
+            self.register(collector)
         if walker_names:
-            self.add(WalkerNames(lambda: self._readings(self._counting), self.memory.read))
+            self.register(WalkerNames(lambda: self._readings(self._counting), self.memory.read))
 
-    def add(self, collector: Collector, *, anywhere: bool = True) -> None:
+    def register(self, collector: Collector, *, anywhere: bool = True) -> None:
         """Collect from now on, and sample where the collector is a sampler.
 
         Args:
@@ -131,9 +131,9 @@ class Exporter:
             anywhere: whether a scrape may sample it in its own thread until the trainer's first safe point.
 
         """
-        self.exposition.add(collector)
+        self.exposition.register(collector)
         if isinstance(collector, Sampler):
-            self.safe_point.add(collector, anywhere=anywhere)
+            self.safe_point.schedule(collector, anywhere=anywhere)
 
     def count_objects(self, *classes: type) -> None:
         """Count live instances. The census that this needs is taken from the first call on.
@@ -143,16 +143,16 @@ class Exporter:
 
         """
         objects = self._objects or ObjectCollector(self.interval)
-        objects.add(*classes)
+        objects.count(*classes)
         if self._objects is None:
             self._objects = objects
-            self.add(objects)
+            self.register(objects)
 
-    def add_bodies(self, bodies: BodyCollector) -> None:
+    def count_bodies(self, bodies: BodyCollector) -> None:
         """Count a world's bodies: at safe points alone, and none inside the world's own step."""
         self.safe_point.blocked = bodies.locked
         self._counting.append(bodies)
-        self.add(bodies, anywhere=False)
+        self.register(bodies, anywhere=False)
 
     def serve(self, host: str, port: int, *, token: str | None, port_search: bool) -> None:
         """Start serving and sampling, and tell Prometheus where.
@@ -201,7 +201,7 @@ class Exporter:
             self.phases.on_end.append(self._journal.phase_ended)
             self.progress.on_progress.append(self._journal.progressed)
         self.safe_point.sample_unowned()
-        self._journal.add(sink)
+        self._journal.add_sink(sink)
 
     def abandon(self) -> None:
         """In a forked child: be inert. The server, the target and the safe points belong to the parent."""

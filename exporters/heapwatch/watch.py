@@ -9,6 +9,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from heapwatch.collectors.bodies import BodyCollector
+from heapwatch.collectors.buffers import BufferSources
 from heapwatch.collectors.phases import Phase
 from heapwatch.exporter import Exporter
 from heapwatch.http.server import Server
@@ -16,7 +17,7 @@ from heapwatch.recording.recorder import Recorder
 from heapwatch.runtime.cleanup import CleanupResult
 from heapwatch.runtime.labels import checked_name
 from heapwatch.runtime.safe_point import DEFAULT_BUDGET, DEFAULT_INTERVAL
-from heapwatch.runtime.sources import Source, SourceGone, count_of, is_accessor
+from heapwatch.runtime.sources import Source, SourceGone, is_accessor
 
 if TYPE_CHECKING:
     from typing_extensions import Self
@@ -107,7 +108,7 @@ class Watch:
 
     def progress(self, unit: str, count: int = 1) -> None:
         """Count more of `unit`: `episode`, `epoch`, `generation`, or `step` for several at once."""
-        self.exporter.progress.add(unit, count)
+        self.exporter.progress.advance(unit, count)
         if unit == "step" and self._safe_point.due:
             self._safe_point.visit(stepping=True)
 
@@ -150,7 +151,7 @@ class Watch:
         owned = None if owners is None else self._source(owners)
         self._declare("bodies", "bodies")
         exporter = self.exporter
-        exporter.add_bodies(BodyCollector(source, classify, owned, exporter.failures, exporter.interval))
+        exporter.count_bodies(BodyCollector(source, classify, owned, exporter.failures, exporter.interval))
 
     def entities(self, name: str, source: Any) -> None:
         """Count things of the environment.
@@ -165,7 +166,7 @@ class Watch:
         """
         counted = self._countable("entities", name, source)
         self._declare("entities", name)
-        self.exporter.entities.add(name, counted)
+        self.exporter.entities.count(name, counted)
 
     def events(self, name: str, source: Any, capacity: int | None = None) -> None:
         """Count the items of an event list.
@@ -187,7 +188,7 @@ class Watch:
             )
         counted = self._countable("events", name, source)
         self._declare("events", name)
-        self.exporter.events.add(name, counted, capacity)
+        self.exporter.events.count(name, counted, capacity)
 
     def buffer(
         self, name: str, source: Any = None, *, items: Any = None, capacity: Any = None, nbytes: Any = None
@@ -197,20 +198,20 @@ class Watch:
         Args:
             name: the buffer's name, such as `replay`.
             source: a deque, a list, a buffer of Stable-Baselines3 or TorchRL, anything with items inside.
-            items: tells how many items are stored, where they cannot be counted.
-            capacity: a number, or what tells it.
-            nbytes: tells the bytes stored, where they cannot be measured.
+            items: returns how many items are stored, where they cannot be counted.
+            capacity: how many items it may hold: a number, or a function that returns it.
+            nbytes: returns the bytes stored, where they cannot be measured.
 
         Raises:
-            ValueError: for a bad name, one used twice, or neither a source nor what tells.
+            ValueError: for a bad name, one used twice, or neither a source nor the functions.
 
         """
-        told = [self._teller(name, spec) for spec in (items, capacity, nbytes)]
+        figures = [self._figure(name, spec) for spec in (items, capacity, nbytes)]
         if source is None and items is None and nbytes is None:
             raise ValueError(f"buffer {name!r} needs the buffer, or the functions items= and nbytes=")
         buffer = None if source is None else self._source(source)
         self._declare("buffer", name)
-        self.exporter.buffers.add(name, buffer, *told)
+        self.exporter.buffers.measure(name, BufferSources(buffer, *figures))
 
     def objects(self, *classes: type) -> None:
         """Count live instances of `classes`, subclasses included.
@@ -234,7 +235,7 @@ class Watch:
         """
         measured = self._source(source)
         self._declare("size", name)
-        self.exporter.sizes.add(name, measured)
+        self.exporter.sizes.measure(name, measured)
 
     def limit(
         self,
@@ -248,8 +249,7 @@ class Watch:
         """Override the default limits of a resource, in bytes or items.
 
         Args:
-            resource: `memory`, `gpu_memory`, `bodies`, `entities`, `events`, `buffer`,
-            `objects` or
+            resource: `memory`, `gpu_memory`, `bodies`, `entities`, `events`, `buffer`, `objects` or
                 `object_size`.
             component: which one of them; any by default.
             warning: level for an alert of this severity.
@@ -260,7 +260,7 @@ class Watch:
             ValueError: for an unknown resource, no limit at all, or one that is not finite and above 0.
 
         """
-        self.exporter.limits.add(
+        self.exporter.limits.set_limits(
             resource, component, {"warning": warning, "critical": critical, "emergency": emergency}
         )
 
@@ -279,7 +279,7 @@ class Watch:
             ValueError: as for `limit`.
 
         """
-        self.exporter.limits.add_growth(
+        self.exporter.limits.set_growth_limits(
             resource, component, {"minute": per_minute, "epoch": per_epoch, "generation": per_generation}
         )
 
@@ -320,7 +320,7 @@ class Watch:
             ValueError: when it is not callable, or needs more than one argument.
 
         """
-        self.exporter.cleanup_queue.add(function)
+        self.exporter.cleanup_queue.register(function)
         return function
 
     def cleanup(self, action: str = "regular", reason: str = "") -> CleanupResult:
@@ -370,15 +370,14 @@ class Watch:
             )
         return self._source(source)
 
-    def _teller(self, name: str, spec: Any) -> Callable[[], float] | None:
+    def _figure(self, name: str, spec: Any) -> Source | None:
         if spec is None:
             return None
         if isinstance(spec, (int, float)) and not isinstance(spec, bool) and 0 <= spec <= sys.float_info.max:
-            return lambda: spec
+            return Source.constant(spec)
         if not is_accessor(spec):
             raise ValueError(f"buffer {name!r}: items, capacity and nbytes must be functions, got {spec!r}")
-        source = self._source(spec)
-        return lambda: count_of(source.read())
+        return self._source(spec)
 
 
 def _check_above_zero(what: str, value: float) -> None:

@@ -30,7 +30,7 @@ class History(Generic[Key]):
         self._spacing = window_seconds / max_points
         self._points: dict[Key, deque[tuple[float, float]]] = {}
 
-    def add(self, time: float, levels: Mapping[Key, float]) -> None:
+    def observe(self, time: float, levels: Mapping[Key, float]) -> None:
         """Take the levels read at `time` (seconds on any one clock); forget what is gone for a window."""
         for key, level in levels.items():
             points = self._points.setdefault(key, deque())

@@ -91,7 +91,7 @@ class Reporter:
         if types:
             messages.append(Message(sample.time, sample.instance, types, routine=True))
         levels = sample.readings.levels()
-        self._history.add(sample.time, levels)
+        self._history.observe(sample.time, levels)
         self.alerts = sorted(
             self._judge(sample.readings, levels),
             key=lambda alert: SEVERITIES.index(alert.severity),

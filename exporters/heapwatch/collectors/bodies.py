@@ -11,7 +11,7 @@ from prometheus_client import Metric
 from prometheus_client.core import GaugeMetricFamily
 
 from heapwatch.runtime.failures import Failures
-from heapwatch.runtime.labels import checked_name, folded
+from heapwatch.runtime.labels import checked_name, keep_largest
 from heapwatch.runtime.sources import Source, count_of
 
 TYPES = ("static", "dynamic", "terrain", "agent", "unknown")
@@ -38,7 +38,7 @@ class BodyCollector:
         classify: returns the type of a body; None leaves it to the rule above.
         owners: returns an iterable of groups of bodies, one group an owner, its main body first; or
             `{type: bodies}`.
-        failures: takes note of folded types.
+        failures: takes note of types added up as `other`.
         interval: seconds between samples at least.
 
     """
@@ -78,8 +78,8 @@ class BodyCollector:
                 return
             counts = self._walk(worlds)
             self._walked = now, total
-        self._latest, rest = folded(counts, _MAX_TYPES)
-        self._failures.record_folded(self.name, rest)
+        self._latest, rest = keep_largest(counts, _MAX_TYPES)
+        self._failures.record_left_out(self.name, rest)
 
     def collect(self) -> Iterable[Metric]:
         """Yield the counts of the last sample."""

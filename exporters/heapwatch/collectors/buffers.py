@@ -14,16 +14,25 @@ from heapwatch.collectors.off_heap import offheap_bytes
 from heapwatch.measure.buffers import Contents, attached_tensors, contents_of
 from heapwatch.measure.deep_size import Size
 from heapwatch.runtime.failures import Failures
-from heapwatch.runtime.sources import Source
+from heapwatch.runtime.sources import Source, count_of
 
 
 @dataclass(frozen=True)
-class _Told:
-    """What the trainer tells about a buffer instead of letting it be found."""
+class BufferSources:
+    """Where a buffer's figures come from; None is found in `container`, which may itself be None.
 
-    items: Callable[[], float] | None
-    capacity: float | Callable[[], float] | None
-    nbytes: Callable[[], float] | None
+    Attributes:
+        container: the buffer.
+        items: how many items are stored.
+        capacity: how many items it may hold.
+        nbytes: the bytes that are stored.
+
+    """
+
+    container: Source | None = None
+    items: Source | None = None
+    capacity: Source | None = None
+    nbytes: Source | None = None
 
 
 @dataclass(frozen=True)
@@ -49,67 +58,30 @@ class BufferCollector:
     def __init__(self, failures: Failures, interval: float) -> None:
         self.interval = interval
         self._sources = NamedSources(self.name, failures)
-        self._told: dict[str, _Told] = {}
-        self._declared: dict[str, float] = {}
+        self._declared: dict[str, BufferSources] = {}
+        self._capacities: dict[str, float] = {}
         self._latest: dict[str, _Reading] = {}
 
-    def add(
-        self,
-        name: str,
-        source: Source | None,
-        items: Callable[[], float] | None = None,
-        capacity: float | Callable[[], float] | None = None,
-        nbytes: Callable[[], float] | None = None,
-    ) -> None:
-        """Measure a buffer as `name`.
-
-        Args:
-            name: value of the label `buffer`.
-            source: the buffer; None when `items` and `nbytes` tell all.
-            items: returns how many items are stored, instead of counting them.
-            capacity: how many items it may hold, or what returns that.
-            nbytes: returns the bytes that are stored, instead of measuring them.
-
-        Raises:
-            ValueError: neither a source nor a callable was given.
-
-        """
-        if source is None and items is None and nbytes is None:
-            raise ValueError(f"buffer {name!r}: give the buffer, or the callables items= and nbytes=")
-        self._told[name] = _Told(items, capacity, nbytes)
-        self._sources.add(name, source if source is not None else Source(lambda: None, "callables"))
+    def measure(self, name: str, sources: BufferSources) -> None:
+        """Measure a buffer as `name`, the value of the label `buffer`."""
+        self._declared[name] = sources
+        self._sources.register(name, sources.container or Source.constant(0))
 
     def sample(self) -> None:
         """Measure each buffer."""
         self._latest = self._sources.read(self._measure)
 
-    def _measure(self, name: str, buffer: Any) -> _Reading:
-        told = self._told[name]
-        found = contents_of(buffer) if buffer is not None else None
-        items = told.items() if told.items else found.items if found else None
-        capacity = told.capacity() if callable(told.capacity) else told.capacity
-        if capacity is None and found is not None:
-            capacity = found.capacity
-        if capacity is not None:
-            self._declared[name] = capacity
-        capacity = self._declared.get(name)
-        size, full_bytes = self._bytes(told, found, items, capacity)
-        return _Reading(items, capacity, size, full_bytes, attached_tensors(found) if found else None)
-
-    @staticmethod
-    def _bytes(
-        told: _Told, found: Contents | None, items: float | None, capacity: float | None
-    ) -> tuple[Size | None, float | None]:
-        """What is stored, and the heap bytes of the full buffer."""
-        if told.nbytes:
-            size, allocated = Size(round(told.nbytes())), None
-        elif found:
-            size, allocated = found.size()
+    def _measure(self, name: str, container: Any) -> _Reading:
+        sources = self._declared[name]
+        found = contents_of(container) if sources.container else None
+        items = _number(sources.items, found.items if found else None)
+        capacity = _number(sources.capacity, found.capacity if found else None)
+        if capacity is None:
+            capacity = self._capacities.get(name)
         else:
-            return None, None
-        if allocated is not None:
-            return size, allocated.bytes
-        return size, size.bytes / items * capacity if items and capacity else None
+            self._capacities[name] = capacity
+        size, full_bytes = _bytes(sources, found, items, capacity)
+        return _Reading(items, capacity, size, full_bytes, attached_tensors(found) if found else None)
 
     def collect(self) -> Iterable[Metric]:
         """Yield the families of the last sample."""
@@ -156,3 +128,22 @@ _FAMILIES: tuple[tuple[str, str, Callable[[_Reading], float | None]], ...] = (
         lambda reading: reading.attached,
     ),
 )
+
+
+def _number(source: Source | None, found: float | None) -> float | None:
+    return found if source is None else count_of(source.read())
+
+
+def _bytes(
+    sources: BufferSources, found: Contents | None, items: float | None, capacity: float | None
+) -> tuple[Size | None, float | None]:
+    """What is stored, and the heap bytes of the full buffer."""
+    if sources.nbytes:
+        size, allocated = Size(round(count_of(sources.nbytes.read()))), None
+    elif found:
+        size, allocated = found.size()
+    else:
+        return None, None
+    if allocated is not None:
+        return size, allocated.bytes
+    return size, size.bytes / items * capacity if items and capacity else None

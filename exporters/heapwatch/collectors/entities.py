@@ -9,7 +9,7 @@ from prometheus_client.core import GaugeMetricFamily
 
 from heapwatch.collectors.named_sources import NamedSources
 from heapwatch.runtime.failures import Failures
-from heapwatch.runtime.labels import MAX_DECLARED, folded
+from heapwatch.runtime.labels import MAX_DECLARED, keep_largest
 from heapwatch.runtime.sources import Source, count_of
 
 
@@ -24,15 +24,15 @@ class EntityCollector:
         self._sources = NamedSources(self.name, failures, limit=MAX_DECLARED)
         self._latest: dict[str, float] = {}
 
-    def add(self, name: str, source: Source) -> None:
+    def count(self, name: str, source: Source) -> None:
         """Count `source` as type `name`."""
-        self._sources.add(name, source)
+        self._sources.register(name, source)
 
     def sample(self) -> None:
         """Count each source."""
         counts = self._sources.read(lambda _, value: count_of(value))
-        kept, rest = folded(counts)
-        self._failures.record_folded(self.name, rest)
+        kept, rest = keep_largest(counts)
+        self._failures.record_left_out(self.name, rest)
         self._latest = kept
 
     def collect(self) -> Iterable[Metric]:

@@ -10,7 +10,7 @@ from prometheus_client.core import GaugeMetricFamily
 
 from heapwatch.collectors.named_sources import NamedSources
 from heapwatch.runtime.failures import Failures
-from heapwatch.runtime.labels import MAX_DECLARED, folded
+from heapwatch.runtime.labels import MAX_DECLARED, keep_largest
 from heapwatch.runtime.sources import Source, count_of
 
 
@@ -31,7 +31,7 @@ class EventCollector:
         self._declared: dict[str, int] = {}
         self._latest: tuple[dict[str, float], dict[str, int]] = ({}, {})
 
-    def add(self, name: str, source: Source, capacity: int | None = None) -> None:
+    def count(self, name: str, source: Source, capacity: int | None = None) -> None:
         """Count the items of `source` as list `name`.
 
         Args:
@@ -42,13 +42,13 @@ class EventCollector:
         """
         if capacity is not None:
             self._told[name] = capacity
-        self._sources.add(name, source)
+        self._sources.register(name, source)
 
     def sample(self) -> None:
         """Count each list."""
         counts = self._sources.read(self._count)
-        kept, rest = folded(counts)
-        self._failures.record_folded(self.name, rest)
+        kept, rest = keep_largest(counts)
+        self._failures.record_left_out(self.name, rest)
         bounds = {**self._declared, **self._told}
         self._latest = kept, {name: bounds[name] for name in kept if name in bounds}
 

@@ -70,7 +70,7 @@ class ExporterCollector:
         counts = dict.fromkeys(seconds, 0) | self._failures.counts.copy()
         for name, count in counts.items():
             errors.add_metric([name], count)
-        for name, count in self._failures.folded.copy().items():
+        for name, count in self._failures.left_out.copy().items():
             names.add_metric([name], count)
         yield from (took, errors, names)
 

@@ -29,7 +29,7 @@ class LimitCollector:
         self._limits: dict[tuple[str, str, str], float] = {}
         self._growth: dict[tuple[str, str, str], float] = {}
 
-    def add(self, resource: str, component: str, limits: dict[str, float | None]) -> None:
+    def set_limits(self, resource: str, component: str, limits: dict[str, float | None]) -> None:
         """Set limits by severity; a later call replaces them.
 
         Raises:
@@ -46,7 +46,7 @@ class LimitCollector:
             )
         self._limits |= {(resource, component, severity): value for severity, value in given.items()}
 
-    def add_growth(self, resource: str, component: str, limits: dict[str, float | None]) -> None:
+    def set_growth_limits(self, resource: str, component: str, limits: dict[str, float | None]) -> None:
         """Set growth limits by period; a later call replaces them.
 
         Raises:

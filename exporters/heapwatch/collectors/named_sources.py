@@ -23,13 +23,13 @@ class NamedSources:
         self._sources: dict[str, Source] = {}
         self._gone: set[str] = set()
 
-    def add(self, name: str, source: Source) -> None:
+    def register(self, name: str, source: Source) -> None:
         """Read `source` as `name` from now on."""
         if len(self._sources) < self._limit:
             self._sources[name] = source
         else:
             self._refused += 1
-            self._failures.record_folded(self._collector, self._refused)
+            self._failures.record_left_out(self._collector, self._refused)
 
     def read(self, convert: Callable[[str, Any], Value]) -> dict[str, Value]:
         """What `convert` makes of each source that can be read. A source that died is counted once."""

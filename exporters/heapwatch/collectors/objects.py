@@ -20,7 +20,7 @@ class ObjectCollector:
         self._census = Census()
         self._latest: dict[str, float] = {}
 
-    def add(self, *classes: type) -> None:
+    def count(self, *classes: type) -> None:
         """Count live instances of `classes`, subclasses included.
 
         Raises:
@@ -31,7 +31,7 @@ class ObjectCollector:
             if not isinstance(cls, type):
                 raise ValueError(f"objects takes classes, got {cls!r}")
         for cls in classes:
-            self._census.add(cls)
+            self._census.count(cls)
 
     def sample(self) -> None:
         """Take a census."""

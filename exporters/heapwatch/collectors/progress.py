@@ -33,7 +33,7 @@ class ProgressCollector:
         self._seen = 0
         self._moved_at: float | None = None
 
-    def add(self, unit: str, count: int = 1) -> None:
+    def advance(self, unit: str, count: int = 1) -> None:
         """Count `count` more of `unit`. Never raises: what is not allowed is noted as a failure."""
         try:
             if isinstance(count, bool) or not 0 <= int(count) < 2**63:

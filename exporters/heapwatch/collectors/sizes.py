@@ -25,9 +25,9 @@ class SizeCollector:
         self._sources = NamedSources(self.name, failures)
         self._latest: dict[str, Size] = {}
 
-    def add(self, name: str, source: Source) -> None:
+    def measure(self, name: str, source: Source) -> None:
         """Measure `source` as object `name`."""
-        self._sources.add(name, source)
+        self._sources.register(name, source)
 
     def sample(self) -> None:
         """Measure each object."""

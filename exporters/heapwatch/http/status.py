@@ -70,7 +70,7 @@ class Status:
         readings = Readings(families)
         with self._observing:
             now = self._clock()
-            self._history.add(now, readings.levels())
+            self._history.observe(now, readings.levels())
             self._observe_cpu(now, readings.value("trainer_process_cpu_seconds_total", role="trainer"))
         return readings
 

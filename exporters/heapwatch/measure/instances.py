@@ -30,9 +30,9 @@ class Census:
         self._watched: dict[str, weakref.ref[type]] = {}
         self._untracked = Untracked()
         for cls in classes:
-            self.add(cls)
+            self.count(cls)
 
-    def add(self, cls: type) -> None:
+    def count(self, cls: type) -> None:
         """Count `cls` from now on.
 
         Its name in the counts is its own, behind its module where another class of that name is watched.

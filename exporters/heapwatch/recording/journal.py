@@ -69,7 +69,7 @@ class Journal:
         self._stopped = threading.Event()
         self._thread: threading.Thread | None = None
 
-    def add(self, sink: Sink) -> None:
+    def add_sink(self, sink: Sink) -> None:
         """Hand points to `sink` from now on, the first of them at once and in the calling thread."""
         if self._stopped.is_set():
             return

@@ -102,7 +102,7 @@ class CleanupQueue:
         self._tickets: OrderedDict[str, Ticket] = OrderedDict()
         self._lock = threading.Lock()
 
-    def add(self, function: Callable[..., Any]) -> None:
+    def register(self, function: Callable[..., Any]) -> None:
         """Call `function(action)`, or `function()` where it takes nothing, in every cleanup.
 
         Raises:

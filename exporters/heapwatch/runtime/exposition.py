@@ -42,7 +42,7 @@ class Exposition:
         self._stuck: set[Collector] = set()
         self._unowned = _UnownedSamples(safe_point)
 
-    def add(self, collector: Collector) -> None:
+    def register(self, collector: Collector) -> None:
         """Collect `collector` from now on, after those added before it."""
         self.collectors = (*self.collectors, collector)
 

@@ -15,7 +15,7 @@ class Failures:
 
     def __init__(self) -> None:
         self.counts: Counter[str] = Counter()
-        self.folded: dict[str, int] = {}
+        self.left_out: dict[str, int] = {}
         self._said: set[tuple[str, str, str]] = set()
 
     def record(self, collector: str, what: str, error: BaseException) -> None:
@@ -26,12 +26,12 @@ class Failures:
             f"{collector}: {what}: {describe(error)}; what it feeds is left out until it can be read",
         )
 
-    def record_folded(self, collector: str, names: int) -> None:
+    def record_left_out(self, collector: str, names: int) -> None:
         """Note how many names of a collector have no series of their own because there are too many."""
-        self.folded[collector] = names
+        self.left_out[collector] = names
         if names:
             self._say_once(
-                (collector, "", "folded"),
+                (collector, "", "left out"),
                 f"{collector}: too many names; some are added up as 'other' or left out",
             )
 

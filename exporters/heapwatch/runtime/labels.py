@@ -30,7 +30,7 @@ def checked_name(kind: str, name: object) -> str:
     return name
 
 
-def folded(values: Mapping[str, Number], limit: int = MAX_NAMES) -> tuple[dict[str, Number], int]:
+def keep_largest(values: Mapping[str, Number], limit: int = MAX_NAMES) -> tuple[dict[str, Number], int]:
     """Keep the `limit` largest values and add up the rest as `other`; also how many were added up."""
     if len(values) <= limit:
         return dict(values), 0

@@ -89,7 +89,7 @@ class SafePoint:
         self._busy = threading.Lock()
         self._stopped = threading.Event()
 
-    def add(self, sampler: Sampler, *, anywhere: bool) -> None:
+    def schedule(self, sampler: Sampler, *, anywhere: bool) -> None:
         """Sample `sampler` from now on.
 
         Args:

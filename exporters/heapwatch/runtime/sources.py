@@ -23,8 +23,7 @@ class Source:
     `Source.of` takes
 
     * a function, method, lambda or `functools.partial` without arguments: called on each read (a bound
-    method
-      keeps its object weakly);
+      method keeps its object weakly);
     * a string such as `"replay.buffer"`: attributes of `root()`, resolved on each read;
     * anything else is the object itself. It is held weakly where its type allows that. A plain `list` or
       `dict` does not, so it is held until this source is its last holder.
@@ -51,6 +50,11 @@ class Source:
         if is_accessor(spec):
             return cls(spec, f"function {getattr(spec, '__qualname__', 'partial')}")
         return cls(_by_reference(spec), type(spec).__qualname__)
+
+    @classmethod
+    def constant(cls, value: float) -> Source:
+        """A source of a number that never changes."""
+        return cls(lambda: value, f"{value:g}")
 
     def read(self) -> Any:
         """The object as it is now.

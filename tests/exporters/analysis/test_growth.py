@@ -8,7 +8,7 @@ from heapwatch.analysis.growth import History
 def history(values, *, every=15.0, **options):
     kept = History(**options)
     for index, value in enumerate(values):
-        kept.add(index * every, {"memory": value})
+        kept.observe(index * every, {"memory": value})
     return kept
 
 
@@ -22,7 +22,7 @@ def test_uneven_times_do_not_matter():
     kept, time = History(), 0.0
     for _ in range(40):
         time += random.Random(time).uniform(5, 60)
-        kept.add(time, {"memory": 2.0 * time})
+        kept.observe(time, {"memory": 2.0 * time})
     assert kept.per_minute("memory") == pytest.approx(120.0)
 
 
@@ -46,7 +46,7 @@ def test_no_rate_of_few_samples_or_a_short_time():
 def test_history_is_bounded_in_points_and_keys():
     kept = history(range(10_000), every=0.1, window_seconds=100, max_points=10)
     for index in range(1000):
-        kept.add(10_000 + index, {f"agent {index}": 1.0})
+        kept.observe(10_000 + index, {f"agent {index}": 1.0})
     assert sum(len(points) for points in kept._points.values()) <= 110
 
 

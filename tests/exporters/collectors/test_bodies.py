@@ -110,7 +110,7 @@ def test_a_classify_function_with_endless_types_is_bounded(failures, clock):
     found = counts(bodies)
     assert len(found) <= 17
     assert sum(found.values()) == physics.world.bodyCount
-    assert failures.folded["bodies"] > 0
+    assert failures.left_out["bodies"] > 0
 
 
 def test_an_unchanged_count_is_not_walked_again_at_once(failures, clock, physics):

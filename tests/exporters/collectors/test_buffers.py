@@ -5,7 +5,7 @@ import pytest
 import torch
 
 from heapwatch.analysis.readings import Readings
-from heapwatch.collectors.buffers import BufferCollector
+from heapwatch.collectors.buffers import BufferCollector, BufferSources
 from heapwatch.runtime.sources import Source
 
 
@@ -26,7 +26,7 @@ def read(buffers):
 
 def test_items_bytes_and_both_when_full(buffers):
     replay = deque([np.zeros(1000) for _ in range(50)], maxlen=200)
-    buffers.add("replay", Source.of(replay))
+    buffers.measure("replay", BufferSources(Source.of(replay)))
     found = read(buffers)
 
     assert found.value("trainer_buffer_items", buffer="replay") == 50
@@ -39,7 +39,7 @@ def test_items_bytes_and_both_when_full(buffers):
 
 def test_a_list_that_replaces_a_bounded_deque_is_seen_over_its_bound(buffers):
     trainer = {"memory": deque(range(10), maxlen=10)}
-    buffers.add("replay", Source.of(lambda: trainer["memory"]))
+    buffers.measure("replay", BufferSources(Source.of(lambda: trainer["memory"])))
     read(buffers)
     trainer["memory"] = list(range(25))
     found = read(buffers)
@@ -48,9 +48,9 @@ def test_a_list_that_replaces_a_bounded_deque_is_seen_over_its_bound(buffers):
     assert found.value("trainer_buffer_capacity_items") == 10
 
 
-def test_a_told_capacity_counts_before_the_found_one(buffers):
-    buffers.add("replay", held(list(range(100))), capacity=50)
-    buffers.add("pool", held(list(range(100))), capacity=lambda: 400)
+def test_a_declared_capacity_counts_before_the_found_one(buffers):
+    buffers.measure("replay", BufferSources(held(list(range(100))), capacity=Source.constant(50)))
+    buffers.measure("pool", BufferSources(held(list(range(100))), capacity=held(400)))
     found = read(buffers)
 
     assert found.by("trainer_buffer_capacity_items", "buffer") == {"replay": 50, "pool": 400}
@@ -60,7 +60,7 @@ def test_a_told_capacity_counts_before_the_found_one(buffers):
 
 
 def test_callables_alone(buffers):
-    buffers.add("remote", None, items=lambda: 20, capacity=100, nbytes=lambda: 5000)
+    buffers.measure("remote", BufferSources(items=held(20), capacity=Source.constant(100), nbytes=held(5000)))
     found = read(buffers)
 
     assert found.value("trainer_buffer_items") == 20
@@ -70,8 +70,8 @@ def test_callables_alone(buffers):
 
 
 def test_what_cannot_be_known_has_no_series(buffers):
-    buffers.add("unbounded", held([1, 2, 3]))
-    buffers.add("counted", None, items=lambda: 7)
+    buffers.measure("unbounded", BufferSources(held([1, 2, 3])))
+    buffers.measure("counted", BufferSources(items=held(7)))
     found = read(buffers)
 
     assert found.by("trainer_buffer_capacity_items", "buffer") == {}
@@ -82,7 +82,7 @@ def test_what_cannot_be_known_has_no_series(buffers):
 
 def test_memory_elsewhere_is_said_apart(buffers, tmp_path):
     array = np.memmap(tmp_path / "states", dtype=np.uint8, mode="w+", shape=(100, 50))
-    buffers.add("mapped", Source.of(array))
+    buffers.measure("mapped", BufferSources(Source.of(array)))
     found = read(buffers)
 
     assert found.value("trainer_buffer_offheap_bytes", buffer="mapped", place="mapped") == 5000
@@ -91,7 +91,7 @@ def test_memory_elsewhere_is_said_apart(buffers, tmp_path):
 
 def test_tensors_with_a_graph_are_counted(buffers):
     weight = torch.zeros(2, requires_grad=True)
-    buffers.add("replay", held(deque(weight * at for at in range(100))))
+    buffers.measure("replay", BufferSources(held(deque(weight * at for at in range(100)))))
 
     assert read(buffers).value("trainer_buffer_attached_tensors") == 100
 
@@ -103,19 +103,12 @@ class Replay:
 
 def test_one_that_fails_or_dies_costs_its_own_series(buffers, failures):
     replay, good = Replay(), Replay()
-    buffers.add("replay", Source.of(replay))
-    buffers.add("bad", Source.of(lambda: 1 / 0))
-    buffers.add("none", Source.of(lambda: object()))
-    buffers.add("good", Source.of(good))
+    buffers.measure("replay", BufferSources(Source.of(replay)))
+    buffers.measure("bad", BufferSources(Source.of(lambda: 1 / 0)))
+    buffers.measure("none", BufferSources(Source.of(lambda: object())))
+    buffers.measure("good", BufferSources(Source.of(good)))
     assert set(read(buffers).by("trainer_buffer_items", "buffer")) == {"replay", "good"}
     assert failures.counts["buffers"] == 2
     del replay
 
     assert set(read(buffers).by("trainer_buffer_items", "buffer")) == {"good"}
-
-
-def test_neither_a_source_nor_callables(buffers):
-    with pytest.raises(
-        ValueError, match=r"buffer 'replay': give the buffer, or the callables items= and nbytes="
-    ):
-        buffers.add("replay", None)

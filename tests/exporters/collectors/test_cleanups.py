@@ -19,7 +19,7 @@ def test_cleanups_are_counted_from_zero():
     trainer = Trainer()
     queue = CleanupQueue(trainer.levels, lambda: None, lambda: None)
     collector = CleanupCollector(queue)
-    queue.add(trainer.trim)
+    queue.register(trainer.trim)
     assert values(collector.collect(), "trainer_cleanups_total", "action") == {"regular": 0, "emergency": 0}
     queue.submit(request_id="r1")
     assert value(collector.collect(), "trainer_cleanups_pending") == 1

@@ -12,8 +12,8 @@ def counts(collector):
 def test_containers_and_numbers(failures):
     food = [1, 2, 3]
     collector = EntityCollector(failures, 1.0)
-    collector.add("food_sources", Source.of(food))
-    collector.add("obstacles", Source.of(lambda: 7))
+    collector.count("food_sources", Source.of(food))
+    collector.count("obstacles", Source.of(lambda: 7))
     assert counts(collector) == {}
     collector.sample()
     assert counts(collector) == {"food_sources": 3, "obstacles": 7}
@@ -25,7 +25,7 @@ def test_containers_and_numbers(failures):
 @pytest.mark.parametrize("lie", [None, -1, float("nan"), "many", True])
 def test_a_source_that_lies_is_absent_and_counted(failures, lie):
     collector = EntityCollector(failures, 1.0)
-    collector.add("food_sources", Source.of(lambda: lie))
+    collector.count("food_sources", Source.of(lambda: lie))
     collector.sample()
     assert counts(collector) == {}
     assert failures.counts["entities"] == 1
@@ -40,7 +40,7 @@ def test_a_dict_that_changes_while_it_is_read_is_counted_and_comes_back(failures
         return len(robots)
 
     collector = EntityCollector(failures, 1.0)
-    collector.add("robots", Source.of(alive))
+    collector.count("robots", Source.of(alive))
     collector.sample()
     assert counts(collector) == {}
     assert failures.counts["entities"] == 1
@@ -49,9 +49,9 @@ def test_a_dict_that_changes_while_it_is_read_is_counted_and_comes_back(failures
 def test_too_many_types_are_added_up(failures):
     collector = EntityCollector(failures, 1.0)
     for number in range(100):
-        collector.add(f"agent {number}", Source.of(lambda number=number: number))
+        collector.count(f"agent {number}", Source.of(lambda number=number: number))
     collector.sample()
     found = counts(collector)
     assert len(found) == 65
     assert sum(found.values()) == sum(range(100))
-    assert failures.folded["entities"] == 36
+    assert failures.left_out["entities"] == 36

@@ -30,7 +30,7 @@ def test_errors_start_at_zero_so_that_the_first_is_an_increase(exporter, failure
 
 
 def test_the_cost_and_age_of_samples(exporter, safe_point, clock):
-    safe_point.add(Sampler(clock), anywhere=False)
+    safe_point.schedule(Sampler(clock), anywhere=False)
     assert values(exporter.collect(), "trainer_exporter_sample_age_seconds", "collector") == {}
     safe_point.visit(stepping=True)
     clock.now += 30
@@ -60,5 +60,5 @@ def test_the_cost_and_age_of_samples(exporter, safe_point, clock):
 
 
 def test_folded_names_are_told(exporter, failures):
-    failures.record_folded("entities", 36)
+    failures.record_left_out("entities", 36)
     assert values(exporter.collect(), "trainer_exporter_folded_names", "collector") == {"entities": 36}

@@ -14,9 +14,9 @@ def samples(collector, name):
 
 def test_limits_are_series():
     limits = LimitCollector()
-    limits.add("memory", "", {"warning": 1e9, "critical": 1.5e9, "emergency": None})
-    limits.add("bodies", "static", {"critical": 300})
-    limits.add_growth("memory", "trainer", {"minute": 20e6, "epoch": None})
+    limits.set_limits("memory", "", {"warning": 1e9, "critical": 1.5e9, "emergency": None})
+    limits.set_limits("bodies", "static", {"critical": 300})
+    limits.set_growth_limits("memory", "trainer", {"minute": 20e6, "epoch": None})
     assert samples(limits, "trainer_limit") == {
         ("memory", "", "warning"): 1e9,
         ("memory", "", "critical"): 1.5e9,
@@ -27,8 +27,8 @@ def test_limits_are_series():
 
 def test_a_later_limit_replaces_the_first():
     limits = LimitCollector()
-    limits.add("memory", "", {"warning": 1e9})
-    limits.add("memory", "", {"warning": 2e9})
+    limits.set_limits("memory", "", {"warning": 1e9})
+    limits.set_limits("memory", "", {"warning": 2e9})
     assert samples(limits, "trainer_limit") == {("memory", "", "warning"): 2e9}
 
 
@@ -62,5 +62,5 @@ def test_an_unknown_profile_is_refused():
 def test_what_is_no_limit_is_refused(resource, component, limits, told):
     collector = LimitCollector()
     with pytest.raises(ValueError, match=told):
-        collector.add(resource, component, limits)
+        collector.set_limits(resource, component, limits)
     assert samples(collector, "trainer_limit") == {}

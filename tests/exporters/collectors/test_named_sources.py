@@ -6,8 +6,8 @@ from heapwatch.runtime.sources import Source
 
 def test_a_source_that_fails_costs_its_own_value(failures):
     sources = NamedSources("entities", failures)
-    sources.add("good", Source.of(lambda: 1))
-    sources.add("bad", Source.of(lambda: 1 / 0))
+    sources.register("good", Source.of(lambda: 1))
+    sources.register("bad", Source.of(lambda: 1 / 0))
     assert sources.read(lambda _, value: value) == {"good": 1}
     assert sources.read(lambda _, value: value) == {"good": 1}
     assert failures.counts["entities"] == 2
@@ -16,7 +16,7 @@ def test_a_source_that_fails_costs_its_own_value(failures):
 def test_a_source_that_died_is_counted_once(failures):
     sources = NamedSources("entities", failures)
     food = collections.deque([1])
-    sources.add("food", Source.of(food))
+    sources.register("food", Source.of(food))
     assert sources.read(lambda _, value: len(value)) == {"food": 1}
     del food
     for _ in range(5):
@@ -27,6 +27,6 @@ def test_a_source_that_died_is_counted_once(failures):
 def test_sources_are_bounded_and_the_rest_is_counted(failures):
     sources = NamedSources("buffers", failures, limit=3)
     for number in range(10):
-        sources.add(f"buffer {number}", Source.of(lambda: 1))
+        sources.register(f"buffer {number}", Source.of(lambda: 1))
     assert len(sources.read(lambda _, value: value)) == 3
-    assert failures.folded == {"buffers": 7}
+    assert failures.left_out == {"buffers": 7}

@@ -14,7 +14,7 @@ class Environment:
 
 def test_counts_of_the_last_census():
     collector = ObjectCollector(interval=5.0)
-    collector.add(Agent, Environment)
+    collector.count(Agent, Environment)
     assert Readings(collector.collect()).by("trainer_objects", "type") == {}
     agents = [Agent() for _ in range(4)]
     collector.sample()
@@ -26,7 +26,7 @@ def test_counts_of_the_last_census():
 def test_only_classes_are_counted():
     collector = ObjectCollector(interval=5.0)
     with pytest.raises(ValueError, match="objects takes classes, got 'Agent'"):
-        collector.add(Environment, "Agent")
+        collector.count(Environment, "Agent")
     collector.sample()
 
     assert Readings(collector.collect()).by("trainer_objects", "type") == {}

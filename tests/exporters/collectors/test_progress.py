@@ -24,9 +24,9 @@ def test_before_the_first_progress_nothing_is_said(progress):
 
 def test_units_count(progress, safe_point):
     safe_point.steps += 3
-    progress.add("step", 5)
-    progress.add("generation")
-    progress.add("epoch", 2)
+    progress.advance("step", 5)
+    progress.advance("generation")
+    progress.advance("epoch", 2)
     assert counts(progress) == {"step": 8, "generation": 1, "epoch": 2}
 
 
@@ -36,28 +36,28 @@ def test_the_time_of_the_last_progress_stands_still_when_training_does(progress,
     stopped = clock.now
     clock.now += 1000
     assert moved_at(progress) == stopped
-    progress.add("generation")
+    progress.advance("generation")
     assert moved_at(progress) == clock.now
 
 
 @pytest.mark.parametrize("unit", ["", "a\nb", None, 3, ["x"], {}])
 def test_a_bad_unit_never_stops_training(progress, failures, unit):
-    progress.add(unit)
+    progress.advance(unit)
     assert counts(progress) == {"other": 1}
     assert failures.counts["progress"] == 1
 
 
 @pytest.mark.parametrize("count", [-1, None, "two", float("nan"), 10**30, True, []])
 def test_a_bad_count_never_stops_training(progress, failures, count):
-    progress.add("epoch", count)
-    progress.add("step", count)
+    progress.advance("epoch", count)
+    progress.advance("step", count)
     assert counts(progress) == {"other": 2}
     assert failures.counts["progress"] == 2
 
 
 def test_units_from_data_are_bounded(progress):
     for number in range(1000):
-        progress.add(f"unit {number}")
+        progress.advance(f"unit {number}")
     found = counts(progress)
     assert len(found) <= 17
     assert sum(found.values()) == 1000

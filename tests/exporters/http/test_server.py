@@ -230,7 +230,7 @@ def test_rebound_host_is_refused_everywhere(shared, path):
 
 
 def test_cleanup_runs_at_the_safe_point_and_answers_what_it_did(trainer):
-    trainer.queue.add(lambda action: {"bodies": 3})
+    trainer.queue.register(lambda action: {"bodies": 3})
     with ThreadPoolExecutor() as pool:
         answer = pool.submit(trainer.cleanup, {"action": "regular", "reason": "a test", "request_id": "one"})
         wait_until(trainer.queue.pending)

@@ -111,7 +111,7 @@ def test_classes_of_one_name_are_told_apart():
     other = type("Agent", (), {"__module__": "elsewhere"})
     alive = [other(), other()]
     census = Census([Agent, other])
-    census.add(Agent)
+    census.count(Agent)
 
     assert census.take() == {"Agent": 0, "elsewhere.Agent": len(alive)}
 

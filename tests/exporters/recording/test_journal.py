@@ -47,12 +47,12 @@ def journal(failures):
 
 
 def test_the_first_point_is_there_at_once(journal, kept):
-    journal.add(kept)
+    journal.add_sink(kept)
     assert [(point.event, point.resident_bytes) for point in kept.points] == [("start", 1000)]
 
 
 def test_phases_and_cycles_become_points_with_the_memory_of_their_moment(journal, kept):
-    journal.add(kept)
+    journal.add_sink(kept)
     journal.phase_ended("evaluate", 1500, 500)
     journal.progressed("generation", 1)
     journal.stop()
@@ -69,7 +69,7 @@ def test_phases_and_cycles_become_points_with_the_memory_of_their_moment(journal
 
 
 def test_only_the_largest_unit_makes_cycles(journal, kept):
-    journal.add(kept)
+    journal.add_sink(kept)
     journal.progressed("generation", 1)
     for episode in range(16):
         journal.progressed("episode", episode)
@@ -83,7 +83,7 @@ def test_only_the_largest_unit_makes_cycles(journal, kept):
 
 
 def test_a_flood_of_phases_is_one_point_a_batch(journal, kept):
-    journal.add(kept)
+    journal.add_sink(kept)
     for number in range(100_000):
         journal.phase_ended("short", number, 1)
     journal.stop()
@@ -94,8 +94,8 @@ def test_a_flood_of_phases_is_one_point_a_batch(journal, kept):
 def test_a_sink_that_hangs_or_raises_neither_stops_training_nor_the_other_sinks(failures, kept):
     journal = Journal(failures, lambda: 1000, lambda costly: Readings([]))
     other = Kept()
-    journal.add(kept)
-    journal.add(other)
+    journal.add_sink(kept)
+    journal.add_sink(other)
     kept.held.clear()
     for number in range(10_000):
         journal.phase_ended(f"phase {number % 2000}", number, 1)
@@ -108,11 +108,11 @@ def test_a_sink_that_hangs_or_raises_neither_stops_training_nor_the_other_sinks(
 
 
 def test_nothing_is_noted_after_the_end(journal, kept):
-    journal.add(kept)
+    journal.add_sink(kept)
     journal.stop()
     journal.stop()
     journal.phase_ended("late", 1, 1)
-    journal.add(kept)
+    journal.add_sink(kept)
     assert len(kept.points) == 1
     assert kept.closed == 1
 
@@ -124,7 +124,7 @@ def test_levels_that_cannot_be_read_are_counted(kept):
         raise RuntimeError("no")
 
     journal = Journal(failures, lambda: 1000, read)
-    journal.add(kept)
+    journal.add_sink(kept)
     journal.stop()
     assert kept.points == []
     assert failures.counts["journal"] == 1

@@ -40,7 +40,7 @@ def without_release(monkeypatch):
 
 
 def test_a_cleanup_runs_when_its_safe_point_comes_and_says_what_it_did(trainer):
-    trainer.queue.add(trainer.trim)
+    trainer.queue.register(trainer.trim)
     ticket = trainer.queue.submit("emergency", "too much food", "http", "r1")
     assert trainer.woken == 1
     assert (ticket.state, ticket.wait(0)) == ("pending", None)
@@ -65,7 +65,7 @@ def test_a_cleanup_runs_when_its_safe_point_comes_and_says_what_it_did(trainer):
 
 def test_the_same_request_is_the_same_cleanup(trainer):
     runs = []
-    trainer.queue.add(runs.append)
+    trainer.queue.register(runs.append)
     first = trainer.queue.submit(request_id="r1")
     assert trainer.queue.submit(request_id="r1") is first
     trainer.queue.run_pending()
@@ -78,8 +78,8 @@ def test_every_function_runs_and_errors_are_told(trainer):
     def broken(action):
         raise RuntimeError("no such pool")
 
-    trainer.queue.add(broken)
-    trainer.queue.add(trainer.trim)
+    trainer.queue.register(broken)
+    trainer.queue.register(trainer.trim)
     result = trainer.queue.run("regular", "", "trainer")
     assert result.removed == {"food": 37}
     assert len(result.errors) == 1
@@ -99,7 +99,7 @@ def test_every_function_runs_and_errors_are_told(trainer):
     ],
 )
 def test_an_answer_that_lies_is_an_error(trainer, answer, told):
-    trainer.queue.add(lambda action: answer)
+    trainer.queue.register(lambda action: answer)
     result = trainer.queue.run("regular", "", "trainer")
     assert result.removed == {}
     assert told in result.errors[0]
@@ -115,7 +115,7 @@ def test_levels_that_cannot_be_read_are_absent(trainer):
 
 def test_a_function_of_no_argument_is_called_without(trainer):
     calls = []
-    trainer.queue.add(lambda: calls.append("called"))
+    trainer.queue.register(lambda: calls.append("called"))
     trainer.queue.run("regular", "", "trainer")
     assert calls == ["called"]
 
@@ -123,7 +123,7 @@ def test_a_function_of_no_argument_is_called_without(trainer):
 @pytest.mark.parametrize("function", [None, 3, "trim", lambda a, b: None])
 def test_what_cannot_be_called_with_the_action_is_refused(trainer, function):
     with pytest.raises(ValueError, match=r"callable|more than one argument"):
-        trainer.queue.add(function)
+        trainer.queue.register(function)
 
 
 def test_a_method_does_not_keep_its_object(trainer):
@@ -131,7 +131,7 @@ def test_a_method_does_not_keep_its_object(trainer):
         def trim(self, action):
             raise AssertionError("never called")
 
-    trainer.queue.add(Pool().trim)
+    trainer.queue.register(Pool().trim)
     assert trainer.queue.run("regular", "", "trainer").errors == []
 
 
@@ -157,7 +157,7 @@ def test_the_queue_and_its_memory_are_bounded(trainer):
 
 @pytest.mark.usefixtures("without_release")
 def test_counts_are_bounded_and_never_negative(trainer):
-    trainer.queue.add(lambda action: {f"resource {trainer.woken}": 1})
+    trainer.queue.register(lambda action: {f"resource {trainer.woken}": 1})
     for number in range(200):
         trainer.wake()
         trainer.queue.run("regular", "", f"trigger {number}")
@@ -174,7 +174,7 @@ def test_a_cleanup_that_was_interrupted_stays_queued(trainer):
         if interrupts:
             raise interrupts.pop()
 
-    trainer.queue.add(clean)
+    trainer.queue.register(clean)
     ticket = trainer.queue.submit()
     with pytest.raises(KeyboardInterrupt):
         trainer.queue.run_pending()

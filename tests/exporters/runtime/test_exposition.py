@@ -42,7 +42,7 @@ def names(exposition):
 def test_a_failing_collector_loses_its_own_series_alone(exposition, failures):
     before, broken, after = Reading("before"), Reading("broken"), Reading("after")
     for collector in (before, broken, after):
-        exposition.add(collector)
+        exposition.register(collector)
     assert names(exposition) == ["before", "broken", "after"]
     broken.error = OSError("driver fell over")
     assert names(exposition) == ["before", "after"]
@@ -53,8 +53,8 @@ def test_a_failing_collector_loses_its_own_series_alone(exposition, failures):
 
 def test_a_hanging_collector_is_left_out_until_it_returns(exposition, failures):
     hanging, other = Reading("hanging"), Reading("other")
-    exposition.add(hanging)
-    exposition.add(other)
+    exposition.register(hanging)
+    exposition.register(other)
     hanging.free.clear()
     assert names(exposition) == ["other"]
     began = time.monotonic()
@@ -75,20 +75,20 @@ def test_a_slow_collector_that_keeps_within_patience_is_not_blamed_for_the_other
             return super().collect()
 
     for number in range(6):
-        exposition.add(Slow(f"slow{number}"))
+        exposition.register(Slow(f"slow{number}"))
     assert len(names(exposition)) == 6
     assert not failures.counts
 
 
 @pytest.mark.parametrize("number", [math.nan, math.inf, None])
 def test_what_is_not_known_is_absent(exposition, number):
-    exposition.add(Reading("reading", number))
+    exposition.register(Reading("reading", number))
     assert names(exposition) == []
 
 
 def test_a_value_that_is_no_number_breaks_no_other_series(exposition, failures):
-    exposition.add(Reading("lying", "seven"))
-    exposition.add(Reading("honest"))
+    exposition.register(Reading("lying", "seven"))
+    exposition.register(Reading("honest"))
     assert names(exposition) == ["honest"]
     assert failures.counts["lying"] == 1
     assert b"honest 1.0" in generate_latest(exposition)
@@ -105,8 +105,8 @@ def test_the_series_of_a_sampler_that_failed_drop(exposition, safe_point):
                 raise RuntimeError("world destroyed")
 
     sampler = Sampler("sampler")
-    exposition.add(sampler)
-    safe_point.add(sampler, anywhere=False)
+    exposition.register(sampler)
+    safe_point.schedule(sampler, anywhere=False)
     safe_point.visit(stepping=True)
     assert names(exposition) == ["sampler"]
     safe_point.sample_now(sampler)
@@ -117,7 +117,7 @@ def test_the_series_of_a_sampler_that_failed_drop(exposition, safe_point):
 
 def test_scrapes_may_overlap(exposition):
     for number in range(5):
-        exposition.add(Reading(f"reading{number}"))
+        exposition.register(Reading(f"reading{number}"))
     found = []
     scrapes = [threading.Thread(target=lambda: found.append(len(names(exposition)))) for _ in range(20)]
     for scrape in scrapes:
@@ -128,6 +128,6 @@ def test_scrapes_may_overlap(exposition):
 
 
 def test_the_time_of_each_collector_is_kept(exposition):
-    exposition.add(Reading("reading", 3.0))
+    exposition.register(Reading("reading", 3.0))
     assert value(exposition.collect(), "reading") == 3.0
     assert exposition.collect_seconds["reading"] > 0

@@ -43,8 +43,8 @@ def test_no_exception_is_kept():
 
 def test_folded_names_are_said_once_and_can_become_none(caplog):
     failures = Failures()
-    failures.record_folded("entities", 3)
-    failures.record_folded("entities", 4)
-    failures.record_folded("entities", 0)
-    assert failures.folded == {"entities": 0}
+    failures.record_left_out("entities", 3)
+    failures.record_left_out("entities", 4)
+    failures.record_left_out("entities", 0)
+    assert failures.left_out == {"entities": 0}
     assert len(caplog.records) == 1

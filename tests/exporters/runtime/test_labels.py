@@ -2,7 +2,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from heapwatch.runtime.labels import OTHER, checked_name, folded
+from heapwatch.runtime.labels import OTHER, checked_name, keep_largest
 
 
 @pytest.mark.parametrize(
@@ -22,7 +22,7 @@ def test_names_that_are_not(name):
 
 @given(st.dictionaries(st.text(min_size=1), st.integers(0, 1000), max_size=30), st.integers(1, 10))
 def test_folding_keeps_the_sum_and_the_largest(values, limit):
-    kept, rest = folded(values, limit)
+    kept, rest = keep_largest(values, limit)
     assert sum(kept.values()) == sum(values.values())
     assert rest == max(0, len(values) - limit)
     assert len(kept) <= limit + 1

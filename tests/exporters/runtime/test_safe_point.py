@@ -46,13 +46,13 @@ def visits(safe_point, clock, seconds, step=0.1):
 
 def test_a_sampler_runs_at_its_interval(safe_point, clock):
     sampler = Sampler(clock, interval=2.0)
-    safe_point.add(sampler, anywhere=False)
+    safe_point.schedule(sampler, anywhere=False)
     visits(safe_point, clock, 20)
     assert 9 <= sampler.samples <= 11
 
 
 def test_nothing_is_due_between_samples(safe_point, clock):
-    safe_point.add(Sampler(clock), anywhere=False)
+    safe_point.schedule(Sampler(clock), anywhere=False)
     safe_point.visit(stepping=True)
     assert not safe_point.due
     clock.now += 0.5
@@ -66,17 +66,17 @@ def test_nothing_is_due_between_samples(safe_point, clock):
 def test_the_daemon_sleeps_until_something_is_due_but_not_for_long(safe_point, clock):
     assert safe_point.tick() == pytest.approx(1.0)
     frequent, rare = Sampler(clock, "frequent", interval=5.0), Sampler(clock, "rare", interval=600.0)
-    safe_point.add(rare, anywhere=False)
+    safe_point.schedule(rare, anywhere=False)
     safe_point.visit(stepping=True)
     assert safe_point.tick() == pytest.approx(10.0)
-    safe_point.add(frequent, anywhere=False)
+    safe_point.schedule(frequent, anywhere=False)
     safe_point.visit(stepping=True)
     assert 5.0 < safe_point.tick() < 6.0
 
 
 def test_what_was_sampled_together_stays_together(safe_point, clock):
     for number in range(3):
-        safe_point.add(Sampler(clock, f"sampler {number}", seconds=0.001, interval=5.0), anywhere=False)
+        safe_point.schedule(Sampler(clock, f"sampler {number}", seconds=0.001, interval=5.0), anywhere=False)
     safe_point.budget = 0.1
     safe_point.visit(stepping=True)
     clock.now += safe_point.tick()
@@ -87,8 +87,8 @@ def test_what_was_sampled_together_stays_together(safe_point, clock):
 
 def test_a_costly_sampler_keeps_to_its_share_and_its_interval_says_so(safe_point, clock):
     costly, cheap = Sampler(clock, "costly", seconds=0.05), Sampler(clock, "cheap")
-    safe_point.add(costly, anywhere=False)
-    safe_point.add(cheap, anywhere=False)
+    safe_point.schedule(costly, anywhere=False)
+    safe_point.schedule(cheap, anywhere=False)
     began = clock.now
     visits(safe_point, clock, 200)
     tasks = {task.sampler.name: task for task in safe_point.tasks}
@@ -103,7 +103,7 @@ def test_a_costly_sampler_keeps_to_its_share_and_its_interval_says_so(safe_point
 )
 def test_the_budget_is_kept_and_divided_fairly(safe_point, clock, seconds):
     for number, cost in enumerate(seconds):
-        safe_point.add(Sampler(clock, f"sampler {number}", seconds=cost), anywhere=False)
+        safe_point.schedule(Sampler(clock, f"sampler {number}", seconds=cost), anywhere=False)
     visits(safe_point, clock, 10)
     began, before = clock.now, [task.total for task in safe_point.tasks]
     visits(safe_point, clock, 5000)
@@ -118,7 +118,7 @@ def test_the_budget_is_kept_and_divided_fairly(safe_point, clock, seconds):
 
 def test_an_outlier_delays_the_next_sample_and_none_after_it(safe_point, clock):
     sampler = Sampler(clock, seconds=1.0)
-    safe_point.add(sampler, anywhere=False)
+    safe_point.schedule(sampler, anywhere=False)
     safe_point.visit(stepping=True)
     assert safe_point.tasks[0].interval == pytest.approx(1.0 / safe_point.budget)
     sampler.seconds = 0.0
@@ -134,9 +134,9 @@ def test_costs_that_swing_keep_to_the_budget_together(safe_point, clock):
             self.seconds = 0.3 if self.samples % 4 == 0 else 0.003
             super().sample()
 
-    safe_point.add(Swinging(clock, "swinging"), anywhere=False)
-    safe_point.add(Swinging(clock, "swinging too"), anywhere=False)
-    safe_point.add(Sampler(clock, "steady", seconds=0.02), anywhere=False)
+    safe_point.schedule(Swinging(clock, "swinging"), anywhere=False)
+    safe_point.schedule(Swinging(clock, "swinging too"), anywhere=False)
+    safe_point.schedule(Sampler(clock, "steady", seconds=0.02), anywhere=False)
     visits(safe_point, clock, 10)
     began, before = clock.now, sum(task.total for task in safe_point.tasks)
     visits(safe_point, clock, 5000)
@@ -147,7 +147,7 @@ def test_costs_that_swing_keep_to_the_budget_together(safe_point, clock):
 def test_one_visit_leaves_the_rest_to_the_next(safe_point, clock):
     samplers = [Sampler(clock, str(number), seconds=0.01) for number in range(3)]
     for sampler in samplers:
-        safe_point.add(sampler, anywhere=False)
+        safe_point.schedule(sampler, anywhere=False)
     safe_point.visit(stepping=True)
     assert [sampler.samples for sampler in samplers] == [1, 0, 0]
     assert safe_point.due
@@ -159,7 +159,7 @@ def test_one_visit_leaves_the_rest_to_the_next(safe_point, clock):
 def test_what_a_sampler_raises_is_counted_and_its_series_marked(safe_point, clock, failures):
     sampler = Sampler(clock)
     sampler.error = RuntimeError("deque mutated during iteration")
-    safe_point.add(sampler, anywhere=False)
+    safe_point.schedule(sampler, anywhere=False)
     safe_point.visit(stepping=True)
     assert safe_point.failed(sampler)
     assert failures.counts["sampler"] == 1
@@ -172,7 +172,7 @@ def test_what_a_sampler_raises_is_counted_and_its_series_marked(safe_point, cloc
 def test_an_interrupt_passes_through_and_the_safe_point_stays_usable(safe_point, clock):
     sampler = Sampler(clock)
     sampler.error = KeyboardInterrupt()
-    safe_point.add(sampler, anywhere=False)
+    safe_point.schedule(sampler, anywhere=False)
     with pytest.raises(KeyboardInterrupt):
         safe_point.visit(stepping=True)
     sampler.error = None
@@ -182,7 +182,7 @@ def test_an_interrupt_passes_through_and_the_safe_point_stays_usable(safe_point,
 
 def test_only_the_thread_that_steps_first_samples(safe_point, clock):
     sampler = Sampler(clock)
-    safe_point.add(sampler, anywhere=False)
+    safe_point.schedule(sampler, anywhere=False)
     safe_point.visit(stepping=True)
     clock.now += 10
     safe_point.wake()
@@ -195,7 +195,7 @@ def test_only_the_thread_that_steps_first_samples(safe_point, clock):
 
 def test_the_thread_that_steps_takes_over_from_one_that_only_ends_phases(safe_point, clock):
     sampler = Sampler(clock)
-    safe_point.add(sampler, anywhere=False)
+    safe_point.schedule(sampler, anywhere=False)
     safe_point.visit(stepping=False)
     clock.now += 10
     stepping = in_thread(lambda: safe_point.visit(stepping=True))
@@ -204,7 +204,7 @@ def test_the_thread_that_steps_takes_over_from_one_that_only_ends_phases(safe_po
 
 def test_a_dead_owner_is_replaced(safe_point, clock):
     sampler = Sampler(clock)
-    safe_point.add(sampler, anywhere=False)
+    safe_point.schedule(sampler, anywhere=False)
     in_thread(lambda: safe_point.visit(stepping=True))
     clock.now += 10
     safe_point.visit(stepping=True)
@@ -213,7 +213,7 @@ def test_a_dead_owner_is_replaced(safe_point, clock):
 
 def test_a_thread_may_claim_it(safe_point, clock):
     sampler = Sampler(clock)
-    safe_point.add(sampler, anywhere=False)
+    safe_point.schedule(sampler, anywhere=False)
     safe_point.visit(stepping=True)
     clock.now += 10
 
@@ -235,8 +235,8 @@ def test_the_owning_thread_is_not_kept(safe_point):
 
 def test_before_the_first_step_a_scrape_samples_what_may_be_sampled_anywhere(safe_point, clock):
     anywhere, careful = Sampler(clock, "anywhere"), Sampler(clock, "careful")
-    safe_point.add(anywhere, anywhere=True)
-    safe_point.add(careful, anywhere=False)
+    safe_point.schedule(anywhere, anywhere=True)
+    safe_point.schedule(careful, anywhere=False)
     safe_point.sample_unowned()
     assert (anywhere.samples, careful.samples) == (1, 0)
     safe_point.visit(stepping=True)
@@ -253,14 +253,14 @@ def test_a_step_inside_a_sample_does_nothing(safe_point, clock):
             safe_point.visit(stepping=True)
 
     sampler = Stepping(clock)
-    safe_point.add(sampler, anywhere=False)
+    safe_point.schedule(sampler, anywhere=False)
     safe_point.visit(stepping=True)
     assert sampler.samples == 1
 
 
 def test_inside_a_physics_step_nothing_is_done(safe_point, clock):
     sampler = Sampler(clock)
-    safe_point.add(sampler, anywhere=False)
+    safe_point.schedule(sampler, anywhere=False)
     safe_point.blocked = lambda: True
     safe_point.visit(stepping=True)
     assert sampler.samples == 0
@@ -279,7 +279,7 @@ def test_a_hanging_sample_is_said_once_and_shown_while_it_hangs(safe_point, cloc
             self.seen = clock.now - safe_point.tasks[0].running_since
 
     sampler = Hanging(clock)
-    safe_point.add(sampler, anywhere=False)
+    safe_point.schedule(sampler, anywhere=False)
     safe_point.visit(stepping=True)
     assert sampler.seen == HANGING_SECONDS + 1
     assert safe_point.tasks[0].running_since is None
@@ -320,7 +320,7 @@ def test_the_daemon_thread_raises_the_flag_survives_errors_and_ends(failures):
 
 def test_stopped_it_does_nothing_any_more(safe_point, clock):
     sampler = Sampler(clock)
-    safe_point.add(sampler, anywhere=False)
+    safe_point.schedule(sampler, anywhere=False)
     safe_point.stop()
     assert not safe_point.due
     safe_point.visit(stepping=True)
