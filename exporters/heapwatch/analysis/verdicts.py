@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from itertools import pairwise
 from typing import Literal
 
+from heapwatch.analysis.bounds import PAST_BOUND
 from heapwatch.analysis.trend import Series, kept, last_half, noise, onset, rises, slope, still_rises
-from heapwatch.recording.points import PAST_BOUND
 
 Verdict = Literal["steady", "warm-up", "filling", "growing", "leak"]
 

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import time
 from collections import deque
-from collections.abc import Iterable
-from typing import TYPE_CHECKING
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Protocol
 
-from heapwatch.cli.reporter import body_types, described
+from heapwatch.cli.reporter import Message, Reporter, body_types, described
+from heapwatch.cli.sources import Sample
 from heapwatch.errors import UsageError
 
 try:
@@ -19,11 +20,6 @@ try:
 except ImportError as error:
     raise UsageError("--live needs rich: pip install 'heapwatch[cli]'") from error
 
-if TYPE_CHECKING:
-    from heapwatch.cli.monitor import Monitor
-    from heapwatch.cli.reporter import Message
-    from heapwatch.cli.sources import Sample
-
 _COLORS = {
     "ok": "green",
     "warning": "yellow",
@@ -34,6 +30,18 @@ _COLORS = {
 _BARS = "▁▂▃▄▅▆▇█"
 _POINTS = 40
 _KEPT_NEWS = 200
+
+
+class Watched(Protocol):
+    """What is on the screen: the latest sample of each trainer, and what was concluded from all of them."""
+
+    @property
+    def samples(self) -> Sequence[Sample]:
+        """The latest sample of each trainer."""
+
+    @property
+    def reporters(self) -> Mapping[str, Reporter]:
+        """Reporters by instance."""
 
 
 class LiveView:
@@ -53,14 +61,14 @@ class LiveView:
     def __exit__(self, *_exception: object) -> None:
         self._live.stop()
 
-    def show(self, messages: Iterable[Message], monitor: Monitor) -> None:
+    def show(self, messages: Iterable[Message], monitor: Watched) -> None:
         """Redraw with the monitor's latest samples."""
         self._news.extend(message for message in messages if not message.routine)
         for instance in self._memory.keys() - monitor.reporters.keys():
             del self._memory[instance]
         self._live.update(self._screen(monitor), refresh=True)
 
-    def _screen(self, monitor: Monitor) -> Group:
+    def _screen(self, monitor: Watched) -> Group:
         table = Table(box=None, header_style="dim", padding=(0, 3, 0, 0))
         for column in ("trainer", "state", "memory", "", "bodies", "body types", "steps"):
             table.add_column(column, justify="right" if column in ("memory", "bodies", "steps") else "left")

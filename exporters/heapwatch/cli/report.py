@@ -15,10 +15,10 @@ from typing import Any
 from heapwatch.errors import Unreachable, UsageError
 from heapwatch.http.client import base_url
 from heapwatch.recording.points import Run
-from heapwatch.recording.prometheus import read_prometheus
 from heapwatch.recording.reader import NoRecording, read_recording
 from heapwatch.report.findings import Report, analyse
 from heapwatch.report.page import as_html
+from heapwatch.report.prometheus import read_prometheus
 from heapwatch.report.text import as_markdown, as_text
 
 _SECONDS = {"s": 1, "m": 60, "h": 3600, "d": 86400}

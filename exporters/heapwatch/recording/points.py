@@ -7,11 +7,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
+from heapwatch.analysis.bounds import PAST_BOUND
 from heapwatch.analysis.readings import Readings
 
 CYCLES = ("generation", "epoch", "episode")  # the largest first
 EVENTS = ("start", "phase", "cycle", "sample")
-PAST_BOUND = 1.1  # times its bound: what trims a container may lag behind
 _MOST_NAMES = 1024
 
 

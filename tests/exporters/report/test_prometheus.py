@@ -7,9 +7,9 @@ from prometheus_client import Metric
 
 from heapwatch.analysis.readings import Readings
 from heapwatch.errors import Unreachable, UsageError
-from heapwatch.recording.prometheus import read_prometheus, run_points
 from heapwatch.report.document import finding_lines
 from heapwatch.report.findings import analyse
+from heapwatch.report.prometheus import read_prometheus, run_points
 from tests.dashboards.server import prometheus
 
 PHASES = ("evaluate", "train", "evolve")

@@ -1,0 +1,129 @@
+"""What may import what: each room imports from the rooms below it, and no module imports in a circle."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+from graphlib import CycleError, TopologicalSorter
+from pathlib import Path
+
+import pytest
+
+import heapwatch
+
+PACKAGE = Path(heapwatch.__file__).parent
+# From the lowest to the highest; rooms on one line do not import each other. docs/architecture.md draws them.
+LAYERS = (
+    ("errors",),
+    ("measure",),
+    ("runtime",),
+    ("analysis",),
+    ("collectors",),
+    ("recording",),
+    ("explain",),
+    ("http",),
+    ("discovery", "housekeeping"),
+    ("exporter", "attach"),
+    ("watch",),
+    ("lifecycle",),
+    ("report", "trackers", "integrations"),
+    ("cli",),
+)
+# The stack's rooms stand beside the library and take only what is listed here from the rest.
+BESIDE = {
+    "receiver": {"errors", "http", "analysis"},
+    "dashboards": {"analysis"},
+    "viewer": {"analysis"},
+    "stack": {
+        "errors",
+        "http",
+        "analysis",
+        "discovery",
+        "lifecycle",
+        "receiver",
+        "dashboards",
+        "viewer",
+        "watch",
+    },
+}
+# What `import heapwatch; heapwatch.start(...)` must not load.
+HEAVY = ("report", "trackers", "integrations", "cli", "receiver", "dashboards", "viewer", "stack")
+
+
+def modules() -> dict[str, Path]:
+    found = {}
+    for folder in (PACKAGE, *(entry for entry in PACKAGE.rglob("*") if entry.is_symlink())):
+        for path in folder.rglob("*.py"):
+            name = ".".join(("heapwatch", *path.relative_to(PACKAGE).with_suffix("").parts))
+            found[name.removesuffix(".__init__")] = path
+    return found
+
+
+MODULES = modules()
+
+
+def imports(module: str, *, lazy: bool) -> Iterator[str]:
+    """Modules of this package that a module imports; with `lazy` also inside of functions."""
+    tree = ast.parse(MODULES[module].read_text(encoding="utf-8"))
+    nodes = ast.walk(tree) if lazy else _when_loaded(tree)
+    for node in nodes:
+        names: list[str] = []
+        if isinstance(node, ast.Import):
+            names = [alias.name for alias in node.names]
+        elif isinstance(node, ast.ImportFrom) and node.module and not node.level:
+            names = [f"{node.module}.{alias.name}" for alias in node.names]
+        for name in names:
+            known = name if name in MODULES else name.rpartition(".")[0]
+            if known in MODULES and known != module:
+                yield known
+
+
+def _when_loaded(tree: ast.AST) -> Iterator[ast.AST]:
+    for node in ast.iter_child_nodes(tree):
+        if not isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda)):
+            yield node
+            yield from _when_loaded(node)
+
+
+def room(module: str) -> str:
+    return module.split(".")[1] if "." in module else ""
+
+
+def test_every_room_has_its_place() -> None:
+    placed = {name for layer in LAYERS for name in layer} | set(BESIDE) | {""}
+    assert {room(module) for module in MODULES} - placed == set()
+
+
+@pytest.mark.parametrize("module", sorted(MODULES))
+def test_imports_point_downwards(module: str) -> None:
+    height = {name: at for at, layer in enumerate(LAYERS) for name in layer}
+    own = room(module)
+    upward = set()
+    for imported in imports(module, lazy=False):
+        other = room(imported)
+        if other == own or not own:
+            continue
+        allowed = other in BESIDE[own] if own in BESIDE else height.get(other, len(LAYERS)) < height[own]
+        if not allowed:
+            upward.add(imported)
+    assert upward == set(), f"{module} imports from a room that is not below it"
+
+
+def test_no_circle_even_by_lazy_imports() -> None:
+    graph = {module: set(imports(module, lazy=True)) for module in MODULES if module != "heapwatch"}
+    try:
+        TopologicalSorter(graph).prepare()
+    except CycleError as error:
+        pytest.fail(" -> ".join(error.args[1]))
+
+
+def test_starting_a_watch_loads_no_report_and_no_stack() -> None:
+    import subprocess
+    import sys
+
+    code = (
+        "import sys, heapwatch; heapwatch.start; "
+        "print(*(m for m in sys.modules if m.startswith('heapwatch.')))"
+    )
+    loaded = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
+    assert [name for name in loaded.split() if room(name) in HEAVY] == []
