@@ -7,6 +7,7 @@ from collections import Counter, deque
 from collections.abc import Callable, Iterable
 from typing import TypeVar
 
+from heapwatch.runtime.failures import is_trainers
 from heapwatch.runtime.labels import checked_name
 
 Item = TypeVar("Item")
@@ -70,5 +71,7 @@ class Schedule:
             if wanted == unit and self._counts[unit] % count == 0:
                 try:
                     function()
-                except Exception as error:
+                except BaseException as error:
+                    if is_trainers(error):
+                        raise
                     self.errors.append(f"{getattr(function, '__name__', function)}: {error!r}")

@@ -29,12 +29,13 @@ def test_functions_are_called_on_their_own_schedule():
     assert calls == ["step", "step", "episode"]
 
 
-def test_one_that_raises_stops_neither_the_others_nor_training():
+@pytest.mark.parametrize("kind", [RuntimeError, SystemExit])
+def test_one_that_raises_stops_neither_the_others_nor_training(kind):
     schedule, calls = Schedule(), []
 
     @schedule.every(1, "step")
     def broken():
-        raise RuntimeError("no such tensor")
+        raise kind("no such tensor")
 
     schedule.every(1, "step")(lambda: calls.append(1))
     schedule.tick("step")

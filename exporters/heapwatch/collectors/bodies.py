@@ -10,7 +10,7 @@ from typing import Any
 from prometheus_client import Metric
 from prometheus_client.core import GaugeMetricFamily
 
-from heapwatch.runtime.failures import Failures
+from heapwatch.runtime.failures import Failures, is_trainers
 from heapwatch.runtime.labels import checked_name, keep_largest
 from heapwatch.runtime.sources import Source, count_of
 
@@ -71,7 +71,7 @@ class BodyCollector:
                 checked_name("body type", kind): count_of(count) for kind, count in found.items()
             }
         else:
-            worlds = [found] if hasattr(found, "bodyCount") else list(found)
+            worlds = _worlds(found)
             total, now = sum(int(world.bodyCount) for world in worlds), self._clock()
             walked_at, counted = self._walked
             if total == counted and now - walked_at < _WALK_SECONDS:
@@ -91,13 +91,15 @@ class BodyCollector:
         yield family
 
     def locked(self) -> bool:
-        """Whether a world is inside its own step, where its bodies must not be touched."""
+        """Whether any world is inside its own step, where its bodies must not be touched."""
         try:
             found = self._source.read()
-            worlds = [found] if hasattr(found, "bodyCount") else []
-            return any(bool(getattr(world, "locked", False)) for world in worlds)
-        except Exception:
-            return False
+            worlds = [] if isinstance(found, Mapping) else _worlds(found)
+        except BaseException as error:
+            if is_trainers(error):
+                raise
+            return False  # the next sample counts the failure
+        return any(_is_locked(world) for world in worlds)
 
     def _walk(self, worlds: Iterable[Any]) -> Counter[str]:
         counts: Counter[str] = Counter(dict.fromkeys(TYPES, 0))
@@ -132,3 +134,16 @@ class BodyCollector:
             for position, body in enumerate(group):
                 owned[body] = "dynamic" if position else "agent"
         return owned
+
+
+def _worlds(found: Any) -> list[Any]:
+    return [found] if hasattr(found, "bodyCount") else list(found)
+
+
+def _is_locked(world: Any) -> bool:
+    try:
+        return bool(getattr(world, "locked", False))
+    except BaseException as error:
+        if is_trainers(error):
+            raise
+        return False

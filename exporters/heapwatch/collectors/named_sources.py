@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, TypeVar
 
-from heapwatch.runtime.failures import Failures
+from heapwatch.runtime.failures import Failures, is_trainers
 from heapwatch.runtime.labels import MAX_NAMES
 from heapwatch.runtime.sources import Source, SourceGone
 
@@ -42,6 +42,8 @@ class NamedSources:
                 if name not in self._gone:
                     self._gone.add(name)
                     self._failures.record(self._collector, name, gone)
-            except Exception as error:
+            except BaseException as error:
+                if is_trainers(error):
+                    raise
                 self._failures.record(self._collector, name, error)
         return values

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable
 from prometheus_client import Metric
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily
 
-from heapwatch.runtime.failures import Failures
+from heapwatch.runtime.failures import Failures, is_trainers
 from heapwatch.runtime.labels import OTHER, checked_name
 from heapwatch.runtime.safe_point import SafePoint
 
@@ -45,7 +45,9 @@ class ProgressCollector:
                 checked_name("progress unit", unit)
                 if len(self._counts) >= _MAX_UNITS:
                     raise ValueError(f"more than {_MAX_UNITS} units of progress; {unit!r} counts as 'other'")
-        except Exception as error:
+        except BaseException as error:
+            if is_trainers(error):
+                raise
             self._failures.record(self.name, "progress", error)
             unit, count = OTHER, 1
         self._counts[unit] += int(count)

@@ -117,7 +117,7 @@ class Endpoints(BaseHTTPRequestHandler):
             self._send_json(HTTPStatus.SERVICE_UNAVAILABLE, {"error": str(stuck)})
         except OSError:
             pass  # the client went away
-        except Exception as error:
+        except BaseException as error:
             logger.warning("heapwatch: %s failed", self.command, exc_info=True)
             message = f"the trainer's exporter failed: {type(error).__name__}"
             self._send_json(HTTPStatus.INTERNAL_SERVER_ERROR, {"error": message})

@@ -74,7 +74,7 @@ class Snapshots:
                 self._started = time.monotonic()
                 self._latest = Snapshot(list(self._exposition.collect()))
             return self._latest
-        except Exception:
+        except BaseException:
             self._started = float("-inf")  # nothing to share
             raise
         finally:

@@ -12,6 +12,7 @@ from typing_extensions import Unpack
 from heapwatch.collectors.phases import Phase
 from heapwatch.lifecycle import start
 from heapwatch.measure.buffers import contents_of
+from heapwatch.runtime.failures import is_trainers
 from heapwatch.watch import Watch
 
 log = logging.getLogger("heapwatch")
@@ -147,7 +148,9 @@ def buffers_of(owner: Any) -> list[str]:
         if any(word in name.lower() for word in _BUFFER_WORDS) and not name.startswith("__"):
             try:
                 contents_of(value)
-            except Exception:
+            except BaseException as error:
+                if is_trainers(error):
+                    raise
                 continue
             found.append(name)
     return found[:_MOST_BUFFERS]

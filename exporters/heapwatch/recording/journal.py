@@ -129,7 +129,7 @@ class Journal:
         for sink in self.sinks:
             try:
                 sink.close()
-            except Exception as error:
+            except BaseException as error:
                 self._failures.record("journal", f"{sink.name}, closing", error)
 
     def _drain(self, costly: bool) -> None:
@@ -154,12 +154,12 @@ class Journal:
                 delta_bytes=mark.delta_bytes,
                 progress=mark.progress,
             )
-        except Exception as error:
+        except BaseException as error:
             self._failures.record("journal", "levels", error)
             return
         for sink in sinks:
             try:
                 if point is not None:
                     sink.take(point)
-            except Exception as error:
+            except BaseException as error:
                 self._failures.record("journal", sink.name, error)

@@ -13,7 +13,7 @@ from dataclasses import asdict, dataclass, field
 from types import MethodType
 from typing import Any
 
-from heapwatch.runtime.failures import describe
+from heapwatch.runtime.failures import describe, is_trainers
 from heapwatch.runtime.labels import MAX_NAMES, OTHER, checked_name
 from heapwatch.runtime.release import release
 
@@ -171,7 +171,9 @@ class CleanupQueue:
                 self._call(function, action, removed, errors)
         try:
             release()
-        except Exception as error:
+        except BaseException as error:
+            if is_trainers(error):
+                raise
             errors.append(f"release: {describe(error)}")
         after = self._levels(errors)
         freed = {
@@ -197,7 +199,9 @@ class CleanupQueue:
     def _levels(self, errors: list[str]) -> dict[str, Any]:
         try:
             return self._measure()
-        except Exception as error:
+        except BaseException as error:
+            if is_trainers(error):
+                raise
             errors.append(f"measure: {describe(error)}")
             return {}
 
@@ -213,7 +217,9 @@ class CleanupQueue:
                 raise TypeError(f"returned {type(answer).__name__}; allowed: None or {{resource: how many}}")
             for resource, count in answer.items():
                 removed[checked_name("resource", resource)] += _whole(resource, count)
-        except Exception as error:
+        except BaseException as error:
+            if is_trainers(error):
+                raise
             errors.append(f"{name}: {describe(error)}")
 
     def _count(self, result: CleanupResult) -> None:

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable
 
 from prometheus_client import Metric
 
-from heapwatch.runtime.failures import Failures
+from heapwatch.runtime.failures import Failures, is_trainers
 from heapwatch.runtime.protocols import Collector
 from heapwatch.runtime.safe_point import SafePoint
 
@@ -70,7 +70,9 @@ class Exposition:
         began = self._clock()
         try:
             return [_checked(family) for family in collector.collect()]
-        except Exception as error:
+        except BaseException as error:
+            if is_trainers(error):
+                raise
             self._failures.record(collector.name, "collect", error)
             return []
         finally:

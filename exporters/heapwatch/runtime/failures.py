@@ -2,8 +2,14 @@
 
 from __future__ import annotations
 
+import functools
+import inspect
 import logging
+import signal
 from collections import Counter
+from types import CodeType
+
+from heapwatch.runtime.plain_text import plain
 
 log = logging.getLogger("heapwatch")
 
@@ -44,10 +50,39 @@ class Failures:
             log.warning("%d kinds of failure logged, others are only counted", _REMEMBERED)
 
 
+def is_trainers(error: BaseException) -> bool:
+    """Whether an exception is the trainer's own affair and must reach it.
+
+    That is KeyboardInterrupt, and whatever a handler of a signal raised while a source was being read, such
+    as the SystemExit of a handler of SIGTERM. All else comes from the source and must not end training,
+    `SystemExit` and `asyncio.CancelledError` included.
+    """
+    if isinstance(error, KeyboardInterrupt):
+        return True
+    handlers = {_code(signal.getsignal(number)) for number in signal.valid_signals()} - {None}
+    traceback = error.__traceback__
+    while traceback is not None and handlers:
+        if traceback.tb_frame.f_code in handlers:
+            return True
+        traceback = traceback.tb_next
+    return False
+
+
+def _code(handler: object) -> CodeType | None:
+    """The code of a handler written in Python; None of any other."""
+    while isinstance(handler, functools.partial):
+        handler = handler.func
+    if callable(handler) and not hasattr(handler, "__code__"):
+        handler = inspect.getattr_static(handler, "__call__", None)
+    return getattr(handler, "__code__", None)
+
+
 def describe(error: BaseException) -> str:
     """One line for an error whose own `__str__` may fail."""
     try:
-        text = " ".join(str(error).split())[:200]
-    except Exception:
+        text = " ".join(str(error).split())
+    except BaseException as failure:
+        if is_trainers(failure):
+            raise
         text = "(no message)"
-    return f"{type(error).__name__}: {text}"
+    return plain(f"{type(error).__name__}: {text}", 250)

@@ -9,7 +9,7 @@ import weakref
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from heapwatch.runtime.failures import Failures
+from heapwatch.runtime.failures import Failures, is_trainers
 from heapwatch.runtime.protocols import Sampler
 
 log = logging.getLogger("heapwatch")
@@ -101,7 +101,7 @@ class SafePoint:
         self.due = True
 
     def visit(self, *, stepping: bool) -> None:
-        """Do what is due, if the calling thread owns the safe point. Never raises an `Exception`."""
+        """Do what is due, if the calling thread owns the safe point. Raises only what is the trainer's."""
         if not self._owned(stepping) or not self._busy.acquire(blocking=False):
             return
         try:
@@ -112,7 +112,9 @@ class SafePoint:
             for function in self.on_visit:
                 function()
             self._sample_due()
-        except Exception as error:
+        except BaseException as error:
+            if is_trainers(error):
+                raise
             self._failures.record("safe_point", "visit", error)
         finally:
             self._busy.release()
@@ -191,7 +193,7 @@ class SafePoint:
         while not self._stopped.wait(seconds):
             try:
                 seconds = self.tick()
-            except Exception as error:
+            except BaseException as error:
                 self._failures.record("safe_point", "tick", error)
 
     def _owned(self, stepping: bool) -> bool:
@@ -220,8 +222,10 @@ class SafePoint:
             task.sampler.sample()
             task.failed = False
             task.sampled_at = self._clock()
-        except Exception as error:
+        except BaseException as error:
             task.failed = True
+            if is_trainers(error):
+                raise
             self._failures.record(task.sampler.name, "sample", error)
         finally:
             task.running_since = None

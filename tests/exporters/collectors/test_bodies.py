@@ -164,6 +164,30 @@ def test_inside_a_step_the_world_is_locked(failures, clock, physics):
     assert not bodies.locked()
 
 
+def test_the_lock_of_every_world_counts(failures, clock, physics):
+    class Gone:
+        bodyCount = 0
+
+        @property
+        def locked(self):
+            raise RuntimeError("the world was destroyed")
+
+    other = Physics(robots=1)
+    bodies = collector(failures, clock, lambda: [Gone(), other.world, physics.world])
+    seen = []
+
+    class Listener(Box2D.b2ContactListener):
+        def BeginContact(self, contact):
+            seen.append(bodies.locked())
+
+    physics.world.contactListener = Listener()
+    for body in (physics.ground, physics.robots[0][0]):
+        body.CreateFixture(shape=Box2D.b2PolygonShape(box=(1, 1)))
+    physics.world.Step(1 / 60, 8, 3)
+    assert seen == [True]
+    assert not bodies.locked()
+
+
 def test_the_library_does_not_import_box2d():
     code = "import heapwatch, sys; assert not {'Box2D', 'torch', 'numpy'} & set(sys.modules), sys.modules"
     subprocess.run([sys.executable, "-c", code], check=True)

@@ -1,3 +1,4 @@
+import asyncio
 import json
 import threading
 
@@ -165,6 +166,18 @@ def test_counts_are_bounded_and_never_negative(trainer):
     assert len(trainer.queue.removed) <= 65
     assert sum(trainer.queue.cleanups.values()) == sum(trainer.queue.removed.values()) == 200
     assert trainer.queue.freed_bytes["regular"] >= 0
+
+
+@pytest.mark.parametrize("kind", [SystemExit, asyncio.CancelledError, GeneratorExit])
+def test_a_function_that_would_end_the_program_is_an_error(trainer, kind):
+    def broken(action):
+        raise kind("enough")
+
+    trainer.queue.add(broken)
+    trainer.queue.add(trainer.trim)
+    result = trainer.queue.run("regular", "", "trainer")
+    assert result.removed == {"food": 37}
+    assert f"{kind.__name__}: enough" in result.errors[0]
 
 
 def test_a_cleanup_that_was_interrupted_stays_queued(trainer):

@@ -1,7 +1,13 @@
+import asyncio
+import functools
 import gc
 import logging
+import signal
+import sys
 
-from heapwatch.runtime.failures import Failures, describe
+import pytest
+
+from heapwatch.runtime.failures import Failures, describe, is_trainers
 
 
 class Unspeakable(Exception):
@@ -48,3 +54,55 @@ def test_folded_names_are_said_once_and_can_become_none(caplog):
     failures.record_left_out("entities", 0)
     assert failures.left_out == {"entities": 0}
     assert len(caplog.records) == 1
+
+
+def caught(function):
+    try:
+        function()
+    except BaseException as error:
+        return error
+    raise AssertionError("it did not raise")
+
+
+@pytest.mark.parametrize("kind", [SystemExit, asyncio.CancelledError, GeneratorExit, RuntimeError])
+def test_what_a_source_raises_is_not_the_trainers(kind):
+    def source():
+        raise kind("no")
+
+    assert not is_trainers(caught(source))
+
+
+def test_an_interrupt_is_the_trainers():
+    assert is_trainers(KeyboardInterrupt())
+
+
+class Handler:
+    def __call__(self, number, frame):
+        sys.exit(143)
+
+    def method(self, number, frame):
+        sys.exit(143)
+
+
+@pytest.mark.parametrize(
+    "handler",
+    [
+        lambda number, frame: sys.exit(143),
+        functools.partial(lambda code, number, frame: sys.exit(code), 143),
+        Handler(),
+        Handler().method,
+    ],
+)
+def test_what_a_handler_of_a_signal_raises_is_the_trainers(handler):
+    before = signal.signal(signal.SIGUSR1, handler)
+    try:
+        assert is_trainers(caught(lambda: signal.raise_signal(signal.SIGUSR1)))
+        assert not is_trainers(caught(sys.exit))
+    finally:
+        signal.signal(signal.SIGUSR1, before)
+
+
+def test_control_characters_do_not_reach_the_log(caplog):
+    Failures().record("entities", "food", ValueError("\x1b]0;owned\x07\u202egnp.exe"))
+    assert "\\x1b]0;owned\\x07\\u202egnp.exe" in caplog.text
+    assert "\x1b" not in caplog.text

@@ -1,6 +1,9 @@
 """A served trainer whose sources raise, hang, lie, die and change while they are read, in real threads."""
 
+import asyncio
 import gc
+import signal
+import sys
 import threading
 import time
 import urllib.request
@@ -206,3 +209,42 @@ def test_many_scrapes_at_once_do_not_stop_training(watch):
         began = training.steps()
         assert all(scrapers.map(lambda _: scrape(watch), range(200)))
         assert training.steps() > began
+
+
+@pytest.mark.parametrize("kind", [SystemExit, asyncio.CancelledError, GeneratorExit])
+def test_no_source_ends_training(watch, kind):
+    def source(*_):
+        raise kind("enough")
+
+    class Odd:
+        def __len__(self):
+            raise kind("enough")
+
+    odd = Odd()
+    watch.entities("food_sources", source)
+    watch.events("death", odd)
+    watch.buffer("replay", odd)
+    watch.size("policy", source)
+    watch.bodies(source, owners=source)
+    watch.on_cleanup(source)
+    ticket = watch.exporter.cleanup_queue.submit()
+    with Training(watch) as training:
+        until(lambda: watch.exporter.failures.counts["bodies"] > 1)
+        assert "enough" in ticket.wait(20).errors[0]
+        before = training.steps()
+        until(lambda: training.steps() > before)
+        counts = watch.exporter.failures.counts
+        assert all(counts[name] for name in ("entities", "events", "buffers", "sizes"))
+
+
+def test_a_signal_that_arrives_inside_a_source_still_ends_the_program(watch):
+    def leave(number, frame):
+        sys.exit(143)
+
+    watch.entities("food_sources", lambda: signal.raise_signal(signal.SIGUSR1))
+    before = signal.signal(signal.SIGUSR1, leave)
+    try:
+        with pytest.raises(SystemExit):
+            watch.step()
+    finally:
+        signal.signal(signal.SIGUSR1, before)

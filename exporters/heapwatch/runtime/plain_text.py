@@ -1,0 +1,26 @@
+"""Text that others wrote, made fit for terminals, logs and reports."""
+
+from __future__ import annotations
+
+
+def plain(text: object, most: int = 0) -> str:
+    r"""One line in which control characters are visible escapes, such as `\x1b`, and do nothing.
+
+    Covers C0 and C1 controls, line and paragraph separators, surrogates, and marks that turn the direction
+    of writing round.
+
+    Args:
+        text: what came from a trainer, a label, an answer or a file.
+        most: characters kept at most; 0 keeps all.
+
+    """
+    given = str(text)
+    if most and len(given) > most:
+        given = given[: most - 3] + "..."
+    if given.isprintable():
+        return given
+    return "".join(character if character.isprintable() else _escaped(character) for character in given)
+
+
+def _escaped(character: str) -> str:
+    return " " if character == "\u00a0" else character.encode("unicode_escape").decode("ascii")
