@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-import json
 import sqlite3
 from datetime import datetime, timezone
 from typing import Literal
 
 from pydantic import BaseModel, Field
+
+from heapwatch.receiver import cells
+from heapwatch.receiver.payload import EARLIEST, LATEST
+from heapwatch.runtime.plain_text import plain
 
 _FILTERS = {
     "decision": "coalesce(alerts.decision, 'waiting')",
@@ -112,6 +115,13 @@ def decisions(connection: sqlite3.Connection) -> dict[str, int]:
 
 
 def _row(row: sqlite3.Row) -> Row:
+    try:
+        return _whole(row)
+    except (ValueError, TypeError, ArithmeticError) as error:
+        return _damaged(row, error)
+
+
+def _whole(row: sqlite3.Row) -> Row:
     action = row["request_id"] and ActionRow(
         request_id=row["request_id"],
         action=row["action"],
@@ -122,21 +132,21 @@ def _row(row: sqlite3.Row) -> Row:
         answered_at=_time(row["answered_at"]),
         finished_at=_time(row["finished_at"]),
         freed_bytes=row["freed_bytes"],
-        removed=json.loads(row["removed"]),
-        before=json.loads(row["before"]),
-        after=json.loads(row["after"]),
+        removed=cells.mapping(row["removed"]),
+        before=cells.mapping(row["before"]),
+        after=cells.mapping(row["after"]),
         duration_seconds=row["duration_seconds"],
     )
     return Row(
         id=row["id"],
-        received_at=datetime.fromtimestamp(row["received_at"], timezone.utc),
+        received_at=_moment(row["received_at"]),
         alertname=row["alertname"],
         status=row["status"],
         fingerprint=row["fingerprint"],
-        starts_at=datetime.fromtimestamp(max(row["starts_at"] / 1e6, -62135596800), timezone.utc),
+        starts_at=_moment(row["starts_at"] / 1e6),
         job=row["trainer_job"],
         instance=row["trainer_instance"],
-        labels=json.loads(row["labels"]),
+        labels=cells.mapping(row["labels"]),
         summary=row["summary"],
         decided_at=_time(row["decided_at"]),
         decision=row["decision"],
@@ -147,4 +157,30 @@ def _row(row: sqlite3.Row) -> Row:
 
 
 def _time(seconds: float | None) -> datetime | None:
-    return None if seconds is None else datetime.fromtimestamp(seconds, timezone.utc)
+    return None if seconds is None else _moment(seconds)
+
+
+def _moment(seconds: float) -> datetime:
+    return datetime.fromtimestamp(min(max(seconds, EARLIEST / 1e6), LATEST / 1e6), timezone.utc)
+
+
+def _damaged(row: sqlite3.Row, error: Exception) -> Row:
+    """What stands for a row of which a cell cannot be what it was: the others can still be read."""
+    nothing = datetime.fromtimestamp(0, timezone.utc)
+    return Row(
+        id=row["id"],
+        received_at=nothing,
+        alertname="",
+        status="",
+        fingerprint="",
+        starts_at=nothing,
+        job="",
+        instance="",
+        labels={},
+        summary="",
+        decided_at=None,
+        decision="damaged",
+        reason=None,
+        detail=f"this row is damaged: {plain(error, 300)}",
+        action=None,
+    )

@@ -7,6 +7,7 @@ import sqlite3
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field, fields
 
+from heapwatch.receiver import cells
 from heapwatch.receiver.clock import Clock
 from heapwatch.receiver.decide import Act, Alert, History, Past, Refuse, is_emergency, on_sight
 from heapwatch.receiver.payload import Alert as ReceivedAlert
@@ -114,11 +115,17 @@ def waiting(connection: sqlite3.Connection, trainer: Trainer, limit: int) -> lis
         " WHERE decision IS NULL AND trainer_job=? AND trainer_instance=? ORDER BY urgent DESC, id LIMIT ?",
         (trainer.job, trainer.instance, limit),
     )
-    return [
-        Alert(row["id"], row["fingerprint"], row["starts_at"], row["ends_at"], row["status"],
-              json.loads(row["labels"]), row["steady"])
-        for row in rows
-    ]  # fmt: skip
+    alerts = []
+    for row in rows.fetchall():
+        try:
+            alerts.append(_alert(row))
+        except (ValueError, TypeError) as error:
+            connection.execute(
+                "UPDATE alerts SET decided_at=unixepoch(), decision='suppress', reason='damaged', detail=?"
+                " WHERE id=?",
+                (f"its row is damaged: {error}", row["id"]),
+            )
+    return alerts
 
 
 def history(
@@ -128,14 +135,17 @@ def history(
     episode = (alert.fingerprint, alert.starts_at)
     now = clock.steady()
     first = connection.execute(
-        "SELECT steady FROM alerts WHERE fingerprint=? AND starts_at=? ORDER BY id LIMIT 1", episode
+        "SELECT CAST(steady AS REAL) AS steady FROM alerts WHERE fingerprint=? AND starts_at=?"
+        " ORDER BY id LIMIT 1",
+        episode,
     ).fetchone()
     resolved = connection.execute(
         "SELECT 1 FROM alerts WHERE fingerprint=? AND starts_at=? AND id>? AND status='resolved' LIMIT 1",
         (*episode, alert.id),
     ).fetchone()
     rows = connection.execute(
-        "SELECT action, fingerprint, starts_at, steady, finished_steady FROM actions WHERE trainer_job=?"
+        "SELECT action, fingerprint, starts_at, CAST(steady AS REAL), CAST(finished_steady AS REAL)"
+        " FROM actions WHERE trainer_job=?"
         " AND trainer_instance=? AND result<>'called_off' AND dry_run=? ORDER BY steady DESC LIMIT ?",
         (trainer.job, trainer.instance, settings.dry_run, _PAST),
     )
@@ -184,9 +194,16 @@ def unfinished(connection: sqlite3.Connection, trainer: Trainer) -> list[ActionR
         " WHERE state<>'done' AND trainer_job=? AND trainer_instance=? ORDER BY steady",
         (trainer.job, trainer.instance),
     )
-    return [
-        ActionRecord(**(dict(row) | {name: json.loads(row[name]) for name in _JSON_COLUMNS})) for row in rows
-    ]
+    records = []
+    for row in rows.fetchall():
+        try:
+            records.append(_record(row))
+        except (ValueError, TypeError) as error:
+            connection.execute(
+                "UPDATE actions SET state='done', result='failed', detail=? WHERE request_id=?",
+                (f"its row is damaged: {error}", row["request_id"]),
+            )
+    return records
 
 
 def prune(connection: sqlite3.Connection, clock: Clock, settings: Settings, limit: int = 2000) -> int:
@@ -206,6 +223,27 @@ def prune(connection: sqlite3.Connection, clock: Clock, settings: Settings, limi
             (min(excess, limit),),
         ).rowcount
     return gone
+
+
+def _alert(row: sqlite3.Row) -> Alert:
+    ends_at = None if row["ends_at"] is None else int(row["ends_at"])
+    return Alert(
+        row["id"],
+        row["fingerprint"],
+        int(row["starts_at"]),
+        ends_at,
+        row["status"],
+        cells.mapping(row["labels"]),
+        float(row["steady"]),
+    )
+
+
+def _record(row: sqlite3.Row) -> ActionRecord:
+    values = dict(row) | {name: cells.mapping(row[name]) for name in _JSON_COLUMNS}
+    for name in ("received_steady", "steady", "decided_at", "attempts"):
+        if not isinstance(values[name], int | float):
+            raise cells.DamagedCell(f"{name} is no number")
+    return ActionRecord(**values)
 
 
 def _decided(

@@ -11,6 +11,7 @@ from typing import Annotated, Literal
 from pydantic import AwareDatetime, BaseModel, Field
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=timezone.utc)
+EARLIEST, LATEST = -62_135_596_800_000_000, 253_402_300_799_000_000  # microseconds: years 1 to 9999
 
 LabelName = Annotated[str, Field(pattern=r"^[a-zA-Z_][a-zA-Z0-9_]*$", max_length=256)]
 LabelValue = Annotated[str, Field(max_length=4096)]
@@ -52,5 +53,7 @@ class Notification(BaseModel):
 
 
 def _microseconds(time: datetime) -> int:
+    """As UTC has them: with its offset a time may lie outside the years 1 to 9999 that can be shown."""
     elapsed = time - _EPOCH
-    return (elapsed.days * 86400 + elapsed.seconds) * 1_000_000 + elapsed.microseconds
+    exact = (elapsed.days * 86400 + elapsed.seconds) * 1_000_000 + elapsed.microseconds
+    return min(max(exact, EARLIEST), LATEST)

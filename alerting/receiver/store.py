@@ -106,7 +106,7 @@ class Store:
                 f"{self.path.absolute().as_uri()}?mode=ro", uri=True, timeout=_BUSY_SECONDS
             )
             try:
-                connection.row_factory = sqlite3.Row
+                _read_as_written(connection)
                 yield connection
             finally:
                 connection.close()
@@ -135,7 +135,7 @@ class Store:
             cached_statements=256,
         )
         try:
-            connection.row_factory = sqlite3.Row
+            _read_as_written(connection)
             connection.execute("PRAGMA journal_mode=WAL")
             connection.execute("PRAGMA synchronous=FULL")
             _check(connection)
@@ -243,6 +243,12 @@ class Store:
 
         with contextlib.suppress(RuntimeError):  # the loop is closed: nobody waits any more
             self._loop.call_soon_threadsafe(resolve)
+
+
+def _read_as_written(connection: sqlite3.Connection) -> None:
+    """Rows by name; one cell that is no UTF-8 any more must not make its whole table unreadable."""
+    connection.row_factory = sqlite3.Row
+    connection.text_factory = lambda cell: cell.decode("utf-8", "replace")
 
 
 def _check(connection: sqlite3.Connection) -> None:

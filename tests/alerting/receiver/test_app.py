@@ -60,6 +60,13 @@ def test_every_alert_has_a_row_with_its_reason(client):
     assert client.get("/actions", params={"decision": "close"}).json()["rows"] == rows[1:]
 
 
+@pytest.mark.parametrize("when", ["9999-12-31T23:59:59.9-01:00", "0001-01-01T00:00:00+01:00"])
+def test_a_time_that_no_calendar_has_does_not_spoil_the_pages(client, when):
+    post(client, alert("a:1", 4, startsAt=when, endsAt=when, status="resolved"))
+    for path in ("/", "/actions", "/actions?before=1000", "/metrics"):
+        assert client.get(path).status_code == 200, path
+
+
 def test_the_watchdog_is_a_heartbeat_and_no_row(client):
     before, name = client.get("/metrics").text, "heapwatch_receiver_last_watchdog_timestamp_seconds"
     post(client, alert("", labels={"alertname": "Watchdog"}))

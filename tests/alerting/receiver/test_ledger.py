@@ -7,9 +7,11 @@ from heapwatch.receiver import audit, ledger
 from heapwatch.receiver.clock import Clock
 from heapwatch.receiver.decide import Refuse
 from heapwatch.receiver.ledger import ActionRecord, Trainer
+from heapwatch.receiver.page import render
 from heapwatch.receiver.payload import Notification
 from heapwatch.receiver.schema import SCHEMA
 from heapwatch.receiver.settings import Settings
+from heapwatch.receiver.store import Store
 from tests.alerting.harness import alert, notification
 
 TRAINER = Trainer("trainer", "a:1")
@@ -148,3 +150,40 @@ def test_the_audit_is_paged_and_filtered(database, clock):
     assert (acted.instance, acted.decision) == ("b:1", "waiting")
     assert audit.page(database, audit.Filter(decision="close", instance="b:1")).rows == []
     assert audit.decisions(database) == {"close": 5, "waiting": 1}
+
+
+@pytest.mark.parametrize(
+    "column", ["labels", "summary", "received_at", "starts_at", "decided_at", "alertname"]
+)
+@pytest.mark.parametrize("damage", [b"\xff\xfe{", "{", "[]", 1e300, -1])
+def test_one_damaged_cell_leaves_the_other_rows_readable(tmp_path, clock, column, damage):
+    store = Store(tmp_path / "ledger.sqlite3", clock)
+    store.open()
+    connection = store._open()
+    receive(connection, clock, alert("a:1", 1), alert("b:1", 2), alert("c:1", 3))
+    connection.execute(f"UPDATE alerts SET {column}=CAST(? AS TEXT) WHERE id=2", (damage,))
+    with store.read() as reading:
+        rows = audit.page(reading, audit.Filter()).rows
+        html = render(audit.page(reading, audit.Filter()), audit.decisions(reading), audit.Filter(), SETTINGS)
+    assert [row.id for row in rows] == [3, 2, 1]
+    assert [row.instance for row in rows][::2] == ["c:1", "a:1"]
+    assert "c:1" in html
+
+
+def test_an_alert_whose_cell_is_damaged_does_not_hold_up_the_next(database, clock):
+    receive(database, clock, alert("a:1", 1), alert("a:1", 2))
+    database.execute("UPDATE alerts SET labels='{' WHERE id=1")
+    assert [one.id for one in ledger.waiting(database, TRAINER, 10)] == [2]
+    row = database.execute("SELECT decision, reason, detail FROM alerts WHERE id=1").fetchone()
+    assert (row["decision"], row["reason"]) == ("suppress", "damaged")
+    assert "not JSON" in row["detail"]
+
+
+@pytest.mark.parametrize(("column", "damage"), [("labels", "{"), ("before", "3"), ("steady", "soon")])
+def test_an_action_whose_cell_is_damaged_ends_as_failed(database, clock, column, damage):
+    ledger.save(database, record(clock, "r", state="requesting", result=None))
+    database.execute(f"UPDATE actions SET {column}=?", (damage,))
+    assert ledger.unfinished(database, TRAINER) == []
+    row = database.execute("SELECT state, result, detail FROM actions").fetchone()
+    assert (row["state"], row["result"]) == ("done", "failed")
+    assert "damaged" in row["detail"]
