@@ -10,6 +10,7 @@ import typer
 from rich.console import Console
 from rich.markup import escape
 
+from heapwatch.runtime.plain_text import plain
 from heapwatch.stack import demo as demonstration
 from heapwatch.stack.binaries import find
 from heapwatch.stack.compose import ComposeStack, engine_answers
@@ -115,6 +116,6 @@ def main() -> int:
     try:
         app()
     except StackError as error:
-        Console(stderr=True).print(f"[red]error:[/] {escape(str(error))}", highlight=False, soft_wrap=True)
+        Console(stderr=True).print(f"[red]error:[/] {escape(plain(error))}", highlight=False, soft_wrap=True)
         return 1
     return 0

@@ -16,7 +16,7 @@ from heapwatch.stack.endpoints import TRAINER
 from heapwatch.stack.errors import StackError
 from heapwatch.stack.loop import Loop
 from heapwatch.stack.native import NativeStack
-from heapwatch.stack.report import Narrator
+from heapwatch.stack.report import Narrator, foreign
 from heapwatch.stack.settings import Settings
 
 # Fast enough that the limit is reached between two looks at the rules.
@@ -128,17 +128,20 @@ class _Demonstration:
                     return dict(row)
                 if row["decision"] == "suppress":
                     refused.add(row["id"])
-                    self._say(f"[bold]receiver[/]      leaves {row['alertname']} alone: {row['detail']}")
+                    refusal = f"leaves {row['alertname']} alone: {row['detail']}"
+                    self._say(f"[bold]receiver[/]      {foreign(refusal)}")
             return None
 
         row = self._wait("the receiver's cleanup", answered)
         action = dict(row["action"])
-        self._say(f"[bold]receiver[/]      asked for the {action['action']} cleanup: {row['detail']}")
+        self._say(
+            f"[bold]receiver[/]      asked for the {action['action']} cleanup: {foreign(row['detail'])}"
+        )
         return action
 
     def _see_cleanup(self, action: dict[str, Any]) -> None:
         removed = ", ".join(
-            f"{count:,.0f} {what}" for what, count in sorted(action["removed"].items()) if count
+            f"{count:,.0f} {foreign(what)}" for what, count in sorted(action["removed"].items()) if count
         )
         freed = (action["freed_bytes"] or 0) / 1e6
         took = action["duration_seconds"] or 0
@@ -170,7 +173,7 @@ class _Demonstration:
             return dict(same[0]) if same else None
 
         action = self._wait("the receiver's verdict", judged)
-        self._say(f"[bold]receiver[/]      its verdict: {action['result']} ({action['detail']})")
+        self._say(f"[bold]receiver[/]      its verdict: {action['result']} ({foreign(action['detail'])})")
         if action["result"] != "helped":
             raise StackError(f"the cleanup did not help: {action['result']}")
 
@@ -193,4 +196,4 @@ class _Demonstration:
 
 def _name(alert: dict[str, str]) -> str:
     level = alert.get("level", alert["severity"])
-    return f"{alert['alertname']} ({alert['resource']}/{alert['component']}, {level})"
+    return foreign(f"{alert['alertname']} ({alert['resource']}/{alert['component']}, {level})")

@@ -7,7 +7,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from rich.console import Console
+from rich.markup import escape
 from rich.table import Table
+
+from heapwatch.runtime.plain_text import plain
 
 
 @dataclass(frozen=True)
@@ -48,7 +51,11 @@ class Narrator:
         self._began = time.monotonic()
 
     def __call__(self, text: str) -> None:
-        """Print one line."""
-        self._console.print(
-            f"[dim]{time.monotonic() - self._began:6.1f} s[/]  {text}", highlight=False, soft_wrap=True
-        )
+        """Print one line of rich's markup."""
+        line = f"[dim]{time.monotonic() - self._began:6.1f} s[/]  {plain(text)}"
+        self._console.print(line, highlight=False, soft_wrap=True)
+
+
+def foreign(text: object) -> str:
+    """What others wrote, as it may stand in rich's markup."""
+    return escape(plain(text, 500))

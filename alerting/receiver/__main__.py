@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import logging
 import os
 import sys
 from pathlib import Path
@@ -11,6 +10,7 @@ from pathlib import Path
 import uvicorn
 
 from heapwatch.receiver.app import create_app
+from heapwatch.receiver.log import log_to_stderr
 from heapwatch.receiver.protocol import guarded
 from heapwatch.receiver.settings import PREFIX, SettingsError, load, token
 from heapwatch.receiver.store import StoreUnusable
@@ -23,8 +23,7 @@ def main() -> int:
         "--config", type=Path, default=os.environ.get(PREFIX + "CONFIG"), help="YAML settings"
     )
     arguments = parser.parse_args()
-    logging.basicConfig(format="%(asctime)s %(levelname)s %(message)s", level=logging.INFO, stream=sys.stderr)
-    logging.getLogger("httpx").setLevel(logging.WARNING)
+    log_to_stderr()
     try:
         settings = load(arguments.config)
         app = create_app(settings, token(settings))

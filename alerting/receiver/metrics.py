@@ -19,6 +19,7 @@ from heapwatch.receiver.clock import Clock
 from heapwatch.receiver.decide import REASONS, Refuse
 from heapwatch.receiver.ledger import ActionRecord
 from heapwatch.receiver.store import Store, StoreUnavailable
+from heapwatch.runtime.labels import MAX_NAMES, OTHER
 
 _CLEANUP_RESULTS = ("helped", "no_effect", "unverified", "failed", "pending", "dry_run", "called_off")
 _RESULTS = {
@@ -36,6 +37,7 @@ class Metrics:
 
     def __init__(self, store: Store, clock: Clock) -> None:
         self.registry = registry = CollectorRegistry()
+        self._resources: set[str] = set()
         ProcessCollector(registry=registry)
         PlatformCollector(registry=registry)
         registry.register(LedgerCollector(store, clock))
@@ -87,7 +89,13 @@ class Metrics:
             self.alert_to_effect.observe(seconds)
             self.freed.labels(record.action).inc(max(0.0, record.freed_bytes or 0.0))
             for resource, count in record.removed.items():
-                self.removed.labels(record.action, resource[:64]).inc(max(0.0, count))
+                self.removed.labels(record.action, self._admitted(resource)).inc(max(0.0, count))
+
+    def _admitted(self, resource: str) -> str:
+        """The resource's own series, or `other` once there are many: trainers choose these names."""
+        if len(self._resources) < MAX_NAMES:
+            self._resources.add(resource)
+        return resource if resource in self._resources else OTHER
 
 
 class LedgerCollector(Collector):
@@ -140,10 +148,12 @@ class LedgerCollector(Collector):
             ).fetchone()
             queue.add_metric([], waiting + unfinished)
             rows_kept.add_metric([], kept)
-            watchdog.add_metric([], connection.execute("SELECT watchdog_at FROM clock").fetchone()[0])
+            watchdog.add_metric(
+                [], connection.execute("SELECT CAST(watchdog_at AS REAL) FROM clock").fetchone()[0]
+            )
             since = (self._clock.steady() - _RECENT_SECONDS,)
             for job, instance, action, finished in connection.execute(
-                "SELECT trainer_job, trainer_instance, action, max(finished_at) FROM actions"
+                "SELECT trainer_job, trainer_instance, action, CAST(max(finished_at) AS REAL) FROM actions"
                 " WHERE state='done' AND steady>? GROUP BY 1, 2, 3",
                 since,
             ):

@@ -141,7 +141,7 @@ class Performer:
         record.before["trainer"] = answer.before.readings()
         record.after["trainer"] = answer.after.readings()
         record.duration_seconds = answer.duration_seconds
-        record.detail = "; ".join(error[:200] for error in answer.errors[:5])
+        record.detail = "; ".join(answer.errors)
         await self._save(record)
         failpoint("answered")
 

@@ -8,23 +8,42 @@ from typing import Annotated
 from urllib.parse import urlsplit, urlunsplit
 
 import httpx
-from pydantic import BaseModel, Field, FiniteFloat, ValidationError
+from pydantic import AfterValidator, BaseModel, Field, FiniteFloat, ValidationError
 
 from heapwatch.receiver.fetch import fetch
 from heapwatch.receiver.prometheus import Readings
+from heapwatch.runtime.labels import folded
+from heapwatch.runtime.plain_text import plain
 
 _MAX_ANSWER_BYTES = 1 << 20
 _MAX_METRICS_BYTES = 16 << 20
+_MAX_NUMBER = 1e18
+_MAX_NAME = 100
+_MAX_TEXT = 300
+_MAX_TEXTS = 5
 _PROCESS_START = re.compile(rb"^process_start_time_seconds(?:\{[^}\n]*\})? (\S+)", re.MULTILINE)
 
-Counts = Annotated[dict[str, FiniteFloat], Field(max_length=200)]
+
+def _bounded(counts: dict[str, float]) -> dict[str, float]:
+    shown: dict[str, float] = {}
+    for name, count in counts.items():
+        short = plain(name, _MAX_NAME)
+        shown[short] = shown.get(short, 0.0) + count
+    return folded(shown)[0]
+
+
+# A trainer may lie: what it says is cut to what the ledger and the metrics can bear, never refused for it.
+Number = Annotated[FiniteFloat, AfterValidator(lambda number: min(max(number, -_MAX_NUMBER), _MAX_NUMBER))]
+Counts = Annotated[dict[str, Number], AfterValidator(_bounded)]
+Text = Annotated[str, AfterValidator(lambda text: plain(text, _MAX_TEXT))]
+Texts = Annotated[list[Text], AfterValidator(lambda texts: texts[:_MAX_TEXTS])]
 
 
 class Size(BaseModel):
     """What a trainer measured, before or after; what it does not know is not there."""
 
-    resident_memory_bytes: FiniteFloat | None = None
-    bodies: FiniteFloat | None = None
+    resident_memory_bytes: Number | None = None
+    bodies: Number | None = None
     entities: Counts = {}
     events: Counts = {}
     buffers: Counts = {}
@@ -40,7 +59,7 @@ class Size(BaseModel):
 class Freed(BaseModel):
     """Bytes that came back."""
 
-    resident_memory_bytes: FiniteFloat | None = None
+    resident_memory_bytes: Number | None = None
 
 
 class Answer(BaseModel):
@@ -52,9 +71,9 @@ class Answer(BaseModel):
     after: Size = Size()
     freed: Freed = Freed()
     removed: Counts = {}
-    duration_seconds: FiniteFloat | None = None
-    errors: list[str] = []
-    detail: str = ""
+    duration_seconds: Number | None = None
+    errors: Texts = []
+    detail: Text = ""
 
     @property
     def pending(self) -> bool:
@@ -105,9 +124,9 @@ async def force_cleanup(
                 f"answered {reply.status} with garbage ({error.error_count()} errors)", 0.0
             ) from None
         if answer.request_id != request_id:
-            raise Refusal(f"answered for another request: {answer.request_id[:100]!r}", 0.0)
+            raise Refusal(f"answered for another request: {answer.request_id[:100]!a}", 0.0)
         return answer
-    detail = f"answered {reply.status}: {reply.body[:300].decode('utf-8', 'replace')}"
+    detail = f"answered {reply.status}: {plain(reply.body[:300].decode('utf-8', 'replace'))}"
     if reply.status == 429:
         raise Refusal(detail, _seconds(reply.headers.get("Retry-After")))
     raise Refusal(detail, 0.0 if reply.status >= 500 else None)

@@ -10,6 +10,7 @@ from typing import Any
 from heapwatch.attach import Attachment, CannotAttach, wait_until_ended
 from heapwatch.cli.interrupt import interrupt_on_termination
 from heapwatch.http.server import DEFAULT_PORT
+from heapwatch.runtime.plain_text import plain
 
 _EPILOG = """
 exit codes:
@@ -53,11 +54,12 @@ def run(arguments: argparse.Namespace) -> int:
         )
         attachment.start()
     except (CannotAttach, OSError, ValueError) as error:
-        print(f"heapwatch: {error}", file=sys.stderr)
+        print(plain(f"heapwatch: {error}"), file=sys.stderr)
         return 1
     interrupt_on_termination()
     try:
-        print(f"process {arguments.pid} ({attachment.name}) at {attachment.server.url}metrics", flush=True)
+        where = f"{attachment.server.url}metrics"
+        print(plain(f"process {arguments.pid} ({attachment.name}) at {where}"), flush=True)
         wait_until_ended(attachment)
         print(f"process {arguments.pid} has ended")
     except KeyboardInterrupt:

@@ -16,6 +16,7 @@ from heapwatch.cli.sources import read_metrics
 from heapwatch.errors import Unreachable
 from heapwatch.http.client import base_url, get_json
 from heapwatch.http.guards import find_token
+from heapwatch.runtime.plain_text import plain
 from heapwatch.watch import Watch
 
 # distribution -> what it is needed for
@@ -74,9 +75,9 @@ def run(arguments: argparse.Namespace) -> int:
         (f"Trainer {trainer}", answering(trainer)),
         (f"Prometheus {prometheus}", scraped(prometheus, trainer)),
     ):
-        print(title)
+        print(plain(title))
         for finding in findings:
-            print(f"  {finding.state:<5} {finding.what:<18} {finding.detail}", flush=True)
+            print(plain(f"  {finding.state:<5} {finding.what:<18} {finding.detail}"), flush=True)
             failed = failed or finding.state == "FAIL"
     return 1 if failed else 0
 

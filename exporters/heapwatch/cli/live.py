@@ -10,6 +10,7 @@ from typing import Protocol
 from heapwatch.cli.reporter import Message, Reporter, body_types, described
 from heapwatch.cli.sources import Sample
 from heapwatch.errors import UsageError
+from heapwatch.runtime.plain_text import plain
 
 try:
     from rich.console import Console, Group
@@ -77,10 +78,10 @@ class LiveView:
             severity = monitor.reporters[sample.instance].severity
             table.add_row(*self._row(sample, severity))
             if sample.readings is None:
-                alerts.append(Text(f"{sample.instance}  {sample.problem}", _COLORS["unknown"]))
+                alerts.append(_text(f"{sample.instance}  {sample.problem}", _COLORS["unknown"]))
                 continue
             for alert in monitor.reporters[sample.instance].alerts:
-                alerts.append(Text(f"{sample.instance}  {described(alert)}", _COLORS[alert.severity]))
+                alerts.append(_text(f"{sample.instance}  {described(alert)}", _COLORS[alert.severity]))
         free = max(3, self._console.height - len(monitor.samples) - max(1, len(alerts)) - 8)
         title = f"heapwatch  {time.strftime('%H:%M:%S')}  every {self._interval:g} s, Ctrl-C ends"
         standing = Group(*(alerts or [Text("none", "green")]))
@@ -93,11 +94,11 @@ class LiveView:
     def _messages(self, count: int) -> Table:
         table = Table.grid(padding=(0, 2, 0, 0))
         for message in list(self._news)[-count:]:
-            table.add_row(Text(message.clock, "dim"), Text(message.instance, "dim"), Text(message.text))
+            table.add_row(Text(message.clock, "dim"), _text(message.instance, "dim"), _text(message.text))
         return table
 
     def _row(self, sample: Sample, severity: str) -> list[Text]:
-        name, state = Text(sample.instance), Text(severity, _COLORS[severity])
+        name, state = _text(sample.instance), Text(severity, _COLORS[severity])
         if sample.readings is None:
             return [name, state]
         resident = sample.readings.value("trainer_process_resident_memory_bytes", role="trainer")
@@ -112,9 +113,13 @@ class LiveView:
             Text("" if resident is None else f"{resident / 1e6:,.1f} MB"),
             Text(sparkline(history), "cyan"),
             Text(f"{sum(bodies.values()):,.0f}" if bodies else ""),
-            Text(body_types(sample.readings).removeprefix("Body types: "), "dim"),
+            _text(body_types(sample.readings).removeprefix("Body types: "), "dim"),
             Text("" if steps is None else f"{steps:,.0f}"),
         ]
+
+
+def _text(foreign: str, style: str = "") -> Text:
+    return Text(plain(foreign), style)
 
 
 def sparkline(values: Iterable[float]) -> str:

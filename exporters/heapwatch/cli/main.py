@@ -9,6 +9,7 @@ from typing import NoReturn
 
 from heapwatch.cli import attach, doctor, monitor, report
 from heapwatch.errors import UsageError
+from heapwatch.runtime.plain_text import plain
 
 USAGE_ERROR = 64  # EX_USAGE of sysexits.h: 1 to 3 say how the trainers are
 
@@ -28,7 +29,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     try:
         code: int = parsed.run(parsed)
     except UsageError as error:
-        print(f"heapwatch: {error}", file=sys.stderr)
+        print(plain(f"heapwatch: {error}"), file=sys.stderr)
         return USAGE_ERROR
     except BrokenPipeError:  # `heapwatch ... | head`
         sys.stderr.close()

@@ -22,6 +22,7 @@ from heapwatch.discovery import addresses, targets_directory
 from heapwatch.errors import Unreachable, UsageError
 from heapwatch.http.client import base_url
 from heapwatch.http.guards import find_token
+from heapwatch.runtime.plain_text import plain
 
 EXIT_CODES = {"ok": 0, "warning": 1, "critical": 2, "emergency": 2, "unknown": 3}
 _WORST = ("ok", "warning", "unknown", "critical", "emergency")
@@ -187,10 +188,8 @@ class _Lines:
         several = len(monitor.samples) > 1
         for message in messages:
             name = f"[{message.instance}] " if several and message.instance else ""
-            print(
-                f"{message.clock}: {name}{message.text}" if message.heading else f"   {message.text}",
-                flush=True,
-            )
+            line = f"{message.clock}: {name}{message.text}" if message.heading else f"   {message.text}"
+            print(plain(line), flush=True)
 
 
 def _source(arguments: argparse.Namespace) -> Source:

@@ -20,6 +20,7 @@ from heapwatch.report.findings import Report, analyse
 from heapwatch.report.page import as_html
 from heapwatch.report.prometheus import read_prometheus
 from heapwatch.report.text import as_markdown, as_text
+from heapwatch.runtime.plain_text import plain
 
 _SECONDS = {"s": 1, "m": 60, "h": 3600, "d": 86400}
 _EPILOG = """
@@ -97,7 +98,7 @@ def run(arguments: argparse.Namespace) -> int:
     try:
         found = _read(arguments)
     except (Unreachable, NoRecording) as error:
-        print(f"heapwatch: {error}", file=sys.stderr)
+        print(plain(f"heapwatch: {error}"), file=sys.stderr)
         return 3
     limit = arguments.growth_limit * 1e6 if arguments.growth_limit else None
     report = analyse(found, large_bytes=arguments.large * 1e6, size_limit_bytes=limit)

@@ -6,14 +6,14 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from heapwatch.report.document import Section, sections
+from heapwatch.report.document import Section, sections, title
 from heapwatch.report.findings import Report
 
 
 def show(report: Report, most_rows: int) -> None:
     """Print the report."""
     console = Console()
-    console.print(Text(f"Memory report: {report.trainer}", style="bold"))
+    console.print(Text(title(report), style="bold"))
     for section in sections(report, most_rows):
         console.print()
         console.print(Text(section.title, style="bold cyan"))

@@ -18,6 +18,7 @@ from heapwatch.http.guards import TokenBucket
 from heapwatch.http.snapshots import CollectionStuck, Exposition, Snapshots
 from heapwatch.http.status import Status
 from heapwatch.runtime.cleanup import CleanupQueue
+from heapwatch.runtime.plain_text import plain
 
 DEFAULT_PORT = 7777
 OBSERVATION_SECONDS = 15.0  # growth rates need samples even when nobody scrapes
@@ -175,7 +176,7 @@ def _command(pid: int) -> str:
         process = psutil.Process(pid)
         # The program and its script alone: further arguments may hold secrets.
         script = next((part for part in process.cmdline()[1:2] if not part.startswith("-")), "")
-        return f"{process.name()} {script}".strip()
+        return plain(f"{process.name()} {script}".strip(), 200)
     except psutil.Error:
         return "command not visible"
 

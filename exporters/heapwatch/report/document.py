@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from heapwatch.analysis.verdicts import Judgement
 from heapwatch.recording.points import Point
 from heapwatch.report.findings import Finding, Report, Row
+from heapwatch.runtime.plain_text import plain
 
 
 @dataclass(frozen=True)
@@ -34,7 +35,12 @@ def sections(report: Report, most_rows: int) -> list[Section]:
     ]
     if report.notes:
         written.append(Section("NOTES", lines=report.notes))
-    return [section for section in written if section.rows or section.lines]
+    return [_plain(section) for section in written if section.rows or section.lines]
+
+
+def title(report: Report) -> str:
+    """The report's own name."""
+    return plain(f"Memory report: {report.trainer}")
 
 
 def headline(report: Report) -> str:
@@ -88,6 +94,16 @@ def verdict(judged: Judgement) -> str:
     """The verdict, in capitals where it is bad, and its reason."""
     word = judged.verdict.upper() if judged.verdict == "leak" else judged.verdict
     return f"{word}: {judged.reason}" if judged.reason else word
+
+
+def _plain(section: Section) -> Section:
+    """The section without what names from elsewhere would do to a terminal."""
+    return Section(
+        plain(section.title),
+        section.columns,
+        [tuple(map(plain, row)) for row in section.rows],
+        [plain(line) for line in section.lines],
+    )
 
 
 def _finding(report: Report) -> Section:

@@ -8,6 +8,7 @@ from heapwatch.recording.points import CYCLES, Point, Run
 from heapwatch.recording.thinning import Thinning
 from heapwatch.report.document import finding_lines, object_change, signed, size, verdict
 from heapwatch.report.findings import Report, analyse
+from heapwatch.runtime.plain_text import plain
 
 log = logging.getLogger("heapwatch")
 
@@ -56,7 +57,8 @@ class MemoryReport:
             report = analyse(Run(self._trainer, tuple(kept for _, kept in self._points)))
             log.info("%s", interval_text(report, self._unit, done))
             if report.finding is not None:
-                log.warning("%s", "\n".join(["LEAK FOUND:", *finding_lines(report.finding, report.unit)]))
+                found = ["LEAK FOUND:", *finding_lines(report.finding, report.unit)]
+                log.warning("%s", "\n".join(map(plain, found)))
 
     def close(self) -> None:
         """Forget the points."""
@@ -89,4 +91,4 @@ def interval_text(report: Report, unit: str, done: int) -> str:
     lines += [line]
     if leaking:
         lines += ["", f"WARNING: Potential memory leaks detected in: {leaking}"]
-    return "\n".join(lines)
+    return "\n".join(map(plain, lines))

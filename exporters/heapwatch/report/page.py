@@ -6,7 +6,7 @@ from collections import defaultdict
 from collections.abc import Mapping
 from html import escape
 
-from heapwatch.report.document import Section, headline, sections
+from heapwatch.report.document import Section, headline, sections, title
 from heapwatch.report.findings import Report
 from heapwatch.report.plot import Line, line_plot
 
@@ -26,8 +26,8 @@ figure { margin: 1rem 0; } figcaption { font-weight: 600; } svg { width: 100%; h
 
 def as_html(report: Report, most_rows: int) -> str:
     """The report as a page; names in it are data and are escaped."""
-    title = escape(f"Memory report: {report.trainer}")
-    body = [f"<h1>{title}</h1>"]
+    heading = escape(title(report))
+    body = [f"<h1>{heading}</h1>"]
     leak = " leak" if report.finding else ""
     body.append(f'<p class="outcome{leak}">{escape(headline(report))}</p>')
     written = sections(report, most_rows)
@@ -35,7 +35,7 @@ def as_html(report: Report, most_rows: int) -> str:
     body += _plots(report)
     body += [_section(section) for section in written[1:]]
     return (
-        f'<!doctype html>\n<html lang="en"><head><meta charset="utf-8"><title>{title}</title>'
+        f'<!doctype html>\n<html lang="en"><head><meta charset="utf-8"><title>{heading}</title>'
         '<meta name="viewport" content="width=device-width">'
         f"<style>{_STYLE}</style></head>\n<body>\n" + "\n".join(body) + "\n</body></html>\n"
     )

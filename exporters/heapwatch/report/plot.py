@@ -6,6 +6,8 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 from html import escape
 
+from heapwatch.runtime.plain_text import plain
+
 Line = Sequence[tuple[float, float]]
 _WIDTH, _HEIGHT = 900, 300
 _LEFT, _RIGHT, _TOP, _BOTTOM = 70, 880, 12, 250
@@ -38,6 +40,7 @@ def line_plot(lines: Mapping[str, Line], x_label: str) -> str:
         path = " ".join(f"{x_scale(px):.1f},{y_scale(py):.1f}" for px, py in _thinned(line))
         parts.append(f'<polyline points="{path}" fill="none" stroke="{colour}" stroke-width="2"/>')
         parts.append(f'<rect x="{x}" y="{_HEIGHT - 14}" width="10" height="10" fill="{colour}"/>')
+        name = plain(name)
         label = name if len(name) <= 21 else f"{name[:20]}…"
         parts.append(
             f'<text x="{x + 15}" y="{_HEIGHT - 5}">{escape(label)}<title>{escape(name)}</title></text>'

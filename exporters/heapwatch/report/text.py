@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from heapwatch.report.document import Section, headline, sections
+from heapwatch.report.document import Section, headline, sections, title
 from heapwatch.report.findings import Report
 
 _WIDTH = 78
@@ -10,7 +10,7 @@ _WIDTH = 78
 
 def as_text(report: Report, most_rows: int) -> str:
     """The report in plain words and aligned columns."""
-    parts = [f"Memory report: {report.trainer}", ""]
+    parts = [title(report), ""]
     for section in sections(report, most_rows):
         parts += ["=" * _WIDTH, section.title, "=" * _WIDTH, *_aligned(section), *section.lines, ""]
     return "\n".join(parts)
@@ -18,7 +18,7 @@ def as_text(report: Report, most_rows: int) -> str:
 
 def as_markdown(report: Report, most_rows: int) -> str:
     """The report as Markdown with tables."""
-    parts = [f"# Memory report: {_escaped(report.trainer)}", "", f"**{_escaped(headline(report))}**", ""]
+    parts = [f"# {_escaped(title(report))}", "", f"**{_escaped(headline(report))}**", ""]
     for section in sections(report, most_rows):
         parts += [f"## {_escaped(section.title)}", ""]
         if section.rows:

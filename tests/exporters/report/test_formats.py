@@ -1,6 +1,7 @@
 import re
 from html.parser import HTMLParser
 
+from heapwatch.cli.report_terminal import show
 from heapwatch.recording.points import Point, Run
 from heapwatch.report.findings import analyse
 from heapwatch.report.page import as_html
@@ -18,21 +19,22 @@ REPORT = analyse(
     )
 )
 HOSTILE = '<script>alert("1")</script>|`*_'
+CONTROLLING = "\x1b]0;owned\x07\x9b2J\u202e\r\n"
 
 
-def hostile():
+def hostile(name=HOSTILE):
     points = [
         Point(
             60.0 * n,
             "cycle",
             1e9 + 1e9 * n,
             progress={"epoch": n},
-            objects={HOSTILE: 2 + n},
-            sizes={HOSTILE: 1e7 * n},
+            objects={name: 2 + n},
+            sizes={name: 1e7 * n},
         )
         for n in range(1, 9)
     ]
-    return analyse(Run(HOSTILE, tuple(points), (HOSTILE,)))
+    return analyse(Run(name, tuple(points), (name,)))
 
 
 def test_the_text_has_the_documents_tables():
@@ -120,3 +122,11 @@ def test_a_plot_of_less_than_two_points_is_none():
     assert line_plot({"a": [(1, 1)]}, "epoch") == ""
     assert "polyline" in line_plot({"a": [(1, 5), (1, 5)]}, "epoch")
     assert "polyline" in line_plot({"a": [(1, 0), (2, 0)]}, "epoch")
+
+
+def test_no_format_lets_names_control_a_terminal(capsys):
+    report = hostile(CONTROLLING)
+    show(report, 0)
+    for text in (as_text(report, 0), as_markdown(report, 0), as_html(report, 0), capsys.readouterr().out):
+        assert all(line.isprintable() for line in text.split("\n"))
+        assert "\\x1b" in text

@@ -1,0 +1,41 @@
+import json
+
+from heapwatch.receiver.clock import Clock
+from heapwatch.receiver.metrics import Metrics
+from heapwatch.receiver.store import Store
+from heapwatch.receiver.trainer import Answer
+from tests.alerting.receiver.test_ledger import record
+
+
+def answer(**changes):
+    return Answer.model_validate_json(json.dumps({"status": "done", "request_id": "r", **changes}))
+
+
+def test_long_texts_are_cut_and_cannot_control_a_terminal():
+    said = answer(detail="x" * 900_000, errors=["\x1b[2J" + "y" * 900_000] * 5000)
+    assert len(said.detail) <= 300
+    assert len(said.errors) == 5
+    assert all(len(error) <= 310 and error.isprintable() for error in said.errors)
+
+
+def test_many_names_are_added_up():
+    said = answer(removed={f"resource{number}": number for number in range(5000)})
+    assert len(said.removed) == 65
+    assert sum(said.removed.values()) == sum(range(5000))
+
+
+def test_absurd_numbers_are_cut():
+    said = answer(freed={"resident_memory_bytes": 1e308}, before={"bodies": -1e308})
+    assert said.freed.resident_memory_bytes == 1e18
+    assert said.before.bodies == -1e18
+
+
+def test_answers_that_invent_resources_make_no_endless_series(tmp_path):
+    clock = Clock()
+    metrics = Metrics(Store(tmp_path / "ledger.sqlite3", clock), clock)
+    for number in range(100):
+        removed = {f"resource{number}-{one}": 1.0 for one in range(60)}
+        metrics.finished(record(clock, "r", removed=removed, freed_bytes=1.0), 1.0)
+    series = [sample for family in metrics.removed.collect() for sample in family.samples]
+    assert sum(sample.name.endswith("_total") for sample in series) == 65
+    assert sum(sample.value for sample in series if sample.name.endswith("_total")) == 6000
