@@ -12,7 +12,7 @@ from pydantic import AfterValidator, BaseModel, Field, FiniteFloat, ValidationEr
 
 from heapwatch.receiver.fetch import fetch
 from heapwatch.receiver.prometheus import Readings
-from heapwatch.runtime.labels import folded
+from heapwatch.runtime.labels import keep_largest
 from heapwatch.runtime.plain_text import plain
 
 _MAX_ANSWER_BYTES = 1 << 20
@@ -29,7 +29,7 @@ def _bounded(counts: dict[str, float]) -> dict[str, float]:
     for name, count in counts.items():
         short = plain(name, _MAX_NAME)
         shown[short] = shown.get(short, 0.0) + count
-    return folded(shown)[0]
+    return keep_largest(shown)[0]
 
 
 # A trainer may lie: what it says is cut to what the ledger and the metrics can bear, never refused for it.

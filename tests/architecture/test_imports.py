@@ -31,11 +31,12 @@ LAYERS = (
 )
 # The stack's rooms stand beside the library and take only what is listed here from the rest.
 BESIDE = {
-    "receiver": {"errors", "http", "analysis"},
+    "receiver": {"errors", "runtime", "http", "analysis"},
     "dashboards": {"analysis"},
     "viewer": {"analysis"},
     "stack": {
         "errors",
+        "runtime",
         "http",
         "analysis",
         "discovery",
