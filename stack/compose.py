@@ -8,7 +8,7 @@ import shutil
 import subprocess
 from contextlib import suppress
 
-from heapwatch.stack import configuration, health, preflight
+from heapwatch.stack import configuration, health, preflight, presence
 from heapwatch.stack.containers import ADDRESSES
 from heapwatch.stack.endpoints import TRAINER, endpoints
 from heapwatch.stack.errors import StackError
@@ -56,6 +56,9 @@ class ComposeStack:
             say = self._say if before != self._container_ids() else (lambda _: None)
             health.wait_healthy(self._settings, self._endpoints.values(), lambda: None, say, patience=300)
             health.wait_scraped(self._settings, self._targets)
+            # Its Prometheus reads a volume, and no loopback address of this machine.
+            at = f"tcp:{self._settings.host}:{self._settings.ports.prometheus}"
+            presence.announce(self._settings, at, targets=None)
         except KeyboardInterrupt:
             self._run("stop") if any(before.values()) else self.down()
             raise StackError("interrupted: what this had started is stopped again") from None
@@ -66,6 +69,7 @@ class ComposeStack:
 
     def down(self) -> None:
         """Stop and remove the containers; volumes stay."""
+        presence.withdraw(self._settings)
         self._run("down", "--remove-orphans")
 
     def remove_data(self) -> None:

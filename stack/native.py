@@ -14,7 +14,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from types import FrameType
 
-from heapwatch.stack import binaries, configuration, health, preflight, processes
+from heapwatch.stack import binaries, configuration, health, preflight, presence, processes
 from heapwatch.stack.endpoints import TRAINER
 from heapwatch.stack.errors import StackError
 from heapwatch.stack.fingerprint import fingerprint
@@ -45,6 +45,7 @@ class NativeStack:
         with self._locked(), _interruptible():
             wanted = self._prepare()
             if self._supervisor.running():
+                self._announce()
                 restarted = self._update(wanted)
                 self._wait(wanted, restarted)
                 return
@@ -53,6 +54,7 @@ class NativeStack:
                 processes.end_all(self._settings.state)
             preflight.check_ports(self._settings, [service.endpoint for service in wanted])
             try:
+                self._announce()
                 self._supervisor.start()
                 self._remember_loaded(wanted)
                 self._wait(wanted, {service.name for service in wanted})
@@ -171,6 +173,9 @@ class NativeStack:
         self._remember_loaded(wanted)
         return restarted
 
+    def _announce(self) -> None:
+        presence.announce(self._settings, f"unix:{self._supervisor.socket}", self._settings.targets)
+
     def _wait(self, wanted: list[Service], started: set[str]) -> None:
         ended: dict[str, set[int]] = {service.name: set() for service in wanted}
 
@@ -195,6 +200,7 @@ class NativeStack:
 
     def _stop(self) -> None:
         with _uninterrupted():
+            presence.withdraw(self._settings)
             self._supervisor.shut_down()
             if survivors := processes.end_all(self._settings.state):
                 raise StackError(

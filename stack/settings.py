@@ -50,10 +50,11 @@ class Settings:
         profile = environment.get("HEAPWATCH_PROFILE") or "default"
         if profile not in PROFILES:
             raise StackError(f"HEAPWATCH_PROFILE is {profile!r}; it may be {' or '.join(PROFILES)}")
+        state = Path(environment.get("HEAPWATCH_STATE") or REPOSITORY / ".heapwatch").absolute()
         return cls(
             root=REPOSITORY,
-            state=Path(environment.get("HEAPWATCH_STATE") or REPOSITORY / ".heapwatch").absolute(),
-            targets=_targets(environment),
+            state=state,
+            targets=Path(environment.get("HEAPWATCH_TARGETS_DIR") or state / "targets").absolute(),
             bind=environment.get("HEAPWATCH_BIND") or "127.0.0.1",
             profile=profile,
             ports=_ports(environment),
@@ -107,11 +108,3 @@ def _port(environment: Mapping[str, str], name: str, default: int) -> int:
     if not (text.isascii() and text.isdecimal()) or not 1 <= int(text) <= 65535:
         raise StackError(f"{name} is {text!r}; it must be a port number from 1 to 65535")
     return int(text)
-
-
-def _targets(environment: Mapping[str, str]) -> Path:
-    """The folder in which trainers of this user announce themselves, as `heapwatch` itself finds it."""
-    if chosen := environment.get("HEAPWATCH_TARGETS_DIR"):
-        return Path(chosen).absolute()
-    state = environment.get("XDG_STATE_HOME") or Path.home() / ".local" / "state"
-    return Path(state) / "heapwatch" / "targets"

@@ -38,6 +38,11 @@ class Supervisor:
         self._configuration = settings.etc / "supervisord.conf"
         self._socket = _socket_path(settings.state)
 
+    @property
+    def socket(self) -> Path:
+        """Where a running supervisord listens."""
+        return self._socket
+
     def configure(self, services: Iterable[Service]) -> None:
         """Write the configuration; a running supervisord learns of it with `apply`."""
         self._configuration.write_text(self._render(services), encoding="utf-8")

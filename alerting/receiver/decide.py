@@ -13,7 +13,7 @@ CLEANUPS: tuple[Action, ...] = ("regular", "emergency")
 _CONTRACT_LABELS = ("alertname", "job", "instance", "severity", "level", "kind", "resource", "component")
 REASONS = (
     "resolved", "not_cleanup", "no_trainer", "ended", "stale", "duplicate", "cooldown", "exhausted", "budget",
-    "recovering", "not_firing", "no_target",
+    "recovering", "not_firing", "no_target", "refused",
 )  # fmt: skip
 
 
@@ -32,13 +32,14 @@ class Alert:
 
 @dataclass(frozen=True)
 class Past:
-    """An action taken on the alert's trainer; times are steady seconds."""
+    """An action taken on the alert's trainer; times are steady seconds. `refused`: it takes no cleanups."""
 
     action: str
     fingerprint: str
     starts_at: int
     began: float
     finished: float
+    refused: bool = False
 
 
 @dataclass(frozen=True)
@@ -185,6 +186,8 @@ def _rung(alert: Alert, history: History, settings: Settings) -> Act | Refuse:
         ladder.append(settings.escalation)
     rungs: dict[str, int] = {action: rung for rung, action in enumerate(ladder)}
     tried = [past for past in history.past if past.began >= history.first_seen and past.action in rungs]
+    if any(past.refused for past in tried):
+        return Refuse("refused", "the trainer takes no cleanups: the row of the first request says why")
     highest = max((rungs[past.action] for past in tried), default=-1)
     start = 1 if is_emergency(alert.labels) else 0
     if highest < start:

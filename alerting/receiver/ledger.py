@@ -144,9 +144,9 @@ def history(
         (*episode, alert.id),
     ).fetchone()
     rows = connection.execute(
-        "SELECT action, fingerprint, starts_at, CAST(steady AS REAL), CAST(finished_steady AS REAL)"
-        " FROM actions WHERE trainer_job=?"
-        " AND trainer_instance=? AND result<>'called_off' AND dry_run=? ORDER BY steady DESC LIMIT ?",
+        "SELECT action, fingerprint, starts_at, CAST(steady AS REAL), CAST(finished_steady AS REAL),"
+        " result='refused' FROM actions WHERE trainer_job=? AND trainer_instance=? AND result<>'called_off'"
+        " AND dry_run=? ORDER BY steady DESC LIMIT ?",
         (trainer.job, trainer.instance, settings.dry_run, _PAST),
     )
     past = [Past(*row) for row in rows]

@@ -21,7 +21,9 @@ from heapwatch.receiver.ledger import ActionRecord
 from heapwatch.receiver.store import Store, StoreUnavailable
 from heapwatch.runtime.labels import MAX_NAMES, OTHER
 
-_CLEANUP_RESULTS = ("helped", "no_effect", "unverified", "failed", "pending", "dry_run", "called_off")
+_CLEANUP_RESULTS = (
+    "helped", "no_effect", "unverified", "refused", "failed", "pending", "dry_run", "called_off",
+)  # fmt: skip
 _RESULTS = {
     "regular": _CLEANUP_RESULTS,
     "emergency": _CLEANUP_RESULTS,

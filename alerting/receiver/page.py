@@ -35,7 +35,8 @@ td:nth-child(2) { min-width: 130px; } td:nth-child(3) { min-width: 180px; }
 .good { color: var(--good); } .bad { color: var(--bad); } .wait { color: var(--wait); }
 """
 _TONES = {
-    "helped": "good", "notified": "good", "restarted": "good", "unverified": "wait", "waiting": "wait",
+    "helped": "good", "notified": "good", "restarted": "good",
+    "unverified": "wait", "refused": "wait", "waiting": "wait",
     "no_effect": "bad", "failed": "bad", "pending": "bad", "give_up": "bad",
 }  # fmt: skip
 

@@ -118,7 +118,7 @@ class Performer:
                 broken, pending, last = False, True, answer.detail or "the trainer has reached no safe point"
             except trainer.Refusal as refusal:
                 if refusal.retry_after is None:
-                    raise _Failed(refusal.detail) from None
+                    raise _Failed(refusal.detail, "refused" if refusal.by_choice else "failed") from None
                 pending, last, wait = False, refusal.detail, max(pause, refusal.retry_after)
             except FetchError as error:
                 broken, pending, last = True, False, str(error)

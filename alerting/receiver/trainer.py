@@ -83,10 +83,14 @@ class Answer(BaseModel):
 
 @dataclass(frozen=True)
 class Refusal(Exception):
-    """The trainer answered otherwise; `retry_after` is in seconds, None when a retry is useless."""
+    """The trainer answered otherwise; `retry_after` is in seconds, None when a retry is useless.
+
+    `by_choice` says that it is set up to take no cleanups, such as without a token: no fault of anybody.
+    """
 
     detail: str
     retry_after: float | None = None
+    by_choice: bool = False
 
 
 async def force_cleanup(
@@ -129,7 +133,7 @@ async def force_cleanup(
     detail = f"answered {reply.status}: {plain(reply.body[:300].decode('utf-8', 'replace'))}"
     if reply.status == 429:
         raise Refusal(detail, _seconds(reply.headers.get("Retry-After")))
-    raise Refusal(detail, 0.0 if reply.status >= 500 else None)
+    raise Refusal(detail, 0.0 if reply.status >= 500 else None, by_choice=reply.status == 403)
 
 
 async def process_start(client: httpx.AsyncClient, scrape_url: str, timeout: float) -> float | None:

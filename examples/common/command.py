@@ -23,6 +23,7 @@ class Served(TypedDict):
     host: str
     interval: float
     budget: float
+    port_search: bool
 
 
 class Trainer(Protocol):
@@ -79,7 +80,13 @@ def run(
     trainer = make(chosen.seed, chosen.pace or None)
     # A sample may cost what it costs by default, however often it is taken.
     budget = DEFAULT_BUDGET * DEFAULT_INTERVAL / chosen.interval
-    served = Served(port=chosen.port, host=chosen.host, interval=chosen.interval, budget=budget)
+    served = Served(
+        port=chosen.port,
+        host=chosen.host,
+        interval=chosen.interval,
+        budget=budget,
+        port_search="HEAPWATCH_TRAINER_PORT" not in os.environ,  # a stack looks for it there and nowhere else
+    )
     with trainer.watched(served) as watch:
         if chosen.record:
             watch.record(chosen.record)  # after the declarations, so that the baseline has their levels

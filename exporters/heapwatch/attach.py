@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 import os
 import re
 import time
@@ -18,16 +17,14 @@ from heapwatch.collectors.gpu import GpuCollector
 from heapwatch.collectors.info import InfoCollector
 from heapwatch.collectors.process import ProcessCollector
 from heapwatch.collectors.unique_memory import UniqueMemoryCollector
-from heapwatch.discovery import Target, sweep, targets_directory
 from heapwatch.http.server import DEFAULT_PORT, Server
 from heapwatch.http.status import Status
 from heapwatch.measure.nvml import Session
 from heapwatch.measure.process_tree import ProcessTree
+from heapwatch.registration import Registration
 from heapwatch.runtime.exposition import Exposition
 from heapwatch.runtime.failures import Failures
 from heapwatch.runtime.safe_point import DEFAULT_BUDGET, SafePoint
-
-logger = logging.getLogger("heapwatch")
 
 
 class CannotAttach(Exception):
@@ -83,31 +80,26 @@ class Attachment:
             port_search=port_search,
         )
         self._host = host
-        self._target: Target | None = None
+        self.registration: Registration | None = None
 
     def start(self) -> None:
-        """Serve, and tell Prometheus where.
+        """Serve, and join the running stack.
 
         Raises:
             OSError: the port is taken (the message names its owner).
 
         """
         self.server.start()
-        directory = targets_directory()
-        try:
-            sweep(directory)
-            # The target stands for this exporter, not for the process: it is what answers the scrape.
-            target = Target(directory, self._host, self.server.port)
-            target.write()
-            self._target = target
-        except OSError as error:
-            logger.warning("Prometheus will not find this exporter by itself: %s", error)
+        # The target stands for this exporter, not for the process: it is what answers the scrape.
+        self.registration = Registration(self._host, self.server.port)
+        self.registration.look()
+        self.server.on_observe.append(self.registration.look)
 
     def stop(self) -> None:
         """Stop serving and remove the target. A second call does nothing."""
-        if self._target is not None:
-            self._target.remove()
-            self._target = None
+        if self.registration is not None:
+            self.registration.remove()
+            self.registration = None
         self.server.stop()
 
     def alive(self) -> bool:

@@ -8,7 +8,6 @@ import re
 import socket
 import tempfile
 import time
-from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import asdict, dataclass
 from functools import cache
@@ -106,14 +105,6 @@ class Target:
         if os.getpid() == self._writer and _owner_of(self.path) == self._owner:
             with suppress(OSError):
                 self.path.unlink(missing_ok=True)
-
-
-def targets_directory(environ: Mapping[str, str] = os.environ) -> Path:
-    """Return where targets go: HEAPWATCH_TARGETS_DIR, else `heapwatch/targets` in the user's state folder."""
-    if environ.get("HEAPWATCH_TARGETS_DIR"):
-        return Path(environ["HEAPWATCH_TARGETS_DIR"]).expanduser()
-    state = environ.get("XDG_STATE_HOME") or "~/.local/state"
-    return Path(state).expanduser() / "heapwatch" / "targets"
 
 
 def sweep(directory: Path) -> list[Path]:

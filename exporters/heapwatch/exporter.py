@@ -8,7 +8,6 @@ from typing import Any
 
 from prometheus_client import Metric
 
-from heapwatch import discovery
 from heapwatch.analysis.readings import Readings
 from heapwatch.collectors.allocator import AllocatorCollector
 from heapwatch.collectors.bodies import BodyCollector
@@ -28,11 +27,13 @@ from heapwatch.collectors.sizes import SizeCollector
 from heapwatch.collectors.standard import StandardCollector
 from heapwatch.collectors.unique_memory import UniqueMemoryCollector
 from heapwatch.collectors.walker_names import WalkerNames
+from heapwatch.http.guards import checked_token
 from heapwatch.http.server import Server
 from heapwatch.http.status import Status
 from heapwatch.measure.process_tree import ProcessTree
 from heapwatch.measure.resident_memory import ResidentMemory
 from heapwatch.recording.journal import Journal, Sink
+from heapwatch.registration import Registration
 from heapwatch.runtime.cleanup import CleanupQueue
 from heapwatch.runtime.exposition import Exposition
 from heapwatch.runtime.failures import Failures
@@ -74,9 +75,10 @@ class Exporter:
         interval: float,
         budget: float,
     ) -> None:
+        self.name = name
         self.interval = interval
         self.server: Server | None = None
-        self._target: discovery.Target | None = None
+        self.registration: Registration | None = None
 
         self.failures = Failures()
         self.memory = ResidentMemory()
@@ -116,7 +118,7 @@ class Exporter:
             self.phases,
             self.progress,
             self.limits,
-            CleanupCollector(self.cleanup_queue),
+            CleanupCollector(self.cleanup_queue, self._takes_cleanups),
             ExporterCollector(self.failures, self.safe_point, lambda: self.exposition.collect_seconds.copy()),
         ):
             self.register(collector)
@@ -155,10 +157,11 @@ class Exporter:
         self.register(bodies, anywhere=False)
 
     def serve(self, host: str, port: int, *, token: str | None, port_search: bool) -> None:
-        """Start serving and sampling, and tell Prometheus where.
+        """Start serving and sampling, and join the running stack.
 
         Raises:
             OSError: when the port is taken (the message names its owner) or the host is not ours.
+            ValueError: the token cannot travel in a header.
 
         """
         server = Server(
@@ -167,26 +170,39 @@ class Exporter:
             exposition=self.exposition,
             cleanup_queue=self.cleanup_queue,
             status=Status(last_cleanup=lambda: self.cleanup_queue.last),
-            token=token,
+            token=None if token is None else checked_token(token),
             port_search=port_search,
         )
         server.start()
         self.server = server
+        self.registration = Registration(host, server.port, token=token)
+        self._join_stack()
+        server.on_observe.append(self._look_for_stack)
         self.safe_point.start()
+
+    def _takes_cleanups(self) -> bool:
+        return self.server is not None and self.server.token is not None
+
+    def _join_stack(self) -> bool:
+        registration, server = self.registration, self.server
+        if registration is None or server is None:
+            return False
+        changed = registration.look()
+        server.token = registration.token
+        return changed
+
+    def _look_for_stack(self) -> None:
         try:
-            directory = discovery.targets_directory()
-            discovery.sweep(directory)
-            target = discovery.Target(directory, host, server.port)
-            target.write()
-            self._target = target
-        except OSError as error:
-            log.warning("Prometheus will not find this trainer by itself: %s", error)
+            if self._join_stack() and self.registration is not None:
+                log.info("%s: %s", self.name, self.registration.describe())
+        except Exception as error:
+            self.failures.record("registration", "stack", error)
 
     def stop(self) -> None:
         """Stop serving and sampling. A second call does nothing."""
-        if self._target is not None:
-            self._target.remove()
-            self._target = None
+        registration, self.registration = self.registration, None
+        if registration is not None:
+            registration.remove()
         if self.server is not None:
             self.server.stop()
             self.server = None
@@ -209,7 +225,7 @@ class Exporter:
         self.memory.reopen()
         if self._journal is not None:
             self._journal.abandon()
-        self.server = self._target = None
+        self.server = self.registration = None
 
     def _levels(self) -> dict[str, Any]:
         """What a cleanup compares: sampled at once, in the trainer's thread."""

@@ -8,8 +8,8 @@ import multiprocessing
 import os
 from pathlib import Path
 
-from heapwatch.http.guards import find_token
-from heapwatch.http.server import DEFAULT_PORT
+from heapwatch.http.server import DEFAULT_PORT, port_owner
+from heapwatch.runtime.notices import show_notices
 from heapwatch.runtime.safe_point import DEFAULT_BUDGET, DEFAULT_INTERVAL
 from heapwatch.watch import Watch
 
@@ -24,7 +24,7 @@ def start(
     port: int | None = None,
     host: str | None = None,
     token: str | None = None,
-    port_search: bool = False,
+    port_search: bool = True,
     framework: str = "",
     run: str = "",
     profile: str | None = None,
@@ -35,17 +35,21 @@ def start(
 ) -> Watch:
     """Watch this process and serve `/metrics`; also a context manager, which stops at its end.
 
+    The trainer joins the running stack of this user (`heapwatch.registration.choose` says which of several),
+    which may then ask it for cleanups; without a stack it waits for one. One line of level INFO says where it
+    serves and who sees it; on stderr where the program has set up no logging.
+
     A second start with the same name stops the first: a notebook's cell can be run again. While a worker
     process is being spawned, which runs the main script a second time, the watch it gets serves nothing.
 
     Args:
         name: the trainer's name.
-        port: 0 takes any free one; by default HEAPWATCH_TRAINER_PORT, else 7777.
+        port: 0 takes any free one; by default HEAPWATCH_TRAINER_PORT, else 7777. One that is taken is passed
+            over for the next free one, with a warning where it was asked for.
         host: the address to listen on; by default HEAPWATCH_BIND, else loopback.
-        token: what `POST /force_cleanup` must bear; by default HEAPWATCH_TOKEN or the file
-        HEAPWATCH_TOKEN_FILE.
-            Without one no cleanup can be asked for.
-        port_search: move to the next free port when the wanted one is taken.
+        token: what `POST /force_cleanup` must bear; by default HEAPWATCH_TOKEN, or the file
+            HEAPWATCH_TOKEN_FILE, or that of the running stack. Without one no cleanup can be asked for.
+        port_search: False raises where the port is taken.
         framework: the library that trains, label of `trainer_info`.
         run: which run this is, label of `trainer_info`.
         profile: whose default limits apply, `default` or `aggressive`; by default HEAPWATCH_PROFILE.
@@ -56,9 +60,13 @@ def start(
 
     Raises:
         ValueError: for an argument that is not allowed.
-        OSError: when the port is taken (the message names its owner), or the record cannot be written.
+        OSError: when the host is not ours, the record cannot be written, or, without `port_search`, the port
+            is taken (the message names its owner).
 
     """
+    show_notices()
+    asked = port if port is not None else _port_from_environment()
+    wanted = DEFAULT_PORT if asked is None else asked
     watch = Watch(
         name,
         framework=framework,
@@ -73,12 +81,8 @@ def start(
     earlier = _running.pop(name, None)
     if earlier is not None:
         earlier.stop()
-    watch.exporter.serve(
-        host or os.environ.get("HEAPWATCH_BIND") or "127.0.0.1",
-        _port_from_environment() if port is None else port,
-        token=find_token(token),
-        port_search=port_search,
-    )
+    host = host or os.environ.get("HEAPWATCH_BIND") or "127.0.0.1"
+    watch.exporter.serve(host, wanted, token=token, port_search=port_search)
     _running[name] = watch
     record = record or os.environ.get("HEAPWATCH_RECORD")
     if record:
@@ -87,12 +91,34 @@ def start(
         except OSError:
             watch.stop()
             raise
+    _tell(watch, asked, wanted)
     return watch
 
 
-def _port_from_environment() -> int:
-    text = os.environ.get("HEAPWATCH_TRAINER_PORT") or str(DEFAULT_PORT)
-    if not text.isdigit():
+def _tell(watch: Watch, asked: int | None, wanted: int) -> None:
+    server, registration = watch.server, watch.exporter.registration
+    if server is None or registration is None:
+        return
+    passed_over = ""
+    if wanted not in (0, server.port):
+        if asked is not None:
+            log.warning(
+                "%s: port %d is taken by %s; serving on %d instead",
+                watch.name,
+                wanted,
+                port_owner(wanted),
+                server.port,
+            )
+        else:
+            passed_over = f" ({wanted} is taken)"
+    log.info("%s at %s%s: %s", watch.name, server.url, passed_over, registration.describe())
+
+
+def _port_from_environment() -> int | None:
+    text = os.environ.get("HEAPWATCH_TRAINER_PORT")
+    if not text:
+        return None
+    if not (text.isascii() and text.isdigit()) or int(text) > 65535:
         raise ValueError(f"HEAPWATCH_TRAINER_PORT must be a port, 0 to 65535, got {text!r}")
     return int(text)
 

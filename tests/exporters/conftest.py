@@ -1,3 +1,5 @@
+import os
+
 import pytest
 
 from heapwatch.runtime.failures import Failures
@@ -17,9 +19,10 @@ class Clock:
 @pytest.fixture(autouse=True)
 def own_environment(monkeypatch, tmp_path):
     """No test writes into the user's state or meets the user's settings."""
-    for name in ("TOKEN", "TOKEN_FILE", "TRAINER_PORT", "BIND", "PROFILE", "ALLOWED_HOSTS"):
-        monkeypatch.delenv(f"HEAPWATCH_{name}", raising=False)
+    for name in [name for name in os.environ if name.startswith("HEAPWATCH_")]:
+        monkeypatch.delenv(name)
     monkeypatch.setenv("HEAPWATCH_TARGETS_DIR", str(tmp_path / "targets"))
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "user"))
 
 
 @pytest.fixture

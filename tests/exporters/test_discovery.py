@@ -9,7 +9,7 @@ from dataclasses import replace
 import pytest
 
 from heapwatch import discovery
-from heapwatch.discovery import Owner, Target, sweep, targets_directory
+from heapwatch.discovery import Owner, Target, sweep
 
 
 def groups(path):
@@ -155,9 +155,3 @@ def test_sweep_removes_what_a_killed_writer_left_half_done(tmp_path):
 
 def test_sweep_of_no_directory(tmp_path):
     assert sweep(tmp_path / "missing") == []
-
-
-def test_directory_of_targets(tmp_path):
-    assert targets_directory({"HEAPWATCH_TARGETS_DIR": "/srv/targets"}).as_posix() == "/srv/targets"
-    assert targets_directory({"XDG_STATE_HOME": "/state"}).as_posix() == "/state/heapwatch/targets"
-    assert targets_directory({}).as_posix().endswith(".local/state/heapwatch/targets")

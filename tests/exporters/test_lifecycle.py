@@ -1,11 +1,18 @@
 """Workers, forks and ends of processes, in processes of their own."""
 
 import json
+import logging
+import os
+import socket
 import subprocess
 import sys
 import textwrap
+from urllib.request import Request, urlopen
 
 import pytest
+
+import heapwatch
+from tests.exporters.standing_stack import StandingStack
 
 PRELUDE = """
 import json, multiprocessing, os, sys, threading, time, urllib.request
@@ -195,3 +202,94 @@ def test_forks_at_any_moment_never_hang_the_child(tmp_path):
         """,
     )
     assert found == 60
+
+
+def test_a_default_port_that_is_taken_is_passed_over_in_silence(tmp_path, monkeypatch):
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+        monkeypatch.setattr("heapwatch.lifecycle.DEFAULT_PORT", port)
+        lines = said(lambda: heapwatch.start("second").stop())
+    assert [level for level, _ in lines] == ["INFO"]
+    assert f"({port} is taken): " in lines[0][1]
+
+
+@pytest.mark.parametrize("by", ["argument", "environment"])
+def test_a_port_that_was_asked_for_is_passed_over_with_its_owner_named(by, monkeypatch):
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+        monkeypatch.setenv("HEAPWATCH_TRAINER_PORT", str(port) if by == "environment" else "")
+        lines = said(lambda: heapwatch.start("second", port=port if by == "argument" else None).stop())
+    assert [level for level, _ in lines] == ["WARNING", "INFO"]
+    assert f"port {port} is taken by pid {os.getpid()}" in lines[0][1]
+
+
+def test_a_port_is_insisted_on_where_the_caller_says_so():
+    with socket.create_server(("127.0.0.1", 0)) as taken, pytest.raises(OSError, match="is taken by pid"):
+        heapwatch.start(port=taken.getsockname()[1], port_search=False)
+
+
+def test_the_same_cell_twice_serves_on_the_same_port():
+    first = heapwatch.start("notebook", port=0)
+    port = first.port
+    with heapwatch.start("notebook", port=port) as second:
+        assert second.port == port
+    assert first.port is None
+
+
+def test_a_start_says_in_one_line_on_stderr_where_it_is_and_what_to_do(tmp_path):
+    script = "import heapwatch; heapwatch.start('mine', port=0)"
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
+    assert done.stdout == ""
+    (line,) = done.stderr.splitlines()
+    assert line.startswith("heapwatch: mine at http://127.0.0.1:")
+    assert "no running stack of yours sees it" in line
+
+
+def test_a_running_stack_gets_the_trainer_and_its_token_closes_the_loop(tmp_path, monkeypatch):
+    monkeypatch.delenv("HEAPWATCH_TARGETS_DIR")
+    stack = StandingStack(tmp_path / "stack")
+    try:
+        with heapwatch.start(port=0) as watch:
+            headers = {"Authorization": "Bearer the-stacks-token", "Content-Type": "application/json"}
+            body = b'{"timeout_seconds": 0.1}'
+            asked = Request(f"{watch.server.url}force_cleanup", data=body, headers=headers)
+            with urlopen(asked, timeout=20) as answer:
+                assert answer.status == 202
+            with urlopen(f"{watch.server.url}metrics", timeout=20) as answer:
+                assert "trainer_cleanup_ready 1.0" in answer.read().decode()
+            assert len(list(stack.targets.glob("*.json"))) == 1
+        assert not list(stack.targets.glob("*.json"))
+    finally:
+        stack.die()
+
+
+def test_without_a_token_the_series_says_that_no_cleanup_can_be_asked_for():
+    with heapwatch.start(port=0) as watch, urlopen(f"{watch.server.url}metrics", timeout=20) as answer:
+        text = answer.read().decode()
+    assert "trainer_cleanup_ready 0.0" in text
+    assert "trainer_cleanup_functions 0.0" in text
+
+
+def test_an_unknown_profile_is_one_clear_line(monkeypatch):
+    with pytest.raises(ValueError, match=r"profile 'fast' is not known; allowed: .*default"):
+        heapwatch.start(port=0, profile="fast")
+
+
+def said(function):
+    """What `function` logs, as level and text."""
+    lines = []
+
+    class Kept(logging.Handler):
+        def emit(self, record):
+            lines.append((record.levelname, record.getMessage()))
+
+    log, kept = logging.getLogger("heapwatch"), Kept()
+    level = log.level
+    log.addHandler(kept)
+    log.setLevel(logging.INFO)
+    try:
+        function()
+    finally:
+        log.removeHandler(kept)
+        log.setLevel(level)
+    return lines

@@ -38,11 +38,12 @@ def test_a_wrong_profile_is_named_with_what_it_may_be() -> None:
         Settings.from_environment({"HEAPWATCH_PROFILE": "fast"})
 
 
-def test_targets_are_where_the_trainers_library_puts_them() -> None:
-    from heapwatch.discovery import targets_directory
-
-    for environment in ({}, {"XDG_STATE_HOME": "/x"}, {"HEAPWATCH_TARGETS_DIR": "/y"}):
-        assert Settings.from_environment(environment).targets == targets_directory(environment)
+def test_each_stack_has_a_folder_of_targets_of_its_own(tmp_path: Path) -> None:
+    one, other = (Settings.from_environment({"HEAPWATCH_STATE": str(tmp_path / name)}) for name in "ab")
+    assert one.targets != other.targets
+    assert one.targets.parent == one.state
+    chosen = Settings.from_environment({"HEAPWATCH_TARGETS_DIR": "/y"})
+    assert chosen.targets == Path("/y")
 
 
 def test_a_stack_on_every_address_is_reached_on_loopback() -> None:

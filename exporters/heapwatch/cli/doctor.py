@@ -16,6 +16,7 @@ from heapwatch.cli.sources import read_metrics
 from heapwatch.errors import Unreachable
 from heapwatch.http.client import base_url, get_json
 from heapwatch.http.guards import find_token
+from heapwatch.registration import choose, token_of
 from heapwatch.runtime.plain_text import plain
 from heapwatch.watch import Watch
 
@@ -114,17 +115,26 @@ def collectors() -> Iterator[Finding]:
 
 
 def configuration() -> Iterator[Finding]:
-    """Say whether cleanups can be asked for, and where targets go."""
+    """Say whether a stack runs, whether it can ask for cleanups, and where targets go."""
     try:
-        if find_token() is None:
-            yield Finding(
-                "none", "token", "HEAPWATCH_TOKEN and HEAPWATCH_TOKEN_FILE are not set: no cleanups"
-            )
+        choice = choose()
+    except OSError as error:
+        yield Finding("FAIL", "stack", str(error))
+        return
+    directory, stack = choice.folder, choice.stack
+    try:
+        if find_token() is not None:
+            yield Finding("ok", "token", "set by the environment")
+        elif stack is not None and token_of(stack):
+            yield Finding("ok", "token", f"that of the stack: {stack.token_file}")
         else:
-            yield Finding("ok", "token", "configured")
+            yield Finding("none", "token", "no stack runs and HEAPWATCH_TOKEN_FILE is not set: no cleanups")
     except (OSError, ValueError) as error:
         yield Finding("FAIL", "token", str(error))
-    directory = discovery.targets_directory()
+    if stack is None:
+        yield Finding("none", "stack", "none of yours runs: heapwatch up, or make up")
+    else:
+        yield Finding("ok", "stack", f"{stack.state} runs; look at {stack.dashboards}")
     if not directory.is_dir():
         yield Finding("none", "targets", f"{directory} is not there yet: the first trainer makes it")
     elif not os.access(directory, os.W_OK):
@@ -171,8 +181,7 @@ def scraped(prometheus: str, trainer: str) -> Iterator[Finding]:
     address = _canonical(trainer)
     found = [target for target in targets if _canonical(target.get("scrapeUrl", "")) == address]
     if not found:
-        where = discovery.targets_directory()
-        yield Finding("FAIL", "sees this trainer", f"no; does it read the targets in {where}?")
+        yield Finding("FAIL", "sees this trainer", "no; does it read the folder of targets named above?")
     for target in found:
         up = target.get("health") == "up"
         detail = (

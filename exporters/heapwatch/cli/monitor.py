@@ -10,7 +10,6 @@ import sys
 import time
 from collections.abc import Iterable
 from contextlib import suppress
-from pathlib import Path
 from typing import Any
 
 from heapwatch.cli.cleaner import Cleaner
@@ -18,10 +17,11 @@ from heapwatch.cli.interrupt import interrupt_on_termination
 from heapwatch.cli.reporter import Message, Reporter
 from heapwatch.cli.sources import PrometheusSource, Sample, Source, TrainerSource
 from heapwatch.cli.thresholds import BODIES, MEMORY, Thresholds
-from heapwatch.discovery import addresses, targets_directory
+from heapwatch.discovery import addresses
 from heapwatch.errors import Unreachable, UsageError
 from heapwatch.http.client import base_url
 from heapwatch.http.guards import find_token
+from heapwatch.registration import choose, folders, token_of
 from heapwatch.runtime.plain_text import plain
 
 EXIT_CODES = {"ok": 0, "warning": 1, "critical": 2, "emergency": 2, "unknown": 3}
@@ -37,7 +37,8 @@ exit codes, of the last sample, worst trainer first:
 
 Limits are those of the command line, else those that the trainer declares, else the defaults (memory 1000 and
 1500 MB, bodies 500 and 1000, static bodies 300, food 50; growth 20 MB, 10 bodies or 5 food a minute).
-MB are 1e6 bytes. The token of --auto-cleanup is HEAPWATCH_TOKEN, or in the file HEAPWATCH_TOKEN_FILE.
+MB are 1e6 bytes. The token of --auto-cleanup is HEAPWATCH_TOKEN, else what HEAPWATCH_TOKEN_FILE holds, else
+that of the running stack.
 
 examples:
   heapwatch monitor
@@ -198,10 +199,10 @@ def _source(arguments: argparse.Namespace) -> Source:
     if arguments.all:
         if arguments.trainers:
             raise UsageError("give trainers, or --all, not both")
-        directory = targets_directory()
-        found = addresses(directory)
+        looked_in = folders()
+        found = [address for folder in looked_in for address in addresses(folder)]
         if not found:
-            raise UsageError(f"no trainer has announced itself in {directory}")
+            raise UsageError(f"no trainer has announced itself in {' or '.join(map(str, looked_in))}")
         return TrainerSource([base_url(address) for address in found])
     port = os.environ.get("HEAPWATCH_TRAINER_PORT") or "7777"
     return TrainerSource([base_url(trainer) for trainer in arguments.trainers or [f"127.0.0.1:{port}"]])
@@ -224,14 +225,14 @@ def _token(arguments: argparse.Namespace) -> str | None:
     if not arguments.auto_cleanup:
         return None
     try:
-        token = find_token()
+        stack = choose().stack
+        token = find_token() or (token_of(stack) if stack is not None else None)
     except (OSError, ValueError) as error:
         raise UsageError(f"the token cannot be read: {error}") from None
     if token is None:
-        state = Path(os.environ.get("HEAPWATCH_STATE") or ".heapwatch") / "secrets"
         raise UsageError(
-            "--auto-cleanup needs the trainer's token: set HEAPWATCH_TOKEN or HEAPWATCH_TOKEN_FILE "
-            f"(`make up` keeps one in {state})"
+            "--auto-cleanup needs the trainer's token: no stack of yours runs, so set HEAPWATCH_TOKEN or "
+            "HEAPWATCH_TOKEN_FILE"
         )
     return token
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 
 from prometheus_client import Metric
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, SummaryMetricFamily
@@ -13,12 +13,19 @@ _NONE_YET = {(action, "http"): 0 for action in ACTIONS}
 
 
 class CleanupCollector:
-    """Reads the counts of the cleanup queue."""
+    """Reads the counts of the cleanup queue.
+
+    Args:
+        queue: the trainer's.
+        ready: whether a cleanup can be asked for from outside, that is whether there is a token.
+
+    """
 
     name = "cleanups"
 
-    def __init__(self, queue: CleanupQueue) -> None:
+    def __init__(self, queue: CleanupQueue, ready: Callable[[], bool]) -> None:
         self._queue = queue
+        self._ready = ready
 
     def collect(self) -> Iterable[Metric]:
         """Yield the counts; they start at 0, so that the first cleanup is an increase."""
@@ -36,6 +43,13 @@ class CleanupCollector:
             "trainer_cleanup_duration_seconds", "Seconds a cleanup took.", labels=["action"]
         )
         pending = GaugeMetricFamily("trainer_cleanups_pending", "Cleanups that wait for a safe point.")
+        functions = GaugeMetricFamily(
+            "trainer_cleanup_functions", "Functions of the trainer that a cleanup calls."
+        )
+        ready = GaugeMetricFamily(
+            "trainer_cleanup_ready",
+            "1 when a cleanup can be asked for, as there is a token; else 0.",
+        )
         for labels, count in (_NONE_YET | queue.cleanups).items():
             done.add_metric(labels, count)
         for action in ACTIONS:
@@ -45,4 +59,6 @@ class CleanupCollector:
         for labels, count in queue.removed.copy().items():
             removed.add_metric(labels, count)
         pending.add_metric([], queue.pending())
-        yield from (done, freed, removed, duration, pending)
+        functions.add_metric([], queue.functions())
+        ready.add_metric([], float(self._ready()))
+        yield from (done, freed, removed, duration, pending, functions, ready)

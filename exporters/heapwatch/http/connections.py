@@ -121,7 +121,7 @@ class ConnectionServer(socketserver.ThreadingMixIn, socketserver.TCPServer):
     def handle_error(self, request: Any, client_address: Any) -> None:
         """Log what a handler could not answer; a client that went away is no error."""
         if not isinstance(sys.exc_info()[1], OSError):
-            logger.warning("heapwatch: a request failed", exc_info=True)
+            logger.warning("a request failed", exc_info=True)
 
     def _cut_off(self, seconds: float) -> None:
         overdue = time.monotonic() - seconds

@@ -35,7 +35,7 @@ LINGER_READS = 64
 logger = logging.getLogger("heapwatch")
 
 
-@dataclass(frozen=True)
+@dataclass
 class Trainer:
     """What the endpoints need of the trainer that they stand for."""
 
@@ -118,7 +118,7 @@ class Endpoints(BaseHTTPRequestHandler):
         except OSError:
             pass  # the client went away
         except BaseException as error:
-            logger.warning("heapwatch: %s failed", self.command, exc_info=True)
+            logger.warning("%s failed", self.command, exc_info=True)
             message = f"the trainer's exporter failed: {type(error).__name__}"
             self._send_json(HTTPStatus.INTERNAL_SERVER_ERROR, {"error": message})
 

@@ -89,7 +89,17 @@ def find_token(token: str | None = None, environ: Mapping[str, str] = os.environ
         token = environ.get("HEAPWATCH_TOKEN") or None
     if token is None and environ.get("HEAPWATCH_TOKEN_FILE"):
         token = Path(environ["HEAPWATCH_TOKEN_FILE"]).expanduser().read_text(encoding="utf-8").strip()
-    if token is not None and (not token or not token.isascii() or not token.isprintable() or " " in token):
+    return None if token is None else checked_token(token)
+
+
+def checked_token(token: str) -> str:
+    """Return `token`.
+
+    Raises:
+        ValueError: it is empty or cannot travel in a header.
+
+    """
+    if not token or not token.isascii() or not token.isprintable() or " " in token:
         raise ValueError("the cleanup token must be printable ASCII without spaces, and not empty")
     return token
 

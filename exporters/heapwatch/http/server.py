@@ -8,7 +8,7 @@ import socket
 import threading
 import time
 import weakref
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from contextlib import suppress
 
 import psutil
@@ -82,6 +82,16 @@ class Server:
         self._thread: threading.Thread | None = None
         self._observed_at = time.monotonic()
         self._observing = threading.Lock()
+        self.on_observe: list[Callable[[], object]] = []
+
+    @property
+    def token(self) -> str | None:
+        """The bearer token of `POST /force_cleanup`; None refuses every cleanup. May change while serving."""
+        return self._trainer.token
+
+    @token.setter
+    def token(self, token: str | None) -> None:
+        self._trainer.token = token
 
     @property
     def url(self) -> str:
@@ -124,8 +134,10 @@ class Server:
             listener.abandon()
 
     def _listen(self) -> EndpointServer:
-        last = min(65535, self.port + (_PORTS_SEARCHED if self._port_search else 0))
-        for port in range(self.port, last + 1):
+        ports = [self.port]
+        if self._port_search:  # any free one where even the next hundred are taken
+            ports = [*range(self.port, min(65535, self.port + _PORTS_SEARCHED) + 1), 0]
+        for port in ports:
             try:
                 return EndpointServer((self.host, port), self._trainer)
             except OSError as error:
@@ -133,16 +145,10 @@ class Server:
                     raise OSError(
                         error.errno, f"cannot listen on {self.host}:{port}: {error.strerror}"
                     ) from None
-        raise PortTaken(errno.EADDRINUSE, self._taken(last))
-
-    def _taken(self, last: int) -> str:
-        if self._port_search:
-            return (
-                f"ports {self.port} to {last} on {self.host} are all taken; free one or choose another port"
-            )
-        return (
+        raise PortTaken(
+            errno.EADDRINUSE,
             f"port {self.port} on {self.host} is taken by {port_owner(self.port)}; choose another port, "
-            "port=0 for any free one, or port_search=True for the next free one"
+            "port=0 for any free one, or port_search=True for the next free one",
         )
 
     def _observe_now_and_then(self) -> None:
@@ -154,6 +160,8 @@ class Server:
 
     def _observe(self) -> None:
         with self._observing, suppress(CollectionStuck):
+            for function in self.on_observe:
+                function()
             snapshot = self._trainer.snapshots.take(OBSERVATION_SECONDS)
             self._trainer.status.observe(snapshot.families)
 

@@ -44,14 +44,14 @@ class Session:
         name: the trainer's name.
         framework: label of `trainer_info`.
         watch: one that runs already.
-        options: for `heapwatch.start`; a port that is taken is by default passed over for the next.
+        options: for `heapwatch.start`.
 
     """
 
     def __init__(self, name: str, framework: str, watch: Watch | None, options: Options) -> None:
         self._name = name
         self._framework = framework
-        self._options: Options = {"port_search": True, **options}
+        self._options = options
         self._given = watch
         self._phase: Phase | None = None
         self._counted: dict[str, int] = {}
@@ -126,7 +126,7 @@ class Session:
     def _tell(self, key: str, error: Exception) -> None:
         if key not in self._told:
             self._told.add(key)
-            log.warning("heapwatch: %s; training goes on", error)
+            log.warning("%s; training goes on", error)
 
 
 def new_session(name: str, framework: str, watch: Watch | None, **options: Unpack[Options]) -> Session:

@@ -146,6 +146,10 @@ class CleanupQueue:
         """How many cleanups wait for a safe point."""
         return len(self._waiting)
 
+    def functions(self) -> int:
+        """How many of the trainer's own functions a cleanup calls."""
+        return len(self._functions)
+
     def run_pending(self) -> None:
         """Do what was asked for; call it at a safe point only. What an interrupt cut short stays queued."""
         while self._waiting:

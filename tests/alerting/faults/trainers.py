@@ -57,7 +57,7 @@ def gives_up_on(name: str, mode: str, result: str, reason: str) -> None:
 gives_up_on("answers 500", "error", "failed", "500")
 gives_up_on("reaches no safe point", "pending", "pending", "safe point")
 gives_up_on("redirects", "redirect", "failed", "302")
-gives_up_on("refuses (403)", "forbidden", "failed", "no token configured")
+gives_up_on("refuses (403)", "forbidden", "refused", "no token configured")
 
 
 @fault("trainer hung (stopped), then goes on")

@@ -148,3 +148,11 @@ def test_the_budget_does_not_keep_people_from_being_told():
     settings = SETTINGS.model_copy(update={"escalation": "notify"})
     history = replace(later(601, "regular", "emergency"), actions_last_hour=99)
     assert reason(repeated(601), history, FACTS_LATER, settings) == "notify"
+
+
+def test_a_trainer_that_takes_no_cleanups_is_asked_once_an_alert_and_nobody_is_called():
+    settings = SETTINGS.model_copy(update={"escalation": "notify"})
+    refused = Past("regular", "f", 5, 1001, 1001, refused=True)
+    for seconds in (10, 4000):
+        history = replace(HISTORY, now=1001 + seconds, past=[refused])
+        assert reason(repeated(seconds), history, FACTS_LATER, settings) == "refused"

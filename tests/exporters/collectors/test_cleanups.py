@@ -18,7 +18,7 @@ class Trainer:
 def test_cleanups_are_counted_from_zero():
     trainer = Trainer()
     queue = CleanupQueue(trainer.levels, lambda: None, lambda: None)
-    collector = CleanupCollector(queue)
+    collector = CleanupCollector(queue, lambda: True)
     queue.register(trainer.trim)
     assert values(collector.collect(), "trainer_cleanups_total", "action") == {"regular": 0, "emergency": 0}
     queue.submit(request_id="r1")

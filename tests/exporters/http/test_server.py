@@ -546,6 +546,15 @@ def test_port_search_moves_to_the_next_free_one(trainer):
         moved.stop()
 
 
+def test_any_free_port_where_the_next_hundred_are_taken_too(monkeypatch, trainer):
+    monkeypatch.setattr("heapwatch.http.server._PORTS_SEARCHED", 0)
+    moved = Trainer_at(trainer.server.port, port_search=True)
+    try:
+        assert moved.port not in (0, trainer.server.port)
+    finally:
+        moved.stop()
+
+
 @pytest.mark.parametrize("port", [-1, 65536])
 def test_port_that_is_none(port):
     with pytest.raises(ValueError, match="65535"):

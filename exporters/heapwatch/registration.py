@@ -1,0 +1,192 @@
+"""Which stack a trainer joins, the target that it leaves there, and the token that it takes from there."""
+
+from __future__ import annotations
+
+import logging
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from heapwatch import discovery, stacks
+from heapwatch.http.guards import checked_token, find_token
+from heapwatch.stacks import Stack
+
+log = logging.getLogger("heapwatch")
+
+
+@dataclass(frozen=True)
+class Choice:
+    """The folder for the target, the stack that reads it (None: none that runs), how many others run."""
+
+    folder: Path
+    stack: Stack | None
+    others: int
+
+
+def choose(environ: Mapping[str, str] = os.environ, joined: Stack | None = None) -> Choice:
+    """Choose among the running stacks of this user.
+
+    HEAPWATCH_TARGETS_DIR names the folder, HEAPWATCH_STATE the stack. Otherwise it is the one joined already,
+    else the one that was brought up last; a folder of the user where none runs.
+
+    Raises:
+        OSError: the user has no home folder.
+
+    """
+    found = stacks.running(environ)
+    folder, state = environ.get("HEAPWATCH_TARGETS_DIR"), environ.get("HEAPWATCH_STATE")
+    if folder:
+        found = [stack for stack in found if stacks.same_folder(stack.targets, Path(folder).expanduser())]
+    elif state:
+        found = [stack for stack in found if stacks.same_folder(stack.state, Path(state).expanduser())]
+    still = [stack for stack in found if joined is not None and stack.state == joined.state]
+    stack = next(iter(still or found), None)
+    if folder:
+        path = Path(folder).expanduser()
+    elif stack is not None and stack.targets:
+        path = Path(stack.targets)
+    elif state:
+        path = Path(state).expanduser().absolute() / "targets"
+    else:
+        path = stacks.user_folder(environ) / "targets"
+    return Choice(path, stack, max(0, len(found) - 1))
+
+
+def folders(environ: Mapping[str, str] = os.environ) -> list[Path]:
+    """Every folder in which a trainer of this user may have left its target.
+
+    Raises:
+        OSError: the user has no home folder.
+
+    """
+    chosen = choose(environ).folder
+    if environ.get("HEAPWATCH_TARGETS_DIR") or environ.get("HEAPWATCH_STATE"):
+        return [chosen]
+    joined = [Path(stack.targets) for stack in stacks.running(environ) if stack.targets]
+    return list(dict.fromkeys([chosen, *joined, stacks.user_folder(environ) / "targets"]))
+
+
+def token_of(stack: Stack) -> str:
+    """Return the token that the stack's receiver sends.
+
+    Raises:
+        OSError: its file cannot be read, or others than this user could.
+        ValueError: it cannot travel in a header.
+
+    """
+    return checked_token(stacks.private_text(Path(stack.token_file)).strip())
+
+
+class Registration:
+    """Keeps a server's target where the chosen stack looks, across stacks that come and go.
+
+    What is wrong with the environment is logged once and costs the cleanups or the stack, never the training.
+
+    Args:
+        host: the address that is served.
+        port: the port that is served.
+        token: the token given by the trainer's own code; by default that of the environment or the stack.
+        environ: names the stack, see `choose`.
+
+    Raises:
+        ValueError: the token given cannot travel in a header.
+
+    """
+
+    def __init__(
+        self, host: str, port: int, *, token: str | None = None, environ: Mapping[str, str] = os.environ
+    ) -> None:
+        self.stack: Stack | None = None
+        self.others = 0
+        self._host = host
+        self._port = port
+        self._environ = environ
+        self._target: discovery.Target | None = None
+        self._said: set[str] = set()
+        self._own_token = find_token(token) if token is not None else self._token_of_environment()
+        self.token = self._own_token
+
+    @property
+    def folder(self) -> Path | None:
+        """Where the target is; None where it could not be written."""
+        return None if self._target is None else self._target.path.parent
+
+    def look(self) -> bool:
+        """Find the stack, leave the target there and take its token; whether the stack is a new one."""
+        before = self.stack
+        try:
+            choice = choose(self._environ, before)
+            self.stack, self.others = choice.stack, choice.others
+            # A stack that is gone may come back: the target waits for it where it is.
+            stays = choice.stack is None and self._target is not None and self._target.path.exists()
+            self._leave_target(self._target.path.parent if stays and self._target else choice.folder)
+        except OSError as error:
+            self._say(f"no stack will find this trainer by itself: {error}")
+        if self.stack is not None:
+            self._take_token(self.stack)
+        return (self.stack and self.stack.state) != (before and before.state)
+
+    def describe(self) -> str:
+        """One line: whether a stack sees this trainer, whether it can ask for cleanups, what to do next."""
+        stack = self.stack
+        if stack is None:
+            waits = f" (its target is in {self.folder})" if self.folder else ""
+            return (
+                f"no running stack of yours sees it{waits}: `heapwatch up`, or `make up`, starts one; "
+                "`heapwatch monitor` needs none"
+            )
+        if not stack.targets:
+            return (
+                "your stack runs in containers, which do not reach this address: "
+                "docs/running.md says how they do"
+            )
+        if self.folder is None:
+            return f"the stack in {stack.state} cannot see it, as its target cannot be written"
+        cleanups = "may ask it to clean up" if self.token else "cannot ask it to clean up, as it has no token"
+        several = f"; {self.others} more run, HEAPWATCH_STATE chooses one" if self.others else ""
+        return f"the stack in {stack.state} sees it and {cleanups}{several}; look at {stack.dashboards}"
+
+    def remove(self) -> None:
+        """Remove the target. A second call does nothing."""
+        if self._target is not None:
+            self._target.remove()
+            self._target = None
+
+    def _leave_target(self, folder: Path) -> None:
+        if self.folder != folder:
+            self.remove()
+            discovery.sweep(folder)
+        elif self._target is not None and self._target.path.exists():
+            return
+        target = discovery.Target(folder, self._host, self._port)
+        target.write()
+        self._target = target
+
+    def _take_token(self, stack: Stack) -> None:
+        try:
+            token = token_of(stack)
+        except (OSError, ValueError) as error:
+            self._say(f"the token of the stack in {stack.state} cannot be used: {error}")
+            return
+        if self._own_token is None:
+            self.token = token
+        elif self._own_token != token:
+            self._say(f"the stack in {stack.state} has another token: its cleanups are refused")
+
+    def _token_of_environment(self) -> str | None:
+        named = ("HEAPWATCH_TOKEN", "HEAPWATCH_TOKEN_FILE")
+        try:
+            tokens = [find_token(None, {name: self._environ.get(name, "")}) for name in named]
+        except (OSError, ValueError) as error:
+            self._say(f"HEAPWATCH_TOKEN or HEAPWATCH_TOKEN_FILE cannot be used: {error}")
+            return None
+        direct, held = tokens
+        if direct is not None and held is not None and direct != held:
+            self._say("HEAPWATCH_TOKEN and HEAPWATCH_TOKEN_FILE differ: HEAPWATCH_TOKEN is used")
+        return direct or held
+
+    def _say(self, message: str) -> None:
+        if message not in self._said:
+            self._said.add(message)
+            log.warning("%s", message)

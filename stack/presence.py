@@ -1,0 +1,43 @@
+"""Tells the trainers of this user that the stack runs."""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+
+from heapwatch import stacks
+from heapwatch.stack.errors import StackError
+from heapwatch.stack.settings import Settings
+
+
+def announce(settings: Settings, answers_at: str, targets: Path | None) -> None:
+    """Write the file that trainers look for.
+
+    Args:
+        settings: the stack.
+        answers_at: where its first process listens, see `heapwatch.stacks.Stack`.
+        targets: the folder its Prometheus reads; None where it does not see this machine's trainers.
+
+    Raises:
+        StackError: the user's state folder cannot be written.
+
+    """
+    stack = stacks.Stack(
+        state=str(settings.state),
+        targets="" if targets is None else str(targets),
+        token_file=str(settings.token_file),
+        dashboards=f"{settings.url(settings.ports.dashboards)}/",
+        answers_at=answers_at,
+        started=time.time(),
+    )
+    try:
+        stacks.announce(stack, settings.environment)
+    except OSError as error:
+        raise StackError(
+            f"trainers cannot be told of this stack: {error}; set XDG_STATE_HOME to a folder of yours"
+        ) from error
+
+
+def withdraw(settings: Settings) -> None:
+    """Remove that file."""
+    stacks.withdraw(settings.state, settings.environment)

@@ -1,0 +1,201 @@
+import logging
+import os
+
+import pytest
+
+from heapwatch import stacks
+from heapwatch.registration import Registration, choose, folders
+from tests.exporters.standing_stack import StandingStack
+
+
+@pytest.fixture(autouse=True)
+def no_folder_is_named(monkeypatch):
+    monkeypatch.delenv("HEAPWATCH_TARGETS_DIR")
+
+
+@pytest.fixture
+def stand(tmp_path):
+    """Makes a running stack."""
+    standing = []
+
+    def make(name="stack", **about):
+        standing.append(StandingStack(tmp_path / name, **about))
+        return standing[-1]
+
+    yield make
+    for stack in standing:
+        stack.die()
+
+
+def registration(**about):
+    return Registration("127.0.0.1", 7777, **about)
+
+
+def targets(folder):
+    return [path.name for path in folder.glob("*.json")]
+
+
+def test_a_trainer_joins_the_running_stack_and_takes_its_token(stand):
+    stack = stand()
+    joining = registration()
+    assert joining.look()
+    assert joining.token == "the-stacks-token"
+    assert len(targets(stack.targets)) == 1
+    line = joining.describe()
+    assert f"the stack in {stack.stack.state} sees it and may ask it to clean up" in line
+    assert "look at http://127.0.0.1:3009/" in line
+    assert "the-stacks-token" not in line
+    joining.remove()
+    assert targets(stack.targets) == []
+
+
+def test_two_stacks_of_one_user_do_not_share_a_trainer(stand):
+    older, newer = stand("older"), stand("newer", started=2.0)
+    joining = registration()
+    joining.look()
+    assert (len(targets(older.targets)), len(targets(newer.targets))) == (0, 1)
+    assert "1 more run, HEAPWATCH_STATE chooses one" in joining.describe()
+
+
+def test_the_environment_chooses_the_stack(stand, monkeypatch):
+    older = stand("older", token="older")
+    stand("newer", started=2.0)
+    monkeypatch.setenv("HEAPWATCH_STATE", older.stack.state)
+    assert choose().stack == older.stack
+    monkeypatch.delenv("HEAPWATCH_STATE")
+    monkeypatch.setenv("HEAPWATCH_TARGETS_DIR", str(older.targets))
+    assert choose().stack == older.stack
+
+
+def test_a_trainer_stays_with_its_stack_when_another_comes_up(stand):
+    stack = stand()
+    joining = registration()
+    joining.look()
+    newer = stand("newer", started=2.0)
+    assert not joining.look()
+    assert (len(targets(stack.targets)), len(targets(newer.targets))) == (1, 0)
+
+
+def test_a_trainer_without_a_stack_waits_and_joins_the_first(stand):
+    waiting = registration()
+    assert not waiting.look()
+    assert targets(stacks.user_folder() / "targets")
+    assert "no running stack of yours sees it" in waiting.describe()
+    assert waiting.token is None
+    stack = stand()
+    assert waiting.look()
+    assert not targets(stacks.user_folder() / "targets")
+    assert targets(stack.targets)
+    assert waiting.token == "the-stacks-token"
+
+
+def test_the_target_waits_for_a_stack_that_went_down_and_is_written_again_after_clean(stand):
+    stack = stand()
+    joining = registration()
+    joining.look()
+    stack.down()
+    assert joining.look()
+    assert targets(stack.targets)
+    for path in stack.targets.iterdir():
+        path.unlink()
+    joining.look()
+    assert targets(stacks.user_folder() / "targets")
+
+
+def test_a_trainer_moves_to_another_stack_when_its_own_is_gone(stand):
+    stack = stand()
+    joining = registration()
+    joining.look()
+    stack.down()
+    other = stand("other")
+    assert joining.look()
+    assert (targets(stack.targets), len(targets(other.targets))) == ([], 1)
+
+
+def test_a_stack_in_containers_does_not_reach_this_machine(stand):
+    stand().in_containers()
+    joining = registration()
+    joining.look()
+    assert "runs in containers" in joining.describe()
+    assert targets(stacks.user_folder() / "targets")
+
+
+def test_the_trainers_own_token_wins_and_a_different_one_is_told_once(stand, caplog):
+    stand()
+    with caplog.at_level(logging.WARNING, "heapwatch"):
+        joining = registration(token="given-by-code")
+        joining.look()
+        joining.look()
+    assert joining.token == "given-by-code"
+    assert [record.getMessage() for record in caplog.records if "another token" in record.getMessage()]
+    assert len(caplog.records) == 1
+    assert "given-by-code" not in caplog.text
+    assert "the-stacks-token" not in caplog.text
+
+
+@pytest.mark.parametrize("mode", [0o644, 0o640])
+def test_a_token_that_others_may_read_is_not_taken(stand, caplog, mode):
+    stack = stand()
+    stack.token_file.chmod(mode)
+    joining = registration()
+    with caplog.at_level(logging.WARNING, "heapwatch"):
+        joining.look()
+        joining.look()
+    assert joining.token is None
+    assert "cannot ask it to clean up" in joining.describe()
+    assert [record.getMessage().startswith("the token of the stack") for record in caplog.records] == [True]
+
+
+def test_another_users_token_file_is_one_line(stand, caplog, monkeypatch):
+    stack = stand()
+    owner = stack.token_file.stat().st_uid
+    joining = registration()
+    found = stacks.running()
+    monkeypatch.setattr(stacks, "running", lambda _environ: found)
+    monkeypatch.setattr(os, "getuid", lambda: owner + 1)
+    with caplog.at_level(logging.WARNING, "heapwatch"):
+        joining.look()
+    assert joining.token is None
+    assert caplog.text.count("belongs to another user") == 1
+
+
+def test_a_token_file_that_cannot_be_read_costs_cleanups_and_not_the_training(caplog, monkeypatch):
+    monkeypatch.setenv("HEAPWATCH_TOKEN_FILE", "/nowhere/token")
+    with caplog.at_level(logging.WARNING, "heapwatch"):
+        assert registration().token is None
+    assert [record.levelname for record in caplog.records] == ["WARNING"]
+    assert "/nowhere/token" in caplog.text
+
+
+def test_two_tokens_are_told_and_the_first_is_used(caplog, monkeypatch, tmp_path):
+    (tmp_path / "token").write_text("second")
+    monkeypatch.setenv("HEAPWATCH_TOKEN", "first")
+    monkeypatch.setenv("HEAPWATCH_TOKEN_FILE", str(tmp_path / "token"))
+    with caplog.at_level(logging.WARNING, "heapwatch"):
+        assert registration().token == "first"
+    assert [record.getMessage() for record in caplog.records] == [
+        "HEAPWATCH_TOKEN and HEAPWATCH_TOKEN_FILE differ: HEAPWATCH_TOKEN is used"
+    ]
+
+
+def test_a_token_given_wrongly_is_the_callers_error():
+    with pytest.raises(ValueError, match="printable ASCII"):
+        registration(token="")
+
+
+def test_a_folder_that_cannot_be_written_is_told_once(caplog, monkeypatch, tmp_path):
+    (tmp_path / "file").touch()
+    monkeypatch.setenv("HEAPWATCH_TARGETS_DIR", str(tmp_path / "file" / "targets"))
+    joining = registration()
+    with caplog.at_level(logging.WARNING, "heapwatch"):
+        joining.look()
+        joining.look()
+    assert len(caplog.records) == 1
+    assert "no stack will find this trainer" in caplog.text
+
+
+def test_every_folder_that_may_hold_a_trainer(stand, monkeypatch):
+    one, other = stand("one"), stand("other", started=2.0)
+    assert folders() == [other.targets, one.targets, stacks.user_folder() / "targets"]
+    monkeypatch.setenv("HEAPWATCH_TARGETS_DIR", "/y")
+    assert [str(folder) for folder in folders()] == ["/y"]
