@@ -87,7 +87,7 @@ class Session:
 
     def _is_missing(self, reason: str) -> bool:
         self._missing = True
-        log.info("no series of whole GPUs: %s", reason)
+        log.debug("no series of whole GPUs: %s", reason)  # most machines have none
         return False
 
 
