@@ -209,7 +209,7 @@ def test_a_machine_without_nvml_is_said_once_and_no_failure(read, failures, capl
     library = Nvml()
     library.init_error = error
     collect = read(library)
-    with caplog.at_level("INFO", logger="heapwatch"):
+    with caplog.at_level("DEBUG", logger="heapwatch"):
         for _ in range(3):
             assert collect().by("trainer_gpu_memory_used_bytes", "device") == {}
 
@@ -219,7 +219,7 @@ def test_a_machine_without_nvml_is_said_once_and_no_failure(read, failures, capl
 
 def test_without_the_python_package(failures, monkeypatch, caplog):
     monkeypatch.setitem(__import__("sys").modules, "pynvml", None)
-    with caplog.at_level("INFO", logger="heapwatch"):
+    with caplog.at_level("DEBUG", logger="heapwatch"):
         families = list(GpuCollector(failures, ProcessTree()).collect())
 
     assert all(not family.samples for family in families if "used" in family.name)
