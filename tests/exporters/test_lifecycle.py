@@ -204,7 +204,19 @@ def test_forks_at_any_moment_never_hang_the_child(tmp_path):
     assert found == 60
 
 
-def test_a_default_port_that_is_taken_is_passed_over_in_silence(tmp_path, monkeypatch):
+@pytest.fixture
+def said(caplog):
+    """Calls a function and returns what it logs, as level and text."""
+
+    def listen(function):
+        with caplog.at_level(logging.INFO):
+            function()
+        return [(record.levelname, record.getMessage()) for record in caplog.records]
+
+    return listen
+
+
+def test_a_default_port_that_is_taken_is_passed_over_in_silence(said, monkeypatch):
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]
         monkeypatch.setattr("heapwatch.lifecycle.DEFAULT_PORT", port)
@@ -214,7 +226,7 @@ def test_a_default_port_that_is_taken_is_passed_over_in_silence(tmp_path, monkey
 
 
 @pytest.mark.parametrize("by", ["argument", "environment"])
-def test_a_port_that_was_asked_for_is_passed_over_with_its_owner_named(by, monkeypatch):
+def test_a_port_that_was_asked_for_is_passed_over_with_its_owner_named(by, said, monkeypatch):
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]
         monkeypatch.setenv("HEAPWATCH_TRAINER_PORT", str(port) if by == "environment" else "")
@@ -273,23 +285,3 @@ def test_without_a_token_the_series_says_that_no_cleanup_can_be_asked_for():
 def test_an_unknown_profile_is_one_clear_line(monkeypatch):
     with pytest.raises(ValueError, match=r"profile 'fast' is not known; allowed: .*default"):
         heapwatch.start(port=0, profile="fast")
-
-
-def said(function):
-    """What `function` logs, as level and text."""
-    lines = []
-
-    class Kept(logging.Handler):
-        def emit(self, record):
-            lines.append((record.levelname, record.getMessage()))
-
-    log, kept = logging.getLogger("heapwatch"), Kept()
-    level = log.level
-    log.addHandler(kept)
-    log.setLevel(logging.INFO)
-    try:
-        function()
-    finally:
-        log.removeHandler(kept)
-        log.setLevel(level)
-    return lines

@@ -285,11 +285,10 @@ def test_a_notebook_may_start_twice_stop_and_start_again():
 
 
 def test_two_trainers_of_one_process_need_two_ports():
-    with heapwatch.start("one", port=0) as one:
-        with heapwatch.start("two", port=one.port) as two:
-            assert two.port != one.port
-            assert 'trainer="two"' in get(two)
-            assert 'trainer="one"' in get(one)
+    with heapwatch.start("one", port=0) as one, heapwatch.start("two", port=one.port) as two:
+        assert two.port != one.port
+        assert 'trainer="two"' in get(two)
+        assert 'trainer="one"' in get(one)
 
 
 def test_the_environment_sets_port_host_and_profile(monkeypatch):
@@ -308,7 +307,7 @@ def test_a_targets_folder_that_cannot_be_written_is_said_and_training_goes_on(mo
     monkeypatch.setenv("HEAPWATCH_TARGETS_DIR", "/proc/nothing/here")
     with caplog.at_level(logging.WARNING), heapwatch.start(port=0) as watch:
         assert "trainer_info" in get(watch)
-    assert "Prometheus will not find this trainer by itself" in caplog.text
+    assert "no stack will find this trainer by itself" in caplog.text
 
 
 def test_a_trainer_that_stopped_stepping_is_scraped_and_looks_stopped(trainer):
