@@ -1,7 +1,7 @@
 """Renders alerting/alertmanager.yml, since Alertmanager does not read the environment itself.
 
 HEAPWATCH_RECEIVER_URL        where the receiver is, without a path
-HEAPWATCH_TOKEN_FILE          the bearer token that the receiver wants
+HEAPWATCH_ALERTMANAGER_TOKEN_FILE  the bearer token that the receiver wants of Alertmanager
 HEAPWATCH_SLACK_URL[_FILE]    incoming webhook, itself or in a file; also HEAPWATCH_SLACK_CHANNEL
 HEAPWATCH_EMAIL_TO, _FROM     comma-separated recipients, and the sender
 HEAPWATCH_SMTP_HOST           host:port of the mail server; where it needs them HEAPWATCH_SMTP_USER,
@@ -49,7 +49,7 @@ def render(source: Path, environment: Mapping[str, str]) -> str:
         for webhook in receivers[name]["webhook_configs"]:
             if url := environment.get("HEAPWATCH_RECEIVER_URL"):
                 webhook["url"] = _url("HEAPWATCH_RECEIVER_URL", url).rstrip("/") + "/alerts"
-            if file := environment.get("HEAPWATCH_TOKEN_FILE"):
+            if file := environment.get("HEAPWATCH_ALERTMANAGER_TOKEN_FILE"):
                 webhook["http_config"]["authorization"]["credentials_file"] = file
     channels = {
         "slack_configs": _slack(environment),

@@ -45,6 +45,7 @@ class ComposeStack:
         for file in (self._settings.token_file, self._settings.grafana_password_file):
             file.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
             configuration.make_secret(file)
+        configuration.derive_webhook_token(self._settings.token_file, self._settings.webhook_token_file)
         self._run("config", "-q")
         before = self._container_ids()
         if not any(before.values()):

@@ -8,6 +8,7 @@ import secrets
 from collections.abc import Mapping
 from pathlib import Path
 
+from heapwatch.http.signing import webhook_token
 from heapwatch.stack.alertmanager import render
 from heapwatch.stack.errors import StackError
 from heapwatch.stack.settings import Settings
@@ -28,6 +29,7 @@ def lay_out(settings: Settings) -> None:
         ) from error
     make_secret(settings.token_file)
     make_secret(settings.grafana_password_file)
+    derive_webhook_token(settings.token_file, settings.webhook_token_file)
     _link(settings.etc / "targets" / "trainer", settings.targets)
     ports = settings.ports
     addresses = {
@@ -39,7 +41,7 @@ def lay_out(settings: Settings) -> None:
     environment = {
         **settings.environment,
         "HEAPWATCH_RECEIVER_URL": settings.url(ports.receiver),
-        "HEAPWATCH_TOKEN_FILE": str(settings.token_file),
+        "HEAPWATCH_ALERTMANAGER_TOKEN_FILE": str(settings.webhook_token_file),
     }
     write(
         settings.root,
@@ -79,6 +81,12 @@ def make_secret(file: Path) -> None:
     descriptor = os.open(file, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
     with os.fdopen(descriptor, "w", encoding="utf-8") as stream:
         stream.write(secrets.token_urlsafe(TOKEN_BYTES) + "\n")
+
+
+def derive_webhook_token(token_file: Path, file: Path) -> None:
+    """Write what Alertmanager shows the receiver; the secret itself it never gets."""
+    secret = token_file.read_text(encoding="utf-8").strip()
+    write_if_changed(file, webhook_token(secret) + "\n", mode=0o600)
 
 
 def write_if_changed(file: Path, text: str, mode: int = 0o644) -> None:

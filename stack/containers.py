@@ -21,7 +21,7 @@ ADDRESSES = {
     "dashboards": "dashboards:3009",
 }
 NOBODY, GRAFANA = 65534, 472
-READERS = {"token": NOBODY, "grafana-admin-password": GRAFANA}
+READERS = {"token": NOBODY, "webhook-token": NOBODY, "grafana-admin-password": GRAFANA}
 
 
 def prepare(root: Path, etc: Path, given: Path, handed: Path) -> None:
@@ -29,7 +29,7 @@ def prepare(root: Path, etc: Path, given: Path, handed: Path) -> None:
     environment = {
         **os.environ,
         "HEAPWATCH_RECEIVER_URL": f"http://{ADDRESSES['receiver']}",
-        "HEAPWATCH_TOKEN_FILE": str(handed / "token"),
+        "HEAPWATCH_ALERTMANAGER_TOKEN_FILE": str(handed / "webhook-token"),
     }
     configuration.write(root, etc, environment, ADDRESSES)
     os.chown(etc / "alertmanager.yml", NOBODY, NOBODY)

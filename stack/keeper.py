@@ -1,6 +1,7 @@
 """Keeps the supervisor: supervisord restarts this when it dies, and this starts a supervisord that died.
 
 Services of a dead supervisord would run on with nobody to restart them: they are ended and start afresh.
+Meanwhile it sweeps away the targets of trainers that were killed.
 """
 
 from __future__ import annotations
@@ -9,18 +10,24 @@ import fcntl
 import os
 import select
 import sys
+from contextlib import suppress
 from datetime import datetime
+from pathlib import Path
 
+from heapwatch.discovery import sweep
 from heapwatch.stack import processes
 from heapwatch.stack.settings import Settings
 from heapwatch.stack.supervision import Supervisor
 
+SWEEP_SECONDS = 5.0
+
 
 def main() -> int:
-    """Wait for the parent's death; a supervisord that was asked to end ends this process first."""
+    """Sweep until the parent's death; a supervisord that was asked to end ends this process first."""
     settings = Settings.from_environment()
     parent = os.pidfd_open(os.getppid())
-    select.select([parent], [], [])
+    while not select.select([parent], [], [], SWEEP_SECONDS)[0]:
+        _sweep(settings.targets)
     # standard output was a pipe to supervisord
     with (settings.logs / "keeper.log").open("a", encoding="utf-8") as log:
         log.write(f"{datetime.now():%Y-%m-%d %H:%M:%S} supervisord died: starting the stack again\n")
@@ -31,6 +38,13 @@ def main() -> int:
             processes.end_all(settings.state)
             supervisor.start()
     return 0
+
+
+def _sweep(targets: Path) -> None:
+    """Have Prometheus forget trainers that ended without saying so: their ports may soon be others'."""
+    with suppress(OSError):
+        for path in sweep(targets):
+            print(f"{path.stem} has ended without removing its target: removed", flush=True)
 
 
 if __name__ == "__main__":

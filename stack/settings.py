@@ -86,6 +86,11 @@ class Settings:
         return self.state / "secrets" / "token"
 
     @property
+    def webhook_token_file(self) -> Path:
+        """What Alertmanager shows the receiver; derived from the token, and good for nothing else."""
+        return self.state / "secrets" / "webhook-token"
+
+    @property
     def grafana_password_file(self) -> Path:
         """The password of Grafana's administrator; the viewer has none."""
         return self.state / "secrets" / "grafana-admin-password"

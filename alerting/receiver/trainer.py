@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from dataclasses import dataclass
 from typing import Annotated
@@ -10,6 +11,8 @@ from urllib.parse import urlsplit, urlunsplit
 import httpx
 from pydantic import AfterValidator, BaseModel, Field, FiniteFloat, ValidationError
 
+from heapwatch.http import signing
+from heapwatch.http.listeners import ForeignListener, check_owner
 from heapwatch.receiver.fetch import fetch
 from heapwatch.receiver.prometheus import Readings
 from heapwatch.runtime.labels import keep_largest
@@ -96,29 +99,40 @@ class Refusal(Exception):
 async def force_cleanup(
     client: httpx.AsyncClient,
     scrape_url: str,
-    token: str,
+    secret: str,
     *,
     action: str,
     reason: str,
     request_id: str,
     timeout: float,
 ) -> Answer:
-    """POST /force_cleanup on the host that Prometheus scrapes.
+    """POST /force_cleanup, signed with the secret, on the host that Prometheus scrapes.
 
     Raises:
-        Refusal: it answered something else than a cleanup.
+        Refusal: it answered something else than a cleanup, or another user of this machine listens there.
         FetchError: no complete answer came; the request may or may not have been read.
 
     """
     parts = urlsplit(scrape_url)
+    url = urlunsplit((parts.scheme, parts.netloc, "/force_cleanup", "", ""))
+    try:
+        check_owner(url)
+    except ForeignListener as foreign:
+        raise Refusal(str(foreign)) from None
+    asked = {"action": action, "reason": reason, "request_id": request_id, "timeout_seconds": timeout}
+    body = json.dumps(asked).encode()
+    headers = {
+        "Content-Type": "application/json",
+        "Authorization": signing.authorization(secret, "POST", url, body),
+    }
     reply = await fetch(
         client,
         "POST",
-        urlunsplit((parts.scheme, parts.netloc, "/force_cleanup", "", "")),
+        url,
         timeout=timeout + 5,
         max_bytes=_MAX_ANSWER_BYTES,
-        headers={"Authorization": f"Bearer {token}"},
-        json={"action": action, "reason": reason, "request_id": request_id, "timeout_seconds": timeout},
+        headers=headers,
+        content=body,
     )
     if reply.status in (200, 202):
         try:

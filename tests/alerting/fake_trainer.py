@@ -11,6 +11,8 @@ import time
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
+from heapwatch.http.signing import SCHEME, NotSigned, Verifier
+
 FULL, CLEANED = 2e9, 0.5e9
 
 
@@ -64,6 +66,7 @@ class Trainer:
 class Handler(BaseHTTPRequestHandler):
     trainer: Trainer
     token: str
+    verifier: Verifier
 
     def do_GET(self) -> None:
         trainer = self.trainer
@@ -76,9 +79,12 @@ class Handler(BaseHTTPRequestHandler):
         )
 
     def do_POST(self) -> None:
-        request = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
-        if self.headers["Authorization"] != f"Bearer {self.token}":
-            return self.reply(401, b'{"error": "wrong token"}')
+        body = self.rfile.read(int(self.headers["Content-Length"]))
+        request = json.loads(body)
+        try:
+            self.check_signature(body)
+        except NotSigned as problem:
+            return self.reply(401, json.dumps({"error": str(problem)}).encode())
         mode = self.trainer.mode
         if mode == "hang":
             time.sleep(3600)
@@ -106,6 +112,20 @@ class Handler(BaseHTTPRequestHandler):
             self.trainer.cleanup(request, useful=True)
             os._exit(1)
         return self.reply(200, json.dumps(self.trainer.cleanup(request, useful=mode != "useless")).encode())
+
+    def check_signature(self, body: bytes) -> None:
+        """Whoever sends the secret itself is refused: nothing of ours may."""
+        scheme, _, credentials = self.headers["Authorization"].partition(" ")
+        if scheme != SCHEME:
+            raise NotSigned(f"the scheme is {scheme}")
+        self.verifier.check(
+            credentials,
+            self.token,
+            method="POST",
+            authority=self.headers["Host"],
+            path=self.path,
+            body=body,
+        )
 
     def reply(
         self,
@@ -142,4 +162,5 @@ if __name__ == "__main__":
     arguments = parser.parse_args()
     Handler.trainer = Trainer(arguments.journal, arguments.mode)
     Handler.token = arguments.token
+    Handler.verifier = Verifier()
     Server(("127.0.0.1", arguments.port), Handler).serve_forever()

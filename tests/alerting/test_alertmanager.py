@@ -52,7 +52,11 @@ def test_nobody_is_told_by_default(tmp_path):
 
 def test_the_receiver_is_where_the_environment_says(tmp_path):
     text = render(
-        SOURCE, {"HEAPWATCH_RECEIVER_URL": "http://127.0.0.1:19095/", "HEAPWATCH_TOKEN_FILE": "/run/token"}
+        SOURCE,
+        {
+            "HEAPWATCH_RECEIVER_URL": "http://127.0.0.1:19095/",
+            "HEAPWATCH_ALERTMANAGER_TOKEN_FILE": "/run/token",
+        },
     )
     accepted(tmp_path, text)
     for name in ("cleanup", "heartbeat"):

@@ -158,7 +158,10 @@ def alertmanager(tmp_path, sink):
     }
     token = tmp_path / "token"
     token.write_text("token")
-    text = render(ROOT / "alerting" / "alertmanager.yml", environment | {"HEAPWATCH_TOKEN_FILE": str(token)})
+    text = render(
+        ROOT / "alerting" / "alertmanager.yml",
+        environment | {"HEAPWATCH_ALERTMANAGER_TOKEN_FILE": str(token)},
+    )
     (tmp_path / "templates").symlink_to(ROOT / "alerting" / "templates")
     (tmp_path / "alertmanager.yml").write_text(yaml.safe_dump(sped_up(yaml.safe_load(text))))
     port = free_port()

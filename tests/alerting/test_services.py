@@ -9,6 +9,7 @@ from datetime import datetime, timezone
 import httpx
 import pytest
 
+from heapwatch.http.signing import SCHEME, Verifier
 from heapwatch.receiver import escalate, trainer
 from heapwatch.receiver.clock import Clock
 from heapwatch.receiver.fetch import FetchError, fetch
@@ -133,10 +134,21 @@ def ask(answer) -> trainer.Answer:
     return asyncio.run(asked)
 
 
-def test_the_trainer_is_asked_at_its_scrape_address_with_the_token():
+def test_the_trainer_is_asked_at_its_scrape_address_signed_and_not_sent_the_secret():
     def answer(request: httpx.Request) -> httpx.Response:
         assert str(request.url) == "http://10.0.0.1:7777/force_cleanup"
-        assert request.headers["Authorization"] == "Bearer secret"
+        scheme, _, credentials = request.headers["Authorization"].partition(" ")
+        assert scheme == SCHEME
+        assert "secret" not in str(request.headers)
+        authority = request.headers["Host"]
+        Verifier(steady=lambda: 1e6).check(
+            credentials,
+            "secret",
+            method=request.method,
+            authority=authority,
+            path=request.url.path,
+            body=request.content,
+        )
         assert json.loads(request.content)["request_id"] == "1"
         return httpx.Response(
             200, json={"status": "done", "request_id": "1", "before": {"buffers": {"replay": 5}}}

@@ -101,6 +101,7 @@ def test_the_configuration_container_fills_the_volumes(
         "alertmanager.yml": 65534,
         "trainer": 65534,
         "token": 65534,
+        "webhook-token": 65534,
         "grafana-admin-password": 472,
     }
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import socket
+import subprocess
 import sys
 from pathlib import Path
 
@@ -87,3 +88,25 @@ def test_a_changed_service_is_restarted_and_another_is_not(tmp_path: Path) -> No
     finally:
         keeper.shut_down()
         assert processes.end_all(tmp_path / "state") == []
+
+
+TRAINER = "import heapwatch, time; heapwatch.start('walker', port=0); time.sleep(60)"
+
+
+def test_the_target_of_a_killed_trainer_goes_while_the_stack_runs(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    targets = tmp_path / "targets"
+    monkeypatch.setenv("HEAPWATCH_TARGETS_DIR", str(targets))
+    keeper = supervisor(tmp_path / "state")
+    keeper.configure([service(tmp_path, "word")])
+    keeper.start()
+    with subprocess.Popen([sys.executable, "-c", TRAINER]) as trainer:
+        try:
+            wait_for("its target", lambda: list(targets.glob("*.json")))
+            trainer.kill()
+            wait_for("its target is gone", lambda: not list(targets.glob("*.json")))
+        finally:
+            trainer.kill()
+            keeper.shut_down()
+            assert processes.end_all(tmp_path / "state") == []

@@ -4,27 +4,23 @@ from __future__ import annotations
 
 import http.client
 import json
-import time
-import urllib.error
-import urllib.request
-from collections.abc import Mapping
+import socket
+import ssl
+import threading
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, suppress
 from typing import Any
-from urllib.parse import urlencode, urlsplit
+from urllib.parse import SplitResult, urlencode, urlsplit
 
 from heapwatch.errors import Unreachable, UsageError
+from heapwatch.http import signing
+from heapwatch.http.listeners import ForeignListener, check_owner
+from heapwatch.runtime.plain_text import plain
 
 TIMEOUT_SECONDS = 5.0
 MAX_ANSWER_BYTES = 64 * 2**20
-
-
-class _NoRedirect(urllib.request.HTTPRedirectHandler):
-    """A token must not follow a redirect to somebody else."""
-
-    def redirect_request(self, *_arguments: Any) -> None:
-        return None
-
-
-_opener = urllib.request.build_opener(urllib.request.ProxyHandler({}), _NoRedirect)
+_MAX_ERROR_BYTES = 4096
+_MAX_REASON = 300
 
 
 def base_url(text: str) -> str:
@@ -45,14 +41,14 @@ def base_url(text: str) -> str:
     return url
 
 
-def get_text(url: str) -> str:
+def get_text(url: str, max_bytes: int = MAX_ANSWER_BYTES) -> str:
     """Return what a GET answers with 200.
 
     Raises:
-        Unreachable: it does not.
+        Unreachable: it does not, or with more than `max_bytes`.
 
     """
-    return _open(urllib.request.Request(url), TIMEOUT_SECONDS)[1].decode("utf-8", "replace")
+    return _ask("GET", url, TIMEOUT_SECONDS, max_bytes)[1].decode("utf-8", "replace")
 
 
 def get_json(url: str, parameters: Mapping[str, str] | None = None) -> Any:
@@ -66,59 +62,115 @@ def get_json(url: str, parameters: Mapping[str, str] | None = None) -> Any:
     return _decoded(url, get_text(url + query))
 
 
-def post_json(url: str, document: Mapping[str, Any], token: str, timeout: float) -> tuple[int, Any]:
-    """Return the status (2xx) and the JSON that a POST with this bearer token answers.
+def post_json(url: str, document: Mapping[str, Any], secret: str, timeout: float) -> tuple[int, Any]:
+    """Return the status (2xx) and the JSON that a POST signed with this secret answers.
 
     Raises:
-        Unreachable: it does not answer, or with an error.
+        Unreachable: it does not answer, or with an error, or another user listens there.
 
     """
-    request = urllib.request.Request(
-        url,
-        data=json.dumps(document).encode(),
-        headers={"Content-Type": "application/json", "Authorization": f"Bearer {token}"},
-        method="POST",
-    )
-    status, body = _open(request, timeout)
-    return status, _decoded(url, body.decode("utf-8", "replace"))
-
-
-def _open(request: urllib.request.Request, timeout: float) -> tuple[int, bytes]:
-    url = request.full_url.partition("?")[0]
     try:
-        with _opener.open(request, timeout=timeout) as response:
-            status: int = response.status
-            body = _read(response, time.monotonic() + timeout)
-    except urllib.error.HTTPError as error:
-        with error:
-            raise Unreachable(f"{url} answers {error.code}: {_reason(error)}") from None
-    except urllib.error.URLError as error:
-        raise Unreachable(f"{url} does not answer: {error.reason}") from None
+        check_owner(url)
+    except ForeignListener as foreign:
+        raise Unreachable(str(foreign)) from None
+    body = json.dumps(document).encode()
+    headers = {
+        "Content-Type": "application/json",
+        "Authorization": signing.authorization(secret, "POST", url, body),
+    }
+    status, answer = _ask("POST", url, timeout, 2**20, body, headers)
+    return status, _decoded(url, answer.decode("utf-8", "replace"))
+
+
+def _ask(
+    method: str,
+    url: str,
+    timeout: float,
+    max_bytes: int,
+    body: bytes | None = None,
+    headers: Mapping[str, str] | None = None,
+) -> tuple[int, bytes]:
+    parts, shown = urlsplit(url), url.partition("?")[0]
+    path = f"{parts.path or '/'}{'?' if parts.query else ''}{parts.query}"
+    try:
+        with _within(timeout, parts) as connection:
+            connection.connect()
+            connection.request(method, path, body, {"Accept-Encoding": "identity", **(headers or {})})
+            response = connection.getresponse()
+            good = 200 <= response.status < 300
+            answer = _read(response, max_bytes if good else _MAX_ERROR_BYTES, whole=good)
+    except TimeoutError:
+        raise Unreachable(f"{shown} does not answer within {timeout:g} s") from None
     except (OSError, http.client.HTTPException, ValueError) as error:
-        raise Unreachable(f"{url} does not answer: {error or type(error).__name__}") from None
-    return status, body
+        raise Unreachable(f"{shown} does not answer: {_problem(error)}") from None
+    if not good:
+        reason = _reason(answer) or response.reason
+        raise Unreachable(f"{shown} answers {response.status}: {plain(reason, _MAX_REASON)}")
+    return response.status, answer
 
 
-def _read(response: http.client.HTTPResponse, deadline: float) -> bytes:
+@contextmanager
+def _within(seconds: float, parts: SplitResult) -> Iterator[http.client.HTTPConnection]:
+    """A connection that is closed when the whole exchange is not over in time, however its bytes drip in.
+
+    Raises:
+        TimeoutError: it was not.
+
+    """
+    kind = http.client.HTTPSConnection if parts.scheme == "https" else http.client.HTTPConnection
+    connection = kind(parts.hostname or "", parts.port, timeout=seconds)
+    late = threading.Event()
+
+    def cut() -> None:
+        late.set()
+        if connection.sock is not None:
+            with suppress(OSError):
+                connection.sock.shutdown(socket.SHUT_RDWR)
+
+    timer = threading.Timer(seconds, cut)
+    timer.daemon = True
+    timer.start()
+    try:
+        yield connection
+    except (OSError, http.client.HTTPException, ValueError):
+        if late.is_set():
+            raise TimeoutError from None
+        raise
+    finally:
+        timer.cancel()
+        connection.close()
+    if late.is_set():  # the end of what was read may be that of the time
+        raise TimeoutError
+
+
+def _read(response: http.client.HTTPResponse, most: int, *, whole: bool) -> bytes:
     body = bytearray()
     while chunk := response.read1(64 * 1024):
         body += chunk
-        if len(body) > MAX_ANSWER_BYTES:
-            raise ValueError(f"more than {MAX_ANSWER_BYTES} bytes")
-        if time.monotonic() > deadline:  # a socket's own time limit starts again with every byte
-            raise ValueError("too slow")
-    return bytes(body)
+        if len(body) > most:
+            if whole:
+                raise ValueError(f"more than {most} bytes")
+            break
+    return bytes(body[:most])
 
 
-def _reason(error: urllib.error.HTTPError) -> str:
+def _problem(error: Exception) -> str:
+    if isinstance(error, ssl.SSLError):
+        return f"TLS: {error.reason or error}"
+    if isinstance(error, OSError) and error.strerror:
+        return error.strerror
+    return plain(error, _MAX_REASON) or type(error).__name__
+
+
+def _reason(answer: bytes) -> str:
     try:
-        return str(json.loads(error.read(4096))["error"])
-    except (OSError, ValueError, LookupError, TypeError):
-        return str(error.reason)
+        return str(json.loads(answer)["error"])
+    except (ValueError, LookupError, TypeError, RecursionError):
+        return ""
 
 
 def _decoded(url: str, text: str) -> Any:
     try:
         return json.loads(text)
-    except ValueError:
+    except (ValueError, RecursionError):
         raise Unreachable(f"{url} does not answer JSON: is it a trainer's port?") from None

@@ -22,6 +22,7 @@ from heapwatch.http import guards
 from heapwatch.http.connections import REQUEST_SECONDS, ConnectionServer
 from heapwatch.http.guards import Refusal
 from heapwatch.http.landing import landing_page
+from heapwatch.http.signing import Verifier
 from heapwatch.http.snapshots import CollectionStuck, Snapshots
 from heapwatch.http.status import Status
 from heapwatch.runtime.cleanup import CleanupQueue, CleanupResult, QueueFull, Ticket
@@ -45,6 +46,7 @@ class Trainer:
     token: str | None
     allowed_hosts: frozenset[str]
     rate: guards.TokenBucket
+    verifier: Verifier
     waits: threading.Semaphore
 
 
@@ -138,7 +140,12 @@ class Endpoints(BaseHTTPRequestHandler):
 
     def _hosts(self) -> frozenset[str]:
         # The address that the client reached is no name that an attacker's DNS could have rebound.
-        return self.server.trainer.allowed_hosts | {self.connection.getsockname()[0]}
+        names = {name.rpartition(":")[0] or name for name in self.server.trainer.allowed_hosts}
+        return self.server.trainer.allowed_hosts | names | {self._local()[0]}
+
+    def _local(self) -> tuple[str, int]:
+        address, port, *_ = self.connection.getsockname()
+        return address.partition("%")[0], port
 
     def _metrics(self) -> None:
         self._request_read()
@@ -176,13 +183,15 @@ class Endpoints(BaseHTTPRequestHandler):
     def _force_cleanup(self) -> None:
         trainer = self.server.trainer
         guards.check_browser(self.headers)
-        guards.check_token(self.headers, trainer.token)
-        trainer.rate.take()
+        guards.check_addressee(self.headers, self._local(), trainer.allowed_hosts)
         length = guards.body_length(self.headers)
         body = self.rfile.read(length)
         if len(body) < length:
             raise _CutShort
         self._request_read()
+        asked = guards.Request(self.command, self.path, body)
+        guards.check_authority(self.headers, trainer.token, asked, trainer.verifier)
+        trainer.rate.take()
         request = guards.parse_cleanup(body)
         queue = trainer.cleanup_queue
         if queue is None:

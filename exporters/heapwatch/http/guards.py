@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hmac
+import ipaddress
 import json
 import math
 import os
@@ -17,6 +18,8 @@ from http import HTTPStatus
 from pathlib import Path
 from urllib.parse import urlsplit
 
+from heapwatch.http.signing import SCHEME, NotSigned, TooMany, Verifier
+
 ACTIONS = ("regular", "emergency")
 MAX_BODY_BYTES = 16 * 1024
 MAX_REASON_CHARACTERS = 1000
@@ -24,6 +27,7 @@ MAX_WAIT_SECONDS = 60.0
 DEFAULT_WAIT_SECONDS = 10.0
 
 _REQUEST_ID = re.compile(r"[\x21-\x7e]{1,128}")
+_HTTP_PORT, _HTTPS_PORT = 80, 443
 _LOOPBACK = frozenset({"localhost", "127.0.0.1", "::1"})
 
 
@@ -139,6 +143,33 @@ def check_host(headers: Message, allowed: Iterable[str]) -> None:
         )
 
 
+def check_addressee(headers: Message, local: tuple[str, int], names: Iterable[str]) -> None:
+    """Refuse a signed request that was meant for another trainer and passed on by whoever got it.
+
+    Args:
+        headers: of the request; `check_host` has found its Host to be an allowed one.
+        local: address and port at which this connection arrived.
+        names: names of this trainer, and `host:port` where a proxy forwards another port to it.
+
+    """
+    scheme = (headers.get("Authorization") or "").strip().partition(" ")[0]
+    if scheme.lower() != SCHEME.lower():
+        return
+    authority = (headers.get("Host") or "").strip().lower()
+    address, port = local
+    host, asked = host_name(authority), urlsplit(f"//{authority}").port
+    forwarded = (asked,) if asked else (_HTTP_PORT, _HTTPS_PORT)
+    if any(f"{host}:{number}" in names for number in forwarded):
+        return
+    if asked == port and (host not in _LOOPBACK or ipaddress.ip_address(address).is_loopback):
+        return
+    raise Refusal(
+        HTTPStatus.FORBIDDEN,
+        f"this request was signed for {authority}, which is not this trainer; "
+        "if it is, name that host and port in HEAPWATCH_ALLOWED_HOSTS",
+    )
+
+
 def check_browser(headers: Message) -> None:
     """Refuse what a browser sends on behalf of another site."""
     site = headers.get("Sec-Fetch-Site")
@@ -155,8 +186,20 @@ def check_browser(headers: Message) -> None:
         raise Refusal(HTTPStatus.FORBIDDEN, "requests of another origin may not clean up (Origin)")
 
 
-def check_token(headers: Message, token: str | None) -> None:
-    """Refuse a request without the bearer token; compared in constant time."""
+@dataclass(frozen=True)
+class Request:
+    """What a signature covers."""
+
+    method: str
+    path: str
+    body: bytes
+
+
+def check_authority(headers: Message, token: str | None, request: Request, verifier: Verifier) -> None:
+    """Refuse a request that neither is signed with the token nor, as people's are, shows it as bearer.
+
+    The caller has checked that the Host header names this trainer.
+    """
     if token is None:
         raise Refusal(
             HTTPStatus.FORBIDDEN,
@@ -164,13 +207,37 @@ def check_token(headers: Message, token: str | None) -> None:
             "or heapwatch.start(token=...)",
         )
     scheme, _, given = (headers.get("Authorization") or "").strip().partition(" ")
+    if scheme.lower() == SCHEME.lower():
+        _check_signature(given, token, headers, request, verifier)
+        return
     matches = hmac.compare_digest(given.strip().encode("utf-8", "replace"), token.encode("ascii"))
     if scheme.lower() != "bearer" or not matches:
-        raise Refusal(
-            HTTPStatus.UNAUTHORIZED,
-            "send the token of this trainer as 'Authorization: Bearer TOKEN'",
-            {"WWW-Authenticate": 'Bearer realm="heapwatch"'},
+        raise _unauthorized(
+            "sign the request with the token of this trainer, or send it as 'Authorization: Bearer TOKEN'"
         )
+
+
+def _check_signature(
+    credentials: str, token: str, headers: Message, request: Request, verifier: Verifier
+) -> None:
+    try:
+        verifier.check(
+            credentials,
+            token,
+            method=request.method,
+            authority=(headers.get("Host") or "").strip(),
+            path=request.path,
+            body=request.body,
+        )
+    except NotSigned as problem:
+        raise _unauthorized(str(problem)) from None
+    except TooMany as problem:
+        raise Refusal(HTTPStatus.TOO_MANY_REQUESTS, str(problem), {"Retry-After": "10"}) from None
+
+
+def _unauthorized(detail: str) -> Refusal:
+    challenge = f'{SCHEME} realm="heapwatch", Bearer realm="heapwatch"'
+    return Refusal(HTTPStatus.UNAUTHORIZED, detail, {"WWW-Authenticate": challenge})
 
 
 def body_length(headers: Message) -> int:

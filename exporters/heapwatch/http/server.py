@@ -15,6 +15,7 @@ import psutil
 
 from heapwatch.http.endpoints import EndpointServer, Trainer
 from heapwatch.http.guards import TokenBucket
+from heapwatch.http.signing import Verifier
 from heapwatch.http.snapshots import CollectionStuck, Exposition, Snapshots
 from heapwatch.http.status import Status
 from heapwatch.runtime.cleanup import CleanupQueue
@@ -44,9 +45,10 @@ class Server:
         exposition: yields the metric families, as a registry does.
         cleanup_queue: where `POST /force_cleanup` goes; None where nothing can be cleaned up.
         status: puts together `/performance_status`.
-        token: the bearer token of `POST /force_cleanup`; None refuses every cleanup.
+        token: the secret that requests for a cleanup are signed with; None refuses every cleanup.
         port_search: move to the next free port when the wanted one is taken.
-        allowed_hosts: names besides loopback and the address itself that a Host header may carry.
+        allowed_hosts: names besides loopback and the address itself that a Host header may carry, `host` or,
+            where another port is forwarded to this one, `host:port`.
 
     """
 
@@ -77,6 +79,7 @@ class Server:
             allowed_hosts=frozenset(hosts - {""}),
             rate=TokenBucket(CLEANUP_BURST, CLEANUPS_PER_SECOND),
             waits=threading.Semaphore(CLEANUP_WAITS),
+            verifier=Verifier(),
         )
         self._listener: EndpointServer | None = None
         self._thread: threading.Thread | None = None

@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 
 from heapwatch.http import guards
 from heapwatch.http.guards import Refusal
+from heapwatch.http.signing import SCHEME, Verifier
 
 JSON = "application/json"
 
@@ -85,8 +86,46 @@ def test_no_browser_and_the_same_origin_pass():
     )
 
 
+def authority(given, token):
+    guards.check_authority(given, token, guards.Request("POST", "/force_cleanup", b""), Verifier())
+
+
+SIGNED = f"{SCHEME} timestamp=1, nonce={'0' * 32}, signature={'0' * 64}"
+
+
+@pytest.mark.parametrize(
+    ("host", "local"),
+    [
+        ("127.0.0.1:7777", ("127.0.0.1", 7777)),
+        ("localhost:7777", ("::1", 7777)),
+        ("10.0.0.1:7777", ("10.0.0.1", 7777)),
+        ("trainer:7777", ("10.0.0.1", 7777)),
+        ("127.0.0.1:17777", ("172.17.0.2", 7777)),
+        ("proxy", ("172.17.0.2", 7777)),
+    ],
+)
+def test_a_request_signed_for_this_trainer_passes(host, local):
+    guards.check_addressee(headers(Host=host, Authorization=SIGNED), local, {"127.0.0.1:17777", "proxy:443"})
+
+
+@pytest.mark.parametrize(
+    ("host", "local"),
+    [
+        ("127.0.0.1:7777", ("127.0.0.1", 7778)),  # another trainer of this machine
+        ("127.0.0.1:7777", ("10.0.0.2", 7777)),  # passed on by an impostor on the signer's machine
+        ("127.0.0.1", ("127.0.0.1", 7777)),
+        ("proxy:7778", ("172.17.0.2", 7777)),
+    ],
+)
+def test_a_request_signed_for_another_is_refused(host, local):
+    given = headers(Host=host, Authorization=SIGNED)
+    refusal = refused(HTTPStatus.FORBIDDEN, guards.check_addressee, given, local, {"127.0.0.1", "proxy"})
+    assert "HEAPWATCH_ALLOWED_HOSTS" in refusal.detail
+    guards.check_addressee(headers(Host=host, Authorization="Bearer s3cret"), local, set())
+
+
 def test_token_passes_and_scheme_is_case_insensitive():
-    guards.check_token(headers(Authorization="bearer s3cret"), "s3cret")
+    authority(headers(Authorization="bearer s3cret"), "s3cret")
 
 
 @pytest.mark.parametrize(
@@ -94,13 +133,13 @@ def test_token_passes_and_scheme_is_case_insensitive():
     ["", "s3cret", "Basic s3cret", "Bearer", "Bearer ", "Bearer S3cret", "Bearer s3cret x", "Bearer s3crét"],
 )
 def test_wrong_token_is_refused_without_repeating_it(value):
-    refusal = refused(HTTPStatus.UNAUTHORIZED, guards.check_token, headers(Authorization=value), "s3cret")
-    assert refusal.headers["WWW-Authenticate"].startswith("Bearer")
+    refusal = refused(HTTPStatus.UNAUTHORIZED, authority, headers(Authorization=value), "s3cret")
+    assert "Bearer" in refusal.headers["WWW-Authenticate"]
     assert "s3cr" not in refusal.detail
 
 
 def test_without_a_configured_token_nothing_passes_and_the_answer_says_how():
-    refusal = refused(HTTPStatus.FORBIDDEN, guards.check_token, headers(Authorization="Bearer "), None)
+    refusal = refused(HTTPStatus.FORBIDDEN, authority, headers(Authorization="Bearer "), None)
     assert "HEAPWATCH_TOKEN_FILE" in refusal.detail
 
 

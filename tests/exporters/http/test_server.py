@@ -16,7 +16,7 @@ from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily
 from prometheus_client.openmetrics.parser import text_string_to_metric_families as parse_openmetrics
 from prometheus_client.parser import text_string_to_metric_families as parse_text
 
-from heapwatch.http import connections
+from heapwatch.http import connections, signing
 from heapwatch.http.server import PortTaken, Server
 from heapwatch.http.status import Status
 from heapwatch.runtime.cleanup import CleanupQueue
@@ -276,6 +276,54 @@ def test_cleanup_guards(trainer):
     assert trainer.cleanup({"action": "reboot"})[0].status == 400
     assert trainer.cleanup({"reason": "x" * 20_000})[0].status == 413
     assert trainer.queue.pending() == 0
+
+
+def signed(trainer, path="/force_cleanup", body=b"{}", **changes):
+    url = f"http://127.0.0.1:{changes.get('port', trainer.server.port)}{path}"
+    return signing.authorization(changes.get("secret", TOKEN), "POST", url, body, **changes.get("clock", {}))
+
+
+def test_a_signed_cleanup_is_obeyed_once(trainer):
+    body = b'{"timeout_seconds": 0}'
+    header = signed(trainer, body=body)
+
+    def code(body):
+        given = {"Authorization": header, "Content-Type": "application/json"}
+        return trainer.request("POST", "/force_cleanup", body, **given)[0].status
+
+    assert code(b'{"timeout_seconds": 1}') == 401
+    assert code(body) == 202
+    assert code(body) == 401
+    assert trainer.queue.pending() == 1
+
+
+@pytest.mark.parametrize(
+    ("changes", "status", "told"),
+    [
+        ({"secret": "guessed"}, 401, "another token"),
+        ({"path": "/metrics"}, 401, "not of this request"),
+        ({"clock": {"clock": lambda: time.time() - 3600}}, 401, "3600 s before"),
+        ({"clock": {"clock": lambda: time.time() - 5}}, 401, "sign the request anew"),
+        ({"port": 1}, 401, "not of this request"),
+    ],
+)
+def test_a_signature_that_does_not_hold_is_told_why(trainer, changes, status, told):
+    given = {"Authorization": signed(trainer, **changes), "Content-Type": "application/json"}
+    response, answer = trainer.request("POST", "/force_cleanup", b"{}", **given)
+    assert response.status == status
+    assert told in json.loads(answer)["error"]
+    assert trainer.queue.pending() == 0
+
+
+def test_a_signature_passed_on_by_an_impostor_on_another_port_is_refused(trainer):
+    given = {
+        "Host": "127.0.0.1:1",
+        "Authorization": signed(trainer, port=1),
+        "Content-Type": "application/json",
+    }
+    response, answer = trainer.request("POST", "/force_cleanup", b"{}", **given)
+    assert response.status == 403
+    assert "not this trainer" in json.loads(answer)["error"]
 
 
 def test_cleanup_is_refused_when_no_token_is_configured():

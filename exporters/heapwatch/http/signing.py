@@ -1,0 +1,147 @@
+"""Requests that act are signed: the secret itself is never sent to whoever happens to listen.
+
+The header `Authorization: Heapwatch-HMAC-SHA256 timestamp=T, nonce=N, signature=S` has as S the HMAC-SHA256,
+keyed with the secret, of these lines: the scheme, the method, the host and port asked, the path with its
+query, T (seconds since the epoch), N and the SHA-256 of the body. Naming host and port keeps a signature
+that an impostor was sent from being passed on to another trainer.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import hmac
+import re
+import secrets
+import threading
+import time
+from collections.abc import Callable
+from urllib.parse import urlsplit
+
+SCHEME = "Heapwatch-HMAC-SHA256"
+WINDOW_SECONDS = 30.0  # how far the clocks of both sides may be apart, and how long a request may travel
+_MOST_NONCES = 4096
+_CREDENTIALS = re.compile(r"timestamp=([0-9]{1,12}), ?nonce=([0-9a-f]{32}), ?signature=([0-9a-f]{64})")
+_DEFAULT_PORTS = {"http": 80, "https": 443}
+
+
+class NotSigned(Exception):
+    """A signature that does not hold; says why and, where something can be done, what."""
+
+
+class TooMany(Exception):
+    """No further request can be told from a replay for now."""
+
+
+def authorization(
+    secret: str, method: str, url: str, body: bytes, *, clock: Callable[[], float] = time.time
+) -> str:
+    """Return the value of the Authorization header for a request.
+
+    Args:
+        secret: what both sides know.
+        method: such as `POST`.
+        url: the whole URL asked.
+        body: as it is sent.
+        clock: seconds since the epoch.
+
+    """
+    parts = urlsplit(url)
+    path = f"{parts.path or '/'}{'?' if parts.query else ''}{parts.query}"
+    timestamp, nonce = str(int(clock())), secrets.token_hex(16)
+    signature = _signature(
+        secret, method, _authority(parts.netloc, parts.scheme), path, timestamp, nonce, body
+    )
+    return f"{SCHEME} timestamp={timestamp}, nonce={nonce}, signature={signature}"
+
+
+def webhook_token(secret: str) -> str:
+    """Return the bearer token that Alertmanager shows the receiver, since it cannot sign.
+
+    It is derived from the secret one way: whoever gets hold of it can post alerts and nothing else.
+    """
+    return hmac.new(secret.encode(), b"heapwatch alertmanager webhook", hashlib.sha256).hexdigest()
+
+
+class Verifier:
+    """Accepts each signed request once, within WINDOW_SECONDS of its time.
+
+    Requests signed before the verifier was made were meant for whoever listened then, and are refused.
+
+    Args:
+        clock: seconds since the epoch.
+        steady: seconds that no change of the clock moves.
+
+    """
+
+    def __init__(
+        self, *, clock: Callable[[], float] = time.time, steady: Callable[[], float] = time.monotonic
+    ) -> None:
+        self._clock = clock
+        self._steady = steady
+        self._made = steady()
+        self._nonces: dict[str, float] = {}
+        self._lock = threading.Lock()
+
+    def check(
+        self, credentials: str, secret: str, *, method: str, authority: str, path: str, body: bytes
+    ) -> None:
+        """Return when the request is signed with the secret and new.
+
+        Args:
+            credentials: the Authorization header after its scheme.
+            secret: what both sides know.
+            method: of the request.
+            authority: its Host header, which the caller has found to name this server.
+            path: its target, with the query.
+            body: its body.
+
+        Raises:
+            NotSigned: it is not; the message may be shown.
+            TooMany: more requests came than can be remembered.
+
+        """
+        found = _CREDENTIALS.fullmatch(credentials.strip())
+        if found is None:
+            raise NotSigned(f"after {SCHEME} must come: timestamp=SECONDS, nonce=32 HEX, signature=64 HEX")
+        timestamp, nonce, given = found.groups()
+        expected = _signature(secret, method, _authority(authority, "http"), path, timestamp, nonce, body)
+        if not hmac.compare_digest(given, expected):
+            raise NotSigned("the signature is not of this request, or was made with another token")
+        self._check_time(float(timestamp))
+        self._remember(nonce)
+
+    def _check_time(self, signed_at: float) -> None:
+        now = self._clock()
+        age = now - signed_at
+        if abs(age) > WINDOW_SECONDS:
+            apart = f"{abs(age):.0f} s {'before' if age > 0 else 'after'} this trainer's time"
+            raise NotSigned(
+                f"signed {apart}, {WINDOW_SECONDS:.0f} s are allowed: set the clocks of both machines"
+            )
+        if signed_at < int(now - (self._steady() - self._made)):
+            raise NotSigned("signed before this trainer began to listen: sign the request anew")
+
+    def _remember(self, nonce: str) -> None:
+        now = self._steady()
+        with self._lock:
+            if nonce in self._nonces:
+                raise NotSigned("this request was here before: a replay is not obeyed")
+            if len(self._nonces) >= _MOST_NONCES:
+                self._nonces = {kept: until for kept, until in self._nonces.items() if until > now}
+            if len(self._nonces) >= _MOST_NONCES:
+                raise TooMany(f"more than {_MOST_NONCES} signed requests within {2 * WINDOW_SECONDS:.0f} s")
+            # a request may be dated WINDOW_SECONDS ahead and then is good for twice as long
+            self._nonces[nonce] = now + 2 * WINDOW_SECONDS + 1
+
+
+def _signature(
+    secret: str, method: str, authority: str, path: str, timestamp: str, nonce: str, body: bytes
+) -> str:
+    lines = (SCHEME, method.upper(), authority, path, timestamp, nonce, hashlib.sha256(body).hexdigest())
+    return hmac.new(secret.encode(), "\n".join(lines).encode(), hashlib.sha256).hexdigest()
+
+
+def _authority(netloc: str, scheme: str) -> str:
+    """Host and port as a Host header has them, in lower case and without the scheme's own port."""
+    host = netloc.rpartition("@")[2].strip().lower()
+    return host.removesuffix(f":{_DEFAULT_PORTS.get(scheme, '')}")

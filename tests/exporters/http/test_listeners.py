@@ -1,0 +1,87 @@
+import os
+import socket
+
+import pytest
+
+from heapwatch.http.listeners import ForeignListener, check_owner
+
+HEAD = "  sl  local_address rem_address   st tx_queue rx_queue tr tm->when retrnsmt   uid  timeout inode\n"
+LOOPBACK, EVERYWHERE, OTHER = "0100007F", "00000000", "0200007F"
+LOOPBACK_6, EVERYWHERE_6, MAPPED = f"{'0' * 24}01000000", "0" * 32, "0000000000000000FFFF00000100007F"
+ME = 1000
+
+
+@pytest.fixture
+def tables(tmp_path, monkeypatch):
+    """The kernel's tables of a machine on which user 1000 asks, with (address, state, owner) on port 7777."""
+    monkeypatch.setattr(os, "geteuid", lambda: ME)
+
+    def written(*rows):
+        for table, length in (("tcp", 8), ("tcp6", 32)):
+            lines = [
+                f"   0: {address}:1E61 00000000:0000 {state} 00000000:00000000 00:00000000 00000000  {owner}"
+                "        0 12345 1 0000000000000000 100 0 0 10 0\n"
+                for address, state, owner in rows
+                if len(address) == length
+            ]
+            (tmp_path / table).write_text(HEAD + "".join(lines))
+        return tmp_path
+
+    return written
+
+
+@pytest.mark.parametrize("owner", [ME, 0])
+@pytest.mark.parametrize("address", [LOOPBACK, EVERYWHERE, EVERYWHERE_6, MAPPED])
+def test_a_listener_of_the_same_user_or_of_root_is_asked(tables, address, owner):
+    check_owner("http://127.0.0.1:7777/force_cleanup", tables=tables((address, "0A", owner)))
+
+
+@pytest.mark.parametrize(
+    ("url", "address"),
+    [
+        ("http://127.0.0.1:7777/", LOOPBACK),
+        ("http://127.0.0.1:7777/", EVERYWHERE),
+        ("http://127.0.0.1:7777/", EVERYWHERE_6),
+        ("http://127.0.0.1:7777/", MAPPED),
+        ("http://localhost:7777/", LOOPBACK_6),
+        ("http://[::1]:7777/", LOOPBACK_6),
+        (f"http://{socket.gethostname()}:7777/", EVERYWHERE),
+    ],
+)
+def test_a_listener_of_another_user_is_not_asked(tables, url, address):
+    with pytest.raises(ForeignListener, match="port 7777 of this machine user 1001 listens"):
+        check_owner(url, tables=tables((address, "0A", 1001)))
+
+
+@pytest.mark.parametrize(
+    ("url", "rows"),
+    [
+        ("http://127.0.0.1:7777/", [(LOOPBACK, "01", 1001)]),  # a connection, no listener
+        ("http://127.0.0.1:7777/", [(OTHER, "0A", 1001)]),
+        ("http://127.0.0.1:7777/", [(LOOPBACK, "0A", ME), (EVERYWHERE_6, "0A", 1001)]),
+        ("http://127.0.0.1:7778/", [(LOOPBACK, "0A", 1001)]),
+        ("http://192.0.2.1:7777/", [(EVERYWHERE, "0A", 1001)]),  # another machine
+        ("http://trainer.example:7777/", [(EVERYWHERE, "0A", 1001)]),
+        ("http://127.0.0.1:7777/", []),
+    ],
+)
+def test_other_listeners_do_not_matter(tables, url, rows):
+    check_owner(url, tables=tables(*rows))
+
+
+def test_a_system_that_does_not_tell_is_no_reason_to_refuse(tmp_path, monkeypatch):
+    monkeypatch.setattr(os, "geteuid", lambda: ME)
+    check_owner("http://127.0.0.1:7777/", tables=tmp_path / "none")
+
+
+def test_the_real_tables_are_read(monkeypatch):
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        url = f"http://127.0.0.1:{listener.getsockname()[1]}/"
+        check_owner(url)
+        owner = os.geteuid()
+        monkeypatch.setattr(os, "geteuid", lambda: 54321)
+        if owner == 0:  # root may listen for anybody
+            check_owner(url)
+        else:
+            with pytest.raises(ForeignListener, match=f"user {owner} listens"):
+                check_owner(url)
