@@ -164,7 +164,7 @@ def check_addressee(headers: Message, local: tuple[str, int], names: Iterable[st
     if asked == port and (host not in _LOOPBACK or ipaddress.ip_address(address).is_loopback):
         return
     raise Refusal(
-        HTTPStatus.FORBIDDEN,
+        HTTPStatus.MISDIRECTED_REQUEST,
         f"this request was signed for {authority}, which is not this trainer; "
         "if it is, name that host and port in HEAPWATCH_ALLOWED_HOSTS",
     )

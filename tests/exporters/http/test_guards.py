@@ -119,7 +119,9 @@ def test_a_request_signed_for_this_trainer_passes(host, local):
 )
 def test_a_request_signed_for_another_is_refused(host, local):
     given = headers(Host=host, Authorization=SIGNED)
-    refusal = refused(HTTPStatus.FORBIDDEN, guards.check_addressee, given, local, {"127.0.0.1", "proxy"})
+    refusal = refused(
+        HTTPStatus.MISDIRECTED_REQUEST, guards.check_addressee, given, local, {"127.0.0.1", "proxy"}
+    )
     assert "HEAPWATCH_ALLOWED_HOSTS" in refusal.detail
     guards.check_addressee(headers(Host=host, Authorization="Bearer s3cret"), local, set())
 

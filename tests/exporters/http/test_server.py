@@ -322,7 +322,7 @@ def test_a_signature_passed_on_by_an_impostor_on_another_port_is_refused(trainer
         "Content-Type": "application/json",
     }
     response, answer = trainer.request("POST", "/force_cleanup", b"{}", **given)
-    assert response.status == 403
+    assert response.status == 421
     assert "not this trainer" in json.loads(answer)["error"]
 
 
