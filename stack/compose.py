@@ -154,7 +154,12 @@ class ComposeStack:
 
     def _environment(self) -> dict[str, str]:
         """What docker-compose.yml refers to, whatever shell this runs in."""
-        return {**os.environ, "HEAPWATCH_SECRETS": str(self._settings.token_file.parent)}
+        return {
+            **os.environ,
+            "HEAPWATCH_SECRETS": str(self._settings.token_file.parent),
+            "HEAPWATCH_DASHBOARDS_URL": self._settings.dashboards_url,
+            "HEAPWATCH_RUNBOOKS_URL": self._settings.runbooks_url,
+        }
 
     def _run(self, *arguments: str) -> None:
         done = subprocess.run([*self._command(), *arguments], env=self._environment(), check=False)

@@ -26,7 +26,7 @@ def announce(settings: Settings, answers_at: str, targets: Path | None) -> None:
         state=str(settings.state),
         targets="" if targets is None else str(targets),
         token_file=str(settings.token_file),
-        dashboards=f"{settings.url(settings.ports.dashboards)}/",
+        dashboards=f"{settings.dashboards_url}/",
         answers_at=answers_at,
         started=time.time(),
     )

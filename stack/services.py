@@ -58,6 +58,8 @@ def _prometheus(settings: Settings, binaries: Binaries, endpoint: Endpoint) -> S
         f"--storage.tsdb.retention.size={RETENTION_SIZE}",
         f"--web.listen-address={settings.bind}:{endpoint.port}",
     ]
+    if binaries.prometheus.version.startswith("2."):  # later versions do so unasked
+        command.append("--enable-feature=expand-external-labels")
     if binaries.web_assets:
         command.append(f"--web.local-assets={binaries.web_assets}/")
     reloads = (settings.etc / "prometheus.yml", settings.etc / "rules")
@@ -121,6 +123,8 @@ def _environment(settings: Settings) -> dict[str, str]:
         "HEAPWATCH_DASHBOARDS_PORT": str(ports.dashboards),
         "HEAPWATCH_PROMETHEUS_URL": settings.url(ports.prometheus),
         "HEAPWATCH_ALERTMANAGER_URL": settings.url(ports.alertmanager),
+        "HEAPWATCH_DASHBOARDS_URL": settings.dashboards_url,
+        "HEAPWATCH_RUNBOOKS_URL": settings.runbooks_url,
         "HEAPWATCH_RECEIVER_DATABASE": str(settings.state / "data" / "receiver.sqlite3"),
         "PYTHONUNBUFFERED": "1",
     }

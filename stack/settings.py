@@ -71,6 +71,18 @@ class Settings:
         return f"http://{self.host}:{port}"
 
     @property
+    def dashboards_url(self) -> str:
+        """What the links of alerts begin with, without a slash at the end."""
+        given = self.environment.get("HEAPWATCH_DASHBOARDS_URL")
+        return (given or self.url(self.ports.dashboards)).rstrip("/")
+
+    @property
+    def runbooks_url(self) -> str:
+        """The address of the folder of runbooks; by default the receiver serves them."""
+        given = self.environment.get("HEAPWATCH_RUNBOOKS_URL")
+        return (given or f"{self.url(self.ports.receiver)}/runbooks").rstrip("/")
+
+    @property
     def etc(self) -> Path:
         """Configuration as the services read it."""
         return self.state / "etc"

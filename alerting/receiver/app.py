@@ -10,6 +10,7 @@ import signal
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, suppress
 from http import HTTPStatus
+from pathlib import Path
 from typing import Annotated, Any
 
 from fastapi import FastAPI, HTTPException, Query, Request, Response
@@ -33,6 +34,7 @@ from heapwatch.receiver.worker import Worker
 log = logging.getLogger("heapwatch.receiver")
 _PROBLEM = {"type": "object", "properties": {"error": {"type": "string"}}, "required": ["error"]}
 _ACCEPTED = {"type": "object", "properties": {"alerts": {"type": "integer"}}, "required": ["alerts"]}
+_RUNBOOKS = Path(__file__).resolve().parents[2] / "docs" / "runbooks"
 _LOOPBACK = ("127.0.0.1", "::1", "localhost")
 
 
@@ -110,6 +112,13 @@ def create_app(settings: Settings, token: str) -> FastAPI:
         with store.read() as connection:
             html = page.render(audit.page(connection, chosen), audit.decisions(connection), chosen, settings)
         return HTMLResponse(html, headers={"Content-Security-Policy": page.CONTENT_SECURITY_POLICY})
+
+    @app.get("/runbooks/{name}", response_class=PlainTextResponse, responses=_problems(404, 422))
+    def runbook(name: str) -> str:
+        """What to do about an alert, `<Alert>.md`: where the links of alerts lead."""
+        if name not in {file.name for file in _RUNBOOKS.glob("*.md")}:
+            raise HTTPException(404, "there is no such runbook")
+        return (_RUNBOOKS / name).read_text(encoding="utf-8")
 
     @app.get("/healthz", responses=_problems(503))
     def healthz() -> dict[str, str]:

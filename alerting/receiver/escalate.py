@@ -24,7 +24,7 @@ class EscalationError(Exception):
 
 
 async def notify(
-    client: httpx.AsyncClient, alertmanager_url: str, record: ActionRecord, *, lasts: float
+    client: httpx.AsyncClient, alertmanager_url: str, runbooks_url: str, record: ActionRecord, *, lasts: float
 ) -> None:
     """Post the alert TrainerCleanupEscalated, which ends by itself after `lasts` seconds. Idempotent.
 
@@ -46,7 +46,7 @@ async def notify(
         "annotations": {
             "summary": f"Cleaning up {record.trainer_instance} did not help",
             "description": f"{cause} still fires after a cleanup. The receiver's page tells what was tried.",
-            "runbook_url": "docs/runbooks/TrainerCleanupEscalated.md",
+            "runbook_url": f"{runbooks_url.rstrip('/')}/TrainerCleanupEscalated.md",
         },
         "startsAt": _rfc3339(record.decided_at),
         "endsAt": _rfc3339(record.decided_at + lasts),

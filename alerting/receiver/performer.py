@@ -173,7 +173,8 @@ class Performer:
         try:
             if record.action == "notify":
                 lasts = self._settings.escalation_cooldown
-                await notify(self._client, self._settings.alertmanager_url, record, lasts=lasts)
+                urls = (self._settings.alertmanager_url, self._settings.runbooks_url)
+                await notify(self._client, *urls, record, lasts=lasts)
                 failpoint("answer-read")
                 return await self._finish(
                     record, "notified", "posted TrainerCleanupEscalated to Alertmanager"

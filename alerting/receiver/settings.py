@@ -18,6 +18,7 @@ SHARED_NAMES = {
     "HEAPWATCH_TOKEN_FILE": "token_file",
     "HEAPWATCH_PROMETHEUS_URL": "prometheus_url",
     "HEAPWATCH_ALERTMANAGER_URL": "alertmanager_url",
+    "HEAPWATCH_RUNBOOKS_URL": "runbooks_url",
 }
 _PLACEHOLDER = re.compile(r"\{([^{}]*)\}")
 _PLACEHOLDERS = ("job", "instance")
@@ -43,6 +44,7 @@ class Settings(BaseModel):
     prometheus_url: HttpUrl = "http://127.0.0.1:9090"
     prometheus_warm_up: Seconds = 120
     alertmanager_url: HttpUrl = "http://127.0.0.1:9093"
+    runbooks_url: HttpUrl = "http://127.0.0.1:9095/runbooks"
     grafana_url: HttpUrl | None = None
     grafana_token_file: Path | None = None
 

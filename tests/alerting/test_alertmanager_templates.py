@@ -18,7 +18,7 @@ def alert(status="firing", **labels):
         "annotations": {
             "summary": f"127.0.0.1:7777: {labels.get('resource', 'memory')} leaks",
             "description": "It grows by 25MB a minute & <nothing> stops it.",
-            "runbook_url": "docs/runbooks/TrainerLeak.md",
+            "runbook_url": "https://git.example.com/docs/runbooks/TrainerLeak.md",
             "dashboard_url": DASHBOARD,
         },
         "startsAt": "2026-01-02T10:00:00Z",
@@ -76,7 +76,7 @@ def test_a_slack_message_leads_to_the_dashboard_the_runbook_and_a_silence(tmp_pa
     text = render(tmp_path, "slack", [alert(severity="critical", component="my list")])
     assert "*127.0.0.1:7777: memory leaks* since 10:00 UTC\nIt grows by 25MB a minute" in text
     assert f"<{DASHBOARD}|Dashboard>" in text
-    assert "Runbook: docs/runbooks/TrainerLeak.md" in text
+    assert "<https://git.example.com/docs/runbooks/TrainerLeak.md|Runbook>" in text
     assert "component%3D%22my%20list%22" in text
     assert "over at" not in text
 

@@ -135,8 +135,8 @@ def test_each_alert_carries_the_labels_that_routes_need(rule):
 def test_each_alert_says_what_and_what_to_do(rule):
     annotations = rule["annotations"]
     assert annotations.keys() >= ANNOTATIONS
-    assert annotations["runbook_url"] == f"docs/runbooks/{rule['alert']}.md"
-    assert annotations["dashboard_url"].startswith("http://127.0.0.1:3009/d/heapwatch-")
+    assert annotations["runbook_url"].endswith(f"}}}}/{rule['alert']}.md")
+    assert annotations["dashboard_url"].startswith("{{ $externalLabels.heapwatch_dashboards }}/d/heapwatch-")
     assert "\n" not in annotations["summary"]
 
 

@@ -54,3 +54,11 @@ def test_a_stack_on_every_address_is_reached_on_loopback() -> None:
 def test_state_may_be_elsewhere(tmp_path: Path) -> None:
     settings = Settings.from_environment({"HEAPWATCH_STATE": str(tmp_path)})
     assert settings.token_file == tmp_path / "secrets" / "token"
+
+
+def test_links_of_alerts_lead_to_this_stack_unless_the_environment_says_otherwise() -> None:
+    settings = Settings.from_environment({"HEAPWATCH_DASHBOARDS_PORT": "4000"})
+    assert settings.dashboards_url == "http://127.0.0.1:4000"
+    assert settings.runbooks_url == "http://127.0.0.1:9095/runbooks"
+    elsewhere = Settings.from_environment({"HEAPWATCH_DASHBOARDS_URL": "https://grafana.example.com/"})
+    assert elsewhere.dashboards_url == "https://grafana.example.com"

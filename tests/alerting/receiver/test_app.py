@@ -124,6 +124,12 @@ def test_loopback_names_are_answered(client, host):
     assert client.get("/healthz", headers={"Host": host}).status_code == 200
 
 
+def test_the_runbooks_that_alerts_link_to_are_served_and_nothing_else(client):
+    assert "# " in client.get("/runbooks/TrainerLeak.md").text
+    for name in ("nothing.md", "..%2Frunning.md", "%2Fetc%2Fpasswd"):
+        assert client.get(f"/runbooks/{name}").status_code == 404
+
+
 def test_alerts_are_posted_and_nothing_else(client):
     assert client.get("/alerts").status_code == 405
     assert client.post("/actions").status_code == 405
