@@ -1,18 +1,52 @@
-"""Events drawn over every panel of a trainer: alerts, cleanups, restarts."""
+"""Events marked over the panels that they concern: leaks and other alerts, cleanups, restarts.
 
+Each is a moment. Grafana fills the time between two samples of one event on every panel, so a query gives one
+sample an event.
+"""
+
+from collections.abc import Sequence
 from typing import Any
 
 from . import colors, queries
 from .variables import DATASOURCE
 
 
+def of_trainers(panels: Sequence[int]) -> list[dict[str, Any]]:
+    """Alerts, cleanups and restarts, on the panels with these ids; minor alerts are off until switched on."""
+    alert = ("{{alertname}}", "{{instance}}: {{resource}} {{component}}", panels)
+    return [
+        _annotation("Leaks and critical alerts", queries.MAJOR_ALERT_STARTS, colors.CRITICAL, *alert),
+        _annotation("Other alerts", queries.MINOR_ALERT_STARTS, colors.WARNING, *alert, enabled=False),
+        _annotation(
+            "Cleanups",
+            queries.CLEANUP_EVENTS,
+            colors.GOOD,
+            "Cleanup",
+            "{{action}} cleanup of {{instance}}",
+            panels,
+        ),
+        _annotation(
+            "Restarts", queries.RESTARTS, colors.SKY, "Start", "{{instance}} started", panels, is_time=True
+        ),
+    ]
+
+
 def _annotation(
-    name: str, expression: str, color: str, title: str, text: str, **options: Any
+    name: str,
+    expression: str,
+    color: str,
+    title: str,
+    text: str,
+    panels: Sequence[int],
+    *,
+    enabled: bool = True,
+    is_time: bool = False,
 ) -> dict[str, Any]:
+    """One sample an event; with `is_time` its value is the event's time, in milliseconds."""
     return {
         "name": name,
         "datasource": DATASOURCE,
-        "enable": True,
+        "enable": enabled,
         "hide": False,
         "iconColor": color,
         "expr": expression,
@@ -20,31 +54,6 @@ def _annotation(
         "titleFormat": title,
         "textFormat": text,
         "tagKeys": "instance",
-        "useValueForTime": False,
-        **options,
+        "useValueForTime": is_time,
+        "filter": {"exclude": False, "ids": list(panels)},
     }
-
-
-def of_trainers() -> list[dict[str, Any]]:
-    """Firing alerts as regions, cleanups as events, restarts at the time the process started."""
-    return [
-        _annotation(
-            "Alerts",
-            queries.ALERTS_FIRING,
-            colors.CRITICAL,
-            "{{alertname}}",
-            "{{severity}} {{kind}}: {{resource}} {{component}}",
-            tagKeys="instance,severity,kind",
-        ),
-        _annotation(
-            "Cleanups", queries.CLEANUP_EVENTS, colors.GOOD, "Cleanup", "{{action}} cleanup of {{instance}}"
-        ),
-        _annotation(
-            "Restarts",
-            queries.RESTART_TIMES,
-            colors.SKY,
-            "Restart",
-            "{{instance}} started",
-            useValueForTime=True,
-        ),
-    ]

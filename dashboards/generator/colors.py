@@ -5,6 +5,7 @@ which hold on a light and on a dark background. A colour never carries a meaning
 word, and a limit is also a dashed line.
 """
 
+from collections.abc import Mapping
 from typing import Any
 
 GOOD = "#009E73"
@@ -34,11 +35,20 @@ VERDICTS = {
 Json = dict[str, Any]
 
 
-def value_mappings(texts: dict[int, tuple[str, str]]) -> list[dict[str, Any]]:
+def value_mappings(texts: Mapping[int, tuple[str, str]]) -> list[Json]:
     """Grafana value mappings from value to (text, colour)."""
     options = {
         str(value): {"text": text, "color": color, "index": index}
         for index, (value, (text, color)) in enumerate(texts.items())
+    }
+    return [{"type": "value", "options": options}]
+
+
+def word_mappings(words: Mapping[str, str]) -> list[Json]:
+    """Value mappings that give words a colour."""
+    options = {
+        word: {"color": color, "index": index, "text": word}
+        for index, (word, color) in enumerate(words.items())
     }
     return [{"type": "value", "options": options}]
 

@@ -1,16 +1,15 @@
 """From rows of panels to the JSON document that Grafana loads."""
 
 import json
-import zlib
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 from grafanalib import core
 from grafanalib._gen import DashboardEncoder
 
 from . import annotations, links, variables
-from .panel import Json, Panel
+from .panel import Json, Panel, identity
 
 # 39 is Grafana 10.3's; older versions load it as it is, newer ones migrate it silently.
 SCHEMA_VERSION = 39
@@ -22,11 +21,19 @@ LEGACY_KEYS = ("__inputs", "gnetId", "hideControls", "rows", "sharedCrosshair", 
 
 @dataclass(frozen=True)
 class Row:
-    """Panels that belong together, laid from left to right; a row without title has no heading."""
+    """Lines of panels that belong together; a row without title has no heading.
+
+    Panels without a width share what their line has left; all of a line are as high as its highest.
+    """
 
     title: str
-    panels: Sequence[Panel]
+    lines: Sequence[Sequence[Panel]]
     collapsed: bool = False
+
+    @property
+    def panels(self) -> list[Panel]:
+        """All of them, line by line."""
+        return [panel for line in self.lines for panel in line]
 
 
 @dataclass(frozen=True)
@@ -37,8 +44,8 @@ class Dashboard:
     description: str
     rows: Sequence[Row]
     variables_from: str = "trainer_info"
-    annotations: Sequence[Json] = field(default_factory=annotations.of_trainers)
-    start: str = "now-3h"
+    about_trainers: bool = True
+    start: str = "now-1h"
 
     @property
     def title(self) -> str:
@@ -53,7 +60,7 @@ class Dashboard:
             description=self.description,
             tags=[links.TAG],
             templating=core.Templating(variables.of(self.variables_from)),
-            annotations=core.Annotations(list(self.annotations)),
+            annotations=core.Annotations(self._annotations()),
             links=links.between_dashboards(self.uid),
             panels=list(_place(self.rows)),
             time=core.Time(self.start, "now"),
@@ -69,17 +76,16 @@ class Dashboard:
         document: Json = json.loads(json.dumps(modern, cls=DashboardEncoder))
         return document
 
-
-def identity(title: str) -> int:
-    """A panel's id, from its title: it stays when others come and go, so links to a panel keep working."""
-    return zlib.crc32(title.encode()) % 1_000_000 + 1
+    def _annotations(self) -> list[Json]:
+        marked = [panel.identity for row in self.rows for panel in row.panels if panel.marked]
+        return annotations.of_trainers(marked) if self.about_trainers else []
 
 
 def _place(rows: Sequence[Row]) -> Iterator[Json]:
     y = 0
     for row in rows:
         heading = 1 if row.title else 0
-        panels, height = _flow(row.panels, y + heading)
+        panels, height = _lay(row.lines, y + heading)
         if row.title:
             yield _heading(row, y, panels if row.collapsed else [])
         if not row.collapsed:
@@ -88,18 +94,26 @@ def _place(rows: Sequence[Row]) -> Iterator[Json]:
         y += heading
 
 
-def _flow(panels: Sequence[Panel], y: int) -> tuple[list[Json], int]:
-    """Lay panels from left to right, line by line; returns them and the height of all lines."""
+def _lay(lines: Sequence[Sequence[Panel]], y: int) -> tuple[list[Json], int]:
+    """Lay each line from left to right; returns the panels and the height of all lines."""
     placed: list[Json] = []
-    x = line_height = height = 0
-    for panel in panels:
-        if x + panel.width > COLUMNS:
-            height += line_height
-            x = line_height = 0
-        placed.append(panel.render(identity(panel.title), x, y + height))
-        x += panel.width
-        line_height = max(line_height, panel.height)
-    return placed, height + line_height
+    top = y
+    for line in lines:
+        height = max(panel.height for panel in line)
+        x = 0
+        for panel, width in zip(line, _widths(line), strict=True):
+            placed.append(panel.render(core.GridPos(h=height, w=width, x=x, y=top)))
+            x += width
+        top += height
+    return placed, top - y
+
+
+def _widths(line: Sequence[Panel]) -> list[int]:
+    """Each panel's own width, or an even share of what is left; the first ones take the rest."""
+    open_ended = sum(not panel.width for panel in line)
+    left = COLUMNS - sum(panel.width for panel in line)
+    shares = iter([left // open_ended + (place < left % open_ended) for place in range(open_ended)])
+    return [panel.width or next(shares) for panel in line]
 
 
 def _heading(row: Row, y: int, panels: list[Any]) -> Json:

@@ -1,5 +1,10 @@
-"""What a panel says when its queries find nothing, and what that means: no panel just has no data."""
+"""What a panel says when its queries find nothing, and what that means: no panel just has no data.
 
+What the absence of a series means belongs to the series, so the text follows from what a panel asks for.
+"""
+
+import re
+from collections.abc import Iterable
 from typing import NamedTuple
 
 
@@ -14,48 +19,88 @@ class Empty(NamedTuple):
         return f"{description}\n\n“{self.says}”: {self.because}."
 
 
-# Who is watched.
-NO_TRAINER = Empty("No trainer", "Prometheus has no sample of a chosen trainer in the time range")
-NO_LIMIT = Empty("No limit known", "the trainer cannot read a container limit or the physical memory")
-NO_PROGRESS = Empty("No progress counted", "no trainer reports steps, episodes, epochs or generations")
-NOT_READ = Empty("Not read on this platform", "the trainer's Python or C library does not tell")
-
-# How it is judged.
-NO_VERDICT = Empty("No verdict yet", "the rules have not judged a chosen trainer in the time range")
-WARMING_UP = Empty("Warming up", "too few samples yet to tell growth from noise")
-NO_SUSPECT = Empty("No suspect", "no leak of memory is confirmed that a component could explain")
-NO_FORECAST = Empty("No forecast", "memory does not keep rising to its limit, or not yet for half an hour")
-NOT_SOON = Empty("Not within three days", "no forecast of the time range was shorter than that")
+NO_TRAINER = Empty("No trainer", "Prometheus has no current sample of a chosen trainer")
+NOTHING_GROWS = Empty("Nothing grows", "no alert of growth or of a leak, pending or firing")
 NOTHING_FIRES = Empty("Nothing fires", "no alert fires now for the chosen trainers")
-NO_ALERT = Empty("No alert in this range", "nothing was pending and nothing fired")
 NOTHING_FIRED = Empty("Nothing fired in this range", "no alert's condition held for long enough")
-NO_CLEANUP = Empty("No cleanup in this range", "the chosen trainers were asked for none")
-
-# What a trainer may have, or have not.
-NO_WORLD = Empty("No physics world watched", "the chosen trainers have none, or do not watch it")
-NO_ENTITIES = Empty("No entities watched", "the chosen trainers have none, or do not watch them")
-NO_EVENTS = Empty("No event lists watched", "the chosen trainers have none, or do not watch them")
-NO_BOUNDED_LIST = Empty("No bounded list", "no watched event list declares a bound")
-NO_BUFFERS = Empty("No buffers watched", "the chosen trainers have none, or do not watch them")
-NO_BOUNDED_BUFFER = Empty("No bounded buffer", "no watched buffer declares a capacity")
-NO_OBJECTS = Empty("No classes watched", "the chosen trainers count the objects of no class")
-NO_SIZES = Empty("No named objects watched", "the chosen trainers measure the size of no object")
-NO_PHASES = Empty("No phases watched", "the chosen trainers mark no phases, or none ended yet")
-NO_CYCLES = Empty("No cycles counted", "the chosen trainers report neither epochs nor generations")
-FEW_CYCLES = Empty("Too few cycles yet", "growth per cycle is known after several epochs or generations")
-NO_GPU = Empty("No GPU on this trainer", "no chosen trainer has one that it can read")
 NO_TORCH_GPU = Empty("No GPU used through torch", "no chosen trainer has allocated memory on one")
-NO_GPU_FORECAST = Empty("No forecast", "there is no GPU, or its memory does not keep rising for half an hour")
 
-# What was done, by whom, and who looks after that.
-NO_ACTION = Empty("No action in this range", "the receiver asked for no cleanup, or does not run")
-NOTHING_LEFT_ALONE = Empty(
-    "None in this range", "the receiver left no alert without an action, or does not run"
+# The first pattern found in a panel's queries decides; what is about one series comes before its prefix.
+_MEANINGS = (
+    # The stack.
+    (
+        r"heapwatch_receiver_(actions|alert_to)",
+        "No action in this range",
+        "the receiver asked for no cleanup",
+    ),
+    (r"heapwatch_receiver_alerts_suppressed", "None in this range", "the receiver acted on every alert"),
+    (r"heapwatch_receiver_cleanup_no_effect\) > 0", "None known", "every last cleanup of a trainer helped"),
+    (r"heapwatch_receiver_", "No receiver", "Prometheus has no sample of one"),
+    (r"prometheus_", "No Prometheus", "it is not chosen, or does not scrape itself"),
+    (
+        r"trainer_exporter_safe_point",
+        "No safe point yet",
+        "no chosen trainer has let the watcher work in its loop",
+    ),
+    (r"trainer_exporter_(sample|budget)", "No samplers", "the chosen trainers sample no live objects"),
+    (r"process_.*service!=", "No service", "no service of the stack is chosen, or none was scraped"),
+    (r"\b(up|scrape_\w+)\{", "No target", "Prometheus scrapes nothing that is chosen"),
+    # Judgement.
+    (r"ALERTS", "No alert in this range", "nothing was pending and nothing fired"),
+    (
+        r"job:trainer_leak:share",
+        "No suspect",
+        "no leak of memory is confirmed that a component could explain",
+    ),
+    (r"time_to_limit", "No forecast", "no limit within three days, or too early to say"),
+    (
+        r"growth_per_cycle",
+        "Too few cycles yet",
+        "growth per cycle is known after several epochs or generations",
+    ),
+    (r"trainer_cleanup", "No cleanup in this range", "no cleanup was asked for"),
+    # What a trainer may have, or have not.
+    (r'trainer_bodies|resource="bodies"', "No physics world watched", "there is none, or it is not watched"),
+    (
+        r'trainer_entities|resource="entities"',
+        "No entities watched",
+        "there are none, or they are not watched",
+    ),
+    (r"trainer_event_list_capacity", "No bounded list", "no watched event list declares a bound"),
+    (
+        r'trainer_event_list|resource="events"',
+        "No event lists watched",
+        "there are none, or they are not watched",
+    ),
+    (r"^(?!.*unless).*trainer_buffer_capacity", "No bounded buffer", "no watched buffer declares a capacity"),
+    (r"trainer_buffer_", "No buffers watched", "there are none, or they are not watched"),
+    (
+        r'trainer_objects|resource="objects"',
+        "No classes watched",
+        "the chosen trainers count the objects of no class",
+    ),
+    (r"trainer_object_size", "No named objects watched", "the chosen trainers measure the size of no object"),
+    (r"trainer_phase_", "No phases watched", "the chosen trainers mark no phases, or none ended yet"),
+    (r"epoch\|generation", "No cycles counted", "the chosen trainers report neither epochs nor generations"),
+    (r"progress", "No progress counted", "no trainer reports steps, episodes, epochs or generations"),
+    (r'trainer_gpu_memory_(allocated|reserved)|resource="gpu_memory"', *NO_TORCH_GPU),
+    (r"trainer_gpu_", "No GPU on this trainer", "no chosen trainer has one that it can read"),
+    (r"growth_per_minute", "Too early", "growth is told after ten minutes of a trainer's life"),
+    (
+        r"trainer_memory_limit",
+        "No limit known",
+        "neither a container limit nor the physical memory could be read",
+    ),
+    (
+        r"trainer_(allocator|python)|process_open_fds",
+        "Not read on this platform",
+        "Python or its C library does not tell",
+    ),
+    (r"", *NO_TRAINER),
 )
-ALL_HELPED = Empty("None known", "the receiver knows of no trainer whose last cleanup did not help")
-NO_RECEIVER = Empty("No receiver", "Prometheus has no sample of one in the time range")
-NO_TARGET = Empty("No target", "Prometheus has scraped nothing that is chosen")
-NO_SERVICE = Empty("No service", "no service of the stack is chosen, or none was scraped")
-NO_PROMETHEUS = Empty("No Prometheus", "it is not chosen, or does not scrape itself")
-NO_SAMPLERS = Empty("No samplers", "the chosen trainers sample no live objects")
-NO_SAFE_POINT = Empty("No safe point yet", "no chosen trainer has let the watcher work in its loop")
+
+
+def meaning(expressions: Iterable[str]) -> Empty:
+    """What it means that these queries find nothing."""
+    text = " ".join(expressions)
+    return next(Empty(says, because) for pattern, says, because in _MEANINGS if re.search(pattern, text))

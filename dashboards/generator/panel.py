@@ -4,13 +4,14 @@ grafanalib 0.7.1 still writes Grafana 6 shapes for some panels (`fieldOptions`, 
 type goes through its generic panel, and the modern part (`fieldConfig`, `options`) is written here.
 """
 
+import re
+import zlib
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NamedTuple
 
 from grafanalib import core
 
-from . import colors
 from .empty import Empty
 from .variables import DATASOURCE
 
@@ -32,10 +33,30 @@ LEGACY_PANEL_KEYS = (
 # The shapes are those of this Grafana: without it, migrations would look for shapes of Grafana 6.
 PLUGIN_VERSION = "9.4.0"
 
-BYTES = "decbytes"
-SECONDS = "s"
-SHARE = "percentunit"
-COUNT = "short"
+LEAST_FOR_LEGEND_AT_RIGHT = 12
+LEAST_FOR_TWO_VALUES = 16
+
+
+class Unit(NamedTuple):
+    """A Grafana unit, and how many decimals its numbers have (None: as many as the size asks for)."""
+
+    name: str
+    decimals: int | None = None
+
+    def field(self) -> Json:
+        """The unit as options of a field."""
+        return {"unit": self.name} | ({} if self.decimals is None else {"decimals": self.decimals})
+
+
+BYTES = Unit("decbytes", 1)
+SECONDS = Unit("s", 1)
+SHARE = Unit("percentunit", 0)
+COUNT = Unit("short")
+NUMBER = Unit("none")
+PER_SECOND = Unit("cps")
+CELSIUS = Unit("celsius", 0)
+WATTS = Unit("watt", 0)
+AGO = Unit("dateTimeFromNow")
 
 
 @dataclass(frozen=True)
@@ -47,6 +68,11 @@ class Query:
     instant: bool = False
     format: str = "time_series"
     interval: str = ""
+
+    @property
+    def display_name(self) -> str:
+        """The legend as a display name: without one, Grafana leaves out the name of a single series."""
+        return re.sub(r"\{\{(\w+)\}\}", r"${__field.labels.\1}", self.legend)
 
     def render(self, ref_id: str) -> Json:
         """The target of a panel."""
@@ -65,9 +91,12 @@ class Query:
 
 @dataclass(frozen=True)
 class Panel:
-    """A panel before it has a place: `width` in 24ths of the page, `height` in units of 30 pixels.
+    """A panel before it has a place.
 
-    `empty` is what it says when its queries find nothing, which its description explains.
+    `width` is in 24ths of the page (0: what its line has left), `height` in units of 30 pixels.
+
+    `empty` is what it says when its queries find nothing, which its description explains. `marked`: alerts,
+    cleanups and restarts are drawn over it.
     """
 
     kind: str
@@ -79,10 +108,17 @@ class Panel:
     options: Json = field(default_factory=dict)
     transformations: Sequence[Json] = ()
     empty: Empty | None = None
-    width: int = 12
+    width: int = 0
     height: int = 8
+    marked: bool = False
+    legend_values: Sequence[str] = ()
 
-    def render(self, identity: int, x: int, y: int) -> Json:
+    @property
+    def identity(self) -> int:
+        """The panel's id, from its title: links to it keep working when others come and go."""
+        return identity(self.title)
+
+    def render(self, place: core.GridPos) -> Json:
         """Grafana's JSON for the panel at this place of the grid."""
         panel = core.Panel(
             title=self.title,
@@ -90,15 +126,31 @@ class Panel:
             dataSource=DATASOURCE,
             targets=[query.render(chr(ord("A") + index)) for index, query in enumerate(self.queries)],
             transformations=list(self.transformations),
-            gridPos=core.GridPos(h=self.height, w=self.width, x=x, y=y),
-            id=identity,
+            gridPos=place,
+            id=self.identity,
             maxDataPoints=None,
         ).panel_json({"type": self.kind, "pluginVersion": PLUGIN_VERSION, "options": self.options})
+        if self.legend_values:
+            panel["options"] = {**self.options, "legend": _legend(place.w, self.legend_values)}
         defaults = {**self.defaults, "noValue": self.empty.says} if self.empty else self.defaults
-        panel["fieldConfig"] = {"defaults": defaults, "overrides": list(self.overrides)}
+        overrides = [_NO_TEXT_ON_AXES, *self.overrides] if self.kind == "timeseries" else list(self.overrides)
+        panel["fieldConfig"] = {"defaults": defaults, "overrides": overrides}
         return {
             key: value for key, value in panel.items() if key not in LEGACY_PANEL_KEYS and value is not None
         }
+
+
+def _legend(width: int, values: Sequence[str]) -> Json:
+    """At the right where there is room: below the chart Grafana cuts it after three rows."""
+    if width < LEAST_FOR_LEGEND_AT_RIGHT:
+        return {"displayMode": "list", "placement": "bottom", "showLegend": True, "calcs": [values[0]]}
+    shown = list(values if width >= LEAST_FOR_TWO_VALUES else values[:1])
+    return {"displayMode": "table", "placement": "right", "showLegend": True, "calcs": shown}
+
+
+def identity(title: str) -> int:
+    """A number that follows from the title alone."""
+    return zlib.crc32(title.encode()) % 1_000_000 + 1
 
 
 def override(name: str, **properties: Any) -> Json:
@@ -118,36 +170,10 @@ def _override(matcher: Json, properties: Json) -> Json:
     }
 
 
+# Grafana writes a field's text for "no value" at axis ticks, too; an empty panel takes it from the defaults.
+_NO_TEXT_ON_AXES = override_matching(".*", noValue="")
+
+
 def fixed(color: str) -> Json:
     """A colour that does not depend on the value."""
     return {"mode": "fixed", "fixedColor": color}
-
-
-def lines(queries: Sequence[Query]) -> list[Json]:
-    """The look of limits and forecasts: a series whose legend ends so is a dashed line, never stacked."""
-    looks = {
-        "{{severity}} limit": colors.SEVERITIES,
-        "growth limit": {"growth": colors.CRITICAL},
-        "kill limit": {"kill": colors.CRITICAL},
-        "capacity limit": {"capacity": colors.WARNING},
-    }
-    drawn = [
-        _dashed(f"{name} limit$", color)
-        for ending, names in looks.items()
-        if any(query.legend.endswith(ending) for query in queries)
-        for name, color in names.items()
-    ]
-    if any(query.legend.endswith("in one hour") for query in queries):
-        drawn.append(_dashed("in one hour$", colors.SKY))
-    return drawn
-
-
-def _dashed(pattern: str, color: str) -> Json:
-    return override_matching(
-        pattern,
-        color=fixed(color),
-        custom__lineStyle={"fill": "dash", "dash": [10, 10]},
-        custom__lineWidth=2,
-        custom__fillOpacity=0,
-        custom__stacking={"group": "limits", "mode": "none"},
-    )

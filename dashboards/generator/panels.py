@@ -1,38 +1,42 @@
-"""Panel presets: a panel reads as title, queries, unit and description, and looks like its siblings."""
+"""Panel presets: a panel reads as title, queries, unit and description, and looks like its siblings.
 
-from collections.abc import Sequence
+What a panel says without data follows from its queries, its decimals from its unit.
+"""
 
-from . import colors
-from .empty import NO_TRAINER, Empty
-from .panel import Json, Panel, Query, lines
+from collections.abc import Mapping, Sequence
 
-_LEGEND = {"displayMode": "table", "placement": "bottom", "showLegend": True}
+from . import colors, limits
+from .empty import Empty, meaning
+from .panel import NUMBER, Json, Panel, Query, Unit
+
 _TOOLTIP = {"mode": "multi", "sort": "desc"}
+_LATEST = {"calcs": ["lastNotNull"], "fields": "", "values": False}
+
+# Value to text and colour.
+Words = Mapping[int, tuple[str, str]]
 
 
-def time_series(
+def lines(
     title: str,
-    queries: Sequence[Query],
-    unit: str,
+    queries: Query | Sequence[Query],
+    unit: Unit,
     description: str,
     *,
-    empty: Empty = NO_TRAINER,
+    empty: Empty | None = None,
     stacked: bool = False,
     bars: bool = False,
     steps: bool = False,
-    decimals: int | None = None,
     floor: float | None = 0,
     top: float | None = None,
     overrides: Sequence[Json] = (),
     links: Sequence[Json] = (),
-    width: int = 12,
+    width: int = 0,
     height: int = 8,
+    marked: bool = False,
 ) -> Panel:
-    """Lines over time.
-
-    `stacked` areas add up, `bars` show amounts in an interval, `steps` show values that hold until the next.
-    """
-    custom = {
+    """Lines over time: `stacked` areas add up, `bars` are amounts in a step, `steps` hold their value."""
+    asked = (queries,) if isinstance(queries, Query) else tuple(queries)
+    custom: Json = {
         "drawStyle": "bars" if bars else "line",
         "lineInterpolation": "stepAfter" if steps else "linear",
         # A line above a band that holds nothing would look like something.
@@ -45,10 +49,9 @@ def time_series(
         "axisSoftMax": top,
     }
     defaults: Json = {
-        "unit": unit,
-        "decimals": decimals,
+        "unit": unit.name,
         "color": {"mode": "palette-classic"},
-        "custom": _present(custom),
+        "custom": {key: value for key, value in custom.items() if value is not None},
         "thresholds": colors.NEUTRAL,
         "mappings": [],
         "links": list(links),
@@ -57,83 +60,85 @@ def time_series(
         "timeseries",
         title,
         description,
-        queries,
-        defaults=_present(defaults),
-        empty=empty,
-        overrides=[*overrides, *lines(queries)],
-        options={
-            "legend": {**_LEGEND, "calcs": ["sum"] if bars else ["lastNotNull", "max"]},
-            "tooltip": _TOOLTIP,
-        },
+        asked,
+        defaults,
+        overrides=[*overrides, *limits.looks(asked)],
+        options={"tooltip": _TOOLTIP},
+        legend_values=("sum",) if bars else ("lastNotNull", "max"),
+        empty=empty or meaning(query.expression for query in asked),
         width=width,
         height=height,
+        marked=marked,
     )
 
 
-def stat(
+def number(
     title: str,
-    query: Query,
-    unit: str,
+    expression: str,
+    unit: Unit,
     description: str,
     *,
-    empty: Empty = NO_TRAINER,
+    legend: str = "",
+    words: Words | None = None,
     thresholds: Json = colors.NEUTRAL,
-    mappings: Sequence[Json] = (),
-    background: bool = False,
-    text: str = "value",
-    trend: bool = True,
-    decimals: int | None = None,
-    width: int = 4,
-    height: int = 4,
+    filled: bool = False,
+    empty: Empty | None = None,
+    width: int = 0,
+    height: int = 3,
 ) -> Panel:
-    """One number, the latest; `text` is `value`, `name` or `value_and_name`."""
+    """One number, as it is now; with a legend also what it is of, with `words` a text for some values."""
+    query = Query(expression, legend, instant=True)
     defaults: Json = {
-        "unit": unit,
-        "decimals": decimals,
+        **unit.field(),
         "color": {"mode": "thresholds"},
         "thresholds": thresholds,
-        "mappings": list(mappings),
+        "mappings": colors.value_mappings(words) if words else [],
+        **({"displayName": query.display_name} if legend else {}),
     }
     options = {
-        "colorMode": "background" if background else "value",
-        "graphMode": "area" if trend and not query.instant else "none",
+        "colorMode": "background" if filled else "value",
+        "graphMode": "none",
         "justifyMode": "auto",
         "orientation": "auto",
-        "textMode": text,
-        "reduceOptions": {"calcs": ["lastNotNull"], "fields": "", "values": False},
+        "textMode": "value_and_name" if legend else "value",
+        "reduceOptions": _LATEST,
     }
     return Panel(
         "stat",
         title,
         description,
         [query],
-        _present(defaults),
+        defaults,
         options=options,
-        empty=empty,
+        empty=empty or meaning([expression]),
         width=width,
         height=height,
     )
 
 
-def bar_gauge(
+def alarm(title: str, expression: str, color: str, description: str, width: int = 0) -> Panel:
+    """A count of what should not be: green at zero, this colour from one on."""
+    thresholds = colors.thresholds(colors.GOOD, (1, color))
+    return number(title, expression, NUMBER, description, thresholds=thresholds, filled=True, width=width)
+
+
+def gauge(
     title: str,
     query: Query,
-    unit: str,
+    unit: Unit,
     description: str,
     *,
-    empty: Empty = NO_TRAINER,
     thresholds: Json = colors.NEUTRAL,
     top: float | None = None,
-    decimals: int | None = None,
-    width: int = 8,
+    width: int = 0,
     height: int = 8,
 ) -> Panel:
-    """One bar a series, the latest value."""
+    """One named bar a series, as it is now; the query's legend is the name."""
     defaults: Json = {
-        "unit": unit,
-        "decimals": decimals,
+        **unit.field(),
+        "displayName": query.display_name,
         "min": 0,
-        "max": top,
+        **({} if top is None else {"max": top}),
         "color": {"mode": "thresholds"},
         "thresholds": thresholds,
         "mappings": [],
@@ -142,37 +147,30 @@ def bar_gauge(
         "displayMode": "basic",
         "orientation": "horizontal",
         "showUnfilled": True,
-        "reduceOptions": {"calcs": ["lastNotNull"], "fields": "", "values": False},
+        "reduceOptions": _LATEST,
     }
     return Panel(
         "bargauge",
         title,
         description,
         [query],
-        _present(defaults),
+        defaults,
         options=options,
-        empty=empty,
+        empty=meaning([query.expression]),
         width=width,
         height=height,
     )
 
 
-def state_timeline(
-    title: str,
-    query: Query,
-    states: dict[int, tuple[str, str]],
-    description: str,
-    *,
-    empty: Empty = NO_TRAINER,
-    width: int = 24,
-    height: int = 5,
+def states(
+    title: str, query: Query, words: Words, description: str, *, width: int = 0, height: int = 8
 ) -> Panel:
-    """Which state each series was in, over time; `states` maps a value to its name and colour."""
+    """Which state each series was in, over time; `words` maps a value to its name and colour."""
     defaults: Json = {
         "unit": "none",
-        "color": {"mode": "thresholds"},
-        "thresholds": colors.thresholds(colors.UNKNOWN),
-        "mappings": colors.value_mappings(states),
+        # Colour by thresholds would draw their ranges and leave the value mappings out.
+        "color": {"mode": "fixed", "fixedColor": colors.UNKNOWN},
+        "mappings": colors.value_mappings(words),
         "custom": {"lineWidth": 0, "fillOpacity": 85},
     }
     options = {
@@ -190,16 +188,14 @@ def state_timeline(
         [query],
         defaults,
         options=options,
-        empty=empty,
+        empty=meaning([query.expression]),
         width=width,
         height=height,
     )
 
 
-def heatmap(
-    title: str, query: Query, unit: str, description: str, *, empty: Empty = NO_TRAINER, width: int = 12
-) -> Panel:
-    """The buckets of a histogram over time; the query sums increases by `le` in format `heatmap`."""
+def heatmap(title: str, expression: str, unit: Unit, description: str, width: int = 0) -> Panel:
+    """The buckets of a histogram over time; the query sums increases by `le`."""
     options = {
         "calculate": False,
         "color": {
@@ -210,7 +206,7 @@ def heatmap(
             "exponent": 0.5,
             "fill": colors.BLUE,
         },
-        "yAxis": {"axisPlacement": "left", "unit": unit, "reverse": False},
+        "yAxis": {"axisPlacement": "left", "unit": unit.name, "reverse": False},
         "rowsFrame": {"layout": "auto"},
         "cellGap": 1,
         "filterValues": {"le": 1e-9},
@@ -219,21 +215,18 @@ def heatmap(
         "exemplars": {"color": colors.WARNING},
         "showValue": "never",
     }
-    defaults: Json = {"custom": {"scaleDistribution": {"type": "linear"}}}
-    return Panel("heatmap", title, description, [query], defaults, options=options, empty=empty, width=width)
-
-
-def text(title: str, content: str, description: str, *, width: int = 24, height: int = 3) -> Panel:
-    """A few lines of Markdown."""
     return Panel(
-        "text",
+        "heatmap",
         title,
         description,
-        options={"mode": "markdown", "content": content},
+        [Query(expression, "{{le}}", format="heatmap", interval="1m")],
+        {"custom": {"scaleDistribution": {"type": "linear"}}},
+        options=options,
+        empty=meaning([expression]),
         width=width,
-        height=height,
     )
 
 
-def _present(document: Json) -> Json:
-    return {key: value for key, value in document.items() if value is not None}
+def text(title: str, content: str, description: str, height: int = 3) -> Panel:
+    """A few lines of Markdown."""
+    return Panel("text", title, description, options={"mode": "markdown", "content": content}, height=height)

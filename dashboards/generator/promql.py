@@ -3,6 +3,8 @@
 `$job` and `$instance` are the dashboards' variables: every selector made here is narrowed by them.
 """
 
+import re
+
 from .variables import SELECTED
 
 TRAINER = "job, instance"
@@ -52,6 +54,16 @@ def increment(series: str, step: str = "$__interval") -> str:
 def increment_from_zero(series: str) -> str:
     """The same for counters that appear with their first event."""
     return f"clamp_min({series} - (last_over_time({series}[5m] offset $__interval) or 0 * {series}), 0)"
+
+
+def started(expression: str) -> str:
+    """What is there and was not a step ago: one sample a start."""
+    return f"({expression}) unless ({offset(expression)})"
+
+
+def offset(expression: str) -> str:
+    """The expression a step ago: every selector of it."""
+    return re.sub(r"\}", "} offset $__interval", expression)
 
 
 def events_or_zero(labels: str, counter: str) -> str:

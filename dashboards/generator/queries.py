@@ -14,14 +14,15 @@ from .promql import (
     or_zero,
     rate,
     select,
+    started,
     sum_by,
     total,
 )
 
 
 def growth(resource: str, *matchers: str) -> str:
-    """Robust growth per minute of what is watched, as recorded."""
-    return select("job:trainer_resource:growth_per_minute", *matchers, resource=resource)
+    """Growth per minute of what is watched, as recorded; not before ten minutes of a trainer's life."""
+    return aged(10, select("job:trainer_resource:growth_per_minute", *matchers, resource=resource))
 
 
 def growth_per_cycle(resource: str) -> str:
@@ -44,14 +45,27 @@ def growth_limit(resource: str, per: str = "minute") -> str:
     return min_by("per", select("job:trainer_growth_limit:effective", resource=resource, per=per))
 
 
+def aged(minutes: int, expression: str) -> str:
+    """Only of processes that are the same as so many minutes ago: before that it says nothing."""
+    return f"({expression}) and on (job, instance) ({_START} == {_START} offset {minutes}m)"
+
+
+def current(expression: str) -> str:
+    """Only of trainers that are there or missed: one that ended took its target back."""
+    missed = select("ALERTS", kind="health", resource="trainer")
+    return f"({expression}) and on (job, instance) ({select('up')} or {missed})"
+
+
 def _of_trainers(expression: str) -> str:
     """Only what trainers say: the stack's own services have the metrics of a process too."""
     return f"{expression} and on (job, instance) {select('trainer_info')}"
 
 
 # Who is there, and how are they.
+_START = select("job:trainer_process:start")
 TRAINERS = max_by("job, instance, trainer, framework", select("trainer_info"))
-VERDICT = max_by(TRAINER, select("job:trainer_verdict:state"))
+VERDICT = current(max_by(TRAINER, select("job:trainer_verdict:state")))
+WORST_VERDICT = f"max({VERDICT})"
 TRAINERS_COUNT = f"count({VERDICT})"
 
 
@@ -60,19 +74,78 @@ def trainers_in_state(state: int) -> str:
     return or_zero(f"count({VERDICT} == {state})", TRAINERS_COUNT)
 
 
+def trainers_with_alert(kind: str) -> str:
+    """How many trainers have a firing alert of this kind (regular expression), among others."""
+    alerts = select("ALERTS", f'kind=~"{kind}"', alertstate="firing")
+    return or_zero(f"count({current(f'count by ({TRAINER}) ({alerts})')})", TRAINERS_COUNT)
+
+
+# What grows: alerts of growth and of leaks, from pending on.
+_WHAT = f"{TRAINER}, resource, component"
+_GROWS = select("ALERTS", 'kind=~"leak|growth"')
+_LEAKS = select("ALERTS", kind="leak", alertstate="firing")
+GROWING_VERDICT = current(max_by(_WHAT, f"4 * {_LEAKS} or 2 * {_GROWS}"))
+_GROWS_SINCE = select("ALERTS_FOR_STATE", 'kind=~"leak|growth"')
+GROWING_SINCE = current(min_by(_WHAT, f"1000 * {_GROWS_SINCE}"))
+
+
+def _growing(resources: str) -> tuple[str, str]:
+    """Growth per minute and level of what grows, of these resources (regular expression)."""
+
+    def of(*names: str) -> str:
+        series = " or ".join(select(f"job:{name}", f'resource=~"{resources}"') for name in names)
+        return current(max_by(_WHAT, f"({series}) and on ({_WHAT}) {_GROWS}"))
+
+    return (
+        of("trainer_leak:confirmed_per_minute", "trainer_resource:growth_per_minute"),
+        of("trainer_resource:level", "trainer_resource:total"),
+    )
+
+
+GROWING_BYTES_PER_MINUTE, GROWING_BYTES = _growing("memory|gpu_memory|object_size")
+GROWING_ITEMS_PER_MINUTE, GROWING_ITEMS = _growing("bodies|entities|events|buffer|objects")
+
+
 # Memory of the process tree.
 _RESIDENT = select("trainer_process_resident_memory_bytes")
 RESIDENT_BY_ROLE = sum_by(f"{TRAINER}, role", _RESIDENT)
 RESIDENT = sum_by(TRAINER, _RESIDENT)
 UNIQUE_BY_ROLE = sum_by(f"{TRAINER}, role", select("trainer_process_unique_memory_bytes"))
-KILL_LIMIT = max_by(TRAINER, select("trainer_memory_limit_bytes"))
-USED_SHARE = f"{RESIDENT} / {KILL_LIMIT}"
+MEMORY_LIMIT = max_by(TRAINER, select("trainer_memory_limit_bytes"))
+USED_SHARE = f"{RESIDENT} / {MEMORY_LIMIT}"
 USED_SHARES = f"sort_desc({USED_SHARE})"
+MOST_USED = f"max({USED_SHARE})"
 MEMORY_GROWTH = sum_by(TRAINER, growth("memory"))
-TIME_TO_LIMIT = min_by(TRAINER, select("job:trainer_memory:time_to_limit_seconds"))
-TIME_TO_LIMIT_SOON = f"{TIME_TO_LIMIT} < 3 * 86400"
-SHORTEST_TIME_TO_LIMIT = f"min({TIME_TO_LIMIT})"
-IN_ONE_HOUR = f"{RESIDENT} + 60 * clamp_min({MEMORY_GROWTH}, 0)"
+MOST_GROWTH = f"max({MEMORY_GROWTH})"
+
+# Forecasts: stat, table and chart show the same, no further than half an hour of growth can be trusted.
+_SOON = 3 * 86400
+TOO_EARLY, NOT_SOON = -1, -2
+FORECAST_MINUTES = 40
+
+
+def forecast(expression: str, known: str, labels: str) -> str:
+    """Seconds until the limit; TOO_EARLY for young processes, NOT_SOON beyond three days or without growth.
+
+    `known` is a series of every trainer or device that could have a forecast.
+    """
+    exists = f"0 * {max_by(labels, known)}"
+    return (
+        f"{min_by(labels, aged(FORECAST_MINUTES, expression))} < {_SOON}"
+        f" or ({aged(FORECAST_MINUTES, exists)}) + {NOT_SOON} or {exists} + {TOO_EARLY}"
+    )
+
+
+def soonest(forecast: str) -> str:
+    """The shortest of several forecasts; without one, whether it is too early for any."""
+    return f"min(({forecast}) >= 0) or max({forecast})"
+
+
+TIME_TO_LIMIT = forecast(
+    select("job:trainer_memory:time_to_limit_seconds"), select("trainer_memory_limit_bytes"), TRAINER
+)
+SHORTEST_TIME_TO_LIMIT = soonest(TIME_TO_LIMIT)
+TIME_TO_LIMIT_SOON = f"({TIME_TO_LIMIT}) >= 0"
 
 # Memory explained: sums over the chosen trainers, so that the stack and its lines stay comparable.
 RESIDENT_SUM = total(_RESIDENT)
@@ -82,7 +155,7 @@ _TRAINER_ALONE = sum_by(TRAINER, select("trainer_process_resident_memory_bytes",
 _EXPLAINED_ALONE = sum_by(TRAINER, select("job:trainer_memory:explained_bytes"))
 UNEXPLAINED = total(f"clamp_min({_TRAINER_ALONE} - ({_EXPLAINED_ALONE} or 0 * {_TRAINER_ALONE}), 0)")
 MEMORY_LIMITS_SUM = sum_by("severity", limits("memory", "trainer"))
-IN_ONE_HOUR_SUM = total(IN_ONE_HOUR)
+
 # The share that a leak alert names, and that of a buffer past its bound before memory itself is judged.
 _PAST_BOUND = select("ALERTS", alertname="TrainerLeakPastBound", alertstate="firing")
 _PAST_BOUND_GROWTH = (
@@ -96,7 +169,6 @@ _SHARES = max_by(
 )
 SUSPECTS = f"sort_desc({max_by('component', _SHARES)})"
 TOP_SUSPECTS = f"topk by ({TRAINER}) (1, {_SHARES})"
-TOP_SUSPECT = f"topk(1, {max_by('component', _SHARES)})"
 
 # Life of the process.
 CPU = sum_by(f"{TRAINER}, role", rate(select("trainer_process_cpu_seconds_total")))
@@ -107,8 +179,8 @@ ALLOCATOR_RETAINED = max_by(TRAINER, select("trainer_allocator_retained_bytes"))
 PYTHON_BLOCKS = max_by(TRAINER, select("trainer_python_allocated_blocks"))
 PROGRESS = sum_by(f"{TRAINER}, unit", rate(select("trainer_progress_total")))
 SINCE_PROGRESS = f"time() - {max_by(TRAINER, select('trainer_last_progress_timestamp_seconds'))}"
-_START_TIME = max_by(TRAINER, _of_trainers(select("process_start_time_seconds")))
-RESTART_TIMES = f"{_START_TIME} * 1000"
+# Only in the minutes after a start: Grafana would mark one before the range at its left edge.
+RESTARTS = f"1000 * ({max_by(TRAINER, _of_trainers(select('process_start_time_seconds')))} > time() - 120)"
 
 # Physics world.
 _BODIES = select("trainer_bodies")
@@ -133,6 +205,7 @@ EVENTS_SUM = total(EVENTS)
 EVENTS_GROWTH = sum_by(f"{TRAINER}, component", growth("events"))
 EVENTS_CAPACITY = sum_by(_LIST, select("trainer_event_list_capacity_items"))
 EVENTS_FILL = f"{EVENTS} / {EVENTS_CAPACITY}"
+FULLEST_EVENTS = f"max({EVENTS_FILL})"
 
 # Buffers.
 _BUFFER = f"{TRAINER}, buffer"
@@ -152,13 +225,14 @@ UNBOUNDED_BUFFERS = f"{BUFFER_ITEMS} unless {BUFFER_CAPACITY_ITEMS}"
 UNBOUNDED_BUFFERS_COUNT = or_zero(f"count({UNBOUNDED_BUFFERS})", f"count({BUFFER_ITEMS})")
 _TO_FILL = sum_by(TRAINER, f"clamp_min({BUFFER_CAPACITY_BYTES} - {BUFFER_BYTES}, 0)")
 MEMORY_WHEN_FULL = f"{RESIDENT} + {_TO_FILL}"
-FULL_SHARE = f"max(({MEMORY_WHEN_FULL}) / {KILL_LIMIT})"
+FULL_SHARE = f"max(({MEMORY_WHEN_FULL}) / {MEMORY_LIMIT})"
 ATTACHED_TENSORS = sum_by(_BUFFER, select("trainer_buffer_attached_tensors"))
 ATTACHED_TENSORS_SUM = total(ATTACHED_TENSORS)
 
 # Cycles: what a trainer repeats, an epoch or a generation.
 _CYCLES = select("trainer_progress_total", 'unit=~"epoch|generation"')
 CYCLES_IN_RANGE = max_by(TRAINER, in_range("increase", _CYCLES))
+CYCLES_IN_RANGE_SUM = f"round(sum({CYCLES_IN_RANGE}))"
 _PER_CYCLE = f"on (job, instance) group_left () ({CYCLES_IN_RANGE} > 0)"
 CYCLES_LAST_HOUR = f"sum({max_by(TRAINER, f'increase({_CYCLES}[1h])')})"
 
@@ -177,8 +251,10 @@ _PHASE_END = select("trainer_phase_end_resident_memory_bytes")
 PHASE_END = max_by(_PHASE, _PHASE_END)
 PHASE_GAIN = max_by(_PHASE, select("trainer_phase_memory_delta_bytes"))
 PHASE_GROWTH_IN_RANGE = max_by(_PHASE, in_range("delta", _PHASE_END))
+PHASE_THAT_GAINS_MOST = f"topk(1, max by (phase) ({PHASE_GROWTH_IN_RANGE}))"
 PHASE_GROWTH_PER_CYCLE = f"{PHASE_GROWTH_IN_RANGE} / {_PER_CYCLE}"
 MEMORY_GROWTH_PER_CYCLE = growth_per_cycle("memory")
+MOST_GROWTH_PER_CYCLE = f"max({MEMORY_GROWTH_PER_CYCLE})"
 _PHASE_SECONDS = select("trainer_phase_duration_seconds_sum")
 _PHASE_COUNT = select("trainer_phase_duration_seconds_count")
 PHASE_RUNS = max_by(_PHASE, in_range("increase", _PHASE_COUNT))
@@ -201,6 +277,7 @@ GPU_RESERVED = max_by(_DEVICE, select("trainer_gpu_memory_reserved_bytes"))
 GPU_CACHED = f"{GPU_RESERVED} - {GPU_ALLOCATED}"
 GPU_USED = max_by(_DEVICE, select("trainer_gpu_memory_used_bytes"))
 GPU_TOTAL = max_by(_DEVICE, select("trainer_gpu_memory_total_bytes"))
+GPU_COUNT = f"count({GPU_TOTAL})"
 GPU_PROCESS = max_by(_DEVICE, select("trainer_gpu_process_memory_bytes"))
 GPU_CONTEXT = f"clamp_min({GPU_PROCESS} - {GPU_RESERVED}, 0)"
 GPU_OTHERS = f"clamp_min({GPU_USED} - {GPU_PROCESS}, 0)"
@@ -210,23 +287,31 @@ GPU_CONTEXT_SUM = total(GPU_CONTEXT)
 GPU_OTHERS_SUM = total(GPU_OTHERS)
 GPU_TOTAL_SUM = total(GPU_TOTAL)
 GPU_USED_SHARE = f"{GPU_USED} / {GPU_TOTAL}"
+FULLEST_GPU = f"max({GPU_USED_SHARE})"
 GPU_UTILIZATION = max_by(_DEVICE, select("trainer_gpu_utilization_ratio"))
 GPU_TEMPERATURE = max_by(_DEVICE, select("trainer_gpu_temperature_celsius"))
 GPU_POWER = max_by(_DEVICE, select("trainer_gpu_power_watts"))
 GPU_GROWTH = sum_by(f"{TRAINER}, component", growth("gpu_memory"))
-GPU_SHORTEST_TIME_TO_LIMIT = f"min({select('job:trainer_gpu_memory:time_to_limit_seconds')})"
-GPU_TIME_TO_LIMIT = min_by(_DEVICE, select("job:trainer_gpu_memory:time_to_limit_seconds"))
+MOST_GPU_GROWTH = f"max({GPU_GROWTH})"
+_GPU_FORECAST = forecast(
+    select("job:trainer_gpu_memory:time_to_limit_seconds"), select("trainer_gpu_memory_total_bytes"), _DEVICE
+)
+GPU_SHORTEST_TIME_TO_LIMIT = soonest(_GPU_FORECAST)
+GPU_TIME_TO_LIMIT = f"({_GPU_FORECAST}) >= 0"
 
 # Alerts.
 _ALERT = f"alertname, severity, kind, resource, component, {TRAINER}"
 _FIRING = select("ALERTS", alertstate="firing")
 _PENDING = select("ALERTS", alertstate="pending")
-ALERTS_FIRING = max_by(_ALERT, _FIRING)
 ALERTS_FIRING_COUNT = f"count({_FIRING}) or vector(0)"
 ALERTS_PENDING_COUNT = f"count({_PENDING}) or vector(0)"
 ALERTS_FIRING_BY_TRAINER = _of_trainers(f"count by ({TRAINER}) ({_FIRING})")
 ALERT_STATES = max_by(f"alertname, component, {TRAINER}", f"2 * {_FIRING} or {_PENDING}")
 ALERTS_SINCE = max_by(_ALERT, f"1000 * ({select('ALERTS_FOR_STATE')} and ignoring (alertstate) {_FIRING})")
+_MAJOR = max_by(_ALERT, f"{_LEAKS} or {select('ALERTS', alertstate='firing', severity='critical')}")
+_ANY = max_by(_ALERT, _FIRING)
+MAJOR_ALERT_STARTS = started(_MAJOR)
+MINOR_ALERT_STARTS = f"({started(_ANY)}) unless ({_MAJOR})"
 ALERTS_FIRED_FOR = max_by(_ALERT, f"60 * count_over_time({_FIRING}[$__range:1m])")
 
 # Cleanups, as the trainers count them: the count of durations starts at 0, so the first one shows.

@@ -48,12 +48,19 @@ SCRAPE_SAMPLES = max_by(TRAINER, select("scrape_samples_scraped"))
 RESIDENT = max_by(f"{TRAINER}, service", select("process_resident_memory_bytes", 'service!=""'))
 CPU = sum_by(f"{TRAINER}, service", rate(select("process_cpu_seconds_total", 'service!=""')))
 
-# Prometheus.
-_GROUP = f"{TRAINER}, rule_group"
-RULE_SECONDS = max_by(_GROUP, select("prometheus_rule_group_last_duration_seconds"))
-RULE_FAILURES = events_or_zero(_GROUP, select("prometheus_rule_evaluation_failures_total"))
-RULES_MISSED = events_or_zero(_GROUP, select("prometheus_rule_group_iterations_missed_total"))
-RULE_FAILURES_IN_RANGE = total(in_range("increase", select("prometheus_rule_evaluation_failures_total")))
+# Prometheus. A rule group is called FILE;NAME there.
+_GROUP = "rule_group"
+
+
+def _by_group(expression: str) -> str:
+    return f'label_replace({expression}, "group", "$1", "rule_group", ".*;(.*)")'
+
+
+RULE_SECONDS = _by_group(max_by(_GROUP, select("prometheus_rule_group_last_duration_seconds")))
+RULE_FAILURES = _by_group(events_or_zero(_GROUP, select("prometheus_rule_evaluation_failures_total")))
+RULES_MISSED = _by_group(events_or_zero(_GROUP, select("prometheus_rule_group_iterations_missed_total")))
+_FAILURES = total(in_range("increase", select("prometheus_rule_evaluation_failures_total")))
+RULE_FAILURES_IN_RANGE = f"round({_FAILURES})"
 SERIES = max_by(TRAINER, select("prometheus_tsdb_head_series"))
 SAMPLES = sum_by(TRAINER, rate(select("prometheus_tsdb_head_samples_appended_total")))
 NOTIFICATIONS_SENT = total(rate(select("prometheus_notifications_sent_total")))
@@ -66,14 +73,16 @@ ALERTMANAGER_FAILED = sum_by("integration", rate(select("alertmanager_notificati
 
 # Receiver.
 QUEUE = max_by(TRAINER, select(receiver("queue_length")))
+LONGEST_QUEUE = f"max({QUEUE})"
 SINCE_WATCHDOG = f"time() - max({select(receiver('last_watchdog_timestamp_seconds'))})"
 
 # Exporters.
 _COLLECTOR = f"{TRAINER}, collector"
 COLLECT_SECONDS = max_by("collector", select("trainer_exporter_collect_seconds"))
 COLLECT_ERRORS = events_or_zero("collector", select("trainer_exporter_collect_errors_total"))
-COLLECT_ERRORS_IN_RANGE = total(in_range("increase", select("trainer_exporter_collect_errors_total")))
+_ERRORS = total(in_range("increase", select("trainer_exporter_collect_errors_total")))
+COLLECT_ERRORS_IN_RANGE = f"round({_ERRORS})"
 SAMPLE_AGE = max_by(_COLLECTOR, select("trainer_exporter_sample_age_seconds"))
-SAMPLE_SHARE = sum_by(TRAINER, rate(select("trainer_exporter_sample_seconds_total")))
+SAMPLE_SHARE = f"({sum_by(TRAINER, rate(select('trainer_exporter_sample_seconds_total')))})"
 SAMPLE_BUDGET = f"min({select('trainer_exporter_budget_ratio')})"
 SAFE_POINT_AGE = max_by(TRAINER, select("trainer_exporter_safe_point_age_seconds"))

@@ -5,8 +5,8 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from . import colors
-from .empty import NO_TRAINER, Empty
-from .panel import Json, Panel, Query, override, override_matching
+from .empty import Empty, meaning
+from .panel import NUMBER, Json, Panel, Query, Unit, override, override_matching
 
 
 @dataclass(frozen=True)
@@ -18,18 +18,15 @@ class Column:
 
     title: str = ""
     expression: str = ""
+    unit: Unit = NUMBER
     label: str = ""
-    unit: str = "none"
-    decimals: int | None = None
     width: int | None = None
     cell: Json | None = None
     options: Json = field(default_factory=dict)
 
     def render(self) -> Json:
         """The override that gives the column its look."""
-        properties: dict[str, Any] = {"unit": self.unit, "noValue": "-", **self.options}
-        if self.decimals is not None:
-            properties["decimals"] = self.decimals
+        properties: dict[str, Any] = {**self.unit.field(), "noValue": "-", **self.options}
         if self.width is not None:
             properties["custom.width"] = self.width
         if self.cell is not None:
@@ -47,10 +44,9 @@ def table(
     columns: Sequence[Column],
     description: str,
     *,
-    empty: Empty = NO_TRAINER,
+    empty: Empty | None = None,
     sort_by: str | None = None,
-    descending: bool = True,
-    width: int = 24,
+    width: int = 0,
     height: int = 8,
 ) -> Panel:
     """Columns in the given order; what is not named stays hidden.
@@ -73,9 +69,9 @@ def table(
         description,
         queries,
         defaults={**_DEFAULTS, "unit": "none"},
-        empty=empty,
+        empty=empty or meaning(query.expression for query in queries),
         overrides=[column.render() for column in columns if column.title],
-        options={**_OPTIONS, "sortBy": [{"displayName": sort_by, "desc": descending}] if sort_by else []},
+        options={**_OPTIONS, "sortBy": [{"displayName": sort_by, "desc": True}] if sort_by else []},
         transformations=transformations,
         width=width,
         height=height,
@@ -85,12 +81,9 @@ def table(
 def series_table(
     title: str,
     queries: Sequence[Query],
-    unit: str,
+    unit: Unit,
     description: str,
-    *,
-    empty: Empty = NO_TRAINER,
     counts: Sequence[str] = (),
-    width: int = 24,
     height: int = 9,
 ) -> Panel:
     """One row a moment, the latest first, one column a series; `counts` are columns without the unit."""
@@ -99,8 +92,8 @@ def series_table(
         title,
         description,
         queries,
-        defaults={**_DEFAULTS, "unit": unit, "decimals": 2},
-        empty=empty,
+        defaults={**_DEFAULTS, "unit": unit.name, "decimals": 2},
+        empty=meaning(query.expression for query in queries),
         overrides=[
             override_matching(".*", noValue="-"),
             override("Time", unit="dateTimeAsIso", custom__width=180),
@@ -108,7 +101,6 @@ def series_table(
         ],
         options={**_OPTIONS, "sortBy": [{"displayName": "Time", "desc": True}]},
         transformations=[{"id": "joinByField", "options": {"byField": "Time", "mode": "outer"}}],
-        width=width,
         height=height,
     )
 

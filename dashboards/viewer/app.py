@@ -12,10 +12,11 @@ from starlette.middleware.trustedhost import TrustedHostMiddleware
 
 from heapwatch.viewer import documents
 from heapwatch.viewer.library import Library
-from heapwatch.viewer.page import DashboardPage, State
+from heapwatch.viewer.page import DashboardPage
 from heapwatch.viewer.ports import check_free
 from heapwatch.viewer.prometheus import Prometheus
 from heapwatch.viewer.settings import Settings
+from heapwatch.viewer.state import State
 
 LOOPBACK = ("127.0.0.1", "localhost", "::1")
 STYLE = Path(__file__).with_name("style.css")

@@ -169,10 +169,12 @@ export default {
   props: { chart: Object },
   emits: ["zoom"],
   template: `
-    <div class="chart">
-      <div class="plot" ref="plot"></div>
-      <div class="crosshair" ref="crosshair"></div>
-      <div class="selection" ref="selection"></div>
+    <div class="chart" :class="chart && 'legend-' + chart.placement">
+      <div class="drawing">
+        <div class="plot" ref="plot"></div>
+        <div class="crosshair" ref="crosshair"></div>
+        <div class="selection" ref="selection"></div>
+      </div>
       <div class="legend" ref="legend" v-if="chart && chart.legend" v-html="chart.legend" @click="isolate"></div>
     </div>`,
   mounted() {

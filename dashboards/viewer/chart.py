@@ -20,5 +20,10 @@ class ChartElement(Element, component="chart.js", esm={"heapwatch-browser": "bro
 
     def show(self, chart: Chart) -> None:
         """Replace what is drawn."""
-        self._props["chart"] = {"options": chart.options, "units": chart.units, "legend": chart.legend}
+        self._props["chart"] = {
+            "options": chart.options,
+            "units": chart.units,
+            "legend": chart.legend,
+            "placement": chart.placement,
+        }
         self.update()

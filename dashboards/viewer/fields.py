@@ -34,6 +34,7 @@ NAMED = {
     "text": "var(--text)",
     "transparent": "transparent",
 }
+_LABEL = re.compile(r"\$\{__field\.labels\.(\w+)\}")
 _SHADES = {"dark": 0.7, "semi-dark": 0.85, "light": 1.15, "super-light": 1.35}
 
 
@@ -136,7 +137,7 @@ def field_for(panel: dict[str, Any], series: Series) -> Field:
     paint = settings.get("color") or {}
     thresholds = settings.get("thresholds") or {}
     return Field(
-        name=settings.get("displayName") or series.name,
+        name=_display_name(settings.get("displayName") or "", series.labels) or series.name,
         unit=unit_of(settings.get("unit") or ""),
         decimals=settings.get("decimals"),
         minimum=settings.get("min"),
@@ -155,6 +156,10 @@ def field_for(panel: dict[str, Any], series: Series) -> Field:
         links=tuple(settings.get("links") or ()),
         custom=settings["custom"],
     )
+
+
+def _display_name(template: str, labels: dict[str, str]) -> str:
+    return _LABEL.sub(lambda match: labels.get(match[1], ""), template)
 
 
 def _matches(matcher: dict[str, Any], series: Series) -> bool:

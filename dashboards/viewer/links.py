@@ -11,10 +11,10 @@ _REFERENCE = re.compile(r"\$\{([^}:]+)(?::(\w+))?\}|\$(\w+)")
 
 
 def board_address(
-    uid: str, span: TimeRange, selections: Selections, refresh: str = "", theme: str = ""
+    uid: str, span: TimeRange | None, selections: Selections, refresh: str = "", theme: str = ""
 ) -> str:
-    """The address of dashboard `uid` with range, variables, refresh and theme."""
-    state = [("from", span.start), ("to", span.end)]
+    """The address of dashboard `uid` with range (None: its own), variables, refresh and theme."""
+    state = [("from", span.start), ("to", span.end)] if span else []
     state += [(f"var-{name}", value) for name, selection in selections.items() for value in selection.values]
     state += [(key, value) for key, value in (("refresh", refresh), ("theme", theme)) if value]
     return f"/d/{uid}?{urlencode(state)}"

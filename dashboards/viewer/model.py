@@ -72,7 +72,7 @@ class Variable:
 
 @dataclass(frozen=True)
 class Annotation:
-    """Marks on the time axis, from a query."""
+    """Marks on the time axis, from a query; on the panels with these ids, on all when there are none."""
 
     name: str
     color: str
@@ -82,6 +82,7 @@ class Annotation:
     value_is_time: bool
     step: int
     enabled: bool
+    panels: tuple[int, ...]
 
 
 @dataclass(frozen=True)
@@ -185,4 +186,5 @@ def _annotation(item: dict[str, Any]) -> Annotation:
         value_is_time=bool(item.get("useValueForTime")),
         step=seconds_of(item.get("step") or "0s"),
         enabled=bool(item.get("enable", True)),
+        panels=tuple(item.get("filter", {}).get("ids", ())),
     )

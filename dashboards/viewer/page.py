@@ -3,7 +3,6 @@
 import asyncio
 import time
 from collections.abc import Coroutine, Mapping, Sequence
-from dataclasses import dataclass, field
 from datetime import timezone, tzinfo
 
 from nicegui import background_tasks, ui
@@ -14,43 +13,16 @@ from heapwatch.viewer.model import Dashboard, Row
 from heapwatch.viewer.panel import PanelView
 from heapwatch.viewer.panels.base import Mark
 from heapwatch.viewer.prometheus import Prometheus, QueryError
-from heapwatch.viewer.timerange import TimeRange, Window
+from heapwatch.viewer.state import State
+from heapwatch.viewer.timerange import TimeRange, Window, shortest_that_holds
 from heapwatch.viewer.toolbar import Toolbar
-from heapwatch.viewer.variables import ALL, Selection, choices, settle
+from heapwatch.viewer.variables import Selection, choices, settle
 
+FIT_POINTS = 240
 ABOUT = (
     "This is Heapwatch's built-in viewer of its Grafana dashboards. Install Grafana "
     "(https://grafana.com/grafana/download) and run `make up` again to have these pages there."
 )
-
-
-@dataclass
-class State:
-    """What the address of the page says; everything else is derived."""
-
-    span: TimeRange
-    refresh: str
-    theme: str
-    wanted: dict[str, list[str]]
-    selections: dict[str, Selection] = field(default_factory=dict)
-    annotations: set[str] = field(default_factory=set)
-
-    @classmethod
-    def read(
-        cls, board: Dashboard, parameters: Mapping[str, str], several: Sequence[tuple[str, str]]
-    ) -> "State":
-        """The state in an address. Raises ValueError for a malformed time range."""
-        wanted: dict[str, list[str]] = {}
-        for key, value in several:
-            if key.startswith("var-"):
-                wanted.setdefault(key.removeprefix("var-"), []).append(ALL if value == "All" else value)
-        return cls(
-            span=TimeRange(parameters.get("from", board.start), parameters.get("to", board.end)),
-            refresh=parameters.get("refresh", board.refresh),
-            theme=parameters.get("theme", "dark"),
-            wanted=wanted,
-            annotations={annotation.name for annotation in board.annotations if annotation.enabled},
-        )
 
 
 class DashboardPage:
@@ -126,23 +98,55 @@ class DashboardPage:
     def address(self, uid: str) -> str:
         """The address of dashboard `uid` with this page's state."""
         state = self.state
-        return board_address(uid, state.span, state.selections, state.refresh, state.theme)
+        span = state.span if state.chosen_range else None
+        return board_address(uid, span, state.selections, state.refresh, state.theme)
 
     def link(self, address: str, values: dict[str, str]) -> str:
         """An address found in a panel, completed with `values` and this page's state."""
         return complete(address, values, self.state.span, self.state.selections)
 
-    def change(self) -> None:
+    @property
+    def span(self) -> TimeRange:
+        """The time range."""
+        return self.state.span
+
+    @property
+    def refresh_interval(self) -> str:
+        """How often it refreshes, as in the address."""
+        return self.state.refresh
+
+    def choose_range(self, span: TimeRange) -> None:
+        """Show another time range."""
+        self.state.span = span
+        self.state.chosen_range = True
+        self._change()
+
+    def zoom(self, start: int, end: int) -> None:
+        """Show only `start` to `end`, milliseconds since 1970, at least a minute."""
+        self.choose_range(TimeRange(str(start), str(max(end, start + 60_000))))
+
+    def choose(self, variable: str, values: list[str]) -> None:
+        """Choose these values of a variable."""
+        self.state.wanted[variable] = values
+        self.state.selections[variable] = Selection(tuple(values))
+        self._change()
+
+    def annotate(self, name: str, shown: bool) -> None:
+        """Switch an annotation on or off."""
+        (self.state.annotations.add if shown else self.state.annotations.discard)(name)
+        self.reload()
+
+    def refresh_every(self, interval: str) -> None:
+        """Refresh at another interval."""
+        self.state.refresh = interval
+        ui.navigate.history.replace(self.address(self.board.uid))
+
+    def _change(self) -> None:
         """The state has changed: show it in the address and ask again."""
         self._problem = ""
         ui.navigate.history.replace(self.address(self.board.uid))
         self._toolbar.update()
         self.reload()
-
-    def zoom(self, start: int, end: int) -> None:
-        """Show only `start` to `end`, milliseconds since 1970, at least a minute."""
-        self.state.span = TimeRange(str(start), str(max(end, start + 60_000)))
-        self.change()
 
     def toggle_theme(self) -> None:
         """Dark to light or back; charts repaint themselves."""
@@ -186,8 +190,10 @@ class DashboardPage:
     async def _ask(self) -> None:
         """Ask for variables, annotations and panels, and say what fails where it fails."""
         now = time.time()
-        window = Window.of(self.state.span, 300, now)
         try:
+            if not self.state.chosen_range:
+                await self._fit_range(now)
+            window = Window.of(self.state.span, 300, now)
             await self._settle_variables(window)
             shown = [item for item in self.board.annotations if item.name in self.state.annotations]
             self._marks = await queries.marks(shown, self._prometheus, self.state.selections, window)
@@ -207,6 +213,13 @@ class DashboardPage:
                 for view, window in zip(views, windows, strict=True)
             )
         )
+
+    async def _fit_range(self, now: float) -> None:
+        """On a young stack, start where the data does; a range that somebody chose stays."""
+        whole = TimeRange(self.board.start, self.board.end)
+        first = await self._prometheus.first_sample(Window.of(whole, FIT_POINTS, now))
+        self.state.span = whole if first is None else shortest_that_holds(first, whole, now)
+        self._toolbar.update()
 
     async def _settle_variables(self, window: Window) -> None:
         selections: dict[str, Selection] = {}

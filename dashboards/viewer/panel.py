@@ -75,7 +75,8 @@ class PanelView:
                     f"the built-in viewer has no {self.panel.kind} panels; Grafana shows this one"
                 )
             series = await queries.ask(self.panel, prometheus, selections, window)
-            shown = RENDERERS[self.panel.kind](Answers(self.panel, series, window, self._link, marks))
+            mine = [mark for mark in marks if not mark.panels or self.panel.id in mark.panels]
+            shown = RENDERERS[self.panel.kind](Answers(self.panel, series, window, self._link, mine))
         except (QueryError, ValueError) as problem:
             self._error.set_text(str(problem))
             self._error.set_visibility(True)

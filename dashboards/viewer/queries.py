@@ -58,7 +58,7 @@ async def marks(
             parts = (legend(part, series.labels, "") for part in (annotation.title, annotation.text) if part)
             text = ": ".join(parts)
             for start, end in _stretches(series, steps, annotation.value_is_time):
-                found.append(Mark(start, end, text, color(annotation.color)))
+                found.append(Mark(start, end, text, color(annotation.color), annotation.panels))
     return found
 
 
@@ -68,7 +68,9 @@ def _stretches(series: Series, window: Window, value_is_time: bool) -> list[tupl
         moments = sorted({value / 1000 for _, value in series.points})
         return [(moment, moment) for moment in moments if window.start <= moment <= window.end]
     stretches: list[tuple[float, float]] = []
-    for moment, _ in series.points:
+    for moment, value in series.points:
+        if not value > 0:
+            continue
         if stretches and moment - stretches[-1][1] <= window.step:
             stretches[-1] = (stretches[-1][0], moment)
         else:

@@ -2,26 +2,59 @@
 
 import time
 from collections.abc import Sequence
-from datetime import datetime, timezone, tzinfo
+from datetime import datetime, tzinfo
 from html import escape
-from typing import TYPE_CHECKING, Any
+from typing import Any, Protocol
 
 from nicegui import ui
 
-from heapwatch.viewer.model import Variable
+from heapwatch.viewer.model import Dashboard, Variable
 from heapwatch.viewer.timerange import PRESETS, TimeRange
 from heapwatch.viewer.variables import ALL, Selection
-
-if TYPE_CHECKING:
-    from heapwatch.viewer.page import DashboardPage
 
 REFRESHES = {"": 0, "5s": 5, "10s": 10, "15s": 15, "30s": 30, "1m": 60, "5m": 300, "15m": 900}
 
 
-class Toolbar:
-    """Lets the user change the page's state; every change goes through `page.change()`."""
+class Reader(Protocol):
+    """What the toolbar shows and changes; every change is shown in the address and asked anew."""
 
-    def __init__(self, page: "DashboardPage") -> None:
+    board: Dashboard
+    zone: tzinfo
+
+    @property
+    def span(self) -> TimeRange:
+        """The time range."""
+
+    @property
+    def refresh_interval(self) -> str:
+        """One of REFRESHES."""
+
+    def choose_range(self, span: TimeRange) -> None:
+        """Show another time range."""
+
+    def choose(self, variable: str, values: list[str]) -> None:
+        """Choose these values of a variable."""
+
+    def annotate(self, name: str, shown: bool) -> None:
+        """Switch an annotation on or off."""
+
+    def refresh_every(self, interval: str) -> None:
+        """Refresh at another interval."""
+
+    def refresh(self) -> None:
+        """Ask again, unless answers are still awaited."""
+
+    def reload(self) -> None:
+        """Ask again now."""
+
+    def toggle_theme(self) -> None:
+        """Dark to light or back."""
+
+
+class Toolbar:
+    """Lets the user change what the page shows."""
+
+    def __init__(self, page: Reader) -> None:
         self._page = page
         self._selects: dict[str, Any] = {}
         with ui.element("header").classes("bar-top"):
@@ -31,17 +64,11 @@ class Toolbar:
                 ui.checkbox(
                     annotation.name,
                     value=annotation.enabled,
-                    on_change=lambda event, name=annotation.name: self._annotate(name, event.value),
+                    on_change=lambda event, name=annotation.name: page.annotate(name, event.value),
                 ).props("dense")
             ui.element("div").classes("spring")
             self._build_range()
-            seconds = REFRESHES.get(page.state.refresh, 0)
-            ui.select(
-                {text: text or "off" for text in REFRESHES},
-                value=page.state.refresh if page.state.refresh in REFRESHES else "",
-                on_change=lambda event: self._refresh_every(event.value),
-            ).props("dense outlined options-dense").style("min-width: 80px").tooltip("Refresh every")
-            self._timer = ui.timer(seconds or 60, page.refresh, active=bool(seconds), immediate=False)
+            self._build_refresh()
             ui.button(icon="refresh", on_click=page.reload).props("flat dense").tooltip("Refresh now")
             ui.button(icon="contrast", on_click=page.toggle_theme).props("flat dense").tooltip(
                 "Dark or light"
@@ -49,7 +76,7 @@ class Toolbar:
 
     def update(self) -> None:
         """Show a time range that was changed elsewhere."""
-        self._range.set_text(self._page.state.span.label(self._page.zone))
+        self._range.set_text(self._page.span.label(self._page.zone))
 
     def offer(self, variable: Variable, available: Sequence[str], selection: Selection) -> None:
         """Show the choices of a variable and what is chosen."""
@@ -73,24 +100,27 @@ class Toolbar:
         values = chosen if isinstance(chosen, list) else [chosen]
         if ALL in values and len(values) > 1:  # a value chosen after All narrows; All chosen last widens
             values = [ALL] if values[-1] == ALL else [value for value in values if value != ALL]
-        self._page.state.wanted[name] = values
-        self._page.state.selections[name] = Selection(tuple(values))
-        self._page.change()
+        self._page.choose(name, values)
 
-    def _annotate(self, name: str, shown: bool) -> None:
-        (self._page.state.annotations.add if shown else self._page.state.annotations.discard)(name)
-        self._page.reload()
+    def _build_refresh(self) -> None:
+        chosen = self._page.refresh_interval
+        seconds = REFRESHES.get(chosen, 0)
+        ui.select(
+            {text: text or "off" for text in REFRESHES},
+            value=chosen if chosen in REFRESHES else "",
+            on_change=lambda event: self._refresh_every(event.value),
+        ).props("dense outlined options-dense").style("min-width: 80px").tooltip("Refresh every")
+        self._timer = ui.timer(seconds or 60, self._page.refresh, active=bool(seconds), immediate=False)
 
     def _refresh_every(self, text: str) -> None:
-        self._page.state.refresh = text
         self._timer.active = bool(REFRESHES[text])
         if REFRESHES[text]:
             self._timer.interval = REFRESHES[text]
-        ui.navigate.history.replace(self._page.address(self._page.board.uid))
+        self._page.refresh_every(text)
 
     def _build_range(self) -> None:
         with ui.button(color=None).props("outline dense no-caps icon=schedule").classes("q-px-sm"):
-            self._range = ui.label(self._page.state.span.label(timezone.utc)).classes("q-ml-xs")
+            self._range = ui.label(self._page.span.label(self._page.zone)).classes("q-ml-xs")
             with ui.menu() as menu, ui.row().classes("q-pa-md no-wrap items-start"):
                 with ui.column().classes("gap-1"):
                     where = ui.label().classes("muted")
@@ -100,7 +130,7 @@ class Toolbar:
 
                     def fill() -> None:
                         where.set_text(f"From and to, in {self._page.zone} time")
-                        moments = self._page.state.span.seconds(time.time())
+                        moments = self._page.span.seconds(time.time())
                         for field, moment in zip((start, end), moments, strict=True):
                             field.set_value(
                                 f"{datetime.fromtimestamp(moment, self._page.zone):%Y-%m-%dT%H:%M:%S}"
@@ -116,19 +146,15 @@ class Toolbar:
                         else:
                             wrong.set_text("")
                             menu.close()
-                            self._set_range(span)
+                            self._page.choose_range(span)
 
                     ui.button("Apply", on_click=apply).props("dense")
                     menu.on("before-show", fill)
                 with ui.column().classes("gap-0"):
                     for begin, label in PRESETS.items():
                         ui.menu_item(
-                            f"Last {label}", lambda begin=begin: self._set_range(TimeRange(begin))
+                            f"Last {label}", lambda begin=begin: self._page.choose_range(TimeRange(begin))
                         ).props("dense")
-
-    def _set_range(self, span: TimeRange) -> None:
-        self._page.state.span = span
-        self._page.change()
 
 
 def _milliseconds(text: str, zone: tzinfo) -> str:

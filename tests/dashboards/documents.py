@@ -61,4 +61,4 @@ def interpolate(expression: str, *, step: int = 60, range_seconds: int = 3 * 360
         "$job": ".+",
         "$instance": ".+",
     }
-    return re.sub(r"\$\w+", lambda match: values[match.group()], expression)
+    return re.sub(r"\$\w+", lambda match: values.get(match.group(), match.group()), expression)

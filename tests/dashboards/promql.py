@@ -34,7 +34,7 @@ def selectors(expression: str) -> list[Selector]:
 
 
 def _without_strings(text: str) -> str:
-    return _STRING.sub(lambda match: '"' + "_" * (len(match.group()) - 2) + '"', text)
+    return _STRING.sub(lambda match: '"' + "." * (len(match.group()) - 2) + '"', text)
 
 
 def _inside(text: str, position: int) -> bool:

@@ -1,4 +1,4 @@
-"""Five trainers and a stack: healthy, leaking, filling, growing on a GPU, stalled.
+"""Seven trainers and a stack: healthy, leaking, filling, growing on a GPU, stalled, young, ended.
 
 They resemble the trainers the project was made for: a Box2D world, a trading population, a PPO, a DQN.
 """
@@ -12,7 +12,7 @@ from tests.dashboards.trainers import Trainer
 
 def healthy_walker(clock: Clock) -> list[Series]:
     """Everything flat after a warm-up; one small sawtooth in each cycle."""
-    walker = Trainer(clock, "127.0.0.1:7777", "walker", "box2d")
+    walker = Trainer(clock, "walker-healthy:7777", "walker", "box2d")
     resident = walker.memory(
         noisy(lambda m: 420e6 + filling(210e6, 60)(m) + sawtooth(20e6, 7)(m), 2e6, 1), 16e9
     )
@@ -32,7 +32,7 @@ def leaking_walker(clock: Clock) -> list[Series]:
     total = clock.minutes
     restart, leak = 0.25 * total, 0.4 * total
     cleaned = [0.65 * total, 0.85 * total]
-    walker = Trainer(clock, "127.0.0.1:7778", "walker", "box2d", started=restart)
+    walker = Trainer(clock, "walker-leaking:7777", "walker", "box2d", started=restart)
 
     def leaked(m: float) -> float:
         since = next((moment for moment in reversed(cleaned) if m >= moment), leak)
@@ -51,7 +51,10 @@ def leaking_walker(clock: Clock) -> list[Series]:
             "job:trainer_leak:share", lambda m, s=share: s if m >= leak + 20 else None, component=component
         )
     walker.verdicts((0, 1), (restart, 0), (restart + 10, 1), (leak + 12, 2), (leak + 25, 4))
-    walker.alert("TrainerLeak", "critical", "leak", "bodies", "unknown", leak + 20)
+    walker.alert("TrainerLeak", "critical", "leak", "memory", "trainer", leak + 20)
+    walker.alert("TrainerLeak", "warning", "leak", "bodies", "unknown", leak + 20)
+    walker.leaks("memory", "trainer", 8.5e6, leak + 20)
+    walker.leaks("bodies", "unknown", 4.5, leak + 20)
     walker.alert(
         "TrainerLimitExceeded", "critical", "threshold", "memory", "trainer", 0.62 * total, 0.66 * total
     )
@@ -62,7 +65,7 @@ def leaking_walker(clock: Clock) -> list[Series]:
 def filling_trading(clock: Clock) -> list[Series]:
     """A population with huge transitions: the buffer, when full, will not fit into memory."""
     total = clock.minutes
-    trading = Trainer(clock, "10.0.0.21:7777", "trading", "erl")
+    trading = Trainer(clock, "trading-filling:7777", "trading", "erl")
     phases = {"evaluate_population": 0.0, "train_population": 0.6e9, "evolve_population": 0.9e9}
     item, capacity = 13.5e6, 14_000
     stored = filling(0.4 * capacity, total)
@@ -90,7 +93,7 @@ def filling_trading(clock: Clock) -> list[Series]:
 def growing_ppo(clock: Clock) -> list[Series]:
     """A PPO on two GPUs: an object grows every epoch, and the allocator's cache on one device."""
     total = clock.minutes
-    ppo = Trainer(clock, "10.0.0.34:7777", "metta-ppo", "torch")
+    ppo = Trainer(clock, "ppo-growing:7777", "metta-ppo", "torch")
     sizes = {
         "policy.state_dict": lambda m: 48e6,
         "optimizer.state_dict": lambda m: 96e6,
@@ -117,13 +120,14 @@ def growing_ppo(clock: Clock) -> list[Series]:
     ppo.add("job:trainer_leak:share", lambda m: 0.94 if m > 60 else None, component="trainer.stats")
     ppo.verdicts((0, 0), (20, 1), (45, 2), (0.6 * total, 4))
     ppo.alert("TrainerLeak", "warning", "leak", "object_size", "trainer.stats", 0.6 * total)
+    ppo.leaks("object_size", "trainer.stats", 2.2e6, 0.6 * total)
     return ppo.series
 
 
 def stalled_dqn(clock: Clock) -> list[Series]:
     """It still answers, but no step was made for a long time."""
     stalled = 0.8 * clock.minutes
-    dqn = Trainer(clock, "10.0.0.40:7777", "fuel-breaks", "torch")
+    dqn = Trainer(clock, "dqn-stalled:7777", "fuel-breaks", "torch")
     resident = dqn.memory(noisy(lambda m: 1.1e9 + filling(0.3e9, 100)(m), 3e6, 6), 32e9, 1.5e9)
     memory = dqn.buffer("memory", filling(2_500, 100), 120_000, 2_500)
     dqn.explained(resident, {"memory": memory})
@@ -132,6 +136,27 @@ def stalled_dqn(clock: Clock) -> list[Series]:
     dqn.cleanups([], "experiences", 0)
     dqn.verdicts((0, 0), (100, 1), (stalled + 10, 5))
     dqn.alert("TrainerStalled", "critical", "health", "trainer", "progress", stalled + 5)
+    return dqn.series
+
+
+def young_walker(clock: Clock) -> list[Series]:
+    """It began eight minutes ago: too early to judge."""
+    began = clock.minutes - 8
+    walker = Trainer(clock, "walker-young:7777", "walker", "box2d", began, lives=(began, float("inf")))
+    walker.memory(lambda m: 380e6 + filling(90e6, 20, began)(m), 16e9)
+    walker.limits()
+    walker.progress(step=3600)
+    walker.verdicts((0, 0))
+    return walker.series
+
+
+def ended_dqn(clock: Clock) -> list[Series]:
+    """It ended half an hour ago and took its target back."""
+    dqn = Trainer(clock, "dqn-ended:7777", "fuel-breaks", "torch", lives=(0, clock.minutes - 30))
+    dqn.memory(lambda m: 900e6 + filling(0.2e9, 60)(m), 32e9)
+    dqn.limits()
+    dqn.progress(step=700)
+    dqn.verdicts((0, 0), (30, 1))
     return dqn.series
 
 
@@ -146,10 +171,8 @@ def _world(walker: Trainer, dynamic: Callable[[float], float], unknown: Callable
     counts = {kind: walker.add("trainer_bodies", shape, type=kind) for kind, shape in bodies.items()}
     for kind, values in counts.items():
         walker.level("bodies", kind, values)
-    walker.level(
-        "bodies",
-        "all",
-        [sum(value or 0 for value in moment) for moment in zip(*counts.values(), strict=True)],
+    walker.total(
+        "bodies", [sum(value or 0 for value in moment) for moment in zip(*counts.values(), strict=True)]
     )
     entities = {
         "food_sources": noisy(lambda m: 28, 2, 7),
@@ -193,4 +216,13 @@ def _gpus(trainer: Trainer) -> None:
             trainer.add("job:trainer_gpu_memory:time_to_limit_seconds", left, device=device)
 
 
-SCENARIOS = (healthy_walker, leaking_walker, filling_trading, growing_ppo, stalled_dqn, stack)
+SCENARIOS = (
+    healthy_walker,
+    leaking_walker,
+    filling_trading,
+    growing_ppo,
+    stalled_dqn,
+    young_walker,
+    ended_dqn,
+    stack,
+)

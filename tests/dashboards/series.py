@@ -63,7 +63,7 @@ def sawtooth(height: float, period: float) -> Callable[[float], float]:
     return lambda minute: height * (minute % period) / period
 
 
-def within(shape: Callable[[float], float], start: float, end: float = float("inf")) -> Shape:
+def within(shape: Shape, start: float, end: float = float("inf")) -> Shape:
     """The shape between two minutes, absent outside."""
     return lambda minute: shape(minute) if start <= minute < end else None
 

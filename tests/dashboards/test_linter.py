@@ -132,7 +132,7 @@ def panel_no_targets_rule(panel: Json) -> Iterator[str]:
 
 def target_promql_rule(target: Target) -> Iterator[str]:
     expression = interpolate(target.target["expr"])
-    if "$" in expression or not selectors(expression):
+    if re.search(r"\$\D", expression) or not selectors(expression):
         yield expression
 
 

@@ -25,10 +25,11 @@ RANGE = "from=now-15m&to=now&refresh="
 
 # What a healthy trainer without GPU and receiver rightly has no data for: a query that names it may be empty.
 MAY_BE_EMPTY = {
+    r"@ end\(\)": "a limit is near, or far away",
     r"trainer_gpu_|resource=\"gpu_memory\"": "no GPU here",
     r"heapwatch_receiver_|alertmanager_": "neither receiver nor Alertmanager runs",
     r"prometheus_notifications_(sent|errors)": "there is no Alertmanager to notify",
-    r"job:trainer_leak:share|time_to_limit_seconds": "nothing leaks and nothing grows towards its limit",
+    r"job:trainer_leak:share|\) >= 0$": "nothing leaks and nothing grows towards its limit",
     r"^(?!.*or vector\(0\)).*ALERTS": "nothing fires",
     r"role=\"worker\"": "no worker processes",
     r"generation\"\} > last_over_time": "needs a cycle that ended a step ago",

@@ -11,10 +11,27 @@ from tests.dashboards.asking import run
 from tests.dashboards.documents import Target, expressions, interpolate, targets
 
 
-@pytest.mark.parametrize("target", targets(), ids=str)
+def is_limit(target: Target) -> bool:
+    """Whether this is one of a pair of queries: of a limit that is near, or of the same one far away."""
+    return " limit" in target.target.get("legendFormat", "")
+
+
+@pytest.mark.parametrize("target", [target for target in targets() if not is_limit(target)], ids=str)
 def test_the_query_returns_data(target: Target, prometheus_url: str) -> None:
     series = run(prometheus_url, target)
     assert series, f"{target}: no data for {target.target['expr']}"
+
+
+LIMITS = [target for target in targets() if is_limit(target)]
+
+
+@pytest.mark.parametrize(("near", "far"), zip(LIMITS[::2], LIMITS[1::2], strict=True), ids=str)
+def test_a_limit_is_drawn_or_told_in_the_legend(near: Target, far: Target, prometheus_url: str) -> None:
+    drawn, told = (
+        {frozenset(series["metric"].items()) for series in run(prometheus_url, half)} for half in (near, far)
+    )
+    assert drawn | told
+    assert not drawn & told
 
 
 def test_every_expression_parses(tmp_path: Path) -> None:

@@ -22,10 +22,25 @@ DEFAULT_GROWTH_LIMITS = (
 
 
 class Trainer:
-    """Collects the series of one instance; shapes are in minutes since the start of the history."""
+    """Collects the series of one instance; shapes are in minutes since the start of the history.
 
-    def __init__(self, clock: Clock, instance: str, trainer: str, framework: str, started: float = 0) -> None:
+    Args:
+        started: the minute of the last start of its process.
+        lives: the minutes between which it announces itself.
+
+    """
+
+    def __init__(
+        self,
+        clock: Clock,
+        instance: str,
+        trainer: str,
+        framework: str,
+        started: float = 0,
+        lives: tuple[float, float] = (0, float("inf")),
+    ) -> None:
         self.clock = clock
+        self.lives = lives
         self.target = {"job": "trainer", "instance": instance}
         self.series: list[Series] = []
         self.started = started
@@ -35,6 +50,10 @@ class Trainer:
         self.add("trainer_info", lambda minute: 1, trainer=trainer, framework=framework, run="demo")
         self.add(
             "process_start_time_seconds",
+            lambda minute: clock.start + (started if minute >= started else -7200) * 60,
+        )
+        self.add(
+            "job:trainer_process:start",
             lambda minute: clock.start + (started if minute >= started else -7200) * 60,
         )
         self.add("process_open_fds", lambda minute: 34)
@@ -67,7 +86,7 @@ class Trainer:
 
     def add(self, name: str, shape: Shape | Sequence[Value], /, **labels: str) -> list[Value]:
         """One series of this trainer; returns its values."""
-        values = list(shape) if isinstance(shape, Sequence) else self.clock.each(shape)
+        values = list(shape) if isinstance(shape, Sequence) else self.clock.each(within(shape, *self.lives))
         self.series.append(Series(name, {**self.target, **labels}, values))
         return values
 
@@ -87,10 +106,17 @@ class Trainer:
         per_minute = [None if v is None else v * 60 / self.clock.step for v in slope(values, GROWTH_SAMPLES)]
         self.add("job:trainer_resource:growth_per_minute", per_minute, **labels)
 
+    def total(self, resource: str, values: Sequence[Value]) -> None:
+        """The recorded sum of all components, and its growth."""
+        self.level(resource, "all", values)
+        renamed = self.series[-2]
+        self.series[-2] = Series("job:trainer_resource:total", renamed.labels, renamed.values)
+
     def memory(self, resident: Shape, limit: float, workers: float = 0) -> list[Value]:
         """Process memory, its limit and the forecast."""
         values = self.add("trainer_process_resident_memory_bytes", resident, role="trainer")
         self.level("memory", "trainer", values)
+        self.add("job:trainer_memory:resident_bytes", [None if v is None else v + workers for v in values])
         roles = {"trainer": (values, 1.4)}
         if workers:
             held = self.add("trainer_process_resident_memory_bytes", lambda minute: workers, role="worker")
@@ -202,6 +228,11 @@ class Trainer:
                 action=action,
                 resource=resource,
             )
+
+    def leaks(self, resource: str, component: str, per_minute: float, start: float) -> None:
+        """The confirmed growth of a leak, from this minute on."""
+        labels = {"resource": resource, "component": component}
+        self.add("job:trainer_leak:confirmed_per_minute", within(lambda m: per_minute, start), **labels)
 
     def verdicts(self, *changes: tuple[float, int]) -> None:
         """The verdict from each minute on."""

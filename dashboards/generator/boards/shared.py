@@ -1,38 +1,61 @@
-"""Panels and looks that several dashboards have in common."""
+"""Panels, columns and looks that several dashboards have in common."""
 
 from .. import colors, links
 from .. import queries as q
-from ..empty import NO_CLEANUP, NOTHING_FIRES
-from ..panel import BYTES, COUNT, Json, Panel, Query
-from ..panels import time_series
-from ..tables import Column, table
+from ..empty import NOTHING_FIRES
+from ..limits import limit
+from ..panel import AGO, BYTES, COUNT, Panel, Query
+from ..panels import lines
+from ..promql import select
+from ..tables import COLORED_TEXT, Column, table
 
 USED = colors.thresholds(colors.GOOD, (0.8, colors.WARNING), (0.9, colors.CRITICAL))
-TIME_LEFT = colors.thresholds(colors.CRITICAL, (3600, colors.WARNING), (6 * 3600, colors.GOOD))
+TIME_LEFT = colors.thresholds(colors.CRITICAL, (3600, colors.WARNING), (6 * 3600, colors.PLAIN))
+FORECAST_WORDS = {
+    q.TOO_EARLY: ("too early", colors.UNKNOWN),
+    q.NOT_SOON: ("not within 3 days", colors.UNKNOWN),
+}
+RING = colors.thresholds(colors.GOOD, (1.001, colors.CRITICAL))
 TO_TRAINER = [links.from_series("heapwatch-trainer")]
 TO_ALERTS = [links.from_series("heapwatch-alerts")]
 
+SEVERITY = Column(
+    "Severity",
+    label="severity",
+    width=90,
+    cell=COLORED_TEXT,
+    options={"mappings": colors.word_mappings(colors.SEVERITIES)},
+)
+INSTANCE = Column("instance", label="instance", options={"links": [links.from_row("heapwatch-trainer")]})
+JOB = Column("job", label="job", width=80)
 
-def alarm(color: str) -> Json:
-    """Green at zero, this colour from one on."""
-    return colors.thresholds(colors.GOOD, (1, color))
+
+def growth_limit(resource: str, per: str = "minute") -> tuple[Query, Query]:
+    """The growth limit, drawn where the growth comes near it."""
+    series = {"minute": "job:trainer_resource:growth_per_minute"}.get(
+        per, "job:trainer_resource:growth_per_cycle"
+    )
+    return limit(q.growth_limit(resource, per), select(series, resource=resource), "growth limit")
 
 
-def firing_alerts(width: int = 24, height: int = 7) -> Panel:
+def memory_limit(legend: str = "{{instance}} memory limit") -> tuple[Query, Query]:
+    """What the container or the host gives, drawn where memory comes near it."""
+    return limit(q.MEMORY_LIMIT, select("job:trainer_memory:resident_bytes"), legend)
+
+
+def firing_alerts(height: int = 7, width: int = 0) -> Panel:
     """The alerts that fire now."""
     return table(
         "Firing alerts",
         [
-            Column(
-                "Severity", label="severity", width=90, cell={"type": "color-text"}, options=SEVERITY_COLORS
-            ),
+            SEVERITY,
             Column("Alert", label="alertname"),
             Column("Kind", label="kind", width=90),
             Column("Resource", label="resource", width=110),
             Column("Component", label="component"),
-            Column("instance", label="instance", options={"links": [links.from_row("heapwatch-trainer")]}),
-            Column("job", label="job", width=80),
-            Column("Since", q.ALERTS_SINCE, unit="dateTimeFromNow", width=140),
+            INSTANCE,
+            JOB,
+            Column("Since", q.ALERTS_SINCE, AGO, width=140),
         ],
         "What fires now, and since when; the newest first. Good: empty.",
         empty=NOTHING_FIRES,
@@ -42,44 +65,27 @@ def firing_alerts(width: int = 24, height: int = 7) -> Panel:
     )
 
 
-SEVERITY_COLORS = {
-    "mappings": [
-        {
-            "type": "value",
-            "options": {
-                severity: {"color": color, "index": index, "text": severity}
-                for index, (severity, color) in enumerate(colors.SEVERITIES.items())
-            },
-        }
-    ]
-}
-
-
-def freed_memory(width: int) -> Panel:
+def freed_memory() -> Panel:
     """What each cleanup gave back."""
-    return time_series(
+    return lines(
         "Memory freed by cleanups",
-        [Query(q.FREED, "{{instance}} {{action}}", interval="1m")],
+        Query(q.FREED, "{{instance}} {{action}}", interval="1m"),
         BYTES,
         "Memory that each cleanup gave back. Good: a bar at each cleanup mark. Bad: a mark without a bar.",
-        empty=NO_CLEANUP,
         bars=True,
         links=TO_ALERTS,
-        width=width,
     )
 
 
-def cleanups(width: int) -> Panel:
+def cleanups(width: int = 0) -> Panel:
     """How many cleanups ran."""
-    return time_series(
+    return lines(
         "Cleanups",
-        [Query(q.CLEANUP_EVENTS, "{{instance}} {{action}}", interval="1m")],
+        Query(q.CLEANUP_EVENTS, "{{instance}} {{action}}", interval="1m"),
         COUNT,
         "Cleanups in each interval. Good: few, and memory falls after each. Bad: again and again without "
         "effect.",
-        empty=NO_CLEANUP,
         bars=True,
-        decimals=0,
         links=TO_ALERTS,
         width=width,
     )

@@ -1,257 +1,244 @@
-"""One trainer: what its memory consists of, against its limits, and what was done about it."""
+"""One trainer: what grows in it, what its memory consists of, and what was done about it."""
 
 from .. import colors
 from .. import queries as q
 from ..dashboard import Dashboard, Row
-from ..empty import (
-    NO_CLEANUP,
-    NO_FORECAST,
-    NO_LIMIT,
-    NO_PROGRESS,
-    NO_SUSPECT,
-    NO_VERDICT,
-    NOT_READ,
-    NOT_SOON,
-    WARMING_UP,
+from ..empty import NOTHING_GROWS
+from ..limits import limit
+from ..panel import AGO, BYTES, COUNT, NUMBER, PER_SECOND, SECONDS, SHARE, Query, fixed, override
+from ..panels import gauge, lines, number, states
+from ..promql import select
+from ..tables import BACKGROUND, Column, table
+from .shared import (
+    FORECAST_WORDS,
+    JOB,
+    TIME_LEFT,
+    USED,
+    firing_alerts,
+    freed_memory,
+    growth_limit,
+    memory_limit,
 )
-from ..panel import BYTES, COUNT, SECONDS, SHARE, Query, fixed, override
-from ..panels import bar_gauge, stat, state_timeline, time_series
-from .shared import TIME_LEFT, USED, firing_alerts, freed_memory
 
-GLANCE = Row(
-    "",
+WHAT_GROWS = table(
+    "What grows",
     [
-        stat(
+        Column(
             "Verdict",
-            Query(f"max({q.VERDICT})"),
-            "none",
-            "The worst verdict among the chosen trainers. Good: healthy. Bad: leak, over a limit, down or "
-            "stalled.",
-            mappings=colors.value_mappings(colors.VERDICTS),
-            thresholds=colors.thresholds(colors.UNKNOWN),
-            background=True,
-            trend=False,
+            q.GROWING_VERDICT,
+            width=110,
+            cell=BACKGROUND,
+            options={"mappings": colors.value_mappings(colors.VERDICTS)},
         ),
-        stat(
-            "Memory",
-            Query(q.RESIDENT_SUM),
-            BYTES,
-            "Resident memory of the trainer and its workers. Good: flat after warm-up.",
-            decimals=1,
-            width=3,
-        ),
-        stat(
-            "Used of the limit",
-            Query(f"max({q.USED_SHARE})"),
-            SHARE,
-            "Memory over the limit that kills: the container's, else physical memory. Good: below 80 %.",
-            empty=NO_LIMIT,
-            thresholds=USED,
-            decimals=0,
-            width=3,
-        ),
-        stat(
-            "Growth per minute",
-            Query(f"max({q.MEMORY_GROWTH})"),
-            BYTES,
-            "Robust growth over many samples. Good: near zero. Bad: above the growth limit (20 MB by "
-            "default) for long.",
-            empty=WARMING_UP,
-            decimals=1,
-            width=3,
-        ),
-        stat(
-            "Time to limit",
-            Query(q.SHORTEST_TIME_TO_LIMIT),
-            SECONDS,
-            "How long until the memory limit at the present growth. Good: no forecast.",
-            empty=NO_FORECAST,
-            thresholds=TIME_LEFT,
-            trend=False,
-            decimals=1,
-            width=3,
-        ),
-        stat(
-            "Top suspect",
-            Query(q.TOP_SUSPECT, "{{component}}", instant=True),
-            SHARE,
-            "What explains most of the growth, and its share. Good: no suspect.",
-            empty=NO_SUSPECT,
-            text="value_and_name",
-            decimals=0,
-        ),
-        stat(
-            "Freed by cleanups",
-            Query(q.FREED_IN_RANGE),
-            BYTES,
-            "Memory that cleanups of this time range gave back. Bad: cleanups ran and this stays near zero.",
-            empty=NO_CLEANUP,
-            trend=False,
-            decimals=1,
-            width=4,
+        Column("What", label="component"),
+        Column("Resource", label="resource", width=110),
+        Column("Since", q.GROWING_SINCE, AGO, width=120),
+        Column("Bytes per minute", q.GROWING_BYTES_PER_MINUTE, BYTES, width=130),
+        Column("Bytes now", q.GROWING_BYTES, BYTES, width=100),
+        Column("Items per minute", q.GROWING_ITEMS_PER_MINUTE, COUNT, width=130),
+        Column("Items now", q.GROWING_ITEMS, COUNT, width=100),
+        Column("instance", label="instance", width=150),
+        JOB,
+    ],
+    "What grows beyond a limit or without end, named, since when and how fast; leaks first. Good: nothing "
+    "grows.",
+    empty=NOTHING_GROWS,
+    sort_by="Verdict",
+    height=6,
+)
+
+GLANCE = [
+    number(
+        "Verdict",
+        q.WORST_VERDICT,
+        NUMBER,
+        "The worst verdict among the chosen trainers. Good: healthy. Bad: leak, over a limit, down or "
+        "stalled.",
+        words=colors.VERDICTS,
+        thresholds=colors.thresholds(colors.UNKNOWN),
+        filled=True,
+    ),
+    number(
+        "Memory",
+        q.RESIDENT_SUM,
+        BYTES,
+        "Resident memory of the trainer and its workers. Good: flat after warm-up.",
+    ),
+    number(
+        "Used of the limit",
+        q.MOST_USED,
+        SHARE,
+        "Memory over the container's limit, else over physical memory. Good: below 80 %.",
+        thresholds=USED,
+    ),
+    number(
+        "Growth per minute",
+        q.MOST_GROWTH,
+        BYTES,
+        "Slope of memory over ten minutes. Good: near zero. Bad: above the growth limit (20 MB by default) "
+        "for long.",
+    ),
+    number(
+        "Time to limit",
+        q.SHORTEST_TIME_TO_LIMIT,
+        SECONDS,
+        "How long until the memory limit at the present growth.",
+        words=FORECAST_WORDS,
+        thresholds=TIME_LEFT,
+    ),
+    number(
+        "Freed by cleanups",
+        q.FREED_IN_RANGE,
+        BYTES,
+        "Memory that cleanups of this time range gave back. Bad: cleanups ran and this stays near zero.",
+    ),
+]
+
+EXPLAINED = lines(
+    "Memory explained",
+    [
+        Query(q.EXPLAINED, "{{component}}"),
+        Query(q.WORKERS_SUM, "workers"),
+        Query(q.UNEXPLAINED, "unexplained"),
+        *limit(
+            q.MEMORY_LIMITS_SUM,
+            select("job:trainer_resource:level", resource="memory", component="trainer"),
+            "{{severity}} limit",
+            across="sum",
         ),
     ],
+    BYTES,
+    "Resident memory, stacked by what holds it: buffers, named objects, workers, and the rest, which nothing "
+    "watched explains. Good: bands flat, unexplained thin and flat. Bad: one band widens without end: that "
+    "is "
+    "the suspect. Dashed: limits of the process.",
+    stacked=True,
+    overrides=[
+        override("unexplained", color=fixed(colors.UNKNOWN)),
+        override("workers", color=fixed(colors.SKY)),
+    ],
+    width=16,
+    height=10,
+    marked=True,
+)
+SUSPECTS = gauge(
+    "Suspects",
+    Query(q.SUSPECTS, "{{component}}", instant=True),
+    SHARE,
+    "How much of the memory growth each component explains. Good: empty. Bad: one bar near 100 %.",
+    thresholds=colors.thresholds(colors.SKY, (0.3, colors.WARNING), (0.6, colors.CRITICAL)),
+    top=1,
 )
 
-MEMORY = Row(
-    "",
+OVER_TIME = [
     [
-        time_series(
-            "Memory explained",
-            [
-                Query(q.EXPLAINED, "{{component}}"),
-                Query(q.WORKERS_SUM, "workers"),
-                Query(q.UNEXPLAINED, "unexplained"),
-                Query(q.MEMORY_LIMITS_SUM, "{{severity}} limit"),
-                Query(q.IN_ONE_HOUR_SUM, "in one hour"),
-            ],
+        lines(
+            "Memory growth per minute",
+            [Query(q.MEMORY_GROWTH, "{{instance}}"), *growth_limit("memory")],
             BYTES,
-            "Resident memory, stacked by what holds it: buffers, named objects, and the rest nobody "
-            "explains. "
-            "Good: bands flat, unexplained thin and flat. Bad: one band widens without end: that is the "
-            "suspect. "
-            "Dashed: limits, and where memory will be in one hour at this growth.",
-            stacked=True,
-            overrides=[
-                override("unexplained", color=fixed(colors.UNKNOWN)),
-                override("workers", color=fixed(colors.SKY)),
-            ],
-            width=16,
-            height=11,
+            "Slope over ten minutes. Good: near zero, or above only while buffers fill. "
+            "Bad: above the dashed limit for long.",
+            marked=True,
         ),
-        bar_gauge(
-            "Suspects",
-            Query(q.SUSPECTS, "{{component}}", instant=True),
-            SHARE,
-            "How much of the memory growth each component explains. Good: empty. Bad: one bar near 100 %.",
-            empty=NO_SUSPECT,
-            thresholds=colors.thresholds(colors.SKY, (0.3, colors.WARNING), (0.6, colors.CRITICAL)),
-            top=1,
-            decimals=0,
-            height=11,
-        ),
-        state_timeline(
+        states(
             "Verdict over time",
             Query(q.VERDICT, "{{instance}}"),
             colors.VERDICTS,
             "What was thought of the trainer, and since when. Good: healthy after a short warm-up.",
-            empty=NO_VERDICT,
-            height=4,
         ),
-        time_series(
-            "Memory growth per minute",
-            [Query(q.MEMORY_GROWTH, "{{instance}}"), Query(q.growth_limit("memory"), "growth limit")],
-            BYTES,
-            "Robust growth over many samples. Good: near zero, or above only while buffers fill. "
-            "Bad: above the dashed limit for long.",
-            empty=WARMING_UP,
-            width=8,
-        ),
-        time_series(
-            "Time until the memory limit",
-            [Query(q.TIME_TO_LIMIT_SOON, "{{instance}}")],
-            SECONDS,
-            "How long until the limit that kills, at the growth of that moment. Good: no line. Bad: "
-            "falling to zero.",
-            empty=NOT_SOON,
-            width=8,
-        ),
-        freed_memory(width=8),
     ],
-)
-
-PROCESS = Row(
-    "Process, workers and host",
     [
-        time_series(
+        lines(
+            "Time until the memory limit",
+            Query(q.TIME_TO_LIMIT_SOON, "{{instance}}"),
+            SECONDS,
+            "How long until the memory limit, at the growth of that moment. Good: no line. Bad: falling to "
+            "zero.",
+        ),
+        freed_memory(),
+    ],
+    [firing_alerts(height=6)],
+]
+
+PROCESS = [
+    [
+        lines(
             "Resident memory by role",
             [
-                Query(q.RESIDENT_BY_ROLE, "{{instance}} {{role}}"),
-                Query(q.UNIQUE_BY_ROLE, "{{instance}} {{role}} unique"),
-                Query(q.KILL_LIMIT, "{{instance}} kill limit"),
+                Query(q.RESIDENT_BY_ROLE, "{{role}} {{instance}}"),
+                Query(q.UNIQUE_BY_ROLE, "{{role}} unique {{instance}}"),
+                *memory_limit(),
             ],
             BYTES,
             "The trainer itself and the sum of its worker processes, against the container's or the host's "
             "limit.",
-            width=8,
         ),
-        time_series(
+        lines(
             "Allocator",
             [
-                Query(q.ALLOCATOR_USED, "{{instance}} in use"),
-                Query(q.ALLOCATOR_RETAINED, "{{instance}} kept"),
+                Query(q.ALLOCATOR_USED, "in use {{instance}}"),
+                Query(q.ALLOCATOR_RETAINED, "kept {{instance}}"),
             ],
             BYTES,
-            "What malloc has handed out, and what was freed but is kept for reuse. "
-            "Memory that rises with what is kept is fragmentation; with what is in use, somebody holds it.",
-            empty=NOT_READ,
-            width=8,
+            "What malloc has handed out, and what was freed but is kept for reuse. Memory that rises with "
+            "what "
+            "is kept is fragmentation; with what is in use, something holds it.",
         ),
-        time_series(
+    ],
+    [
+        lines(
             "Python blocks",
-            [Query(q.PYTHON_BLOCKS, "{{instance}}")],
+            Query(q.PYTHON_BLOCKS, "{{instance}}"),
             COUNT,
             "Small objects that Python has handed out. Good: flat. Bad: rising: plain Python objects are "
             "kept.",
-            empty=NOT_READ,
-            width=8,
         ),
-        time_series(
+        lines(
             "CPU cores by role",
-            [Query(q.CPU, "{{instance}} {{role}}")],
-            "none",
+            Query(q.CPU, "{{role}} {{instance}}"),
+            NUMBER,
             "Cores in use. Good: steady. Bad: zero while training should run.",
-            decimals=2,
-            width=8,
         ),
-        time_series(
+    ],
+    [
+        lines(
             "Processes by role",
-            [Query(q.PROCESSES, "{{instance}} {{role}}")],
+            Query(q.PROCESSES, "{{role}} {{instance}}"),
             COUNT,
             "Live processes. Good: constant. Bad: workers that pile up, or die.",
             steps=True,
-            width=8,
         ),
-        time_series(
+        lines(
             "Open files",
-            [Query(q.OPEN_FILES, "{{instance}}")],
+            Query(q.OPEN_FILES, "{{instance}}"),
             COUNT,
             "Open file descriptors. Good: constant. Bad: rising: files, sockets or pipes are leaked.",
-            width=8,
         ),
     ],
-    collapsed=True,
-)
+]
 
-PROGRESS = Row(
-    "Progress",
-    [
-        time_series(
-            "Progress",
-            [Query(q.PROGRESS, "{{instance}} {{unit}}s")],
-            "cps",
-            "Steps, episodes, epochs and generations per second. Good: steady. Bad: falling while memory "
-            "grows.",
-            empty=NO_PROGRESS,
-        ),
-        time_series(
-            "Time since last progress",
-            [Query(q.SINCE_PROGRESS, "{{instance}}")],
-            SECONDS,
-            "Good: seconds. Bad: rising: the trainer is stalled although it still answers.",
-            empty=NO_PROGRESS,
-        ),
-    ],
-    collapsed=True,
-)
-
-ALERTS = Row("", [firing_alerts(height=6)])
+PROGRESS = [
+    lines(
+        "Progress",
+        Query(q.PROGRESS, "{{unit}}s {{instance}}"),
+        PER_SECOND,
+        "Steps, episodes, epochs and generations per second. Good: steady. Bad: falling while memory grows.",
+    ),
+    lines(
+        "Time since last progress",
+        Query(q.SINCE_PROGRESS, "{{instance}}"),
+        SECONDS,
+        "Good: seconds. Bad: rising: the trainer is stalled although it still answers.",
+    ),
+]
 
 DASHBOARD = Dashboard(
     uid="heapwatch-trainer",
-    description=(
-        "One trainer: what its memory consists of, against its limits, its forecast, and what was done "
-        "about it."
-    ),
-    rows=[GLANCE, MEMORY, ALERTS, PROCESS, PROGRESS],
+    description="What grows in this trainer, since when, what holds it, and how long until its limit?",
+    rows=[
+        Row("", [[WHAT_GROWS], GLANCE, [EXPLAINED, SUSPECTS]]),
+        Row("Over time", OVER_TIME),
+        Row("Process, workers and host", PROCESS, collapsed=True),
+        Row("Progress", [PROGRESS], collapsed=True),
+    ],
 )

@@ -13,12 +13,13 @@ from heapwatch.viewer.timerange import Window
 
 @dataclass(frozen=True)
 class Mark:
-    """An annotation on the time axis; times in seconds since 1970."""
+    """An annotation on the time axis; times in seconds since 1970. `panels` has ids, none for all panels."""
 
     start: float
     end: float
     text: str
     color: str
+    panels: tuple[int, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -47,11 +48,18 @@ class Answers:
 
 @dataclass(frozen=True)
 class Chart:
-    """A chart: options of ECharts, and the units of its axes for the browser to write numbers with."""
+    """A chart: options of ECharts, and the units of its axes for the browser to write numbers with.
+
+    Attributes:
+        legend: HTML.
+        placement: of the legend, `bottom` or `right`.
+
+    """
 
     options: dict[str, Any]
     units: list[dict[str, Any]] = field(default_factory=list)
     legend: str = ""
+    placement: str = "bottom"
 
 
 @dataclass(frozen=True)

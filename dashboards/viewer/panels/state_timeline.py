@@ -3,19 +3,24 @@
 from html import escape
 from typing import Any
 
+from heapwatch.viewer.fields import Field, color
 from heapwatch.viewer.panels.base import Answers, Chart
 from heapwatch.viewer.panels.time_series import time_axis
 from heapwatch.viewer.prometheus import Series
+from heapwatch.viewer.units import write
+
+UNMAPPED = "#8e8e8e"
 
 
 def render(answers: Answers) -> Chart:
     """The chart; each block is [lane, start ms, end ms] with its text and colour."""
     shown = list(answers.fields())
+    merged = bool(answers.panel.options.get("mergeValues", True))
     blocks: list[dict[str, Any]] = []
     seen: dict[str, str] = {}
     for lane, (series, field) in enumerate(shown):
         for start, end, value in _stretches(series, answers.window.end):
-            text, paint = field.text(value), field.paint(value) or field.color or "#8e8e8e"
+            text, paint = _state(field, value, merged)
             seen.setdefault(text, paint)
             blocks.append(
                 {"value": [lane, start * 1000, end * 1000], "name": text, "itemStyle": {"color": paint}}
@@ -26,6 +31,17 @@ def render(answers: Answers) -> Chart:
         "series": [{"type": "custom", "name": "states", "data": blocks}],
     }
     return Chart(options, [], _legend(answers, seen))
+
+
+def _state(field: Field, value: float, merged: bool) -> tuple[str, str]:
+    """Text and colour; as in Grafana, merged values in colour mode `thresholds` are ranges, not mappings."""
+    if merged and field.color_mode == "thresholds" and field.steps:
+        limits = [limit for limit, _ in field.steps]
+        place = sum(value >= limit for limit in limits) - 1
+        if place == 0 and len(limits) > 1:
+            return f"< {write(limits[1], field.unit)}", color(field.steps[0][1])
+        return f"{write(limits[place], field.unit)}+", color(field.steps[place][1])
+    return field.text(value), field.paint(value) or field.color or UNMAPPED
 
 
 def _stretches(series: Series, last: float) -> list[tuple[float, float, float]]:

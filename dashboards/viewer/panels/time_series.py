@@ -17,7 +17,8 @@ BAR = 4  # pixels
 
 def render(answers: Answers) -> Chart:
     """The chart of a time series panel."""
-    shown = [(series, field) for series, field in answers.fields() if not _hidden(field)]
+    named = list(answers.fields())
+    shown = [(series, field) for series, field in named if not _hidden(field)]
     units = _units([field for _, field in shown])
     lines = [
         _line(index, series, field, units, points)
@@ -30,7 +31,8 @@ def render(answers: Answers) -> Chart:
     }
     if lines:
         lines[0] |= _marks(answers, shown)
-    return Chart(options, units, _legend(answers, shown))
+    placement = answers.panel.options.get("legend", {}).get("placement", "bottom")
+    return Chart(options, units, _legend(answers, named), placement)
 
 
 def time_axis(window: Window) -> dict[str, Any]:
@@ -141,30 +143,32 @@ def _marks(answers: Answers, shown: list[tuple[Series, Field]]) -> dict[str, Any
     return marks
 
 
-def _legend(answers: Answers, shown: list[tuple[Series, Field]]) -> str:
+def _legend(answers: Answers, named: list[tuple[Series, Field]]) -> str:
+    """A table, or a list with the values after each name; what is not drawn stands there in grey."""
     legend = answers.panel.options.get("legend", {})
     if legend.get("showLegend") is False or legend.get("displayMode") == "hidden":
         return ""
-    listed = [
-        (index, series, field)
-        for index, (series, field) in enumerate(shown)
-        if not field.custom.get("hideFrom", {}).get("legend")
-    ]
+    listed = [pair for pair in named if not pair[1].custom.get("hideFrom", {}).get("legend")]
     calculations = [name for name in legend.get("calcs", ()) if name in CALCULATIONS]
-    heads = "".join(f"<th>{CALCULATIONS[name][0]}</th>" for name in calculations)
+    table = bool(calculations) and legend.get("displayMode") == "table"
+    drawn = 0
     rows = []
-    for index, series, field in listed[:LEGEND_ROWS]:
-        paint = painted(field, index, reduced(series.points, "lastNotNull"))
-        dash = "dashed" if field.custom.get("lineStyle", {}).get("fill") == "dash" else "solid"
-        values = "".join(
-            f"<td>{escape(field.text(reduced(series.points, name)))}</td>" for name in calculations
-        )
-        rows.append(
-            f'<tr data-series="{escape(field.name, quote=True)}"><td class="legend-name">'
-            f'<i style="border-color:{paint}; border-style:{dash}"></i>{escape(field.name)}</td>{values}</tr>'
-        )
+    for series, field in listed[:LEGEND_ROWS]:
+        paint = painted(field, drawn, reduced(series.points, "lastNotNull"))
+        drawn += not _hidden(field)
+        texts = [(CALCULATIONS[name][0], field.text(reduced(series.points, name))) for name in calculations]
+        values = "".join(f"<td>{escape(text if table else f'{head}: {text}')}</td>" for head, text in texts)
+        rows.append(_legend_row(field, paint, values))
     if len(listed) > LEGEND_ROWS:
         rows.append(f'<tr><td class="muted">and {len(listed) - LEGEND_ROWS} more</td></tr>')
-    kind = "legend-table" if calculations and legend.get("displayMode") == "table" else "legend-list"
-    head = f"<tr><th></th>{heads}</tr>" if kind == "legend-table" else ""
-    return f'<table class="{kind}">{head}{"".join(rows)}</table>'
+    heads = "".join(f"<th>{CALCULATIONS[name][0]}</th>" for name in calculations)
+    head = f"<tr><th></th>{heads}</tr>" if table else ""
+    return f'<table class="legend-{"table" if table else "list"}">{head}{"".join(rows)}</table>'
+
+
+def _legend_row(field: Field, paint: str, values: str) -> str:
+    name = escape(field.name, quote=True)
+    dash = "dashed" if field.custom.get("lineStyle", {}).get("fill") == "dash" else "solid"
+    target = 'class="hidden-series"' if _hidden(field) else f'data-series="{name}"'
+    line = f'<i style="border-color:{paint}; border-style:{dash}"></i>'
+    return f'<tr {target}><td class="legend-name" title="{name}">{line}{name}</td>{values}</tr>'

@@ -50,7 +50,7 @@ def test_every_panel_of_every_dashboard_shows_data(page, viewer, uid):
 def test_the_leak_is_visible_at_a_glance(page, viewer):
     opened(page, f"{viewer}/d/heapwatch-fleet")
     trainers = page.locator(".panel", has_text="Trainers by verdict").locator("tbody tr")
-    expect(trainers.filter(has_text="127.0.0.1:7778")).to_contain_text("leak")
+    expect(trainers.filter(has_text="walker-leaking:7777")).to_contain_text("leak")
     expect(trainers.last).to_contain_text("healthy")
 
 
@@ -64,8 +64,8 @@ def test_charts_out_of_sight_are_drawn_when_they_are_scrolled_to(page, viewer):
 
 def test_a_link_leads_to_the_trainer_and_keeps_the_time_range(page, viewer):
     opened(page, f"{viewer}/d/heapwatch-fleet?from=now-1h&to=now")
-    page.locator("table.data a", has_text="127.0.0.1:7778").first.click()
-    page.wait_for_url(re.compile(r"/d/heapwatch-trainer.*var-instance=127\.0\.0\.1.*from=now-1h"))
+    page.locator("table.data a", has_text="walker-leaking:7777").first.click()
+    page.wait_for_url(re.compile(r"/d/heapwatch-trainer.*var-instance=walker-leaking.*from=now-1h"))
 
 
 def test_an_alert_leads_to_its_runbook_and_that_to_no_dead_end(page, viewer):
@@ -77,9 +77,9 @@ def test_an_alert_leads_to_its_runbook_and_that_to_no_dead_end(page, viewer):
 
 
 def test_a_variable_narrows_every_panel(page, viewer):
-    opened(page, f"{viewer}/d/heapwatch-world?var-instance=127.0.0.1:7778")
+    opened(page, f"{viewer}/d/heapwatch-world?var-instance=walker-leaking:7777")
     expect(page.locator(".legend").first).to_be_visible()
-    assert "10.0.0.21:7777" not in page.locator(".grid").first.inner_text()
+    assert "trading-filling:7777" not in page.locator(".grid").first.inner_text()
 
 
 def test_a_time_range_is_chosen_and_kept_in_the_address(page, viewer):

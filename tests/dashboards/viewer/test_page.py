@@ -6,7 +6,8 @@ import pytest
 from nicegui import core
 
 from heapwatch.viewer.model import Dashboard
-from heapwatch.viewer.page import DashboardPage, State
+from heapwatch.viewer.page import DashboardPage
+from heapwatch.viewer.state import State
 from heapwatch.viewer.timerange import TimeRange
 
 

@@ -1,5 +1,7 @@
 import re
 
+import pytest
+
 from heapwatch.viewer.model import Panel, Target
 from heapwatch.viewer.panels import RENDERERS, Answers
 from heapwatch.viewer.panels.base import Mark
@@ -60,11 +62,55 @@ def test_annotations_are_drawn():
     assert chart.options["series"][0]["markArea"]["data"][0][1] == {"xAxis": 180_000}
 
 
-def test_overlapping_alerts_are_one_shade_and_earlier_starts_have_no_line():
+def test_overlapping_regions_darken_each_other_and_have_a_line_at_each_end_in_sight():
     marks = [Mark(0, 120, "one", "#f00"), Mark(60, 240, "two", "#f00"), Mark(60, 60, "cleanup", "#0f0")]
     line = rendered("timeseries", [Series({}, [(0, 1.0)], name="memory")], marks=marks).options["series"][0]
-    assert [(area[0]["xAxis"], area[1]["xAxis"]) for area in line["markArea"]["data"]] == [(0, 240_000)]
-    assert sorted(mark["name"] for mark in line["markLine"]["data"]) == ["cleanup", "two"]
+    regions = [(area[0]["xAxis"], area[1]["xAxis"]) for area in line["markArea"]["data"]]
+    assert regions == [(0, 120_000), (60_000, 240_000)]
+    drawn = sorted((mark["xAxis"], mark["name"]) for mark in line["markLine"]["data"])
+    assert drawn == [(60_000, "cleanup"), (60_000, "two"), (120_000, "one"), (240_000, "two")]
+
+
+def test_a_timeline_by_thresholds_shows_their_ranges_and_no_mappings():
+    steps = [{"value": None, "color": "#8e8e8e"}, {"value": 2, "color": "#d55e00"}]
+    mapping = {"type": "value", "options": {"4": {"text": "leak", "color": "#d55e00", "index": 0}}}
+    defaults = {"thresholds": {"steps": steps}, "mappings": [mapping]}
+    series = [Series({}, [(0, 1.0), (60, 4.0)], name="walker", step=60)]
+
+    def shown(mode):
+        chart = rendered("state-timeline", series, defaults=defaults | {"color": {"mode": mode}})
+        return [block["name"] for block in chart.options["series"][0]["data"]]
+
+    assert shown("thresholds") == ["< 2", "2+"]
+    assert shown("fixed") == ["1", "leak"]
+
+
+def test_a_single_bar_has_a_name_only_where_one_was_set():
+    series = Series({"component": "replay"}, [(0, 0.5)], name="replay")
+    assert "replay" not in rendered("bargauge", [series]).body
+    assert "replay" in rendered("bargauge", [series, series]).body
+    named = {"displayName": "${__field.labels.component}"}
+    assert "replay" in rendered("bargauge", [series], defaults=named).body
+
+
+def test_a_limit_that_is_only_told_stands_in_the_legend():
+    hidden = {
+        "matcher": {"id": "byRegexp", "options": "/off the scale$/"},
+        "properties": [{"id": "custom.hideFrom", "value": {"viz": True, "legend": False, "tooltip": True}}],
+    }
+    series = [
+        Series({}, [(0, 3.0)], name="memory"),
+        Series({}, [(0, 5e9)], name="growth limit, off the scale"),
+    ]
+    legend = {"displayMode": "list", "calcs": ["lastNotNull"]}
+    chart = rendered("timeseries", series, options={"legend": legend}, overrides=[hidden])
+    assert [line["name"] for line in chart.options["series"]] == ["memory"]
+    assert re.search("hidden-series.*off the scale.*5000000000", chart.legend)
+
+
+def test_sparklines_are_refused():
+    with pytest.raises(ValueError, match="sparkline"):
+        rendered("stat", [Series({}, [(0, 3.0)], name="memory")], options={"graphMode": "area"})
 
 
 def test_the_legend_is_escaped_and_has_its_values():
