@@ -52,7 +52,7 @@ def aged(minutes: int, expression: str) -> str:
 
 def current(expression: str) -> str:
     """Only of trainers that are there or missed: one that ended took its target back."""
-    missed = select("ALERTS", kind="health", resource="trainer")
+    missed = select("ALERTS", 'component=~"process|progress"', kind="health", resource="trainer")
     return f"({expression}) and on (job, instance) ({select('up')} or {missed})"
 
 

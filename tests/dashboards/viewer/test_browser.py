@@ -51,7 +51,9 @@ def test_the_leak_is_visible_at_a_glance(page, viewer):
     opened(page, f"{viewer}/d/heapwatch-fleet")
     trainers = page.locator(".panel", has_text="Trainers by verdict").locator("tbody tr")
     expect(trainers.filter(has_text="walker-leaking:7777")).to_contain_text("leak")
-    expect(trainers.last).to_contain_text("healthy")
+    expect(trainers.filter(has_text="walker-healthy:7777")).to_contain_text("healthy")
+    expect(trainers.last).to_contain_text("warming up")
+    expect(trainers.filter(has_text="dqn-ended:7777")).to_have_count(0)
 
 
 def test_charts_out_of_sight_are_drawn_when_they_are_scrolled_to(page, viewer):
