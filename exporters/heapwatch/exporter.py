@@ -27,11 +27,13 @@ from heapwatch.collectors.sizes import SizeCollector
 from heapwatch.collectors.standard import StandardCollector
 from heapwatch.collectors.unique_memory import UniqueMemoryCollector
 from heapwatch.collectors.walker_names import WalkerNames
+from heapwatch.explain.engine import Explainer
 from heapwatch.http.guards import checked_token
 from heapwatch.http.server import Server
 from heapwatch.http.status import Status
 from heapwatch.measure.process_tree import ProcessTree
 from heapwatch.measure.resident_memory import ResidentMemory
+from heapwatch.measure.roots import Root
 from heapwatch.recording.journal import Journal, Sink
 from heapwatch.registration import Registration
 from heapwatch.runtime.cleanup import CleanupQueue
@@ -101,6 +103,8 @@ class Exporter:
         self._costly: list[Collector] = [process, gpu]
         self._costly_families: list[Metric] = []
         self._journal: Journal | None = None
+        self.roots: list[Root] = []
+        self.explainer = Explainer(extra_roots=lambda: self.roots)
 
         self.safe_point.on_visit.append(self.cleanup_queue.run_pending)
         self.safe_point.on_tick.append(self.progress.observe)
@@ -179,6 +183,7 @@ class Exporter:
         self._join_stack()
         server.on_observe.append(self._look_for_stack)
         self.safe_point.start()
+        self.explainer.start()
 
     def _takes_cleanups(self) -> bool:
         return self.server is not None and self.server.token is not None
@@ -207,6 +212,7 @@ class Exporter:
             self.server.stop()
             self.server = None
         self.safe_point.stop()
+        self.explainer.stop()
         if self._journal is not None:
             self._journal.stop()
 
@@ -222,6 +228,7 @@ class Exporter:
     def abandon(self) -> None:
         """In a forked child: be inert. The server, the target and the safe points belong to the parent."""
         self.safe_point.abandon()
+        self.explainer.abandon()
         self.memory.reopen()
         if self._journal is not None:
             self._journal.abandon()

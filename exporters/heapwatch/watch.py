@@ -13,6 +13,7 @@ from heapwatch.collectors.buffers import BufferSources
 from heapwatch.collectors.phases import Phase
 from heapwatch.exporter import Exporter
 from heapwatch.http.server import Server
+from heapwatch.measure.roots import Root
 from heapwatch.recording.recorder import Recorder
 from heapwatch.runtime.cleanup import CleanupResult
 from heapwatch.runtime.labels import checked_name
@@ -87,7 +88,8 @@ class Watch:
 
     @root.setter
     def root(self, trainer: Any) -> None:
-        self._root = Source.of(trainer).read
+        self._root = read = Source.of(trainer).read
+        self.exporter.roots = [Root("root", "watch.root", read)]
 
     @property
     def port(self) -> int | None:

@@ -7,7 +7,7 @@ import sys
 from collections.abc import Sequence
 from typing import NoReturn
 
-from heapwatch.cli import attach, doctor, monitor, report
+from heapwatch.cli import attach, doctor, monitor, report, run
 from heapwatch.errors import UsageError
 from heapwatch.runtime.plain_text import plain
 
@@ -23,7 +23,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command line given, or the process's own, and return its exit code."""
     parser = _Parser(prog="heapwatch", description="Watch the memory of reinforcement-learning trainers.")
     commands = parser.add_subparsers(metavar="COMMAND", required=True)
-    for command in (monitor, report, attach, doctor):
+    for command in (run, monitor, report, attach, doctor):
         command.add_parser(commands)
     parsed = parser.parse_args(arguments)
     try:

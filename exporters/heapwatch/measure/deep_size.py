@@ -7,6 +7,7 @@ Memory shared inside the measured object is counted once: views with their base,
 from __future__ import annotations
 
 import math
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 from heapwatch.measure.traversal import FEWEST_SAMPLES, OutOfTime, Walk
@@ -45,8 +46,16 @@ class Size:
         )
 
 
-def deep_size(obj: object, *, samples: int = SAMPLES, budget_seconds: float = BUDGET_SECONDS) -> Size:
+def deep_size(
+    obj: object,
+    *,
+    samples: int = SAMPLES,
+    budget_seconds: float = BUDGET_SECONDS,
+    elsewhere: Iterable[int] = (),
+) -> Size:
     """Bytes that `obj` and everything reachable from it hold, each counted once.
+
+    Objects whose ids are in `elsewhere`, and what only they hold, are left out.
 
     Classes, modules, functions' globals and frames are not followed. A container of more than `samples` items
     is estimated from that many, drawn from strata over its length; from up to 32 times as many when they
@@ -62,7 +71,7 @@ def deep_size(obj: object, *, samples: int = SAMPLES, budget_seconds: float = BU
         raise ValueError(f"samples is {samples}, allowed is {FEWEST_SAMPLES} or more")
     if not budget_seconds > 0:
         raise ValueError(f"budget_seconds is {budget_seconds}, allowed is more than 0")
-    walk = Walk(samples, budget_seconds)
+    walk = Walk(samples, budget_seconds, elsewhere)
     tally, _ = walk.everything([obj], samples)
     held = {place: round(held) for place, held in tally.held.items()}
     return Size(

@@ -25,6 +25,14 @@ class ContainerChanged(RuntimeError):
     """The container kept changing while it was read."""
 
 
+def length_of(container: Container) -> int:
+    """The number of items, as the built-in type counts them: a subclass may say something else."""
+    for base in CONTAINERS:
+        if issubclass(type(container), base):
+            return int(base.__len__(container))  # type: ignore[arg-type]
+    raise TypeError(f"a {type(container).__name__} is no container")
+
+
 def positions(length: int, count: int) -> list[int]:
     """Up to `count` increasing positions in `range(length)`: head, tail, one at random in each stratum.
 

@@ -19,9 +19,10 @@ import gc
 import math
 import sys
 import time
+from collections.abc import Iterable
 from typing import Any
 
-from heapwatch.measure.sampling import Container, around, pick, positions, spread, variance_of_mean
+from heapwatch.measure.sampling import Container, around, length_of, pick, positions, spread, variance_of_mean
 from heapwatch.measure.tensor_storage import (
     Place,
     TensorMemory,
@@ -65,12 +66,12 @@ class Tally:
 class Walk:
     """One measurement: what was counted, and what time is left."""
 
-    def __init__(self, samples: int, budget_seconds: float) -> None:
+    def __init__(self, samples: int, budget_seconds: float, elsewhere: Iterable[int] = ()) -> None:
         self.objects = 0
         self._samples = samples
         self._budget = budget_seconds
         self._deadline = time.thread_time() + budget_seconds  # waiting for a busy machine does not count
-        self._counted: set[int] = set()  # ids of objects and addresses of arrays' memory
+        self._counted: set[int] = set(elsewhere)  # ids of objects and addresses of arrays' memory
         self._kinds: dict[type, Kind] = {}
         self._kept: list[Any] = []  # objects made on the way, so that no other takes their id meanwhile
 
@@ -78,6 +79,7 @@ class Walk:
         """Size of all that is reachable from `stack`, and the references found back to its first object."""
         tally, counted = Tally(), self._counted
         home, back = _key(stack[0]), 0
+        counted.discard(home)
         while stack:
             obj = stack.pop()
             key = _key(obj)
@@ -99,7 +101,7 @@ class Walk:
             tally.held[obj.place] = tally.held.get(obj.place, 0.0) + obj.nbytes
             return
         own = own_bytes(obj, cls)
-        if kind == "container" and len(obj) > self._samples:
+        if kind == "container" and length_of(obj) > self._samples:
             tally.add(self._estimate(obj, samples))
         elif kind != "atom":
             parts = self._parts(obj, cls, kind)
@@ -159,14 +161,14 @@ class Walk:
         first = self._counted - before
         self._counted -= first
         try:
-            return self._sampled(container, min(len(container), samples))[0]
+            return self._sampled(container, min(length_of(container), samples))[0]
         except OutOfTime:
             self._counted |= first
             return None
 
     def _sampled(self, container: Container, samples: int) -> tuple[Tally, float]:
         """The estimate from one sample, and its standard error as a share of it."""
-        length = len(container)
+        length = length_of(container)
         wanted = positions(length, samples)
         items = pick(container, wanted)
         shared: dict[int, list[Any]] = {}
@@ -237,7 +239,7 @@ class Walk:
 
         Each object is divided among the references to it that are found in the item and its neighbours.
         """
-        inner = [at for at in wanted if _NEIGHBOURS <= at < len(container) - _NEIGHBOURS]
+        inner = [at for at in wanted if _NEIGHBOURS <= at < length_of(container) - _NEIGHBOURS]
         chosen = inner[:: max(1, len(inner) // _RESOLVED)]
         near = around(chosen, _NEIGHBOURS)
         items = dict(zip(near, pick(container, near), strict=True))
@@ -273,7 +275,7 @@ class Walk:
                 continue
             reached.add(key)
             self._count_one()
-            if kind != "container" or len(obj) <= self._samples:
+            if kind != "container" or length_of(obj) <= self._samples:
                 stack += self._parts(obj, cls, kind)
 
     def _divided(self, stack: list[Any], shares: dict[int, float]) -> tuple[float, float]:

@@ -1,0 +1,89 @@
+"""`heapwatch run SCRIPT`: an unchanged program under watch, and the explanation at its end."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import re
+import sys
+from pathlib import Path
+from typing import Any
+
+import heapwatch
+from heapwatch.cli.program import CannotRun, Program
+from heapwatch.explain.findings import Explanation, described, message
+
+_EPILOG = """
+exit codes:
+  that of the program; 0 when --seconds ended it
+  64  the command line is wrong, or there is no such program
+"""
+
+
+def add_parser(commands: Any) -> None:
+    """Add the subcommand."""
+    parser = commands.add_parser(
+        "run",
+        help="run a program under watch and tell what grows in it",
+        description="Run an unchanged Python program under watch, and explain at its end what grows.",
+        epilog=_EPILOG,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+        usage="%(prog)s [--record FILE] [--seconds N] [--json] [--port N] (SCRIPT | -m MODULE) [ARG...]",
+    )
+    parser.add_argument("--record", type=Path, metavar="FILE", help="record the run for `heapwatch report`")
+    parser.add_argument("--seconds", type=_seconds, metavar="N", help="end the program after so long")
+    parser.add_argument("--json", action="store_true", help="print the explanation as JSON, last on stdout")
+    parser.add_argument("--port", type=int, default=0, help="serve metrics there (default: a free port)")
+    parser.add_argument("-m", dest="module", action="store_true", help="SCRIPT is the name of a module")
+    parser.add_argument("program", nargs=argparse.REMAINDER, metavar="SCRIPT", help="and its own arguments")
+    parser.set_defaults(run=run)
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Run the program, print the explanation, and return the program's exit code."""
+    try:
+        program = Program(arguments.program, module=arguments.module)
+    except CannotRun as error:
+        print(f"heapwatch: {error}", file=sys.stderr)
+        return 64
+    try:
+        watch = heapwatch.start(_name(program.name), port=arguments.port, record=arguments.record)
+    except (OSError, ValueError) as error:
+        print(f"heapwatch: {error}", file=sys.stderr)
+        return 64
+    process = os.getpid()
+    if watch.server is not None and not arguments.json:
+        print(f"heapwatch: watching {program.name} at {watch.server.url}", file=sys.stderr, flush=True)
+    explainer = watch.exporter.explainer
+    ended = program.run(arguments.seconds, before_end=explainer.explain_now)
+    if os.getpid() != process:
+        return ended.code  # a child that the program forked: the explanation is the parent's
+    explanation = ended.last_words if isinstance(ended.last_words, Explanation) else explainer.explain_now()
+    watch.stop()
+    _tell(explanation, arguments.json)
+    ended.leave()
+    return ended.code
+
+
+def _tell(explanation: Explanation, as_json: bool) -> None:
+    if as_json:
+        print(json.dumps(explanation.as_json(), indent=2), flush=True)
+        return
+    print(f"heapwatch: {explanation.verdict}. {message(explanation)}", file=sys.stderr)
+    for finding in explanation.findings[1:]:
+        print(f"  {described(finding)}", file=sys.stderr)
+
+
+def _name(program: str) -> str:
+    return re.sub(r"[^\w.-]", "_", program)[:64] or "trainer"
+
+
+def _seconds(text: str) -> float:
+    try:
+        value = float(text)
+    except ValueError:
+        value = 0.0
+    if not 0 < value < 1e9:
+        raise argparse.ArgumentTypeError(f"{text!r} is no number of seconds above 0")
+    return value

@@ -1,0 +1,150 @@
+"""What was found, as data and in words."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import asdict, dataclass
+from typing import Any, Literal
+
+from heapwatch.explain.sites import Site
+
+FindingKind = Literal["container", "type", "buffer", "native", "allocator", "gpu", "worker"]
+Verdict = Literal["healthy", "warm-up", "filling", "leak", "too early"]
+
+
+@dataclass(frozen=True)
+class Finding:
+    """Something that grows.
+
+    Attributes:
+        kind: what it is.
+        path: its holder, from the root; None when nothing in Python holds it.
+        type: of the container and its items, in words.
+        items: how many it holds; None where that is not counted.
+        bytes: what it holds.
+        items_per_minute: growth.
+        bytes_per_minute: growth.
+        share: of the process's growth, 0 to 1.
+        capacity_items: where it ends; None where it has no end.
+        site: where it grows; None where that is not known.
+        holders: what holds it, the nearest first.
+        remedy: what to do; None where none is known.
+        is_leak: whether it grows without end and matters.
+        inferred: whether the bytes come from growth that nothing else explains, not from measuring.
+
+    """
+
+    kind: FindingKind
+    path: str | None
+    type: str
+    items: int | None
+    bytes: int | None
+    items_per_minute: float | None
+    bytes_per_minute: float
+    share: float
+    capacity_items: int | None = None
+    site: Site | None = None
+    holders: tuple[str, ...] = ()
+    remedy: str | None = None
+    is_leak: bool = False
+    inferred: bool = False
+
+    def as_json(self) -> dict[str, Any]:
+        """The finding with plain values."""
+        document = asdict(self)
+        document["site"] = None if self.site is None else self.site._asdict()
+        document["holders"] = list(self.holders)
+        for name in ("items_per_minute", "bytes_per_minute", "share"):
+            if document[name] is not None:
+                document[name] = round(document[name], 3)
+        return document
+
+
+@dataclass(frozen=True)
+class Explanation:
+    """The state of a process: a verdict, and what grows, the most first."""
+
+    verdict: Verdict
+    seconds: float
+    growth_bytes_per_minute: float
+    explained_share: float
+    findings: tuple[Finding, ...] = ()
+    detail: str = ""
+
+    def as_json(self) -> dict[str, Any]:
+        """The document that `GET /explain` answers."""
+        return {
+            "verdict": self.verdict,
+            "message": message(self),
+            "seconds": round(self.seconds, 1),
+            "growth_bytes_per_minute": round(self.growth_bytes_per_minute),
+            "explained_share": round(self.explained_share, 3),
+            "findings": [finding.as_json() for finding in self.findings],
+        }
+
+
+def message(explanation: Explanation) -> str:
+    """One line for a person."""
+    pace = f"{size_text(explanation.growth_bytes_per_minute)}/min"
+    first = next(iter(explanation.findings), None)
+    if explanation.verdict == "too early":
+        return f"Too early to tell after {explanation.seconds:.0f} s. {explanation.detail}".strip()
+    if explanation.verdict == "healthy":
+        return f"Nothing leaks. {explanation.detail}".strip()
+    if first is None:
+        return f"Memory grows by {pace}; no leak was found. {explanation.detail}".strip()
+    if explanation.verdict == "filling":
+        return f"Memory grows by {pace}. {_filling(first)}"
+    if explanation.verdict == "warm-up":
+        return f"Memory grows by {pace}, which looks like a warm-up. {explanation.detail}".strip()
+    leak = next((finding for finding in explanation.findings if finding.is_leak), first)
+    return f"Memory grows by {pace}. {described(leak)}"
+
+
+def described(finding: Finding) -> str:
+    """A finding as a sentence or two."""
+    share = f"{finding.share:.0%} of it is " if finding.share >= 0.005 else "Part of it is "
+    what = f"`{finding.path}`" if finding.path else finding.type
+    facts = [finding.type] if finding.path else []
+    if finding.items_per_minute:
+        facts.append(f"{finding.items_per_minute:+,.0f} items/min")
+    if finding.items and finding.bytes:
+        facts.append(f"{size_text(finding.bytes / finding.items)} each")
+    elif finding.bytes:
+        facts.append(f"{size_text(finding.bytes)} now")
+    if finding.path:
+        facts.append("no bound" if finding.capacity_items is None else f"bound {finding.capacity_items:,}")
+    text = f"{share}{what}" + (f" ({', '.join(facts)})" if facts else "")
+    if finding.site is not None:
+        file = finding.site.file.replace("\\", "/").rpartition("/")[2]
+        text += f", filled at {file}:{finding.site.line} in `{finding.site.function}`"
+    text += "."
+    if finding.remedy:
+        text += f" Suggested: {finding.remedy}."
+    return text
+
+
+def _filling(finding: Finding) -> str:
+    capacity = finding.capacity_items
+    if not (capacity and finding.items and finding.bytes):
+        return described(finding)
+    full = finding.bytes / finding.items * capacity
+    return (
+        f"`{finding.path}` is filling: {finding.items:,} of {capacity:,} items; "
+        f"it will hold {size_text(full)} when full."
+    )
+
+
+def size_text(nbytes: float) -> str:
+    """Bytes with a decimal unit."""
+    value = float(nbytes)
+    for unit in ("B", "kB", "MB", "GB"):
+        if abs(value) < 999.5:
+            return f"{value:.3g} {unit}"
+        value /= 1000
+    return f"{value:.3g} TB"
+
+
+def ranked(findings: Iterable[Finding]) -> tuple[Finding, ...]:
+    """The most important first: leaks before the rest, then by growth."""
+    return tuple(sorted(findings, key=lambda found: (not found.is_leak, -found.bytes_per_minute)))

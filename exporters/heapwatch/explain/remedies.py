@@ -1,0 +1,47 @@
+"""What to do about a leak, where the pattern is known."""
+
+from __future__ import annotations
+
+from heapwatch.explain.inventory import Known
+from heapwatch.explain.sites import Use
+from heapwatch.explain.weigh import Look
+
+# A class met among the items, by the end of its qualified name, and what its owner forgot.
+_BY_TYPE = (
+    ("matplotlib.figure.Figure", "`plt.close(figure)` after saving it"),
+    ("FigureManager", "`plt.close(figure)` after saving it"),
+    ("FigureManagerBase", "`plt.close(figure)` after saving it"),
+    ("Handler", "`logger.removeHandler(handler)` and `handler.close()`"),
+    ("SummaryWriter", "`writer.close()`"),
+    ("Process", "`process.join()` and `process.close()`"),
+    ("Thread", "end the thread and `thread.join()` it"),
+    ("RemovableHandle", "keep the handle and call `handle.remove()`"),
+    ("TracebackType", "keep the error's text, not the exception: its traceback holds every local variable"),
+    ("Env", "`env.close()`, and drop it"),
+)
+
+
+def remedy_for(known: Known, look: Look, capacity: int | None, uses: list[Use]) -> str | None:
+    """A suggestion for a growing container, in code where possible."""
+    if capacity is not None:
+        return None
+    if look.graph:
+        return "`.item()` for a number, `.detach()` for a tensor: each keeps the graph it was computed with"
+    if "_hooks" in known.path.rpartition(".")[2]:
+        return "keep the handle that registering returns and call `handle.remove()`"
+    for ending, remedy in _BY_TYPE:
+        if any(trait.endswith(ending) for trait in look.traits):
+            return remedy
+    if look.view:
+        return "`.copy()` the part that is kept: a view keeps the whole array alive"
+    if known.kind == "cache":
+        return "`functools.lru_cache(maxsize=...)`, and no cache on methods"
+    if known.kind in ("list", "deque"):
+        return "`collections.deque(maxlen=...)`"
+    if known.kind == "dict":
+        return "delete entries that are done, or bound it: `functools.lru_cache(maxsize=...)`, an LRU dict"
+    if known.kind == "set":
+        return "remove what is done, or keep a bounded structure"
+    if known.kind in ("array", "tensor", "text", "frame_table"):
+        return "keep the parts in a `collections.deque(maxlen=...)`, or write them to a file"
+    return None

@@ -1,0 +1,123 @@
+"""A level over time in bounded memory, and whether what it never falls below rises."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import NamedTuple
+
+_MOST = 48
+_BLOCKS = 4
+_LEAST_STEPS = 4  # times that a level has to change before it can be said to go on rising
+_STEADY = 0.3  # share of its overall pace that a rise keeps in its last quarter, unless it levels off
+
+
+class Bucket(NamedTuple):
+    """Readings of a stretch of time: when it began and ended, the least, the last, and how many changes."""
+
+    start: float
+    end: float
+    least: float
+    last: float
+    changes: int
+
+
+@dataclass(frozen=True)
+class Growth:
+    """How a level rises.
+
+    Attributes:
+        per_second: pace of the floor, the level that it does not fall below; 0 where it does not rise.
+        rising: the floor rises in each quarter of the time, and no slower than at the beginning.
+        steps: changes of the level in that time.
+        span: seconds looked at.
+        total: rise of the floor over that time.
+
+    """
+
+    per_second: float
+    rising: bool
+    steps: int
+    span: float
+    total: float
+
+
+NO_GROWTH = Growth(0.0, False, 0, 0.0, 0.0)
+
+
+class Series:
+    """Readings of one level; older ones are put together, so that there are never more than a few dozen."""
+
+    __slots__ = ("_buckets", "_width", "last", "read_at")
+
+    def __init__(self) -> None:
+        self._buckets: list[Bucket] = []
+        self._width = 0.5
+        self.last: float | None = None
+        self.read_at = float("-inf")
+
+    def add(self, time: float, level: float) -> None:
+        """Take a reading, at a time in seconds that is not before the one before."""
+        changed = self.last is not None and level != self.last
+        self.last, self.read_at = level, time
+        if self._buckets and time - self._buckets[-1].start < self._width:
+            was = self._buckets[-1]
+            self._buckets[-1] = Bucket(was.start, time, min(was.least, level), level, was.changes + changed)
+        else:
+            self._buckets.append(Bucket(time, time, level, level, int(changed)))
+        if len(self._buckets) > _MOST:
+            self._width *= 2
+            merged: list[Bucket] = []
+            for bucket in self._buckets:
+                if merged and bucket.start - merged[-1].start < self._width:
+                    was = merged[-1]
+                    least = min(was.least, bucket.least)
+                    merged[-1] = Bucket(
+                        was.start, bucket.end, least, bucket.last, was.changes + bucket.changes
+                    )
+                else:
+                    merged.append(bucket)
+            self._buckets = merged
+
+    def since(self, start: float) -> list[Bucket]:
+        """What is known from `start` on."""
+        return [bucket for bucket in self._buckets if bucket.end >= start]
+
+    def growth(self, start: float = float("-inf")) -> Growth:
+        """How the level rises from `start` on.
+
+        The time is divided into quarters. The floor of a quarter is its least reading: a container that is
+        emptied now and then has a low floor in each, one that leaks a higher one every time.
+        """
+        buckets = self.since(start)
+        if len(buckets) < _BLOCKS + 1:
+            return NO_GROWTH
+        first, end = buckets[0].start, buckets[-1].end
+        span = end - first
+        if span <= 0:
+            return NO_GROWTH
+        floors: list[tuple[float, float]] = []
+        steps = sum(bucket.changes for bucket in buckets)
+        for block in range(_BLOCKS):
+            low, high = first + span * block / _BLOCKS, first + span * (block + 1) / _BLOCKS
+            inside = [bucket for bucket in buckets if low <= (bucket.start + bucket.end) / 2 <= high]
+            if not inside:
+                return NO_GROWTH
+            lowest = min(inside, key=lambda bucket: bucket.least)
+            floors.append(((lowest.start + lowest.end) / 2, lowest.least))
+        last = buckets[-1]
+        rises = [after[1] - before[1] for before, after in pairwise(floors)]
+        # The last quarter's own rise: from its floor to its end is no floor, but falls show in it.
+        total = max(0.0, floors[-1][1] - floors[0][1])
+        elapsed = floors[-1][0] - floors[0][0]
+        if total <= 0 or elapsed <= 0:
+            return Growth(0.0, False, steps, span, 0.0)
+        pace = total / elapsed
+        late_time = floors[-1][0] - floors[-2][0]
+        late = rises[-1] / late_time if late_time > 0 else 0.0
+        tail_time = last.end - floors[-1][0]
+        tail = (last.last - floors[-1][1]) / tail_time if tail_time > span / 16 else late
+        rising = (
+            min(rises) > 0 and late >= _STEADY * pace and tail >= _STEADY * pace / 2 and steps >= _LEAST_STEPS
+        )
+        return Growth(pace, rising, steps, span, total)

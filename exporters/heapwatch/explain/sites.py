@@ -1,0 +1,259 @@
+"""Where a container is filled, and where it is emptied, as the compiled code of the program says.
+
+Nothing runs and nothing is traced: the code objects of the user's functions are searched for instructions
+that load an attribute, global or local variable of the container's name and then call `append`, store under
+a key, or bind the name anew to something made from it.
+"""
+
+from __future__ import annotations
+
+import dis
+import inspect
+from collections.abc import Iterable, Iterator
+from types import CodeType, FunctionType
+from typing import Any, Literal, NamedTuple
+
+from heapwatch.measure.layout import layout_of, namespace_of
+from heapwatch.measure.roots import is_user_file, module_namespace, running_code, user_modules
+
+GROWS = frozenset(
+    ("append", "appendleft", "extend", "extendleft", "add", "insert", "update", "setdefault", "put",
+     "put_nowait", "push", "concat", "concatenate", "cat", "hstack", "vstack", "__setitem__")
+)  # fmt: skip
+_SHRINKS = frozenset(
+    ("pop", "popleft", "popitem", "clear", "remove", "discard", "get", "get_nowait", "cache_clear", "flush")
+)
+_PASSED_TO = frozenset(("heappush", "insort", "insort_left", "insort_right"))
+_SKIPPED = frozenset(
+    ("CACHE", "PUSH_NULL", "NOP", "COPY", "COPY_FREE_VARS", "RESUME", "EXTENDED_ARG", "TO_BOOL")
+)
+_NEAR = 14
+_STATEMENT = 80
+_MOST_CODE = 4000
+_MOST_INSTRUCTIONS = 20_000
+
+
+class Site(NamedTuple):
+    """A line of source code."""
+
+    file: str
+    line: int
+    function: str
+
+
+Effect = Literal["grows", "shrinks", "resets"]
+
+
+class Use(NamedTuple):
+    """What one line does to a container."""
+
+    effect: Effect
+    site: Site
+
+
+def uses_of(name: str, codes: Iterable[CodeType]) -> list[Use]:
+    """What these functions do to a container of this name; each line once for each effect."""
+    found: dict[tuple[str, int, str], Use] = {}
+    for code in codes:
+        for effect, line in _effects(code, name):
+            function = getattr(code, "co_qualname", code.co_name)
+            use = Use(effect, Site(code.co_filename, line, function))
+            found.setdefault((code.co_filename, line, effect), use)
+    return list(found.values())
+
+
+def bounds_of(name: str, codes: Iterable[CodeType]) -> list[int | str]:
+    """What the length of a container of this name is compared with: numbers, and names of variables."""
+    found: list[int | str] = []
+    for code in codes:
+        if "len" not in code.co_names:
+            continue
+        listed = [one for one, _ in _instructions(code) if one.opname not in _SKIPPED]
+        for at, instruction in enumerate(listed):
+            if instruction.opname != "COMPARE_OP":
+                continue
+            near = listed[max(0, at - 9) : at]
+            if not any(one.argval == "len" for one in near) or not any(_names(one, name) for one in near):
+                continue
+            for one in near:
+                if one.opname.startswith("LOAD_") and one.argval not in ("len", name, "self"):
+                    value = one.argval
+                    if type(value) is int or (type(value) is str and value):
+                        found.append(value)
+    return found
+
+
+def callers_of(method: str, codes: Iterable[CodeType]) -> list[Site]:
+    """Lines that call a method of this name."""
+    found: dict[tuple[str, int], Site] = {}
+    for code in codes:
+        if method not in code.co_names:
+            continue
+        for instruction, line in _instructions(code):
+            if instruction.opname in ("LOAD_METHOD", "LOAD_ATTR") and instruction.argval == method:
+                function = getattr(code, "co_qualname", code.co_name)
+                found.setdefault((code.co_filename, line), Site(code.co_filename, line, function))
+    return list(found.values())
+
+
+def user_code() -> list[CodeType]:
+    """The code of the user's functions, methods and running scripts, and of those nested in them."""
+    found: dict[int, CodeType] = {}
+    for name in user_modules():
+        for value in list((module_namespace(name) or {}).values()):
+            _collect(value, found, depth=0)
+    for code in running_code():
+        _nested(code, found)
+    return [code for code in found.values() if is_user_file(code.co_filename)]
+
+
+def code_of_class(cls: type) -> list[CodeType]:
+    """The code of a class's methods, those it inherits among them."""
+    found: dict[int, CodeType] = {}
+    for base in layout_of(cls).mro[:-1]:
+        for value in list(namespace_of(base).values()):
+            _collect(value, found, depth=1)
+    return list(found.values())
+
+
+def _collect(value: Any, found: dict[int, CodeType], depth: int) -> None:
+    if len(found) > _MOST_CODE:
+        return
+    kind = type(value)
+    if kind in (staticmethod, classmethod):
+        _collect(value.__func__, found, depth)
+    elif kind is property:
+        for function in (value.fget, value.fset):
+            _collect(function, found, depth)
+    elif kind is FunctionType:
+        _nested(value.__code__, found)
+        for cell in value.__closure__ or ():
+            try:
+                inner = cell.cell_contents
+            except ValueError:
+                continue
+            if depth < 3 and type(inner) is FunctionType:
+                _collect(inner, found, depth + 1)
+    elif layout_of(kind).kind == "class" and depth == 0:
+        module = namespace_of(value).get("__module__")
+        if type(module) is str and module in user_modules_set():
+            for part in list(namespace_of(value).values()):
+                _collect(part, found, depth=1)
+    elif (
+        layout_of(kind).kind == "cache" and type(inner := getattr(value, "__wrapped__", None)) is FunctionType
+    ):
+        _collect(inner, found, depth + 1)
+
+
+def user_modules_set() -> frozenset[str]:
+    """Names of the user's modules."""
+    return frozenset(user_modules())
+
+
+def _nested(code: CodeType, found: dict[int, CodeType]) -> None:
+    if id(code) in found or len(found) > _MOST_CODE:
+        return
+    found[id(code)] = code
+    for constant in code.co_consts:
+        if type(constant) is CodeType:
+            _nested(constant, found)
+
+
+def _effects(code: CodeType, name: str, depth: int = 0) -> Iterator[tuple[Effect, int]]:
+    """What a code object does to `name`, by line; names that it is given to are followed."""
+    known = (code.co_names, code.co_varnames, code.co_freevars, code.co_cellvars)
+    if not any(name in names for names in known):
+        return
+    listed = list(_instructions(code))
+    loads: dict[int, int] = {}
+    for at, (instruction, line) in enumerate(listed):
+        operation = instruction.opname
+        if not _names(instruction, name):
+            continue
+        if operation.startswith("LOAD_") and operation not in ("LOAD_METHOD", "LOAD_CONST"):
+            loads[line] = at
+            yield from _after_load(listed, at, line, code, depth)
+        elif operation.startswith("STORE_"):
+            grows = any(0 < at - load < _STATEMENT for where, load in loads.items() if where == line)
+            if grows and _is_made_from(listed, loads[line], at):
+                yield "grows", line
+            elif _runs_again(code, name):
+                yield "resets", line
+
+
+def _after_load(
+    listed: list[tuple[dis.Instruction, int]], at: int, line: int, code: CodeType, depth: int
+) -> Iterator[tuple[Effect, int]]:
+    following = [entry for entry in listed[at + 1 : at + 1 + _NEAR] if entry[0].opname not in _SKIPPED]
+    if not following:
+        return
+    first = following[0][0]
+    before = [entry[0].argval for entry in listed[max(0, at - 6) : at]]
+    if first.opname in ("LOAD_METHOD", "LOAD_ATTR") and first.argval in GROWS:
+        yield "grows", line
+    elif first.opname in ("LOAD_METHOD", "LOAD_ATTR") and first.argval in _SHRINKS:
+        yield "shrinks", line
+    elif any(type(value) is str and value in _PASSED_TO for value in before):
+        yield "grows", line
+    elif first.opname == "STORE_FAST" and depth == 0:
+        for effect, where in _effects(code, first.argval, depth + 1):
+            if effect != "resets":
+                yield effect, where
+    else:
+        for position, (instruction, where) in enumerate(following):
+            operation = instruction.opname
+            if operation == "STORE_SUBSCR":
+                yield "grows", where
+                return
+            if operation in ("DELETE_SUBSCR", "STORE_SLICE"):
+                yield "shrinks", where
+                return
+            if operation.startswith(("BINARY_SUBSCR", "BINARY_OP")) and position + 1 < len(following):
+                then = following[position + 1][0]
+                if then.opname in ("LOAD_METHOD", "LOAD_ATTR"):
+                    if then.argval in GROWS:
+                        yield "grows", where
+                    elif then.argval in _SHRINKS:
+                        yield "shrinks", where
+                    return
+            if operation.startswith(("CALL", "STORE_", "POP_", "RETURN", "LOAD_METHOD", "COMPARE")):
+                return
+
+
+def _is_made_from(listed: list[tuple[dis.Instruction, int]], load: int, store: int) -> bool:
+    """Whether what is stored is the loaded value joined with more: by an addition or by a call of `cat`."""
+    between = [instruction for instruction, _ in listed[load + 1 : store]]
+    joined = any(
+        one.opname.startswith("BINARY_") and one.argrepr in ("+", "+=", "|", "|=") for one in between
+    )
+    joined = joined or any(one.opname in ("BINARY_ADD", "INPLACE_ADD", "INPLACE_OR") for one in between)
+    around = [instruction for instruction, _ in listed[max(0, load - 12) : store]]
+    return joined or any(type(one.argval) is str and one.argval in GROWS for one in around)
+
+
+def _runs_again(code: CodeType, name: str) -> bool:
+    """Whether an assignment may empty what was filled before: none does that sets it up."""
+    function = code.co_flags & inspect.CO_OPTIMIZED
+    own = name in code.co_varnames or name in code.co_cellvars
+    return (
+        bool(function) and not own and code.co_name not in ("__init__", "__post_init__", "__new__", "setup")
+    )
+
+
+def _names(instruction: dis.Instruction, name: str) -> bool:
+    value = instruction.argval
+    return bool(value == name) if type(value) is str else type(value) is tuple and name in value
+
+
+def _instructions(code: CodeType) -> Iterator[tuple[dis.Instruction, int]]:
+    """Instructions with the line that each belongs to."""
+    line = code.co_firstlineno
+    for count, instruction in enumerate(dis.get_instructions(code)):
+        if count > _MOST_INSTRUCTIONS:
+            return
+        positions = getattr(instruction, "positions", None)
+        if positions is not None and positions.lineno is not None:
+            line = positions.lineno
+        elif positions is None and instruction.starts_line is not None:
+            line = int(instruction.starts_line)
+        yield instruction, line

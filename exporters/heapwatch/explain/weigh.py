@@ -1,0 +1,122 @@
+"""What the items of a growing container are, and the bytes that they hold."""
+
+from __future__ import annotations
+
+import gc
+import sys
+from collections.abc import Iterable
+from itertools import islice
+from typing import Any, NamedTuple
+
+from heapwatch.explain.inventory import Inventory, Known
+from heapwatch.measure.deep_size import OutOfTime, deep_size
+from heapwatch.measure.layout import Layout, layout_of
+from heapwatch.measure.reading import array_bytes, parts
+from heapwatch.measure.sampling import ContainerChanged
+
+_BUDGET_SECONDS = 0.02
+_LOOKED_AT = 60  # objects of an item
+_NEWEST = 3
+_PLAIN = ("list", "tuple", "deque", "dict", "set", "text", "raw", "array", "atom", "frame_table")
+
+
+class Look(NamedTuple):
+    """What a container's newest items are.
+
+    Attributes:
+        item_type: name of their class.
+        ids: of the newest items, to see whether two containers hold the same.
+        opaque: whether an item holds memory that Python cannot measure: an autograd graph, an object of an
+            extension.
+        graph: whether an item is, or holds, a tensor with its autograd graph.
+        view: whether an item is a view that keeps a larger array alive.
+        traits: further class names met inside, for remedies.
+
+    """
+
+    item_type: str
+    ids: frozenset[int]
+    opaque: bool
+    graph: bool
+    view: bool
+    traits: frozenset[str]
+
+
+NOTHING_SEEN = Look("", frozenset(), False, False, False, frozenset())
+
+
+def weigh(known: Known, inventory: Inventory, now: float) -> None:
+    """Add a reading of the bytes that a container holds, all of its kind together."""
+    if known.kind == "ring" or known.in_bytes:
+        return
+    anchors = [key for key, path in inventory.anchors.items() if not path.startswith(known.path)]
+    total, count = 0.0, 0
+    for obj, _ in inventory.places_of(known):
+        try:
+            size = deep_size(obj, budget_seconds=_BUDGET_SECONDS, elsewhere=anchors)
+        except (OutOfTime, ContainerChanged, RuntimeError):
+            continue
+        total += size.bytes + size.gpu_bytes + size.shared_bytes
+        count += 1
+    if count:
+        known.held.add(now, total / count * known.multiplicity)
+        known.weighed_items = known.items.last or 0.0
+
+
+def look_into(known: Known, inventory: Inventory) -> Look:
+    """See what the newest items of a container are."""
+    for obj, layout in inventory.places_of(known):
+        try:
+            newest = list(_newest(obj, layout))
+        except RuntimeError:
+            continue
+        if newest:
+            return _look(newest)
+    return NOTHING_SEEN
+
+
+def _newest(obj: Any, layout: Layout) -> Iterable[Any]:
+    if layout.kind == "dict":
+        return list(islice(reversed(dict.values(obj)), _NEWEST))
+    if layout.kind in ("array", "tensor", "text", "raw", "frame_table"):
+        return []
+    return [part for _, part in list(parts(obj, layout, 8))[-_NEWEST:]]
+
+
+def _look(newest: list[Any]) -> Look:
+    item_type = layout_of(type(newest[-1])).name
+    ids = frozenset(id(item) for item in newest if layout_of(type(item)).kind != "atom")
+    opaque = graph = view = False
+    traits: set[str] = set()
+    stack: list[Any] = [newest[-1]]
+    seen: set[int] = set()
+    while stack and len(seen) < _LOOKED_AT:
+        obj = stack.pop()
+        if id(obj) in seen:
+            continue
+        seen.add(id(obj))
+        layout = layout_of(type(obj))
+        if layout.kind in ("atom", "class", "module", "text"):
+            continue
+        traits.add(layout.qualified_name)
+        if layout.kind == "tensor":
+            graph = graph or _has_graph(obj)
+        elif layout.kind == "array":
+            view = view or _is_small_view(obj, layout)
+        elif layout.kind == "object" and layout.namespace is None and not layout.slots:
+            opaque = True
+        if layout.kind not in ("array", "tensor"):
+            stack += gc.get_referents(obj)[:20]
+    return Look(item_type, ids, opaque or graph, graph, view, frozenset(traits))
+
+
+def _has_graph(tensor: Any) -> bool:
+    torch = sys.modules.get("torch")
+    if torch is None or (type(tensor) is not torch.Tensor and type(tensor) is not torch.nn.Parameter):
+        return False
+    return tensor.grad_fn is not None
+
+
+def _is_small_view(array: Any, layout: Layout) -> bool:
+    own = int(sys.modules["numpy"].ndarray.nbytes.__get__(array))
+    return (array_bytes(array, layout) or 0) > 2 * own + 4096

@@ -1,0 +1,133 @@
+"""What is known of a class without running code of its own or of its metaclass."""
+
+from __future__ import annotations
+
+import functools
+import threading
+import types
+import weakref
+from array import array
+from collections import deque
+from collections.abc import Callable, Mapping
+from typing import Any, Literal
+
+from heapwatch.measure.tensor_storage import classes
+
+# How an object is looked into. Names, not an Enum: they are compared for each object.
+Kind = Literal[
+    "atom", "list", "tuple", "deque", "dict", "set", "text", "raw", "array", "tensor", "frame_table", "cache",
+    "function", "method", "partial", "cell", "generator", "thread_local", "module", "class", "object",
+]  # fmt: skip
+
+_MOST_CACHED = 20_000
+
+_mro: Callable[[type], tuple[type, ...]] = type.__dict__["__mro__"].__get__
+_name: Callable[[type], str] = type.__dict__["__name__"].__get__
+namespace_of: Callable[[type], Mapping[str, Any]] = type.__dict__["__dict__"].__get__
+
+CACHE_TYPE: Any = type(functools.lru_cache(lambda: None))
+_KINDS: tuple[tuple[type, Kind], ...] = (
+    (list, "list"),
+    (tuple, "tuple"),
+    (deque, "deque"),
+    (dict, "dict"),
+    (set, "set"),
+    (frozenset, "set"),
+    (str, "text"),
+    (bytes, "text"),
+    (bytearray, "text"),
+    (array, "raw"),
+    (type, "class"),
+    (types.ModuleType, "module"),
+    (types.FunctionType, "function"),
+    (types.MethodType, "method"),
+    (functools.partial, "partial"),
+    (types.CellType, "cell"),
+    (types.GeneratorType, "generator"),
+    (types.CoroutineType, "generator"),
+    (types.AsyncGeneratorType, "generator"),
+    (CACHE_TYPE, "cache"),
+    (threading.local, "thread_local"),
+    (types.CodeType, "atom"),
+    (types.FrameType, "atom"),
+    (types.TracebackType, "object"),
+    (types.BuiltinFunctionType, "atom"),
+    (types.MappingProxyType, "atom"),
+    (weakref.ref, "atom"),
+    (weakref.ProxyType, "atom"),
+    (weakref.CallableProxyType, "atom"),
+    (property, "atom"),
+    (int, "atom"),
+    (float, "atom"),
+    (complex, "atom"),
+    (type(None), "atom"),
+    (range, "atom"),
+    (slice, "atom"),
+    (staticmethod, "object"),
+    (classmethod, "object"),
+)
+_KIND_OF: dict[type, Kind] = dict(_KINDS)
+
+
+class Layout:
+    """How instances of one class are looked into.
+
+    Attributes:
+        name: the class's name.
+        module: where it was defined, `builtins` where it does not say.
+        kind: see `Kind`.
+        namespace: reads an instance's attribute dict; None where instances have none.
+        slots: readers of attributes that live in the instance itself, by name.
+
+    """
+
+    __slots__ = ("kind", "module", "mro", "name", "namespace", "slots")
+
+    def __init__(self, cls: type) -> None:
+        self.mro = _mro(cls)
+        self.name = _name(cls)
+        module = namespace_of(cls).get("__module__", "builtins")
+        self.module = module if type(module) is str else "builtins"
+        self.kind: Kind = _kind(self.mro)
+        self.namespace: Callable[[Any], Any] | None = None
+        self.slots: dict[str, Callable[[Any], Any]] = {}
+        for base in reversed(self.mro):
+            for name, value in namespace_of(base).items():
+                if type(value) is types.MemberDescriptorType and type(name) is str:
+                    self.slots[name] = value.__get__
+                elif name == "__dict__" and type(value) is types.GetSetDescriptorType:
+                    self.namespace = value.__get__
+
+    @property
+    def qualified_name(self) -> str:
+        """The name, behind its module where that is no built-in or the program's main one."""
+        return self.name if self.module in ("builtins", "__main__") else f"{self.module}.{self.name}"
+
+
+_cached: dict[int, tuple[weakref.ref[type], Layout]] = {}
+
+
+def layout_of(cls: type) -> Layout:
+    """The layout of a class; kept by identity, as a metaclass may define what equality and hash are."""
+    found = _cached.get(id(cls))
+    if found is not None and found[0]() is cls:
+        return found[1]
+    if len(_cached) >= _MOST_CACHED:
+        _cached.clear()
+    layout = Layout(cls)
+    _cached[id(cls)] = (weakref.ref(cls), layout)
+    return layout
+
+
+def _kind(mro: tuple[type, ...]) -> Kind:
+    for base in mro:
+        # `type` objects are compared by identity and hashed by their metaclass: ask only plain ones.
+        if type(base) is type and (kind := _KIND_OF.get(base)) is not None:
+            return kind
+        if any(base is known for known in classes("numpy", "ndarray")):
+            return "array"
+        if any(base is known for known in classes("torch", "Tensor")):
+            return "tensor"
+        if _name(base) == "NDFrame" and str(namespace_of(base).get("__module__")).startswith("pandas."):
+            return "frame_table"
+    return "object"

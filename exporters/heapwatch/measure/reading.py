@@ -1,0 +1,364 @@
+"""Lengths and parts of live objects, read without running code of theirs and without keeping them alive.
+
+No property, `__getattr__`, `__len__`, `__iter__`, `__eq__` or `__hash__` of a program is called: built-in
+containers are read by the methods of their built-in base, attributes from the instance's own dict or slots.
+"""
+
+from __future__ import annotations
+
+import gc
+import sys
+from array import array
+from collections import deque
+from collections.abc import Callable, Iterator
+from itertools import islice
+from typing import Any, NamedTuple
+
+from heapwatch.measure.layout import CACHE_TYPE, Layout, layout_of
+
+NAMED_KEYS = 24  # a dict of no more text keys is read key by key, as a record
+_TEXT = frozenset((str,))
+_LONGEST_NAME = 60
+_MOST_ATTRIBUTES = 2000
+_MOST_REFERENTS = 64
+
+
+class Gone(LookupError):
+    """What a step led to is not there any more."""
+
+
+class Step(NamedTuple):
+    """One step from an object to one of its parts.
+
+    `how` names the reader that `follow` uses, `key` is what it needs: a name or a position. Steps hold no
+    object of the program.
+    """
+
+    how: str
+    key: str | int | tuple[int, str]
+    label: str
+
+
+def length_of(obj: Any, layout: Layout) -> int | None:
+    """Items of a container, characters of a text, elements of an array; None for anything else."""
+    reader = _LENGTHS.get(layout.kind)
+    try:
+        return None if reader is None else reader(obj)
+    except Exception:  # an array library's own state may be half built
+        return None
+
+
+def array_bytes(obj: Any, layout: Layout) -> int | None:
+    """Bytes that an array, a tensor or a text keeps alive, of a view those of its base; None for the rest."""
+    try:
+        if layout.kind == "array":
+            return _array_bytes(obj)
+        if layout.kind == "tensor":
+            return _tensor_bytes(obj)
+        if layout.kind == "frame_table":
+            return _table(obj)[1]
+        if layout.kind == "text":
+            return int(object.__sizeof__(obj)) if type(obj) not in (str, bytes) else sys.getsizeof(obj)
+        if layout.kind == "raw":
+            return int(array.buffer_info(obj)[1] * _item_size(obj))
+    except Exception:
+        return None
+    return None
+
+
+def shape_of(obj: Any, layout: Layout) -> tuple[int, ...] | None:
+    """The shape of an array or a plain tensor."""
+    if layout.kind == "array":
+        return tuple(sys.modules["numpy"].ndarray.shape.__get__(obj))
+    return tuple(obj.shape) if layout.kind == "tensor" and _tensor_elements(obj) is not None else None
+
+
+def capacity_of(obj: Any, layout: Layout) -> int | None:
+    """The most items that a container may hold by itself: a deque's or a cache's own bound."""
+    if layout.kind == "deque":
+        maxlen: int | None = _maxlen(obj)
+        return maxlen
+    if layout.kind == "cache":
+        return _cache_info(obj)[1]
+    return None
+
+
+def parts(obj: Any, layout: Layout, samples: int) -> Iterator[tuple[Step, Any]]:
+    """What an object refers to, by steps that lead there again; of a container's items `samples` at most.
+
+    Raises:
+        RuntimeError: a container changed meanwhile.
+
+    """
+    kind = layout.kind
+    if kind in _NOT_FOLLOWED:
+        return
+    if kind in ("list", "tuple", "deque"):
+        yield from _items(obj, _GET[kind], length_of(obj, layout) or 0, samples)
+    elif kind == "dict":
+        yield from _entries(obj, samples)
+    elif kind == "set":
+        for at, item in enumerate(islice(_iterate_set(obj), samples)):
+            yield Step("element", at, "[*]"), item
+    elif kind in ("function", "method", "partial", "cell", "generator", "thread_local"):
+        yield from _wrapped(obj, kind)
+        return
+    if layout.namespace is not None:
+        yield from _attributes(obj, layout)
+    if layout.slots:
+        for name, read in layout.slots.items():
+            try:
+                value = read(obj)
+            except AttributeError:
+                continue
+            yield Step("slot", name, f".{name}"), value
+    if kind == "object" and layout.namespace is None and not layout.slots:
+        for at, value in enumerate(gc.get_referents(obj)[:_MOST_REFERENTS]):
+            yield Step("referent", at, ""), value
+
+
+def namespace_parts(namespace: dict[Any, Any]) -> Iterator[tuple[Step, Any]]:
+    """The names of a module or of an instance's dict."""
+    names = list(islice(dict.items(namespace), _MOST_ATTRIBUTES))
+    if not _TEXT.issuperset(type(name) for name, _ in names):
+        names = [(name, value) for name, value in names if type(name) is str]
+    for name, value in names:
+        if len(name) <= _LONGEST_NAME:
+            yield Step("name", name, f".{name}"), value
+
+
+def follow(obj: Any, step: Step) -> Any:
+    """The part of `obj` that `step` leads to.
+
+    Raises:
+        Gone: it is not there any more.
+
+    """
+    try:
+        return _FOLLOW[step.how](obj, step.key)
+    except (LookupError, AttributeError, TypeError, ValueError, RuntimeError, StopIteration) as error:
+        raise Gone(step.label) from error
+
+
+def instance_dict(obj: Any) -> Any:
+    """The attribute dict of an instance, None where it has none."""
+    read = layout_of(type(obj)).namespace
+    return None if read is None else read(obj)
+
+
+def _items(obj: Any, get: Callable[[Any, int], Any], length: int, samples: int) -> Iterator[tuple[Step, Any]]:
+    for at in _positions(length, samples):
+        try:
+            yield Step("item", at, "[*]"), get(obj, at)
+        except IndexError:
+            return
+
+
+def _positions(length: int, samples: int) -> list[int]:
+    """Positions from the front, and the last two from the end: where things grow, and where they stay."""
+    if length <= samples:
+        return list(range(length))
+    return [*range(max(1, samples - 2)), *((-2, -1) if samples > 2 else (-1,) if samples > 1 else ())]
+
+
+def _entries(obj: Any, samples: int) -> Iterator[tuple[Step, Any]]:
+    length = dict.__len__(obj)
+    if length <= NAMED_KEYS:
+        items = list(dict.items(obj))
+        if _TEXT.issuperset(type(key) for key, _ in items):
+            for key, value in items:
+                label = f'["{key}"]' if len(key) <= _LONGEST_NAME else "[*]"
+                yield Step("key", key, label), value
+            return
+    for at in _positions(length, samples):
+        yield Step("value", at, "[*]"), _value(obj, at)
+
+
+def _value(obj: Any, at: Any) -> Any:
+    position = int(at)
+    if position >= 0:
+        return next(islice(iter(dict.values(obj)), position, None))
+    return next(islice(reversed(dict.values(obj)), -position - 1, None))
+
+
+def _attributes(obj: Any, layout: Layout) -> Iterator[tuple[Step, Any]]:
+    # Asking for an instance's dict makes one where the interpreter keeps the values apart: only for
+    # instances that hold something to look at.
+    held = gc.get_referents(obj)
+    if not any(type(part) is dict or layout_of(type(part)).kind not in _DULL for part in held):
+        return
+    assert layout.namespace is not None
+    namespace = layout.namespace(obj)
+    if type(namespace) is dict:
+        yield from namespace_parts(namespace)
+
+
+_DULL = frozenset(("atom", "class", "module"))
+_NOT_FOLLOWED = frozenset(("atom", "class", "module", "text", "raw", "frame_table", "cache"))
+
+
+def _wrapped(obj: Any, kind: str) -> Iterator[tuple[Step, Any]]:
+    """What functions, methods, and generators hold."""
+    if kind == "function":
+        names = obj.__code__.co_freevars
+        for at, cell in enumerate(obj.__closure__ or ()):
+            if (value := _cell(cell)) is not None:
+                yield Step("closure", at, f".<closure>.{names[at]}"), value
+        code = obj.__code__
+        arguments = code.co_varnames[: code.co_argcount]
+        defaults = obj.__defaults__ or ()
+        for at, value in enumerate(defaults):
+            name = arguments[len(arguments) - len(defaults) + at]
+            yield Step("default", at, f".<default>.{name}"), value
+        for name, value in (obj.__kwdefaults__ or {}).items():
+            yield Step("keyword_default", name, f".<default>.{name}"), value
+        yield from namespace_parts(obj.__dict__)
+    elif kind == "method":
+        yield Step("method", "self", ".__self__"), _FOLLOW["method"](obj, "self")
+        yield Step("method", "function", ""), _FOLLOW["method"](obj, "function")
+    elif kind == "cell":
+        yield Step("cell", 0, ""), _cell(obj)
+    elif kind == "thread_local":
+        for at, namespace in enumerate(_thread_namespaces(obj)):
+            for step, value in namespace_parts(namespace):
+                yield Step("thread_local", (at, str(step.key)), step.label), value
+    else:
+        for at, value in enumerate(gc.get_referents(obj)[:_MOST_REFERENTS]):
+            yield Step("referent", at, ""), value
+
+
+def _thread_namespaces(local: Any) -> list[dict[Any, Any]]:
+    """The attribute dicts of all threads; asking for `__dict__` would make one for the calling thread."""
+    by_thread = [part for part in gc.get_referents(local) if type(part) is dict]
+    return [namespace for table in by_thread for namespace in dict.values(table) if type(namespace) is dict]
+
+
+def _cell(cell: Any) -> Any:
+    held = gc.get_referents(cell)
+    return held[0] if held else None
+
+
+def _array_bytes(obj: Any) -> int:
+    ndarray = sys.modules["numpy"].ndarray
+    base = obj
+    for _ in range(8):
+        under = ndarray.base.__get__(base)
+        if under is None or layout_of(type(under)).kind != "array":
+            break
+        base = under
+    return int(ndarray.nbytes.__get__(base))
+
+
+def _tensor_bytes(obj: Any) -> int | None:
+    torch = sys.modules["torch"]
+    if type(obj) is not torch.Tensor and type(obj) is not torch.nn.Parameter:
+        return None  # a subclass may answer with code of its own
+    if obj.layout is not torch.strided or obj.device.type == "meta":
+        return int(obj.numel() * obj.element_size())
+    return int(obj.untyped_storage().nbytes())
+
+
+def _table(obj: Any) -> tuple[int, int]:
+    """Rows and bytes of a pandas object, from the arrays of its blocks."""
+    rows = nbytes = 0
+    stack, seen = [layout_of(type(obj)).namespace(obj).get("_mgr")], 0  # type: ignore[misc]
+    while stack and seen < 200:
+        part = stack.pop()
+        layout = layout_of(type(part))
+        seen += 1
+        if layout.kind == "array":
+            ndarray = sys.modules["numpy"].ndarray
+            shape = ndarray.shape.__get__(part)
+            rows = max(rows, int(shape[-1]) if shape else 0)
+            nbytes += _array_bytes(part)
+        elif layout.kind in ("list", "tuple", "object") and part is not None:
+            stack += gc.get_referents(part)
+    return rows, nbytes
+
+
+_maxlen = deque.__dict__["maxlen"].__get__
+
+
+def _item_size(obj: Any) -> int:
+    size: int = array.__dict__["itemsize"].__get__(obj)
+    return size
+
+
+def _cache_info(obj: Any) -> tuple[int, int | None]:
+    info = CACHE_TYPE.cache_info(obj)
+    return info.currsize, info.maxsize
+
+
+def _elements(obj: Any) -> int:
+    ndarray = sys.modules["numpy"].ndarray
+    return int(ndarray.size.__get__(obj))
+
+
+def _tensor_elements(obj: Any) -> int | None:
+    torch = sys.modules["torch"]
+    plain = type(obj) is torch.Tensor or type(obj) is torch.nn.Parameter
+    return int(obj.numel()) if plain else None
+
+
+def _text_length(obj: Any) -> int:
+    mro = layout_of(type(obj)).mro
+    base: Any = next(base for base in mro if base is str or base is bytes or base is bytearray)
+    return int(base.__len__(obj))
+
+
+def _iterate_set(obj: Any) -> Iterator[Any]:
+    return set.__iter__(obj) if issubclass(type(obj), set) else frozenset.__iter__(obj)
+
+
+def _set_length(obj: Any) -> int:
+    return set.__len__(obj) if issubclass(type(obj), set) else frozenset.__len__(obj)
+
+
+def _defined(namespace: Any, name: Any) -> Any:
+    return dict.__getitem__(namespace, name)
+
+
+def _sequence_item(obj: Any, at: Any) -> Any:
+    return _GET[layout_of(type(obj)).kind](obj, int(at))
+
+
+def _slot(obj: Any, name: Any) -> Any:
+    return layout_of(type(obj)).slots[str(name)](obj)
+
+
+_LENGTHS: dict[str, Callable[[Any], int | None]] = {
+    "list": list.__len__,
+    "tuple": tuple.__len__,
+    "deque": deque.__len__,
+    "dict": dict.__len__,
+    "set": _set_length,
+    "text": _text_length,
+    "raw": array.__len__,
+    "array": _elements,
+    "tensor": _tensor_elements,
+    "frame_table": lambda obj: _table(obj)[0],
+    "cache": lambda obj: _cache_info(obj)[0],
+}
+_GET: dict[str, Callable[[Any, int], Any]] = {
+    "list": list.__getitem__,
+    "tuple": tuple.__getitem__,
+    "deque": deque.__getitem__,
+}
+_METHOD = {"self": "__self__", "function": "__func__"}
+_FOLLOW: dict[str, Callable[[Any, Any], Any]] = {
+    "name": lambda obj, name: _defined(obj if type(obj) is dict else instance_dict(obj), name),
+    "slot": _slot,
+    "type": lambda obj, _: type(obj),
+    "attributes": lambda obj, _: instance_dict(obj),
+    "item": _sequence_item,
+    "key": dict.__getitem__,
+    "value": _value,
+    "element": lambda obj, at: next(islice(_iterate_set(obj), at, None)),
+    "closure": lambda obj, at: _cell(obj.__closure__[at]),
+    "default": lambda obj, at: obj.__defaults__[at],
+    "keyword_default": lambda obj, name: obj.__kwdefaults__[name],
+    "thread_local": lambda obj, at: dict.__getitem__(_thread_namespaces(obj)[at[0]], at[1]),
+    "method": lambda obj, what: getattr(obj, _METHOD[what]),
+    "cell": lambda obj, _: _cell(obj),
+    "referent": lambda obj, at: gc.get_referents(obj)[at],
+}

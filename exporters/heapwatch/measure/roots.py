@@ -1,0 +1,230 @@
+"""Where a program's objects hang: its modules, the frames of its threads, and well-known registries."""
+
+from __future__ import annotations
+
+import sys
+import sysconfig
+import threading
+from collections.abc import Callable, Iterator
+from functools import lru_cache
+from itertools import compress
+from types import FrameType, ModuleType
+from typing import Any, NamedTuple
+
+from heapwatch.measure.reading import Gone, instance_dict
+
+OWN_THREADS = "heapwatch-"
+_OPTIMIZED = 0x1  # CO_OPTIMIZED: the code of a function, whose locals are no namespace
+_MOST_FRAMES = 60
+_module_dict: Callable[[ModuleType], dict[str, Any]] = vars(ModuleType)["__dict__"].__get__
+
+# Where libraries keep things for as long as the process lives: module, and a path of plain attributes.
+_REGISTRIES = (
+    ("weakref", "finalize._registry"),
+    ("matplotlib._pylab_helpers", "Gcf.figs"),
+    ("logging", "root.handlers"),
+    ("logging", "Logger.manager.loggerDict"),
+    ("logging", "_handlerList"),
+    ("threading", "_active"),
+    ("multiprocessing.process", "_children"),
+    ("gc", "garbage"),
+    ("gc", "callbacks"),
+)
+
+
+class Root(NamedTuple):
+    """Something that nothing else has to hold.
+
+    Attributes:
+        label: what its paths begin with.
+        name: tells roots apart.
+        read: returns the object of now; raises `Gone`.
+
+    """
+
+    label: str
+    name: str
+    read: Callable[[], Any]
+
+
+def user_modules() -> list[str]:
+    """Names of the loaded modules that belong neither to the standard library nor to an installed package."""
+    return [name for name in _module_names() if is_user_module(name)]
+
+
+def library_modules() -> list[str]:
+    """Names of all other loaded modules, this package's own left out."""
+    return [name for name in _module_names() if not is_user_module(name) and not _is_own(name)]
+
+
+def is_user_module(name: str) -> bool:
+    """Whether a module's file is the user's."""
+    if _is_own(name):
+        return False
+    namespace = module_namespace(name)
+    if namespace is None:
+        return False
+    file = namespace.get("__file__")
+    return name == "__main__" or (type(file) is str and is_user_file(file))
+
+
+@lru_cache(maxsize=4096)
+def is_user_file(file: str) -> bool:
+    """Whether a source file belongs neither to the interpreter nor to an installed package."""
+    if file.startswith(("<", _OWN_FOLDER)):
+        return False
+    return "site-packages" not in file and "dist-packages" not in file and not file.startswith(_LIBRARY)
+
+
+def module_namespace(name: str) -> dict[str, Any] | None:
+    """A loaded module's globals; None where there is no such module or something else stands in its place."""
+    modules = sys.modules
+    if type(modules) is not dict:
+        return None
+    module = modules.get(name)
+    return _module_dict(module) if issubclass(type(module), ModuleType) else None  # type: ignore[arg-type]
+
+
+def module_root(name: str) -> Root:
+    """The globals of a module; of the main one the label is empty."""
+
+    def read() -> dict[str, Any]:
+        namespace = module_namespace(name)
+        if namespace is None:
+            raise Gone(name)
+        return namespace
+
+    return Root("" if name == "__main__" else name, f"module {name}", read)
+
+
+def registry_roots() -> list[Root]:
+    """The registries of the standard library and of matplotlib that are in use."""
+    modules = sys.modules
+    return [_registry(module, path) for module, path in _REGISTRIES if module in modules]
+
+
+def frame_roots() -> list[Root]:
+    """The local variables of the functions that run now, of every thread but this package's own.
+
+    The user's functions come before those of libraries.
+    """
+    roots: list[tuple[bool, Root]] = []
+    seen: set[tuple[int, int]] = set()
+    for thread, code, user in _running_functions():
+        if (thread, id(code)) not in seen and len(seen) < 4 * _MOST_FRAMES:
+            seen.add((thread, id(code)))
+            root = _frame(thread, id(code), code.co_name)
+            roots.append((not user, root))
+    return [root for _, root in sorted(roots, key=lambda entry: entry[0])]
+
+
+def running_code() -> list[Any]:
+    """Code objects of the user's functions and scripts that run now, the outermost first."""
+    return [code for _, code, user in _running_functions(modules=True) if user]
+
+
+def _running_functions(modules: bool = False) -> Iterator[tuple[int, Any, bool]]:
+    own = _own_threads()
+    for thread, frame in sys._current_frames().items():
+        if thread in own:
+            continue
+        chain = list(_chain(frame))[-_MOST_FRAMES:]
+        del frame
+        while chain:
+            code = chain.pop().f_code
+            if (modules or code.co_flags & _OPTIMIZED) and not code.co_filename.startswith(_NOT_LOOKED_INTO):
+                yield thread, code, is_user_file(code.co_filename)
+
+
+def _own_threads() -> set[int]:
+    own = {threading.get_ident()}
+    for ident, thread in list(threading._active.items()):  # type: ignore[attr-defined]
+        name = instance_dict(thread).get("_name")
+        if type(name) is str and name.startswith(OWN_THREADS):
+            own.add(ident)
+    return own
+
+
+def _chain(frame: FrameType | None) -> Iterator[FrameType]:
+    while frame is not None:
+        yield frame
+        frame = frame.f_back
+
+
+def _frame(thread: int, code: int, function: str) -> Root:
+    def read() -> dict[str, Any]:
+        frame = sys._current_frames().get(thread)
+        found = None
+        while frame is not None:
+            if id(frame.f_code) == code:
+                found = frame
+            frame = frame.f_back
+        if found is None:
+            raise Gone(function)
+        return _locals_of(found)
+
+    return Root(f"{function}()", f"frame {thread} {code}", read)
+
+
+def _locals_of(frame: FrameType) -> dict[str, Any]:
+    """The local variables of a function that runs, in a dict of our own.
+
+    Before Python 3.13 the interpreter answers with a snapshot that stays with the frame, and would keep alive
+    what the function lets go: it is emptied again, unless the program itself has taken it by `locals()`.
+    Counting its holders and emptying it happen without a point at which another thread could run.
+    """
+    snapshot = frame.f_locals
+    found = dict(snapshot)
+    if sys.version_info < (3, 13):
+        one = [snapshot]
+        del snapshot
+        # References: the frame's, the list's, and those of the call chain itself.
+        unshared = compress(one, map(_HELD.__ge__, map(sys.getrefcount, one)))
+        for _ in map(dict.clear, unshared):
+            pass
+    return found
+
+
+def _held() -> int:
+    """References that `sys.getrefcount` counts of a frame's snapshot that nobody else holds."""
+
+    def probe() -> list[int]:
+        one = [sys._getframe().f_locals]
+        return list(map(sys.getrefcount, one))
+
+    return probe()[0] + 1  # `compress` holds the element while it asks for its selector
+
+
+_HELD = _held()
+
+
+def _registry(module: str, path: str) -> Root:
+    def read() -> Any:
+        namespace = module_namespace(module)
+        first, *rest = path.split(".")
+        if namespace is None or first not in namespace:
+            raise Gone(path)
+        found: Any = namespace[first]
+        for name in rest:
+            found = getattr(found, name, None)
+        if found is None:
+            raise Gone(path)
+        return found
+
+    return Root(f"{module}.{path}", f"registry {module}.{path}", read)
+
+
+def _module_names() -> list[str]:
+    modules = sys.modules
+    return [name for name in list(modules) if type(name) is str] if type(modules) is dict else []
+
+
+def _is_own(name: str) -> bool:
+    return name == "heapwatch" or name.startswith("heapwatch.")
+
+
+_OWN_FOLDER = __file__.rpartition("measure")[0]
+_LIBRARY = tuple(
+    {sysconfig.get_paths()["stdlib"], sysconfig.get_paths()["platstdlib"], sys.prefix + "/lib/python"}
+)
+_NOT_LOOKED_INTO = (_OWN_FOLDER, "<frozen")
