@@ -17,7 +17,6 @@ from typing import Any, NamedTuple
 from heapwatch.measure.layout import CACHE_TYPE, Layout, layout_of
 
 NAMED_KEYS = 24  # a dict of no more text keys is read key by key, as a record
-_TEXT = frozenset((str,))
 _LONGEST_NAME = 60
 _MOST_ATTRIBUTES = 2000
 _MOST_REFERENTS = 64
@@ -58,7 +57,7 @@ def array_bytes(obj: Any, layout: Layout) -> int | None:
         if layout.kind == "frame_table":
             return _table(obj)[1]
         if layout.kind == "text":
-            return int(object.__sizeof__(obj)) if type(obj) not in (str, bytes) else sys.getsizeof(obj)
+            return _text_bytes(obj)
         if layout.kind == "raw":
             return int(array.buffer_info(obj)[1] * _item_size(obj))
     except Exception:
@@ -120,10 +119,8 @@ def parts(obj: Any, layout: Layout, samples: int) -> Iterator[tuple[Step, Any]]:
 def namespace_parts(namespace: dict[Any, Any]) -> Iterator[tuple[Step, Any]]:
     """The names of a module or of an instance's dict."""
     names = list(islice(dict.items(namespace), _MOST_ATTRIBUTES))
-    if not _TEXT.issuperset(type(name) for name, _ in names):
-        names = [(name, value) for name, value in names if type(name) is str]
     for name, value in names:
-        if len(name) <= _LONGEST_NAME:
+        if type(name) is str and len(name) <= _LONGEST_NAME:
             yield Step("name", name, f".{name}"), value
 
 
@@ -165,7 +162,7 @@ def _entries(obj: Any, samples: int) -> Iterator[tuple[Step, Any]]:
     length = dict.__len__(obj)
     if length <= NAMED_KEYS:
         items = list(dict.items(obj))
-        if _TEXT.issuperset(type(key) for key, _ in items):
+        if all(type(key) is str for key, _ in items):
             for key, value in items:
                 label = f'["{key}"]' if len(key) <= _LONGEST_NAME else "[*]"
                 yield Step("key", key, label), value
@@ -300,6 +297,12 @@ def _tensor_elements(obj: Any) -> int | None:
     return int(obj.numel()) if plain else None
 
 
+def _text_bytes(obj: Any) -> int:
+    mro = layout_of(type(obj)).mro
+    base: Any = next(base for base in mro if base is str or base is bytes or base is bytearray)
+    return int(base.__sizeof__(obj))
+
+
 def _text_length(obj: Any) -> int:
     mro = layout_of(type(obj)).mro
     base: Any = next(base for base in mro if base is str or base is bytes or base is bytearray)
@@ -312,6 +315,11 @@ def _iterate_set(obj: Any) -> Iterator[Any]:
 
 def _set_length(obj: Any) -> int:
     return set.__len__(obj) if issubclass(type(obj), set) else frozenset.__len__(obj)
+
+
+def _deque_item(obj: Any, at: int) -> Any:
+    # A negative position would be counted from what a subclass says is its length.
+    return deque.__getitem__(obj, at if at >= 0 else max(0, deque.__len__(obj) + at))
 
 
 def _defined(namespace: Any, name: Any) -> Any:
@@ -342,7 +350,7 @@ _LENGTHS: dict[str, Callable[[Any], int | None]] = {
 _GET: dict[str, Callable[[Any, int], Any]] = {
     "list": list.__getitem__,
     "tuple": tuple.__getitem__,
-    "deque": deque.__getitem__,
+    "deque": _deque_item,
 }
 _METHOD = {"self": "__self__", "function": "__func__"}
 _FOLLOW: dict[str, Callable[[Any, Any], Any]] = {

@@ -14,7 +14,7 @@ Container = list[Any] | tuple[Any, ...] | deque[Any] | dict[Any, Any] | set[Any]
 CONTAINERS = (list, tuple, deque, dict, set, frozenset)
 
 _ATTEMPTS = 3
-_LOOKED_UP = frozenset((int, str, bytes))
+_LOOKED_UP = (int, str, bytes)
 _GONE = object()
 
 # A generator of our own: a probe must not move the trainer's random state.
@@ -76,7 +76,7 @@ def _pick(container: Container, wanted: Sequence[int]) -> list[list[Any]]:
         # Making the pairs that are skipped would take most of the time, and so would visiting all values: the
         # keys lead to them, where a look-up runs no code of theirs.
         keys = list(_skip(iter(dict.keys(container)), wanted))
-        if _LOOKED_UP.issuperset(map(type, keys)):
+        if all(any(type(key) is plain for plain in _LOOKED_UP) for key in keys):
             values = [dict.get(container, key, _GONE) for key in keys]
             if any(value is _GONE for value in values):
                 raise IndexError("a key is gone")

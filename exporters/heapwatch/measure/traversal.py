@@ -32,7 +32,7 @@ from heapwatch.measure.tensor_storage import (
     storage_memory,
     tensor_parts,
 )
-from heapwatch.measure.type_information import HAS_GC, Kind, kind_of, own_bytes, values_bytes
+from heapwatch.measure.type_information import HAS_GC, Kind, flags_of, kind_of, own_bytes, values_bytes
 
 _NEIGHBOURS = 4  # items before and after one that may share with it: a frame stack of 4, a 3-step return
 _RESOLVED = 3  # sampled items whose neighbours are looked at, when sharing is possible at all
@@ -72,7 +72,7 @@ class Walk:
         self._budget = budget_seconds
         self._deadline = time.thread_time() + budget_seconds  # waiting for a busy machine does not count
         self._counted: set[int] = set(elsewhere)  # ids of objects and addresses of arrays' memory
-        self._kinds: dict[type, Kind] = {}
+        self._kinds: dict[int, Kind] = {}  # by the id of a class: a metaclass may define a hash
         self._kept: list[Any] = []  # objects made on the way, so that no other takes their id meanwhile
 
     def everything(self, stack: list[Any], samples: int) -> tuple[Tally, int]:
@@ -94,7 +94,7 @@ class Walk:
         """Charge one object to `tally` and put what it holds on `stack`."""
         self._count_one()
         cls = type(obj)
-        kind = self._kinds.get(cls) or self._kind(cls)
+        kind = self._kinds.get(id(cls)) or self._kind(cls)
         if kind == "opaque":
             return
         if kind == "memory":
@@ -123,7 +123,7 @@ class Walk:
         if kind == "array":
             parts = array_holds(obj) or self._make(array_items(obj))
             # a subclass has attributes of its own
-            return parts + gc.get_referents(obj) if cls.__flags__ & HAS_GC else parts
+            return parts + gc.get_referents(obj) if flags_of(cls) & HAS_GC else parts
         if kind == "tensor":
             return self._make(tensor_parts(obj)) + gc.get_referents(obj)
         if kind == "storage":
@@ -138,7 +138,7 @@ class Walk:
             raise OutOfTime(f"more than {self.objects} objects do not fit in {self._budget} s")
 
     def _kind(self, cls: type) -> Kind:
-        kind = self._kinds[cls] = kind_of(cls)
+        kind = self._kinds[id(cls)] = kind_of(cls)
         return kind
 
     def _make(self, parts: list[Any]) -> list[Any]:
@@ -214,7 +214,7 @@ class Walk:
                 continue
             references = _references(obj)
             cls = type(obj)
-            kind = kinds.get(cls) or self._kind(cls)
+            kind = kinds.get(id(cls)) or self._kind(cls)
             if references > _FEW_REFERENCES:
                 if kind != "opaque":
                     shared.setdefault(key, [obj, 0])[1] += 1
@@ -268,7 +268,7 @@ class Walk:
             if references > _FEW_REFERENCES or key in self._counted:
                 continue
             cls = type(obj)
-            kind = kinds.get(cls) or self._kind(cls)
+            kind = kinds.get(id(cls)) or self._kind(cls)
             if references > 1 and (kind != "atom" or own_bytes(obj, cls) > _SMALL):
                 met[key] = met.get(key, 0) + 1
             if key in reached or kind == "atom" or kind == "opaque":

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Callable
 from types import BuiltinFunctionType, CodeType, FrameType, FunctionType, GetSetDescriptorType, ModuleType
 from typing import Any, Literal
 
+from heapwatch.measure.layout import Layout, layout_of, namespace_of
 from heapwatch.measure.sampling import CONTAINERS
 from heapwatch.measure.tensor_storage import TensorMemory, classes
 
@@ -21,6 +23,11 @@ Kind = Literal["atom", "opaque", "function", "container", "array", "tensor", "st
 _OPAQUE = (type, ModuleType, CodeType, FrameType, BuiltinFunctionType, GetSetDescriptorType)
 
 
+flags_of: Callable[[type], int] = type.__dict__["__flags__"].__get__
+_READ_OF_ARRAYS = ("base", "dtype", "flags", "nbytes", "ndim", "ravel", "__array_finalize__")
+_KNOWN_LIBRARIES = ("numpy", "torch", "tensordict", "torchao", "torchrl")
+
+
 def kind_of(cls: type) -> Kind:
     """How instances of `cls` are looked into."""
     if cls is TensorMemory:
@@ -31,18 +38,41 @@ def kind_of(cls: type) -> Kind:
         return "function"
     if issubclass(cls, CONTAINERS):
         return "container"
-    if issubclass(cls, classes("numpy", "ndarray")):
+    layout = layout_of(cls)
+    if layout.kind == "array" and not _overrides(layout, "numpy.ndarray", _READ_OF_ARRAYS):
         return "array"
-    if issubclass(cls, classes("torch", "Tensor")):
+    if layout.kind == "tensor" and not _overrides(layout, "torch.Tensor", ()):
         return "tensor"
     if issubclass(cls, classes("torch", "UntypedStorage")):
         return "storage"
-    return "object" if cls.__flags__ & HAS_GC or type(cls.__sizeof__) is FunctionType else "atom"
+    return "object" if flags_of(cls) & HAS_GC or _own_sizeof(cls) else "atom"
+
+
+def _overrides(layout: Layout, known: str, names: tuple[str, ...]) -> bool:
+    """Whether a class of the program's own stands between a class and the library's, and says otherwise.
+
+    Without names, any class that is no known library's does: a tensor's own class sees all that is asked.
+    """
+    for base in layout.mro:
+        own = layout_of(base)
+        if own.qualified_name == known or own.module.partition(".")[0] in _KNOWN_LIBRARIES:
+            return False
+        if not names or any(name in namespace_of(base) for name in names):
+            return True
+    return False
+
+
+def _own_sizeof(cls: type) -> bool:
+    """Whether `__sizeof__` is written in Python."""
+    for base in layout_of(cls).mro:
+        if "__sizeof__" in namespace_of(base):
+            return type(namespace_of(base)["__sizeof__"]) is FunctionType
+    return False
 
 
 def own_bytes(obj: object, cls: type) -> int:
     """Bytes of one object without what it refers to; a `__sizeof__` written in Python is not run."""
-    if type(cls.__sizeof__) is FunctionType:
+    if _own_sizeof(cls):
         return object.__sizeof__(obj) + _GC_HEADER
     return sys.getsizeof(obj)
 
@@ -53,6 +83,6 @@ def values_bytes(cls: type, parts: list[Any]) -> int:
     They are an array with one place more than the attributes, and a byte for each before it (`new_values` in
     CPython's Objects/dictobject.c); `parts` holds the class beside the values.
     """
-    if not _VALUES_APART or not cls.__flags__ & _MANAGED_DICT or any(type(part) is dict for part in parts):
+    if not _VALUES_APART or not flags_of(cls) & _MANAGED_DICT or any(type(part) is dict for part in parts):
         return 0
     return 8 * len(parts) + (len(parts) + 2 + 7) // 8 * 8

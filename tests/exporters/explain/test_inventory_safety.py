@@ -1,0 +1,168 @@
+"""Whatever a program is made of, looking at it runs none of its code, keeps nothing alive and never fails."""
+
+from __future__ import annotations
+
+import gc
+import random
+import threading
+import weakref
+from collections import deque
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from heapwatch.explain import inventory as subject
+from heapwatch.explain.inventory import Inventory
+from heapwatch.explain.judge import Levels
+from heapwatch.explain.series import Series
+from heapwatch.explain.weigh import look_into, weigh
+from heapwatch.measure.roots import Root
+from tests.exporters.explain import hostile
+from tests.exporters.explain.hostile import ARMED, CALLS
+
+MAKERS: tuple[Any, ...] = (
+    list,
+    dict,
+    set,
+    deque,
+    tuple,
+    hostile.Plain,
+    hostile.Slotted,
+    hostile.HiddenDict,
+    hostile.HostileList,
+    hostile.HostileDict,
+    hostile.HostileOrdered,
+    hostile.HostileDeque,
+    hostile.HostileSet,
+    hostile.HostileBytes,
+    lambda: hostile.HostileText("x" * 70_000),
+    lambda: "y" * 70_000,
+    lambda: (number for number in range(3)),
+    lambda: weakref.proxy(hostile.Plain()),
+    lambda: threading.local(),
+    lambda: [].append,
+    lambda: 5,
+)
+
+
+@pytest.fixture(autouse=True)
+def only_given_roots(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    for name in ("user_modules", "frame_roots", "registry_roots"):
+        monkeypatch.setattr(subject, name, list)
+    CALLS.clear()
+    yield
+    ARMED[0] = False
+
+
+def grow(seed: int, size: int) -> list[Any]:
+    """Objects that refer to each other at random, cycles among them."""
+    chance = random.Random(seed)
+    objects = [chance.choice(MAKERS)() for _ in range(size)]
+    for _ in range(3 * size):
+        join(chance, chance.choice(objects), chance.choice(objects))
+    return objects
+
+
+def join(chance: random.Random, holder: Any, held: Any) -> None:
+    kind = type(holder)
+    if one_of(kind, list, hostile.HostileList):
+        list.extend(holder, [held] * chance.choice((1, 1, 40)))
+    elif one_of(kind, deque, hostile.HostileDeque):
+        deque.append(holder, held)
+    elif one_of(kind, dict, hostile.HostileDict, hostile.HostileOrdered):
+        key = chance.choice(("name", 1, 2.5, chance.random(), hostile.Plain(), hostile.HostileText("name")))
+        dict.__setitem__(holder, key, held)
+    elif one_of(kind, set, hostile.HostileSet) and one_of(type(held), hostile.Plain, int):
+        try:
+            set.add(holder, held)
+        except TypeError:
+            return
+    elif kind is hostile.Plain:
+        vars_of(holder)[chance.choice(("a", "b", "c"))] = held
+    elif kind is hostile.Slotted:
+        object.__setattr__(holder, chance.choice(("left", "right")), held)
+
+
+def one_of(kind: type, *kinds: type) -> bool:
+    return any(kind is known for known in kinds)
+
+
+def vars_of(obj: Any) -> dict[str, Any]:
+    return object.__getattribute__(obj, "__dict__")
+
+
+def examined(objects: list[Any]) -> Inventory:
+    """Everything the inventory does to objects, done to these."""
+    now = [0.0]
+    found = Inventory(clock=lambda: now[0], extra_roots=lambda: [Root("objects", "test", lambda: objects)])
+    while not found.discover(10.0):
+        pass
+    for _ in range(3):
+        now[0] += 60
+        found.read(10.0)
+        for known in list(found.known.values()):
+            weigh(known, found, now[0])
+            look_into(known, found)
+    return found
+
+
+@settings(max_examples=200, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(seed=st.integers(0, 2**32), size=st.integers(1, 60))
+def test_no_code_of_the_program_runs(seed: int, size: int) -> None:
+    objects = grow(seed, size)
+    ARMED[0] = True
+    try:
+        examined(objects)
+    finally:
+        ARMED[0] = False
+    assert CALLS == []
+    gc.collect()
+
+
+@settings(max_examples=50, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(seed=st.integers(0, 2**32), size=st.integers(1, 40))
+def test_nothing_is_kept_alive(seed: int, size: int) -> None:
+    objects = [*grow(seed, size), hostile.Plain()]
+    watched = [weakref.ref(obj) for obj in objects if one_of(type(obj), hostile.Plain, hostile.HostileList)]
+    found = examined(objects)
+    objects.clear()
+    gc.collect()
+    assert found.rounds
+    assert all(ref() is None for ref in watched)
+
+
+def test_objects_that_change_meanwhile_are_no_reason_to_fail() -> None:
+    objects = grow(1, 50)
+    stop = threading.Event()
+
+    def change() -> None:
+        chance = random.Random(2)
+        while not stop.is_set():
+            join(chance, chance.choice(objects), chance.choice(objects))
+            holder = chance.choice(objects)
+            if one_of(type(holder), list, dict, deque, set) and chance.random() < 0.1:
+                type(holder).clear(holder)
+
+    thread = threading.Thread(target=change)
+    thread.start()
+    try:
+        for _ in range(20):
+            examined(objects)
+    finally:
+        stop.set()
+        thread.join()
+
+
+def test_millions_of_entries_are_not_walked_through() -> None:
+    objects: list[Any] = [list(range(3_000_000)), {number: [] for number in range(300_000)}]
+    found = examined(objects)
+    assert found.visited < 100
+    assert found.known["objects[*]"].items.last == (3_000_000 + 300_000) / 2
+
+
+def test_levels_say_when_growth_begins_to_count() -> None:
+    assert Levels(Series(), 1, 0.0, 100.0).start == 25.0
+    assert Levels(Series(), 1, 0.0, 10_000.0).start == 60.0
