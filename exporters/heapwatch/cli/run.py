@@ -10,9 +10,9 @@ import sys
 from pathlib import Path
 from typing import Any
 
-import heapwatch
 from heapwatch.cli.program import CannotRun, Program
 from heapwatch.explain.findings import Explanation, described, message
+from heapwatch.lifecycle import start
 
 _EPILOG = """
 exit codes:
@@ -48,7 +48,7 @@ def run(arguments: argparse.Namespace) -> int:
         print(f"heapwatch: {error}", file=sys.stderr)
         return 64
     try:
-        watch = heapwatch.start(_name(program.name), port=arguments.port, record=arguments.record)
+        watch = start(_name(program.name), port=arguments.port, record=arguments.record)
     except (OSError, ValueError) as error:
         print(f"heapwatch: {error}", file=sys.stderr)
         return 64
