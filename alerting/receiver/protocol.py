@@ -1,32 +1,57 @@
-"""An HTTP protocol for uvicorn that does not wait for slow clients; uvicorn has no time-out for a request."""
+"""An HTTP protocol for uvicorn that slow, idle and numerous clients do not shut: uvicorn bounds none."""
 
 from __future__ import annotations
 
 import asyncio
+from collections import defaultdict
 from typing import Any, cast
 
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
 _MAX_HEAD_BYTES = 64 << 10
+_ANSWER_SECONDS = 60.0  # for a client to take its answer
+# Below the 1024 files that a process may usually open. From one address as many as Alertmanager, Prometheus
+# and the people behind it could want.
+MAX_CONNECTIONS = 512
+MAX_FROM_ONE = 128
 
 
-def guarded(request_timeout: float, max_waiting: int) -> type[asyncio.Protocol]:
-    """A protocol class that closes connections whose client is too slow.
+def guarded(
+    request_timeout: float,
+    max_waiting: int,
+    max_connections: int = MAX_CONNECTIONS,
+    max_from_one: int = MAX_FROM_ONE,
+) -> type[asyncio.Protocol]:
+    """A protocol class that closes connections which cost more than they are worth.
 
     That is: when a request, head and body, is not complete `request_timeout` seconds after it began (the
-    first one: after the connection was made), when its head is over 64 KiB, and, of more than `max_waiting`
-    connections with an incomplete request, the one that has waited longest.
+    first one: after the connection was made), when its head is over 64 KiB, when its answer is not taken
+    within a minute and, of more than `max_waiting` connections with an incomplete request, the one that has
+    waited longest. Of more than `max_connections`, or more than `max_from_one` from one address, the one
+    that has been idle for longest goes; when all are being answered, the newcomer.
     """
-    waiting: dict[GuardedProtocol, asyncio.TimerHandle] = {}
+    waiting: dict[GuardedProtocol, None] = {}
+    idle: defaultdict[str, dict[GuardedProtocol, None]] = defaultdict(dict)  # longest idle first
+    counts: defaultdict[str, int] = defaultdict(int)
 
     class GuardedProtocol(HttpToolsProtocol):
         def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
             super().connection_made(transport)
+            self._peer = str((transport.get_extra_info("peername") or ("",))[0])
+            self._gone = False
+            self._timer: asyncio.TimerHandle | None = None
             self._head_bytes: int | None = 0
-            self._wait()
+            counts[self._peer] += 1
+            if counts[self._peer] > max_from_one:
+                self._make_room(idle[self._peer])
+            elif sum(counts.values()) > max_connections:
+                self._make_room(max(idle.values(), key=len, default={}))
+            if not self._gone:
+                idle[self._peer][self] = None
+                self._wait()
 
         def connection_lost(self, exc: Exception | None) -> None:
-            self._arrived()
+            self._forget()
             super().connection_lost(exc)
 
         def data_received(self, data: bytes) -> None:
@@ -46,23 +71,53 @@ def guarded(request_timeout: float, max_waiting: int) -> type[asyncio.Protocol]:
             super().on_headers_complete()
 
         def on_message_complete(self) -> None:
-            self._arrived()
+            waiting.pop(self, None)
+            if not self._gone:
+                idle[self._peer].pop(self, None)
+                self._within(_ANSWER_SECONDS)
             super().on_message_complete()
 
+        def on_response_complete(self) -> None:
+            if self not in waiting:
+                self._stop_timer()
+            if not self._gone:
+                idle[self._peer].pop(self, None)
+                idle[self._peer][self] = None
+            super().on_response_complete()
+
         def _wait(self) -> None:
-            if self in waiting:
+            if self in waiting or self._gone:
                 return
             if len(waiting) >= max_waiting:
                 next(iter(waiting))._abort()
-            waiting[self] = self.loop.call_later(request_timeout, self._abort)
+            waiting[self] = None
+            self._within(request_timeout)
 
-        def _arrived(self) -> None:
-            timer = waiting.pop(self, None)
-            if timer:
-                timer.cancel()
+        def _within(self, seconds: float) -> None:
+            self._stop_timer()
+            self._timer = self.loop.call_later(seconds, self._abort)
+
+        def _stop_timer(self) -> None:
+            if self._timer is not None:
+                self._timer.cancel()
+                self._timer = None
+
+        def _make_room(self, candidates: dict[GuardedProtocol, None]) -> None:
+            next(iter(candidates), self)._abort()
+
+        def _forget(self) -> None:
+            waiting.pop(self, None)
+            self._stop_timer()
+            if self._gone:
+                return
+            self._gone = True
+            idle[self._peer].pop(self, None)
+            counts[self._peer] -= 1
+            if not counts[self._peer]:
+                del counts[self._peer], idle[self._peer]
 
         def _abort(self) -> None:
-            self._arrived()
+            self._forget()
             cast(Any, self.transport).abort()
 
     return GuardedProtocol

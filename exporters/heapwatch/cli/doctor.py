@@ -17,6 +17,7 @@ from heapwatch.errors import Unreachable
 from heapwatch.http.client import base_url, get_json
 from heapwatch.http.guards import find_token
 from heapwatch.registration import choose, token_of
+from heapwatch.runtime.failures import describe
 from heapwatch.runtime.plain_text import plain
 from heapwatch.watch import Watch
 
@@ -29,6 +30,7 @@ _OPTIONAL = {
     "box2d": "bodies of a Box2D world",
     "rich": "heapwatch monitor --live: pip install 'heapwatch[cli]'",
 }
+_LONGEST_LINE = 2000
 _EPILOG = """
 exit codes:
   0   nothing is wrong (what is optional may be missing)
@@ -73,14 +75,23 @@ def run(arguments: argparse.Namespace) -> int:
         ("Installed", installed()),
         ("Collectors, tried in this process", collectors()),
         ("Token and targets", configuration()),
-        (f"Trainer {trainer}", answering(trainer)),
-        (f"Prometheus {prometheus}", scraped(prometheus, trainer)),
+        (f"Trainer {trainer}", _usable(answering(trainer))),
+        (f"Prometheus {prometheus}", _usable(scraped(prometheus, trainer))),
     ):
         print(plain(title))
         for finding in findings:
-            print(plain(f"  {finding.state:<5} {finding.what:<18} {finding.detail}"), flush=True)
+            line = f"  {finding.state:<5} {finding.what:<18} {finding.detail}"
+            print(plain(line, _LONGEST_LINE), flush=True)
             failed = failed or finding.state == "FAIL"
     return 1 if failed else 0
+
+
+def _usable(findings: Iterator[Finding]) -> Iterator[Finding]:
+    """The findings, up to an answer of unexpected types, which is one itself."""
+    try:
+        yield from findings
+    except (LookupError, TypeError, ValueError, AttributeError, ArithmeticError) as error:
+        yield Finding("FAIL", "answers", f"in a form that cannot be used: {describe(error)}")
 
 
 def installed() -> Iterator[Finding]:

@@ -10,6 +10,7 @@ import sys
 import time
 from collections.abc import Iterable
 from contextlib import suppress
+from dataclasses import replace
 from typing import Any
 
 from heapwatch.cli.cleaner import Cleaner
@@ -22,9 +23,12 @@ from heapwatch.errors import Unreachable, UsageError
 from heapwatch.http.client import base_url
 from heapwatch.http.guards import find_token
 from heapwatch.registration import choose, folders, token_of
+from heapwatch.runtime.failures import describe
 from heapwatch.runtime.plain_text import plain
 
 EXIT_CODES = {"ok": 0, "warning": 1, "critical": 2, "emergency": 2, "unknown": 3}
+_MOST_MESSAGES = 100  # about one sample of one trainer
+_LONGEST_LINE = 2000
 _WORST = ("ok", "warning", "unknown", "critical", "emergency")
 
 _EPILOG = """
@@ -159,16 +163,29 @@ class Monitor:
         if not self.samples:
             return messages + self._unknown("there is no trainer to watch")
         self._problem = ""
-        return messages + [message for sample in self.samples for message in self._report(sample)]
+        for sample in self.samples:
+            messages += self._shown(sample)
+        return messages
 
     def _unknown(self, problem: str) -> list[Message]:
         known, self._problem = self._problem, problem
         return [] if known == problem else [Message(time.time(), "", f"UNKNOWN: {problem}", heading=True)]
 
-    def _report(self, sample: Sample) -> Iterable[Message]:
+    def _shown(self, sample: Sample) -> list[Message]:
+        """What there is to say about one trainer: a lie of one ends the monitor of no other."""
         if sample.instance not in self.reporters:
             self.reporters[sample.instance] = Reporter(self._thresholds, interval=self._interval)
-        reporter = self.reporters[sample.instance]
+        try:
+            messages = list(self._report(sample, self.reporters[sample.instance]))
+        except Exception as error:
+            problem = f"what it says cannot be used: {describe(error)}"
+            messages = self.reporters[sample.instance].report(replace(sample, readings=None, problem=problem))
+        if len(messages) > _MOST_MESSAGES:
+            left_out = f"... and {len(messages) - _MOST_MESSAGES} more messages about this trainer"
+            messages = [*messages[:_MOST_MESSAGES], Message(sample.time, sample.instance, left_out)]
+        return messages
+
+    def _report(self, sample: Sample, reporter: Reporter) -> Iterable[Message]:
         yield from reporter.report(sample)
         if self._token and sample.readings is not None:
             cleaner = self._cleaners.setdefault(sample.instance, Cleaner(self._token))
@@ -190,7 +207,7 @@ class _Lines:
         for message in messages:
             name = f"[{message.instance}] " if several and message.instance else ""
             line = f"{message.clock}: {name}{message.text}" if message.heading else f"   {message.text}"
-            print(plain(line), flush=True)
+            print(plain(line, _LONGEST_LINE), flush=True)
 
 
 def _source(arguments: argparse.Namespace) -> Source:

@@ -19,6 +19,7 @@ from heapwatch.analysis.readings import (
 )
 from heapwatch.cli.sources import Sample
 from heapwatch.cli.thresholds import Thresholds
+from heapwatch.runtime.plain_text import plain
 
 REPEAT_SECONDS = 600.0
 HYSTERESIS = (
@@ -26,6 +27,9 @@ HYSTERESIS = (
 )
 BYTES = ("memory", "gpu_memory", "buffer", "object_size")
 
+_MOST_LINES = 20
+_LONGEST = 300  # characters of a text that a trainer answers
+_ABSURD = 1e18
 _BODY_TYPES = ("static", "dynamic", "terrain", "agent", "unknown")
 
 
@@ -42,7 +46,10 @@ class Message:
     @property
     def clock(self) -> str:
         """The local time of day."""
-        return time.strftime("%H:%M:%S", time.localtime(self.time))
+        try:
+            return time.strftime("%H:%M:%S", time.localtime(self.time))
+        except (OverflowError, ValueError, OSError):
+            return "--:--:--"
 
 
 @dataclass
@@ -186,23 +193,25 @@ def described(alert: Alert) -> str:
     return f"{alert.severity.upper()}: {name} = {value} (>= {limit})"
 
 
-def cleanup_lines(answer: dict[str, Any]) -> list[str]:
-    """Return what a cleanup did: bytes freed, then each level before and after."""
+def cleanup_lines(answer: Any) -> list[str]:
+    """Return what a cleanup did: bytes freed, then each level before and after; bounded, whatever it says."""
+    answer = _mapping(answer)
     if answer.get("status") != "done":
-        return [f"Cleanup pending: {answer.get('detail', 'no safe point yet')}"]
-    freed = answer.get("freed", {}).get("resident_memory_bytes")
+        return [f"Cleanup pending: {_short(answer.get('detail', 'no safe point yet'))}"]
+    freed = _number(_mapping(answer.get("freed")).get("resident_memory_bytes"))
     said = f"{freed / 1e6:.1f}MB freed" if freed is not None else "what it freed is not known"
-    took = answer.get("duration_seconds")
-    lines = [
-        f"Cleanup ({answer.get('action')}) completed{f' in {took:.1f} s' if took is not None else ''}: {said}"
-    ]
-    before, after = _flat(answer.get("before", {})), _flat(answer.get("after", {}))
+    took = _number(answer.get("duration_seconds"))
+    duration = "" if took is None else f" in {took:.1f} s"
+    lines = [f"Cleanup ({_short(answer.get('action'))}) completed{duration}: {said}"]
+    before, after = _flat(_mapping(answer.get("before"))), _flat(_mapping(answer.get("after")))
     for name in before.keys() & after.keys() - {"resident_memory_bytes"}:
         if before[name] != after[name]:
             change = after[name] - before[name]
             lines.append(f"   {name}: {before[name]:.0f} -> {after[name]:.0f} ({change:+.0f})")
-    lines[1:] = sorted(lines[1:])
-    return [*lines, *(f"   error: {error}" for error in answer.get("errors", []))]
+    lines[1:] = sorted(lines[1:])[:_MOST_LINES]
+    errors = answer.get("errors")
+    told = errors[:_MOST_LINES] if isinstance(errors, list) else []
+    return [*lines, *(f"   error: {_short(error)}" for error in told)]
 
 
 def _heading(sample: Sample, text: str) -> Message:
@@ -213,8 +222,24 @@ def _flat(levels: dict[str, Any]) -> dict[str, float]:
     flat: dict[str, float] = {}
     for name, value in levels.items():
         inner: Iterable[tuple[str, Any]] = value.items() if isinstance(value, dict) else [(name, value)]
-        flat |= {key: float(level) for key, level in inner if level is not None}
+        for key, level in inner:
+            number = _number(level)
+            if number is not None:
+                flat[plain(key, _LONGEST)] = number
     return flat
+
+
+def _mapping(value: Any) -> dict[str, Any]:
+    return value if isinstance(value, dict) else {}
+
+
+def _number(value: Any) -> float | None:
+    known = isinstance(value, (int, float)) and not isinstance(value, bool) and abs(value) < _ABSURD
+    return float(value) if known else None
+
+
+def _short(text: object) -> str:
+    return plain(text, _LONGEST)
 
 
 def _named(component: Component) -> str:
@@ -224,7 +249,7 @@ def _named(component: Component) -> str:
 def _amount(resource: str, value: float) -> str:
     if resource in BYTES:
         return f"{value / 1e6:.1f}MB"
-    return f"{value:.0f}" if value == int(value) else f"{value:.1f}"
+    return f"{value:.0f}" if float(value).is_integer() else f"{value:.1f}"
 
 
 def _title(name: str) -> str:

@@ -14,9 +14,11 @@ from prometheus_client.parser import text_string_to_metric_families
 from heapwatch.analysis.readings import Readings
 from heapwatch.errors import Unreachable
 from heapwatch.http.client import get_json, get_text
-from heapwatch.http.prometheus import data_of, escaped
+from heapwatch.http.prometheus import data_of, escaped, understood
 
 _AT_ONCE = 16
+# Thousands of series; more would keep the parser busy for longer than the time between two samples.
+MAX_METRICS_BYTES = 4 * 2**20
 
 
 @dataclass(frozen=True)
@@ -88,6 +90,10 @@ class PrometheusSource:
             Unreachable: Prometheus does not answer.
 
         """
+        with understood(self._url):
+            return self._samples()
+
+    def _samples(self) -> list[Sample]:
         selector = f'job="{escaped(self._job)}"'
         scraped = self._query(f"timestamp(up{{{selector}}})")
         times = {labels.get("instance", ""): value for labels, value in scraped}
@@ -103,10 +109,11 @@ class PrometheusSource:
     def url_of(self, instance: str) -> str:
         """Return the address that Prometheus scrapes the trainer at."""
         answer = get_json(f"{self._url}/api/v1/targets", {"state": "active"})
-        for target in data_of(answer).get("activeTargets", []):
-            labels = target.get("labels", {})
-            if labels.get("job") == self._job and labels.get("instance") == instance:
-                return str(target["scrapeUrl"]).rpartition("/metrics")[0]
+        with understood(self._url):
+            for target in data_of(answer).get("activeTargets", []):
+                labels = target.get("labels", {})
+                if labels.get("job") == self._job and labels.get("instance") == instance:
+                    return str(target["scrapeUrl"]).rpartition("/metrics")[0]
         raise Unreachable(f"Prometheus does not scrape {instance}")
 
     def _sample(self, instance: str, times: dict[str, float], families: dict[str, Metric]) -> Sample:
@@ -121,7 +128,10 @@ class PrometheusSource:
 
     def _query(self, expression: str) -> list[tuple[dict[str, str], float]]:
         answer = get_json(f"{self._url}/api/v1/query", {"query": expression})
-        return [(dict(row["metric"]), float(row["value"][1])) for row in data_of(answer).get("result", [])]
+        return [
+            ({str(name): str(value) for name, value in row["metric"].items()}, float(row["value"][1]))
+            for row in data_of(answer).get("result", [])
+        ]
 
 
 def read_metrics(trainer: str) -> Readings:
@@ -131,7 +141,7 @@ def read_metrics(trainer: str) -> Readings:
         Unreachable: it does not answer, or not with metrics.
 
     """
-    text = get_text(f"{trainer}/metrics")
+    text = get_text(f"{trainer}/metrics", MAX_METRICS_BYTES)
     try:
         return Readings(text_string_to_metric_families(text))
     except (ValueError, LookupError):  # the parser raises both, depending on what is wrong

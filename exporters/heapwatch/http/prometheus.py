@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 from heapwatch.errors import Unreachable
+from heapwatch.runtime.failures import describe
 
 
 def data_of(answer: Any) -> dict[str, Any]:
@@ -16,8 +19,22 @@ def data_of(answer: Any) -> dict[str, Any]:
     """
     if not isinstance(answer, dict) or answer.get("status") != "success":
         raise Unreachable("this is no Prometheus: its API does not answer as one")
-    data = answer["data"]
+    data = answer.get("data")
     return data if isinstance(data, dict) else {}
+
+
+@contextmanager
+def understood(what: str) -> Iterator[None]:
+    """Turn what goes wrong with an answer of unexpected types into Unreachable, which names `what`.
+
+    Raises:
+        Unreachable: something did.
+
+    """
+    try:
+        yield
+    except (LookupError, TypeError, ValueError, AttributeError, ArithmeticError) as error:
+        raise Unreachable(f"{what} answers in a form that cannot be used: {describe(error)}") from None
 
 
 def escaped(text: str) -> str:

@@ -13,7 +13,7 @@ from prometheus_client import Metric
 from heapwatch.analysis.readings import Readings
 from heapwatch.errors import UsageError
 from heapwatch.http.client import get_json
-from heapwatch.http.prometheus import data_of, escaped
+from heapwatch.http.prometheus import data_of, escaped, understood
 from heapwatch.recording.points import CYCLES, Point, Run, point_of
 
 _NAMES = (
@@ -64,11 +64,12 @@ def read_prometheus(url: str, *, job: str, instance: str | None, since_seconds: 
         lambda: defaultdict(list)
     )
     instances = set()
-    for series in data_of(answer).get("result", []):
-        labels = dict(series["metric"])
-        instances.add(labels.get("instance", ""))
-        for moment, value in series["values"]:
-            by_time[float(moment)][labels["__name__"]].append((labels, float(value)))
+    with understood(url):
+        for series in data_of(answer).get("result", []):
+            labels = {str(name): str(value) for name, value in series["metric"].items()}
+            instances.add(labels.get("instance", ""))
+            for moment, value in series["values"]:
+                by_time[float(moment)][labels["__name__"]].append((labels, float(value)))
     if len(instances) > 1:
         raise UsageError(
             f"job {job} has several trainers; choose with --instance: {', '.join(sorted(instances))}"

@@ -8,8 +8,10 @@ import threading
 from contextlib import suppress
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
+import psutil
 import pytest
 
+from heapwatch.receiver.protocol import MAX_FROM_ONE
 from tests.alerting.faults.stage import stage
 from tests.alerting.harness import alert, wait_for
 
@@ -151,3 +153,29 @@ def test_a_slow_client_is_cut_off_and_others_are_served(scene):
         with suppress(ConnectionResetError):
             assert slow.recv(100) == b""
     receiver.program.stop()
+
+
+@pytest.mark.parametrize("first", [b"", b"GET /healthz HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n"])
+def test_hundreds_of_idle_connections_do_not_shut_the_door(scene, first):
+    receiver = scene.receiver(request_timeout=60).start()
+    connections = []
+    try:
+        for _ in range(400):
+            connection = socket.create_connection(("127.0.0.1", receiver.port), timeout=10)
+            connection.sendall(first)
+            if first:
+                assert connection.recv(4096).startswith(b"HTTP/1.1 200")
+            connections.append(connection)
+        assert receiver.get("/healthz").status_code == 200
+        kept = [one for one in psutil.Process(receiver.program.process.pid).net_connections() if one.raddr]
+        assert len(kept) <= MAX_FROM_ONE
+        assert _answers(connections[-1]), "the newest are kept"
+    finally:
+        for connection in connections:
+            connection.close()
+    receiver.program.stop()
+
+
+def _answers(connection: socket.socket) -> bool:
+    connection.sendall(b"GET /healthz HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n")
+    return connection.recv(4096).startswith(b"HTTP/1.1 200")

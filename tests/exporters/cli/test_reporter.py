@@ -166,3 +166,32 @@ def test_cleanup_lines_tell_what_was_freed():
     ]
     assert "not known" in cleanup_lines({"status": "done", "action": "regular"})[0]
     assert "no safe point" in cleanup_lines({"status": "pending", "detail": "no safe point yet"})[0]
+
+
+@pytest.mark.parametrize(
+    "lie",
+    [
+        None,
+        [],
+        "done",
+        {"status": "done", "freed": 3, "before": [1], "after": "x", "errors": 7, "duration_seconds": "long"},
+        {"status": "done", "freed": {"resident_memory_bytes": "all"}, "before": {"a": {"b": []}}},
+        {
+            "status": "done",
+            "freed": {"resident_memory_bytes": 1e308},
+            "before": {"a": True},
+            "after": {"a": 2},
+        },
+        {"status": "pending", "detail": {"x": ["y"] * 100_000}},
+        {"status": "done", "errors": ["\x1b[2J" * 100_000] * 10_000},
+        {
+            "status": "done",
+            "before": {f"a{n}": 1 for n in range(9999)},
+            "after": {f"a{n}": 2 for n in range(9999)},
+        },
+    ],
+)
+def test_whatever_a_trainer_answers_becomes_a_few_lines(lie):
+    lines = cleanup_lines(lie)
+    assert 1 <= len(lines) <= 41
+    assert all(len(line) < 700 and line.isprintable() for line in lines)
