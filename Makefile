@@ -1,8 +1,10 @@
-# Heapwatch: every target is `python -m heapwatch.stack VERB` or one tool, run in .heapwatch/venv.
+# Heapwatch: every target is `heapwatch VERB` or one tool, run in .heapwatch/venv.
 SHELL := /bin/bash
 .DEFAULT_GOAL := help
 PYTHON ?= python3
 export HEAPWATCH_STATE ?= $(CURDIR)/.heapwatch
+# a clone has what a wheel has not: the example trainer and the containers
+export HEAPWATCH_CHECKOUT := $(CURDIR)
 MODE ?= auto
 ifdef PROFILE
 export HEAPWATCH_PROFILE := $(PROFILE)
@@ -10,7 +12,7 @@ endif
 VENV := $(HEAPWATCH_STATE)/venv
 BIN := $(VENV)/bin
 BOOTSTRAP := PYTHONPATH=exporters $(PYTHON) -m heapwatch.stack.bootstrap $(VENV)
-STACK := $(BIN)/python -m heapwatch.stack
+STACK := $(BIN)/python -m heapwatch
 # what `tools` fetched, for programs that look on PATH
 WITH_TOOLS := PATH="$(HEAPWATCH_STATE)/bin:$$PATH"
 

@@ -11,6 +11,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
+from heapwatch.stack.configuration import claim
 from heapwatch.stack.debian import FetchError, Progress, unpack
 from heapwatch.stack.errors import StackError
 from heapwatch.stack.relocate import relocate
@@ -90,7 +91,7 @@ def _fetch(missing: str, packages: Path, folder: Path, progress: Progress) -> No
 @contextmanager
 def _alone(state: Path) -> Iterator[None]:
     """Two at once would unpack over each other: the second waits, and finds what the first has fetched."""
-    state.mkdir(mode=0o700, parents=True, exist_ok=True)
+    claim(state)
     with (state / "packages.lock").open("w", encoding="utf-8") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         yield

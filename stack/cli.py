@@ -1,121 +1,209 @@
-"""`python -m heapwatch.stack VERB`: what the Makefile's targets call."""
+"""The stack's subcommands of `heapwatch`; what they need beyond the library is imported when they run."""
 
 from __future__ import annotations
 
+import argparse
+import json
 import os
 import shutil
-from typing import Annotated, Literal
-
-import typer
-from rich.console import Console
-from rich.markup import escape
+import sys
+from collections.abc import Callable
+from dataclasses import asdict
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 from heapwatch.runtime.plain_text import plain
-from heapwatch.stack import demo as demonstration
-from heapwatch.stack.binaries import find
-from heapwatch.stack.compose import ComposeStack, engine_answers
 from heapwatch.stack.errors import StackError
-from heapwatch.stack.native import NativeStack
-from heapwatch.stack.report import Narrator, table
-from heapwatch.stack.settings import Settings
 
-Mode = Literal["auto", "native", "docker"]
-ModeOption = Annotated[Mode, typer.Option(help="auto: docker where an engine answers, else native.")]
-ServiceOption = Annotated[str | None, typer.Option(help="Name of one service.")]
+if TYPE_CHECKING:
+    from heapwatch.stack.compose import ComposeStack
+    from heapwatch.stack.native import NativeStack
+    from heapwatch.stack.report import Row
 
-app = typer.Typer(add_completion=False, no_args_is_help=True, pretty_exceptions_enable=False)
-console = Console()
+    Stack = NativeStack | ComposeStack
+
+EXTRA = "stack"
 
 
-def stack(mode: Mode) -> NativeStack | ComposeStack:
+def add_parser(commands: Any) -> None:
+    """Add the subcommands."""
+    _add(
+        commands, "up", up, "start everything, or bring a running stack up to date; ends when all is healthy"
+    )
+    _add(commands, "down", down, "stop everything; what was recorded stays")
+    status = _add(
+        commands, "status", show_status, "each service, its address and its state; exit 1 unless all are well"
+    )
+    status.add_argument("--json", action="store_true", help="one object a service, for scripts")
+    logs = _add(commands, "logs", show_logs, "the last lines of the services' logs")
+    logs.add_argument("--service", metavar="NAME", help="one service (all)")
+    logs.add_argument(
+        "--lines", type=int, default=40, metavar="N", help="last lines of each log (%(default)s)"
+    )
+    logs.add_argument("--follow", action="store_true", help="go on as lines are written")
+    restart = _add(commands, "restart", restart_service, "restart one service and wait for it")
+    restart.add_argument("--service", metavar="NAME", required=True)
+    _add(
+        commands,
+        "demo",
+        demonstrate,
+        "leak in a running trainer and watch the loop close; exit 0 only if it did",
+    )
+    _add(commands, "clean", clean, "stop everything and remove what was recorded, downloaded and installed")
+    _add(commands, "tools", print_tools, "find or fetch Prometheus and Alertmanager, and print their folders")
+
+
+def _add(commands: Any, name: str, run: Callable[[argparse.Namespace], int], text: str) -> Any:
+    parser = commands.add_parser(name, help=text, description=f"{text[0].upper()}{text[1:]}.")
+    parser.add_argument(
+        "--mode",
+        choices=("auto", "native", "docker"),
+        default="auto",
+        help="auto: docker in a clone where an engine answers, else native (%(default)s)",
+    )
+    parser.set_defaults(run=_told_in_one_line(run), extra=EXTRA)
+    return parser
+
+
+def _told_in_one_line(run: Callable[[argparse.Namespace], int]) -> Callable[[argparse.Namespace], int]:
+    """Make a problem one line on stderr and exit code 1."""
+
+    def command(arguments: argparse.Namespace) -> int:
+        try:
+            return run(arguments)
+        except StackError as error:
+            problem = str(error)
+        except BrokenPipeError:
+            raise
+        except OSError as error:  # a full or read-only disk, a folder of somebody else
+            where = f"{error.filename}: " if error.filename else ""
+            problem = f"{where}{error.strerror or error}"
+        print(plain(f"error: {problem}"), file=sys.stderr)
+        return 1
+
+    return command
+
+
+def chosen_stack(mode: str) -> Stack:
     """The stack that `mode` names on this machine."""
+    from rich.console import Console
+
+    from heapwatch.stack.compose import ComposeStack, engine_answers
+    from heapwatch.stack.native import NativeStack
+    from heapwatch.stack.report import Narrator
+    from heapwatch.stack.settings import Settings
+
     settings = Settings.from_environment()
-    native = NativeStack(settings, Narrator(console))
-    if mode == "native" or (mode == "auto" and (native.running() or not engine_answers())):
+    say = Narrator(Console())
+    native = NativeStack(settings, say)
+    if mode == "native" or (
+        mode == "auto" and (settings.checkout is None or native.running() or not engine_answers())
+    ):
         return native
-    return ComposeStack(settings, Narrator(console))
+    return ComposeStack(settings, say)
 
 
-@app.command()
-def up(mode: ModeOption = "auto") -> None:
-    """Start everything, or bring a running stack up to date; ends when all is healthy."""
-    chosen = stack(mode)
-    chosen.up()
-    show(chosen)
+def up(arguments: argparse.Namespace) -> int:
+    """Start, wait, and print where everything is."""
+    from heapwatch.stack.settings import Settings
+
+    stack = chosen_stack(arguments.mode)
+    stack.up()
+    show(stack.status())
+    print(how_to_go_on(Settings.from_environment().state))
+    return 0
 
 
-@app.command()
-def down(mode: ModeOption = "auto") -> None:
-    """Stop everything; what was recorded stays."""
-    stack(mode).down()
-    console.print("stopped: nothing of the stack is running")
+def down(arguments: argparse.Namespace) -> int:
+    """Stop."""
+    chosen_stack(arguments.mode).down()
+    print("stopped: nothing of the stack is running")
+    return 0
 
 
-@app.command()
-def status(mode: ModeOption = "auto") -> None:
-    """Show each service, its address and its state; exit 1 unless all are well."""
-    if not show(stack(mode)):
-        raise typer.Exit(1)
+def show_status(arguments: argparse.Namespace) -> int:
+    """Print the table; 1 unless all are well."""
+    rows = chosen_stack(arguments.mode).status()
+    if arguments.json:
+        print(json.dumps([asdict(row) | {"well": row.well} for row in rows], indent=2))
+    else:
+        show(rows)
+    return 0 if all(row.well for row in rows) else 1
 
 
-@app.command()
-def logs(
-    mode: ModeOption = "auto",
-    service: ServiceOption = None,
-    lines: Annotated[int, typer.Option(help="Last lines of each log.")] = 40,
-    follow: Annotated[bool, typer.Option(help="Go on as lines are written.")] = False,
-) -> None:
-    """Show the last lines of the services' logs."""
-    stack(mode).logs(service or None, lines, follow)
+def show_logs(arguments: argparse.Namespace) -> int:
+    """Print logs."""
+    chosen_stack(arguments.mode).logs(arguments.service, arguments.lines, arguments.follow)
+    return 0
 
 
-@app.command()
-def restart(mode: ModeOption = "auto", service: ServiceOption = None) -> None:
+def restart_service(arguments: argparse.Namespace) -> int:
     """Restart one service."""
-    if not service:
-        raise StackError("which service? make restart SERVICE=receiver")
-    stack(mode).restart(service)
-    console.print(f"{service} restarted and healthy")
+    chosen_stack(arguments.mode).restart(arguments.service)
+    print(f"{arguments.service} restarted and healthy")
+    return 0
 
 
-@app.command()
-def clean(mode: ModeOption = "auto") -> None:
-    """Stop everything and remove what was recorded, downloaded and installed."""
-    chosen = stack(mode)
-    chosen.down()
-    chosen.remove_data()
+def clean(arguments: argparse.Namespace) -> int:
+    """Stop, and remove what heapwatch itself made."""
+    from heapwatch.stack import marker
+    from heapwatch.stack.settings import Settings
+
     state = Settings.from_environment().state
-    shutil.rmtree(state, ignore_errors=True)
-    console.print(f"removed {state}")
+    if not state.exists():
+        print(f"there is no {state}")
+        return 0
+    if not marker.carried_by(state):
+        raise StackError(f"heapwatch did not make {state}: nothing was removed")
+    stack = chosen_stack(arguments.mode)
+    stack.down()
+    stack.remove_data()
+    if left := marker.remove(state):
+        print(f"removed what heapwatch made in {state}; not its own, so it stays: {', '.join(left)}")
+    else:
+        print(f"removed {state}")
+    return 0
 
 
-@app.command()
-def demo(mode: ModeOption = "auto") -> None:
-    """Leak in the running trainer and watch the loop close; exit 0 only if it did."""
-    demonstration.run(stack(mode), Settings.from_environment(), console)
+def demonstrate(arguments: argparse.Namespace) -> int:
+    """Drive the loop once."""
+    from rich.console import Console
+
+    from heapwatch.stack import demo
+    from heapwatch.stack.settings import Settings
+
+    demo.run(chosen_stack(arguments.mode), Settings.from_environment(), Console())
+    return 0
 
 
-@app.command()
-def tools() -> None:
-    """Find or fetch Prometheus, Alertmanager, promtool and amtool, and print the folders they are in."""
+def print_tools(_arguments: argparse.Namespace) -> int:
+    """Print folders for PATH."""
+    from rich.console import Console
+
+    from heapwatch.stack.binaries import find
+    from heapwatch.stack.report import Narrator
+    from heapwatch.stack.settings import Settings
+
     found = find(Settings.from_environment().state, Narrator(Console(stderr=True)))
-    binaries = (found.prometheus, found.promtool, found.alertmanager, found.amtool)
-    print(os.pathsep.join(dict.fromkeys(str(binary.path.parent) for binary in binaries)))
+    programs = (found.prometheus, found.promtool, found.alertmanager, found.amtool)
+    print(os.pathsep.join(dict.fromkeys(str(program.path.parent) for program in programs)))
+    return 0
 
 
-def show(chosen: NativeStack | ComposeStack) -> bool:
-    """Print the table; whether all is well."""
-    rows = chosen.status()
+def show(rows: list[Row]) -> None:
+    """Print the table."""
+    from rich.console import Console
+
+    from heapwatch.stack.report import table
+
+    console = Console()
     console.print()
     console.print(table(rows))
-    return all(row.well for row in rows)
 
 
-def main() -> int:
-    """Run a verb; a problem is one line on stderr and exit 1."""
-    try:
-        app()
-    except StackError as error:
-        Console(stderr=True).print(f"[red]error:[/] {escape(plain(error))}", highlight=False, soft_wrap=True)
-        return 1
-    return 0
+def how_to_go_on(state: Path) -> str:
+    """How this program is called from here, and where its state is."""
+    program = Path(sys.prefix) / "bin" / "heapwatch"
+    found = shutil.which("heapwatch")
+    on_path = found is not None and program.exists() and os.path.samefile(found, program)
+    return f"\n{'heapwatch' if on_path else program} ps | status | logs | demo | down    state: {state}"

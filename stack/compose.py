@@ -7,6 +7,7 @@ import os
 import shutil
 import subprocess
 from contextlib import suppress
+from pathlib import Path
 
 from heapwatch.stack import configuration, health, preflight, presence
 from heapwatch.stack.containers import ADDRESSES
@@ -39,9 +40,7 @@ class ComposeStack:
     def up(self) -> None:
         """Build, start and wait; ends with every container healthy and scraped."""
         if not engine_answers():
-            raise StackError(
-                "no Docker engine answers (or it has no Compose): start it, or use make up MODE=native"
-            )
+            raise StackError("no Docker engine answers (or it has no Compose): start it, or use MODE=native")
         for file in (self._settings.token_file, self._settings.grafana_password_file):
             file.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
             configuration.make_secret(file)
@@ -128,10 +127,10 @@ class ComposeStack:
 
     def _reload(self, name: str, *, is_new: bool) -> None:
         """Tell a running service with SIGHUP that the files it read have changed since."""
-        root = self._settings.root
+        data = self._settings.data
         read = {
-            "prometheus": (root / "prometheus" / "prometheus.yml", root / "prometheus" / "rules"),
-            "alertmanager": (root / "alerting" / "alertmanager.yml", root / "alerting" / "templates"),
+            "prometheus": (data / "prometheus" / "prometheus.yml", data / "prometheus" / "rules"),
+            "alertmanager": (data / "alerting" / "alertmanager.yml", data / "alerting" / "templates"),
         }
         file = self._settings.state / "run" / f"{name}.loaded-in-container"
         file.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
@@ -141,16 +140,21 @@ class ComposeStack:
             self._say(f"{name} reads its changed configuration")
         configuration.write_if_changed(file, digest)
 
+    @property
+    def _checkout(self) -> Path:
+        checkout = self._settings.checkout
+        if checkout is None:
+            raise StackError("containers are built from a clone: run make up MODE=docker there")
+        return checkout
+
     def _container_ids(self) -> dict[str, str]:
         return {name: self._output("ps", "-q", name).strip() for name in self._endpoints}
 
     def _command(self) -> list[str]:
         client = _client()
         if client is None:
-            raise StackError(
-                "neither `docker compose` nor docker-compose is installed; or use make up MODE=native"
-            )
-        return [*client, "-p", PROJECT, "-f", str(self._settings.root / "docker-compose.yml")]
+            raise StackError("neither `docker compose` nor docker-compose is installed; or use MODE=native")
+        return [*client, "-p", PROJECT, "-f", str(self._checkout / "docker-compose.yml")]
 
     def _environment(self) -> dict[str, str]:
         """What docker-compose.yml refers to, whatever shell this runs in."""

@@ -9,6 +9,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from heapwatch.http.signing import webhook_token
+from heapwatch.stack import marker
 from heapwatch.stack.alertmanager import render
 from heapwatch.stack.errors import StackError
 from heapwatch.stack.settings import Settings
@@ -16,12 +17,26 @@ from heapwatch.stack.settings import Settings
 TOKEN_BYTES = 32
 
 
+def claim(state: Path) -> None:
+    """Create and mark the state folder; StackError when it is somebody else's or cannot be created."""
+    try:
+        marker.make(state)
+    except FileExistsError as error:
+        raise StackError(f"{error}: set HEAPWATCH_STATE to a folder of the stack's own") from error
+    except OSError as error:
+        raise StackError(
+            f"cannot create {state}: {error.strerror}; set HEAPWATCH_STATE to a folder of yours"
+        ) from error
+
+
 def lay_out(settings: Settings) -> None:
     """Create folders, secrets, links and rendered files; leaves alone what is already as it should be."""
     try:
-        for folder in ("", "etc", "data", "logs", "run", "secrets", "etc/targets"):
-            (settings.state / folder).mkdir(mode=0o700, parents=True, exist_ok=True)
-        (settings.state / "secrets").chmod(0o700)
+        claim(settings.state)
+        for name in ("etc", "data", "logs", "run", "secrets", "etc/targets"):
+            folder = settings.state / name
+            folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+            folder.chmod(0o700)
         settings.targets.mkdir(mode=0o700, parents=True, exist_ok=True)
     except OSError as error:
         raise StackError(
@@ -44,23 +59,22 @@ def lay_out(settings: Settings) -> None:
         "HEAPWATCH_ALERTMANAGER_TOKEN_FILE": str(settings.webhook_token_file),
     }
     write(
-        settings.root,
+        settings.data,
         settings.etc,
         environment,
         {name: f"{settings.host}:{port}" for name, port in addresses.items()},
     )
 
 
-def write(root: Path, etc: Path, environment: Mapping[str, str], addresses: Mapping[str, str]) -> None:
-    """Fill `etc` from the checkout in `root`: links, alertmanager.yml rendered, the stack's targets.
+def write(data: Path, etc: Path, environment: Mapping[str, str], addresses: Mapping[str, str]) -> None:
+    """Fill `etc` from what the package ships: links, alertmanager.yml rendered, the stack's targets.
 
     Raises StackError naming the variable that does not fit.
     """
-    _link(etc / "prometheus.yml", root / "prometheus" / "prometheus.yml")
-    _link(etc / "rules", root / "prometheus" / "rules")
-    _link(etc / "templates", root / "alerting" / "templates")
+    for name, place in (("prometheus.yml", "prometheus"), ("rules", "prometheus"), ("templates", "alerting")):
+        _link(etc / name, (data / place / name).resolve())
     try:
-        text = render(root / "alerting" / "alertmanager.yml", environment)
+        text = render(data / "alerting" / "alertmanager.yml", environment)
     except ValueError as error:
         raise StackError(str(error)) from error
     write_if_changed(

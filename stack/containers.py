@@ -10,6 +10,7 @@ import shutil
 import sys
 from pathlib import Path
 
+from heapwatch import data
 from heapwatch.stack import configuration
 from heapwatch.stack.errors import StackError
 
@@ -24,14 +25,14 @@ NOBODY, GRAFANA = 65534, 472
 READERS = {"token": NOBODY, "webhook-token": NOBODY, "grafana-admin-password": GRAFANA}
 
 
-def prepare(root: Path, etc: Path, given: Path, handed: Path) -> None:
-    """Write `etc` from the checkout in `root`; copy each secret from `given` to `handed`, for its reader."""
+def prepare(data: Path, etc: Path, given: Path, handed: Path) -> None:
+    """Write `etc` from what the package ships; copy each secret from `given` to `handed`, for its reader."""
     environment = {
         **os.environ,
         "HEAPWATCH_RECEIVER_URL": f"http://{ADDRESSES['receiver']}",
         "HEAPWATCH_ALERTMANAGER_TOKEN_FILE": str(handed / "webhook-token"),
     }
-    configuration.write(root, etc, environment, ADDRESSES)
+    configuration.write(data, etc, environment, ADDRESSES)
     os.chown(etc / "alertmanager.yml", NOBODY, NOBODY)
     os.chown(etc / "targets" / "trainer", NOBODY, NOBODY)
     for name, reader in READERS.items():
@@ -46,8 +47,6 @@ def prepare(root: Path, etc: Path, given: Path, handed: Path) -> None:
 
 if __name__ == "__main__":
     try:
-        prepare(
-            Path("/heapwatch"), Path("/etc/heapwatch"), Path("/heapwatch/secrets"), Path("/run/heapwatch")
-        )
+        prepare(data.folder(), Path("/etc/heapwatch"), Path("/heapwatch/secrets"), Path("/run/heapwatch"))
     except StackError as problem:
         sys.exit(f"error: {problem}")

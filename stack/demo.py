@@ -1,9 +1,8 @@
-"""`make demo`: leak in the running trainer, tell what each part does about it, judge the outcome."""
+"""The demonstration: leak in a running trainer, tell what each part does about it, judge the outcome."""
 
 from __future__ import annotations
 
 import os
-import subprocess
 import time
 from collections.abc import Callable
 from datetime import datetime
@@ -12,8 +11,8 @@ from typing import Any, TypeVar
 from rich.console import Console
 
 from heapwatch.stack.compose import ComposeStack
-from heapwatch.stack.endpoints import TRAINER
 from heapwatch.stack.errors import StackError
+from heapwatch.stack.example import Example, example
 from heapwatch.stack.loop import Loop
 from heapwatch.stack.native import NativeStack
 from heapwatch.stack.report import Narrator, foreign
@@ -31,14 +30,13 @@ T = TypeVar("T")
 
 def run(stack: NativeStack | ComposeStack, settings: Settings, console: Console) -> None:
     """Drive the loop once; StackError when it did not close. The leak is off again however this ends."""
-    rows = {row.service: row for row in stack.status()}
-    if TRAINER not in rows or not all(row.well for row in rows.values()):
-        ill = ", ".join(row.service for row in rows.values() if not row.well)
-        raise StackError(f"not everything is well ({ill}): make up first, make status shows it")
-    loop = Loop(settings, stack.trainer_target)
-    _wait_for_cooldown(loop, console)
+    if ill := [row.service for row in stack.status() if not row.well]:
+        raise StackError(f"not everything is well ({', '.join(ill)}): heapwatch up first")
     try:
-        _Demonstration(stack, settings, loop, Narrator(console)).run()
+        with example(stack, settings) as trainer:
+            loop = Loop(settings, trainer.instance, trainer.port)
+            _wait_for_cooldown(loop, console)
+            _Demonstration(trainer, loop, Narrator(console)).run()
     except KeyboardInterrupt:
         raise StackError("interrupted: the leak is off") from None
 
@@ -62,11 +60,8 @@ def _wait_for_cooldown(loop: Loop, console: Console) -> None:
 class _Demonstration:
     """One run: each `_see_…` waits for its station and says what it found."""
 
-    def __init__(
-        self, stack: NativeStack | ComposeStack, settings: Settings, loop: Loop, say: Narrator
-    ) -> None:
-        self._stack = stack
-        self._root = settings.root
+    def __init__(self, trainer: Example, loop: Loop, say: Narrator) -> None:
+        self._trainer = trainer
         self._loop = loop
         self._say = say
         self._known_rows = {row["id"] for row in loop.actions()}
@@ -79,7 +74,7 @@ class _Demonstration:
         rate = round((limit - before.bodies) / SECONDS_TO_LIMIT * 60, -1)
         self._say(f"[bold]trainer[/]       {before}; its emergency limit is {limit:,.0f} bodies")
         try:
-            self._leak(f"dynamic={rate:.0f}", f"food={FOOD_PER_MINUTE}", f"memory={MEGABYTES_PER_MINUTE}")
+            self._trainer.leak({"dynamic": rate, "food": FOOD_PER_MINUTE, "memory": MEGABYTES_PER_MINUTE})
             self._say(
                 f"[bold]leak[/]          on: {rate:,.0f} bodies of dead robots, {FOOD_PER_MINUTE} food and"
                 f" {MEGABYTES_PER_MINUTE} MB a minute"
@@ -89,20 +84,13 @@ class _Demonstration:
             self._see_notified()
             done = self._see_action()
         finally:
-            self._leak("off")
+            self._trainer.leak({})
             self._say("[bold]leak[/]          off")
         self._see_cleanup(done)
         after = self._see_fall(before.bodies, limit)
         self._see_verdict(done["request_id"])
         self._see_silence()
         self._say(f"[bold green]the loop closed[/]: {before} → leak → cleanup → {after}")
-
-    def _leak(self, *arguments: str) -> None:
-        done = subprocess.run(
-            self._stack.leak(*arguments), cwd=self._root, text=True, capture_output=True, check=False
-        )
-        if done.returncode != 0:
-            raise StackError(f"the leak could not be switched: {(done.stderr or done.stdout).strip()}")
 
     def _see_alert(self, state: str, source: Callable[[], list[dict[str, str]]]) -> None:
         def reached() -> dict[str, str] | None:

@@ -20,7 +20,7 @@ class Endpoint:
 
 
 def endpoints(settings: Settings, *, grafana: bool) -> dict[str, Endpoint]:
-    """Every service by name, in the order in which they start."""
+    """Every service by name, in the order in which they start; the example trainer in a clone only."""
     ports = settings.ports
     listed = [
         Endpoint("prometheus", ports.prometheus, "HEAPWATCH_PROMETHEUS_PORT", "/-/ready"),
@@ -32,6 +32,7 @@ def endpoints(settings: Settings, *, grafana: bool) -> dict[str, Endpoint]:
             "HEAPWATCH_DASHBOARDS_PORT",
             "/api/health" if grafana else "/healthz",
         ),
-        Endpoint(TRAINER, ports.trainer, "HEAPWATCH_TRAINER_PORT", "/healthz"),
     ]
+    if settings.checkout:
+        listed.append(Endpoint(TRAINER, ports.trainer, "HEAPWATCH_TRAINER_PORT", "/healthz"))
     return {endpoint.name: endpoint for endpoint in listed}

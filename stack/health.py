@@ -45,7 +45,8 @@ def wait_healthy(
         if time.monotonic() > deadline:
             names = ", ".join(endpoint.name for endpoint in waiting)
             raise StackError(
-                f"{names} did not become healthy in {patience:.0f} s; make logs SERVICE={waiting[0].name}"
+                f"{names} did not become healthy in {patience:.0f} s;"
+                f" heapwatch logs --service {waiting[0].name}"
             )
         time.sleep(0.2)
 

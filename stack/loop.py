@@ -25,16 +25,24 @@ class Levels:
 
 
 class Loop:
-    """Reads the four stations over HTTP; each method raises StackError naming one that does not answer."""
+    """Reads the four stations over HTTP; each method raises StackError naming one that does not answer.
 
-    def __init__(self, settings: Settings, instance: str) -> None:
+    Args:
+        settings: the stack's.
+        instance: the trainer's `instance` in Prometheus.
+        port: where the trainer answers.
+
+    """
+
+    def __init__(self, settings: Settings, instance: str, port: int) -> None:
         self._settings = settings
+        self._trainer_port = port
         self._client = httpx.Client(timeout=10, trust_env=False)
         self.instance = instance
 
     def status(self) -> dict[str, Any]:
         """The trainer's /performance_status."""
-        return dict(self._json("the trainer", self._settings.ports.trainer, "/performance_status"))
+        return dict(self._json("the trainer", self._trainer_port, "/performance_status"))
 
     def levels(self) -> Levels:
         """Bodies, food and memory as the trainer itself counts them."""
@@ -96,5 +104,5 @@ class Loop:
             return answer.json()
         except (httpx.HTTPError, ValueError) as error:
             raise StackError(
-                f"{who} does not answer on port {port} ({error}); is the stack up? make status"
+                f"{who} does not answer on port {port} ({error}); is the stack up? heapwatch status"
             ) from error

@@ -105,7 +105,7 @@ class NativeStack:
             if name not in wanted:
                 raise StackError(f"there is no service {name!r}; the services are {', '.join(wanted)}")
             if not self._supervisor.running():
-                raise StackError("the stack is not running: make up")
+                raise StackError("the stack is not running: heapwatch up")
             self._supervisor.restart(name)
             self._wait([wanted[name]], {name})
 
@@ -117,7 +117,7 @@ class NativeStack:
             raise StackError(
                 f"there is no log of {name!r}; there is {known}"
                 if known
-                else "there are no logs yet: make up"
+                else "there are no logs yet: heapwatch up"
             )
         with suppress(KeyboardInterrupt):
             subprocess.run(["tail", f"-n{lines}", *(["-F"] if follow else []), *map(str, files)], check=True)
@@ -223,6 +223,7 @@ class NativeStack:
     @contextmanager
     def _locked(self) -> Iterator[None]:
         """One `up`, `down` or `restart` at a time."""
+        configuration.claim(self._settings.state)
         folder = self._settings.state / "run"
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         with (folder / "lock").open("a+", encoding="utf-8") as lock:

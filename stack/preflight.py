@@ -50,9 +50,9 @@ def check_configuration(settings: Settings, binaries: Binaries) -> list[str]:
     _check([promtool, "check", "config", str(prometheus)], "prometheus/prometheus.yml and prometheus/rules")
     _check([amtool, "check-config", str(alertmanager)], "alerting/alertmanager.yml")
     checked = ["prometheus.yml and rules (promtool)", "alertmanager.yml (amtool)"]
-    if shutil.which("docker-compose"):
+    if settings.checkout and shutil.which("docker-compose"):
         _check(
-            ["docker-compose", "-f", str(settings.root / "docker-compose.yml"), "config", "-q"],
+            ["docker-compose", "-f", str(settings.checkout / "docker-compose.yml"), "config", "-q"],
             "docker-compose.yml",
         )
         checked.append("docker-compose.yml")

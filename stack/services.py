@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
+from heapwatch import data
 from heapwatch.stack.binaries import Binaries
 from heapwatch.stack.endpoints import TRAINER, Endpoint, endpoints
 from heapwatch.stack.fingerprint import fingerprint
@@ -17,6 +18,8 @@ from heapwatch.stack.settings import Settings
 RETENTION_TIME = "30d"
 RETENTION_SIZE = "5GB"
 GRAFANA_HOME = Path("/usr/share/grafana")
+PACKAGE = data.folder().parent
+HANDED_ON = ("HEAPWATCH_ALLOWED_HOSTS", "HEAPWATCH_RECORD")
 
 
 @dataclass(frozen=True)
@@ -41,11 +44,17 @@ def services(settings: Settings, binaries: Binaries) -> list[Service]:
     return [
         _prometheus(settings, binaries, at["prometheus"]),
         _alertmanager(settings, binaries, at["alertmanager"]),
-        _python(settings, at["receiver"], "heapwatch.receiver", "alerting", "exporters"),
+        _python(settings, at["receiver"], "heapwatch.receiver", PACKAGE / "receiver"),
         _grafana(settings, at["dashboards"], grafana)
         if grafana
-        else _python(settings, at["dashboards"], "heapwatch.viewer", "dashboards", "exporters"),
-        _python(settings, at[TRAINER], "examples.walker", "examples", "exporters"),
+        else _python(
+            settings, at["dashboards"], "heapwatch.viewer", PACKAGE / "viewer", data.path("dashboards")
+        ),
+        *(
+            [_python(settings, at[TRAINER], "examples.walker", settings.checkout / "examples")]
+            if settings.checkout
+            else []
+        ),
     ]
 
 
@@ -63,7 +72,7 @@ def _prometheus(settings: Settings, binaries: Binaries, endpoint: Endpoint) -> S
     if binaries.web_assets:
         command.append(f"--web.local-assets={binaries.web_assets}/")
     reloads = (settings.etc / "prometheus.yml", settings.etc / "rules")
-    return Service(endpoint, tuple(command), _environment(settings), reloads)
+    return Service(endpoint, tuple(command), environment(settings), reloads)
 
 
 def _alertmanager(settings: Settings, binaries: Binaries, endpoint: Endpoint) -> Service:
@@ -75,18 +84,18 @@ def _alertmanager(settings: Settings, binaries: Binaries, endpoint: Endpoint) ->
         "--cluster.listen-address=",  # one instance: no gossip port
     )
     reloads = (settings.etc / "alertmanager.yml", settings.etc / "templates")
-    return Service(endpoint, command, _environment(settings), reloads)
+    return Service(endpoint, command, environment(settings), reloads)
 
 
 def _grafana(settings: Settings, endpoint: Endpoint, server: str) -> Service:
     command = [server] if server.endswith("grafana-server") else [server, "server"]
-    generated = settings.root / "dashboards" / "generated"
+    generated = data.path("dashboards")
     own = {
         "GF_SERVER_HTTP_ADDR": settings.bind,
         "GF_SERVER_HTTP_PORT": str(endpoint.port),
         "GF_PATHS_DATA": str(settings.state / "data" / "grafana"),
         "GF_PATHS_LOGS": str(settings.logs / "grafana"),
-        "GF_PATHS_PROVISIONING": str(settings.root / "dashboards" / "grafana" / "provisioning"),
+        "GF_PATHS_PROVISIONING": str(data.path("grafana")),
         "GF_DASHBOARDS_DEFAULT_HOME_DASHBOARD_PATH": str(generated / "heapwatch-fleet.json"),
         "HEAPWATCH_DASHBOARDS_DIR": str(generated),
         "GF_SECURITY_ADMIN_PASSWORD": f"$__file{{{settings.grafana_password_file}}}",
@@ -95,22 +104,27 @@ def _grafana(settings: Settings, endpoint: Endpoint, server: str) -> Service:
         "GF_ANALYTICS_REPORTING_ENABLED": "false",
         "GF_ANALYTICS_CHECK_FOR_UPDATES": "false",
     }
-    return Service(endpoint, (*command, f"--homepath={GRAFANA_HOME}"), _environment(settings) | own)
+    return Service(endpoint, (*command, f"--homepath={GRAFANA_HOME}"), environment(settings) | own)
 
 
-def _python(settings: Settings, endpoint: Endpoint, module: str, *sources: str) -> Service:
-    # A changed source is a changed environment: the supervisor restarts what runs it and nothing else.
-    revision = fingerprint(*(settings.root / folder for folder in sources))
+def _python(settings: Settings, endpoint: Endpoint, module: str, *sources: Path) -> Service:
+    # A changed source or token is a changed environment: the supervisor restarts what has it, no other.
+    revision = fingerprint(PACKAGE, *sources, settings.token_file)
     prefix = endpoint.port_variable.removesuffix("PORT")
-    own = {name: value for name, value in settings.environment.items() if name.startswith(prefix)}
-    environment = own | _environment(settings) | {"HEAPWATCH_REVISION": revision}
-    return Service(endpoint, (sys.executable, "-m", module), environment)
+    own = {
+        name: value
+        for name, value in settings.environment.items()
+        if name.startswith(prefix) or name in HANDED_ON
+    }
+    whole = own | environment(settings) | {"HEAPWATCH_REVISION": revision}
+    return Service(endpoint, (sys.executable, "-m", module), whole)
 
 
-def _environment(settings: Settings) -> dict[str, str]:
-    """What every service is told, whatever shell `make up` was typed in."""
+def environment(settings: Settings) -> dict[str, str]:
+    """What every service is told, whatever shell the stack was started in."""
     ports = settings.ports
-    return {
+    checkout = {"HEAPWATCH_CHECKOUT": str(settings.checkout)} if settings.checkout else {}
+    return checkout | {
         "HEAPWATCH_STATE": str(settings.state),
         "HEAPWATCH_BIND": settings.bind,
         "HEAPWATCH_PROFILE": settings.profile,

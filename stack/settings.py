@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 import os
+import sys
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
+from heapwatch import data, stacks
+from heapwatch.stack import marker
+from heapwatch.stack.environment import refuse_unknown
 from heapwatch.stack.errors import StackError
 
 PROFILES = ("default", "aggressive")
@@ -18,7 +22,6 @@ DEFAULT_PORTS = {
     "HEAPWATCH_RECEIVER_PORT": 9095,
     "HEAPWATCH_DASHBOARDS_PORT": 3009,
 }
-REPOSITORY = Path(__file__).resolve().parents[1]
 
 
 @dataclass(frozen=True)
@@ -34,9 +37,19 @@ class Ports:
 
 @dataclass(frozen=True)
 class Settings:
-    """One stack: `root` is the checkout, `state` the one folder that holds everything it writes."""
+    """One stack.
 
-    root: Path
+    Attributes:
+        data: the configuration that the package ships.
+        checkout: a clone, whose example trainer and docker-compose.yml are used; None without one.
+        state: the one folder that holds everything the stack writes.
+        targets: the folder in which trainers announce themselves.
+        environment: what was read, for the channels and the receiver's settings.
+
+    """
+
+    data: Path
+    checkout: Path | None
     state: Path
     targets: Path
     bind: str
@@ -47,12 +60,14 @@ class Settings:
     @classmethod
     def from_environment(cls, environment: Mapping[str, str] = os.environ) -> Settings:
         """Read `HEAPWATCH_*`; raises StackError naming the variable and what it may be."""
+        refuse_unknown(environment)
         profile = environment.get("HEAPWATCH_PROFILE") or "default"
         if profile not in PROFILES:
             raise StackError(f"HEAPWATCH_PROFILE is {profile!r}; it may be {' or '.join(PROFILES)}")
-        state = Path(environment.get("HEAPWATCH_STATE") or REPOSITORY / ".heapwatch").absolute()
+        state = _state(environment)
         return cls(
-            root=REPOSITORY,
+            data=data.folder(),
+            checkout=_checkout(environment),
             state=state,
             targets=Path(environment.get("HEAPWATCH_TARGETS_DIR") or state / "targets").absolute(),
             bind=environment.get("HEAPWATCH_BIND") or "127.0.0.1",
@@ -81,6 +96,11 @@ class Settings:
         """The address of the folder of runbooks; by default the receiver serves them."""
         given = self.environment.get("HEAPWATCH_RUNBOOKS_URL")
         return (given or f"{self.url(self.ports.receiver)}/runbooks").rstrip("/")
+
+    @property
+    def folder(self) -> Path:
+        """Where services and the commands they are given run: the clone, else the state folder."""
+        return self.checkout or self.state
 
     @property
     def etc(self) -> Path:
@@ -125,3 +145,21 @@ def _port(environment: Mapping[str, str], name: str, default: int) -> int:
     if not (text.isascii() and text.isdecimal()) or not 1 <= int(text) <= 65535:
         raise StackError(f"{name} is {text!r}; it must be a port number from 1 to 65535")
     return int(text)
+
+
+def _checkout(environment: Mapping[str, str]) -> Path | None:
+    chosen = environment.get("HEAPWATCH_CHECKOUT")
+    if not chosen:
+        return None
+    checkout = Path(chosen).absolute()
+    if not (checkout / "docker-compose.yml").is_file():
+        raise StackError(f"HEAPWATCH_CHECKOUT is {chosen!r}, which is no clone of heapwatch")
+    return checkout
+
+
+def _state(environment: Mapping[str, str]) -> Path:
+    """The chosen folder; else the one that holds the running environment, as `make` lays it out."""
+    if chosen := environment.get("HEAPWATCH_STATE"):
+        return Path(chosen).absolute()
+    around = Path(sys.prefix).parent
+    return around if marker.carried_by(around) else stacks.user_folder(environment) / "stack"

@@ -20,10 +20,11 @@ from supervisor.xmlrpc import Faults, SupervisorTransport
 
 from heapwatch.stack.errors import StackError
 from heapwatch.stack.processes import MARKER
-from heapwatch.stack.services import Service
+from heapwatch.stack.services import Service, environment
 from heapwatch.stack.settings import Settings
 
 KEEPER = "keeper"
+KEPT = ("HEAPWATCH_STATE", "HEAPWATCH_CHECKOUT", "HEAPWATCH_TARGETS_DIR")  # what the keeper needs to start the same stack again
 # supervisord binds PATH.PID first; the kernel takes 107 bytes
 LONGEST_SOCKET_PATH = 95
 # what its configuration language takes for a comment or the end of a value
@@ -63,11 +64,13 @@ class Supervisor:
         """Start supervisord in the background with every configured service; raises StackError."""
         self._socket.unlink(missing_ok=True)
         command = [sys.executable, "-m", "supervisor.supervisord", "-c", str(self._configuration)]
-        environment = {**os.environ, MARKER: str(self._settings.state)}
+        # Each service has the names it was given: one left over in this shell must not reach it.
+        inherited = {name: value for name, value in os.environ.items() if not name.startswith("HEAPWATCH_")}
+        marked = {**inherited, MARKER: str(self._settings.state)}
         done = subprocess.run(
             command,
-            env=environment,
-            cwd=self._settings.root,
+            env=marked,
+            cwd=self._settings.folder,
             start_new_session=True,
             text=True,
             stdin=subprocess.DEVNULL,
@@ -132,6 +135,7 @@ class Supervisor:
     def _render(self, services: Iterable[Service]) -> str:
         logs, run = self._settings.logs, self._settings.state / "run"
         keeper = (sys.executable, "-m", "heapwatch.stack.keeper")
+        kept = {name: value for name, value in environment(self._settings).items() if name in KEPT}
         sections = [
             _section("unix_http_server", file=self._socket, chmod="0700"),
             _section(
@@ -148,7 +152,7 @@ class Supervisor:
                 **{"supervisor.rpcinterface_factory": "supervisor.rpcinterface:make_main_rpcinterface"},
             ),
             *(self._program(s.name, s.command, s.environment, 100 + n) for n, s in enumerate(services)),
-            self._program(KEEPER, keeper, {"HEAPWATCH_STATE": str(self._settings.state)}, 999),
+            self._program(KEEPER, keeper, kept, 999),
         ]
         return "\n".join(sections)
 
@@ -156,7 +160,7 @@ class Supervisor:
         return _section(
             f"program:{name}",
             command=shlex.join(command),
-            directory=self._settings.root,
+            directory=self._settings.folder,
             environment=",".join(f"{key}={_quoted(key, value)}" for key, value in environment.items()),
             priority=priority,
             autorestart="true",

@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import os
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 
 import uvicorn
@@ -16,16 +17,16 @@ from heapwatch.receiver.settings import PREFIX, SettingsError, load, token
 from heapwatch.receiver.store import StoreUnusable
 
 
-def main() -> int:
+def main(arguments: Sequence[str] | None = None) -> int:
     """Exit status 2 and one clear line when it cannot serve as configured."""
     parser = argparse.ArgumentParser(prog="heapwatch.receiver", description=__doc__)
     parser.add_argument(
         "--config", type=Path, default=os.environ.get(PREFIX + "CONFIG"), help="YAML settings"
     )
-    arguments = parser.parse_args()
+    parsed = parser.parse_args(arguments)
     log_to_stderr()
     try:
-        settings = load(arguments.config)
+        settings = load(parsed.config)
         app = create_app(settings, token(settings))
     except (SettingsError, StoreUnusable) as error:
         print(error, file=sys.stderr)

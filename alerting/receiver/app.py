@@ -21,6 +21,7 @@ from pydantic import ValidationError
 from starlette.exceptions import HTTPException as StarletteHTTPException
 from starlette.types import ASGIApp, Receive, Scope, Send
 
+from heapwatch import data
 from heapwatch.http.signing import webhook_token
 from heapwatch.receiver import audit, fetch, ledger, page
 from heapwatch.receiver.clock import Clock
@@ -34,7 +35,7 @@ from heapwatch.receiver.worker import Worker
 log = logging.getLogger("heapwatch.receiver")
 _PROBLEM = {"type": "object", "properties": {"error": {"type": "string"}}, "required": ["error"]}
 _ACCEPTED = {"type": "object", "properties": {"alerts": {"type": "integer"}}, "required": ["alerts"]}
-_RUNBOOKS = Path(__file__).resolve().parents[2] / "docs" / "runbooks"
+_RUNBOOKS = data.path("docs", "runbooks")
 _LOOPBACK = ("127.0.0.1", "::1", "localhost")
 
 

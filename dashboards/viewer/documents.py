@@ -5,7 +5,9 @@ from pathlib import Path
 
 import markdown2
 
-FOLDER = Path(__file__).resolve().parents[2] / "docs"
+from heapwatch import data
+
+FOLDER = data.path("docs")
 EXTRAS = ["tables", "fenced-code-blocks", "code-friendly", "cuddled-lists"]
 
 

@@ -6,7 +6,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from urllib.parse import urlsplit
 
-GENERATED = Path(__file__).resolve().parent.parent / "generated"
+from heapwatch import data
+
+GENERATED = data.path("dashboards")
 
 
 @dataclass(frozen=True)

@@ -15,8 +15,9 @@ import psutil
 
 from heapwatch.stack import processes
 from heapwatch.stack.loop import Loop
-from heapwatch.stack.settings import REPOSITORY, Settings
+from heapwatch.stack.settings import Settings
 from heapwatch.stack.supervision import Supervisor
+from tests.repository import REPOSITORY
 
 T = TypeVar("T")
 PORTS = ("TRAINER", "PROMETHEUS", "ALERTMANAGER", "RECEIVER", "DASHBOARDS")
@@ -46,7 +47,11 @@ class Stack:
     def __init__(self, folder: Path, **changes: str) -> None:
         self.folder = folder
         ports = {f"HEAPWATCH_{name}_PORT": str(port) for name, port in zip(PORTS, free_ports(5), strict=True)}
-        own = {"HEAPWATCH_STATE": str(folder / "state"), "HEAPWATCH_TARGETS_DIR": str(folder / "targets")}
+        own = {
+            "HEAPWATCH_CHECKOUT": str(REPOSITORY),
+            "HEAPWATCH_STATE": str(folder / "state"),
+            "HEAPWATCH_TARGETS_DIR": str(folder / "targets"),
+        }
         # NiceGUI behaves differently where it sees pytest's names
         foreign = ("HEAPWATCH_", "PYTEST_")
         clean = {name: value for name, value in os.environ.items() if not name.startswith(foreign)}
@@ -56,7 +61,7 @@ class Stack:
         self.trainer = f"127.0.0.1:{self.settings.ports.trainer}"
 
     def start(self, verb: str, *arguments: str) -> subprocess.Popen[str]:
-        command = [sys.executable, "-m", "heapwatch.stack", verb, "--mode", "native", *arguments]
+        command = [sys.executable, "-m", "heapwatch", verb, "--mode", "native", *arguments]
         return subprocess.Popen(
             command, cwd=REPOSITORY, env=self.environment, text=True, stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE, stderr=subprocess.PIPE,
@@ -72,7 +77,7 @@ class Stack:
         return subprocess.CompletedProcess(process.args, process.returncode, out, error)
 
     def loop(self) -> Loop:
-        return Loop(self.settings, self.trainer)
+        return Loop(self.settings, self.trainer, self.settings.ports.trainer)
 
     def pids(self) -> dict[str, int]:
         return {name: info["pid"] for name, info in self.supervisor.processes().items()}

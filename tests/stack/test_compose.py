@@ -13,10 +13,12 @@ from typing import Any
 import pytest
 import yaml
 
+from heapwatch import data
 from heapwatch.stack import compose, containers
 from heapwatch.stack.endpoints import endpoints
 from heapwatch.stack.errors import StackError
-from heapwatch.stack.settings import REPOSITORY, Settings
+from heapwatch.stack.settings import Settings
+from tests.repository import REPOSITORY
 
 
 @pytest.fixture(scope="module")
@@ -30,7 +32,7 @@ def composed() -> dict[str, Any]:
 
 
 def test_the_services_are_those_of_native_mode(composed: dict[str, Any]) -> None:
-    native = endpoints(Settings.from_environment({}), grafana=True)
+    native = endpoints(Settings.from_environment({"HEAPWATCH_CHECKOUT": str(REPOSITORY)}), grafana=True)
     assert set(composed["services"]) == {*native, "configuration"}
     for name, endpoint in native.items():
         (published,) = composed["services"][name]["ports"]
@@ -88,7 +90,7 @@ def test_the_configuration_container_fills_the_volumes(
     for name in containers.READERS:
         (given / name).write_text("secret\n")
     for _ in range(2):  # `up` runs it again
-        containers.prepare(REPOSITORY, etc, given, handed)
+        containers.prepare(data.folder(), etc, given, handed)
     assert (etc / "prometheus.yml").exists()
     assert (etc / "rules").is_dir()
     rendered = yaml.safe_load((etc / "alertmanager.yml").read_text())
@@ -112,7 +114,7 @@ def test_the_configuration_container_says_what_is_missing(
     monkeypatch.setattr(os, "chown", lambda *_: None)
     (tmp_path / "etc" / "targets" / "trainer").mkdir(parents=True)
     with pytest.raises(StackError, match="there is no token: start the stack with make up"):
-        containers.prepare(REPOSITORY, tmp_path / "etc", tmp_path, tmp_path)
+        containers.prepare(data.folder(), tmp_path / "etc", tmp_path, tmp_path)
 
 
 def test_docker_mode_without_an_engine_is_one_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -3,7 +3,7 @@ from __future__ import annotations
 import re
 import subprocess
 
-from heapwatch.stack.settings import REPOSITORY
+from tests.repository import REPOSITORY
 
 EXPLAINED = re.compile(r"^([a-z-]+):.*?## (.+)$", re.MULTILINE)
 

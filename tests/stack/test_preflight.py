@@ -8,25 +8,27 @@ from pathlib import Path
 
 import pytest
 
+from heapwatch import data
 from heapwatch.stack import configuration, preflight
 from heapwatch.stack.binaries import Binaries, find
 from heapwatch.stack.endpoints import Endpoint
 from heapwatch.stack.errors import StackError
 from heapwatch.stack.settings import Settings
+from tests.repository import REPOSITORY
 
 
 @pytest.fixture
 def settings(tmp_path: Path) -> Settings:
-    """A checkout's configuration that a test may break, laid out in a state folder of its own."""
+    """Shipped configuration that a test may break, laid out in a state folder of its own."""
     environment = {
+        "HEAPWATCH_CHECKOUT": str(REPOSITORY),
         "HEAPWATCH_STATE": str(tmp_path / "state"),
         "HEAPWATCH_TARGETS_DIR": str(tmp_path / "targets"),
     }
     whole = Settings.from_environment(environment)
     for folder in ("prometheus", "alerting"):
-        shutil.copytree(whole.root / folder, tmp_path / "checkout" / folder)
-    shutil.copy(whole.root / "docker-compose.yml", tmp_path / "checkout")
-    return dataclasses.replace(whole, root=tmp_path / "checkout")
+        shutil.copytree(data.path(folder), tmp_path / "data" / folder)
+    return dataclasses.replace(whole, data=tmp_path / "data")
 
 
 @pytest.fixture
@@ -55,7 +57,7 @@ def test_the_configuration_of_this_checkout_is_whole(settings: Settings, binarie
 def test_a_broken_file_is_named_in_one_line(
     settings: Settings, binaries: Binaries, file: str, text: str | None, told: str
 ) -> None:
-    path = settings.root / file
+    path = settings.data / file
     path.write_text(text if text is not None else "nonsense: 1\n" + path.read_text())
     configuration.lay_out(settings)
     with pytest.raises(StackError, match="is broken, nothing was started") as error:

@@ -9,13 +9,14 @@ from heapwatch.stack.settings import Settings
 
 
 def test_defaults_are_the_documented_ports_on_loopback() -> None:
-    settings = Settings.from_environment({"HOME": "/home/someone"})
+    settings = Settings.from_environment({"XDG_STATE_HOME": "/home/someone/state"})
     ports = settings.ports
     assert (ports.trainer, ports.prometheus, ports.alertmanager, ports.receiver, ports.dashboards) == (
         7777, 9090, 9093, 9095, 3009,
     )  # fmt: skip
     assert settings.bind == "127.0.0.1"
-    assert settings.state == settings.root / ".heapwatch"
+    assert settings.state == Path("/home/someone/state/heapwatch/stack")
+    assert settings.checkout is None
 
 
 @pytest.mark.parametrize("text", ["abc", "0", "65536", "-1", "9090.0", "٣"])

@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import argparse
+import importlib.metadata
 import sys
 from collections.abc import Sequence
 from typing import NoReturn
 
-from heapwatch.cli import attach, doctor, monitor, report, run
+from heapwatch.cli import attach, completion, doctor, monitor, processes, report, run, serve, shipped
 from heapwatch.errors import UsageError
 from heapwatch.runtime.plain_text import plain
+from heapwatch.stack import cli as stack
 
 USAGE_ERROR = 64  # EX_USAGE of sysexits.h: 1 to 3 say how the trainers are
+COMMANDS = (run, stack, processes, monitor, report, attach, doctor, shipped, serve, completion)
 
 
 class _Parser(argparse.ArgumentParser):
@@ -19,22 +22,44 @@ class _Parser(argparse.ArgumentParser):
         self.exit(USAGE_ERROR, f"{self.format_usage()}{self.prog}: error: {message}\n")
 
 
+def _parser() -> argparse.ArgumentParser:
+    whole = _Parser(prog="heapwatch", description="Watch the memory of reinforcement-learning trainers.")
+    whole.add_argument("--version", action="version", version=f"heapwatch {_version()}")
+    subcommands = whole.add_subparsers(metavar="COMMAND", required=True)
+    for command in COMMANDS:
+        command.add_parser(subcommands)
+    return whole
+
+
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command line given, or the process's own, and return its exit code."""
-    parser = _Parser(prog="heapwatch", description="Watch the memory of reinforcement-learning trainers.")
-    commands = parser.add_subparsers(metavar="COMMAND", required=True)
-    for command in (run, monitor, report, attach, doctor):
-        command.add_parser(commands)
-    parsed = parser.parse_args(arguments)
+    whole = _parser()
+    parsed = whole.parse_args(arguments, argparse.Namespace(parser=whole))
     try:
         code: int = parsed.run(parsed)
     except UsageError as error:
         print(plain(f"heapwatch: {error}"), file=sys.stderr)
         return USAGE_ERROR
+    except ModuleNotFoundError as error:
+        extra = getattr(parsed, "extra", None)
+        if extra is None or (error.name or "").partition(".")[0] == "heapwatch":
+            raise
+        print(
+            f"error: this command needs {error.name}: pip install 'heapwatch[{extra}]'",
+            file=sys.stderr,
+        )
+        return 1
     except BrokenPipeError:  # `heapwatch ... | head`
         sys.stderr.close()
         return 0
     return code
+
+
+def _version() -> str:
+    try:
+        return importlib.metadata.version("heapwatch")
+    except importlib.metadata.PackageNotFoundError:  # run from a folder of sources
+        return "unknown"
 
 
 if __name__ == "__main__":

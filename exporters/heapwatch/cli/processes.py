@@ -1,0 +1,92 @@
+"""`heapwatch ps`: the trainers of this machine that announced themselves."""
+
+from __future__ import annotations
+
+import argparse
+import json
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from heapwatch import discovery
+from heapwatch.analysis.readings import Readings
+from heapwatch.cli.sources import Sample, TrainerSource
+from heapwatch.http.client import base_url
+from heapwatch.registration import folders
+from heapwatch.runtime.plain_text import plain
+
+_NONE = "no trainer announced itself in {folders}; start one, or see `heapwatch doctor`"
+
+
+@dataclass(frozen=True)
+class Row:
+    """One trainer; what it does not say is None. Memory is resident bytes of trainer and workers."""
+
+    trainer: str | None
+    address: str
+    memory_bytes: float | None
+    workers: int | None
+    steps: float | None
+    cleanups: float | None
+    problem: str
+
+
+def add_parser(commands: Any) -> None:
+    """Add the subcommand."""
+    parser = commands.add_parser(
+        "ps",
+        help="list the trainers of this machine",
+        description="List the trainers that announced themselves to this user's Prometheus.",
+    )
+    parser.add_argument("--json", action="store_true", help="one object a trainer, for scripts")
+    parser.set_defaults(run=run)
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Print a line a trainer; 0 also when there is none."""
+    looked_in = folders()
+    addresses = [address for folder in looked_in for address in discovery.addresses(folder)]
+    rows = [_row(sample) for sample in TrainerSource([base_url(at) for at in addresses]).samples()]
+    if arguments.json:
+        print(json.dumps([asdict(row) for row in rows], indent=2))
+    elif not rows:
+        print(plain(_NONE.format(folders=" or ".join(map(str, looked_in)))))
+    else:
+        for line in _lines(rows):
+            print(plain(line))
+    return 0
+
+
+def _row(sample: Sample) -> Row:
+    readings = sample.readings or Readings([])
+    memory = readings.by("trainer_process_resident_memory_bytes", "role")
+    processes = readings.by("trainer_processes", "role")
+    return Row(
+        trainer=readings.labels("trainer_info").get("trainer"),
+        address=sample.instance,
+        memory_bytes=sum(memory.values()) if memory else None,
+        workers=int(processes.get("worker", 0)) if processes else None,
+        steps=readings.by("trainer_progress_total", "unit").get("step"),
+        cleanups=sum(readings.by("trainer_cleanups_total", "action").values()),
+        problem=sample.problem,
+    )
+
+
+def _lines(rows: list[Row]) -> list[str]:
+    table = [("TRAINER", "ADDRESS", "MEMORY", "WORKERS", "STEPS", "CLEANUPS")]
+    table += [
+        (
+            row.trainer or "?",
+            row.address,
+            row.problem or _said(row.memory_bytes, 1e6, " MB"),
+            _said(row.workers),
+            _said(row.steps),
+            _said(row.cleanups),
+        )
+        for row in rows
+    ]
+    widths = [max(len(cell) for cell in column) for column in zip(*table, strict=True)]
+    return ["  ".join(map(str.ljust, line, widths)).rstrip() for line in table]
+
+
+def _said(value: float | None, unit: float = 1, name: str = "") -> str:
+    return "" if value is None else f"{value / unit:,.0f}{name}"

@@ -1,0 +1,46 @@
+"""`heapwatch receiver` and `heapwatch viewer`: one service of the stack by itself, in the foreground."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from pathlib import Path
+from typing import Any
+
+
+def add_parser(commands: Any) -> None:
+    """Add the subcommands."""
+    receiver = commands.add_parser(
+        "receiver",
+        help="serve the receiver of alerts alone",
+        description="Answer Alertmanager's webhooks with cleanups. Settings: HEAPWATCH_RECEIVER_*.",
+    )
+    receiver.add_argument("--config", type=Path, metavar="FILE", help="YAML settings")
+    receiver.set_defaults(run=serve_receiver, extra="receiver")
+    viewer = commands.add_parser(
+        "viewer",
+        help="serve the built-in viewer of the dashboards alone",
+        description="Serve the dashboards. Settings: HEAPWATCH_BIND, HEAPWATCH_DASHBOARDS_PORT (3009),"
+        " HEAPWATCH_PROMETHEUS_URL (http://127.0.0.1:9090), HEAPWATCH_DASHBOARDS_DIR (the package's).",
+    )
+    viewer.set_defaults(run=serve_viewer, extra="viewer")
+
+
+def serve_receiver(arguments: argparse.Namespace) -> int:
+    """Serve until stopped; 2 when it cannot serve as configured."""
+    from heapwatch.receiver.__main__ import main
+
+    return main(["--config", str(arguments.config)] if arguments.config else [])
+
+
+def serve_viewer(_arguments: argparse.Namespace) -> int:
+    """Serve until stopped; 1 when it cannot."""
+    from heapwatch.viewer.app import serve
+    from heapwatch.viewer.settings import Settings
+
+    try:
+        serve(Settings.from_environment())
+    except ValueError as problem:
+        print(f"heapwatch viewer: {problem}", file=sys.stderr)
+        return 1
+    return 0

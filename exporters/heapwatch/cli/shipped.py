@@ -1,0 +1,156 @@
+"""`heapwatch rules` and `heapwatch dashboards`: for a Prometheus and a Grafana of one's own."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import re
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlsplit
+
+from heapwatch import data
+from heapwatch.errors import UsageError
+
+# What the shipped files say, to be replaced by the user's own.
+_TRAINERS = 'job="trainer"'
+_DASHBOARDS = "{{ $externalLabels.heapwatch_dashboards }}"
+_RUNBOOKS = "{{ or $externalLabels.heapwatch_runbooks `docs/runbooks` }}"
+_MATCHERS = re.compile(r'\s*\w+\s*(=|!=|=~|!~)\s*"[^"\\\n]*"\s*(,\s*\w+\s*(=|!=|=~|!~)\s*"[^"\\\n]*"\s*)*')
+
+
+def add_parser(commands: Any) -> None:
+    """Add the subcommands."""
+    rules = commands.add_parser(
+        "rules",
+        help="print or write the alerting rules, for a Prometheus of your own",
+        description="Print the rules as one file, or write them into a folder.",
+    )
+    _add_output(rules)
+    trainers = rules.add_mutually_exclusive_group()
+    trainers.add_argument("--job", metavar="NAME", help="job of the trainers in your Prometheus (trainer)")
+    trainers.add_argument(
+        "--selector",
+        metavar="MATCHERS",
+        help='matchers that select them, such as \'job=~"train.+",team="rl"\'',
+    )
+    rules.add_argument(
+        "--dashboards-url",
+        default="http://127.0.0.1:3009",
+        metavar="URL",
+        help="your Grafana, for links in alerts (%(default)s)",
+    )
+    rules.add_argument(
+        "--runbooks-url",
+        default="http://127.0.0.1:9095/runbooks",
+        metavar="URL",
+        help="folder of the runbooks, which the receiver serves, for links in alerts (%(default)s)",
+    )
+    rules.set_defaults(run=print_rules)
+
+    dashboards = commands.add_parser(
+        "dashboards",
+        help="print or write the dashboards, for a Grafana of your own",
+        description="List the dashboards, print the one that is named, or write all of them into a folder.",
+    )
+    dashboards.add_argument("name", nargs="?", metavar="NAME", help="print this one, such as heapwatch-fleet")
+    _add_output(dashboards)
+    dashboards.add_argument("--job", metavar="NAME", help="show the trainers of this job at first (all)")
+    dashboards.add_argument(
+        "--datasource", metavar="UID", help="uid of your Prometheus data source (prometheus)"
+    )
+    dashboards.set_defaults(run=print_dashboards)
+
+
+def _add_output(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--output", type=Path, metavar="FOLDER", help="write the files there")
+
+
+def print_rules(arguments: argparse.Namespace) -> int:
+    """Print or write the rules."""
+    texts = dict(
+        rules(
+            arguments.selector or _job_matcher(arguments.job),
+            arguments.dashboards_url,
+            arguments.runbooks_url,
+        )
+    )
+    if arguments.output:
+        return _write(arguments.output, texts)
+    # One document: the lists of groups follow each other under the first one's key.
+    print("groups:")
+    for text in texts.values():
+        print(text.partition("\ngroups:\n")[2].rstrip("\n"))
+    return 0
+
+
+def rules(
+    selector: str | None, dashboards_url: str, runbooks_url: str
+) -> Iterator[tuple[str, str]]:
+    """File name and text of each rule file, with the user's own selector and addresses.
+
+    Raises:
+        UsageError: one of them is not of its form.
+
+    """
+    if selector is not None and not _MATCHERS.fullmatch(selector):
+        raise UsageError(f'--selector {selector!r}: write matchers such as job="trainer",team="rl"')
+    for file in sorted(data.path("prometheus", "rules").glob("*.yml")):
+        text = file.read_text(encoding="utf-8")
+        if selector:
+            text = text.replace(_TRAINERS, selector)
+        text = text.replace(_DASHBOARDS, _url("--dashboards-url", dashboards_url))
+        yield file.name, text.replace(_RUNBOOKS, _url("--runbooks-url", runbooks_url))
+
+
+def print_dashboards(arguments: argparse.Namespace) -> int:
+    """List, print or write the dashboards."""
+    boards = {file.stem: file for file in sorted(data.path("dashboards").glob("*.json"))}
+    if arguments.name is not None and arguments.name not in boards:
+        raise UsageError(f"there is no dashboard {arguments.name!r}; there are {', '.join(boards)}")
+    chosen = {arguments.name: boards[arguments.name]} if arguments.name else boards
+    texts = {file.name: dashboard(file, arguments.job, arguments.datasource) for file in chosen.values()}
+    if arguments.output:
+        return _write(arguments.output, texts)
+    if arguments.name:
+        print(*texts.values(), end="")
+        return 0
+    for name, text in texts.items():
+        print(f"{name.removesuffix('.json'):<22} {json.loads(text)['title']}")
+    return 0
+
+
+def dashboard(file: Path, job: str | None, datasource: str | None) -> str:
+    """The dashboard's JSON, its variables set to the user's own job and data source."""
+    board = json.loads(file.read_text(encoding="utf-8"))
+    for variable in board["templating"]["list"]:
+        if job and variable["name"] == "job":
+            variable["current"] = {"selected": True, "text": [job], "value": [job]}
+        if datasource and variable["type"] == "datasource":
+            variable["current"] = {"selected": True, "text": datasource, "value": datasource}
+    return json.dumps(board, indent=2, sort_keys=True) + "\n"
+
+
+def _job_matcher(job: str | None) -> str | None:
+    return None if job is None else f"job={json.dumps(job)}"
+
+
+def _url(option: str, text: str) -> str:
+    parts = urlsplit(text)
+    if parts.scheme not in ("http", "https") or not parts.hostname or re.search(r"\s", text):
+        raise UsageError(f"{option} {text!r}: write an address such as https://grafana.example.com")
+    return text.rstrip("/")
+
+
+def _write(folder: Path, texts: dict[str, str]) -> int:
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        for name, text in texts.items():
+            (folder / name).write_text(text, encoding="utf-8")
+    except OSError as error:
+        print(f"error: {error.filename}: {error.strerror}", file=sys.stderr)
+        return 1
+    print(f"{len(texts)} files in {folder}")
+    return 0

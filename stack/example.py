@@ -1,0 +1,99 @@
+"""The trainer that the demonstration makes leak: the stack's own example, or a small one started for it."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from typing import Protocol
+
+from heapwatch.stack import health
+from heapwatch.stack.compose import ComposeStack
+from heapwatch.stack.errors import StackError
+from heapwatch.stack.native import NativeStack
+from heapwatch.stack.services import environment
+from heapwatch.stack.settings import Settings
+
+ENDS_WITHIN = 20
+
+
+class Example(Protocol):
+    """A running trainer whose leaks can be switched."""
+
+    instance: str
+    port: int
+
+    def leak(self, rates: Mapping[str, float]) -> None:
+        """Set units per minute of each leak; none switches them off."""
+
+
+class StacksOwn:
+    """The example that the stack of a clone runs."""
+
+    def __init__(self, stack: NativeStack | ComposeStack, settings: Settings) -> None:
+        self.instance = stack.trainer_target
+        self.port = settings.ports.trainer
+        self._stack = stack
+        self._checkout = settings.checkout
+
+    def leak(self, rates: Mapping[str, float]) -> None:
+        """Ask the example's own command."""
+        arguments = [f"{name}={rate:g}" for name, rate in rates.items()] or ["off"]
+        command = self._stack.leak(*arguments)
+        done = subprocess.run(command, cwd=self._checkout, text=True, capture_output=True, check=False)
+        if done.returncode != 0:
+            raise StackError(f"the leak could not be switched: {(done.stderr or done.stdout).strip()}")
+
+
+class Small:
+    """`heapwatch.stack.trainer` as a child of this process."""
+
+    def __init__(self, settings: Settings) -> None:
+        self._process = subprocess.Popen(
+            [sys.executable, "-m", "heapwatch.stack.trainer"],
+            env={**os.environ, **environment(settings)},
+            text=True,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+        )
+        assert self._process.stdout is not None
+        said = self._process.stdout.readline().strip()
+        if not said.isdigit():
+            self.end()
+            raise StackError(f"the demonstration's trainer did not start: {said or 'it said nothing'}")
+        self.port = int(said)
+        self.instance = f"{settings.host}:{self.port}"
+
+    def leak(self, rates: Mapping[str, float]) -> None:
+        """Write the rates to its standard input."""
+        assert self._process.stdin is not None
+        try:
+            self._process.stdin.write(json.dumps(dict(rates)) + "\n")
+            self._process.stdin.flush()
+        except BrokenPipeError:
+            raise StackError("the demonstration's trainer has ended") from None
+
+    def end(self) -> None:
+        """Close its input, which ends it; kill it when that does not."""
+        try:
+            self._process.communicate(timeout=ENDS_WITHIN)
+        except subprocess.TimeoutExpired:
+            self._process.kill()
+            self._process.wait()
+
+
+@contextmanager
+def example(stack: NativeStack | ComposeStack, settings: Settings) -> Iterator[Example]:
+    """The stack's own example where it has one, else a small trainer for as long as the context lasts."""
+    if settings.checkout or isinstance(stack, ComposeStack):
+        yield StacksOwn(stack, settings)
+        return
+    small = Small(settings)
+    try:
+        health.wait_scraped(settings, {"the demonstration's trainer": small.instance})
+        yield small
+    finally:
+        small.end()

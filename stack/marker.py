@@ -1,0 +1,57 @@
+"""The mark of a folder that this project made: only what carries it is removed. Standard library only."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+
+NAME = ".made-by-heapwatch"
+TEXT = "heapwatch made this folder: `make clean` and `heapwatch clean` remove what is theirs in it.\n"
+# The name that only this project uses: such a folder of an earlier version is taken over.
+OWN_FOLDER = ".heapwatch"
+# What the stack and make write into a state folder.
+OWN = (
+    "bin", "bootstrap.lock", "data", "etc", "light", "lock", "logs", "packages", "packages.lock", "run",
+    "secrets", "targets", "venv",
+)  # fmt: skip
+
+
+def make(folder: Path) -> None:
+    """Create the state folder (mode 0700) with the mark; an empty one is taken over.
+
+    Raises:
+        FileExistsError: the folder holds something and carries no mark: it is somebody else's.
+        OSError: it cannot be created.
+
+    """
+    folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+    if carried_by(folder):
+        return
+    if folder.name != OWN_FOLDER and any(folder.iterdir()):
+        raise FileExistsError(f"{folder} holds files that heapwatch did not make")
+    (folder / NAME).write_text(TEXT, encoding="utf-8")
+
+
+def carried_by(folder: Path) -> bool:
+    """Whether the folder carries the mark."""
+    return (folder / NAME).is_file()
+
+
+def remove(folder: Path) -> list[str]:
+    """Remove what this project wrote into a folder that carries the mark, and the folder if that is all.
+
+    Returns:
+        The names of what is left, because it is somebody else's.
+
+    """
+    for name in OWN:
+        path = folder / name
+        if path.is_dir() and not path.is_symlink():
+            shutil.rmtree(path)
+        else:
+            path.unlink(missing_ok=True)
+    left = sorted(path.name for path in folder.iterdir() if path.name != NAME)
+    if not left:
+        (folder / NAME).unlink()
+        folder.rmdir()
+    return left

@@ -1,0 +1,98 @@
+"""A small trainer for the demonstration: it needs nothing but the library, and leaks when it is told to.
+
+Each line of standard input replaces the leaks, as JSON: units per minute of `dynamic` (bodies), `food` and
+`memory` (MB). It ends with its input, so it never outlives who started it.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import select
+import signal
+import sys
+import time
+
+from heapwatch.lifecycle import start
+
+NAME = "demo"
+AGENTS = 30
+LIMBS = 5
+FOOD = 6
+STEPS_PER_SECOND = 30.0
+STEPS_PER_GENERATION = 1800
+
+
+class Arena:
+    """What a simulation would keep, without the physics.
+
+    Attributes:
+        leaks: units per minute of each leak that is on.
+
+    """
+
+    def __init__(self) -> None:
+        self.leaks: dict[str, float] = {}
+        self.food: list[float] = [0.0] * FOOD
+        self._spare_limbs: list[object] = []
+        self._history: list[bytes] = []
+        self._owed: dict[str, float] = {}
+
+    def bodies(self) -> dict[str, int]:
+        """Bodies by type: the ground, the agents, and their limbs with those of dead agents."""
+        return {"static": 1, "agent": AGENTS, "dynamic": AGENTS * LIMBS + len(self._spare_limbs)}
+
+    def leak(self, seconds: float) -> None:
+        """Leak what has become due in `seconds`."""
+        for name, rate in self.leaks.items():
+            owed = self._owed.get(name, 0.0) + rate * seconds / 60
+            self._owed[name] = owed % 1
+            for _ in range(int(owed)):
+                if name == "dynamic":
+                    self._spare_limbs.append(object())
+                elif name == "food":
+                    self.food.append(0.0)
+                elif name == "memory":
+                    self._history.append(b"\x01" * 1_000_000)
+
+    def clean(self, _action: str) -> dict[str, int]:
+        """Give up what has piled up; returns how many of each resource went."""
+        removed = {
+            "bodies": len(self._spare_limbs),
+            "food_sources": max(0, len(self.food) - FOOD),
+            "history": len(self._history),
+        }
+        self._spare_limbs.clear()
+        self._history.clear()
+        del self.food[FOOD:]
+        return removed
+
+
+def main() -> int:
+    """Train until standard input ends."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # whoever started this ends it
+    arena = Arena()
+    with start(NAME, port=0, interval=5.0) as watch:
+        watch.bodies(arena.bodies)
+        watch.entities("food_sources", lambda: arena.food)
+        watch.on_cleanup(arena.clean)
+        print(watch.port, flush=True)
+        step, before = 0, time.monotonic()
+        while True:
+            ready, _, _ = select.select([0], [], [], 1 / STEPS_PER_SECOND)
+            if ready:
+                line = os.read(0, 4096)
+                if not line:
+                    return 0
+                arena.leaks = json.loads(line.splitlines()[-1])
+            now = time.monotonic()
+            arena.leak(now - before)
+            before = now
+            watch.step()
+            step += 1
+            if step % STEPS_PER_GENERATION == 0:
+                watch.progress("generation")
+
+
+if __name__ == "__main__":
+    sys.exit(main())

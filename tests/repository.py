@@ -1,0 +1,3 @@
+from pathlib import Path
+
+REPOSITORY = Path(__file__).parents[1]
