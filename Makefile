@@ -81,7 +81,7 @@ generate: venv ## Write the dashboards and the metrics reference anew
 .PHONY: lock
 lock: ## Pin the newest versions that pyproject.toml allows (requirements/*.txt)
 	@$(PYTHON) -m venv $(HEAPWATCH_STATE)/lock
-	@$(HEAPWATCH_STATE)/lock/bin/pip install --quiet pip-tools
+	@$(HEAPWATCH_STATE)/lock/bin/pip install --quiet uv
 	@PATH="$(HEAPWATCH_STATE)/lock/bin:$$PATH" requirements/lock.sh
 
 .PHONY: test-faults

@@ -1,15 +1,18 @@
 #!/usr/bin/env bash
-# Writes run.txt, dev.txt and bench.txt from pyproject.toml's extras. `make lock` runs it in a scratch environment with pip-tools.
+# Writes run.txt, dev.txt and bench.txt from pyproject.toml's extras, with the hash of every file of each release.
+# `make lock` runs it in a scratch environment with uv.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 compile() {
-    CUSTOM_COMPILE_COMMAND="make lock" pip-compile --quiet --strip-extras --no-emit-find-links \
-        --no-emit-index-url --no-emit-trusted-host --no-emit-options --constraint requirements/constraints.txt "$@"
+    local output=$1
+    shift
+    uv pip compile --quiet --upgrade --config-file requirements/uv.toml --python-platform linux --python-version 3.11 \
+        --generate-hashes --no-annotate --no-emit-package torch --custom-compile-command "make lock" \
+        --constraint requirements/torch.txt "$@" pyproject.toml requirements/build.in \
+        --output-file "requirements/$output"
 }
-run=gpu,cli,receiver,dashboards,viewer,stack,examples
-compile --extra "$run" --output-file requirements/run.txt pyproject.toml
-compile --extra "$run,frameworks,test,lint" --constraint requirements/run.txt --output-file requirements/dev.txt pyproject.toml
-compile --extra "$run,frameworks,test,lint,bench" --constraint requirements/dev.txt \
-    --output-file requirements/bench.txt pyproject.toml
-# A local version such as +cpu names one build of one index; the lock names the release.
-sed -i -E 's/^(torch==[0-9.]+)\+[a-z0-9.]+/\1/' requirements/*.txt
+run=(--extra gpu --extra stack --extra dashboards --extra examples)
+dev=("${run[@]}" --extra frameworks --extra test --extra lint)
+compile run.txt "${run[@]}"
+compile dev.txt "${dev[@]}" --constraint requirements/run.txt
+compile bench.txt "${dev[@]}" --extra bench --constraint requirements/dev.txt

@@ -8,6 +8,7 @@ interruption or a full disk has none and is made anew.
 
 from __future__ import annotations
 
+import fcntl
 import hashlib
 import importlib.util
 import os
@@ -18,12 +19,16 @@ import sys
 import tempfile
 import urllib.error
 import urllib.request
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
+from heapwatch.stack import marker
 from heapwatch.stack.debian import FetchError, unpack
 
 MINIMUM = (3, 11)  # the interpreter the requirements are locked for
 REPOSITORY = Path(__file__).resolve().parents[1]
+TORCH = REPOSITORY / "requirements" / "torch.txt"
 # PyPI's torch for Linux on x86-64 brings gigabytes of CUDA libraries; this index serves the small CPU build.
 CPU_TORCH_INDEX = "https://download.pytorch.org/whl/cpu"
 PIN = re.compile(r"^([A-Za-z0-9._-]+)==([^\s;+]+)")
@@ -35,6 +40,15 @@ class BootstrapError(Exception):
 
 def ensure(venv: Path, requirements: list[Path]) -> None:
     """Create or complete `venv` so that it holds the pinned packages of `requirements` and this project."""
+    try:
+        marker.make(venv.parent)
+    except FileExistsError as error:
+        raise BootstrapError(f"{error}: set HEAPWATCH_STATE to another") from error
+    with _alone(venv.parent):
+        _ensure(venv, requirements)
+
+
+def _ensure(venv: Path, requirements: list[Path]) -> None:
     stamp = venv / "complete"
     wanted = {_fingerprint(path) for path in requirements}
     installed = set(stamp.read_text(encoding="utf-8").splitlines()) if stamp.is_file() else set()
@@ -43,6 +57,8 @@ def ensure(venv: Path, requirements: list[Path]) -> None:
         return
     if damaged:
         if venv.exists():
+            if not marker.carried_by(venv) and not stamp.exists():
+                raise BootstrapError(f"{venv} was not made by this project: move it, or set HEAPWATCH_STATE")
             _say("the Python environment is incomplete: making it anew")
             shutil.rmtree(venv)
             installed = set()
@@ -52,6 +68,18 @@ def ensure(venv: Path, requirements: list[Path]) -> None:
     names = {path.name for path in requirements}
     kept = {line for line in installed if line.split()[0] not in names}
     stamp.write_text("\n".join(sorted(wanted | kept)) + "\n", encoding="utf-8")
+
+
+@contextmanager
+def _alone(state: Path) -> Iterator[None]:
+    """Two at once would destroy each other's environment: the second waits, and finds what the first made."""
+    with (state / "bootstrap.lock").open("w", encoding="utf-8") as lock:
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            _say("another make sets up the Python environment: waiting for it")
+            fcntl.flock(lock, fcntl.LOCK_EX)
+        yield
 
 
 def damage(venv: Path) -> str | None:
@@ -70,13 +98,19 @@ def damage(venv: Path) -> str | None:
 def _fingerprint(requirements: Path) -> str:
     """Names a requirements file with its contents, the checkout and the interpreter it was installed for."""
     project = (REPOSITORY / "pyproject.toml").read_bytes()
-    parts = (requirements.read_bytes(), project, str(REPOSITORY).encode(), sys.version.encode())
+    parts = (
+        requirements.read_bytes(),
+        TORCH.read_bytes(),
+        project,
+        str(REPOSITORY).encode(),
+        sys.version.encode(),
+    )
     return f"{requirements.name} {hashlib.sha256(b'|'.join(parts)).hexdigest()}"
 
 
 def _create(venv: Path) -> None:
     _say(f"creating the Python environment in {venv}")
-    venv.parent.mkdir(parents=True, exist_ok=True)
+    marker.make(venv)
     _run([sys.executable, "-m", "venv", "--without-pip", str(venv)], "python3 -m venv")
     _bring_pip(venv)
 
@@ -109,19 +143,15 @@ def _pip_from_debian(venv: Path) -> None:
 def _install(venv: Path, requirements: list[Path]) -> None:
     pip = [str(venv / "bin" / "python"), "-m", "pip", "--disable-pip-version-check", "--no-input", "install"]
     pip.append("--no-compile")  # a module is compiled when it is first imported, and most never are
-    constraints = [option for path in requirements for option in ("-r", str(path))]
+    locked = [option for path in requirements for option in ("-r", str(path))]
     pins = [pin for path in requirements for pin in _pins(path)]
-    torch = next((f"{name}=={version}" for name, version in pins if name == "torch"), None)
     log = venv.parent / "logs" / "pip.log"
-    log.parent.mkdir(exist_ok=True)
-    if torch and (index := _torch_index()):
-        _pip([*pip, "--extra-index-url", index, torch, *_constrained(requirements)], log, len(pins))
-    _pip([*pip, *constraints], log, len(pins))
-    _pip([*pip, "--no-deps", "-e", str(REPOSITORY)], log, 1)
-
-
-def _constrained(requirements: list[Path]) -> list[str]:
-    return [option for path in requirements for option in ("-c", str(path))]
+    log.parent.mkdir(mode=0o700, exist_ok=True)
+    # The lock names everything with its hashes, so pip has nothing to resolve and nothing to trust.
+    _pip([*pip, "--no-deps", "--require-hashes", *locked], log, len(pins))
+    index = _torch_index()
+    _pip([*pip, "-r", str(TORCH), *(["--extra-index-url", index] if index else [])], log, 1)
+    _pip([*pip, "--no-deps", "--no-build-isolation", "-e", str(REPOSITORY)], log, 1)
 
 
 def _pins(requirements: Path) -> list[tuple[str, str]]:

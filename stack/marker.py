@@ -7,8 +7,9 @@ from pathlib import Path
 
 NAME = ".made-by-heapwatch"
 TEXT = "heapwatch made this folder: `make clean` and `heapwatch clean` remove what is theirs in it.\n"
-# The name that only this project uses: such a folder of an earlier version is taken over.
+# How a folder of an earlier version, which has no mark, is known.
 OWN_FOLDER = ".heapwatch"
+EVIDENCE = ("etc/supervisord.conf", "secrets/token")
 # What the stack and make write into a state folder.
 OWN = (
     "bin", "bootstrap.lock", "data", "etc", "light", "lock", "logs", "packages", "packages.lock", "run",
@@ -27,7 +28,8 @@ def make(folder: Path) -> None:
     folder.mkdir(mode=0o700, parents=True, exist_ok=True)
     if carried_by(folder):
         return
-    if folder.name != OWN_FOLDER and any(folder.iterdir()):
+    earlier = folder.name == OWN_FOLDER or all((folder / name).is_file() for name in EVIDENCE)
+    if not earlier and any(folder.iterdir()):
         raise FileExistsError(f"{folder} holds files that heapwatch did not make")
     (folder / NAME).write_text(TEXT, encoding="utf-8")
 

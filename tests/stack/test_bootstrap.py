@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import shutil
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -36,7 +39,7 @@ def requirements(tmp_path: Path) -> Path:
 def test_a_whole_environment_is_left_alone(
     tmp_path: Path, requirements: Path, installs: list[list[str]]
 ) -> None:
-    venv = tmp_path / "venv"
+    venv = tmp_path / "state" / "venv"
     bootstrap.ensure(venv, [requirements])
     bootstrap.ensure(venv, [requirements])
     assert installs == [["run.txt"]]
@@ -45,7 +48,7 @@ def test_a_whole_environment_is_left_alone(
 def test_changed_pins_are_installed_into_the_same_environment(
     tmp_path: Path, requirements: Path, installs: list[list[str]]
 ) -> None:
-    venv = tmp_path / "venv"
+    venv = tmp_path / "state" / "venv"
     bootstrap.ensure(venv, [requirements])
     (venv / "mark").touch()
     requirements.write_text("thing==2\n")
@@ -60,7 +63,7 @@ def test_two_sets_of_requirements_share_one_environment(
     more = tmp_path / "dev.txt"
     more.write_text("thing==1\nother==1\n")
     for wanted in (requirements, more, requirements, more):
-        bootstrap.ensure(tmp_path / "venv", [wanted])
+        bootstrap.ensure(tmp_path / "state" / "venv", [wanted])
     assert installs == [["run.txt"], ["dev.txt"]]
 
 
@@ -68,7 +71,7 @@ def test_two_sets_of_requirements_share_one_environment(
 def test_a_half_made_environment_is_made_anew(
     tmp_path: Path, requirements: Path, installs: list[list[str]], harm: str
 ) -> None:
-    venv = tmp_path / "venv"
+    venv = tmp_path / "state" / "venv"
     bootstrap.ensure(venv, [requirements])
     (venv / "mark").touch()
     (site,) = venv.glob("lib/python3.*/site-packages")
@@ -93,8 +96,8 @@ def test_an_installation_that_failed_leaves_no_stamp(
     monkeypatch.setattr(bootstrap, "_install", fail)
     monkeypatch.setattr(bootstrap, "_bring_pip", lambda venv: None)
     with pytest.raises(bootstrap.BootstrapError):
-        bootstrap.ensure(tmp_path / "venv", [requirements])
-    assert not (tmp_path / "venv" / "complete").exists()
+        bootstrap.ensure(tmp_path / "state" / "venv", [requirements])
+    assert not (tmp_path / "state" / "venv" / "complete").exists()
 
 
 def test_an_old_python_is_told_in_one_line(
@@ -114,3 +117,50 @@ def test_without_an_answer_from_the_torch_index_the_configured_one_serves(
     assert bootstrap._torch_index() is None
     monkeypatch.setenv("HEAPWATCH_TORCH_INDEX", "")
     assert bootstrap._torch_index() is None
+
+
+def test_an_environment_that_somebody_else_made_is_never_removed(
+    tmp_path: Path, requirements: Path, installs: list[list[str]]
+) -> None:
+    venv = tmp_path / "state" / "venv"
+    bootstrap.ensure(venv, [requirements])
+    shutil.rmtree(venv)
+    (venv / "bin").mkdir(parents=True)
+    (venv / "mine").write_text("work")
+    with pytest.raises(bootstrap.BootstrapError, match="was not made by this project"):
+        bootstrap.ensure(venv, [requirements])
+    assert (venv / "mine").read_text() == "work"
+
+
+def test_a_state_folder_that_holds_somebodys_files_is_refused(
+    tmp_path: Path, requirements: Path, installs: list[list[str]]
+) -> None:
+    project = tmp_path / "project"
+    (project / "venv").mkdir(parents=True)
+    (project / "thesis.tex").write_text("work")
+    with pytest.raises(bootstrap.BootstrapError, match="holds files that heapwatch did not make"):
+        bootstrap.ensure(project / "venv", [requirements])
+    assert sorted(path.name for path in project.iterdir()) == ["thesis.tex", "venv"]
+
+
+def test_two_at_once_make_one_environment(tmp_path: Path, requirements: Path) -> None:
+    """The real lock between two processes; each installation here takes a second."""
+    script = tmp_path / "ensure.py"
+    script.write_text(
+        "import sys, time\n"
+        "from pathlib import Path\n"
+        "from heapwatch.stack import bootstrap\n"
+        "def install(venv, requirements):\n"
+        "    with Path(sys.argv[2]).open('a') as told: told.write('installed\\n')\n"
+        "    time.sleep(1)\n"
+        "bootstrap._install, bootstrap._bring_pip = install, lambda venv: None\n"
+        "bootstrap.ensure(Path(sys.argv[1]), [Path(sys.argv[3])])\n"
+    )
+    venv, told = tmp_path / "state" / "venv", tmp_path / "told"
+    (tmp_path / "state").mkdir()
+    command = [sys.executable, str(script), str(venv), str(told), str(requirements)]
+    both = [subprocess.Popen(command, stderr=subprocess.PIPE, text=True) for _ in range(2)]
+    said = [process.communicate(timeout=60)[1] for process in both]
+    assert [process.returncode for process in both] == [0, 0], said
+    assert told.read_text() == "installed\n"
+    assert any("waiting for it" in text for text in said)

@@ -17,7 +17,13 @@ LEFT_OUT = {"run.txt": {"frameworks", "test", "lint", "bench"}, "dev.txt": {"ben
 
 
 def pins(name: str) -> dict[str, str]:
-    return {canonicalize_name(pin): version for pin, version in _pins(REPOSITORY / "requirements" / name)}
+    """Name and version of everything that this file and torch's install."""
+    folder = REPOSITORY / "requirements"
+    return {
+        canonicalize_name(pin): version
+        for file in (folder / name, folder / "torch.txt")
+        for pin, version in _pins(file)
+    }
 
 
 @pytest.mark.parametrize("name", ["run.txt", "dev.txt", "bench.txt"])
@@ -45,5 +51,12 @@ def test_no_cuda_and_nothing_of_one_machine() -> None:
     for file in (REPOSITORY / "requirements").glob("*.txt"):
         text = file.read_text()
         assert not re.search(
-            r"^nvidia-(?!ml-py)|^triton|\+cpu|://|--(find-links|index)", text, re.MULTILINE
+            r"^nvidia-(?!ml-py)|^triton|^cuda|\+cpu|://|--(find-links|index)", text, re.MULTILINE
         ), file.name
+
+
+@pytest.mark.parametrize("name", ["run.txt", "dev.txt", "bench.txt"])
+def test_everything_but_torch_bears_a_hash(name: str) -> None:
+    text = (REPOSITORY / "requirements" / name).read_text()
+    for pin in re.split(r"\n(?=\S)", re.sub(r"^#.*\n", "", text, flags=re.MULTILINE)):
+        assert re.search(r"==\S+ \\\n\s+--hash=sha256:[0-9a-f]{64}", pin), pin[:60]
