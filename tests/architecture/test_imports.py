@@ -29,6 +29,7 @@ LAYERS = (
     ("lifecycle",),
     ("report", "trackers", "integrations"),
     ("cli",),
+    ("__main__",),
 )
 # The stack's rooms stand beside the library and take only what is listed here from the rest.
 BESIDE = {
