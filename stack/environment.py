@@ -14,6 +14,7 @@ KNOWN = frozenset(
     PREFIX + name
     for name in (
         "ALERTMANAGER_PORT",
+        "ALERTMANAGER_TOKEN_FILE",
         "ALERTMANAGER_URL",
         "ALLOWED_HOSTS",
         "BIND",

@@ -24,7 +24,11 @@ from heapwatch.stack.services import Service, environment
 from heapwatch.stack.settings import Settings
 
 KEEPER = "keeper"
-KEPT = ("HEAPWATCH_STATE", "HEAPWATCH_CHECKOUT", "HEAPWATCH_TARGETS_DIR")  # what the keeper needs to start the same stack again
+KEPT = (
+    "HEAPWATCH_STATE",
+    "HEAPWATCH_CHECKOUT",
+    "HEAPWATCH_TARGETS_DIR",
+)  # what the keeper needs to start the same stack again
 # supervisord binds PATH.PID first; the kernel takes 107 bytes
 LONGEST_SOCKET_PATH = 95
 # what its configuration language takes for a comment or the end of a value

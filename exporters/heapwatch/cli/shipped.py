@@ -86,9 +86,7 @@ def print_rules(arguments: argparse.Namespace) -> int:
     return 0
 
 
-def rules(
-    selector: str | None, dashboards_url: str, runbooks_url: str
-) -> Iterator[tuple[str, str]]:
+def rules(selector: str | None, dashboards_url: str, runbooks_url: str) -> Iterator[tuple[str, str]]:
     """File name and text of each rule file, with the user's own selector and addresses.
 
     Raises:
