@@ -18,7 +18,7 @@ PACKAGE = data.folder().parent
     [
         ("HEAPWATCH_RECEIVER_DRYRUN", "HEAPWATCH_RECEIVER_DRY_RUN"),
         ("HEAPWATCH_PROMETEUS_PORT", "HEAPWATCH_PROMETHEUS_PORT"),
-        ("HEAPWATCH_SLACK_WEBHOOK", "HEAPWATCH_SLACK_CHANNEL"),
+        ("HEAPWATCH_SLACK_URLS", "HEAPWATCH_SLACK_URL"),
     ],
 )
 def test_a_misspelt_name_is_told_with_the_nearest_known_one(misspelt: str, meant: str) -> None:
