@@ -65,6 +65,16 @@ test: dev ## Set up what the tests need and run them all (ARGS="tests/stack -k p
 	@$(STACK) tools > /dev/null
 	@$(BIN)/python -m pytest --numprocesses 2 --dist loadfile --no-loadscope-reorder $(ARGS)
 
+# Unit tests: no servers, no frameworks, no network.
+FAST := $(addprefix tests/,architecture docs exporters/analysis exporters/collectors exporters/measure \
+	exporters/recording exporters/report exporters/runtime exporters/trackers/test_values.py exporters/test_watch.py \
+	alerting/receiver/test_decide.py alerting/receiver/test_effect.py alerting/receiver/test_ledger.py \
+	alerting/receiver/test_payload.py alerting/receiver/test_settings.py alerting/receiver/test_store.py \
+	dashboards/test_linter.py dashboards/test_queries.py dashboards/test_schema.py)
+.PHONY: test-fast
+test-fast: dev ## The unit tests: what to run after each edit (ARGS=tests/exporters/measure for some of them)
+	@$(BIN)/python -m pytest -q --numprocesses 2 --dist loadfile $(or $(ARGS),$(FAST))
+
 .PHONY: lint
 lint: dev ## Style, types, and generated files against what generates them
 	@$(BIN)/ruff check .
