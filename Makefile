@@ -121,3 +121,10 @@ soak: dev ## Train a day's steps with and without the exporter and compare memor
 screenshots: dev ## Pictures of the running stack's dashboards into docs/images (ARGS=--history: of made-up history)
 	@$(STACK) tools > /dev/null
 	@$(WITH_TOOLS) $(BIN)/python -m docs.screenshots $(ARGS)
+
+.PHONY: docs
+docs: ## Build the documentation site, strictly, into .heapwatch/site
+	@test -x $(HEAPWATCH_STATE)/docs/bin/mkdocs || $(PYTHON) -m venv $(HEAPWATCH_STATE)/docs
+	@$(HEAPWATCH_STATE)/docs/bin/python -m pip install --quiet --disable-pip-version-check -r requirements/docs.txt
+	@$(HEAPWATCH_STATE)/docs/bin/mkdocs build --strict --quiet --site-dir $(HEAPWATCH_STATE)/site
+	@echo "$(HEAPWATCH_STATE)/site/index.html"
