@@ -84,8 +84,8 @@ def main() -> int:
     check.row("deep_size of them, on the heap", deep_size(held).bytes, 500, 500)
     buffers = BufferCollector(failures, interval=1.0)
     buffers.measure("replay", BufferSources(Source.of(held)))
-    buffers.sample()
-    readings = Readings(buffers.collect())
+    buffers.sizes.sample()
+    readings = Readings(buffers.sizes.collect())
     check.row(
         "trainer_buffer_offheap_bytes",
         readings.value("trainer_buffer_offheap_bytes", place="gpu"),

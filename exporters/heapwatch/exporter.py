@@ -62,7 +62,7 @@ class Exporter:
         profile: `default` or `aggressive`.
         walker_names: also export the `walker_*` names.
         interval: seconds between samples at least.
-        budget: share of wall time for all samples.
+        budget: share of the time for all samples, in CPU seconds a second.
 
     """
 
@@ -118,6 +118,7 @@ class Exporter:
             self.entities,
             self.events,
             self.buffers,
+            self.buffers.sizes,
             self.sizes,
             self.phases,
             self.progress,
@@ -159,6 +160,7 @@ class Exporter:
         self.safe_point.blocked = bodies.locked
         self._counting.append(bodies)
         self.register(bodies, anywhere=False)
+        self.register(bodies.total, anywhere=False)
 
     def serve(self, host: str, port: int, *, token: str | None, port_search: bool) -> None:
         """Start serving and sampling, and join the running stack.
@@ -252,7 +254,7 @@ class Exporter:
             self._costly_families = [
                 family for collector in self._costly for family in self.exposition.read(collector)
             ]
-        sampled: list[Collector] = [*self._counting, self.sizes, self.limits]
+        sampled: list[Collector] = [*self._counting, self.buffers.sizes, self.sizes, self.limits]
         sampled += [self._objects] if self._objects else []
         families = [family for collector in sampled for family in self.exposition.read(collector)]
         return Readings(self._costly_families + families)

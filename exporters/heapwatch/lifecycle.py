@@ -55,7 +55,7 @@ def start(
         profile: whose default limits apply, `default` or `aggressive`; by default HEAPWATCH_PROFILE.
         walker_names: also export the Walker document's `walker_*` names.
         interval: seconds between samples of live objects at least.
-        budget: share of wall time that all samples of live objects together may take.
+        budget: CPU seconds a second that all samples of live objects together may take.
         record: file for `heapwatch report`, see `Watch.record`; by default HEAPWATCH_RECORD, if set.
 
     Raises:

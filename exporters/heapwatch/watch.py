@@ -44,7 +44,7 @@ class Watch:
         profile: whose default limits apply, `default` or `aggressive`.
         walker_names: also export the Walker document's `walker_*` names.
         interval: seconds between samples of live objects at least.
-        budget: share of wall time that all samples of live objects together may take.
+        budget: CPU seconds a second that all samples of live objects together may take.
 
     """
 

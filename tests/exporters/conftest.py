@@ -11,9 +11,19 @@ class Clock:
 
     def __init__(self, now=1000.0):
         self.now = now
+        self.used = 0.0
 
     def __call__(self):
         return self.now
+
+    def cpu(self):
+        """CPU seconds of the calling thread."""
+        return self.used
+
+    def work(self, seconds, held_up=0.0):
+        """Compute for so long, and be kept from it for so long by others."""
+        self.used += seconds
+        self.now += seconds + held_up
 
 
 @pytest.fixture(autouse=True)
@@ -37,4 +47,4 @@ def failures():
 
 @pytest.fixture
 def safe_point(failures, clock):
-    return SafePoint(failures, budget=0.01, clock=clock)
+    return SafePoint(failures, budget=0.01, clock=clock, cpu_clock=clock.cpu)

@@ -60,6 +60,7 @@ class BodyCollector:
         self._owners = owners
         self._failures = failures
         self._clock = clock
+        self.total = BodyTotalCollector(source, interval)
         self._walked: tuple[float, int] = (float("-inf"), -1)
         self._latest: dict[str, float] = {}
 
@@ -134,6 +135,39 @@ class BodyCollector:
             for position, body in enumerate(group):
                 owned[body] = "dynamic" if position else "agent"
         return owned
+
+
+class BodyTotalCollector:
+    """How many bodies the worlds hold, which costs one read where telling their types takes a walk."""
+
+    name = "body_total"
+
+    def __init__(self, source: Source, interval: float) -> None:
+        self.interval = interval
+        self._source = source
+        self._counted_by_trainer = False
+        self._latest: float | None = None
+
+    def sample(self) -> None:
+        """Read the count. What a trainer counts itself is not asked for twice."""
+        if self._counted_by_trainer:
+            return
+        self._latest = None
+        found = self._source.read()
+        if isinstance(found, Mapping):
+            self._counted_by_trainer = True
+        else:
+            self._latest = sum(int(world.bodyCount) for world in _worlds(found))
+
+    def collect(self) -> Iterable[Metric]:
+        """Yield the count of the last sample."""
+        family = GaugeMetricFamily(
+            "trainer_world_bodies",
+            "Bodies in the physics worlds, read more often than trainer_bodies where their types are costly.",
+        )
+        if self._latest is not None:
+            family.add_metric([], self._latest)
+        yield family
 
 
 def _worlds(found: Any) -> list[Any]:

@@ -36,18 +36,16 @@ class BufferSources:
 
 
 @dataclass(frozen=True)
-class _Reading:
-    """One sample of one buffer; None is what could not be known."""
+class _Size:
+    """One measurement of one buffer's bytes; None is what could not be known."""
 
-    items: float | None
-    capacity: float | None
-    size: Size | None
+    stored: Size | None
     full_bytes: float | None
     attached: float | None
 
 
 class BufferCollector:
-    """Measures buffers at safe points.
+    """Counts the items of buffers at safe points; their bytes, which cost more, are `sizes`.
 
     A capacity that was declared once stays: when a bounded deque is replaced by a plain list, its items rise
     above the capacity that is still exported.
@@ -57,10 +55,61 @@ class BufferCollector:
 
     def __init__(self, failures: Failures, interval: float) -> None:
         self.interval = interval
+        self.sizes = BufferSizeCollector(self, failures, interval)
         self._sources = NamedSources(self.name, failures)
         self._declared: dict[str, BufferSources] = {}
         self._capacities: dict[str, float] = {}
-        self._latest: dict[str, _Reading] = {}
+        self._latest: dict[str, tuple[float | None, float | None]] = {}
+
+    def measure(self, name: str, sources: BufferSources) -> None:
+        """Measure a buffer as `name`, the value of the label `buffer`."""
+        self._declared[name] = sources
+        self._sources.register(name, sources.container or Source.constant(0))
+        self.sizes.measure(name, sources)
+
+    def sample(self) -> None:
+        """Count the items of each buffer."""
+        self._latest = self._sources.read(
+            lambda name, container: self.count(name, _contents(self._declared[name], container))
+        )
+
+    def count(self, name: str, found: Contents | None) -> tuple[float | None, float | None]:
+        """Items and capacity of what was found; None is what cannot be known."""
+        sources = self._declared[name]
+        items = _number(sources.items, found.items if found else None)
+        capacity = _number(sources.capacity, found.capacity if found else None)
+        if capacity is None:
+            capacity = self._capacities.get(name)
+        else:
+            self._capacities[name] = capacity
+        return items, capacity
+
+    def collect(self) -> Iterable[Metric]:
+        """Yield the counts of the last sample."""
+        stored = GaugeMetricFamily("trainer_buffer_items", "Items that a buffer stores.", labels=["buffer"])
+        capacities = GaugeMetricFamily(
+            "trainer_buffer_capacity_items",
+            "Items that a buffer declares to hold at most; absent while it never declared a bound.",
+            labels=["buffer"],
+        )
+        for name, (items, capacity) in self._latest.items():
+            for family, value in ((stored, items), (capacities, capacity)):
+                if value is not None:
+                    family.add_metric([name], value)
+        yield from (stored, capacities)
+
+
+class BufferSizeCollector:
+    """Measures the bytes of buffers at safe points."""
+
+    name = "buffer_sizes"
+
+    def __init__(self, buffers: BufferCollector, failures: Failures, interval: float) -> None:
+        self.interval = interval
+        self._buffers = buffers
+        self._sources = NamedSources(self.name, failures)
+        self._declared: dict[str, BufferSources] = {}
+        self._latest: dict[str, _Size] = {}
 
     def measure(self, name: str, sources: BufferSources) -> None:
         """Measure a buffer as `name`, the value of the label `buffer`."""
@@ -71,63 +120,53 @@ class BufferCollector:
         """Measure each buffer."""
         self._latest = self._sources.read(self._measure)
 
-    def _measure(self, name: str, container: Any) -> _Reading:
+    def _measure(self, name: str, container: Any) -> _Size:
         sources = self._declared[name]
-        found = contents_of(container) if sources.container else None
-        items = _number(sources.items, found.items if found else None)
-        capacity = _number(sources.capacity, found.capacity if found else None)
-        if capacity is None:
-            capacity = self._capacities.get(name)
-        else:
-            self._capacities[name] = capacity
-        size, full_bytes = _bytes(sources, found, items, capacity)
-        return _Reading(items, capacity, size, full_bytes, attached_tensors(found) if found else None)
+        found = _contents(sources, container)
+        stored, full_bytes = _bytes(sources, found, *self._buffers.count(name, found))
+        return _Size(stored, full_bytes, attached_tensors(found) if found else None)
 
     def collect(self) -> Iterable[Metric]:
         """Yield the families of the last sample."""
         latest = self._latest
         for metric, documentation, value_of in _FAMILIES:
             family = GaugeMetricFamily(metric, documentation, labels=["buffer"])
-            for name, reading in latest.items():
-                value = value_of(reading)
+            for name, size in latest.items():
+                value = value_of(size)
                 if value is not None:
                     family.add_metric([name], value)
             yield family
         yield offheap_bytes(
-            "trainer_buffer",
-            "buffer",
-            {name: reading.size for name, reading in latest.items() if reading.size},
+            "trainer_buffer", "buffer", {name: size.stored for name, size in latest.items() if size.stored}
         )
 
 
-_FAMILIES: tuple[tuple[str, str, Callable[[_Reading], float | None]], ...] = (
-    ("trainer_buffer_items", "Items that a buffer stores.", lambda reading: reading.items),
-    (
-        "trainer_buffer_capacity_items",
-        "Items that a buffer declares to hold at most; absent while it never declared a bound.",
-        lambda reading: reading.capacity,
-    ),
+_FAMILIES: tuple[tuple[str, str, Callable[[_Size], float | None]], ...] = (
     (
         "trainer_buffer_bytes",
         "Heap bytes of the items that a buffer stores; of a preallocated one by how far it is filled.",
-        lambda reading: reading.size.bytes if reading.size else None,
+        lambda size: size.stored.bytes if size.stored else None,
     ),
     (
         "trainer_buffer_error_bytes",
         "Standard error of trainer_buffer_bytes, which is estimated from a sample; 0 when it is exact.",
-        lambda reading: reading.size.error_bytes if reading.size else None,
+        lambda size: size.stored.error_bytes if size.stored else None,
     ),
     (
         "trainer_buffer_capacity_bytes",
         "Heap bytes that a buffer will hold when full, by the size of its real items; absent when unbounded.",
-        lambda reading: reading.full_bytes,
+        lambda size: size.full_bytes,
     ),
     (
         "trainer_buffer_attached_tensors",
         "Stored tensors that hold an autograd graph or live on an accelerator, estimated from a sample.",
-        lambda reading: reading.attached,
+        lambda size: size.attached,
     ),
 )
+
+
+def _contents(sources: BufferSources, container: Any) -> Contents | None:
+    return contents_of(container) if sources.container else None
 
 
 def _number(source: Source | None, found: float | None) -> float | None:

@@ -42,7 +42,8 @@ class ExporterCollector:
         yield from self._collections()
         yield from self._samples()
         budget = GaugeMetricFamily(
-            "trainer_exporter_budget_ratio", "Share of wall time that all samplers together may take."
+            "trainer_exporter_budget_ratio",
+            "CPU seconds a second that all samplers together may take.",
         )
         budget.add_metric([], self._safe_point.budget)
         visit = GaugeMetricFamily(
@@ -80,10 +81,13 @@ class ExporterCollector:
         samples = CounterMetricFamily("trainer_exporter_samples", "Samples taken.", labels=["collector"])
         spent = CounterMetricFamily(
             "trainer_exporter_sample_seconds",
-            "Seconds that samples took of the trainer's own thread.",
+            "CPU seconds that samples took of the trainer's own thread.",
             labels=["collector"],
         )
-        longest = _by_collector("trainer_exporter_sample_longest_seconds", "The longest single sample.")
+        longest = _by_collector(
+            "trainer_exporter_sample_longest_seconds",
+            "Seconds that training waited for the longest sample.",
+        )
         interval = _by_collector(
             "trainer_exporter_sample_interval_seconds",
             "Seconds between samples now; longer than asked for where a sample costs more than its share.",

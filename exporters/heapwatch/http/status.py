@@ -133,7 +133,8 @@ class Status:
 
 def _entities(readings: Readings) -> dict[str, float]:
     bodies = readings.by("trainer_bodies", "type")
-    world = {"world_bodies": sum(bodies.values())} if bodies else {}
+    total = readings.value("trainer_world_bodies")
+    world = {"world_bodies": sum(bodies.values()) if total is None else total} if bodies else {}
     return _numbers(world | readings.by("trainer_entities", "type"))
 
 

@@ -7,20 +7,26 @@ import threading
 import time
 import weakref
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
+from heapwatch.runtime.budget import Costs, fair_share
 from heapwatch.runtime.failures import Failures, is_trainers
 from heapwatch.runtime.protocols import Sampler
 
 log = logging.getLogger("heapwatch")
 
-# Seconds between samples of live objects at least, and the share of wall time that they may take together.
+# Seconds between samples of live objects at least, and the CPU seconds a second that they may take together.
 DEFAULT_INTERVAL = 5.0
 DEFAULT_BUDGET = 0.002
 # What one visit may take before the rest is left to the next one, in seconds.
 VISIT_SECONDS = 0.005
 # After this long inside one sampler the log says that the training loop waits for it, in seconds.
 HANGING_SECONDS = 10.0
+# A sampler that is due this rarely because of its cost is said to be starved, at most so often, in seconds.
+STARVED_SECONDS = 60.0
+_SAY_STARVED_EVERY = 600.0
+# A sample that costs no more than this waits for no other, in CPU seconds.
+_CHEAP_SECONDS = 0.0005
 # The daemon thread looks after so many of its ticks although nothing is due: for what moves, and what hangs.
 _TICKS_SLEPT = 10
 # And so many seconds after something is due: what was sampled together stays together, at one look.
@@ -29,13 +35,13 @@ _TOGETHER_SECONDS = 0.2
 
 @dataclass(eq=False)
 class Task:
-    """A sampler and what it has cost so far; times are of the safe point's clock, in seconds."""
+    """A sampler and what it has cost so far: `total` in CPU seconds, other times by the safe point's clock."""
 
     sampler: Sampler
     anywhere: bool
     due_at: float = float("-inf")
     interval: float = 0.0
-    cost: float = 0.0
+    costs: Costs = field(default_factory=Costs)
     longest: float = 0.0
     runs: int = 0
     total: float = 0.0
@@ -43,6 +49,7 @@ class Task:
     running_since: float | None = None
     failed: bool = False
     said_hanging: bool = False
+    said_starved_at: float = float("-inf")
 
 
 class SafePoint:
@@ -50,18 +57,20 @@ class SafePoint:
 
     `due` is the only thing the training loop reads: a daemon thread raises it when something is to be done,
     so a step costs no call of a clock. The thread that steps owns the safe point; another thread's visits do
-    nothing while the owner lives. The samplers divide `budget`, a share of wall time, fairly: one that costs
-    more than its part runs more rarely, visibly so in its `interval`. A sampler that does not return cannot
+    nothing while the owner lives. The samplers divide `budget`, a share of the time in CPU seconds of that
+    thread, fairly: one that costs more than its part runs more rarely, visibly so in its `interval`. What is
+    cheap is sampled first. A sampler that does not return cannot
     be interrupted: the training loop waits for it, the log says so, and `running_since` tells since when.
 
     `blocked` says that this is no safe point after all, such as inside a physics step.
 
     Args:
         failures: takes what samplers raise.
-        budget: share of wall time for all samplers together.
+        budget: share of the time for all samplers together, in CPU seconds a second.
         tick_seconds: how often the daemon thread looks, at most; it sleeps until something is due, a few of
             these at the longest, as each time it wakes it takes the interpreter from the training loop.
         clock: monotonic seconds.
+        cpu_clock: CPU seconds of the calling thread.
 
     """
 
@@ -72,6 +81,7 @@ class SafePoint:
         budget: float,
         tick_seconds: float = 1.0,
         clock: Callable[[], float] = time.monotonic,
+        cpu_clock: Callable[[], float] = time.thread_time,
     ) -> None:
         self.steps = 0
         self.due = True
@@ -84,6 +94,7 @@ class SafePoint:
         self._failures = failures
         self._tick_seconds = tick_seconds
         self._clock = clock
+        self._cpu_clock = cpu_clock
         self._owner: weakref.ref[threading.Thread] | None = None
         self._owner_steps = False
         self._busy = threading.Lock()
@@ -209,15 +220,22 @@ class SafePoint:
 
     def _sample_due(self) -> None:
         began = self._clock()
-        waiting = sorted((task for task in self.tasks if task.due_at <= began), key=lambda task: task.due_at)
+        waiting = [task for task in self.tasks if task.due_at <= began]
+        costly = []
         for task in waiting:
-            if self._clock() - began >= VISIT_SECONDS:
+            if task.runs and task.costs.mean <= _CHEAP_SECONDS:
+                self._run(task)
+            else:
+                costly.append(task)
+        for position, task in enumerate(sorted(costly, key=lambda task: task.due_at)):
+            if position and self._clock() - began >= VISIT_SECONDS:
                 self.due = True
                 return
             self._run(task)
 
     def _run(self, task: Task) -> None:
         began = task.running_since = self._clock()
+        used = self._cpu_clock()
         try:
             task.sampler.sample()
             task.failed = False
@@ -230,25 +248,25 @@ class SafePoint:
         finally:
             task.running_since = None
             task.said_hanging = False
-            spent = self._clock() - began
+            took, used = self._clock() - began, self._cpu_clock() - used
             task.runs += 1
-            task.total += spent
-            task.longest = max(task.longest, spent)
-            # Each sample pays for itself, so that one that the machine held up delays only the next.
-            task.cost = spent
-            task.interval = max(task.sampler.interval, task.cost / self._fair_share())
+            task.total += used
+            task.longest = max(task.longest, took)
+            task.costs.add(used, took)
+            share = fair_share(self.budget, (one.costs.mean / one.sampler.interval for one in self.tasks))
+            task.interval = max(task.sampler.interval, task.costs.interval(share))
             task.due_at = began + task.interval
+            self._say_starved(task, began)
 
-    def _fair_share(self) -> float:
-        """The largest share of time that one sampler may take, when those that want less get what they want.
-
-        Max-min fairness: D. Bertsekas and R. Gallager, Data Networks (1992), section 6.5.2.
-        """
-        left = self.budget
-        wanted = sorted(task.cost / task.sampler.interval for task in self.tasks)
-        for position, share in enumerate(wanted):
-            fair = left / (len(wanted) - position)
-            if share > fair:
-                return fair
-            left -= share
-        return self.budget
+    def _say_starved(self, task: Task, now: float) -> None:
+        starved = task.interval > max(STARVED_SECONDS, 2 * task.sampler.interval)
+        if starved and now - task.said_starved_at >= _SAY_STARVED_EVERY:
+            task.said_starved_at = now
+            log.info(
+                "%s: sampled every %.0f s and not every %g s: %.3f s of CPU time a sample, the longest took %.3f s",
+                task.sampler.name,
+                task.interval,
+                task.sampler.interval,
+                task.costs.mean,
+                task.longest,
+            )

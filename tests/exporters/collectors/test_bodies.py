@@ -191,3 +191,25 @@ def test_the_lock_of_every_world_counts(failures, clock, physics):
 def test_the_library_does_not_import_box2d():
     code = "import heapwatch, sys; assert not {'Box2D', 'torch', 'numpy'} & set(sys.modules), sys.modules"
     subprocess.run([sys.executable, "-c", code], check=True)
+
+
+def test_the_total_is_read_without_a_walk(failures, clock, physics):
+    walks = []
+    bodies = collector(failures, clock, physics.world, classify=lambda body: walks.append(body.type))
+    bodies.total.sample()
+    assert values(bodies.total.collect(), "trainer_world_bodies", "") == {"": 19}
+    assert not walks
+
+
+def test_a_trainer_that_counts_its_bodies_itself_is_not_asked_twice(failures, clock):
+    asked = []
+
+    def count():
+        asked.append(1)
+        return {"dynamic": 3}
+
+    total = collector(failures, clock, count).total
+    total.sample()
+    total.sample()
+    assert len(asked) == 1
+    assert values(total.collect(), "trainer_world_bodies", "") == {}

@@ -21,7 +21,8 @@ def buffers(failures):
 
 def read(buffers):
     buffers.sample()
-    return Readings(buffers.collect())
+    buffers.sizes.sample()
+    return Readings([*buffers.collect(), *buffers.sizes.collect()])
 
 
 def test_items_bytes_and_both_when_full(buffers):
@@ -112,3 +113,17 @@ def test_one_that_fails_or_dies_costs_its_own_series(buffers, failures):
     del replay
 
     assert set(read(buffers).by("trainer_buffer_items", "buffer")) == {"good"}
+
+
+def test_items_are_counted_without_measuring_bytes(buffers):
+    asked = []
+
+    def measure():
+        asked.append(1)
+        return 1000
+
+    sources = BufferSources(items=Source.of(lambda: 3), nbytes=Source.of(measure))
+    buffers.measure("replay", sources)
+    buffers.sample()
+    assert Readings(buffers.collect()).value("trainer_buffer_items", buffer="replay") == 3
+    assert not asked
