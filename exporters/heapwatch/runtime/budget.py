@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Iterable
 
-# A sample's cost is spread over so many that follow it: one that was dear delays each of them a little, and not
+# A sample's cost is spread over so many that follow it: one that was dear delays each of them a little, not
 # the next one for minutes. Until there are `_FIRST` of them, the missing ones count as free.
 _SPREAD = 16
 _FIRST = 4

@@ -35,7 +35,7 @@ _TOGETHER_SECONDS = 0.2
 
 @dataclass(eq=False)
 class Task:
-    """A sampler and what it has cost so far: `total` in CPU seconds, other times by the safe point's clock."""
+    """A sampler and what it has cost so far: `total` in CPU seconds, the rest by the safe point's clock."""
 
     sampler: Sampler
     anywhere: bool
@@ -263,7 +263,7 @@ class SafePoint:
         if starved and now - task.said_starved_at >= _SAY_STARVED_EVERY:
             task.said_starved_at = now
             log.info(
-                "%s: sampled every %.0f s and not every %g s: %.3f s of CPU time a sample, the longest took %.3f s",
+                "%s: sampled every %.0f s, not every %g s: %.3f s of CPU time a sample, the longest took %.3f s",
                 task.sampler.name,
                 task.interval,
                 task.sampler.interval,
