@@ -49,6 +49,13 @@ def kept(series: Series) -> float:
     return min(level for _, level in series[-max(1, len(series) // 4) :])
 
 
+def settled(series: Series) -> Series:
+    """The points from the lowest of the first quarter on: a spike at the start is no baseline."""
+    early = series[: max(1, len(series) // 4)]
+    start = min(range(len(early)), key=lambda at: early[at][1], default=0)
+    return series[start:]
+
+
 def still_rises(series: Series, tolerance: float) -> bool:
     """Whether the level rises in the later half, by more than `tolerance` and its own noise.
 

@@ -8,7 +8,7 @@ from itertools import pairwise
 from typing import Literal
 
 from heapwatch.analysis.bounds import PAST_BOUND
-from heapwatch.analysis.trend import Series, kept, last_half, noise, onset, rises, slope, still_rises
+from heapwatch.analysis.trend import Series, kept, last_half, noise, onset, rises, settled, slope, still_rises
 
 Verdict = Literal["steady", "warm-up", "filling", "growing", "leak"]
 
@@ -93,6 +93,7 @@ def judge_items(series: Series, unit: str, bound: float | None = None) -> Judgem
         bound: how many there may be.
 
     """
+    series = settled(series)
     baseline, current = series[0][1], series[-1][1]
     tolerance = max(4 + 3 * math.sqrt(baseline), baseline / 20, 3 * noise(series))
     if bound is not None and current > PAST_BOUND * bound:
@@ -111,6 +112,7 @@ def judge_items(series: Series, unit: str, bound: float | None = None) -> Judgem
 
 def judge_size(series: Series, unit: str, limit_bytes: float = SIZE_LIMIT_BYTES) -> Judgement:
     """Judge the size of a named object: a leak where it grows by more than its limit a cycle, and goes on."""
+    series = settled(series)
     baseline, current = series[0][1], series[-1][1]
     late = last_half(series)
     pace = slope(late)

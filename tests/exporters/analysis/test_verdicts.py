@@ -253,3 +253,26 @@ def test_five_epochs_are_never_enough_for_a_leak_of_memory(seed):
 def test_a_sawtooth_is_no_leak(seed):
     resident = shaken([1e9 + (epoch % 6) * 90 * MB for epoch in range(40)], by=15 * MB, seed=seed)
     assert judge_memory(resident, series(*[0] * 40), "epoch").verdict in ("steady", "warm-up")
+
+
+def bodies(*, spike=None, fell_to=155.0, rose_to=330.0, cycles=60):
+    """Bodies of a world that leaks: a spike at the start, then a rise."""
+    leaking = [fell_to + (rose_to - fell_to) * cycle / cycles for cycle in range(cycles)]
+    return shaken(([spike] if spike else []) + leaking, by=4)
+
+
+@pytest.mark.parametrize("spike", [None, 250, 400, 5000])
+def test_a_spike_at_the_start_does_not_hide_bodies_that_leak(spike):
+    judged = judge_items(bodies(spike=spike), "minute")
+    assert judged.verdict == "leak"
+    assert judged.baseline < 175
+
+
+def test_a_spike_at_the_start_of_a_level_that_stays_is_no_rise():
+    assert judge_items(shaken([400] + [155] * 60, by=4), "minute").verdict == "steady"
+    assert judge_size(series(400 * MB, *[155 * MB] * 20), "generation").verdict == "steady"
+
+
+def test_a_spike_at_the_start_does_not_hide_a_size_that_grows():
+    judged = judge_size(series(900 * MB, *range(int(100 * MB), int(900 * MB), int(20 * MB))), "generation")
+    assert judged.verdict == "leak"
