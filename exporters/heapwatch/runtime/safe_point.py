@@ -263,7 +263,7 @@ class SafePoint:
         if starved and now - task.said_starved_at >= _SAY_STARVED_EVERY:
             task.said_starved_at = now
             log.info(
-                "%s: sampled every %.0f s, not every %g s: %.3f s of CPU time a sample, at most %.3f s in all",
+                "%s: sampled every %.0f s, not every %g s: %.3f s of CPU time a sample, %.3f s at most",
                 task.sampler.name,
                 task.interval,
                 task.sampler.interval,
