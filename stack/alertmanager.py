@@ -86,7 +86,7 @@ def _slack(environment: Mapping[str, str]) -> dict[str, Any] | None:
     return {
         **channel,
         "send_resolved": True,
-        "title": TITLE,
+        "title": '{{ template "heapwatch.slack.title" . }}',
         "title_link": "{{ (index .Alerts 0).Annotations.dashboard_url }}",
         "text": '{{ template "heapwatch.slack" . }}',
     }

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import asyncio
 import hmac
+import ipaddress
 import logging
 import os
 import signal
+import socket
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, suppress
 from http import HTTPStatus
@@ -35,6 +37,7 @@ log = logging.getLogger("heapwatch.receiver")
 _PROBLEM = {"type": "object", "properties": {"error": {"type": "string"}}, "required": ["error"]}
 _ACCEPTED = {"type": "object", "properties": {"alerts": {"type": "integer"}}, "required": ["alerts"]}
 _RUNBOOKS = data.path("docs", "runbooks")
+_EVERYWHERE = "*"
 _LOOPBACK = ("127.0.0.1", "::1", "localhost")
 
 
@@ -68,8 +71,7 @@ def create_app(settings: Settings, token: str) -> FastAPI:
     app = FastAPI(title="Heapwatch receiver", version="1", lifespan=lifespan, docs_url=None, redoc_url=None)
     _answer_errors_in_json(app, metrics)
     _describe(app)
-    if settings.bind in _LOOPBACK:
-        app.add_middleware(_LoopbackNames)
+    app.add_middleware(_KnownNames, names=_names(settings))
 
     async def alerts(request: Request) -> Response:
         """Take an Alertmanager notification: 200 once it is on disk, 5xx only where a retry may help."""
@@ -226,17 +228,37 @@ def _answer_errors_in_json(app: FastAPI, metrics: Metrics) -> None:
         return JSONResponse({"error": f"the database cannot be read: {error}"}, 503)
 
 
-class _LoopbackNames:
-    """Answers loopback names only: a web page cannot reach the receiver by a name of its own."""
+class _KnownNames:
+    """Answers names that are the receiver's: a web page cannot reach it by a name that it made point here.
 
-    def __init__(self, app: ASGIApp) -> None:
+    An address is no such name. It is answered where the receiver listens on more than loopback.
+    """
+
+    def __init__(self, app: ASGIApp, names: frozenset[str]) -> None:
         self._app = app
+        self._names = names
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        if scope["type"] == "http" and _host(scope) not in _LOOPBACK:
-            refusal = JSONResponse({"error": f"Host: {', '.join(_LOOPBACK)} are allowed"}, 421)
-            return await refusal(scope, receive, send)
+        host = _host(scope) if scope["type"] == "http" else ""
+        if scope["type"] == "http" and host not in self._names and not self._is_open_address(host):
+            problem = "this receiver does not answer to that Host; if it should: HEAPWATCH_ALLOWED_HOSTS"
+            return await JSONResponse({"error": problem}, 421)(scope, receive, send)
         return await self._app(scope, receive, send)
+
+    def _is_open_address(self, host: str) -> bool:
+        if _EVERYWHERE not in self._names:
+            return False
+        with suppress(ValueError):
+            return bool(ipaddress.ip_address(host))
+        return False
+
+
+def _names(settings: Settings) -> frozenset[str]:
+    named = os.environ.get("HEAPWATCH_ALLOWED_HOSTS", "").lower().split(",")
+    names = {*_LOOPBACK, *(name.strip().partition(":")[0] for name in named)}
+    if settings.bind not in _LOOPBACK:
+        names |= {settings.bind, socket.gethostname().lower(), _EVERYWHERE}
+    return frozenset(names - {""})
 
 
 def _host(scope: Scope) -> str:

@@ -5,6 +5,8 @@ import time
 from dataclasses import dataclass
 from datetime import datetime, tzinfo
 
+_LONGEST_SECONDS = 50 * 365 * 86400  # nothing is older than Prometheus, and times before 1970 are none
+_MOST_DIGITS = 14  # of milliseconds: until the year 5138
 _RELATIVE = re.compile(r"^now(?:-(\d+)([smhdw]))?$")
 _SECONDS = {"s": 1, "m": 60, "h": 3600, "d": 86400, "w": 604800}
 SCRAPE_INTERVAL = 15  # seconds; as in prometheus.yml
@@ -32,10 +34,12 @@ def seconds_of(text: str) -> int:
 
 def _moment(text: str, now: float) -> float:
     match = _RELATIVE.match(text)
-    if match:
+    if match and len(match[1] or "") <= _MOST_DIGITS:
         amount, unit = match.groups()
-        return now - (int(amount) * _SECONDS[unit] if amount else 0)
-    if text.isdigit():
+        ago = int(amount) * _SECONDS[unit] if amount else 0
+        if ago <= _LONGEST_SECONDS:
+            return now - ago
+    elif text.isascii() and text.isdigit() and len(text) <= _MOST_DIGITS:
         return int(text) / 1000
     raise ValueError(f"{text!r} is no time: write now, now-6h (s, m, h, d, w) or milliseconds since 1970")
 

@@ -34,8 +34,8 @@ class Selection:
         if self.values == (ALL,):
             return self.all_value
         if not self.as_regex:
-            return ",".join(self.values)
-        escaped = [re.escape(value).replace("\\", "\\\\") for value in self.values]
+            return _quoted(",".join(self.values))
+        escaped = [_quoted(re.escape(value)) for value in self.values]
         return escaped[0] if len(escaped) == 1 else f"({'|'.join(escaped)})"
 
     def in_link(self, name: str) -> str:
@@ -44,6 +44,11 @@ class Selection:
 
 
 Selections = Mapping[str, Selection]
+
+
+def _quoted(text: str) -> str:
+    """Text as it may stand between the quotes of a label matcher: a value must not end the matcher."""
+    return text.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n")
 
 
 async def choices(

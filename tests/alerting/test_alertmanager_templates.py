@@ -75,7 +75,7 @@ def test_the_title_says_how_bad_and_what(tmp_path, alerts, title):
 def test_a_slack_message_leads_to_the_dashboard_the_runbook_and_a_silence(tmp_path):
     text = render(tmp_path, "slack", [alert(severity="critical", component="my list")])
     assert "*127.0.0.1:7777: memory leaks* since 10:00 UTC\nIt grows by 25MB a minute" in text
-    assert f"<{DASHBOARD}|Dashboard>" in text
+    assert f"<{DASHBOARD.replace('&', '&amp;')}|Dashboard>" in text
     assert "<https://git.example.com/docs/runbooks/TrainerLeak.md|Runbook>" in text
     assert "component%3D%22my%20list%22" in text
     assert "over at" not in text
@@ -91,3 +91,12 @@ def test_mail_is_safe_html_and_says_that_a_cleanup_was_asked_for(tmp_path):
     assert "&amp; &lt;nothing&gt; stops it" in html
     assert "The receiver was asked to clean up." in html
     assert "The receiver was asked" not in render(tmp_path, "email", [alert()], kind="html")
+
+
+def test_no_label_is_markup_to_slack(tmp_path):
+    evil = alert(resource="<!channel> <https://evil.example|Dashboard> &amp;")
+    for template in ("slack", "slack.title"):
+        text = render(tmp_path, template, [evil])
+        assert "&lt;!channel&gt; &lt;https://evil.example|Dashboard&gt; &amp;amp;" in text
+        assert "<!channel>" not in text
+    assert f"<{DASHBOARD.replace('&', '&amp;')}|Dashboard>" in render(tmp_path, "slack", [evil])

@@ -134,7 +134,8 @@ def _write(report: Report, arguments: argparse.Namespace) -> None:
         return
     partial = arguments.output.with_name(f"{arguments.output.name}.{os.getpid()}.tmp")
     try:
-        partial.write_text(text, encoding="utf-8")
+        with partial.open("x", encoding="utf-8") as file:  # writes through nobody's link
+            file.write(text)
         partial.replace(arguments.output)
     except OSError as error:
         raise UsageError(f"{arguments.output} cannot be written: {error.strerror}") from None

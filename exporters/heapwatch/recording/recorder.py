@@ -40,7 +40,7 @@ class Recorder:
         self._max_bytes = max_bytes
         self._thinning = Thinning()
         _shift(path)
-        self._file: IO[bytes] | None = _open(path, "ab")
+        self._file: IO[bytes] | None = _open(path, "xb")
         self._line({"heapwatch": FORMAT, **about})
 
     def take(self, point: Point) -> None:
@@ -73,7 +73,8 @@ class Recorder:
         self.close()
         self._thinning.double()
         thinner = self.path.with_name(self.path.name + ".thinner")
-        with _open(self.path, "rb") as before, _open(thinner, "wb", like=self.path) as after:
+        thinner.unlink(missing_ok=True)
+        with _open(self.path, "rb") as before, _open(thinner, "xb", like=self.path) as after:
             for line in before:
                 if self._thinning.keeps(json.loads(line).get("index", 0)):
                     after.write(line)
@@ -82,6 +83,7 @@ class Recorder:
 
 
 def _open(path: Path, mode: str, like: Path | None = None) -> IO[bytes]:
+    """Files are made with mode "x": a link that somebody put there first is not written through."""
     if (like or path).suffix == ".gz":
         return gzip.open(path, mode, compresslevel=3)  # type: ignore[return-value]
     return path.open(mode)

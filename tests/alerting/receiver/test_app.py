@@ -154,3 +154,13 @@ def test_the_interface_is_as_its_openapi_document_says(server):
             case.call_and_validate(headers=HEADERS, timeout=20)
 
         check()
+
+
+def test_open_to_the_network_it_answers_addresses_and_its_own_names_alone(tmp_path):
+    receiver = Receiver(tmp_path, "http://127.0.0.1:1", bind="0.0.0.0")
+    receiver.start({"HEAPWATCH_ALLOWED_HOSTS": "receiver, proxy.example:443"})
+    with stopping(receiver.program):
+        for host in ("evil.example", "evil.example:9095", "127.0.0.1.evil.example", "1.2.3.4.nip.io", ""):
+            assert httpx.get(f"{receiver.url}/actions", headers={"Host": host}).status_code == 421, host
+        for host in ("127.0.0.1", "10.0.0.7:9095", "[2001:db8::1]:9095", "receiver:9095", "proxy.example"):
+            assert httpx.get(f"{receiver.url}/healthz", headers={"Host": host}).status_code == 200, host

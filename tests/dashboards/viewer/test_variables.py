@@ -1,4 +1,6 @@
 import asyncio
+import json
+import re
 
 import pytest
 
@@ -43,6 +45,15 @@ def test_several_values_become_a_regular_expression():
         interpolate('up{instance=~"$instance"}', chosen, WINDOW)
         == 'up{instance=~"(127\\\\.0\\\\.0\\\\.1:7777|gpu\\\\-pod:7777)"}'
     )
+
+
+@pytest.mark.parametrize("as_regex", [True, False])
+def test_no_value_breaks_out_of_its_matcher(as_regex):
+    evil = 'x"} or secret{a="\\\n'
+    written = interpolate('up{instance=~"$instance"}', {"instance": Selection((evil,), as_regex)}, WINDOW)
+    inside = written.removeprefix('up{instance=~"').removesuffix('"}')
+    value = json.loads(f'"{inside}"')
+    assert re.fullmatch(value, evil) if as_regex else value == evil
 
 
 def test_all_is_everything_and_a_plain_variable_stays_plain():

@@ -143,6 +143,18 @@ def test_earlier_runs_are_kept_but_not_for_ever(path):
     assert len(list(path.parent.iterdir())) == EARLIER_RUNS + 1
 
 
+@pytest.mark.parametrize("name", ["run.jsonl", "run.jsonl.thinner"])
+def test_no_link_that_somebody_put_there_is_written_through(tmp_path, name):
+    victim = tmp_path / "victim"
+    (tmp_path / name).symlink_to(victim)
+    with suppress(FileExistsError):
+        recorder = Recorder(tmp_path / "run.jsonl", {"trainer": "erl_trading"}, max_bytes=2000)
+        for number in range(100):
+            recorder.take(Point(float(number), "cycle", 1e9, progress={"epoch": number}))
+        recorder.close()
+    assert not victim.exists()
+
+
 def test_a_full_disk_ends_the_record_and_nothing_else(tmp_path):
     recorder = write(tmp_path / "run.jsonl")
     recorder._file.close()
