@@ -1,0 +1,113 @@
+"""The generated page: every tool in one table, every case in another, and what was wrong."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+
+from benchmarks.measure import Table
+from benchmarks.zoo.catalogue import Case
+from benchmarks.zoo.score import TOP, Total, goals
+from benchmarks.zoo.tools.growth import BYTES_PER_MINUTE, LOOKS
+from benchmarks.zoo.tools.registry import OURS, RULES
+
+_INTRODUCTION = """# Leak zoo
+
+<!-- Written by `make bench-zoo`. -->
+
+Leaks that people reported of their RL and training projects, rebuilt small against the real libraries
+(`benchmarks/zoo/cases`). Each has a healthy twin: the same script after the fix, with its bounded buffers, warm-ups and
+lists of plain numbers. The scripts declare nothing. Every tool ran the same scripts for {seconds:.0f} s each, in one run.
+"""
+
+_RULES = """## How it is scored
+
+The first {top} findings of a tool count. A leak is *detected* when the tool reports a finding; *named* when one of those
+findings has the right holder or type, or the right kind of memory where nothing in Python holds it; the *line* is right
+when one names a line that allocates or keeps what leaks. *Explained* is the share of the growth that rightly named findings
+account for; tools that tell no share have none. On a *twin* every finding is wrong. Where what grows has an end, though
+one that the machine does not have the memory for, a tool may say so instead of calling it a leak.
+
+Tools that list what grows are read as a careful person reads them: looks after {looks} of the time,
+and only what grew in each round and by {least:g} MB a minute or more is a finding. In detail:
+"""
+
+
+def write(
+    path: Path,
+    cases: Sequence[Case],
+    totals: Mapping[str, Total],
+    growth: Mapping[str, tuple[float, float]],
+    seconds: float,
+) -> None:
+    """Write the page of a complete run.
+
+    Args:
+        path: the file.
+        cases: in the order of the scores.
+        totals: by tool.
+        growth: bytes a minute of each case and of its twin without any tool.
+        seconds: how long each script ran.
+
+    """
+    rules = _RULES.format(
+        top=TOP, looks=", ".join(f"{look:.0%}" for look in LOOKS), least=BYTES_PER_MINUTE / 1e6
+    )
+    parts = [
+        _INTRODUCTION.format(seconds=seconds),
+        tools_table(totals).markdown(),
+        "\n".join(f"- {'' if goal.reached else '**missed** '}{goal.text}: {goal.measured}" for goal in goals(totals[OURS])),
+        cases_table(cases, totals[OURS], growth).markdown(),
+        rules + "\n".join(f"- {tool}: {rule}." for tool, rule in RULES.items()),
+        failures(totals),
+    ]
+    path.write_text("\n\n".join(part.strip() for part in parts if part) + "\n")
+
+
+def tools_table(totals: Mapping[str, Total]) -> Table:
+    header = ["tool", "detected", "named", "right line", "explained, median", "seconds, median", "twins with a finding"]
+    table = Table("Tools", header)
+    for tool, total in totals.items():
+        seconds = total.median_seconds
+        rates = [f"{total.rate(name):.0%}" for name in ("detected", "named", "right_line")]
+        told = "" if seconds is None else f"{seconds:.0f}"
+        twins = f"{total.twins_with_findings} of {len(total.scores)}"
+        table.rows.append([tool, *rates, f"{total.median_share:.0%}", told, twins])
+    return table
+
+
+def cases_table(cases: Sequence[Case], total: Total, growth: Mapping[str, tuple[float, float]]) -> Table:
+    header = ["case", "library", "leak, twin (MB/min)", "detected", "named", "line", "explained", "seconds", "twin"]
+    table = Table(f"Cases, as {OURS} tells them", header)
+    by_name = {score.case: score for score in total.scores}
+    for case in cases:
+        score, (leak, twin) = by_name[case.name], growth[case.name]
+        table.rows.append(
+            [
+                f"[{case.name}]({case.thread}): {case.leak}",
+                library(case),
+                f"{leak / 1e6:.0f}, {twin / 1e6:.0f}",
+                *("yes" if told else "no" for told in (score.detected, score.named, score.right_line)),
+                f"{score.share:.0%}",
+                "" if score.seconds is None else f"{score.seconds:.0f}",
+                f"{score.findings_on_twin or 'quiet'}",
+            ]
+        )
+    return table
+
+
+def failures(totals: Mapping[str, Total]) -> str:
+    """What kept tools from reporting, a line each; empty where nothing did."""
+    lines = [
+        f"- {score.case}: {failure}" for total in totals.values() for score in total.scores for failure in score.failures
+    ]
+    return "\n".join(["## Runs that failed", "", *lines]) if lines else ""
+
+
+def library(case: Case) -> str:
+    """The case's library with the version that ran; a standard module by its name alone."""
+    try:
+        return f"{case.library} {version(case.library)}"
+    except PackageNotFoundError:
+        return case.library
