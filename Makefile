@@ -108,6 +108,10 @@ bench-leaks: dev ## Measure how well the rules tell leaks from health (ARGS="--s
 	@$(STACK) tools > /dev/null
 	@$(WITH_TOOLS) $(BIN)/python -m benchmarks.leaks $(ARGS)
 
+.PHONY: bench-zoo
+bench-zoo: rivals ## Leaks of public projects, ours beside others; writes docs/leak-zoo.md (ARGS="--only replay --seconds 60 --jobs 2")
+	@$(BIN)/python -m benchmarks.zoo $(ARGS)
+
 .PHONY: examples-test
 examples-test: dev ## Every example healthy and with each of its leaks, judged by the alert rules (ARGS="--only walker")
 	@$(STACK) tools > /dev/null

@@ -1,4 +1,4 @@
-"""`python -m benchmarks.zoo`: leaks of public projects, ours beside others. Exits with 1 when ours misses a goal."""
+"""`python -m benchmarks.zoo`: public leaks, ours beside other tools; exits with 1 when ours misses a goal."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import os
 import sys
 import tempfile
 from collections.abc import Iterator
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import asdict
 from pathlib import Path
 
@@ -23,7 +23,9 @@ STATE = Path(os.environ.get("HEAPWATCH_STATE", ROOT / ".heapwatch"))
 
 def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m benchmarks.zoo", description=__doc__)
-    parser.add_argument("--only", default="", help="only cases whose name contains this; the document is left alone")
+    parser.add_argument(
+        "--only", default="", help="only cases whose name contains this; the document is left alone"
+    )
     parser.add_argument("--seconds", type=float, default=90, help="how long each script runs")
     parser.add_argument("--jobs", type=int, default=os.cpu_count() or 1, help="scripts at a time")
     parser.add_argument("--tools", nargs="+", choices=TOOLS, default=list(TOOLS), help="only these; likewise")
@@ -66,7 +68,8 @@ def _run(
     """Run everything in `pool`; yield each case with its plain growth and the reports on it and its twin."""
     runs = []
     for case in cases:
-        plain, reports = [], {tool: [] for tool in tools}
+        plain: list[Future[float]] = []
+        reports: dict[str, list[Future[Report]]] = {tool: [] for tool in tools}
         for variant in ("leak", "twin"):
             healthy = variant == "twin"
             folder = scratch / case.name / variant

@@ -95,10 +95,9 @@ def load(folder: Path) -> Case:
     """
     described = yaml.safe_load((folder / "case.yml").read_text())
     try:
-        fixes = tuple(Fix(**fix) for fix in described.pop("fix"))
-        lists = {name: tuple(described.pop(name, ())) for name in ("paths", "types", "kinds")}
-        script = (folder / "train.py").read_text()
-        return Case(name=folder.name, script=script, fixes=fixes, **lists, **described)
+        described["fixes"] = tuple(Fix(**fix) for fix in described.pop("fix"))
+        described.update({name: tuple(described.get(name, ())) for name in ("paths", "types", "kinds")})
+        return Case(name=folder.name, script=(folder / "train.py").read_text(), **described)
     except (KeyError, TypeError) as error:
         raise BrokenCase(f"{folder.name}: {error}") from error
 

@@ -17,20 +17,22 @@ _INTRODUCTION = """# Leak zoo
 <!-- Written by `make bench-zoo`. -->
 
 Leaks that people reported of their RL and training projects, rebuilt small against the real libraries
-(`benchmarks/zoo/cases`). Each has a healthy twin: the same script after the fix, with its bounded buffers, warm-ups and
-lists of plain numbers. The scripts declare nothing. Every tool ran the same scripts for {seconds:.0f} s each, in one run.
+(`benchmarks/zoo/cases`). Each has a healthy twin: the same script after the fix, with its bounded buffers,
+warm-ups and lists of plain numbers. The scripts declare nothing. Every tool ran the same scripts for
+{seconds:.0f} s each, in one run.
 """
 
 _RULES = """## How it is scored
 
-The first {top} findings of a tool count. A leak is *detected* when the tool reports a finding; *named* when one of those
-findings has the right holder or type, or the right kind of memory where nothing in Python holds it; the *line* is right
-when one names a line that allocates or keeps what leaks. *Explained* is the share of the growth that rightly named findings
-account for; tools that tell no share have none. On a *twin* every finding is wrong. Where what grows has an end, though
-one that the machine does not have the memory for, a tool may say so instead of calling it a leak.
+The first {top} findings of a tool count. A leak is *detected* when the tool reports a finding; *named* when
+one of those findings has the right holder or type, or the right kind of memory where nothing in Python holds
+it; the *line* is right when one names a line that allocates or keeps what leaks. *Explained* is the share of
+the growth that rightly named findings account for; tools that tell no share have none. On a *twin* every
+finding is wrong. Where what grows has an end, though one that the machine does not have the memory for, a
+tool may say so instead of calling it a leak.
 
-Tools that list what grows are read as a careful person reads them: looks after {looks} of the time,
-and only what grew in each round and by {least:g} MB a minute or more is a finding. In detail:
+Tools that list what grows are read as a careful person reads them: looks after {looks} of the time, and
+only what grew in each round and by {least:g} MB a minute or more is a finding. In detail:
 """
 
 
@@ -57,7 +59,10 @@ def write(
     parts = [
         _INTRODUCTION.format(seconds=seconds),
         tools_table(totals).markdown(),
-        "\n".join(f"- {'' if goal.reached else '**missed** '}{goal.text}: {goal.measured}" for goal in goals(totals[OURS])),
+        "\n".join(
+            f"- {'' if goal.reached else '**missed** '}{goal.text}: {goal.measured}"
+            for goal in goals(totals[OURS])
+        ),
         cases_table(cases, totals[OURS], growth).markdown(),
         rules + "\n".join(f"- {tool}: {rule}." for tool, rule in RULES.items()),
         failures(totals),
@@ -66,7 +71,15 @@ def write(
 
 
 def tools_table(totals: Mapping[str, Total]) -> Table:
-    header = ["tool", "detected", "named", "right line", "explained, median", "seconds, median", "twins with a finding"]
+    header = [
+        "tool",
+        "detected",
+        "named",
+        "right line",
+        "explained, median",
+        "seconds, median",
+        "twins with a finding",
+    ]
     table = Table("Tools", header)
     for tool, total in totals.items():
         seconds = total.median_seconds
@@ -78,7 +91,17 @@ def tools_table(totals: Mapping[str, Total]) -> Table:
 
 
 def cases_table(cases: Sequence[Case], total: Total, growth: Mapping[str, tuple[float, float]]) -> Table:
-    header = ["case", "library", "leak, twin (MB/min)", "detected", "named", "line", "explained", "seconds", "twin"]
+    header = [
+        "case",
+        "library",
+        "leak, twin (MB/min)",
+        "detected",
+        "named",
+        "line",
+        "explained",
+        "seconds",
+        "twin",
+    ]
     table = Table(f"Cases, as {OURS} tells them", header)
     by_name = {score.case: score for score in total.scores}
     for case in cases:
@@ -100,7 +123,10 @@ def cases_table(cases: Sequence[Case], total: Total, growth: Mapping[str, tuple[
 def failures(totals: Mapping[str, Total]) -> str:
     """What kept tools from reporting, a line each; empty where nothing did."""
     lines = [
-        f"- {score.case}: {failure}" for total in totals.values() for score in total.scores for failure in score.failures
+        f"- {score.case}: {failure}"
+        for total in totals.values()
+        for score in total.scores
+        for failure in score.failures
     ]
     return "\n".join(["## Runs that failed", "", *lines]) if lines else ""
 

@@ -66,8 +66,8 @@ def run(
                 os.killpg(process.pid, signal.SIGKILL)
             process.wait()
     took = time.monotonic() - began
-    texts = [(folder / name).read_text(errors="replace") for name in ("stdout", "stderr")]
-    return Outcome(*texts, status, took)
+    said, complained = ((folder / name).read_text(errors="replace") for name in ("stdout", "stderr"))
+    return Outcome(said, complained, status, took)
 
 
 def _wait(

@@ -37,7 +37,7 @@ class Finding:
 
 @dataclass(frozen=True)
 class Report:
-    """A tool's findings, most first, when it told them (seconds from the script's start), and why it failed."""
+    """A tool's findings, most first; the seconds from the start until it told them; why it failed."""
 
     findings: tuple[Finding, ...] = ()
     seconds: float | None = None
@@ -65,28 +65,32 @@ class Total:
     scores: list[Score] = field(default_factory=list)
 
     def rate(self, name: str) -> float:
+        """Share of the cases of which `detected`, `named` or `right_line` holds."""
         return mean(bool(getattr(score, name)) for score in self.scores) if self.scores else 0.0
 
     @property
     def median_share(self) -> float:
+        """Share of growth explained at the median case."""
         return median(score.share for score in self.scores) if self.scores else 0.0
 
     @property
     def median_seconds(self) -> float | None:
+        """Seconds until told, at the median of those told; None where none was."""
         told = [score.seconds for score in self.scores if score.seconds is not None]
         return median(told) if told else None
 
     @property
     def twins_with_findings(self) -> int:
+        """Healthy twins of which the tool reports anything."""
         return sum(score.findings_on_twin > 0 for score in self.scores)
 
 
 def judge(case: Case, leak: Report, twin: Report) -> Score:
     """Score a tool's two reports.
 
-    A leak is detected when the tool reports a finding at all; one that says it has an end counts where the case
-    has one. It is named, and its line is right, when one of the first three findings says so. Explained is the
-    share of growth that rightly named findings account for, of those three. On a twin, every finding that
+    A leak is detected when the tool reports a finding at all; one that says it has an end counts where the
+    case has one. It is named, and its line is right, when one of the first three findings says so. Explained
+    is the share of growth that rightly named findings among them account for. On a twin, every finding that
     has no end counts.
     """
     counted = [found for found in leak.findings if case.bounded or not found.bounded]

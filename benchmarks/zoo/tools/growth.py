@@ -1,8 +1,9 @@
-"""Four looks at a heap, and what grew between all of them: how a careful person uses a tool that lists things."""
+"""Four looks at a heap, and what grew between all of them: how a careful person reads a tool that lists."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from itertools import pairwise
 
 # When the looks are taken, as shares of the time; before the first, everything is warm-up.
 LOOKS = (0.4, 0.6, 0.8, 1.0)
@@ -14,7 +15,7 @@ def steady(looks: Sequence[Mapping[str, float]], *, at_least: float) -> list[tup
     grown = [
         (name, looks[-1].get(name, 0.0) - looks[0].get(name, 0.0))
         for name in looks[-1]
-        if all(after.get(name, 0.0) > before.get(name, 0.0) for before, after in zip(looks, looks[1:], strict=False))
+        if all(after.get(name, 0.0) > before.get(name, 0.0) for before, after in pairwise(looks))
     ]
     return sorted((pair for pair in grown if pair[1] >= at_least), key=lambda pair: -pair[1])
 

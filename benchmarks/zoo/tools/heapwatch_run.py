@@ -12,8 +12,8 @@ from benchmarks.zoo.score import Finding
 
 TITLE = "heapwatch"
 RULE = (
-    "`heapwatch run --json`; findings are those that it calls leaks, and bounded buffers that it says are filling. "
-    "The time is that of the first answer of `/explain` that calls a leak"
+    "`heapwatch run --json`; findings are those that it calls leaks, and bounded buffers that it says are "
+    "filling. The time is that of the first answer of `/explain` that calls a leak"
 )
 
 

@@ -1,4 +1,4 @@
-"""`python -m benchmarks.zoo.tools.inside TOOL SECONDS OUT SCRIPT`: a script with a tool in a thread beside it."""
+"""`python -m benchmarks.zoo.tools.inside TOOL SECONDS OUT SCRIPT`: a script, and a tool in a thread."""
 
 from __future__ import annotations
 

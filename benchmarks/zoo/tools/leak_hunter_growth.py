@@ -12,8 +12,8 @@ from benchmarks.zoo.tools.tracemalloc_difference import site
 
 TITLE = "python-leak-hunter"
 RULE = (
-    "its own rule, with two seconds of training as the unit of work, since a script has no function to call, and "
-    "with --trace; the first type goes with the first site, the second with the second, and so on"
+    "its own rule, with two seconds of training as the unit of work, since a script has no function to call, "
+    "and with --trace; the first type goes with the first site, the second with the second, and so on"
 )
 UNIT_SECONDS = 2.0
 
@@ -29,7 +29,11 @@ def watch(seconds: float, script: str) -> list[Any]:
         trace_allocations=True,
     )
     types = [grown.type_name for grown in report.growing]
-    return [[name, place] for name, place in zip_longest(types, [at.location for at in report.allocations]) if name]
+    return [
+        [name, place]
+        for name, place in zip_longest(types, [at.location for at in report.allocations])
+        if name
+    ]
 
 
 def findings(told: list[Any]) -> tuple[Finding, ...]:

@@ -6,16 +6,14 @@ import sys
 from collections import Counter
 from pathlib import Path
 
-import memray
-
 from benchmarks.zoo.score import Finding
 from benchmarks.zoo.tools.growth import BYTES_PER_MINUTE
 
 TITLE = "memray"
 RULE = (
-    "`memray run --trace-python-allocators`, ended with Ctrl-C, then the report of leaks; memory is charged to the "
-    "innermost line of the trainer's own script. It tells one moment only, so a finding is a line of the script that holds "
-    "1 MB for each minute of the run"
+    "`memray run --trace-python-allocators`, ended with Ctrl-C, then the report of leaks; memory is charged to "
+    "the innermost line of the trainer's own script. It tells one moment only, so a finding is a line of the "
+    "script that holds 1 MB for each minute of the run"
 )
 
 
@@ -26,6 +24,8 @@ def command(script: Path, capture: Path) -> list[str]:
 
 def findings(capture: Path, script: Path, seconds: float) -> tuple[Finding, ...]:
     """Read the leaks of a capture."""
+    import memray
+
     held: Counter[int] = Counter()
     with memray.FileReader(capture) as reader:
         for record in reader.get_leaked_allocation_records(merge_threads=True):

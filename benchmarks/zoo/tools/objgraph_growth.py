@@ -6,8 +6,6 @@ import gc
 import time
 from typing import Any
 
-import objgraph
-
 from benchmarks.zoo.score import Finding
 from benchmarks.zoo.tools import growth, inside
 
@@ -16,6 +14,8 @@ RULE = "types whose instances grew in number; it tells no bytes, so one more eac
 
 
 def watch(seconds: float, script: str) -> list[Any]:
+    import objgraph
+
     began, looks = time.monotonic(), []
     for share in growth.LOOKS:
         inside.sleep_until(began, share * seconds)

@@ -5,8 +5,6 @@ from __future__ import annotations
 import time
 from typing import Any
 
-from pympler import muppy, summary
-
 from benchmarks.zoo.score import Finding
 from benchmarks.zoo.tools import growth, inside
 
@@ -15,6 +13,8 @@ RULE = "types whose instances grew in bytes"
 
 
 def watch(seconds: float, script: str) -> list[Any]:
+    from pympler import muppy, summary
+
     began, looks = time.monotonic(), []
     for share in growth.LOOKS:
         inside.sleep_until(began, share * seconds)

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import json
+import os
 import sys
 from collections.abc import Callable, Mapping
 from pathlib import Path
+from typing import Any
 
 from benchmarks.zoo.running import Outcome, run
 from benchmarks.zoo.score import Report
@@ -53,7 +55,7 @@ def _memray(script: Path, folder: Path, seconds: float) -> Report:
     return Report(found, outcome.seconds)
 
 
-def _inside(module: object) -> Callable[[Path, Path, float], Report]:
+def _inside(module: Any) -> Callable[[Path, Path, float], Report]:
     def run_inside(script: Path, folder: Path, seconds: float) -> Report:
         out = folder / "told.json"
         name = module.__name__.rpartition(".")[2]
@@ -68,8 +70,6 @@ def _inside(module: object) -> Callable[[Path, Path, float], Report]:
 
 def _with_root(environment: Mapping[str, str]) -> dict[str, str]:
     """With this package importable, whatever the working directory."""
-    import os
-
     path = os.pathsep.join(filter(None, [os.environ.get("PYTHONPATH"), str(ROOT)]))
     return {**environment, "PYTHONPATH": path}
 

@@ -12,8 +12,8 @@ from benchmarks.zoo.tools import growth, inside
 
 TITLE = "tracemalloc"
 RULE = (
-    "snapshots with 16 frames; memory is charged to the innermost line of the trainer's own script, else to the "
-    "innermost line"
+    "snapshots with 16 frames; memory is charged to the innermost line of the trainer's own script, else to "
+    "the innermost line"
 )
 FRAMES = 16
 

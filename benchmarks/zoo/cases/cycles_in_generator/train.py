@@ -35,4 +35,4 @@ for step, (key, batch) in enumerate(LongCycler(loaders)):  # LEAK
     readouts[key] += 1e-3 * (batch.mean(axis=0) - readouts[key])
     time.sleep(0.07)
     if step % 200 == 0:
-        print(f"step {step}: {({name: round(float(np.abs(r).mean()), 5) for name, r in readouts.items()})}")
+        print(f"step {step}: { ({name: round(float(np.abs(r).mean()), 5) for name, r in readouts.items()}) }")

@@ -8,7 +8,7 @@ import numpy as np
 
 class Simulation:
     def __init__(self) -> None:
-        self.map = np.random.default_rng(0).random((1200, 1200))
+        self.map = np.random.default_rng(0).random((800, 800))
 
     def rollout(self, weights):
         return float((self.map[: weights.size, 0] * weights).sum())

@@ -28,12 +28,10 @@ class CameraEnv(gymnasium.Env):
 model = DQN(  # LEAK
     "MlpPolicy",
     CameraEnv(),
-    buffer_size=1_000_000,
+    buffer_size=500_000,
     learning_starts=500,
     train_freq=200,
     batch_size=16,
-    optimize_memory_usage=True,
-    replay_buffer_kwargs={"handle_timeout_termination": False},
     policy_kwargs={"net_arch": [32]},
 )
 model.learn(total_timesteps=10_000_000)  # LEAK

@@ -8,7 +8,9 @@ os.environ.setdefault("SDL_VIDEODRIVER", "dummy")
 import gymnasium
 from gymnasium.wrappers import RenderCollection
 
-env = RenderCollection(gymnasium.make("CartPole-v1", render_mode="rgb_array"), pop_frames=False, reset_clean=False)
+env = RenderCollection(
+    gymnasium.make("CartPole-v1", render_mode="rgb_array"), pop_frames=False, reset_clean=False
+)
 observation, _ = env.reset(seed=0)
 episodes = 0
 for step in range(1_000_000):

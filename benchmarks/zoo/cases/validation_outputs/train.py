@@ -47,5 +47,7 @@ trainer = lightning.Trainer(
 )
 data = torch.randn(256, 64)
 trainer.fit(
-    Critic(), torch.utils.data.DataLoader(data, batch_size=64), torch.utils.data.DataLoader(data, batch_size=64)
+    Critic(),
+    torch.utils.data.DataLoader(data, batch_size=64),
+    torch.utils.data.DataLoader(data, batch_size=64),
 )

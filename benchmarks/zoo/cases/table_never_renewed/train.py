@@ -14,11 +14,10 @@ columns = ["step", "observation", "value"]
 table = wandb.Table(columns=columns)
 weights = np.zeros(3)
 for step in range(1_000_000):
-    observation = rng.integers(0, 255, (256, 256, 3), dtype=np.uint8)
-    weights += 1e-6 * observation.mean(axis=(0, 1))
-    image = wandb.Image(observation)  # LEAK
-    table.add_data(step, image, float(weights.sum()))  # LEAK
-    time.sleep(0.15)
-    if step % 60 == 59:
+    observation = rng.normal(size=(3, 72, 72))  # LEAK
+    weights += 1e-3 * observation.mean(axis=(1, 2))
+    table.add_data(step, observation, float(weights.sum()))  # LEAK
+    time.sleep(0.08)
+    if step % 120 == 119:
         run.log({"observations": table})
         print(f"step {step}: {weights.round(5)}")
