@@ -11,9 +11,9 @@ from benchmarks.zoo.tools.growth import BYTES_PER_MINUTE
 
 TITLE = "memray"
 RULE = (
-    "`memray run --trace-python-allocators`, ended with Ctrl-C, then the report of leaks; memory is charged to "
-    "the innermost line of the trainer's own script. It tells one moment only, so a finding is a line of the "
-    "script that holds 1 MB for each minute of the run"
+    "`memray run --trace-python-allocators`, ended with Ctrl-C, then the report of leaks; memory is charged "
+    "to the innermost line of the trainer's own script. It tells one moment only, so a finding is a line of "
+    "the script that holds 1 MB for each minute of the run"
 )
 
 
