@@ -26,8 +26,8 @@ def main() -> int:
     parser.add_argument(
         "--only", default="", help="only cases whose name contains this; the document is left alone"
     )
-    parser.add_argument("--seconds", type=float, default=90, help="how long each script runs")
-    parser.add_argument("--jobs", type=int, default=os.cpu_count() or 1, help="scripts at a time")
+    parser.add_argument("--seconds", type=float, default=120, help="how long each script runs")
+    parser.add_argument("--jobs", type=int, default=3 * (os.cpu_count() or 1), help="scripts at a time; they mostly sleep")
     parser.add_argument("--tools", nargs="+", choices=TOOLS, default=list(TOOLS), help="only these; likewise")
     chosen = parser.parse_args()
     cases = load_all(chosen.only)

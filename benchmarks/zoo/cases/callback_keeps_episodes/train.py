@@ -50,3 +50,4 @@ config = PPOConfig().environment(ArmEnv).callbacks(MonitorInfos)
 runner = SingleAgentEnvRunner(config=config.env_runners(num_env_runners=0))
 while True:
     runner.sample(num_timesteps=20)  # LEAK
+    runner.get_metrics()
