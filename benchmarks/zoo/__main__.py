@@ -27,7 +27,8 @@ def main() -> int:
         "--only", default="", help="only cases whose name contains this; the document is left alone"
     )
     parser.add_argument("--seconds", type=float, default=120, help="how long each script runs")
-    parser.add_argument("--jobs", type=int, default=3 * (os.cpu_count() or 1), help="scripts at a time; they mostly sleep")
+    mostly_sleeping = 3 * (os.cpu_count() or 1)
+    parser.add_argument("--jobs", type=int, default=mostly_sleeping, help="scripts at a time")
     parser.add_argument("--tools", nargs="+", choices=TOOLS, default=list(TOOLS), help="only these; likewise")
     chosen = parser.parse_args()
     cases = load_all(chosen.only)
