@@ -7,7 +7,8 @@ sample an event.
 from collections.abc import Sequence
 from typing import Any
 
-from . import colors, queries
+from . import colors
+from .queries import alerts, trainers
 from .variables import DATASOURCE
 
 
@@ -15,18 +16,18 @@ def of_trainers(panels: Sequence[int]) -> list[dict[str, Any]]:
     """Alerts, cleanups and restarts, on the panels with these ids; minor alerts are off until switched on."""
     alert = ("{{alertname}}", "{{instance}}: {{resource}} {{component}}", panels)
     return [
-        _annotation("Leaks and critical alerts", queries.MAJOR_ALERT_STARTS, colors.CRITICAL, *alert),
-        _annotation("Other alerts", queries.MINOR_ALERT_STARTS, colors.WARNING, *alert, enabled=False),
+        _annotation("Leaks and critical alerts", alerts.MAJOR_ALERT_STARTS, colors.CRITICAL, *alert),
+        _annotation("Other alerts", alerts.MINOR_ALERT_STARTS, colors.WARNING, *alert, enabled=False),
         _annotation(
             "Cleanups",
-            queries.CLEANUP_EVENTS,
+            alerts.CLEANUP_EVENTS,
             colors.GOOD,
             "Cleanup",
             "{{action}} cleanup of {{instance}}",
             panels,
         ),
         _annotation(
-            "Restarts", queries.RESTARTS, colors.SKY, "Start", "{{instance}} started", panels, is_time=True
+            "Restarts", trainers.RESTARTS, colors.SKY, "Start", "{{instance}} started", panels, is_time=True
         ),
     ]
 

@@ -8,7 +8,8 @@ import pytest
 import yaml
 
 from heapwatch.dashboards import __main__ as command
-from heapwatch.dashboards import boards, links, queries, stack_queries
+from heapwatch.dashboards import boards, links
+from heapwatch.dashboards.queries import alerts, buffers, gpu, phases, recorded, stack, trainers, world
 from tests.dashboards.documents import DOCUMENTS, Json, expressions, panels
 
 every_document = pytest.mark.parametrize("document", DOCUMENTS.values(), ids=DOCUMENTS)
@@ -92,7 +93,7 @@ def test_a_page_can_be_taken_in(document: Json) -> None:
     assert 8 <= len(panels(document)) <= 22
 
 
-@pytest.mark.parametrize("module", [queries, stack_queries], ids=["queries", "stack_queries"])
+@pytest.mark.parametrize("module", [alerts, buffers, gpu, phases, recorded, stack, trainers, world])
 def test_no_query_is_left_unused(module: object) -> None:
     shown = "\n".join(expression for _, expression in expressions())
     named = {

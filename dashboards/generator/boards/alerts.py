@@ -1,12 +1,11 @@
 """What fired, what was done about it, what it freed, and how long that took."""
 
 from .. import colors
-from .. import queries as q
-from .. import stack_queries as sq
 from ..dashboard import Dashboard, Row
 from ..empty import NOTHING_FIRED
 from ..panel import BYTES, COUNT, SECONDS, SHARE, Query
 from ..panels import alarm, gauge, heatmap, lines, number, states
+from ..queries import alerts, stack, trainers
 from ..tables import Column, table
 from .shared import INSTANCE, JOB, SEVERITY, cleanups, firing_alerts, freed_memory
 
@@ -15,31 +14,31 @@ ALERT_STATES = {1: ("pending", colors.NOTICE), 2: ("firing", colors.CRITICAL)}
 GLANCE = [
     alarm(
         "Firing",
-        q.ALERTS_FIRING_COUNT,
+        alerts.ALERTS_FIRING_COUNT,
         colors.CRITICAL,
         "Alerts that fire now for the chosen trainers. Good: 0.",
     ),
     alarm(
         "Pending",
-        q.ALERTS_PENDING_COUNT,
+        alerts.ALERTS_PENDING_COUNT,
         colors.NOTICE,
         "Alerts whose condition holds, not yet long enough. Good: 0.",
     ),
     number(
         "Cleanups in range",
-        q.CLEANUPS_IN_RANGE,
+        alerts.CLEANUPS_IN_RANGE,
         COUNT,
         "Cleanups that ran in the time range, whatever asked for them.",
     ),
     number(
         "Freed in range",
-        q.FREED_IN_RANGE,
+        alerts.FREED_IN_RANGE,
         BYTES,
         "Memory that these cleanups gave back. Bad: near zero although cleanups ran.",
     ),
     number(
         "Actions that helped",
-        sq.HELPED_SHARE,
+        stack.HELPED_SHARE,
         SHARE,
         "Share of the receiver's actions in the time range after which the alert's cause was gone. Good: "
         "100 %.",
@@ -47,14 +46,14 @@ GLANCE = [
     ),
     number(
         "From alert to effect",
-        sq.ALERT_TO_EFFECT_P90,
+        stack.ALERT_TO_EFFECT_P90,
         SECONDS,
         "Nine of ten actions of the time range took at most this long from the alert to the check of its "
         "cleanup.",
     ),
     alarm(
         "Cleanups without effect",
-        sq.NO_EFFECT_COUNT,
+        stack.NO_EFFECT_COUNT,
         colors.CRITICAL,
         "Trainers whose last cleanup did not help. Good: 0. Bad: cleaning is no cure: mend the leak or "
         "restart.",
@@ -63,7 +62,7 @@ GLANCE = [
 
 OVER_TIME = states(
     "Alerts over time",
-    Query(q.ALERT_STATES, "{{alertname}} {{component}} {{instance}}", interval="30s"),
+    Query(alerts.ALERT_STATES, "{{alertname}} {{component}} {{instance}}", interval="30s"),
     ALERT_STATES,
     "Each alert from pending to firing to gone. Good: empty, or ended by a cleanup.",
     height=10,
@@ -79,7 +78,7 @@ FIRED = table(
         Column("Component", label="component"),
         INSTANCE,
         JOB,
-        Column("Fired for", q.ALERTS_FIRED_FOR, SECONDS, width=110),
+        Column("Fired for", alerts.ALERTS_FIRED_FOR, SECONDS, width=110),
     ],
     "Everything that fired in the time range, and for how long altogether.",
     empty=NOTHING_FIRED,
@@ -92,7 +91,7 @@ DONE = [
     [
         lines(
             "Memory around cleanups",
-            Query(q.RESIDENT, "{{instance}}"),
+            Query(trainers.RESIDENT, "{{instance}}"),
             BYTES,
             "Memory of each trainer, with cleanups as marks. Good: a drop at each mark that lasts. "
             "Bad: no drop, or back within minutes.",
@@ -100,7 +99,7 @@ DONE = [
         ),
         lines(
             "Removed by cleanups",
-            Query(q.REMOVED, "{{resource}}", interval="1m"),
+            Query(alerts.REMOVED, "{{resource}}", interval="1m"),
             COUNT,
             "Bodies, events, experiences and the like that cleanups removed.",
             bars=True,
@@ -109,7 +108,7 @@ DONE = [
     [
         lines(
             "Cleanup duration",
-            Query(q.CLEANUP_DURATION, "{{instance}} {{action}}", interval="1m"),
+            Query(alerts.CLEANUP_DURATION, "{{instance}} {{action}}", interval="1m"),
             SECONDS,
             "How long training stood still for a cleanup. Good: below a second.",
             bars=True,
@@ -119,7 +118,7 @@ DONE = [
             [
                 Column("Trainer", label="trainer_instance"),
                 Column("Job", label="trainer_job"),
-                Column("Without effect", f"{sq.NO_EFFECT} > 0", COUNT),
+                Column("Without effect", f"{stack.NO_EFFECT} > 0", COUNT),
             ],
             "Trainers whose last cleanup did not help and whose alert goes on. Good: empty.",
         ),
@@ -130,14 +129,14 @@ RECEIVER = [
     [
         lines(
             "Actions by result",
-            Query(sq.ACTIONS, "{{action}} {{result}}", interval="1m"),
+            Query(stack.ACTIONS, "{{action}} {{result}}", interval="1m"),
             COUNT,
             "What the receiver did and how it ended. Good: helped. Bad: no_effect, failed.",
             bars=True,
         ),
         lines(
             "Alerts not acted on",
-            Query(sq.SUPPRESSED, "{{reason}}", interval="1m"),
+            Query(stack.SUPPRESSED, "{{reason}}", interval="1m"),
             COUNT,
             "Alerts that no action followed, by reason: resolved, duplicate, cooldown and so on. All are in "
             "the "
@@ -148,13 +147,13 @@ RECEIVER = [
     [
         gauge(
             "Actions in range",
-            Query(sq.ACTIONS_IN_RANGE, "{{action}} {{result}}", instant=True),
+            Query(stack.ACTIONS_IN_RANGE, "{{action}} {{result}}", instant=True),
             COUNT,
             "Actions of the time range by result.",
         ),
         heatmap(
             "From alert to effect over time",
-            sq.ALERT_TO_EFFECT,
+            stack.ALERT_TO_EFFECT,
             SECONDS,
             "Seconds from an alert's receipt to the check of its cleanup. Good: dark low down.",
         ),

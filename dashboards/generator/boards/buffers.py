@@ -1,10 +1,10 @@
 """Replay buffers and objects: what they hold, what they will hold when full, what grows that should not."""
 
 from .. import colors
-from .. import queries as q
 from ..dashboard import Dashboard, Row
 from ..panel import BYTES, COUNT, SECONDS, SHARE, Query
 from ..panels import alarm, gauge, lines, number
+from ..queries import buffers, trainers
 from ..tables import GAUGE, Column, table
 from .shared import INSTANCE, JOB, USED, growth_limit, memory_limit
 
@@ -13,19 +13,19 @@ FILL = colors.thresholds(colors.SKY, (0.999, colors.GOOD), (1.1, colors.CRITICAL
 GLANCE = [
     number(
         "Held by buffers",
-        q.BUFFER_BYTES_SUM,
+        buffers.BUFFER_BYTES_SUM,
         BYTES,
         "Bytes that all buffers hold now: for a preallocated one, its share that is in use.",
     ),
     number(
         "When all are full",
-        q.BUFFER_CAPACITY_SUM,
+        buffers.BUFFER_CAPACITY_SUM,
         BYTES,
         "Bytes that the bounded buffers will hold when full, at the measured size of an item.",
     ),
     number(
         "Memory used when full",
-        q.FULL_SHARE,
+        buffers.FULL_SHARE,
         SHARE,
         "Memory over its limit once every buffer is full. Good: below 80 %. Bad: above 100 %: the process "
         "will be "
@@ -34,18 +34,21 @@ GLANCE = [
     ),
     alarm(
         "Unbounded buffers",
-        q.UNBOUNDED_BUFFERS_COUNT,
+        buffers.UNBOUNDED_BUFFERS_COUNT,
         colors.WARNING,
         "Buffers that declare no bound. Good: 0: what has no bound grows until memory ends.",
     ),
     alarm(
         "Tensors that hold more",
-        q.ATTACHED_TENSORS_SUM,
+        buffers.ATTACHED_TENSORS_SUM,
         colors.CRITICAL,
         "Stored tensors that keep an autograd graph alive or live on the GPU (estimated). Good: 0.",
     ),
     number(
-        "Held by named objects", q.OBJECT_SIZES_SUM, BYTES, "Deep size of all named objects. Good: constant."
+        "Held by named objects",
+        buffers.OBJECT_SIZES_SUM,
+        BYTES,
+        "Deep size of all named objects. Good: constant.",
     ),
 ]
 
@@ -55,20 +58,20 @@ NOW = table(
         Column("Buffer", label="buffer"),
         INSTANCE,
         JOB,
-        Column("Items", q.BUFFER_ITEMS, COUNT),
-        Column("Capacity", q.BUFFER_CAPACITY_ITEMS, COUNT, options={"noValue": "unbounded"}),
+        Column("Items", buffers.BUFFER_ITEMS, COUNT),
+        Column("Capacity", buffers.BUFFER_CAPACITY_ITEMS, COUNT, options={"noValue": "unbounded"}),
         Column(
             "Fill",
-            q.BUFFER_FILL,
+            buffers.BUFFER_FILL,
             SHARE,
             width=140,
             cell=GAUGE,
             options={"min": 0, "max": 1, "thresholds": FILL},
         ),
-        Column("Per item", q.BUFFER_ITEM_BYTES, BYTES),
-        Column("Held", q.BUFFER_BYTES, BYTES),
-        Column("When full", q.BUFFER_CAPACITY_BYTES, BYTES),
-        Column("Full in", q.BUFFER_TIME_TO_FULL, SECONDS),
+        Column("Per item", buffers.BUFFER_ITEM_BYTES, BYTES),
+        Column("Held", buffers.BUFFER_BYTES, BYTES),
+        Column("When full", buffers.BUFFER_CAPACITY_BYTES, BYTES),
+        Column("Full in", buffers.BUFFER_TIME_TO_FULL, SECONDS),
     ],
     "Each buffer: how full, how large an item really is, what it will hold when full, and when that will be. "
     "Bad: no capacity, or a size when full that the machine does not have.",
@@ -79,7 +82,7 @@ NOW = table(
 OVER_TIME = [
     lines(
         "Bytes held by buffers",
-        Query(q.BUFFER_BYTES, "{{buffer}} {{instance}}"),
+        Query(buffers.BUFFER_BYTES, "{{buffer}} {{instance}}"),
         BYTES,
         "Stacked. Good: rises, then flat at capacity. Bad: rises beyond, or has no capacity.",
         stacked=True,
@@ -89,8 +92,8 @@ OVER_TIME = [
     lines(
         "Memory when buffers are full",
         [
-            Query(q.MEMORY_WHEN_FULL, "when full {{instance}}"),
-            Query(q.RESIDENT, "now {{instance}}"),
+            Query(buffers.MEMORY_WHEN_FULL, "when full {{instance}}"),
+            Query(trainers.RESIDENT, "now {{instance}}"),
             *memory_limit(),
         ],
         BYTES,
@@ -104,13 +107,13 @@ MORE = [
     [
         lines(
             "Items in buffers",
-            Query(q.BUFFER_ITEMS, "{{buffer}} {{instance}}"),
+            Query(buffers.BUFFER_ITEMS, "{{buffer}} {{instance}}"),
             COUNT,
             "Good: rises to capacity and stays.",
         ),
         gauge(
             "Buffer fill",
-            Query(q.BUFFER_FILL, "{{buffer}} {{instance}}", instant=True),
+            Query(buffers.BUFFER_FILL, "{{buffer}} {{instance}}", instant=True),
             SHARE,
             "Items over capacity. Full is healthy: from then on the buffer no longer explains growth. "
             "Bad: above 110 %, it is no longer bounded.",
@@ -119,7 +122,7 @@ MORE = [
         ),
         lines(
             "Tensors that hold graphs",
-            Query(q.ATTACHED_TENSORS, "{{buffer}} {{instance}}"),
+            Query(buffers.ATTACHED_TENSORS, "{{buffer}} {{instance}}"),
             COUNT,
             "Stored tensors that still hold an autograd graph, or live on the GPU (estimated from a sample). "
             "Good: zero. Bad: anything else: detach and move to the CPU before storing.",
@@ -131,14 +134,14 @@ OBJECTS = [
     [
         lines(
             "Live objects by type",
-            Query(q.OBJECTS, "{{type}} {{instance}}"),
+            Query(buffers.OBJECTS, "{{type}} {{instance}}"),
             COUNT,
             "Instances of the watched classes. Good: constant from cycle to cycle. Bad: a few more with "
             "each.",
         ),
         lines(
             "Object growth per minute",
-            Query(q.OBJECTS_GROWTH, "{{component}} {{instance}}"),
+            Query(buffers.OBJECTS_GROWTH, "{{component}} {{instance}}"),
             COUNT,
             "Slope over ten minutes. Good: around zero.",
         ),
@@ -146,14 +149,14 @@ OBJECTS = [
     [
         lines(
             "Sizes of named objects",
-            Query(q.OBJECT_SIZES, "{{object}} {{instance}}"),
+            Query(buffers.OBJECT_SIZES, "{{object}} {{instance}}"),
             BYTES,
             "Deep size, each storage counted once. Good: constant after the first cycles.",
         ),
         lines(
             "Growth of named objects per cycle",
             [
-                Query(q.OBJECT_GROWTH_PER_CYCLE, "{{component}} {{instance}}"),
+                Query(buffers.OBJECT_GROWTH_PER_CYCLE, "{{component}} {{instance}}"),
                 *growth_limit("object_size", "epoch"),
             ],
             BYTES,
@@ -168,8 +171,8 @@ OBJECTS = [
                 Column("Object", label="object"),
                 INSTANCE,
                 JOB,
-                Column("Size", q.OBJECT_SIZES, BYTES),
-                Column("Growth in range", q.OBJECT_GROWTH_IN_RANGE, BYTES),
+                Column("Size", buffers.OBJECT_SIZES, BYTES),
+                Column("Growth in range", buffers.OBJECT_GROWTH_IN_RANGE, BYTES),
             ],
             "Size now, and what was gained over the time range; the fastest first.",
             sort_by="Growth in range",

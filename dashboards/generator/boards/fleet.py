@@ -1,48 +1,49 @@
 """Every trainer in one table: which one leaks, what, and how long it has."""
 
 from .. import colors, links, tables
-from .. import queries as q
 from ..dashboard import Dashboard, Row
 from ..panel import AGO, BYTES, COUNT, NUMBER, PER_SECOND, SECONDS, SHARE, Query
 from ..panels import alarm, gauge, lines, number, states, text
+from ..queries import alerts, trainers
+from ..queries.recorded import current
 from ..tables import Column, table
 from .shared import FORECAST_WORDS, JOB, TIME_LEFT, TO_TRAINER, USED, cleanups, firing_alerts, growth_limit
 
 GLANCE = [
     number(
         "Trainers",
-        q.TRAINERS_COUNT,
+        trainers.TRAINERS_COUNT,
         NUMBER,
         "Trainers that announce themselves now. Good: as many as you started.",
         width=3,
     ),
     alarm(
         "Leaking",
-        q.trainers_with_alert("leak"),
+        trainers.trainers_with_alert("leak"),
         colors.CRITICAL,
         "Trainers with a leak: growth that no warm-up, filling buffer or sawtooth explains. Good: 0.",
     ),
     alarm(
         "Over a limit",
-        q.trainers_with_alert("threshold|forecast"),
+        trainers.trainers_with_alert("threshold|forecast"),
         colors.WARNING,
         "Trainers over a threshold, or about to reach their memory limit, leaking or not. Good: 0.",
     ),
     alarm(
         "Growing",
-        q.trainers_with_alert("growth"),
+        trainers.trainers_with_alert("growth"),
         colors.NOTICE,
         "Trainers that grow faster than their growth limit, leaking or not. Good: 0 after warm-up.",
     ),
     alarm(
         "Down or stalled",
-        q.trainers_in_state(5),
+        trainers.trainers_in_state(5),
         colors.DOWN,
         "Trainers that cannot be scraped or make no progress. Good: 0.",
     ),
     number(
         "Shortest time to limit",
-        q.SHORTEST_TIME_TO_LIMIT,
+        trainers.SHORTEST_TIME_TO_LIMIT,
         SECONDS,
         "How long until the first trainer reaches its memory limit, at its present growth.",
         words=FORECAST_WORDS,
@@ -56,7 +57,7 @@ TRAINERS = table(
     [
         Column(
             "Verdict",
-            q.VERDICT,
+            trainers.VERDICT,
             width=130,
             cell=tables.BACKGROUND,
             options={"mappings": colors.value_mappings(colors.VERDICTS)},
@@ -69,12 +70,12 @@ TRAINERS = table(
         ),
         JOB,
         Column("Framework", label="framework", width=100),
-        Column("", q.TRAINERS),
-        Column("Memory", q.RESIDENT, BYTES, width=90),
-        Column("Limit", q.MEMORY_LIMIT, BYTES, width=90),
+        Column("", trainers.TRAINERS),
+        Column("Memory", trainers.RESIDENT, BYTES, width=90),
+        Column("Limit", trainers.MEMORY_LIMIT, BYTES, width=90),
         Column(
             "Used",
-            q.USED_SHARE,
+            trainers.USED_SHARE,
             SHARE,
             width=130,
             cell=tables.GAUGE,
@@ -82,26 +83,36 @@ TRAINERS = table(
         ),
         Column(
             "Growth per minute",
-            q.current(q.MEMORY_GROWTH),
+            current(trainers.MEMORY_GROWTH),
             BYTES,
             width=140,
             options={"noValue": "too early"},
         ),
         Column(
             "Time to limit",
-            q.TIME_TO_LIMIT,
+            trainers.TIME_TO_LIMIT,
             SECONDS,
             width=130,
             cell=tables.COLORED_TEXT,
             options={"mappings": colors.value_mappings(FORECAST_WORDS), "thresholds": TIME_LEFT},
         ),
         Column("Top suspect", label="component"),
-        Column("Share", q.current(q.TOP_SUSPECTS), SHARE, width=70),
-        Column("Alerts", q.current(q.ALERTS_FIRING_BY_TRAINER), COUNT, width=70, options={"noValue": "0"}),
+        Column("Share", current(trainers.TOP_SUSPECTS), SHARE, width=70),
         Column(
-            "Last cleanup", q.current(q.LAST_CLEANUP), AGO, width=130, options={"noValue": "none in range"}
+            "Alerts",
+            current(alerts.ALERTS_FIRING_BY_TRAINER),
+            COUNT,
+            width=70,
+            options={"noValue": "0"},
         ),
-        Column("Freed", q.current(q.FREED_IN_RANGE_BY_TRAINER), BYTES, width=90),
+        Column(
+            "Last cleanup",
+            current(alerts.LAST_CLEANUP),
+            AGO,
+            width=130,
+            options={"noValue": "none in range"},
+        ),
+        Column("Freed", current(alerts.FREED_IN_RANGE_BY_TRAINER), BYTES, width=90),
     ],
     "One row a trainer, the worst first; click an instance to open it. Good: healthy, growth near zero. "
     "Bad: leak, with the suspect that explains most of the growth. Last cleanup and freed are of the time "
@@ -111,7 +122,7 @@ TRAINERS = table(
 
 MEMORY = lines(
     "Memory by trainer",
-    Query(q.RESIDENT, "{{instance}}"),
+    Query(trainers.RESIDENT, "{{instance}}"),
     BYTES,
     "Resident memory of each trainer and its workers. Good: rises while buffers fill, then flat. "
     "Bad: rises without end.",
@@ -121,7 +132,7 @@ MEMORY = lines(
 )
 VERDICTS = states(
     "Verdicts",
-    Query(q.VERDICT, "{{instance}}"),
+    Query(trainers.VERDICT, "{{instance}}"),
     colors.VERDICTS,
     "What was thought of each trainer, and since when. Good: healthy after a short warm-up. "
     "Bad: growing, then leak.",
@@ -131,7 +142,7 @@ OVER_TIME = [
     [
         lines(
             "Memory growth per minute by trainer",
-            [Query(q.MEMORY_GROWTH, "{{instance}}"), *growth_limit("memory")],
+            [Query(trainers.MEMORY_GROWTH, "{{instance}}"), *growth_limit("memory")],
             BYTES,
             "Slope over ten minutes. Good: near zero, or above it only while buffers fill. "
             "Bad: above the dashed limit for long.",
@@ -140,7 +151,7 @@ OVER_TIME = [
         ),
         gauge(
             "Memory used of the limit",
-            Query(q.USED_SHARES, "{{instance}}", instant=True),
+            Query(trainers.USED_SHARES, "{{instance}}", instant=True),
             SHARE,
             "Resident memory over the container's limit, else over physical memory. Good: below 80 %.",
             thresholds=USED,
@@ -150,14 +161,14 @@ OVER_TIME = [
     [
         lines(
             "Time to limit by trainer",
-            Query(q.TIME_TO_LIMIT_SOON, "{{instance}}"),
+            Query(trainers.TIME_TO_LIMIT_SOON, "{{instance}}"),
             SECONDS,
             "How long each growing trainer has until its limit. Good: no line. Bad: a line falling to zero.",
             links=TO_TRAINER,
         ),
         lines(
             "Progress by trainer",
-            Query(q.PROGRESS, "{{instance}} {{unit}}s"),
+            Query(trainers.PROGRESS, "{{instance}} {{unit}}s"),
             PER_SECOND,
             "Steps, episodes, epochs or generations per second. Good: steady. Bad: falling while memory "
             "grows, "

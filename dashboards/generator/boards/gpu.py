@@ -1,45 +1,45 @@
 """GPU memory: what is allocated, what the allocator keeps, what others hold, and how long it lasts."""
 
 from .. import colors
-from .. import queries as q
 from ..dashboard import Dashboard, Row
 from ..limits import limit
 from ..panel import BYTES, CELSIUS, NUMBER, SECONDS, SHARE, WATTS, Query, fixed, override
 from ..panels import gauge, lines, number
 from ..promql import select
+from ..queries import gpu
 from ..tables import GAUGE, Column, table
 from .shared import FORECAST_WORDS, INSTANCE, JOB, TIME_LEFT, USED, firing_alerts, growth_limit
 
 GLANCE = [
-    number("Devices", q.GPU_COUNT, NUMBER, "GPUs that the chosen trainers see."),
+    number("Devices", gpu.COUNT, NUMBER, "GPUs that the chosen trainers see."),
     number(
         "Fullest device",
-        q.FULLEST_GPU,
+        gpu.FULLEST,
         SHARE,
         "Memory in use over the device's memory. Good: below 80 %.",
         thresholds=USED,
     ),
     number(
         "Allocated",
-        q.GPU_ALLOCATED_SUM,
+        gpu.ALLOCATED_SUM,
         BYTES,
         "Memory of live tensors. Good: the same at the same point of every step.",
     ),
     number(
         "Kept by the allocator",
-        q.GPU_CACHED_SUM,
+        gpu.CACHED_SUM,
         BYTES,
         "Reserved by torch and not in use by a tensor. Large: fragmentation, or a peak that is over.",
     ),
     number(
         "Growth per minute",
-        q.MOST_GPU_GROWTH,
+        gpu.MOST_GROWTH,
         BYTES,
         "Slope of allocated memory over ten minutes. Good: around zero.",
     ),
     number(
         "Time to full",
-        q.GPU_SHORTEST_TIME_TO_LIMIT,
+        gpu.SHORTEST_TIME_TO_LIMIT,
         SECONDS,
         "How long until a device is full at its present growth.",
         words=FORECAST_WORDS,
@@ -51,11 +51,11 @@ EXPLAINED = [
     lines(
         "Device memory explained",
         [
-            Query(q.GPU_ALLOCATED_SUM, "tensors"),
-            Query(q.GPU_CACHED_SUM, "kept by the allocator"),
-            Query(q.GPU_CONTEXT_SUM, "context"),
-            Query(q.GPU_OTHERS_SUM, "others"),
-            *limit(q.GPU_TOTAL_SUM, select("trainer_gpu_memory_used_bytes"), "capacity limit", across="sum"),
+            Query(gpu.ALLOCATED_SUM, "tensors"),
+            Query(gpu.CACHED_SUM, "kept by the allocator"),
+            Query(gpu.CONTEXT_SUM, "context"),
+            Query(gpu.OTHERS_SUM, "others"),
+            *limit(gpu.TOTAL_SUM, select("trainer_gpu_memory_used_bytes"), "capacity limit", across="sum"),
         ],
         BYTES,
         "All devices together, stacked: live tensors, what torch keeps for reuse, context and libraries, "
@@ -74,7 +74,7 @@ EXPLAINED = [
     ),
     gauge(
         "Device memory used",
-        Query(q.GPU_USED_SHARE, "GPU {{device}} {{instance}}", instant=True),
+        Query(gpu.USED_SHARE, "GPU {{device}} {{instance}}", instant=True),
         SHARE,
         "Memory in use by everybody over the device's memory. Good: below 80 %.",
         thresholds=USED,
@@ -90,17 +90,17 @@ NOW = table(
         Column("Driver", label="driver", width=110),
         INSTANCE,
         JOB,
-        Column("", q.GPU_INFO),
-        Column("Memory", q.GPU_TOTAL, BYTES, width=100),
+        Column("", gpu.INFO),
+        Column("Memory", gpu.TOTAL, BYTES, width=100),
         Column(
             "Used",
-            q.GPU_USED_SHARE,
+            gpu.USED_SHARE,
             SHARE,
             width=140,
             cell=GAUGE,
             options={"min": 0, "max": 1, "thresholds": USED},
         ),
-        Column("This trainer", q.GPU_PROCESS, BYTES, width=110),
+        Column("This trainer", gpu.PROCESS, BYTES, width=110),
     ],
     "What each device is, and how much of it this trainer and everybody use.",
     height=5,
@@ -111,8 +111,8 @@ GROWTH = [
         lines(
             "Allocated and reserved",
             [
-                Query(q.GPU_ALLOCATED, "allocated, GPU {{device}} {{instance}}"),
-                Query(q.GPU_RESERVED, "reserved, GPU {{device}} {{instance}}"),
+                Query(gpu.ALLOCATED, "allocated, GPU {{device}} {{instance}}"),
+                Query(gpu.RESERVED, "reserved, GPU {{device}} {{instance}}"),
             ],
             BYTES,
             "Good: both flat. Bad: allocated rises: tensors are kept. Reserved alone rises: fragmentation.",
@@ -120,7 +120,7 @@ GROWTH = [
         ),
         lines(
             "GPU growth per minute",
-            [Query(q.GPU_GROWTH, "GPU {{component}} {{instance}}"), *growth_limit("gpu_memory")],
+            [Query(gpu.GROWTH, "GPU {{component}} {{instance}}"), *growth_limit("gpu_memory")],
             BYTES,
             "Slope of allocated memory over ten minutes. Good: around zero. Bad: above the limit for long.",
         ),
@@ -128,7 +128,7 @@ GROWTH = [
     [
         lines(
             "Time until a device is full",
-            Query(q.GPU_TIME_TO_LIMIT, "GPU {{device}} {{instance}}"),
+            Query(gpu.TIME_TO_LIMIT, "GPU {{device}} {{instance}}"),
             SECONDS,
             "At the growth of that moment. Good: no line. Bad: falling to zero.",
         ),
@@ -139,21 +139,21 @@ GROWTH = [
 DEVICE = [
     lines(
         "Utilization",
-        Query(q.GPU_UTILIZATION, "GPU {{device}} {{instance}}"),
+        Query(gpu.UTILIZATION, "GPU {{device}} {{instance}}"),
         SHARE,
         "Share of time in which a kernel ran. Good: steady. Bad: zero while training should run.",
         top=1,
     ),
     lines(
         "Temperature",
-        Query(q.GPU_TEMPERATURE, "GPU {{device}} {{instance}}"),
+        Query(gpu.TEMPERATURE, "GPU {{device}} {{instance}}"),
         CELSIUS,
         "Good: steady, below about 80 °C.",
         floor=None,
     ),
     lines(
         "Power",
-        Query(q.GPU_POWER, "GPU {{device}} {{instance}}"),
+        Query(gpu.POWER, "GPU {{device}} {{instance}}"),
         WATTS,
         "Good: steady. Falls to the idle draw when training stalls.",
     ),

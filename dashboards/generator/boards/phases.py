@@ -1,37 +1,37 @@
 """Memory by generation and phase: which phase of the cycle gains memory that it does not give back."""
 
 from .. import links
-from .. import queries as q
 from ..dashboard import Dashboard, Row
 from ..panel import BYTES, COUNT, SECONDS, SHARE, Query
 from ..panels import gauge, lines, number
+from ..queries import phases
 from ..tables import Column, series_table, table
 from .shared import INSTANCE, JOB, growth_limit
 
 GLANCE = [
     number(
         "Cycles in range",
-        q.CYCLES_IN_RANGE_SUM,
+        phases.CYCLES_IN_RANGE_SUM,
         COUNT,
         "Epochs or generations that ended in the time range. Good: enough to see a trend, five or more.",
     ),
     number(
         "Growth per cycle",
-        q.MOST_GROWTH_PER_CYCLE,
+        phases.MOST_GROWTH_PER_CYCLE,
         BYTES,
         "Memory gained from one cycle to the next, at the same point of each. Good: falls to zero as "
         "buffers fill.",
     ),
     number(
         "Phase that gains most",
-        q.PHASE_THAT_GAINS_MOST,
+        phases.PHASE_THAT_GAINS_MOST,
         BYTES,
         "The phase whose end lies highest above where it was when the time range began.",
         legend="{{phase}}",
     ),
     number(
         "Cycles in the last hour",
-        q.CYCLES_LAST_HOUR,
+        phases.CYCLES_LAST_HOUR,
         COUNT,
         "Speed of training. Bad: falling while memory grows.",
     ),
@@ -40,7 +40,7 @@ GLANCE = [
 TREND = [
     lines(
         "Memory at phase end",
-        Query(q.PHASE_END, "{{phase}} {{instance}}"),
+        Query(phases.PHASE_END, "{{phase}} {{instance}}"),
         BYTES,
         "Memory at the same point of every cycle. Good: rises in the first cycles, then flat. "
         "Bad: the same step up in every cycle.",
@@ -55,10 +55,10 @@ TREND = [
             Column("Phase", label="phase"),
             INSTANCE,
             JOB,
-            Column("At its end", q.PHASE_END, BYTES, width=90),
-            Column("In range", q.PHASE_GROWTH_IN_RANGE, BYTES, width=90),
-            Column("Per cycle", q.PHASE_GROWTH_PER_CYCLE, BYTES, width=90),
-            Column("Takes", q.PHASE_DURATION_IN_RANGE, SECONDS, width=80),
+            Column("At its end", phases.PHASE_END, BYTES, width=90),
+            Column("In range", phases.PHASE_GROWTH_IN_RANGE, BYTES, width=90),
+            Column("Per cycle", phases.PHASE_GROWTH_PER_CYCLE, BYTES, width=90),
+            Column("Takes", phases.PHASE_DURATION_IN_RANGE, SECONDS, width=80),
         ],
         "Memory when each phase last ended, what that gained over the time range and per cycle, and how "
         "long it "
@@ -70,7 +70,7 @@ TREND = [
 GAINS = [
     lines(
         "Gain per phase",
-        Query(q.PHASE_GAIN, "{{phase}} {{instance}}"),
+        Query(phases.PHASE_GAIN, "{{phase}} {{instance}}"),
         BYTES,
         "Change of memory across each phase's last run. Good: what one phase takes another gives back.",
         steps=True,
@@ -78,7 +78,10 @@ GAINS = [
     ),
     lines(
         "Memory growth per cycle",
-        [Query(q.MEMORY_GROWTH_PER_CYCLE, "per {{per}} {{instance}}"), *growth_limit("memory", "generation")],
+        [
+            Query(phases.MEMORY_GROWTH_PER_CYCLE, "per {{per}} {{instance}}"),
+            *growth_limit("memory", "generation"),
+        ],
         BYTES,
         "Growth from cycle to cycle. Good: falls to zero within the first cycles. Bad: constant: each cycle "
         "leaks.",
@@ -88,8 +91,8 @@ GAINS = [
 BY_CYCLE = series_table(
     "Memory at phase end by cycle",
     [
-        Query(q.CYCLE_AT_ITS_END, "Cycle", interval="1m"),
-        Query(q.PHASE_END_AT_CYCLE_END, "{{phase}}", interval="1m"),
+        Query(phases.CYCLE_AT_ITS_END, "Cycle", interval="1m"),
+        Query(phases.PHASE_END_AT_CYCLE_END, "{{phase}}", interval="1m"),
     ],
     BYTES,
     "One row a cycle, the latest first: memory at the end of each phase. Choose one trainer. "
@@ -100,7 +103,7 @@ BY_CYCLE = series_table(
 TIME = [
     lines(
         "Phase duration",
-        Query(q.PHASE_DURATION, "{{phase}} {{instance}}"),
+        Query(phases.PHASE_DURATION, "{{phase}} {{instance}}"),
         SECONDS,
         "Mean seconds a run of each phase over the last half hour. Good: constant. Bad: slower with every "
         "cycle, "
@@ -110,7 +113,7 @@ TIME = [
     ),
     gauge(
         "Share of time by phase",
-        Query(q.PHASE_TIME_SHARE, "{{phase}} {{instance}}", instant=True),
+        Query(phases.PHASE_TIME_SHARE, "{{phase}} {{instance}}", instant=True),
         SHARE,
         "What each phase takes of the time in all watched phases, over the time range.",
         top=1,

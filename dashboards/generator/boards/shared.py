@@ -1,19 +1,19 @@
 """Panels, columns and looks that several dashboards have in common."""
 
 from .. import colors, links
-from .. import queries as q
 from ..empty import NOTHING_FIRES
 from ..limits import limit
 from ..panel import AGO, BYTES, COUNT, Panel, Query
 from ..panels import lines
 from ..promql import select
+from ..queries import alerts, recorded, trainers
 from ..tables import COLORED_TEXT, Column, table
 
 USED = colors.thresholds(colors.GOOD, (0.8, colors.WARNING), (0.9, colors.CRITICAL))
 TIME_LEFT = colors.thresholds(colors.CRITICAL, (3600, colors.WARNING), (6 * 3600, colors.PLAIN))
 FORECAST_WORDS = {
-    q.TOO_EARLY: ("too early", colors.UNKNOWN),
-    q.NOT_SOON: ("not within 3 days", colors.UNKNOWN),
+    recorded.TOO_EARLY: ("too early", colors.UNKNOWN),
+    recorded.NOT_SOON: ("not within 3 days", colors.UNKNOWN),
 }
 RING = colors.thresholds(colors.GOOD, (1.001, colors.CRITICAL))
 TO_TRAINER = [links.from_series("heapwatch-trainer")]
@@ -35,12 +35,12 @@ def growth_limit(resource: str, per: str = "minute") -> tuple[Query, Query]:
     series = {"minute": "job:trainer_resource:growth_per_minute"}.get(
         per, "job:trainer_resource:growth_per_cycle"
     )
-    return limit(q.growth_limit(resource, per), select(series, resource=resource), "growth limit")
+    return limit(recorded.growth_limit(resource, per), select(series, resource=resource), "growth limit")
 
 
 def memory_limit(legend: str = "{{instance}} memory limit") -> tuple[Query, Query]:
     """What the container or the host gives, drawn where memory comes near it."""
-    return limit(q.MEMORY_LIMIT, select("job:trainer_memory:resident_bytes"), legend)
+    return limit(trainers.MEMORY_LIMIT, select("job:trainer_memory:resident_bytes"), legend)
 
 
 def firing_alerts(height: int = 7, width: int = 0) -> Panel:
@@ -55,7 +55,7 @@ def firing_alerts(height: int = 7, width: int = 0) -> Panel:
             Column("Component", label="component"),
             INSTANCE,
             JOB,
-            Column("Since", q.ALERTS_SINCE, AGO, width=140),
+            Column("Since", alerts.ALERTS_SINCE, AGO, width=140),
         ],
         "What fires now, and since when; the newest first. Good: empty.",
         empty=NOTHING_FIRES,
@@ -69,7 +69,7 @@ def freed_memory() -> Panel:
     """What each cleanup gave back."""
     return lines(
         "Memory freed by cleanups",
-        Query(q.FREED, "{{instance}} {{action}}", interval="1m"),
+        Query(alerts.FREED, "{{instance}} {{action}}", interval="1m"),
         BYTES,
         "Memory that each cleanup gave back. Good: a bar at each cleanup mark. Bad: a mark without a bar.",
         bars=True,
@@ -81,7 +81,7 @@ def cleanups(width: int = 0) -> Panel:
     """How many cleanups ran."""
     return lines(
         "Cleanups",
-        Query(q.CLEANUP_EVENTS, "{{instance}} {{action}}", interval="1m"),
+        Query(alerts.CLEANUP_EVENTS, "{{instance}} {{action}}", interval="1m"),
         COUNT,
         "Cleanups in each interval. Good: few, and memory falls after each. Bad: again and again without "
         "effect.",

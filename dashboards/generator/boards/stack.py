@@ -1,44 +1,44 @@
 """The watcher watched: scrapes, rules, notifications, the receiver, and what the exporters cost."""
 
 from .. import colors
-from .. import stack_queries as sq
 from ..dashboard import Dashboard, Row
 from ..limits import limit
 from ..panel import BYTES, COUNT, NUMBER, PER_SECOND, SECONDS, SHARE, Query
 from ..panels import alarm, lines, number, states
+from ..queries import stack
 
 UP = {0: ("down", colors.CRITICAL), 1: ("up", colors.GOOD)}
 
 GLANCE = [
     number(
         "Targets",
-        sq.TARGETS_COUNT,
+        stack.TARGETS_COUNT,
         NUMBER,
         "Everything that Prometheus scrapes: trainers and the stack's own services.",
     ),
-    alarm("Targets down", sq.DOWN_COUNT, colors.CRITICAL, "Targets whose last scrape failed. Good: 0."),
+    alarm("Targets down", stack.DOWN_COUNT, colors.CRITICAL, "Targets whose last scrape failed. Good: 0."),
     alarm(
         "Rule failures in range",
-        sq.RULE_FAILURES_IN_RANGE,
+        stack.RULE_FAILURES_IN_RANGE,
         colors.CRITICAL,
         "Rules that could not be evaluated in the time range. Good: 0: otherwise alerts may be missing.",
     ),
     alarm(
         "Collector errors in range",
-        sq.COLLECT_ERRORS_IN_RANGE,
+        stack.COLLECT_ERRORS_IN_RANGE,
         colors.WARNING,
         "Reads that failed in the trainers' exporters. Good: 0: a collector that fails loses only its own "
         "series.",
     ),
     alarm(
         "Receiver queue",
-        sq.LONGEST_QUEUE,
+        stack.LONGEST_QUEUE,
         colors.WARNING,
         "Alerts and actions that wait. Good: 0, or back to 0 within a minute.",
     ),
     number(
         "Since the last heartbeat",
-        sq.SINCE_WATCHDOG,
+        stack.SINCE_WATCHDOG,
         SECONDS,
         "Since the watchdog alert last came through Prometheus, Alertmanager and receiver. Good: below five "
         "minutes.",
@@ -49,7 +49,7 @@ GLANCE = [
 TARGETS = [
     states(
         "Targets over time",
-        Query(sq.UP, "{{service}} {{job}} {{instance}}"),
+        Query(stack.UP, "{{service}} {{job}} {{instance}}"),
         UP,
         "Whether each target answered. Good: all up.",
         height=9,
@@ -58,11 +58,11 @@ TARGETS = [
     lines(
         "Notifications",
         [
-            Query(sq.NOTIFICATIONS_SENT, "sent by Prometheus"),
-            Query(sq.NOTIFICATIONS_DROPPED, "dropped by Prometheus"),
-            Query(sq.NOTIFICATIONS_FAILED, "failed by Prometheus"),
-            Query(sq.ALERTMANAGER_SENT, "sent by Alertmanager to {{integration}}"),
-            Query(sq.ALERTMANAGER_FAILED, "failed by Alertmanager to {{integration}}"),
+            Query(stack.NOTIFICATIONS_SENT, "sent by Prometheus"),
+            Query(stack.NOTIFICATIONS_DROPPED, "dropped by Prometheus"),
+            Query(stack.NOTIFICATIONS_FAILED, "failed by Prometheus"),
+            Query(stack.ALERTMANAGER_SENT, "sent by Alertmanager to {{integration}}"),
+            Query(stack.ALERTMANAGER_FAILED, "failed by Alertmanager to {{integration}}"),
         ],
         PER_SECOND,
         "Alerts on their way. Good: nothing dropped, nothing failed.",
@@ -72,15 +72,15 @@ TARGETS = [
 RULES = [
     lines(
         "Rule evaluation time",
-        Query(sq.RULE_SECONDS, "{{group}}"),
+        Query(stack.RULE_SECONDS, "{{group}}"),
         SECONDS,
         "How long each group of rules takes. Good: far below its interval of 30 s.",
     ),
     lines(
         "Rule failures and missed evaluations",
         [
-            Query(sq.RULE_FAILURES, "{{group}} failed", interval="1m"),
-            Query(sq.RULES_MISSED, "{{group}} missed", interval="1m"),
+            Query(stack.RULE_FAILURES, "{{group}} failed", interval="1m"),
+            Query(stack.RULES_MISSED, "{{group}} missed", interval="1m"),
         ],
         COUNT,
         "Good: zero. Bad: anything else: verdicts and alerts are late or missing.",
@@ -91,20 +91,20 @@ RULES = [
 SCRAPES = [
     lines(
         "Scrape duration",
-        Query(sq.SCRAPE_SECONDS, "{{job}} {{instance}}"),
+        Query(stack.SCRAPE_SECONDS, "{{job}} {{instance}}"),
         SECONDS,
         "How long a scrape took. Good: milliseconds. Bad: seconds: the trainer is busy or the exposition "
         "too large.",
     ),
     lines(
         "Samples per scrape",
-        Query(sq.SCRAPE_SAMPLES, "{{job}} {{instance}}"),
+        Query(stack.SCRAPE_SAMPLES, "{{job}} {{instance}}"),
         COUNT,
         "Series that each target exposes. Good: constant, a few hundred. Bad: rising: a label without bound.",
     ),
     lines(
         "Series and samples in Prometheus",
-        [Query(sq.SERIES, "series"), Query(sq.SAMPLES, "samples per second")],
+        [Query(stack.SERIES, "series"), Query(stack.SAMPLES, "samples per second")],
         COUNT,
         "Size of the data. Good: flat while the number of trainers is.",
     ),
@@ -113,20 +113,20 @@ SCRAPES = [
 SERVICES = [
     lines(
         "Receiver queue over time",
-        Query(sq.QUEUE, "{{instance}}"),
+        Query(stack.QUEUE, "{{instance}}"),
         COUNT,
         "Alerts and actions that wait. Good: back to zero within a minute.",
         steps=True,
     ),
     lines(
         "Memory of the services",
-        Query(sq.RESIDENT, "{{service}} {{instance}}"),
+        Query(stack.RESIDENT, "{{service}} {{instance}}"),
         BYTES,
         "The watcher must not be the leak. Good: flat.",
     ),
     lines(
         "CPU cores of the services",
-        Query(sq.CPU, "{{service}} {{instance}}"),
+        Query(stack.CPU, "{{service}} {{instance}}"),
         NUMBER,
         "Good: a small part of one core.",
     ),
@@ -136,15 +136,15 @@ EXPORTERS = [
     [
         lines(
             "Collection time by collector",
-            Query(sq.COLLECT_SECONDS, "{{collector}}"),
+            Query(stack.COLLECT_SECONDS, "{{collector}}"),
             SECONDS,
             "Seconds each collector took at the last scrape, the slowest trainer. Good: milliseconds.",
         ),
         lines(
             "Share of training time spent on samples",
             [
-                Query(sq.SAMPLE_SHARE, "{{instance}}"),
-                *limit(sq.SAMPLE_BUDGET, sq.SAMPLE_SHARE, "capacity limit"),
+                Query(stack.SAMPLE_SHARE, "{{instance}}"),
+                *limit(stack.SAMPLE_BUDGET, stack.SAMPLE_SHARE, "capacity limit"),
             ],
             SHARE,
             "What samplers take of the trainers' own thread, against their budget. Good: below the dashed "
@@ -154,19 +154,19 @@ EXPORTERS = [
     [
         lines(
             "Sample age by collector",
-            Query(sq.SAMPLE_AGE, "{{collector}} {{instance}}"),
+            Query(stack.SAMPLE_AGE, "{{collector}} {{instance}}"),
             SECONDS,
             "How old the sample is that a scrape gets. Good: seconds. Bad: rising: no safe point is reached.",
         ),
         lines(
             "Time since the last safe point",
-            Query(sq.SAFE_POINT_AGE, "{{instance}}"),
+            Query(stack.SAFE_POINT_AGE, "{{instance}}"),
             SECONDS,
             "How long ago the training loop last let the watcher work. Good: below a minute.",
         ),
         lines(
             "Collector errors",
-            Query(sq.COLLECT_ERRORS, "{{collector}} errors", interval="1m"),
+            Query(stack.COLLECT_ERRORS, "{{collector}} errors", interval="1m"),
             COUNT,
             "Reads that failed. Good: none. The series of that collector are missing meanwhile.",
             bars=True,

@@ -1,13 +1,13 @@
 """One trainer: what grows in it, what its memory consists of, and what was done about it."""
 
 from .. import colors
-from .. import queries as q
 from ..dashboard import Dashboard, Row
 from ..empty import NOTHING_GROWS
 from ..limits import limit
 from ..panel import AGO, BYTES, COUNT, NUMBER, PER_SECOND, SECONDS, SHARE, Query, fixed, override
 from ..panels import gauge, lines, number, states
 from ..promql import select
+from ..queries import alerts, trainers
 from ..tables import BACKGROUND, Column, table
 from .shared import (
     FORECAST_WORDS,
@@ -25,18 +25,18 @@ WHAT_GROWS = table(
     [
         Column(
             "Verdict",
-            q.GROWING_VERDICT,
+            trainers.GROWING_VERDICT,
             width=110,
             cell=BACKGROUND,
             options={"mappings": colors.value_mappings(colors.VERDICTS)},
         ),
         Column("What", label="component"),
         Column("Resource", label="resource", width=110),
-        Column("Since", q.GROWING_SINCE, AGO, width=120),
-        Column("Bytes per minute", q.GROWING_BYTES_PER_MINUTE, BYTES, width=130),
-        Column("Bytes now", q.GROWING_BYTES, BYTES, width=100),
-        Column("Items per minute", q.GROWING_ITEMS_PER_MINUTE, COUNT, width=130),
-        Column("Items now", q.GROWING_ITEMS, COUNT, width=100),
+        Column("Since", trainers.GROWING_SINCE, AGO, width=120),
+        Column("Bytes per minute", trainers.GROWING_BYTES_PER_MINUTE, BYTES, width=130),
+        Column("Bytes now", trainers.GROWING_BYTES, BYTES, width=100),
+        Column("Items per minute", trainers.GROWING_ITEMS_PER_MINUTE, COUNT, width=130),
+        Column("Items now", trainers.GROWING_ITEMS, COUNT, width=100),
         Column("instance", label="instance", width=150),
         JOB,
     ],
@@ -50,7 +50,7 @@ WHAT_GROWS = table(
 GLANCE = [
     number(
         "Verdict",
-        q.WORST_VERDICT,
+        trainers.WORST_VERDICT,
         NUMBER,
         "The worst verdict among the chosen trainers. Good: healthy. Bad: leak, over a limit, down or "
         "stalled.",
@@ -60,27 +60,27 @@ GLANCE = [
     ),
     number(
         "Memory",
-        q.RESIDENT_SUM,
+        trainers.RESIDENT_SUM,
         BYTES,
         "Resident memory of the trainer and its workers. Good: flat after warm-up.",
     ),
     number(
         "Used of the limit",
-        q.MOST_USED,
+        trainers.MOST_USED,
         SHARE,
         "Memory over the container's limit, else over physical memory. Good: below 80 %.",
         thresholds=USED,
     ),
     number(
         "Growth per minute",
-        q.MOST_GROWTH,
+        trainers.MOST_GROWTH,
         BYTES,
         "Slope of memory over ten minutes. Good: near zero. Bad: above the growth limit (20 MB by default) "
         "for long.",
     ),
     number(
         "Time to limit",
-        q.SHORTEST_TIME_TO_LIMIT,
+        trainers.SHORTEST_TIME_TO_LIMIT,
         SECONDS,
         "How long until the memory limit at the present growth.",
         words=FORECAST_WORDS,
@@ -88,7 +88,7 @@ GLANCE = [
     ),
     number(
         "Freed by cleanups",
-        q.FREED_IN_RANGE,
+        alerts.FREED_IN_RANGE,
         BYTES,
         "Memory that cleanups of this time range gave back. Bad: cleanups ran and this stays near zero.",
     ),
@@ -97,11 +97,11 @@ GLANCE = [
 EXPLAINED = lines(
     "Memory explained",
     [
-        Query(q.EXPLAINED, "{{component}}"),
-        Query(q.WORKERS_SUM, "workers"),
-        Query(q.UNEXPLAINED, "unexplained"),
+        Query(trainers.EXPLAINED, "{{component}}"),
+        Query(trainers.WORKERS_SUM, "workers"),
+        Query(trainers.UNEXPLAINED, "unexplained"),
         *limit(
-            q.MEMORY_LIMITS_SUM,
+            trainers.MEMORY_LIMITS_SUM,
             select("job:trainer_resource:level", resource="memory", component="trainer"),
             "{{severity}} limit",
             across="sum",
@@ -123,7 +123,7 @@ EXPLAINED = lines(
 )
 SUSPECTS = gauge(
     "Suspects",
-    Query(q.SUSPECTS, "{{component}}", instant=True),
+    Query(trainers.SUSPECTS, "{{component}}", instant=True),
     SHARE,
     "How much of the memory growth each component explains. Good: empty. Bad: one bar near 100 %.",
     thresholds=colors.thresholds(colors.SKY, (0.3, colors.WARNING), (0.6, colors.CRITICAL)),
@@ -134,7 +134,7 @@ OVER_TIME = [
     [
         lines(
             "Memory growth per minute",
-            [Query(q.MEMORY_GROWTH, "{{instance}}"), *growth_limit("memory")],
+            [Query(trainers.MEMORY_GROWTH, "{{instance}}"), *growth_limit("memory")],
             BYTES,
             "Slope over ten minutes. Good: near zero, or above only while buffers fill. "
             "Bad: above the dashed limit for long.",
@@ -142,7 +142,7 @@ OVER_TIME = [
         ),
         states(
             "Verdict over time",
-            Query(q.VERDICT, "{{instance}}"),
+            Query(trainers.VERDICT, "{{instance}}"),
             colors.VERDICTS,
             "What was thought of the trainer, and since when. Good: healthy after a short warm-up.",
         ),
@@ -150,7 +150,7 @@ OVER_TIME = [
     [
         lines(
             "Time until the memory limit",
-            Query(q.TIME_TO_LIMIT_SOON, "{{instance}}"),
+            Query(trainers.TIME_TO_LIMIT_SOON, "{{instance}}"),
             SECONDS,
             "How long until the memory limit, at the growth of that moment. Good: no line. Bad: falling to "
             "zero.",
@@ -165,8 +165,8 @@ PROCESS = [
         lines(
             "Resident memory by role",
             [
-                Query(q.RESIDENT_BY_ROLE, "{{role}} {{instance}}"),
-                Query(q.UNIQUE_BY_ROLE, "{{role}} unique {{instance}}"),
+                Query(trainers.RESIDENT_BY_ROLE, "{{role}} {{instance}}"),
+                Query(trainers.UNIQUE_BY_ROLE, "{{role}} unique {{instance}}"),
                 *memory_limit(),
             ],
             BYTES,
@@ -176,8 +176,8 @@ PROCESS = [
         lines(
             "Allocator",
             [
-                Query(q.ALLOCATOR_USED, "in use {{instance}}"),
-                Query(q.ALLOCATOR_RETAINED, "kept {{instance}}"),
+                Query(trainers.ALLOCATOR_USED, "in use {{instance}}"),
+                Query(trainers.ALLOCATOR_RETAINED, "kept {{instance}}"),
             ],
             BYTES,
             "What malloc has handed out, and what was freed but is kept for reuse. Memory that rises with "
@@ -188,14 +188,14 @@ PROCESS = [
     [
         lines(
             "Python blocks",
-            Query(q.PYTHON_BLOCKS, "{{instance}}"),
+            Query(trainers.PYTHON_BLOCKS, "{{instance}}"),
             COUNT,
             "Small objects that Python has handed out. Good: flat. Bad: rising: plain Python objects are "
             "kept.",
         ),
         lines(
             "CPU cores by role",
-            Query(q.CPU, "{{role}} {{instance}}"),
+            Query(trainers.CPU, "{{role}} {{instance}}"),
             NUMBER,
             "Cores in use. Good: steady. Bad: zero while training should run.",
         ),
@@ -203,14 +203,14 @@ PROCESS = [
     [
         lines(
             "Processes by role",
-            Query(q.PROCESSES, "{{role}} {{instance}}"),
+            Query(trainers.PROCESSES, "{{role}} {{instance}}"),
             COUNT,
             "Live processes. Good: constant. Bad: workers that pile up, or die.",
             steps=True,
         ),
         lines(
             "Open files",
-            Query(q.OPEN_FILES, "{{instance}}"),
+            Query(trainers.OPEN_FILES, "{{instance}}"),
             COUNT,
             "Open file descriptors. Good: constant. Bad: rising: files, sockets or pipes are leaked.",
         ),
@@ -220,13 +220,13 @@ PROCESS = [
 PROGRESS = [
     lines(
         "Progress",
-        Query(q.PROGRESS, "{{unit}}s {{instance}}"),
+        Query(trainers.PROGRESS, "{{unit}}s {{instance}}"),
         PER_SECOND,
         "Steps, episodes, epochs and generations per second. Good: steady. Bad: falling while memory grows.",
     ),
     lines(
         "Time since last progress",
-        Query(q.SINCE_PROGRESS, "{{instance}}"),
+        Query(trainers.SINCE_PROGRESS, "{{instance}}"),
         SECONDS,
         "Good: seconds. Bad: rising: the trainer is stalled although it still answers.",
     ),

@@ -1,12 +1,12 @@
 """The simulated world: bodies, entities and event lists, against their limits."""
 
 from .. import colors
-from .. import queries as q
 from ..dashboard import Dashboard, Row
 from ..limits import limit
 from ..panel import COUNT, SHARE, Query, fixed, override
 from ..panels import alarm, gauge, lines, number
 from ..promql import select
+from ..queries import world
 from .shared import RING, firing_alerts, growth_limit
 
 BODY_COLORS = [
@@ -25,35 +25,38 @@ ALL_BODIES = select("job:trainer_resource:total", resource="bodies")
 GLANCE = [
     number(
         "Bodies",
-        q.BODIES_SUM,
+        world.BODIES_SUM,
         COUNT,
         "All bodies in the worlds of the chosen trainers. Good: around the number of agents times their "
         "parts.",
     ),
     alarm(
         "Bodies without an owner",
-        q.UNKNOWN_BODIES_SUM,
+        world.UNKNOWN_BODIES_SUM,
         colors.CRITICAL,
         "Bodies that no agent, terrain or obstacle accounts for: orphans. Good: 0, or constant.",
     ),
     number(
         "Body growth per minute",
-        q.BODIES_GROWTH_SUM,
+        world.BODIES_GROWTH_SUM,
         COUNT,
         "Slope over ten minutes. Good: around zero. Bad: above the limit (10 by default) for long.",
     ),
     number(
         "Entities",
-        q.ENTITIES_SUM,
+        world.ENTITIES_SUM,
         COUNT,
         "Things the environments keep: food sources and the like. Good: constant on average.",
     ),
     number(
-        "Events kept", q.EVENTS_SUM, COUNT, "Items in all event lists. Good: at most the sum of their bounds."
+        "Events kept",
+        world.EVENTS_SUM,
+        COUNT,
+        "Items in all event lists. Good: at most the sum of their bounds.",
     ),
     number(
         "Fullest event list",
-        q.FULLEST_EVENTS,
+        world.FULLEST_EVENTS,
         SHARE,
         "Items over the bound that the list declares. 100 % is normal for a ring; more: it is not bounded.",
         thresholds=RING,
@@ -64,8 +67,8 @@ BODIES = [
     lines(
         "Bodies by type",
         [
-            Query(q.BODIES_BY_TYPE, "{{type}}"),
-            *limit(q.BODY_LIMITS_SUM, ALL_BODIES, "{{severity}} limit", across="sum"),
+            Query(world.BODIES_BY_TYPE, "{{type}}"),
+            *limit(world.BODY_LIMITS_SUM, ALL_BODIES, "{{severity}} limit", across="sum"),
         ],
         COUNT,
         "Every body under exactly one type, stacked. Good: bands of constant height. Bad: one band widens: "
@@ -78,7 +81,7 @@ BODIES = [
     ),
     lines(
         "Body growth per minute by type",
-        [Query(q.BODIES_GROWTH, "{{component}} {{instance}}"), *growth_limit("bodies")],
+        [Query(world.BODIES_GROWTH, "{{component}} {{instance}}"), *growth_limit("bodies")],
         COUNT,
         "Slope over ten minutes. Good: around zero. Bad: above the dashed limit for long.",
     ),
@@ -87,16 +90,16 @@ BODIES = [
 BY_TRAINER = [
     lines(
         "Bodies by trainer",
-        [Query(q.BODIES, "{{instance}}"), *limit(q.BODY_LIMITS, ALL_BODIES, "{{severity}} limit")],
+        [Query(world.BODIES, "{{instance}}"), *limit(world.BODY_LIMITS, ALL_BODIES, "{{severity}} limit")],
         COUNT,
         "The sum of all types of each trainer, against the limits.",
     ),
     lines(
         "Static bodies",
         [
-            Query(q.STATIC_BODIES, "{{instance}}"),
+            Query(world.STATIC_BODIES, "{{instance}}"),
             *limit(
-                q.STATIC_BODY_LIMITS,
+                world.STATIC_BODY_LIMITS,
                 select("job:trainer_resource:level", resource="bodies", component="static"),
                 "{{severity}} limit",
             ),
@@ -107,7 +110,7 @@ BY_TRAINER = [
     ),
     lines(
         "Bodies without an owner by trainer",
-        Query(q.UNKNOWN_BODIES, "{{instance}}"),
+        Query(world.UNKNOWN_BODIES, "{{instance}}"),
         COUNT,
         "Orphans. Good: zero, or constant. Bad: a few more with every death: limbs are forgotten.",
     ),
@@ -117,9 +120,9 @@ ENTITIES = [
     lines(
         "Entities by type",
         [
-            Query(q.ENTITIES, "{{type}} {{instance}}"),
+            Query(world.ENTITIES, "{{type}} {{instance}}"),
             *limit(
-                q.FOOD_LIMITS,
+                world.FOOD_LIMITS,
                 select("job:trainer_resource:level", resource="entities", component="food_sources"),
                 "food {{severity}} limit",
             ),
@@ -130,7 +133,7 @@ ENTITIES = [
     ),
     lines(
         "Entity growth per minute",
-        [Query(q.ENTITIES_GROWTH, "{{component}} {{instance}}"), *growth_limit("entities")],
+        [Query(world.ENTITIES_GROWTH, "{{component}} {{instance}}"), *growth_limit("entities")],
         COUNT,
         "Slope over ten minutes. Good: around zero. Bad: above the dashed limit for long.",
     ),
@@ -140,13 +143,13 @@ EVENTS = [
     [
         lines(
             "Event list items",
-            Query(q.EVENTS, "{{list}} {{instance}}"),
+            Query(world.EVENTS, "{{list}} {{instance}}"),
             COUNT,
             "Length of each event list. Good: rises to its bound and stays. Bad: rises for ever.",
         ),
         gauge(
             "Event list fill",
-            Query(q.EVENTS_FILL, "{{list}} {{instance}}", instant=True),
+            Query(world.EVENTS_FILL, "{{list}} {{instance}}", instant=True),
             SHARE,
             "Items over the declared bound. 100 % is normal for a ring. A list that is missing here has no "
             "bound.",
@@ -157,7 +160,7 @@ EVENTS = [
     [
         lines(
             "Event growth per minute",
-            Query(q.EVENTS_GROWTH, "{{component}} {{instance}}"),
+            Query(world.EVENTS_GROWTH, "{{component}} {{instance}}"),
             COUNT,
             "Slope over ten minutes. Good: zero once the bound is reached. Bad: steady and above zero.",
         ),

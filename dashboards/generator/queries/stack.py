@@ -5,7 +5,7 @@ read whole (`receiver`), on the stack's dashboard `$job` and `$instance` choose 
 scraped.
 """
 
-from .promql import (
+from ..promql import (
     TRAINER,
     events_or_zero,
     in_range,

@@ -1,0 +1,1 @@
+"""Every PromQL expression of the dashboards, by name and subject."""

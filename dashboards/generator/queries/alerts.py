@@ -1,0 +1,37 @@
+"""Alerts, and the cleanups that follow them."""
+
+from ..promql import TRAINER, in_range, increment, increment_from_zero, max_by, select, started, sum_by, total
+from .recorded import of_trainers
+from .trainers import LEAKS
+
+# Alerts.
+_ALERT = f"alertname, severity, kind, resource, component, {TRAINER}"
+_FIRING = select("ALERTS", alertstate="firing")
+_PENDING = select("ALERTS", alertstate="pending")
+ALERTS_FIRING_COUNT = f"count({_FIRING}) or vector(0)"
+ALERTS_PENDING_COUNT = f"count({_PENDING}) or vector(0)"
+ALERTS_FIRING_BY_TRAINER = of_trainers(f"count by ({TRAINER}) ({_FIRING})")
+ALERT_STATES = max_by(f"alertname, component, {TRAINER}", f"2 * {_FIRING} or {_PENDING}")
+ALERTS_SINCE = max_by(_ALERT, f"1000 * ({select('ALERTS_FOR_STATE')} and ignoring (alertstate) {_FIRING})")
+_MAJOR = max_by(_ALERT, f"{LEAKS} or {select('ALERTS', alertstate='firing', severity='critical')}")
+_ANY = max_by(_ALERT, _FIRING)
+MAJOR_ALERT_STARTS = started(_MAJOR)
+MINOR_ALERT_STARTS = f"({started(_ANY)}) unless ({_MAJOR})"
+ALERTS_FIRED_FOR = max_by(_ALERT, f"60 * count_over_time({_FIRING}[$__range:1m])")
+
+# Cleanups, as the trainers count them: the count of durations starts at 0, so the first one shows.
+# The step matters: $__interval makes sure that no event falls between two steps, and none is counted twice.
+_ACTION = f"{TRAINER}, action"
+_CLEANUPS = select("trainer_cleanup_duration_seconds_count")
+CLEANUP_EVENTS = f"{sum_by(_ACTION, increment(_CLEANUPS))} > 0"
+CLEANUPS_IN_RANGE = f"round({total(in_range('increase', _CLEANUPS))})"
+LAST_CLEANUP = (
+    f"1000 * max_over_time(timestamp({sum_by(TRAINER, increment(_CLEANUPS, '1m'))} > 0)[$__range:1m])"
+)
+_FREED = select("trainer_cleanup_freed_bytes_total")
+FREED = f"{sum_by(_ACTION, increment(_FREED))} > 0"
+FREED_IN_RANGE = total(in_range("increase", _FREED))
+FREED_IN_RANGE_BY_TRAINER = sum_by(TRAINER, in_range("increase", _FREED))
+REMOVED = f"{sum_by('resource', increment_from_zero(select('trainer_cleanup_removed_total')))} > 0"
+_CLEANUP_SECONDS = increment(select("trainer_cleanup_duration_seconds_sum"))
+CLEANUP_DURATION = f"{sum_by(_ACTION, _CLEANUP_SECONDS)} / ({CLEANUP_EVENTS})"

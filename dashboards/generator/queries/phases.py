@@ -1,0 +1,35 @@
+"""Cycles, an epoch or a generation each, and the phases of one."""
+
+from ..promql import TRAINER, in_range, max_by, select, sum_by
+from .recorded import growth_per_cycle
+
+# Cycles: what a trainer repeats, an epoch or a generation.
+_CYCLES = select("trainer_progress_total", 'unit=~"epoch|generation"')
+CYCLES_IN_RANGE = max_by(TRAINER, in_range("increase", _CYCLES))
+CYCLES_IN_RANGE_SUM = f"round(sum({CYCLES_IN_RANGE}))"
+_PER_CYCLE = f"on (job, instance) group_left () ({CYCLES_IN_RANGE} > 0)"
+CYCLES_LAST_HOUR = f"sum({max_by(TRAINER, f'increase({_CYCLES}[1h])')})"
+
+# Phases.
+_PHASE = f"{TRAINER}, phase"
+_PHASE_END = select("trainer_phase_end_resident_memory_bytes")
+PHASE_END = max_by(_PHASE, _PHASE_END)
+PHASE_GAIN = max_by(_PHASE, select("trainer_phase_memory_delta_bytes"))
+PHASE_GROWTH_IN_RANGE = max_by(_PHASE, in_range("delta", _PHASE_END))
+PHASE_THAT_GAINS_MOST = f"topk(1, max by (phase) ({PHASE_GROWTH_IN_RANGE}))"
+PHASE_GROWTH_PER_CYCLE = f"{PHASE_GROWTH_IN_RANGE} / {_PER_CYCLE}"
+MEMORY_GROWTH_PER_CYCLE = growth_per_cycle("memory")
+MOST_GROWTH_PER_CYCLE = f"max({MEMORY_GROWTH_PER_CYCLE})"
+_PHASE_SECONDS = select("trainer_phase_duration_seconds_sum")
+_PHASE_COUNT = select("trainer_phase_duration_seconds_count")
+PHASE_RUNS = max_by(_PHASE, in_range("increase", _PHASE_COUNT))
+_RUNS_RECENTLY = max_by(_PHASE, f"increase({_PHASE_COUNT}[30m])")
+PHASE_DURATION = f"{max_by(_PHASE, f'increase({_PHASE_SECONDS}[30m])')} / ({_RUNS_RECENTLY} > 0)"
+PHASE_DURATION_IN_RANGE = f"{max_by(_PHASE, in_range('increase', _PHASE_SECONDS))} / ({PHASE_RUNS} > 0)"
+_PHASE_TIME = max_by(_PHASE, in_range("increase", _PHASE_SECONDS))
+PHASE_TIME_SHARE = (
+    f"sort_desc({_PHASE_TIME} / on (job, instance) group_left () {sum_by(TRAINER, _PHASE_TIME)})"
+)
+_CYCLE_ENDED = f"({_CYCLES} > last_over_time({_CYCLES}[5m] offset $__interval))"
+CYCLE_AT_ITS_END = f"max({_CYCLE_ENDED})"
+PHASE_END_AT_CYCLE_END = max_by("phase", f"{_PHASE_END} and on (job, instance) {_CYCLE_ENDED}")

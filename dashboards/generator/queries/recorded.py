@@ -1,0 +1,73 @@
+"""What the rules recorded: growth, limits, forecasts, and of whom a series may speak.
+
+Sizes are in bytes, durations in seconds, growth per minute. A panel and an alert read the same series, so
+that they never disagree.
+"""
+
+from ..promql import max_by, min_by, select
+
+_START = select("job:trainer_process:start")
+
+
+def growth(resource: str, *matchers: str) -> str:
+    """Growth per minute of what is watched, as recorded; not before ten minutes of a trainer's life."""
+    return aged(10, select("job:trainer_resource:growth_per_minute", *matchers, resource=resource))
+
+
+def growth_per_cycle(resource: str) -> str:
+    """Growth per epoch or generation of what is watched, as recorded."""
+    return max_by(
+        "job, instance, component, per", select("job:trainer_resource:growth_per_cycle", resource=resource)
+    )
+
+
+def limits(resource: str, component: str) -> str:
+    """The limits in force for trainers that have this resource, one series a severity for each of them."""
+    return (
+        f"{select('job:trainer_limit:effective', resource=resource, component=component)}"
+        f" and on (job, instance) {select('job:trainer_resource:level', resource=resource)}"
+    )
+
+
+def growth_limit(resource: str, per: str = "minute") -> str:
+    """The growth limit in force: the lowest among the chosen trainers."""
+    return min_by("per", select("job:trainer_growth_limit:effective", resource=resource, per=per))
+
+
+def aged(minutes: int, expression: str) -> str:
+    """Only of processes that are the same as so many minutes ago: before that it says nothing."""
+    return f"({expression}) and on (job, instance) ({_START} == {_START} offset {minutes}m)"
+
+
+def current(expression: str) -> str:
+    """Only of trainers that are there or missed: one that ended took its target back."""
+    missed = select("ALERTS", 'component=~"process|progress"', kind="health", resource="trainer")
+    return f"({expression}) and on (job, instance) ({select('up')} or {missed})"
+
+
+def of_trainers(expression: str) -> str:
+    """Only what trainers say: the stack's own services have the metrics of a process too."""
+    return f"{expression} and on (job, instance) {select('trainer_info')}"
+
+
+# Forecasts: stat, table and chart show the same, no further than half an hour of growth can be trusted.
+_SOON = 3 * 86400
+TOO_EARLY, NOT_SOON = -1, -2
+FORECAST_MINUTES = 40
+
+
+def forecast(expression: str, known: str, labels: str) -> str:
+    """Seconds until the limit; TOO_EARLY for young processes, NOT_SOON beyond three days or without growth.
+
+    `known` is a series of every trainer or device that could have a forecast.
+    """
+    exists = f"0 * {max_by(labels, known)}"
+    return (
+        f"{min_by(labels, aged(FORECAST_MINUTES, expression))} < {_SOON}"
+        f" or ({aged(FORECAST_MINUTES, exists)}) + {NOT_SOON} or {exists} + {TOO_EARLY}"
+    )
+
+
+def soonest(forecast: str) -> str:
+    """The shortest of several forecasts; without one, whether it is too early for any."""
+    return f"min(({forecast}) >= 0) or max({forecast})"

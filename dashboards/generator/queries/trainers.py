@@ -1,0 +1,101 @@
+"""Who trains, what grows in it, what its memory consists of, and how its process does."""
+
+from ..promql import TRAINER, max_by, min_by, or_zero, rate, select, sum_by, total
+from .recorded import current, forecast, growth, limits, of_trainers, soonest
+
+# Who is there, and how are they.
+TRAINERS = max_by("job, instance, trainer, framework", select("trainer_info"))
+VERDICT = current(max_by(TRAINER, select("job:trainer_verdict:state")))
+WORST_VERDICT = f"max({VERDICT})"
+TRAINERS_COUNT = f"count({VERDICT})"
+
+
+def trainers_in_state(state: int) -> str:
+    """How many trainers have this verdict: 0 when none has, absent when there is no trainer."""
+    return or_zero(f"count({VERDICT} == {state})", TRAINERS_COUNT)
+
+
+def trainers_with_alert(kind: str) -> str:
+    """How many trainers have a firing alert of this kind (regular expression), among others."""
+    alerts = select("ALERTS", f'kind=~"{kind}"', alertstate="firing")
+    return or_zero(f"count({current(f'count by ({TRAINER}) ({alerts})')})", TRAINERS_COUNT)
+
+
+# What grows: alerts of growth and of leaks, from pending on.
+_WHAT = f"{TRAINER}, resource, component"
+_GROWS = select("ALERTS", 'kind=~"leak|growth"')
+LEAKS = select("ALERTS", kind="leak", alertstate="firing")
+GROWING_VERDICT = current(max_by(_WHAT, f"4 * {LEAKS} or 2 * {_GROWS}"))
+_GROWS_SINCE = select("ALERTS_FOR_STATE", 'kind=~"leak|growth"')
+GROWING_SINCE = current(min_by(_WHAT, f"1000 * {_GROWS_SINCE}"))
+
+
+def _growing(resources: str) -> tuple[str, str]:
+    """Growth per minute and level of what grows, of these resources (regular expression)."""
+
+    def of(*names: str) -> str:
+        series = " or ".join(select(f"job:{name}", f'resource=~"{resources}"') for name in names)
+        return current(max_by(_WHAT, f"({series}) and on ({_WHAT}) {_GROWS}"))
+
+    return (
+        of("trainer_leak:confirmed_per_minute", "trainer_resource:growth_per_minute"),
+        of("trainer_resource:level", "trainer_resource:total"),
+    )
+
+
+GROWING_BYTES_PER_MINUTE, GROWING_BYTES = _growing("memory|gpu_memory|object_size")
+GROWING_ITEMS_PER_MINUTE, GROWING_ITEMS = _growing("bodies|entities|events|buffer|objects")
+
+
+# Memory of the process tree.
+_RESIDENT = select("trainer_process_resident_memory_bytes")
+RESIDENT_BY_ROLE = sum_by(f"{TRAINER}, role", _RESIDENT)
+RESIDENT = sum_by(TRAINER, _RESIDENT)
+UNIQUE_BY_ROLE = sum_by(f"{TRAINER}, role", select("trainer_process_unique_memory_bytes"))
+MEMORY_LIMIT = max_by(TRAINER, select("trainer_memory_limit_bytes"))
+USED_SHARE = f"{RESIDENT} / {MEMORY_LIMIT}"
+USED_SHARES = f"sort_desc({USED_SHARE})"
+MOST_USED = f"max({USED_SHARE})"
+MEMORY_GROWTH = sum_by(TRAINER, growth("memory"))
+MOST_GROWTH = f"max({MEMORY_GROWTH})"
+
+TIME_TO_LIMIT = forecast(
+    select("job:trainer_memory:time_to_limit_seconds"), select("trainer_memory_limit_bytes"), TRAINER
+)
+SHORTEST_TIME_TO_LIMIT = soonest(TIME_TO_LIMIT)
+TIME_TO_LIMIT_SOON = f"({TIME_TO_LIMIT}) >= 0"
+
+# Memory explained: sums over the chosen trainers, so that the stack and its lines stay comparable.
+RESIDENT_SUM = total(_RESIDENT)
+EXPLAINED = sum_by("component", select("job:trainer_memory:explained_bytes"))
+WORKERS_SUM = total(select("trainer_process_resident_memory_bytes", role="worker"))
+_TRAINER_ALONE = sum_by(TRAINER, select("trainer_process_resident_memory_bytes", role="trainer"))
+_EXPLAINED_ALONE = sum_by(TRAINER, select("job:trainer_memory:explained_bytes"))
+UNEXPLAINED = total(f"clamp_min({_TRAINER_ALONE} - ({_EXPLAINED_ALONE} or 0 * {_TRAINER_ALONE}), 0)")
+MEMORY_LIMITS_SUM = sum_by("severity", limits("memory", "trainer"))
+
+# The share that a leak alert names, and that of a buffer past its bound before memory itself is judged.
+_PAST_BOUND = select("ALERTS", alertname="TrainerLeakPastBound", alertstate="firing")
+_PAST_BOUND_GROWTH = (
+    f"60 * deriv({select('job:trainer_memory:explained_bytes')}[10m])"
+    f" and on (job, instance, component) {_PAST_BOUND}"
+)
+_SHARES = max_by(
+    f"{TRAINER}, component",
+    f"({select('job:trainer_leak:share')}"
+    f" or clamp_max(({_PAST_BOUND_GROWTH}) / on (job, instance) group_left () ({MEMORY_GROWTH} > 0), 1) > 0)",
+)
+SUSPECTS = f"sort_desc({max_by('component', _SHARES)})"
+TOP_SUSPECTS = f"topk by ({TRAINER}) (1, {_SHARES})"
+
+# Life of the process.
+CPU = sum_by(f"{TRAINER}, role", rate(select("trainer_process_cpu_seconds_total")))
+PROCESSES = sum_by(f"{TRAINER}, role", select("trainer_processes"))
+OPEN_FILES = max_by(TRAINER, of_trainers(select("process_open_fds")))
+ALLOCATOR_USED = max_by(TRAINER, select("trainer_allocator_used_bytes"))
+ALLOCATOR_RETAINED = max_by(TRAINER, select("trainer_allocator_retained_bytes"))
+PYTHON_BLOCKS = max_by(TRAINER, select("trainer_python_allocated_blocks"))
+PROGRESS = sum_by(f"{TRAINER}, unit", rate(select("trainer_progress_total")))
+SINCE_PROGRESS = f"time() - {max_by(TRAINER, select('trainer_last_progress_timestamp_seconds'))}"
+# Only in the minutes after a start: Grafana would mark one before the range at its left edge.
+RESTARTS = f"1000 * ({max_by(TRAINER, of_trainers(select('process_start_time_seconds')))} > time() - 120)"
