@@ -17,24 +17,28 @@ GLANCE = [
         alerts.ALERTS_FIRING_COUNT,
         colors.CRITICAL,
         "Alerts that fire now for the chosen trainers. Good: 0.",
+        width=3,
     ),
     alarm(
         "Pending",
         alerts.ALERTS_PENDING_COUNT,
         colors.NOTICE,
         "Alerts whose condition holds, not yet long enough. Good: 0.",
+        width=3,
     ),
     number(
         "Cleanups in range",
         alerts.CLEANUPS_IN_RANGE,
         COUNT,
         "Cleanups that ran in the time range, whatever asked for them.",
+        width=3,
     ),
     number(
         "Freed in range",
         alerts.FREED_IN_RANGE,
         BYTES,
         "Memory that these cleanups gave back. Bad: near zero although cleanups ran.",
+        width=3,
     ),
     number(
         "Actions that helped",

@@ -6,7 +6,7 @@ from ..panel import BYTES, COUNT, SECONDS, SHARE, Query
 from ..panels import alarm, gauge, lines, number
 from ..queries import buffers, trainers
 from ..tables import GAUGE, Column, table
-from .shared import INSTANCE, JOB, USED, growth_limit, memory_limit
+from .shared import INSTANCE, JOB, USED, growth_limit
 
 FILL = colors.thresholds(colors.SKY, (0.999, colors.GOOD), (1.1, colors.CRITICAL))
 
@@ -25,7 +25,7 @@ GLANCE = [
     ),
     number(
         "Memory used when full",
-        buffers.FULL_SHARE,
+        buffers.MOST_USED_WHEN_FULL,
         SHARE,
         "Memory over its limit once every buffer is full. Good: below 80 %. Bad: above 100 %: the process "
         "will be "
@@ -90,15 +90,14 @@ OVER_TIME = [
         marked=True,
     ),
     lines(
-        "Memory when buffers are full",
+        "Memory of its limit, now and when buffers are full",
         [
-            Query(buffers.MEMORY_WHEN_FULL, "when full {{instance}}"),
-            Query(trainers.RESIDENT, "now {{instance}}"),
-            *memory_limit(),
+            Query(buffers.USED_WHEN_FULL, "when full {{instance}}"),
+            Query(trainers.USED_SHARE, "now {{instance}}"),
         ],
-        BYTES,
-        "Memory now plus what the bounded buffers will still take, against the memory limit. "
-        "Good: the two lines meet below the dashed one.",
+        SHARE,
+        "Memory now, and with what the bounded buffers will still take, over the memory limit. "
+        "Good: the two lines meet well below 100 %.",
         marked=True,
     ),
 ]

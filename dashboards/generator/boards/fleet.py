@@ -3,7 +3,7 @@
 from .. import colors, links, tables
 from ..dashboard import Dashboard, Row
 from ..panel import AGO, BYTES, COUNT, NUMBER, PER_SECOND, SECONDS, SHARE, Query
-from ..panels import alarm, gauge, lines, number, states, text
+from ..panels import alarm, lines, number, states, text
 from ..queries import alerts, trainers
 from ..queries.recorded import current
 from ..tables import Column, table
@@ -69,10 +69,8 @@ TRAINERS = table(
             options={"links": [links.from_row("heapwatch-trainer"), links.from_row("heapwatch-alerts")]},
         ),
         JOB,
-        Column("Framework", label="framework", width=100),
         Column("", trainers.TRAINERS),
         Column("Memory", trainers.RESIDENT, BYTES, width=90),
-        Column("Limit", trainers.MEMORY_LIMIT, BYTES, width=90),
         Column(
             "Used",
             trainers.USED_SHARE,
@@ -121,11 +119,11 @@ TRAINERS = table(
 )
 
 MEMORY = lines(
-    "Memory by trainer",
-    Query(trainers.RESIDENT, "{{instance}}"),
-    BYTES,
-    "Resident memory of each trainer and its workers. Good: rises while buffers fill, then flat. "
-    "Bad: rises without end.",
+    "Memory used of the limit by trainer",
+    Query(trainers.USED_SHARE, "{{instance}}"),
+    SHARE,
+    "Resident memory of each trainer and its workers over the container's limit, else over physical memory. "
+    "Good: rises while buffers fill, then flat. Bad: rises without end.",
     links=TO_TRAINER,
     height=9,
     marked=True,
@@ -149,13 +147,13 @@ OVER_TIME = [
             links=TO_TRAINER,
             marked=True,
         ),
-        gauge(
-            "Memory used of the limit",
-            Query(trainers.USED_SHARES, "{{instance}}", instant=True),
-            SHARE,
-            "Resident memory over the container's limit, else over physical memory. Good: below 80 %.",
-            thresholds=USED,
-            top=1,
+        lines(
+            "Memory by trainer",
+            Query(trainers.RESIDENT, "{{instance}}"),
+            BYTES,
+            "Resident memory of each trainer and its workers.",
+            links=TO_TRAINER,
+            marked=True,
         ),
     ],
     [

@@ -46,7 +46,7 @@ TREND = [
         "Bad: the same step up in every cycle.",
         steps=True,
         links=[links.from_series("heapwatch-trainer")],
-        height=8,
+        width=14,
         marked=True,
     ),
     table(

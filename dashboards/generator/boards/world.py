@@ -75,7 +75,6 @@ BODIES = [
         "unknown means that something destroyed only a part of an agent. Dashed: the limits of the sum.",
         stacked=True,
         overrides=BODY_COLORS,
-        width=14,
         height=9,
         marked=True,
     ),

@@ -36,18 +36,18 @@ def growth_limit(resource: str, per: str = "minute") -> str:
 
 def aged(minutes: int, expression: str) -> str:
     """Only of processes that are the same as so many minutes ago: before that it says nothing."""
-    return f"({expression}) and on (job, instance) ({_START} == {_START} offset {minutes}m)"
+    return f"(({expression}) and on (job, instance) ({_START} == {_START} offset {minutes}m))"
 
 
 def current(expression: str) -> str:
     """Only of trainers that are there or missed: one that ended took its target back."""
     missed = select("ALERTS", 'component=~"process|progress"', kind="health", resource="trainer")
-    return f"({expression}) and on (job, instance) ({select('up')} or {missed})"
+    return f"(({expression}) and on (job, instance) ({select('up')} or {missed}))"
 
 
 def of_trainers(expression: str) -> str:
     """Only what trainers say: the stack's own services have the metrics of a process too."""
-    return f"{expression} and on (job, instance) {select('trainer_info')}"
+    return f"({expression} and on (job, instance) {select('trainer_info')})"
 
 
 # Forecasts: stat, table and chart show the same, no further than half an hour of growth can be trusted.
@@ -64,7 +64,7 @@ def forecast(expression: str, known: str, labels: str) -> str:
     exists = f"0 * {max_by(labels, known)}"
     return (
         f"{min_by(labels, aged(FORECAST_MINUTES, expression))} < {_SOON}"
-        f" or ({aged(FORECAST_MINUTES, exists)}) + {NOT_SOON} or {exists} + {TOO_EARLY}"
+        f" or {aged(FORECAST_MINUTES, exists)} + {NOT_SOON} or {exists} + {TOO_EARLY}"
     )
 
 

@@ -4,7 +4,7 @@ from ..promql import TRAINER, max_by, min_by, or_zero, rate, select, sum_by, tot
 from .recorded import current, forecast, growth, limits, of_trainers, soonest
 
 # Who is there, and how are they.
-TRAINERS = max_by("job, instance, trainer, framework", select("trainer_info"))
+TRAINERS = max_by(f"{TRAINER}, trainer", select("trainer_info"))
 VERDICT = current(max_by(TRAINER, select("job:trainer_verdict:state")))
 WORST_VERDICT = f"max({VERDICT})"
 TRAINERS_COUNT = f"count({VERDICT})"
@@ -54,7 +54,6 @@ RESIDENT = sum_by(TRAINER, _RESIDENT)
 UNIQUE_BY_ROLE = sum_by(f"{TRAINER}, role", select("trainer_process_unique_memory_bytes"))
 MEMORY_LIMIT = max_by(TRAINER, select("trainer_memory_limit_bytes"))
 USED_SHARE = f"{RESIDENT} / {MEMORY_LIMIT}"
-USED_SHARES = f"sort_desc({USED_SHARE})"
 MOST_USED = f"max({USED_SHARE})"
 MEMORY_GROWTH = sum_by(TRAINER, growth("memory"))
 MOST_GROWTH = f"max({MEMORY_GROWTH})"
