@@ -27,6 +27,21 @@ NO_TORCH_GPU = Empty("No GPU used through torch", "no chosen trainer has allocat
 
 # The first pattern found in a panel's queries decides; what is about one series comes before its prefix.
 _MEANINGS = (
+    # Judgement.
+    (r"job:trainer_verdict", *NO_TRAINER),
+    (r"ALERTS", "No alert in this range", "nothing was pending and nothing fired"),
+    (
+        r"job:trainer_leak:share",
+        "No suspect",
+        "no leak of memory is confirmed that a component could explain",
+    ),
+    (r"time_to_limit", "No forecast", "no limit within three days, or too early to say"),
+    (
+        r"growth_per_cycle",
+        "Too few cycles yet",
+        "growth per cycle is known after several epochs or generations",
+    ),
+    (r"trainer_cleanup", "No cleanup in this range", "no cleanup was asked for"),
     # The stack.
     (
         r"heapwatch_receiver_(actions|alert_to)",
@@ -45,20 +60,6 @@ _MEANINGS = (
     (r"trainer_exporter_(sample|budget)", "No samplers", "the chosen trainers sample no live objects"),
     (r"process_.*service!=", "No service", "no service of the stack is chosen, or none was scraped"),
     (r"\b(up|scrape_\w+)\{", "No target", "Prometheus scrapes nothing that is chosen"),
-    # Judgement.
-    (r"ALERTS", "No alert in this range", "nothing was pending and nothing fired"),
-    (
-        r"job:trainer_leak:share",
-        "No suspect",
-        "no leak of memory is confirmed that a component could explain",
-    ),
-    (r"time_to_limit", "No forecast", "no limit within three days, or too early to say"),
-    (
-        r"growth_per_cycle",
-        "Too few cycles yet",
-        "growth per cycle is known after several epochs or generations",
-    ),
-    (r"trainer_cleanup", "No cleanup in this range", "no cleanup was asked for"),
     # What a trainer may have, or have not.
     (r'trainer_bodies|resource="bodies"', "No physics world watched", "there is none, or it is not watched"),
     (
@@ -85,11 +86,15 @@ _MEANINGS = (
     (r"progress", "No progress counted", "no trainer reports steps, episodes, epochs or generations"),
     (r'trainer_gpu_memory_(allocated|reserved)|resource="gpu_memory"', *NO_TORCH_GPU),
     (r"trainer_gpu_", "No GPU on this trainer", "no chosen trainer has one that it can read"),
-    (r"growth_per_minute", "Too early", "growth is told after ten minutes of a trainer's life"),
+    (
+        r"growth_per_minute",
+        "No growth known",
+        "it is told after ten minutes of a trainer's life, and until its end",
+    ),
     (
         r"trainer_memory_limit",
         "No limit known",
-        "neither a container limit nor the physical memory could be read",
+        "it could not be read, or the trainer ended",
     ),
     (
         r"trainer_(allocator|python)|process_open_fds",
