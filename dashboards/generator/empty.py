@@ -1,10 +1,9 @@
 """What a panel says when its queries find nothing, and what that means: no panel just has no data.
 
-What the absence of a series means belongs to the series, so the text follows from what a panel asks for.
+What the absence of a series means belongs to the series, so the text follows from what a panel asks first.
 """
 
 import re
-from collections.abc import Iterable
 from typing import NamedTuple
 
 
@@ -23,18 +22,19 @@ NO_TRAINER = Empty("No trainer", "Prometheus has no current sample of a chosen t
 NOTHING_GROWS = Empty("Nothing grows", "no alert of growth or of a leak, pending or firing")
 NOTHING_FIRES = Empty("Nothing fires", "no alert fires now for the chosen trainers")
 NOTHING_FIRED = Empty("Nothing fired in this range", "no alert's condition held for long enough")
+NO_GPU = Empty("No GPU on this trainer", "no chosen trainer has one that it can read")
 NO_TORCH_GPU = Empty("No GPU used through torch", "no chosen trainer has allocated memory on one")
 
-# The first pattern found in a panel's queries decides; what is about one series comes before its prefix.
+# The first pattern found in a panel's first query decides; what is about one series comes before its prefix.
 _MEANINGS = (
     # Judgement.
     (r"job:trainer_verdict", *NO_TRAINER),
-    (r"ALERTS", "No alert in this range", "nothing was pending and nothing fired"),
     (
         r"job:trainer_leak:share",
         "No suspect",
         "no leak of memory is confirmed that a component could explain",
     ),
+    (r"ALERTS", "No alert in this range", "nothing was pending and nothing fired"),
     (r"time_to_limit", "No forecast", "no limit within three days, or too early to say"),
     (
         r"growth_per_cycle",
@@ -85,7 +85,7 @@ _MEANINGS = (
     (r"epoch\|generation", "No cycles counted", "the chosen trainers report neither epochs nor generations"),
     (r"progress", "No progress counted", "no trainer reports steps, episodes, epochs or generations"),
     (r'trainer_gpu_memory_(allocated|reserved)|resource="gpu_memory"', *NO_TORCH_GPU),
-    (r"trainer_gpu_", "No GPU on this trainer", "no chosen trainer has one that it can read"),
+    (r"trainer_gpu_", *NO_GPU),
     (
         r"growth_per_minute",
         "No growth known",
@@ -105,7 +105,8 @@ _MEANINGS = (
 )
 
 
-def meaning(expressions: Iterable[str]) -> Empty:
-    """What it means that these queries find nothing."""
-    text = " ".join(expressions)
-    return next(Empty(says, because) for pattern, says, because in _MEANINGS if re.search(pattern, text))
+def meaning(expression: str) -> Empty:
+    """What it means that this query finds nothing."""
+    return next(
+        Empty(says, because) for pattern, says, because in _MEANINGS if re.search(pattern, expression)
+    )

@@ -23,12 +23,24 @@ _COLORS = {
 def limit(expression: str, level: str, legend: str, across: str = "max") -> tuple[Query, Query]:
     """Two queries for a limit: near `level` (a selector or an expression), and far above it.
 
-    The legend ends in `limit`, after a severity or what it limits. `across`: `max` when the levels are drawn
-    beside each other, `sum` when they are stacked.
+    The legend ends in `limit`, after a severity or what it limits. `across`: how the levels of several trainers
+    lie over each other, `max` when they are lines of one chart, `sum` when they are stacked.
     """
+    return _pair(expression, f"scalar({across}({_highest(level)}))", legend)
+
+
+def limit_of_each(expression: str, level: str, legend: str) -> tuple[Query, Query]:
+    """The same for limits that every trainer has of its own, each near or far from its own level."""
+    return _pair(expression, f"on (job, instance) max by (job, instance) ({_highest(level)})", legend)
+
+
+def _highest(level: str) -> str:
     window = "$__range" if level.endswith("}") else "$__range:1m"
-    highest = f"scalar({across}(max_over_time({level}[{window}] @ end())))"
-    is_near = f"max_over_time(({expression})[$__range:1m] @ end()) < {NEAR} * {highest}"
+    return f"max_over_time({level}[{window}] @ end())"
+
+
+def _pair(expression: str, highest: str, legend: str) -> tuple[Query, Query]:
+    is_near = f"max_over_time(({expression})[$__range:1m] @ end()) / {highest} < {NEAR}"
     return (
         Query(f"({expression}) and {is_near}", legend),
         Query(f"({expression}) unless {is_near}", legend + FAR),

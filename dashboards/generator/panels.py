@@ -65,7 +65,7 @@ def lines(
         overrides=[*overrides, *limits.looks(asked)],
         options={"tooltip": _TOOLTIP},
         legend_values=("sum",) if bars else ("lastNotNull", "max"),
-        empty=empty or meaning(query.expression for query in asked),
+        empty=empty or meaning(asked[0].expression),
         width=width,
         height=height,
         marked=marked,
@@ -110,7 +110,7 @@ def number(
         [query],
         defaults,
         options=options,
-        empty=empty or meaning([expression]),
+        empty=empty or meaning(expression),
         width=width,
         height=height,
     )
@@ -156,7 +156,7 @@ def gauge(
         [query],
         defaults,
         options=options,
-        empty=meaning([query.expression]),
+        empty=meaning(query.expression),
         width=width,
         height=height,
     )
@@ -188,7 +188,7 @@ def states(
         [query],
         defaults,
         options=options,
-        empty=meaning([query.expression]),
+        empty=meaning(query.expression),
         width=width,
         height=height,
     )
@@ -222,7 +222,7 @@ def heatmap(title: str, expression: str, unit: Unit, description: str, width: in
         [Query(expression, "{{le}}", format="heatmap", interval="1m")],
         {"custom": {"scaleDistribution": {"type": "linear"}}},
         options=options,
-        empty=meaning([expression]),
+        empty=meaning(expression),
         width=width,
     )
 

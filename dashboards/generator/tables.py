@@ -69,7 +69,7 @@ def table(
         description,
         queries,
         defaults={**_DEFAULTS, "unit": "none"},
-        empty=empty or meaning(query.expression for query in queries),
+        empty=empty or meaning(queries[0].expression),
         overrides=[column.render() for column in columns if column.title],
         options={**_OPTIONS, "sortBy": [{"displayName": sort_by, "desc": True}] if sort_by else []},
         transformations=transformations,
@@ -93,7 +93,7 @@ def series_table(
         description,
         queries,
         defaults={**_DEFAULTS, "unit": unit.name, "decimals": 2},
-        empty=meaning(query.expression for query in queries),
+        empty=meaning(queries[0].expression),
         overrides=[
             override_matching(".*", noValue="-"),
             override("Time", unit="dateTimeAsIso", custom__width=180),

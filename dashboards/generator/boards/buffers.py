@@ -3,7 +3,7 @@
 from .. import colors
 from ..dashboard import Dashboard, Row
 from ..panel import BYTES, COUNT, SECONDS, SHARE, Query
-from ..panels import alarm, gauge, lines, number
+from ..panels import alarm, lines, number
 from ..queries import buffers, trainers
 from ..tables import GAUGE, Column, table
 from .shared import INSTANCE, JOB, USED, growth_limit
@@ -109,15 +109,6 @@ MORE = [
             Query(buffers.BUFFER_ITEMS, "{{buffer}} {{instance}}"),
             COUNT,
             "Good: rises to capacity and stays.",
-        ),
-        gauge(
-            "Buffer fill",
-            Query(buffers.BUFFER_FILL, "{{buffer}} {{instance}}", instant=True),
-            SHARE,
-            "Items over capacity. Full is healthy: from then on the buffer no longer explains growth. "
-            "Bad: above 110 %, it is no longer bounded.",
-            thresholds=FILL,
-            top=1,
         ),
         lines(
             "Tensors that hold graphs",

@@ -2,6 +2,7 @@
 
 from .. import colors
 from ..dashboard import Dashboard, Row
+from ..empty import NO_GPU
 from ..limits import limit
 from ..panel import BYTES, CELSIUS, NUMBER, SECONDS, SHARE, WATTS, Query, fixed, override
 from ..panels import gauge, lines, number
@@ -61,6 +62,7 @@ EXPLAINED = [
         "All devices together, stacked: live tensors, what torch keeps for reuse, context and libraries, "
         "other "
         "processes. Good: tensors flat. Bad: tensors rise with every step. Dashed: the devices' memory.",
+        empty=NO_GPU,
         stacked=True,
         overrides=[
             override("tensors", color=fixed(colors.BLUE)),
@@ -132,8 +134,8 @@ GROWTH = [
             SECONDS,
             "At the growth of that moment. Good: no line. Bad: falling to zero.",
         ),
-        firing_alerts(),
     ],
+    [firing_alerts()],
 ]
 
 DEVICE = [

@@ -2,7 +2,7 @@
 
 from .. import colors, links
 from ..empty import NOTHING_FIRES
-from ..limits import limit
+from ..limits import limit, limit_of_each
 from ..panel import AGO, BYTES, COUNT, Panel, Query
 from ..panels import lines
 from ..promql import select
@@ -38,9 +38,11 @@ def growth_limit(resource: str, per: str = "minute") -> tuple[Query, Query]:
     return limit(recorded.growth_limit(resource, per), select(series, resource=resource), "growth limit")
 
 
-def memory_limit(legend: str = "{{instance}} memory limit") -> tuple[Query, Query]:
+def memory_limit() -> tuple[Query, Query]:
     """What the container or the host gives, drawn where memory comes near it."""
-    return limit(trainers.MEMORY_LIMIT, select("job:trainer_memory:resident_bytes"), legend)
+    return limit_of_each(
+        trainers.MEMORY_LIMIT, select("job:trainer_memory:resident_bytes"), "{{instance}} memory limit"
+    )
 
 
 def firing_alerts(height: int = 7, width: int = 0) -> Panel:

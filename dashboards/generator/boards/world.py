@@ -146,6 +146,14 @@ EVENTS = [
             COUNT,
             "Length of each event list. Good: rises to its bound and stays. Bad: rises for ever.",
         ),
+        lines(
+            "Event growth per minute",
+            Query(world.EVENTS_GROWTH, "{{component}} {{instance}}"),
+            COUNT,
+            "Slope over ten minutes. Good: zero once the bound is reached. Bad: steady and above zero.",
+        ),
+    ],
+    [
         gauge(
             "Event list fill",
             Query(world.EVENTS_FILL, "{{list}} {{instance}}", instant=True),
@@ -155,15 +163,7 @@ EVENTS = [
             thresholds=RING,
             top=1,
         ),
-    ],
-    [
-        lines(
-            "Event growth per minute",
-            Query(world.EVENTS_GROWTH, "{{component}} {{instance}}"),
-            COUNT,
-            "Slope over ten minutes. Good: zero once the bound is reached. Bad: steady and above zero.",
-        ),
-        firing_alerts(),
+        firing_alerts(width=16),
     ],
 ]
 
