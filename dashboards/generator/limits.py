@@ -23,8 +23,8 @@ _COLORS = {
 def limit(expression: str, level: str, legend: str, across: str = "max") -> tuple[Query, Query]:
     """Two queries for a limit: near `level` (a selector or an expression), and far above it.
 
-    The legend ends in `limit`, after a severity or what it limits. `across`: how the levels of several trainers
-    lie over each other, `max` when they are lines of one chart, `sum` when they are stacked.
+    The legend ends in `limit`, after a severity or what it limits. `across`: how the levels of several
+    trainers lie over each other, `max` for lines of one chart, `sum` for a stack.
     """
     return _pair(expression, f"scalar({across}({_highest(level)}))", legend)
 

@@ -99,8 +99,8 @@ MISTAKES: dict[str, tuple[rules.Rule, str, Callable[[Json], object]]] = {
     ),
     "a legend beside a narrow chart": (
         rules.legends_have_room,
-        STACK,
-        lambda page: titled(page, "Scrape duration")["options"]["legend"].update(placement="right"),
+        "heapwatch-world",
+        lambda page: titled(page, "Static bodies")["options"]["legend"].update(placement="right"),
     ),
     "two decimals of a small number": (
         rules.axes_are_not_rounded,

@@ -46,7 +46,6 @@ TREND = [
         "Bad: the same step up in every cycle.",
         steps=True,
         links=[links.from_series("heapwatch-trainer")],
-        width=14,
         marked=True,
     ),
     table(

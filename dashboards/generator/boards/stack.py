@@ -79,8 +79,8 @@ RULES = [
     lines(
         "Rule failures and missed evaluations",
         [
-            Query(stack.RULE_FAILURES, "{{group}} failed", interval="1m"),
-            Query(stack.RULES_MISSED, "{{group}} missed", interval="1m"),
+            Query(stack.RULE_FAILURES, "failed {{group}}", interval="1m"),
+            Query(stack.RULES_MISSED, "missed {{group}}", interval="1m"),
         ],
         COUNT,
         "Good: zero. Bad: anything else: verdicts and alerts are late or missing.",
@@ -88,58 +88,56 @@ RULES = [
     ),
 ]
 
-SCRAPES = [
-    lines(
-        "Scrape duration",
-        Query(stack.SCRAPE_SECONDS, "{{job}} {{instance}}"),
-        SECONDS,
-        "How long a scrape took. Good: milliseconds. Bad: seconds: the trainer is busy or the exposition "
-        "too large.",
-    ),
-    lines(
-        "Samples per scrape",
-        Query(stack.SCRAPE_SAMPLES, "{{job}} {{instance}}"),
-        COUNT,
-        "Series that each target exposes. Good: constant, a few hundred. Bad: rising: a label without bound.",
-    ),
-    lines(
-        "Series and samples in Prometheus",
-        [Query(stack.SERIES, "series"), Query(stack.SAMPLES, "samples per second")],
-        COUNT,
-        "Size of the data. Good: flat while the number of trainers is.",
-    ),
-]
-
 SERVICES = [
-    lines(
-        "Receiver queue over time",
-        Query(stack.QUEUE, "{{instance}}"),
-        COUNT,
-        "Alerts and actions that wait. Good: back to zero within a minute.",
-        steps=True,
-    ),
-    lines(
-        "Memory of the services",
-        Query(stack.RESIDENT, "{{service}} {{instance}}"),
-        BYTES,
-        "The watcher must not be the leak. Good: flat.",
-    ),
-    lines(
-        "CPU cores of the services",
-        Query(stack.CPU, "{{service}} {{instance}}"),
-        NUMBER,
-        "Good: a small part of one core.",
-    ),
+    [
+        lines(
+            "Scrape duration",
+            Query(stack.SCRAPE_SECONDS, "{{job}} {{instance}}"),
+            SECONDS,
+            "How long a scrape took. Good: milliseconds. Bad: seconds: the trainer is busy or the exposition "
+            "too large.",
+        ),
+        lines(
+            "Samples per scrape",
+            Query(stack.SCRAPE_SAMPLES, "{{job}} {{instance}}"),
+            COUNT,
+            "Series that each target exposes. Good: constant, a few hundred. Bad: rising: a label without "
+            "bound.",
+        ),
+    ],
+    [
+        lines(
+            "Memory of the services",
+            Query(stack.RESIDENT, "{{service}} {{instance}}"),
+            BYTES,
+            "The watcher must not be the leak. Good: flat.",
+        ),
+        lines(
+            "CPU cores of the services",
+            Query(stack.CPU, "{{service}} {{instance}}"),
+            NUMBER,
+            "Good: a small part of one core.",
+        ),
+    ],
+    [
+        lines(
+            "Series and samples in Prometheus",
+            [Query(stack.SERIES, "series"), Query(stack.SAMPLES, "samples per second")],
+            COUNT,
+            "Size of the data. Good: flat while the number of trainers is.",
+        ),
+        lines(
+            "Receiver queue over time",
+            Query(stack.QUEUE, "{{instance}}"),
+            COUNT,
+            "Alerts and actions that wait. Good: back to zero within a minute.",
+            steps=True,
+        ),
+    ],
 ]
 
 EXPORTERS = [
     [
-        lines(
-            "Collection time by collector",
-            Query(stack.COLLECT_SECONDS, "{{collector}}"),
-            SECONDS,
-            "Seconds each collector took at the last scrape, the slowest trainer. Good: milliseconds.",
-        ),
         lines(
             "Share of training time spent on samples",
             [
@@ -150,6 +148,12 @@ EXPORTERS = [
             "What samplers take of the trainers' own thread, against their budget. Good: below the dashed "
             "line.",
         ),
+        lines(
+            "Time since the last safe point",
+            Query(stack.SAFE_POINT_AGE, "{{instance}}"),
+            SECONDS,
+            "How long ago the training loop last let the watcher work. Good: below a minute.",
+        ),
     ],
     [
         lines(
@@ -159,18 +163,20 @@ EXPORTERS = [
             "How old the sample is that a scrape gets. Good: seconds. Bad: rising: no safe point is reached.",
         ),
         lines(
-            "Time since the last safe point",
-            Query(stack.SAFE_POINT_AGE, "{{instance}}"),
+            "Collection time by collector",
+            Query(stack.COLLECT_SECONDS, "{{collector}}"),
             SECONDS,
-            "How long ago the training loop last let the watcher work. Good: below a minute.",
+            "Seconds each collector took at the last scrape, the slowest trainer. Good: milliseconds.",
         ),
+    ],
+    [
         lines(
             "Collector errors",
-            Query(stack.COLLECT_ERRORS, "{{collector}} errors", interval="1m"),
+            Query(stack.COLLECT_ERRORS, "errors {{collector}}", interval="1m"),
             COUNT,
             "Reads that failed. Good: none. The series of that collector are missing meanwhile.",
             bars=True,
-        ),
+        )
     ],
 ]
 
@@ -180,8 +186,7 @@ DASHBOARD = Dashboard(
     rows=[
         Row("", [GLANCE, TARGETS]),
         Row("Rules", [RULES]),
-        Row("Scrapes", [SCRAPES]),
-        Row("Receiver and services", [SERVICES]),
+        Row("Scrapes and services", SERVICES),
         Row("What watching costs the trainers", EXPORTERS),
     ],
     variables_from="up",

@@ -35,7 +35,8 @@ HELPED_SHARE = f"{_HELPED} / ({_ANSWERED} > 0)"
 SUPPRESSED = f"{sum_by('reason', increment(receiver('alerts_suppressed_total')))} > 0"
 ALERT_TO_EFFECT = sum_by("le", increment(receiver("alert_to_effect_seconds_bucket")))
 _EFFECT_BUCKETS = sum_by("le", in_range("increase", receiver("alert_to_effect_seconds_bucket")))
-ALERT_TO_EFFECT_P90 = f"histogram_quantile(0.9, {_EFFECT_BUCKETS})"
+# Without an action the quantile is not a number, which no comparison lets through.
+ALERT_TO_EFFECT_P90 = f"histogram_quantile(0.9, {_EFFECT_BUCKETS}) >= 0"
 NO_EFFECT = f"max by (trainer_job, trainer_instance) ({receiver('cleanup_no_effect')})"
 NO_EFFECT_COUNT = or_zero(total(receiver("cleanup_no_effect")), f"max({receiver('queue_length')})")
 
