@@ -122,7 +122,7 @@ soak: dev ## Train a day's steps with and without the exporter and compare memor
 	@$(BIN)/python -m benchmarks.soak $(ARGS)
 
 .PHONY: screenshots
-screenshots: dev ## Pictures of the running stack's dashboards into docs/images (ARGS=--history: of made-up history)
+screenshots: dev ## Pictures for the docs, of made-up history (ARGS=--running: of the running stack)
 	@$(STACK) tools > /dev/null
 	@$(WITH_TOOLS) $(BIN)/python -m docs.screenshots $(ARGS)
 

@@ -1,8 +1,8 @@
-"""Pictures of every dashboard for the README and the docs: `python -m docs.screenshots [--history | FROM]`.
+"""Pictures for the README and the docs: `python -m docs.screenshots [--running [FROM]]`.
 
-Takes the last half hour, or what is since FROM (`now-1h`), of the running stack's dashboards
-(HEAPWATCH_DASHBOARDS_PORT, 3009). With --history, of a viewer of made-up history that it starts itself: six
-hours of five trainers, two of which leak. Where no trainer has a GPU, that picture stays as it is.
+Without arguments they show six hours of made-up history of seven trainers whose names say what they do, in a
+viewer that is started for them. With --running they show the running stack's dashboards
+(HEAPWATCH_DASHBOARDS_PORT, 3009), their own time range or what is since FROM (`now-30m`).
 """
 
 import os
@@ -19,59 +19,56 @@ from PIL import Image
 from playwright.sync_api import Browser, expect
 
 from tests.dashboards.backfill import build_tsdb
-from tests.dashboards.browser import chromium, opened, stretch
+from tests.dashboards.browser import chromium, opened
 from tests.dashboards.server import prometheus
 from tests.dashboards.viewer.conftest import start_viewer
 
 IMAGES = Path(__file__).with_name("images")
-BOARDS = ("fleet", "trainer", "world", "buffers", "phases", "gpu", "alerts", "stack")
 HEIGHT = 900
 TRAINERS = "Trainers by verdict"
 
 
 class Picture(NamedTuple):
-    """One file: of which dashboard, how wide in pixels, and of which row of Fleet's table (None: of all)."""
+    """One file: of which dashboard, and of the last trainer in Fleet with this verdict (None: of all)."""
 
     name: str
     board: str
-    row: int | None = None
-    width: int = 1400
+    verdict: str | None = None
     theme: str = "dark"
+    width: int = 1440
 
 
-WORST, BEST = 0, -1
 PICTURES = (
-    *(Picture(board, board, None if board in ("fleet", "alerts", "stack") else WORST) for board in BOARDS),
-    Picture("fleet-light", "fleet", theme="light"),
-    Picture("fleet-narrow", "fleet", width=800),
-    Picture("trainer-healthy", "trainer", BEST),
-    Picture("trainer-narrow", "trainer", WORST, width=800, theme="light"),
+    Picture("fleet", "fleet"),
+    Picture("trainer", "trainer", "leak"),
+    Picture("trainer-healthy", "trainer", "healthy", theme="light"),
+    Picture("trainer-narrow", "trainer", "leak", width=420),
 )
 
 
 def take(address: str, chosen: str) -> None:
-    """Write `docs/images/*.png` of the dashboards at `address`, with these parameters in their addresses."""
+    """Write `docs/images/*.png`: the first screen of the dashboards at `address`, these parameters added."""
     IMAGES.mkdir(exist_ok=True)
     with chromium() as browser:
-        instances = _instances(browser, address)
+        trainers = _trainers(browser, address)
         for picture in PICTURES:
+            if picture.verdict is not None and picture.verdict not in trainers:
+                print(f"{picture.name}: no trainer is {picture.verdict}; the picture stays as it is")
+                continue
+            only = "" if picture.verdict is None else f"&var-instance={trainers[picture.verdict]}"
             page = browser.new_page(viewport={"width": picture.width, "height": HEIGHT})
-            only = "" if picture.row is None else f"&var-instance={instances[picture.row]}"
             query = f"theme={picture.theme}&refresh={only}{chosen}"
-            stretch(opened(page, f"{address}/d/heapwatch-{picture.board}?{query}", timeout=120))
+            opened(page, f"{address}/d/heapwatch-{picture.board}?{query}", timeout=120)
             expect(page.locator("#popup")).to_be_hidden(timeout=60_000)  # of a lost connection
-            if page.locator(".plot:visible").count():
-                _write(picture, page.screenshot())
-            else:
-                print(f"{picture.name}: there is nothing to see; the picture stays as it is")
+            _write(picture, page.screenshot())
             page.close()
 
 
-def _instances(browser: Browser, address: str) -> list[str]:
-    """The trainers as Fleet lists them, the worst first."""
+def _trainers(browser: Browser, address: str) -> dict[str, str]:
+    """Verdict to the last trainer that Fleet lists under it. Exits when there is no trainer."""
     page = opened(browser.new_page(), f"{address}/d/heapwatch-fleet?refresh=", timeout=120)
-    rows = page.locator(f".panel:has(.panel-title :text-is('{TRAINERS}')) tbody tr")
-    found = rows.locator("a").all_inner_texts()
+    rows = page.locator(f".panel:has(.panel-title :text-is('{TRAINERS}')) tbody tr").all()
+    found = {row.locator("td").first.inner_text(): row.locator("a").first.inner_text() for row in rows}
     page.close()
     if not found:
         sys.exit("there is no trainer yet: start one first")
@@ -92,7 +89,7 @@ def running() -> str:
     try:
         httpx.get(f"{address}/healthz", trust_env=False).raise_for_status()
     except httpx.HTTPError:
-        print(f"no dashboards at {address}: `make up` first, or ARGS=--history", file=sys.stderr)
+        print(f"no dashboards at {address}: `make up` first", file=sys.stderr)
         sys.exit(2)
     return address
 
@@ -113,12 +110,12 @@ def history() -> Iterator[str]:
 
 if __name__ == "__main__":
     match sys.argv[1:]:
-        case ["--history"]:
+        case []:
             with history() as made_up:
                 take(made_up, "")
-        case []:
-            take(running(), "&from=now-30m&to=now")
-        case [start] if start.startswith("now-"):
+        case ["--running"]:
+            take(running(), "")
+        case ["--running", start] if start.startswith("now-"):
             take(running(), f"&from={start}&to=now")
         case unknown:
             sys.exit(f"{__doc__}\nunknown: {' '.join(unknown)}")
