@@ -82,12 +82,11 @@ class ComposeStack:
         rows = []
         for name, container in self._container_ids().items():
             endpoint = self._endpoints[name]
-            well = health.healthy(self._settings, endpoint)
             rows.append(
                 Row(
                     service=name,
                     address=self._settings.url(endpoint.port),
-                    state="healthy" if well else ("not answering" if container else "stopped"),
+                    state=health.condition(self._settings, endpoint) if container else "stopped",
                     scraped=seen.get(self._targets[name], {}).get("health", "unknown"),
                     process=container[:12],
                 )

@@ -34,5 +34,5 @@ def endpoints(settings: Settings, *, grafana: bool) -> dict[str, Endpoint]:
         ),
     ]
     if settings.checkout:
-        listed.append(Endpoint(TRAINER, ports.trainer, "HEAPWATCH_TRAINER_PORT", "/healthz"))
+        listed.append(Endpoint(TRAINER, ports.trainer, "HEAPWATCH_TRAINER_PORT", "/readyz"))
     return {endpoint.name: endpoint for endpoint in listed}

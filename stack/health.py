@@ -8,20 +8,30 @@ from typing import Any
 
 import httpx
 
+from heapwatch.runtime.plain_text import plain
 from heapwatch.stack.endpoints import Endpoint
 from heapwatch.stack.errors import StackError
 from heapwatch.stack.settings import Settings
 
+HEALTHY = "healthy"
 Say = Callable[[str], None]
 
 
 def healthy(settings: Settings, endpoint: Endpoint, timeout: float = 2) -> bool:
     """Whether the health address answers 200 within `timeout` seconds."""
+    return condition(settings, endpoint, timeout) == HEALTHY
+
+
+def condition(settings: Settings, endpoint: Endpoint, timeout: float = 2) -> str:
+    """`healthy`, `not answering`, or why a service that answers is not ready."""
     try:
         answer = httpx.get(settings.url(endpoint.port) + endpoint.health, timeout=timeout, trust_env=False)
-    except httpx.HTTPError:
-        return False
-    return answer.status_code == 200
+        if answer.status_code == 200:
+            return HEALTHY
+        reason = answer.json()["reason"]
+    except (httpx.HTTPError, ValueError, LookupError, TypeError):
+        return "not answering"
+    return plain(reason, 60)
 
 
 def wait_healthy(

@@ -82,10 +82,9 @@ class NativeStack:
         rows = []
         for service in wanted:
             info = running.get(service.name)
-            well = info is not None and health.healthy(self._settings, service.endpoint)
-            state = "healthy" if well else (info["statename"].lower() if info else "stopped")
-            if info and info["statename"] == "RUNNING" and not well:
-                state = "not answering"
+            state = health.condition(self._settings, service.endpoint) if info else "stopped"
+            if info and state != health.HEALTHY and info["statename"] != "RUNNING":
+                state = info["statename"].lower()
             target = seen.get(self._target(service), {})
             rows.append(
                 Row(

@@ -28,6 +28,7 @@ from heapwatch.collectors.standard import StandardCollector
 from heapwatch.collectors.unique_memory import UniqueMemoryCollector
 from heapwatch.collectors.walker_names import WalkerNames
 from heapwatch.explain.engine import Explainer
+from heapwatch.explain.findings import message
 from heapwatch.http.guards import checked_token
 from heapwatch.http.server import Server
 from heapwatch.http.status import Status
@@ -215,6 +216,8 @@ class Exporter:
             self.server = None
         self.safe_point.stop()
         self.explainer.stop()
+        if registration is not None:
+            log.info("%s has ended: %s", self.name, message(self.explainer.latest))
         if self._journal is not None:
             self._journal.stop()
 

@@ -221,7 +221,8 @@ def test_a_default_port_that_is_taken_is_passed_over_in_silence(said, monkeypatc
         port = taken.getsockname()[1]
         monkeypatch.setattr("heapwatch.lifecycle.DEFAULT_PORT", port)
         lines = said(lambda: heapwatch.start("second").stop())
-    assert [level for level, _ in lines] == ["INFO"]
+    assert [level for level, _ in lines] == ["INFO", "INFO"]
+    assert lines[1][1].startswith("second has ended: ")
     assert f"({port} is taken): " in lines[0][1]
 
 
@@ -231,7 +232,7 @@ def test_a_port_that_was_asked_for_is_passed_over_with_its_owner_named(by, said,
         port = taken.getsockname()[1]
         monkeypatch.setenv("HEAPWATCH_TRAINER_PORT", str(port) if by == "environment" else "")
         lines = said(lambda: heapwatch.start("second", port=port if by == "argument" else None).stop())
-    assert [level for level, _ in lines] == ["WARNING", "INFO"]
+    assert [level for level, _ in lines] == ["WARNING", "INFO", "INFO"]
     assert f"port {port} is taken by pid {os.getpid()}" in lines[0][1]
 
 
@@ -252,9 +253,10 @@ def test_a_start_says_in_one_line_on_stderr_where_it_is_and_what_to_do(tmp_path)
     script = "import heapwatch; heapwatch.start('mine', port=0)"
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
     assert done.stdout == ""
-    (line,) = done.stderr.splitlines()
-    assert line.startswith("heapwatch: mine at http://127.0.0.1:")
-    assert "no running stack of yours sees it" in line
+    began, ended = done.stderr.splitlines()
+    assert began.startswith("heapwatch: mine at http://127.0.0.1:")
+    assert "no running stack of yours sees it" in began
+    assert ended.startswith("heapwatch: mine has ended: Too early to tell")
 
 
 def test_a_running_stack_gets_the_trainer_and_its_token_closes_the_loop(tmp_path, monkeypatch):

@@ -22,6 +22,7 @@ LEVEL_SERIES = {
 }
 # Longer than the slowest healthy step, evaluation or checkpoint that a trainer is expected to make.
 STALLED_SECONDS = 300.0
+PAUSES = 3
 Limit = TypeVar("Limit")
 SEVERITIES = ("warning", "critical", "emergency")  # in rising order
 
@@ -107,11 +108,15 @@ class Readings:
         }
 
     def training(self, now: float) -> str:
-        """Return `progressing`, `stalled`, or `unknown` until the first step."""
+        """Return `progressing`, `stalled`, or `unknown` until the first step.
+
+        A trainer whose cycles are long has shown so: three times its longest pause is still progress.
+        """
         age = self.seconds_since_progress(now)
         if age is None:
             return "unknown"
-        return "progressing" if age < STALLED_SECONDS else "stalled"
+        pause = self.value("trainer_longest_pause_seconds") or 0.0
+        return "progressing" if age < max(STALLED_SECONDS, PAUSES * pause) else "stalled"
 
     def seconds_since_progress(self, now: float) -> float | None:
         """Return how long ago training last made progress (s), or None when it never told."""

@@ -35,7 +35,7 @@ _EPILOG = """
 exit codes, of the last sample, worst trainer first:
   0   every level and growth rate is below its limit
   1   a warning stands
-  2   a critical or emergency limit is exceeded
+  2   a critical or emergency limit is exceeded, or training stands still
   3   a trainer, or Prometheus, does not answer
   64  the command line is wrong
 

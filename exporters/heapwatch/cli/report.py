@@ -27,7 +27,7 @@ _EPILOG = """
 exit codes:
   0   no leak
   2   a leak was found
-  3   there is nothing to report on: Prometheus does not answer, or the file holds no run
+  3   there is nothing to judge: Prometheus does not answer, or the record has no run or one sample
   64  the command line is wrong
 """
 
@@ -99,6 +99,9 @@ def run(arguments: argparse.Namespace) -> int:
         found = _read(arguments)
     except (Unreachable, NoRecording) as error:
         print(plain(f"heapwatch: {error}"), file=sys.stderr)
+        return 3
+    if len(found.points) < 2:
+        print("heapwatch: too short to judge: the record has one sample", file=sys.stderr)
         return 3
     limit = arguments.growth_limit * 1e6 if arguments.growth_limit else None
     report = analyse(found, large_bytes=arguments.large * 1e6, size_limit_bytes=limit)

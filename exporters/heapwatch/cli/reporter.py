@@ -73,6 +73,7 @@ class Reporter:
         self._sampled_at: float | None = None
         self._started: float | None = None
         self._problem = ""
+        self._stalled = False
         self.alerts: list[Alert] = []
 
     @property
@@ -80,7 +81,8 @@ class Reporter:
         """The worst that stands now: `ok`, a severity, or `unknown` without a sample."""
         if self._problem or self._sampled_at is None:
             return "unknown"
-        return max((alert.severity for alert in self.alerts), key=SEVERITIES.index, default="ok")
+        worst = max((alert.severity for alert in self.alerts), key=SEVERITIES.index, default="ok")
+        return "critical" if self._stalled and worst in ("ok", "warning") else worst
 
     def report(self, sample: Sample) -> list[Message]:
         """Return what there is to say about a sample; nothing when it is the one reported before."""
@@ -94,6 +96,7 @@ class Reporter:
         self._sampled_at = sample.time
         messages = [*back, *self._restarted(sample, sample.readings)]
         messages.append(replace(_heading(sample, summary(sample.readings)), routine=True))
+        messages += self._progress(sample, sample.readings)
         types = body_types(sample.readings)
         if types:
             messages.append(Message(sample.time, sample.instance, types, routine=True))
@@ -106,6 +109,14 @@ class Reporter:
         )
         news = (*self._news(sample.time, levels), *self._prometheus_news(sample))
         return messages + [Message(sample.time, sample.instance, text) for text in news]
+
+    def _progress(self, sample: Sample, readings: Readings) -> Iterator[Message]:
+        known, self._stalled = self._stalled, readings.training(sample.time) == "stalled"
+        if self._stalled and not known:
+            age = readings.seconds_since_progress(sample.time) or 0.0
+            yield _heading(sample, f"STALLED: training has made no progress for {age:.0f} s")
+        elif known and not self._stalled:
+            yield _heading(sample, "OVER: training makes progress again")
 
     def _restarted(self, sample: Sample, readings: Readings) -> Iterator[Message]:
         started = readings.value("process_start_time_seconds")

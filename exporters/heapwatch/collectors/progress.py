@@ -32,6 +32,7 @@ class ProgressCollector:
         self.on_progress: list[Callable[[str, int], None]] = []  # given a unit, not `step`, and its total
         self._seen = 0
         self._moved_at: float | None = None
+        self._longest_pause = 0.0
 
     def advance(self, unit: str, count: int = 1) -> None:
         """Count `count` more of `unit`. Never raises: what is not allowed is noted as a failure."""
@@ -58,7 +59,10 @@ class ProgressCollector:
         """Note the time if something moved since the last look."""
         total = self._safe_point.steps + sum(list(self._counts.values()))
         if total != self._seen:
-            self._seen, self._moved_at = total, self._clock()
+            now = self._clock()
+            if self._moved_at is not None:
+                self._longest_pause = max(self._longest_pause, now - self._moved_at)
+            self._seen, self._moved_at = total, now
 
     def collect(self) -> Iterable[Metric]:
         """Yield the counts and the time of the last progress."""
@@ -72,6 +76,10 @@ class ProgressCollector:
         moved = GaugeMetricFamily(
             "trainer_last_progress_timestamp_seconds", "Unix time at which training was last seen to move."
         )
+        pause = GaugeMetricFamily(
+            "trainer_longest_pause_seconds", "The longest time between two signs of progress so far."
+        )
         if self._moved_at is not None:
             moved.add_metric([], self._moved_at)
-        yield from (progress, moved)
+            pause.add_metric([], self._longest_pause)
+        yield from (progress, moved, pause)

@@ -91,6 +91,7 @@ class Endpoints(BaseHTTPRequestHandler):
         "/metrics": {"GET": "_metrics", "HEAD": "_metrics"},
         "/performance_status": {"GET": "_status", "HEAD": "_status"},
         "/healthz": {"GET": "_health", "HEAD": "_health"},
+        "/readyz": {"GET": "_readiness", "HEAD": "_readiness"},
         "/force_cleanup": {"POST": "_force_cleanup"},
     }
 
@@ -169,6 +170,18 @@ class Endpoints(BaseHTTPRequestHandler):
             self._send_json(HTTPStatus.OK, {"status": "ok", "training": "unknown", "detail": str(stuck)})
             return
         self._send_json(HTTPStatus.OK, self.server.trainer.status.health(snapshot.families))
+
+    def _readiness(self) -> None:
+        """503 while training stands still: a server that answers says nothing about that."""
+        self._request_read()
+        snapshot = self.server.trainer.snapshots.take(HEALTH_SECONDS)
+        health = self.server.trainer.status.health(snapshot.families)
+        if health["training"] != "stalled":
+            self._send_json(HTTPStatus.OK, health | {"status": "ready"})
+            return
+        reason = f"training has made no progress for {health['seconds_since_progress']:.0f} s"
+        document = health | {"status": "not ready", "reason": reason}
+        self._send_json(HTTPStatus.SERVICE_UNAVAILABLE, document)
 
     def _landing(self) -> None:
         self._request_read()

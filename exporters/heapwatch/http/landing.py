@@ -20,7 +20,8 @@ code { font-size: .9em; }
 _LINKS = (
     ("/metrics", "series for Prometheus"),
     ("/performance_status", "everything below, and more, as JSON"),
-    ("/healthz", "is it alive, does training progress"),
+    ("/healthz", "is it alive"),
+    ("/readyz", "does training progress"),
 )
 
 

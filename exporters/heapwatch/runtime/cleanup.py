@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import logging
 import threading
 import time
 import uuid
@@ -15,7 +16,10 @@ from typing import Any
 
 from heapwatch.runtime.failures import describe, is_trainers
 from heapwatch.runtime.labels import MAX_NAMES, OTHER, checked_name
+from heapwatch.runtime.plain_text import plain
 from heapwatch.runtime.release import release
+
+log = logging.getLogger("heapwatch")
 
 ACTIONS = ("regular", "emergency")
 
@@ -198,6 +202,7 @@ class CleanupQueue:
             reason,
         )
         self._count(result)
+        log.info("%s", described(result))
         return result
 
     def _levels(self, errors: list[str]) -> dict[str, Any]:
@@ -238,6 +243,19 @@ class CleanupQueue:
         times, seconds = self.durations.get(result.action, (0, 0.0))
         self.durations[result.action] = (times + 1, seconds + result.duration_seconds)
         self.last = result
+
+
+def described(result: CleanupResult) -> str:
+    """One line: why it was done, what it freed, how long it took."""
+    freed = result.freed.get("resident_memory_bytes")
+    parts = ["freed is not known" if freed is None else f"{freed / 1e6:.1f} MB freed"]
+    parts += [f"{count} {resource} removed" for resource, count in result.removed.items()]
+    parts += [f"error: {error}" for error in result.errors]
+    why = f" ({plain(result.reason, 100)})" if result.reason else ""
+    return plain(
+        f"{result.action} cleanup asked for by {result.trigger}{why} took {result.duration_seconds:.2f} s: "
+        + ", ".join(parts)
+    )
 
 
 def _check_action(action: str) -> None:

@@ -1,5 +1,6 @@
 import json
 import sys
+from dataclasses import replace
 
 import pytest
 
@@ -29,6 +30,13 @@ def leaking(recording):
 def test_a_leak_is_told_and_is_the_exit_code(leaking, capsys):
     assert main(["report", leaking]) == 2
     assert "- TradingEnvironment count: 2 -> 98 (increasing by 16 each generation)" in capsys.readouterr().out
+
+
+def test_a_record_of_one_sample_is_too_short_to_judge(recording, capsys):
+    run = generations(6)
+    assert main(["report", recording(replace(run, points=run.points[:1]))]) == 3
+    said = capsys.readouterr()
+    assert (said.out, said.err) == ("", "heapwatch: too short to judge: the record has one sample\n")
 
 
 def test_a_healthy_run_is_exit_code_0(recording, capsys):

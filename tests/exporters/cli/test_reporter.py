@@ -195,3 +195,23 @@ def test_whatever_a_trainer_answers_becomes_a_few_lines(lie):
     lines = cleanup_lines(lie)
     assert 1 <= len(lines) <= 41
     assert all(len(line) < 700 and line.isprintable() for line in lines)
+
+
+def test_a_frozen_trainer_is_told_once_and_makes_the_exit_code():
+    watching = reporter()
+    frozen = "trainer_last_progress_timestamp_seconds 100\n"
+    watching.report(sample(110, extra=frozen))
+    assert watching.severity == "ok"
+    said = [m.text for at in (500, 515) for m in watching.report(sample(at, extra=frozen))]
+    (stalled,) = [text for text in said if "STALLED" in text]
+    assert stalled == "STALLED: training has made no progress for 400 s"
+    assert watching.severity == "critical"
+    watching.report(sample(530, extra="trainer_last_progress_timestamp_seconds 530\n"))
+    assert watching.severity == "ok"
+
+
+def test_a_trainer_with_long_cycles_is_not_frozen():
+    watching = reporter()
+    long = "trainer_last_progress_timestamp_seconds 100\ntrainer_longest_pause_seconds 6000\n"
+    watching.report(sample(7000, extra=long))
+    assert watching.severity == "ok"

@@ -61,3 +61,12 @@ def test_units_from_data_are_bounded(progress):
     found = counts(progress)
     assert len(found) <= 17
     assert sum(found.values()) == 1000
+
+
+def test_the_longest_pause_between_signs_of_progress_is_kept(progress, safe_point, clock):
+    for pause in (1, 900, 5):
+        clock.now += pause
+        progress.advance("generation")
+        progress.observe()
+    clock.now += 5000
+    assert value(progress.collect(), "trainer_longest_pause_seconds") == 900

@@ -22,7 +22,7 @@ from heapwatch.http.status import Status
 from heapwatch.runtime.cleanup import CleanupQueue
 
 TOKEN = "correct-horse"
-GET_PATHS = ["/", "/metrics", "/performance_status", "/healthz"]
+GET_PATHS = ["/", "/metrics", "/performance_status", "/healthz", "/readyz"]
 
 
 class Exposition:
@@ -172,6 +172,16 @@ def test_performance_status_has_the_documented_shape(shared):
     assert document["performance"]["memory_mb"] == 750
     assert document["performance"]["step_count"] == 42
     assert "entities" not in document  # nothing watches bodies here, and nothing invents a zero
+
+
+def test_a_stalled_loop_is_not_ready_and_says_why_and_stays_alive(trainer):
+    response, body = trainer.request("GET", "/readyz")
+    assert (response.status, json.loads(body)["status"]) == (200, "ready")
+    trainer.exposition.progressed = time.time() - 3600
+    response, body = trainer.request("GET", "/readyz")
+    assert response.status == 503
+    assert json.loads(body)["reason"] == "training has made no progress for 3600 s"
+    assert trainer.request("GET", "/healthz")[0].status == 200
 
 
 def test_health_tells_progress(trainer):

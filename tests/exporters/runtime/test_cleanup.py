@@ -173,8 +173,8 @@ def test_a_function_that_would_end_the_program_is_an_error(trainer, kind):
     def broken(action):
         raise kind("enough")
 
-    trainer.queue.add(broken)
-    trainer.queue.add(trainer.trim)
+    trainer.queue.register(broken)
+    trainer.queue.register(trainer.trim)
     result = trainer.queue.run("regular", "", "trainer")
     assert result.removed == {"food": 37}
     assert f"{kind.__name__}: enough" in result.errors[0]
@@ -205,3 +205,13 @@ def test_whoever_waits_is_woken(trainer):
     trainer.queue.run_pending()
     waiting.join(30)
     assert results == [ticket.result]
+
+
+def test_each_cleanup_is_one_line_with_its_reason_what_it_freed_and_how_long_it_took(caplog):
+    queue = CleanupQueue(lambda: {"resident_memory_bytes": 1_000_000}, lambda: None, lambda: None)
+    queue.register(lambda: {"bodies": 3})
+    with caplog.at_level("INFO", "heapwatch"):
+        queue.run("emergency", "TrainerMemoryHigh\x1b[2J", "http")
+    (line,) = [record.getMessage() for record in caplog.records]
+    assert line.startswith("emergency cleanup asked for by http (TrainerMemoryHigh\\x1b[2J) took 0.")
+    assert line.endswith(" s: 0.0 MB freed, 3 bodies removed")

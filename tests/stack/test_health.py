@@ -1,0 +1,57 @@
+"""What is said of a service that answers, answers otherwise, or does not."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator
+from http.server import BaseHTTPRequestHandler, HTTPServer
+
+import pytest
+
+from heapwatch.stack.endpoints import Endpoint
+from heapwatch.stack.health import condition
+from heapwatch.stack.settings import Settings
+
+
+ANSWERS = {
+    "/well": (200, b""),
+    "/stalled": (503, b'{"reason": "training stands still"}'),
+    "/broken": (503, b""),
+    "/missing": (404, b"[]"),
+}
+
+
+@pytest.fixture
+def service() -> Iterator[HTTPServer]:
+    class Handler(BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            status, body = ANSWERS[self.path]
+            self.send_response(status)
+            self.end_headers()
+            self.wfile.write(body)
+
+        def log_message(self, *_: object) -> None:
+            pass
+
+    with HTTPServer(("127.0.0.1", 0), Handler) as server:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        yield server
+        server.shutdown()
+
+
+@pytest.mark.parametrize(
+    ("path", "said"),
+    [
+        ("/well", "healthy"),
+        ("/stalled", "training stands still"),
+        ("/broken", "not answering"),
+        ("/missing", "not answering"),
+    ],
+)
+def test_a_service_that_is_not_ready_says_why(service: HTTPServer, path: str, said: str) -> None:
+    endpoint = Endpoint("trainer", service.server_port, "X", path)
+    assert condition(Settings.from_environment({}), endpoint) == said
+
+
+def test_nobody_there_is_not_answering() -> None:
+    assert condition(Settings.from_environment({}), Endpoint("trainer", 1, "X", "/")) == "not answering"
