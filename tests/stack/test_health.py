@@ -12,7 +12,6 @@ from heapwatch.stack.endpoints import Endpoint
 from heapwatch.stack.health import condition
 from heapwatch.stack.settings import Settings
 
-
 ANSWERS = {
     "/well": (200, b""),
     "/stalled": (503, b'{"reason": "training stands still"}'),
