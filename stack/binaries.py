@@ -1,4 +1,4 @@
-"""Finds Prometheus, Alertmanager and their tools: on PATH, else unpacked from Debian's packages."""
+"""Finds Prometheus, Alertmanager and Grafana: on PATH, else official releases, else Debian's packages."""
 
 from __future__ import annotations
 
@@ -6,19 +6,24 @@ import fcntl
 import re
 import shutil
 import subprocess
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
 from heapwatch.stack.configuration import claim
 from heapwatch.stack.debian import FetchError, Progress, unpack
+from heapwatch.stack.download import DownloadError, NoAnswer, bring, is_whole
 from heapwatch.stack.errors import StackError
-from heapwatch.stack.relocate import relocate
+from heapwatch.stack.releases import ALERTMANAGER, GRAFANA, PROMETHEUS, Release
+from heapwatch.stack.relocate import BUILT_IN, relocate
+from heapwatch.stack.settings import Settings
 
 # The rules use keep_firing_for, which 2.42 brought; 0.25 is the oldest Alertmanager that is tested.
 MINIMUM = {"prometheus": (2, 42), "promtool": (2, 42), "alertmanager": (0, 25), "amtool": (0, 25)}
+RELEASES = (PROMETHEUS, ALERTMANAGER)
 ALSO_CALLED = {"alertmanager": "prometheus-alertmanager"}
+GRAFANA_HOME = Path("/usr/share/grafana")
 PACKAGES = (
     "prometheus",
     "prometheus-alertmanager",
@@ -39,10 +44,11 @@ PACKAGES = (
 
 @dataclass(frozen=True)
 class Binary:
-    """One program and the version it says it is."""
+    """One program, the version it says it is, and where it was found."""
 
     path: Path
     version: str
+    source: str
 
 
 @dataclass(frozen=True)
@@ -56,27 +62,91 @@ class Binaries:
     web_assets: Path | None
 
 
-def find(state: Path, progress: Progress) -> Binaries:
-    """The four programs, fetched into `state` when PATH lacks one; StackError when they cannot be had."""
+@dataclass(frozen=True)
+class Grafana:
+    """Grafana's command and the folder that holds its pages."""
+
+    command: tuple[str, ...]
+    home: Path
+    source: str
+
+
+def find(settings: Settings, progress: Progress) -> Binaries:
+    """The four programs, fetched when PATH lacks one; StackError when they cannot be had."""
     found = {name: _on_path(name) for name in MINIMUM}
-    if all(found.values()):
-        return _binaries(found, None)
+    unanswered: set[str] = set()
+    for release in RELEASES:
+        if not all(found[name] for name in release.programs):
+            found |= _official(release, settings, unanswered, progress)
+    if missing := [name for name, binary in found.items() if binary is None]:
+        found |= _debian(missing, settings.state, progress)
+    whole = {name: binary for name, binary in found.items() if binary is not None}
+    own_pages = whole["prometheus"].path.parent == settings.state / "bin"
+    web = settings.state / "packages" / "usr" / "share" / "prometheus" / "web"
+    return Binaries(**whole, web_assets=web if own_pages else None)
+
+
+def find_grafana(settings: Settings, progress: Progress) -> Grafana | None:
+    """Grafana from PATH or its official release; None when neither can be had."""
+    for name in ("grafana", "grafana-server"):
+        if path := shutil.which(name):
+            command = (path, "server") if name == "grafana" else (path,)
+            beside = Path(path).resolve().parents[1]
+            home = beside if (beside / "conf" / "defaults.ini").is_file() else GRAFANA_HOME
+            if (home / "conf" / "defaults.ini").is_file():
+                return Grafana(command, home, f"{path} on PATH")
+    place = _release(GRAFANA, settings, set(), progress)
+    if place is None:
+        return None
+    program = place / GRAFANA.programs["grafana"]
+    return Grafana((str(program), "server"), place, f"official release {GRAFANA.version}")
+
+
+def _official(
+    release: Release, settings: Settings, unanswered: set[str], progress: Progress
+) -> Mapping[str, Binary | None]:
+    place = _release(release, settings, unanswered, progress)
+    if place is None:
+        return {}
+    source = f"official release {release.version}"
+    return {name: Binary(place / path, release.version, source) for name, path in release.programs.items()}
+
+
+def _release(release: Release, settings: Settings, unanswered: set[str], progress: Progress) -> Path | None:
+    """The unpacked release; None, and a line that says why, when it cannot be had."""
+    mirror = settings.downloads
+    if mirror is None:
+        place = settings.cache / release.folder
+        return place if is_whole(place, release) else None
+    if release.host(mirror) in unanswered:
+        return None
+    try:
+        return bring(release, settings.cache, mirror, progress)
+    except NoAnswer as error:
+        unanswered.add(release.host(mirror))
+        progress(f"{release.name}: {error}")
+    except (DownloadError, OSError) as error:
+        progress(f"{release.name}: {error}")
+    return None
+
+
+def _debian(missing: list[str], state: Path, progress: Progress) -> Mapping[str, Binary]:
     folder = state / "bin"
     with _alone(state):
         if not all((folder / name).exists() for name in MINIMUM):
-            missing = ", ".join(name for name, binary in found.items() if binary is None)
-            _fetch(missing, state / "packages", folder, progress)
-    found = {name: _version_of(folder / name) for name in MINIMUM}
-    if lacking := [name for name, binary in found.items() if binary is None or not _new_enough(name, binary)]:
+            _fetch(", ".join(missing), state / "packages", folder, progress)
+    found = {name: _version_of(folder / name, "Debian's package") for name in missing}
+    whole = {name: binary for name, binary in found.items() if binary and _new_enough(name, binary)}
+    if lacking := [name for name in missing if name not in whole]:
         raise StackError(
             f"this system's packages have no {' and '.join(lacking)} that is new enough;"
             " put Prometheus 2.42 or newer and Alertmanager 0.25 or newer on PATH"
         )
-    return _binaries(found, state / "packages" / "usr" / "share" / "prometheus" / "web")
+    return whole
 
 
 def _fetch(missing: str, packages: Path, folder: Path, progress: Progress) -> None:
-    progress(f"{missing}: not on PATH, unpacking Debian's packages into {packages}")
+    progress(f"{missing}: unpacking Debian's packages into {packages}")
     try:
         unpack(PACKAGES, packages, progress)
     except FetchError as error:
@@ -97,26 +167,33 @@ def _alone(state: Path) -> Iterator[None]:
         yield
 
 
-def _binaries(found: dict[str, Binary | None], web_assets: Path | None) -> Binaries:
-    whole = {name: binary for name, binary in found.items() if binary is not None}
-    return Binaries(**whole, web_assets=web_assets)
-
-
 def _on_path(name: str) -> Binary | None:
     for called in filter(None, (name, ALSO_CALLED.get(name))):
         path = shutil.which(called)
-        if path and (binary := _version_of(Path(path))) and _new_enough(name, binary):
-            return binary
+        if path and not _lacks_templates(name, Path(path)):
+            binary = _version_of(Path(path), f"{path} on PATH")
+            if binary and _new_enough(name, binary):
+                return binary
     return None
 
 
-def _version_of(path: Path) -> Binary | None:
+def _lacks_templates(name: str, path: Path) -> bool:
+    """Whether this is Debian's Alertmanager without the files that it opens when it starts."""
+    if name != "alertmanager" or Path(BUILT_IN.decode()).exists():
+        return False
+    try:
+        return BUILT_IN in path.read_bytes()
+    except OSError:
+        return True
+
+
+def _version_of(path: Path, source: str) -> Binary | None:
     try:
         done = subprocess.run([path, "--version"], text=True, capture_output=True, timeout=20, check=False)
     except (OSError, subprocess.TimeoutExpired):
         return None
     match = re.search(r"version v?(\d+\.\d+\.\d+)", done.stdout + done.stderr)
-    return Binary(path, match[1]) if match else None
+    return Binary(path, match[1], source) if match else None
 
 
 def _new_enough(name: str, binary: Binary) -> bool:

@@ -184,7 +184,7 @@ def print_tools(_arguments: argparse.Namespace) -> int:
     from heapwatch.stack.report import Narrator
     from heapwatch.stack.settings import Settings
 
-    found = find(Settings.from_environment().state, Narrator(Console(stderr=True)))
+    found = find(Settings.from_environment(), Narrator(Console(stderr=True)))
     programs = (found.prometheus, found.promtool, found.alertmanager, found.amtool)
     print(os.pathsep.join(dict.fromkeys(str(program.path.parent) for program in programs)))
     return 0

@@ -15,7 +15,7 @@ from pathlib import Path
 from types import FrameType
 
 from heapwatch.stack import binaries, configuration, health, preflight, presence, processes
-from heapwatch.stack.endpoints import TRAINER
+from heapwatch.stack.endpoints import TRAINER, Endpoint, endpoints
 from heapwatch.stack.errors import StackError
 from heapwatch.stack.fingerprint import fingerprint
 from heapwatch.stack.health import Say
@@ -47,7 +47,7 @@ class NativeStack:
             if self._supervisor.running():
                 self._announce()
                 restarted = self._update(wanted)
-                self._wait(wanted, restarted)
+                self._wait([service.endpoint for service in wanted], restarted)
                 return
             if leftovers := processes.of_stack(self._settings.state):
                 self._say(f"ending {len(leftovers)} processes that an earlier stack left")
@@ -57,7 +57,7 @@ class NativeStack:
                 self._announce()
                 self._supervisor.start()
                 self._remember_loaded(wanted)
-                self._wait(wanted, {service.name for service in wanted})
+                self._wait([service.endpoint for service in wanted], {service.name for service in wanted})
             except KeyboardInterrupt:
                 self._stop()
                 raise StackError("interrupted: everything this had started is stopped again") from None
@@ -76,20 +76,19 @@ class NativeStack:
 
     def status(self) -> list[Row]:
         """One row a service."""
-        wanted = self._services()
         running = self._supervisor.processes() if self._supervisor.running() else {}
         seen = health.targets(self._settings) if running else {}
         rows = []
-        for service in wanted:
-            info = running.get(service.name)
-            state = health.condition(self._settings, service.endpoint) if info else "stopped"
+        for endpoint in self._endpoints().values():
+            info = running.get(endpoint.name)
+            state = health.condition(self._settings, endpoint) if info else "stopped"
             if info and state != health.HEALTHY and info["statename"] != "RUNNING":
                 state = info["statename"].lower()
-            target = seen.get(self._target(service), {})
+            target = seen.get(self._target(endpoint), {})
             rows.append(
                 Row(
-                    service=service.name,
-                    address=self._settings.url(service.endpoint.port),
+                    service=endpoint.name,
+                    address=self._settings.url(endpoint.port),
                     state=state,
                     scraped=target.get("health", "unknown"),
                     process=str(info["pid"]) if info and info["pid"] else "",
@@ -100,7 +99,7 @@ class NativeStack:
     def restart(self, name: str) -> None:
         """Restart one service and wait for it."""
         with self._locked():
-            wanted = {service.name: service for service in self._services()}
+            wanted = self._endpoints()
             if name not in wanted:
                 raise StackError(f"there is no service {name!r}; the services are {', '.join(wanted)}")
             if not self._supervisor.running():
@@ -133,11 +132,16 @@ class NativeStack:
         """The command that switches leaks of the stack's trainer."""
         return [sys.executable, "-m", "examples.leak", "walker", *arguments]
 
-    def _services(self) -> list[Service]:
-        return services(self._settings, binaries.find(self._settings.state, self._say))
+    def _endpoints(self) -> dict[str, Endpoint]:
+        """The services that the last `up` chose."""
+        return endpoints(self._settings, grafana=self._grafana_mark.exists())
 
-    def _target(self, service: Service) -> str:
-        return f"{self._announced_host(service.name)}:{service.endpoint.port}"
+    @property
+    def _grafana_mark(self) -> Path:
+        return self._settings.state / "run" / "grafana"
+
+    def _target(self, endpoint: Endpoint) -> str:
+        return f"{self._announced_host(endpoint.name)}:{endpoint.port}"
 
     def _announced_host(self, name: str) -> str:
         """A trainer that listens on every address announces itself by this machine's name."""
@@ -146,15 +150,19 @@ class NativeStack:
 
     def _prepare(self) -> list[Service]:
         """Everything that can fail without a process running."""
-        found = binaries.find(self._settings.state, self._say)
-        self._say(
-            f"prometheus {found.prometheus.version}, alertmanager {found.alertmanager.version}"
-            f" ({found.prometheus.path.parent})"
-        )
+        found = binaries.find(self._settings, self._say)
+        grafana = binaries.find_grafana(self._settings, self._say)
+        for name, binary in (("prometheus", found.prometheus), ("alertmanager", found.alertmanager)):
+            self._say(f"{name} {binary.version}: {binary.source}")
+        self._say(f"dashboards: {f'Grafana, {grafana.source}' if grafana else 'the built-in viewer'}")
         configuration.lay_out(self._settings)
         for checked in preflight.check_configuration(self._settings, found):
             self._say(f"checked {checked}")
-        wanted = services(self._settings, found)
+        wanted = services(self._settings, found, grafana)
+        if grafana:
+            self._grafana_mark.touch(mode=0o600)
+        else:
+            self._grafana_mark.unlink(missing_ok=True)
         self._supervisor.configure(wanted)
         return wanted
 
@@ -175,8 +183,8 @@ class NativeStack:
     def _announce(self) -> None:
         presence.announce(self._settings, f"unix:{self._supervisor.socket}", self._settings.targets)
 
-    def _wait(self, wanted: list[Service], started: set[str]) -> None:
-        ended: dict[str, set[int]] = {service.name: set() for service in wanted}
+    def _wait(self, wanted: list[Endpoint], started: set[str]) -> None:
+        ended: dict[str, set[int]] = {endpoint.name: set() for endpoint in wanted}
 
         def watch() -> None:
             for name, info in self._supervisor.processes().items():
@@ -186,10 +194,10 @@ class NativeStack:
                     raise StackError(f"{name} does not stay up: {self._last_words(name)}")
 
         say = self._say if started else (lambda _: None)
-        health.wait_healthy(self._settings, [service.endpoint for service in wanted], watch, say)
+        health.wait_healthy(self._settings, wanted, watch, say)
         if started:
             self._say("waiting for Prometheus's first scrape of each")
-        health.wait_scraped(self._settings, {service.name: self._target(service) for service in wanted})
+        health.wait_scraped(self._settings, {endpoint.name: self._target(endpoint) for endpoint in wanted})
 
     def _last_words(self, name: str) -> str:
         file = self._settings.logs / f"{name}.log"

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import shutil
 import sys
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
 from heapwatch import data
-from heapwatch.stack.binaries import Binaries
+from heapwatch.stack.binaries import Binaries, Grafana
 from heapwatch.stack.endpoints import TRAINER, Endpoint, endpoints
 from heapwatch.stack.fingerprint import fingerprint
 from heapwatch.stack.settings import Settings
@@ -17,7 +16,6 @@ from heapwatch.stack.settings import Settings
 # Weeks unattended: old samples go by age or by size, whichever comes first.
 RETENTION_TIME = "30d"
 RETENTION_SIZE = "5GB"
-GRAFANA_HOME = Path("/usr/share/grafana")
 PACKAGE = data.folder().parent
 HANDED_ON = ("HEAPWATCH_ALLOWED_HOSTS", "HEAPWATCH_RECORD")
 
@@ -37,9 +35,8 @@ class Service:
         return self.endpoint.name
 
 
-def services(settings: Settings, binaries: Binaries) -> list[Service]:
-    """The services in the order in which they start."""
-    grafana = shutil.which("grafana-server") or shutil.which("grafana")
+def services(settings: Settings, binaries: Binaries, grafana: Grafana | None) -> list[Service]:
+    """The services in the order in which they start; without Grafana the viewer has its place."""
     at = endpoints(settings, grafana=grafana is not None)
     return [
         _prometheus(settings, binaries, at["prometheus"]),
@@ -87,8 +84,7 @@ def _alertmanager(settings: Settings, binaries: Binaries, endpoint: Endpoint) ->
     return Service(endpoint, command, environment(settings), reloads)
 
 
-def _grafana(settings: Settings, endpoint: Endpoint, server: str) -> Service:
-    command = [server] if server.endswith("grafana-server") else [server, "server"]
+def _grafana(settings: Settings, endpoint: Endpoint, grafana: Grafana) -> Service:
     generated = data.path("dashboards")
     own = {
         "GF_SERVER_HTTP_ADDR": settings.bind,
@@ -103,8 +99,12 @@ def _grafana(settings: Settings, endpoint: Endpoint, server: str) -> Service:
         "GF_AUTH_ANONYMOUS_ORG_ROLE": "Viewer",
         "GF_ANALYTICS_REPORTING_ENABLED": "false",
         "GF_ANALYTICS_CHECK_FOR_UPDATES": "false",
+        "GF_ANALYTICS_CHECK_FOR_PLUGIN_UPDATES": "false",
+        "GF_PLUGINS_PREINSTALL_DISABLED": "true",  # nothing is fetched at start
+        "GF_PATHS_PLUGINS": str(settings.state / "data" / "grafana" / "plugins"),
     }
-    return Service(endpoint, (*command, f"--homepath={GRAFANA_HOME}"), environment(settings) | own)
+    command = (*grafana.command, f"--homepath={grafana.home}")
+    return Service(endpoint, command, environment(settings) | own)
 
 
 def _python(settings: Settings, endpoint: Endpoint, module: str, *sources: Path) -> Service:

@@ -103,6 +103,19 @@ class Settings:
         return self.checkout or self.state
 
     @property
+    def cache(self) -> Path:
+        """What was downloaded, shared by all stacks of this user."""
+        chosen = self.environment.get("HEAPWATCH_CACHE")
+        user = Path(self.environment.get("XDG_CACHE_HOME") or "~/.cache").expanduser() / "heapwatch"
+        return Path(chosen).absolute() if chosen else user
+
+    @property
+    def downloads(self) -> str | None:
+        """A mirror of the official releases, empty for their own hosts, None for no downloads at all."""
+        chosen = self.environment.get("HEAPWATCH_DOWNLOADS", "")
+        return None if chosen == "off" else chosen
+
+    @property
     def etc(self) -> Path:
         """Configuration as the services read it."""
         return self.state / "etc"

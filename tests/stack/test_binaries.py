@@ -7,7 +7,22 @@ import pytest
 from heapwatch.stack import binaries
 from heapwatch.stack.debian import FetchError
 from heapwatch.stack.errors import StackError
+from heapwatch.stack.releases import ALERTMANAGER, GRAFANA, PROMETHEUS
 from heapwatch.stack.relocate import BUILT_IN, THROUGH_DESCRIPTOR
+from heapwatch.stack.settings import Settings
+from tests.e2e.running import free_ports
+from tests.stack.archives import archive, pinned, serving
+
+
+def settings(tmp_path: Path, downloads: str = "off") -> Settings:
+    """A stack that downloads nothing unless told where from."""
+    return Settings.from_environment(
+        {
+            "HEAPWATCH_STATE": str(tmp_path / "state"),
+            "HEAPWATCH_CACHE": str(tmp_path / "cache"),
+            "HEAPWATCH_DOWNLOADS": downloads,
+        }
+    )
 
 
 def program(folder: Path, name: str, version: str) -> None:
@@ -27,7 +42,7 @@ def path(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def test_what_is_on_path_is_taken_with_debians_names_too(path: Path, tmp_path: Path) -> None:
-    found = binaries.find(tmp_path / "state", print)
+    found = binaries.find(settings(tmp_path), print)
     assert (found.prometheus.version, found.alertmanager.path.name) == ("2.53.1", "prometheus-alertmanager")
     assert found.web_assets is None
 
@@ -42,7 +57,7 @@ def test_one_too_old_is_not_taken_and_a_failed_download_is_one_line(
 
     monkeypatch.setattr(binaries, "unpack", fail)
     with pytest.raises(StackError, match=r"not on PATH: prometheus; .*no network.*check the network") as told:
-        binaries.find(tmp_path / "state", print)
+        binaries.find(settings(tmp_path), print)
     assert "\n" not in str(told.value)
 
 
@@ -62,7 +77,7 @@ def test_what_was_fetched_is_not_fetched_again(
     monkeypatch.setenv("PATH", f"{path}:/usr/bin:/bin")
     monkeypatch.setattr(binaries, "_on_path", lambda name: None)
     for _ in range(2):
-        found = binaries.find(tmp_path / "state", print)
+        found = binaries.find(settings(tmp_path), print)
     assert fetched == [tmp_path / "state" / "packages"]
     assert found.alertmanager.path == tmp_path / "state" / "bin" / "alertmanager"
     assert found.alertmanager.version == "2.42.0"
@@ -70,3 +85,86 @@ def test_what_was_fetched_is_not_fetched_again(
 
 def test_the_relocated_path_has_the_length_of_the_one_it_replaces() -> None:
     assert len(THROUGH_DESCRIPTOR) == len(BUILT_IN)
+
+
+def script(version: str) -> bytes:
+    return f"#!/bin/sh\necho 'version {version}'\n".encode()
+
+
+@pytest.fixture
+def mirrored(monkeypatch: pytest.MonkeyPatch) -> dict[str, bytes]:
+    """Archives of the official layouts by file name, pinned as if they were the official ones."""
+    monkeypatch.setenv("PATH", "/usr/bin:/bin")
+    monkeypatch.setattr(binaries, "_on_path", lambda name: None)
+    contents = {
+        "PROMETHEUS": (PROMETHEUS, {"prometheus": script("3.13.2"), "promtool": script("3.13.2")}),
+        "ALERTMANAGER": (ALERTMANAGER, {"alertmanager": script("0.34.0"), "amtool": script("0.34.0")}),
+        "GRAFANA": (GRAFANA, {"bin/grafana": script("13.1.3"), "conf/defaults.ini": b""}),
+    }
+    files = {}
+    for name, (release, programs) in contents.items():
+        content = archive(release, programs)
+        monkeypatch.setattr(binaries, name, pinned(release, content))
+        files[release.url().rpartition("/")[2]] = content
+    monkeypatch.setattr(binaries, "RELEASES", (binaries.PROMETHEUS, binaries.ALERTMANAGER))
+    return files
+
+
+def test_what_path_lacks_comes_from_official_releases(tmp_path: Path, mirrored: dict[str, bytes]) -> None:
+    with serving(mirrored) as (address, asked):
+        chosen = settings(tmp_path, address)
+        found, grafana = binaries.find(chosen, print), binaries.find_grafana(chosen, print)
+    assert (found.prometheus.version, found.alertmanager.version) == ("3.13.2", "0.34.0")
+    assert found.web_assets is None
+    assert grafana is not None
+    assert grafana.command == (str(grafana.home / "bin" / "grafana"), "server")
+    assert len(asked) == 3
+    cached = binaries.find(settings(tmp_path), print)
+    assert cached.prometheus.path == found.prometheus.path
+
+
+def debian(monkeypatch: pytest.MonkeyPatch) -> list[object]:
+    fetched: list[object] = []
+
+    def unpack(packages: object, destination: Path, _progress: object) -> None:
+        fetched.append(packages)
+        for name in ("prometheus", "promtool", "amtool", "prometheus-alertmanager"):
+            program(destination / "usr" / "bin", name, "2.42.0")
+        (destination / "usr/share/prometheus").mkdir(parents=True)
+
+    monkeypatch.setattr(binaries, "unpack", unpack)
+    return fetched
+
+
+def test_an_absent_server_costs_one_attempt_and_debian_and_the_viewer_stand_in(
+    tmp_path: Path, mirrored: dict[str, bytes], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    fetched = debian(monkeypatch)
+    said: list[str] = []
+    (port,) = free_ports(1)
+    chosen = settings(tmp_path, f"http://127.0.0.1:{port}")
+    found, grafana = binaries.find(chosen, said.append), binaries.find_grafana(chosen, said.append)
+    assert found.prometheus.source == "Debian's package"
+    assert grafana is None
+    assert len(fetched) == 1
+    assert len([line for line in said if f"127.0.0.1:{port} does not answer" in line]) == 2
+
+
+def test_a_wrong_checksum_is_said_and_debian_stands_in(
+    tmp_path: Path, mirrored: dict[str, bytes], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    debian(monkeypatch)
+    said: list[str] = []
+    name = PROMETHEUS.url().rpartition("/")[2]
+    with serving(mirrored | {name: archive(PROMETHEUS, {"prometheus": b"evil"})}) as (address, _):
+        found = binaries.find(settings(tmp_path, address), said.append)
+    assert (found.prometheus.source, found.alertmanager.version) == ("Debian's package", "0.34.0")
+    assert any("and not the pinned" in line for line in said)
+
+
+def test_debians_alertmanager_without_its_templates_is_passed_over(path: Path, tmp_path: Path) -> None:
+    assert not Path(BUILT_IN.decode()).exists()
+    file = path / "prometheus-alertmanager"
+    file.write_bytes(file.read_bytes() + b"# " + BUILT_IN)
+    assert binaries._on_path("alertmanager") is None
+    assert binaries._on_path("amtool") is not None

@@ -33,7 +33,7 @@ def settings(tmp_path: Path) -> Settings:
 
 @pytest.fixture
 def binaries() -> Binaries:
-    return find(Settings.from_environment().state, print)
+    return find(Settings.from_environment(), print)
 
 
 def test_the_configuration_of_this_checkout_is_whole(settings: Settings, binaries: Binaries) -> None:

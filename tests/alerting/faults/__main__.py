@@ -30,7 +30,7 @@ def main(words: list[str]) -> int:
     if not chosen:
         print(f"no fault has one of {words} in its name; there are: {', '.join(FAULTS)}")
         return 2
-    found = find(Settings.from_environment().state, print)
+    found = find(Settings.from_environment(), print)
     folders = [str(binary.path.parent) for binary in (found.prometheus, found.alertmanager)]
     os.environ["PATH"] = os.pathsep.join([*folders, os.environ["PATH"]])
     failed = 0

@@ -1,0 +1,78 @@
+"""Archives of the official releases' layout, and a server that hands them out well or badly."""
+
+from __future__ import annotations
+
+import dataclasses
+import hashlib
+import io
+import tarfile
+import threading
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+
+from heapwatch.stack.releases import Release, architecture
+
+
+def archive(release: Release, contents: Mapping[str, bytes], top: str = "") -> bytes:
+    """A gzipped tar with one top folder, as every official release has it."""
+    stream = io.BytesIO()
+    with tarfile.open(fileobj=stream, mode="w:gz") as file:
+        for name, content in contents.items():
+            member = tarfile.TarInfo(f"{top or release.folder}/{name}")
+            member.size, member.mode = len(content), 0o755
+            file.addfile(member, io.BytesIO(content))
+    return stream.getvalue()
+
+
+def pinned(release: Release, content: bytes) -> Release:
+    """The release as it would be if this were its archive."""
+    return dataclasses.replace(release, sha256={architecture(): hashlib.sha256(content).hexdigest()})
+
+
+@contextmanager
+def serving(
+    files: Mapping[str, bytes], manner: str = "well", most: int = 1 << 30
+) -> Iterator[tuple[str, list]]:
+    """The address of a server and what it was asked for: (path, Range).
+
+    `manner` is well, cut (each answer ends after `most` bytes), unranged (cut, and no ranges), or hanging
+    (stops after `most` bytes without closing).
+    """
+    asked: list[tuple[str, str | None]] = []
+    closing = threading.Event()
+
+    class Handler(BaseHTTPRequestHandler):
+        protocol_version = "HTTP/1.1"
+
+        def do_GET(self) -> None:
+            wanted = self.headers.get("Range")
+            asked.append((self.path, wanted))
+            whole = files.get(self.path.lstrip("/"))
+            if whole is None:
+                self.send_error(404)
+                return
+            start = int(wanted.removeprefix("bytes=").rstrip("-")) if wanted and manner != "unranged" else 0
+            content = whole[start:]
+            self.send_response(206 if start else 200)
+            self.send_header("Content-Length", str(len(content)))
+            self.end_headers()
+            self.wfile.write(content if manner == "well" else content[:most])
+            self.wfile.flush()
+            if manner == "hanging":
+                closing.wait(30)
+            self.close_connection = True
+
+        def log_message(self, *_: object) -> None:
+            pass
+
+    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+    thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.05})
+    thread.start()
+    try:
+        yield f"http://127.0.0.1:{server.server_address[1]}", asked
+    finally:
+        closing.set()
+        server.shutdown()
+        server.server_close()
+        thread.join()
