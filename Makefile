@@ -11,8 +11,8 @@ export HEAPWATCH_PROFILE := $(PROFILE)
 endif
 VENV := $(HEAPWATCH_STATE)/venv
 BIN := $(VENV)/bin
-BOOTSTRAP := PYTHONPATH=exporters $(PYTHON) -m heapwatch.stack.bootstrap $(VENV)
-STACK := $(BIN)/python -m heapwatch
+BOOTSTRAP := PYTHONPATH=exporters $(PYTHON) -m heapwatch.stack.bootstrap "$(VENV)"
+STACK := "$(BIN)/python" -m heapwatch
 # what `tools` fetched, for programs that look on PATH
 WITH_TOOLS := PATH="$(HEAPWATCH_STATE)/bin:$$PATH"
 
@@ -63,7 +63,7 @@ clean: venv ## Stop everything and remove what was recorded, downloaded and inst
 .PHONY: test
 test: dev ## Set up what the tests need and run them all (ARGS="tests/stack -k port")
 	@$(STACK) tools > /dev/null
-	@$(BIN)/python -m pytest --numprocesses 2 --dist loadfile --no-loadscope-reorder $(ARGS)
+	@"$(BIN)/python" -m pytest --numprocesses 2 --dist loadfile --no-loadscope-reorder $(ARGS)
 
 # Unit tests: no servers, no frameworks, no network.
 FAST := $(addprefix tests/,architecture docs exporters/analysis exporters/collectors exporters/measure \
@@ -73,58 +73,58 @@ FAST := $(addprefix tests/,architecture docs exporters/analysis exporters/collec
 	dashboards/test_linter.py dashboards/test_queries.py dashboards/test_schema.py)
 .PHONY: test-fast
 test-fast: dev ## The unit tests: what to run after each edit (ARGS=tests/exporters/measure for some of them)
-	@$(BIN)/python -m pytest -q --numprocesses 2 --dist loadfile $(or $(ARGS),$(FAST))
+	@"$(BIN)/python" -m pytest -q --numprocesses 2 --dist loadfile $(or $(ARGS),$(FAST))
 
 .PHONY: lint
 lint: dev ## Style, types, and generated files against what generates them
-	@$(BIN)/ruff check .
-	@$(BIN)/ruff format --check .
-	@$(BIN)/mypy
-	@$(BIN)/python -m heapwatch.dashboards --check
-	@$(BIN)/python -m docs.metrics_reference --check
+	@"$(BIN)/ruff" check .
+	@"$(BIN)/ruff" format --check .
+	@"$(BIN)/mypy"
+	@"$(BIN)/python" -m heapwatch.dashboards --check
+	@"$(BIN)/python" -m docs.metrics_reference --check
 
 .PHONY: generate
 generate: venv ## Write the dashboards and the metrics reference anew
-	@$(BIN)/python -m heapwatch.dashboards
-	@$(BIN)/python -m docs.metrics_reference
+	@"$(BIN)/python" -m heapwatch.dashboards
+	@"$(BIN)/python" -m docs.metrics_reference
 
 .PHONY: lock
 lock: ## Pin the newest versions that pyproject.toml allows (requirements/*.txt)
-	@$(PYTHON) -m venv $(HEAPWATCH_STATE)/lock
-	@$(HEAPWATCH_STATE)/lock/bin/pip install --quiet uv
+	@$(PYTHON) -m venv "$(HEAPWATCH_STATE)/lock"
+	@"$(HEAPWATCH_STATE)/lock/bin/pip" install --quiet uv
 	@PATH="$(HEAPWATCH_STATE)/lock/bin:$$PATH" requirements/lock.sh
 
 .PHONY: test-faults
 test-faults: dev ## Try what can go wrong between alert and cleanup: crashes, floods, clocks, liars (ARGS=word)
 	@$(STACK) tools > /dev/null
-	@$(WITH_TOOLS) $(BIN)/python -m tests.alerting.faults $(ARGS)
+	@$(WITH_TOOLS) "$(BIN)/python" -m tests.alerting.faults $(ARGS)
 
 .PHONY: bench
 bench: rivals ## Measure what watching costs; writes docs/benchmarks.md (ARGS=census: one, written nowhere)
-	@$(BIN)/python -m benchmarks $(ARGS)
+	@"$(BIN)/python" -m benchmarks $(ARGS)
 
 .PHONY: bench-leaks
 bench-leaks: dev ## Measure how well the rules tell leaks from health (ARGS="--seed 7 --each 2")
 	@$(STACK) tools > /dev/null
-	@$(WITH_TOOLS) $(BIN)/python -m benchmarks.leaks $(ARGS)
+	@$(WITH_TOOLS) "$(BIN)/python" -m benchmarks.leaks $(ARGS)
 
 .PHONY: bench-zoo
 bench-zoo: rivals ## Leaks of public projects, ours beside others; writes docs/leak-zoo.md (ARGS="--only replay --seconds 60 --jobs 2")
-	@$(BIN)/python -m benchmarks.zoo $(ARGS)
+	@"$(BIN)/python" -m benchmarks.zoo $(ARGS)
 
 .PHONY: examples-test
 examples-test: dev ## Every example healthy and with each of its leaks, judged by the alert rules (ARGS="--only walker")
 	@$(STACK) tools > /dev/null
-	@$(WITH_TOOLS) $(BIN)/python -m examples.check $(ARGS)
+	@$(WITH_TOOLS) "$(BIN)/python" -m examples.check $(ARGS)
 
 .PHONY: soak
 soak: dev ## Train a day's steps with and without the exporter and compare memory (ARGS="--steps N")
-	@$(BIN)/python -m benchmarks.soak $(ARGS)
+	@"$(BIN)/python" -m benchmarks.soak $(ARGS)
 
 .PHONY: screenshots
 screenshots: dev ## Pictures for the docs, of made-up history (ARGS=--running: of the running stack)
 	@$(STACK) tools > /dev/null
-	@$(WITH_TOOLS) $(BIN)/python -m docs.screenshots $(ARGS)
+	@$(WITH_TOOLS) "$(BIN)/python" -m docs.screenshots $(ARGS)
 
 .PHONY: docs
 docs: ## Build the documentation site, strictly, into .heapwatch/site

@@ -81,9 +81,28 @@ def find(settings: Settings, progress: Progress) -> Binaries:
     if missing := [name for name, binary in found.items() if binary is None]:
         found |= _debian(missing, settings.state, progress)
     whole = {name: binary for name, binary in found.items() if binary is not None}
-    own_pages = whole["prometheus"].path.parent == settings.state / "bin"
-    web = settings.state / "packages" / "usr" / "share" / "prometheus" / "web"
+    packages = _packages(settings.state)
+    own_pages = whole["prometheus"].path.parent == packages / "bin"
+    web = packages / "usr" / "share" / "prometheus" / "web"
     return Binaries(**whole, web_assets=web if own_pages else None)
+
+
+def link_tools(settings: Settings, binaries: Binaries) -> Path:
+    """One folder with the four programs, for those who look on PATH."""
+    folder = settings.state / "bin"
+    claim(settings.state)
+    folder.mkdir(mode=0o700, exist_ok=True)
+    for name in MINIMUM:
+        path = getattr(binaries, name).path
+        if path.parent != folder:
+            (folder / name).unlink(missing_ok=True)
+            (folder / name).symlink_to(path)
+    return folder
+
+
+def _packages(state: Path) -> Path:
+    """Where Debian's packages are unpacked."""
+    return state / "packages"
 
 
 def find_grafana(settings: Settings, progress: Progress) -> Grafana | None:
@@ -131,10 +150,10 @@ def _release(release: Release, settings: Settings, unanswered: set[str], progres
 
 
 def _debian(missing: list[str], state: Path, progress: Progress) -> Mapping[str, Binary]:
-    folder = state / "bin"
+    folder = _packages(state) / "bin"
     with _alone(state):
         if not all((folder / name).exists() for name in MINIMUM):
-            _fetch(", ".join(missing), state / "packages", folder, progress)
+            _fetch(", ".join(missing), _packages(state), folder, progress)
     found = {name: _version_of(folder / name, "Debian's package") for name in missing}
     whole = {name: binary for name, binary in found.items() if binary and _new_enough(name, binary)}
     if lacking := [name for name in missing if name not in whole]:

@@ -50,7 +50,12 @@ def add_parser(commands: Any) -> None:
         "leak in a running trainer and watch the loop close; exit 0 only if it did",
     )
     _add(commands, "clean", clean, "stop everything and remove what was recorded, downloaded and installed")
-    _add(commands, "tools", print_tools, "find or fetch Prometheus and Alertmanager, and print their folders")
+    _add(
+        commands,
+        "tools",
+        print_tools,
+        "find or fetch Prometheus and Alertmanager, and print a folder for PATH",
+    )
 
 
 def _add(commands: Any, name: str, run: Callable[[argparse.Namespace], int], text: str) -> Any:
@@ -177,16 +182,15 @@ def demonstrate(arguments: argparse.Namespace) -> int:
 
 
 def print_tools(_arguments: argparse.Namespace) -> int:
-    """Print folders for PATH."""
+    """Print a folder for PATH."""
     from rich.console import Console
 
-    from heapwatch.stack.binaries import find
+    from heapwatch.stack.binaries import find, link_tools
     from heapwatch.stack.report import Narrator
     from heapwatch.stack.settings import Settings
 
-    found = find(Settings.from_environment(), Narrator(Console(stderr=True)))
-    programs = (found.prometheus, found.promtool, found.alertmanager, found.amtool)
-    print(os.pathsep.join(dict.fromkeys(str(program.path.parent) for program in programs)))
+    settings = Settings.from_environment()
+    print(link_tools(settings, find(settings, Narrator(Console(stderr=True)))))
     return 0
 
 

@@ -9,7 +9,7 @@ import subprocess
 from contextlib import suppress
 from pathlib import Path
 
-from heapwatch.stack import configuration, health, preflight, presence
+from heapwatch.stack import configuration, delivery, health, preflight, presence
 from heapwatch.stack.containers import ADDRESSES
 from heapwatch.stack.endpoints import TRAINER, endpoints
 from heapwatch.stack.errors import StackError
@@ -41,10 +41,8 @@ class ComposeStack:
         """Build, start and wait; ends with every container healthy and scraped."""
         if not engine_answers():
             raise StackError("no Docker engine answers (or it has no Compose): start it, or use MODE=native")
-        for file in (self._settings.token_file, self._settings.grafana_password_file):
-            file.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-            configuration.make_secret(file)
-        configuration.derive_webhook_token(self._settings.token_file, self._settings.webhook_token_file)
+        configuration.claim(self._settings.state)
+        configuration.make_secrets(self._settings)
         self._run("config", "-q")
         before = self._container_ids()
         if not any(before.values()):
@@ -56,6 +54,7 @@ class ComposeStack:
             say = self._say if before != self._container_ids() else (lambda _: None)
             health.wait_healthy(self._settings, self._endpoints.values(), lambda: None, say, patience=300)
             health.wait_scraped(self._settings, self._targets)
+            delivery.prove(self._settings, fresh=before != self._container_ids())
             # Its Prometheus reads a volume, and no loopback address of this machine.
             at = f"tcp:{self._settings.host}:{self._settings.ports.prometheus}"
             presence.announce(self._settings, at, targets=None)

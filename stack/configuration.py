@@ -8,6 +8,7 @@ import secrets
 from collections.abc import Mapping
 from pathlib import Path
 
+from heapwatch.http.guards import find_token
 from heapwatch.http.signing import webhook_token
 from heapwatch.stack import marker
 from heapwatch.stack.alertmanager import render
@@ -42,9 +43,7 @@ def lay_out(settings: Settings) -> None:
         raise StackError(
             f"cannot create {error.filename}: {error.strerror}; set HEAPWATCH_STATE to a folder of yours"
         ) from error
-    make_secret(settings.token_file)
-    make_secret(settings.grafana_password_file)
-    derive_webhook_token(settings.token_file, settings.webhook_token_file)
+    make_secrets(settings)
     _link(settings.etc / "targets" / "trainer", settings.targets)
     ports = settings.ports
     addresses = {
@@ -87,20 +86,27 @@ def write(data: Path, etc: Path, environment: Mapping[str, str], addresses: Mapp
         write_if_changed(etc / "targets" / name / "stack.json", json.dumps(targets, indent=2) + "\n")
 
 
-def make_secret(file: Path) -> None:
-    """A random token in a file only its owner reads; one that exists and holds something is kept."""
-    if file.is_file() and file.stat().st_size:
+def make_secrets(settings: Settings) -> None:
+    """The token, what is derived from it, and Grafana's password, each in a file only its owner reads.
+
+    A token that the environment gives becomes the stack's, so that every service and this shell's trainers
+    agree on it. StackError when it cannot be one.
+    """
+    own = settings.token_file
+    own.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+    named = settings.environment.get("HEAPWATCH_TOKEN_FILE") or own
+    if settings.environment.get("HEAPWATCH_TOKEN") or Path(named).expanduser().absolute() != own:
+        try:
+            given = find_token(None, settings.environment)
+        except (OSError, ValueError) as error:
+            raise StackError(f"HEAPWATCH_TOKEN or HEAPWATCH_TOKEN_FILE cannot be used: {error}") from error
+        write_if_changed(own, f"{given}\n", mode=0o600)
+    for file in (own, settings.grafana_password_file):
+        if not file.is_file() or not file.stat().st_size:
+            write_if_changed(file, secrets.token_urlsafe(TOKEN_BYTES) + "\n", mode=0o600)
         file.chmod(0o600)
-        return
-    descriptor = os.open(file, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
-    with os.fdopen(descriptor, "w", encoding="utf-8") as stream:
-        stream.write(secrets.token_urlsafe(TOKEN_BYTES) + "\n")
-
-
-def derive_webhook_token(token_file: Path, file: Path) -> None:
-    """Write what Alertmanager shows the receiver; the secret itself it never gets."""
-    secret = token_file.read_text(encoding="utf-8").strip()
-    write_if_changed(file, webhook_token(secret) + "\n", mode=0o600)
+    secret = own.read_text(encoding="utf-8").strip()
+    write_if_changed(settings.webhook_token_file, webhook_token(secret) + "\n", mode=0o600)
 
 
 def write_if_changed(file: Path, text: str, mode: int = 0o644) -> None:

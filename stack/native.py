@@ -14,7 +14,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from types import FrameType
 
-from heapwatch.stack import binaries, configuration, health, preflight, presence, processes
+from heapwatch.stack import binaries, configuration, delivery, health, preflight, presence, processes
 from heapwatch.stack.endpoints import TRAINER, Endpoint, endpoints
 from heapwatch.stack.errors import StackError
 from heapwatch.stack.fingerprint import fingerprint
@@ -48,6 +48,7 @@ class NativeStack:
                 self._announce()
                 restarted = self._update(wanted)
                 self._wait([service.endpoint for service in wanted], restarted)
+                delivery.prove(self._settings, fresh=bool(restarted))
                 return
             if leftovers := processes.of_stack(self._settings.state):
                 self._say(f"ending {len(leftovers)} processes that an earlier stack left")
@@ -58,6 +59,8 @@ class NativeStack:
                 self._supervisor.start()
                 self._remember_loaded(wanted)
                 self._wait([service.endpoint for service in wanted], {service.name for service in wanted})
+                delivery.prove(self._settings, fresh=True)
+                self._say("an alert travels from Alertmanager to the receiver")
             except KeyboardInterrupt:
                 self._stop()
                 raise StackError("interrupted: everything this had started is stopped again") from None

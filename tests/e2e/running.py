@@ -49,8 +49,10 @@ class Stack:
         ports = {f"HEAPWATCH_{name}_PORT": str(port) for name, port in zip(PORTS, free_ports(5), strict=True)}
         own = {
             "HEAPWATCH_CHECKOUT": str(REPOSITORY),
-            "HEAPWATCH_STATE": str(folder / "state"),
+            "HEAPWATCH_STATE": str(folder / "state ü"),
             "HEAPWATCH_TARGETS_DIR": str(folder / "targets"),
+            "HEAPWATCH_DOWNLOADS": "off",
+            "XDG_STATE_HOME": str(folder / "user"),
         }
         # NiceGUI behaves differently where it sees pytest's names
         foreign = ("HEAPWATCH_", "PYTEST_")

@@ -79,7 +79,7 @@ def test_what_was_fetched_is_not_fetched_again(
     for _ in range(2):
         found = binaries.find(settings(tmp_path), print)
     assert fetched == [tmp_path / "state" / "packages"]
-    assert found.alertmanager.path == tmp_path / "state" / "bin" / "alertmanager"
+    assert found.alertmanager.path == tmp_path / "state" / "packages" / "bin" / "alertmanager"
     assert found.alertmanager.version == "2.42.0"
 
 

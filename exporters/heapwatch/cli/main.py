@@ -42,12 +42,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return USAGE_ERROR
     except ModuleNotFoundError as error:
         extra = getattr(parsed, "extra", None)
-        if extra is None or (error.name or "").partition(".")[0] == "heapwatch":
+        lacking = (error.name or "").partition(".")[0]
+        if extra is None or lacking == "heapwatch":
             raise
-        print(
-            f"error: this command needs {error.name}: pip install 'heapwatch[{extra}]'",
-            file=sys.stderr,
-        )
+        print(f"error: this command needs {lacking}: pip install 'heapwatch[{extra}]'", file=sys.stderr)
         return 1
     except BrokenPipeError:  # `heapwatch ... | head`
         sys.stderr.close()

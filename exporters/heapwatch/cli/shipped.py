@@ -16,6 +16,7 @@ from heapwatch.errors import UsageError
 
 # What the shipped files say, to be replaced by the user's own.
 _TRAINERS = 'job="trainer"'
+_ANCHOR = re.compile(r"([:-] )([&*])([a-z]+)(?=[\s,}]|$)")
 _DASHBOARDS = "{{ $externalLabels.heapwatch_dashboards }}"
 _RUNBOOKS = "{{ or $externalLabels.heapwatch_runbooks `docs/runbooks` }}"
 _MATCHERS = re.compile(r'\s*\w+\s*(=|!=|=~|!~)\s*"[^"\\\n]*"\s*(,\s*\w+\s*(=|!=|=~|!~)\s*"[^"\\\n]*"\s*)*')
@@ -81,8 +82,10 @@ def print_rules(arguments: argparse.Namespace) -> int:
         return _write(arguments.output, texts)
     # One document: the lists of groups follow each other under the first one's key.
     print("groups:")
-    for text in texts.values():
-        print(text.partition("\ngroups:\n")[2].rstrip("\n"))
+    for name, text in texts.items():
+        groups = text.partition("\ngroups:\n")[2].rstrip("\n")
+        # an anchor may be defined once in a document
+        print(_ANCHOR.sub(rf"\1\2{name.removesuffix('.yml')}_\3", groups))
     return 0
 
 

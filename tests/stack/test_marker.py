@@ -1,0 +1,64 @@
+"""Only what heapwatch made is removed."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from heapwatch.cli.main import main
+from heapwatch.stack import marker
+
+
+def test_a_project_folder_is_neither_taken_nor_cleaned(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    project = tmp_path / "project"
+    (project / "data").mkdir(parents=True)
+    (project / "data" / "results.csv").write_text("years of work")
+    monkeypatch.setenv("HEAPWATCH_STATE", str(project))
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "xdg"))
+    assert main(["clean", "--mode", "native"]) == 1
+    assert f"heapwatch did not make {project}: nothing was removed" in capsys.readouterr().err
+    assert main(["up", "--mode", "native"]) == 1
+    assert "holds files that heapwatch did not make: set HEAPWATCH_STATE" in capsys.readouterr().err
+    assert [path.name for path in project.rglob("*")] == ["data", "results.csv"]
+
+
+def test_clean_leaves_what_somebody_put_into_the_state_folder(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    state = tmp_path / "state"
+    marker.make(state)
+    for name in ("etc", "logs", "run"):
+        (state / name).mkdir()
+    (state / "notes.txt").write_text("mine")
+    monkeypatch.setenv("HEAPWATCH_STATE", str(state))
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "xdg"))
+    assert main(["clean", "--mode", "native"]) == 0
+    assert "it stays: notes.txt" in capsys.readouterr().out
+    assert {path.name for path in state.iterdir()} == {"notes.txt", marker.NAME}
+    (state / "notes.txt").unlink()
+    assert main(["clean", "--mode", "native"]) == 0
+    assert not state.exists()
+
+
+def test_a_link_in_the_state_folder_is_removed_and_not_followed(tmp_path: Path) -> None:
+    elsewhere = tmp_path / "elsewhere"
+    elsewhere.mkdir()
+    (elsewhere / "file").write_text("mine")
+    state = tmp_path / "state"
+    marker.make(state)
+    (state / "data").symlink_to(elsewhere)
+    assert marker.remove(state) == []
+    assert (elsewhere / "file").exists()
+
+
+@pytest.mark.parametrize("earlier", [".heapwatch", "chosen"])
+def test_a_state_folder_of_an_earlier_version_is_taken_over(tmp_path: Path, earlier: str) -> None:
+    state = tmp_path / earlier
+    for name in marker.EVIDENCE:
+        (state / name).parent.mkdir(parents=True)
+        (state / name).write_text("x")
+    marker.make(state)
+    assert marker.carried_by(state)
