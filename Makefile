@@ -99,6 +99,11 @@ test-faults: dev ## Try what can go wrong between alert and cleanup: crashes, fl
 	@$(STACK) tools > /dev/null
 	@$(WITH_TOOLS) "$(BIN)/python" -m tests.alerting.faults $(ARGS)
 
+.PHONY: test-attacks
+test-attacks: dev ## Attack real processes and show what was sent and what came back (ARGS=word)
+	@$(STACK) tools > /dev/null
+	@$(WITH_TOOLS) $(BIN)/python -m tests.attacks $(ARGS)
+
 .PHONY: bench
 bench: rivals ## Measure what watching costs; writes docs/benchmarks.md (ARGS=census: one, written nowhere)
 	@"$(BIN)/python" -m benchmarks $(ARGS)

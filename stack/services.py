@@ -16,6 +16,8 @@ from heapwatch.stack.settings import Settings
 # Weeks unattended: old samples go by age or by size, whichever comes first.
 RETENTION_TIME = "30d"
 RETENTION_SIZE = "5GB"
+# By default Prometheus lets the page of any site read its answers; this expression matches no site.
+NO_OTHER_ORIGIN = "null-origin"
 PACKAGE = data.folder().parent
 HANDED_ON = ("HEAPWATCH_ALLOWED_HOSTS", "HEAPWATCH_RECORD")
 
@@ -63,6 +65,7 @@ def _prometheus(settings: Settings, binaries: Binaries, endpoint: Endpoint) -> S
         f"--storage.tsdb.retention.time={RETENTION_TIME}",
         f"--storage.tsdb.retention.size={RETENTION_SIZE}",
         f"--web.listen-address={settings.bind}:{endpoint.port}",
+        f"--web.cors.origin={NO_OTHER_ORIGIN}",
     ]
     if binaries.prometheus.version.startswith("2."):  # later versions do so unasked
         command.append("--enable-feature=expand-external-labels")

@@ -108,6 +108,15 @@ class Prometheus:
         target = next(iter(urls)) if len(urls) == 1 else None
         return Facts(look.began, look.firing.get(trainer, []), target, look.warm)
 
+    async def look(self) -> None:
+        """Look anew, for `scrapes`."""
+        async with self._looking:
+            self._last = await self._look()
+
+    def scrapes(self, trainer: Trainer) -> bool:
+        """Whether Prometheus scraped this trainer at the last look; false before the first."""
+        return self._last is not None and trainer in self._last.urls
+
     async def readings(self, trainer: Trainer) -> Readings:
         """Sizes of the trainer as last scraped; what is not exported is not there."""
         # Values are quoted as Go strings, which JSON's escapes are.

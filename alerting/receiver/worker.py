@@ -29,6 +29,7 @@ _SWEEP_SECONDS = 5.0
 _GATHER_SECONDS = 0.02
 _CHUNK = 100
 _PRUNE_SECONDS = 600.0
+_SIDE_SHARE = 4  # of the trainers served side by side, one in so many may be one that nobody scrapes
 
 
 @dataclass
@@ -65,6 +66,8 @@ class Worker:
         self._wake = asyncio.Event()
         self._serving: dict[Trainer, asyncio.Task[None]] = {}
         self._room = asyncio.Semaphore(settings.parallel_trainers)
+        # Thousands of alerts about trainers that nobody scrapes must not keep one waiting that is scraped.
+        self._side_room = asyncio.Semaphore(max(1, settings.parallel_trainers // _SIDE_SHARE))
 
     def wake(self) -> None:
         """There is something new to decide."""
@@ -94,18 +97,23 @@ class Worker:
         except StoreUnavailable as error:
             log.error("database: %s", error)
             return
-        for trainer in trainers:
-            if trainer not in self._serving:
-                task = asyncio.create_task(self._serve(trainer))
-                self._serving[trainer] = task
-                task.add_done_callback(partial(self._served, trainer))
+        fresh = [trainer for trainer in trainers if trainer not in self._serving]
+        if len(fresh) > self._settings.parallel_trainers:
+            try:
+                await self._prometheus.look()
+            except FetchError as error:
+                log.warning("Prometheus: %s", error)
+        for trainer in fresh:
+            task = asyncio.create_task(self._serve(trainer))
+            self._serving[trainer] = task
+            task.add_done_callback(partial(self._served, trainer))
 
     def _served(self, trainer: Trainer, _: asyncio.Task[None]) -> None:
         del self._serving[trainer]
         self._wake.set()  # an alert may have come after the last look
 
     async def _serve(self, trainer: Trainer) -> None:
-        async with self._room:
+        async with self._room if self._prometheus.scrapes(trainer) else self._side_room:
             try:
                 for record in await self._store.run(
                     lambda connection: ledger.unfinished(connection, trainer)

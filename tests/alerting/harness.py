@@ -227,8 +227,9 @@ def find(*names: str) -> str:
 class Prometheus:
     """A real Prometheus that scrapes the trainers it is told of and fires TrainerMemoryHigh over 1 GB."""
 
-    def __init__(self, folder: Path, alertmanagers: Sequence[str] = ()) -> None:
+    def __init__(self, folder: Path, alertmanagers: Sequence[str] = (), options: Sequence[str] = ()) -> None:
         self.folder = folder
+        self._options = list(options)
         (folder / "targets").mkdir(parents=True)
         rule = {
             "alert": "TrainerMemoryHigh",
@@ -255,6 +256,7 @@ class Prometheus:
     def start(self) -> None:
         options = [f"--config.file={self.folder}/prometheus.yml", f"--storage.tsdb.path={self.folder}/data"]
         options += [f"--web.listen-address=127.0.0.1:{self.port}", "--rules.alert.resend-delay=1s"]
+        options += self._options
         self.program = Program([find("prometheus"), *options], self.folder / "prometheus.log")
         wait_for(lambda: httpx.get(f"{self.url}/-/ready").status_code == 200, "Prometheus is ready")
 

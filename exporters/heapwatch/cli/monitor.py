@@ -175,11 +175,14 @@ class Monitor:
         """What there is to say about one trainer: a lie of one ends the monitor of no other."""
         if sample.instance not in self.reporters:
             self.reporters[sample.instance] = Reporter(self._thresholds, interval=self._interval)
+        messages: list[Message] = []
         try:
-            messages = list(self._report(sample, self.reporters[sample.instance]))
+            messages.extend(self._report(sample, self.reporters[sample.instance]))
         except Exception as error:
             problem = f"what it says cannot be used: {describe(error)}"
-            messages = self.reporters[sample.instance].report(replace(sample, readings=None, problem=problem))
+            messages += self.reporters[sample.instance].report(
+                replace(sample, readings=None, problem=problem)
+            )
         if len(messages) > _MOST_MESSAGES:
             left_out = f"... and {len(messages) - _MOST_MESSAGES} more messages about this trainer"
             messages = [*messages[:_MOST_MESSAGES], Message(sample.time, sample.instance, left_out)]

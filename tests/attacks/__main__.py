@@ -1,0 +1,50 @@
+"""`python -m tests.attacks [WORD ...]`: try the attacks (with a word in their row); print what was said."""
+
+from __future__ import annotations
+
+import os
+import sys
+import time
+import traceback
+
+from heapwatch.stack.binaries import find
+from heapwatch.stack.settings import Settings
+from tests.alerting.faults.stage import stage
+from tests.attacks import impostors, liars, machines, networks, pages, trainers
+from tests.attacks.record import ATTACKS, Exchange, NotHere
+
+SUITE = (impostors, trainers, liars, pages, networks, machines)
+
+
+def main(words: list[str]) -> int:
+    chosen = [one for one in ATTACKS.values() if not words or any(word in one.row for word in words)]
+    if not chosen:
+        print(f"no attack has one of {words} in its row; there are: {', '.join(ATTACKS)}")
+        return 2
+    found = find(Settings.from_environment().state, print)
+    folders = [str(binary.path.parent) for binary in (found.prometheus, found.alertmanager)]
+    os.environ["PATH"] = os.pathsep.join([*folders, os.environ["PATH"]])
+    results: dict[str, str] = {}
+    with stage() as shared:
+        for one in chosen:
+            exchange, began = Exchange(), time.monotonic()
+            try:
+                one.run(shared, exchange)
+                results[one.row] = "held"
+            except NotHere as lacking:
+                results[one.row] = f"NOT TRIED: {lacking}"
+            except Exception:
+                traceback.print_exc()
+                results[one.row] = "FELL"
+            print(f"\n{one.row}: {results[one.row]} ({time.monotonic() - began:.1f} s)")
+            print("\n".join(f"  {line}" for line in exchange.lines), flush=True)
+    print()
+    for row, result in results.items():
+        print(f"{result:<6} {row}")
+    held = sum(result == "held" for result in results.values())
+    print(f"{len(results)} attacks, {held} held")
+    return 0 if held == len(results) else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

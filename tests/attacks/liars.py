@@ -1,0 +1,130 @@
+"""A trainer that lies: to the monitor, to the receiver, and by them to people's terminals and logs."""
+
+from __future__ import annotations
+
+import time
+
+import httpx
+
+from tests.alerting.faults.stage import Stage
+from tests.alerting.harness import TOKEN, alert, wait_for
+from tests.attacks.programs import heapwatch, impostor
+from tests.attacks.record import Exchange, attack
+from tests.exporters.cli.lying import lying
+from tests.exporters.cli.test_lies import ANSWERS, LIES, WELL
+
+CONTROLLING = "\x1b]0;owned\x07\x9b2J\u202e"
+
+
+@attack("a trainer whose metrics and answers are of other types, beside a well one", quick=False)
+def types(stage: Stage, exchange: Exchange) -> None:
+    with lying({"/metrics": WELL}) as well:
+        for number, lie in enumerate(LIES):
+            folder = stage.folder("monitor")
+            with lying({"/metrics": lie, "/force_cleanup": ANSWERS[number % len(ANSWERS)]}) as liar:
+                addresses = [one.url.removeprefix("http://") for one in (liar, well)]
+                command = ("monitor", "--auto-cleanup", "--interval", 0.2, "--count", 2, *addresses)
+                with heapwatch(folder, *command) as process:
+                    process.wait(60)
+            output = (folder / "output").read_text()
+            exchange.sent(lie[:120].decode("latin-1"))
+            exchange.back(output.strip().splitlines()[0])
+            assert output.count("Memory=1.0MB") == 2, output
+            assert "Traceback" not in output
+            assert TOKEN not in output
+            assert all(line.isprintable() for line in output.splitlines())
+
+
+@attack("a trainer that drips its headers a byte at a time, beside a well one", quick=False)
+def drip(stage: Stage, exchange: Exchange) -> None:
+    folder = stage.folder("monitor")
+    with lying({}, drip=0.2) as liar, lying({"/metrics": WELL}) as well:
+        addresses = [one.url.removeprefix("http://") for one in (liar, well)]
+        began = time.monotonic()
+        exchange.sent("HTTP/1.1 200 OK, then a header byte every 0.2 s")
+        with heapwatch(folder, "monitor", "--count", 1, *addresses) as process:
+            process.wait(60)
+        took = time.monotonic() - began
+    output = (folder / "output").read_text()
+    exchange.back(f"after {took:.0f} s: {output.splitlines()[0]}")
+    assert "does not answer within 5 s" in output
+    assert "Memory=1.0MB" in output
+    assert took < 15
+
+
+@attack("an answer with 900 kB of text, control characters and 2,000 invented resources", quick=False)
+def long_answer(stage: Stage, exchange: Exchange) -> None:
+    trainer = stage.trainer()
+    trainer.program.kill()
+    receiver = stage.receiver().start()
+    answer = {
+        "status": "done",
+        "errors": [CONTROLLING + "x" * 900_000],
+        "removed": {f"{CONTROLLING}{number}": 1 for number in range(2000)},
+        "freed": {"resident_memory_bytes": 1e308},
+    }
+    with impostor(trainer.port, answer) as server:
+        wait_for(lambda: stage.prometheus.fires(trainer), "the impostor is over its limit")
+        receiver.post(alert(trainer.instance))
+        wait_for(lambda: server.caught, "the receiver asks")
+        row = receiver.settled(1, 60)[0]
+    exchange.sent("900 kB of errors, 2,000 resources, 1e308 bytes freed")
+    exchange.back(f"detail of {len(row['action']['detail'])} characters, {row['action']['result']}")
+    metrics = receiver.get("/metrics").text
+    removed = [line for line in metrics.splitlines() if line.startswith("heapwatch_receiver_removed_total")]
+    exchange.back(f"{len(removed)} series of removed things; log of {receiver.log.stat().st_size} bytes")
+    assert len(row["action"]["detail"]) < 2500
+    assert len(removed) <= 65
+    assert receiver.log.stat().st_size < 100_000
+    assert all(line.isprintable() for line in receiver.log.read_text().splitlines())
+    receiver.program.stop()
+
+
+@attack("an alert that writes log lines, HTML and SQL of its own", quick=False)
+def alert_text(stage: Stage, exchange: Exchange) -> None:
+    receiver = stage.receiver().start()
+    evil = "a:1\n2026-01-01 INFO helped\x1b[2J<script>alert(1)</script>' OR 1=1 --"
+    receiver.post(alert(evil, labels={"alertname": evil}, annotations={"summary": evil}))
+    row = receiver.settled(1)[0]
+    exchange.sent(f"instance {evil!r}")
+    page = receiver.get("/").text
+    exchange.back(f"{row['decision']}: {row['reason']}; escaped in the page: {'<script>' not in page}")
+    assert "<script>" not in page
+    assert row["decision"] == "suppress"
+    assert all(line.isprintable() for line in receiver.log.read_text().splitlines())
+    answer = httpx.get(f"{receiver.url}/actions", params={"instance": "' OR 1=1 --"}, timeout=10)
+    exchange.sent("GET /actions?instance=' OR 1=1 --")
+    exchange.back(f"{answer.status_code}, {len(answer.json()['rows'])} rows")
+    assert answer.json()["rows"] == []
+    receiver.program.stop()
+
+
+@attack("an alert in the year 10000, and one before the year 1")
+def year_10000(stage: Stage, exchange: Exchange) -> None:
+    receiver = stage.receiver().start()
+    for when in ("9999-12-31T23:59:59-01:00", "0001-01-01T00:00:00+01:00"):
+        receiver.post(alert("a:1", startsAt=when, endsAt=when, status="resolved"))
+        codes = [receiver.get(path).status_code for path in ("/", "/actions", "/metrics")]
+        exchange.sent(f"startsAt {when}")
+        exchange.back(f"/, /actions, /metrics: {codes}")
+        assert codes == [200, 200, 200]
+    receiver.program.stop()
+
+
+@attack("a damaged cell in the ledger")
+def damaged_cell(stage: Stage, exchange: Exchange) -> None:
+    import sqlite3
+
+    receiver = stage.receiver().start()
+    receiver.post(alert("a:1", 1), alert("b:1", 2), alert("c:1", 3))
+    receiver.settled(3)
+    with sqlite3.connect(receiver.database) as connection:
+        connection.execute("UPDATE alerts SET labels=CAST(x'fffe7b' AS TEXT), received_at='soon' WHERE id=2")
+    connection.close()
+    exchange.sent("UPDATE alerts SET labels=x'fffe7b', received_at='soon' WHERE id=2")
+    answer = receiver.get("/actions")
+    rows = answer.json()["rows"]
+    exchange.back(f"{answer.status_code}, rows {[(row['id'], row['decision']) for row in rows]}")
+    assert answer.status_code == receiver.get("/").status_code == receiver.get("/metrics").status_code == 200
+    assert [row["id"] for row in rows] == [3, 2, 1]
+    receiver.program.stop()

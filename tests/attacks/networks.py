@@ -1,0 +1,107 @@
+"""Many, slow and idle clients, forged destinations, and no network at all."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import socket
+import subprocess
+import sys
+import time
+
+from tests.alerting.faults.stage import Stage
+from tests.alerting.harness import alert, wait_for
+from tests.attacks.record import Exchange, NotHere, attack
+
+
+@attack("400 idle keep-alive connections to the receiver", quick=False)
+def idle(stage: Stage, exchange: Exchange) -> None:
+    receiver, trainer = stage.receiver().start(), stage.trainer()
+    request = b"GET /healthz HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n"
+    connections = []
+    for _ in range(400):
+        connection = socket.create_connection(("127.0.0.1", receiver.port), timeout=10)
+        connection.sendall(request)
+        assert connection.recv(4096)
+        connections.append(connection)
+    exchange.sent("400 connections, each with one request and then silence; then an alert")
+    began = time.monotonic()
+    receiver.post(alert(trainer.instance))
+    row = receiver.settled(1)[0]
+    exchange.back(f"{row['action']['result']} after {time.monotonic() - began:.1f} s")
+    for connection in connections:
+        connection.close()
+    receiver.program.stop()
+
+
+@attack("20,000 alerts about distinct trainers that nobody scrapes, then a genuine one", quick=False)
+def distinct(stage: Stage, exchange: Exchange) -> None:
+    receiver, trainer = stage.receiver().start(), stage.trainer()
+    for start in range(0, 20_000, 2000):
+        answer = receiver.post(
+            *(alert(f"10.0.0.1:{number}", number) for number in range(start, start + 2000))
+        )
+        assert answer.status_code == 200
+    exchange.sent("20,000 alerts, each about another trainer; then one about a trainer that is scraped")
+    began = time.monotonic()
+    receiver.post(alert(trainer.instance, 99_999))
+    wait_for(lambda: trainer.done, "the genuine cleanup", 60)
+    took = time.monotonic() - began
+    exchange.back(f"the genuine cleanup was done after {took:.1f} s")
+    assert took < 10
+    receiver.program.stop()
+
+
+@attack("an alert that names a destination of its own", quick=False)
+def destination(stage: Stage, exchange: Exchange) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        port = listener.getsockname()[1]
+        receiver = stage.receiver().start()
+        receiver.post(alert(f"127.0.0.1:{port}", generatorURL=f"http://127.0.0.1:{port}/force_cleanup"))
+        row = receiver.settled(1)[0]
+        exchange.sent(f"instance and generatorURL 127.0.0.1:{port}, which Prometheus does not scrape")
+        exchange.back(f"{row['decision']}: {row['reason']}")
+        assert row["reason"] == "not_firing"
+        listener.settimeout(0.5)
+        try:
+            listener.accept()
+            raise AssertionError("the receiver went there")
+        except TimeoutError:
+            exchange.back("nobody came")
+    receiver.program.stop()
+
+
+WITHOUT = """
+import json, sys, urllib.request
+import heapwatch
+with heapwatch.start("alone", port=0, interval=0.1) as watch:
+    for _ in range(1000):
+        watch.step()
+    try:
+        status = urllib.request.urlopen(f"{watch.server.url}metrics", timeout=5).status
+    except OSError as error:
+        status = str(error)
+    print(json.dumps({"port": watch.port, "steps": watch.exporter.safe_point.steps, "metrics": status}))
+"""
+
+
+@attack("a machine without any network, not even loopback")
+def no_network(stage: Stage, exchange: Exchange) -> None:
+    unshare = shutil.which("unshare")
+    if unshare is None or subprocess.run([unshare, "-n", "true"], check=False).returncode:
+        raise NotHere("unshare -n needs root")
+    folder = stage.folder("trainer")
+    environment = {**os.environ, "HEAPWATCH_TARGETS_DIR": str(folder), "XDG_STATE_HOME": str(folder)}
+    done = subprocess.run(
+        [unshare, "-n", sys.executable, "-c", WITHOUT],
+        env=environment,
+        text=True,
+        capture_output=True,
+        timeout=60,
+        check=False,
+    )
+    exchange.sent("unshare -n python: heapwatch.start(), 1,000 steps")
+    exchange.back(f"exit status {done.returncode}: {done.stdout.strip() or done.stderr.strip()[-300:]}")
+    assert done.returncode == 0
+    assert json.loads(done.stdout)["steps"] == 1000

@@ -1,0 +1,163 @@
+"""Real programs that attacks are aimed at: trainers with the whole library, and the command line."""
+
+from __future__ import annotations
+
+import json
+import os
+import socket
+import subprocess
+import sys
+import textwrap
+import threading
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, suppress
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from typing import Any
+
+import httpx
+
+from tests.alerting.harness import TOKEN, wait_for
+
+TRAINING = """
+    import os, sys, time
+    import heapwatch
+
+    watch = heapwatch.start("attacked", port=int(sys.argv[1]), host=sys.argv[2], interval=0.05, budget=0.5)
+    {declarations}
+    print(watch.port, flush=True)
+    while True:
+        watch.step()
+        time.sleep(0.002)
+"""
+
+
+class RealTrainer:
+    """A trainer of the library in a process; `declarations` is code that has `watch`."""
+
+    def __init__(self, folder: Path, declarations: str = "", port: int = 0, host: str = "127.0.0.1") -> None:
+        script = folder / "trainer.py"
+        indented = textwrap.indent(textwrap.dedent(declarations).strip(), "    ")
+        script.write_text(textwrap.dedent(TRAINING.replace("    {declarations}", indented)))
+        self.log = folder / "trainer.log"
+        environment = {
+            **os.environ,
+            "HEAPWATCH_TOKEN": TOKEN,
+            "HEAPWATCH_TARGETS_DIR": str(folder / "targets"),
+            "XDG_STATE_HOME": str(folder),
+        }
+        with self.log.open("wb") as log:
+            self.process = subprocess.Popen(
+                [sys.executable, script, str(port), host], stdout=subprocess.PIPE, stderr=log, env=environment
+            )
+        assert self.process.stdout is not None
+        line = self.process.stdout.readline()
+        assert line, self.log.read_text()
+        self.port = int(line)
+        self.url = f"http://127.0.0.1:{self.port}"
+
+    def cleanup(self, document: Mapping[str, Any] | None = None, **headers: str) -> httpx.Response:
+        given = {"Authorization": f"Bearer {TOKEN}", **headers}
+        return httpx.post(f"{self.url}/force_cleanup", json=document or {}, headers=given, timeout=15)
+
+    def value(self, series: str) -> float:
+        for line in httpx.get(f"{self.url}/metrics", timeout=15).text.splitlines():
+            name, _, value = line.rpartition(" ")
+            if name == series:
+                return float(value)
+        raise KeyError(series)
+
+    def steps(self) -> float:
+        return self.value('trainer_progress_total{unit="step"}')
+
+    def goes_on(self) -> bool:
+        """Whether training makes progress."""
+        before = self.steps()
+        return bool(wait_for(lambda: self.steps() > before, "training goes on"))
+
+    def stop(self) -> None:
+        self.process.kill()
+        self.process.wait()
+        if self.process.stdout:
+            self.process.stdout.close()
+
+
+@contextmanager
+def real_trainer(folder: Path, declarations: str = "", **options: Any) -> Iterator[RealTrainer]:
+    trainer = RealTrainer(folder, declarations, **options)
+    try:
+        yield trainer
+    finally:
+        trainer.stop()
+
+
+# Another user may not read this interpreter: everything is imported before.
+AS_USER = """
+import encodings.ascii, encodings.idna, encodings.latin_1, os, sys, heapwatch.cli.main
+if int(sys.argv[1]) != os.geteuid():
+    os.setuid(int(sys.argv[1]))
+sys.exit(heapwatch.cli.main.main(sys.argv[2:]))
+"""
+
+
+@contextmanager
+def heapwatch(folder: Path, *arguments: object, user: int | None = None) -> Iterator[subprocess.Popen[bytes]]:
+    """The command line, its output in `folder/output`."""
+    environment = {**os.environ, "HEAPWATCH_TOKEN": TOKEN, "XDG_STATE_HOME": str(folder)}
+    command = [sys.executable, "-c", AS_USER, str(user or os.geteuid()), *map(str, arguments)]
+    with (folder / "output").open("wb") as output:
+        process = subprocess.Popen(command, stdout=output, stderr=output, env=environment)
+    try:
+        yield process
+    finally:
+        process.kill()
+        process.wait()
+
+
+class Impostor(BaseHTTPRequestHandler):
+    """Answers as a trainer over its limit, and keeps what it is sent."""
+
+    def do_GET(self) -> None:
+        self._answer(b'trainer_process_resident_memory_bytes{role="trainer"} 9e9\n', "text/plain")
+
+    def do_POST(self) -> None:
+        body = self.rfile.read(int(self.headers["Content-Length"] or 0))
+        self.server.caught.append((self.path, dict(self.headers), body))  # type: ignore[attr-defined]
+        request_id = json.loads(body).get("request_id", "")
+        answer = {"status": "done", "request_id": request_id, **(self.server.answer or {})}  # type: ignore[attr-defined]
+        self._answer(json.dumps(answer).encode(), "application/json")
+
+    def _answer(self, body: bytes, kind: str) -> None:
+        with suppress(OSError):
+            self.send_response(200)
+            self.send_header("Content-Type", kind)
+            self.send_header("Content-Length", str(len(body)))
+            self.end_headers()
+            self.wfile.write(body)
+
+    def log_message(self, *_: object) -> None:
+        pass
+
+
+@contextmanager
+def impostor(port: int = 0, answer: Mapping[str, Any] | None = None) -> Iterator[Any]:
+    """On the port of a trainer that is gone; yields the server, with `caught` requests."""
+    server: Any = ThreadingHTTPServer(("127.0.0.1", port), Impostor)
+    server.daemon_threads, server.caught, server.answer = True, [], answer
+    threading.Thread(target=server.serve_forever, args=(0.05,), daemon=True).start()
+    try:
+        yield server
+    finally:
+        server.shutdown()
+        server.server_close()
+
+
+def raw(port: int, data: bytes, timeout: float = 15) -> bytes:
+    """What comes back on one connection."""
+    with socket.create_connection(("127.0.0.1", port), timeout=timeout) as connection:
+        connection.sendall(data)
+        chunks = []
+        with suppress(OSError):
+            while chunk := connection.recv(65536):
+                chunks.append(chunk)
+        return b"".join(chunks)
