@@ -1,7 +1,9 @@
 """Stable-Baselines3's DQN with everything on, beside what else one might call in a training loop.
 
-Blocks of steps with and without take turns inside one training run, so that the machine's moods and the
-learning itself fall on both alike. Time is the CPU's, of all threads of the process: wall time on a shared
+What is measured is the callback that is shipped, `HeapwatchCallback`, as a user passes it to `learn`; the
+baseline is an empty callback, since any callback pays for being called. Blocks of steps with the one and with
+the other take turns inside one training run, so that the machine's moods and the learning itself fall on both
+alike. Time is the CPU's, of all threads of the process: wall time on a shared
 machine tells of the neighbours, and even so a block is now and then held up for longer than anything here
 costs. Each pair of neighbouring blocks gives one ratio; the slowdown is their mean without the tenth that is
 highest and the tenth that is lowest (a trimmed mean: J. W. Tukey, A Survey of Sampling from Contaminated
@@ -27,7 +29,7 @@ import time
 import tracemalloc
 from collections import deque
 from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
+from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -36,16 +38,13 @@ import torch
 from prometheus_client import CollectorRegistry, Counter
 
 import heapwatch
-from benchmarks.dqn import dqn
 from benchmarks.measure import Claim, Peers, Report, Table
 from benchmarks.snapshots import erl_snapshot
 from heapwatch.runtime.safe_point import DEFAULT_BUDGET, DEFAULT_INTERVAL
 
 Pair = tuple[float, float]  # CPU seconds of a block with what is measured, and of its neighbour without
 
-_BLOCK_STEPS = 40
 _LONG_BLOCK = 1000
-_WARM_UP_STEPS = 3000  # and the first sample of everything
 _PAIRS = int(os.environ.get("HEAPWATCH_BENCH_PAIRS", "8000"))
 _PEER_PAIRS = 200
 _TRIMMED = 0.1
@@ -63,28 +62,30 @@ def run() -> Report:
     peers = Peers()
     if not (peers.load("stable_baselines3") and peers.load("gymnasium")):
         return Report([], [Claim("SB3 DQN is slowed by less than 1 %", "not measured", False)], peers.missing)
+    from benchmarks.turns import nothing, paired_blocks
+    from heapwatch.integrations.stable_baselines3 import HeapwatchCallback
+
     columns = ["what is called at each step", "slowdown", "95 % interval", "pairs"]
     table = Table("SB3 DQN: slowdown in CPU time", columns)
     with Watched() as watched:
         began, others_began = time.process_time(), _cpu_of_other_threads()
         pairs = paired_blocks(
-            watched.watch.step,
+            HeapwatchCallback(watched.watch),
             _PAIRS,
             prepare=watched.declare,
-            during=lambda: watched.watch.phase("train"),
             apart=lambda: watched.sampling,
         )
         spent = time.process_time() - began
         samples = watched.sampling / spent
         threads = (_cpu_of_other_threads() - others_began) / spent
     slowdown, low, high = (share + samples + threads for share in confidence(pairs))
-    table.rows.append(_row(f"heapwatch, everything on: each step, and a phase of {_BLOCK_STEPS}", pairs))
+    table.rows.append(_row("heapwatch's callback with everything on", pairs))
     table.rows.append(["its samples", f"{samples:+.2%}", "", ""])
     table.rows.append(["its threads, scraped every 15 s", f"{threads:+.2%}", "", ""])
     for name, step in other_tools(peers).items():
         table.rows.append(_row(name, paired_blocks(step, _PEER_PAIRS)))
     for name, tracer in tracers(peers).items():
-        table.rows.append(_row(name, paired_blocks(lambda: None, 4, during=tracer, block_steps=_LONG_BLOCK)))
+        table.rows.append(_row(name, paired_blocks(nothing, 4, during=tracer, block_steps=_LONG_BLOCK)))
     seldom = paired_blocks(_snapshot_once_a_block(), 20, block_steps=_LONG_BLOCK)
     table.rows.append(_row(f"the ERL document's snapshot, every {_LONG_BLOCK} steps", seldom))
     measured = f"{slowdown:+.2%} (95 % interval {low:+.2%} to {high:+.2%}, {len(pairs)} pairs)"
@@ -115,13 +116,11 @@ class Watched:
         self._scraper = subprocess.Popen([sys.executable, "-c", _SCRAPER, url, str(rarer * _SCRAPE_SECONDS)])
 
     def declare(self, model: Any) -> None:
-        """Watch what a DQN trainer has."""
+        """Watch what a DQN trainer has, beside what the callback declares."""
         watch = self.watch
-        watch.buffer("replay", model.replay_buffer)
         watch.events("death", self.deaths)
         watch.entities("food_sources", self.deaths)
         watch.size("policy", model.policy)
-        watch.size("policy.state_dict", model.policy.state_dict)
         watch.objects(torch.Tensor, type(model.policy))
         watch.limit("memory", warning=4e9)
 
@@ -143,55 +142,6 @@ class Watched:
         self._scraper.kill()
         self._scraper.wait()
         self.watch.stop()
-
-
-def paired_blocks(
-    step: Callable[[], None],
-    pairs: int,
-    *,
-    prepare: Callable[[Any], None] = lambda model: None,
-    during: Callable[[], AbstractContextManager[object]] = nullcontext,
-    block_steps: int = _BLOCK_STEPS,
-    apart: Callable[[], float] = lambda: 0.0,
-) -> list[Pair]:
-    """CPU time of blocks with `step`, run inside `during`, each beside its neighbour with an empty function.
-
-    What the sum `apart` rises by in a block, in CPU seconds, is taken off it.
-    """
-    from stable_baselines3.common.callbacks import BaseCallback
-
-    blocks: dict[bool, list[float]] = {False: [], True: []}
-    generator = random.Random(5)
-
-    class TakeTurns(BaseCallback):
-        def __init__(self) -> None:
-            super().__init__()
-            self.calls, self.began, self.order = -_WARM_UP_STEPS, 0.0, [False, True]
-            self.apart = 0.0
-            self.entered = ExitStack()
-
-        def _on_step(self) -> bool:
-            if self.calls >= 0:
-                half, at = divmod(self.calls % (2 * block_steps), block_steps)
-                if at == 0:
-                    self.entered.close()
-                    now = time.process_time()
-                    if self.calls:
-                        spent = now - self.began - (apart() - self.apart)
-                        blocks[self.order[1 - half]].append(spent)
-                    if half == 0:
-                        generator.shuffle(self.order)
-                    self.apart, self.began = apart(), time.process_time()
-                    if self.order[half]:
-                        self.entered.enter_context(during())
-            (step if self.calls < 0 or self.order[half] else _nothing)()
-            self.calls += 1
-            return len(blocks[True]) + len(blocks[False]) < 2 * pairs
-
-    model = dqn()
-    prepare(model)
-    model.learn(10**9, callback=TakeTurns())
-    return list(zip(blocks[True], blocks[False], strict=True))
 
 
 def other_tools(peers: Peers) -> dict[str, Callable[[], None]]:
@@ -263,10 +213,6 @@ def tracers(peers: Peers) -> dict[str, Callable[[], AbstractContextManager[objec
         numbers = itertools.count()
         found["memray"] = lambda: memray.Tracker(f"{folder}/{next(numbers)}.bin")
     return found
-
-
-def _nothing() -> None:
-    """Costs what calling any function costs, which is the loop's, not the tool's."""
 
 
 def _cpu_of_other_threads() -> float:

@@ -86,6 +86,11 @@ class Session:
             self.watch.progress(unit, ahead)
         self._counted[unit] = total
 
+    def advance(self, unit: str, count: int) -> None:
+        """`count` more of `unit` are done."""
+        if self.watch is not None:
+            self.watch.progress(unit, count)
+
     def start_at(self, unit: str, total: int) -> None:
         """What was done before this run: `total` of `unit` are no progress of it."""
         self._counted[unit] = total

@@ -2,15 +2,25 @@
 
 from __future__ import annotations
 
+from time import perf_counter
+
+from numpy import count_nonzero
 from stable_baselines3.common.callbacks import BaseCallback
 from typing_extensions import Unpack
 
 from heapwatch.integrations.session import Options, accessor, new_session
+from heapwatch.runtime.safe_point import SafePoint
 from heapwatch.watch import Watch
+
+# Off-policy models train after every few steps: so many seconds at least lie between two measured pairs of
+# phases, as each reads the memory.
+_PHASE_SECONDS = 0.05
 
 
 class HeapwatchCallback(BaseCallback):
     """Watches a model while it learns: its replay or rollout buffer, its policy, both phases, its episodes.
+
+    Phases that follow each other faster than 20 times a second are measured in part.
 
     Args:
         watch: one that runs already; by default one is started with training and stopped with it.
@@ -21,7 +31,10 @@ class HeapwatchCallback(BaseCallback):
     def __init__(self, watch: Watch | None = None, **options: Unpack[Options]) -> None:
         super().__init__()
         self._session = new_session("stable-baselines3", "stable-baselines3", watch, **options)
-        self._episodes = 0
+        self._safe_point: SafePoint | None = None
+        self._counted_steps = 0
+        self._measuring = False
+        self._measured_at = float("-inf")
 
     @property
     def watch(self) -> Watch | None:
@@ -38,22 +51,37 @@ class HeapwatchCallback(BaseCallback):
         optimizer = getattr(model.policy, "optimizer", None)
         if optimizer is not None:
             session.size("optimizer.state_dict", optimizer.state_dict)
+        self._safe_point = session.watch.exporter.safe_point if session.watch is not None else None
         # Steps as SB3 counts them; those of an earlier call are no progress of this run.
-        session.start_at("step", model.num_timesteps)
+        self._counted_steps = model.num_timesteps
 
     def _on_rollout_start(self) -> None:
-        self._session.phase("rollout")
+        if self._measuring:
+            self._session.phase(None)
+        now = perf_counter()
+        self._measuring = now - self._measured_at >= _PHASE_SECONDS
+        if self._measuring:
+            self._measured_at = now
+            self._session.phase("rollout")
 
     def _on_step(self) -> bool:
-        dones = self.locals.get("dones")
-        if dones is not None:
-            self._episodes += int(sum(dones))
-            self._session.count("episode", self._episodes)
-        self._session.count("step", self.num_timesteps)
+        point = self._safe_point
+        if point is not None:
+            # What `Watch.progress` does, without its checks: these lines run at every step.
+            point.steps += self.num_timesteps - self._counted_steps
+            self._counted_steps = self.num_timesteps
+            dones = self.locals.get("dones")
+            if dones is not None and (ended := count_nonzero(dones)):
+                self._session.advance("episode", int(ended))
+            if point.due:
+                point.visit(stepping=True)
         return True
 
     def _on_rollout_end(self) -> None:
-        self._session.phase("train")
+        if self._measuring:
+            self._session.phase("train")
 
     def _on_training_end(self) -> None:
+        self._safe_point = None
+        self._measuring = False
         self._session.end()

@@ -1,4 +1,9 @@
+import sys
+
+import numpy as np
 from stable_baselines3 import DQN, PPO
+from stable_baselines3.common.callbacks import BaseCallback
+from stable_baselines3.common.env_util import make_vec_env
 
 from heapwatch.integrations.stable_baselines3 import HeapwatchCallback
 
@@ -27,3 +32,51 @@ def test_an_on_policy_model_with_its_rollout_buffer(exposed):
     model = PPO("MlpPolicy", "CartPole-v1", n_steps=64, batch_size=32, n_epochs=1, seed=0)
     model.learn(128, callback=HeapwatchCallback(port=0))
     assert exposed[-1].value("trainer_buffer_capacity_items", buffer="rollout_buffer") == 64
+
+
+def test_episodes_of_all_environments_are_counted(exposed):
+    model = PPO(
+        "MlpPolicy", make_vec_env("CartPole-v1", n_envs=3), n_steps=64, batch_size=32, n_epochs=1, seed=0
+    )
+    ended = []
+
+    class Count(BaseCallback):
+        def _on_step(self):
+            ended.append(int(sum(self.locals["dones"])))
+            return True
+
+    model.learn(192, callback=[HeapwatchCallback(port=0), Count()])
+    assert exposed[-1].value("trainer_progress_total", unit="episode") == sum(ended) > 0
+    assert exposed[-1].value("trainer_progress_total", unit="step") == 192
+
+
+def test_phases_that_come_faster_than_memory_should_be_read_are_measured_in_part(exposed, monkeypatch):
+    now = [0.0]
+    monkeypatch.setattr("heapwatch.integrations.stable_baselines3.perf_counter", lambda: now[0])
+    model = DQN("MlpPolicy", "CartPole-v1", buffer_size=500, learning_starts=1000, train_freq=4, seed=0)
+    model.learn(200, callback=HeapwatchCallback(port=0))  # 50 rollouts in no time
+    assert exposed[-1].value("trainer_phase_duration_seconds_count", phase="rollout") == 1
+
+
+def test_a_step_calls_nothing_but_the_count_of_ended_episodes():
+    model = DQN("MlpPolicy", "CartPole-v1", buffer_size=500, learning_starts=1000, seed=0)
+    model._setup_learn(10)
+    callback = HeapwatchCallback(port=0)
+    callback.init_callback(model)
+    callback.on_training_start({"dones": np.array([False])}, {})
+    called = []
+
+    def note(frame, event, _argument):
+        if event == "call":
+            called.append(frame.f_code.co_name)
+
+    try:
+        callback.watch.exporter.safe_point.due = False
+        sys.setprofile(note)
+        try:
+            callback._on_step()
+        finally:
+            sys.setprofile(None)
+    finally:
+        callback.on_training_end()
+    assert set(called) <= {"_on_step", "count_nonzero", "_count_nonzero_dispatcher"}
