@@ -1,3 +1,4 @@
+import logging
 import os
 
 import pytest
@@ -33,6 +34,16 @@ def own_environment(monkeypatch, tmp_path):
         monkeypatch.delenv(name)
     monkeypatch.setenv("HEAPWATCH_TARGETS_DIR", str(tmp_path / "targets"))
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "user"))
+
+
+@pytest.fixture(autouse=True)
+def own_logging():
+    """What a watch gave the logger goes with its test."""
+    log = logging.getLogger("heapwatch")
+    level, handlers, filters = log.level, log.handlers[:], log.filters[:]
+    yield
+    log.setLevel(level)
+    log.handlers[:], log.filters[:] = handlers, filters
 
 
 @pytest.fixture

@@ -39,23 +39,23 @@ def kind_of(cls: type) -> Kind:
     if issubclass(cls, CONTAINERS):
         return "container"
     layout = layout_of(cls)
-    if layout.kind == "array" and not _overrides(layout, "numpy.ndarray", _READ_OF_ARRAYS):
+    if layout.kind == "array" and not _overrides(layout, classes("numpy", "ndarray"), _READ_OF_ARRAYS):
         return "array"
-    if layout.kind == "tensor" and not _overrides(layout, "torch.Tensor", ()):
+    if layout.kind == "tensor" and not _overrides(layout, classes("torch", "Tensor"), ()):
         return "tensor"
     if issubclass(cls, classes("torch", "UntypedStorage")):
         return "storage"
     return "object" if flags_of(cls) & HAS_GC or _own_sizeof(cls) else "atom"
 
 
-def _overrides(layout: Layout, known: str, names: tuple[str, ...]) -> bool:
+def _overrides(layout: Layout, known: tuple[type, ...], names: tuple[str, ...]) -> bool:
     """Whether a class of the program's own stands between a class and the library's, and says otherwise.
 
     Without names, any class that is no known library's does: a tensor's own class sees all that is asked.
     """
     for base in layout.mro:
-        own = layout_of(base)
-        if own.qualified_name == known or own.module.partition(".")[0] in _KNOWN_LIBRARIES:
+        # By identity: a class made in C does not always name its module in its namespace.
+        if any(base is cls for cls in known) or layout_of(base).module.partition(".")[0] in _KNOWN_LIBRARIES:
             return False
         if not names or any(name in namespace_of(base) for name in names):
             return True
