@@ -1,0 +1,44 @@
+"""DQN on LunarLander, after the Stable-Baselines3 documentation."""
+
+import argparse
+import time
+
+from heapwatch.integrations.stable_baselines3 import HeapwatchCallback
+from stable_baselines3 import DQN
+from stable_baselines3.common.callbacks import BaseCallback, CallbackList
+
+
+class TimeLimit(BaseCallback):
+    def __init__(self, minutes):
+        super().__init__()
+        self.deadline = time.monotonic() + 60 * minutes
+
+    def _on_step(self):
+        return time.monotonic() < self.deadline
+
+
+class TransitionLog(BaseCallback):
+    """Keeps every observation and info "for the analysis afterwards"."""
+
+    def __init__(self):
+        super().__init__()
+        self.transitions = []
+
+    def _on_step(self):
+        self.transitions.append((self.locals["new_obs"].copy(), self.locals["infos"][0]))
+        return True
+
+
+parser = argparse.ArgumentParser()
+parser.add_argument("--minutes", type=float, default=10)
+parser.add_argument("--leak", action="store_true")
+args = parser.parse_args()
+
+model = DQN(
+    "MlpPolicy", "LunarLander-v3", learning_rate=6.3e-4, buffer_size=50_000, learning_starts=1000,
+    batch_size=128, train_freq=4, target_update_interval=250, exploration_fraction=0.12, verbose=1,
+)  # fmt: skip
+callbacks = [HeapwatchCallback(), TimeLimit(args.minutes)]
+if args.leak:
+    callbacks.append(TransitionLog())
+model.learn(10_000_000, callback=CallbackList(callbacks), log_interval=100)

@@ -1,0 +1,54 @@
+"""PPO on BipedalWalker in four worker processes, after the Stable-Baselines3 documentation."""
+
+import argparse
+import time
+
+import gymnasium as gym
+from heapwatch.integrations.stable_baselines3 import HeapwatchCallback
+from stable_baselines3 import PPO
+from stable_baselines3.common.callbacks import BaseCallback
+from stable_baselines3.common.env_util import make_vec_env
+from stable_baselines3.common.vec_env import SubprocVecEnv
+
+
+class TimeLimit(BaseCallback):
+    def __init__(self, minutes):
+        super().__init__()
+        self.deadline = time.monotonic() + 60 * minutes
+
+    def _on_step(self):
+        return time.monotonic() < self.deadline
+
+
+class TrajectoryRecorder(gym.Wrapper):
+    """Keeps what each worker has seen, and never forgets it."""
+
+    def __init__(self, env):
+        super().__init__(env)
+        self.trajectory = []
+
+    def step(self, action):
+        result = self.env.step(action)
+        self.trajectory.append((action, *result))
+        return result
+
+
+def main():
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--minutes", type=float, default=10)
+    parser.add_argument("--leak", action="store_true")
+    args = parser.parse_args()
+
+    vec_env = make_vec_env(
+        "BipedalWalker-v3",
+        n_envs=4,
+        vec_env_cls=SubprocVecEnv,
+        wrapper_class=TrajectoryRecorder if args.leak else None,
+    )
+    model = PPO("MlpPolicy", vec_env, n_steps=512, batch_size=64, gae_lambda=0.95, gamma=0.999, verbose=1)
+    model.learn(100_000_000, callback=[HeapwatchCallback(), TimeLimit(args.minutes)], log_interval=10)
+    vec_env.close()
+
+
+if __name__ == "__main__":
+    main()
