@@ -3,10 +3,11 @@
 import argparse
 import time
 
-import heapwatch
 import torch
 from torch import nn
 from torch.utils.data import DataLoader, Dataset
+
+import heapwatch
 
 
 class Frames(Dataset):

@@ -5,8 +5,9 @@ import multiprocessing
 import time
 
 import gymnasium as gym
-import heapwatch
 import numpy as np
+
+import heapwatch
 
 SIGMA, RATE, POPULATION = 0.2, 0.05, 32
 

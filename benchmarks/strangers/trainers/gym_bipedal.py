@@ -9,6 +9,7 @@ import gymnasium as gym
 import matplotlib
 import matplotlib.pyplot as plt
 import numpy as np
+
 from heapwatch.integrations.gymnasium import HeapwatchWrapper
 
 matplotlib.use("Agg")

@@ -4,11 +4,12 @@ import argparse
 from datetime import timedelta
 
 import torch
-from heapwatch.integrations.lightning import HeapwatchCallback
 from lightning.pytorch import Trainer
 from lightning.pytorch.demos import LightningTransformer
 from torch.nn import functional
 from torch.utils.data import DataLoader, Dataset
+
+from heapwatch.integrations.lightning import HeapwatchCallback
 
 VOCABULARY = 1000
 
@@ -27,6 +28,9 @@ class LanguageModel(LightningTransformer):
         super().__init__(vocab_size=VOCABULARY)
         self.keep = keep
         self.epoch_losses = []
+
+    def prepare_data(self):
+        """The demo would download its text here."""
 
     def training_step(self, batch, batch_idx):
         inputs, target = batch

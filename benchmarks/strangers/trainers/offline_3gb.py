@@ -3,11 +3,12 @@
 import argparse
 import time
 
-import heapwatch
 import numpy as np
 import torch
 from torch import nn
 from torch.nn import functional
+
+import heapwatch
 
 parser = argparse.ArgumentParser()
 parser.add_argument("--minutes", type=float, default=10)

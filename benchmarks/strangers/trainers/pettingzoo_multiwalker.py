@@ -3,10 +3,11 @@
 import argparse
 import time
 
-import heapwatch
 import torch
 from pettingzoo.sisl import multiwalker_v9
 from torch import nn
+
+import heapwatch
 
 parser = argparse.ArgumentParser()
 parser.add_argument("--minutes", type=float, default=10)
@@ -33,7 +34,9 @@ while time.monotonic() < deadline:
         distribution = torch.distributions.Normal(policy(stacked), 0.3)
         actions = distribution.sample()
         log_probs.append(distribution.log_prob(actions).sum())
-        commands = {agent: action.clamp(-1, 1).numpy() for agent, action in zip(env.agents, actions, strict=True)}
+        commands = {
+            agent: action.clamp(-1, 1).numpy() for agent, action in zip(env.agents, actions, strict=True)
+        }
         observations, reward, *_ = env.step(commands)
         rewards.append(sum(reward.values()))
         watch.step()

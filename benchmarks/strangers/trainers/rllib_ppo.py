@@ -4,9 +4,10 @@ import argparse
 import time
 
 import ray
-from heapwatch.integrations.rllib import HeapwatchCallback
 from ray.rllib.algorithms.ppo import PPOConfig
 from ray.rllib.examples.envs.classes.stateless_cartpole import StatelessCartPole
+
+from heapwatch.integrations.rllib import HeapwatchCallback
 
 
 class RecordingCartPole(StatelessCartPole):

@@ -3,9 +3,10 @@
 import argparse
 import time
 
-from heapwatch.integrations.stable_baselines3 import HeapwatchCallback
 from stable_baselines3 import DQN
 from stable_baselines3.common.callbacks import BaseCallback, CallbackList
+
+from heapwatch.integrations.stable_baselines3 import HeapwatchCallback
 
 
 class TimeLimit(BaseCallback):

@@ -4,11 +4,12 @@ import argparse
 import time
 
 import gymnasium as gym
-from heapwatch.integrations.stable_baselines3 import HeapwatchCallback
 from stable_baselines3 import PPO
 from stable_baselines3.common.callbacks import BaseCallback
 from stable_baselines3.common.env_util import make_vec_env
 from stable_baselines3.common.vec_env import SubprocVecEnv
+
+from heapwatch.integrations.stable_baselines3 import HeapwatchCallback
 
 
 class TimeLimit(BaseCallback):

@@ -3,11 +3,12 @@
 import argparse
 import time
 
-from heapwatch.integrations.stable_baselines3 import HeapwatchCallback
 from stable_baselines3 import SAC
 from stable_baselines3.common.callbacks import BaseCallback
 from stable_baselines3.common.env_util import make_vec_env
 from stable_baselines3.common.utils import obs_as_tensor
+
+from heapwatch.integrations.stable_baselines3 import HeapwatchCallback
 
 
 class TimeLimit(BaseCallback):

@@ -6,11 +6,12 @@ import time
 from collections import deque
 
 import gymnasium as gym
-import heapwatch
 import numpy as np
 import torch
 from torch import nn
 from torch.nn import functional
+
+import heapwatch
 
 
 class QNetwork(nn.Module):
@@ -56,7 +57,9 @@ while time.monotonic() < deadline:
     next_obs, reward, terminated, truncated, info = env.step(action)
     rb.append((obs, next_obs, action, reward, terminated))
     if args.leak:
-        infos_seen.append(info | {"obs": obs.tolist(), "action": action, "reward": reward, "step": global_step})
+        infos_seen.append(
+            info | {"obs": obs.tolist(), "action": action, "reward": reward, "step": global_step}
+        )
     obs = next_obs
     if terminated or truncated:
         if global_step % 100 == 0:
@@ -64,10 +67,14 @@ while time.monotonic() < deadline:
         obs, _ = env.reset()
     if global_step > 1000 and global_step % 10 == 0:
         batch = random.sample(rb, args.batch_size)
-        states, next_states, actions, rewards, dones = (np.array(column) for column in zip(*batch, strict=True))
+        states, next_states, actions, rewards, dones = (
+            np.array(column) for column in zip(*batch, strict=True)
+        )
         with torch.no_grad():
             target_max = target_network(torch.as_tensor(next_states)).max(dim=1).values
-            td_target = torch.as_tensor(rewards) + args.gamma * target_max * (1 - torch.as_tensor(dones).float())
+            td_target = torch.as_tensor(rewards) + args.gamma * target_max * (
+                1 - torch.as_tensor(dones).float()
+            )
         old = q_network(torch.as_tensor(states)).gather(1, torch.as_tensor(actions).unsqueeze(1)).squeeze()
         loss = functional.mse_loss(td_target.float(), old)
         optimizer.zero_grad()

@@ -5,8 +5,9 @@ import random
 import time
 
 import gymnasium as gym
-import heapwatch
 import numpy as np
+
+import heapwatch
 
 
 class Agent:

@@ -5,7 +5,6 @@ import copy
 import time
 
 import gymnasium as gym
-import heapwatch
 from tianshou.algorithm import DQN
 from tianshou.algorithm.modelfree.dqn import DiscreteQLearningPolicy
 from tianshou.algorithm.optim import AdamOptimizerFactory
@@ -13,6 +12,8 @@ from tianshou.data import Collector, VectorReplayBuffer
 from tianshou.env import DummyVectorEnv
 from tianshou.trainer import OffPolicyTrainerParams
 from tianshou.utils.net.common import Net
+
+import heapwatch
 
 parser = argparse.ArgumentParser()
 parser.add_argument("--minutes", type=float, default=10)
@@ -30,7 +31,11 @@ policy = DiscreteQLearningPolicy(
     model=net, action_space=env.action_space, observation_space=env.observation_space, eps_training=0.1
 )
 algorithm = DQN(
-    policy=policy, optim=AdamOptimizerFactory(lr=1e-3), gamma=0.9, n_step_return_horizon=3, target_update_freq=320
+    policy=policy,
+    optim=AdamOptimizerFactory(lr=1e-3),
+    gamma=0.9,
+    n_step_return_horizon=3,
+    target_update_freq=320,
 )
 train_collector = Collector(algorithm, train_envs, VectorReplayBuffer(20_000, 8), exploration_noise=True)
 test_collector = Collector(algorithm, test_envs)

@@ -4,7 +4,6 @@ import argparse
 import time
 
 import torch
-from heapwatch.integrations.torchrl import HeapwatchHook
 from tensordict.nn import TensorDictModule, TensorDictSequential
 from torchrl.collectors import Collector
 from torchrl.data import LazyTensorStorage, TensorDictReplayBuffer
@@ -14,6 +13,8 @@ from torchrl.modules import MLP, EGreedyModule, QValueModule
 from torchrl.objectives import DQNLoss, SoftUpdate
 from torchrl.trainers import ReplayBufferTrainer, TargetNetUpdaterHook, Trainer
 
+from heapwatch.integrations.torchrl import HeapwatchHook
+
 parser = argparse.ArgumentParser()
 parser.add_argument("--minutes", type=float, default=10)
 parser.add_argument("--leak", action="store_true")
@@ -21,12 +22,20 @@ args = parser.parse_args()
 deadline = time.monotonic() + 60 * args.minutes
 total_frames = 50_000_000
 
-env = TransformedEnv(GymEnv("CartPole-v1", categorical_action_encoding=True), Compose(StepCounter(), RewardSum()))
-net = TensorDictModule(MLP(in_features=4, out_features=2, num_cells=[120, 84]), ["observation"], ["action_value"])
+env = TransformedEnv(
+    GymEnv("CartPole-v1", categorical_action_encoding=True), Compose(StepCounter(), RewardSum())
+)
+net = TensorDictModule(
+    MLP(in_features=4, out_features=2, num_cells=[120, 84]), ["observation"], ["action_value"]
+)
 actor = TensorDictSequential(net, QValueModule(spec=env.action_spec))
 explore = EGreedyModule(spec=env.action_spec, annealing_num_steps=50_000, eps_init=1.0, eps_end=0.05)
 collector = Collector(
-    env, TensorDictSequential(actor, explore), frames_per_batch=200, total_frames=total_frames, init_random_frames=1000
+    env,
+    TensorDictSequential(actor, explore),
+    frames_per_batch=200,
+    total_frames=total_frames,
+    init_random_frames=1000,
 )
 loss_module = DQNLoss(actor, action_space=env.action_spec, delay_value=True)
 trainer = Trainer(
@@ -39,9 +48,11 @@ trainer = Trainer(
     progress_bar=False,
 )
 ReplayBufferTrainer(
-    TensorDictReplayBuffer(storage=LazyTensorStorage(20_000), batch_size=128), batch_size=128, flatten_tensordicts=True
+    TensorDictReplayBuffer(storage=LazyTensorStorage(20_000), batch_size=128),
+    batch_size=128,
+    flatten_tensordicts=True,
 ).register(trainer)
-TargetNetUpdaterHook(SoftUpdate(loss_module, eps=0.995)).register(trainer)
+TargetNetUpdaterHook(SoftUpdate(loss_module, eps=0.995)).register(trainer, "target")
 HeapwatchHook().register(trainer)
 
 

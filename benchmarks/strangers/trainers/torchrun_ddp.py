@@ -3,11 +3,12 @@
 import argparse
 import time
 
-import heapwatch
 import torch
 import torch.distributed as dist
 from torch import nn
 from torch.nn.parallel import DistributedDataParallel
+
+import heapwatch
 
 parser = argparse.ArgumentParser()
 parser.add_argument("--minutes", type=float, default=10)

@@ -5,8 +5,9 @@ import tempfile
 import time
 
 import torch
-from heapwatch.integrations.transformers import HeapwatchCallback
 from transformers import GPT2Config, GPT2LMHeadModel, Trainer, TrainerCallback, TrainingArguments
+
+from heapwatch.integrations.transformers import HeapwatchCallback
 
 parser = argparse.ArgumentParser()
 parser.add_argument("--minutes", type=float, default=10)

@@ -1,0 +1,98 @@
+"""A real native stack on free ports with a state of its own, and questions to its Prometheus and Alertmanager."""
+
+from __future__ import annotations
+
+import os
+import socket
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import httpx
+
+PORTS = ("TRAINER", "PROMETHEUS", "ALERTMANAGER", "RECEIVER", "DASHBOARDS")
+START_SECONDS = 300
+_Labels = dict[str, str]
+
+
+class Stack:
+    """The stack of a user whose state folder is `home`; a trainer of the same user finds it by default.
+
+    Args:
+        folder: for all it writes.
+
+    """
+
+    def __init__(self, folder: Path) -> None:
+        self._log = folder / "stack.log"
+        # Trainers ask for the port that the stack's own trainer has: taken, as 7777 is for a user.
+        self.ports = dict(zip(PORTS, _free_ports(len(PORTS)), strict=True))
+        clean = {name: value for name, value in os.environ.items() if not name.startswith("HEAPWATCH_")}
+        self.user = clean | {"XDG_STATE_HOME": str(folder / "home")}
+        self._environment = (
+            self.user
+            | {f"HEAPWATCH_{name}_PORT": str(port) for name, port in self.ports.items()}
+            | {"HEAPWATCH_STATE": str(folder / "stack")}
+        )
+        self._client = httpx.Client(timeout=20, trust_env=False)
+
+    def up(self) -> None:
+        """Start it and wait until it is healthy.
+
+        Raises:
+            RuntimeError: it did not start; the end of its output is in the message.
+
+        """
+        self._run("up")
+
+    def down(self) -> None:
+        """Stop it."""
+        self._run("down")
+        self._client.close()
+
+    def query(self, expression: str) -> list[tuple[_Labels, float]]:
+        """Prometheus's instant answer: labels and value of each series."""
+        found = self._get("PROMETHEUS", "/api/v1/query", query=expression)["data"]["result"]
+        return [(series["metric"], float(series["value"][1])) for series in found]
+
+    def firing(self) -> list[tuple[_Labels, _Labels]]:
+        """Labels and annotations of every alert that fires in Prometheus, but for the watchdog."""
+        alerts = self._get("PROMETHEUS", "/api/v1/alerts")["data"]["alerts"]
+        return [
+            (alert["labels"], alert["annotations"])
+            for alert in alerts
+            if alert["state"] == "firing" and alert["labels"]["alertname"] != "Watchdog"
+        ]
+
+    def notified(self) -> list[_Labels]:
+        """Labels of the alerts that Alertmanager sends on: neither inhibited nor silenced."""
+        found = self._get(
+            "ALERTMANAGER", "/api/v2/alerts", active="true", inhibited="false", silenced="false"
+        )
+        return [alert["labels"] for alert in found]
+
+    def _get(self, service: str, path: str, **parameters: str) -> Any:
+        answer = self._client.get(f"http://127.0.0.1:{self.ports[service]}{path}", params=parameters)
+        answer.raise_for_status()
+        return answer.json()
+
+    def _run(self, verb: str) -> None:
+        command = [sys.executable, "-m", "heapwatch.stack", verb, "--mode", "native"]
+        with self._log.open("a", encoding="utf-8") as log:
+            done = subprocess.run(
+                command, env=self._environment, stdout=log, stderr=log, timeout=START_SECONDS, check=False
+            )
+        if done.returncode != 0:
+            raise RuntimeError(f"the stack: {verb} failed: {self._log.read_text(encoding='utf-8')[-2000:]}")
+
+
+def _free_ports(count: int) -> list[int]:
+    sockets = [socket.socket() for _ in range(count)]
+    try:
+        for one in sockets:
+            one.bind(("127.0.0.1", 0))
+        return [int(one.getsockname()[1]) for one in sockets]
+    finally:
+        for one in sockets:
+            one.close()
