@@ -122,6 +122,14 @@ examples-test: dev ## Every example healthy and with each of its leaks, judged b
 	@$(STACK) tools > /dev/null
 	@$(WITH_TOOLS) "$(BIN)/python" -m examples.check $(ARGS)
 
+# In an environment of their own: their pins are not ours.
+STRANGERS := $(HEAPWATCH_STATE)/strangers-venv
+.PHONY: strangers
+strangers: venv ## Public trainers beside a running stack, healthy and leaking (ARGS="--only sb3 --minutes 10 --at-once 4")
+	@PYTHONPATH=exporters $(PYTHON) -m heapwatch.stack.bootstrap $(STRANGERS) requirements/strangers.txt
+	@$(STACK) tools > /dev/null
+	@$(WITH_TOOLS) $(STRANGERS)/bin/python -m benchmarks.strangers $(ARGS)
+
 .PHONY: soak
 soak: dev ## Train a day's steps with and without the exporter and compare memory (ARGS="--steps N")
 	@"$(BIN)/python" -m benchmarks.soak $(ARGS)

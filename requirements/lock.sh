@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Writes run.txt, dev.txt and bench.txt from pyproject.toml's extras, with the hash of every file of each release.
-# `make lock` runs it in a scratch environment with uv.
+# Writes run.txt, dev.txt, bench.txt and strangers.txt from pyproject.toml's extras, with the hash of every file of
+# each release. `make lock` runs it in a scratch environment with uv.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 compile() {
@@ -16,3 +16,4 @@ dev=("${run[@]}" --extra frameworks --extra test --extra lint)
 compile run.txt "${run[@]}"
 compile dev.txt "${dev[@]}" --constraint requirements/run.txt
 compile bench.txt "${dev[@]}" --extra bench --constraint requirements/dev.txt
+compile strangers.txt "${run[@]}" --extra frameworks --extra strangers

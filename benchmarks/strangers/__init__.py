@@ -1,1 +1,1 @@
-"""Trainers as their authors wrote them beside a running stack: what Heapwatch says of them, healthy and leaking."""
+"""Public trainers beside a running stack: what Heapwatch says of them, healthy and leaking."""

@@ -1,7 +1,7 @@
 """`make strangers`: trainers of other people beside a running stack, healthy and leaking.
 
-Exits with 1 when a healthy one raises an alert, logs a warning or has trouble with its port, or when a leak is not
-reported and named in time.
+Exits with 1 when a healthy one raises an alert, logs a warning or has trouble with its port, or when a leak
+is not reported and named in time.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Runs one trainer beside the stack and observes it until it ends, or until its leak was reported and named."""
+"""Runs one trainer beside the stack until it ends, or until its leak was reported and named."""
 
 from __future__ import annotations
 
@@ -120,7 +120,7 @@ def _start(stranger: Stranger, stack: Stack, folder: Path, span: float, leaking:
 
 
 def _observe(run: Run, span: float) -> None:
-    """Until the process ends, its leak is found, or it overruns; then a little longer for what comes after."""
+    """Look until the process ends, its leak is found, or it overruns; then a little longer."""
     seen = run.seen
     while run.process.poll() is None:
         time.sleep(POLL_SECONDS)
@@ -191,15 +191,15 @@ def _is_trainer(address: str) -> bool:
 def _alerts(run: Run) -> None:
     seen, leak = run.seen, run.stranger.leak
     sent = run.stack.notified()
-    for labels, annotations in run.stack.firing():
+    for labels, texts in run.stack.firing():
         if labels.get("instance") not in seen.served:
             continue
         alert = next((one for one in seen.alerts if one.labels == labels), None)
         if alert is None:
-            alert = Alert(round(run.minute, 2), labels, annotations)
+            alert = Alert(round(run.minute, 2), labels, texts)
             seen.alerts.append(alert)
-        if alert.named is None and leak.named_in(" ".join([*labels.values(), *annotations.values()])):
-            alert.named, alert.annotations = round(run.minute, 2), annotations
+        if alert.named is None and leak.named_in(" ".join([*labels.values(), *texts.values()])):
+            alert.named, alert.annotations = round(run.minute, 2), texts
         alert.notified = alert.notified or labels in sent
 
 

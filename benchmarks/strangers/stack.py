@@ -1,4 +1,4 @@
-"""A real native stack on free ports with a state of its own, and questions to its Prometheus and Alertmanager."""
+"""A real native stack on free ports with a state of its own, and questions to it."""
 
 from __future__ import annotations
 

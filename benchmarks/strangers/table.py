@@ -26,8 +26,8 @@ def document(seen: dict[tuple[str, bool], Observation]) -> str:
         [
             "# Strangers",
             "",
-            "Trainers as their authors write them, from public packages at pinned versions, started with the README's",
-            "snippet or an adapter's one line beside a running stack. Written by `make strangers`",
+            "Trainers as their authors write them, from public packages at pinned versions, started with the",
+            "README's snippet or an adapter's one line beside a running stack. Written by `make strangers`",
             f"(`python -m benchmarks.strangers`) on {_machine()}.",
             "",
             "## Healthy",
@@ -38,9 +38,10 @@ def document(seen: dict[tuple[str, bool], Observation]) -> str:
             "",
             "## With a leak that nothing declares",
             "",
-            f"To be reported and named within {FAST_MINUTES:.0f} minutes when fast (more than 1 % of the level per",
-            f"minute, or a container that grows with every episode), else within {SLOW_MINUTES:.0f}. Minutes count",
-            "from the first answer of the trainer's endpoint. *Named by* is the alert's text or `/explain`.",
+            f"To be reported and named within {FAST_MINUTES:.0f} minutes when fast (more than 1 % of the",
+            "level per minute, or a container that grows with every episode), else within",
+            f"{SLOW_MINUTES:.0f}. Minutes count from the first answer of the trainer. *Named by* is",
+            "the alert's text or `/explain`.",
             "",
             *leaking(seen),
             "",
@@ -71,11 +72,18 @@ def leaking(seen: dict[tuple[str, bool], Observation]) -> list[str]:
         by = "alert" if by_alert else "/explain" if run.explained is not None else "-"
         sent = sum(alert.notified for alert in run.alerts)
         leak = stranger.leak
-        rows.append(
-            f"| {stranger.name} | {leak.what} | {leak.rate}{'' if leak.fast else ' (slow)'} | {_memory(run)}, "
-            f"{run.growth / 1e6:+.1f} MB/min | {_minutes(judge.reported(run))} | {_minutes(judge.named(run))} | {by} "
-            f"| {sent} | {_cell(wrong)} |"
-        )
+        cells = [
+            stranger.name,
+            leak.what,
+            f"{leak.rate}{'' if leak.fast else ' (slow)'}",
+            f"{_memory(run)}, {run.growth / 1e6:+.1f} MB/min",
+            _minutes(judge.reported(run)),
+            _minutes(judge.named(run)),
+            by,
+            str(sent),
+            _cell(wrong),
+        ]
+        rows.append(f"| {' | '.join(cells)} |")
     return rows
 
 

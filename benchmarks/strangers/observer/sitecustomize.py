@@ -1,4 +1,4 @@
-"""Writes what the logger `heapwatch` says at WARNING and above to STRANGERS_LOG; Python imports this by itself."""
+"""Writes warnings of the logger `heapwatch` to the file STRANGERS_LOG. Python imports this by itself."""
 
 import logging
 import os

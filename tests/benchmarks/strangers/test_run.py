@@ -1,0 +1,47 @@
+"""What is read from a trainer's output and log."""
+
+from __future__ import annotations
+
+import logging
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+from benchmarks.strangers.run import OBSERVER, tracebacks
+
+OUTPUT = """\
+step 1
+Traceback (most recent call last):
+  File "train.py", line 3, in <module>
+    main()
+heapwatch.http.server.PortTaken: [Errno 98] port 7777 is taken
+[rank1]: Traceback (most recent call last):
+[rank1]:   File "train.py", line 19, in <module>
+[rank1]: ValueError: no
+an Error: in the text of the trainer
+"""
+
+
+def test_tracebacks_are_told_by_their_last_line() -> None:
+    assert tracebacks(OUTPUT) == [
+        "heapwatch.http.server.PortTaken: [Errno 98] port 7777 is taken",
+        "ValueError: no",
+    ]
+    assert tracebacks("all is well\n") == []
+
+
+def test_warnings_of_heapwatch_are_written_and_nothing_else(tmp_path: Path) -> None:
+    log = tmp_path / "log"
+    script = (
+        "import logging\n"
+        "logging.getLogger('heapwatch').info('quiet')\n"
+        "logging.getLogger('heapwatch.part').warning('loud')\n"
+        "logging.getLogger('other').error('not ours')\n"
+    )
+    environment = os.environ | {"PYTHONPATH": str(OBSERVER), "STRANGERS_LOG": str(log)}
+    subprocess.run([sys.executable, "-c", script], env=environment, check=True)
+    (line,) = log.read_text().splitlines()
+    assert line.startswith("WARNING heapwatch.part ")
+    assert line.endswith(": loud")
+    assert logging.getLogger("heapwatch").handlers == []  # of this process
