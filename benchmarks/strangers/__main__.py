@@ -17,10 +17,11 @@ from pathlib import Path
 from benchmarks.strangers import judge, table
 from benchmarks.strangers.catalog import STRANGERS, Stranger, chosen
 from benchmarks.strangers.observation import Observation, load
-from benchmarks.strangers.run import run
+from benchmarks.strangers.run import reserve, run
 from benchmarks.strangers.stack import Stack
 
 ROOT = Path(__file__).parents[2]
+DEFAULT_PORT = 7777
 DOCUMENT = ROOT / "docs" / "strangers.md"
 
 
@@ -70,6 +71,7 @@ def _run_all(plan: list[tuple[Stranger, bool]], results: Path, minutes: float | 
         stack = Stack(Path(state))
         try:
             stack.up()
+            reserve(DEFAULT_PORT)  # taken, as it is by the trainer of a user's own stack
             print(f"stack up; {len(plan)} runs, {at_once} at a time; {folder}", flush=True)
             with ThreadPoolExecutor(at_once) as pool:
                 futures = {

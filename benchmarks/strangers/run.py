@@ -12,7 +12,6 @@ import time
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import IO
 
 import httpx
 import psutil
@@ -104,11 +103,13 @@ def _start(stranger: Stranger, stack: Stack, folder: Path, span: float, leaking:
     ]
     paths = [str(OBSERVER), *filter(None, [os.environ.get("PYTHONPATH")])]
     environment = stack.user | {
-        "HEAPWATCH_TRAINER_PORT": str(stack.ports["TRAINER"]),
         "PYTHONPATH": os.pathsep.join(paths),
         "PYTHONUNBUFFERED": "1",
         "STRANGERS_LOG": str(folder / "heapwatch.log"),
         "OMP_NUM_THREADS": "1",  # several trainers share the machine
+        # On a busy machine Ray's agent takes longer than Ray allows it by default.
+        "RAY_raylet_start_wait_time_s": "240",
+        "RAY_agent_register_timeout_ms": "240000",
     }
     output = folder / "output.log"
     with output.open("wb") as sink:
@@ -233,14 +234,14 @@ def _end(run: Run) -> None:
             process.kill()
     run.process.wait()
     for address in run.seen.served:
-        _reserve(int(address.rpartition(":")[2]))
+        reserve(int(address.rpartition(":")[2]))
 
 
-_reserved: list[IO[bytes] | socket.socket] = []
+_reserved: list[socket.socket] = []
 
 
-def _reserve(port: int) -> None:
-    """Another trainer on the port would inherit this one's series and alerts."""
+def reserve(port: int) -> None:
+    """Keep a port from trainers: one on an earlier one's port would inherit its series and alerts."""
     holder = socket.socket()
     with suppress(OSError):
         holder.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)

@@ -26,7 +26,6 @@ class Stack:
 
     def __init__(self, folder: Path) -> None:
         self._log = folder / "stack.log"
-        # Trainers ask for the port that the stack's own trainer has: taken, as 7777 is for a user.
         self.ports = dict(zip(PORTS, _free_ports(len(PORTS)), strict=True))
         clean = {name: value for name, value in os.environ.items() if not name.startswith("HEAPWATCH_")}
         self.user = clean | {"XDG_STATE_HOME": str(folder / "home")}

@@ -3,8 +3,17 @@
 import logging
 import os
 
+_make = logging.getLogRecordFactory()
+
+
+def _observed(*args, **kwargs):
+    # Not a handler: one more of them would change what the trainer's own set-up of logging prints.
+    record = _make(*args, **kwargs)
+    if record.name.split(".")[0] == "heapwatch" and record.levelno >= logging.WARNING:
+        with open(os.environ["STRANGERS_LOG"], "a", encoding="utf-8") as log:
+            log.write(f"{record.levelname} {record.name} pid {os.getpid()}: {record.getMessage()}\n")
+    return record
+
+
 if os.environ.get("STRANGERS_LOG"):
-    _handler = logging.FileHandler(os.environ["STRANGERS_LOG"], delay=True)
-    _handler.setLevel(logging.WARNING)
-    _handler.setFormatter(logging.Formatter("%(levelname)s %(name)s pid %(process)d: %(message)s"))
-    logging.getLogger("heapwatch").addHandler(_handler)
+    logging.setLogRecordFactory(_observed)
