@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import argparse
 import os
+import signal
 import sys
 import tempfile
 import time
@@ -17,7 +18,7 @@ from pathlib import Path
 from benchmarks.strangers import judge, table
 from benchmarks.strangers.catalog import STRANGERS, Stranger, chosen
 from benchmarks.strangers.observation import Observation, load
-from benchmarks.strangers.run import reserve, run
+from benchmarks.strangers.run import interrupted, reserve, run
 from benchmarks.strangers.stack import Stack
 
 ROOT = Path(__file__).parents[2]
@@ -51,6 +52,7 @@ def main() -> int:
         for one in strangers
         if not (arguments.leak if not leak else arguments.healthy)
     ]
+    signal.signal(signal.SIGTERM, signal.default_int_handler)
     wrong = _run_all(plan, results, arguments.minutes, arguments.at_once)
 
     stored = {(run.name, run.leaking): run for run in map(load, sorted(results.glob("*-[hl]ea*.json")))}
@@ -78,10 +80,15 @@ def _run_all(plan: list[tuple[Stranger, bool]], results: Path, minutes: float | 
                     pool.submit(run, one, stack, folder / _label(one, leak), minutes, leaking=leak): one
                     for one, leak in plan
                 }
-                for future in as_completed(futures):
-                    seen = future.result()
-                    seen.save(results)
-                    wrong += _say(futures[future], seen)
+                try:
+                    for future in as_completed(futures):
+                        seen = future.result()
+                        seen.save(results)
+                        wrong += _say(futures[future], seen)
+                except BaseException:
+                    interrupted.set()
+                    pool.shutdown(cancel_futures=True)
+                    raise
         finally:
             stack.down()
     return wrong

@@ -8,6 +8,7 @@ import re
 import socket
 import subprocess
 import sys
+import threading
 import time
 from contextlib import suppress
 from dataclasses import dataclass
@@ -25,7 +26,9 @@ OBSERVER = Path(__file__).with_name("observer")
 POLL_SECONDS = 5.0
 READY_SECONDS = 420.0  # a busy machine takes minutes to import a framework
 END_SECONDS = 240.0
+OVERRAN = 124  # as timeout(1) has it
 AFTER_SECONDS = 100.0  # how long a trainer that ended may not be reported as down
+interrupted = threading.Event()  # set: every run ends at once
 _TRACEBACK_END = re.compile(
     r"^(?:\[\w+\]: *|.*\) )?([A-Za-z_][\w.]*(?:Error|Exception|Interrupt|Taken)\b.*)$"
 )
@@ -124,7 +127,8 @@ def _observe(run: Run, span: float) -> None:
     """Look until the process ends, its leak is found, or it overruns; then a little longer."""
     seen = run.seen
     while run.process.poll() is None:
-        time.sleep(POLL_SECONDS)
+        if interrupted.wait(POLL_SECONDS):
+            return
         with suppress(httpx.HTTPError, OSError, psutil.Error):
             _look(run)
         if seen.ready is None:
@@ -136,13 +140,13 @@ def _observe(run: Run, span: float) -> None:
             _end(run)
             return
         if run.minute > span + END_SECONDS / 60:
+            seen.exit_code = OVERRAN
             return
     seen.exit_code = run.process.returncode
     if seen.ready is None or seen.leaking:
         return
     until = time.monotonic() + AFTER_SECONDS
-    while time.monotonic() < until:
-        time.sleep(POLL_SECONDS)
+    while time.monotonic() < until and not interrupted.wait(POLL_SECONDS):
         with suppress(httpx.HTTPError):
             _alerts(run)
 
