@@ -45,13 +45,9 @@ snapshots = []
 
 
 def before_training_step(epoch, env_step):
-    watch.step()
-
-
-def save_snapshot(epoch, env_step, gradient_step):
-    if args.leak:
+    if args.leak and epoch > len(snapshots):
         snapshots.append(copy.deepcopy(algorithm.state_dict()))
-    return ""
+    watch.step()
 
 
 algorithm.run_training(
@@ -65,7 +61,6 @@ algorithm.run_training(
         batch_size=64,
         update_step_num_gradient_steps_per_sample=0.1,
         training_fn=before_training_step,
-        save_checkpoint_fn=save_snapshot,
         stop_fn=lambda score: time.monotonic() > deadline,
         verbose=False,
         show_progress=False,
