@@ -175,6 +175,13 @@ STRANGERS = (
         ),
     ),
     Stranger(
+        "offline_forked",
+        "behaviour cloning from 1.5 GB in memory, six forked DataLoader workers",
+        ("torch",),
+        "snippet",
+        Leak("logged predictions are kept", r"\bpredictions\b", "0.26 MB every 10 steps"),
+    ),
+    Stranger(
         "evolution_pool",
         "evolution strategies with a multiprocessing pool",
         ("gymnasium",),

@@ -12,6 +12,7 @@ import threading
 import time
 from contextlib import suppress
 from dataclasses import dataclass
+from datetime import datetime, timezone
 from pathlib import Path
 
 import httpx
@@ -45,6 +46,7 @@ class Run:
     process: subprocess.Popen[bytes]
     output: Path
     began: float
+    started: datetime
 
     @property
     def minute(self) -> float:
@@ -115,19 +117,20 @@ def _start(stranger: Stranger, stack: Stack, folder: Path, span: float, leaking:
         "RAY_agent_register_timeout_ms": "240000",
     }
     output = folder / "output.log"
+    started = datetime.now(timezone.utc)
     with output.open("wb") as sink:
         process = subprocess.Popen(
             command, cwd=work, env=environment, stdout=sink, stderr=subprocess.STDOUT, start_new_session=True
         )
     seen = Observation(stranger.name, leaking, stranger.versions)
-    return Run(stranger, stack, seen, folder, process, output, time.monotonic())
+    return Run(stranger, stack, seen, folder, process, output, time.monotonic(), started)
 
 
 def _observe(run: Run, span: float) -> None:
     """Look until the process ends, its leak is found, or it overruns; then a little longer."""
     seen = run.seen
-    while run.process.poll() is None:
-        if interrupted.wait(POLL_SECONDS):
+    while not _ended(run.process):
+        if interrupted.is_set():
             return
         with suppress(httpx.HTTPError, OSError, psutil.Error):
             _look(run)
@@ -149,6 +152,13 @@ def _observe(run: Run, span: float) -> None:
     while time.monotonic() < until and not interrupted.wait(POLL_SECONDS):
         with suppress(httpx.HTTPError):
             _alerts(run)
+
+
+def _ended(process: subprocess.Popen[bytes]) -> bool:
+    """Wait a little for the end, so that a port that becomes free is reserved at once."""
+    with suppress(subprocess.TimeoutExpired):
+        process.wait(POLL_SECONDS)
+    return process.returncode is not None
 
 
 def _look(run: Run) -> None:
@@ -196,7 +206,7 @@ def _is_trainer(address: str) -> bool:
 def _alerts(run: Run) -> None:
     seen, leak = run.seen, run.stranger.leak
     sent = run.stack.notified()
-    for labels, texts in run.stack.firing():
+    for labels, texts in run.stack.firing(since=run.started):
         if labels.get("instance") not in seen.served:
             continue
         alert = next((one for one in seen.alerts if one.labels == labels), None)

@@ -6,6 +6,7 @@ import os
 import socket
 import subprocess
 import sys
+from datetime import datetime
 from pathlib import Path
 from typing import Any
 
@@ -55,13 +56,13 @@ class Stack:
         found = self._get("PROMETHEUS", "/api/v1/query", query=expression)["data"]["result"]
         return [(series["metric"], float(series["value"][1])) for series in found]
 
-    def firing(self) -> list[tuple[_Labels, _Labels]]:
-        """Labels and annotations of every alert that fires in Prometheus, but for the watchdog."""
+    def firing(self, since: datetime) -> list[tuple[_Labels, _Labels]]:
+        """Labels and annotations of every alert that began after `since` and fires in Prometheus."""
         alerts = self._get("PROMETHEUS", "/api/v1/alerts")["data"]["alerts"]
         return [
             (alert["labels"], alert["annotations"])
             for alert in alerts
-            if alert["state"] == "firing" and alert["labels"]["alertname"] != "Watchdog"
+            if alert["state"] == "firing" and _moment(alert["activeAt"]) > since
         ]
 
     def notified(self) -> list[_Labels]:
@@ -84,6 +85,11 @@ class Stack:
             )
         if done.returncode != 0:
             raise RuntimeError(f"the stack: {verb} failed: {self._log.read_text(encoding='utf-8')[-2000:]}")
+
+
+def _moment(text: str) -> datetime:
+    """Prometheus writes nanoseconds and a Z, which Python 3.10 does not read."""
+    return datetime.strptime(text[:19] + "+0000", "%Y-%m-%dT%H:%M:%S%z")
 
 
 def _free_ports(count: int) -> list[int]:
