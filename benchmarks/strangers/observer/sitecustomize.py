@@ -2,11 +2,12 @@
 
 import logging
 import os
+from typing import Any
 
 _make = logging.getLogRecordFactory()
 
 
-def _observed(*args, **kwargs):
+def _observed(*args: Any, **kwargs: Any) -> logging.LogRecord:
     # Not a handler: one more of them would change what the trainer's own set-up of logging prints.
     record = _make(*args, **kwargs)
     if record.name.split(".")[0] == "heapwatch" and record.levelno >= logging.WARNING:

@@ -3,11 +3,12 @@
 import argparse
 import time
 
-import heapwatch
 import numpy as np
 import torch
 from torch import nn
 from torch.utils.data import DataLoader, Dataset
+
+import heapwatch
 
 
 class Transitions(Dataset):
