@@ -12,6 +12,7 @@ from typing import Any
 
 import httpx
 
+ROOT = Path(__file__).parents[2]
 PORTS = ("TRAINER", "PROMETHEUS", "ALERTMANAGER", "RECEIVER", "DASHBOARDS")
 START_SECONDS = 300
 _Labels = dict[str, str]
@@ -33,7 +34,7 @@ class Stack:
         self._environment = (
             self.user
             | {f"HEAPWATCH_{name}_PORT": str(port) for name, port in self.ports.items()}
-            | {"HEAPWATCH_STATE": str(folder / "stack")}
+            | {"HEAPWATCH_STATE": str(folder / "stack"), "HEAPWATCH_CHECKOUT": str(ROOT)}
         )
         self._client = httpx.Client(timeout=20, trust_env=False)
 
@@ -78,7 +79,7 @@ class Stack:
         return answer.json()
 
     def _run(self, verb: str) -> None:
-        command = [sys.executable, "-m", "heapwatch.stack", verb, "--mode", "native"]
+        command = [sys.executable, "-m", "heapwatch", verb, "--mode", "native"]
         with self._log.open("a", encoding="utf-8") as log:
             done = subprocess.run(
                 command, env=self._environment, stdout=log, stderr=log, timeout=START_SECONDS, check=False

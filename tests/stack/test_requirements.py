@@ -60,7 +60,7 @@ def test_no_cuda_and_nothing_of_one_machine() -> None:
         ), file.name
 
 
-@pytest.mark.parametrize("name", ["run.txt", "dev.txt", "bench.txt"])
+@pytest.mark.parametrize("name", LEFT_OUT)
 def test_everything_but_torch_bears_a_hash(name: str) -> None:
     text = (REPOSITORY / "requirements" / name).read_text()
     for pin in re.split(r"\n(?=\S)", re.sub(r"^#.*\n", "", text, flags=re.MULTILINE)):
