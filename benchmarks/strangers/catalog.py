@@ -176,7 +176,7 @@ STRANGERS = (
     ),
     Stranger(
         "offline_forked",
-        "behaviour cloning from 1.5 GB in memory, six forked DataLoader workers",
+        "behaviour cloning from 2.4 GB in memory, ten forked DataLoader workers",
         ("torch",),
         "snippet",
         Leak("logged predictions are kept", r"\bpredictions\b", "0.26 MB every 10 steps"),

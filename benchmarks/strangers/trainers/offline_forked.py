@@ -1,4 +1,4 @@
-"""Behaviour cloning from a data set in memory; six forked DataLoader workers share its pages."""
+"""Behaviour cloning from a data set in memory; ten forked DataLoader workers share its pages."""
 
 import argparse
 import time
@@ -14,7 +14,7 @@ import heapwatch
 class Transitions(Dataset):
     def __init__(self):
         generator = np.random.default_rng(0)
-        self.observations = generator.random((3_000_000, 120), dtype=np.float32)
+        self.observations = generator.random((5_000_000, 120), dtype=np.float32)
         self.actions = generator.integers(0, 8, len(self.observations))
 
     def __len__(self):
@@ -34,7 +34,7 @@ def main():
     watch = heapwatch.start("offline-forked")
     model = nn.Sequential(nn.Linear(120, 256), nn.ReLU(), nn.Linear(256, 256), nn.ReLU(), nn.Linear(256, 8))
     optimizer = torch.optim.Adam(model.parameters(), lr=3e-4)
-    loader = DataLoader(Transitions(), batch_size=8192, shuffle=True, num_workers=6, persistent_workers=True)
+    loader = DataLoader(Transitions(), batch_size=8192, shuffle=True, num_workers=10, persistent_workers=True)
     predictions = []
     epoch = 0
     while time.monotonic() < deadline:
