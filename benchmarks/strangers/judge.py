@@ -5,6 +5,9 @@ from __future__ import annotations
 from benchmarks.strangers.catalog import Leak, Stranger
 from benchmarks.strangers.observation import Observation
 
+# Of a healthy process: where it serves, that a stack came, its verdict, and the one at its end.
+MOST_NOTICES = 4
+
 
 def problems(stranger: Stranger, seen: Observation) -> list[str]:
     """Everything that must not be: of any run, and of a healthy or of a leaking one."""
@@ -13,7 +16,10 @@ def problems(stranger: Stranger, seen: Observation) -> list[str]:
         wrong.append(f"exit code {seen.exit_code}")
     if seen.leaking:
         return wrong + _missed(stranger.leak, seen)
-    return wrong + [f"alert: {alert}" for alert in seen.alerts] + [f"log: {line}" for line in seen.log]
+    wrong += [f"alert: {alert}" for alert in seen.alerts] + [f"log: {line}" for line in seen.log]
+    if len(seen.notices) > MOST_NOTICES * stranger.endpoints:
+        wrong.append(f"log: {len(seen.notices)} lines of level INFO, the last: {seen.notices[-1]}")
+    return wrong
 
 
 def reported(seen: Observation) -> float | None:

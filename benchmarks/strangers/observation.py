@@ -50,6 +50,7 @@ class Observation:
         alerts: that fired on any of them.
         explained: minute at which `/explain` named the leak, and what it said.
         log: lines of the logger heapwatch at WARNING and above.
+        notices: its lines at INFO.
         tracebacks: last lines of the tracebacks in the trainer's output.
         exit_code: None where it was ended after it had shown what it should.
         memory: resident bytes at the first scrape and at the last.
@@ -67,6 +68,7 @@ class Observation:
     explained: float | None = None
     explanation: str = ""
     log: list[str] = field(default_factory=list)
+    notices: list[str] = field(default_factory=list)
     tracebacks: list[str] = field(default_factory=list)
     exit_code: int | None = None
     memory: tuple[float, float] = (0.0, 0.0)

@@ -76,7 +76,9 @@ def run(
         _end(running)
     seen = running.seen
     log = folder / "heapwatch.log"
-    seen.log = log.read_text(encoding="utf-8").splitlines() if log.exists() else []
+    lines = log.read_text(encoding="utf-8").splitlines() if log.exists() else []
+    seen.notices = [line for line in lines if line.startswith("INFO ")]
+    seen.log = [line for line in lines if line not in seen.notices]
     seen.tracebacks = tracebacks(running.output.read_text(encoding="utf-8", errors="replace"))
     return seen
 

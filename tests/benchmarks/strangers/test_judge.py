@@ -39,6 +39,14 @@ def test_a_warning_is_wrong_when_healthy() -> None:
     assert judge.problems(STRANGER, healthy(log=["WARNING heapwatch: no"])) == ["log: WARNING heapwatch: no"]
 
 
+def test_a_verdict_that_comes_and_goes_is_noise() -> None:
+    line = "INFO heapwatch: Nothing leaks."
+    assert judge.problems(STRANGER, healthy(notices=4 * [line])) == []
+    assert judge.problems(STRANGER, healthy(notices=5 * [line])) == [
+        f"log: 5 lines of level INFO, the last: {line}"
+    ]
+
+
 def test_a_trainer_that_serves_nothing_or_is_not_scraped_has_port_trouble() -> None:
     silent = Observation("one", False, "", exit_code=0)
     assert judge.problems(STRANGER, silent) == ["port: 0 of 1 processes served metrics"]

@@ -31,17 +31,20 @@ def test_tracebacks_are_told_by_their_last_line() -> None:
     assert tracebacks("all is well\n") == []
 
 
-def test_warnings_of_heapwatch_are_written_and_nothing_else(tmp_path: Path) -> None:
+def test_what_heapwatch_says_is_written_and_nothing_else(tmp_path: Path) -> None:
     log = tmp_path / "log"
     script = (
         "import logging\n"
-        "logging.getLogger('heapwatch').info('quiet')\n"
+        "logging.basicConfig(level=logging.DEBUG)\n"
+        "logging.getLogger('heapwatch').debug('quiet')\n"
+        "logging.getLogger('heapwatch').info('shown')\n"
         "logging.getLogger('heapwatch.part').warning('loud')\n"
         "logging.getLogger('other').error('not ours')\n"
     )
     environment = os.environ | {"PYTHONPATH": str(OBSERVER), "STRANGERS_LOG": str(log)}
     subprocess.run([sys.executable, "-c", script], env=environment, check=True)
-    (line,) = log.read_text().splitlines()
+    notice, line = log.read_text().splitlines()
+    assert notice.startswith("INFO heapwatch ")
     assert line.startswith("WARNING heapwatch.part ")
     assert line.endswith(": loud")
     assert logging.getLogger("heapwatch").handlers == []  # of this process
