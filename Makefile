@@ -94,6 +94,10 @@ lock: ## Pin the newest versions that pyproject.toml allows (requirements/*.txt)
 	@"$(HEAPWATCH_STATE)/lock/bin/pip" install --quiet uv
 	@PATH="$(HEAPWATCH_STATE)/lock/bin:$$PATH" requirements/lock.sh
 
+.PHONY: release-check
+release-check: ## Build the distributions and check everything that a release promises
+	@.ci/release
+
 .PHONY: test-faults
 test-faults: dev ## Try what can go wrong between alert and cleanup: crashes, floods, clocks, liars (ARGS=word)
 	@$(STACK) tools > /dev/null

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Writes run.txt, dev.txt, bench.txt and strangers.txt from pyproject.toml's extras, with the hash of every file of
+# Writes the locks (*.txt here, but torch.txt and docs.txt) from pyproject.toml's extras, with the hash of every file of
 # each release. `make lock` runs it in a scratch environment with uv.
 set -euo pipefail
 cd "$(dirname "$0")/.."
@@ -17,3 +17,5 @@ compile run.txt "${run[@]}"
 compile dev.txt "${dev[@]}" --constraint requirements/run.txt
 compile bench.txt "${dev[@]}" --extra bench --constraint requirements/dev.txt
 compile strangers.txt "${run[@]}" --extra frameworks --extra strangers
+uv pip compile --quiet --upgrade --python-platform linux --python-version 3.11 --generate-hashes --no-annotate \
+    --custom-compile-command "make lock" requirements/release.in --output-file requirements/release.txt

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Any, SupportsFloat
+from typing import TYPE_CHECKING, Any, SupportsFloat
 
 import gymnasium
-from typing_extensions import Unpack
 
 from heapwatch.integrations.session import Options, accessor, new_session
 from heapwatch.watch import Watch
+
+if TYPE_CHECKING:
+    from typing_extensions import Unpack
 
 
 class HeapwatchWrapper(gymnasium.Wrapper[Any, Any, Any, Any]):

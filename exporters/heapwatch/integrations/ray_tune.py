@@ -4,13 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from functools import wraps
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ray import tune
-from typing_extensions import Unpack
 
 from heapwatch.integrations.session import Options, new_session
 from heapwatch.watch import Watch
+
+if TYPE_CHECKING:
+    from typing_extensions import Unpack
 
 Trainable = Callable[[Mapping[str, Any]], Any]
 

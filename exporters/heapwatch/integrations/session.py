@@ -5,15 +5,16 @@ from __future__ import annotations
 import logging
 import weakref
 from collections.abc import Callable, Mapping
-from typing import Any, TypedDict
-
-from typing_extensions import Unpack
+from typing import TYPE_CHECKING, Any, TypedDict
 
 from heapwatch.collectors.phases import Phase
 from heapwatch.lifecycle import start
 from heapwatch.measure.buffers import contents_of
 from heapwatch.runtime.failures import is_trainers
 from heapwatch.watch import Watch
+
+if TYPE_CHECKING:
+    from typing_extensions import Unpack
 
 log = logging.getLogger("heapwatch")
 

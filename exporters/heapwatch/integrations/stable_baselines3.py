@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 from time import perf_counter
+from typing import TYPE_CHECKING
 
 from numpy import count_nonzero
 from stable_baselines3.common.callbacks import BaseCallback
-from typing_extensions import Unpack
 
 from heapwatch.integrations.session import Options, accessor, new_session
 from heapwatch.runtime.safe_point import SafePoint
 from heapwatch.watch import Watch
+
+if TYPE_CHECKING:
+    from typing_extensions import Unpack
 
 # Off-policy models train after every few steps: so many seconds at least lie between two measured pairs of
 # phases, as each reads the memory.

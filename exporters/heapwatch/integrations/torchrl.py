@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from torchrl.trainers import Trainer, TrainerHookBase
-from typing_extensions import Unpack
 
 from heapwatch.integrations.session import Options, accessor, new_session
 from heapwatch.watch import Watch
+
+if TYPE_CHECKING:
+    from typing_extensions import Unpack
 
 
 class HeapwatchHook(TrainerHookBase):

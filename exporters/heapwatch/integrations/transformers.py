@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from transformers import TrainerCallback, TrainerControl, TrainerState, TrainingArguments
-from typing_extensions import Unpack
 
 from heapwatch.integrations.session import Options, new_session
 from heapwatch.watch import Watch
+
+if TYPE_CHECKING:
+    from typing_extensions import Unpack
 
 
 class HeapwatchCallback(TrainerCallback):
