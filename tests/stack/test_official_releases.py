@@ -1,0 +1,96 @@
+"""`heapwatch up` on archives of the official layouts: Prometheus, Alertmanager, a stand-in Grafana."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import httpx
+import pytest
+
+from heapwatch.stack import binaries, processes
+from heapwatch.stack.native import NativeStack
+from heapwatch.stack.releases import ALERTMANAGER, GRAFANA, PROMETHEUS, Release
+from heapwatch.stack.settings import Settings
+from tests.e2e.running import PORTS, free_ports
+from tests.stack.archives import archive, pinned, serving
+
+# What the stack asks of Grafana, and what Grafana was told.
+STAND_IN = """#!{python}
+import http.server, json, os, sys
+told = {{name: value for name, value in os.environ.items() if name.startswith("GF_")}}
+told["arguments"] = sys.argv[1:]
+class Handler(http.server.BaseHTTPRequestHandler):
+    def do_GET(self):
+        body = b"grafana_build_info 1\\n" if self.path == "/metrics" else json.dumps(told).encode()
+        self.send_response(200)
+        self.send_header("Content-Type", "text/plain" if self.path == "/metrics" else "application/json")
+        self.send_header("Content-Length", str(len(body)))
+        self.end_headers()
+        self.wfile.write(body)
+    def log_message(self, *_): pass
+address = os.environ["GF_SERVER_HTTP_ADDR"], int(os.environ["GF_SERVER_HTTP_PORT"])
+http.server.ThreadingHTTPServer(address, Handler).serve_forever()
+"""
+
+
+def program(name: str) -> bytes:
+    path = shutil.which(name)
+    assert path, f"{name} is not on PATH: make tools"
+    return Path(os.path.realpath(path)).read_bytes()
+
+
+@pytest.mark.timeout(300)
+def test_up_runs_what_it_downloaded_with_grafana_in_the_dashboards_place(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    versions = {
+        name: subprocess.run([name, "--version"], capture_output=True, text=True, check=True).stdout
+        for name in ("prometheus", "alertmanager")
+    }
+    assert all(versions.values())
+    stand_in = STAND_IN.format(python=sys.executable).encode()
+    contents: dict[str, tuple[Release, dict[str, bytes]]] = {
+        "PROMETHEUS": (PROMETHEUS, {name: program(name) for name in ("prometheus", "promtool")}),
+        "ALERTMANAGER": (ALERTMANAGER, {name: program(name) for name in ("alertmanager", "amtool")}),
+        "GRAFANA": (GRAFANA, {"bin/grafana": stand_in, "conf/defaults.ini": b"", "public/index.html": b""}),
+    }
+    files = {}
+    for name, (release, programs) in contents.items():
+        release = dataclasses.replace(release, sha256={})
+        content = archive(release, programs, top=f"{release.name}-{release.version}")
+        monkeypatch.setattr(binaries, name, pinned(release, content))
+        files[release.url().rpartition("/")[2]] = content
+    monkeypatch.setattr(binaries, "RELEASES", (binaries.PROMETHEUS, binaries.ALERTMANAGER))
+    monkeypatch.setattr(binaries, "_on_path", lambda name: None)
+    monkeypatch.setattr(binaries.shutil, "which", lambda name: None)
+    said: list[str] = []
+    ports = {f"HEAPWATCH_{name}_PORT": str(port) for name, port in zip(PORTS, free_ports(5), strict=True)}
+    with serving(files) as (address, _):
+        own = {"HEAPWATCH_STATE": str(tmp_path / "state"), "HEAPWATCH_CACHE": str(tmp_path / "cache")}
+        elsewhere = {"HEAPWATCH_DOWNLOADS": address, "XDG_STATE_HOME": str(tmp_path / "user")}
+        settings = Settings.from_environment(ports | own | elsewhere)
+        stack = NativeStack(settings, said.append)
+        try:
+            stack.up()
+            assert [row.service for row in stack.status() if not row.well] == []
+            told = httpx.get(settings.url(settings.ports.dashboards) + "/api/health").json()
+        finally:
+            stack.down()
+    assert processes.of_stack(settings.state) == []
+    assert f"prometheus {PROMETHEUS.version}: official release {PROMETHEUS.version}" in said
+    assert f"dashboards: Grafana, official release {GRAFANA.version}" in said
+    assert told["arguments"] == ["server", f"--homepath={tmp_path}/cache/{GRAFANA.folder}"]
+    assert told["GF_SERVER_HTTP_ADDR"] == "127.0.0.1"
+    assert told["GF_AUTH_ANONYMOUS_ORG_ROLE"] == "Viewer"
+    assert told["GF_PATHS_DATA"].startswith(str(settings.state))
+    assert told["GF_SECURITY_ADMIN_PASSWORD"] == f"$__file{{{settings.grafana_password_file}}}"
+    assert settings.grafana_password_file.stat().st_mode & 0o777 == 0o600
+    boards = Path(told["GF_DASHBOARDS_DEFAULT_HOME_DASHBOARD_PATH"])
+    assert json.loads(boards.read_text())["uid"] == "heapwatch-fleet"
+    assert (Path(told["GF_PATHS_PROVISIONING"]) / "datasources" / "prometheus.yml").is_file()
