@@ -137,6 +137,17 @@ def addresses(directory: Path) -> list[str]:
     return found
 
 
+def addresses_of(directory: Path, pid: int) -> list[str]:
+    """Return the addresses that a live process of this machine serves at."""
+    found = []
+    for path in sorted(directory.glob("*.json")):
+        owner = _owner_of(path)
+        if owner is not None and owner.pid == pid and not owner.is_gone():
+            with suppress(OSError, ValueError, LookupError):
+                found += json.loads(path.read_text(encoding="utf-8"))[0]["targets"]
+    return found
+
+
 def _owner_of(path: Path) -> Owner | None:
     try:
         groups: Any = json.loads(path.read_text(encoding="utf-8"))

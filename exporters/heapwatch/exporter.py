@@ -15,6 +15,7 @@ from heapwatch.collectors.buffers import BufferCollector
 from heapwatch.collectors.cleanups import CleanupCollector
 from heapwatch.collectors.entities import EntityCollector
 from heapwatch.collectors.events import EventCollector
+from heapwatch.collectors.explanation import ExplanationCollector
 from heapwatch.collectors.exporter import ExporterCollector
 from heapwatch.collectors.gpu import GpuCollector
 from heapwatch.collectors.info import InfoCollector
@@ -125,6 +126,7 @@ class Exporter:
             self.progress,
             self.limits,
             CleanupCollector(self.cleanup_queue, self._takes_cleanups),
+            ExplanationCollector(lambda: self.explainer.latest, lambda: self.explainer.spent_on),
             ExporterCollector(self.failures, self.safe_point, lambda: self.exposition.collect_seconds.copy()),
         ):
             self.register(collector)
@@ -177,6 +179,7 @@ class Exporter:
             exposition=self.exposition,
             cleanup_queue=self.cleanup_queue,
             status=Status(last_cleanup=lambda: self.cleanup_queue.last),
+            explain=lambda: self.explainer.latest.as_json(),
             token=None if token is None else checked_token(token),
             port_search=port_search,
         )

@@ -296,7 +296,8 @@ class Watch:
             OSError: the file cannot be written.
 
         """
-        recorder = Recorder(Path(path), {"trainer": self.name})
+        explainer = self.exporter.explainer
+        recorder = Recorder(Path(path), {"trainer": self.name}, explain=lambda: explainer.latest.as_json())
         self.exporter.add_sink(recorder)
         return recorder.path
 

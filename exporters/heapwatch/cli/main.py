@@ -8,13 +8,13 @@ import sys
 from collections.abc import Sequence
 from typing import NoReturn
 
-from heapwatch.cli import attach, completion, doctor, monitor, processes, report, run, serve, shipped
+from heapwatch.cli import attach, completion, doctor, explain, monitor, processes, report, run, serve, shipped
 from heapwatch.errors import UsageError
 from heapwatch.runtime.plain_text import plain
 from heapwatch.stack import cli as stack
 
 USAGE_ERROR = 64  # EX_USAGE of sysexits.h: 1 to 3 say how the trainers are
-COMMANDS = (run, stack, processes, monitor, report, attach, doctor, shipped, serve, completion)
+COMMANDS = (run, explain, stack, processes, monitor, report, attach, doctor, shipped, serve, completion)
 
 
 class _Parser(argparse.ArgumentParser):

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from heapwatch.cli.program import CannotRun, Program
-from heapwatch.explain.findings import Explanation, described, message
+from heapwatch.explain.findings import Explanation, narrative
 from heapwatch.lifecycle import start
 
 _EPILOG = """
@@ -70,9 +70,7 @@ def _tell(explanation: Explanation, as_json: bool) -> None:
     if as_json:
         print(json.dumps(explanation.as_json(), indent=2), flush=True)
         return
-    print(f"heapwatch: {explanation.verdict}. {message(explanation)}", file=sys.stderr)
-    for finding in explanation.findings[1:]:
-        print(f"  {described(finding)}", file=sys.stderr)
+    print(f"heapwatch: {narrative(explanation)}", file=sys.stderr)
 
 
 def _name(program: str) -> str:

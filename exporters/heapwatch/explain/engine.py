@@ -56,6 +56,7 @@ class Explainer:
         self.inventory = Inventory(clock, spent, extra_roots)
         self.latest = Explanation("too early", 0.0, 0.0, 0.0)
         self.spent_seconds = 0.0
+        self.spent_on = dict.fromkeys(("read", "walk", "weigh", "judge"), 0.0)
         self.longest_slice = 0.0
         self._share = share
         self._clock = clock
@@ -108,18 +109,20 @@ class Explainer:
             self._resident.add(now, self._memory.read())
         if not self._may_spend(now):
             return
-        began = self._spent()
+        began, activity = self._spent(), "read"
         if now - self._judged_at >= _JUDGE_SECONDS:
-            self._judged_at = now
+            self._judged_at, activity = now, "judge"
             self._judge()
         elif now - self._weighed_at >= _WEIGH_SECONDS:
-            self._weighed_at = now
+            self._weighed_at, activity = now, "weigh"
             self._weigh(3)
         elif not self.inventory.read(SLICE_SECONDS) and (self._walking or now >= self._next_round):
+            activity = "walk"
             self._walking = not self.inventory.discover(SLICE_SECONDS)
             if not self._walking:
                 self._next_round = now + min(_ROUND_SECONDS, 2.0 * 2**self.inventory.rounds)
         cost = self._spent() - began
+        self.spent_on[activity] += cost
         self._allowance -= cost
         self.spent_seconds += cost
         self.longest_slice = max(self.longest_slice, cost)

@@ -76,6 +76,7 @@ class Explanation:
         return {
             "verdict": self.verdict,
             "message": message(self),
+            "detail": self.detail,
             "seconds": round(self.seconds, 1),
             "growth_bytes_per_minute": round(self.growth_bytes_per_minute),
             "explained_share": round(self.explained_share, 3),
@@ -83,10 +84,52 @@ class Explanation:
         }
 
 
+def from_json(document: Any) -> Explanation:
+    """The explanation that `as_json` wrote.
+
+    Raises:
+        ValueError: it is none.
+
+    """
+    try:
+        fields = Finding.__dataclass_fields__
+        findings = []
+        for found in document["findings"]:
+            values = {name: value for name, value in found.items() if name in fields}
+            site = values.get("site")
+            values["site"] = None if site is None else Site(**site)
+            values["holders"] = tuple(values.get("holders") or ())
+            findings.append(Finding(**values))
+        return Explanation(
+            document["verdict"],
+            float(document["seconds"]),
+            float(document["growth_bytes_per_minute"]),
+            float(document["explained_share"]),
+            tuple(findings),
+            str(document.get("detail", "")),
+        )
+    except (KeyError, TypeError, AttributeError) as error:
+        raise ValueError(f"it lacks something: {error}") from None
+
+
+def narrative(explanation: Explanation) -> str:
+    """The message, and a line for each further finding."""
+    shown = _shown(explanation)
+    rest = [finding for finding in explanation.findings if finding is not shown]
+    return "\n".join(
+        [f"{explanation.verdict}: {message(explanation)}", *(f"  {described(found)}" for found in rest)]
+    )
+
+
+def _shown(explanation: Explanation) -> Finding | None:
+    leaks = (finding for finding in explanation.findings if finding.is_leak)
+    return next(leaks, next(iter(explanation.findings), None))
+
+
 def message(explanation: Explanation) -> str:
     """One line for a person."""
     pace = f"{size_text(explanation.growth_bytes_per_minute)}/min"
-    first = next(iter(explanation.findings), None)
+    first = _shown(explanation)
     if explanation.verdict == "too early":
         return f"Too early to tell after {explanation.seconds:.0f} s. {explanation.detail}".strip()
     if explanation.verdict == "healthy":
@@ -97,8 +140,7 @@ def message(explanation: Explanation) -> str:
         return f"Memory grows by {pace}. {_filling(first)}"
     if explanation.verdict == "warm-up":
         return f"Memory grows by {pace}, which looks like a warm-up. {explanation.detail}".strip()
-    leak = next((finding for finding in explanation.findings if finding.is_leak), first)
-    return f"Memory grows by {pace}. {described(leak)}"
+    return f"Memory grows by {pace}. {described(first)}"
 
 
 def described(finding: Finding) -> str:

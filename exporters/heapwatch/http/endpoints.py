@@ -7,7 +7,7 @@ import json
 import logging
 import socket
 import threading
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from http import HTTPStatus
@@ -42,6 +42,7 @@ class Trainer:
 
     snapshots: Snapshots
     status: Status
+    explain: Callable[[], Mapping[str, Any]] | None
     cleanup_queue: CleanupQueue | None
     token: str | None
     allowed_hosts: frozenset[str]
@@ -90,6 +91,7 @@ class Endpoints(BaseHTTPRequestHandler):
         "/": {"GET": "_landing", "HEAD": "_landing"},
         "/metrics": {"GET": "_metrics", "HEAD": "_metrics"},
         "/performance_status": {"GET": "_status", "HEAD": "_status"},
+        "/explain": {"GET": "_explain", "HEAD": "_explain"},
         "/healthz": {"GET": "_health", "HEAD": "_health"},
         "/readyz": {"GET": "_readiness", "HEAD": "_readiness"},
         "/force_cleanup": {"POST": "_force_cleanup"},
@@ -161,6 +163,15 @@ class Endpoints(BaseHTTPRequestHandler):
         self._request_read()
         snapshot = self.server.trainer.snapshots.take(COLLECTION_SECONDS)
         self._send_json(HTTPStatus.OK, self.server.trainer.status.document(snapshot.families))
+
+    def _explain(self) -> None:
+        self._request_read()
+        explain = self.server.trainer.explain
+        if explain is None:
+            raise Refusal(
+                HTTPStatus.NOT_FOUND, "nothing is looked into here: the process is watched from outside"
+            )
+        self._send_json(HTTPStatus.OK, explain())
 
     def _health(self) -> None:
         self._request_read()

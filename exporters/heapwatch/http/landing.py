@@ -20,6 +20,7 @@ code { font-size: .9em; }
 _LINKS = (
     ("/metrics", "series for Prometheus"),
     ("/performance_status", "everything below, and more, as JSON"),
+    ("/explain", "what grows, who holds it, and what to do, as JSON"),
     ("/healthz", "is it alive"),
     ("/readyz", "does training progress"),
 )

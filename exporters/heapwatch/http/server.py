@@ -8,8 +8,9 @@ import socket
 import threading
 import time
 import weakref
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
+from typing import Any
 
 import psutil
 
@@ -45,6 +46,7 @@ class Server:
         exposition: yields the metric families, as a registry does.
         cleanup_queue: where `POST /force_cleanup` goes; None where nothing can be cleaned up.
         status: puts together `/performance_status`.
+        explain: answers `/explain`; None where nothing can be looked into.
         token: the secret that requests for a cleanup are signed with; None refuses every cleanup.
         port_search: move to the next free port when the wanted one is taken.
         allowed_hosts: names besides loopback and the address itself that a Host header may carry, `host` or,
@@ -60,6 +62,7 @@ class Server:
         exposition: Exposition,
         cleanup_queue: CleanupQueue | None,
         status: Status,
+        explain: Callable[[], Mapping[str, Any]] | None = None,
         token: str | None,
         port_search: bool = False,
         allowed_hosts: Iterable[str] = (),
@@ -74,6 +77,7 @@ class Server:
         self._trainer = Trainer(
             snapshots=Snapshots(exposition),
             status=status,
+            explain=explain,
             cleanup_queue=cleanup_queue,
             token=token,
             allowed_hosts=frozenset(hosts - {""}),

@@ -7,6 +7,7 @@ import json
 import zlib
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 from heapwatch.recording.points import Run, from_json
 from heapwatch.recording.recorder import FORMAT
@@ -39,6 +40,8 @@ def read_recording(path: Path) -> Run:
                 trainer = str(document.get("trainer", ""))
                 continue
             if isinstance(document, dict):
+                if "explanation" in document:
+                    continue
                 document.pop("index", None)
             points.append(from_json(document))
         except json.JSONDecodeError:
@@ -50,6 +53,27 @@ def read_recording(path: Path) -> Run:
         raise NoRecording("; ".join([f"{path} holds no recorded run", *wrong[:1]]))
     points.sort(key=lambda point: point.time)
     return Run(trainer or path.name, tuple(points), _bounded(wrong))
+
+
+def read_explanation(path: Path) -> dict[str, Any]:
+    """The last explanation recorded in `path`.
+
+    Raises:
+        NoRecording: there is none.
+
+    """
+    found: dict[str, Any] | None = None
+    wrong: list[str] = []
+    for line in _lines(path, wrong):
+        try:
+            document = json.loads(line)
+        except ValueError:
+            continue
+        if isinstance(document, dict) and isinstance(document.get("explanation"), dict):
+            found = document["explanation"]
+    if found is None:
+        raise NoRecording("; ".join([f"{path} holds no explanation", *wrong[:1]]))
+    return found
 
 
 def _lines(path: Path, wrong: list[str]) -> Iterator[bytes]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import gzip
 import json
 import os
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import IO, Any
 
@@ -27,6 +28,8 @@ class Recorder:
         path: compressed when it ends in `.gz`.
         about: goes into the first line.
         max_bytes: of the file, about.
+        explain: what grows, as a JSON object; written when its verdict or its findings change, and at
+            the end.
 
     Raises:
         OSError: the file cannot be written.
@@ -35,8 +38,16 @@ class Recorder:
 
     name = "recorder"
 
-    def __init__(self, path: Path, about: dict[str, Any], max_bytes: int = MAX_BYTES) -> None:
+    def __init__(
+        self,
+        path: Path,
+        about: dict[str, Any],
+        max_bytes: int = MAX_BYTES,
+        explain: Callable[[], Mapping[str, Any]] | None = None,
+    ) -> None:
         self.path = path
+        self._explain = explain
+        self._told: list[Any] = []
         self._max_bytes = max_bytes
         self._thinning = Thinning()
         _shift(path)
@@ -52,6 +63,7 @@ class Recorder:
             return
         try:
             self._line({"index": index, **to_json(point)})
+            self._tell(index)
             if self.path.stat().st_size > self._max_bytes:
                 self._thin()
         except OSError:
@@ -61,8 +73,24 @@ class Recorder:
     def close(self) -> None:
         """Write the end of the file."""
         if self._file is not None:
+            try:
+                self._tell(0, last=True)
+            finally:
+                self._shut()
+
+    def _shut(self) -> None:
+        if self._file is not None:
             self._file.close()
             self._file = None
+
+    def _tell(self, index: int, *, last: bool = False) -> None:
+        if self._explain is None:
+            return
+        document = self._explain()
+        about = [document["verdict"], *(found["path"] for found in document["findings"])]
+        if about != self._told or last:
+            self._told = about
+            self._line({"index": index, "explanation": document})
 
     def _line(self, document: dict[str, Any]) -> None:
         assert self._file is not None
@@ -70,7 +98,7 @@ class Recorder:
         self._file.flush()
 
     def _thin(self) -> None:
-        self.close()
+        self._shut()
         self._thinning.double()
         thinner = self.path.with_name(self.path.name + ".thinner")
         thinner.unlink(missing_ok=True)

@@ -1,0 +1,90 @@
+"""`heapwatch explain`: what grows in a running trainer, or in a recorded run."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import sys
+from pathlib import Path
+from typing import Any
+
+from heapwatch.discovery import addresses_of
+from heapwatch.errors import Unreachable
+from heapwatch.explain.findings import Explanation, from_json, narrative
+from heapwatch.http.client import base_url, get_json
+from heapwatch.recording.reader import NoRecording, read_explanation
+from heapwatch.registration import folders
+
+_EPILOG = """
+exit codes:
+  0   no leak
+  2   a leak was found
+  3   there is nothing to explain: no answer, or no explanation in the file
+  64  the command line is wrong
+"""
+
+
+def add_parser(commands: Any) -> None:
+    """Add the subcommand."""
+    parser = commands.add_parser(
+        "explain",
+        help="tell what grows in a running trainer or a recorded run",
+        description="Tell what grows in a trainer, who holds it, and what to do.",
+        epilog=_EPILOG,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument(
+        "source", metavar="URL|FILE|PID", help="a trainer's address, a recording or a process"
+    )
+    parser.add_argument("--json", action="store_true", help="print the JSON of GET /explain")
+    parser.set_defaults(run=run)
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Print the explanation, and return whether there is a leak."""
+    try:
+        explanation = _read(arguments.source)
+    except (Unreachable, NoRecording) as error:
+        print(f"heapwatch: {error}", file=sys.stderr)
+        return 3
+    print(json.dumps(explanation.as_json(), indent=2) if arguments.json else narrative(explanation))
+    return 2 if explanation.verdict == "leak" else 0
+
+
+def _read(source: str) -> Explanation:
+    if source.isdigit() and not Path(source).exists():
+        return _ask(_address_of(int(source)))
+    if Path(source).exists():
+        return from_json(read_explanation(Path(source)))
+    return _ask(source)
+
+
+def _ask(url: str) -> Explanation:
+    address = base_url(url)
+    try:
+        return from_json(get_json(f"{address}/explain"))
+    except ValueError as error:
+        raise Unreachable(f"{address}/explain answers no explanation: {error}") from None
+
+
+def _address_of(pid: int) -> str:
+    """The address that a process of this user serves at.
+
+    Raises:
+        Unreachable: there is no such process, or it serves none; says what can be done.
+
+    """
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        raise Unreachable(f"there is no process {pid}") from None
+    except PermissionError:
+        raise Unreachable(f"process {pid} belongs to another user") from None
+    found = [address for folder in folders() for address in addresses_of(folder, pid)]
+    if not found:
+        raise Unreachable(
+            f"process {pid} does not run Heapwatch: start it with `heapwatch run`, or have it call"
+            " heapwatch.start()"
+        )
+    return found[0]

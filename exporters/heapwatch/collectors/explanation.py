@@ -1,0 +1,93 @@
+"""What grows in the program without having been declared, as the explainer found it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import Any
+
+from prometheus_client import Metric
+from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily
+
+VERDICTS = ("healthy", "warm-up", "filling", "leak", "too early")
+MOST_PATHS = 20
+_LONGEST_PATH = 120
+
+
+class ExplanationCollector:
+    """What grows: up to 20 paths with their bytes, and the share of the growth that they account for.
+
+    Args:
+        read: the latest explanation: an object with `verdict`, `explained_share`,
+            `growth_bytes_per_minute` and `findings`.
+        spent: seconds of CPU time that the search took so far, by what they were spent on.
+
+    """
+
+    name = "explanation"
+
+    def __init__(self, read: Callable[[], Any], spent: Callable[[], dict[str, float]]) -> None:
+        self._read = read
+        self._spent = spent
+
+    def collect(self) -> Iterable[Metric]:
+        """Yield the verdict, the growing paths and what finding them cost."""
+        latest = self._read()
+        verdict = GaugeMetricFamily(
+            "trainer_memory_verdict", "1 for the verdict that stands, 0 for the others.", labels=["verdict"]
+        )
+        for name in VERDICTS:
+            verdict.add_metric([name], float(name == latest.verdict))
+        share = GaugeMetricFamily(
+            "trainer_memory_growth_explained_ratio",
+            "Share of the process's growth that named things account for; absent where nothing grows.",
+        )
+        if latest.growth_bytes_per_minute > 0:
+            share.add_metric([], latest.explained_share)
+        yield from (verdict, share, *_paths(latest.findings[:MOST_PATHS]))
+        spent = CounterMetricFamily(
+            "trainer_explainer_seconds", "CPU seconds spent on finding what grows.", labels=["activity"]
+        )
+        for activity, seconds in self._spent().items():
+            spent.add_metric([activity], seconds)
+        yield spent
+
+
+def _paths(findings: Iterable[Any]) -> Iterable[Metric]:
+    labels = ["path", "type", "kind"]
+    held = GaugeMetricFamily("trainer_growing_path_bytes", "Bytes that a growing path holds.", labels=labels)
+    items = GaugeMetricFamily("trainer_growing_path_items", "Items that a growing path holds.", labels=labels)
+    growth = GaugeMetricFamily(
+        "trainer_growing_path_growth_bytes_per_minute",
+        "Growth of a path, by the minute, over the time looked at.",
+        labels=labels,
+    )
+    share = GaugeMetricFamily(
+        "trainer_growing_path_share_ratio",
+        "Share of the process's growth that a path accounts for.",
+        labels=labels,
+    )
+    leaks = GaugeMetricFamily(
+        "trainer_growing_path_leak",
+        "1 where a growing path is a leak: it has no bound, goes on rising, and its bytes matter.",
+        labels=[*labels, "site", "remedy"],
+    )
+    seen: set[tuple[str, str, str]] = set()
+    for finding in findings:
+        key = (_cut(finding.path or finding.type), _cut(finding.type), finding.kind)
+        if key in seen:
+            continue
+        seen.add(key)
+        if finding.bytes is not None:
+            held.add_metric(key, finding.bytes)
+        if finding.items is not None:
+            items.add_metric(key, finding.items)
+        growth.add_metric(key, finding.bytes_per_minute)
+        share.add_metric(key, finding.share)
+        site = finding.site
+        where = "" if site is None else f"{site.file.rpartition('/')[2]}:{site.line}"
+        leaks.add_metric([*key, where, finding.remedy or ""], float(finding.is_leak))
+    return held, items, growth, share, leaks
+
+
+def _cut(text: str) -> str:
+    return text if len(text) <= _LONGEST_PATH else text[: _LONGEST_PATH - 3] + "..."
