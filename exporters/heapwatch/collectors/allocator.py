@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import ctypes
-import sys
 import time
 from collections.abc import Callable, Iterable
-from functools import cache
 
 from prometheus_client import Metric
 from prometheus_client.core import GaugeMetricFamily
+
+from heapwatch.measure.malloc import malloc_bytes, python_blocks
 
 # Reading costs 0.3 µs on a fresh heap and 19 ms with half a million free chunks, so it keeps to a share of
 # the time.
@@ -36,7 +35,7 @@ class AllocatorCollector:
         """Yield used and retained bytes, and Python's blocks."""
         began = self._clock()
         if began >= self._due:
-            self._latest = (*_malloc(), _python_blocks())
+            self._latest = (*malloc_bytes(), python_blocks())
             self._due = began + (self._clock() - began) / _SHARE
         used, retained, blocks = self._latest
         for name, documentation, value in (
@@ -56,48 +55,3 @@ class AllocatorCollector:
             if value is not None:
                 family.add_metric([], value)
             yield family
-
-
-class _MallocInfo(ctypes.Structure):
-    """`struct mallinfo2` of glibc 2.33 and later: mallinfo(3)."""
-
-    _fields_ = [
-        (name, ctypes.c_size_t)
-        for name in (
-            "arena",
-            "ordblks",
-            "smblks",
-            "hblks",
-            "hblkhd",
-            "usmblks",
-            "fsmblks",
-            "uordblks",
-            "fordblks",
-            "keepcost",
-        )
-    ]
-
-
-@cache
-def _mallinfo2() -> Callable[[], _MallocInfo] | None:
-    if not sys.platform.startswith("linux"):
-        return None
-    function = getattr(ctypes.CDLL(None), "mallinfo2", None)
-    if function is None:
-        return None
-    function.restype = _MallocInfo
-    return function  # type: ignore[no-any-return]
-
-
-def _malloc() -> tuple[int | None, int | None]:
-    read = _mallinfo2()
-    if read is None:
-        return None, None
-    info = read()
-    # Mapped blocks (hblkhd) are beside the arenas, not in uordblks.
-    return info.uordblks + info.hblkhd, info.fordblks
-
-
-def _python_blocks() -> int | None:
-    count = getattr(sys, "getallocatedblocks", None)
-    return None if count is None else int(count())

@@ -7,69 +7,75 @@ import threading
 import time
 from collections.abc import Callable
 
-from heapwatch.explain.describe import describe
-from heapwatch.explain.findings import Explanation, message
-from heapwatch.explain.inventory import Inventory, Known
-from heapwatch.explain.judge import Candidate, Levels, explain
-from heapwatch.explain.series import Series
+from heapwatch.explain.budget import Budget
+from heapwatch.explain.census import Census, LongContainer
+from heapwatch.explain.describe import Describer
+from heapwatch.explain.findings import Explanation, Finding, message
+from heapwatch.explain.inventory import Inventory
+from heapwatch.explain.judge import Levels, explain
+from heapwatch.explain.memory import Memory
+from heapwatch.explain.tracing import Tracer
 from heapwatch.explain.weigh import weigh
-from heapwatch.measure.resident_memory import ResidentMemory, memory_limit
 from heapwatch.measure.roots import OWN_THREADS, Root
 
 log = logging.getLogger("heapwatch")
 
 SLICE_SECONDS = 0.001
-SHARE = 0.002
-# CPU seconds that may be spent ahead, so that the first minutes see enough: of an hour's allowance.
-ADVANCE_SECONDS = 1.5
-_REPAID_SECONDS = 3600.0
-_ADVANCE_SHARE = 0.05  # of the time, while the advance lasts
 _TICK_SECONDS = 0.1
+_FIRST_TICKS_SECONDS = 0.02
 _JUDGE_SECONDS = 5.0
 _WEIGH_SECONDS = 5.0
 _ROUND_SECONDS = 15.0
+_CENSUS_SECONDS = 10.0
+_INSPECT_SECONDS = 60.0
+_SEARCH_SECONDS = 8.0
+_TRACE_SECONDS = 5.0
+_WEIGHED_AT_ONCE = 3
 _MOST_WEIGHED = 40
+_MOST_DESCRIBED = 40
+_TYPES_TOLD = 3
 
 
 class Explainer:
     """Finds what grows and keeps the latest explanation.
 
     Everything runs in a daemon thread of its own, in slices of about a millisecond; what they may take
-    together is `share` of the time, with an advance for the first minutes that is paid back within the hour.
+    together is a small share of the time (see `Budget`).
 
     Args:
-        share: of the time.
         clock: monotonic seconds.
         spent: CPU seconds of the calling thread.
         extra_roots: further roots for the walk.
+
+    Attributes:
+        latest: the explanation of now.
+        spent_on: CPU seconds, by activity; `trace` is the time for which allocations were traced.
 
     """
 
     def __init__(
         self,
         *,
-        share: float = SHARE,
         clock: Callable[[], float] = time.monotonic,
         spent: Callable[[], float] = time.thread_time,
         extra_roots: Callable[[], list[Root]] = list,
     ) -> None:
         self.inventory = Inventory(clock, spent, extra_roots)
+        self.census = Census(clock)
+        self.tracer = Tracer(clock)
+        self.memory = Memory(clock)
         self.latest = Explanation("too early", 0.0, 0.0, 0.0)
-        self.spent_seconds = 0.0
-        self.spent_on = dict.fromkeys(("read", "walk", "weigh", "judge"), 0.0)
+        self.spent_on = dict.fromkeys(("read", "walk", "weigh", "judge", "census", "trace"), 0.0)
         self.longest_slice = 0.0
-        self._share = share
+        self._describer = Describer(self.inventory)
         self._clock = clock
         self._spent = spent
-        self._memory = ResidentMemory()
-        self._resident = Series()
-        self._limit = memory_limit()
         self._began = clock()
-        self._allowance = ADVANCE_SECONDS
-        self._credited = self._began
-        self._weighed_at = self._judged_at = self._began
-        self._next_round = self._began
+        self._budget = Budget(clock)
+        self._due: dict[str, float] = {}
         self._walking = False
+        self._chains: dict[str, tuple[str, ...]] = {}
+        self._long: list[LongContainer] = []
         self._stopped = threading.Event()
         self._working = threading.Lock()
         self._thread: threading.Thread | None = None
@@ -95,87 +101,135 @@ class Explainer:
     def explain_now(self) -> Explanation:
         """Read everything once more and judge it, in the calling thread."""
         with self._working:
+            self._read_memory()
             for known in list(self.inventory.known.values()):
                 known.due = 0.0
             self.inventory.read(0.5)
-            self._resident.add(self._clock(), self._memory.read())
-            self._weigh(_MOST_WEIGHED, fresh=True)
+            self._weigh(_MOST_WEIGHED)
             return self._judge()
 
     def tick(self) -> None:
         """One slice of whatever is due."""
         now = self._clock()
-        if now - self._resident.read_at >= 0.5:
-            self._resident.add(now, self._memory.read())
-        if not self._may_spend(now):
+        if not self._budget.allows():
+            if self._is_due("memory", now, 1.0):
+                self._read_memory()
             return
-        began, activity = self._spent(), "read"
-        if now - self._judged_at >= _JUDGE_SECONDS:
-            self._judged_at, activity = now, "judge"
-            self._judge()
-        elif now - self._weighed_at >= _WEIGH_SECONDS:
-            self._weighed_at, activity = now, "weigh"
-            self._weigh(3)
-        elif not self.inventory.read(SLICE_SECONDS) and (self._walking or now >= self._next_round):
-            activity = "walk"
-            self._walking = not self.inventory.discover(SLICE_SECONDS)
-            if not self._walking:
-                self._next_round = now + min(_ROUND_SECONDS, 2.0 * 2**self.inventory.rounds)
+        began = self._spent()
+        activity = self._slice(now)
         cost = self._spent() - began
+        self._budget.charge(cost)
         self.spent_on[activity] += cost
-        self._allowance -= cost
-        self.spent_seconds += cost
         self.longest_slice = max(self.longest_slice, cost)
 
+    def _slice(self, now: float) -> str:
+        if self._is_due("memory", now, 1.0):
+            self._read_memory()
+        if self._is_due("judge", now, _JUDGE_SECONDS):
+            self._judge()
+            return "judge"
+        if self._is_due("weigh", now, _WEIGH_SECONDS):
+            self._weigh(_WEIGHED_AT_ONCE)
+            return "weigh"
+        if now - self._began > 5.0 and self._is_due("census", now, _CENSUS_SECONDS):
+            self.census.count()
+            return "census"
+        if self._is_due("trace", now, _TRACE_SECONDS) and self._trace():
+            return "judge"
+        if not self.inventory.read(SLICE_SECONDS) and (self._walking or now >= self._due.get("round", 0.0)):
+            self._walking = not self.inventory.discover(SLICE_SECONDS)
+            if not self._walking:
+                self._due["round"] = now + min(_ROUND_SECONDS, 2.0 * 2**self.inventory.rounds)
+            return "walk"
+        return "read"
+
+    def _is_due(self, what: str, now: float, interval: float) -> bool:
+        if now < self._due.setdefault(what, now + interval):
+            return False
+        self._due[what] = now + interval
+        return True
+
     def _work(self) -> None:
-        while not self._stopped.wait(_TICK_SECONDS if self._allowance < ADVANCE_SECONDS / 4 else 0.02):
+        while not self._stopped.wait(_FIRST_TICKS_SECONDS if self.inventory.rounds < 2 else _TICK_SECONDS):
             try:
                 with self._working:
                     self.tick()
             except Exception:
                 log.debug("heapwatch: a slice of the inventory failed", exc_info=True)
 
-    def _may_spend(self, now: float) -> bool:
-        """Whether the allowance lasts for another slice; it grows with time, and is bounded."""
-        elapsed = now - self._credited
-        self._credited = now
-        repay = ADVANCE_SECONDS / _REPAID_SECONDS if now - self._began < _REPAID_SECONDS else 0.0
-        self._allowance = min(ADVANCE_SECONDS, self._allowance + elapsed * (self._share - repay))
-        ahead = self.spent_seconds > 0.01 + _ADVANCE_SHARE * (now - self._began)
-        return self._allowance > 0 and not ahead
+    def _read_memory(self) -> None:
+        self.memory.read_resident()
+        self.memory.read_parts()
 
-    def _weigh(self, most: int, *, fresh: bool = False) -> None:
-        """Measure the bytes of what grows: what was measured longest ago, and has grown since, first."""
+    def _weigh(self, most: int) -> None:
+        """Measure the bytes of what grows, where it has grown most since it was measured."""
         now = self._clock()
         start = self._levels(now).start
         growing = [
-            known
+            (known.weighed_items / max(1.0, known.items.last or 0.0), known)
             for known in list(self.inventory.known.values())
             if known.items.growth(start).total > 0
-            and (known.items.last or 0.0) > known.weighed_items * (1.0 if fresh else 1.1)
         ]
-        growing.sort(key=lambda known: known.held.read_at)
-        for known in growing[:most]:
-            weigh(known, self.inventory, now)
+        growing.sort(key=lambda entry: entry[0])
+        for done, known in growing[:most]:
+            if done < 0.95:
+                weigh(known, self.inventory, now)
 
     def _judge(self) -> Explanation:
-        now = self._clock()
-        levels = self._levels(now)
-        candidates: list[Candidate] = []
+        levels = self._levels(self._clock())
+        growing = []
         for known in list(self.inventory.known.values()):
             growth = known.items.growth(levels.start)
             if growth.total > 0 and growth.steps > 2:
-                candidates.append(self._describe(known, levels))
-        before = self.latest.verdict
-        self.latest = explain(levels, candidates, rounds=self.inventory.rounds)
-        if self.latest.verdict != before:
-            log.log(
-                logging.WARNING if self.latest.verdict == "leak" else logging.INFO, "%s", message(self.latest)
-            )
-        return self.latest
+                growing.append(
+                    (growth.per_second * (known.held.last or 1.0) / (known.weighed_items or 1.0), known)
+                )
+        growing.sort(key=lambda entry: -entry[0])
+        candidates = [
+            self._describer.describe(known, known.items.growth(levels.start))
+            for _, known in growing[:_MOST_DESCRIBED]
+        ]
+        before, rounds = self.latest.verdict, self.inventory.rounds
+        found = explain(levels, candidates, rounds=rounds)
+        if found.explained_share < 0.5 and found.growth_bytes_per_minute > 0:
+            found = explain(levels, candidates, self._types(levels), rounds)
+        self.latest = found
+        if found.verdict != before:
+            log.log(logging.WARNING if found.verdict == "leak" else logging.INFO, "%s", message(found))
+        return found
 
-    def _describe(self, known: Known, levels: Levels) -> Candidate:
-        return describe(known, known.items.growth(levels.start), self.inventory)
+    def _types(self, levels: Levels) -> list[Finding]:
+        """Growing types, weighed, with what holds them."""
+        growing = self.census.growing(levels.start)[: 4 * _TYPES_TOLD]
+        names = [known.name for known, _ in growing]
+        missing = [name for name in names if name not in self._chains]
+        if missing and self._is_due("inspect", levels.now, _INSPECT_SECONDS):
+            self._chains.update(self.census.inspect(missing, set(self.inventory.anchors)))
+        findings = [
+            self._describer.describe_type(known, growth, self._chains.get(known.name))
+            for known, growth in growing
+        ]
+        findings.sort(key=lambda found: -found.bytes_per_minute)
+        return [*self._long_containers(levels), *findings[:_TYPES_TOLD]]
+
+    def _long_containers(self, levels: Levels) -> list[Finding]:
+        """Growing containers that only the list of all objects shows."""
+        if self._is_due("search", levels.now, _SEARCH_SECONDS):
+            known = {
+                id(obj) for one in self.inventory.known.values() for obj, _ in self.inventory.places_of(one)
+            }
+            self._long = self.census.search(known | set(self.inventory.anchors))
+        return [self._describer.describe_long(found) for found in self._long]
+
+    def _trace(self) -> bool:
+        """Trace allocations for a leak whose line is not known; whether it was tried."""
+        for finding in self.latest.findings[:_TYPES_TOLD]:
+            known = self.inventory.known.get(finding.path or "")
+            if finding.is_leak and finding.site is None and known and self.tracer.may_trace(known.path):
+                self._describer.trace(known, self.tracer)
+                self.spent_on["trace"] = self.tracer.seconds
+                return True
+        return False
 
     def _levels(self, now: float) -> Levels:
-        return Levels(self._resident, self._limit, self._began, now)
+        return Levels(self.memory, self._began, now)

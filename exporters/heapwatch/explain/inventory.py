@@ -14,6 +14,7 @@ from contextlib import suppress
 from typing import Any, Literal
 
 from heapwatch.explain.series import Series
+from heapwatch.measure.graph import graph_of, graph_size
 from heapwatch.measure.layout import Kind, Layout, layout_of, namespace_of
 from heapwatch.measure.reading import (
     Gone,
@@ -48,8 +49,14 @@ _LARGE = 65_536  # bytes from which an array or a text is watched by itself
 _LONG_NAMESPACE = 64
 _SHORTEST_INTERVAL = 1.0
 _LONGEST_INTERVAL = 30.0
+_GRAPH_INTERVAL = 5.0
 _LISTED: tuple[Kind, ...] = ("list", "deque", "dict", "set", "cache", "frame_table", "raw")
 _SIZED: tuple[Kind, ...] = ("array", "tensor", "text")
+_CLASS_BOOKKEEPING = frozenset(
+    ("__dict__", "__weakref__", "__doc__", "__module__", "__annotations__", "__slots__", "__mro_entries__",
+     "__parameters__", "__orig_bases__", "__dataclass_fields__", "__abstractmethods__", "_abc_impl",
+     "__match_args__", "__firstlineno__", "__static_attributes__", "__annotate__")
+)  # fmt: skip
 _SKIPPED_MODULES = ("heapwatch", "typing", "inspect", "re", "enum", "ast", "importlib", "_frozen_importlib",
                     "_frozen_importlib_external", "zipimport", "abc", "dis", "ctypes", "pathlib")  # fmt: skip
 
@@ -107,9 +114,9 @@ class Known:
         "type_name", "weighed_items",
     )  # fmt: skip
 
-    def __init__(self, path: str, kind: Kind | Literal["ring"], type_name: str) -> None:
+    def __init__(self, path: str, kind: Kind | Literal["ring", "graph"], type_name: str) -> None:
         self.path = path
-        self.kind: Kind | Literal["ring"] = kind
+        self.kind: Kind | Literal["ring", "graph"] = kind
         self.type_name = type_name
         self.places: list[Place] = []
         self.items = Series()
@@ -235,13 +242,13 @@ class Inventory:
         obj = place.find({})
         cls = type(obj)
         layout = layout_of(cls)
-        if place.parent is None and type(obj) is dict:
+        if place.root is not None and place.root.namespace:
             self._namespace(obj, place, path)
             return
         if layout.kind == "class":
             if is_user_module(_module_of(obj)):
                 for name, value in list(namespace_of(obj).items()):
-                    if type(name) is str and not _dunder(name):
+                    if type(name) is str and name not in _CLASS_BOOKKEEPING:
                         self._push(value, place, Step("class", name, f".{name}"), path)
             return
         self._note(obj, layout, place, path)
@@ -281,7 +288,11 @@ class Inventory:
         if kind in ("atom", "module"):
             return
         if kind in _SIZED:
-            if (array_bytes(obj, layout) or 0) < _LARGE and kind != "tensor":
+            if kind == "tensor" and place.folds == 0 and graph_of(obj) is not None:
+                graph = Place(place, step, None, weight)
+                self._remember(path if full else path + step.label, "graph", layout, graph)
+                return
+            if (array_bytes(obj, layout) or 0) < _LARGE:
                 return
         elif id(obj) in self._seen:
             return
@@ -311,7 +322,9 @@ class Inventory:
             return
         self._remember(path, layout.kind, layout, place)
 
-    def _remember(self, path: str, kind: Kind | Literal["ring"], layout: Layout, place: Place) -> None:
+    def _remember(
+        self, path: str, kind: Kind | Literal["ring", "graph"], layout: Layout, place: Place
+    ) -> None:
         if not path:
             return
         known = self.known.get(path)
@@ -336,6 +349,8 @@ class Inventory:
                 level: float | None
                 if known.kind == "ring":
                     level = _read_ring(known, obj, now)
+                elif known.kind == "graph":
+                    level = graph_size(obj)
                 elif layout.kind in _SIZED:
                     level = array_bytes(obj, layout)
                 else:
@@ -344,7 +359,7 @@ class Inventory:
             except (Gone, RuntimeError):
                 continue
             if level is not None:
-                if known.kind != "ring":
+                if known.kind not in ("ring", "graph"):
                     known.kind, known.type_name = layout.kind, layout.name
                 total += level
                 count += 1
@@ -361,6 +376,8 @@ class Inventory:
         known.interval = (
             _SHORTEST_INTERVAL if changed else min(_LONGEST_INTERVAL, max(known.interval, 0.5) * 1.5)
         )
+        if known.kind == "graph":
+            known.interval = max(known.interval, _GRAPH_INTERVAL)
         known.due = now + known.interval
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import gc
+
 from heapwatch.explain.inventory import Known
 from heapwatch.explain.sites import Use
 from heapwatch.explain.weigh import Look
@@ -44,4 +46,13 @@ def remedy_for(known: Known, look: Look, capacity: int | None, uses: list[Use]) 
         return "remove what is done, or keep a bounded structure"
     if known.kind in ("array", "tensor", "text", "frame_table"):
         return "keep the parts in a `collections.deque(maxlen=...)`, or write them to a file"
+    return None
+
+
+def remedy_for_type(holders: tuple[str, ...] | None) -> str | None:
+    """A suggestion for a growing type that no known container holds."""
+    if not gc.isenabled():
+        return "`gc.enable()`, or `gc.collect()` between episodes: the collector is off and cycles stay"
+    if holders == ():
+        return "free it where it was made: nothing in Python refers to it"
     return None

@@ -27,6 +27,7 @@ _PASSED_TO = frozenset(("heappush", "insort", "insort_left", "insort_right"))
 _SKIPPED = frozenset(
     ("CACHE", "PUSH_NULL", "NOP", "COPY", "COPY_FREE_VARS", "RESUME", "EXTENDED_ARG", "TO_BOOL")
 )
+_SLICES = ("BUILD_SLICE", "BINARY_SLICE")
 _NEAR = 14
 _STATEMENT = 80
 _MOST_CODE = 4000
@@ -41,7 +42,8 @@ class Site(NamedTuple):
     function: str
 
 
-Effect = Literal["grows", "shrinks", "resets"]
+# It gets longer; items are taken out; it is cut to a length; it begins anew.
+Effect = Literal["grows", "shrinks", "trims", "resets"]
 
 
 class Use(NamedTuple):
@@ -63,22 +65,30 @@ def uses_of(name: str, codes: Iterable[CodeType]) -> list[Use]:
 
 
 def bounds_of(name: str, codes: Iterable[CodeType]) -> list[int | str]:
-    """What the length of a container of this name is compared with: numbers, and names of variables."""
+    """What a container is cut to, or its length compared with: numbers, and names of variables."""
     found: list[int | str] = []
     for code in codes:
-        if "len" not in code.co_names:
+        if not _mentions(code, name):
             continue
         listed = [one for one, _ in _instructions(code) if one.opname not in _SKIPPED]
         for at, instruction in enumerate(listed):
-            if instruction.opname != "COMPARE_OP":
-                continue
             near = listed[max(0, at - 9) : at]
-            if not any(one.argval == "len" for one in near) or not any(_names(one, name) for one in near):
+            if not any(_names(one, name) for one in near):
+                continue
+            compared = instruction.opname == "COMPARE_OP" and any(one.argval == "len" for one in near)
+            then = [one.opname for one in listed[at + 1 : at + 3]]
+            cut = instruction.opname in (*_SLICES, "STORE_SLICE") and (
+                instruction.opname == "STORE_SLICE"
+                or any(operation.startswith(("DELETE_SUBSCR", "STORE_")) for operation in then)
+            )
+            if not compared and not cut:
                 continue
             for one in near:
                 if one.opname.startswith("LOAD_") and one.argval not in ("len", name, "self"):
                     value = one.argval
-                    if type(value) is int or (type(value) is str and value):
+                    if type(value) is int:
+                        found.append(abs(value))
+                    elif type(value) is str and value:
                         found.append(value)
     return found
 
@@ -94,6 +104,19 @@ def callers_of(method: str, codes: Iterable[CodeType]) -> list[Site]:
                 function = getattr(code, "co_qualname", code.co_name)
                 found.setdefault((code.co_filename, line), Site(code.co_filename, line, function))
     return list(found.values())
+
+
+def function_at(site: Site, codes: Iterable[CodeType]) -> str:
+    """The innermost of these functions that a line is in; empty where it is in none."""
+    inside = [
+        code
+        for code in codes
+        if code.co_filename == site.file and any(line == site.line for _, _, line in code.co_lines())
+    ]
+    if not inside:
+        return ""
+    innermost = max(inside, key=lambda code: code.co_firstlineno)
+    return getattr(innermost, "co_qualname", innermost.co_name)
 
 
 def user_code() -> list[CodeType]:
@@ -161,8 +184,7 @@ def _nested(code: CodeType, found: dict[int, CodeType]) -> None:
 
 def _effects(code: CodeType, name: str, depth: int = 0) -> Iterator[tuple[Effect, int]]:
     """What a code object does to `name`, by line; names that it is given to are followed."""
-    known = (code.co_names, code.co_varnames, code.co_freevars, code.co_cellvars)
-    if not any(name in names for names in known):
+    if not _mentions(code, name):
         return
     listed = list(_instructions(code))
     loads: dict[int, int] = {}
@@ -177,6 +199,8 @@ def _effects(code: CodeType, name: str, depth: int = 0) -> Iterator[tuple[Effect
             grows = any(0 < at - load < _STATEMENT for where, load in loads.items() if where == line)
             if grows and _is_made_from(listed, loads[line], at):
                 yield "grows", line
+            elif grows and any(one.opname in _SLICES for one, _ in listed[loads[line] : at]):
+                yield "trims", line
             elif _runs_again(code, name):
                 yield "resets", line
 
@@ -206,7 +230,8 @@ def _after_load(
                 yield "grows", where
                 return
             if operation in ("DELETE_SUBSCR", "STORE_SLICE"):
-                yield "shrinks", where
+                cut = operation == "STORE_SLICE" or following[position - 1][0].opname == "BUILD_SLICE"
+                yield "trims" if cut else "shrinks", where
                 return
             if operation.startswith(("BINARY_SUBSCR", "BINARY_OP")) and position + 1 < len(following):
                 then = following[position + 1][0]
@@ -237,6 +262,12 @@ def _runs_again(code: CodeType, name: str) -> bool:
     own = name in code.co_varnames or name in code.co_cellvars
     return (
         bool(function) and not own and code.co_name not in ("__init__", "__post_init__", "__new__", "setup")
+    )
+
+
+def _mentions(code: CodeType, name: str) -> bool:
+    return any(
+        name in names for names in (code.co_names, code.co_varnames, code.co_freevars, code.co_cellvars)
     )
 
 

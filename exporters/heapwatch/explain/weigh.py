@@ -5,6 +5,7 @@ from __future__ import annotations
 import gc
 import sys
 from collections.abc import Iterable
+from contextlib import suppress
 from itertools import islice
 from typing import Any, NamedTuple
 
@@ -47,7 +48,7 @@ NOTHING_SEEN = Look("", frozenset(), False, False, False, frozenset())
 
 def weigh(known: Known, inventory: Inventory, now: float) -> None:
     """Add a reading of the bytes that a container holds, all of its kind together."""
-    if known.kind == "ring" or known.in_bytes:
+    if known.kind in ("ring", "graph") or known.in_bytes:
         return
     anchors = [key for key, path in inventory.anchors.items() if not path.startswith(known.path)]
     total, count = 0.0, 0
@@ -65,6 +66,8 @@ def weigh(known: Known, inventory: Inventory, now: float) -> None:
 
 def look_into(known: Known, inventory: Inventory) -> Look:
     """See what the newest items of a container are."""
+    if known.kind == "graph":
+        return Look("autograd history", frozenset(), True, True, False, frozenset())
     for obj, layout in inventory.places_of(known):
         try:
             newest = list(_newest(obj, layout))
@@ -75,7 +78,18 @@ def look_into(known: Known, inventory: Inventory) -> Look:
     return NOTHING_SEEN
 
 
+def newest_of(known: Known, inventory: Inventory) -> list[Any]:
+    """The newest items of a container, for the moment; empty where they cannot be told."""
+    for obj, layout in inventory.places_of(known):
+        with suppress(RuntimeError):
+            return list(_newest(obj, layout))
+    return []
+
+
 def _newest(obj: Any, layout: Layout) -> Iterable[Any]:
+    if layout.kind == "cache":
+        held = next((part for part in gc.get_referents(obj) if type(part) is dict), {})
+        return list(islice(reversed(dict.values(held)), _NEWEST))
     if layout.kind == "dict":
         return list(islice(reversed(dict.values(obj)), _NEWEST))
     if layout.kind in ("array", "tensor", "text", "raw", "frame_table"):

@@ -39,12 +39,14 @@ class Root(NamedTuple):
         label: what its paths begin with.
         name: tells roots apart.
         read: returns the object of now; raises `Gone`.
+        namespace: whether that is a dict of names.
 
     """
 
     label: str
     name: str
     read: Callable[[], Any]
+    namespace: bool = False
 
 
 def user_modules() -> list[str]:
@@ -94,7 +96,7 @@ def module_root(name: str) -> Root:
             raise Gone(name)
         return namespace
 
-    return Root("" if name == "__main__" else name, f"module {name}", read)
+    return Root("" if name == "__main__" else name, f"module {name}", read, namespace=True)
 
 
 def registry_roots() -> list[Root]:
@@ -163,7 +165,7 @@ def _frame(thread: int, code: int, function: str) -> Root:
             raise Gone(function)
         return _locals_of(found)
 
-    return Root(f"{function}()", f"frame {thread} {code}", read)
+    return Root(f"{function}()", f"frame {thread} {code}", read, namespace=True)
 
 
 def _locals_of(frame: FrameType) -> dict[str, Any]:

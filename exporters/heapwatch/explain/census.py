@@ -1,0 +1,337 @@
+"""Types whose instances become more, and who holds them: for what no known container explains.
+
+The list of all tracked objects is made by the interpreter in one piece, which stops the program for as long
+as it takes. How long that would be is predicted from the time before; a heap that is too large for it is
+sampled instead: among the objects that survived the youngest generation, which are few, those that are still
+there half a minute later tell which types stay.
+"""
+
+from __future__ import annotations
+
+import gc
+import random
+import sys
+import time
+import weakref
+from collections import Counter, deque
+from collections.abc import Callable, Iterator
+from itertools import islice
+from types import CellType, FrameType, FunctionType, GeneratorType, MethodType, ModuleType
+from typing import Any, NamedTuple
+
+from heapwatch.explain.series import Growth, Series
+from heapwatch.measure.deep_size import OutOfTime, deep_size
+from heapwatch.measure.layout import layout_of
+from heapwatch.measure.sampling import ContainerChanged
+
+STALL_SECONDS = 0.01
+_FIRST_BLOCKS = (
+    1_500_000  # allocated blocks up to which the first list is made without knowing how long it takes
+)
+_CHUNK = 20_000
+_FEWEST = 50  # instances of a type worth following
+_MOST_TYPES = 1500
+_WEIGHED = 8
+_OWN = "module heapwatch"
+_MOST_LONG = 4
+_MOST_SAMPLED = 600
+_SAMPLED_AT_ONCE = 30
+_SETTLED_SECONDS = 30.0
+_DEEPEST = 6
+_MOST_REFERRERS = 30
+_PLAIN = frozenset(
+    ("function", "cell", "tuple", "list", "dict", "set", "frozenset", "builtin_function_or_method",
+     "method", "weakref", "ReferenceType", "getset_descriptor", "property", "code", "frame", "type", "module",
+     "generator", "str_iterator", "list_iterator", "traceback", "staticmethod", "classmethod", "partial",
+     "wrapper_descriptor", "method_descriptor", "member_descriptor", "mappingproxy", "deque", "method-wrapper")
+)  # fmt: skip
+
+
+class GrowingType:
+    """Readings of how many instances of a type there are."""
+
+    __slots__ = ("counts", "each_bytes", "name")
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+        self.counts = Series()
+        self.each_bytes: float | None = None
+
+
+class LongContainer(NamedTuple):
+    """A container that no root leads to, and that grew each time it was seen.
+
+    Attributes:
+        type: of the container and its items.
+        items: in it.
+        bytes: that it holds.
+        items_per_minute: growth since it was first seen.
+        holders: what holds it, the nearest first.
+
+    """
+
+    type: str
+    items: int
+    bytes: int | None
+    items_per_minute: float
+    holders: tuple[str, ...]
+
+
+class Census:
+    """Counts instances by type as often as that may be done, and looks for the holders of a few of them.
+
+    Args:
+        clock: monotonic seconds.
+
+    Attributes:
+        types: by the id of the class.
+        longest: seconds that the longest list of objects took.
+        refused: how often a list was not made because it would have taken too long.
+
+    """
+
+    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
+        self.types: dict[int, GrowingType] = {}
+        self.longest = 0.0
+        self.refused = 0
+        self._clock = clock
+        self._seconds_per_block: float | None = None
+        self._sampled: list[tuple[float, str, weakref.ref[Any]]] = []
+        self._lengths: dict[int, tuple[tuple[float, int], ...]] = {}
+        self._random = random.Random(0x5EED)
+
+    def affordable(self) -> bool:
+        """Whether a list of all objects may be made now."""
+        blocks = sys.getallocatedblocks()
+        if self._seconds_per_block is None:
+            return blocks <= _FIRST_BLOCKS
+        return blocks * self._seconds_per_block <= STALL_SECONDS
+
+    def count(self) -> bool:
+        """Count all tracked objects by type; False where that would stop the program for too long."""
+        if not self.affordable():
+            self.refused += 1
+            self._sample()
+            return False
+        now = self._clock()
+        objects = self._listed()
+        counts: Counter[int] = Counter()
+        names: dict[int, str] = {}
+        while objects:
+            chunk = objects[-_CHUNK:]
+            del objects[-_CHUNK:]
+            kinds = list(map(type, chunk))
+            chunk.clear()
+            keys = list(map(id, kinds))
+            counts.update(keys)
+            for key, kind in zip(keys, kinds, strict=True):
+                if key not in names:
+                    layout = layout_of(kind)
+                    names[key] = layout.qualified_name if layout.name not in _PLAIN else ""
+        for key, number in counts.items():
+            known = self.types.get(key)
+            if known is None or known.name != names[key]:
+                if number < _FEWEST or not names[key] or len(self.types) >= _MOST_TYPES:
+                    continue
+                known = self.types[key] = GrowingType(names[key])
+            known.counts.add(now, number)
+        return True
+
+    def growing(self, start: float) -> list[tuple[GrowingType, Growth]]:
+        """Types that become more and more since `start`, the fastest first."""
+        found = [(known, known.counts.growth(start)) for known in list(self.types.values())]
+        rising = [entry for entry in found if entry[1].rising]
+        return sorted(rising, key=lambda entry: -entry[1].per_second)
+
+    def inspect(self, names: list[str], elsewhere: set[int]) -> dict[str, tuple[str, ...]]:
+        """Weigh instances of these types, and find what holds the newest of each: chains, the nearest first.
+
+        A chain is empty where nothing in Python holds the instance; a type is absent where this would have
+        stopped the program for too long.
+        """
+        if not self.affordable():
+            self.refused += 1
+            return {}
+        chains: dict[str, tuple[str, ...]] = {}
+        wanted = {key: known for key, known in self.types.items() if known.name in names}
+        samples: dict[int, list[Any]] = {key: [] for key in wanted}
+        objects = self._listed()
+        for obj in reversed(objects):
+            found = samples.get(id(type(obj)))
+            if found is not None and len(found) < _WEIGHED:
+                found.append(obj)
+        objects.clear()
+        for key, instances in samples.items():
+            if not instances:
+                continue
+            wanted[key].each_bytes = _weigh(instances, elsewhere)
+            newest = instances[0]
+            instances.clear()
+            chains[wanted[key].name] = tuple(self._holders(newest, objects))
+            del newest
+        return chains
+
+    def search(self, elsewhere: set[int]) -> list[LongContainer]:
+        """Containers that grew over the last three searches and are not among `elsewhere`, the longest first.
+
+        Between two searches no more than their ids and lengths are kept.
+        """
+        if not self.affordable():
+            self.refused += 1
+            return []
+        now = self._clock()
+        objects = self._listed()
+        lengths: dict[int, int] = {}
+        growing: list[Any] = []
+        while objects:
+            chunk = objects[-_CHUNK:]
+            del objects[-_CHUNK:]
+            for obj in chunk:
+                kind = type(obj)
+                if kind is list or kind is dict or kind is set or kind is deque:
+                    length = len(obj)
+                    if length >= _FEWEST and id(obj) not in elsewhere:
+                        lengths[id(obj)] = length
+                        before = self._lengths.get(id(obj), ())
+                        if len(before) >= 2 and before[-2][1] < before[-1][1] < length:
+                            growing.append(obj)
+            chunk.clear()
+        self._lengths = {
+            key: (*self._lengths.get(key, ())[-3:], (now, length)) for key, length in lengths.items()
+        }
+        growing.sort(key=len, reverse=True)
+        del growing[_MOST_LONG:]
+        found = []
+        while growing:
+            obj = growing.pop(0)
+            first = self._lengths[id(obj)][0]
+            pace = 60 * (len(obj) - first[1]) / max(1e-9, now - first[0])
+            holders = tuple(self._holders(obj, growing))
+            if any(holder.startswith(_OWN) for holder in holders):
+                continue
+            found.append(LongContainer(_type_of(obj), len(obj), _weigh_one(obj, elsewhere), pace, holders))
+        return found
+
+    def lasting(self) -> Counter[str]:
+        """Of a sample of young objects, those still alive half a minute later, by type."""
+        now = self._clock()
+        settled = [entry for entry in self._sampled if now - entry[0] >= _SETTLED_SECONDS]
+        return Counter(name for _, name, ref in settled if ref() is not None)
+
+    def _listed(self) -> list[Any]:
+        began = time.thread_time()  # what the machine holds up is not the list's fault
+        objects = gc.get_objects()
+        took = time.thread_time() - began
+        self.longest = max(self.longest, took)
+        blocks = max(1, sys.getallocatedblocks())
+        pace = took / blocks
+        before = self._seconds_per_block
+        self._seconds_per_block = pace if before is None else 0.5 * (before + pace)
+        return objects
+
+    def _sample(self) -> None:
+        young = gc.get_objects(generation=1)
+        chosen = self._random.sample(young, min(_SAMPLED_AT_ONCE, len(young)))
+        young.clear()
+        now = self._clock()
+        while chosen:
+            obj = chosen.pop()
+            layout = layout_of(type(obj))
+            if layout.name in _PLAIN or layout.kind in ("class", "module"):
+                continue
+            try:
+                self._sampled.append((now, layout.qualified_name, weakref.ref(obj)))
+            except TypeError:
+                continue
+        del self._sampled[:-_MOST_SAMPLED]
+
+    def _holders(self, obj: Any, ours: list[Any]) -> Iterator[str]:
+        seen = {id(obj), id(ours)}
+        for _ in range(_DEEPEST):
+            began = time.thread_time()
+            referrers = gc.get_referrers(obj)
+            self.longest = max(self.longest, time.thread_time() - began)
+            usable = [
+                one
+                for one in islice(referrers, _MOST_REFERRERS)
+                if id(one) not in seen and not _is_own(one) and one is not referrers
+            ]
+            referrers.clear()
+            if not usable:
+                return
+            held, obj = obj, min(usable, key=_rank)
+            seen.update(map(id, usable))
+            usable.clear()
+            yield _described(obj, held)
+            if type(obj) is FrameType or type(obj) is ModuleType or not self.affordable():
+                return
+
+
+def _type_of(container: Any) -> str:
+    items = dict.values(container) if type(container) is dict else container
+    first = next(iter(list(islice(items, 1))), None)
+    return f"{type(container).__name__} of {layout_of(type(first)).name}"
+
+
+def _weigh_one(obj: Any, elsewhere: set[int]) -> int | None:
+    try:
+        size = deep_size(obj, budget_seconds=0.01, elsewhere=elsewhere)
+    except (OutOfTime, ContainerChanged, RuntimeError):
+        return None
+    return size.bytes + size.gpu_bytes + size.shared_bytes
+
+
+def _weigh(instances: list[Any], elsewhere: set[int]) -> float | None:
+    kept = elsewhere - set(map(id, instances))
+    sizes = []
+    for obj in instances:
+        try:
+            size = deep_size(obj, budget_seconds=0.005, elsewhere=kept)
+        except (OutOfTime, ContainerChanged, RuntimeError):
+            continue
+        sizes.append(size.bytes + size.gpu_bytes + size.shared_bytes)
+    return sorted(sizes)[len(sizes) // 2] if sizes else None
+
+
+def _is_own(obj: Any) -> bool:
+    """Whether a referrer is this package's own frame, or something that only stands there while it looks."""
+    if type(obj) is FrameType:
+        return "heapwatch" in obj.f_code.co_filename
+    return type(obj).__name__ in ("list_iterator", "reverse_iterator", "list_reverseiterator")
+
+
+def _rank(obj: Any) -> int:
+    """The order in which holders are worth following."""
+    kind = type(obj)
+    if kind is ModuleType:
+        return 0
+    if kind is dict or kind is list:
+        return 1
+    if kind is FrameType:
+        return 3
+    return 2
+
+
+def _described(obj: Any, held: Any) -> str:
+    kind = type(obj)
+    if kind is dict:
+        name = next((key for key, value in list(dict.items(obj)) if value is held and type(key) is str), None)
+        return f"dict under {name!r}" if name is not None else "dict"
+    if kind is FrameType:
+        code = obj.f_code
+        return f"frame of {code.co_name} ({_where(code)})"
+    if kind is FunctionType:
+        return f"closure or default of {obj.__name__} ({_where(obj.__code__)})"
+    if kind is CellType:
+        return "closure"
+    if kind is GeneratorType:
+        return f"generator {obj.__name__} ({_where(obj.gi_code)})"
+    if kind is MethodType:
+        return f"method {obj.__func__.__name__}"
+    if kind is ModuleType:
+        return f"module {obj.__name__}"
+    return layout_of(kind).qualified_name
+
+
+def _where(code: Any) -> str:
+    return f"{code.co_filename.rpartition('/')[2]}:{code.co_firstlineno}"

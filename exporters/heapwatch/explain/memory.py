@@ -1,0 +1,116 @@
+"""What a process's memory is made of, over time: its own pages by sort, allocators, GPU, child processes."""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections.abc import Callable
+from contextlib import suppress
+from pathlib import Path
+
+import psutil
+
+from heapwatch.explain.series import Series
+from heapwatch.measure.malloc import malloc_bytes
+from heapwatch.measure.process_tree import ProcessTree
+from heapwatch.measure.resident_memory import ResidentMemory, memory_limit
+
+_COSTLY_SHARE = 0.0003  # of the time, for each of the sources that may take long
+_PARTS_SECONDS = 1.0
+_MANY_MODULES = 12
+_STATUS = Path("/proc/self/status")
+_FIELDS = {"RssAnon": "anonymous", "RssFile": "files", "RssShmem": "shared"}
+
+
+class Memory:
+    """Readings of a process's memory, in bytes; a part that cannot be read has no readings.
+
+    Attributes:
+        resident: of this process.
+        anonymous: resident pages that belong to no file.
+        private: these and shared memory: all that the system cannot take back.
+        files: resident pages of file mappings.
+        shared: resident pages of shared memory.
+        retained: freed memory that the C allocator keeps.
+        gpu: what torch's CUDA allocator has handed out.
+        workers: resident memory of the child processes together.
+        processes: how many child processes there are.
+        limit: bytes at which the process ends.
+        settled_at: when the program last loaded modules by the dozen: until then it is starting.
+
+    """
+
+    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
+        self.resident = Series()
+        self.anonymous = Series()
+        self.private = Series()
+        self.files = Series()
+        self.shared = Series()
+        self.retained = Series()
+        self.gpu = Series()
+        self.workers = Series()
+        self.processes = Series()
+        self.limit = memory_limit()
+        self.settled_at = clock()
+        self._modules = 0
+        self._clock = clock
+        self._read_resident = ResidentMemory()
+        self._tree = ProcessTree()
+        self._due: dict[str, float] = {}
+
+    def reopen(self) -> None:
+        """Look at the process that calls, after a fork."""
+        self._read_resident.reopen()
+        self._tree = ProcessTree()
+
+    def read_resident(self) -> None:
+        """Read the resident memory: about a microsecond."""
+        now = self._clock()
+        self.resident.add(now, self._read_resident.read())
+        if len(sys.modules) >= self._modules + _MANY_MODULES:
+            self._modules, self.settled_at = len(sys.modules), now
+
+    def read_parts(self) -> None:
+        """Read what is due of the rest; what takes longer is read more rarely."""
+        for read in (self._read_status, self._read_malloc, self._read_gpu, self._read_workers):
+            began = self._clock()
+            if began < self._due.get(read.__name__, 0.0):
+                continue
+            spent = time.thread_time()
+            with suppress(OSError, psutil.Error, RuntimeError):
+                read(began)
+            cost = time.thread_time() - spent
+            self._due[read.__name__] = began + max(_PARTS_SECONDS, cost / _COSTLY_SHARE)
+
+    def _read_status(self, now: float) -> None:
+        found: dict[str, int] = {}
+        for line in _STATUS.read_text().splitlines():
+            name, _, rest = line.partition(":")
+            if name in _FIELDS:
+                found[name] = 1024 * int(rest.split()[0])
+                getattr(self, _FIELDS[name]).add(now, found[name])
+        if "RssAnon" in found:
+            self.private.add(now, found["RssAnon"] + found.get("RssShmem", 0))
+
+    def _read_malloc(self, now: float) -> None:
+        _, retained = malloc_bytes()
+        if retained is not None:
+            self.retained.add(now, retained)
+
+    def _read_gpu(self, now: float) -> None:
+        torch = sys.modules.get("torch")
+        cuda = getattr(torch, "cuda", None)
+        if cuda is not None and cuda.is_initialized():
+            self.gpu.add(now, sum(cuda.memory_allocated(device) for device in range(cuda.device_count())))
+
+    def _read_workers(self, now: float) -> None:
+        resident = count = 0
+        for process in self._tree.workers():
+            try:
+                resident += process.memory_info().rss
+                count += 1
+            except psutil.Error:
+                continue
+        if count or self.processes.last is not None:
+            self.workers.add(now, resident)
+            self.processes.add(now, count)
