@@ -20,14 +20,15 @@ from types import CellType, FrameType, FunctionType, GeneratorType, MethodType, 
 from typing import Any, NamedTuple
 
 from heapwatch.explain.series import Growth, Series
+from heapwatch.explain.sites import Site
 from heapwatch.measure.deep_size import OutOfTime, deep_size
 from heapwatch.measure.layout import layout_of
+from heapwatch.measure.roots import is_user_file
 from heapwatch.measure.sampling import ContainerChanged
 
 STALL_SECONDS = 0.01
-_FIRST_BLOCKS = (
-    1_500_000  # allocated blocks up to which the first list is made without knowing how long it takes
-)
+_FIRST_BLOCKS = 1_500_000  # allocated; up to so many the first list is made
+
 _CHUNK = 20_000
 _FEWEST = 50  # instances of a type worth following
 _MOST_TYPES = 1500
@@ -43,7 +44,8 @@ _PLAIN = frozenset(
     ("function", "cell", "tuple", "list", "dict", "set", "frozenset", "builtin_function_or_method",
      "method", "weakref", "ReferenceType", "getset_descriptor", "property", "code", "frame", "type", "module",
      "generator", "str_iterator", "list_iterator", "traceback", "staticmethod", "classmethod", "partial",
-     "wrapper_descriptor", "method_descriptor", "member_descriptor", "mappingproxy", "deque", "method-wrapper")
+     "wrapper_descriptor", "method_descriptor", "member_descriptor", "mappingproxy", "deque",
+     "method-wrapper")
 )  # fmt: skip
 
 
@@ -67,6 +69,7 @@ class LongContainer(NamedTuple):
         bytes: that it holds.
         items_per_minute: growth since it was first seen.
         holders: what holds it, the nearest first.
+        site: the line at which the generator or the function that holds it stands.
 
     """
 
@@ -75,6 +78,7 @@ class LongContainer(NamedTuple):
     bytes: int | None
     items_per_minute: float
     holders: tuple[str, ...]
+    site: Site | None
 
 
 class Census:
@@ -206,10 +210,20 @@ class Census:
             obj = growing.pop(0)
             first = self._lengths[id(obj)][0]
             pace = 60 * (len(obj) - first[1]) / max(1e-9, now - first[0])
-            holders = tuple(self._holders(obj, growing))
+            sites: list[Site] = []
+            holders = tuple(self._holders(obj, growing, sites))
             if any(holder.startswith(_OWN) for holder in holders):
                 continue
-            found.append(LongContainer(_type_of(obj), len(obj), _weigh_one(obj, elsewhere), pace, holders))
+            found.append(
+                LongContainer(
+                    _type_of(obj),
+                    len(obj),
+                    _weigh_one(obj, elsewhere),
+                    pace,
+                    holders,
+                    sites[0] if sites else None,
+                )
+            )
         return found
 
     def lasting(self) -> Counter[str]:
@@ -245,7 +259,7 @@ class Census:
                 continue
         del self._sampled[:-_MOST_SAMPLED]
 
-    def _holders(self, obj: Any, ours: list[Any]) -> Iterator[str]:
+    def _holders(self, obj: Any, ours: list[Any], sites: list[Site] | None = None) -> Iterator[str]:
         seen = {id(obj), id(ours)}
         for _ in range(_DEEPEST):
             began = time.thread_time()
@@ -262,6 +276,9 @@ class Census:
             held, obj = obj, min(usable, key=_rank)
             seen.update(map(id, usable))
             usable.clear()
+            site = _stands_at(obj)
+            if site is not None and sites is not None:
+                sites.append(site)
             yield _described(obj, held)
             if type(obj) is FrameType or type(obj) is ModuleType or not self.affordable():
                 return
@@ -325,12 +342,20 @@ def _described(obj: Any, held: Any) -> str:
     if kind is CellType:
         return "closure"
     if kind is GeneratorType:
-        return f"generator {obj.__name__} ({_where(obj.gi_code)})"
+        return f"generator {obj.__qualname__} ({_where(obj.gi_code)})"
     if kind is MethodType:
         return f"method {obj.__func__.__name__}"
     if kind is ModuleType:
         return f"module {obj.__name__}"
     return layout_of(kind).qualified_name
+
+
+def _stands_at(obj: Any) -> Site | None:
+    """The line at which a function or a generator is, where it is the user's."""
+    frame = obj if type(obj) is FrameType else obj.gi_frame if type(obj) is GeneratorType else None
+    if frame is None or frame.f_lineno is None or not is_user_file(frame.f_code.co_filename):
+        return None
+    return Site(frame.f_code.co_filename, frame.f_lineno, frame.f_code.co_name)
 
 
 def _where(code: Any) -> str:

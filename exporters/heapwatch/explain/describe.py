@@ -94,6 +94,7 @@ class Describer:
             items_per_minute=found.items_per_minute,
             bytes_per_minute=found.items_per_minute * each,
             share=0.0,
+            site=found.site,
             holders=found.holders or ("held from outside Python",),
             remedy=remedy_for_type(found.holders),
         )

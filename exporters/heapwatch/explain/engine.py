@@ -34,6 +34,7 @@ _WEIGHED_AT_ONCE = 3
 _MOST_WEIGHED = 40
 _MOST_DESCRIBED = 40
 _TYPES_TOLD = 3
+_TRACED_SHARE = 0.1
 
 
 class Explainer:
@@ -222,10 +223,11 @@ class Explainer:
         return [self._describer.describe_long(found) for found in self._long]
 
     def _trace(self) -> bool:
-        """Trace allocations for a leak whose line is not known; whether it was tried."""
+        """Trace allocations for what grows at a line that is not known; whether it was tried."""
         for finding in self.latest.findings[:_TYPES_TOLD]:
             known = self.inventory.known.get(finding.path or "")
-            if finding.is_leak and finding.site is None and known and self.tracer.may_trace(known.path):
+            wanted = finding.kind == "container" and finding.site is None and finding.share >= _TRACED_SHARE
+            if wanted and known is not None and self.tracer.may_trace(known.path):
                 self._describer.trace(known, self.tracer)
                 self.spent_on["trace"] = self.tracer.seconds
                 return True

@@ -137,7 +137,7 @@ def message(explanation: Explanation) -> str:
     if first is None:
         return f"Memory grows by {pace}; no leak was found. {explanation.detail}".strip()
     if explanation.verdict == "filling":
-        return f"Memory grows by {pace}. {_filling(first)}"
+        return f"Memory grows by {pace}. {_filling(first)} {explanation.detail}".strip()
     if explanation.verdict == "warm-up":
         return f"Memory grows by {pace}, which looks like a warm-up. {explanation.detail}".strip()
     return f"Memory grows by {pace}. {described(first)}"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 import time
 from collections.abc import Callable
@@ -11,11 +12,12 @@ from pathlib import Path
 import psutil
 
 from heapwatch.explain.series import Series
+from heapwatch.measure.descendants import descendants, private_bytes
 from heapwatch.measure.malloc import malloc_bytes
-from heapwatch.measure.process_tree import ProcessTree
 from heapwatch.measure.resident_memory import ResidentMemory, memory_limit
 
 _COSTLY_SHARE = 0.0003  # of the time, for each of the sources that may take long
+_WORKERS_SHARE = 0.001
 _PARTS_SECONDS = 1.0
 _MANY_MODULES = 12
 _STATUS = Path("/proc/self/status")
@@ -33,7 +35,7 @@ class Memory:
         shared: resident pages of shared memory.
         retained: freed memory that the C allocator keeps.
         gpu: what torch's CUDA allocator has handed out.
-        workers: resident memory of the child processes together.
+        workers: resident memory of the child processes that belongs to no file, together.
         processes: how many child processes there are.
         limit: bytes at which the process ends.
         settled_at: when the program last loaded modules by the dozen: until then it is starting.
@@ -55,13 +57,11 @@ class Memory:
         self._modules = 0
         self._clock = clock
         self._read_resident = ResidentMemory()
-        self._tree = ProcessTree()
         self._due: dict[str, float] = {}
 
     def reopen(self) -> None:
         """Look at the process that calls, after a fork."""
         self._read_resident.reopen()
-        self._tree = ProcessTree()
 
     def read_resident(self) -> None:
         """Read the resident memory: about a microsecond."""
@@ -80,7 +80,8 @@ class Memory:
             with suppress(OSError, psutil.Error, RuntimeError):
                 read(began)
             cost = time.thread_time() - spent
-            self._due[read.__name__] = began + max(_PARTS_SECONDS, cost / _COSTLY_SHARE)
+            share = _WORKERS_SHARE if read == self._read_workers else _COSTLY_SHARE
+            self._due[read.__name__] = began + max(_PARTS_SECONDS, cost / share)
 
     def _read_status(self, now: float) -> None:
         found: dict[str, int] = {}
@@ -104,13 +105,8 @@ class Memory:
             self.gpu.add(now, sum(cuda.memory_allocated(device) for device in range(cuda.device_count())))
 
     def _read_workers(self, now: float) -> None:
-        resident = count = 0
-        for process in self._tree.workers():
-            try:
-                resident += process.memory_info().rss
-                count += 1
-            except psutil.Error:
-                continue
+        sizes = [size for size in map(private_bytes, descendants(os.getpid())) if size is not None]
+        resident, count = sum(sizes), len(sizes)
         if count or self.processes.last is not None:
             self.workers.add(now, resident)
             self.processes.add(now, count)

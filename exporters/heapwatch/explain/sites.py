@@ -28,6 +28,7 @@ _SKIPPED = frozenset(
     ("CACHE", "PUSH_NULL", "NOP", "COPY", "COPY_FREE_VARS", "RESUME", "EXTENDED_ARG", "TO_BOOL")
 )
 _SLICES = ("BUILD_SLICE", "BINARY_SLICE")
+_SETTING_UP = ("__init__", "__post_init__", "__new__", "__setstate__", "setup")
 _NEAR = 14
 _STATEMENT = 80
 _MOST_CODE = 4000
@@ -76,7 +77,7 @@ def bounds_of(name: str, codes: Iterable[CodeType]) -> list[int | str]:
             if not any(_names(one, name) for one in near):
                 continue
             compared = instruction.opname == "COMPARE_OP" and any(one.argval == "len" for one in near)
-            then = [one.opname for one in listed[at + 1 : at + 3]]
+            then = [one.opname for one in listed[at + 1 : at + 4]]
             cut = instruction.opname in (*_SLICES, "STORE_SLICE") and (
                 instruction.opname == "STORE_SLICE"
                 or any(operation.startswith(("DELETE_SUBSCR", "STORE_")) for operation in then)
@@ -197,10 +198,10 @@ def _effects(code: CodeType, name: str, depth: int = 0) -> Iterator[tuple[Effect
             yield from _after_load(listed, at, line, code, depth)
         elif operation.startswith("STORE_"):
             grows = any(0 < at - load < _STATEMENT for where, load in loads.items() if where == line)
-            if grows and _is_made_from(listed, loads[line], at):
-                yield "grows", line
-            elif grows and any(one.opname in _SLICES for one, _ in listed[loads[line] : at]):
+            if grows and any(one.opname in _SLICES for one, _ in listed[loads[line] : at]):
                 yield "trims", line
+            elif grows and _is_made_from(listed, loads[line], at):
+                yield "grows", line
             elif _runs_again(code, name):
                 yield "resets", line
 
@@ -252,6 +253,7 @@ def _is_made_from(listed: list[tuple[dis.Instruction, int]], load: int, store: i
         one.opname.startswith("BINARY_") and one.argrepr in ("+", "+=", "|", "|=") for one in between
     )
     joined = joined or any(one.opname in ("BINARY_ADD", "INPLACE_ADD", "INPLACE_OR") for one in between)
+    joined = joined or any(one.opname in ("LIST_EXTEND", "DICT_UPDATE", "SET_UPDATE") for one in between)
     around = [instruction for instruction, _ in listed[max(0, load - 12) : store]]
     return joined or any(type(one.argval) is str and one.argval in GROWS for one in around)
 
@@ -260,9 +262,7 @@ def _runs_again(code: CodeType, name: str) -> bool:
     """Whether an assignment may empty what was filled before: none does that sets it up."""
     function = code.co_flags & inspect.CO_OPTIMIZED
     own = name in code.co_varnames or name in code.co_cellvars
-    return (
-        bool(function) and not own and code.co_name not in ("__init__", "__post_init__", "__new__", "setup")
-    )
+    return bool(function) and not own and code.co_name not in _SETTING_UP
 
 
 def _mentions(code: CodeType, name: str) -> bool:

@@ -88,7 +88,8 @@ def newest_of(known: Known, inventory: Inventory) -> list[Any]:
 
 def _newest(obj: Any, layout: Layout) -> Iterable[Any]:
     if layout.kind == "cache":
-        held = next((part for part in gc.get_referents(obj) if type(part) is dict), {})
+        # One dict is the cache, another may hold the function's attributes.
+        held = max((part for part in gc.get_referents(obj) if type(part) is dict), key=len, default={})
         return list(islice(reversed(dict.values(held)), _NEWEST))
     if layout.kind == "dict":
         return list(islice(reversed(dict.values(obj)), _NEWEST))

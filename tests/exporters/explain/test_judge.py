@@ -1,0 +1,144 @@
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from heapwatch.explain.findings import Explanation, Finding, from_json, message
+from heapwatch.explain.inventory import Known
+from heapwatch.explain.judge import Candidate, Levels, explain
+from heapwatch.explain.memory import Memory
+from heapwatch.explain.series import Series
+from heapwatch.explain.weigh import Look
+
+MB = 1e6
+
+
+def memory(per_minute: float, seconds: float, *, start: float = 500 * MB, limit: float = 20e9) -> Memory:
+    found = Memory(clock=lambda: 0.0)
+    found.limit = int(limit)
+    found.private = Series()
+    for at in range(int(seconds)):
+        level = start + per_minute * at / 60
+        found.resident.add(at, level)
+        found.private.add(at, level)
+    return found
+
+
+def candidate(items_per_minute: float, each: float, seconds: float, **about: Any) -> Candidate:
+    known = Known("trainer.history", "list", "list")
+    for at in range(int(seconds)):
+        known.items.add(at, round(items_per_minute * at / 60))
+    known.weighed_items = known.items.last or 0.0
+    known.held.add(seconds, known.weighed_items * each)
+    return Candidate(known, known.items.growth(0.25 * seconds), **about)
+
+
+def judged(seconds: float, grown: Memory, *candidates: Candidate, **about: Any) -> Explanation:
+    return explain(Levels(grown, 0.0, seconds), candidates, **about)
+
+
+def test_a_list_that_holds_all_growth_is_the_leak() -> None:
+    found = judged(100, memory(48 * MB, 100), candidate(40 * 60, 20_000, 100))
+    assert found.verdict == "leak"
+    (finding,) = found.findings
+    assert finding.path == "trainer.history"
+    assert finding.is_leak
+    assert finding.share == pytest.approx(1.0, abs=0.05)
+    assert found.explained_share == pytest.approx(1.0, abs=0.05)
+    assert "`trainer.history`" in message(found)
+
+
+def test_numbers_that_weigh_nothing_are_no_leak() -> None:
+    found = judged(100, memory(0, 100), candidate(600, 32, 100))
+    assert found.verdict == "healthy"
+    assert found.findings == ()
+
+
+def test_the_same_numbers_are_judged_by_what_the_machine_has() -> None:
+    grown = {"start": 40 * MB, "limit": 200 * MB}
+    found = judged(200, memory(0.32 * MB, 200, **grown), candidate(10_000, 32, 200))
+    assert found.verdict == "leak"
+
+
+def test_a_buffer_within_its_bound_is_filling() -> None:
+    found = judged(100, memory(48 * MB, 100), candidate(2400, 20_000, 100, capacity=10_000))
+    assert found.verdict == "filling"
+    assert found.findings[0].kind == "buffer"
+    assert found.findings[0].capacity_items == 10_000
+
+
+def test_a_buffer_past_its_bound_is_a_leak() -> None:
+    assert judged(100, memory(48 * MB, 100), candidate(2400, 20_000, 100, capacity=1000)).verdict == "leak"
+
+
+def test_a_buffer_that_will_not_fit_is_told_while_it_is_small() -> None:
+    found = judged(100, memory(2 * MB, 100), candidate(60, 24e6, 100, capacity=14_000))
+    assert found.verdict == "filling"
+    assert "336 GB" in message(found)
+    assert "are left" in message(found)
+
+
+def test_what_the_program_cuts_to_an_unknown_length_has_to_rise_for_longer() -> None:
+    assert (
+        judged(100, memory(48 * MB, 100), candidate(2400, 20_000, 100, emptied="trimmed")).verdict != "leak"
+    )
+    assert (
+        judged(400, memory(48 * MB, 400), candidate(2400, 20_000, 400, emptied="trimmed")).verdict == "leak"
+    )
+
+
+def test_growth_that_two_containers_share_counts_once() -> None:
+    look = Look("dict", frozenset((1, 2)), False, False, False, frozenset())
+    first, second = (candidate(2400, 20_000, 100, look=look) for _ in range(2))
+    second.known.path = "trainer.again"
+    found = judged(100, memory(48 * MB, 100), first, second)
+    assert sum(finding.bytes_per_minute for finding in found.findings) == pytest.approx(48 * MB, rel=0.05)
+
+
+def test_growth_without_a_name_is_native_and_explains_nothing() -> None:
+    found = judged(100, memory(48 * MB, 100))
+    assert found.verdict == "leak"
+    assert found.findings[0].kind == "native"
+    assert found.explained_share == 0.0
+
+
+def test_it_goes_to_the_container_whose_items_cannot_be_measured() -> None:
+    look = Look("Tensor", frozenset(), True, True, False, frozenset())
+    found = judged(100, memory(48 * MB, 100), candidate(2400, 4, 100, look=look))
+    (finding,) = found.findings
+    assert finding.path == "trainer.history"
+    assert finding.inferred
+    assert found.explained_share == pytest.approx(1.0, abs=0.05)
+
+
+def test_a_program_that_still_loads_modules_is_starting() -> None:
+    grown = memory(48 * MB, 100)
+    grown.settled_at = 90.0
+    assert judged(100, grown).verdict == "too early"
+
+
+def test_nothing_is_said_in_the_first_seconds() -> None:
+    assert judged(20, memory(480 * MB, 20)).verdict == "too early"
+
+
+def test_growth_that_has_ended_is_healthy() -> None:
+    grown = memory(48 * MB, 40)
+    for at in range(40, 400):
+        grown.resident.add(at, 532 * MB)
+        grown.private.add(at, 532 * MB)
+    assert judged(400, grown).verdict == "healthy"
+
+
+def test_what_is_written_is_read_again() -> None:
+    found = judged(100, memory(48 * MB, 100), candidate(2400, 20_000, 100))
+    again = from_json(found.as_json())
+    assert again.verdict == found.verdict
+    assert again.findings[0].path == "trainer.history"
+    with pytest.raises(ValueError, match="lacks"):
+        from_json({"verdict": "leak"})
+
+
+def test_a_finding_is_one_that_json_knows() -> None:
+    finding = Finding("native", None, "memory", None, None, None, 1.0, 0.5)
+    assert finding.as_json()["site"] is None

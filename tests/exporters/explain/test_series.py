@@ -1,0 +1,52 @@
+from __future__ import annotations
+
+import pytest
+
+from heapwatch.explain.series import Series
+
+
+def series(*levels: float, every: float = 1.0) -> Series:
+    found = Series()
+    for at, level in enumerate(levels):
+        found.add(at * every, level)
+    return found
+
+
+def test_a_steady_rise_goes_on() -> None:
+    growth = series(*(10.0 * at for at in range(100))).growth()
+    assert growth.rising
+    assert growth.per_second == pytest.approx(10.0, rel=0.05)
+
+
+def test_what_is_emptied_now_and_then_does_not_rise() -> None:
+    assert not series(*(float(at % 20) for at in range(200))).growth().rising
+
+
+def test_what_is_emptied_down_to_a_higher_floor_each_time_rises() -> None:
+    growth = series(*(at // 20 * 5.0 + at % 20 for at in range(200))).growth()
+    assert growth.rising
+    assert growth.per_second == pytest.approx(0.25, rel=0.3)
+
+
+def test_what_levels_off_does_not_rise() -> None:
+    assert not series(*(min(40.0, float(at)) for at in range(200))).growth().rising
+
+
+def test_one_step_is_no_rise() -> None:
+    assert not series(*(float(at > 50) for at in range(100))).growth().rising
+
+
+def test_few_readings_say_nothing() -> None:
+    assert not series(1.0, 2.0, 3.0).growth().rising
+    assert series().growth().per_second == 0.0
+
+
+def test_only_what_came_after_the_start_counts() -> None:
+    found = series(*(min(40.0, float(at)) for at in range(100)))
+    assert found.growth(start=60.0).total == 0.0
+
+
+def test_memory_is_bounded_and_the_pace_survives() -> None:
+    found = series(*(3.0 * at for at in range(50_000)))
+    assert len(found.since(0.0)) <= 49
+    assert found.growth().per_second == pytest.approx(3.0, rel=0.05)

@@ -1,0 +1,116 @@
+from __future__ import annotations
+
+import heapq
+from types import CodeType, FunctionType
+from typing import Any
+
+import pytest
+
+from heapwatch.explain.sites import bounds_of, uses_of
+
+
+class Trainer:
+    def __init__(self, limit: int) -> None:
+        self.history: list[Any] = []
+        self.log = ""
+        self.limit = limit
+
+    def append(self, item: Any) -> None:
+        self.history.append(
+            {"item": item},
+        )
+
+    def by_alias(self, item: Any) -> None:
+        history = self.history
+        history.append(item)
+
+    def under_a_key(self, item: Any) -> None:
+        self.history[item] = item
+
+    def in_an_inner_list(self, item: Any) -> None:
+        self.history["loss"].append(item)  # type: ignore[call-overload]
+
+    def joined(self, item: Any) -> None:
+        self.history = [*self.history, item]
+
+    def augmented(self, item: str) -> None:
+        self.history += item
+
+    def pushed(self, item: Any) -> None:
+        heapq.heappush(self.history, item)
+
+    def removed(self) -> None:
+        self.history.pop()
+
+    def deleted(self, key: Any) -> None:
+        del self.history[key]
+
+    def cut(self) -> None:
+        del self.history[: -self.limit]
+
+    def kept(self) -> None:
+        self.history = self.history[-100:]
+
+    def renewed(self) -> None:
+        self.history = []
+
+    def compared(self, item: Any) -> None:
+        if len(self.history) > self.limit:
+            self.history.pop(0)
+
+    def read(self) -> Any:
+        return sum(self.history) / len(self.history), self.history[-1]
+
+
+def code(name: str) -> CodeType:
+    function = vars(Trainer)[name]
+    assert isinstance(function, FunctionType)
+    return function.__code__
+
+
+@pytest.mark.parametrize(
+    ("name", "line"),
+    [
+        ("append", 1),
+        ("by_alias", 2),
+        ("under_a_key", 1),
+        ("in_an_inner_list", 1),
+        ("joined", 1),
+        ("augmented", 1),
+        ("pushed", 1),
+    ],
+)
+def test_where_a_container_grows(name: str, line: int) -> None:
+    (use,) = [use for use in uses_of("history", [code(name)]) if use.effect == "grows"]
+    assert use.site.line == code(name).co_firstlineno + line
+    assert use.site.file == __file__
+    assert use.site.function.endswith(name)
+
+
+@pytest.mark.parametrize(
+    ("name", "effect"),
+    [
+        ("removed", "shrinks"),
+        ("deleted", "shrinks"),
+        ("compared", "shrinks"),
+        ("cut", "trims"),
+        ("kept", "trims"),
+        ("renewed", "resets"),
+    ],
+)
+def test_how_a_container_is_emptied(name: str, effect: str) -> None:
+    assert {use.effect for use in uses_of("history", [code(name)])} == {effect}
+
+
+@pytest.mark.parametrize("name", ["__init__", "read"])
+def test_what_neither_fills_nor_empties_it(name: str) -> None:
+    assert uses_of("history", [code(name)]) == []
+
+
+@pytest.mark.parametrize(("name", "bound"), [("cut", "limit"), ("kept", 100), ("compared", "limit")])
+def test_the_bound_that_the_code_names(name: str, bound: object) -> None:
+    assert bound in bounds_of("history", [code(name)])
+
+
+def test_reading_names_no_bound() -> None:
+    assert bounds_of("history", [code("read")]) == []
