@@ -1,5 +1,6 @@
 from heapwatch.collectors import allocator
 from heapwatch.collectors.allocator import AllocatorCollector
+from heapwatch.measure import malloc
 from tests.exporters.exposed import value
 
 
@@ -33,7 +34,7 @@ def test_memory_that_malloc_maps_by_itself_is_used():
 
 
 def test_without_glibc_only_python_tells(monkeypatch):
-    monkeypatch.setattr(allocator, "_mallinfo2", lambda: None)
+    monkeypatch.setattr(malloc, "_mallinfo2", lambda: None)
     used, retained, blocks = now()
     assert (used, retained) == (None, None)
     assert blocks > 0
@@ -47,7 +48,7 @@ def test_a_costly_read_is_made_seldom(monkeypatch, clock):
         clock.now += 0.02
         return 1, 2
 
-    monkeypatch.setattr(allocator, "_malloc", read)
+    monkeypatch.setattr(allocator, "malloc_bytes", read)
     collector = AllocatorCollector(clock)
     began = clock.now
     while clock.now < began + 100:
