@@ -23,6 +23,7 @@ _MOST_CACHED = 20_000
 
 _mro: Callable[[type], tuple[type, ...]] = type.__dict__["__mro__"].__get__
 _name: Callable[[type], str] = type.__dict__["__name__"].__get__
+_module: Callable[[type], object] = type.__dict__["__module__"].__get__
 namespace_of: Callable[[type], Mapping[str, Any]] = type.__dict__["__dict__"].__get__
 
 CACHE_TYPE: Any = type(functools.lru_cache(lambda: None))
@@ -86,7 +87,7 @@ class Layout:
     def __init__(self, cls: type) -> None:
         self.mro = _mro(cls)
         self.name = _name(cls)
-        module = namespace_of(cls).get("__module__", "builtins")
+        module = _module(cls)
         self.module = module if type(module) is str else "builtins"
         self.kind: Kind = _kind(self.mro)
         self.namespace: Callable[[Any], Any] | None = None

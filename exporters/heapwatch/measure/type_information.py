@@ -54,8 +54,8 @@ def _overrides(layout: Layout, known: tuple[type, ...], names: tuple[str, ...]) 
     Without names, any class that is no known library's does: a tensor's own class sees all that is asked.
     """
     for base in layout.mro:
-        # By identity: a class made in C does not always name its module in its namespace.
-        if any(base is cls for cls in known) or layout_of(base).module.partition(".")[0] in _KNOWN_LIBRARIES:
+        library = layout_of(base).module.partition(".")[0] in _KNOWN_LIBRARIES
+        if library or any(base is cls for cls in known):
             return False
         if not names or any(name in namespace_of(base) for name in names):
             return True
