@@ -30,10 +30,11 @@ STALL_SECONDS = 0.01
 _FIRST_BLOCKS = 1_500_000  # allocated; up to so many the first list is made
 
 _CHUNK = 20_000
-_FEWEST = 50  # instances of a type worth following
-_MOST_TYPES = 1500
+_FEWEST = 10  # instances of a type worth following
+_MOST_TYPES = 300
 _WEIGHED = 8
 _OWN = "module heapwatch"
+_LONG = 50
 _MOST_LONG = 4
 _MOST_SAMPLED = 600
 _SAMPLED_AT_ONCE = 30
@@ -91,6 +92,7 @@ class Census:
         types: by the id of the class.
         longest: seconds that the longest list of objects took.
         refused: how often a list was not made because it would have taken too long.
+        uncollected: readings of how many objects the collector has not looked at yet.
 
     """
 
@@ -101,6 +103,9 @@ class Census:
         self._clock = clock
         self._seconds_per_block: float | None = None
         self._sampled: list[tuple[float, str, weakref.ref[Any]]] = []
+        self.uncollected = Series()
+        self._before: dict[int, int] = {}
+        self._counted_at = 0.0
         self._lengths: dict[int, tuple[tuple[float, int], ...]] = {}
         self._random = random.Random(0x5EED)
 
@@ -132,13 +137,21 @@ class Census:
                 if key not in names:
                     layout = layout_of(kind)
                     names[key] = layout.qualified_name if layout.name not in _PLAIN else ""
-        for key, number in counts.items():
+        self.uncollected.add(now, gc.get_count()[0])
+        before, self._before = (
+            self._before,
+            {key: number for key, number in counts.items() if number >= _FEWEST},
+        )
+        for key, number in self._before.items():
             known = self.types.get(key)
             if known is None or known.name != names[key]:
-                if number < _FEWEST or not names[key] or len(self.types) >= _MOST_TYPES:
+                changed = key in before and before[key] != number
+                if not changed or not names[key] or len(self.types) >= _MOST_TYPES:
                     continue
                 known = self.types[key] = GrowingType(names[key])
+                known.counts.add(self._counted_at, before[key])
             known.counts.add(now, number)
+        self._counted_at = now
         return True
 
     def growing(self, start: float) -> list[tuple[GrowingType, Growth]]:
@@ -175,6 +188,15 @@ class Census:
             del newest
         return chains
 
+    def commonest_uncollected(self) -> list[str]:
+        """Names of the commonest types among the objects that the collector has not looked at yet."""
+        if not self.affordable():
+            return []
+        young = gc.get_objects(generation=0)
+        kinds = list(map(type, self._random.sample(young, min(500, len(young)))))
+        young.clear()
+        return [name for name, _ in Counter(layout_of(kind).qualified_name for kind in kinds).most_common(3)]
+
     def search(self, elsewhere: set[int]) -> list[LongContainer]:
         """Containers that grew over the last three searches and are not among `elsewhere`, the longest first.
 
@@ -194,7 +216,7 @@ class Census:
                 kind = type(obj)
                 if kind is list or kind is dict or kind is set or kind is deque:
                     length = len(obj)
-                    if length >= _FEWEST and id(obj) not in elsewhere:
+                    if length >= _LONG and id(obj) not in elsewhere:
                         lengths[id(obj)] = length
                         before = self._lengths.get(id(obj), ())
                         if len(before) >= 2 and before[-2][1] < before[-1][1] < length:

@@ -8,10 +8,10 @@ from itertools import islice
 from types import CodeType
 from typing import Any
 
-from heapwatch.explain.census import GrowingType, LongContainer
+from heapwatch.explain.census import Census, GrowingType, LongContainer
 from heapwatch.explain.findings import Finding
 from heapwatch.explain.inventory import Inventory, Known, Place
-from heapwatch.explain.judge import Candidate, Emptying
+from heapwatch.explain.judge import Candidate, Emptying, Levels
 from heapwatch.explain.remedies import remedy_for, remedy_for_type
 from heapwatch.explain.series import Growth
 from heapwatch.explain.sites import (
@@ -26,10 +26,10 @@ from heapwatch.explain.sites import (
 )
 from heapwatch.explain.tracing import Tracer
 from heapwatch.explain.weigh import look_into, newest_of
-from heapwatch.measure.layout import layout_of
+from heapwatch.measure.layout import layout_of, namespace_of
 from heapwatch.measure.reading import Gone, instance_dict, length_of
 from heapwatch.measure.rings import CAPACITY_NAMES, capacity_beside
-from heapwatch.measure.roots import is_user_file, running_code
+from heapwatch.measure.roots import is_user_file, module_namespace, running_code
 
 _MOST_HOLDERS = 6
 _MOST_KEPT = 200
@@ -50,10 +50,11 @@ class Describer:
         if place is None:
             return Candidate(known, growth, look, known.capacity, remedy=remedy_for(known, look, None, []))
         uses, bounds, site = self._code_of(known, place)
-        emptied = _emptied(uses, bounds) if known.kind != "graph" else "never"
+        owner, items = _named(place)[1], known.items.last or 0.0
+        emptied = _emptied(uses, bounds, owner, items) if known.kind != "graph" else "never"
         capacity = known.capacity
         if capacity is None and known.kind not in ("ring", "graph") and emptied != "never":
-            capacity = _bound(_named(place)[1], bounds, known)
+            capacity = _bound(owner, bounds, known)
         return Candidate(
             known,
             growth,
@@ -81,6 +82,27 @@ class Describer:
             holders=("held from outside Python",) if holders == () else holders or (),
             remedy=remedy_for_type(holders),
         )
+
+    def describe_garbage(self, census: Census, levels: Levels) -> list[Finding]:
+        """What the switched-off collector leaves lying, as a finding; all growth of the process is its."""
+        growth = census.uncollected.growth(levels.settled)
+        if not growth.rising:
+            return []
+        return [
+            Finding(
+                kind="type",
+                path=None,
+                type=f"uncollected cycles of {', '.join(census.commonest_uncollected()) or 'objects'}",
+                items=round(census.uncollected.last or 0.0),
+                bytes=None,
+                items_per_minute=60 * growth.per_second,
+                bytes_per_minute=levels.per_minute,
+                share=0.0,
+                holders=("reference cycles: the collector is switched off",),
+                remedy=remedy_for_type(None),
+                inferred=True,
+            )
+        ]
 
     def describe_long(self, found: LongContainer) -> Finding:
         """A growing container that no root leads to as a finding; its path is what holds it."""
@@ -116,18 +138,25 @@ class Describer:
             name, owner = _named(place)
             if name is None:
                 return [], [], None
-            codes = _codes(place, owner)
-            uses = uses_of(name, codes)
-            found = (uses, bounds_of(name, codes), _site(uses, codes))
+            own, others = _codes(place, owner)
+            codes = [*own, *others]
+            uses = uses_of(name, own)
+            # A name such as `data` is used for other things elsewhere: its own class speaks first.
+            filled = any(use.effect == "grows" for use in uses)
+            uses = uses if filled else uses_of(name, codes)
+            found = (uses, bounds_of(name, own if filled else codes), _site(uses, codes))
             if len(self._uses) < _MOST_KEPT:
                 self._uses[known.path] = found
         return found
 
 
-def _emptied(uses: list[Use], bounds: list[int | str]) -> Emptying:
+def _emptied(uses: list[Use], bounds: list[int | str], owner: Any, items: float) -> Emptying:
     effects = {use.effect for use in uses}
     if "trims" in effects or (bounds and effects & {"shrinks", "resets"}):
-        return "trimmed"
+        values = [_value(bound, owner) for bound in bounds]
+        known = [value for value in values if value is not None]
+        # Longer than all that the code compares it with: whatever that does, it is no bound.
+        return "some" if known and max(known) < items else "trimmed"
     return "some" if effects & {"shrinks", "resets"} else "never"
 
 
@@ -154,19 +183,20 @@ def _named(place: Place) -> tuple[str | None, Any]:
     return None, None
 
 
-def _codes(place: Place, owner: Any) -> list[CodeType]:
-    """The code that may fill a container: of the function whose local it is, of its owner, and the user's."""
+def _codes(place: Place, owner: Any) -> tuple[list[CodeType], list[CodeType]]:
+    """The code that may fill a container: of its owner's class or the function it is local to; the user's."""
     root = place
     while root.parent is not None:
         root = root.parent
     if place.parent is root and root.root is not None and root.root.name.startswith("frame "):
         wanted = int(root.root.name.rpartition(" ")[2])
-        return [code for code in running_code() if id(code) == wanted]
-    codes = {id(code): code for code in user_code()}
-    if owner is not None and layout_of(type(owner)).kind == "object":
-        for code in code_of_class(type(owner)):
-            codes.setdefault(id(code), code)
-    return list(codes.values())
+        return [code for code in running_code() if id(code) == wanted], []
+    own: list[CodeType] = []
+    if owner is not None:
+        kind = layout_of(type(owner)).kind
+        own = code_of_class(type(owner) if kind == "object" else owner) if kind in ("object", "class") else []
+    known = set(map(id, own))
+    return own, [code for code in user_code() if id(code) not in known]
 
 
 def _site(uses: list[Use], codes: list[CodeType]) -> Site | None:
@@ -188,18 +218,36 @@ def _bound(owner: Any, bounds: list[int | str], known: Known) -> int | None:
     if owner is None:
         return None
     items = known.items.last or 0.0
-    namespace = instance_dict(owner) if layout_of(type(owner)).kind == "object" else owner
-    if type(namespace) is not dict:
+    namespace = _namespace(owner)
+    if namespace is None:
         return None
     beside = capacity_beside(namespace, items)
     if beside is not None:
         return beside
     found: list[int] = []
     for bound in bounds:
-        value = bound if type(bound) is int else namespace.get(bound)
-        if type(value) is int and value > 1 and (value >= items or str(bound).strip("_") in CAPACITY_NAMES):
+        value = _value(bound, owner)
+        if value is not None and (value >= items or str(bound).strip("_") in CAPACITY_NAMES):
             found.append(value)
     return max(found, default=None)
+
+
+def _namespace(owner: Any) -> dict[Any, Any] | None:
+    if owner is None:
+        return None
+    found = instance_dict(owner) if layout_of(type(owner)).kind == "object" else owner
+    return found if type(found) is dict else None
+
+
+def _value(bound: int | str, owner: Any) -> int | None:
+    """What a bound amounts to, where it is a number or names one of the owner's."""
+    found: object = bound
+    if type(bound) is str:
+        layout = layout_of(type(owner))
+        classes = [namespace_of(cls) for cls in layout.mro] if layout.kind == "object" else []
+        places = [_namespace(owner), *classes, module_namespace(layout.module)]
+        found = next((place[bound] for place in places if place is not None and bound in place), None)
+    return found if type(found) is int and found > 1 else None
 
 
 def _holders(place: Place) -> Iterator[str]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import logging
 import threading
 import time
@@ -16,6 +17,7 @@ from heapwatch.explain.judge import Levels, explain
 from heapwatch.explain.memory import Memory
 from heapwatch.explain.tracing import Tracer
 from heapwatch.explain.weigh import weigh
+from heapwatch.measure.graph import MOST_NODES
 from heapwatch.measure.roots import OWN_THREADS, Root
 
 log = logging.getLogger("heapwatch")
@@ -181,7 +183,8 @@ class Explainer:
         growing = []
         for known in list(self.inventory.known.values()):
             growth = known.items.growth(levels.start)
-            if growth.total > 0 and growth.steps > 2:
+            endless = known.kind == "graph" and (known.items.last or 0) >= MOST_NODES
+            if endless or (growth.total > 0 and growth.steps > 2):
                 growing.append(
                     (growth.per_second * (known.held.last or 1.0) / (known.weighed_items or 1.0), known)
                 )
@@ -201,6 +204,8 @@ class Explainer:
 
     def _types(self, levels: Levels) -> list[Finding]:
         """Growing types, weighed, with what holds them."""
+        if not gc.isenabled():
+            return [*self._long_containers(levels), *self._describer.describe_garbage(self.census, levels)]
         growing = self.census.growing(levels.start)[: 4 * _TYPES_TOLD]
         names = [known.name for known, _ in growing]
         missing = [name for name in names if name not in self._chains]

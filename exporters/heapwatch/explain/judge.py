@@ -92,9 +92,13 @@ class Levels:
 
     @property
     def start(self) -> float:
-        """From when on growth counts: what came before is warm-up."""
-        warm_up = min(WARM_UP_SECONDS, WARM_UP_SHARE * (self.now - self.began))
-        return max(self.began + warm_up, self.memory.settled_at)
+        """From when on a container's growth counts: what came before is warm-up."""
+        return self.began + min(WARM_UP_SECONDS, WARM_UP_SHARE * (self.now - self.began))
+
+    @property
+    def settled(self) -> float:
+        """From when on the process's growth counts: loading modules is warm-up, too."""
+        return max(self.start, self.memory.settled_at)
 
     @property
     def resident(self) -> float:
@@ -104,12 +108,14 @@ class Levels:
     @property
     def own(self) -> Growth:
         """Growth of what the process itself holds; pages of files the system takes back when in need."""
-        return (self.memory.private if self.memory.private.last else self.memory.resident).growth(self.start)
+        return (self.memory.private if self.memory.private.last else self.memory.resident).growth(
+            self.settled
+        )
 
     @property
     def per_minute(self) -> float:
         """Bytes a minute by which the process, its children and its GPU memory grow."""
-        parts = (self.own, self.memory.workers.growth(self.start), self.memory.gpu.growth(self.start))
+        parts = (self.own, self.memory.workers.growth(self.settled), self.memory.gpu.growth(self.settled))
         return 60 * sum(part.per_second for part in parts)
 
     def matters(self, bytes_per_minute: float) -> bool:
@@ -193,8 +199,8 @@ def _span_wanted(candidate: Candidate, levels: Levels) -> float:
 def _workers(levels: Levels) -> list[Finding]:
     """The child processes as one finding, where they grow or become more."""
     memory = levels.memory
-    growth = memory.workers.growth(levels.start)
-    more = memory.processes.growth(levels.start)
+    growth = memory.workers.growth(levels.settled)
+    more = memory.processes.growth(levels.settled)
     if growth.per_second <= 0:
         return []
     rate = 60 * growth.per_second
@@ -226,21 +232,21 @@ def _inferred(findings: list[Finding], candidates: Sequence[Candidate], levels: 
     opaque = []
     for at, finding in enumerate(findings):
         candidate = by_path.get(str(finding.path))
-        if finding.kind == "container" and candidate is not None and candidate.look.opaque:
-            saturated = candidate.known.kind == "graph"
-            if candidate.growth.rising or saturated:
-                opaque.append((candidate.look.graph, finding.items_per_minute or 0.0, at, candidate))
+        if finding.kind != "container" or candidate is None or not candidate.look.opaque:
+            continue
+        if candidate.growth.rising or candidate.known.kind == "graph":
+            opaque.append((candidate.look.graph, finding.items_per_minute or 0.0, at, candidate))
     if not opaque:
         return findings
     *_, at, candidate = max(opaque, key=lambda entry: entry[:2])
     chosen = findings[at]
-    grown = rest / 60 * candidate.growth.span
+    grown = rest / 60 * levels.own.span
     findings[at] = replace(
         chosen,
         bytes=round((chosen.bytes or 0) + grown),
         bytes_per_minute=chosen.bytes_per_minute + rest,
         inferred=True,
-        is_leak=candidate.growth.span >= _SHORTEST_SPAN,
+        is_leak=candidate.known.kind == "graph" or candidate.growth.span >= _SHORTEST_SPAN,
     )
     return findings
 
@@ -249,9 +255,9 @@ def _unnamed(rest: float, levels: Levels) -> Finding:
     """Growth that nothing in Python accounts for, by where the process's pages are."""
     memory = levels.memory
     parts = {
-        "allocator": 60 * memory.retained.growth(levels.start).per_second,
-        "gpu": 60 * memory.gpu.growth(levels.start).per_second,
-        "shared": 60 * memory.shared.growth(levels.start).per_second,
+        "allocator": 60 * memory.retained.growth(levels.settled).per_second,
+        "gpu": 60 * memory.gpu.growth(levels.settled).per_second,
+        "shared": 60 * memory.shared.growth(levels.settled).per_second,
     }
     kind: FindingKind = "native"
     what, remedy = "memory that no Python object accounts for", None

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from itertools import pairwise
+from statistics import median
 from typing import NamedTuple
 
 _MOST = 48
@@ -120,4 +121,8 @@ class Series:
         rising = (
             min(rises) > 0 and late >= _STEADY * pace and tail >= _STEADY * pace / 2 and steps >= _LEAST_STEPS
         )
+        if rising:
+            # A step that happens once, such as a data set's loading, is not the pace of what goes on.
+            spans = [after[0] - before[0] for before, after in pairwise(floors)]
+            pace = median(rise / max(seconds, span / 16) for rise, seconds in zip(rises, spans, strict=True))
         return Growth(pace, rising, steps, span, total)

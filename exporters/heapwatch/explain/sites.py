@@ -85,7 +85,11 @@ def bounds_of(name: str, codes: Iterable[CodeType]) -> list[int | str]:
             if not compared and not cut:
                 continue
             for one in near:
-                if one.opname.startswith("LOAD_") and one.argval not in ("len", name, "self"):
+                if (
+                    one.opname.startswith("LOAD_")
+                    and one.opname != "LOAD_METHOD"
+                    and one.argval not in ("len", name, "self")
+                ):
                     value = one.argval
                     if type(value) is int:
                         found.append(abs(value))
