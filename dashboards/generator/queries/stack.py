@@ -69,8 +69,13 @@ NOTIFICATIONS_DROPPED = total(rate(select("prometheus_notifications_dropped_tota
 NOTIFICATIONS_FAILED = total(rate(select("prometheus_notifications_errors_total")))
 
 # Alertmanager.
-ALERTMANAGER_SENT = sum_by("integration", rate(select("alertmanager_notifications_total")))
-ALERTMANAGER_FAILED = sum_by("integration", rate(select("alertmanager_notifications_failed_total")))
+# It counts for every integration that there is, most of which nobody has set up.
+_NOTIFIED = in_range("increase", select("alertmanager_notifications_total"))
+_USED = f"and on (integration) {sum_by('integration', _NOTIFIED)} > 0"
+ALERTMANAGER_SENT = f"{sum_by('integration', rate(select('alertmanager_notifications_total')))} {_USED}"
+ALERTMANAGER_FAILED = (
+    f"{sum_by('integration', rate(select('alertmanager_notifications_failed_total')))} {_USED}"
+)
 
 # Receiver.
 QUEUE = max_by(TRAINER, select(receiver("queue_length")))
