@@ -26,12 +26,14 @@ RANGE = "from=now-15m&to=now&refresh="
 # What a healthy trainer without GPU and receiver rightly has no data for: a query that names it may be empty.
 MAY_BE_EMPTY = {
     r"@ end\(\)": "a limit is near, or far away",
+    r"offset 10m": "growth is told after ten minutes",
+    r"trainer_growing_path": "nothing grows, or it is too early to say",
     r"trainer_gpu_|resource=\"gpu_memory\"": "no GPU here",
     r"heapwatch_receiver_|alertmanager_": "neither receiver nor Alertmanager runs",
     r"prometheus_notifications_(sent|errors)": "there is no Alertmanager to notify",
     r"job:trainer_leak:share|\) >= 0$": "nothing leaks and nothing grows towards its limit",
     r"^(?!.*or vector\(0\)).*ALERTS": "nothing fires",
-    r"role=\"worker\"": "no worker processes",
+    r"(role|component)=\"worker\"": "no worker processes",
     r"generation\"\} > last_over_time": "needs a cycle that ended a step ago",
     r"growth_per_cycle": "needs half an hour of cycles",
     r"trainer_cleanup_": "nothing was cleaned up",
