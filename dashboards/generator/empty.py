@@ -41,6 +41,11 @@ _MEANINGS = (
         "Too few cycles yet",
         "growth per cycle is known after several epochs or generations",
     ),
+    (
+        r"trainer_growing_path",
+        "No growing path",
+        "nothing grows that the trainer's own search leads to, or it is too early",
+    ),
     (r"trainer_cleanup", "No cleanup in this range", "no cleanup was asked for"),
     # The stack.
     (

@@ -42,6 +42,11 @@ def leaking_walker(clock: Clock) -> list[Series]:
     replay = walker.buffer("replay", filling(60_000, 70, restart), 2_400, 60_000)
     deaths = walker.clock.each(lambda m: 40e3 * leaked(m))
     walker.explained(resident, {"replay": replay, "events death": deaths})
+    limbs = walker.clock.each(lambda m: 30e6 + 6e6 * leaked(m))
+    walker.growing_path(
+        "trainer.ecosystem.world.limbs", "list of b2Body", "ecosystem.py:118", limbs, 0.71, leak=True
+    )
+    walker.growing_path("trainer.history.deaths", "list of dict", "history.py:41", deaths, 0.17, leak=True)
     walker.limits()
     _world(walker, dynamic=lambda m: 150 + 6 * (m % 3), unknown=lambda m: float(int(4.5 * leaked(m))))
     walker.progress(step=3400, episode=4)

@@ -90,7 +90,8 @@ def test_a_panel_without_data_says_why(document: Json) -> None:
 
 @every_document
 def test_a_page_can_be_taken_in(document: Json) -> None:
-    assert 8 <= len(panels(document)) <= 22
+    unfolded = [panel for panel in document["panels"] if panel["type"] != "row"]
+    assert 8 <= len(unfolded) <= 22
 
 
 @pytest.mark.parametrize("module", [alerts, buffers, gpu, phases, recorded, stack, trainers, world])

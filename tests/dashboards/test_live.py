@@ -27,6 +27,7 @@ RANGE = "from=now-15m&to=now&refresh="
 MAY_BE_EMPTY = {
     r"@ end\(\)": "a limit is near, or far away",
     r"offset 10m": "growth is told after ten minutes",
+    r"trainer_growing_path": "nothing grows, or it is too early to say",
     r"trainer_gpu_|resource=\"gpu_memory\"": "no GPU here",
     r"heapwatch_receiver_|alertmanager_": "neither receiver nor Alertmanager runs",
     r"prometheus_notifications_(sent|errors)": "there is no Alertmanager to notify",

@@ -234,6 +234,17 @@ class Trainer:
         labels = {"resource": resource, "component": component}
         self.add("job:trainer_leak:confirmed_per_minute", within(lambda m: per_minute, start), **labels)
 
+    def growing_path(
+        self, path: str, kind: str, site: str, values: Sequence[Value], share: float, leak: bool
+    ) -> None:
+        """What the trainer's own search found: a path from a root of the program to what grows."""
+        labels = {"path": path, "type": kind, "kind": "container"}
+        rates = [None if v is None else v * 60 / self.clock.step for v in slope(values, GROWTH_SAMPLES)]
+        self.add("trainer_growing_path_bytes", values, **labels)
+        self.add("trainer_growing_path_growth_bytes_per_minute", rates, **labels)
+        self.add("trainer_growing_path_share_ratio", lambda m: share, **labels)
+        self.add("trainer_growing_path_leak", lambda m: float(leak), **labels, site=site, remedy="")
+
     def verdicts(self, *changes: tuple[float, int]) -> None:
         """The verdict from each minute on."""
         self.add(

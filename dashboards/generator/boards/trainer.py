@@ -44,7 +44,35 @@ WHAT_GROWS = table(
     "grows.",
     empty=NOTHING_GROWS,
     sort_by="Verdict",
-    height=6,
+    height=5,
+)
+
+LEAK = {0: ("growing", colors.NOTICE), 1: ("leak", colors.CRITICAL)}
+PATHS = table(
+    "What holds it",
+    [
+        Column(
+            "Path is",
+            trainers.PATH_IS_LEAK,
+            width=90,
+            cell=BACKGROUND,
+            options={"mappings": colors.value_mappings(LEAK)},
+        ),
+        Column("Path", label="path"),
+        Column("Type", label="type"),
+        Column("Grows at", label="site", width=150),
+        Column("Bytes per minute", trainers.PATH_BYTES_PER_MINUTE, BYTES, width=130),
+        Column("Bytes", trainers.PATH_BYTES, BYTES, width=90),
+        Column("Share", trainers.PATH_SHARE, SHARE, width=70),
+        Column("Remedy", label="remedy"),
+        Column("instance", label="instance", width=150),
+        JOB,
+    ],
+    "Paths from a root of the program to what grows, as the trainer itself found them: of what type, where "
+    "in the "
+    "code, and their share of the process's growth. Good: empty, or a filling buffer.",
+    sort_by="Bytes per minute",
+    height=5,
 )
 
 GLANCE = [
@@ -117,8 +145,16 @@ EXPLAINED = lines(
         override("unexplained", color=fixed(colors.UNKNOWN)),
         override("workers", color=fixed(colors.SKY)),
     ],
-    width=16,
-    height=10,
+    height=7,
+    marked=True,
+)
+PATHS_OVER_TIME = lines(
+    "What holds it over time",
+    Query(trainers.PATHS_OVER_TIME, "{{path}}"),
+    BYTES,
+    "Bytes of each growing path, stacked. Good: flat. Bad: a band that widens without end: that is the leak.",
+    stacked=True,
+    height=7,
     marked=True,
 )
 SUSPECTS = gauge(
@@ -155,9 +191,9 @@ OVER_TIME = [
             "How long until the memory limit, at the growth of that moment. Good: no line. Bad: falling to "
             "zero.",
         ),
-        freed_memory(),
+        SUSPECTS,
     ],
-    [firing_alerts(height=6)],
+    [freed_memory(), firing_alerts(width=16)],
 ]
 
 PROCESS = [
@@ -236,7 +272,7 @@ DASHBOARD = Dashboard(
     uid="heapwatch-trainer",
     description="What grows in this trainer, since when, what holds it, and how long until its limit?",
     rows=[
-        Row("", [[WHAT_GROWS], GLANCE, [EXPLAINED, SUSPECTS]]),
+        Row("", [[WHAT_GROWS], GLANCE, [PATHS], [EXPLAINED, PATHS_OVER_TIME]]),
         Row("Over time", OVER_TIME),
         Row("Process, workers and host", PROCESS, collapsed=True),
         Row("Progress", [PROGRESS], collapsed=True),

@@ -74,6 +74,22 @@ _EXPLAINED_ALONE = sum_by(TRAINER, select("job:trainer_memory:explained_bytes"))
 UNEXPLAINED = total(f"clamp_min({_TRAINER_ALONE} - ({_EXPLAINED_ALONE} or 0 * {_TRAINER_ALONE}), 0)")
 MEMORY_LIMITS_SUM = sum_by("severity", limits("memory", "trainer"))
 
+# What the explainer of a trainer found: paths from a root of the program to what grows.
+_PATH = f"{TRAINER}, path, type"
+_IS_LEAK = max_by(f"{_PATH}, site, remedy", select("trainer_growing_path_leak"))
+PATH_IS_LEAK = current(_IS_LEAK)
+
+
+def _of_path(series: str) -> str:
+    """A value of each growing path, with the labels that its row has."""
+    return current(f"0 * {_IS_LEAK} + on ({_PATH}) group_left () {max_by(_PATH, select(series))}")
+
+
+PATH_BYTES_PER_MINUTE = _of_path("trainer_growing_path_growth_bytes_per_minute")
+PATH_BYTES = _of_path("trainer_growing_path_bytes")
+PATH_SHARE = _of_path("trainer_growing_path_share_ratio")
+PATHS_OVER_TIME = sum_by("path", select("trainer_growing_path_bytes"))
+
 # The share that a leak alert names, and that of a buffer past its bound before memory itself is judged.
 _PAST_BOUND = select("ALERTS", alertname="TrainerLeakPastBound", alertstate="firing")
 _PAST_BOUND_GROWTH = (
