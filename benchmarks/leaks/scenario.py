@@ -12,10 +12,12 @@ from typing import Any
 
 import numpy as np
 
+from benchmarks.leaks import healthy, leaking
 from benchmarks.leaks.healthy import HABITS
 from benchmarks.leaks.leaking import LEAKS
-from benchmarks.leaks.trace import SCRAPE_SECONDS, Trace
+from benchmarks.leaks.trace import MINUTES, SCRAPE_SECONDS, Trace
 
+LENGTHS = healthy.LENGTHS | leaking.LENGTHS
 LABEL = re.compile(r'(\w+)="((?:[^"\\]|\\.)*)"')
 
 
@@ -66,34 +68,28 @@ def _of(trace: Trace) -> dict[str, list[float | None]]:
     }
 
 
-def _habits(rng: np.random.Generator, many: int) -> list[str]:
-    return [str(name) for name in rng.choice(sorted(HABITS), many, replace=False)]
-
-
-def _healthy(rng: np.random.Generator, habit: str) -> Trace:
-    """One habit to test, and one more beside it half of the time."""
-    trace = Trace(rng)
-    for name in dict.fromkeys([habit, *_habits(rng, int(rng.integers(0, 2)))]):
-        HABITS[name](trace)
-    trace.finish(gaps=rng.random() < 0.15)
-    return trace
-
-
-def _leaking(rng: np.random.Generator, leak: str) -> Trace:
-    trace = Trace(rng)
-    LEAKS[leak](trace)
-    trace.finish(gaps=rng.random() < 0.15)
+def _make(rng: np.random.Generator, family: str, scrape_seconds: int = SCRAPE_SECONDS) -> Trace:
+    """A leak, or one healthy habit and one more beside it half of the time."""
+    trace = Trace(rng, LENGTHS.get(family, MINUTES), scrape_seconds)
+    if family in LEAKS:
+        LEAKS[family](trace)
+    else:
+        beside = str(rng.choice(sorted(HABITS))) if rng.random() < 0.5 else family
+        for name in dict.fromkeys([family, beside]):
+            HABITS[name](trace)
+    trace.finish(gaps=rng.random() < 0.15 and family not in LENGTHS)
     return trace
 
 
 def generate(seed: int, each: int = 2) -> Iterator[Scenario]:
     """Every family `each` times, and as many scenarios of several trainers behind one Prometheus."""
-    for family, make in [*((h, _healthy) for h in HABITS), *((leak, _leaking) for leak in LEAKS)]:
-        for number in range(each):
-            rng = np.random.default_rng([seed, number, *family.encode()])
-            trace = make(rng, family)
-            prefix = "l" if trace.truth else "h"
-            yield Scenario(f"{prefix}_{family}-{seed}.{number}", _of(trace), trace.truth)
+    for kind, families in (("h", HABITS), ("l", LEAKS)):
+        for family in families:
+            for number in range(each):
+                rng = np.random.default_rng([seed, number, *f"{kind}_{family}".encode()])
+                trace = _make(rng, family, int(rng.choice([15, 15, 30])))
+                name = f"{kind}_{family}-{seed}.{number}"
+                yield Scenario(name, _of(trace), trace.truth, trace.scrape_seconds)
     for number in range(each):
         yield _fleet(np.random.default_rng([seed, number]), f"l_fleet-{seed}.{number}")
 
@@ -101,10 +97,13 @@ def generate(seed: int, each: int = 2) -> Iterator[Scenario]:
 def _fleet(rng: np.random.Generator, name: str) -> Scenario:
     """Five trainers, two of which leak."""
     scenario = Scenario(name, {})
-    leaks = [str(leak) for leak in rng.choice(sorted(LEAKS), 2, replace=False)]
-    traces = [_leaking(rng, leak) for leak in leaks] + [_healthy(rng, habit) for habit in _habits(rng, 3)]
-    for rank, trace in enumerate(traces):
-        instance = f"127.0.0.1:{7777 + rank}"
+    families = [
+        str(family)
+        for of, many in ((LEAKS, 2), (HABITS, 3))
+        for family in rng.choice(sorted(of.keys() - LENGTHS), many, replace=False)
+    ]
+    for rank, family in enumerate(families):
+        trace, instance = _make(rng, family), f"127.0.0.1:{7777 + rank}"
         scenario.truth += [{**truth, "instance": instance} for truth in trace.truth]
         for selector, values in _of(trace).items():
             metric, _, labels = selector.rstrip("}").partition("{")

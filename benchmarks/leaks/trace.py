@@ -3,71 +3,44 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, field
 
 import numpy as np
 from numpy.typing import NDArray
 
 Signal = NDArray[np.float64]
 
-SCRAPE_SECONDS = 15
 MINUTES = 240
-SAMPLES = MINUTES * 60 // SCRAPE_SECONDS
-TIME: Signal = np.arange(SAMPLES) * SCRAPE_SECONDS / 60  # minutes since the first scrape
+SCRAPE_SECONDS = 15
 
 
-def ramp(start: float, per_minute: float = 1.0) -> Signal:
-    """Nothing until `start`, then `per_minute`."""
-    return per_minute * np.maximum(TIME - start, 0)
-
-
-def stairs(start: float, period: float, height: float) -> Signal:
-    """`height` more at the end of each `period` after `start`."""
-    return height * np.floor(np.maximum(TIME - start, 0) / period)
-
-
-def approach(amplitude: float, minutes: float, start: float = 0.0) -> Signal:
-    """Exponential approach to `amplitude` with a time constant of `minutes`."""
-    return amplitude * (1 - np.exp(-np.maximum(TIME - start, 0) / minutes))
-
-
-def logarithmic(amplitude: float, minutes: float) -> Signal:
-    """Growth that slows down without ever ending: `amplitude` for each e-fold after `minutes`."""
-    return amplitude * np.log1p(TIME / minutes)
-
-
-def sawtooth(amplitude: float, period: float, phase: float = 0.0) -> Signal:
-    """Rises over each period and falls back at its end."""
-    return amplitude * (((TIME + phase) / period) % 1.0)
-
-
-def wave(amplitude: float, period: float, phase: float = 0.0) -> Signal:
-    """A sine, never below zero."""
-    return amplitude * (1 + np.sin(2 * math.pi * (TIME / period + phase))) / 2
-
-
-def bumps(height: float, period: float, length: float, phase: float = 0.0) -> Signal:
-    """`height` for `length` minutes of every `period`."""
-    return np.where((TIME + phase) % period < length, height, 0.0)
-
-
-@dataclass
 class Trace:
-    """A trainer being made up: its random numbers, its series, its leaks."""
+    """A trainer being made up: its random numbers, its series, its leaks.
 
-    rng: np.random.Generator
-    series: dict[str, Signal] = field(default_factory=dict)
-    truth: list[dict[str, object]] = field(default_factory=list)
-    restarts: list[float] = field(default_factory=list)
+    Args:
+        rng: where its numbers come from.
+        minutes: how long it runs.
+        scrape_seconds: seconds between its samples.
 
-    def __post_init__(self) -> None:
-        """Choose what every trainer has: a size, a pace, a noise level."""
-        self.base = self.log_uniform(0.3e9, 8e9)
+    """
+
+    def __init__(
+        self, rng: np.random.Generator, minutes: float = MINUTES, scrape_seconds: int = SCRAPE_SECONDS
+    ) -> None:
+        self.rng = rng
+        self.scrape_seconds = scrape_seconds
+        self.time: Signal = np.arange(round(minutes * 60 / scrape_seconds)) * scrape_seconds / 60
+        self.series: dict[str, Signal] = {}
+        self.truth: list[dict[str, object]] = []
+        self.restarts: list[float] = []
+        self.base = self.log_uniform(0.2e9, 40e9)
         self.noise = self.log_uniform(5e-5, 5e-3)
         self.generation = self.uniform(4, 20)
-        self.resident = np.full(SAMPLES, self.base) + approach(
+        self.resident: Signal = self.base + self.approach(
             self.base * self.uniform(0.02, 0.3), self.uniform(1, 6)
         )
+        # What was reserved by an allocation and not touched yet: virtual, not resident.
+        self.untouched: Signal = np.full(self.time.size, self.base * self.uniform(0.2, 3))
+        self.maps = self.rng.random() < 0.6  # whether its virtual memory is known
 
     def uniform(self, low: float, high: float) -> float:
         """A number between `low` and `high`."""
@@ -77,11 +50,39 @@ class Trace:
         """A number between `low` and `high`, each order of magnitude as likely."""
         return float(np.exp(self.rng.uniform(math.log(low), math.log(high))))
 
+    def ramp(self, start: float, per_minute: float = 1.0) -> Signal:
+        """Nothing until minute `start`, then `per_minute`."""
+        return per_minute * np.maximum(self.time - start, 0)
+
+    def stairs(self, start: float, period: float, height: float) -> Signal:
+        """`height` more at the end of each `period` (minutes) after `start`."""
+        return height * np.floor(np.maximum(self.time - start, 0) / period)
+
+    def approach(self, amplitude: float, minutes: float, start: float = 0.0) -> Signal:
+        """Exponential approach to `amplitude` with a time constant of `minutes`."""
+        return amplitude * (1 - np.exp(-np.maximum(self.time - start, 0) / minutes))
+
+    def logarithmic(self, amplitude: float, minutes: float) -> Signal:
+        """Growth that slows down without ever ending: `amplitude` for each e-fold after `minutes`."""
+        return amplitude * np.log1p(self.time / minutes)
+
+    def sawtooth(self, amplitude: float, period: float, phase: float = 0.0) -> Signal:
+        """Rises over each period and falls back at its end."""
+        return amplitude * (((self.time + phase) / period) % 1.0)
+
+    def wave(self, amplitude: float, period: float, phase: float = 0.0) -> Signal:
+        """A sine, never below zero."""
+        return amplitude * (1 + np.sin(2 * math.pi * (self.time / period + phase))) / 2
+
+    def bumps(self, height: float, period: float, length: float, phase: float = 0.0) -> Signal:
+        """`height` for `length` minutes of every `period`."""
+        return np.where((self.time + phase) % period < length, height, 0.0)
+
     def drift(self, scale: float, minutes: float) -> Signal:
         """Noise with standard deviation `scale` that remembers for `minutes` (first-order autoregression)."""
-        keep = math.exp(-SCRAPE_SECONDS / 60 / minutes)
-        kicks = self.rng.normal(0, scale * math.sqrt(1 - keep**2), SAMPLES)
-        out = np.empty(SAMPLES)
+        keep = math.exp(-self.scrape_seconds / 60 / minutes)
+        kicks = self.rng.normal(0, scale * math.sqrt(1 - keep**2), self.time.size)
+        out = np.empty(self.time.size)
         level = self.rng.normal(0, scale)
         for i, kick in enumerate(kicks):
             level = keep * level + kick
@@ -100,25 +101,49 @@ class Trace:
         """Add a series of whole numbers."""
         self.series[name] = np.maximum(np.round(values), 0)
 
+    def read_every(self, minutes: float, collector: str, values: Signal) -> Signal:
+        """What is seen of `values` when they are read that seldom; adds the age of the sample."""
+        every = max(1, round(minutes * 60 / self.scrape_seconds))
+        index = np.arange(self.time.size)
+        self.series[f'trainer_exporter_sample_age_seconds{{collector="{collector}"}}'] = (
+            index % every * float(self.scrape_seconds)
+        )
+        return values[index - index % every]
+
+    def allocator(self, retained: Signal) -> None:
+        """Add what malloc says of itself: what is handed out, and what it keeps though it is free."""
+        known = self.series.get("trainer_allocator_retained_bytes{}", np.full(self.time.size, 0.02 * self.base))
+        self.series["trainer_allocator_retained_bytes{}"] = np.round(known + retained)
+
     def finish(self, gaps: bool = False) -> None:
         """Write the series that every trainer has, wipe what a restart wipes, and lose some scrapes."""
-        rough = self.rng.normal(0, self.noise * self.base, SAMPLES) + self.drift(self.noise * self.base, 10)
+        many = self.time.size
+        rough = self.rng.normal(0, self.noise * self.base, many) + self.drift(self.noise * self.base, 10)
         self.series['trainer_process_resident_memory_bytes{role="trainer"}'] = np.round(self.resident + rough)
-        self.series['trainer_progress_total{unit="generation"}'] = np.floor(TIME / self.generation)
-        self.series['trainer_progress_total{unit="step"}'] = np.floor(TIME * self.uniform(500, 5000))
-        self.series["trainer_memory_limit_bytes{}"] = np.full(SAMPLES, 128e9)
+        if self.maps:
+            reserved = np.maximum.accumulate(self.resident) if self.rng.random() < 0.5 else self.resident
+            self.series['trainer_process_virtual_memory_bytes{role="trainer"}'] = np.round(
+                reserved + self.untouched
+            )
+        self.series['trainer_progress_total{unit="generation"}'] = np.floor(self.time / self.generation)
+        self.series['trainer_progress_total{unit="step"}'] = np.floor(self.time * self.uniform(500, 5000))
+        whole = sum(
+            values for name, values in self.series.items() if "resident_memory" in name and "phase" not in name
+        )
+        limit = float(np.max(whole)) * self.log_uniform(1.3, 20)
+        self.series["trainer_memory_limit_bytes{}"] = np.full(many, round(limit))
         self.series = {name: values.astype(float) for name, values in self.series.items()}
-        start = np.zeros(SAMPLES)
+        start = np.zeros(many)
         for minute in sorted(self.restarts):
-            at = int(minute * 60 / SCRAPE_SECONDS)
+            at = int(minute * 60 / self.scrape_seconds)
             start[at:] = minute * 60
             for name, values in self.series.items():
                 if "limit" not in name and "capacity" not in name:
-                    values[at:] = values[: SAMPLES - at].copy()
+                    values[at:] = values[: many - at].copy()
                     values[at - 4 : at] = np.nan
         self.series["process_start_time_seconds{}"] = start
         if gaps:
             for _ in range(int(self.rng.integers(4, 10))):
-                at, length = int(self.rng.integers(0, SAMPLES)), int(self.rng.integers(4, 30))
+                at, length = int(self.rng.integers(0, many)), int(self.rng.integers(4, 30))
                 for values in self.series.values():
                     values[at : at + length] = np.nan
