@@ -87,6 +87,8 @@ lint: dev ## Style, types, and generated files against what generates them
 generate: venv ## Write the dashboards and the metrics reference anew
 	@"$(BIN)/python" -m heapwatch.dashboards
 	@"$(BIN)/python" -m docs.metrics_reference
+	@$(BIN)/python -m docs.limits --check
+	@$(BIN)/python -m docs.limits
 
 .PHONY: lock
 lock: ## Pin the newest versions that pyproject.toml allows (requirements/*.txt)

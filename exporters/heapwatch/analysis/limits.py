@@ -1,0 +1,100 @@
+"""Every default limit, in one table: rules, console, `/performance_status` and docs are made of it.
+
+`python -m docs.limits` writes the table into `prometheus/rules/default_limits.yml` and `docs/alerting.md`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from types import MappingProxyType
+
+from heapwatch.analysis.readings import Component
+
+# Levels by severity; growth by period (minute, epoch, generation). Bytes or items.
+Levels = Mapping[Component, Mapping[str, float]]
+Growth = Mapping[Component, Mapping[str, float]]
+
+ALL_MEMORY = Component("memory", "all")  # of the trainer and its child processes together
+MEMORY = Component("memory", "trainer")
+BODIES = Component("bodies", "all")
+
+# Of every profile: shares of what the trainer could hold, which is what it holds now and what is free under
+# its memory limit (cgroup or RAM).
+MEMORY_SHARES: Mapping[str, float] = MappingProxyType({"warning": 0.85, "critical": 0.93, "emergency": 0.97})
+
+# A list or a buffer may be that much longer than its bound: some are cut only now and then.
+PAST_BOUND = 1.1
+
+
+@dataclass(frozen=True)
+class Profile:
+    """Limits for one sort of trainer, beside the shares of memory; a component of "" means each one."""
+
+    levels: Levels = field(default_factory=dict)
+    growth: Growth = field(default_factory=dict)
+
+
+_WALKER = Profile(
+    levels={
+        MEMORY: {"warning": 1e9, "critical": 1.5e9, "emergency": 2e9},
+        BODIES: {"warning": 500, "critical": 1000, "emergency": 1500},
+        Component("bodies", "static"): {"critical": 300},
+        Component("entities", "food_sources"): {"warning": 50},
+    },
+    growth={
+        MEMORY: {"minute": 20e6},
+        BODIES: {"minute": 10},
+        Component("bodies", ""): {"minute": 10},
+        Component("entities", "food_sources"): {"minute": 5},
+    },
+)
+
+PROFILES: Mapping[str, Profile] = MappingProxyType(
+    {
+        # A trainer that nothing is known of: its memory, and what the leak rules find.
+        "default": Profile(),
+        "walker": _WALKER,
+        "walker-aggressive": Profile(
+            levels={
+                **_WALKER.levels,
+                MEMORY: {"warning": 600e6, "critical": 900e6, "emergency": 2e9},
+                BODIES: {"warning": 300, "critical": 500, "emergency": 1500},
+            },
+            growth=_WALKER.growth,
+        ),
+        "erl-trading": Profile(
+            levels={
+                MEMORY: {"warning": 40e9},
+                Component("objects", "TradingEnvironment"): {"warning": 3},
+                Component("objects", "DDPGAgent"): {"warning": 30},
+            },
+            growth={MEMORY: {"generation": 5e9}},
+        ),
+        "metta": Profile(growth={Component("object_size", ""): {"epoch": 5e6}}),
+        "fire-dqn": Profile(
+            levels={
+                Component("events", "losses"): {"warning": 1000 * PAST_BOUND},
+                Component("events", "rewards"): {"warning": 1000 * PAST_BOUND},
+                Component("events", "step_times"): {"warning": 100 * PAST_BOUND},
+                Component("events", "collection_times"): {"warning": 20 * PAST_BOUND},
+                Component("buffer", "experience"): {"warning": 2000 * PAST_BOUND},
+            },
+        ),
+    }
+)
+ALIASES: Mapping[str, str] = MappingProxyType({"aggressive": "walker-aggressive"})
+PROFILE_NAMES = (*PROFILES, *ALIASES)
+
+
+def profile_named(name: str) -> Profile:
+    """Return a profile by its name or alias. Raises ValueError for an unknown one."""
+    try:
+        return PROFILES[ALIASES.get(name, name)]
+    except KeyError:
+        raise ValueError(f"profile {name!r} is not known; allowed: {', '.join(PROFILE_NAMES)}") from None
+
+
+def memory_limits(available_bytes: float) -> dict[str, float]:
+    """Return the limits of memory by severity, of what the trainer could hold in bytes."""
+    return {severity: share * available_bytes for severity, share in MEMORY_SHARES.items()}
