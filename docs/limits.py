@@ -131,10 +131,7 @@ def main() -> int:
         elif not path.exists() or path.read_text(encoding="utf-8") != text:
             stale.append(str(path))
     if stale:
-        print(
-            f"not what heapwatch/analysis/limits.py says: {', '.join(stale)}; run make generate",
-            file=sys.stderr,
-        )
+        print(f"{', '.join(stale)}: not what the table of limits says; run make generate", file=sys.stderr)
     return bool(stale)
 
 

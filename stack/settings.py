@@ -9,11 +9,11 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from heapwatch import data, stacks
+from heapwatch.analysis.limits import PROFILE_NAMES
 from heapwatch.stack import marker
 from heapwatch.stack.environment import refuse_unknown
 from heapwatch.stack.errors import StackError
 
-PROFILES = ("default", "aggressive")
 # In the order of Ports' fields.
 DEFAULT_PORTS = {
     "HEAPWATCH_TRAINER_PORT": 7777,
@@ -62,8 +62,8 @@ class Settings:
         """Read `HEAPWATCH_*`; raises StackError naming the variable and what it may be."""
         refuse_unknown(environment)
         profile = environment.get("HEAPWATCH_PROFILE") or "default"
-        if profile not in PROFILES:
-            raise StackError(f"HEAPWATCH_PROFILE is {profile!r}; it may be {' or '.join(PROFILES)}")
+        if profile not in PROFILE_NAMES:
+            raise StackError(f"HEAPWATCH_PROFILE is {profile!r}; it may be one of {', '.join(PROFILE_NAMES)}")
         state = _state(environment)
         return cls(
             data=data.folder(),

@@ -184,7 +184,7 @@ def new_shapes(t: Trace) -> None:
 
 
 def fragmentation(t: Trace) -> None:
-    """malloc keeps more and more of what is freed, and no more at last."""
+    """Malloc keeps more and more of what is freed, and no more at last."""
     kept = t.approach(t.base * t.uniform(0.1, 0.8), t.uniform(5, 60))
     t.allocator(kept)
     t.resident += kept
@@ -234,7 +234,6 @@ def rarely_counted(t: Trace) -> None:
     """Counts are read every minute or five, and say how old they are."""
     bodies = t.uniform(80, 3000) + t.sawtooth(t.uniform(20, 400), t.uniform(1, 20)) + t.drift(3, 5)
     t.count('trainer_bodies{type="dynamic"}', t.read_every(t.uniform(1, 5), "bodies", bodies))
-
 
 
 def _declare(t: Trace, held: Signal, size: float) -> None:

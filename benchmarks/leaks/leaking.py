@@ -119,7 +119,9 @@ def across_restart(t: Trace) -> None:
 def in_workers(t: Trace) -> None:
     """Child processes, not the trainer."""
     onset, each = t.onset(), t.log_uniform(0.3e9, 4e9)
-    values = each * (1 + t.rng.normal(0, 0.003, t.time.size)) + t.ramp(onset, each * t.log_uniform(0.005, 0.05))
+    values = each * (1 + t.rng.normal(0, 0.003, t.time.size)) + t.ramp(
+        onset, each * t.log_uniform(0.005, 0.05)
+    )
     t.series['trainer_process_resident_memory_bytes{role="worker"}'] = np.round(values)
     t.leak("memory", "worker", onset)
 
@@ -127,7 +129,9 @@ def in_workers(t: Trace) -> None:
 def gpu_tensors(t: Trace) -> None:
     """Tensors that stay on the GPU."""
     onset, live = t.onset(), t.log_uniform(1e9, 20e9)
-    values = live * (1 + t.rng.normal(0, 0.01, t.time.size)) + t.ramp(onset, live * t.log_uniform(0.008, 0.05))
+    values = live * (1 + t.rng.normal(0, 0.01, t.time.size)) + t.ramp(
+        onset, live * t.log_uniform(0.008, 0.05)
+    )
     t.series['trainer_gpu_memory_allocated_bytes{device="0"}'] = np.round(values)
     t.series['trainer_gpu_memory_reserved_bytes{device="0"}'] = np.round(np.maximum.accumulate(values) * 1.1)
     t.leak("gpu_memory", "0", onset)
@@ -159,7 +163,8 @@ def events(t: Trace) -> None:
     healthy.bounded_lists(t)
     onset = t.onset()
     t.count(
-        'trainer_event_list_items{list="predation"}', t.uniform(0, 300) + t.ramp(onset, t.log_uniform(20, 800))
+        'trainer_event_list_items{list="predation"}',
+        t.uniform(0, 300) + t.ramp(onset, t.log_uniform(20, 800)),
     )
     t.leak("events", "predation", onset)
 
@@ -206,7 +211,8 @@ def every_episode(t: Trace) -> None:
     onset, length = t.onset(), t.uniform(0.05, 0.6)
     t.series['trainer_progress_total{unit="episode"}'] = np.floor(t.time / length)
     t.count(
-        'trainer_event_list_items{list="returns"}', np.floor(t.ramp(onset, 1 / length)) * t.rng.integers(1, 20)
+        'trainer_event_list_items{list="returns"}',
+        np.floor(t.ramp(onset, 1 / length)) * t.rng.integers(1, 20),
     )
     t.leak("events", "returns", onset)
 

@@ -112,7 +112,9 @@ class Trace:
 
     def allocator(self, retained: Signal) -> None:
         """Add what malloc says of itself: what is handed out, and what it keeps though it is free."""
-        known = self.series.get("trainer_allocator_retained_bytes{}", np.full(self.time.size, 0.02 * self.base))
+        known = self.series.get(
+            "trainer_allocator_retained_bytes{}", np.full(self.time.size, 0.02 * self.base)
+        )
         self.series["trainer_allocator_retained_bytes{}"] = np.round(known + retained)
 
     def finish(self, gaps: bool = False) -> None:
@@ -128,7 +130,9 @@ class Trace:
         self.series['trainer_progress_total{unit="generation"}'] = np.floor(self.time / self.generation)
         self.series['trainer_progress_total{unit="step"}'] = np.floor(self.time * self.uniform(500, 5000))
         whole = sum(
-            values for name, values in self.series.items() if "resident_memory" in name and "phase" not in name
+            values
+            for name, values in self.series.items()
+            if "resident_memory" in name and "phase" not in name
         )
         limit = float(np.max(whole)) * self.log_uniform(1.3, 20)
         self.series["trainer_memory_limit_bytes{}"] = np.full(many, round(limit))

@@ -26,6 +26,12 @@ class Served(TypedDict):
     port_search: bool
 
 
+def profile(own: str) -> str:
+    """The profile of limits that the environment asks for, else this example's own."""
+    asked = os.environ.get("HEAPWATCH_PROFILE", "default")
+    return own if asked in ("", "default") else asked
+
+
 class Trainer(Protocol):
     """What an example has to be."""
 

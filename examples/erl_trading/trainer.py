@@ -10,7 +10,7 @@ import numpy as np
 import torch
 
 import heapwatch
-from examples.common.command import Served
+from examples.common.command import Served, profile
 from examples.common.leaks import LeakSwitches, leak_file
 from examples.common.pace import Pace
 from examples.erl_trading.agent import DDPGAgent, ReplayBuffer, Transition
@@ -54,7 +54,9 @@ class ErlTrainer:
     @contextmanager
     def watched(self, served: Served) -> Iterator[heapwatch.Watch]:
         """Have this trainer watched for as long as the context lasts."""
-        with heapwatch.start("erl_trading", **served, framework="torch") as watch:
+        with heapwatch.start(
+            "erl_trading", **served, profile=profile("erl-trading"), framework="torch"
+        ) as watch:
             watch.root = self
             watch.buffer("replay", "replay_buffer.buffer")
             watch.objects(TradingEnvironment, DDPGAgent, ReplayBuffer, torch.Tensor, np.ndarray)

@@ -11,7 +11,7 @@ import matplotlib as mpl
 import torch
 
 import heapwatch
-from examples.common.command import Served
+from examples.common.command import Served, profile
 from examples.common.leaks import LeakSwitches, leak_file
 from examples.common.pace import Pace
 from examples.fire_dqn.agent import CAPACITY, KEPT_HISTORY, DQNAgent, Transition
@@ -56,7 +56,7 @@ class FireTrainer:
     @contextmanager
     def watched(self, served: Served) -> Iterator[heapwatch.Watch]:
         """Have this trainer watched for as long as the context lasts."""
-        with heapwatch.start("fire_dqn", **served, framework="torch") as watch:
+        with heapwatch.start("fire_dqn", **served, profile=profile("fire-dqn"), framework="torch") as watch:
             watch.root = self
             watch.buffer("memory", "agent.memory.buffer")
             watch.buffer("experience", "collected", capacity=KEPT_EXPERIENCE)

@@ -9,7 +9,7 @@ from typing import Any
 import torch
 
 import heapwatch
-from examples.common.command import Served
+from examples.common.command import Served, profile
 from examples.common.leaks import LeakSwitches, leak_file
 from examples.common.pace import Pace
 from examples.metta_ppo.environment import VectorEnvironments
@@ -66,7 +66,7 @@ class MettaTrainer:
     @contextmanager
     def watched(self, served: Served) -> Iterator[heapwatch.Watch]:
         """Have this trainer watched for as long as the context lasts."""
-        with heapwatch.start("metta_ppo", **served, framework="torch") as watch:
+        with heapwatch.start("metta_ppo", **served, profile=profile("metta"), framework="torch") as watch:
             watch.root = self
             for path in WATCHED:
                 watch.size(path, path)

@@ -6,7 +6,7 @@ from contextlib import contextmanager
 import torch
 
 import heapwatch
-from examples.common.command import Served
+from examples.common.command import Served, profile
 from examples.common.leaks import LeakSwitches, leak_file
 from examples.common.pace import Pace
 from examples.walker.cleaning import Cleaner
@@ -41,7 +41,9 @@ class Walker:
     def watched(self, served: Served) -> Iterator[heapwatch.Watch]:
         """Have this trainer watched for as long as the context lasts."""
         ecosystem, learner = self.ecosystem, self.learner
-        with heapwatch.start("walker", **served, framework="torch", walker_names=True) as watch:
+        with heapwatch.start(
+            "walker", **served, profile=profile("walker"), framework="torch", walker_names=True
+        ) as watch:
             watch.bodies(ecosystem.world, owners=ecosystem.owned_bodies)
             watch.entities("food_sources", lambda: ecosystem.food)
             for name in ecosystem.events:

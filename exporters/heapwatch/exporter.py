@@ -61,7 +61,7 @@ class Exporter:
         name: label `trainer` of `trainer_info`; likewise framework and run.
         framework: see `name`.
         run: see `name`.
-        profile: `default` or `aggressive`.
+        profile: a name of `heapwatch.analysis.limits.PROFILES`.
         walker_names: also export the `walker_*` names.
         interval: seconds between samples at least.
         budget: share of the time for all samples, in CPU seconds a second.

@@ -52,7 +52,8 @@ def start(
         port_search: False raises where the port is taken.
         framework: the library that trains, label of `trainer_info`.
         run: which run this is, label of `trainer_info`.
-        profile: whose default limits apply, `default` or `aggressive`; by default HEAPWATCH_PROFILE.
+        profile: whose default limits apply, a name of `heapwatch.analysis.limits.PROFILES`; by default
+            HEAPWATCH_PROFILE, else `default`.
         walker_names: also export the Walker document's `walker_*` names.
         interval: seconds between samples of live objects at least.
         budget: CPU seconds a second that all samples of live objects together may take.

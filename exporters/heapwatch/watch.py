@@ -41,7 +41,7 @@ class Watch:
         name: the trainer's name, label `trainer` of `trainer_info`.
         framework: the library that trains.
         run: which run this is.
-        profile: whose default limits apply, `default` or `aggressive`.
+        profile: whose default limits apply, a name of `heapwatch.analysis.limits.PROFILES`.
         walker_names: also export the Walker document's `walker_*` names.
         interval: seconds between samples of live objects at least.
         budget: CPU seconds a second that all samples of live objects together may take.

@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from types import MappingProxyType
 
-from heapwatch.analysis.readings import Component
+from heapwatch.analysis.readings import Component, Readings
 
 # Levels by severity; growth by period (minute, epoch, generation). Bytes or items.
 Levels = Mapping[Component, Mapping[str, float]]
@@ -95,6 +95,36 @@ def profile_named(name: str) -> Profile:
         raise ValueError(f"profile {name!r} is not known; allowed: {', '.join(PROFILE_NAMES)}") from None
 
 
-def memory_limits(available_bytes: float) -> dict[str, float]:
-    """Return the limits of memory by severity, of what the trainer could hold in bytes."""
-    return {severity: share * available_bytes for severity, share in MEMORY_SHARES.items()}
+def limits_of(readings: Readings, profile: str | None = None) -> dict[Component, dict[str, float]]:
+    """Return the limits of a trainer's levels by severity: its own, else those of its profile and its memory.
+
+    Args:
+        readings: what the trainer exposes.
+        profile: holds instead of the profile that the trainer chose and of the limits it declares.
+
+    Raises:
+        ValueError: for an unknown `profile`; one that the trainer names and is not known counts as none.
+
+    """
+    merged = {component: dict(limits) for component, limits in _chosen(readings, profile).levels.items()}
+    names = ("trainer_memory_available_bytes", "trainer_memory_limit_bytes")
+    available = next(filter(None, map(readings.value, names)), None)
+    if available:
+        merged[ALL_MEMORY] = {severity: share * available for severity, share in MEMORY_SHARES.items()}
+    for component, limits in ({} if profile else readings.limits()).items():
+        merged[component] = merged.get(component, {}) | limits
+    return merged
+
+
+def growth_limits_of(readings: Readings, profile: str | None = None) -> dict[Component, float]:
+    """Return the limits of a trainer's growth per minute. Arguments and errors: as for `limits_of`."""
+    growth = _chosen(readings, profile).growth
+    merged = {component: limits["minute"] for component, limits in growth.items() if "minute" in limits}
+    return merged | ({} if profile else readings.growth_limits())
+
+
+def _chosen(readings: Readings, profile: str | None) -> Profile:
+    if profile:
+        return profile_named(profile)
+    names = readings.by("trainer_limit_profile", "profile")
+    return next((profile_named(name) for name in names if name in PROFILE_NAMES), PROFILES["default"])

@@ -20,6 +20,9 @@ LEVEL_SERIES = {
     "objects": ("trainer_objects", "type"),
     "object_size": ("trainer_object_size_bytes", "object"),
 }
+SUMMED = ("memory", "bodies")
+# What a limit of the whole resource is about, where that is not each of its components.
+WHOLE = {"memory": "trainer", "bodies": "all"}
 # Longer than the slowest healthy step, evaluation or checkpoint that a trainer is expected to make.
 STALLED_SECONDS = 300.0
 PAUSES = 3
@@ -73,22 +76,27 @@ class Readings:
         return dict(samples[0][0]) if samples else {}
 
     def levels(self) -> dict[Component, float]:
-        """Return every watched level, and for bodies also the sum, as component `all`."""
+        """Return every watched level, and of bodies and memory also the sum, as component `all`."""
         levels = {
             Component(resource, name): level
             for resource, (series, label) in LEVEL_SERIES.items()
             for name, level in self.by(series, label).items()
         }
-        bodies = self.by(*LEVEL_SERIES["bodies"])
-        if bodies:
-            levels[Component("bodies", "all")] = sum(bodies.values())
+        for resource in SUMMED:
+            parts = self.by(*LEVEL_SERIES[resource])
+            if parts:
+                levels[Component(resource, "all")] = sum(parts.values())
         return levels
 
     def limits(self) -> dict[Component, dict[str, float]]:
-        """Return the limits that the trainer declares, by severity."""
+        """Return the limits that the trainer declares, by severity; component "" means each of the resource.
+
+        Of memory it means the trainer's process, of bodies their sum.
+        """
         limits: dict[Component, dict[str, float]] = {}
         for labels, value in self._samples.get("trainer_limit", ()):
-            component = Component(labels.get("resource", ""), labels.get("component", ""))
+            resource = labels.get("resource", "")
+            component = Component(resource, labels.get("component", "") or WHOLE.get(resource, ""))
             limits.setdefault(component, {})[labels.get("severity", "")] = value
         return limits
 
@@ -125,12 +133,8 @@ class Readings:
 
 
 def limit_of(component: Component, limits: Mapping[Component, Limit]) -> Limit | None:
-    """Return the limit of a component: its own, else that of its resource (for bodies: of their sum)."""
-    if component in limits:
-        return limits[component]
-    if component.resource == "bodies" and component.name != "all":
-        return None
-    return limits.get(Component(component.resource, ""))
+    """Return the limit of a component: its own, else that of each component of its resource."""
+    return limits.get(component, limits.get(Component(component.resource, "")))
 
 
 def threshold_alert(component: Component, level: float, limits: Mapping[str, float]) -> Alert | None:

@@ -13,11 +13,12 @@ from contextlib import suppress
 from dataclasses import replace
 from typing import Any
 
+from heapwatch.analysis.limits import BODIES, MEMORY
 from heapwatch.cli.cleaner import Cleaner
 from heapwatch.cli.interrupt import interrupt_on_termination
 from heapwatch.cli.reporter import Message, Reporter
 from heapwatch.cli.sources import PrometheusSource, Sample, Source, TrainerSource
-from heapwatch.cli.thresholds import BODIES, MEMORY, Thresholds
+from heapwatch.cli.thresholds import Thresholds
 from heapwatch.discovery import addresses
 from heapwatch.errors import Unreachable, UsageError
 from heapwatch.http.client import base_url
@@ -238,7 +239,7 @@ def _thresholds(arguments: argparse.Namespace) -> Thresholds:
     for name, limits in (("memory", memory), ("bodies", bodies)):
         if None not in limits.values() and limits["warning"] >= limits["critical"]:
             raise UsageError(f"--{name}-warning must be below --{name}-critical")
-    return Thresholds(arguments.aggressive_thresholds, given)
+    return Thresholds("walker-aggressive" if arguments.aggressive_thresholds else None, given)
 
 
 def _token(arguments: argparse.Namespace) -> str | None:

@@ -9,12 +9,12 @@ from collections.abc import Iterable
 from prometheus_client import Metric
 from prometheus_client.core import GaugeMetricFamily
 
+from heapwatch.analysis.limits import profile_named
+from heapwatch.analysis.readings import SEVERITIES
 from heapwatch.runtime.labels import checked_name
 
 RESOURCES = ("memory", "gpu_memory", "bodies", "entities", "events", "buffer", "objects", "object_size")
-SEVERITIES = ("warning", "critical", "emergency")
 PERIODS = ("minute", "epoch", "generation")
-PROFILES = ("default", "aggressive")
 
 
 class LimitCollector:
@@ -23,8 +23,7 @@ class LimitCollector:
     name = "limits"
 
     def __init__(self, profile: str = "default") -> None:
-        if profile not in PROFILES:
-            raise ValueError(f"profile {profile!r} is not known; allowed: {', '.join(PROFILES)}")
+        profile_named(profile)
         self._profile = profile
         self._limits: dict[tuple[str, str, str], float] = {}
         self._growth: dict[tuple[str, str, str], float] = {}

@@ -11,7 +11,7 @@ from prometheus_client import Metric
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily
 
 from heapwatch.measure.process_tree import ProcessTree
-from heapwatch.measure.resident_memory import memory_limit
+from heapwatch.measure.resident_memory import free_memory, memory_limit
 
 
 @dataclass(frozen=True)
@@ -34,7 +34,7 @@ class ProcessCollector:
         self._live_cpu_seconds: dict[tuple[int, float], float] = {}
 
     def collect(self) -> Iterable[Metric]:
-        """Yield memory, CPU time and process counts by role, and the limit that kills."""
+        """Yield memory, CPU time and process counts by role, and the memory limit."""
         trainer, workers = self._tree.trainer, self._tree.workers()
         usage = {"trainer": _usage([trainer]), "worker": _usage(workers)}
         if usage["trainer"].processes == 0:
@@ -57,8 +57,14 @@ class ProcessCollector:
         limit = GaugeMetricFamily(
             "trainer_memory_limit_bytes", "Memory at which the process is killed: cgroup limit, else RAM."
         )
-        limit.add_metric([], memory_limit(Path(f"/proc/{trainer.pid}")))
-        yield from (resident, virtual, processes, cpu, limit)
+        proc = Path(f"/proc/{trainer.pid}")
+        limit.add_metric([], memory_limit(proc))
+        available = GaugeMetricFamily(
+            "trainer_memory_available_bytes",
+            "What the trainer and its workers hold, and what is free under the limit.",
+        )
+        available.add_metric([], sum(used.resident for used in usage.values()) + free_memory(proc))
+        yield from (resident, virtual, processes, cpu, limit, available)
 
     def _worker_cpu_seconds(self, workers: list[psutil.Process]) -> float:
         live = {}

@@ -11,6 +11,7 @@ from typing import Any
 from prometheus_client import Metric
 
 from heapwatch.analysis.growth import History
+from heapwatch.analysis.limits import growth_limits_of, limits_of
 from heapwatch.analysis.readings import Component, Readings, growth_alert, limit_of, threshold_alert
 from heapwatch.runtime.cleanup import CleanupResult
 
@@ -160,7 +161,7 @@ def _table(readings: Readings, label: str, fields: Mapping[str, str]) -> dict[st
 def _alerts(
     readings: Readings, levels: Mapping[Component, float], growth: Mapping[Component, float | None]
 ) -> list[dict[str, Any]]:
-    limits, growth_limits = readings.limits(), readings.growth_limits()
+    limits, growth_limits = limits_of(readings), growth_limits_of(readings)
     alerts = []
     for component, level in levels.items():
         own = limit_of(component, limits)

@@ -55,10 +55,34 @@ def memory_limit(proc: Path = Path("/proc/self"), physical: int | None = None) -
 
     """
     ram = int(psutil.virtual_memory().total) if physical is None else physical
-    return min([ram, *_cgroup_limits(proc)])
+    return min([ram, *(limit for limit, _, _ in _cgroup_limits(proc))])
 
 
-def _cgroup_limits(proc: Path) -> list[int]:
+def free_memory(proc: Path = Path("/proc/self"), available: int | None = None) -> int:
+    """Bytes that this process can still take: under each cgroup limit above it, and of the RAM; the least.
+
+    Page cache that the kernel gives up under pressure counts as free.
+
+    Args:
+        proc: the process's folder in procfs.
+        available: bytes of RAM that are available; asked of the system when not given.
+
+    """
+    ram = int(psutil.virtual_memory().available) if available is None else available
+    return min([ram, *(_free(*group) for group in _cgroup_limits(proc))])
+
+
+def _free(limit: int, folder: Path, version_1: bool) -> int:
+    used = _read_number(folder / ("memory.usage_in_bytes" if version_1 else "memory.current"))
+    if used is None:
+        return limit
+    statistic = "total_inactive_file" if version_1 else "inactive_file"
+    reclaimable = _read_statistic(folder / "memory.stat", statistic)
+    return max(0, limit - max(0, used - reclaimable))
+
+
+def _cgroup_limits(proc: Path) -> list[tuple[int, Path, bool]]:
+    """Each memory limit that holds for the process, with its group's folder and whether that is version 1."""
     try:
         memberships = (proc / "cgroup").read_text().splitlines()
         mounts = (proc / "mountinfo").read_text().splitlines()
@@ -71,11 +95,12 @@ def _cgroup_limits(proc: Path) -> list[int]:
             continue
         if controllers and "memory" not in controllers.split(","):
             continue
-        file_name = "memory.limit_in_bytes" if controllers else "memory.max"
-        for folder in _folders(mounts, path, version_1=bool(controllers)):
-            limit = _read_limit(folder / file_name)
+        version_1 = bool(controllers)
+        file_name = "memory.limit_in_bytes" if version_1 else "memory.max"
+        for folder in _folders(mounts, path, version_1=version_1):
+            limit = _read_number(folder / file_name)
             if limit is not None:
-                limits.append(limit)
+                limits.append((limit, folder, version_1))
     return limits
 
 
@@ -97,9 +122,18 @@ def _folders(mounts: list[str], path: str, *, version_1: bool) -> list[Path]:
     return []
 
 
-def _read_limit(path: Path) -> int | None:
+def _read_number(path: Path) -> int | None:
     try:
         text = path.read_text().strip()
     except OSError:
         return None
     return int(text) if text.isdigit() else None
+
+
+def _read_statistic(path: Path, name: str) -> int:
+    """The bytes that a group's memory.stat gives for `name`; 0 when it does not."""
+    try:
+        lines = path.read_text().splitlines()
+    except OSError:
+        return 0
+    return next((int(value) for key, _, value in (line.partition(" ") for line in lines) if key == name), 0)

@@ -1,10 +1,11 @@
 import pytest
 from prometheus_client.parser import text_string_to_metric_families as parse
 
+from heapwatch.analysis.limits import BODIES, MEMORY
 from heapwatch.analysis.readings import Readings
 from heapwatch.cli.reporter import Reporter, cleanup_lines
 from heapwatch.cli.sources import Sample
-from heapwatch.cli.thresholds import BODIES, MEMORY, Thresholds
+from heapwatch.cli.thresholds import Thresholds
 
 
 def sample(time, *, dynamic=155, memory=738.3e6, food=6, started=1, firing=(), extra=""):
@@ -138,8 +139,8 @@ OWN_LIMIT = 'trainer_limit{resource="memory",component="",severity="warning"} 5e
         ({}, "", False),
         ({}, OWN_LIMIT, True),
         ({"given": {MEMORY: {"warning": 2e9}}}, OWN_LIMIT, False),
-        ({"aggressive": True}, "", True),
-        ({"aggressive": True, "given": {MEMORY: {"warning": 2e9, "critical": 3e9}}}, "", False),
+        ({"profile": "walker-aggressive"}, "", True),
+        ({"profile": "walker-aggressive", "given": {MEMORY: {"warning": 2e9, "critical": 3e9}}}, "", False),
         ({}, 'trainer_limit_profile{profile="aggressive"} 1', True),
         ({"given": {BODIES: {"warning": 100}}}, "", True),
     ],
