@@ -9,6 +9,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from types import MappingProxyType
 
+from heapwatch.analysis.bounds import PAST_BOUND
 from heapwatch.analysis.readings import Component, Readings
 
 # Levels by severity; growth by period (minute, epoch, generation). Bytes or items.
@@ -22,9 +23,6 @@ BODIES = Component("bodies", "all")
 # Of every profile: shares of what the trainer could hold, which is what it holds now and what is free under
 # its memory limit (cgroup or RAM).
 MEMORY_SHARES: Mapping[str, float] = MappingProxyType({"warning": 0.85, "critical": 0.93, "emergency": 0.97})
-
-# A list or a buffer may be that much longer than its bound: some are cut only now and then.
-PAST_BOUND = 1.1
 
 
 @dataclass(frozen=True)

@@ -1,0 +1,270 @@
+"""What a leak is, in Python: the definition that `prometheus/rules` states in PromQL.
+
+`docs/leak-detection.md` says it in words. A test holds the two statements together on the same recordings.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from itertools import pairwise
+
+from heapwatch.analysis.process import MATURE_MINUTES, Process, maturity_of, resets, same_process
+from heapwatch.analysis.readings import Component
+from heapwatch.analysis.timeline import (
+    Sums,
+    Values,
+    at,
+    before,
+    highest,
+    lowest,
+    slope,
+    steps,
+    variance,
+)
+
+BYTES = ("memory", "gpu_memory", "object_size")
+MEMORY = Component("memory", "trainer")
+
+WINDOWS = (16, 32, 64)  # minutes
+HELD_LOOKS = 4  # what is kept: the lowest of so many looks
+MARK_LOOKS = steps(30)  # a mark outlives so long without samples
+MATERIAL_SHARE, MATERIAL_BYTES = 0.025, 5e6
+MATERIAL_ITEMS, MATERIAL_ROOTS = 4.0, 3.0
+LARGEST_STEP = 3.2  # a window's gains are more than this many times those of any 2.5 minutes in it
+HALF, QUARTER, EARLIER = (
+    2.08,
+    2.25,
+    1.9,
+)  # the last half, the last quarter, the window against the time before
+FAST_LOOKS = 12  # six minutes
+FAST_SHARE = 0.01  # of the level, a minute
+STRAIGHT, STEEP = 0.985, (0.85, 1.5)  # of a mature process
+YOUNG_STRAIGHT, YOUNG_STEEP = 0.995, (0.93, 1.2)
+FAST_CHANGES, FAST_HALVES = 9, (0.8, 1.35)
+STALE_SECONDS = 45.0  # older samples say nothing of six minutes; an eighth of the others
+CYCLE_SECONDS, CYCLE_LARGEST, CYCLE_LAST = 3600.0, 0.5, 0.27
+BUFFER_TOLERANCE, TOLERANCE = 0.25, 1.25
+TOLERANCE_MINUTES = (16, 6)
+CONFIRMATIONS, HOLD_LOOKS = 3, steps(15)
+
+
+class Marks:
+    """The high-water mark of what a level keeps, and its gains."""
+
+    def __init__(self, unexplained: Values, reset: Sequence[bool]) -> None:
+        self.high_water: Values = []
+        gains: list[float] = []
+        mark, seen = None, -MARK_LOOKS - 1
+        for look, held in enumerate(lowest(unexplained, HELD_LOOKS)):
+            if reset[look] or look - seen > MARK_LOOKS:
+                mark = None
+            gain = 0.0
+            if held is not None:
+                risen = held if mark is None else max(mark, held)
+                if mark is not None and look - seen <= 2 and not reset[look]:
+                    gain = risen - mark
+                mark, seen = risen, look
+            self.high_water.append(mark if held is not None else None)
+            gains.append(gain)
+        self.gains = Sums(gains)
+        bursts: Values = [self.gains.over(5, look) for look in range(len(gains))]
+        self.bursts = {minutes: highest(bursts, steps(minutes) - 4) for minutes in WINDOWS}
+
+
+def leaking(process: Process, levels: Mapping[Component, Values]) -> dict[Component, Values]:
+    """Judge every level at every look.
+
+    Args:
+        process: what is known of the trainer.
+        levels: what is watched: no lists and buffers with a bound, and memory less what such buffers hold.
+
+    Returns:
+        For each level growth per minute where it leaks, None where it does not or nothing can be said.
+
+    """
+    reset = resets(process)
+    maturity = [maturity_of(process, look) for look in range(len(process.time))]
+    verdicts = {}
+    for component, level in levels.items():
+        marks = Marks(level, reset)
+        confirmed = _confirmed(process, component, level, marks, maturity, reset)
+        verdicts[component] = _held(confirmed)
+    return verdicts
+
+
+def _confirmed(
+    process: Process,
+    component: Component,
+    level: Values,
+    marks: Marks,
+    maturity: Sequence[int],
+    reset: Sequence[bool],
+) -> Values:
+    age = (process.sample_age or {}).get(component.resource)
+    oldest = {many: highest(age, many) for many in (FAST_LOOKS, *map(steps, WINDOWS))} if age else {}
+    cycles = _by_cycles(process, component, marks, reset)
+    explained = _explained(process, marks) if component == MEMORY else None
+    confirmed: Values = []
+    for look in range(len(level)):
+        stale = {many: ages[look] or 0.0 for many, ages in oldest.items()}
+        found = [
+            _in_window(process, component, marks, minutes, look)
+            for minutes in WINDOWS
+            if (minutes > WINDOWS[0] or maturity[look] == 2)
+            and stale.get(steps(minutes), 0.0) <= minutes * 60 / 8
+        ]
+        if stale.get(FAST_LOOKS, 0.0) <= STALE_SECONDS:
+            found.append(_fast(process, component, level, marks, maturity[look], look))
+        found.append(cycles[look])
+        least = explained[look] if explained else -math.inf
+        known = [growth for growth in found if growth is not None and growth >= least]
+        confirmed.append(max(known, default=None))
+    return confirmed
+
+
+def _held(confirmed: Values) -> Values:
+    """A verdict is confirmed at three looks on end, and stands for a quarter of an hour after the last."""
+    verdicts: Values = []
+    run, last, value = 0, 0, None
+    for look, growth in enumerate(confirmed):
+        run = run + 1 if growth is not None else 0
+        if growth is not None:
+            last = look
+        if run >= CONFIRMATIONS:
+            value = growth
+        elif look - last > HOLD_LOOKS:
+            value = None
+        verdicts.append(value)
+    return verdicts
+
+
+def material(component: Component, level: float) -> float:
+    """The least rise of a level that matters: bytes against noise, items against the error of a count."""
+    if component.resource in BYTES:
+        return max(MATERIAL_SHARE * level, MATERIAL_BYTES)
+    return MATERIAL_ITEMS + MATERIAL_ROOTS * math.sqrt(max(level, 0.0))
+
+
+def _in_window(process: Process, component: Component, marks: Marks, minutes: int, look: int) -> float | None:
+    many, gains = steps(minutes), marks.gains
+    gained = gains.over(many, look)
+    if gained <= 0 or not same_process(process, look, minutes * 3 // 2):
+        return None
+    earlier = at(marks.high_water, look - steps(MATURE_MINUTES))
+    half, burst = gains.over(many // 2, look), marks.bursts[minutes][look]
+    leaks = (
+        earlier is not None
+        and gained > material(component, earlier)
+        and gained > LARGEST_STEP * (burst or 0.0)
+        and gained < HALF * half
+        and half < QUARTER * gains.over(many // 4, look)
+        and gained >= EARLIER * gains.over(many // 2, look - many)
+    )
+    return gained / minutes if leaks else None
+
+
+def _fast(
+    process: Process, component: Component, level: Values, marks: Marks, maturity: int, look: int
+) -> float | None:
+    gained, now = marks.gains.over(FAST_LOOKS, look), level[look]
+    if gained <= 0 or now is None or not maturity or not same_process(process, look, 6):
+        return None
+    seen = level[max(0, look - FAST_LOOKS + 1) : look + 1]
+    if component.resource in BYTES:
+        leaks = gained > material(component, now) and _straight(seen, now, maturity)
+    else:
+        mark = at(marks.high_water, look - FAST_LOOKS)
+        leaks = mark is not None and gained > material(component, mark) and _every_look(seen)
+    return gained / 6 if leaks else None
+
+
+def _straight(seen: Values, now: float, maturity: int) -> bool:
+    """Whether six minutes of a level lie on one line that is steep enough."""
+    rise, spread = slope(seen), variance(seen)
+    late, early = slope(seen[FAST_LOOKS // 2 :]), slope(seen[: FAST_LOOKS // 2])
+    if not rise or not late or not early or early < 0 or spread == 0:
+        return False
+    straightness = rise * rise * (FAST_LOOKS**2 - 1) / 12 / spread
+    least, (lowest_ratio, highest_ratio) = (
+        (STRAIGHT, STEEP) if maturity == 2 else (YOUNG_STRAIGHT, YOUNG_STEEP)
+    )
+    steep = rise * steps(1) > FAST_SHARE * now
+    return steep and straightness > least and lowest_ratio < late / early < highest_ratio
+
+
+def _every_look(seen: Values) -> bool:
+    """Whether a count grew at almost every look of six minutes, never fell, and grew alike in both halves."""
+    known = [value for value in seen if value is not None]
+    rises = [later - earlier for earlier, later in pairwise(known)]
+    if len(seen) < FAST_LOOKS or sum(rise != 0 for rise in rises) < FAST_CHANGES or min(rises) < 0:
+        return False
+    last, middle, half, first = seen[-1], seen[-6], seen[-7], seen[0]
+    if last is None or middle is None or half is None or first is None or half <= first:
+        return False
+    return FAST_HALVES[0] < (last - middle) / (half - first) < FAST_HALVES[1]
+
+
+def _by_cycles(process: Process, component: Component, marks: Marks, reset: Sequence[bool]) -> Values:
+    """Growth per minute over the last three cycles, where each of an hour or more added about the same."""
+    counted = process.cycles if component.resource in ("memory", "objects") else None
+    found: Values = []
+    ends: list[tuple[float, float]] = []  # when a cycle ended, and the mark then
+    for look in range(len(process.time)):
+        now, was = (counted[look], at(counted, look - 1)) if counted else (None, None)
+        if reset[look] or (now is not None and was is not None and now < was):
+            ends = []
+        mark = marks.high_water[look]
+        if now is not None and was is not None and now > was and mark is not None:
+            ends = [*ends[-3:], (process.time[look], mark)]
+        found.append(_cycle_growth(component, ends))
+    return found
+
+
+def _cycle_growth(component: Component, ends: Sequence[tuple[float, float]]) -> float | None:
+    if len(ends) < 4 or ends[3][0] - ends[0][0] < CYCLE_SECONDS:
+        return None
+    gains = [later - earlier for (_, earlier), (_, later) in pairwise(ends)]
+    total = sum(gains)
+    leaks = (
+        total > 2 * material(component, ends[0][1])
+        and max(gains) < CYCLE_LARGEST * total
+        and gains[-1] > CYCLE_LAST * total
+    )
+    return 60 * total / (ends[3][0] - ends[0][0]) if leaks else None
+
+
+def _explained(process: Process, marks: Marks) -> list[float]:
+    """Growth of memory per minute up to which buffers, the allocator or pages touched late may explain it."""
+    many = len(process.time)
+    explained = [0.0] * many
+    known = False
+    for values, share, look_lowest in (
+        (process.bounded, BUFFER_TOLERANCE, False),
+        (process.retained, TOLERANCE, True),
+    ):
+        if values is None:
+            continue
+        known = True
+        level = lowest(values, steps(3)) if look_lowest else values
+        for look in range(many):
+            now, then = level[look], at(level, look - steps(16))
+            if now is not None and then is not None and (now > then or not look_lowest):
+                explained[look] += share * (now - then) / 16
+    if process.virtual is not None:
+        known = True
+        for look, touched in enumerate(_touched(process.virtual, marks)):
+            explained[look] += TOLERANCE * touched
+    return explained if known else [-math.inf] * many
+
+
+def _touched(virtual: Values, marks: Marks) -> list[float]:
+    """Growth per minute that virtual memory does not share: pages of an earlier allocation are touched."""
+    touched = [0.0] * len(virtual)
+    for minutes in TOLERANCE_MINUTES:
+        tops = highest(virtual, steps(minutes) + 1)
+        for look, (now, then) in enumerate(zip(tops, before(tops, steps(minutes)), strict=True)):
+            if now is not None and then is not None:
+                gained = marks.gains.over(steps(minutes), look)
+                touched[look] = max(touched[look], (gained - max(now - then, 0.0)) / minutes)
+    return touched

@@ -1,0 +1,121 @@
+"""From the series of one trainer to what `leak.leaking` judges: the levels and the process behind them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from functools import reduce
+from typing import NamedTuple
+
+from heapwatch.analysis.leak import MEMORY
+from heapwatch.analysis.process import Process
+from heapwatch.analysis.readings import Component
+from heapwatch.analysis.timeline import STEP_SECONDS, Samples, Values, looks
+
+# Metric -> the resource whose level it is, and the label that names the component.
+LEVELS = {
+    "trainer_process_resident_memory_bytes": ("memory", "role"),
+    "trainer_gpu_memory_allocated_bytes": ("gpu_memory", "device"),
+    "trainer_bodies": ("bodies", "type"),
+    "trainer_entities": ("entities", "type"),
+    "trainer_event_list_items": ("events", "list"),
+    "trainer_buffer_items": ("buffer", "buffer"),
+    "trainer_objects": ("objects", "type"),
+    "trainer_object_size_bytes": ("object_size", "object"),
+}
+_CAPACITIES = ("trainer_buffer_capacity_items", "trainer_buffer_capacity_bytes")
+_COLLECTORS = {"buffers": "buffer", "sizes": "object_size"}
+_CYCLES = ("episode", "epoch", "generation")
+
+
+class Series(NamedTuple):
+    """A metric and its labels, sorted by name, without job and instance."""
+
+    name: str
+    labels: tuple[tuple[str, str], ...] = ()
+
+    def label(self, name: str) -> str:
+        """The value of a label; empty when there is none."""
+        return dict(self.labels).get(name, "")
+
+
+def observed(
+    series: Mapping[Series, Samples], start: float, many: int
+) -> tuple[Process, dict[Component, Values]]:
+    """Look `many` times at a trainer's series, each half minute from `start` (seconds) on."""
+    seen = {one: looks(samples, start, many) for one, samples in series.items()}
+    bounded_names = {one.label("buffer") for one in seen if one.name in _CAPACITIES}
+    bounded_lists = {one.label("list") for one in seen if one.name == "trainer_event_list_capacity_items"}
+    bounded = _together(
+        values
+        for one, values in seen.items()
+        if one.name == "trainer_buffer_bytes" and one.label("buffer") in bounded_names
+    )
+    levels = {}
+    for one, values in seen.items():
+        if one.name not in LEVELS:
+            continue
+        resource, label = LEVELS[one.name]
+        component = Component(resource, one.label(label))
+        if component.name in {"buffer": bounded_names, "events": bounded_lists}.get(resource, ()):
+            continue
+        levels[component] = _without(values, bounded) if component == MEMORY and bounded else values
+    workers = _of(seen, "trainer_processes", role="worker")
+    if workers:
+        levels[Component("objects", "worker_processes")] = workers
+    process = Process(
+        start=_of(seen, "process_start_time_seconds") or _zeros(levels.get(MEMORY), many),
+        time=[start + look * STEP_SECONDS for look in range(many)],
+        cycles=_slowest(
+            values
+            for one, values in seen.items()
+            if one.name == "trainer_progress_total" and one.label("unit") in _CYCLES
+        ),
+        cleanups=_together(
+            values
+            for one, values in seen.items()
+            if one.name == "trainer_cleanups_total"
+            and (one.label("action") == "emergency" or one.label("trigger") == "http")
+        ),
+        bounded=bounded,
+        virtual=_of(seen, "trainer_process_virtual_memory_bytes", role="trainer"),
+        retained=_of(seen, "trainer_allocator_retained_bytes"),
+        sample_age={
+            _COLLECTORS.get(one.label("collector"), one.label("collector")): values
+            for one, values in seen.items()
+            if one.name == "trainer_exporter_sample_age_seconds"
+        },
+    )
+    return process, levels
+
+
+def _of(seen: Mapping[Series, Values], name: str, **labels: str) -> Values | None:
+    wanted = labels.items()
+    return next(
+        (v for one, v in seen.items() if one.name == name and wanted <= dict(one.labels).items()), None
+    )
+
+
+def _zeros(values: Values | None, many: int) -> Values:
+    """A start that is not told is the beginning of time, for as long as the trainer is there."""
+    return [None if value is None else 0.0 for value in values or [None] * many]
+
+
+def _together(all_values: Iterable[Values]) -> Values | None:
+    """The sum at each look of what is known then."""
+    return reduce(_added, all_values, None)
+
+
+def _added(left: Values | None, right: Values) -> Values:
+    if left is None:
+        return right
+    return [b if a is None else a if b is None else a + b for a, b in zip(left, right, strict=True)]
+
+
+def _without(values: Values, part: Values) -> Values:
+    return [a if a is None or b is None else a - b for a, b in zip(values, part, strict=True)]
+
+
+def _slowest(all_values: Iterable[Values]) -> Values | None:
+    """The least at each look of what is known then."""
+    columns = list(zip(*all_values, strict=True))
+    return [min((v for v in column if v is not None), default=None) for column in columns] or None

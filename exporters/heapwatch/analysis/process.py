@@ -1,0 +1,73 @@
+"""What is known of a trainer's process beside its levels: its age, its cycles, its cleanups."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from heapwatch.analysis.timeline import Values, at, steps
+
+MATURE_MINUTES, MATURE_CYCLES, MATURE_SECONDS = 24, 2, 2700
+YOUNG_CYCLES, YOUNG_SECONDS = 4, 360
+RESET_LOOKS = steps(4)
+
+
+@dataclass(frozen=True)
+class Process:
+    """What is known of a trainer's process, a value for each look; what it does not tell has no values.
+
+    Attributes:
+        start: when the process started, in seconds on the clock of `time`.
+        time: the looks' own times, in seconds.
+        cycles: ended generations, else epochs, else episodes: the slowest of them.
+        cleanups: emergency cleanups and those that were asked for.
+        bounded: bytes that buffers with a bound hold.
+        virtual: virtual memory of the trainer's process, in bytes.
+        retained: bytes that malloc keeps though they are free.
+        sample_age: seconds since the last sample, by resource.
+
+    """
+
+    start: Values
+    time: Sequence[float]
+    cycles: Values | None = None
+    cleanups: Values | None = None
+    bounded: Values | None = None
+    virtual: Values | None = None
+    retained: Values | None = None
+    sample_age: Mapping[str, Values] | None = None
+
+
+def resets(process: Process) -> list[bool]:
+    """Until four minutes after a restart or a cleanup: what was held before says nothing."""
+    resets = []
+    for look in range(len(process.time)):
+        now, then = process.start[look], at(process.start, look - RESET_LOOKS)
+        restarted = now is not None and then is not None and now != then
+        resets.append(restarted or _cleaned(process.cleanups, look))
+    return resets
+
+
+def _cleaned(cleanups: Values | None, look: int) -> bool:
+    if cleanups is None:
+        return False
+    recent = [count for count in cleanups[max(0, look - RESET_LOOKS) : look + 1] if count is not None]
+    return len(set(recent)) > 1
+
+
+def maturity_of(process: Process, look: int) -> int:
+    """2: through start-up and two cycles; 1: young, but through four cycles; 0: too early."""
+    start, cycles = process.start[look], process.cycles[look] if process.cycles else None
+    if start is None:
+        return 0
+    age = process.time[look] - start
+    settled = cycles is None or cycles >= MATURE_CYCLES or age > MATURE_SECONDS
+    if settled and same_process(process, look, MATURE_MINUTES):
+        return 2
+    return int(cycles is not None and cycles >= YOUNG_CYCLES and age >= YOUNG_SECONDS)
+
+
+def same_process(process: Process, look: int, minutes: int) -> bool:
+    """Whether the process of now ran so many minutes ago."""
+    now, then = process.start[look], at(process.start, look - steps(minutes))
+    return now is not None and now == then

@@ -1,0 +1,100 @@
+"""Samples at their own times, looked at every half minute as Prometheus does. Pure functions over lists."""
+
+from __future__ import annotations
+
+import math
+from collections import deque
+from collections.abc import Callable, Sequence
+from itertools import accumulate
+
+STEP_SECONDS = 30.0
+LOOKBACK_SECONDS = 300.0  # a missed sample is bridged for so long
+
+Samples = Sequence[tuple[float, float]]  # (seconds, value) at rising times
+Values = list[float | None]  # one for each look; None: not known
+
+
+def steps(minutes: float) -> int:
+    """How many looks there are in so many minutes."""
+    return round(minutes * 60 / STEP_SECONDS)
+
+
+def looks(samples: Samples, start: float, many: int) -> Values:
+    """The newest value of the last five minutes, at each of `many` looks from `start` (seconds) on."""
+    values: Values = []
+    newest = -1
+    for look in range(many):
+        now = start + look * STEP_SECONDS
+        while newest + 1 < len(samples) and samples[newest + 1][0] <= now:
+            newest += 1
+        known = newest >= 0 and now - samples[newest][0] <= LOOKBACK_SECONDS
+        value = samples[newest][1] if known else math.nan
+        values.append(None if math.isnan(value) else value)
+    return values
+
+
+def at(values: Values, look: int) -> float | None:
+    """The value of a look; None before the first."""
+    return values[look] if look >= 0 else None
+
+
+def before(values: Values, many: int) -> Values:
+    """What each look saw `many` looks ago."""
+    return [None] * min(many, len(values)) + values[: max(0, len(values) - many)]
+
+
+def lowest(values: Values, many: int) -> Values:
+    """The lowest known value of the last `many` looks."""
+    return _extreme(values, many, lambda left, right: left <= right)
+
+
+def highest(values: Values, many: int) -> Values:
+    """The highest known value of the last `many` looks."""
+    return _extreme(values, many, lambda left, right: left >= right)
+
+
+def _extreme(values: Values, many: int, wins: Callable[[float, float], bool]) -> Values:
+    candidates: deque[tuple[int, float]] = deque()
+    found: Values = []
+    for look, value in enumerate(values):
+        if value is not None:
+            while candidates and wins(value, candidates[-1][1]):
+                candidates.pop()
+            candidates.append((look, value))
+        while candidates and candidates[0][0] <= look - many:
+            candidates.popleft()
+        found.append(candidates[0][1] if candidates else None)
+    return found
+
+
+class Sums:
+    """Sums over any stretch of looks, in one subtraction."""
+
+    def __init__(self, values: Sequence[float]) -> None:
+        self._until = list(accumulate(values, initial=0.0))
+
+    def over(self, many: int, look: int) -> float:
+        """The sum of the `many` values that end at `look`."""
+        if look < 0:
+            return 0.0
+        return self._until[look + 1] - self._until[max(0, look + 1 - many)]
+
+
+def slope(values: Sequence[float | None]) -> float | None:
+    """Least-squares slope a look; None for fewer than two known values."""
+    known = [(float(look), value) for look, value in enumerate(values) if value is not None]
+    if len(known) < 2:
+        return None
+    mean_look = sum(look for look, _ in known) / len(known)
+    mean_value = sum(value for _, value in known) / len(known)
+    spread = sum((look - mean_look) ** 2 for look, _ in known)
+    return sum((look - mean_look) * (value - mean_value) for look, value in known) / spread
+
+
+def variance(values: Sequence[float | None]) -> float:
+    """The population variance of the known values; 0 without any."""
+    known = [value for value in values if value is not None]
+    if not known:
+        return 0.0
+    mean = sum(known) / len(known)
+    return sum((value - mean) ** 2 for value in known) / len(known)
