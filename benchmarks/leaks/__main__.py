@@ -11,8 +11,9 @@ from statistics import mean
 
 from benchmarks.leaks.cost import measure
 from benchmarks.leaks.fleet import EVERYTHING, levels, shapes
-from benchmarks.leaks.judge import HEAD, OURS, RIVALS, Score, judge
-from benchmarks.leaks.replay import replay
+from benchmarks.leaks.judge import HEAD, OURS, PYTHON, RIVALS, Score, judge
+from benchmarks.leaks.python import firing_in_python
+from benchmarks.leaks.replay import Firing, merged, replay
 from benchmarks.leaks.scenario import Scenario, generate, load, save
 
 ROOT = Path(__file__).parents[2]
@@ -28,6 +29,9 @@ def main() -> None:
     parser.add_argument("--only", default="", help="only scenarios whose id contains this")
     parser.add_argument("--write", type=Path, help="write the generated scenarios to this folder and stop")
     parser.add_argument("--skip-cost", action="store_true", help="do not measure what an evaluation costs")
+    parser.add_argument(
+        "--quick", action="store_true", help="the definition in Python alone, no Prometheus"
+    )
     parser.add_argument("-v", action="store_true", help="say what these rules missed or called wrongly")
     chosen = parser.parse_args()
 
@@ -45,17 +49,20 @@ def main() -> None:
             save(scenario, chosen.write)
         return
 
-    scores = {name: Score() for name in (OURS, *RIVALS.values())}
-    rules = [*LEAK_RULES, Path(__file__).with_name("rivals.yml")]
+    scores = {name: Score() for name in ((PYTHON,) if chosen.quick else (OURS, PYTHON, *RIVALS.values()))}
+    rules = [*sorted(RULES.glob("*.yml")), Path(__file__).with_name("rivals.yml")]
     with ThreadPoolExecutor(os.cpu_count()) as pool:
-        for scenario, firing in zip(scenarios, pool.map(lambda s: replay(s, rules), scenarios), strict=True):
-            judge(scenario, firing, scores)
-    print(f"{len(scenarios)} scenarios, {scores[OURS].leaks} leaks\n\n{HEAD}")
+        engine: Iterable[Firing] = (
+            ({} for _ in scenarios) if chosen.quick else pool.map(lambda s: replay(s, rules), scenarios)
+        )
+        for scenario, firing in zip(scenarios, engine, strict=True):
+            judge(scenario, merged(firing, firing_in_python(scenario)), scores)
+    print(f"{len(scenarios)} scenarios, {next(iter(scores.values())).leaks} leaks\n\n{HEAD}")
     for name, score in scores.items():
         print(score.row(name))
     if chosen.v:
-        print("", *scores[OURS].notes, sep="\n")
-    if not chosen.skip_cost:
+        print("", *next(iter(scores.values())).notes, sep="\n")
+    if not (chosen.skip_cost or chosen.quick):
         print("\nOne evaluation of all rules, per trainer of 50:")
         for name, fleet in (("as in the scenarios", shapes(scenarios)), ("with everything", [EVERYTHING])):
             cost = measure(sorted(RULES.glob("*.yml")), fleet)

@@ -17,6 +17,8 @@ RIVALS = {
     "CorootCheck": "Coroot's check in PromQL",
 }
 OURS = "these rules"
+PYTHON = "their definition in Python"
+DETECTORS = RIVALS | {"Python": PYTHON}
 
 
 @dataclass
@@ -53,10 +55,17 @@ HEAD = (
 
 def _names(alert: Alert, truth: dict[str, Any]) -> bool:
     return (
-        alert.get("resource") == truth["resource"]
+        alert.get("kind", "leak") == truth.get("kind", "leak")
+        and alert.get("resource") == truth["resource"]
         and truth["component"] in (None, alert.get("component"))
         and truth.get("instance") in (None, alert.get("instance"))
     )
+
+
+def _counts(alert: Alert, scenario: Scenario) -> bool:
+    """Of a healthy trainer every alert is a false one; of another, whatever calls itself a leak may be."""
+    sick = any(truth.get("instance") in (None, alert.get("instance")) for truth in scenario.truth)
+    return not sick or alert.get("kind", "leak") == "leak"
 
 
 def _resident(scenario: Scenario, truth: dict[str, Any]) -> list[float | None] | None:
@@ -89,7 +98,9 @@ def judge(scenario: Scenario, firing: Firing, scores: dict[str, Score]) -> None:
     by_detector: dict[str, list[tuple[int, Alert]]] = {name: [] for name in scores}
     for minute, alerts in sorted(firing.items()):
         for alert in alerts:
-            by_detector[RIVALS.get(alert["alertname"], OURS)].append((minute, alert))
+            name = DETECTORS.get(alert["alertname"], OURS)
+            if name in by_detector:
+                by_detector[name].append((minute, alert))
     for name, score in scores.items():
         found, false = _sort(scenario, by_detector[name])
         score.found += len(found)
@@ -118,7 +129,8 @@ def _sort(scenario: Scenario, alerts: Iterable[tuple[int, Alert]]) -> tuple[dict
         right = [i for i, t in enumerate(scenario.truth) if _names(alert, t) and minute >= t["onset_min"]]
         for i in right:
             found.setdefault(i, minute)
-        if not right:
-            what = f"{alert.get('resource')} ({alert.get('component')}) of {alert.get('instance')}"
+        if not right and _counts(alert, scenario):
+            what = f"{alert['alertname']} {alert.get('resource')} ({alert.get('component')}) of "
+            what += str(alert.get("instance"))
             false.setdefault(what, minute)
     return found, false

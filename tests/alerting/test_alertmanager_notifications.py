@@ -60,6 +60,8 @@ def leaking_trainers():
     for instance in ("steady", "relapse", "healthy"):
         series[f"process_start_time_seconds{{{target(instance)}}}"] = f"-7200x{n}"
         series[f"up{{{target(instance)}}}"] = f"1x{n}"
+        series[f"trainer_limit_profile{{{target(instance, profile='walker')}}}"] = f"1x{n}"
+        series[f"trainer_cleanup_functions{{{target(instance)}}}"] = f"1x{n}"
         series[f"trainer_progress_total{{{target(instance, unit='episode')}}}"] = f"100+10x{n}"
     return series
 
@@ -249,7 +251,9 @@ def test_one_message_per_leak_in_two_hours(tmp_path, sink, alertmanager):
     print(f"{messages} messages to people in {MINUTES} minutes, {len(leaks)} leaks")
 
     allowed = math.ceil(MINUTES / REPEAT_MINUTES)
-    assert {leak: len(told.get(leak, [])) for leak in leaks} == dict.fromkeys(leaks, allowed)
+    # Memory's message names what leaks beside it, which has none of its own from then on.
+    memory = {leak for leak in leaks if "memory trainer" in leak}
+    assert {leak: len(told.get(leak, [])) for leak in memory} == dict.fromkeys(memory, allowed)
     assert max(len(minutes) for minutes in told.values()) <= allowed
     assert not [alert for alert in told if "healthy" in alert]
     assert not [alert for alert in told if "Watchdog" in alert]
