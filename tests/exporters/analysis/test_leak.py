@@ -1,0 +1,187 @@
+"""The definition in Python: what it calls a leak, and that the rules call the same ones."""
+
+import random
+
+import pytest
+
+from benchmarks.leaks.python import firing_in_python
+from benchmarks.leaks.replay import replay
+from benchmarks.leaks.scenario import Scenario
+from heapwatch.analysis.leak import MEMORY, leaking
+from heapwatch.analysis.observed import Series, observed
+from heapwatch.analysis.readings import Component
+from tests.prometheus.test_rules import ROOT
+
+RULES = [
+    ROOT / "prometheus" / "rules" / name for name in ("levels.yml", "limits.yml", "growth.yml", "leak.yml")
+]
+RSS = Series("trainer_process_resident_memory_bytes", (("role", "trainer"),))
+VMS = Series("trainer_process_virtual_memory_bytes", (("role", "trainer"),))
+START = Series("process_start_time_seconds")
+SCRAPES = 320  # of 15 s: 80 minutes
+
+
+def judged(series, minutes=80):
+    samples = {
+        one: [(15.0 * number, value) for number, value in enumerate(values) if value is not None]
+        for one, values in series.items()
+    }
+    return leaking(*observed(samples, 0.0, 2 * minutes))
+
+
+def first(verdicts):
+    """The minute of the first verdict, or None."""
+    return next((look / 2 for look, growth in enumerate(verdicts) if growth is not None), None)
+
+
+def ramp(level, per_minute, since=40.0):
+    return [level + per_minute * max(0.0, number / 4 - since) for number in range(SCRAPES)]
+
+
+def memory(values, **more):
+    return first(judged({RSS: values, START: [0.0] * SCRAPES, **more})[MEMORY])
+
+
+@pytest.mark.parametrize("size", [0.2e9, 3e9, 40e9])
+def test_a_fast_leak_is_told_within_eight_minutes_whatever_the_size(size):
+    assert 44 < memory(ramp(size, 0.02 * size)) <= 48
+
+
+def test_a_slow_leak_is_told_in_a_longer_window():
+    assert 48 < memory(ramp(3e9, 0.004 * 3e9)) <= 60
+
+
+def test_noise_is_no_leak():
+    noise = random.Random(1)
+    assert memory([3e9 * (1 + noise.gauss(0, 0.005)) for _ in range(SCRAPES)]) is None
+
+
+def test_a_step_a_sawtooth_and_what_levels_off_are_no_leaks():
+    assert memory([1e9 if number < 160 else 3e9 for number in range(SCRAPES)]) is None
+    assert memory([1e9 + 30e6 * (number % 40) for number in range(SCRAPES)]) is None
+    assert memory([3e9 - 2e9 * 0.98**number for number in range(SCRAPES)]) is None
+
+
+def test_pages_touched_late_are_explained_and_new_ones_are_not():
+    growing = ramp(2e9, 60e6)
+    assert memory(growing) is not None
+    series = {RSS: growing, START: [0.0] * SCRAPES, VMS: [9e9] * SCRAPES}
+    assert first(judged(series)[MEMORY]) is None
+    assert first(judged(series | {VMS: [level + 7e9 for level in growing]})[MEMORY]) is not None
+
+
+def test_what_malloc_keeps_is_explained():
+    kept = {Series("trainer_allocator_retained_bytes"): ramp(1e8, 19e6)}
+    series = {RSS: ramp(2e9, 20e6), START: [0.0] * SCRAPES}
+    assert first(judged(series)[MEMORY]) is not None
+    assert first(judged(series | kept)[MEMORY]) is None
+
+
+def test_a_bounded_buffer_that_fills_is_explained_and_a_leak_beside_it_is_not():
+    replay_buffer = (("buffer", "replay"),)
+    fill = {
+        Series("trainer_buffer_bytes", replay_buffer): ramp(0, 50e6, since=0),
+        Series("trainer_buffer_capacity_bytes", replay_buffer): [9e9] * SCRAPES,
+    }
+    filling = [2e9 + 50e6 * number / 4 for number in range(SCRAPES)]
+    assert memory(filling) is not None
+    series = {RSS: filling, START: [0.0] * SCRAPES, **fill}
+    assert first(judged(series)[MEMORY]) is None
+    leak = [level + 60e6 * max(0, number / 4 - 40) for number, level in enumerate(filling)]
+    assert first(judged(series | {RSS: leak})[MEMORY]) is not None
+
+
+def counted(values, *, age=5.0):
+    series = {
+        Series("trainer_bodies", (("type", "dynamic"),)): values,
+        Series("trainer_exporter_sample_age_seconds", (("collector", "bodies"),)): [age] * SCRAPES,
+        Series("trainer_progress_total", (("unit", "episode"),)): [float(n) for n in range(SCRAPES)],
+        START: [0.0] * SCRAPES,
+    }
+    return first(judged(series)[Component("bodies", "dynamic")])
+
+
+def test_a_list_that_grows_at_every_look_is_told_early_in_a_young_run():
+    assert counted([float(number) for number in range(SCRAPES)]) <= 8
+
+
+def test_a_count_that_is_not_read_is_not_judged():
+    growing = [100 + 2.0 * number for number in range(SCRAPES)]
+    assert counted(growing) is not None
+    assert counted(growing, age=900.0) is None
+
+
+def test_generations_of_any_pace():
+    looks = 4 * 720
+    generation = [float(number // 400) for number in range(looks)]  # 100 minutes each
+    stairs = [5e9 + 25e9 * ((number + 160) // 400) for number in range(looks)]
+    cycles = Series("trainer_progress_total", (("unit", "generation"),))
+    told = first(judged({RSS: stairs, START: [0.0] * looks, cycles: generation}, 720)[MEMORY])
+    assert 300 < told <= 405
+    once = [5e9 + 25e9 * (number > 500) for number in range(looks)]
+    assert first(judged({RSS: once, START: [0.0] * looks, cycles: generation}, 720)[MEMORY]) is None
+
+
+def test_nothing_is_said_too_early_and_a_restart_begins_anew():
+    assert memory(ramp(2e9, 60e6, since=0)) >= 24
+    start = [0.0] * 200 + [3000.0] * 120
+    series = {RSS: ramp(2e9, 60e6, since=51), START: start}
+    assert first(judged(series)[MEMORY]) >= 50 + 24
+
+
+def by_the_rules(scenario):
+    return {
+        (alert["resource"], alert["component"]): minute
+        for minute, alerts in sorted(replay(scenario, RULES).items(), reverse=True)
+        for alert in alerts
+        if alert["alertname"] == "TrainerLeak"
+    }
+
+
+def in_python(scenario):
+    return {
+        (alert["resource"], alert["component"]): minute
+        for minute, alerts in sorted(firing_in_python(scenario).items(), reverse=True)
+        for alert in alerts
+    }
+
+
+def test_the_rules_call_the_same_leaks_at_the_same_time():
+    """One trainer with a leak of each sort, and healthy things beside them."""
+    noise = random.Random(2)
+    series = {
+        RSS: [level + noise.gauss(0, 4e6) for level in ramp(2e9, 12e6, since=30)],
+        Series("trainer_process_resident_memory_bytes", (("role", "worker"),)): ramp(1e9, 30e6, since=40),
+        Series("trainer_gpu_memory_allocated_bytes", (("device", "0"),)): [
+            4e9 + 1e8 * (number % 12) for number in range(SCRAPES)
+        ],
+        Series("trainer_bodies", (("type", "unknown"),)): ramp(0, 2, since=35),
+        Series("trainer_bodies", (("type", "dynamic"),)): [
+            155.0 + noise.randint(-3, 3) for _ in range(SCRAPES)
+        ],
+        Series("trainer_event_list_items", (("list", "death"),)): [
+            float(max(0, number - 150)) for number in range(SCRAPES)
+        ],
+        Series("trainer_object_size_bytes", (("object", "stats"),)): [
+            1e8 + 5e7 * (number > 200) for number in range(SCRAPES)
+        ],
+        Series("trainer_objects", (("type", "Agent"),)): [
+            17.0 + 16 * (number // 40 > 3) for number in range(SCRAPES)
+        ],
+        Series("trainer_progress_total", (("unit", "generation"),)): [
+            float(number // 24) for number in range(SCRAPES)
+        ],
+        START: [0.0] * SCRAPES,
+    }
+    selectors = {
+        f"{one.name}{{{','.join(f'{name}={value!r}' for name, value in one.labels)}}}".replace(
+            "'", '"'
+        ): values
+        for one, values in series.items()
+    }
+    scenario = Scenario("all", selectors)
+    rules, python = by_the_rules(scenario), in_python(scenario)
+    assert (
+        rules.keys() == python.keys() >= {("memory", "trainer"), ("memory", "worker"), ("bodies", "unknown")}
+    )
+    assert all(abs(rules[key] - python[key]) <= 1 for key in rules), (rules, python)
