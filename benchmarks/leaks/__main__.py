@@ -29,9 +29,7 @@ def main() -> None:
     parser.add_argument("--only", default="", help="only scenarios whose id contains this")
     parser.add_argument("--write", type=Path, help="write the generated scenarios to this folder and stop")
     parser.add_argument("--skip-cost", action="store_true", help="do not measure what an evaluation costs")
-    parser.add_argument(
-        "--quick", action="store_true", help="the definition in Python alone, no Prometheus"
-    )
+    parser.add_argument("--quick", action="store_true", help="the definition in Python alone, no Prometheus")
     parser.add_argument("-v", action="store_true", help="say what these rules missed or called wrongly")
     chosen = parser.parse_args()
 

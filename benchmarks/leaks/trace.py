@@ -105,10 +105,10 @@ class Trace:
         """What is seen of `values` when they are read that seldom; adds the age of the sample."""
         every = max(1, round(minutes * 60 / self.scrape_seconds))
         index = np.arange(self.time.size)
-        self.series[f'trainer_exporter_sample_age_seconds{{collector="{collector}"}}'] = (
-            index % every * float(self.scrape_seconds)
-        )
-        return values[index - index % every]
+        age: Signal = (index % every).astype(float) * self.scrape_seconds
+        self.series[f'trainer_exporter_sample_age_seconds{{collector="{collector}"}}'] = age
+        seen: Signal = values[index - index % every]
+        return seen
 
     def allocator(self, retained: Signal) -> None:
         """Add what malloc says of itself: what is handed out, and what it keeps though it is free."""
