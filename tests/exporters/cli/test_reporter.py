@@ -10,6 +10,8 @@ from heapwatch.cli.thresholds import Thresholds
 
 def sample(time, *, dynamic=155, memory=738.3e6, food=6, started=1, firing=(), extra=""):
     text = f"""
+{extra}
+trainer_limit_profile{{profile="walker"}} 1
 process_start_time_seconds {started}
 trainer_process_resident_memory_bytes{{role="trainer"}} {memory}
 trainer_bodies{{type="static"}} 1
@@ -17,7 +19,6 @@ trainer_bodies{{type="dynamic"}} {dynamic}
 trainer_bodies{{type="agent"}} 30
 trainer_entities{{type="food_sources"}} {food}
 trainer_progress_total{{unit="step"}} 5558
-{extra}
 """
     return Sample("127.0.0.1:7777", time, Readings(parse(text)), firing=tuple(firing))
 
