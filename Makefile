@@ -82,13 +82,13 @@ lint: dev ## Style, types, and generated files against what generates them
 	@"$(BIN)/mypy"
 	@"$(BIN)/python" -m heapwatch.dashboards --check
 	@"$(BIN)/python" -m docs.metrics_reference --check
+	@"$(BIN)/python" -m docs.limits --check
 
 .PHONY: generate
 generate: venv ## Write the dashboards and the metrics reference anew
 	@"$(BIN)/python" -m heapwatch.dashboards
 	@"$(BIN)/python" -m docs.metrics_reference
-	@$(BIN)/python -m docs.limits --check
-	@$(BIN)/python -m docs.limits
+	@"$(BIN)/python" -m docs.limits
 
 .PHONY: lock
 lock: ## Pin the newest versions that pyproject.toml allows (requirements/*.txt)

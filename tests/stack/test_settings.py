@@ -35,7 +35,9 @@ def test_two_services_cannot_have_one_port() -> None:
 
 
 def test_a_wrong_profile_is_named_with_what_it_may_be() -> None:
-    with pytest.raises(StackError, match=r"HEAPWATCH_PROFILE is 'fast'; it may be one of default, .*aggressive"):
+    with pytest.raises(
+        StackError, match=r"HEAPWATCH_PROFILE is 'fast'; it may be one of default, .*aggressive"
+    ):
         Settings.from_environment({"HEAPWATCH_PROFILE": "fast"})
 
 

@@ -14,7 +14,9 @@ TRAINER = """
 
     bodies = collections.Counter(static=1, dynamic=155, agent=30, unknown=0)
     food = list(range(6))
-    watch = heapwatch.start("walker", port=0, profile="walker", token="correct-horse", interval=0.1, budget=0.5)
+    watch = heapwatch.start(
+        "walker", port=0, profile="walker", token="correct-horse", interval=0.1, budget=0.5
+    )
     watch.bodies(lambda: dict(bodies))
     watch.entities("food_sources", food)
 
