@@ -59,12 +59,12 @@ def services(settings: Settings, binaries: Binaries, grafana: Grafana | None) ->
 
 def _prometheus(settings: Settings, binaries: Binaries, endpoint: Endpoint) -> Service:
     command = [
+        *_guarded(settings, endpoint),
         str(binaries.prometheus.path),
         f"--config.file={settings.etc / 'prometheus.yml'}",
         f"--storage.tsdb.path={settings.state / 'data' / 'prometheus'}",
         f"--storage.tsdb.retention.time={RETENTION_TIME}",
         f"--storage.tsdb.retention.size={RETENTION_SIZE}",
-        f"--web.listen-address={settings.bind}:{endpoint.port}",
         f"--web.cors.origin={NO_OTHER_ORIGIN}",
     ]
     if binaries.prometheus.version.startswith("2."):  # later versions do so unasked
@@ -72,19 +72,24 @@ def _prometheus(settings: Settings, binaries: Binaries, endpoint: Endpoint) -> S
     if binaries.web_assets:
         command.append(f"--web.local-assets={binaries.web_assets}/")
     reloads = (settings.etc / "prometheus.yml", settings.etc / "rules")
-    return Service(endpoint, tuple(command), environment(settings), reloads)
+    return Service(endpoint, tuple(command), _handed_on(settings) | environment(settings), reloads)
 
 
 def _alertmanager(settings: Settings, binaries: Binaries, endpoint: Endpoint) -> Service:
     command = (
+        *_guarded(settings, endpoint),
         str(binaries.alertmanager.path),
         f"--config.file={settings.etc / 'alertmanager.yml'}",
         f"--storage.path={settings.state / 'data' / 'alertmanager'}",
-        f"--web.listen-address={settings.bind}:{endpoint.port}",
         "--cluster.listen-address=",  # one instance: no gossip port
     )
     reloads = (settings.etc / "alertmanager.yml", settings.etc / "templates")
-    return Service(endpoint, command, environment(settings), reloads)
+    return Service(endpoint, command, _handed_on(settings) | environment(settings), reloads)
+
+
+def _guarded(settings: Settings, endpoint: Endpoint) -> tuple[str, ...]:
+    """What stands before a program that lets any web page ask it."""
+    return (sys.executable, "-m", "heapwatch.stack.guard", settings.bind, str(endpoint.port))
 
 
 def _grafana(settings: Settings, endpoint: Endpoint, grafana: Grafana) -> Service:
@@ -121,6 +126,10 @@ def _python(settings: Settings, endpoint: Endpoint, module: str, *sources: Path)
     }
     whole = own | environment(settings) | {"HEAPWATCH_REVISION": revision}
     return Service(endpoint, (sys.executable, "-m", module), whole)
+
+
+def _handed_on(settings: Settings) -> dict[str, str]:
+    return {name: value for name, value in settings.environment.items() if name in HANDED_ON}
 
 
 def environment(settings: Settings) -> dict[str, str]:

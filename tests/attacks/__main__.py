@@ -21,7 +21,7 @@ def main(words: list[str]) -> int:
     if not chosen:
         print(f"no attack has one of {words} in its row; there are: {', '.join(ATTACKS)}")
         return 2
-    found = find(Settings.from_environment().state, print)
+    found = find(Settings.from_environment(), print)
     folders = [str(binary.path.parent) for binary in (found.prometheus, found.alertmanager)]
     os.environ["PATH"] = os.pathsep.join([*folders, os.environ["PATH"]])
     results: dict[str, str] = {}

@@ -2,11 +2,27 @@
 
 from __future__ import annotations
 
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
 import httpx
+import psutil
 
 from heapwatch.stack.services import NO_OTHER_ORIGIN
 from tests.alerting.faults.stage import Stage
-from tests.alerting.harness import HEADERS, Prometheus, alert, notification, stopping
+from tests.alerting.harness import (
+    HEADERS,
+    Program,
+    Prometheus,
+    alert,
+    find,
+    free_port,
+    notification,
+    stopping,
+    wait_for,
+)
 from tests.attacks.programs import real_trainer
 from tests.attacks.record import Exchange, attack
 
@@ -49,6 +65,84 @@ def prometheus_origin(stage: Stage, exchange: Exchange) -> None:
             exchange.sent(f"GET /api/v1/label/__name__/values, Origin: {origin}")
             exchange.back(f"Access-Control-Allow-Origin: {answer.headers.get('access-control-allow-origin')}")
             assert "access-control-allow-origin" not in answer.headers
+
+
+SILENCE = {
+    "matchers": [{"name": "alertname", "value": ".+", "isRegex": True, "isEqual": True}],
+    "startsAt": "2020-01-01T00:00:00Z",
+    "endsAt": "2090-01-01T00:00:00Z",
+    "createdBy": "a page",
+    "comment": "quiet",
+}
+
+
+@contextmanager
+def _guarded(folder: Path, *command: str) -> Iterator[str]:
+    (folder / "alertmanager.yml").write_text("route: {receiver: x}\nreceivers: [{name: x}]\n")
+    (folder / "prometheus.yml").write_text("scrape_configs: []\n")
+    port = free_port()
+    guard = [sys.executable, "-m", "heapwatch.stack.guard", "127.0.0.1", str(port)]
+    program = Program([*guard, *command], folder / "log")
+    url = f"http://127.0.0.1:{port}"
+    with stopping(program):
+        wait_for(lambda: httpx.get(f"{url}/-/ready").status_code == 200, "the program is ready", 60)
+        yield url
+
+
+@attack("a page that silences alerts, across origins or by a name of its own", quick=False)
+def alertmanager_page(stage: Stage, exchange: Exchange) -> None:
+    folder = stage.folder("alertmanager")
+    options = [f"--config.file={folder}/alertmanager.yml", f"--storage.path={folder}/data"]
+    command = (find("alertmanager", "prometheus-alertmanager"), *options, "--cluster.listen-address=")
+    with _guarded(folder, *command) as url:
+        for what, headers, expected in (
+            ("a page's origin", {"Origin": "https://evil.example"}, 403),
+            ("a page's form", {"Sec-Fetch-Site": "cross-site", "Content-Type": "text/plain"}, 403),
+            ("a name made to point here", {"Host": "evil.example:9093"}, 421),
+            ("the same, as its own origin", {"Host": "evil.example", "Origin": "http://evil.example"}, 421),
+            ("Alertmanager's own page", {"Origin": url, "Sec-Fetch-Site": "same-origin"}, 200),
+        ):
+            answer = httpx.post(f"{url}/api/v2/silences", json=SILENCE, headers=headers, timeout=10)
+            exchange.sent(f"POST /api/v2/silences, {what}")
+            exchange.back(f"{answer.status_code} {answer.text.strip()}")
+            assert answer.status_code == expected, what
+        assert len(httpx.get(f"{url}/api/v2/silences").json()) == 1
+        (inside,) = _listeners(folder)
+        answer = httpx.get(f"http://127.0.0.1:{inside}/api/v2/silences", timeout=10)
+        exchange.sent("GET /api/v2/silences at the port behind the guard")
+        exchange.back(answer.status_code)
+        assert answer.status_code == 404
+
+
+@attack("a page that makes its own name point to Prometheus", quick=False)
+def prometheus_page(stage: Stage, exchange: Exchange) -> None:
+    folder = stage.folder("prometheus")
+    options = (f"--config.file={folder}/prometheus.yml", f"--storage.tsdb.path={folder}/data")
+    with _guarded(folder, find("prometheus"), *options) as url:
+        for what, headers, expected in (
+            ("a name made to point here", {"Host": "evil.example:9090"}, 421),
+            ("a page's origin", {"Origin": "https://evil.example"}, 403),
+            ("nothing unusual", {}, 200),
+        ):
+            answer = httpx.get(f"{url}/api/v1/query?query=up", headers=headers, timeout=10)
+            exchange.sent(f"GET /api/v1/query, {what}")
+            exchange.back(f"{answer.status_code} {answer.text.strip()}")
+            assert answer.status_code == expected, what
+        page = httpx.get(url, timeout=10)
+        exchange.sent("GET /, as a person opens it")
+        exchange.back(f"{page.status_code} to {page.headers['location']}")
+        assert page.status_code == 302
+        assert page.headers["location"] in ("/graph", "/query", "/classic/graph")
+
+
+def _listeners(folder: Path) -> list[int]:
+    """Ports of the program behind the guard, whose command line names its folder."""
+    found = []
+    for process in psutil.process_iter():
+        words = process.cmdline()
+        if any(str(folder) in word for word in words) and "heapwatch.stack.guard" not in words:
+            found += [one.laddr.port for one in process.net_connections() if one.status == "LISTEN"]
+    return found
 
 
 @attack("a page that posts an alert to the receiver", quick=False)

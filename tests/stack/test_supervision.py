@@ -96,7 +96,7 @@ TRAINER = "import heapwatch, time; heapwatch.start('walker', port=0); time.sleep
 def test_the_target_of_a_killed_trainer_goes_while_the_stack_runs(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    targets = tmp_path / "targets"
+    targets = tmp_path / "state" / "targets"
     monkeypatch.setenv("HEAPWATCH_TARGETS_DIR", str(targets))
     keeper = supervisor(tmp_path / "state")
     keeper.configure([service(tmp_path, "word")])

@@ -1,0 +1,194 @@
+"""Runs Prometheus or Alertmanager behind a guard that keeps web pages out: neither checks Host or Origin.
+
+    python -m heapwatch.stack.guard HOST PORT PROGRAM [OPTIONS...]
+
+The program listens on a free port of loopback, under a path that no page can guess; the guard listens where
+people and services expect it and passes on what no other site's page can have sent. It ends when the program
+does, and the program ends with it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import ctypes
+import ipaddress
+import os
+import secrets
+import signal
+import socket
+import subprocess
+import sys
+from contextlib import suppress
+from http import HTTPStatus
+
+_MAX_HEAD_BYTES = 64 * 1024
+_HEAD_SECONDS = 10.0
+_MAX_CONNECTIONS = 256
+_CHUNK = 64 * 1024
+_LOOPBACK = frozenset({"localhost", "127.0.0.1", "::1"})
+_SAFE = ("GET", "HEAD")
+_PR_SET_PDEATHSIG = 1
+
+
+class Refusal(Exception):
+    """A request that is not passed on; the status and why."""
+
+    def __init__(self, status: HTTPStatus, detail: str) -> None:
+        super().__init__(detail)
+        self.status = status
+
+
+class Guard:
+    """Passes requests on to the program.
+
+    Args:
+        upstream: its port on loopback.
+        prefix: the path under which it answers.
+        names: hosts that this machine is called; `*` for any address.
+
+    """
+
+    def __init__(self, upstream: int, prefix: str, names: frozenset[str]) -> None:
+        self._upstream = upstream
+        self._prefix = prefix
+        self._names = names
+        self._open = 0
+
+    async def serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        """Answer one request on a connection, and close it."""
+        self._open += 1
+        try:
+            if self._open > _MAX_CONNECTIONS:
+                raise Refusal(HTTPStatus.SERVICE_UNAVAILABLE, "every connection is busy")
+            head = await asyncio.wait_for(reader.readuntil(b"\r\n\r\n"), _HEAD_SECONDS)
+            await self._pass_on(self.checked(head), reader, writer)
+        except Refusal as refusal:
+            with suppress(OSError):
+                writer.write(_answer(refusal))
+                await writer.drain()
+        except (asyncio.TimeoutError, asyncio.IncompleteReadError, asyncio.LimitOverrunError, OSError):
+            pass  # the client is slow, gone, or sends no HTTP
+        finally:
+            self._open -= 1
+            with suppress(OSError):
+                writer.close()
+
+    def checked(self, head: bytes) -> bytes:
+        """The head of a request as the program gets it.
+
+        Raises:
+            Refusal: another site's page may have sent it, or it is malformed.
+
+        """
+        lines = head.decode("latin-1").split("\r\n")[:-2]
+        method, _, rest = lines[0].partition(" ")
+        target, _, version = rest.rpartition(" ")
+        odd = any(character in line for line in lines for character in "\r\n\0")
+        if odd or not version.startswith("HTTP/1.") or not target.startswith("/"):
+            raise Refusal(HTTPStatus.BAD_REQUEST, "not an HTTP request for a path")
+        fields = [line.partition(":") for line in lines[1:]]
+        headers = {name.lower(): value.strip() for name, _, value in fields}
+        if len([name for name, _, _ in fields if name.lower() == "host"]) > 1:
+            raise Refusal(HTTPStatus.BAD_REQUEST, "more than one Host header")
+        self._check_host(headers.get("host", ""))
+        self._check_site(method, headers)
+        kept = [f"{name}:{value}" for name, _, value in fields if name.lower() not in _HOP]
+        return "\r\n".join(
+            [f"{method} {self._prefix}{target} {version}", *kept, "Connection: close", "", ""]
+        ).encode("latin-1")
+
+    def _check_host(self, host: str) -> None:
+        name = host[1:].partition("]")[0] if host.startswith("[") else host.partition(":")[0]
+        if name.lower() in self._names:
+            return
+        with suppress(ValueError):  # an address is no name that somebody could make point here
+            if "*" in self._names and ipaddress.ip_address(name):
+                return
+        raise Refusal(
+            HTTPStatus.MISDIRECTED_REQUEST,
+            "not a name of this machine; if it should be, name it in HEAPWATCH_ALLOWED_HOSTS",
+        )
+
+    def _check_site(self, method: str, headers: dict[str, str]) -> None:
+        """A page may link here; it may neither read an answer nor change anything."""
+        origin = headers.get("origin")
+        if origin is not None and origin.partition("://")[2].lower() != headers["host"].lower():
+            raise Refusal(HTTPStatus.FORBIDDEN, "requests of another origin are not passed on")
+        site = headers.get("sec-fetch-site", "none").lower()
+        if method not in _SAFE and site not in ("same-origin", "none"):
+            raise Refusal(HTTPStatus.FORBIDDEN, "cross-site requests may not change anything")
+
+    async def _pass_on(self, head: bytes, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        try:
+            answers, asks = await asyncio.open_connection("127.0.0.1", self._upstream)
+        except OSError:
+            raise Refusal(HTTPStatus.BAD_GATEWAY, "the program does not answer yet") from None
+        asks.write(head)
+        body = asyncio.create_task(_copy(reader, asks))
+        try:
+            await _copy(answers, writer)
+        finally:
+            body.cancel()
+            asks.close()
+
+
+_HOP = frozenset({"connection", "keep-alive", "proxy-connection", "upgrade"})
+
+
+async def _copy(source: asyncio.StreamReader, sink: asyncio.StreamWriter) -> None:
+    with suppress(OSError):
+        while chunk := await source.read(_CHUNK):
+            sink.write(chunk)
+            await sink.drain()
+
+
+def _answer(refusal: Refusal) -> bytes:
+    body = f"{refusal}\n".encode()
+    head = (
+        f"HTTP/1.1 {refusal.status.value} {refusal.status.phrase}\r\nContent-Type: text/plain\r\n"
+        f"Content-Length: {len(body)}\r\nConnection: close\r\n\r\n"
+    )
+    return head.encode() + body
+
+
+def names(host: str) -> frozenset[str]:
+    """What a Host header may say where the guard listens on `host`."""
+    allowed = os.environ.get("HEAPWATCH_ALLOWED_HOSTS", "").lower().split(",")
+    known = {*_LOOPBACK, *(name.strip().partition(":")[0] for name in allowed)}
+    if host not in _LOOPBACK:
+        known |= {host, socket.gethostname().lower(), "*"}
+    return frozenset(known - {""})
+
+
+async def run(host: str, port: int, command: list[str]) -> int:
+    """Serve until the program ends, and return its exit status."""
+    upstream, prefix = _free_port(), f"/{secrets.token_urlsafe(24)}"
+    guard = Guard(upstream, prefix, names(host))
+    server = await asyncio.start_server(guard.serve, host, port, limit=_MAX_HEAD_BYTES)
+    address = "127.0.0.1" if host in ("0.0.0.0", "::", "") else host
+    options = (
+        f"--web.listen-address=127.0.0.1:{upstream}",
+        f"--web.route-prefix={prefix}",
+        f"--web.external-url=http://{address}:{port}/",
+    )
+    program = subprocess.Popen([*command, *options], preexec_fn=_die_with_parent)
+    loop = asyncio.get_running_loop()
+    for number in (signal.SIGHUP, signal.SIGTERM, signal.SIGINT):
+        loop.add_signal_handler(number, program.send_signal, number)
+    async with server:
+        return await asyncio.to_thread(program.wait)
+
+
+def _free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return int(probe.getsockname()[1])
+
+
+def _die_with_parent() -> None:
+    # at once: it holds locks that the next one needs, and its log of writes is made for that
+    ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
+
+
+if __name__ == "__main__":
+    sys.exit(asyncio.run(run(sys.argv[1], int(sys.argv[2]), sys.argv[3:])))
