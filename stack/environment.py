@@ -49,6 +49,7 @@ KNOWN = frozenset(
         "TOKEN",
         "TOKEN_FILE",
         "TORCH_INDEX",
+        "TRACE",
         "TRAINER_PORT",
         "WEBHOOK_URL",
         "WEBHOOK_URL_FILE",

@@ -11,7 +11,7 @@ import pytest
 from benchmarks.zoo.catalogue import BrokenCase, Case, Fix, load, load_all
 
 ROOT = Path(__file__).parents[3]
-LOCK = (ROOT / "requirements" / "bench.txt").read_text()
+LOCK = "".join((ROOT / "requirements" / name).read_text() for name in ("bench.txt", "torch.txt"))
 CASES = load_all()
 each_case = pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
 
