@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import difflib
 import os
 import re
 from collections.abc import Mapping
@@ -20,6 +21,8 @@ SHARED_NAMES = {
     "HEAPWATCH_ALERTMANAGER_URL": "alertmanager_url",
     "HEAPWATCH_RUNBOOKS_URL": "runbooks_url",
 }
+# Read by the command line, and by what renders Alertmanager's configuration.
+_ALSO_READ = {PREFIX + "CONFIG", PREFIX + "URL"}
 _PLACEHOLDER = re.compile(r"\{([^{}]*)\}")
 _PLACEHOLDERS = ("job", "instance")
 
@@ -108,6 +111,7 @@ def load(file: Path | None, environment: Mapping[str, str] = os.environ) -> Sett
         SettingsError: the file cannot be read, a key is unknown, or a value is not allowed.
 
     """
+    _refuse_unknown(environment)
     values = _read_file(file) if file else {}
     values |= {SHARED_NAMES[name]: value for name, value in environment.items() if name in SHARED_NAMES}
     for key in Settings.model_fields:
@@ -118,6 +122,14 @@ def load(file: Path | None, environment: Mapping[str, str] = os.environ) -> Sett
         return Settings.model_validate(values)
     except ValidationError as error:
         raise SettingsError(_explain(error, file)) from None
+
+
+def _refuse_unknown(environment: Mapping[str, str]) -> None:
+    known = {PREFIX + field.upper() for field in Settings.model_fields} | _ALSO_READ
+    for name in sorted(environment):
+        if name.startswith(PREFIX) and name not in known and not name.startswith(PREFIX + "TEST_"):
+            near = difflib.get_close_matches(name, known, n=1, cutoff=0)
+            raise SettingsError(f"nothing reads {name}; did you mean {near[0]}?")
 
 
 def token(settings: Settings, environment: Mapping[str, str] = os.environ) -> str:

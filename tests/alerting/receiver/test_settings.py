@@ -79,3 +79,11 @@ def test_a_missing_secret_is_named(tmp_path):
     settings = load(None, {"HEAPWATCH_TOKEN_FILE": str(tmp_path / "none")})
     with pytest.raises(SettingsError, match="token_file: cannot read"):
         token(settings, {})
+
+
+def test_a_misspelt_setting_in_the_environment_is_not_passed_over():
+    with pytest.raises(
+        SettingsError, match=r"nothing reads HEAPWATCH_RECEIVER_DRYRUN; did you mean .*_DRY_RUN"
+    ):
+        load(None, {"HEAPWATCH_RECEIVER_DRYRUN": "true"})
+    assert load(None, {"HEAPWATCH_RECEIVER_URL": "http://x", "HEAPWATCH_STATE": "/x"}).dry_run is False
