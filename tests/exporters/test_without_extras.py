@@ -66,4 +66,4 @@ def test_the_library_runs_without_any_extra():
     errors = {name: count for name, count in series.items() if "collect_errors" in name and count}
     assert errors == {}
     assert not [name for name in series if name.startswith("trainer_gpu")]
-    assert done.stderr.count("GPU") == 1
+    assert "GPU" not in done.stderr  # where there is no library for it, there is nothing to say
