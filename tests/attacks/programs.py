@@ -118,7 +118,8 @@ class Impostor(BaseHTTPRequestHandler):
     """Answers as a trainer over its limit, and keeps what it is sent."""
 
     def do_GET(self) -> None:
-        self._answer(b'trainer_process_resident_memory_bytes{role="trainer"} 9e9\n', "text/plain")
+        limit = b'trainer_limit{resource="memory",component="trainer",severity="critical"} 1e9\n'
+        self._answer(b'trainer_process_resident_memory_bytes{role="trainer"} 9e9\n' + limit, "text/plain")
 
     def do_POST(self) -> None:
         body = self.rfile.read(int(self.headers["Content-Length"] or 0))

@@ -15,7 +15,9 @@ from heapwatch.report.prometheus import read_prometheus
 from tests.exporters.cli.lying import lying
 
 WELL = b'trainer_process_resident_memory_bytes{role="trainer"} 1e6\n'
-CRITICAL = b'trainer_process_resident_memory_bytes{role="trainer"} 9e9\n'
+CRITICAL = b"""trainer_process_resident_memory_bytes{role="trainer"} 9e9
+trainer_limit{resource="memory",component="trainer",severity="critical"} 1e9
+"""
 LIES = [
     b'trainer_bodies{type="a"} 1.7e308\ntrainer_bodies{type="b"} 1.7e308\n',
     b"trainer_process_resident_memory_bytes 1e308\nprocess_start_time_seconds NaN\n",
