@@ -108,7 +108,7 @@ test-faults: dev ## Try what can go wrong between alert and cleanup: crashes, fl
 .PHONY: test-attacks
 test-attacks: dev ## Attack real processes and show what was sent and what came back (ARGS=word)
 	@$(STACK) tools > /dev/null
-	@$(WITH_TOOLS) $(BIN)/python -m tests.attacks $(ARGS)
+	@$(WITH_TOOLS) "$(BIN)/python" -m tests.attacks $(ARGS)
 
 .PHONY: bench
 bench: rivals ## Measure what watching costs; writes docs/benchmarks.md (ARGS=census: one, written nowhere)
@@ -147,7 +147,7 @@ screenshots: dev ## Pictures for the docs, of made-up history (ARGS=--running: o
 
 .PHONY: docs
 docs: ## Build the documentation site, strictly, into .heapwatch/site
-	@test -x $(HEAPWATCH_STATE)/docs/bin/mkdocs || $(PYTHON) -m venv $(HEAPWATCH_STATE)/docs
-	@$(HEAPWATCH_STATE)/docs/bin/python -m pip install --quiet --disable-pip-version-check -r requirements/docs.txt
-	@$(HEAPWATCH_STATE)/docs/bin/mkdocs build --strict --quiet --site-dir $(HEAPWATCH_STATE)/site
+	@test -x "$(HEAPWATCH_STATE)/docs/bin/mkdocs" || $(PYTHON) -m venv "$(HEAPWATCH_STATE)/docs"
+	@"$(HEAPWATCH_STATE)/docs/bin/python" -m pip install --quiet --disable-pip-version-check -r requirements/docs.txt
+	@"$(HEAPWATCH_STATE)/docs/bin/mkdocs" build --strict --quiet --site-dir "$(HEAPWATCH_STATE)/site"
 	@echo "$(HEAPWATCH_STATE)/site/index.html"

@@ -30,3 +30,11 @@ def test_choices_reach_the_command() -> None:
     )
     assert "logs --mode auto" in make("-n", "logs")
     assert "--follow" in make("-n", "logs", "FOLLOW=1")
+
+
+def test_a_state_folder_with_a_space_reaches_the_command_whole() -> None:
+    shown = make("-n", "up", "HEAPWATCH_STATE=/tmp/a später b")
+    assert '"/tmp/a später b/venv"' in shown
+    assert '"/tmp/a später b/venv/bin/python" -m heapwatch up' in shown
+    recipes = (REPOSITORY / "Makefile").read_text()
+    assert not re.findall(r"^\t.*(?<![\"/=\w])\$\((?:BIN|VENV|HEAPWATCH_STATE)\)", recipes, re.MULTILINE)

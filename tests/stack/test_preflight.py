@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from heapwatch import data
+from heapwatch.http.signing import webhook_token
 from heapwatch.stack import configuration, preflight
 from heapwatch.stack.binaries import Binaries, find
 from heapwatch.stack.endpoints import Endpoint
@@ -117,3 +118,23 @@ def test_an_address_of_another_machine_is_told(settings: Settings) -> None:
         StackError, match=r"HEAPWATCH_BIND is '192\.0\.2\.1', which is no address of this machine"
     ):
         preflight.check_ports(elsewhere, [Endpoint("x", 12345, "X", "/")])
+
+
+@pytest.mark.parametrize("name", ["HEAPWATCH_TOKEN", "HEAPWATCH_TOKEN_FILE"])
+def test_a_token_of_the_environment_is_that_of_every_service(
+    settings: Settings, tmp_path: Path, name: str
+) -> None:
+    (tmp_path / "own-token").write_text("chosen\n")
+    given = {"HEAPWATCH_TOKEN": "chosen", "HEAPWATCH_TOKEN_FILE": str(tmp_path / "own-token")}
+    told = dataclasses.replace(settings, environment=settings.environment | {name: given[name]})
+    configuration.lay_out(told)
+    assert told.token_file.read_text() == "chosen\n"
+    assert told.webhook_token_file.read_text() == webhook_token("chosen") + "\n"
+    assert {file.stat().st_mode & 0o777 for file in told.token_file.parent.iterdir()} == {0o600}
+    assert settings.logs.stat().st_mode & 0o777 == 0o700
+
+
+def test_a_token_that_cannot_travel_is_told(settings: Settings) -> None:
+    wrong = dataclasses.replace(settings, environment={"HEAPWATCH_TOKEN": "two words"})
+    with pytest.raises(StackError, match="HEAPWATCH_TOKEN or HEAPWATCH_TOKEN_FILE cannot be used"):
+        configuration.lay_out(wrong)
