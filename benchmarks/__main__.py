@@ -19,7 +19,7 @@ import psutil
 
 from benchmarks.measure import Claim, Report, Table
 
-BENCHMARKS = ("step_path", "deep_size", "census", "scrape", "training", "processes")
+BENCHMARKS = ("step_path", "deep_size", "census", "scrape", "training", "processes", "inventory")
 DOCUMENT = Path(__file__).parent.parent / "docs" / "benchmarks.md"
 
 

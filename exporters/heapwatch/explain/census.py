@@ -286,7 +286,8 @@ class Census:
         for _ in range(_DEEPEST):
             began = time.thread_time()
             referrers = gc.get_referrers(obj)
-            self.longest = max(self.longest, time.thread_time() - began)
+            took = time.thread_time() - began
+            self.longest = max(self.longest, took)
             usable = [
                 one
                 for one in islice(referrers, _MOST_REFERRERS)
@@ -302,7 +303,7 @@ class Census:
             if site is not None and sites is not None:
                 sites.append(site)
             yield _described(obj, held)
-            if type(obj) is FrameType or type(obj) is ModuleType or not self.affordable():
+            if type(obj) is FrameType or type(obj) is ModuleType or took > STALL_SECONDS:
                 return
 
 

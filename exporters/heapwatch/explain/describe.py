@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 from collections.abc import Iterator
 from itertools import islice
-from types import CodeType
+from types import CodeType, FunctionType
 from typing import Any
 
 from heapwatch.explain.census import Census, GrowingType, LongContainer
@@ -21,6 +21,7 @@ from heapwatch.explain.sites import (
     callers_of,
     code_of_class,
     function_at,
+    only_return,
     user_code,
     uses_of,
 )
@@ -33,6 +34,7 @@ from heapwatch.measure.roots import is_user_file, module_namespace, running_code
 
 _MOST_HOLDERS = 6
 _MOST_KEPT = 200
+_STARTERS = ("Process", "Popen", "Pool", "ProcessPoolExecutor", "SubprocVecEnv", "AsyncVectorEnv")
 
 
 class Describer:
@@ -83,6 +85,12 @@ class Describer:
             remedy=remedy_for_type(holders),
         )
 
+    def processes_started(self) -> Site | None:
+        """The one line of the user's code that starts processes; None when there are several or none."""
+        codes = user_code()
+        found = {site for name in _STARTERS for site in callers_of(name, codes)}
+        return found.pop() if len(found) == 1 else None
+
     def describe_garbage(self, census: Census, levels: Levels) -> list[Finding]:
         """What the switched-off collector leaves lying, as a finding; all growth of the process is its."""
         growth = census.uncollected.growth(levels.settled)
@@ -121,12 +129,20 @@ class Describer:
             remedy=remedy_for_type(found.holders),
         )
 
-    def trace(self, known: Known, tracer: Tracer) -> None:
-        """Trace allocations until the container has grown, and remember where its items are made."""
+    def trace(self, known: Known, tracer: Tracer, rhythm: float) -> None:
+        """Trace allocations until the container has grown, and remember where its items are made.
+
+        Args:
+            known: the container.
+            tracer: what traces.
+            rhythm: usual seconds between two additions.
+
+        """
         site = tracer.trace(
             known.path,
             functools.partial(_length, known, self._inventory),
             functools.partial(newest_of, known, self._inventory),
+            rhythm,
         )
         if site is not None and len(self._traced) < _MOST_KEPT:
             self._traced[known.path] = site._replace(function=function_at(site, user_code()))
@@ -134,6 +150,8 @@ class Describer:
     def _code_of(self, known: Known, place: Place) -> tuple[list[Use], list[int | str], Site | None]:
         """What the code does to a container, what it cuts it to, and the line that fills it."""
         found = self._uses.get(known.path)
+        if found is None and known.kind == "cache":
+            return [], [], _cached_line(place)
         if found is None:
             name, owner = _named(place)
             if name is None:
@@ -158,6 +176,15 @@ def _emptied(uses: list[Use], bounds: list[int | str], owner: Any, items: float)
         # Longer than all that the code compares it with: whatever that does, it is no bound.
         return "some" if known and max(known) < items else "trimmed"
     return "some" if effects & {"shrinks", "resets"} else "never"
+
+
+def _cached_line(place: Place) -> Site | None:
+    """The line of a cached function that makes what its cache keeps: its only `return`."""
+    try:
+        function = place.find({}).__wrapped__
+    except (Gone, RuntimeError, AttributeError):
+        return None
+    return only_return(function.__code__) if type(function) is FunctionType else None
 
 
 def _length(known: Known, inventory: Inventory) -> float | None:

@@ -7,6 +7,7 @@ import logging
 import threading
 import time
 from collections.abc import Callable
+from dataclasses import replace
 
 from heapwatch.explain.budget import Budget
 from heapwatch.explain.census import Census, LongContainer
@@ -197,6 +198,10 @@ class Explainer:
         found = explain(levels, candidates, rounds=rounds)
         if found.explained_share < 0.5 and found.growth_bytes_per_minute > 0:
             found = explain(levels, candidates, self._types(levels), rounds)
+        if any(one.kind == "worker" and one.items_per_minute for one in found.findings):
+            site = self._describer.processes_started()
+            located = (replace(one, site=site) if one.kind == "worker" else one for one in found.findings)
+            found = replace(found, findings=tuple(located))
         self.latest = found
         if found.verdict != before:
             log.log(logging.WARNING if found.verdict == "leak" else logging.INFO, "%s", message(found))
@@ -231,9 +236,10 @@ class Explainer:
         """Trace allocations for what grows at a line that is not known; whether it was tried."""
         for finding in self.latest.findings[:_TYPES_TOLD]:
             known = self.inventory.known.get(finding.path or "")
-            wanted = finding.kind == "container" and finding.site is None and finding.share >= _TRACED_SHARE
+            wanted = finding.site is None and finding.share >= _TRACED_SHARE
             if wanted and known is not None and self.tracer.may_trace(known.path):
-                self._describer.trace(known, self.tracer)
+                rhythm = 60 / max(1.0, finding.items_per_minute or 0.0)
+                self._describer.trace(known, self.tracer, rhythm)
                 self.spent_on["trace"] = self.tracer.seconds
                 return True
         return False

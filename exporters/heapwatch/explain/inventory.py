@@ -300,6 +300,8 @@ class Inventory:
             return
         if kind == "object" and layout.module.partition(".")[0] in _SKIPPED_MODULES:
             return
+        if layout.qualified_name == "logging.Manager" and place.parent is not None:
+            return  # every logger leads to all others
         label = path if full else path + step.label
         self._seen.add(id(obj))
         below = Place(place, step, None, weight)

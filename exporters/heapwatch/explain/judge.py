@@ -25,6 +25,9 @@ _HOURLY_SHARE = 0.2  # and so does what adds a fifth of the process an hour
 _PATIENCE_SPAN = 240.0  # for a container that the program cuts to a length that is not known
 _REMOVED_SPAN = 45.0  # for one from which the program takes items
 _NOTED_SHARE = 0.02
+_UNNAMED_BYTES = 16e6
+_UNNAMED_SHARE = 0.05
+_UNNAMED_SPAN = 450.0
 _PAST_BOUND = 1.05
 _MOST_FINDINGS = 20
 _EXPLAINED = 0.5
@@ -153,7 +156,7 @@ def explain(
             leaks = _goes_on(own) and levels.matters(found.bytes_per_minute)
             findings.append(replace(found, is_leak=leaks))
     rest = pace - _rate(findings)
-    if rest > _EXPLAINED * pace and _goes_on(own) and levels.matters(rest):
+    if rest > _EXPLAINED * pace and _goes_on(own) and levels.matters(rest) and _is_plain(rest, levels):
         findings.append(_unnamed(rest, levels))
     findings = [replace(found, share=_share(found.bytes_per_minute, pace)) for found in findings]
     worth = [found for found in findings if _is_worth_telling(found, levels)]
@@ -285,6 +288,12 @@ def _unnamed(rest: float, levels: Levels) -> Finding:
 
 def _goes_on(growth: Growth) -> bool:
     return growth.rising and growth.span >= TOO_EARLY_SECONDS
+
+
+def _is_plain(rest: float, levels: Levels) -> bool:
+    """Whether growth without a name is more than allocators and warm-ups do, or has gone on for long."""
+    grown = rest / 60 * levels.own.span
+    return grown >= max(_UNNAMED_BYTES, _UNNAMED_SHARE * levels.resident) or levels.own.span >= _UNNAMED_SPAN
 
 
 def _share(rate: float, pace: float) -> float:

@@ -29,6 +29,7 @@ _SKIPPED = frozenset(
 )
 _SLICES = ("BUILD_SLICE", "BINARY_SLICE")
 _SETTING_UP = ("__init__", "__post_init__", "__new__", "__setstate__", "setup")
+_CALLED_BY = ("LOAD_METHOD", "LOAD_ATTR", "LOAD_GLOBAL", "LOAD_NAME")
 _NEAR = 14
 _STATEMENT = 80
 _MOST_CODE = 4000
@@ -99,16 +100,33 @@ def bounds_of(name: str, codes: Iterable[CodeType]) -> list[int | str]:
 
 
 def callers_of(method: str, codes: Iterable[CodeType]) -> list[Site]:
-    """Lines that call a method of this name."""
+    """Lines that load a method, a function or a class of this name."""
     found: dict[tuple[str, int], Site] = {}
     for code in codes:
         if method not in code.co_names:
             continue
         for instruction, line in _instructions(code):
-            if instruction.opname in ("LOAD_METHOD", "LOAD_ATTR") and instruction.argval == method:
+            if instruction.opname in _CALLED_BY and instruction.argval == method:
                 function = getattr(code, "co_qualname", code.co_name)
                 found.setdefault((code.co_filename, line), Site(code.co_filename, line, function))
     return list(found.values())
+
+
+def only_return(code: CodeType) -> Site | None:
+    """The line of the user's function on which it returns something, where there is but one."""
+    lines = {
+        line
+        for instruction, line in _instructions(code)
+        if instruction.opname in ("RETURN_VALUE", "RETURN_CONST") and not _returns_none(code, line)
+    }
+    if len(lines) != 1 or not is_user_file(code.co_filename):
+        return None
+    return Site(code.co_filename, lines.pop(), getattr(code, "co_qualname", code.co_name))
+
+
+def _returns_none(code: CodeType, line: int) -> bool:
+    loads = [one for one, where in _instructions(code) if where == line and one.opname.startswith("LOAD_")]
+    return bool(loads) and loads[-1].opname == "LOAD_CONST" and loads[-1].argval is None
 
 
 def function_at(site: Site, codes: Iterable[CodeType]) -> str:

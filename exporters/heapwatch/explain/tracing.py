@@ -1,9 +1,8 @@
 """The line that makes what stays, seen by tracing allocations for moments at a time.
 
 For what grows, tracing is switched on until something was added to it, a second at most, and the new items
-are asked where they were made. While it is on, a program that allocates a lot runs two to three times slower;
-so all such moments together are at most a fiftieth of the time. A program that traces by itself is left
-alone.
+are asked where they were made. Each such moment is followed by a pause of 250 times its length. A program
+that traces by itself is left alone.
 """
 
 from __future__ import annotations
@@ -13,18 +12,25 @@ import os
 import time
 import tracemalloc
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 from heapwatch.explain.sites import Site
+from heapwatch.measure.layout import layout_of
 from heapwatch.measure.roots import is_user_file
 
-FRAMES = 16
-SHARE = 0.02
+FRAMES = 10
+# While it is on, a program that allocates a lot may run ten times slower: with the pause that follows each
+# moment, it loses less than a twentieth.
+SHARE = 0.004
 LONGEST_SECONDS = 1.0
-_ADVANCE_SECONDS = 2.0  # may be traced before the share has earned them
+_RHYTHMS = 2.0  # times the usual time between two additions that a moment may last
+_SHORTEST_SECONDS = 0.05
 _POLL_SECONDS = 0.004
 _MOST_TRIES = 4  # for one path
+_MOST_PARTS = 30
+_MOST_TRACED_BYTES = 4_000_000  # of which a copy is made in a few milliseconds
+_HEADS = (0, 16, 32)  # bytes before an object: of the collector, and of attributes kept apart
 
 
 class Tracer:
@@ -45,22 +51,25 @@ class Tracer:
         self.seconds = 0.0
         self._clock = clock
         self._share = share
-        self._began = clock()
+        self._next = clock()
         self._tries: Counter[str] = Counter()
         self.enabled = os.environ.get("HEAPWATCH_TRACE", "1") != "0"
 
     def may_trace(self, path: str) -> bool:
-        """Whether the share of the time allows for another moment, and trying again is worth it."""
-        allowed = _ADVANCE_SECONDS + self._share * (self._clock() - self._began)
+        """Whether the pause after the last moment is over, and trying this path again is worth it."""
         return (
             self.enabled
             and not tracemalloc.is_tracing()
             and self._tries[path] < _MOST_TRIES
-            and self.seconds + LONGEST_SECONDS <= allowed
+            and self._clock() >= self._next
         )
 
     def trace(
-        self, path: str, length: Callable[[], float | None], newest: Callable[[], list[Any]]
+        self,
+        path: str,
+        length: Callable[[], float | None],
+        newest: Callable[[], list[Any]],
+        rhythm: float = LONGEST_SECONDS,
     ) -> Site | None:
         """Where new items of a container are made; None when none came in time, or none was traced.
 
@@ -68,14 +77,16 @@ class Tracer:
             path: of the container.
             length: its length now.
             newest: its newest items.
+            rhythm: usual seconds between two additions.
 
         """
         self._tries[path] += 1
         before = length()
+        longest = min(LONGEST_SECONDS, max(_SHORTEST_SECONDS, _RHYTHMS * rhythm))
         began = self._clock()
         tracemalloc.start(FRAMES)
         try:
-            while self._clock() - began < LONGEST_SECONDS:
+            while self._clock() - began < longest:
                 time.sleep(_POLL_SECONDS)
                 now = length()
                 if now is None or before is None or now < before:
@@ -86,22 +97,51 @@ class Tracer:
                         return site
         finally:
             tracemalloc.stop()
-            self.seconds += self._clock() - began
+            took = self._clock() - began
+            self.seconds += took
+            self._next = began + took + took / self._share
         return None
 
 
 def _made_at(items: list[Any]) -> Site | None:
     """The innermost line of the user's code by which a newest item, or a part of it, was made."""
+    sizes: set[int] = set()
     while items:
         stack = [items.pop()]
         seen = 0
-        while stack and seen < 30:
+        while stack and seen < _MOST_PARTS:
             obj = stack.pop(0)
             seen += 1
-            trace = tracemalloc.get_object_traceback(obj)
-            for frame in reversed(trace or ()):
-                if is_user_file(frame.filename):
-                    return Site(frame.filename, frame.lineno, "")
+            site = _line_of(tracemalloc.get_object_traceback(obj) or ())
+            if site is not None:
+                return site
+            if layout_of(type(obj)).kind == "tensor":
+                sizes.update(object.__sizeof__(obj) + head for head in _HEADS)
             if seen < 10:
                 stack += gc.get_referents(obj)[:10]
+    return _by_size(sizes) if sizes else None
+
+
+def _by_size(sizes: set[int]) -> Site | None:
+    """The line of the user's code that made the most blocks of such a size.
+
+    Before Python 3.12 an object that keeps its attributes apart is looked up at a wrong address and seems to
+    have no traceback; its block is among the traces all the same.
+    """
+    if tracemalloc.get_tracemalloc_memory() > _MOST_TRACED_BYTES:
+        return None
+    lines: Counter[Site] = Counter()
+    for trace in tracemalloc.take_snapshot().traces:
+        if trace.size in sizes:
+            site = _line_of(trace.traceback)
+            if site is not None:
+                lines[site] += 1
+    first = lines.most_common(1)
+    return first[0][0] if first else None
+
+
+def _line_of(traceback: Iterable[tracemalloc.Frame]) -> Site | None:
+    for frame in reversed(list(traceback)):
+        if is_user_file(frame.filename):
+            return Site(frame.filename, frame.lineno, "")
     return None
