@@ -69,9 +69,10 @@ class Program:
             self._spec, self._code = _module(arguments[0])
             self._file = self._spec.origin or arguments[0]
         else:
-            self._file = arguments[0]
-            self._code = _script(self._file)
-            sys.path[0] = os.path.dirname(os.path.realpath(self._file))
+            self._file = os.path.abspath(arguments[0])
+            self._code = _script(arguments[0])
+            folder = os.path.realpath(self._file)
+            sys.path[0] = folder if os.path.isdir(folder) else os.path.dirname(folder)
 
     def run(self, seconds: float | None, before_end: Callable[[], object]) -> Ended:
         """Run it to its end, for so many seconds at most.
@@ -86,7 +87,7 @@ class Program:
         vars(module).update(names, __spec__=self._spec)
         if self._spec is not None:
             vars(module).update(__package__=self._spec.parent, __loader__=self._spec.loader)
-        sys.argv = [self._file, *self._arguments[1:]]
+        sys.argv = [self._file if self._spec else self._arguments[0], *self._arguments[1:]]
         own_main = sys.modules["__main__"]
         sys.modules["__main__"] = module
         timer = None if seconds is None else _Timer(seconds, before_end)
@@ -165,7 +166,7 @@ def _script(file: str) -> CodeType:
     path = os.path.join(file, "__main__.py") if os.path.isdir(file) else file
     try:
         with io.open_code(path) as source:
-            return compile(source.read(), file, "exec", dont_inherit=True)
+            return compile(source.read(), os.path.abspath(path), "exec", dont_inherit=True)
     except OSError as error:
         raise CannotRun(f"cannot open {file!r}: {error.strerror}") from None
     except (SyntaxError, ValueError) as error:

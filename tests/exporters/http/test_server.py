@@ -22,7 +22,7 @@ from heapwatch.http.status import Status
 from heapwatch.runtime.cleanup import CleanupQueue
 
 TOKEN = "correct-horse"
-GET_PATHS = ["/", "/metrics", "/performance_status", "/healthz", "/readyz"]
+GET_PATHS = ["/", "/metrics", "/performance_status", "/explain", "/healthz", "/readyz"]
 
 
 class Exposition:
@@ -62,6 +62,7 @@ class Trainer:
             "exposition": self.exposition,
             "cleanup_queue": self.queue,
             "status": Status(last_cleanup=lambda: self.queue.last),
+            "explain": lambda: {"verdict": "healthy"},
             "token": TOKEN,
         }
         self.server = Server("127.0.0.1", 0, **settings | options).start()
@@ -188,6 +189,12 @@ def test_health_tells_progress(trainer):
     assert json.loads(trainer.request("GET", "/healthz")[1])["training"] == "progressing"
     trainer.exposition.progressed = time.time() - 3600
     assert json.loads(trainer.request("GET", "/healthz")[1])["training"] == "stalled"
+
+
+def test_what_grows_is_answered_where_it_can_be_looked_into(trainer):
+    answer, body = trainer.request("GET", "/explain")
+    assert answer.status == 200
+    assert json.loads(body) == {"verdict": "healthy"}
 
 
 def test_landing_page_links_and_loads_nothing_from_elsewhere(trainer):

@@ -1,0 +1,49 @@
+from heapwatch.collectors.explanation import MOST_PATHS, ExplanationCollector
+from heapwatch.explain.findings import Explanation, Finding
+from heapwatch.explain.sites import Site
+from tests.exporters.exposed import value, values
+
+
+def finding(number=0, **about):
+    fields = {
+        "kind": "container",
+        "path": f"trainer.history{number}",
+        "type": "list of dict",
+        "items": 40,
+        "bytes": 48_000_000,
+        "items_per_minute": 40.0,
+        "bytes_per_minute": 48e6,
+        "share": 0.97,
+        "site": Site("/home/somebody/train.py", 212, "collect"),
+        "remedy": "`collections.deque(maxlen=...)`",
+        "is_leak": True,
+    }
+    return Finding(**{**fields, **about})
+
+
+def collected(explanation):
+    return list(ExplanationCollector(lambda: explanation, lambda: {"walk": 0.5}).collect())
+
+
+def test_a_growing_path_is_told_with_its_bytes_line_and_remedy():
+    families = collected(Explanation("leak", 60.0, 50e6, 0.97, (finding(),)))
+    assert values(families, "trainer_growing_path_bytes", "path") == {"trainer.history0": 48_000_000}
+    assert value(families, "trainer_growing_path_growth_bytes_per_minute", path="trainer.history0") == 48e6
+    assert value(families, "trainer_growing_path_leak", site="train.py:212") == 1
+    assert value(families, "trainer_memory_growth_explained_ratio") == 0.97
+    assert values(families, "trainer_memory_verdict", "verdict")["leak"] == 1
+    assert sum(values(families, "trainer_memory_verdict", "verdict").values()) == 1
+
+
+def test_what_is_not_known_is_absent():
+    families = collected(Explanation("healthy", 60.0, 0.0, 1.0, (finding(bytes=None, items=None),)))
+    assert values(families, "trainer_growing_path_bytes", "path") == {}
+    assert value(families, "trainer_memory_growth_explained_ratio") is None
+
+
+def test_paths_are_bounded_in_number_and_length():
+    many = tuple(finding(number, path="x" * 500 + str(number)) for number in range(100))
+    families = collected(Explanation("leak", 60.0, 50e6, 1.0, many))
+    paths = values(families, "trainer_growing_path_items", "path")
+    assert 1 <= len(paths) <= MOST_PATHS
+    assert max(map(len, paths)) <= 120

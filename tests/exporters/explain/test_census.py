@@ -1,0 +1,102 @@
+from __future__ import annotations
+
+import gc
+import itertools
+from collections.abc import Iterator
+
+import pytest
+
+from heapwatch.explain import census as subject
+from heapwatch.explain.census import Census
+
+
+class Leaked:
+    def __init__(self) -> None:
+        self.payload = bytearray(5000)
+
+
+@pytest.fixture
+def clock() -> list[float]:
+    return [0.0]
+
+
+@pytest.fixture
+def census(clock: list[float], monkeypatch: pytest.MonkeyPatch) -> Census:
+    monkeypatch.setattr(subject, "STALL_SECONDS", 10.0)
+    monkeypatch.setattr(subject, "_FIRST_BLOCKS", 1 << 40)
+    return Census(clock=lambda: clock[0])
+
+
+def counted(census: Census, clock: list[float], kept: list[Leaked], rounds: int = 12) -> None:
+    for _ in range(rounds):
+        kept += [Leaked() for _ in range(20)]
+        clock[0] += 10
+        assert census.count()
+
+
+def test_types_that_become_more_are_found_and_weighed(census: Census, clock: list[float]) -> None:
+    kept: list[Leaked] = []
+    counted(census, clock, kept)
+    growing = {known.name: (known, growth) for known, growth in census.growing(0.0)}
+    name = f"{__name__}.Leaked"
+    known, growth = growing[name]
+    assert growth.per_second == pytest.approx(2.0, rel=0.1)
+    chains = census.inspect([name], set())
+    assert chains[name][0] == "list" or chains[name][0].startswith("frame")
+    assert known.each_bytes == pytest.approx(5300, rel=0.1)
+
+
+def test_types_that_stay_are_not_remembered(census: Census, clock: list[float]) -> None:
+    kept = [Leaked() for _ in range(100)]
+    for _ in range(12):
+        clock[0] += 10
+        census.count()
+    assert not any(known.name.endswith(".Leaked") for known in census.types.values())
+    assert len(kept) == 100
+
+
+def test_a_heap_that_takes_too_long_is_sampled_instead(
+    census: Census, clock: list[float], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    census.count()
+    monkeypatch.setattr(subject, "STALL_SECONDS", 0.0)
+    assert not census.count()
+    assert census.refused == 1
+    assert census.search(set()) == []
+    assert census.inspect(["anything"], set()) == {}
+
+
+def source() -> Iterator[bytearray]:
+    while True:
+        yield bytearray(3000)
+
+
+def cycling() -> Iterator[bytearray]:
+    batches = itertools.cycle(source())
+    while True:
+        yield next(batches)
+
+
+def test_a_container_that_no_name_leads_to_is_found_with_its_holders(
+    census: Census, clock: list[float]
+) -> None:
+    iterator = cycling()
+    for _ in range(5):
+        for _ in range(100):
+            next(iterator)
+        clock[0] += 60
+        found = census.search(set())
+    (held,) = [one for one in found if one.type == "list of bytearray"]
+    assert held.items == 500
+    assert held.items_per_minute == pytest.approx(100, rel=0.01)
+    assert "generator cycling" in " < ".join(held.holders)
+    assert held.site is not None
+    assert held.site.file == __file__
+
+
+def test_searching_keeps_nothing_alive(census: Census) -> None:
+    held = [Leaked() for _ in range(200)]
+    census.search(set())
+    held.clear()
+    gc.collect()
+    assert not [obj for obj in gc.get_objects() if type(obj) is Leaked]

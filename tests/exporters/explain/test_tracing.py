@@ -1,0 +1,88 @@
+from __future__ import annotations
+
+import threading
+import tracemalloc
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from heapwatch.explain.tracing import LONGEST_SECONDS, SHARE, Tracer
+
+items: list[object] = []
+
+
+@pytest.fixture
+def filling() -> Iterator[Callable[[], None]]:
+    stop = threading.Event()
+
+    def fill() -> None:
+        while not stop.wait(0.005):
+            items.append({"observation": bytes(2000)})
+
+    thread = threading.Thread(target=fill)
+    yield thread.start
+    stop.set()
+    thread.join()
+    items.clear()
+
+
+def newest() -> list[object]:
+    return items[-3:]
+
+
+def test_the_line_that_makes_the_items_is_found(filling: Callable[[], None]) -> None:
+    filling()
+    site = Tracer().trace("items", lambda: len(items), newest)
+    assert site is not None
+    assert site.file == __file__
+    assert "bytes(2000)" in Path(__file__).read_text().splitlines()[site.line - 1]
+    assert not tracemalloc.is_tracing()
+
+
+def test_a_moment_in_which_nothing_grows_says_nothing_and_ends() -> None:
+    tracer = Tracer()
+    assert tracer.trace("items", lambda: 5.0, newest, rhythm=0.01) is None
+    assert not tracemalloc.is_tracing()
+    assert 0 < tracer.seconds < LONGEST_SECONDS
+
+
+def test_a_pause_follows_each_moment() -> None:
+    now = [0.0]
+    tracer = Tracer(clock=lambda: now[0])
+
+    def passing() -> float:
+        now[0] += 0.5
+        return 5.0
+
+    assert tracer.may_trace("items")
+    tracer.trace("items", passing, newest)
+    traced = tracer.seconds
+    assert not tracer.may_trace("items")
+    now[0] += traced / SHARE + 1
+    assert tracer.may_trace("items")
+
+
+def test_a_path_is_tried_a_few_times_only() -> None:
+    now = [0.0]
+    tracer = Tracer(clock=lambda: now[0])
+    tries = 0
+    while tracer.may_trace("items"):
+        tracer.trace("items", lambda: now.__setitem__(0, now[0] + 1) or 5.0, newest)
+        now[0] += 10_000
+        tries += 1
+    assert tries == 4
+    assert tracer.may_trace("others")
+
+
+def test_a_program_that_traces_by_itself_is_left_alone() -> None:
+    tracemalloc.start()
+    try:
+        assert not Tracer().may_trace("items")
+    finally:
+        tracemalloc.stop()
+
+
+def test_it_can_be_switched_off(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HEAPWATCH_TRACE", "0")
+    assert not Tracer().may_trace("items")
