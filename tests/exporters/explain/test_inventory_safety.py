@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 from heapwatch.explain import inventory as subject
 from heapwatch.explain.inventory import Inventory
 from heapwatch.explain.judge import Levels
-from heapwatch.explain.series import Series
+from heapwatch.explain.memory import Memory
 from heapwatch.explain.weigh import look_into, weigh
 from heapwatch.measure.roots import Root
 from tests.exporters.explain import hostile
@@ -164,5 +164,5 @@ def test_millions_of_entries_are_not_walked_through() -> None:
 
 
 def test_levels_say_when_growth_begins_to_count() -> None:
-    assert Levels(Series(), 1, 0.0, 100.0).start == 25.0
-    assert Levels(Series(), 1, 0.0, 10_000.0).start == 60.0
+    assert Levels(Memory(), 0.0, 100.0).start == 25.0
+    assert Levels(Memory(), 0.0, 10_000.0).start == 60.0
