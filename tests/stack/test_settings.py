@@ -8,7 +8,11 @@ from heapwatch.stack.errors import StackError
 from heapwatch.stack.settings import Settings
 
 
-def test_defaults_are_the_documented_ports_on_loopback() -> None:
+def test_defaults_are_the_documented_ports_on_loopback(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    # The environment that runs the tests may lie in a folder that a stack keeps its state in.
+    monkeypatch.setattr("sys.prefix", str(tmp_path / "venv"))
     settings = Settings.from_environment({"XDG_STATE_HOME": "/home/someone/state"})
     ports = settings.ports
     assert (ports.trainer, ports.prometheus, ports.alertmanager, ports.receiver, ports.dashboards) == (
