@@ -11,7 +11,7 @@ from benchmarks.leaks.replay import Alert, Firing
 from benchmarks.leaks.scenario import LABEL, Scenario
 
 RIVALS = {
-    "DocumentsMonitor": "the documents' monitor",
+    "DocumentsMonitor": "monitor of the example systems",
     "FixedThresholds": "fixed thresholds",
     "PredictLinear": "`predict_linear` alone",
     "CorootCheck": "Coroot's check in PromQL",
