@@ -72,7 +72,7 @@ def main() -> int:
     """Train until standard input ends."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # whoever started this ends it
     arena = Arena()
-    with start(NAME, port=0, interval=5.0) as watch:
+    with start(NAME, port=0, interval=5.0, profile="walker") as watch:
         watch.bodies(arena.bodies)
         watch.entities("food_sources", lambda: arena.food)
         watch.on_cleanup(arena.clean)
