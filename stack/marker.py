@@ -29,7 +29,7 @@ def make(folder: Path) -> None:
     if carried_by(folder):
         return
     earlier = folder.name == OWN_FOLDER or all((folder / name).is_file() for name in EVIDENCE)
-    # The mark is written first: another process that makes this folder now has marked it before it wrote more.
+    # The mark is written first: a process that makes this folder at the same time has left it by now.
     if not earlier and any(folder.iterdir()) and not carried_by(folder):
         raise FileExistsError(f"{folder} holds files that heapwatch did not make")
     (folder / NAME).write_text(TEXT, encoding="utf-8")

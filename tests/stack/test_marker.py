@@ -62,3 +62,13 @@ def test_a_state_folder_of_an_earlier_version_is_taken_over(tmp_path: Path, earl
         (state / name).write_text("x")
     marker.make(state)
     assert marker.carried_by(state)
+
+
+def test_a_folder_that_another_process_makes_at_the_same_time_is_ours(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    marker.make(tmp_path / "state")
+    (tmp_path / "state" / "bootstrap.lock").touch()
+    seen = iter([False, True])  # the mark appears after the first look
+    monkeypatch.setattr(marker, "carried_by", lambda _folder: next(seen))
+    marker.make(tmp_path / "state")
