@@ -34,6 +34,7 @@ from heapwatch.http.guards import checked_token
 from heapwatch.http.server import Server
 from heapwatch.http.status import Status
 from heapwatch.measure.process_tree import ProcessTree
+from heapwatch.measure.ranks import array_task, current_rank
 from heapwatch.measure.resident_memory import ResidentMemory
 from heapwatch.measure.roots import Root
 from heapwatch.recording.journal import Journal, Sink
@@ -112,7 +113,7 @@ class Exporter:
         self.safe_point.on_tick.append(self.progress.observe)
         for collector in (
             StandardCollector(),
-            InfoCollector(name, framework, run),
+            InfoCollector(name, framework, run or array_task(), current_rank()),
             process,
             UniqueMemoryCollector(tree),
             AllocatorCollector(),

@@ -51,7 +51,7 @@ def start(
             HEAPWATCH_TOKEN_FILE, or that of the running stack. Without one no cleanup can be asked for.
         port_search: False raises where the port is taken.
         framework: the library that trains, label of `trainer_info`.
-        run: which run this is, label of `trainer_info`.
+        run: which run this is, label of `trainer_info`; by default the task of a Slurm job array.
         profile: whose default limits apply, a name of `heapwatch.analysis.limits.PROFILES`; by default
             HEAPWATCH_PROFILE, else `default`.
         walker_names: also export the Walker document's `walker_*` names.

@@ -25,7 +25,7 @@ def test_the_query_returns_data(target: Target, prometheus_url: str) -> None:
 LIMITS = [target for target in targets() if is_limit(target)]
 
 
-@pytest.mark.parametrize(("near", "far"), zip(LIMITS[::2], LIMITS[1::2], strict=True), ids=str)
+@pytest.mark.parametrize(("near", "far"), list(zip(LIMITS[::2], LIMITS[1::2], strict=True)), ids=str)
 def test_a_limit_is_drawn_or_told_in_the_legend(near: Target, far: Target, prometheus_url: str) -> None:
     drawn, told = (
         {frozenset(series["metric"].items()) for series in run(prometheus_url, half)} for half in (near, far)

@@ -258,11 +258,22 @@ def get(watch, path="metrics"):
         return response.read().decode()
 
 
+def test_each_rank_of_a_distributed_run_says_which_it_is(monkeypatch):
+    monkeypatch.setenv("RANK", "3")
+    monkeypatch.setenv("WORLD_SIZE", "64")
+    monkeypatch.setenv("SLURM_ARRAY_JOB_ID", "812")
+    monkeypatch.setenv("SLURM_ARRAY_TASK_ID", "17")
+    with heapwatch.start("ppo", port=0) as watch:
+        labels = 'framework="",rank="3",run="812_17",trainer="ppo",world_size="64"'
+        assert f"trainer_info{{{labels}}} 1.0" in get(watch)
+
+
 def test_start_serves_and_stops(tmp_path):
     with heapwatch.start("walker", port=0) as watch:
         targets = list((tmp_path / "targets").glob("*.json"))
         assert f"127.0.0.1:{watch.port}" in targets[0].read_text()
-        assert 'trainer_info{framework="",run="",trainer="walker"} 1.0' in get(watch)
+        labels = 'framework="",rank="",run="",trainer="walker",world_size=""'
+        assert f"trainer_info{{{labels}}} 1.0" in get(watch)
         assert json.loads(get(watch, "performance_status"))["trainer"]["trainer"] == "walker"
     assert not list((tmp_path / "targets").glob("*.json"))
     assert watch.server is None

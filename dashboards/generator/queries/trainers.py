@@ -4,7 +4,13 @@ from ..promql import TRAINER, max_by, min_by, or_zero, rate, select, sum_by, tot
 from .recorded import current, forecast, growth, limits, of_trainers, soonest
 
 # Who is there, and how are they.
-TRAINERS = max_by(f"{TRAINER}, trainer", select("trainer_info"))
+# A rank of a distributed run reads "ppo rank 3".
+TRAINERS = (
+    "label_join("
+    + max_by(f"{TRAINER}, trainer, rank", select("trainer_info", 'rank!=""'))
+    + ', "trainer", " rank ", "trainer", "rank") or '
+    + max_by(f"{TRAINER}, trainer", select("trainer_info", 'rank=""'))
+)
 VERDICT = current(max_by(TRAINER, select("job:trainer_verdict:state")))
 WORST_VERDICT = f"max({VERDICT})"
 TRAINERS_COUNT = f"count({VERDICT})"
