@@ -149,7 +149,7 @@ def forecasts_have_one_source(document: Json) -> Iterator[str]:
     """Stat, table and chart show the same: seconds, or why there is no forecast."""
     for panel in panels(document):
         for target in panel["targets"]:
-            if "time_to_limit" in target["expr"] and "offset 40m" not in target["expr"]:
+            if "time_to_limit" in target["expr"] and "needed_minutes" not in target["expr"]:
                 yield f"{panel['title']}: shows a forecast before it can be trusted"
         texts = [_fields(panel).get("mappings", []), *(e["value"] for e in _overridden(panel, "mappings"))]
         words = {

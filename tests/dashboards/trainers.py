@@ -56,6 +56,8 @@ class Trainer:
             "job:trainer_process:start",
             lambda minute: clock.start + (started if minute >= started else -7200) * 60,
         )
+        self.add("job:trainer:watched_minutes", lambda m: m - started if m >= started else m + 120)
+        self.add("job:trainer_forecast:needed_minutes", lambda minute: 40)
         self.add("process_open_fds", lambda minute: 34)
         self.add("trainer_python_allocated_blocks", lambda minute: 2.1e6)
         for generation, seconds in (("0", 2), ("1", 20), ("2", 200)):

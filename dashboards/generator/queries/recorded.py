@@ -53,7 +53,9 @@ def of_trainers(expression: str) -> str:
 # Forecasts: stat, table and chart show the same, no further than half an hour of growth can be trusted.
 _SOON = 3 * 86400
 TOO_EARLY, NOT_SOON = -1, -2
-FORECAST_MINUTES = 40
+_WATCHED_LONG_ENOUGH = (
+    f"({select('job:trainer:watched_minutes')} >= {select('job:trainer_forecast:needed_minutes')})"
+)
 
 
 def forecast(expression: str, known: str, labels: str) -> str:
@@ -62,9 +64,10 @@ def forecast(expression: str, known: str, labels: str) -> str:
     `known` is a series of every trainer or device that could have a forecast.
     """
     exists = f"0 * {max_by(labels, known)}"
+    trusted = f"and on (job, instance) {_WATCHED_LONG_ENOUGH}"
     return (
-        f"{min_by(labels, aged(FORECAST_MINUTES, expression))} < {_SOON}"
-        f" or {aged(FORECAST_MINUTES, exists)} + {NOT_SOON} or {exists} + {TOO_EARLY}"
+        f"{min_by(labels, f'{expression} {trusted}')} < {_SOON}"
+        f" or ({exists} {trusted}) + {NOT_SOON} or {exists} + {TOO_EARLY}"
     )
 
 
