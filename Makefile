@@ -145,6 +145,11 @@ screenshots: dev ## Pictures for the docs, of made-up history (ARGS=--running: o
 	@$(STACK) tools > /dev/null
 	@$(WITH_TOOLS) "$(BIN)/python" -m docs.screenshots $(ARGS)
 
+.PHONY: pictures
+pictures: dev ## Every dashboard page, themes and widths, into .heapwatch/pictures, to be looked at (ARGS="trainer light")
+	@$(STACK) tools > /dev/null
+	@$(WITH_TOOLS) "$(BIN)/python" -m tests.dashboards.pictures "$(HEAPWATCH_STATE)/pictures" $(ARGS)
+
 .PHONY: docs
 docs: ## Build the documentation site, strictly, into .heapwatch/site
 	@test -x "$(HEAPWATCH_STATE)/docs/bin/mkdocs" || $(PYTHON) -m venv "$(HEAPWATCH_STATE)/docs"

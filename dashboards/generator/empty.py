@@ -18,7 +18,7 @@ class Empty(NamedTuple):
         return f"{description}\n\n“{self.says}”: {self.because}."
 
 
-NO_TRAINER = Empty("No trainer", "Prometheus has no current sample of a chosen trainer")
+NO_TRAINER = Empty("No trainer now", "Prometheus has no current sample of a chosen trainer")
 NOTHING_GROWS = Empty("Nothing grows", "no alert of growth or of a leak, pending or firing")
 NOTHING_FIRES = Empty("Nothing fires", "no alert fires now for the chosen trainers")
 NOTHING_FIRED = Empty("Nothing fired in this range", "no alert's condition held for long enough")
@@ -34,17 +34,21 @@ _MEANINGS = (
         "No suspect",
         "no leak of memory is confirmed that a component could explain",
     ),
-    (r"ALERTS", "No alert in this range", "nothing was pending and nothing fired"),
-    (r"time_to_limit", "No forecast", "no limit within three days, or too early to say"),
-    (
-        r"growth_per_cycle",
-        "Too few cycles yet",
-        "growth per cycle is known after several epochs or generations",
-    ),
     (
         r"trainer_growing_path",
         "No growing path",
         "nothing grows that the trainer's own search leads to, or it is too early",
+    ),
+    (r"ALERTS", "No alert in this range", "nothing was pending and nothing fired"),
+    (
+        r"time_to_limit",
+        "Too early, or not within 3 days",
+        "no growth that leads to the limit soon, or not watched for long enough to say",
+    ),
+    (
+        r"growth_per_cycle",
+        "Too few cycles yet",
+        "growth per cycle is known after several epochs or generations",
     ),
     (r"trainer_cleanup", "No cleanup in this range", "no cleanup was asked for"),
     # The stack.
@@ -54,7 +58,7 @@ _MEANINGS = (
         "the receiver asked for no cleanup",
     ),
     (r"heapwatch_receiver_alerts_suppressed", "None in this range", "the receiver acted on every alert"),
-    (r"heapwatch_receiver_cleanup_no_effect\) > 0", "None known", "every last cleanup of a trainer helped"),
+    (r"heapwatch_receiver_cleanup_no_effect.*\) > 0", "None known", "every last cleanup of a trainer helped"),
     (r"heapwatch_receiver_", "No receiver", "Prometheus has no sample of one"),
     (r"prometheus_", "No Prometheus", "it is not chosen, or does not scrape itself"),
     (

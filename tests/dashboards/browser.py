@@ -9,7 +9,10 @@ from playwright.sync_api import Browser, Page, sync_playwright
 NAMES = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable", "/usr/bin/chromium")
 ARGUMENTS = ["--no-sandbox", "--disable-gpu", "--disable-background-networking", "--no-first-run"]
 SETTLED = """() => {
-    const inSight = (element) => element.getBoundingClientRect().top < window.innerHeight;
+    const inSight = (element) => {
+        const {top, bottom} = element.getBoundingClientRect();
+        return top < window.innerHeight && bottom > 0;
+    };
     const drawn = (plot) => !inSight(plot) || plot.querySelector('canvas');
     const panels = [...document.querySelectorAll('.panel')].filter((panel) => panel.offsetParent);
     const done = (panel) => panel.querySelector('.panel-error')?.offsetParent || (

@@ -10,8 +10,10 @@ from tests.dashboards.documents import DOCUMENTS, panels
     ("dashboard", "title", "says"),
     [
         ("trainer", "Suspects", "No suspect"),
-        ("trainer", "Resident memory by role", "No trainer"),
-        ("trainer", "Verdict", "No trainer"),
+        ("trainer", "Resident memory by role", "No trainer now"),
+        ("trainer", "Verdict", "No trainer now"),
+        ("trainer", "What holds it", "No growing path"),
+        ("trainer", "Time until the memory limit", "Too early, or not within 3 days"),
         ("trainer", "Growth per minute", "No growth known"),
         ("world", "Body growth per minute", "No physics world watched"),
         ("buffers", "Buffers now", "No buffers watched"),
@@ -28,4 +30,4 @@ def test_an_empty_panel_says_what_that_means(dashboard: str, title: str, says: s
 
 
 def test_what_nobody_thought_of_has_a_meaning() -> None:
-    assert meaning("something_new").says == "No trainer"
+    assert meaning("something_new").says == "No trainer now"

@@ -11,6 +11,7 @@ DEFAULT_LIMITS = (
     ("bodies", "static", {"critical": 300}),
     ("entities", "food_sources", {"warning": 50}),
 )
+MEMORY_SHARES = {"warning": 0.85, "critical": 0.93, "emergency": 0.97}
 DEFAULT_GROWTH_LIMITS = (
     ("memory", "trainer", "minute", 20e6),
     ("bodies", "all", "minute", 10),
@@ -118,7 +119,12 @@ class Trainer:
         """Process memory, its limit and the forecast."""
         values = self.add("trainer_process_resident_memory_bytes", resident, role="trainer")
         self.level("memory", "trainer", values)
-        self.add("job:trainer_memory:resident_bytes", [None if v is None else v + workers for v in values])
+        together = [None if v is None else v + workers for v in values]
+        self.add("job:trainer_memory:resident_bytes", together)
+        self.add("job:trainer_resource:total", together, resource="memory", component="all")
+        for severity, share in MEMORY_SHARES.items():
+            labels = {"resource": "memory", "component": "all", "severity": severity}
+            self.add("job:trainer_limit:effective", lambda minute, s=share: s * limit, **labels)
         roles = {"trainer": (values, 1.4)}
         if workers:
             held = self.add("trainer_process_resident_memory_bytes", lambda minute: workers, role="worker")

@@ -41,7 +41,7 @@ GLANCE = [
         width=3,
     ),
     number(
-        "Actions that helped",
+        "Actions that helped, all trainers",
         stack.HELPED_SHARE,
         SHARE,
         "Share of the receiver's actions in the time range after which the alert's cause was gone. Good: "
@@ -49,7 +49,7 @@ GLANCE = [
         thresholds=colors.thresholds(colors.CRITICAL, (0.5, colors.WARNING), (0.9, colors.GOOD)),
     ),
     number(
-        "From alert to effect",
+        "From alert to effect, all trainers",
         stack.ALERT_TO_EFFECT_P90,
         SECONDS,
         "Nine of ten actions of the time range took at most this long from the alert to the check of its "

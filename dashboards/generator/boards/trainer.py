@@ -6,7 +6,6 @@ from ..empty import NOTHING_GROWS
 from ..limits import limit
 from ..panel import AGO, BYTES, COUNT, NUMBER, PER_SECOND, SECONDS, SHARE, Query, fixed, override
 from ..panels import gauge, lines, number, states
-from ..promql import select
 from ..queries import alerts, trainers
 from ..tables import BACKGROUND, Column, table
 from .shared import (
@@ -130,7 +129,7 @@ EXPLAINED = lines(
         Query(trainers.UNEXPLAINED, "unexplained"),
         *limit(
             trainers.MEMORY_LIMITS_SUM,
-            select("job:trainer_resource:level", resource="memory", component="trainer"),
+            trainers.MEMORY_OF_ALL,
             "{{severity}} limit",
             across="sum",
         ),
@@ -139,7 +138,7 @@ EXPLAINED = lines(
     "Resident memory, stacked by what holds it: buffers, named objects, workers, and the rest, which nothing "
     "watched explains. Good: bands flat, unexplained thin and flat. Bad: one band widens without end: that "
     "is "
-    "the suspect. Dashed: limits of the process.",
+    "the suspect. Dashed: limits of memory.",
     stacked=True,
     overrides=[
         override("unexplained", color=fixed(colors.UNKNOWN)),

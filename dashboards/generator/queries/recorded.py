@@ -22,9 +22,13 @@ def growth_per_cycle(resource: str) -> str:
 
 
 def limits(resource: str, component: str) -> str:
-    """The limits in force for trainers that have this resource, one series a severity for each of them."""
+    """The limits in force for trainers that have this resource, one series a severity for each of them.
+
+    `component` is a regular expression.
+    """
+    of_component = f'component=~"{component}"'
     return (
-        f"{select('job:trainer_limit:effective', resource=resource, component=component)}"
+        f"{select('job:trainer_limit:effective', of_component, resource=resource)}"
         f" and on (job, instance) {select('job:trainer_resource:level', resource=resource)}"
     )
 

@@ -37,8 +37,9 @@ ALERT_TO_EFFECT = sum_by("le", increment(receiver("alert_to_effect_seconds_bucke
 _EFFECT_BUCKETS = sum_by("le", in_range("increase", receiver("alert_to_effect_seconds_bucket")))
 # Without an action the quantile is not a number, which no comparison lets through.
 ALERT_TO_EFFECT_P90 = f"histogram_quantile(0.9, {_EFFECT_BUCKETS}) >= 0"
-NO_EFFECT = f"max by (trainer_job, trainer_instance) ({receiver('cleanup_no_effect')})"
-NO_EFFECT_COUNT = or_zero(total(receiver("cleanup_no_effect")), f"max({receiver('queue_length')})")
+_OF_CHOSEN = 'trainer_job=~"$job", trainer_instance=~"$instance"'
+NO_EFFECT = f"max by (trainer_job, trainer_instance) ({receiver('cleanup_no_effect')}{{{_OF_CHOSEN}}})"
+NO_EFFECT_COUNT = or_zero(f"sum({NO_EFFECT})", f"max({receiver('queue_length')})")
 
 # Targets.
 UP = max_by(f"{TRAINER}, service", select("up"))

@@ -78,7 +78,9 @@ WORKERS_SUM = total(select("job:trainer_resource:level", resource="memory", comp
 _TRAINER_ALONE = sum_by(TRAINER, select("job:trainer_resource:level", resource="memory", component="trainer"))
 _EXPLAINED_ALONE = sum_by(TRAINER, select("job:trainer_memory:explained_bytes"))
 UNEXPLAINED = total(f"clamp_min({_TRAINER_ALONE} - ({_EXPLAINED_ALONE} or 0 * {_TRAINER_ALONE}), 0)")
-MEMORY_LIMITS_SUM = sum_by("severity", limits("memory", "trainer"))
+# The lowest of a severity: one of the trainer's own process, or of the process with its workers.
+MEMORY_LIMITS_SUM = sum_by("severity", min_by(f"{TRAINER}, severity", limits("memory", "all|trainer")))
+MEMORY_OF_ALL = select("job:trainer_resource:total", resource="memory", component="all")
 
 # What the explainer of a trainer found: paths from a root of the program to what grows.
 _PATH = f"{TRAINER}, path, type"
