@@ -109,7 +109,7 @@ def samples(fleet: Sequence[Shape], second: float, start: float) -> Iterator[Sam
             yield {"__name__": metric, **who, **labels}, value
             if metric in LEVELS:
                 which = {**who, "resource": LEVELS[metric], "component": next(iter(labels.values()), "")}
-                for recorded in ("level", "held", "high_water"):
+                for recorded in ("level", "unexplained", "held", "high_water"):
                     yield {"__name__": f"job:trainer_resource:{recorded}", **which}, value
                 if leaks:
                     for recorded in ("gain", "burst"):

@@ -28,7 +28,7 @@ MEMORY = Component("memory", "trainer")
 
 WINDOWS = (16, 32, 64)  # minutes
 HELD_LOOKS = 4  # what is kept: the lowest of so many looks
-MARK_LOOKS = steps(30)  # a mark outlives so long without samples
+MARK_LOOKS = steps(10)  # a mark outlives so long without samples
 MATERIAL_SHARE, MATERIAL_BYTES = 0.025, 5e6
 MATERIAL_ITEMS, MATERIAL_ROOTS = 4.0, 3.0
 LARGEST_STEP = 3.2  # a window's gains are more than this many times those of any 2.5 minutes in it
