@@ -236,26 +236,24 @@ def _cycle_growth(component: Component, ends: Sequence[tuple[float, float]]) -> 
 
 def _explained(process: Process, marks: Marks) -> list[float]:
     """Growth of memory per minute up to which buffers, the allocator or pages touched late may explain it."""
-    many = len(process.time)
-    explained = [0.0] * many
-    known = False
-    for values, share, look_lowest in (
-        (process.bounded, BUFFER_TOLERANCE, False),
-        (process.retained, TOLERANCE, True),
-    ):
-        if values is None:
-            continue
-        known = True
-        level = lowest(values, steps(3)) if look_lowest else values
-        for look in range(many):
-            now, then = level[look], at(level, look - steps(16))
-            if now is not None and then is not None and (now > then or not look_lowest):
-                explained[look] += share * (now - then) / 16
+    parts: list[list[float]] = []
+    if process.bounded is not None:
+        parts.append([BUFFER_TOLERANCE * (risen or 0.0) for risen in _risen(process.bounded, 16)])
+    if process.retained is not None:
+        slow, fast = _risen(lowest(process.retained, steps(3)), 16), _risen(process.retained, 6)
+        most = [max(one or 0.0, other or 0.0, 0.0) for one, other in zip(slow, fast, strict=True)]
+        parts.append([TOLERANCE * kept for kept in most])
     if process.virtual is not None:
-        known = True
-        for look, touched in enumerate(_touched(process.virtual, marks)):
-            explained[look] += TOLERANCE * touched
-    return explained if known else [-math.inf] * many
+        parts.append([TOLERANCE * touched for touched in _touched(process.virtual, marks)])
+    return [sum(together) for together in zip(*parts, strict=True)] or [-math.inf] * len(process.time)
+
+
+def _risen(values: Values, minutes: int) -> Values:
+    """By how much a minute each value is above that of so many minutes ago."""
+    return [
+        None if now is None or then is None else (now - then) / minutes
+        for now, then in zip(values, before(values, steps(minutes)), strict=True)
+    ]
 
 
 def _touched(virtual: Values, marks: Marks) -> list[float]:
