@@ -18,7 +18,7 @@ from benchmarks.leaks.scenario import Scenario, generate, load, save
 
 ROOT = Path(__file__).parents[2]
 RULES = ROOT / "prometheus" / "rules"
-LEAK_RULES = [RULES / name for name in ("levels.yml", "growth.yml", "leak.yml")]
+LEAK_RULES = [RULES / name for name in ("leak.yml", "leak_alerts.yml")]
 
 
 def main() -> None:
@@ -64,7 +64,7 @@ def main() -> None:
         print("\nOne evaluation of all rules, per trainer of 50:")
         for name, fleet in (("as in the scenarios", shapes(scenarios)), ("with everything", [EVERYTHING])):
             cost = measure(sorted(RULES.glob("*.yml")), fleet)
-            ours = sum(cost[group] for group in ("trainer-levels", "trainer-growth", "trainer-leak"))
+            ours = sum(cost[group] for group in ("trainer-leak", "leak_alerts"))
             print(
                 f"{name} ({mean(map(levels, fleet)):.1f} watched levels): {1e3 * sum(cost.values()):.2f} ms, "
                 f"of that {1e3 * ours:.2f} ms for the leak rules"

@@ -9,7 +9,7 @@ import math
 from collections.abc import Mapping, Sequence
 from itertools import pairwise
 
-from heapwatch.analysis.process import MATURE_MINUTES, Process, maturity_of, resets, same_process
+from heapwatch.analysis.process import MATURE_MINUTES, Process, maturity_of, pace, resets, same_process
 from heapwatch.analysis.readings import Component
 from heapwatch.analysis.timeline import (
     Sums,
@@ -37,7 +37,7 @@ HALF, QUARTER, EARLIER = (
     2.25,
     1.9,
 )  # the last half, the last quarter, the window against the time before
-FAST_LOOKS = 12  # six minutes
+FAST_LOOKS, FAST_LEAST = 12, 11  # six minutes, of which one look may be missing
 FAST_SHARE = 0.01  # of the level, a minute
 STRAIGHT, STEEP = 0.985, (0.85, 1.5)  # of a mature process
 YOUNG_STRAIGHT, YOUNG_STEEP = 0.995, (0.93, 1.2)
@@ -172,37 +172,43 @@ def _fast(
         return None
     seen = level[max(0, look - FAST_LOOKS + 1) : look + 1]
     if component.resource in BYTES:
-        leaks = gained > material(component, now) and _straight(seen, now, maturity)
+        if gained <= material(component, now):
+            return None
+        steepness, limits = _straight(seen, now, maturity), STEEP if maturity == 2 else YOUNG_STEEP
     else:
         mark = at(marks.high_water, look - FAST_LOOKS)
-        leaks = mark is not None and gained > material(component, mark) and _every_look(seen)
-    return gained / 6 if leaks else None
+        if mark is None or gained <= material(component, mark):
+            return None
+        steepness, limits = _every_look(seen), FAST_HALVES
+    if steepness is None:
+        return None
+    # In time, or by the step: a trainer that slows down leaks more slowly.
+    ratios = (steepness, steepness / (pace(process, look) or 1.0))
+    return gained / 6 if any(limits[0] < ratio < limits[1] for ratio in ratios) else None
 
 
-def _straight(seen: Values, now: float, maturity: int) -> bool:
-    """Whether six minutes of a level lie on one line that is steep enough."""
+def _straight(seen: Values, now: float, maturity: int) -> float | None:
+    """How steep the later half of six minutes is against the earlier; None unless all lie on a steep line."""
     rise, spread = slope(seen), variance(seen)
     late, early = slope(seen[FAST_LOOKS // 2 :]), slope(seen[: FAST_LOOKS // 2])
-    if not rise or not late or not early or early < 0 or spread == 0:
-        return False
-    straightness = rise * rise * (FAST_LOOKS**2 - 1) / 12 / spread
-    least, (lowest_ratio, highest_ratio) = (
-        (STRAIGHT, STEEP) if maturity == 2 else (YOUNG_STRAIGHT, YOUNG_STEEP)
-    )
-    steep = rise * steps(1) > FAST_SHARE * now
-    return steep and straightness > least and lowest_ratio < late / early < highest_ratio
+    many = sum(value is not None for value in seen)
+    if not rise or not late or not early or early < 0 or spread == 0 or many < FAST_LEAST:
+        return None
+    straightness = rise * rise * (many**2 - 1) / 12 / spread
+    straight = straightness > (STRAIGHT if maturity == 2 else YOUNG_STRAIGHT)
+    return late / early if straight and rise * steps(1) > FAST_SHARE * now else None
 
 
-def _every_look(seen: Values) -> bool:
-    """Whether a count grew at almost every look of six minutes, never fell, and grew alike in both halves."""
+def _every_look(seen: Values) -> float | None:
+    """How much the later half rose against the earlier; None unless it rose at almost every look, and never fell."""
     known = [value for value in seen if value is not None]
     rises = [later - earlier for earlier, later in pairwise(known)]
     if len(seen) < FAST_LOOKS or sum(rise != 0 for rise in rises) < FAST_CHANGES or min(rises) < 0:
-        return False
+        return None
     last, middle, half, first = seen[-1], seen[-6], seen[-7], seen[0]
     if last is None or middle is None or half is None or first is None or half <= first:
-        return False
-    return FAST_HALVES[0] < (last - middle) / (half - first) < FAST_HALVES[1]
+        return None
+    return (last - middle) / (half - first)
 
 
 def _by_cycles(process: Process, component: Component, marks: Marks, reset: Sequence[bool]) -> Values:
@@ -244,7 +250,7 @@ def _explained(process: Process, marks: Marks) -> list[float]:
         most = [max(one or 0.0, other or 0.0, 0.0) for one, other in zip(slow, fast, strict=True)]
         parts.append([TOLERANCE * kept for kept in most])
     if process.virtual is not None:
-        parts.append([TOLERANCE * touched for touched in _touched(process.virtual, marks)])
+        parts.append([TOLERANCE * touched for touched in _touched(process, process.virtual, marks)])
     return [sum(together) for together in zip(*parts, strict=True)] or [-math.inf] * len(process.time)
 
 
@@ -256,13 +262,21 @@ def _risen(values: Values, minutes: int) -> Values:
     ]
 
 
-def _touched(virtual: Values, marks: Marks) -> list[float]:
+def _touched(process: Process, virtual: Values, marks: Marks) -> list[float]:
     """Growth per minute that virtual memory does not share: pages of an earlier allocation are touched."""
     touched = [0.0] * len(virtual)
     for minutes in TOLERANCE_MINUTES:
         tops = highest(virtual, steps(minutes) + 1)
-        for look, (now, then) in enumerate(zip(tops, before(tops, steps(minutes)), strict=True)):
-            if now is not None and then is not None:
+        for look, now in enumerate(tops):
+            then = _top_before(process, virtual, tops, minutes, look)
+            if now is not None and then is not None and same_process(process, look, minutes):
                 gained = marks.gains.over(steps(minutes), look)
                 touched[look] = max(touched[look], (gained - max(now - then, 0.0)) / minutes)
     return touched
+
+
+def _top_before(process: Process, virtual: Values, tops: Values, minutes: int, look: int) -> float | None:
+    """The most virtual memory of the window before, or what this process had at its end if it began in it."""
+    then, earlier = look - steps(minutes), at(process.start, look - 2 * steps(minutes))
+    another = earlier is not None and earlier != process.start[look]
+    return at(virtual if another else tops, then)

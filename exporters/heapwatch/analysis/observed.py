@@ -70,6 +70,7 @@ def observed(
             for one, values in seen.items()
             if one.name == "trainer_progress_total" and one.label("unit") in _CYCLES
         ),
+        steps=_of(seen, "trainer_progress_total", unit="step"),
         cleanups=_together(
             values
             for one, values in seen.items()

@@ -8,7 +8,8 @@ from dataclasses import dataclass
 from heapwatch.analysis.timeline import Values, at, steps
 
 MATURE_MINUTES, MATURE_CYCLES, MATURE_SECONDS = 24, 2, 2700
-YOUNG_CYCLES, YOUNG_SECONDS = 4, 360
+YOUNG_CYCLES, YOUNG_LOOKS = 4, 11
+PACE_LIMITS = (0.5, 2.0)  # a change of speed by more is no speed
 RESET_LOOKS = steps(4)
 
 
@@ -20,6 +21,7 @@ class Process:
         start: when the process started, in seconds on the clock of `time`.
         time: the looks' own times, in seconds.
         cycles: ended generations, else epochs, else episodes: the slowest of them.
+        steps: training steps.
         cleanups: emergency cleanups and those that were asked for.
         bounded: bytes that buffers with a bound hold.
         virtual: virtual memory of the trainer's process, in bytes.
@@ -31,6 +33,7 @@ class Process:
     start: Values
     time: Sequence[float]
     cycles: Values | None = None
+    steps: Values | None = None
     cleanups: Values | None = None
     bounded: Values | None = None
     virtual: Values | None = None
@@ -56,18 +59,34 @@ def _cleaned(cleanups: Values | None, look: int) -> bool:
 
 
 def maturity_of(process: Process, look: int) -> int:
-    """2: through start-up and two cycles; 1: young, but through four cycles; 0: too early."""
-    start, cycles = process.start[look], process.cycles[look] if process.cycles else None
+    """2: through start-up and two cycles; 1: young, but training and through four cycles; 0: too early."""
+    start, cycles = process.start[look], _of(process.cycles, look)
     if start is None:
         return 0
     age = process.time[look] - start
     settled = cycles is None or cycles >= MATURE_CYCLES or age > MATURE_SECONDS
     if settled and same_process(process, look, MATURE_MINUTES):
         return 2
-    return int(cycles is not None and cycles >= YOUNG_CYCLES and age >= YOUNG_SECONDS)
+    through = cycles if cycles is not None else _of(process.steps, look)
+    trained = any((_of(counts, look - YOUNG_LOOKS) or 0) > 0 for counts in (process.steps, process.cycles))
+    known = at(process.start, look - YOUNG_LOOKS) == start
+    return int(through is not None and through >= YOUNG_CYCLES and trained and known)
+
+
+def pace(process: Process, look: int) -> float | None:
+    """The speed of the last three minutes against that of the three before; None where no steps are counted."""
+    now, middle, half, first = (_of(process.steps, look - back) for back in (0, 5, 6, 11))
+    if now is None or middle is None or half is None or first is None or half <= first:
+        return None
+    slowest, fastest = PACE_LIMITS
+    return min(max((now - middle) / (half - first), slowest), fastest)
 
 
 def same_process(process: Process, look: int, minutes: int) -> bool:
     """Whether the process of now ran so many minutes ago."""
     now, then = process.start[look], at(process.start, look - steps(minutes))
     return now is not None and now == then
+
+
+def _of(values: Values | None, look: int) -> float | None:
+    return at(values, look) if values is not None else None

@@ -13,7 +13,7 @@ from heapwatch.analysis.readings import Component
 from tests.prometheus.test_rules import ROOT
 
 RULES = [
-    ROOT / "prometheus" / "rules" / name for name in ("levels.yml", "limits.yml", "growth.yml", "leak.yml")
+    ROOT / "prometheus" / "rules" / name for name in ("leak.yml", "leak_alerts.yml", "limits.yml")
 ]
 RSS = Series("trainer_process_resident_memory_bytes", (("role", "trainer"),))
 VMS = Series("trainer_process_virtual_memory_bytes", (("role", "trainer"),))
