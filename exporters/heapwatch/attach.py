@@ -62,8 +62,8 @@ class Attachment:
         exposition = Exposition(failures, idle := SafePoint(failures, budget=DEFAULT_BUDGET))
         for collector in (
             InfoCollector(self.name, "attached", str(pid)),
-            ProcessCollector(tree),
-            UniqueMemoryCollector(tree),
+            unique := UniqueMemoryCollector(tree),
+            ProcessCollector(tree, lambda: unique.workers),
             StandardCollector(pid),
             OpenFilesCollector(tree),
             GpuCollector(failures, tree, Session(environment=_environment(self._process))),

@@ -102,7 +102,8 @@ class Exporter:
         self._objects: ObjectCollector | None = None
         self._counting: list[Any] = [self.entities, self.events, self.buffers]
         tree = ProcessTree()
-        process, gpu = ProcessCollector(tree), GpuCollector(self.failures, tree)
+        unique = UniqueMemoryCollector(tree)
+        process, gpu = ProcessCollector(tree, lambda: unique.workers), GpuCollector(self.failures, tree)
         self._costly: list[Collector] = [process, gpu]
         self._costly_families: list[Metric] = []
         self._journal: Journal | None = None
@@ -115,7 +116,6 @@ class Exporter:
             StandardCollector(),
             InfoCollector(name, framework, run or array_task(), current_rank()),
             process,
-            UniqueMemoryCollector(tree),
             AllocatorCollector(),
             gpu,
             self.entities,

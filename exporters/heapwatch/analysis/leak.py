@@ -200,7 +200,7 @@ def _straight(seen: Values, now: float, maturity: int) -> float | None:
 
 
 def _every_look(seen: Values) -> float | None:
-    """How much the later half rose against the earlier; None unless it rose at almost every look, and never fell."""
+    """How much the later half rose against the earlier; None unless a count rose at almost every look."""
     known = [value for value in seen if value is not None]
     rises = [later - earlier for earlier, later in pairwise(known)]
     if len(seen) < FAST_LOOKS or sum(rise != 0 for rise in rises) < FAST_CHANGES or min(rises) < 0:

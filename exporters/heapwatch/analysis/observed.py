@@ -22,6 +22,7 @@ LEVELS = {
     "trainer_objects": ("objects", "type"),
     "trainer_object_size_bytes": ("object_size", "object"),
 }
+WORKERS = Component("memory", "worker")
 _CAPACITIES = ("trainer_buffer_capacity_items", "trainer_buffer_capacity_bytes")
 _COLLECTORS = {"buffers": "buffer", "sizes": "object_size"}
 _CYCLES = ("episode", "epoch", "generation")
@@ -59,6 +60,10 @@ def observed(
         if component.name in {"buffer": bounded_names, "events": bounded_lists}.get(resource, ()):
             continue
         levels[component] = _without(values, bounded) if component == MEMORY and bounded else values
+    unique = _of(seen, "trainer_process_unique_memory_bytes", role="worker")
+    if unique and WORKERS in levels:
+        pairs = zip(unique, levels[WORKERS], strict=True)
+        levels[WORKERS] = [resident if alone is None else alone for alone, resident in pairs]
     workers = _of(seen, "trainer_processes", role="worker")
     if workers:
         levels[Component("objects", "worker_processes")] = workers

@@ -74,7 +74,7 @@ def maturity_of(process: Process, look: int) -> int:
 
 
 def pace(process: Process, look: int) -> float | None:
-    """The speed of the last three minutes against that of the three before; None where no steps are counted."""
+    """The speed of the last three minutes against that of the three before; None without steps."""
     now, middle, half, first = (_of(process.steps, look - back) for back in (0, 5, 6, 11))
     if now is None or middle is None or half is None or first is None or half <= first:
         return None

@@ -76,16 +76,22 @@ class Readings:
         return dict(samples[0][0]) if samples else {}
 
     def levels(self) -> dict[Component, float]:
-        """Return every watched level, and of bodies and memory also the sum, as component `all`."""
+        """Return every watched level, and of bodies and memory also the sum, as component `all`.
+
+        Of workers it is what they do not share, where that is known.
+        """
         levels = {
             Component(resource, name): level
             for resource, (series, label) in LEVEL_SERIES.items()
             for name, level in self.by(series, label).items()
         }
+        unique = self.value("trainer_process_unique_memory_bytes", role="worker")
+        if unique is not None and Component("memory", "worker") in levels:
+            levels[Component("memory", "worker")] = unique
         for resource in SUMMED:
-            parts = self.by(*LEVEL_SERIES[resource])
+            parts = [level for component, level in levels.items() if component.resource == resource]
             if parts:
-                levels[Component(resource, "all")] = sum(parts.values())
+                levels[Component(resource, "all")] = sum(parts)
         return levels
 
     def limits(self) -> dict[Component, dict[str, float]]:

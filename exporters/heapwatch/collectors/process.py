@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -24,12 +24,19 @@ class Usage:
 
 
 class ProcessCollector:
-    """Reads the process tree. Children that vanish in between are left out; their CPU time stays counted."""
+    """Reads the process tree. Children that vanish in between are left out; their CPU time stays counted.
+
+    Args:
+        tree: the trainer and its workers.
+        unique_workers: bytes that the workers do not share, or None where that is not known.
+
+    """
 
     name = "process"
 
-    def __init__(self, tree: ProcessTree) -> None:
+    def __init__(self, tree: ProcessTree, unique_workers: Callable[[], int | None] = lambda: None) -> None:
         self._tree = tree
+        self._unique_workers = unique_workers
         self._ended_cpu_seconds = 0.0
         self._live_cpu_seconds: dict[tuple[int, float], float] = {}
 
@@ -40,7 +47,8 @@ class ProcessCollector:
         if usage["trainer"].processes == 0:
             raise psutil.NoSuchProcess(trainer.pid)
         resident = _by_role(
-            "trainer_process_resident_memory_bytes", "Resident memory (RSS); worker: sum of children."
+            "trainer_process_resident_memory_bytes",
+            "Resident memory (RSS); worker: sum of children, each with the pages that it shares.",
         )
         virtual = _by_role("trainer_process_virtual_memory_bytes", "Virtual memory.")
         processes = _by_role("trainer_processes", "Live processes.")
@@ -63,7 +71,9 @@ class ProcessCollector:
             "trainer_memory_available_bytes",
             "What the trainer and its workers hold, and what is free under the limit.",
         )
-        available.add_metric([], sum(used.resident for used in usage.values()) + free_memory(proc))
+        unique = self._unique_workers()
+        workers_hold = usage["worker"].resident if unique is None else unique
+        available.add_metric([], usage["trainer"].resident + workers_hold + free_memory(proc))
         yield from (resident, virtual, processes, cpu, limit, available)
 
     def _worker_cpu_seconds(self, workers: list[psutil.Process]) -> float:

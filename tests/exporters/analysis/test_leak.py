@@ -12,9 +12,7 @@ from heapwatch.analysis.observed import Series, observed
 from heapwatch.analysis.readings import Component
 from tests.prometheus.test_rules import ROOT
 
-RULES = [
-    ROOT / "prometheus" / "rules" / name for name in ("leak.yml", "leak_alerts.yml", "limits.yml")
-]
+RULES = [ROOT / "prometheus" / "rules" / name for name in ("leak.yml", "leak_alerts.yml", "limits.yml")]
 RSS = Series("trainer_process_resident_memory_bytes", (("role", "trainer"),))
 VMS = Series("trainer_process_virtual_memory_bytes", (("role", "trainer"),))
 START = Series("process_start_time_seconds")
@@ -185,3 +183,52 @@ def test_the_rules_call_the_same_leaks_at_the_same_time():
         rules.keys() == python.keys() >= {("memory", "trainer"), ("memory", "worker"), ("bodies", "unknown")}
     )
     assert all(abs(rules[key] - python[key]) <= 1 for key in rules), (rules, python)
+
+
+def test_a_trainer_that_counts_steps_alone_is_judged_early():
+    steps = {Series("trainer_progress_total", (("unit", "step"),)): [10.0 * n for n in range(SCRAPES)]}
+    growing = {RSS: ramp(2e9, 60e6, since=1), START: [0.0] * SCRAPES}
+    assert first(judged(growing)[MEMORY]) >= 24
+    assert first(judged(growing | steps)[MEMORY]) <= 9
+
+
+def test_what_is_loaded_before_the_first_step_is_no_leak():
+    loading = [1e9 + min(60e6 * number / 4, 480e6) for number in range(SCRAPES)]
+    steps = {
+        Series("trainer_progress_total", (("unit", "step"),)): [
+            max(0.0, 10.0 * (number - 32)) for number in range(SCRAPES)
+        ]
+    }
+    assert first(judged({RSS: loading, START: [0.0] * SCRAPES, **steps})[MEMORY]) is None
+
+
+def test_a_trainer_that_slows_down_leaks_by_the_step():
+    """At 65 % of its speed from minute 43 on: around it the later half of six minutes is less steep."""
+    speed = [1.0 if number < 172 else 0.65 for number in range(SCRAPES)]
+    done = [sum(speed[: number + 1]) for number in range(SCRAPES)]
+    leak = [2e9 + 15e6 * max(0.0, steps - 160) for steps in done]
+    steps = {Series("trainer_progress_total", (("unit", "step"),)): [100 * steps for steps in done]}
+    told = first(judged({RSS: leak, START: [0.0] * SCRAPES, **steps})[MEMORY])
+    assert told < first(judged({RSS: leak, START: [0.0] * SCRAPES})[MEMORY])
+
+
+def test_the_virtual_memory_of_the_process_before_explains_nothing():
+    """It started at minute 40 on the same port, and had reserved much; this one leaks from minute 41 on."""
+    start = [0.0] * 160 + [2400.0] * 160
+    resident = [2e9] * 160 + [1e9 + 30e6 * max(0.0, number / 4 - 41) for number in range(160, SCRAPES)]
+    virtual = [40e9] * 160 + [level + 4e9 for level in resident[160:]]
+    steps = Series("trainer_progress_total", (("unit", "step"),))
+    counted = [10.0 * n for n in range(160)] + [10.0 * n for n in range(160)]
+    series = {RSS: resident, START: start, VMS: virtual, steps: counted}
+    assert 46 < first(judged(series)[MEMORY]) <= 51
+
+
+def test_workers_are_judged_by_what_they_do_not_share():
+    worker = (("role", "worker"),)
+    resident = {Series("trainer_process_resident_memory_bytes", worker): ramp(8e9, 200e6)}
+    unique = Series("trainer_process_unique_memory_bytes", worker)
+    named = Component("memory", "worker")
+    common = {RSS: [2e9] * SCRAPES, START: [0.0] * SCRAPES, **resident}
+    assert first(judged(common)[named]) is not None
+    assert first(judged({**common, unique: [1e9] * SCRAPES})[named]) is None
+    assert first(judged({**common, unique: ramp(1e9, 30e6)})[named]) is not None

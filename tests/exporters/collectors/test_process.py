@@ -1,4 +1,5 @@
 import os
+import signal
 import subprocess
 import sys
 import time
@@ -114,21 +115,97 @@ def test_memory_that_may_not_be_read_is_absent(monkeypatch):
     )
 
 
-def test_unique_memory_is_read_seldom_and_within_its_share(monkeypatch, clock):
+def unique(collector):
+    return values(collector.collect(), "trainer_process_unique_memory_bytes", "role")
+
+
+def test_what_is_shared_is_counted_seldom_and_within_its_share(monkeypatch, clock):
     reads = []
 
     def read(self):
         reads.append(clock.now)
         clock.now += 1.0
-        return SimpleNamespace(uss=5)
+        return SimpleNamespace(rss=100, uss=60)
 
     monkeypatch.setattr(psutil.Process, "memory_full_info", read)
+    resident = iter(range(100, 200))
+    monkeypatch.setattr(psutil.Process, "memory_info", lambda self: SimpleNamespace(rss=next(resident)))
     collector = UniqueMemoryCollector(ProcessTree(), clock)
     began = clock.now
+    sizes = []
     while clock.now < began + 1000:
-        assert values(collector.collect(), "trainer_process_unique_memory_bytes", "role") == {"trainer": 5}
+        sizes.append(unique(collector)["trainer"])
         clock.now += 15
     assert len(reads) == 5
+    assert sizes == list(range(60, 60 + len(sizes)))
+
+
+def test_forked_workers_do_not_count_the_pages_that_they_share():
+    """The trainer's pages are resident in each of them; what one takes itself is its own."""
+    held = bytearray(os.urandom(1000)) * 60_000
+    ready, own = os.pipe()
+    children = []
+    for _ in range(3):
+        child = os.fork()
+        if child == 0:
+            grown = bytearray(os.urandom(1000)) * 20_000
+            os.write(own, b"x")
+            time.sleep(60 + 0 * len(grown))
+            os._exit(0)
+        children.append(child)
+    try:
+        for _ in children:
+            os.read(ready, 1)
+        tree = ProcessTree()
+        collector = UniqueMemoryCollector(tree)
+        alone = unique(collector)["worker"]
+        resident = by_role(ProcessCollector(tree).collect(), "_resident_memory_bytes")["worker"]
+        assert 60e6 < alone < 60e6 + len(held)
+        assert resident > alone + 2 * len(held)
+        available = [
+            value(ProcessCollector(tree, counted).collect(), "trainer_memory_available_bytes")
+            for counted in (lambda: collector.workers, lambda: None)
+        ]
+        assert available[1] - available[0] > len(held)
+    finally:
+        for child in children:
+            os.kill(child, signal.SIGKILL)
+            os.waitpid(child, 0)
+        os.close(ready)
+        os.close(own)
+
+
+def test_a_worker_that_is_not_counted_yet_is_left_out(monkeypatch, clock, worker):
+    """Its resident memory may be another's; it is counted as soon as the last count has paid for itself."""
+
+    def read(self):
+        clock.now += 0.1
+        return SimpleNamespace(rss=100, uss=60)
+
+    monkeypatch.setattr(psutil.Process, "memory_full_info", read)
+    tree = ProcessTree(share=1.0)
+    collector = UniqueMemoryCollector(tree, clock)
+    monkeypatch.setattr(psutil.Process, "children", lambda *_, **__: [])
+    assert unique(collector).keys() == {"trainer"}
+    monkeypatch.undo()
+    monkeypatch.setattr(psutil.Process, "memory_full_info", read)
+    time.sleep(0.01)
+    clock.now += 15
+    assert unique(collector).keys() == {"trainer"}
+    clock.now += 15
+    assert unique(collector).keys() == {"trainer", "worker"}
+
+
+def test_memory_that_may_not_be_read_is_said_once(monkeypatch, caplog):
+    monkeypatch.setattr(
+        psutil.Process, "memory_full_info", lambda self: (_ for _ in ()).throw(psutil.AccessDenied)
+    )
+    collector = UniqueMemoryCollector(ProcessTree())
+    assert unique(collector) == {}
+    assert unique(collector) == {}
+    said = [record.getMessage() for record in caplog.records if "shared pages" in record.getMessage()]
+    assert len(said) == 1
+    assert str(os.getpid()) in said[0]
 
 
 def test_no_descriptor_is_kept(worker):
