@@ -118,11 +118,6 @@ class Exporter:
             process,
             AllocatorCollector(),
             gpu,
-            self.entities,
-            self.events,
-            self.buffers,
-            self.buffers.sizes,
-            self.sizes,
             self.phases,
             self.progress,
             self.limits,
@@ -131,6 +126,9 @@ class Exporter:
             ExporterCollector(self.failures, self.safe_point, lambda: self.exposition.collect_seconds.copy()),
         ):
             self.register(collector)
+        # Sampled from the first declaration on.
+        for declared in (self.entities, self.events, self.buffers, self.buffers.sizes, self.sizes):
+            self.exposition.register(declared)
         if walker_names:
             self.register(WalkerNames(lambda: self._readings(self._counting), self.memory.read))
 
@@ -145,6 +143,13 @@ class Exporter:
         self.exposition.register(collector)
         if isinstance(collector, Sampler):
             self.safe_point.schedule(collector, anywhere=anywhere)
+
+    def sample(self, *samplers: Sampler) -> None:
+        """Sample from now on what has something to sample; a second call does nothing."""
+        scheduled = {task.sampler for task in self.safe_point.tasks}
+        for sampler in samplers:
+            if sampler not in scheduled:
+                self.safe_point.schedule(sampler, anywhere=True)
 
     def count_objects(self, *classes: type) -> None:
         """Count live instances. The census that this needs is taken from the first call on.

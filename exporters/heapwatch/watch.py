@@ -169,6 +169,7 @@ class Watch:
         counted = self._countable("entities", name, source)
         self._declare("entities", name)
         self.exporter.entities.count(name, counted)
+        self.exporter.sample(self.exporter.entities)
 
     def events(self, name: str, source: Any, capacity: int | None = None) -> None:
         """Count the items of an event list.
@@ -191,6 +192,7 @@ class Watch:
         counted = self._countable("events", name, source)
         self._declare("events", name)
         self.exporter.events.count(name, counted, capacity)
+        self.exporter.sample(self.exporter.events)
 
     def buffer(
         self, name: str, source: Any = None, *, items: Any = None, capacity: Any = None, nbytes: Any = None
@@ -214,6 +216,7 @@ class Watch:
         buffer = None if source is None else self._source(source)
         self._declare("buffer", name)
         self.exporter.buffers.measure(name, BufferSources(buffer, *figures))
+        self.exporter.sample(self.exporter.buffers, self.exporter.buffers.sizes)
 
     def objects(self, *classes: type) -> None:
         """Count live instances of `classes`, subclasses included.
@@ -238,6 +241,7 @@ class Watch:
         measured = self._source(source)
         self._declare("size", name)
         self.exporter.sizes.measure(name, measured)
+        self.exporter.sample(self.exporter.sizes)
 
     def limit(
         self,

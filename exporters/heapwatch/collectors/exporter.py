@@ -11,6 +11,9 @@ from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily
 from heapwatch.runtime.failures import Failures
 from heapwatch.runtime.safe_point import SafePoint
 
+# A collector that once took this long at a scrape has a series of its own from then on.
+_SLOW_SECONDS = 0.005
+
 
 class ExporterCollector:
     """Reads the safe point's tasks and the exposition's timings.
@@ -36,6 +39,7 @@ class ExporterCollector:
         self._safe_point = safe_point
         self._collect_seconds = collect_seconds
         self._clock = clock
+        self._slow: set[str] = set()
 
     def collect(self) -> Iterable[Metric]:
         """Yield the exporter's own cost and failures."""
@@ -57,7 +61,8 @@ class ExporterCollector:
 
     def _collections(self) -> Iterable[Metric]:
         took = _by_collector(
-            "trainer_exporter_collect_seconds", "Seconds the collector took at the last scrape."
+            "trainer_exporter_collect_seconds",
+            "Seconds the collector took at the last scrape; `other` sums up those that never took long.",
         )
         errors = CounterMetricFamily(
             "trainer_exporter_collect_errors", "Reads that failed, a source at a time.", labels=["collector"]
@@ -66,27 +71,26 @@ class ExporterCollector:
             "trainer_exporter_folded_names", "Names without series of their own, because there are too many."
         )
         seconds = self._collect_seconds()
-        for name, value in seconds.items():
-            took.add_metric([name], value)
-        counts = dict.fromkeys(seconds, 0) | self._failures.counts.copy()
-        for name, count in counts.items():
+        self._slow |= {name for name, value in seconds.items() if value >= _SLOW_SECONDS}
+        for name in sorted(self._slow):
+            took.add_metric([name], seconds.get(name, 0.0))
+        took.add_metric(["other"], sum(value for name, value in seconds.items() if name not in self._slow))
+        # Samplers run the trainer's own code: theirs begin at zero, so that the first failure is an increase.
+        counts = {self.name: 0, **dict.fromkeys((task.sampler.name for task in self._safe_point.tasks), 0)}
+        for name, count in (counts | self._failures.counts.copy()).items():
             errors.add_metric([name], count)
         for name, count in self._failures.left_out.copy().items():
-            names.add_metric([name], count)
+            if count:
+                names.add_metric([name], count)
         yield from (took, errors, names)
 
     def _samples(self) -> Iterable[Metric]:
         now = self._clock()
         age = _by_collector("trainer_exporter_sample_age_seconds", "Seconds since the last good sample.")
-        samples = CounterMetricFamily("trainer_exporter_samples", "Samples taken.", labels=["collector"])
         spent = CounterMetricFamily(
             "trainer_exporter_sample_seconds",
             "CPU seconds that samples took of the trainer's own thread.",
             labels=["collector"],
-        )
-        longest = _by_collector(
-            "trainer_exporter_sample_longest_seconds",
-            "Seconds that training waited for the longest sample.",
         )
         interval = _by_collector(
             "trainer_exporter_sample_interval_seconds",
@@ -94,19 +98,18 @@ class ExporterCollector:
         )
         running = _by_collector(
             "trainer_exporter_sample_running_seconds",
-            "Seconds that the sample of now has been running; the training loop waits for it.",
+            "Seconds that a sample which is running now has taken; the training loop waits for it.",
         )
         for task in self._safe_point.tasks:
             labels = [task.sampler.name]
             if task.sampled_at is not None:
                 age.add_metric(labels, max(0.0, now - task.sampled_at))
-            samples.add_metric(labels, task.runs)
             spent.add_metric(labels, task.total)
-            longest.add_metric(labels, task.longest)
             interval.add_metric(labels, task.interval)
             since = task.running_since
-            running.add_metric(labels, 0.0 if since is None else now - since)
-        yield from (age, samples, spent, longest, interval, running)
+            if since is not None:
+                running.add_metric(labels, now - since)
+        yield from (age, spent, interval, running)
 
 
 def _by_collector(name: str, documentation: str) -> GaugeMetricFamily:

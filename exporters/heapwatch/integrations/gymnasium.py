@@ -1,10 +1,13 @@
-"""Gymnasium: `env = HeapwatchWrapper(env)`."""
+"""Gymnasium: `env = HeapwatchWrapper(env)`, `envs = HeapwatchVectorWrapper(envs)`."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, SupportsFloat
 
 import gymnasium
+import numpy as np
+from gymnasium.utils import RecordConstructorArgs
+from gymnasium.vector import AsyncVectorEnv, SyncVectorEnv, VectorEnv, VectorWrapper
 
 from heapwatch.integrations.session import Options, accessor, new_session
 from heapwatch.watch import Watch
@@ -13,27 +16,34 @@ if TYPE_CHECKING:
     from typing_extensions import Unpack
 
 
-class HeapwatchWrapper(gymnasium.Wrapper[Any, Any, Any, Any]):
+class HeapwatchWrapper(gymnasium.Wrapper[Any, Any, Any, Any], RecordConstructorArgs):
     """Watches training from inside its environment: steps, episodes, and the bodies of a Box2D world.
 
-    The world is found in `env.unwrapped.world`, anew each time: environments destroy it on reset.
+    The world is found in `env.unwrapped.world`, anew each time: environments destroy it on reset. Wrapped
+    environments of one process share one watch, which adds up their steps, episodes and bodies and ends when
+    the last of them is closed; so `gymnasium.make_vec(…, wrappers=[HeapwatchWrapper])` works as well. In a
+    worker process of an `AsyncVectorEnv` the environment has the worker's own watch: there
+    `HeapwatchVectorWrapper`, in the trainer's process, is the better choice.
 
     Args:
         env: the environment.
         watch: one that runs already; by default one is started here and stopped by `close()`.
-        options: for `heapwatch.start`.
+        options: `name=` (by default the id of the first environment), `record=`, `port=` and the others of
+            `heapwatch.integrations.session.Options`.
 
     """
 
     def __init__(
         self, env: gymnasium.Env[Any, Any], watch: Watch | None = None, **options: Unpack[Options]
     ) -> None:
+        # What `spec` says of this wrapper, which may be copied and printed: no watch, and no token.
+        recorded: dict[str, Any] = {key: value for key, value in options.items() if key != "token"}
+        RecordConstructorArgs.__init__(self, **recorded)
         super().__init__(env)
         name = env.spec.id if env.spec is not None else type(env.unwrapped).__name__
         self._session = new_session(name, "gymnasium", watch, **options)
         self._session.begin()
         self._session.find_buffers(env.unwrapped)
-        self._episodes = 0
         if hasattr(env.unwrapped, "world"):
             self._session.bodies(accessor(env.unwrapped, "world"))
 
@@ -46,8 +56,7 @@ class HeapwatchWrapper(gymnasium.Wrapper[Any, Any, Any, Any]):
         """Step the environment; a safe point comes after it."""
         result = super().step(action)
         if result[2] or result[3]:
-            self._episodes += 1
-            self._session.count("episode", self._episodes)
+            self._session.advance("episode", 1)
         self._session.step()
         return result
 
@@ -55,3 +64,54 @@ class HeapwatchWrapper(gymnasium.Wrapper[Any, Any, Any, Any]):
         """Stop watching, and close the environment."""
         self._session.end()
         super().close()  # type: ignore[no-untyped-call]
+
+
+class HeapwatchVectorWrapper(VectorWrapper):
+    """Watches a vector environment: the steps and episodes of all its environments, and its workers' memory.
+
+    The bodies of Box2D worlds and the buffers of environments are counted where the environments live in this
+    process, as in `SyncVectorEnv`.
+
+    Args:
+        env: the vector environment, as `gymnasium.make_vec` returns it.
+        watch: one that runs already; by default one is started here and stopped by `close()`.
+        options: `name=` (by default the id of the environments), `record=`, `port=` and the others of
+            `heapwatch.integrations.session.Options`.
+
+    """
+
+    def __init__(
+        self, env: VectorEnv[Any, Any, Any], watch: Watch | None = None, **options: Unpack[Options]
+    ) -> None:
+        unwrapped = env.unwrapped
+        name = env.spec.id if env.spec is not None else type(unwrapped).__name__
+        # First of all: an object that was made in part is closed too.
+        self._session = new_session(name, "gymnasium", watch, **options)
+        super().__init__(env)
+        self._session.begin()
+        inner = [one.unwrapped for one in getattr(unwrapped, "envs", ())]
+        own = [] if isinstance(unwrapped, (SyncVectorEnv, AsyncVectorEnv)) else [unwrapped]
+        for owner in (*own, *inner):
+            self._session.find_buffers(owner)
+        if any(hasattr(one, "world") for one in inner):
+            readers = [accessor(one, "world") for one in inner]
+            self._session.bodies(lambda: [read() for read in readers])
+
+    @property
+    def watch(self) -> Watch | None:
+        """What watches, until the environments are closed."""
+        return self._session.watch
+
+    def step(self, actions: Any) -> tuple[Any, Any, Any, Any, dict[str, Any]]:
+        """Step all environments; a safe point comes after it."""
+        result: tuple[Any, Any, Any, Any, dict[str, Any]] = super().step(actions)
+        ended = int(np.count_nonzero(np.logical_or(result[2], result[3])))
+        if ended:
+            self._session.advance("episode", ended)
+        self._session.advance("step", self.num_envs)
+        return result
+
+    def close(self, **kwargs: Any) -> None:
+        """Stop watching, and close the environments."""
+        self._session.end()
+        super().close(**kwargs)

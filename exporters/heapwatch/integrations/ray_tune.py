@@ -25,17 +25,17 @@ def watched(train: Callable[[Mapping[str, Any], Watch], Any], **options: Unpack[
 
     Args:
         train: the function, with the watch as its second argument.
-        options: for `heapwatch.start`.
+        options: `name=`, `record=`, `port=` and the others of `heapwatch.integrations.session.Options`.
 
     """
 
     @wraps(train)
     def trial(config: Mapping[str, Any]) -> Any:
-        options.setdefault("run", tune.get_context().get_trial_id() or "")
-        session = new_session("ray-tune", "ray-tune", None, **options)
+        labelled: Options = {"run": tune.get_context().get_trial_id() or "", **options}
+        session = new_session("ray-tune", "ray-tune", None, **labelled)
         session.begin()
         try:
-            return train(config, session.watch or Watch("ray-tune"))
+            return train(config, session.watch or Watch(options.get("name", "ray-tune")))
         finally:
             session.end()
 

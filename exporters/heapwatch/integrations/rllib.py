@@ -6,7 +6,7 @@ from typing import Any
 
 from ray.rllib.callbacks.callbacks import RLlibCallback
 
-from heapwatch.integrations.session import accessor, new_session
+from heapwatch.integrations.session import Options, accessor, new_session
 from heapwatch.watch import Watch
 
 
@@ -15,10 +15,11 @@ class HeapwatchCallback(RLlibCallback):
 
     Environment runners are Ray actors, children of Ray and not of the driver: their memory is not counted
     here. RLlib makes the callback itself, so options come from the environment (HEAPWATCH_*), or from a
-    subclass that sets `options`.
+    subclass that sets `options`: `name`, `record`, `port` and the others of
+    `heapwatch.integrations.session.Options`.
     """
 
-    options: dict[str, Any] = {}  # noqa: RUF012 - a subclass replaces it, as RLlib's configuration classes do
+    options: Options = {}  # noqa: RUF012 - a subclass replaces it, as RLlib's configuration classes do
 
     def __init__(self) -> None:
         super().__init__()

@@ -5,9 +5,11 @@ from __future__ import annotations
 import logging
 import weakref
 from collections.abc import Callable, Mapping
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypedDict
 
 from heapwatch.collectors.phases import Phase
+from heapwatch.integrations import sharing
 from heapwatch.lifecycle import start
 from heapwatch.measure.buffers import contents_of
 from heapwatch.runtime.failures import is_trainers
@@ -20,17 +22,37 @@ log = logging.getLogger("heapwatch")
 
 _BUFFER_WORDS = ("buffer", "memory", "replay", "experience", "rollout", "trajector")
 _MOST_BUFFERS = 8
+# What torch keeps in every module under names like these: its registered tensors.
+_TORCH_OWN = frozenset({"_buffers", "_non_persistent_buffers_set"})
 
 
 class Options(TypedDict, total=False):
-    """Arguments that an adapter hands on to `heapwatch.start`."""
+    """Arguments that an adapter hands on to `heapwatch.start`, which describes them.
 
+    Attributes:
+        name: the trainer's name; by default that of the environment or the framework. Sessions of one
+            framework that share a process share a watch, and the options of the first count; another name
+            asks for a watch of its own.
+        port: where to serve.
+        host: where to listen.
+        token: what a request for a cleanup must bear.
+        port_search: whether a port that is taken is passed over.
+        run: label of `trainer_info`.
+        profile: whose default limits apply.
+        record: file for `heapwatch report`.
+        interval: seconds between samples.
+        budget: CPU seconds a second for all samples.
+
+    """
+
+    name: str
     port: int
     host: str
     token: str
     port_search: bool
     run: str
     profile: str
+    record: str | Path
     interval: float
     budget: float
 
@@ -38,11 +60,12 @@ class Options(TypedDict, total=False):
 class Session:
     """Starts a watch with a framework's training and stops it with it.
 
-    A watch that is given is used and left running. Nothing that goes wrong in an adapter reaches training:
-    it is logged once.
+    Sessions of one framework in one process share their watch: the first starts it, the last stops it. A
+    watch that is given is used and left running. Nothing that goes wrong in an adapter reaches training: it
+    is logged once.
 
     Args:
-        name: the trainer's name.
+        name: the trainer's name, unless the options hold one.
         framework: label of `trainer_info`.
         watch: one that runs already.
         options: for `heapwatch.start`.
@@ -63,17 +86,24 @@ class Session:
         """Training starts."""
         if self.watch is None:
             try:
-                self.watch = start(self._name, framework=self._framework, **self._options)
+                self.watch = sharing.join(self, self._framework, self._options.get("name"), self._start)
             except OSError as error:
-                self._tell("start", error)
+                _tell(self._told, error)
+
+    def _start(self) -> Watch:
+        options: dict[str, Any] = {"name": self._name, **self._options}
+        return start(framework=self._framework, **options)
 
     def end(self) -> None:
         """Training is over."""
         self.phase(None)
-        if self.watch is not None and self._given is None:
-            self.watch.stop()
+        if self.watch is None:
+            return
+        sharing.declarations(self.watch).remove_worlds(self)
+        if self._given is None:
             self.watch = None
             self._counted.clear()
+            sharing.leave(self)
 
     def step(self) -> None:
         """One step is done."""
@@ -106,15 +136,19 @@ class Session:
 
     def size(self, name: str, source: Callable[[], Any]) -> None:
         """Measure what `source` returns as `name`."""
-        self._declare(lambda watch: watch.size(name, source))
+        self._declare(
+            lambda watch: sharing.declarations(watch).declare(self, "size", name, source, watch.size)
+        )
 
     def buffer(self, name: str, source: Callable[[], Any]) -> None:
         """Measure the buffer that `source` returns as `name`."""
-        self._declare(lambda watch: watch.buffer(name, source))
+        self._declare(
+            lambda watch: sharing.declarations(watch).declare(self, "buffer", name, source, watch.buffer)
+        )
 
-    def bodies(self, world: Callable[[], Any]) -> None:
-        """Count the bodies of the Box2D world that `world` returns."""
-        self._declare(lambda watch: watch.bodies(world))
+    def bodies(self, worlds: Callable[[], Any]) -> None:
+        """Count the bodies of the Box2D world, or the list of worlds, that `worlds` returns."""
+        self._declare(lambda watch: sharing.declarations(watch).add_worlds(watch, self, worlds))
 
     def find_buffers(self, owner: Any) -> None:
         """Measure the attributes of `owner` that are buffers by their names and by what they hold."""
@@ -127,15 +161,16 @@ class Session:
         try:
             declaration(self.watch)
         except ValueError as error:
-            self._tell(str(error), error)
-
-    def _tell(self, key: str, error: Exception) -> None:
-        if key not in self._told:
-            self._told.add(key)
-            log.warning("%s; training goes on", error)
+            _tell(sharing.declarations(self.watch).told, error)
 
 
-def new_session(name: str, framework: str, watch: Watch | None, **options: Unpack[Options]) -> Session:
+def _tell(told: set[str], error: Exception) -> None:
+    if str(error) not in told:
+        told.add(str(error))
+        log.warning("%s; training goes on", error)
+
+
+def new_session(name: str, framework: str, watch: Watch | None, /, **options: Unpack[Options]) -> Session:
     """A session of `framework`, for an adapter's constructor."""
     return Session(name, framework, watch, options)
 
@@ -151,7 +186,9 @@ def buffers_of(owner: Any) -> list[str]:
     attributes: Mapping[str, Any] = getattr(owner, "__dict__", {})
     found = []
     for name, value in attributes.items():
-        if any(word in name.lower() for word in _BUFFER_WORDS) and not name.startswith("__"):
+        if name.startswith("__") or name in _TORCH_OWN:
+            continue
+        if any(word in name.lower() for word in _BUFFER_WORDS):
             try:
                 contents_of(value)
             except BaseException as error:

@@ -27,7 +27,7 @@ class HeapwatchCallback(BaseCallback):
 
     Args:
         watch: one that runs already; by default one is started with training and stopped with it.
-        options: for `heapwatch.start`.
+        options: `name=`, `record=`, `port=` and the others of `heapwatch.integrations.session.Options`.
 
     """
 

@@ -7,6 +7,8 @@ from pathlib import Path
 
 import psutil
 
+from heapwatch.measure.housekeepers import is_housekeeper
+
 _MOST = 512
 _PRIVATE = ("RssAnon:", "RssShmem:")
 
@@ -14,11 +16,14 @@ _PRIVATE = ("RssAnon:", "RssShmem:")
 def descendants(pid: int, proc: str = "/proc") -> list[int]:
     """Live children of a process and theirs, 512 at most; where the kernel does not list them, by psutil.
 
+    Resource trackers and fork servers of multiprocessing are left out, their children are not.
+
     The kernel keeps a list of children for each thread (CONFIG_PROC_CHILDREN): reading these takes as long as
     there are threads, while psutil reads every process of the machine.
     """
     found: list[int] = []
     waiting = [pid]
+    commands = {pid: ""}
     while waiting and len(found) < _MOST:
         parent = waiting.pop()
         try:
@@ -28,9 +33,11 @@ def descendants(pid: int, proc: str = "/proc") -> list[int]:
             if parent == pid and not os.path.exists(f"{proc}/{pid}/task/{pid}/children"):
                 return [child.pid for child in psutil.Process(pid).children(recursive=True)][:_MOST]
             continue
-        children = [int(child) for text in texts for child in text.split()]
-        found += children
-        waiting += children
+        for child in (int(child) for text in texts for child in text.split()):
+            commands[child] = _command(child, proc)
+            if not is_housekeeper(commands[child], commands[parent]):
+                found.append(child)
+            waiting.append(child)
     return found[:_MOST]
 
 
@@ -42,3 +49,10 @@ def private_bytes(pid: int, proc: str = "/proc") -> int | None:
         return None
     found = [1024 * int(line.split()[1]) for line in lines if line.startswith(_PRIVATE)]
     return sum(found) if found else None
+
+
+def _command(pid: int, proc: str) -> str:
+    try:
+        return Path(f"{proc}/{pid}/cmdline").read_text(errors="replace").replace("\0", " ")
+    except OSError:
+        return ""

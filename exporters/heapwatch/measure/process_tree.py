@@ -7,6 +7,8 @@ from collections.abc import Callable
 
 import psutil
 
+from heapwatch.measure.housekeepers import is_housekeeper
+
 # Of the time; with the 20 us that a process takes, 750 on the machine are listed anew at every scrape.
 _SHARE = 0.001
 
@@ -45,14 +47,37 @@ class ProcessTree:
         self._due = float("-inf")
 
     def workers(self) -> list[psutil.Process]:
-        """The live descendants; none when the trainer has ended."""
+        """The live descendants, without multiprocessing's housekeepers; none when the trainer has ended."""
         now = self._clock()
         if now < self._due:
             return [process for process in self._listed if process.is_running()]
         began = self._spent()
         try:
-            self._listed = self.trainer.children(recursive=True)
+            self._listed = _workers(self.trainer.children(recursive=True))
         except psutil.NoSuchProcess:
             self._listed = []
         self._due = now + (self._spent() - began) / self._share
         return self._listed
+
+
+def _workers(children: list[psutil.Process]) -> list[psutil.Process]:
+    commands = {child.pid: _command(child) for child in children}
+    return [
+        child
+        for child in children
+        if not is_housekeeper(commands[child.pid], commands.get(_parent(child), ""))
+    ]
+
+
+def _command(process: psutil.Process) -> str:
+    try:
+        return " ".join(process.cmdline())
+    except psutil.Error:
+        return ""
+
+
+def _parent(process: psutil.Process) -> int:
+    try:
+        return int(process.ppid())
+    except psutil.Error:
+        return 0

@@ -6,6 +6,8 @@ import logging
 import sys
 
 _log = logging.getLogger("heapwatch")
+# Lets INFO through, and differs from what a program would set.
+_OUR_LEVEL = logging.INFO - 1
 
 
 class _Notices(logging.StreamHandler):  # type: ignore[type-arg]
@@ -18,9 +20,9 @@ class _Notices(logging.StreamHandler):  # type: ignore[type-arg]
 
 
 def _wanted(record: logging.LogRecord) -> bool:
-    """A program's own level holds, although the lines of level INFO are let through where it has none."""
+    """The level of the program's root logger holds, unless the program has set one for this logger."""
     root = logging.getLogger()
-    return not root.handlers or record.levelno >= root.level
+    return _log.level != _OUR_LEVEL or not root.handlers or record.levelno >= root.level
 
 
 def show_notices() -> None:
@@ -31,4 +33,4 @@ def show_notices() -> None:
     handler.setFormatter(logging.Formatter("heapwatch: %(message)s"))
     _log.addHandler(handler)
     _log.addFilter(_wanted)
-    _log.setLevel(logging.INFO)
+    _log.setLevel(_OUR_LEVEL)

@@ -17,6 +17,20 @@ WORKER = "import sys; ballast = bytearray(b'x') * 50_000_000; print('ready', flu
 SPINNER = "import time\nwhile time.process_time() < 0.3: pass\nprint('spun', flush=True)\ninput()"
 
 
+@pytest.fixture(autouse=True)
+def children_of_this_test_alone(monkeypatch):
+    """Servers that other tests of this process left running are no workers of a trainer."""
+    children = psutil.Process.children
+    others = {child.pid for child in psutil.Process().children(recursive=True)}
+    monkeypatch.setattr(
+        psutil.Process,
+        "children",
+        lambda self, recursive=False: [
+            child for child in children(self, recursive=recursive) if child.pid not in others
+        ],
+    )
+
+
 def start(code):
     worker = subprocess.Popen(
         [sys.executable, "-c", code], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True

@@ -1,8 +1,12 @@
+import gc
 import logging
 import socket
 from collections import deque
 
+import pytest
+
 import heapwatch
+from heapwatch.analysis.readings import Readings
 from heapwatch.integrations.session import accessor, buffers_of, new_session
 
 
@@ -15,6 +19,13 @@ class Agent:
 
 def test_buffers_are_found_by_name_and_by_what_they_hold():
     assert buffers_of(Agent()) == ["replay_memory"]
+
+
+def test_what_torch_keeps_in_every_module_is_no_buffer():
+    torch = pytest.importorskip("torch")
+    module = torch.nn.BatchNorm1d(4)
+    module.rollout_buffer = deque(maxlen=3)
+    assert buffers_of(module) == ["rollout_buffer"]
 
 
 def test_an_accessor_reads_anew_and_lets_its_owner_die():
@@ -68,11 +79,89 @@ def test_a_taken_port_is_passed_over_and_training_goes_on_without_one(caplog):
         assert "training goes on" in caplog.text
 
 
-def test_a_name_used_twice_is_said_once_and_does_not_reach_training(caplog):
-    session = new_session("t", "test", None, port=0)
-    session.begin()
-    with caplog.at_level(logging.WARNING, "heapwatch"):
-        for _ in range(3):
-            session.size("policy", dict)
-    session.end()
+def test_a_name_that_the_trainer_uses_is_said_once_and_does_not_reach_training(caplog):
+    with heapwatch.start("given", port=0) as watch:
+        watch.size("policy", dict)
+        with caplog.at_level(logging.WARNING, "heapwatch"):
+            for _ in range(3):
+                session = new_session("t", "test", watch)
+                session.size("policy", dict)
     assert caplog.text.count("policy") == 1
+
+
+def test_sessions_of_one_framework_share_a_watch_until_the_last_has_ended(exposed):
+    first, second = (new_session("t", "test", None, port=0) for _ in range(2))
+    other = new_session("another", "test-2", None, port=0)
+    for session in (first, second, other):
+        session.begin()
+    assert first.watch is second.watch
+    assert other.watch is not first.watch
+    first.count("step", 3)
+    second.count("step", 4)
+    first.end()
+    assert second.watch.port is not None
+    second.end()
+    assert exposed[-1].value("trainer_progress_total", unit="step") == 7
+    other.end()
+
+
+def test_a_name_asks_for_a_watch_of_its_own():
+    plain = new_session("t", "test", None, port=0)
+    named = new_session("t", "test", None, port=0, name="evaluation")
+    beside = new_session("t", "test", None, port=0, name="evaluation")
+    for session in (plain, named, beside):
+        session.begin()
+    try:
+        assert plain.watch.name == "t"
+        assert named.watch.name == "evaluation"
+        assert named.watch is beside.watch
+    finally:
+        for session in (plain, named, beside):
+            session.end()
+
+
+def test_a_session_that_was_forgotten_does_not_hold_the_watch():
+    kept, forgotten = (new_session("t", "test", None, port=0) for _ in range(2))
+    kept.begin()
+    forgotten.begin()
+    watch = kept.watch
+    del forgotten
+    gc.collect()
+    kept.end()
+    assert watch.port is None
+
+
+def test_buffers_of_one_name_are_told_apart_and_follow_the_latest_training():
+    first, second = Agent(), Agent()
+    second.replay_memory.extend([4, 5])
+    with heapwatch.start("given", port=0) as watch:
+        sessions = [new_session("t", "test", watch) for _ in range(2)]
+        sessions[0].find_buffers(first)
+        sessions[1].find_buffers(second)
+        assert items_of(watch) == {"replay_memory": 3, "replay_memory_2": 5}
+        third = Agent()
+        third.replay_memory.clear()
+        sessions[1].find_buffers(third)
+        assert items_of(watch) == {"replay_memory": 3, "replay_memory_2": 0}
+
+
+def test_a_hundred_environments_are_no_hundred_series(caplog):
+    agents = [Agent() for _ in range(100)]
+    with heapwatch.start("given", port=0) as watch, caplog.at_level(logging.WARNING, "heapwatch"):
+        sessions = [new_session("t", "test", watch) for _ in agents]
+        for session, agent in zip(sessions, agents, strict=True):
+            session.find_buffers(agent)
+        assert len(items_of(watch)) == 8
+    assert len(caplog.records) == 1
+
+
+def test_a_run_is_recorded(tmp_path):
+    session = new_session("t", "test", None, port=0, record=tmp_path / "run.jsonl")
+    session.begin()
+    session.end()
+    assert (tmp_path / "run.jsonl").read_text()
+
+
+def items_of(watch):
+    watch.exporter.safe_point.sample_now(*(task.sampler for task in watch.exporter.safe_point.tasks))
+    return Readings(watch.exporter.exposition.collect()).by("trainer_buffer_items", "buffer")

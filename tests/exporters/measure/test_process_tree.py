@@ -1,9 +1,13 @@
+import multiprocessing
+import multiprocessing.resource_tracker
+import os
 import subprocess
 import sys
 
 import psutil
 import pytest
 
+from heapwatch.measure.descendants import descendants
 from heapwatch.measure.process_tree import ProcessTree
 
 
@@ -63,3 +67,32 @@ def test_a_trainer_that_ended_has_no_workers(worker):
     worker.kill()
     worker.wait()
     assert pids(tree) == []
+
+
+def nothing(go_on):
+    go_on.wait(30)
+
+
+@pytest.mark.parametrize("method", ["spawn", "forkserver"])
+def test_what_multiprocessing_keeps_for_itself_is_no_worker(method):
+    multiprocessing.resource_tracker.ensure_running()
+    context = multiprocessing.get_context(method)
+    before = set(pids(ProcessTree()))
+    all_before = {child.pid for child in psutil.Process().children(recursive=True)}
+    go_on = context.Event()
+    workers = [context.Process(target=nothing, args=(go_on,)) for _ in range(2)]
+    for worker in workers:
+        worker.start()
+    try:
+        ours = {worker.pid for worker in workers}
+        assert set(pids(ProcessTree())) - before == ours
+        assert ours <= set(descendants(os.getpid()))
+        tracker = multiprocessing.resource_tracker._resource_tracker._pid
+        assert tracker not in before
+        assert tracker not in descendants(os.getpid())
+        if method == "forkserver":
+            assert {child.pid for child in psutil.Process().children(recursive=True)} - all_before > ours
+    finally:
+        go_on.set()
+        for worker in workers:
+            worker.join()

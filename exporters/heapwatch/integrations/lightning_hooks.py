@@ -1,0 +1,74 @@
+"""What the callbacks of both Lightning packages do: `lightning` and `pytorch_lightning`."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from heapwatch.integrations.session import Options, new_session
+from heapwatch.watch import Watch
+
+if TYPE_CHECKING:
+    from typing_extensions import Unpack
+
+
+class LightningHooks:
+    """Watches `fit`: the module, its optimizers and buffers, steps and epochs, training and validation.
+
+    Args:
+        watch: one that runs already; by default one is started with `fit` and stopped with it.
+        options: `name=` (by default `lightning`), `record=`, `port=` and the others of
+            `heapwatch.integrations.session.Options`.
+
+    """
+
+    def __init__(self, watch: Watch | None = None, **options: Unpack[Options]) -> None:
+        self._session = new_session("lightning", "lightning", watch, **options)
+
+    @property
+    def watch(self) -> Watch | None:
+        """What watches, from the start of `fit` to its end."""
+        return self._session.watch
+
+    def on_fit_start(self, trainer: Any, pl_module: Any) -> None:
+        """Start watching what the module keeps."""
+        session = self._session
+        session.begin()
+        session.size("module.state_dict", pl_module.state_dict)
+        session.find_buffers(pl_module)
+
+    def on_train_start(self, trainer: Any, pl_module: Any) -> None:
+        """The optimizers exist now."""
+        for index, optimizer in enumerate(trainer.optimizers):
+            self._session.size(f"optimizer{index or ''}.state_dict", optimizer.state_dict)
+        self._session.start_at("step", trainer.global_step)
+
+    def on_train_epoch_start(self, trainer: Any, pl_module: Any) -> None:
+        """Training takes over from validation."""
+        self._session.phase("train")
+
+    def on_train_batch_end(
+        self, trainer: Any, pl_module: Any, outputs: Any, batch: Any, batch_idx: int
+    ) -> None:
+        """A step is done."""
+        self._session.count("step", trainer.global_step)
+
+    def on_validation_start(self, trainer: Any, pl_module: Any) -> None:
+        """Validation takes over from training."""
+        self._session.phase("validate")
+
+    def on_validation_end(self, trainer: Any, pl_module: Any) -> None:
+        """Back to training, or to the end of the epoch."""
+        self._session.phase("train")
+
+    def on_train_epoch_end(self, trainer: Any, pl_module: Any) -> None:
+        """An epoch is done."""
+        self._session.phase(None)
+        self._session.count("epoch", trainer.current_epoch + 1)
+
+    def on_fit_end(self, trainer: Any, pl_module: Any) -> None:
+        """Stop watching."""
+        self._session.end()
+
+    def on_exception(self, trainer: Any, pl_module: Any, exception: BaseException) -> None:
+        """Stop watching a run that failed."""
+        self._session.end()

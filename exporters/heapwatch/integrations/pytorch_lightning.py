@@ -1,0 +1,9 @@
+"""PyTorch Lightning, imported as `pytorch_lightning`: `Trainer(callbacks=[HeapwatchCallback()])`."""
+
+from pytorch_lightning.callbacks import Callback
+
+from heapwatch.integrations.lightning_hooks import LightningHooks
+
+
+class HeapwatchCallback(LightningHooks, Callback):
+    """Watches `fit`; its arguments are those of `LightningHooks`."""
