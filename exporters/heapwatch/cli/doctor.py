@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import argparse
 import importlib.metadata
+import json
 import logging
 import os
 import platform
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import Any
 
 from heapwatch import discovery
@@ -64,26 +65,35 @@ def add_parser(commands: Any) -> None:
     )
     parser.add_argument("trainer", nargs="?", default=trainer, metavar="TRAINER", help="(%(default)s)")
     parser.add_argument("--prometheus", default=prometheus, metavar="URL", help="(%(default)s)")
+    parser.add_argument("--json", action="store_true", help="one object, for scripts")
     parser.set_defaults(run=run)
 
 
 def run(arguments: argparse.Namespace) -> int:
     """Print every finding and return 1 if one of them is a failure."""
-    trainer, prometheus = base_url(arguments.trainer), base_url(arguments.prometheus)
-    failed = False
-    for title, findings in (
-        ("Installed", installed()),
-        ("Collectors, tried in this process", collectors()),
-        ("Token and targets", configuration()),
-        (f"Trainer {trainer}", _usable(answering(trainer))),
-        (f"Prometheus {prometheus}", _usable(scraped(prometheus, trainer))),
-    ):
-        print(plain(title))
-        for finding in findings:
-            line = f"  {finding.state:<5} {finding.what:<18} {finding.detail}"
-            print(plain(line, _LONGEST_LINE), flush=True)
-            failed = failed or finding.state == "FAIL"
+    sections: list[tuple[str, list[Finding]]] = []
+    for title, found in _sections(base_url(arguments.trainer), base_url(arguments.prometheus)):
+        sections.append((title, []))
+        if not arguments.json:
+            print(plain(title))
+        for finding in found:
+            sections[-1][1].append(finding)
+            if not arguments.json:
+                line = f"  {finding.state:<5} {finding.what:<18} {finding.detail}"
+                print(plain(line, _LONGEST_LINE), flush=True)
+    failed = any(finding.state == "FAIL" for _, findings in sections for finding in findings)
+    if arguments.json:
+        told = [{"title": title, "findings": list(map(asdict, findings))} for title, findings in sections]
+        print(json.dumps({"ok": not failed, "sections": told}, indent=2))
     return 1 if failed else 0
+
+
+def _sections(trainer: str, prometheus: str) -> Iterator[tuple[str, Iterator[Finding]]]:
+    yield "Installed", installed()
+    yield "Collectors, tried in this process", collectors()
+    yield "Token and targets", configuration()
+    yield f"Trainer {trainer}", _usable(answering(trainer))
+    yield f"Prometheus {prometheus}", _usable(scraped(prometheus, trainer))
 
 
 def _usable(findings: Iterator[Finding]) -> Iterator[Finding]:

@@ -31,6 +31,7 @@ _COLORS = {
 _BARS = "▁▂▃▄▅▆▇█"
 _POINTS = 40
 _KEPT_NEWS = 200
+_MOST_GROWING = 4  # lines a trainer
 
 
 class Watched(Protocol):
@@ -46,7 +47,7 @@ class Watched(Protocol):
 
 
 class LiveView:
-    """The alternate screen of a terminal: a table of trainers, their alerts, and the latest messages."""
+    """The alternate screen of a terminal: trainers, their alerts, what grows in them, the latest messages."""
 
     def __init__(self, *, interval: float, console: Console | None = None) -> None:
         self._interval = interval
@@ -82,14 +83,29 @@ class LiveView:
                 continue
             for alert in monitor.reporters[sample.instance].alerts:
                 alerts.append(_text(f"{sample.instance}  {described(alert)}", _COLORS[alert.severity]))
-        free = max(3, self._console.height - len(monitor.samples) - max(1, len(alerts)) - 8)
+        growth, lines = self._growth(monitor)
+        free = max(3, self._console.height - len(monitor.samples) - max(1, len(alerts)) - lines - 10)
         title = f"heapwatch  {time.strftime('%H:%M:%S')}  every {self._interval:g} s, Ctrl-C ends"
         standing = Group(*(alerts or [Text("none", "green")]))
         return Group(
             Panel(table, title=title, title_align="left"),
             Panel(standing, title="over their limits", title_align="left"),
+            Panel(growth, title="what grows", title_align="left"),
             Panel(self._messages(free), title="messages", title_align="left"),
         )
+
+    def _growth(self, monitor: Watched) -> tuple[Table | Text, int]:
+        table = Table.grid(padding=(0, 3, 0, 0))
+        for justify in ("left", "left", "right", "right"):
+            table.add_column(justify=justify)
+        for sample in monitor.samples:
+            growing = monitor.reporters[sample.instance].growing(sample.readings) if sample.readings else []
+            for one in growing[:_MOST_GROWING]:
+                level, rate = one.described
+                table.add_row(_text(sample.instance, "dim"), _text(one.name), level, Text(rate, "yellow"))
+        if not table.row_count:
+            return Text("nothing, or watched for less than two minutes", "dim"), 1
+        return table, table.row_count
 
     def _messages(self, count: int) -> Table:
         table = Table.grid(padding=(0, 2, 0, 0))

@@ -52,6 +52,23 @@ class Message:
             return "--:--:--"
 
 
+@dataclass(frozen=True)
+class Growing:
+    """Something that grows: its name, its level now, what it gains a minute, whether both are bytes."""
+
+    name: str
+    level: float | None
+    per_minute: float
+    is_bytes: bool
+
+    @property
+    def described(self) -> tuple[str, str]:
+        """Level and growth, with their units."""
+        resource = "memory" if self.is_bytes else ""
+        level = "" if self.level is None else _amount(resource, self.level)
+        return level, f"+{_amount(resource, self.per_minute)}/min"
+
+
 @dataclass
 class _Said:
     severity: str
@@ -83,6 +100,25 @@ class Reporter:
             return "unknown"
         worst = max((alert.severity for alert in self.alerts), key=SEVERITIES.index, default="ok")
         return "critical" if self._stalled and worst in ("ok", "warning") else worst
+
+    def growing(self, readings: Readings) -> list[Growing]:
+        """Return the paths that the trainer says grow, then the components that do; most bytes first."""
+        held = _by_path(readings, "trainer_growing_path_bytes")
+        paths = [
+            Growing(path, held.get(path), rate, True)
+            for path, rate in _by_path(readings, "trainer_growing_path_growth_bytes_per_minute").items()
+        ]
+        components = [
+            Growing(_named(component), level, rate, component.resource in BYTES)
+            for component, level in readings.levels().items()
+            if (rate := self._history.per_minute(component)) is not None
+        ]
+        return [
+            one
+            for group in (paths, components)
+            for one in sorted(group, key=lambda one: (one.is_bytes, one.per_minute), reverse=True)
+            if one.per_minute > 0
+        ]
 
     def report(self, sample: Sample) -> list[Message]:
         """Return what there is to say about a sample; nothing when it is the one reported before."""
@@ -223,6 +259,12 @@ def cleanup_lines(answer: Any) -> list[str]:
     errors = answer.get("errors")
     told = errors[:_MOST_LINES] if isinstance(errors, list) else []
     return [*lines, *(f"   error: {_short(error)}" for error in told)]
+
+
+def _by_path(readings: Readings, series: str) -> dict[str, float]:
+    return {
+        _short(path): value for path, value in readings.by(series, "path").items() if abs(value) < _ABSURD
+    }
 
 
 def _heading(sample: Sample, text: str) -> Message:

@@ -1,3 +1,4 @@
+import json
 import re
 
 
@@ -10,6 +11,21 @@ def test_trainer_that_works(trainer, heapwatch):
     assert re.search(r"ok +training +progressing", command.text)
     assert re.search(r"ok +bodies +works, sampled \d+ s ago", command.text)
     assert re.search(r"FAIL +answers +http://127.0.0.1:1/.* does not answer", command.text)
+
+
+def test_json_for_scripts(trainer, heapwatch):
+    command = heapwatch("doctor", trainer.address, "--prometheus", "127.0.0.1:1", "--json")
+    assert command.wait() == 1
+    told = json.loads(command.text)
+    assert told["ok"] is False
+    states = {
+        (section["title"].split()[0], finding["what"]): finding["state"]
+        for section in told["sections"]
+        for finding in section["findings"]
+    }
+    assert states["Installed", "psutil"] == "ok"
+    assert states["Trainer", "answers"] == "ok"
+    assert states["Prometheus", "answers"] == "FAIL"
 
 
 def test_nobody_there(heapwatch):
