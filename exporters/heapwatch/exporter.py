@@ -108,7 +108,7 @@ class Exporter:
         self._costly_families: list[Metric] = []
         self._journal: Journal | None = None
         self.roots: list[Root] = []
-        self.explainer = Explainer(extra_roots=lambda: self.roots)
+        self.explainer = Explainer(extra_roots=lambda: self.roots, progress=self.progress.so_far)
 
         self.safe_point.on_visit.append(self.cleanup_queue.run_pending)
         self.safe_point.on_tick.append(self.progress.observe)
@@ -215,8 +215,8 @@ class Exporter:
         except Exception as error:
             self.failures.record("registration", "stack", error)
 
-    def stop(self) -> None:
-        """Stop serving and sampling. A second call does nothing."""
+    def stop(self, *, tell: bool = True) -> None:
+        """Stop serving and sampling, and log what was found. A second call does nothing."""
         registration, self.registration = self.registration, None
         if registration is not None:
             registration.remove()
@@ -225,7 +225,7 @@ class Exporter:
             self.server = None
         self.safe_point.stop()
         self.explainer.stop()
-        if registration is not None:
+        if registration is not None and tell:
             log.info("%s has ended: %s", self.name, message(self.explainer.latest))
         if self._journal is not None:
             self._journal.stop()

@@ -53,14 +53,12 @@ def run(arguments: argparse.Namespace) -> int:
         print(f"heapwatch: {error}", file=sys.stderr)
         return 64
     process = os.getpid()
-    if watch.server is not None and not arguments.json:
-        print(f"heapwatch: watching {program.name} at {watch.server.url}", file=sys.stderr, flush=True)
     explainer = watch.exporter.explainer
     ended = program.run(arguments.seconds, before_end=explainer.explain_now)
     if os.getpid() != process:
         return ended.code  # a child that the program forked: the explanation is the parent's
     explanation = ended.last_words if isinstance(ended.last_words, Explanation) else explainer.explain_now()
-    watch.stop()
+    watch.exporter.stop(tell=False)
     _tell(explanation, arguments.json)
     ended.leave()
     return ended.code

@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections import Counter
 from collections.abc import Callable, Iterable
+from typing import NamedTuple
 
 from prometheus_client import Metric
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily
@@ -15,6 +16,13 @@ from heapwatch.runtime.safe_point import SafePoint
 
 UNITS = ("step", "episode", "epoch", "generation")
 _MAX_UNITS = 16
+
+
+class Progress(NamedTuple):
+    """How far a program says it is: steps of any unit, and cycles; None for cycles where it tells of none."""
+
+    steps: int = 0
+    cycles: int | None = None
 
 
 class ProgressCollector:
@@ -54,6 +62,12 @@ class ProgressCollector:
         self._counts[unit] += int(count)
         for function in self.on_progress:
             function(unit, self._counts[unit])
+
+    def so_far(self) -> Progress:
+        """Steps of any unit, and cycles: the slowest unit of generations, epochs and episodes."""
+        counts = self._counts.copy()
+        cycles = next((counts[unit] for unit in reversed(UNITS[1:]) if unit in counts), None)
+        return Progress(self._safe_point.steps + sum(counts.values()), cycles)
 
     def observe(self) -> None:
         """Note the time if something moved since the last look."""

@@ -6,37 +6,57 @@ import time
 from collections.abc import Callable
 
 SHARE = 0.002
-# CPU seconds that may be spent ahead, so that the first minutes see enough; paid back within the hour.
-ADVANCE_SECONDS = 1.5
+START_SECONDS = 0.08  # CPU time that may be spent ahead in any run, so that the first minute sees something
+LOAN_SECONDS = 0.4  # and once memory grows that nothing explains; paid back within the hour
 _REPAID_SECONDS = 3600.0
-_AHEAD_SHARE = 0.04  # of the time since the beginning, while the advance lasts
 _AT_ONCE_SECONDS = 0.02
+_AHEAD_SHARE = 0.004  # of the time since the beginning, while what may be spent ahead lasts
 
 
 class Budget:
-    """A share of the time, with an advance: an hour costs no more than the share of it."""
+    """A share of the time, with a little ahead: an hour costs no more than the share of it.
 
-    def __init__(
-        self,
-        clock: Callable[[], float] = time.monotonic,
-        share: float = SHARE,
-        advance: float = ADVANCE_SECONDS,
-    ) -> None:
+    Args:
+        clock: monotonic seconds.
+        share: of the time, at most.
+
+    Attributes:
+        spent: CPU seconds so far.
+
+    """
+
+    def __init__(self, clock: Callable[[], float] = time.monotonic, share: float = SHARE) -> None:
         self.spent = 0.0
         self._clock = clock
         self._share = share
-        self._advance = advance
         self._began = self._credited = clock()
-        self._left = advance
+        self._ahead = self._left = START_SECONDS
+        self._lent_at: float | None = None
+
+    @property
+    def has_lent(self) -> bool:
+        """Whether the loan was given and is not used up."""
+        return self._lent_at is not None and self._left > START_SECONDS
+
+    def lend(self) -> None:
+        """Let more be spent from now on, once: there is something to look for."""
+        if self._lent_at is None:
+            self._lent_at = self._clock()
+            self._ahead += LOAN_SECONDS
+            self._left += LOAN_SECONDS
 
     def allows(self) -> bool:
         """Whether there is anything left to spend now."""
         now = self._clock()
-        repaid = self._advance / _REPAID_SECONDS if now - self._began < _REPAID_SECONDS else 0.0
-        self._left = min(self._advance, self._left + (now - self._credited) * (self._share - repaid))
+        repaid = START_SECONDS / _REPAID_SECONDS if now - self._began < _REPAID_SECONDS else 0.0
+        if self._lent_at is not None and now - self._lent_at < _REPAID_SECONDS:
+            repaid += LOAN_SECONDS / _REPAID_SECONDS
+        self._left = min(self._ahead, self._left + (now - self._credited) * (self._share - repaid))
         self._credited = now
-        ahead = self.spent > _AT_ONCE_SECONDS + _AHEAD_SHARE * (now - self._began)
-        return self._left > 0 and not ahead
+        at_most = _AT_ONCE_SECONDS + _AHEAD_SHARE * (now - self._began)
+        if self._lent_at is not None:
+            at_most += LOAN_SECONDS
+        return self._left > 0 and self.spent <= at_most
 
     def charge(self, seconds: float) -> None:
         """Take what was spent off what is left."""

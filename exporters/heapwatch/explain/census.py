@@ -26,8 +26,8 @@ from heapwatch.measure.layout import layout_of
 from heapwatch.measure.roots import is_user_file
 from heapwatch.measure.sampling import ContainerChanged
 
-STALL_SECONDS = 0.01
-_FIRST_BLOCKS = 1_500_000  # allocated; up to so many the first list is made
+STALL_SECONDS = 0.02
+_FIRST_BLOCKS = 700_000  # allocated; up to so many the first list is made
 
 _CHUNK = 20_000
 _FEWEST = 10  # instances of a type worth following
@@ -137,7 +137,6 @@ class Census:
                 if key not in names:
                     layout = layout_of(kind)
                     names[key] = layout.qualified_name if layout.name not in _PLAIN else ""
-        self.uncollected.add(now, gc.get_count()[0])
         before, self._before = (
             self._before,
             {key: number for key, number in counts.items() if number >= _FEWEST},
@@ -153,6 +152,10 @@ class Census:
             known.counts.add(now, number)
         self._counted_at = now
         return True
+
+    def count_uncollected(self) -> None:
+        """Read how many objects the collector has not looked at yet."""
+        self.uncollected.add(self._clock(), gc.get_count()[0])
 
     def growing(self, start: float) -> list[tuple[GrowingType, Growth]]:
         """Types that become more and more since `start`, the fastest first."""

@@ -9,9 +9,9 @@ from types import CodeType, FunctionType
 from typing import Any
 
 from heapwatch.explain.census import Census, GrowingType, LongContainer
+from heapwatch.explain.evidence import Candidate, Emptying, Levels
 from heapwatch.explain.findings import Finding
 from heapwatch.explain.inventory import Inventory, Known, Place
-from heapwatch.explain.judge import Candidate, Emptying, Levels
 from heapwatch.explain.remedies import remedy_for, remedy_for_type
 from heapwatch.explain.series import Growth
 from heapwatch.explain.sites import (

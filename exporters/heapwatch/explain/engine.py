@@ -9,13 +9,16 @@ import time
 from collections.abc import Callable
 from dataclasses import replace
 
+from heapwatch.collectors.progress import Progress
 from heapwatch.explain.budget import Budget
 from heapwatch.explain.census import Census, LongContainer
 from heapwatch.explain.describe import Describer
+from heapwatch.explain.evidence import Levels
 from heapwatch.explain.findings import Explanation, Finding, message
 from heapwatch.explain.inventory import Inventory
-from heapwatch.explain.judge import Levels, explain
-from heapwatch.explain.memory import Memory
+from heapwatch.explain.judge import explain, is_unexplained
+from heapwatch.explain.memory import NO_PROGRESS, Memory
+from heapwatch.explain.told import Told
 from heapwatch.explain.tracing import Tracer
 from heapwatch.explain.weigh import weigh
 from heapwatch.measure.graph import MOST_NODES
@@ -38,6 +41,8 @@ _MOST_WEIGHED = 40
 _MOST_DESCRIBED = 40
 _TYPES_TOLD = 3
 _TRACED_SHARE = 0.1
+_LONGEST_PAUSE_SECONDS = 10.0  # before the next judgement
+_PAUSES, _PAUSES_LENT = 1500.0, 150.0  # times what a judgement, a weighing or a census took
 
 
 class Explainer:
@@ -50,6 +55,7 @@ class Explainer:
         clock: monotonic seconds.
         spent: CPU seconds of the calling thread.
         extra_roots: further roots for the walk.
+        progress: how far the program says it is.
 
     Attributes:
         latest: the explanation of now.
@@ -63,11 +69,12 @@ class Explainer:
         clock: Callable[[], float] = time.monotonic,
         spent: Callable[[], float] = time.thread_time,
         extra_roots: Callable[[], list[Root]] = list,
+        progress: Callable[[], Progress] = lambda: NO_PROGRESS,
     ) -> None:
         self.inventory = Inventory(clock, spent, extra_roots)
         self.census = Census(clock)
         self.tracer = Tracer(clock)
-        self.memory = Memory(clock)
+        self.memory = Memory(clock, progress)
         self.latest = Explanation("too early", 0.0, 0.0, 0.0)
         self.spent_on = dict.fromkeys(("read", "walk", "weigh", "judge", "census", "trace"), 0.0)
         self.longest_slice = 0.0
@@ -76,8 +83,10 @@ class Explainer:
         self._spent = spent
         self._began = clock()
         self._budget = Budget(clock)
+        self._told = Told()
         self._due: dict[str, float] = {}
-        self._walking = False
+        self._walking = self._reads = False
+        self._searching = False
         self._chains: dict[str, tuple[str, ...]] = {}
         self._long: list[LongContainer] = []
         self._stopped = threading.Event()
@@ -115,37 +124,40 @@ class Explainer:
     def tick(self) -> None:
         """One slice of whatever is due."""
         now = self._clock()
-        if not self._budget.allows():
-            if self._is_due("memory", now, 1.0):
-                self._read_memory()
-            return
         began = self._spent()
-        activity = self._slice(now)
+        if self._is_due("memory", now, 1.0):
+            self._read_memory()
+        activity = self._slice(now) if self._budget.allows() else "read"
         cost = self._spent() - began
+        # What takes long is done more rarely, so that nothing takes all that there is.
+        pauses = _PAUSES_LENT if self._budget.has_lent else _PAUSES
+        longest = _LONGEST_PAUSE_SECONDS if activity == "judge" else float("inf")
+        self._due[activity] = max(self._due.get(activity, 0.0), now + min(longest, pauses * cost))
         self._budget.charge(cost)
         self.spent_on[activity] += cost
         self.longest_slice = max(self.longest_slice, cost)
 
     def _slice(self, now: float) -> str:
-        if self._is_due("memory", now, 1.0):
-            self._read_memory()
+        """Do what is due, and say what it was."""
         if self._is_due("judge", now, _JUDGE_SECONDS):
             self._judge()
             return "judge"
         if self._is_due("weigh", now, _WEIGH_SECONDS):
             self._weigh(_WEIGHED_AT_ONCE)
             return "weigh"
-        if now - self._began > 5.0 and self._is_due("census", now, _CENSUS_SECONDS):
+        if self._searching and self._is_due("census", now, _CENSUS_SECONDS):
             self.census.count()
             return "census"
         if self._is_due("trace", now, _TRACE_SECONDS) and self._trace():
             return "judge"
-        if not self.inventory.read(SLICE_SECONDS) and (self._walking or now >= self._due.get("round", 0.0)):
-            self._walking = not self.inventory.discover(SLICE_SECONDS)
-            if not self._walking:
-                self._due["round"] = now + min(_ROUND_SECONDS, 2.0 * 2**self.inventory.rounds)
-            return "walk"
-        return "read"
+        walks = self._walking or now >= self._due.get("round", 0.0)
+        self._reads = not self._reads or not walks
+        if self._reads and (self.inventory.read(SLICE_SECONDS) or not walks):
+            return "read"
+        self._walking = not self.inventory.discover(SLICE_SECONDS)
+        if not self._walking:
+            self._due["round"] = now + min(_ROUND_SECONDS, 2.0 * 2**self.inventory.rounds)
+        return "walk"
 
     def _is_due(self, what: str, now: float, interval: float) -> bool:
         if now < self._due.setdefault(what, now + interval):
@@ -181,6 +193,8 @@ class Explainer:
 
     def _judge(self) -> Explanation:
         levels = self._levels(self._clock())
+        if not gc.isenabled():
+            self.census.count_uncollected()
         growing = []
         for known in list(self.inventory.known.values()):
             growth = known.items.growth(levels.start)
@@ -194,16 +208,18 @@ class Explainer:
             self._describer.describe(known, known.items.growth(levels.start))
             for _, known in growing[:_MOST_DESCRIBED]
         ]
-        before, rounds = self.latest.verdict, self.inventory.rounds
+        rounds = self.inventory.rounds
         found = explain(levels, candidates, rounds=rounds)
-        if found.explained_share < 0.5 and found.growth_bytes_per_minute > 0:
+        self._searching = is_unexplained(found, levels)
+        if self._searching:
+            self._budget.lend()
             found = explain(levels, candidates, self._types(levels), rounds)
         if any(one.kind == "worker" and one.items_per_minute for one in found.findings):
             site = self._describer.processes_started()
             located = (replace(one, site=site) if one.kind == "worker" else one for one in found.findings)
             found = replace(found, findings=tuple(located))
         self.latest = found
-        if found.verdict != before:
+        if self._told.is_news(found, levels.now):
             log.log(logging.WARNING if found.verdict == "leak" else logging.INFO, "%s", message(found))
         return found
 

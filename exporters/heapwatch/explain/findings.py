@@ -131,15 +131,13 @@ def message(explanation: Explanation) -> str:
     pace = f"{size_text(explanation.growth_bytes_per_minute)}/min"
     first = _shown(explanation)
     if explanation.verdict == "too early":
-        return f"Too early to tell after {explanation.seconds:.0f} s. {explanation.detail}".strip()
+        return f"Too early to tell after {_duration(explanation.seconds)}. {explanation.detail}".strip()
     if explanation.verdict == "healthy":
         return f"Nothing leaks. {explanation.detail}".strip()
-    if first is None:
-        return f"Memory grows by {pace}; no leak was found. {explanation.detail}".strip()
+    if explanation.verdict == "warm-up" or first is None:
+        return f"No leak. Memory grew by {pace}, and slows down: a warm-up. {explanation.detail}".strip()
     if explanation.verdict == "filling":
-        return f"Memory grows by {pace}. {_filling(first)} {explanation.detail}".strip()
-    if explanation.verdict == "warm-up":
-        return f"Memory grows by {pace}, which looks like a warm-up. {explanation.detail}".strip()
+        return f"Memory grows by {pace}. {_filling(explanation)} {explanation.detail}".strip()
     return f"Memory grows by {pace}. {described(first)}"
 
 
@@ -166,7 +164,10 @@ def described(finding: Finding) -> str:
     return text
 
 
-def _filling(finding: Finding) -> str:
+def _filling(explanation: Explanation) -> str:
+    buffers = [finding for finding in explanation.findings if finding.kind == "buffer"]
+    growing = (one for one in buffers if (one.items or 0) < (one.capacity_items or 0))
+    finding = next(growing, explanation.findings[0])
     capacity = finding.capacity_items
     if not (capacity and finding.items and finding.bytes):
         return described(finding)
@@ -175,6 +176,10 @@ def _filling(finding: Finding) -> str:
         f"`{finding.path}` is filling: {finding.items:,} of {capacity:,} items; "
         f"it will hold {size_text(full)} when full."
     )
+
+
+def _duration(seconds: float) -> str:
+    return f"{seconds:.0f} s" if seconds < 120 else f"{seconds / 60:.0f} min"
 
 
 def size_text(nbytes: float) -> str:

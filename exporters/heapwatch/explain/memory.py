@@ -11,6 +11,8 @@ from pathlib import Path
 
 import psutil
 
+from heapwatch.collectors.progress import Progress
+from heapwatch.explain.looks import OWN, RETAINED, VIRTUAL, Looks
 from heapwatch.explain.series import Series
 from heapwatch.measure.descendants import descendants, private_bytes
 from heapwatch.measure.malloc import malloc_bytes
@@ -21,7 +23,10 @@ _WORKERS_SHARE = 0.001
 _PARTS_SECONDS = 1.0
 _MANY_MODULES = 12
 _STATUS = Path("/proc/self/status")
-_FIELDS = {"RssAnon": "anonymous", "RssFile": "files", "RssShmem": "shared"}
+_FIELDS = {"RssAnon": "anonymous", "RssFile": "files", "RssShmem": "shared", "VmSize": "virtual"}
+
+
+NO_PROGRESS = Progress()
 
 
 class Memory:
@@ -31,6 +36,7 @@ class Memory:
         resident: of this process.
         anonymous: resident pages that belong to no file.
         private: these and shared memory: all that the system cannot take back.
+        virtual: addresses in use, whether there are pages behind them or not.
         files: resident pages of file mappings.
         shared: resident pages of shared memory.
         retained: freed memory that the C allocator keeps.
@@ -38,23 +44,33 @@ class Memory:
         workers: resident memory of the child processes that belongs to no file, together.
         processes: how many child processes there are.
         limit: bytes at which the process ends.
+        looks: what judges growth that has no name.
         settled_at: when the program last loaded modules by the dozen: until then it is starting.
+        first_step_at: when the program was first seen to have taken a step; long ago where it tells of none.
 
     """
 
-    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
+    def __init__(
+        self,
+        clock: Callable[[], float] = time.monotonic,
+        progress: Callable[[], Progress] = lambda: NO_PROGRESS,
+    ) -> None:
         self.resident = Series()
         self.anonymous = Series()
         self.private = Series()
         self.files = Series()
         self.shared = Series()
+        self.virtual = Series()
         self.retained = Series()
         self.gpu = Series()
         self.workers = Series()
         self.processes = Series()
         self.limit = memory_limit()
+        self.looks = Looks()
         self.settled_at = clock()
+        self.first_step_at = float("-inf")
         self._modules = 0
+        self._progress = progress
         self._clock = clock
         self._read_resident = ResidentMemory()
         self._due: dict[str, float] = {}
@@ -69,6 +85,24 @@ class Memory:
         self.resident.add(now, self._read_resident.read())
         if len(sys.modules) >= self._modules + _MANY_MODULES:
             self._modules, self.settled_at = len(sys.modules), now
+        progress = self._progress()
+        if self.first_step_at < 0 and (progress.steps or progress.cycles):
+            self.first_step_at = now
+        if self.looks.is_due(now):
+            self._look(now, progress.cycles)
+
+    def _look(self, now: float, cycles: int | None) -> None:
+        levels = {
+            OWN: self.private if self.private.last is not None else self.resident,
+            RETAINED: self.retained,
+            VIRTUAL: self.virtual,
+            "gpu": self.gpu,
+            "shared": self.shared,
+            "workers": self.workers,
+        }
+        self.looks.add(
+            now, {name: level.last for name, level in levels.items() if level.last is not None}, cycles
+        )
 
     def read_parts(self) -> None:
         """Read what is due of the rest; what takes longer is read more rarely."""

@@ -8,9 +8,10 @@ from statistics import median
 from typing import NamedTuple
 
 _MOST = 48
+_WIDEST_SECONDS = 256.0
 _BLOCKS = 4
 _LEAST_STEPS = 4  # times that a level has to change before it can be said to go on rising
-_STEADY = 0.3  # share of its overall pace that a rise keeps in its last quarter, unless it levels off
+_STEADY = 0.5  # share of its overall pace that a rise keeps in its last quarter, unless it levels off
 
 
 class Bucket(NamedTuple):
@@ -47,7 +48,10 @@ NO_GROWTH = Growth(0.0, False, 0, 0.0, 0.0)
 
 
 class Series:
-    """Readings of one level; older ones are put together, so that there are never more than a few dozen."""
+    """Readings of one level over a few hours; there are never more than a few dozen, each of a longer time.
+
+    What is older is forgotten: a leak that begins on the third day has to show against the hours before it.
+    """
 
     __slots__ = ("_buckets", "_width", "last", "read_at")
 
@@ -66,7 +70,9 @@ class Series:
             self._buckets[-1] = Bucket(was.start, time, min(was.least, level), level, was.changes + changed)
         else:
             self._buckets.append(Bucket(time, time, level, level, int(changed)))
-        if len(self._buckets) > _MOST:
+        if len(self._buckets) > _MOST and self._width >= _WIDEST_SECONDS:
+            del self._buckets[0]
+        elif len(self._buckets) > _MOST:
             self._width *= 2
             merged: list[Bucket] = []
             for bucket in self._buckets:

@@ -15,8 +15,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from heapwatch.explain import inventory as subject
+from heapwatch.explain.evidence import Levels
 from heapwatch.explain.inventory import Inventory
-from heapwatch.explain.judge import Levels
 from heapwatch.explain.memory import Memory
 from heapwatch.explain.weigh import look_into, weigh
 from heapwatch.measure.roots import Root

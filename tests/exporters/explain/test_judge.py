@@ -1,27 +1,43 @@
 from __future__ import annotations
 
+from collections.abc import Callable
+from dataclasses import replace
+from math import exp
 from typing import Any
 
 import pytest
 
+from heapwatch.explain.evidence import Candidate, Levels
 from heapwatch.explain.findings import Explanation, Finding, from_json, message
 from heapwatch.explain.inventory import Known
-from heapwatch.explain.judge import Candidate, Levels, explain
+from heapwatch.explain.judge import explain
+from heapwatch.explain.looks import OWN, RETAINED, VIRTUAL
 from heapwatch.explain.memory import Memory
-from heapwatch.explain.series import Series
 from heapwatch.explain.weigh import Look
 
 MB = 1e6
 
 
-def memory(per_minute: float, seconds: float, *, start: float = 500 * MB, limit: float = 20e9) -> Memory:
+def memory(
+    per_minute: float, seconds: float, *, start: float = 500 * MB, limit: float = 20e9, retained: float = 0.0
+) -> Memory:
+    """Levels that rise steadily."""
+    return curve(lambda at: start + per_minute * at / 60, seconds, limit, retained)
+
+
+def curve(
+    level: Callable[[float], float], seconds: float, limit: float = 20e9, retained: float = 0.0
+) -> Memory:
+    """Levels of every second; of what they rise by, a share is what the allocator keeps."""
     found = Memory(clock=lambda: 0.0)
     found.limit = int(limit)
-    found.private = Series()
-    for at in range(int(seconds)):
-        level = start + per_minute * at / 60
-        found.resident.add(at, level)
-        found.private.add(at, level)
+    for at in range(0, int(seconds), 5):
+        now = level(at)
+        kept = retained * (now - level(0))
+        for series, value in ((found.resident, now), (found.private, now), (found.retained, kept)):
+            series.add(at, value)
+        if found.looks.is_due(at):
+            found.looks.add(at, {OWN: now, VIRTUAL: now, RETAINED: kept})
     return found
 
 
@@ -56,9 +72,10 @@ def test_numbers_that_weigh_nothing_are_no_leak() -> None:
 
 
 def test_the_same_numbers_are_judged_by_what_the_machine_has() -> None:
-    grown = {"start": 40 * MB, "limit": 200 * MB}
-    found = judged(200, memory(0.32 * MB, 200, **grown), candidate(10_000, 32, 200))
-    assert found.verdict == "leak"
+    small, large = memory(0.32 * MB, 1800, start=40 * MB), memory(0.32 * MB, 1800, start=4000 * MB)
+    numbers = candidate(10_000, 32, 1800)
+    assert judged(1800, small, numbers).verdict == "leak"
+    assert judged(1800, large, numbers).verdict == "healthy"
 
 
 def test_a_buffer_within_its_bound_is_filling() -> None:
@@ -96,11 +113,47 @@ def test_growth_that_two_containers_share_counts_once() -> None:
     assert sum(finding.bytes_per_minute for finding in found.findings) == pytest.approx(48 * MB, rel=0.05)
 
 
-def test_growth_without_a_name_is_native_and_explains_nothing() -> None:
-    found = judged(100, memory(48 * MB, 100))
+def test_growth_without_a_name_is_native_after_minutes_and_explains_nothing() -> None:
+    early, late = judged(240, memory(48 * MB, 240)), judged(600, memory(48 * MB, 600))
+    assert early.verdict == "too early"
+    assert "48 MB/min" in message(early)
+    assert late.verdict == "leak"
+    for found in (early, late):
+        assert found.findings[0].kind == "native"
+        assert found.explained_share == 0.0
+
+
+def test_freed_memory_that_stays_is_of_the_allocator_after_minutes() -> None:
+    assert judged(240, memory(48 * MB, 240, retained=1.0)).verdict == "too early"
+    found = judged(600, memory(48 * MB, 600, retained=1.0))
     assert found.verdict == "leak"
-    assert found.findings[0].kind == "native"
-    assert found.explained_share == 0.0
+    assert found.findings[0].kind == "allocator"
+
+
+@pytest.mark.parametrize("start", [33 * MB, 200 * MB, 2e9, 40e9])
+@pytest.mark.parametrize("minutes", [1, 3, 10])
+@pytest.mark.parametrize("retained", [0.0, 0.9])
+def test_memory_that_levels_off_is_never_a_leak(start: float, minutes: float, retained: float) -> None:
+    """A tenth of the process is loaded, and slower and slower: 63 % of it in so many minutes."""
+    for seconds in range(60, 3600, 240):
+        risen = curve(lambda at: start * (1.1 - 0.1 * exp(-at / 60 / minutes)), seconds, 64e9, retained)
+        assert judged(seconds, risen).verdict != "leak", seconds
+
+
+def test_a_container_that_was_filled_before_the_first_step_is_no_leak() -> None:
+    grown = memory(48 * MB, 300)
+    loaded = candidate(2400, 20_000, 300)
+    grown.first_step_at = 290.0
+    levels = Levels(grown, 0.0, 300)
+    loaded = replace(loaded, growth=loaded.known.items.growth(levels.start))
+    assert explain(levels, [loaded]).verdict != "leak"
+
+
+def test_a_full_buffer_is_not_filling() -> None:
+    grown = curve(lambda at: 500 * MB + min(at, 100) * 2 * MB, 400)
+    full = candidate(2400, 20_000, 100, capacity=3960)
+    assert full.known.items.last == 3960
+    assert judged(400, grown, full).verdict == "healthy"
 
 
 def test_it_goes_to_the_container_whose_items_cannot_be_measured() -> None:

@@ -50,3 +50,11 @@ def test_memory_is_bounded_and_the_pace_survives() -> None:
     found = series(*(3.0 * at for at in range(50_000)))
     assert len(found.since(0.0)) <= 49
     assert found.growth().per_second == pytest.approx(3.0, rel=0.05)
+
+
+def test_a_rise_that_begins_late_shows_within_hours() -> None:
+    began, hours = 200_000, 4
+    late = (max(0.0, at - began) * 2.0 for at in range(0, began + hours * 3600, 10))
+    growth = series(*late, every=10.0).growth()
+    assert growth.rising
+    assert growth.per_second == pytest.approx(2.0, rel=0.1)

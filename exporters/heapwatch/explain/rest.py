@@ -1,0 +1,136 @@
+"""Growth that no measured container accounts for: whose it may be, and of which sort the memory is."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from heapwatch.analysis.leak import MATERIAL_BYTES
+from heapwatch.explain.evidence import Candidate, Levels
+from heapwatch.explain.findings import Finding, FindingKind
+from heapwatch.explain.looks import OWN, RETAINED
+from heapwatch.explain.series import NO_GROWTH, Growth
+
+EXPLAINED = 0.5  # what is less than this share of the growth is not looked into
+_MEASURED_SPAN = 60.0  # of growth that objects make though they are not all measured
+_COUNTED_SPAN = 120.0
+
+
+def workers(levels: Levels) -> list[Finding]:
+    """The child processes as one finding, where they grow or become more."""
+    memory = levels.memory
+    growth = memory.workers.growth(levels.settled)
+    more = memory.processes.growth(levels.settled)
+    if growth.per_second <= 0:
+        return []
+    rate = 60 * growth.per_second
+    rising = more if more.rising else NO_GROWTH
+    remedy = "end them: `close()` of the environment or pool, `process.join()`" if more.rising else None
+    # More and more processes are counted as items are; memory of the same ones has no name.
+    leaks = more.span >= _COUNTED_SPAN if more.rising else "workers" in levels.leaks
+    return [
+        Finding(
+            kind="worker",
+            path=None,
+            type="child processes" if more.rising else "memory of the child processes",
+            items=round(memory.processes.last or 0.0),
+            bytes=round(memory.workers.last or 0.0),
+            items_per_minute=60 * rising.per_second,
+            bytes_per_minute=rate,
+            share=0.0,
+            remedy=remedy,
+            is_leak=leaks and growth.rising and levels.matters(rate),
+        )
+    ]
+
+
+def inferred(findings: list[Finding], candidates: Sequence[Candidate], levels: Levels) -> list[Finding]:
+    """Give growth that nothing measured explains to the container whose items cannot be measured."""
+    rest = _rest(findings, levels)
+    if not (rest and goes_on(levels.own)):
+        return findings
+    by_path = {candidate.known.path: candidate for candidate in candidates}
+    opaque = []
+    for at, finding in enumerate(findings):
+        candidate = by_path.get(str(finding.path))
+        if finding.kind != "container" or candidate is None or not candidate.look.opaque:
+            continue
+        if candidate.growth.rising or candidate.known.kind == "graph":
+            opaque.append((candidate.look.graph, finding.items_per_minute or 0.0, at, candidate))
+    if not opaque:
+        return findings
+    *_, at, candidate = max(opaque, key=lambda entry: entry[:2])
+    chosen = findings[at]
+    grown = rest / 60 * levels.own.span
+    # Graphs that pile up are known to hold much; of any other object it is only likely.
+    certain = candidate.look.graph and grown >= MATERIAL_BYTES
+    findings[at] = replace(
+        chosen,
+        bytes=round((chosen.bytes or 0) + grown),
+        bytes_per_minute=chosen.bytes_per_minute + rest,
+        inferred=True,
+        is_leak=chosen.is_leak or certain or OWN in levels.leaks,
+    )
+    return findings
+
+
+def with_types(findings: list[Finding], types: Sequence[Finding], levels: Levels) -> list[Finding]:
+    """Add growing types, as long as something is unexplained."""
+    for found in types:
+        if _rest(findings, levels):
+            grown = found.bytes_per_minute / 60 * levels.own.span
+            leaks = goes_on(levels.own) and grown >= MATERIAL_BYTES and levels.matters(found.bytes_per_minute)
+            findings = [*findings, replace(found, is_leak=leaks)]
+    return findings
+
+
+def unnamed(findings: Sequence[Finding], levels: Levels) -> list[Finding]:
+    """Growth that nothing in Python accounts for, by where the process's pages are."""
+    rest, memory = _rest(findings, levels), levels.memory
+    if not (rest and goes_on(levels.own)):
+        return []
+    kind: FindingKind = "native"
+    what, remedy, level = "memory that no Python object accounts for", None, OWN
+    if _pace(memory.retained.growth(levels.settled)) > EXPLAINED * rest:
+        kind, what, level = "allocator", "freed memory that the C allocator keeps", RETAINED
+        remedy = "`malloc_trim(0)` now and then (a cleanup does it), MALLOC_ARENA_MAX=2, or jemalloc"
+    elif _pace(memory.gpu.growth(levels.settled)) > EXPLAINED * rest:
+        kind, what, level = "gpu", "GPU memory that no Python container accounts for", "gpu"
+    elif _pace(memory.shared.growth(levels.settled)) > EXPLAINED * rest:
+        what, level = "shared memory that no Python object accounts for", "shared"
+        remedy = "close and unlink shared memory blocks and queues that are done"
+    return [
+        Finding(
+            kind=kind,
+            path=None,
+            type=what,
+            items=None,
+            bytes=None,
+            items_per_minute=None,
+            bytes_per_minute=rest,
+            share=0.0,
+            remedy=remedy,
+            is_leak=level in levels.leaks,
+        )
+    ]
+
+
+def goes_on(growth: Growth) -> bool:
+    """Whether growth of the process is more than a moment's."""
+    return growth.rising and growth.span >= _MEASURED_SPAN
+
+
+def rate_of(findings: Sequence[Finding]) -> float:
+    """Bytes a minute of all findings together."""
+    return sum(finding.bytes_per_minute for finding in findings)
+
+
+def _rest(findings: Sequence[Finding], levels: Levels) -> float:
+    """Growth that is not explained, in bytes a minute; 0 where it does not matter."""
+    pace = levels.per_minute
+    rest = pace - rate_of(findings)
+    return rest if rest > EXPLAINED * pace and levels.matters(rest) else 0.0
+
+
+def _pace(growth: Growth) -> float:
+    return 60 * growth.per_second

@@ -1,0 +1,37 @@
+"""When an explanation is worth a line in the log."""
+
+from __future__ import annotations
+
+from heapwatch.explain.findings import Explanation
+
+_HOLDS_SECONDS = 60.0
+_REPEATED_SECONDS = 3600.0
+_MOST = 100
+
+
+class Told:
+    """Remembers what was said: what has held for a minute is news, and then not for an hour."""
+
+    def __init__(self) -> None:
+        self._since: dict[str, float] = {}
+        self._said: dict[str, float] = {}
+
+    def is_news(self, explanation: Explanation, now: float) -> bool:
+        """Whether to log an explanation at a time in seconds; it counts as logged then."""
+        states = _states(explanation)
+        self._since = {state: self._since.get(state, now) for state in states}
+        first = states[0]
+        if explanation.verdict == "too early" or now - self._since[first] < _HOLDS_SECONDS:
+            return False
+        if now - self._said.get(first, float("-inf")) < _REPEATED_SECONDS:
+            return False
+        if len(self._said) >= _MOST:
+            self._said.clear()
+        self._said[first] = now
+        return True
+
+
+def _states(explanation: Explanation) -> list[str]:
+    """What holds: each leak, the most important first; another verdict is the same whatever grows."""
+    leaks = [found for found in explanation.findings if found.is_leak]
+    return [f"leak {found.path or found.type}" for found in leaks] or [explanation.verdict]
