@@ -14,7 +14,7 @@ _MODULES = {"start": "heapwatch.lifecycle", "Watch": "heapwatch.watch"}
 
 
 def __getattr__(name: str) -> Any:
-    # The stack and the commands share this package and need no exporter: it is loaded when it is asked for.
+    # The stack and the commands share this package and need no exporter: it is loaded on first use.
     if name not in _MODULES:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     import importlib

@@ -1,4 +1,4 @@
-"""An exporter for a process that cannot be changed: what shows from outside, under the same names."""
+"""An exporter for a process that cannot be changed: its memory, seen from outside, under the same names."""
 
 from __future__ import annotations
 
@@ -28,18 +28,18 @@ from heapwatch.runtime.safe_point import DEFAULT_BUDGET, SafePoint
 
 
 class CannotAttach(Exception):
-    """There is no such process, or this user may not look at it."""
+    """There is no such process, or this user may not inspect it."""
 
 
 class Attachment:
-    """The server and the target that stand for one process.
+    """The server and the target of one process.
 
     Args:
         pid: the process; its children count as its workers.
         name: label `trainer` of `trainer_info`; by default what the process is called.
         host: the address to listen on.
         port: 0 takes any free one.
-        port_search: move to the next free port when the wanted one is taken.
+        port_search: move to the next free port when the given one is taken.
 
     Raises:
         CannotAttach: see there.
@@ -133,7 +133,7 @@ class OpenFilesCollector:
         self._tree = tree
 
     def collect(self) -> Iterable[Metric]:
-        """Yield the counts that this user may know."""
+        """Yield the counts that this user may read."""
         family = GaugeMetricFamily("trainer_process_open_files", "Open file descriptors.", labels=["role"])
         groups = {"trainer": [self._tree.trainer], "worker": self._tree.workers()}
         for role, processes in groups.items():
@@ -158,9 +158,9 @@ def _process(pid: int) -> psutil.Process:
     except (psutil.NoSuchProcess, ValueError, OverflowError):
         raise CannotAttach(f"there is no process {pid}") from None
     except psutil.AccessDenied:
-        raise CannotAttach(f"this user may not look at process {pid}; try as its owner, or as root") from None
+        raise CannotAttach(f"this user may not inspect process {pid}; run as its owner, or as root") from None
     if process.pid == os.getpid():
-        raise CannotAttach(f"process {pid} is this one: attach to the trainer's")
+        raise CannotAttach(f"process {pid} is heapwatch itself; give the trainer's process id")
     return process
 
 
@@ -176,7 +176,7 @@ def _name(process: psutil.Process) -> str:
 
 
 def _environment(process: psutil.Process) -> dict[str, str]:
-    """Return what decides which GPUs the process sees; nothing where this user may not know."""
+    """Return the variables that select the GPUs of the process; none where this user may not read them."""
     try:
         return process.environ()
     except (psutil.Error, OSError):

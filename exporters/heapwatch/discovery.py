@@ -1,4 +1,4 @@
-"""How Prometheus finds a trainer: one file_sd target a trainer, written atomically and removed at the end."""
+"""How Prometheus finds a trainer: one file_sd target each, written atomically and removed at the end."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _PARTIAL_SECONDS = 60.0
 
 @dataclass(frozen=True)
 class Owner:
-    """The process that a target stands for, told from every other across reboots and containers."""
+    """The process that owns a target, identified across reboots and containers."""
 
     host: str
     boot: str
@@ -46,7 +46,7 @@ class Owner:
         return cls(*_machine(), pid, started)
 
     def is_gone(self) -> bool:
-        """Say whether the process certainly ended; of another machine's processes nothing is certain."""
+        """Return whether the process has certainly ended; never true for another machine's processes."""
         host, boot, pid_namespace = _machine()
         if self.host != host:
             return False
@@ -59,13 +59,13 @@ class Owner:
 
 
 class Target:
-    """The file that tells Prometheus to scrape `host:port`.
+    """The file_sd file that makes Prometheus scrape `host:port`.
 
     Args:
         directory: where Prometheus looks; made when it is missing.
-        host: the address listened on; one that stands for all addresses is told as this machine's name.
+        host: the address listened on; a wildcard address is published as this machine's name.
         port: the real port, after binding.
-        pid: the process that the target stands for; this one by default.
+        pid: the process that owns the target; this one by default.
 
     """
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 
 class UsageError(Exception):
-    """The command cannot do what it was asked for; says what is wrong and what is allowed."""
+    """The command line cannot be carried out; the message says what is wrong and what is allowed."""
 
 
 class Unreachable(Exception):
-    """A trainer or Prometheus gave no usable answer; says why."""
+    """A trainer or Prometheus sent no usable response; the message says why."""

@@ -59,13 +59,13 @@ class Exporter:
     """Collectors, safe point, cleanup queue and server of one trainer.
 
     Args:
-        name: label `trainer` of `trainer_info`; likewise framework and run.
-        framework: see `name`.
-        run: see `name`.
+    name: label `trainer` of `trainer_info`.
+    framework: label `framework` of `trainer_info`.
+    run: label `run` of `trainer_info`.
         profile: a name of `heapwatch.analysis.limits.PROFILES`.
         walker_names: also export the `walker_*` names.
-        interval: seconds between samples at least.
-        budget: share of the time for all samples, in CPU seconds a second.
+        interval: minimum seconds between samples.
+        budget: share of the time for all samples, in CPU seconds per second.
 
     """
 
@@ -155,7 +155,7 @@ class Exporter:
         """Count live instances. The census that this needs is taken from the first call on.
 
         Raises:
-            ValueError: for what is no class.
+        ValueError: something is not a class.
 
         """
         objects = self._objects or ObjectCollector(self.interval)
@@ -240,7 +240,7 @@ class Exporter:
         self._journal.add_sink(sink)
 
     def abandon(self) -> None:
-        """In a forked child: be inert. The server, the target and the safe points belong to the parent."""
+        """Do nothing any more in a forked child: server, target and safe points belong to the parent."""
         self.safe_point.abandon()
         self.explainer.abandon()
         self.memory.reopen()

@@ -1,4 +1,4 @@
-"""Habits that keep a trainer's memory flat: bounded histories, closed figures, cleanup on a schedule."""
+"""Helpers that keep a trainer's memory constant: bounded histories, closed figures, scheduled cleanup."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def close_figures() -> int:
 class Schedule:
     """Calls functions every so many steps, episodes, epochs or generations.
 
-    A function that raises stops neither the others nor training; `errors` keeps the newest complaints.
+    A function that raises stops neither the others nor training; `errors` keeps the newest errors.
     """
 
     def __init__(self) -> None:
@@ -48,7 +48,7 @@ class Schedule:
         self.errors: deque[str] = deque(maxlen=100)
 
     def every(self, count: int, unit: str) -> Callable[[Function], Function]:
-        """Have the decorated function called after every `count` units.
+        """Call the decorated function after every `count` units.
 
         Raises:
             ValueError: for a count that is not a whole number above 0, or a bad unit.
@@ -65,7 +65,7 @@ class Schedule:
         return decorate
 
     def tick(self, unit: str) -> None:
-        """One more `unit` is done: call what is due."""
+        """Count one more `unit` and call the functions that are due."""
         self._counts[unit] += 1
         for count, wanted, function in self._tasks:
             if wanted == unit and self._counts[unit] % count == 0:

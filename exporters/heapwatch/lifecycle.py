@@ -36,8 +36,8 @@ def start(
     """Watch this process and serve `/metrics`; also a context manager, which stops at its end.
 
     The trainer joins the running stack of this user (`heapwatch.registration.choose` says which of several),
-    which may then ask it for cleanups; without a stack it waits for one. One line of level INFO says where it
-    serves and who sees it; on stderr where the program has set up no logging.
+    which may then request cleanups; without a stack it waits for one. One line of level INFO says where it
+    serves and which stack scrapes it; on stderr if the program has not configured logging.
 
     A second start with the same name stops the first: a notebook's cell can be run again. While a worker
     process is being spawned, which runs the main script a second time, the watch it gets serves nothing.
@@ -45,24 +45,24 @@ def start(
     Args:
         name: the trainer's name.
         port: 0 takes any free one; by default HEAPWATCH_TRAINER_PORT, else 7777. One that is taken is passed
-            over for the next free one, with a warning where it was asked for.
+            over for the next free one, with a warning if it was given explicitly.
         host: the address to listen on; by default HEAPWATCH_BIND, else loopback.
-        token: what `POST /force_cleanup` must bear; by default HEAPWATCH_TOKEN, or the file
-            HEAPWATCH_TOKEN_FILE, or that of the running stack. Without one no cleanup can be asked for.
+        token: the secret of `POST /force_cleanup`; by default HEAPWATCH_TOKEN, or the file
+            HEAPWATCH_TOKEN_FILE, or that of the running stack. Without one every cleanup request is refused.
         port_search: False raises where the port is taken.
         framework: the library that trains, label of `trainer_info`.
         run: which run this is, label of `trainer_info`; by default the task of a Slurm job array.
         profile: whose default limits apply, a name of `heapwatch.analysis.limits.PROFILES`; by default
             HEAPWATCH_PROFILE, else `default`.
-        walker_names: also export the Walker document's `walker_*` names.
+        walker_names: also export the `walker_*` names of the Walker system.
         interval: seconds between samples of live objects at least.
-        budget: CPU seconds a second that all samples of live objects together may take.
+        budget: CPU seconds per second that all samples of live objects together may take.
         record: file for `heapwatch report`, see `Watch.record`; by default HEAPWATCH_RECORD, if set.
 
     Raises:
         ValueError: for an argument that is not allowed.
-        OSError: when the host is not ours, the record cannot be written, or, without `port_search`, the port
-            is taken (the message names its owner).
+        OSError: the host is not an address of this machine, the record cannot be written, or the port
+            is taken and `port_search` is off (the message names its owner).
 
     """
     show_notices()

@@ -1,4 +1,4 @@
-"""Which stack a trainer joins, the target that it leaves there, and the token that it takes from there."""
+"""Which stack a trainer joins, the target that it writes there, and the token that it reads there."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def choose(environ: Mapping[str, str] = os.environ, joined: Stack | None = None)
 
 
 def folders(environ: Mapping[str, str] = os.environ) -> list[Path]:
-    """Every folder in which a trainer of this user may have left its target.
+    """Every folder in which a trainer of this user may have written its target.
 
     Raises:
         OSError: the user has no home folder.
@@ -71,7 +71,7 @@ def token_of(stack: Stack) -> str:
     """Return the token that the stack's receiver sends.
 
     Raises:
-        OSError: its file cannot be read, or others than this user could.
+        OSError: its file cannot be read, or other users could read it.
         ValueError: it cannot travel in a header.
 
     """
@@ -79,9 +79,9 @@ def token_of(stack: Stack) -> str:
 
 
 class Registration:
-    """Keeps a server's target where the chosen stack looks, across stacks that come and go.
+    """Keeps a server's target where the chosen stack reads it, across restarts of stacks.
 
-    What is wrong with the environment is logged once and costs the cleanups or the stack, never the training.
+    A wrong setting in the environment is logged once and disables cleanups or the stack, never training.
 
     Args:
         host: the address that is served.
@@ -113,7 +113,7 @@ class Registration:
         return None if self._target is None else self._target.path.parent
 
     def look(self) -> bool:
-        """Find the stack, leave the target there and take its token; whether the stack is a new one."""
+        """Find the stack, write the target there and use its token; returns whether it is a new one."""
         before = self.stack
         try:
             choice = choose(self._environ, before)
@@ -122,13 +122,13 @@ class Registration:
             stays = choice.stack is None and self._target is not None and self._target.path.exists()
             self._leave_target(self._target.path.parent if stays and self._target else choice.folder)
         except OSError as error:
-            self._say(f"no stack will find this trainer by itself: {error}")
+            self._say(f"no stack will find this trainer: {error}")
         if self.stack is not None:
             self._take_token(self.stack)
         return (self.stack and self.stack.state) != (before and before.state)
 
     def describe(self) -> str:
-        """One line: whether a stack sees this trainer, whether it can ask for cleanups, what to do next."""
+        """One line: whether a stack scrapes this trainer and can request cleanups, what to do next."""
         stack = self.stack
         if stack is None:
             waits = f" (its target is in {self.folder})" if self.folder else ""

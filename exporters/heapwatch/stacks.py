@@ -1,4 +1,4 @@
-"""The stacks of this user that run: each says in a small file where it reads targets and keeps its token."""
+"""The running stacks of this user: a small file of each names its targets folder and its token file."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ class Stack:
     started: float
 
     def answers(self) -> bool:
-        """Whether it runs: its file may have outlived it."""
+        """Whether it runs; its file may be left over from a crash."""
         kind, _, address = self.answers_at.partition(":")
         try:
             if kind == "unix":
@@ -92,7 +92,7 @@ def withdraw(state: Path, environ: Mapping[str, str] = os.environ) -> None:
 def running(environ: Mapping[str, str] = os.environ) -> list[Stack]:
     """The stacks of this user that answer: those that see this machine's trainers first, newest first.
 
-    Files that belong to another user, or that another user could have written, are passed over.
+    Files that belong to another user, or that another user could have written, are skipped.
     """
     if not hasattr(os, "getuid"):  # no owner to be checked, and no native stack either
         return []
@@ -110,7 +110,7 @@ def running(environ: Mapping[str, str] = os.environ) -> list[Stack]:
 
 
 def private_text(file: Path) -> str:
-    """The text of a file that belongs to this user and that nobody else may read.
+    """The text of a file that belongs to this user and that no other user may read.
 
     Raises:
         OSError: it cannot be read; PermissionError when others may read it, or it is another user's.

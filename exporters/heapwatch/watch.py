@@ -30,21 +30,21 @@ class Watch:
     """A trainer's exporter. `heapwatch.start` makes one and serves it.
 
     Declarations (`bodies`, `entities`, `events`, `buffer`, `objects`, `size`, `limit`,
-    `growth_limit`, `on_cleanup`) raise `ValueError` for what is not allowed. What runs while training
-    does (`step`, `progress`, `phase`) never raises: what goes wrong is counted in
+    `growth_limit`, `on_cleanup`) raise `ValueError` for invalid arguments. The methods called during
+    training (`step`, `progress`, `phase`) never raise: errors are counted in
     `trainer_exporter_collect_errors_total` and logged once.
 
     A source is an object (held weakly where its type allows), a function without arguments, or an attribute
-    path from `root`; it is found anew on each read.
+    path from `root`; it is resolved on each read.
 
     Args:
         name: the trainer's name, label `trainer` of `trainer_info`.
         framework: the library that trains.
         run: which run this is.
         profile: whose default limits apply, a name of `heapwatch.analysis.limits.PROFILES`.
-        walker_names: also export the Walker document's `walker_*` names.
+        walker_names: also export the `walker_*` names of the Walker system.
         interval: seconds between samples of live objects at least.
-        budget: CPU seconds a second that all samples of live objects together may take.
+        budget: CPU seconds per second that all samples of live objects together may take.
 
     """
 
@@ -80,7 +80,7 @@ class Watch:
 
     @property
     def root(self) -> Any:
-        """Where attribute paths start, held weakly where its type allows; None when unset or gone."""
+        """Where attribute paths start, referenced weakly if its type allows; None when unset or freed."""
         try:
             return self._root() if self._root is not None else None
         except SourceGone:
@@ -93,16 +93,16 @@ class Watch:
 
     @property
     def port(self) -> int | None:
-        """The port that is served; None before and after."""
+        """The port that is served; None before `start` and after `stop`."""
         return None if self.server is None else self.server.port
 
     @property
     def server(self) -> Server | None:
-        """What serves; None before and after."""
+        """The HTTP server; None before `start` and after `stop`."""
         return self.exporter.server
 
     def step(self) -> None:
-        """One step of training is done. A safe point; costs an addition and a look at a flag."""
+        """Count one training step. A safe point; costs an addition and a check of a flag."""
         point = self._safe_point
         point.steps += 1
         if point.due:
@@ -136,10 +136,10 @@ class Watch:
             classify: returns a body's type, or None to leave it to the rule below.
             owners: accessor of groups of owned bodies, one group an agent, its main body first; or of
                 `{type: bodies}`. A static body is `static`, a group's first `agent`, its others
-                `dynamic`, and a moving body that nobody owns is `unknown`.
+                `dynamic`, and a moving body without an owner is `unknown`.
 
         Raises:
-            ValueError: when bodies are watched already, or an argument is none of these.
+            ValueError: bodies are watched already, or an argument is of another type.
 
         """
         is_world = hasattr(world, "bodyCount") and hasattr(world, "bodies")
@@ -163,7 +163,7 @@ class Watch:
             source: a sized container, or an accessor of one or of a number.
 
         Raises:
-            ValueError: for a bad name, one used twice, or a source that is neither.
+            ValueError: an invalid or duplicate name, or a source of another type.
 
         """
         counted = self._countable("entities", name, source)
@@ -180,7 +180,7 @@ class Watch:
             capacity: items it is meant to hold at most; by default its `maxlen`.
 
         Raises:
-            ValueError: for a bad name, one used twice, a source that is neither, or a capacity below 1.
+            ValueError: an invalid or duplicate name, a source of another type, or a capacity below 1.
 
         """
         if capacity is not None and (
@@ -207,7 +207,7 @@ class Watch:
             nbytes: returns the bytes stored, where they cannot be measured.
 
         Raises:
-            ValueError: for a bad name, one used twice, or neither a source nor the functions.
+            ValueError: an invalid or duplicate name, or neither a source nor the functions.
 
         """
         figures = [self._figure(name, spec) for spec in (items, capacity, nbytes)]
@@ -222,7 +222,7 @@ class Watch:
         """Count live instances of `classes`, subclasses included.
 
         Raises:
-            ValueError: for what is no class.
+        ValueError: something is not a class.
 
         """
         self.exporter.count_objects(*classes)
@@ -235,7 +235,7 @@ class Watch:
             source: the object, or an accessor of it.
 
         Raises:
-            ValueError: for a bad name or one used twice.
+            ValueError: an invalid or duplicate name.
 
         """
         measured = self._source(source)
@@ -259,8 +259,8 @@ class Watch:
                 `object_size`.
             component: which one of them; any by default.
             warning: level for an alert of this severity.
-            critical: likewise.
-            emergency: likewise; at this level the cleanup is an emergency one.
+            critical: the same for `critical`.
+            emergency: the same; at this level the cleanup is an emergency cleanup.
 
         Raises:
             ValueError: for an unknown resource, no limit at all, or one that is not finite and above 0.
@@ -290,9 +290,9 @@ class Watch:
         )
 
     def record(self, path: str | Path) -> Path:
-        """Write what `heapwatch report` needs to a file: for a trainer that no Prometheus watches.
+        """Record the run to a file for `heapwatch report`, for a trainer without Prometheus.
 
-        A line at the end of each phase and cycle, or every 15 seconds, from a thread of its own. The file
+        One line at the end of each phase and cycle, or every 15 seconds, from a separate thread. The file
         stays below about 4 MB: when it gets there, every second cycle is dropped. A file that is there
         already is kept as `PATH.1`. Called after the declarations, the record begins with their levels.
 
@@ -309,7 +309,7 @@ class Watch:
         """Log a memory report every `interval` epochs, or other units, at level INFO; leaks in it at WARNING.
 
         Raises:
-            ValueError: the interval is no whole number above 0, or the unit no cycle of training.
+            ValueError: the interval is not a whole number above 0, or the unit is unknown.
 
         """
         from heapwatch.report.interval import MemoryReport  # reports are loaded by those who ask for one
@@ -321,10 +321,10 @@ class Watch:
 
         `action` is `regular` or `emergency`. It may return `{resource: how many were removed}`. What
         it raises is reported, and the other functions still run. Garbage collection, emptying the CUDA cache
-        and trimming the allocator follow by themselves.
+        and trimming the allocator follow automatically.
 
         Raises:
-            ValueError: when it is not callable, or needs more than one argument.
+            ValueError: it is not callable, or needs more than one argument.
 
         """
         self.exporter.cleanup_queue.register(function)

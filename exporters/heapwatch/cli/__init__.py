@@ -1,1 +1,1 @@
-"""The `heapwatch` command: what a person at a terminal, or a script, asks of trainers."""
+"""The `heapwatch` command."""

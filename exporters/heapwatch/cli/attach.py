@@ -14,8 +14,8 @@ from heapwatch.runtime.plain_text import plain
 
 _EPILOG = """
 exit codes:
-  0   the process ended, or attach was told to stop
-  1   there is no such process, it is not ours, or the port is taken
+  0   the process ended, or attach was stopped
+  1   there is no such process, it belongs to another user, or the port is taken
   64  the command line is wrong
 """
 
@@ -30,7 +30,7 @@ def add_parser(commands: Any) -> None:
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.add_argument("pid", type=int, metavar="PID")
-    parser.add_argument("--name", help="what to call it (default: the name of its script)")
+    parser.add_argument("--name", help="name of the trainer (default: the name of its script)")
     parser.add_argument(
         "--host", default=os.environ.get("HEAPWATCH_BIND") or "127.0.0.1", help="(%(default)s)"
     )

@@ -1,4 +1,4 @@
-"""`--auto-cleanup`: asks a trainer to clean up when it is critical, and not again when that did not help."""
+"""`--auto-cleanup`: requests a cleanup when a trainer is critical; not again if that did not help."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ class Cleaner:
         self._pending: str | None = None
 
     def clean(self, alerts: Iterable[Alert], url_of: Callable[[], str]) -> list[str]:
-        """Ask for an emergency cleanup if these alerts need one, and return the lines about it."""
+        """Request an emergency cleanup if these alerts need one, and return the lines about it."""
         critical = {
             Component(alert.resource, alert.component): alert
             for alert in alerts
@@ -61,7 +61,7 @@ class Cleaner:
 
     def _ask(self, wanted: frozenset[Component], reasons: str, url_of: Callable[[], str]) -> list[str]:
         request_id = self._pending or uuid.uuid4().hex
-        first = [] if self._pending else ["EMERGENCY: asking for an emergency cleanup"]
+        first = [] if self._pending else ["EMERGENCY: requesting an emergency cleanup"]
         self._asked_at = self._clock()
         document = {
             "action": "emergency",

@@ -1,4 +1,4 @@
-"""`heapwatch completion SHELL`: what a shell reads to complete the command line."""
+"""`heapwatch completion SHELL`: the shell's completion script."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ def add_parser(commands: Any) -> None:
     parser = commands.add_parser(
         "completion",
         help="print shell completion",
-        description="Print what a shell reads to complete this command line.",
+        description="Print the completion script for a shell.",
         epilog=_EPILOG,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )

@@ -1,4 +1,4 @@
-"""`heapwatch doctor`: what is installed, what can be read here, who answers, and who scrapes."""
+"""`heapwatch doctor`: installed packages, working collectors, the trainer, Prometheus."""
 
 from __future__ import annotations
 
@@ -53,8 +53,8 @@ def add_parser(commands: Any) -> None:
     """Add the subcommand."""
     parser = commands.add_parser(
         "doctor",
-        help="what works here and what does not, and why",
-        description="Say what is installed, which collectors work, whether a trainer answers and is scraped.",
+        help="check the installation, a trainer and Prometheus",
+        description="Report what is installed, which collectors work, whether a trainer responds.",
         epilog=_EPILOG,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
@@ -97,15 +97,15 @@ def _sections(trainer: str, prometheus: str) -> Iterator[tuple[str, Iterator[Fin
 
 
 def _usable(findings: Iterator[Finding]) -> Iterator[Finding]:
-    """The findings, up to an answer of unexpected types, which is one itself."""
+    """The findings; a response of unexpected types is a finding too."""
     try:
         yield from findings
     except (LookupError, TypeError, ValueError, AttributeError, ArithmeticError) as error:
-        yield Finding("FAIL", "answers", f"in a form that cannot be used: {describe(error)}")
+        yield Finding("FAIL", "answers", f"invalid response: {describe(error)}")
 
 
 def installed() -> Iterator[Finding]:
-    """Say which packages are there, and what is missing without the others."""
+    """Report which packages are installed, and what needs the missing ones."""
     yield Finding("ok", "python", f"{platform.python_version()} on {platform.platform(terse=True)}")
     for name, purpose in (_REQUIRED | _OPTIONAL).items():
         try:
@@ -136,7 +136,7 @@ def collectors() -> Iterator[Finding]:
 
 
 def configuration() -> Iterator[Finding]:
-    """Say whether a stack runs, whether it can ask for cleanups, and where targets go."""
+    """Report whether a stack runs, whether it can request cleanups, and where targets are written."""
     try:
         choice = choose()
     except OSError as error:
@@ -153,11 +153,11 @@ def configuration() -> Iterator[Finding]:
     except (OSError, ValueError) as error:
         yield Finding("FAIL", "token", str(error))
     if stack is None:
-        yield Finding("none", "stack", "none of yours runs: heapwatch up, or make up")
+        yield Finding("none", "stack", "no stack of this user runs: heapwatch up, or make up")
     else:
         yield Finding("ok", "stack", f"{stack.state} runs; look at {stack.dashboards}")
     if not directory.is_dir():
-        yield Finding("none", "targets", f"{directory} is not there yet: the first trainer makes it")
+        yield Finding("none", "targets", f"{directory} does not exist yet: the first trainer creates it")
     elif not os.access(directory, os.W_OK):
         yield Finding("FAIL", "targets", f"{directory} cannot be written: Prometheus will find no trainer")
     else:
@@ -166,7 +166,7 @@ def configuration() -> Iterator[Finding]:
 
 
 def answering(trainer: str) -> Iterator[Finding]:
-    """Say whether a trainer answers, whether it trains, and which of its collectors fail."""
+    """Report whether a trainer responds, whether it trains, and which of its collectors fail."""
     try:
         health = get_json(f"{trainer}/healthz")
         readings = read_metrics(trainer)
@@ -189,20 +189,20 @@ def answering(trainer: str) -> Iterator[Finding]:
 
 
 def scraped(prometheus: str, trainer: str) -> Iterator[Finding]:
-    """Say whether Prometheus is ready and scrapes this trainer."""
+    """Report whether Prometheus is ready and scrapes this trainer."""
     try:
         targets = get_json(f"{prometheus}/api/v1/targets", {"state": "active"})["data"]["activeTargets"]
     except Unreachable as error:
         yield Finding("FAIL", "answers", str(error))
         return
     except (LookupError, TypeError):
-        yield Finding("FAIL", "answers", "something answers there, but it is no Prometheus")
+        yield Finding("FAIL", "answers", "a service responds there, but it is not a Prometheus")
         return
     yield Finding("ok", "answers", f"{len(targets)} active targets")
     address = _canonical(trainer)
     found = [target for target in targets if _canonical(target.get("scrapeUrl", "")) == address]
     if not found:
-        yield Finding("FAIL", "sees this trainer", "no; does it read the folder of targets named above?")
+        yield Finding("FAIL", "sees this trainer", "no; does it read the targets folder named above?")
     for target in found:
         up = target.get("health") == "up"
         detail = (
@@ -212,7 +212,7 @@ def scraped(prometheus: str, trainer: str) -> Iterator[Finding]:
 
 
 class _Messages(logging.Handler):
-    """Keeps what the collectors log, to tell why one fails."""
+    """Keeps what the collectors log, to show why one fails."""
 
     def __init__(self) -> None:
         super().__init__(logging.WARNING)

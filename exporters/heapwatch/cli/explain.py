@@ -29,8 +29,8 @@ def add_parser(commands: Any) -> None:
     """Add the subcommand."""
     parser = commands.add_parser(
         "explain",
-        help="tell what grows in a running trainer or a recorded run",
-        description="Tell what grows in a trainer, who holds it, and what to do.",
+        help="show what grows in a running trainer or a recorded run",
+        description="Show what grows in a trainer, what holds it, and remedies.",
         epilog=_EPILOG,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
@@ -65,7 +65,7 @@ def _ask(url: str) -> Explanation:
     try:
         return from_json(get_json(f"{address}/explain"))
     except ValueError as error:
-        raise Unreachable(f"{address}/explain answers no explanation: {error}") from None
+        raise Unreachable(f"{address}/explain sends no explanation: {error}") from None
 
 
 def _address_of(pid: int) -> str:

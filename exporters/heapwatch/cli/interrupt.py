@@ -1,4 +1,4 @@
-"""A terminating signal ends a command as Ctrl-C does."""
+"""SIGTERM ends a command as Ctrl-C does."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import NoReturn
 
 
 def interrupt_on_termination() -> None:
-    """Have SIGTERM raise KeyboardInterrupt: an event set by a handler could deadlock with its own wait."""
+    """Make SIGTERM raise KeyboardInterrupt: an event set by a handler could deadlock with its own wait."""
     signal.signal(signal.SIGTERM, _interrupt)
 
 

@@ -35,7 +35,7 @@ _MOST_GROWING = 4  # lines a trainer
 
 
 class Watched(Protocol):
-    """What is on the screen: the latest sample of each trainer, and what was concluded from all of them."""
+    """The content of the screen: the latest sample of each trainer, and its alerts."""
 
     @property
     def samples(self) -> Sequence[Sample]:

@@ -1,4 +1,4 @@
-"""`heapwatch monitor`: a line a sample, alerts when they change, cleanups when asked for."""
+"""`heapwatch monitor`: one line per sample, alerts when they change, cleanups with --auto-cleanup."""
 
 from __future__ import annotations
 
@@ -35,9 +35,9 @@ _WORST = ("ok", "warning", "unknown", "critical", "emergency")
 _EPILOG = """
 exit codes, of the last sample, worst trainer first:
   0   every level and growth rate is below its limit
-  1   a warning stands
-  2   a critical or emergency limit is exceeded, or training stands still
-  3   a trainer, or Prometheus, does not answer
+  1   a warning is active
+  2   a critical or emergency limit is exceeded, or training is stalled
+  3   a trainer, or Prometheus, does not respond
   64  the command line is wrong
 
 Limits are those of the command line, else those that the trainer declares, else the defaults (memory 1000 and
@@ -83,7 +83,7 @@ def add_parser(commands: Any) -> None:
     how.add_argument("--count", type=_count, metavar="N", help="end after N samples")
     how.add_argument("--live", action="store_true", help="a full-screen view (needs heapwatch[cli])")
     how.add_argument(
-        "--auto-cleanup", action="store_true", help="ask for an emergency cleanup when a level is critical"
+        "--auto-cleanup", action="store_true", help="request an emergency cleanup when a level is critical"
     )
     limits = parser.add_argument_group("limits")
     limits.add_argument("--memory-warning", type=_positive, metavar="MB")
@@ -97,7 +97,7 @@ def add_parser(commands: Any) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Watch until told to stop, and return the exit code of the last sample.
+    """Watch until interrupted, and return the exit code of the last sample.
 
     Raises:
         UsageError: the arguments contradict each other, or something they need is missing.
@@ -119,7 +119,7 @@ def _view(arguments: argparse.Namespace) -> Any:
     if not arguments.live:
         return _Lines()
     if not sys.stdout.isatty():
-        raise UsageError("--live needs a terminal; without it the lines go anywhere")
+        raise UsageError("--live needs a terminal; omit it to print lines")
     from heapwatch.cli.live import LiveView
 
     return LiveView(interval=arguments.interval)
@@ -148,7 +148,7 @@ class Monitor:
         return max((reporter.severity for reporter in self.reporters.values()), key=_WORST.index)
 
     def sample(self) -> list[Message]:
-        """Take a sample of every trainer, clean up where that is wanted, and return what there is to say."""
+        """Take a sample of every trainer, request cleanups if enabled, and return the messages."""
         try:
             self.samples = self._source.samples()
         except Unreachable as error:
@@ -173,14 +173,14 @@ class Monitor:
         return [] if known == problem else [Message(time.time(), "", f"UNKNOWN: {problem}", heading=True)]
 
     def _shown(self, sample: Sample) -> list[Message]:
-        """What there is to say about one trainer: a lie of one ends the monitor of no other."""
+        """The messages about one trainer; an invalid response does not stop the monitor of the others."""
         if sample.instance not in self.reporters:
             self.reporters[sample.instance] = Reporter(self._thresholds, interval=self._interval)
         messages: list[Message] = []
         try:
             messages.extend(self._report(sample, self.reporters[sample.instance]))
         except Exception as error:
-            problem = f"what it says cannot be used: {describe(error)}"
+            problem = f"its response is invalid: {describe(error)}"
             messages += self.reporters[sample.instance].report(
                 replace(sample, readings=None, problem=problem)
             )
@@ -219,11 +219,11 @@ def _source(arguments: argparse.Namespace) -> Source:
         return PrometheusSource(base_url(arguments.prometheus), arguments.job, arguments.trainers)
     if arguments.all:
         if arguments.trainers:
-            raise UsageError("give trainers, or --all, not both")
+            raise UsageError("give either trainers or --all")
         looked_in = folders()
         found = [address for folder in looked_in for address in addresses(folder)]
         if not found:
-            raise UsageError(f"no trainer has announced itself in {' or '.join(map(str, looked_in))}")
+            raise UsageError(f"no trainer is registered in {' or '.join(map(str, looked_in))}")
         return TrainerSource([base_url(address) for address in found])
     port = os.environ.get("HEAPWATCH_TRAINER_PORT") or "7777"
     return TrainerSource([base_url(trainer) for trainer in arguments.trainers or [f"127.0.0.1:{port}"]])
@@ -252,7 +252,7 @@ def _token(arguments: argparse.Namespace) -> str | None:
         raise UsageError(f"the token cannot be read: {error}") from None
     if token is None:
         raise UsageError(
-            "--auto-cleanup needs the trainer's token: no stack of yours runs, so set HEAPWATCH_TOKEN or "
+            "--auto-cleanup needs the trainer's token: no stack of this user runs, so set HEAPWATCH_TOKEN or "
             "HEAPWATCH_TOKEN_FILE"
         )
     return token

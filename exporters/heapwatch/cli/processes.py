@@ -1,4 +1,4 @@
-"""`heapwatch ps`: the trainers of this machine that announced themselves."""
+"""`heapwatch ps`: the registered trainers of this machine."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ from heapwatch.http.client import base_url
 from heapwatch.registration import folders
 from heapwatch.runtime.plain_text import plain
 
-_NONE = "no trainer announced itself in {folders}; start one, or see `heapwatch doctor`"
+_NONE = "no trainer is registered in {folders}; start one, or see `heapwatch doctor`"
 
 
 @dataclass(frozen=True)
 class Row:
-    """One trainer; what it does not say is None. Memory is resident bytes of trainer and workers."""
+    """One trainer; unknown values are None. Memory is resident bytes of trainer and workers."""
 
     trainer: str | None
     address: str
@@ -35,14 +35,14 @@ def add_parser(commands: Any) -> None:
     parser = commands.add_parser(
         "ps",
         help="list the trainers of this machine",
-        description="List the trainers that announced themselves to this user's Prometheus.",
+        description="List the trainers that are registered as targets of this user.",
     )
-    parser.add_argument("--json", action="store_true", help="one object a trainer, for scripts")
+    parser.add_argument("--json", action="store_true", help="print JSON, one object per trainer")
     parser.set_defaults(run=run)
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Print a line a trainer; 0 also when there is none."""
+    """Print one line per trainer; returns 0 also when there is none."""
     looked_in = folders()
     addresses = [address for folder in looked_in for address in discovery.addresses(folder)]
     rows = [_row(sample) for sample in TrainerSource([base_url(at) for at in addresses]).samples()]

@@ -1,4 +1,4 @@
-"""Running somebody's program in this process as Python itself would."""
+"""Running a program in this process as Python itself would."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _INTERRUPTED = 130  # as a shell reports a program that SIGINT ended
 
 
 class CannotRun(Exception):
-    """There is no such program; says why."""
+    """The program cannot be run; the message says why."""
 
 
 class TimeIsUp(SystemExit):
@@ -170,7 +170,7 @@ def _script(file: str) -> CodeType:
     except OSError as error:
         raise CannotRun(f"cannot open {file!r}: {error.strerror}") from None
     except (SyntaxError, ValueError) as error:
-        raise CannotRun(f"{file!r} is no Python program: {error}") from None
+        raise CannotRun(f"{file!r} is not a Python program: {error}") from None
 
 
 def _module(name: str) -> tuple[importlib.machinery.ModuleSpec, CodeType]:

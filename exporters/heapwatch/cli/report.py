@@ -1,4 +1,4 @@
-"""`heapwatch report`: what a recorded run shows, from Prometheus or from the trainer's own file."""
+"""`heapwatch report`: a report on a run, from Prometheus or from the trainer's own file."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _EPILOG = """
 exit codes:
   0   no leak
   2   a leak was found
-  3   there is nothing to judge: Prometheus does not answer, or the record has no run or one sample
+  3   no report is possible: Prometheus does not respond, or the record has no run or one sample
   64  the command line is wrong
 """
 
@@ -53,7 +53,7 @@ def add_parser(commands: Any) -> None:
     """Add the subcommand."""
     parser = commands.add_parser(
         "report",
-        help="tell what a run's memory did, and what leaks",
+        help="report on a run's memory, and what leaks",
         description="Report on a run: its memory by generation and phase, its objects, and the finding.",
         epilog=_EPILOG,
         formatter_class=argparse.RawDescriptionHelpFormatter,
@@ -73,7 +73,7 @@ def add_parser(commands: Any) -> None:
         "--growth-limit",
         type=_above_zero,
         metavar="MB",
-        help="growth of a named object a cycle that is a leak (default: what the trainer declares, else 5)",
+        help="growth per cycle that makes a named object a leak (default: what the trainer declares, else 5)",
     )
     parser.add_argument(
         "--large", type=_above_zero, default=50.0, metavar="MB", help="size of a large object (%(default)g)"
@@ -147,7 +147,9 @@ def _write(report: Report, arguments: argparse.Namespace) -> None:
 def _duration(text: str) -> float:
     found = re.fullmatch(r"(\d{1,6})([smhd])", text)
     if not found or int(found[1]) == 0:
-        raise argparse.ArgumentTypeError(f"{text!r} is no time; write a number and s, m, h or d, such as 6h")
+        raise argparse.ArgumentTypeError(
+            f"{text!r} is not a duration; write a number and s, m, h or d, such as 6h"
+        )
     return float(int(found[1]) * _SECONDS[found[2]])
 
 
@@ -157,11 +159,13 @@ def _above_zero(text: str) -> float:
     except ValueError:
         value = 0.0
     if not 0 < value < 1e12:
-        raise argparse.ArgumentTypeError(f"{text!r} is no number of megabytes above 0")
+        raise argparse.ArgumentTypeError(f"{text!r} is not a number of megabytes above 0")
     return value
 
 
 def _rows(text: str) -> int:
     if not text.isdigit() or int(text) == 1:
-        raise argparse.ArgumentTypeError(f"{text!r} is no number of lines; allowed: 0 for all, or 2 and more")
+        raise argparse.ArgumentTypeError(
+            f"{text!r} is not a number of lines; allowed: 0 for all, or 2 and more"
+        )
     return int(text)

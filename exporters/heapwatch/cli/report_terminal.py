@@ -1,4 +1,4 @@
-"""A report in a terminal, with colours where they tell something."""
+"""A report in a terminal, with colours for verdicts."""
 
 from __future__ import annotations
 

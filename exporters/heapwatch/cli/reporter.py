@@ -1,4 +1,4 @@
-"""What the monitor says about one trainer: a line a sample, and each alert when it changes."""
+"""The monitor's messages about one trainer: one line per sample, and each alert when it changes."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ _BODY_TYPES = ("static", "dynamic", "terrain", "agent", "unknown")
 
 @dataclass(frozen=True)
 class Message:
-    """One thing to say about a trainer; `routine` is what every sample says anew."""
+    """One message about a trainer; `routine` marks the line of each sample."""
 
     time: float
     instance: str
@@ -76,10 +76,10 @@ class _Said:
 
 
 class Reporter:
-    """Judges the samples of one trainer, and remembers what it has said.
+    """Judges the samples of one trainer, and remembers the active alerts.
 
-    An alert is known by its kind and component, never by its value: it is said when it begins, when its
-    severity changes, every REPEAT_SECONDS while it stands, and when it ends.
+    An alert is identified by kind and component, never by value: it is printed when it begins, when its
+    severity changes, every REPEAT_SECONDS while it is active, and when it ends.
     """
 
     def __init__(self, thresholds: Thresholds, *, interval: float) -> None:
@@ -95,7 +95,7 @@ class Reporter:
 
     @property
     def severity(self) -> str:
-        """The worst that stands now: `ok`, a severity, or `unknown` without a sample."""
+        """The worst active alert: `ok`, a severity, or `unknown` without a sample."""
         if self._problem or self._sampled_at is None:
             return "unknown"
         worst = max((alert.severity for alert in self.alerts), key=SEVERITIES.index, default="ok")
@@ -121,7 +121,7 @@ class Reporter:
         ]
 
     def report(self, sample: Sample) -> list[Message]:
-        """Return what there is to say about a sample; nothing when it is the one reported before."""
+        """Return the messages about a sample; none when it is the one reported before."""
         if sample.readings is None:
             known, self._problem = self._problem, sample.problem
             return [] if known == sample.problem else [_heading(sample, f"UNKNOWN: {sample.problem}")]
@@ -158,7 +158,7 @@ class Reporter:
         started = readings.value("process_start_time_seconds")
         if self._started is not None and started is not None and started != self._started:
             self._history.clear()
-            yield _heading(sample, "the trainer was restarted: growth is measured anew")
+            yield _heading(sample, "the trainer was restarted: growth is measured from its new start")
         self._started = started if started is not None else self._started
 
     def _judge(self, readings: Readings, levels: dict[Component, float]) -> Iterator[Alert]:
@@ -208,7 +208,7 @@ class Reporter:
 
 
 def summary(readings: Readings) -> str:
-    """Return the one line of a sample; what is not known is not in it."""
+    """Return the line of a sample; unknown values are left out."""
     resident = readings.value("trainer_process_resident_memory_bytes", role="trainer")
     bodies = readings.by("trainer_bodies", "type")
     entities = readings.by("trainer_entities", "type")
@@ -223,7 +223,7 @@ def summary(readings: Readings) -> str:
 
 
 def body_types(readings: Readings) -> str:
-    """Return the line of the body types, in the documents' order; empty when nothing watches bodies."""
+    """Return the line of the body types, in a fixed order; empty if no bodies are watched."""
     bodies = readings.by("trainer_bodies", "type")
     ordered = [name for name in _BODY_TYPES if name in bodies]
     ordered += [name for name in bodies if name not in _BODY_TYPES]
@@ -241,7 +241,7 @@ def described(alert: Alert) -> str:
 
 
 def cleanup_lines(answer: Any) -> list[str]:
-    """Return what a cleanup did: bytes freed, then each level before and after; bounded, whatever it says."""
+    """Return what a cleanup did: bytes freed, then each level before and after; bounded in length."""
     answer = _mapping(answer)
     if answer.get("status") != "done":
         return [f"Cleanup pending: {_short(answer.get('detail', 'no safe point yet'))}"]

@@ -25,14 +25,14 @@ def add_parser(commands: Any) -> None:
     """Add the subcommand."""
     parser = commands.add_parser(
         "run",
-        help="run a program under watch and tell what grows in it",
-        description="Run an unchanged Python program under watch, and explain at its end what grows.",
+        help="run a program under watch and report what grows in it",
+        description="Run an unchanged Python program under watch, and report at its end what grows.",
         epilog=_EPILOG,
         formatter_class=argparse.RawDescriptionHelpFormatter,
         usage="%(prog)s [--record FILE] [--seconds N] [--json] [--port N] (SCRIPT | -m MODULE) [ARG...]",
     )
     parser.add_argument("--record", type=Path, metavar="FILE", help="record the run for `heapwatch report`")
-    parser.add_argument("--seconds", type=_seconds, metavar="N", help="end the program after so long")
+    parser.add_argument("--seconds", type=_seconds, metavar="N", help="stop the program after N seconds")
     parser.add_argument("--json", action="store_true", help="print the explanation as JSON, last on stdout")
     parser.add_argument("--port", type=int, default=0, help="serve metrics there (default: a free port)")
     parser.add_argument("-m", dest="module", action="store_true", help="SCRIPT is the name of a module")
@@ -81,5 +81,5 @@ def _seconds(text: str) -> float:
     except ValueError:
         value = 0.0
     if not 0 < value < 1e9:
-        raise argparse.ArgumentTypeError(f"{text!r} is no number of seconds above 0")
+        raise argparse.ArgumentTypeError(f"{text!r} is not a number of seconds above 0")
     return value

@@ -1,4 +1,4 @@
-"""`heapwatch receiver` and `heapwatch viewer`: one service of the stack by itself, in the foreground."""
+"""`heapwatch receiver` and `heapwatch viewer`: one service of the stack, in the foreground."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ def add_parser(commands: Any) -> None:
     """Add the subcommands."""
     receiver = commands.add_parser(
         "receiver",
-        help="serve the receiver of alerts alone",
-        description="Answer Alertmanager's webhooks with cleanups. Settings: HEAPWATCH_RECEIVER_*.",
+        help="run the receiver alone",
+        description="Receive Alertmanager's webhooks and request cleanups. Settings: HEAPWATCH_RECEIVER_*.",
     )
     receiver.add_argument("--config", type=Path, metavar="FILE", help="YAML settings")
     receiver.set_defaults(run=serve_receiver, extra="receiver")
     viewer = commands.add_parser(
         "viewer",
-        help="serve the built-in viewer of the dashboards alone",
+        help="run the built-in viewer of the dashboards alone",
         description="Serve the dashboards. Settings: HEAPWATCH_BIND, HEAPWATCH_DASHBOARDS_PORT (3009),"
         " HEAPWATCH_PROMETHEUS_URL (http://127.0.0.1:9090), HEAPWATCH_DASHBOARDS_DIR (the package's).",
     )

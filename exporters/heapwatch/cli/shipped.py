@@ -1,4 +1,4 @@
-"""`heapwatch rules` and `heapwatch dashboards`: for a Prometheus and a Grafana of one's own."""
+"""`heapwatch rules` and `heapwatch dashboards`: for an existing Prometheus and Grafana."""
 
 from __future__ import annotations
 

@@ -23,7 +23,7 @@ MAX_METRICS_BYTES = 4 * 2**20
 
 @dataclass(frozen=True)
 class Sample:
-    """What one trainer showed at one time; `problem` says why there are no readings."""
+    """The readings of one trainer at one time; `problem` says why there are none."""
 
     instance: str
     time: float
@@ -53,7 +53,7 @@ class Source(Protocol):
 
 
 class TrainerSource:
-    """Reads `/metrics` of each trainer, all at once: one that hangs delays no other's sample."""
+    """Reads `/metrics` of all trainers in parallel: one that hangs delays no other's sample."""
 
     def __init__(self, urls: Sequence[str]) -> None:
         self._urls = {url.partition("://")[2]: url for url in urls}
@@ -145,7 +145,9 @@ def read_metrics(trainer: str) -> Readings:
     try:
         return Readings(text_string_to_metric_families(text))
     except (ValueError, LookupError):  # the parser raises both, depending on what is wrong
-        raise Unreachable(f"{trainer}/metrics does not answer metrics: is it a trainer's port?") from None
+        raise Unreachable(
+            f"{trainer}/metrics does not respond with metrics: is it a trainer's port?"
+        ) from None
 
 
 def _firing(family: Metric) -> Iterable[str]:

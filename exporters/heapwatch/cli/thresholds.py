@@ -1,4 +1,4 @@
-"""The limits that the monitor holds a trainer to: the command line's, the trainer's, or the defaults."""
+"""The limits that the monitor applies to a trainer: the command line's, the trainer's, or the defaults."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from heapwatch.analysis.readings import Component, Readings
 class Thresholds:
     """Limits as given on the command line, by severity; the rest comes from each trainer.
 
-    A `profile` holds instead of what trainers choose and declare.
+    A `profile` overrides what trainers choose and declare.
     """
 
     profile: str | None = None

@@ -1,4 +1,4 @@
-"""What the allocators hold: memory that is used, and memory that is free but kept from the system."""
+"""What the allocators hold: memory in use, and free memory not returned to the system."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ class AllocatorCollector:
     """Reads glibc's `mallinfo2` and CPython's block count.
 
     RSS that grows while the used bytes and blocks stay is fragmentation or retention, not a leak; used bytes
-    that grow with the RSS are held by somebody. Python's small objects are counted in blocks (they live in
+    that grow with the RSS are held by objects. Python's small objects are counted in blocks (they live in
     arenas beside malloc's heap), everything larger, tensors and arrays on the CPU among it, in malloc's
     bytes.
     """

@@ -31,15 +31,15 @@ class BodyCollector:
     count}`.
 
     With `owners` a static body is `static`; the first body of each owned group is `agent`, the group's
-    others are `dynamic`, and a moving body that nobody owns is `unknown`: what a forgotten limb becomes.
+    others are `dynamic`, and a moving body without an owner is `unknown`, such as a limb never destroyed.
 
     Args:
         source: a world, an iterable of worlds, or `{type: count}`.
         classify: returns the type of a body; None leaves it to the rule above.
         owners: returns an iterable of groups of bodies, one group an owner, its main body first; or
             `{type: bodies}`.
-        failures: takes note of types added up as `other`.
-        interval: seconds between samples at least.
+        failures: counts types added up as `other`.
+        interval: minimum seconds between samples.
 
     """
 
@@ -138,7 +138,7 @@ class BodyCollector:
 
 
 class BodyTotalCollector:
-    """How many bodies the worlds hold, which costs one read where telling their types takes a walk."""
+    """How many bodies the worlds hold: one read, where classifying them takes a walk."""
 
     name = "body_total"
 
@@ -149,7 +149,7 @@ class BodyTotalCollector:
         self._latest: float | None = None
 
     def sample(self) -> None:
-        """Read the count. What a trainer counts itself is not asked for twice."""
+        """Read the count. A function of the trainer's own is not called twice."""
         if self._counted_by_trainer:
             return
         self._latest = None

@@ -1,4 +1,4 @@
-"""Replay buffers: items and bytes, now and when full, and tensors that should not be in there."""
+"""Replay buffers: items and bytes, now and when full, and tensors with a graph or on an accelerator."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from heapwatch.runtime.sources import Source, count_of
 
 @dataclass(frozen=True)
 class BufferSources:
-    """Where a buffer's figures come from; None is found in `container`, which may itself be None.
+    """Where a buffer's figures come from; what is None is read from `container`, which may be None too.
 
     Attributes:
         container: the buffer.
@@ -37,7 +37,7 @@ class BufferSources:
 
 @dataclass(frozen=True)
 class _Size:
-    """One measurement of one buffer's bytes; None is what could not be known."""
+    """One measurement of one buffer's bytes; unknown values are None."""
 
     stored: Size | None
     full_bytes: float | None
@@ -74,7 +74,7 @@ class BufferCollector:
         )
 
     def count(self, name: str, found: Contents | None) -> tuple[float | None, float | None]:
-        """Items and capacity of what was found; None is what cannot be known."""
+        """Items and capacity; unknown values are None."""
         sources = self._declared[name]
         items = _number(sources.items, found.items if found else None)
         capacity = _number(sources.capacity, found.capacity if found else None)
@@ -89,7 +89,7 @@ class BufferCollector:
         stored = GaugeMetricFamily("trainer_buffer_items", "Items that a buffer stores.", labels=["buffer"])
         capacities = GaugeMetricFamily(
             "trainer_buffer_capacity_items",
-            "Items that a buffer declares to hold at most; absent while it never declared a bound.",
+            "Most items that a buffer may hold; absent if it declared no bound.",
             labels=["buffer"],
         )
         for name, (items, capacity) in self._latest.items():
@@ -144,7 +144,7 @@ class BufferSizeCollector:
 _FAMILIES: tuple[tuple[str, str, Callable[[_Size], float | None]], ...] = (
     (
         "trainer_buffer_bytes",
-        "Heap bytes of the items that a buffer stores; of a preallocated one by how far it is filled.",
+        "Heap bytes of the items that a buffer stores; of a preallocated one the filled part.",
         lambda size: size.stored.bytes if size.stored else None,
     ),
     (
@@ -154,7 +154,7 @@ _FAMILIES: tuple[tuple[str, str, Callable[[_Size], float | None]], ...] = (
     ),
     (
         "trainer_buffer_capacity_bytes",
-        "Heap bytes that a buffer will hold when full, by the size of its real items; absent when unbounded.",
+        "Heap bytes that a buffer will hold when full, by the size of its items; absent when unbounded.",
         lambda size: size.full_bytes,
     ),
     (

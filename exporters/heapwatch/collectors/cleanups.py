@@ -1,4 +1,4 @@
-"""What cleanups did so far."""
+"""Counts and effects of cleanups so far."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ class CleanupCollector:
 
     Args:
         queue: the trainer's.
-        ready: whether a cleanup can be asked for from outside, that is whether there is a token.
+        ready: whether a cleanup can be requested over HTTP, that is whether there is a token.
 
     """
 
@@ -32,11 +32,11 @@ class CleanupCollector:
         queue = self._queue
         done = CounterMetricFamily("trainer_cleanups", "Cleanups done.", labels=["action", "trigger"])
         freed = CounterMetricFamily(
-            "trainer_cleanup_freed_bytes", "Resident bytes given back by cleanups.", labels=["action"]
+            "trainer_cleanup_freed_bytes", "Resident bytes freed by cleanups.", labels=["action"]
         )
         removed = CounterMetricFamily(
             "trainer_cleanup_removed",
-            "Things that cleanup functions report to have removed.",
+            "Items that cleanup functions report as removed.",
             labels=["action", "resource"],
         )
         duration = SummaryMetricFamily(
@@ -48,7 +48,7 @@ class CleanupCollector:
         )
         ready = GaugeMetricFamily(
             "trainer_cleanup_ready",
-            "1 when a cleanup can be asked for, as there is a token; else 0.",
+            "1 when a cleanup can be requested, as there is a token; else 0.",
         )
         for labels, count in (_NONE_YET | queue.cleanups).items():
             done.add_metric(labels, count)

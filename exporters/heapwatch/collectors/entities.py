@@ -1,4 +1,4 @@
-"""How many things the environment keeps: food sources, obstacles, orders."""
+"""How many entities the environment holds: food sources, obstacles, orders."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from heapwatch.runtime.sources import Source, count_of
 
 
 class EntityCollector:
-    """Counts sized containers, or asks accessors for a number."""
+    """Counts sized containers, or calls functions that return a number."""
 
     name = "entities"
 
@@ -37,7 +37,9 @@ class EntityCollector:
 
     def collect(self) -> Iterable[Metric]:
         """Yield the counts of the last sample."""
-        family = GaugeMetricFamily("trainer_entities", "Things the environment keeps.", labels=["type"])
+        family = GaugeMetricFamily(
+            "trainer_entities", "Entities that the environment holds.", labels=["type"]
+        )
         for name, count in self._latest.items():
             family.add_metric([name], count)
         yield family

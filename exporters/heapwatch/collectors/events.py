@@ -17,7 +17,7 @@ from heapwatch.runtime.sources import Source, count_of
 class EventCollector:
     """Counts the items of event lists.
 
-    The bound is what was told, else `maxlen`. Once declared it stays: when a bounded deque is replaced by a
+    The bound is the declared capacity, else `maxlen`. It stays: when a bounded deque is replaced by a
     plain list, its items rise above the capacity that is still exported.
     """
 
@@ -60,7 +60,7 @@ class EventCollector:
             items.add_metric([name], count)
         capacity = GaugeMetricFamily(
             "trainer_event_list_capacity_items",
-            "Items that an event list declares to hold at most; absent while it never declared a bound.",
+            "Most items that an event list may hold; absent if it declared no bound.",
             labels=["list"],
         )
         for name, bound in bounds.items():

@@ -33,13 +33,13 @@ class ExplanationCollector:
         """Yield the verdict, the growing paths and what finding them cost."""
         latest = self._read()
         verdict = GaugeMetricFamily(
-            "trainer_memory_verdict", "1 for the verdict that stands, 0 for the others.", labels=["verdict"]
+            "trainer_memory_verdict", "1 for the current verdict, 0 for the others.", labels=["verdict"]
         )
         for name in VERDICTS:
             verdict.add_metric([name], float(name == latest.verdict))
         share = GaugeMetricFamily(
             "trainer_memory_growth_explained_ratio",
-            "Share of the process's growth that named things account for; absent where nothing grows.",
+            "Share of the process's growth that the findings account for; absent if nothing grows.",
         )
         if latest.growth_bytes_per_minute > 0:
             share.add_metric([], latest.explained_share)
@@ -58,7 +58,7 @@ def _paths(findings: Iterable[Any]) -> Iterable[Metric]:
     items = GaugeMetricFamily("trainer_growing_path_items", "Items that a growing path holds.", labels=labels)
     growth = GaugeMetricFamily(
         "trainer_growing_path_growth_bytes_per_minute",
-        "Growth of a path, by the minute, over the time looked at.",
+        "Growth of a path per minute, over the time observed.",
         labels=labels,
     )
     share = GaugeMetricFamily(
@@ -68,7 +68,7 @@ def _paths(findings: Iterable[Any]) -> Iterable[Metric]:
     )
     leaks = GaugeMetricFamily(
         "trainer_growing_path_leak",
-        "1 where a growing path is a leak: it has no bound, goes on rising, and its bytes matter.",
+        "1 if a growing path is a leak: it has no bound, keeps rising, and its bytes are material.",
         labels=[*labels, "site", "remedy"],
     )
     seen: set[tuple[str, str, str]] = set()

@@ -1,4 +1,4 @@
-"""The exporter watches itself: what it costs, what failed, how old the samples are."""
+"""The exporter's own metrics: its cost, its failures, the age of its samples."""
 
 from __future__ import annotations
 
@@ -47,12 +47,12 @@ class ExporterCollector:
         yield from self._samples()
         budget = GaugeMetricFamily(
             "trainer_exporter_budget_ratio",
-            "CPU seconds a second that all samplers together may take.",
+            "CPU seconds per second that all samplers together may take.",
         )
         budget.add_metric([], self._safe_point.budget)
         visit = GaugeMetricFamily(
             "trainer_exporter_safe_point_age_seconds",
-            "Seconds since the trainer's thread last did what was due at a safe point.",
+            "Seconds since the trainer's thread last passed a safe point.",
         )
         age = self._safe_point.seconds_since_visit()
         if age is not None:
@@ -65,10 +65,10 @@ class ExporterCollector:
             "Seconds the collector took at the last scrape; `other` sums up those that never took long.",
         )
         errors = CounterMetricFamily(
-            "trainer_exporter_collect_errors", "Reads that failed, a source at a time.", labels=["collector"]
+            "trainer_exporter_collect_errors", "Failed reads of sources.", labels=["collector"]
         )
         names = _by_collector(
-            "trainer_exporter_folded_names", "Names without series of their own, because there are too many."
+            "trainer_exporter_folded_names", "Names without their own series, because there are too many."
         )
         seconds = self._collect_seconds()
         self._slow |= {name for name, value in seconds.items() if value >= _SLOW_SECONDS}
@@ -94,7 +94,7 @@ class ExporterCollector:
         )
         interval = _by_collector(
             "trainer_exporter_sample_interval_seconds",
-            "Seconds between samples now; longer than asked for where a sample costs more than its share.",
+            "Seconds between samples; longer than configured if a sample costs more than its share.",
         )
         running = _by_collector(
             "trainer_exporter_sample_running_seconds",

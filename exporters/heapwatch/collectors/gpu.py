@@ -32,7 +32,7 @@ class GpuCollector:
     """Reads GPUs on the scrape thread. It never initialises CUDA and never imports torch.
 
     A field that a device does not offer has no series; a device that is lost loses its own; a driver that is
-    gone is asked again at the next scrape. Each loss counts as a failure, except of what never was there.
+    gone is tried again at the next scrape. Each loss counts as a failure, unless the field never existed.
     The label `device` is the number by which CUDA knows the device in this process.
     """
 
@@ -95,9 +95,9 @@ class GpuCollector:
                 yield metric, [label], value
 
     def _tree_bytes(self, nvml: Any, gpu: Any) -> float | None:
-        """What the library lists for the process and its children; None where it lists none of them.
+        """Bytes that NVML lists for the process and its children; None if it lists none of them.
 
-        Inside a container it may list other process numbers than ours: no series is better than a zero.
+        Inside a container it may list other process ids than ours: no series is better than a zero.
         """
         processes = [*nvml.nvmlDeviceGetComputeRunningProcesses(gpu)]
         with contextlib.suppress(nvml.NVMLError_NotSupported):
@@ -121,7 +121,7 @@ def _initialised_cuda() -> Any:
 
 
 def _as_torch_orders(devices: list[DeviceName]) -> list[DeviceName]:
-    """Devices by UUID where torch tells them: CUDA numbers the fastest first, the library by bus."""
+    """Devices by UUID where torch reports it: CUDA numbers the fastest first, NVML by bus."""
     cuda = _initialised_cuda()
     if cuda is None or not devices or any(isinstance(name, str) for name in devices):
         return devices
@@ -133,11 +133,11 @@ def _families() -> dict[str, GaugeMetricFamily]:
     described = {
         "trainer_gpu_memory_allocated_bytes": "Memory of live tensors of this process, by torch's allocator.",
         "trainer_gpu_memory_reserved_bytes": "Memory that torch's allocator holds, in use or cached.",
-        "trainer_gpu_memory_used_bytes": "Memory in use on the whole device, by everybody (NVML).",
+        "trainer_gpu_memory_used_bytes": "Memory in use on the whole device, by all processes (NVML).",
         "trainer_gpu_memory_total_bytes": "Memory of the device (NVML).",
         "trainer_gpu_utilization_ratio": "Share of recent time in which a kernel ran on the device (NVML).",
         "trainer_gpu_temperature_celsius": "Temperature of the device (NVML).",
-        "trainer_gpu_power_watts": "Power that the device draws (NVML).",
+        "trainer_gpu_power_watts": "Power draw of the device (NVML).",
         "trainer_gpu_process_memory_bytes": "Memory of this process and its children on the device (NVML).",
     }
     families = {

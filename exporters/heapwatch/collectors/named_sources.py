@@ -1,4 +1,4 @@
-"""Sources under their names, each read on its own: one that fails costs its own series alone."""
+"""Named sources, each read separately: one that fails costs only its own series."""
 
 from __future__ import annotations
 

@@ -11,7 +11,7 @@ from heapwatch.measure.instances import Census
 
 
 class ObjectCollector:
-    """Takes a census at safe points. Its cost is a stall, which the safe point measures and spaces it by."""
+    """Takes a census at safe points. It stalls training; the safe point measures that and limits its rate."""
 
     name = "objects"
 

@@ -1,4 +1,4 @@
-"""Bytes that are not on the trainer's own heap."""
+"""Bytes outside the trainer's own heap."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from heapwatch.measure.deep_size import Size
 
 
 def offheap_bytes(prefix: str, label: str, sizes: Mapping[str, Size]) -> GaugeMetricFamily:
-    """The family `<prefix>_offheap_bytes`: what each named thing holds elsewhere, by place."""
+    """The family `<prefix>_offheap_bytes`: bytes outside the heap of each named object, by place."""
     family = GaugeMetricFamily(
         f"{prefix}_offheap_bytes",
         "Bytes held outside the heap: on the gpu, in file-backed pages (mapped), in shared memory (shared).",

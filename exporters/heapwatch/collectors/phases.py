@@ -24,7 +24,7 @@ Result = TypeVar("Result")
 
 
 class Finished(NamedTuple):
-    """What is known of a phase after a run; replaced as a whole, so that a scrape reads one run."""
+    """The last run of a phase; replaced as a whole, so that a scrape reads one run."""
 
     runs: int
     seconds: float
@@ -90,7 +90,7 @@ class PhaseCollector:
         return Phase(self, name if known else self._admitted(name))
 
     def finish(self, name: str, seconds: float, began_resident: int) -> None:
-        """Note the end of a run, and let the safe point do what is due."""
+        """Record the end of a run, and visit the safe point."""
         resident = self.resident()
         before = self._finished.get(name)
         runs, total = (before.runs, before.seconds) if before is not None else (0, 0.0)

@@ -69,7 +69,7 @@ class ProcessCollector:
         limit.add_metric([], memory_limit(proc))
         available = GaugeMetricFamily(
             "trainer_memory_available_bytes",
-            "What the trainer and its workers hold, and what is free under the limit.",
+            "Memory of the trainer and its workers, plus what is free under the limit.",
         )
         unique = self._unique_workers()
         workers_hold = usage["worker"].resident if unique is None else unique

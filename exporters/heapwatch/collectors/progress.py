@@ -1,4 +1,4 @@
-"""How far training is, and when it last moved."""
+"""Progress of training, and when it last advanced."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class Progress(NamedTuple):
 
 
 class ProgressCollector:
-    """Counts steps and larger units. When they last moved is noted by whoever looks, not by the step."""
+    """Counts steps and larger units. The time of the last progress is taken by readers, not by the step."""
 
     name = "progress"
 
@@ -43,7 +43,7 @@ class ProgressCollector:
         self._longest_pause = 0.0
 
     def advance(self, unit: str, count: int = 1) -> None:
-        """Count `count` more of `unit`. Never raises: what is not allowed is noted as a failure."""
+        """Count `count` more of `unit`. Never raises: an invalid argument is counted as a failure."""
         try:
             if isinstance(count, bool) or not 0 <= int(count) < 2**63:
                 raise ValueError(f"progress of {count!r} {unit!r}; allowed: a whole number of at least 0")
@@ -70,7 +70,7 @@ class ProgressCollector:
         return Progress(self._safe_point.steps + sum(counts.values()), cycles)
 
     def observe(self) -> None:
-        """Note the time if something moved since the last look."""
+        """Store the time if a count advanced since the last call."""
         total = self._safe_point.steps + sum(list(self._counts.values()))
         if total != self._seen:
             now = self._clock()
@@ -88,10 +88,10 @@ class ProgressCollector:
             if count:
                 progress.add_metric([unit], count)
         moved = GaugeMetricFamily(
-            "trainer_last_progress_timestamp_seconds", "Unix time at which training was last seen to move."
+            "trainer_last_progress_timestamp_seconds", "Unix time at which training was last seen to advance."
         )
         pause = GaugeMetricFamily(
-            "trainer_longest_pause_seconds", "The longest time between two signs of progress so far."
+            "trainer_longest_pause_seconds", "The longest time without progress so far."
         )
         if self._moved_at is not None:
             moved.add_metric([], self._moved_at)

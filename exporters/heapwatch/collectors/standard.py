@@ -8,7 +8,7 @@ from prometheus_client import CollectorRegistry, GCCollector, Metric, PlatformCo
 
 
 class StandardCollector:
-    """`process_start_time_seconds` and its kin, from a registry of their own."""
+    """`process_start_time_seconds` and the other `process_*`, from a separate registry."""
 
     name = "standard"
 

@@ -1,4 +1,4 @@
-"""Memory that no other process shares: what would come back if the process ended."""
+"""Memory that no other process shares: what would be freed if the process ended."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The Walker document's own metric names, for dashboards and scripts that still use them."""
+"""The metric names of the Walker system, for dashboards and scripts that still use them."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class WalkerNames:
         psutil.cpu_percent()  # the first call has no interval to speak of
 
     def collect(self) -> Iterable[Metric]:
-        """Yield the four families of the document. They are gauges, their `_total` notwithstanding."""
+        """Yield the four families. They are gauges, in spite of the suffix `_total`."""
         readings = self._readings()
         bodies = readings.by("trainer_bodies", "type")
         entities = readings.by("trainer_entities", "type")

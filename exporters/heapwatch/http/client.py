@@ -37,7 +37,7 @@ def base_url(text: str) -> str:
     except ValueError:
         valid = False
     if not valid:
-        raise UsageError(f"{text!r} is no address; allowed: host:port, or a URL that begins with http")
+        raise UsageError(f"{text!r} is not an address; allowed: host:port, or a URL that begins with http")
     return url
 
 
@@ -173,4 +173,4 @@ def _decoded(url: str, text: str) -> Any:
     try:
         return json.loads(text)
     except (ValueError, RecursionError):
-        raise Unreachable(f"{url} does not answer JSON: is it a trainer's port?") from None
+        raise Unreachable(f"{url} does not respond with JSON: is it a trainer's port?") from None

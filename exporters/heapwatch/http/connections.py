@@ -1,4 +1,4 @@
-"""A threading TCP server that a slow, rude or crowded client cannot hold up."""
+"""A threading TCP server that slow or malicious clients cannot block."""
 
 from __future__ import annotations
 
@@ -83,7 +83,7 @@ class ConnectionServer(socketserver.ThreadingMixIn, socketserver.TCPServer):
         self._woken.close()
 
     def request_complete(self, connection: socket.socket) -> None:
-        """Exempt a connection from being cut off: its client has said all it had to say."""
+        """Exempt a connection from being cut off: its request is complete."""
         with self._lock:
             self._open[connection] = None
 
@@ -121,7 +121,7 @@ class ConnectionServer(socketserver.ThreadingMixIn, socketserver.TCPServer):
         self.on_tick()
 
     def handle_error(self, request: Any, client_address: Any) -> None:
-        """Log what a handler could not answer; a client that went away is no error."""
+        """Log a handler's error; a client that disconnected is none."""
         if not isinstance(sys.exc_info()[1], OSError):
             logger.warning("a request failed", exc_info=True)
 

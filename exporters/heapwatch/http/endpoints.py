@@ -1,4 +1,4 @@
-"""What a trainer's server answers: one method an endpoint, over the standard library's HTTP parser."""
+"""The endpoints of a trainer: one method each, over the standard library's HTTP parser."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ logger = logging.getLogger("heapwatch")
 
 @dataclass
 class Trainer:
-    """What the endpoints need of the trainer that they stand for."""
+    """What the endpoints need of their trainer."""
 
     snapshots: Snapshots
     status: Status
@@ -64,7 +64,7 @@ class _CutShort(Exception):
 
 
 class _Head:
-    """The request's bytes for the header parser: bounded, and an end is an error, never an empty line."""
+    """The request's bytes for the header parser: bounded; an early end is an error, not an empty line."""
 
     def __init__(self, stream: BufferedIOBase) -> None:
         self._stream = stream
@@ -135,7 +135,7 @@ class Endpoints(BaseHTTPRequestHandler):
             raise Refusal(HTTPStatus.BAD_REQUEST, "the request target is not a path") from None
         methods = self.routes.get(path)
         if methods is None:
-            raise Refusal(HTTPStatus.NOT_FOUND, f"no such page; there are {', '.join(self.routes)}")
+            raise Refusal(HTTPStatus.NOT_FOUND, f"no such page; available: {', '.join(self.routes)}")
         if self.command not in methods:
             allowed = ", ".join(methods)
             raise Refusal(HTTPStatus.METHOD_NOT_ALLOWED, f"{path} answers {allowed}", {"Allow": allowed})
@@ -168,9 +168,7 @@ class Endpoints(BaseHTTPRequestHandler):
         self._request_read()
         explain = self.server.trainer.explain
         if explain is None:
-            raise Refusal(
-                HTTPStatus.NOT_FOUND, "nothing is looked into here: the process is watched from outside"
-            )
+            raise Refusal(HTTPStatus.NOT_FOUND, "no explanation: this process is watched from outside")
         self._send_json(HTTPStatus.OK, explain())
 
     def _health(self) -> None:
@@ -183,7 +181,7 @@ class Endpoints(BaseHTTPRequestHandler):
         self._send_json(HTTPStatus.OK, self.server.trainer.status.health(snapshot.families))
 
     def _readiness(self) -> None:
-        """503 while training stands still: a server that answers says nothing about that."""
+        """503 while training stalls, although the server responds."""
         self._request_read()
         snapshot = self.server.trainer.snapshots.take(HEALTH_SECONDS)
         health = self.server.trainer.status.health(snapshot.families)
@@ -287,7 +285,7 @@ class Endpoints(BaseHTTPRequestHandler):
         return "heapwatch"
 
     def log_message(self, format: str, *args: Any) -> None:
-        """Log no requests: a trainer's terminal is its own, and request lines are not ours to repeat."""
+        """Log no requests: the terminal belongs to the trainer, and request lines are untrusted."""
 
 
 def _pending(ticket: Ticket, seconds_since_safe_point: float | None) -> dict[str, Any]:

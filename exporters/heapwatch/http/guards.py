@@ -1,4 +1,4 @@
-"""Who may ask a trainer for what: host, browser, token, rate, and the request body of a cleanup."""
+"""Authorisation of requests: host, browser, token, rate, and the request body of a cleanup."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ _LOOPBACK = frozenset({"localhost", "127.0.0.1", "::1"})
 
 
 class Refusal(Exception):
-    """A request that is answered with an error status and one clear line."""
+    """A rejected request: an error status and a message of one line."""
 
     def __init__(self, status: HTTPStatus, detail: str, headers: Mapping[str, str] | None = None) -> None:
         super().__init__(detail)
@@ -42,7 +42,7 @@ class Refusal(Exception):
 
 
 class TokenBucket:
-    """Allow `burst` actions at once and `per_second` in the long run."""
+    """A token bucket: `burst` actions at once, `per_second` in the long run."""
 
     def __init__(
         self, burst: float, per_second: float, *, clock: Callable[[], float] = time.monotonic
@@ -55,7 +55,7 @@ class TokenBucket:
         self._lock = threading.Lock()
 
     def take(self) -> None:
-        """Spend one, or raise the 429 that says in how many seconds to come back."""
+        """Take one token, or raise a 429 with the seconds to wait."""
         with self._lock:
             now = self._clock()
             self._level = min(self._burst, self._level + (now - self._filled_at) * self._per_second)
@@ -66,14 +66,14 @@ class TokenBucket:
             wait = math.ceil((1 - self._level) / self._per_second)
         raise Refusal(
             HTTPStatus.TOO_MANY_REQUESTS,
-            f"too many cleanups asked for; ask again in {wait} s",
+            f"too many cleanup requests; try again in {wait} s",
             {"Retry-After": str(wait)},
         )
 
 
 @dataclass(frozen=True)
 class CleanupRequest:
-    """What the body of `POST /force_cleanup` asks for."""
+    """The body of `POST /force_cleanup`."""
 
     action: str
     reason: str
@@ -123,7 +123,7 @@ def host_name(authority: str) -> str:
 
 
 def check_host(headers: Message, allowed: Iterable[str]) -> None:
-    """Refuse a Host that this trainer does not answer to: a web page that rebinds its DNS name sends its own.
+    """Reject a foreign Host header: a web page that rebinds its DNS name sends its own.
 
     A request without Host is let through: HTTP/1.0 tools send none, browsers always do.
     """
@@ -144,7 +144,7 @@ def check_host(headers: Message, allowed: Iterable[str]) -> None:
 
 
 def check_addressee(headers: Message, local: tuple[str, int], names: Iterable[str]) -> None:
-    """Refuse a signed request that was meant for another trainer and passed on by whoever got it.
+    """Reject a signed request that was made for another trainer and relayed.
 
     Args:
         headers: of the request; `check_host` has found its Host to be an allowed one.
@@ -171,7 +171,7 @@ def check_addressee(headers: Message, local: tuple[str, int], names: Iterable[st
 
 
 def check_browser(headers: Message) -> None:
-    """Refuse what a browser sends on behalf of another site."""
+    """Reject cross-site requests of a browser."""
     site = headers.get("Sec-Fetch-Site")
     if site is not None and site.strip().lower() not in ("same-origin", "none"):
         raise Refusal(HTTPStatus.FORBIDDEN, "cross-site requests may not clean up (Sec-Fetch-Site)")
@@ -196,7 +196,7 @@ class Request:
 
 
 def check_authority(headers: Message, token: str | None, request: Request, verifier: Verifier) -> None:
-    """Refuse a request that neither is signed with the token nor, as people's are, shows it as bearer.
+    """Reject a request that is neither signed with the token nor carries it as a bearer token.
 
     The caller has checked that the Host header names this trainer.
     """
@@ -265,7 +265,7 @@ def body_length(headers: Message) -> int:
 
 
 def parse_cleanup(body: bytes) -> CleanupRequest:
-    """Return what the body of `POST /force_cleanup` asks for; an empty one asks for an emergency cleanup.
+    """Parse the body of `POST /force_cleanup`; an empty one requests an emergency cleanup.
 
     Raises:
         Refusal: 400, naming what is wrong and what is allowed.

@@ -1,4 +1,4 @@
-"""The page that a trainer shows at `/`: links, whether training progresses, how old the samples are."""
+"""The page at `/` of a trainer: links, progress of training, age of the samples."""
 
 from __future__ import annotations
 
@@ -20,14 +20,14 @@ code { font-size: .9em; }
 _LINKS = (
     ("/metrics", "series for Prometheus"),
     ("/performance_status", "everything below, and more, as JSON"),
-    ("/explain", "what grows, who holds it, and what to do, as JSON"),
+    ("/explain", "what grows, what holds it, and remedies, as JSON"),
     ("/healthz", "is it alive"),
     ("/readyz", "does training progress"),
 )
 
 
 def landing_page(status: Mapping[str, Any], *, problem: str | None = None) -> str:
-    """Return the page as HTML, from the document of `/performance_status`."""
+    """Return the page as HTML, from the JSON of `/performance_status`."""
     trainer = status.get("trainer", {}).get("trainer", "trainer")
     links = "".join(
         f'<tr><th><a href="{path}"><code>GET {path}</code></a></th><td>{what}</td></tr>'
@@ -59,10 +59,10 @@ def _headline(status: Mapping[str, Any], problem: str | None) -> str:
         return f'<p class="bad">{escape(problem)}</p>'
     idle = status.get("performance", {}).get("seconds_since_progress")
     if idle is None:
-        return "<p>Training has not told of any progress yet.</p>"
+        return "<p>Training has not reported any progress yet.</p>"
     training = status.get("training")
     if training == "stalled":
-        return f'<p class="bad">Training stands still: no progress for {_duration(idle)}.</p>'
+        return f'<p class="bad">Training is stalled: no progress for {_duration(idle)}.</p>'
     return f'<p class="good">Training progresses: the last step was {_duration(idle)} ago.</p>'
 
 

@@ -1,4 +1,4 @@
-"""Whose process listens on a port of this machine: one that died may have been replaced by another user's."""
+"""Which user listens on a port of this machine: another user may have taken the port of a dead trainer."""
 
 from __future__ import annotations
 
@@ -20,14 +20,14 @@ Address = ipaddress.IPv4Address | ipaddress.IPv6Address
 
 
 class ForeignListener(Exception):
-    """Another user's process listens where a trainer of this user should."""
+    """Another user's process listens on the port of a trainer of this user."""
 
 
 def check_owner(url: str, *, tables: Path = Path("/proc/net")) -> None:
     """Return unless `url` is a port of this machine on which another user listens.
 
-    Root may listen for anybody, and root may ask anybody. Where nobody listens, or the system does not tell,
-    the connection itself shows it.
+    Root may listen for any user, and may call any user. If no process listens, or the system does not
+    report it, the connection itself fails or succeeds.
 
     Args:
         url: what is about to be asked.
@@ -46,12 +46,12 @@ def check_owner(url: str, *, tables: Path = Path("/proc/net")) -> None:
         for owner in _owners(address, port, tables):
             if owner not in (me, _ROOT):
                 raise ForeignListener(
-                    f"on port {port} of this machine user {owner} listens, not user {me}: it is not asked"
+                    f"on port {port} of this machine user {owner} listens, not user {me}: no request is sent"
                 )
 
 
 def _own_addresses(host: str) -> Iterable[Address]:
-    """The addresses of this machine that `host` stands for; none when it is another machine."""
+    """The addresses of this machine that `host` resolves to; none for another machine."""
     if host in ("localhost", socket.gethostname().lower()):
         return _interfaces() if host != "localhost" else _loopback()
     try:

@@ -1,4 +1,4 @@
-"""Answers of Prometheus's HTTP API."""
+"""Responses of Prometheus's HTTP API."""
 
 from __future__ import annotations
 
@@ -11,21 +11,21 @@ from heapwatch.runtime.failures import describe
 
 
 def data_of(answer: Any) -> dict[str, Any]:
-    """Return the data of an answer of Prometheus's API.
+    """Return the data of a response of Prometheus's API.
 
     Raises:
         Unreachable: it is none.
 
     """
     if not isinstance(answer, dict) or answer.get("status") != "success":
-        raise Unreachable("this is no Prometheus: its API does not answer as one")
+        raise Unreachable("not a Prometheus: its API does not respond as one")
     data = answer.get("data")
     return data if isinstance(data, dict) else {}
 
 
 @contextmanager
 def understood(what: str) -> Iterator[None]:
-    """Turn what goes wrong with an answer of unexpected types into Unreachable, which names `what`.
+    """Turn errors from a response of unexpected types into Unreachable, which names `what`.
 
     Raises:
         Unreachable: something did.
@@ -34,7 +34,7 @@ def understood(what: str) -> Iterator[None]:
     try:
         yield
     except (LookupError, TypeError, ValueError, AttributeError, ArithmeticError) as error:
-        raise Unreachable(f"{what} answers in a form that cannot be used: {describe(error)}") from None
+        raise Unreachable(f"{what} sends an invalid response: {describe(error)}") from None
 
 
 def escaped(text: str) -> str:

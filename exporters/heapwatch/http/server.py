@@ -1,4 +1,4 @@
-"""A trainer's HTTP server: starts on a free or a wanted port, survives forks, and stops without a trace."""
+"""A trainer's HTTP server: a free or a given port, fork-safe, stopped completely."""
 
 from __future__ import annotations
 
@@ -31,24 +31,24 @@ _PORTS_SEARCHED = 100
 
 
 class PortTaken(OSError):
-    """The wanted port belongs to somebody else; the message names them."""
+    """The port is taken; the message names its owner."""
 
 
 class Server:
     """Serve one trainer from a daemon thread.
 
     The standard library's threading server, bounded (see `connections`): a thread lives for one request, so a
-    slow client delays nobody, and neither an event loop nor a web framework enters the trainer.
+    slow client delays no other, and neither an event loop nor a web framework enters the trainer.
 
     Args:
-        host: the address to listen on; loopback unless somebody decides otherwise.
+        host: the address to listen on.
         port: 0 takes any free one.
         exposition: yields the metric families, as a registry does.
         cleanup_queue: where `POST /force_cleanup` goes; None where nothing can be cleaned up.
         status: puts together `/performance_status`.
-        explain: answers `/explain`; None where nothing can be looked into.
+        explain: returns the response of `/explain`; None for a process attached from outside.
         token: the secret that requests for a cleanup are signed with; None refuses every cleanup.
-        port_search: move to the next free port when the wanted one is taken.
+        port_search: move to the next free port when the given one is taken.
         allowed_hosts: names besides loopback and the address itself that a Host header may carry, `host` or,
             where another port is forwarded to this one, `host:port`.
 
@@ -174,7 +174,7 @@ class Server:
 
 
 def port_owner(port: int) -> str:
-    """Name the process that listens on a local TCP port, as far as this user may know."""
+    """Name the process that listens on a local TCP port, as far as this user may see it."""
     try:
         listening = psutil.net_connections(kind="tcp")
     except psutil.Error:

@@ -1,4 +1,4 @@
-"""Requests that act are signed: the secret itself is never sent to whoever happens to listen.
+"""Requests that act are signed: the secret itself is never sent.
 
 The header `Authorization: Heapwatch-HMAC-SHA256 timestamp=T, nonce=N, signature=S` has as S the HMAC-SHA256,
 keyed with the secret, of these lines: the scheme, the method, the host and port asked, the path with its
@@ -25,11 +25,11 @@ _DEFAULT_PORTS = {"http": 80, "https": 443}
 
 
 class NotSigned(Exception):
-    """A signature that does not hold; says why and, where something can be done, what."""
+    """An invalid signature; the message says why and, if possible, what to do."""
 
 
 class TooMany(Exception):
-    """No further request can be told from a replay for now."""
+    """Too many nonces are stored to detect further replays."""
 
 
 def authorization(
@@ -55,7 +55,7 @@ def authorization(
 
 
 def webhook_token(secret: str) -> str:
-    """Return the bearer token that Alertmanager shows the receiver, since it cannot sign.
+    """Return the bearer token that Alertmanager sends to the receiver, since it cannot sign.
 
     It is derived from the secret one way: whoever gets hold of it can post alerts and nothing else.
     """
@@ -69,7 +69,7 @@ class Verifier:
 
     Args:
         clock: seconds since the epoch.
-        steady: seconds that no change of the clock moves.
+        steady: monotonic seconds.
 
     """
 
@@ -97,7 +97,7 @@ class Verifier:
 
         Raises:
             NotSigned: it is not; the message may be shown.
-            TooMany: more requests came than can be remembered.
+            TooMany: more requests came than can be stored.
 
         """
         found = _CREDENTIALS.fullmatch(credentials.strip())
@@ -106,7 +106,7 @@ class Verifier:
         timestamp, nonce, given = found.groups()
         expected = _signature(secret, method, _authority(authority, "http"), path, timestamp, nonce, body)
         if not hmac.compare_digest(given, expected):
-            raise NotSigned("the signature is not of this request, or was made with another token")
+            raise NotSigned("the signature does not match this request, or was made with another token")
         self._check_time(float(timestamp))
         self._remember(nonce)
 
@@ -125,7 +125,7 @@ class Verifier:
         now = self._steady()
         with self._lock:
             if nonce in self._nonces:
-                raise NotSigned("this request was here before: a replay is not obeyed")
+                raise NotSigned("this request was received before: replays are rejected")
             if len(self._nonces) >= _MOST_NONCES:
                 self._nonces = {kept: until for kept, until in self._nonces.items() if until > now}
             if len(self._nonces) >= _MOST_NONCES:

@@ -13,7 +13,7 @@ from prometheus_client.exposition import choose_encoder
 
 
 class Exposition(Protocol):
-    """Whatever yields metric families, as a Prometheus registry does."""
+    """Yields metric families, as a Prometheus registry does."""
 
     def collect(self) -> Iterable[Metric]:
         """Return the families of now."""
@@ -47,7 +47,7 @@ class Snapshot:
 
 
 class Snapshots:
-    """Collects on demand: a thousand scrapes at once cost the trainer a few collections, not a thousand."""
+    """Collects on demand: a thousand concurrent scrapes cost the trainer a few collections."""
 
     def __init__(self, exposition: Exposition) -> None:
         self._exposition = exposition

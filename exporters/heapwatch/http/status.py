@@ -1,4 +1,4 @@
-"""The JSON of `/performance_status`: what a trainer's own series say, for a person or a script."""
+"""The JSON of `/performance_status`: a trainer's own series, for a person or a script."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ _TABLES: dict[str, tuple[str, dict[str, str]]] = {
 
 
 class Status:
-    """Keep a short history of the levels, and tell how things stand. What is not known is absent, never 0.
+    """Keeps a short history of the levels, and reports the status. Unknown values are absent, never 0.
 
     Args:
         last_cleanup: returns the result of the last cleanup, or None.
@@ -100,7 +100,7 @@ class Status:
         return known | {"alerts": _alerts(readings, levels, growth), "last_cleanup": self._cleanup()}
 
     def health(self, families: Iterable[Metric]) -> dict[str, Any]:
-        """Return whether training progresses: a server that answers says nothing about that."""
+        """Return whether training progresses, which a responding server does not prove."""
         readings, now = Readings(families), self._clock()
         health: dict[str, Any] = {"status": "ok", "training": readings.training(now)}
         age = readings.seconds_since_progress(now)

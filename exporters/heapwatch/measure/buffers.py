@@ -23,7 +23,7 @@ _DEEPEST = 4
 
 @dataclass(frozen=True)
 class Contents:
-    """What a buffer stores.
+    """The items of a buffer and their container.
 
     Attributes:
         items: how many are stored.
@@ -68,7 +68,7 @@ def contents_of(buffer: Any) -> Contents:
     found = _contents(buffer, 0)
     if found is None:
         raise TypeError(
-            f"a {type(buffer).__qualname__} is no buffer that is known: give a sized container, an object"
+            f"a {type(buffer).__qualname__} is not a known kind of buffer: pass a sized container, an object"
             " that has a length or keeps one as .buffer or .memory, or the callables items= and nbytes="
         )
     return found
@@ -106,7 +106,7 @@ def _rows_filled(buffer: Any, rows: int) -> int | None:
 
 
 def _inner(buffer: Any, depth: int) -> Contents | None:
-    """A buffer that keeps its items in another object, whose own bound counts before the outer one's."""
+    """A buffer that keeps its items in another object; the inner bound takes precedence."""
     for name in _INNER if depth < _DEEPEST else ():
         inner = _read(buffer, name)
         found = _contents(inner, depth + 1) if inner is not None else None

@@ -1,7 +1,7 @@
 """Deep size of live objects: every byte once, big containers from a sample, within a time budget.
 
 Memory shared inside the measured object is counted once: views with their base, a `next_state` with the
-`state` of the following item, constants with their other holders. How, `heapwatch.measure.traversal` tells.
+`state` of the following item, constants with their other holders. The method: `heapwatch.measure.traversal`.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What is known of a class without running code of its own or of its metaclass."""
+"""How instances of a class are inspected, without running code of the class or its metaclass."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ _KIND_OF: dict[type, Kind] = dict(_KINDS)
 
 
 class Layout:
-    """How instances of one class are looked into.
+    """How instances of one class are inspected.
 
     Attributes:
         name: the class's name.

@@ -1,4 +1,4 @@
-"""What the allocators say of themselves: glibc's `mallinfo2`, and CPython's block count."""
+"""Statistics of the allocators: glibc's `mallinfo2`, and CPython's block count."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def _mallinfo2() -> Callable[[], _MallocInfo] | None:
 
 
 def malloc_bytes() -> tuple[int | None, int | None]:
-    """Bytes that malloc has handed out, and freed ones that it keeps; None where it does not tell.
+    """Bytes that malloc has handed out, and freed bytes that it keeps; None where it has no `mallinfo2`.
 
     Takes 0.3 us on a fresh heap and 19 ms with half a million free chunks, without the interpreter's lock.
     """

@@ -15,7 +15,7 @@ DeviceName = int | str
 
 
 class Session:
-    """A connection that is made again after the driver was gone.
+    """A connection to NVML that is reopened after a driver restart.
 
     Args:
         library: the module `pynvml`, imported when it is not given.
@@ -60,7 +60,7 @@ class Session:
         raise self.library.NVMLError(self.library.NVML_ERROR_NOT_FOUND)
 
     def disconnect(self) -> None:
-        """Forget the connection: the next reading makes a new one."""
+        """Close the connection: the next reading opens a new one."""
         if not self._connected:
             return
         self._connected = False

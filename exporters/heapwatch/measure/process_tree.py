@@ -1,4 +1,4 @@
-"""A process and its live descendants, which are listed as rarely as listing them costs."""
+"""A process and its live descendants, listed within a share of the time."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ class ProcessTree:
     """The trainer and its workers, for all collectors that ask for them.
 
     To find a process's descendants psutil reads every process of the machine, thousands on a shared one, and
-    holds the interpreter meanwhile. So they are listed anew only once the last time has paid for itself: a
-    worker may be seen that much late, but none outlives its end.
+    holds the interpreter lock meanwhile. So they are listed again only within a share of the time: a
+    new worker may appear late, but an ended one is dropped at once.
 
     Args:
         pid: of the trainer; this process by default.

@@ -1,4 +1,4 @@
-"""Lengths and parts of live objects, read without running code of theirs and without keeping them alive.
+"""Lengths and parts of live objects, read without running their code and without keeping them alive.
 
 No property, `__getattr__`, `__len__`, `__iter__`, `__eq__` or `__hash__` of a program is called: built-in
 containers are read by the methods of their built-in base, attributes from the instance's own dict or slots.
@@ -23,7 +23,7 @@ _MOST_REFERENTS = 64
 
 
 class Gone(LookupError):
-    """What a step led to is not there any more."""
+    """The part that a step leads to no longer exists."""
 
 
 class Step(NamedTuple):
@@ -73,7 +73,7 @@ def shape_of(obj: Any, layout: Layout) -> tuple[int, ...] | None:
 
 
 def capacity_of(obj: Any, layout: Layout) -> int | None:
-    """The most items that a container may hold by itself: a deque's or a cache's own bound."""
+    """The bound of a container: a deque's `maxlen` or a cache's `maxsize`."""
     if layout.kind == "deque":
         maxlen: int | None = _maxlen(obj)
         return maxlen
@@ -83,7 +83,7 @@ def capacity_of(obj: Any, layout: Layout) -> int | None:
 
 
 def parts(obj: Any, layout: Layout, samples: int) -> Iterator[tuple[Step, Any]]:
-    """What an object refers to, by steps that lead there again; of a container's items `samples` at most.
+    """What an object refers to, with the step to each part; of a container's items `samples` at most.
 
     Raises:
         RuntimeError: a container changed meanwhile.
@@ -128,7 +128,7 @@ def follow(obj: Any, step: Step) -> Any:
     """The part of `obj` that `step` leads to.
 
     Raises:
-        Gone: it is not there any more.
+        Gone: it no longer exists.
 
     """
     try:
@@ -195,7 +195,7 @@ _NOT_FOLLOWED = frozenset(("atom", "class", "module", "text", "raw", "frame_tabl
 
 
 def _wrapped(obj: Any, kind: str) -> Iterator[tuple[Step, Any]]:
-    """What functions, methods, and generators hold."""
+    """What functions, methods and generators hold."""
     if kind == "function":
         names = obj.__code__.co_freevars
         for at, cell in enumerate(obj.__closure__ or ()):

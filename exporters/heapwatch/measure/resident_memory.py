@@ -1,4 +1,4 @@
-"""The resident memory of this process, read cheaply, and the limit that would kill it."""
+"""The resident memory of this process, read cheaply, and its memory limit."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ class ResidentMemory:
         self.reopen()
 
     def reopen(self) -> None:
-        """Look at the process that calls."""
+        """Open the calling process's file."""
         self.close()
         try:
             self._descriptor = os.open(self._statm, os.O_RDONLY | os.O_CLOEXEC)
@@ -30,7 +30,7 @@ class ResidentMemory:
             self._descriptor = -1
 
     def close(self) -> None:
-        """Give the descriptor back."""
+        """Close the descriptor."""
         if self._descriptor >= 0:
             os.close(self._descriptor)
             self._descriptor = -1
@@ -51,7 +51,7 @@ def memory_limit(proc: Path = Path("/proc/self"), physical: int | None = None) -
 
     Args:
         proc: the process's folder in procfs.
-        physical: bytes of RAM; asked of the system when not given.
+        physical: bytes of RAM; by default the machine's.
 
     """
     ram = int(psutil.virtual_memory().total) if physical is None else physical
@@ -65,7 +65,7 @@ def free_memory(proc: Path = Path("/proc/self"), available: int | None = None) -
 
     Args:
         proc: the process's folder in procfs.
-        available: bytes of RAM that are available; asked of the system when not given.
+        available: bytes of RAM that are available; by default the machine's.
 
     """
     ram = int(psutil.virtual_memory().available) if available is None else available
@@ -82,7 +82,7 @@ def _free(limit: int, folder: Path, version_1: bool) -> int:
 
 
 def _cgroup_limits(proc: Path) -> list[tuple[int, Path, bool]]:
-    """Each memory limit that holds for the process, with its group's folder and whether that is version 1."""
+    """Each memory limit of the process, with its group's folder and whether that is version 1."""
     try:
         memberships = (proc / "cgroup").read_text().splitlines()
         mounts = (proc / "mountinfo").read_text().splitlines()

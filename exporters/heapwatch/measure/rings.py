@@ -27,7 +27,7 @@ class Ring(NamedTuple):
 
     @property
     def held_bytes(self) -> float:
-        """Bytes of the filled rows: memory that was never written to is not there yet."""
+        """Bytes of the filled rows: memory that was never written is not resident yet."""
         return self.nbytes * min(1.0, self.filled / self.rows)
 
 

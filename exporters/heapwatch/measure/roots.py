@@ -1,4 +1,4 @@
-"""Where a program's objects hang: its modules, the frames of its threads, and well-known registries."""
+"""The roots of a program's objects: its modules, the frames of its threads, and well-known registries."""
 
 from __future__ import annotations
 
@@ -33,11 +33,11 @@ _REGISTRIES = (
 
 
 class Root(NamedTuple):
-    """Something that nothing else has to hold.
+    """A starting point of paths: a module's namespace, a frame's locals, a registry.
 
     Attributes:
         label: what its paths begin with.
-        name: tells roots apart.
+        name: unique among the roots.
         read: returns the object of now; raises `Gone`.
         namespace: whether that is a dict of names.
 
@@ -188,7 +188,7 @@ def _locals_of(frame: FrameType) -> dict[str, Any]:
 
 
 def _held() -> int:
-    """References that `sys.getrefcount` counts of a frame's snapshot that nobody else holds."""
+    """References that `sys.getrefcount` counts of a frame's snapshot without another holder."""
 
     def probe() -> list[int]:
         one = [sys._getframe().f_locals]

@@ -1,4 +1,4 @@
-"""Stratified samples of the items of a container, and what can be said about the whole from them."""
+"""Stratified samples of the items of a container, and estimates for the whole from them."""
 
 from __future__ import annotations
 
@@ -26,11 +26,11 @@ class ContainerChanged(RuntimeError):
 
 
 def length_of(container: Container) -> int:
-    """The number of items, as the built-in type counts them: a subclass may say something else."""
+    """The number of items, as the built-in type counts them; a subclass's `__len__` may differ."""
     for base in CONTAINERS:
         if issubclass(type(container), base):
             return int(base.__len__(container))  # type: ignore[arg-type]
-    raise TypeError(f"a {type(container).__name__} is no container")
+    raise TypeError(f"a {type(container).__name__} is not a container")
 
 
 def positions(length: int, count: int) -> list[int]:

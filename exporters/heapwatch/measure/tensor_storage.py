@@ -24,9 +24,9 @@ def classes(module: str, *names: str) -> tuple[type, ...]:
 
 
 def array_data(array: Any) -> tuple[int, int, Place]:
-    """Key, bytes and place of the memory an ndarray brings along.
+    """Key, bytes and place of the memory that an ndarray owns.
 
-    A view brings none (key 0): the bytes are those of its base, counted there once for all its views.
+    A view owns none (key 0): the bytes are those of its base, counted there once for all its views.
     """
     base = array.base
     if base is None and not array.dtype.hasobject:
@@ -46,7 +46,7 @@ def array_address(array: Any) -> int:
 
 
 def array_holds(array: Any) -> list[Any]:
-    """What an ndarray keeps alive: the object whose memory it is a view of."""
+    """The object whose memory an ndarray is a view of."""
     return [] if array.base is None or isinstance(array.base, mmap.mmap) else [array.base]
 
 

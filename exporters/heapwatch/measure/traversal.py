@@ -311,7 +311,7 @@ class Walk:
 
 
 def _key(obj: Any) -> int:
-    """What an object is counted by: its id, and the memory of tensors by its address."""
+    """The key under which an object is counted: its id, or the address of a tensor's memory."""
     return int(obj.address) if type(obj) is TensorMemory else id(obj)
 
 

@@ -1,4 +1,4 @@
-"""How an object of each kind is looked into, and the bytes of the object itself."""
+"""How an object of each kind is inspected, and the bytes of the object itself."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ _KNOWN_LIBRARIES = ("numpy", "torch", "tensordict", "torchao", "torchrl")
 
 
 def kind_of(cls: type) -> Kind:
-    """How instances of `cls` are looked into."""
+    """How instances of `cls` are inspected."""
     if cls is TensorMemory:
         return "memory"
     if issubclass(cls, _OPAQUE):
@@ -49,7 +49,7 @@ def kind_of(cls: type) -> Kind:
 
 
 def _overrides(layout: Layout, known: tuple[type, ...], names: tuple[str, ...]) -> bool:
-    """Whether a class of the program's own stands between a class and the library's, and says otherwise.
+    """Whether a class of the program overrides what the library's class defines.
 
     Without names, any class that is no known library's does: a tensor's own class sees all that is asked.
     """

@@ -1,4 +1,4 @@
-"""Moments of a run as they happen, noted by the training thread and worked on by another."""
+"""Moments of a run: queued by the training thread, processed by another."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _MOST_WAITING = 1024
 
 
 class Sink(Protocol):
-    """Takes points, in the journal's thread; what it raises is counted."""
+    """Receives points, in the journal's thread; its errors are counted."""
 
     name: str
 
@@ -94,7 +94,7 @@ class Journal:
             self._mark("cycle", unit, self._resident(), None)
 
     def stop(self) -> None:
-        """Hand over what is noted, and close the sinks. A second call does nothing."""
+        """Hand over the queued points, and close the sinks. A second call does nothing."""
         if self._stopped.is_set():
             return
         self._stopped.set()
@@ -103,7 +103,7 @@ class Journal:
             self._thread.join(_STOP_SECONDS)
 
     def abandon(self) -> None:
-        """In a forked child: be inert, and leave the sinks to the parent."""
+        """Do nothing any more in a forked child; the sinks belong to the parent."""
         self.sinks = ()
         self._stopped = threading.Event()
         self._stopped.set()

@@ -1,4 +1,4 @@
-"""What is known of a trainer at one moment of its run, and a run as a sequence of such moments."""
+"""The levels of a trainer at one moment of its run, and a run as a sequence of such moments."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ class Point:
 
     @property
     def bounded_bytes(self) -> float:
-        """What buffers hold within their bounds: growth that will end."""
+        """Bytes that buffers hold within their bounds: growth that will end."""
         bounded = (buffer for buffer in self.buffers.values() if buffer.full_bytes is not None)
         return sum(min(buffer.nbytes, buffer.full_bytes or 0.0) for buffer in bounded)
 
@@ -69,7 +69,7 @@ class Point:
         return max(1, done if self.event == "cycle" else done + 1)
 
     def count(self, name: str) -> float:
-        """How many there are of a class or of what else is counted; 0 where it was not known."""
+        """The count of a class or of another counted item; 0 if it was not known."""
         return self.objects.get(name, self.items.get(name, 0.0))
 
     def growth_limit(self, resource: str, component: str, unit: str) -> float | None:
@@ -159,14 +159,14 @@ def from_json(document: Any) -> Point:
     """The point that `to_json` wrote.
 
     Raises:
-        ValueError: it is none; says what is wrong.
+        ValueError: it is not a point; the message says why.
 
     """
     if not isinstance(document, dict):
         raise ValueError("it is no JSON object")
     unknown = document.keys() - Point.__dataclass_fields__.keys()
     if unknown:
-        raise ValueError(f"it has a field {min(unknown)!r} that no point has")
+        raise ValueError(f"it has an unknown field {min(unknown)!r}")
     if document.get("event") not in EVENTS:
         raise ValueError(f"its event is {document.get('event')!r}; allowed: {', '.join(EVENTS)}")
     if not isinstance(document.get("phase", ""), str):

@@ -1,4 +1,4 @@
-"""Reading a recorded run back, whatever has happened to the file."""
+"""Reading a recorded run, also from a damaged file."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ _MOST_NOTES = 10
 
 
 class NoRecording(Exception):
-    """The file holds no recorded run; says why."""
+    """The file holds no recorded run; the message says why."""
 
 
 def read_recording(path: Path) -> Run:
-    """The run recorded in `path`. Lines that cannot be read are left out and named in its notes.
+    """The run recorded in `path`. Lines that cannot be read are skipped and listed in its notes.
 
     Raises:
         NoRecording: there is nothing to read.

@@ -1,4 +1,4 @@
-"""A run's points in a file of bounded size, for trainers without a Prometheus."""
+"""A run's points in a file of bounded size, for trainers without Prometheus."""
 
 from __future__ import annotations
 
@@ -111,7 +111,7 @@ class Recorder:
 
 
 def _open(path: Path, mode: str, like: Path | None = None) -> IO[bytes]:
-    """Files are made with mode "x": a link that somebody put there first is not written through."""
+    """Files are created with mode "x": an existing symbolic link is not followed."""
     if (like or path).suffix == ".gz":
         return gzip.open(path, mode, compresslevel=3)  # type: ignore[return-value]
     return path.open(mode)

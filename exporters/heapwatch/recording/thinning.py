@@ -1,4 +1,4 @@
-"""Which points of a run are kept when there is no room for all."""
+"""Which points of a run are kept when the file is full."""
 
 from __future__ import annotations
 

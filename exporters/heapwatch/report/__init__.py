@@ -1,1 +1,1 @@
-"""What a run's series say after the fact: recorded, read back, judged and written down."""
+"""Reports on recorded runs."""

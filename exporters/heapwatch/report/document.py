@@ -1,4 +1,4 @@
-"""A report as sections of tables and lines: what every format shows, in words and units for people."""
+"""A report as sections of tables and lines, which every format shows."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def headline(report: Report) -> str:
         return "LEAK FOUND"
     pace = f"{size(report.memory.per_cycle)} per {report.unit}"
     return {
-        "steady": "No leak: memory is as it was at the start.",
+        "steady": "No leak: memory is at its level of the start.",
         "warm-up": "No leak: memory rose at first and has levelled off.",
         "filling": f"No leak: {report.memory.reason}.",
         "growing": f"Memory grows by {pace}: {report.memory.reason}.",
@@ -58,7 +58,7 @@ def headline(report: Report) -> str:
 
 
 def finding_lines(finding: Finding, unit: str) -> list[str]:
-    """The finding as the author of the trainer would report it."""
+    """The lines about the leak that was found."""
     lines = [f"Phase: {finding.phase}"] if finding.phase else []
     if finding.growth_bytes_per_cycle:
         lines.append(f"Growth: {signed(finding.growth_bytes_per_cycle)} per {unit}")
@@ -73,7 +73,7 @@ def finding_lines(finding: Finding, unit: str) -> list[str]:
 
 
 def size(nbytes: float) -> str:
-    """Bytes for people, in powers of 1000."""
+    """Bytes with a unit, in powers of 1000."""
     for unit, factor in (("GB", 1e9), ("MB", 1e6), ("KB", 1e3)):
         if abs(nbytes) >= factor:
             return f"{nbytes / factor:.2f} {unit}"
@@ -97,7 +97,7 @@ def verdict(judged: Judgement) -> str:
 
 
 def _plain(section: Section) -> Section:
-    """The section without what names from elsewhere would do to a terminal."""
+    """The section with control characters of names escaped."""
     return Section(
         plain(section.title),
         section.columns,
@@ -141,7 +141,7 @@ def _trend(report: Report, most_rows: int) -> Section:
 
 
 def elided(rows: list[Row], most_rows: int) -> list[Row | None]:
-    """The first and the last of the rows; None stands for those left out between."""
+    """The first and the last of the rows; None marks those left out between."""
     if not most_rows or len(rows) <= most_rows:
         return [*rows]
     head = most_rows // 2
@@ -159,7 +159,7 @@ def _growth(report: Report) -> Section:
         ("Baseline", size(judged.baseline)),
         ("Current", size(judged.current)),
         ("Growth", f"{signed(judged.change)}{percent}"),
-        (f"Growth per {report.unit}, lately", signed(judged.per_cycle)),
+        (f"Growth per {report.unit}, recent", signed(judged.per_cycle)),
         ("Verdict", verdict(judged)),
     ]
     return Section("MEMORY GROWTH ANALYSIS", ("RAM usage", ""), rows)

@@ -1,4 +1,4 @@
-"""From a recorded run to a report: its trend, its growth, what is large, and the finding."""
+"""From a recorded run to a report: trend, growth, large objects, and the leak."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ class Held:
 
 @dataclass(frozen=True)
 class Finding:
-    """A leak as its author would report it. `phase` is `` where none stands out.
+    """A leak that was found. `phase` is empty if none dominates.
 
     `past_bound` are buffers that hold more than they may.
     """
@@ -60,7 +60,7 @@ class Finding:
 
 @dataclass(frozen=True)
 class Report:
-    """Everything that is told of a run; bytes, and cycles of `unit`.
+    """The report on a run; bytes, and cycles of `unit`.
 
     `objects` are live objects and what else is counted. `histories` are the levels by cycle of `objects NAME`
     and `sizes NAME`.
@@ -81,12 +81,12 @@ class Report:
 
     @property
     def baseline_label(self) -> str:
-        """What the baseline is called."""
+        """The label of the baseline."""
         return self.trend[0].label
 
     @property
     def current_label(self) -> str:
-        """What the last point is called."""
+        """The label of the last point."""
         return self.trend[-1].label
 
 
@@ -157,7 +157,7 @@ class Cycles:
         return point.cycle(self.unit) if self._counted else int((point.time - self._began) // 60)
 
     def series(self, read: Callable[[Point], float | None]) -> Series:
-        """The level at the end of each cycle: what it needs in between is given back by then."""
+        """The level at the end of each cycle: temporary memory is freed by then."""
         series = []
         for number, points in self._by_cycle.items():
             known = [value for point in points if (value := read(point)) is not None]
@@ -206,7 +206,7 @@ def _held(point: Point) -> list[Held]:
 
 
 def _trend(cycles: Cycles) -> list[Row]:
-    """The baseline and the end of each phase; of each cycle where no phases are told."""
+    """The baseline and the end of each phase; of each cycle if there are no phases."""
     first, *others = cycles.points
     wanted = next((event for event in ("phase", "cycle") if any(p.event == event for p in others)), "sample")
     rows = [Row(_label(cycles, first, first=True), cycles.number(first), "", first.resident_bytes, None)]

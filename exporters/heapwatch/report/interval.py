@@ -25,7 +25,7 @@ class MemoryReport:
         unit: what a cycle is: `generation`, `epoch` or `episode`.
 
     Raises:
-        ValueError: for an interval or a unit that is none.
+        ValueError: an invalid interval or unit.
 
     """
 
@@ -66,7 +66,7 @@ class MemoryReport:
 
 
 def interval_text(report: Report, unit: str, done: int) -> str:
-    """The report of one moment: what is used, what has grown, what is suspect."""
+    """The report of one moment: memory in use, growth, suspected leaks."""
     current, memory = report.current, report.memory
     line = "=" * _WIDTH
     held = {"process (RSS)": current.resident_bytes}

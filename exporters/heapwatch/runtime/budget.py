@@ -1,4 +1,4 @@
-"""What samples cost, and how often each may be taken so that all together keep to a share of the time."""
+"""The cost of samples, and how often each may be taken within a share of the time."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from collections.abc import Iterable
 _SPREAD = 16
 _FIRST = 4
 # Share of wall time that one sampler may keep training waiting beyond the CPU time that it uses, such as for
-# a lock or a disk. The lesser of the last two waits counts: one may have been the machine's doing.
+# a lock or a disk. The lesser of the last two waits counts: one may have been caused by machine load.
 _WAITING_SHARE = 0.02
 
 
@@ -38,7 +38,7 @@ class Costs:
 
 
 def fair_share(budget: float, wanted: Iterable[float]) -> float:
-    """The largest share that one of several may take, when those that want less get what they want.
+    """The largest share that one sampler may take, after those that need less get what they need.
 
     Max-min fairness: D. Bertsekas and R. Gallager, Data Networks (1992), section 6.5.2.
     """

@@ -1,4 +1,4 @@
-"""Cleanups: asked for from any thread, done in the trainer's own at its next safe point."""
+"""Cleanups: requested from any thread, run in the trainer's own at its next safe point."""
 
 from __future__ import annotations
 
@@ -29,12 +29,12 @@ _MAX_TRIGGERS = 16
 
 
 class QueueFull(Exception):
-    """Too many cleanups wait for a safe point already."""
+    """Too many cleanups are already waiting for a safe point."""
 
 
 @dataclass(frozen=True)
 class CleanupResult:
-    """What one cleanup found, did and left. Memory in bytes; a level that is not known is not there."""
+    """One cleanup: levels before and after, what was removed. Memory in bytes; unknown levels are absent."""
 
     request_id: str
     action: str
@@ -53,7 +53,7 @@ class CleanupResult:
 
 
 class Ticket:
-    """A cleanup that was asked for; `state` is `pending`, `running` or `done`."""
+    """A requested cleanup; `state` is `pending`, `running` or `done`."""
 
     def __init__(self, action: str, reason: str, trigger: str, request_id: str) -> None:
         self.action = action
@@ -65,12 +65,12 @@ class Ticket:
         self._done = threading.Event()
 
     def wait(self, timeout: float | None = None) -> CleanupResult | None:
-        """Wait for the result at most `timeout` seconds; None when it is not there yet."""
+        """Wait for the result for at most `timeout` seconds; None if it is not available yet."""
         self._done.wait(timeout)
         return self.result
 
     def resolve(self, result: CleanupResult) -> None:
-        """Hand the result to whoever waits."""
+        """Set the result and wake the waiting threads."""
         self.result, self.state = result, "done"
         self._done.set()
 
@@ -82,7 +82,7 @@ class CleanupQueue:
         measure: returns the levels of now, `{"resident_memory_bytes": ..., "bodies": ..., ...}`; called in
         the
             trainer's thread.
-        wake: tells the safe point that there is something to do.
+        wake: requests a visit of the safe point.
         seconds_since_safe_point: how long ago the trainer passed one; None before the first.
 
     """
@@ -110,7 +110,7 @@ class CleanupQueue:
         """Call `function(action)`, or `function()` where it takes nothing, in every cleanup.
 
         Raises:
-            ValueError: when it is no function of at most one argument.
+            ValueError: it is not a function of at most one argument.
 
         """
         taking_action = _adapted(function)
@@ -123,11 +123,11 @@ class CleanupQueue:
     def submit(
         self, action: str = "emergency", reason: str = "", trigger: str = "api", request_id: str | None = None
     ) -> Ticket:
-        """Ask for a cleanup at the next safe point; the same `request_id` gives the same ticket.
+        """Request a cleanup at the next safe point; the same `request_id` returns the same ticket.
 
         Raises:
             ValueError: for an unknown action.
-            QueueFull: when too many wait already.
+            QueueFull: too many are already waiting.
 
         """
         _check_action(action)
@@ -136,7 +136,7 @@ class CleanupQueue:
             if identity in self._tickets:
                 return self._tickets[identity]
             if len(self._waiting) >= _MAX_WAITING:
-                raise QueueFull(f"{_MAX_WAITING} cleanups wait for a safe point already")
+                raise QueueFull(f"{_MAX_WAITING} cleanups are already waiting for a safe point")
             ticket = Ticket(action, reason, trigger, identity)
             self._tickets[identity] = ticket
             self._waiting.append(ticket)
@@ -155,7 +155,7 @@ class CleanupQueue:
         return len(self._functions)
 
     def run_pending(self) -> None:
-        """Do what was asked for; call it at a safe point only. What an interrupt cut short stays queued."""
+        """Run the requested cleanups; call it at a safe point only. An interrupted one stays queued."""
         while self._waiting:
             ticket = self._waiting[0]
             ticket.state = "running"

@@ -1,4 +1,4 @@
-"""All collectors as one: each on its own feet, so that one that fails or hangs costs its own series alone."""
+"""All collectors as one, isolated: one that fails or hangs costs only its own series."""
 
 from __future__ import annotations
 
@@ -80,7 +80,7 @@ class Exposition:
 
 
 class _UnownedSamples:
-    """Samples in the scrape's thread what may be sampled there, while no training thread has shown up."""
+    """Samples in the scrape's thread what may be sampled there, until a training thread is known."""
 
     name = "unowned_samples"
 

@@ -1,4 +1,4 @@
-"""Counts what could not be read, and says each distinct failure once."""
+"""Counts failed reads, and logs each distinct failure once."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class Failures:
         self.counts[collector] += 1
         self._say_once(
             (collector, what, type(error).__name__),
-            f"{collector}: {what}: {describe(error)}; what it feeds is left out until it can be read",
+            f"{collector}: {what}: {describe(error)}; its series are absent until it can be read",
         )
 
     def record_left_out(self, collector: str, names: int) -> None:
@@ -51,10 +51,10 @@ class Failures:
 
 
 def is_trainers(error: BaseException) -> bool:
-    """Whether an exception is the trainer's own affair and must reach it.
+    """Whether an exception belongs to the trainer and must reach it.
 
     That is KeyboardInterrupt, and whatever a handler of a signal raised while a source was being read, such
-    as the SystemExit of a handler of SIGTERM. All else comes from the source and must not end training,
+    as the SystemExit of a SIGTERM handler. Any other comes from the source and must not end training,
     `SystemExit` and `asyncio.CancelledError` included.
     """
     if isinstance(error, KeyboardInterrupt):

@@ -1,4 +1,4 @@
-"""Names that become label values: checked where they are declared, bounded where they come from data."""
+"""Names that become label values: validated when declared, limited in number when they come from data."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def checked_name(kind: str, name: object) -> str:
     """Return `name`.
 
     Raises:
-        ValueError: when it is no text of 1 to 100 letters, digits, spaces and `_ . : / - [ ]`.
+        ValueError: it is not a text of 1 to 100 letters, digits, spaces and `_ . : / - [ ]`.
 
     """
     if not isinstance(name, str) or not _NAME.fullmatch(name) or name != name.strip():

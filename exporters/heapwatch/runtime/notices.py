@@ -11,7 +11,7 @@ _OUR_LEVEL = logging.INFO - 1
 
 
 class _Notices(logging.StreamHandler):  # type: ignore[type-arg]
-    """Writes to stderr as long as nobody else would."""
+    """Writes to stderr as long as no other handler would."""
 
     def emit(self, record: logging.LogRecord) -> None:
         if not logging.getLogger().handlers and sys.stderr is not None:
@@ -26,7 +26,7 @@ def _wanted(record: logging.LogRecord) -> bool:
 
 
 def show_notices() -> None:
-    """Make lines of level INFO visible; a level or handler that somebody gave the logger stays as it is."""
+    """Make lines of level INFO visible; a level or handler that the program set stays."""
     if _log.level != logging.NOTSET or _log.handlers:
         return
     handler = _Notices()

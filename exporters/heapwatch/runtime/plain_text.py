@@ -1,4 +1,4 @@
-"""Text that others wrote, made fit for terminals, logs and reports."""
+"""Text from untrusted sources, escaped for terminals, logs and reports."""
 
 from __future__ import annotations
 
@@ -6,11 +6,11 @@ from __future__ import annotations
 def plain(text: object, most: int = 0) -> str:
     r"""One line in which control characters are visible escapes, such as `\x1b`, and do nothing.
 
-    Covers C0 and C1 controls, line and paragraph separators, surrogates, and marks that turn the direction
-    of writing round.
+    Covers C0 and C1 controls, line and paragraph separators, surrogates, and marks that change the direction
+    of writing.
 
     Args:
-        text: what came from a trainer, a label, an answer or a file.
+        text: from a trainer, a label, a response or a file.
         most: characters kept at most; 0 keeps all.
 
     """

@@ -1,4 +1,4 @@
-"""What a collector and a sampler are: the two shapes every source of numbers takes."""
+"""The two interfaces of a metric source: collector and sampler."""
 
 from __future__ import annotations
 

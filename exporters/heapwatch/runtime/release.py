@@ -1,4 +1,4 @@
-"""Gives memory back: unreachable objects, the CUDA cache, what malloc keeps."""
+"""Returns memory to the system: unreachable objects, the CUDA cache, free memory of malloc."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ from heapwatch.measure.resident_memory import ResidentMemory
 
 @dataclass(frozen=True)
 class Released:
-    """What each part gave back, in bytes of resident memory (`cuda_cache_bytes`: of the device).
+    """What each part freed, in bytes of resident memory (`cuda_cache_bytes`: of the device).
 
-    A part that does not exist here is None. Negative values mean that other threads allocated meanwhile.
+    An unavailable part is None. Negative values mean that other threads allocated meanwhile.
     """
 
     collected_objects: int
@@ -28,7 +28,7 @@ class Released:
 def release() -> Released:
     """Collect garbage, empty the CUDA cache where torch uses CUDA, and trim glibc's heap.
 
-    It takes a full garbage collection, so call it seldom: between generations, or in a cleanup.
+    It takes a full garbage collection, so call it rarely: between generations, or in a cleanup.
     """
     resident = ResidentMemory()
     try:

@@ -60,14 +60,14 @@ class SafePoint:
     nothing while the owner lives. The samplers divide `budget`, a share of the time in CPU seconds of that
     thread, fairly: one that costs more than its part runs more rarely, visibly so in its `interval`. What is
     cheap is sampled first. A sampler that does not return cannot
-    be interrupted: the training loop waits for it, the log says so, and `running_since` tells since when.
+    be interrupted: the training loop waits for it, a log line reports it, and `running_since` has the time.
 
-    `blocked` says that this is no safe point after all, such as inside a physics step.
+    `blocked` returns whether sampling is unsafe now, such as inside a physics step.
 
     Args:
         failures: takes what samplers raise.
         budget: share of the time for all samplers together, in CPU seconds a second.
-        tick_seconds: how often the daemon thread looks, at most; it sleeps until something is due, a few of
+        tick_seconds: how often the daemon thread checks, at most; it sleeps until something is due, a few of
             these at the longest, as each time it wakes it takes the interpreter from the training loop.
         clock: monotonic seconds.
         cpu_clock: CPU seconds of the calling thread.
@@ -112,7 +112,7 @@ class SafePoint:
         self.due = True
 
     def visit(self, *, stepping: bool) -> None:
-        """Do what is due, if the calling thread owns the safe point. Raises only what is the trainer's."""
+        """Run what is due, if the calling thread owns the safe point. Raises only errors of the trainer."""
         if not self._owned(stepping) or not self._busy.acquire(blocking=False):
             return
         try:
@@ -131,7 +131,7 @@ class SafePoint:
             self._busy.release()
 
     def wake(self) -> None:
-        """Have the next visit look at what is to be done; from any thread."""
+        """Make the next visit check what is due; callable from any thread."""
         self.due = True
 
     def claim(self) -> None:
@@ -179,7 +179,7 @@ class SafePoint:
         self.due, self.tasks, self.on_visit = False, (), []
 
     def tick(self) -> float:
-        """One look: raise `due` where it is time, and say what hangs; returns seconds until the next look."""
+        """Check once: raise `due` if it is time, log what hangs; returns seconds until the next check."""
         now = self._clock()
         for function in self.on_tick:
             function()

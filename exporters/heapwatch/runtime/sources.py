@@ -1,4 +1,4 @@
-"""Where a number comes from: an object, an accessor or an attribute path, found anew on each read."""
+"""Where a number comes from: an object, an accessor or an attribute path, resolved on each read."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ class Source:
         """Make a source.
 
         Raises:
-            ValueError: for a path that is no dotted name, or one without a root.
+            ValueError: a path that is not a dotted name, or one without a root.
 
         """
         if isinstance(spec, Source):
@@ -93,7 +93,7 @@ def count_of(value: Any) -> float:
 def _by_path(path: str, root: Callable[[], Any] | None) -> Callable[[], Any]:
     if not path or not all(part.isidentifier() for part in path.split(".")):
         raise ValueError(
-            f"{path!r} is no attribute path; allowed: names joined by dots, such as 'replay.buffer'"
+            f"{path!r} is not an attribute path; allowed: names joined by dots, such as 'replay.buffer'"
         )
     if root is None:
         raise ValueError(f"the path {path!r} needs a root: set watch.root first")
@@ -134,7 +134,7 @@ def _by_reference(obj: Any) -> Callable[[], Any]:
 
 
 class _LastHolder:
-    """Holds an object that cannot be referenced weakly, until nobody else does."""
+    """Holds an object that cannot be referenced weakly, until this is its last holder."""
 
     def __init__(self, obj: Any) -> None:
         self._held = obj
@@ -144,7 +144,7 @@ class _LastHolder:
         if self._held is not None and sys.getrefcount(self._held) <= _ALONE:
             self._held = None
         if self._held is None:
-            raise SourceGone(f"the {self._type_name} was freed: nobody but the exporter held it")
+            raise SourceGone(f"the {self._type_name} was freed: only the exporter still held it")
         return self._held
 
 

@@ -16,7 +16,7 @@ _NOT_ALLOWED = re.compile(r"[^\w./ :-]")  # in the name of a metric
 def log_memory(watch: Watch, run_id: str, tracking_uri: str | None = None) -> None:
     """Log memory to a run at the end of each epoch or other cycle, whose number is the step.
 
-    A tracking server that is slow or away costs the trainer nothing: values are dropped then.
+    A tracking server that is slow or unreachable does not delay the trainer: values are dropped.
 
     Args:
         watch: of the trainer.

@@ -1,4 +1,4 @@
-"""What every logger logs at the end of a cycle."""
+"""The values that every tracker logs at the end of a cycle."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ class CycleLogger:
             self._log(self._values(point, unit, cycle), cycle)
 
     def close(self) -> None:
-        """Forget the recent cycles; the run belongs to its user."""
+        """Discard the recent cycles; the tracker's run stays open."""
         self._recent.clear()
 
     def _values(self, point: Point, unit: str, cycle: int) -> dict[str, float]:

@@ -64,7 +64,7 @@ def test_no_answer_to_a_cleanup_ends_the_monitor(answer):
     with lying({"/metrics": CRITICAL, "/force_cleanup": answer}) as liar:
         monitor = Monitor(TrainerSource([liar.url]), Thresholds(), interval=1, token="correct-horse")
         text = "\n".join(message.text for message in monitor.sample())
-        assert "EMERGENCY: asking for an emergency cleanup" in text
+        assert "EMERGENCY: requesting an emergency cleanup" in text
         assert len(text) < 5000
 
 

@@ -80,7 +80,7 @@ def test_ps_lists_a_trainer_and_scripts_can_read_it(
 ) -> None:
     monkeypatch.setenv("HEAPWATCH_TARGETS_DIR", str(tmp_path))
     assert main(["ps"]) == 0
-    assert "no trainer announced itself" in capsys.readouterr().out
+    assert "no trainer is registered" in capsys.readouterr().out
     (port,) = free_ports(1)
     with heapwatch.lifecycle.start("swimmer", port=port) as watch:
         watch.step()

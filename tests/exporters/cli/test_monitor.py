@@ -88,8 +88,8 @@ def test_several_trainers_are_told_apart(trainer, heapwatch):
         (["--auto-cleanup"], "HEAPWATCH_TOKEN"),
         (["--memory-warning", "5", "--memory-critical", "4"], "--memory-warning must be below"),
         (["--bodies-warning", "2000", "--bodies-critical", "1000"], "--bodies-warning must be below"),
-        (["--all"], "no trainer has announced itself"),
-        (["--all", "127.0.0.1:1"], "not both"),
+        (["--all"], "no trainer is registered"),
+        (["--all", "127.0.0.1:1"], "either trainers or --all"),
     ],
 )
 def test_wrong_command_line_is_one_clear_line(heapwatch, arguments, says):

@@ -41,7 +41,7 @@ def test_a_record_of_one_sample_is_too_short_to_judge(recording, capsys):
 
 def test_a_healthy_run_is_exit_code_0(recording, capsys):
     assert main(["report", recording(generations(6))]) == 0
-    assert "No leak: memory is as it was at the start." in capsys.readouterr().out
+    assert "No leak: memory is at its level of the start." in capsys.readouterr().out
 
 
 def test_json_has_every_number(leaking, capsys):
@@ -86,7 +86,7 @@ def test_lines_left_out_are_named(leaking, capsys):
     [
         ([], "a recorded file or --prometheus URL"),
         (["run", "--prometheus", "127.0.0.1:1"], "and not both"),
-        (["--prometheus", "ftp://here"], "is no address"),
+        (["--prometheus", "ftp://here"], "is not an address"),
         (["run", "--since", "6"], "write a number and s, m, h or d"),
         (["run", "--since", "0h"], "write a number and s, m, h or d"),
         (["run", "--growth-limit", "-5"], "no number of megabytes above 0"),

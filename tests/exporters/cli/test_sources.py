@@ -47,7 +47,7 @@ def server():
 @pytest.mark.parametrize("body", [b"<html>", b"\xff\x00", b'a{b="c" 1', b'a{="c"} 1', b"{"])
 def test_something_else_than_metrics_is_said_to_be_that(server, body):
     server.body = body
-    with pytest.raises(Unreachable, match="does not answer metrics"):
+    with pytest.raises(Unreachable, match="does not respond with metrics"):
         read_metrics(server.url)
 
 

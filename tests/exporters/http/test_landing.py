@@ -22,7 +22,7 @@ def test_page_says_whether_training_progresses():
 
     assert "last step was 3.0 s ago" in page("progressing", 3.0)
     assert "no progress for 10 min" in page("stalled", 600.0)
-    assert "not told" in landing_page({})
+    assert "not reported" in landing_page({})
     assert "stuck &amp; slow" in landing_page({}, problem="stuck & slow")
 
 

@@ -318,10 +318,10 @@ def test_a_signed_cleanup_is_obeyed_once(trainer):
     ("changes", "status", "told"),
     [
         ({"secret": "guessed"}, 401, "another token"),
-        ({"path": "/metrics"}, 401, "not of this request"),
+        ({"path": "/metrics"}, 401, "does not match this request"),
         ({"clock": {"clock": lambda: time.time() - 3600}}, 401, "s before this trainer's time"),
         ({"clock": {"clock": lambda: time.time() - 5}}, 401, "sign the request anew"),
-        ({"port": 1}, 401, "not of this request"),
+        ({"port": 1}, 401, "does not match this request"),
     ],
 )
 def test_a_signature_that_does_not_hold_is_told_why(trainer, changes, status, told):

@@ -67,7 +67,7 @@ def test_a_signed_request_passes_once(verifier, clock):
     ],
 )
 def test_what_was_signed_can_be_used_for_nothing_else(verifier, clock, change):
-    with pytest.raises(NotSigned, match="not of this request"):
+    with pytest.raises(NotSigned, match="does not match this request"):
         check(verifier, credentials(clock), **change)
 
 
@@ -82,7 +82,7 @@ def test_time_and_nonce_are_part_of_what_is_signed(verifier, clock):
         f"timestamp={int(clock.now) + 1}, {nonce}, {signature}",
         f"{timestamp}, nonce={'0' * 32}, {signature}",
     ):
-        with pytest.raises(NotSigned, match="not of this request"):
+        with pytest.raises(NotSigned, match="does not match this request"):
             check(verifier, forged)
 
 

@@ -83,7 +83,7 @@ def test_a_list_that_grows_is_found_beside_objects_that_do_not():
 def test_a_stable_run_is_no_finding():
     report = analyse(generations(30))
     assert report.finding is None
-    assert headline(report) == "No leak: memory is as it was at the start."
+    assert headline(report) == "No leak: memory is at its level of the start."
 
 
 def test_the_trend_has_a_line_a_generation_and_phase():
