@@ -167,7 +167,7 @@ def test_process_of_somebody_else(foreign, monkeypatch):
         raise psutil.AccessDenied(self.pid)
 
     monkeypatch.setattr(psutil.Process, "memory_info", denied)
-    with pytest.raises(CannotAttach, match="may not look at process"):
+    with pytest.raises(CannotAttach, match="may not inspect process"):
         Attachment(foreign.pid, port=0)
 
 

@@ -318,7 +318,7 @@ def test_a_targets_folder_that_cannot_be_written_is_said_and_training_goes_on(mo
     monkeypatch.setenv("HEAPWATCH_TARGETS_DIR", "/proc/nothing/here")
     with caplog.at_level(logging.WARNING), heapwatch.start(port=0) as watch:
         assert "trainer_info" in get(watch)
-    assert "no stack will find this trainer by itself" in caplog.text
+    assert "no stack will find this trainer" in caplog.text
 
 
 def test_a_trainer_that_stopped_stepping_is_scraped_and_looks_stopped(trainer):

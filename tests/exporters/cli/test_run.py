@@ -155,7 +155,7 @@ finally:
         (("run",), "needs a script"),
         (("run", "nowhere.py"), "cannot open 'nowhere.py'"),
         (("run", "-m", "no_such_module_here"), "no module 'no_such_module_here'"),
-        (("run", "--seconds", "-1", "x.py"), "no number of seconds"),
+        (("run", "--seconds", "-1", "x.py"), "not a number of seconds"),
     ],
 )
 def test_what_cannot_be_run_is_one_line(tmp_path: Path, arguments: tuple[str, ...], said: str) -> None:

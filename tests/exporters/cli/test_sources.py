@@ -93,5 +93,5 @@ def test_something_else_than_prometheus_is_said_to_be_that_or_empty(server, body
     if body.endswith(b"[]}"):
         assert source.samples() == []
         return
-    with pytest.raises(Unreachable, match=r"no Prometheus|not answer JSON"):
+    with pytest.raises(Unreachable, match=r"not a Prometheus|not respond with JSON"):
         source.samples()

@@ -74,7 +74,7 @@ def test_a_path_is_followed_anew():
 
 @pytest.mark.parametrize("path", ["", "a..b", "a b", "1a", "population[0]", "."])
 def test_a_path_that_is_none_is_refused(path):
-    with pytest.raises(ValueError, match="no attribute path"):
+    with pytest.raises(ValueError, match="not an attribute path"):
         Source.of(path, root=object)
 
 
