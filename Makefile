@@ -114,6 +114,10 @@ test-attacks: dev ## Attack real processes and show what was sent and what came 
 bench: rivals ## Measure what watching costs; writes docs/benchmarks.md (ARGS=census: one, written nowhere)
 	@"$(BIN)/python" -m benchmarks $(ARGS)
 
+.PHONY: exactness
+exactness: dev ## Arrays of every library against what they hold; writes docs/exactness.md
+	@"$(BIN)/python" -W ignore -m benchmarks.exactness
+
 .PHONY: bench-leaks
 bench-leaks: dev ## Measure how well the rules tell leaks from health (ARGS="--seed 7 --each 2")
 	@$(STACK) tools > /dev/null

@@ -12,7 +12,7 @@ compile() {
         --output-file "requirements/$output"
 }
 run=(--extra gpu --extra stack --extra dashboards --extra examples)
-dev=("${run[@]}" --extra frameworks --extra test --extra lint)
+dev=("${run[@]}" --extra frameworks --extra arrays --extra test --extra lint)
 compile run.txt "${run[@]}"
 compile dev.txt "${dev[@]}" --constraint requirements/run.txt
 compile bench.txt "${dev[@]}" --extra bench --constraint requirements/dev.txt

@@ -149,7 +149,7 @@ _FAMILIES: tuple[tuple[str, str, Callable[[_Size], float | None]], ...] = (
     ),
     (
         "trainer_buffer_error_bytes",
-        "Standard error of trainer_buffer_bytes, which is estimated from a sample; 0 when it is exact.",
+        "How far trainer_buffer_bytes may be off, by sampling or by memory that nothing shows; 0 when exact.",
         lambda size: size.stored.error_bytes if size.stored else None,
     ),
     (

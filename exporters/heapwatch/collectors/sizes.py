@@ -45,7 +45,7 @@ class SizeCollector:
         )
         error = GaugeMetricFamily(
             "trainer_object_size_error_bytes",
-            "Standard error of trainer_object_size_bytes; 0 when every part was visited.",
+            "How far trainer_object_size_bytes may be off; 0 when all that it holds was seen.",
             labels=["object"],
         )
         for name, measured in latest.items():

@@ -9,8 +9,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from heapwatch.measure.deep_size import Size, deep_size
+from heapwatch.measure.memory import classes
 from heapwatch.measure.sampling import CONTAINERS, pick, positions
-from heapwatch.measure.tensor_storage import classes
 
 _CAPACITY = ("maxlen", "max_size", "buffer_size", "capacity", "max_len", "max_length", "memory_size")
 _INNER = ("buffer", "memory", "_storage", "storage", "experiences", "transitions", "data")

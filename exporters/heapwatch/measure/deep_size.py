@@ -10,6 +10,7 @@ import math
 from collections.abc import Iterable
 from dataclasses import dataclass
 
+from heapwatch.measure.resident_memory import ResidentMemory
 from heapwatch.measure.traversal import FEWEST_SAMPLES, OutOfTime, Walk
 
 __all__ = ["OutOfTime", "Size", "deep_size"]
@@ -23,8 +24,12 @@ class Size:
     """Deep size of an object.
 
     `bytes` is on the heap of this process; `gpu_bytes` is on an accelerator, `mapped_bytes` in file-backed
-    pages, `shared_bytes` in memory shared with other processes. `error_bytes` is the standard error of
-    `bytes`: 0 when every object was visited. `objects` were looked at.
+    pages, `shared_bytes` in memory shared with other processes. `objects` were looked at.
+
+    `error_bytes` is how far `bytes` may be off: the standard error of the estimate, and all that may be held
+    without being seen. It is 0 when every object was visited and understood. `unread` objects hold memory
+    that nothing shows (an autograd graph, an extension's own): with one of them, that is all which the
+    process has resident.
     """
 
     bytes: int
@@ -33,6 +38,7 @@ class Size:
     mapped_bytes: int = 0
     shared_bytes: int = 0
     objects: int = 0
+    unread: int = 0
 
     def times(self, share: float) -> Size:
         """The size of a part, or of a multiple, of the object."""
@@ -43,6 +49,7 @@ class Size:
             mapped_bytes=round(share * self.mapped_bytes),
             shared_bytes=round(share * self.shared_bytes),
             objects=self.objects,
+            unread=self.unread,
         )
 
 
@@ -74,11 +81,16 @@ def deep_size(
     walk = Walk(samples, budget_seconds, elsewhere)
     tally, _ = walk.everything([obj], samples)
     held = {place: round(held) for place, held in tally.held.items()}
+    unseen = 0.0
+    if tally.unread or tally.slack:
+        resident = ResidentMemory().read()
+        unseen = resident if tally.unread else min(tally.slack, resident)
     return Size(
         bytes=held["heap"],
-        error_bytes=math.ceil(math.sqrt(tally.variance)),
+        error_bytes=math.ceil(math.sqrt(tally.variance) + unseen),
         gpu_bytes=held.get("gpu", 0),
         mapped_bytes=held.get("mapped", 0),
         shared_bytes=held.get("shared", 0),
         objects=walk.objects,
+        unread=math.ceil(tally.unread),
     )

@@ -11,7 +11,7 @@ from collections import deque
 from collections.abc import Callable, Mapping
 from typing import Any, Literal
 
-from heapwatch.measure.tensor_storage import classes
+from heapwatch.measure.memory import classes
 
 # How an object is looked into. Names, not an Enum: they are compared for each object.
 Kind = Literal[

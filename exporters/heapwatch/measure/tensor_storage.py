@@ -3,38 +3,50 @@
 from __future__ import annotations
 
 import ctypes
-import mmap
 import sys
-from dataclasses import dataclass
-from typing import Any, Literal
+from functools import lru_cache
+from typing import Any, NamedTuple
+
+from heapwatch.measure.memory import UNREAD, Memory, Place, classes
 
 _SMALL = 65536
+_MOST_TEXTS = 10_000  # of an array of texts, measured one by one
 
 
-# Where bytes live: only those on the heap are this process's alone and stay until freed. File-backed pages
-# (mapped) the kernel takes back under pressure; of shared memory there is one copy for several processes.
-Place = Literal["heap", "gpu", "mapped", "shared"]
+class _Array(NamedTuple):
+    """What numpy itself says of an array; a subclass may say something else."""
+
+    base: Any
+    dtype: Any
+    nbytes: Any
+    flags: Any
+    ravel: Any
 
 
-def classes(module: str, *names: str) -> tuple[type, ...]:
-    """The named classes of `module` if the program has imported it; never imports it itself."""
-    loaded = sys.modules.get(module)
-    found = (getattr(loaded, name, None) for name in names)
-    return tuple(cls for cls in found if isinstance(cls, type))
+@lru_cache(maxsize=1)
+def _numpy() -> _Array:
+    array = sys.modules["numpy"].ndarray
+    base, dtype, nbytes, flags = (
+        array.__dict__[name].__get__ for name in ("base", "dtype", "nbytes", "flags")
+    )
+    return _Array(base, dtype, nbytes, flags, array.ravel)
 
 
-def array_data(array: Any) -> tuple[int, int, Place]:
-    """Key, bytes and place of the memory that an ndarray owns.
+def owned_bytes(array: Any) -> int:
+    """Bytes of an ndarray's data, 0 where it is another's."""
+    numpy = _numpy()
+    return int(numpy.nbytes(array)) if numpy.flags(array).owndata else 0
+
+
+def array_data(array: Any) -> tuple[int, int]:
+    """Key and bytes of the memory that an ndarray owns.
 
     A view owns none (key 0): the bytes are those of its base, counted there once for all its views.
     """
-    base = array.base
-    if base is None and not array.dtype.hasobject:
-        return array_address(array), array.nbytes, "heap"
-    if isinstance(base, mmap.mmap):
-        in_file = isinstance(array, classes("numpy", "memmap"))
-        return id(base), len(base), "mapped" if in_file else "shared"
-    return 0, 0, "heap"
+    numpy = _numpy()
+    if numpy.base(array) is None and not numpy.dtype(array).hasobject:
+        return array_address(array), numpy.nbytes(array)
+    return 0, 0
 
 
 def array_address(array: Any) -> int:
@@ -47,36 +59,54 @@ def array_address(array: Any) -> int:
 
 def array_holds(array: Any) -> list[Any]:
     """The object whose memory an ndarray is a view of."""
-    return [] if array.base is None or isinstance(array.base, mmap.mmap) else [array.base]
+    base = _numpy().base(array)
+    return [] if base is None else [base]
+
+
+def array_view(array: Any) -> Memory:
+    """What an ndarray shows of memory whose owner does not tell its length."""
+    return Memory(array_address(array), int(_numpy().nbytes(array)), "heap")
 
 
 def array_items(array: Any) -> list[Any]:
-    """The objects of an array of objects, in a list made for the purpose."""
-    return [array.ravel().tolist()] if array.dtype.hasobject and array.base is None else []
+    """The objects of an array of objects, in a list made for the purpose; of texts the memory they lie in."""
+    numpy = _numpy()
+    dtype = numpy.dtype(array)
+    if not dtype.hasobject or numpy.base(array) is not None:
+        return []
+    if type(dtype).__name__ == "StringDType":
+        return _texts(array)
+    return [numpy.ravel(array).tolist()]
 
 
-@dataclass(frozen=True, slots=True)
-class TensorMemory:
-    """The memory that tensors share: its address and bytes, and how many tensors hold it."""
+def _texts(array: Any) -> list[Any]:
+    """The entries of an array of `StringDType`, and the texts of more than 15 bytes in its arena.
 
-    address: int
-    nbytes: int
-    place: Place
-    references: int
+    numpy does not tell what it allocated for it, which may be a quarter more.
+    """
+    flat = _numpy().ravel(array)
+    step = -(-len(flat) // _MOST_TEXTS) or 1
+    lengths = [len(text.encode()) for text in flat[::step].tolist() if type(text) is str]
+    texts = step * sum(length + (8 if length > 255 else 1) for length in lengths if length > 15)
+    arena = Memory(id(array) + 1, int(_numpy().nbytes(array)) + texts, "heap", slack=texts // 4 + 64)
+    return [arena] if step == 1 else [arena, UNREAD]
 
 
 def tensor_parts(tensor: Any) -> list[Any]:
     """The memory of a tensor, or the tensors that a sparse or wrapped one consists of; and its gradient.
 
-    Storages saved inside an autograd graph cannot be reached from Python and are not counted.
+    Storages saved inside an autograd graph cannot be reached from Python: what they hold is unread.
     """
     torch = sys.modules["torch"]
-    parts: list[Any] = [tensor.grad] if tensor.is_leaf and tensor.grad is not None else []
+    if not tensor.is_leaf:
+        parts: list[Any] = [UNREAD]
+    else:
+        parts = [] if tensor.grad is None else [tensor.grad]
     if hasattr(type(tensor), "__tensor_flatten__"):
         names, _ = tensor.__tensor_flatten__()
         return parts + [getattr(tensor, name) for name in names]
     if issubclass(type(tensor), classes("tensordict", "MemoryMappedTensor")):
-        return [*parts, TensorMemory(tensor.data_ptr(), tensor.nbytes, "mapped", 1)]
+        return [*parts, Memory(tensor.data_ptr(), tensor.nbytes, "mapped", 1)]
     if tensor.layout == torch.sparse_coo:
         return [*parts, tensor._indices(), tensor._values()]
     if tensor.layout in (torch.sparse_csr, torch.sparse_bsr):
@@ -90,11 +120,11 @@ def tensor_parts(tensor: Any) -> list[Any]:
     small = tensor.nbytes < _SMALL and tensor.storage_offset() == 0 and tensor.is_contiguous()
     if small and _holders(torch._C._storage_address(tensor)) == 1:
         place: Place = "heap" if tensor.device.type == "cpu" else "gpu"
-        return [*parts, TensorMemory(tensor.data_ptr(), tensor.nbytes, place, 1)]
+        return [*parts, Memory(tensor.data_ptr(), tensor.nbytes, place, 1)]
     return [*parts, storage_memory(tensor.untyped_storage())]
 
 
-def storage_memory(storage: Any) -> TensorMemory:
+def storage_memory(storage: Any) -> Memory:
     """The memory of a torch `UntypedStorage`."""
     place: Place
     if storage.device.type != "cpu":
@@ -103,7 +133,7 @@ def storage_memory(storage: Any) -> TensorMemory:
         place = "heap"
     else:
         place = "shared" if getattr(storage, "filename", None) is None else "mapped"
-    return TensorMemory(storage.data_ptr(), storage.nbytes(), place, _holders(storage._cdata) - 1)
+    return Memory(storage.data_ptr(), storage.nbytes(), place, _holders(storage._cdata) - 1)
 
 
 def _holders(storage_address: int) -> int:

@@ -22,13 +22,17 @@ import time
 from collections.abc import Iterable
 from typing import Any
 
+from heapwatch.measure.foreign import exported, reader_of
+from heapwatch.measure.layout import layout_of
+from heapwatch.measure.mappings import Mappings
+from heapwatch.measure.memory import Memory, Place
 from heapwatch.measure.sampling import Container, around, length_of, pick, positions, spread, variance_of_mean
 from heapwatch.measure.tensor_storage import (
-    Place,
-    TensorMemory,
     array_data,
     array_holds,
     array_items,
+    array_view,
+    owned_bytes,
     storage_memory,
     tensor_parts,
 )
@@ -48,19 +52,23 @@ class OutOfTime(RuntimeError):
 
 
 class Tally:
-    """Bytes by place, and the variance of those on the heap."""
+    """Bytes by place, and of those on the heap the variance, the slack, and how many objects are unread."""
 
-    __slots__ = ("held", "variance")
+    __slots__ = ("held", "slack", "unread", "variance")
 
     def __init__(self) -> None:
         self.held: dict[Place, float] = {"heap": 0.0}
         self.variance = 0.0
+        self.slack = 0.0
+        self.unread = 0.0
 
     def add(self, other: Tally, weight: float = 1.0) -> None:
         """Add what another holds, `weight` times."""
         for place, held in other.held.items():
             self.held[place] = self.held.get(place, 0.0) + weight * held
         self.variance += weight * weight * other.variance
+        self.slack += weight * other.slack
+        self.unread += weight * other.unread
 
 
 class Walk:
@@ -73,6 +81,7 @@ class Walk:
         self._deadline = time.thread_time() + budget_seconds  # waiting for a busy machine does not count
         self._counted: set[int] = set(elsewhere)  # ids of objects and addresses of arrays' memory
         self._kinds: dict[int, Kind] = {}  # by the id of a class: a metaclass may define a hash
+        self._mappings = Mappings()
         self._kept: list[Any] = []  # objects made on the way, so that no other takes their id meanwhile
 
     def everything(self, stack: list[Any], samples: int) -> tuple[Tally, int]:
@@ -99,19 +108,24 @@ class Walk:
             return
         if kind == "memory":
             tally.held[obj.place] = tally.held.get(obj.place, 0.0) + obj.nbytes
+            tally.slack += obj.slack
             return
-        own = own_bytes(obj, cls)
+        if kind == "unread":
+            tally.unread += 1
+            return
+        # What a library says of the size of its objects is theirs and what they hold, together.
+        own = object.__sizeof__(obj) if kind == "foreign" else own_bytes(obj, cls)
         if kind == "container" and length_of(obj) > self._samples:
             tally.add(self._estimate(obj, samples))
         elif kind != "atom":
             parts = self._parts(obj, cls, kind)
             stack += parts
             if kind == "array":
-                own -= obj.nbytes if obj.flags.owndata else 0
-                key, size, place = array_data(obj)
+                own -= owned_bytes(obj)
+                key, size = array_data(obj)
                 if size and key not in counted and key not in self._counted:
                     counted.add(key)
-                    tally.held[place] = tally.held.get(place, 0.0) + size
+                    tally.held["heap"] += size
             elif kind == "object":
                 own += values_bytes(cls, parts)
         tally.held["heap"] += own
@@ -121,13 +135,22 @@ class Walk:
         if kind == "container" or kind == "object":
             return gc.get_referents(obj)
         if kind == "array":
-            parts = array_holds(obj) or self._make(array_items(obj))
+            parts = array_holds(obj)
+            if parts and self._kind(type(parts[0])) == "native":
+                parts += self._make([array_view(obj)])
+            parts = parts or self._make(array_items(obj))
             # a subclass has attributes of its own
             return parts + gc.get_referents(obj) if flags_of(cls) & HAS_GC else parts
         if kind == "tensor":
             return self._make(tensor_parts(obj)) + gc.get_referents(obj)
         if kind == "storage":
             return self._make([storage_memory(obj)])
+        if kind == "foreign":
+            reader = reader_of(layout_of(cls).mro)
+            return [] if reader is None else self._make(list(reader(obj, self._mappings)))
+        if kind == "native":
+            mro = layout_of(cls).mro
+            return gc.get_referents(obj) + self._make(list(exported(obj, mro)))
         if kind == "function":
             return [obj.__closure__, obj.__defaults__, obj.__kwdefaults__, obj.__dict__]
         return []
@@ -311,13 +334,13 @@ class Walk:
 
 
 def _key(obj: Any) -> int:
-    """The key under which an object is counted: its id, or the address of a tensor's memory."""
-    return int(obj.address) if type(obj) is TensorMemory else id(obj)
+    """The key under which an object is counted: its id, or the address of its memory."""
+    return int(obj.address) if type(obj) is Memory else id(obj)
 
 
 def _references(obj: Any) -> int:
     """References to an object that the caller holds in one variable, this one not counted."""
-    return obj.references if type(obj) is TensorMemory else sys.getrefcount(obj) - _held
+    return obj.references if type(obj) is Memory else sys.getrefcount(obj) - _held
 
 
 def _measure_held() -> int:

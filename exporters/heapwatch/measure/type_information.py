@@ -7,9 +7,11 @@ from collections.abc import Callable
 from types import BuiltinFunctionType, CodeType, FrameType, FunctionType, GetSetDescriptorType, ModuleType
 from typing import Any, Literal
 
-from heapwatch.measure.layout import Layout, layout_of, namespace_of
+from heapwatch.measure.foreign import is_device_array, reader_of
+from heapwatch.measure.layout import layout_of, namespace_of
+from heapwatch.measure.memory import Memory, Unread, classes
+from heapwatch.measure.native import holds_memory
 from heapwatch.measure.sampling import CONTAINERS
-from heapwatch.measure.tensor_storage import TensorMemory, classes
 
 _GC_HEADER = 16
 HAS_GC = 1 << 14  # CPython's Py_TPFLAGS_HAVE_GC
@@ -18,20 +20,24 @@ _VALUES_APART = (3, 11) <= sys.version_info < (3, 13)
 
 
 # How an object is looked into. Names, not an Enum: they are compared for each object.
-Kind = Literal["atom", "opaque", "function", "container", "array", "tensor", "storage", "memory", "object"]
+Kind = Literal[
+    "atom", "opaque", "function", "container", "array", "tensor", "storage", "memory", "unread", "foreign",
+    "native", "object",
+]  # fmt: skip
 
 _OPAQUE = (type, ModuleType, CodeType, FrameType, BuiltinFunctionType, GetSetDescriptorType)
 
 
 flags_of: Callable[[type], int] = type.__dict__["__flags__"].__get__
-_READ_OF_ARRAYS = ("base", "dtype", "flags", "nbytes", "ndim", "ravel", "__array_finalize__")
-_KNOWN_LIBRARIES = ("numpy", "torch", "tensordict", "torchao", "torchrl")
+_KNOWN_LIBRARIES = ("torch", "tensordict", "torchao", "torchrl")
 
 
 def kind_of(cls: type) -> Kind:
     """How instances of `cls` are inspected."""
-    if cls is TensorMemory:
+    if cls is Memory:
         return "memory"
+    if cls is Unread:
+        return "unread"
     if issubclass(cls, _OPAQUE):
         return "opaque"
     if cls is FunctionType:
@@ -39,27 +45,18 @@ def kind_of(cls: type) -> Kind:
     if issubclass(cls, CONTAINERS):
         return "container"
     layout = layout_of(cls)
-    if layout.kind == "array" and not _overrides(layout, classes("numpy", "ndarray"), _READ_OF_ARRAYS):
+    if layout.kind == "array":
         return "array"
-    if layout.kind == "tensor" and not _overrides(layout, classes("torch", "Tensor"), ()):
+    # A class of the program's own sees all that its tensors are asked.
+    if layout.kind == "tensor" and layout.module.partition(".")[0] in _KNOWN_LIBRARIES:
         return "tensor"
     if issubclass(cls, classes("torch", "UntypedStorage")):
         return "storage"
+    if layout.kind not in ("atom", "text", "raw") and reader_of(layout.mro) is not None:
+        return "foreign"
+    if layout.kind in ("object", "tensor") and (holds_memory(layout) or is_device_array(layout.mro)):
+        return "native"
     return "object" if flags_of(cls) & HAS_GC or _own_sizeof(cls) else "atom"
-
-
-def _overrides(layout: Layout, known: tuple[type, ...], names: tuple[str, ...]) -> bool:
-    """Whether a class of the program overrides what the library's class defines.
-
-    Without names, any class that is no known library's does: a tensor's own class sees all that is asked.
-    """
-    for base in layout.mro:
-        library = layout_of(base).module.partition(".")[0] in _KNOWN_LIBRARIES
-        if library or any(base is cls for cls in known):
-            return False
-        if not names or any(name in namespace_of(base) for name in names):
-            return True
-    return False
 
 
 def _own_sizeof(cls: type) -> bool:
