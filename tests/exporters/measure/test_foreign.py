@@ -60,7 +60,8 @@ INTERFACE = """
 
         @property
         def __cuda_array_interface__(self):
-            return {"shape": self.shape, "strides": self.strides, "typestr": "<f4", "data": (4096, False), "version": 3}
+            where = {"data": (4096, False), "typestr": "<f4", "version": 3}
+            return {**where, "shape": self.shape, "strides": self.strides}
 """
 
 

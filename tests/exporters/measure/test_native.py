@@ -19,7 +19,7 @@ class Plain:
 
 
 class Slotted:
-    __slots__ = ("a", "b", "__weakref__")
+    __slots__ = ("__weakref__", "a", "b")
 
 
 class Both(Slotted):
@@ -36,12 +36,30 @@ Point = collections.namedtuple("Point", "x y")
 @pytest.mark.parametrize(
     "obj",
     [
-        Plain(), Slotted(), Both(), Failure(), Point(1, 2), object(), datetime.datetime.now(), re.compile("a"),
-        threading.Lock(), memoryview(b""), iter({}), np.random.default_rng(), np.dtype("f4"), torch.Generator(),
-        torch.float32, torch.device("cpu"), Plain.__dict__, print, property(print), range(3), reversed([]),
+        Plain(),
+        Slotted(),
+        Both(),
+        Failure(),
+        Point(1, 2),
+        object(),
+        datetime.datetime.now(),
+        re.compile("a"),
+        threading.Lock(),
+        memoryview(b""),
+        iter({}),
+        np.random.default_rng(),
+        np.dtype("f4"),
+        torch.Generator(),
+        torch.float32,
+        torch.device("cpu"),
+        Plain.__dict__,
+        print,
+        property(print),
+        range(3),
+        reversed([]),
     ],
     ids=lambda obj: type(obj).__name__,
-)  # fmt: skip
+)
 def test_what_python_shows_holds_nothing_more(obj):
     assert not holds_memory(layout_of(type(obj)))
 
@@ -49,11 +67,14 @@ def test_what_python_shows_holds_nothing_more(obj):
 @pytest.mark.parametrize(
     "obj",
     [
-        PIL.Image.new("L", (1, 1)).im, sqlite3.connect(":memory:"), zlib.compressobj(),
-        torch.zeros(1, requires_grad=True).exp().grad_fn, np.core.multiarray._ARRAY_API,
+        PIL.Image.new("L", (1, 1)).im,
+        sqlite3.connect(":memory:"),
+        zlib.compressobj(),
+        torch.zeros(1, requires_grad=True).exp().grad_fn,
+        np.core.multiarray._ARRAY_API,
     ],
     ids=lambda obj: type(obj).__name__,
-)  # fmt: skip
+)
 def test_a_type_that_nothing_is_known_of_may_hold_anything(obj):
     assert holds_memory(layout_of(type(obj)))
 
