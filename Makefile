@@ -24,7 +24,7 @@ help: ## Show this list
 
 .PHONY: venv dev
 venv:
-	@$(BOOTSTRAP) requirements/run.txt
+	@$(BOOTSTRAP) requirements/$(if $(filter docker,$(MODE)),stack,run).txt
 dev:
 	@$(BOOTSTRAP) requirements/dev.txt
 

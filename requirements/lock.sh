@@ -14,6 +14,7 @@ compile() {
 run=(--extra gpu --extra stack --extra dashboards --extra examples)
 dev=("${run[@]}" --extra frameworks --extra arrays --extra test --extra lint)
 compile run.txt "${run[@]}"
+compile stack.txt --extra stack --constraint requirements/run.txt
 compile dev.txt "${dev[@]}" --constraint requirements/run.txt
 compile bench.txt "${dev[@]}" --extra bench --constraint requirements/dev.txt
 compile strangers.txt "${run[@]}" --extra frameworks --extra strangers

@@ -29,6 +29,8 @@ from heapwatch.stack.debian import FetchError, unpack
 MINIMUM = (3, 11)  # the interpreter the requirements are locked for
 REPOSITORY = Path(__file__).resolve().parents[1]
 TORCH = REPOSITORY / "requirements" / "torch.txt"
+# What drives containers: the example trainer, which needs torch, is in one of them.
+WITHOUT_TORCH = "stack.txt"
 # PyPI's torch for Linux on x86-64 brings gigabytes of CUDA libraries; this index serves the small CPU build.
 CPU_TORCH_INDEX = "https://download.pytorch.org/whl/cpu"
 PIN = re.compile(r"^([A-Za-z0-9._-]+)==([^\s;+]+)")
@@ -149,8 +151,9 @@ def _install(venv: Path, requirements: list[Path]) -> None:
     log.parent.mkdir(mode=0o700, exist_ok=True)
     # The lock names everything with its hashes, so pip has nothing to resolve and nothing to trust.
     _pip([*pip, "--no-deps", "--require-hashes", *locked], log, len(pins))
-    index = _torch_index()
-    _pip([*pip, "-r", str(TORCH), *(["--extra-index-url", index] if index else [])], log, 1)
+    if any(path.name != WITHOUT_TORCH for path in requirements):
+        index = _torch_index()
+        _pip([*pip, "-r", str(TORCH), *(["--extra-index-url", index] if index else [])], log, 1)
     _pip([*pip, "--no-deps", "--no-build-isolation", "-e", str(REPOSITORY)], log, 1)
 
 

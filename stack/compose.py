@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import functools
+import hashlib
 import os
 import shutil
 import subprocess
 from contextlib import suppress
 from pathlib import Path
 
-from heapwatch.stack import configuration, delivery, health, preflight, presence
-from heapwatch.stack.containers import ADDRESSES
+from heapwatch.runtime.plain_text import plain
+from heapwatch.stack import configuration, containers, delivery, health, preflight, presence
 from heapwatch.stack.endpoints import TRAINER, endpoints
 from heapwatch.stack.errors import StackError
 from heapwatch.stack.fingerprint import fingerprint
@@ -18,7 +19,11 @@ from heapwatch.stack.health import Say
 from heapwatch.stack.report import Row
 from heapwatch.stack.settings import Settings
 
-PROJECT = "heapwatch"
+# Images that are built here; the others are Prometheus's, Alertmanager's and Grafana's own.
+OWN_IMAGES = ("heapwatch/configuration", "heapwatch/receiver", "heapwatch/walker-training-app")
+# A container that was restarted this often while the stack starts does not come up by waiting.
+MOST_RESTARTS = 2
+RELOAD_PATIENCE = 20.0
 
 
 def engine_answers() -> bool:
@@ -35,7 +40,7 @@ class ComposeStack:
         self._settings = settings
         self._say = say
         self._endpoints = endpoints(settings, grafana=True)
-        self._targets = ADDRESSES | {TRAINER: f"{TRAINER}:7777"}
+        self._targets = containers.ADDRESSES | {TRAINER: f"{TRAINER}:7777"}
 
     def up(self) -> None:
         """Build, start and wait; ends with every container healthy and scraped."""
@@ -43,16 +48,20 @@ class ComposeStack:
             raise StackError("no Docker engine answers (or it has no Compose): start it, or use MODE=native")
         configuration.claim(self._settings.state)
         configuration.make_secrets(self._settings)
+        self._hand_over_named_files()
+        text = self._check_settings()
         self._run("config", "-q")
         before = self._container_ids()
         if not any(before.values()):
             preflight.check_ports(self._settings, self._endpoints.values())
         try:
             self._run("up", "-d", "--build", "--remove-orphans")
-            for name in ("prometheus", "alertmanager"):
-                self._reload(name, is_new=before.get(name) != self._container_ids().get(name))
+            self._await_configuration()
             say = self._say if before != self._container_ids() else (lambda _: None)
-            health.wait_healthy(self._settings, self._endpoints.values(), lambda: None, say, patience=300)
+            watch = self._refuse_restarts
+            health.wait_healthy(self._settings, self._endpoints.values(), watch, say, patience=300)
+            for name in ("prometheus", "alertmanager"):
+                self._reload(name, text, is_new=before.get(name) != self._container_ids().get(name))
             health.wait_scraped(self._settings, self._targets)
             delivery.prove(self._settings, fresh=before != self._container_ids())
             # Its Prometheus reads a volume, and no loopback address of this machine.
@@ -72,8 +81,10 @@ class ComposeStack:
         self._run("down", "--remove-orphans")
 
     def remove_data(self) -> None:
-        """Remove the volumes."""
+        """Remove the volumes, and the images built here unless containers of another clone use them."""
         self._run("down", "--volumes")
+        for image in OWN_IMAGES:
+            subprocess.run(["docker", "image", "rm", image], capture_output=True, check=False)
 
     def status(self) -> list[Row]:
         """One row a service."""
@@ -123,19 +134,69 @@ class ComposeStack:
             *arguments,
         ]
 
-    def _reload(self, name: str, *, is_new: bool) -> None:
-        """Tell a running service with SIGHUP that the files it read have changed since."""
+    def _hand_over_named_files(self) -> None:
+        """Copy the secrets that settings name by a file of this machine to where containers read them."""
+        for name, file in containers.NAMED_FILES.items():
+            copy = self._settings.token_file.parent / file
+            source = self._settings.environment.get(name)
+            if not source:
+                copy.unlink(missing_ok=True)
+                continue
+            try:
+                text = Path(source).expanduser().read_text(encoding="utf-8")
+            except (OSError, UnicodeDecodeError) as error:
+                raise StackError(f"{name} is {source!r}, which cannot be read: {error}") from error
+            configuration.write_if_changed(copy, text, mode=0o600)
+
+    def _check_settings(self) -> str:
+        """Say before anything starts which setting is wrong; returns what Alertmanager will read."""
+        # pydantic, which the receiver's settings need, belongs to an extra
+        from heapwatch.receiver.settings import SettingsError, load
+
+        environment = dict(self._settings.environment)
+        try:
+            load(None, environment)
+        except SettingsError as error:
+            raise StackError(str(error)) from error
+        return configuration.alertmanager_text(self._settings.data, containers.environment(environment))
+
+    def _await_configuration(self) -> None:
+        """Return when the container that fills the volumes has ended; StackError if that failed."""
+        labels = {"project": self._project, "service": "configuration"}
+        filters = [part for name, value in labels.items() for part in ("--filter", _label(name, value))]
+        found = _said("docker", "ps", "--all", "--quiet", *filters).split()
+        for container in found[:1]:
+            if _said("docker", "wait", container) != "0":
+                raise StackError(f"the configuration cannot be written: {_last_line(container)}")
+
+    def _refuse_restarts(self) -> None:
+        """StackError where a container ends as often as it is started, with the last line that it wrote."""
+        for name, container in self._container_ids().items():
+            if not container:
+                continue
+            count = _said("docker", "inspect", "--format", "{{.RestartCount}}", container)
+            if count.isdigit() and int(count) >= MOST_RESTARTS:
+                raise StackError(f"{name} ends as soon as it is started: {_last_line(container)}")
+
+    def _reload(self, name: str, alertmanager_text: str, *, is_new: bool) -> None:
+        """Make a running service read its files again if they have changed; StackError when it refuses them.
+
+        The signal is sent from inside: `docker kill` marks a container as stopped by a person, which
+        switches its restart policy off.
+        """
         data = self._settings.data
         read = {
             "prometheus": (data / "prometheus" / "prometheus.yml", data / "prometheus" / "rules"),
-            "alertmanager": (data / "alerting" / "alertmanager.yml", data / "alerting" / "templates"),
+            "alertmanager": (data / "alerting" / "templates",),
         }
         file = self._settings.state / "run" / f"{name}.loaded-in-container"
         file.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-        digest = fingerprint(*read[name])
+        rendered = alertmanager_text if name == "alertmanager" else ""
+        digest = f"{fingerprint(*read[name])} {hashlib.sha256(rendered.encode()).hexdigest()}"
         if not is_new and (not file.exists() or file.read_text(encoding="utf-8") != digest):
-            self._run("kill", "-s", "HUP", name)
-            self._say(f"{name} reads its changed configuration")
+            self._run("exec", "-T", name, "sh", "-c", "kill -HUP 1")
+            health.wait_reloaded(self._settings, self._endpoints[name], RELOAD_PATIENCE)
+            self._say(f"{name} has read its changed configuration")
         configuration.write_if_changed(file, digest)
 
     @property
@@ -152,7 +213,12 @@ class ComposeStack:
         client = _client()
         if client is None:
             raise StackError("neither `docker compose` nor docker-compose is installed; or use MODE=native")
-        return [*client, "-p", PROJECT, "-f", str(self._checkout / "docker-compose.yml")]
+        return [*client, "-p", self._project, "-f", str(self._checkout / "docker-compose.yml")]
+
+    @property
+    def _project(self) -> str:
+        """Compose's name for this stack: two clones, or two state folders, have stacks of their own."""
+        return f"heapwatch-{hashlib.sha256(str(self._settings.state).encode()).hexdigest()[:8]}"
 
     def _environment(self) -> dict[str, str]:
         """What docker-compose.yml refers to, whatever shell this runs in."""
@@ -161,6 +227,13 @@ class ComposeStack:
             "HEAPWATCH_SECRETS": str(self._settings.token_file.parent),
             "HEAPWATCH_DASHBOARDS_URL": self._settings.dashboards_url,
             "HEAPWATCH_RUNBOOKS_URL": self._settings.runbooks_url,
+            # Another token or secret is another environment: Compose makes anew what reads it.
+            "HEAPWATCH_REVISION": fingerprint(*sorted(self._settings.token_file.parent.glob("*"))),
+            **{
+                name: str(containers.HANDED / file)
+                for name, file in containers.NAMED_FILES.items()
+                if self._settings.environment.get(name)
+            },
         }
 
     def _run(self, *arguments: str) -> None:
@@ -183,6 +256,21 @@ def _client() -> tuple[str, ...] | None:
         if shutil.which(client[0]) and _succeeds(*client, "version"):
             return client
     return None
+
+
+def _label(name: str, value: str) -> str:
+    return f"label=com.docker.compose.{name}={value}"
+
+
+def _last_line(container: str) -> str:
+    done = subprocess.run(
+        ["docker", "logs", "--tail", "1", container], text=True, capture_output=True, check=False
+    )
+    return plain((done.stderr or done.stdout).strip(), 300)
+
+
+def _said(*command: str) -> str:
+    return subprocess.run(command, text=True, capture_output=True, check=False).stdout.strip()
 
 
 def _succeeds(*command: str) -> bool:

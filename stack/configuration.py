@@ -72,18 +72,21 @@ def write(data: Path, etc: Path, environment: Mapping[str, str], addresses: Mapp
     """
     for name, place in (("prometheus.yml", "prometheus"), ("rules", "prometheus"), ("templates", "alerting")):
         _link(etc / name, (data / place / name).resolve())
-    try:
-        text = render(data / "alerting" / "alertmanager.yml", environment)
-    except ValueError as error:
-        raise StackError(str(error)) from error
-    write_if_changed(
-        etc / "alertmanager.yml", text, mode=0o600
-    )  # it may hold a chat's address, which is a secret
+    # The rendered text may hold a chat's address, which is a secret.
+    write_if_changed(etc / "alertmanager.yml", alertmanager_text(data, environment), mode=0o600)
     stack = [{"targets": [address], "labels": {"service": name}} for name, address in addresses.items()]
     alertmanager = [{"targets": [addresses["alertmanager"]], "labels": {}}]
     for name, targets in (("stack", stack), ("alertmanager", alertmanager)):
         (etc / "targets" / name).mkdir(mode=0o755, parents=True, exist_ok=True)
         write_if_changed(etc / "targets" / name / "stack.json", json.dumps(targets, indent=2) + "\n")
+
+
+def alertmanager_text(data: Path, environment: Mapping[str, str]) -> str:
+    """Alertmanager's configuration for these settings; StackError naming the one that does not fit."""
+    try:
+        return render(data / "alerting" / "alertmanager.yml", environment)
+    except ValueError as error:
+        raise StackError(str(error)) from error
 
 
 def make_secrets(settings: Settings) -> None:

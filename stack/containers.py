@@ -8,6 +8,7 @@ from __future__ import annotations
 import os
 import shutil
 import sys
+from collections.abc import Mapping
 from pathlib import Path
 
 from heapwatch import data
@@ -23,30 +24,44 @@ ADDRESSES = {
 }
 NOBODY, GRAFANA = 65534, 472
 READERS = {"token": NOBODY, "webhook-token": NOBODY, "grafana-admin-password": GRAFANA}
+# Files that a setting of the host names, and what each is called where the containers read it.
+HANDED = Path("/run/heapwatch")
+NAMED_FILES = {
+    "HEAPWATCH_SLACK_URL_FILE": "slack-url",
+    "HEAPWATCH_SMTP_PASSWORD_FILE": "smtp-password",
+    "HEAPWATCH_WEBHOOK_URL_FILE": "webhook-url",
+    "HEAPWATCH_RECEIVER_GRAFANA_TOKEN_FILE": "grafana-token",
+}
 
 
 def prepare(data: Path, etc: Path, given: Path, handed: Path) -> None:
     """Write `etc` from what the package ships; copy each secret from `given` to `handed`, for its reader."""
-    environment = {
-        **os.environ,
+    for name in READERS:
+        if not (given / name).is_file():
+            raise StackError(f"there is no {name}: start the stack with make up, which makes it")
+    for name, reader in (READERS | dict.fromkeys(NAMED_FILES.values(), NOBODY)).items():
+        copy = handed / name
+        copy.unlink(missing_ok=True)
+        if (given / name).is_file():
+            shutil.copyfile(given / name, copy)
+            copy.chmod(0o400)
+            os.chown(copy, reader, reader)
+    configuration.write(data, etc, environment(os.environ, handed), ADDRESSES)
+    os.chown(etc / "alertmanager.yml", NOBODY, NOBODY)
+    os.chown(etc / "targets" / "trainer", NOBODY, NOBODY)
+
+
+def environment(given: Mapping[str, str], handed: Path = HANDED) -> dict[str, str]:
+    """The settings with which Alertmanager's configuration is rendered for the Compose network."""
+    return {
+        **given,
         "HEAPWATCH_RECEIVER_URL": f"http://{ADDRESSES['receiver']}",
         "HEAPWATCH_ALERTMANAGER_TOKEN_FILE": str(handed / "webhook-token"),
     }
-    configuration.write(data, etc, environment, ADDRESSES)
-    os.chown(etc / "alertmanager.yml", NOBODY, NOBODY)
-    os.chown(etc / "targets" / "trainer", NOBODY, NOBODY)
-    for name, reader in READERS.items():
-        if not (given / name).is_file():
-            raise StackError(f"there is no {name}: start the stack with make up, which makes it")
-        copy = handed / name
-        copy.unlink(missing_ok=True)
-        shutil.copyfile(given / name, copy)
-        copy.chmod(0o400)
-        os.chown(copy, reader, reader)
 
 
 if __name__ == "__main__":
     try:
-        prepare(data.folder(), Path("/etc/heapwatch"), Path("/heapwatch/secrets"), Path("/run/heapwatch"))
+        prepare(data.folder(), Path("/etc/heapwatch"), Path("/heapwatch/secrets"), HANDED)
     except StackError as problem:
         sys.exit(f"error: {problem}")

@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 import httpx
+from prometheus_client.parser import text_string_to_metric_families
 
 from heapwatch.runtime.plain_text import plain
 from heapwatch.stack.endpoints import Endpoint
@@ -59,6 +60,36 @@ def wait_healthy(
                 f" heapwatch logs --service {waiting[0].name}"
             )
         time.sleep(0.2)
+
+
+def wait_reloaded(settings: Settings, endpoint: Endpoint, patience: float) -> None:
+    """Return when Prometheus or Alertmanager has read its files again after a signal.
+
+    Raises:
+        StackError: it refuses them and goes on with the old ones, or does not answer.
+
+    """
+    began = time.time()
+    deadline = time.monotonic() + patience
+    outcome: dict[str, float] = {}
+    while time.monotonic() < deadline:
+        time.sleep(0.2)
+        try:
+            text = httpx.get(settings.url(endpoint.port) + "/metrics", timeout=5, trust_env=False).text
+            families = list(text_string_to_metric_families(text))
+        except (httpx.HTTPError, ValueError):
+            continue
+        samples = [sample for family in families for sample in family.samples]
+        outcome = {sample.name: sample.value for sample in samples if "_config_last_reload_" in sample.name}
+        at = outcome.get(f"{endpoint.name}_config_last_reload_success_timestamp_seconds", 0.0)
+        if at >= int(began) and outcome.get(f"{endpoint.name}_config_last_reload_successful") == 1:
+            return
+        if outcome.get(f"{endpoint.name}_config_last_reload_successful") == 0:
+            break
+    raise StackError(
+        f"{endpoint.name} did not take its changed configuration and goes on with the old one;"
+        f" heapwatch logs --service {endpoint.name}"
+    )
 
 
 def targets(settings: Settings) -> dict[str, dict[str, Any]]:

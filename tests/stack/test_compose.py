@@ -14,8 +14,11 @@ import pytest
 import yaml
 
 from heapwatch import data
-from heapwatch.stack import compose, containers
+from heapwatch.receiver.settings import SHARED_NAMES
+from heapwatch.receiver.settings import Settings as ReceiverSettings
+from heapwatch.stack import compose, configuration, containers
 from heapwatch.stack.endpoints import endpoints
+from heapwatch.stack.environment import KNOWN
 from heapwatch.stack.errors import StackError
 from heapwatch.stack.releases import ALERTMANAGER, GRAFANA, PROMETHEUS
 from heapwatch.stack.settings import Settings
@@ -70,7 +73,7 @@ def test_no_password_stands_in_the_file(composed: dict[str, Any]) -> None:
     for service in composed["services"].values():
         for name, value in (service.get("environment") or {}).items():
             if re.search("TOKEN|PASSWORD|SECRET", name):
-                assert "/run/heapwatch/" in str(value), name
+                assert value is None or "/run/heapwatch/" in str(value), name  # None: what the shell says
 
 
 def test_the_images_are_built_from_files_of_this_repository() -> None:
@@ -119,6 +122,92 @@ def test_the_configuration_container_says_what_is_missing(
     (tmp_path / "etc" / "targets" / "trainer").mkdir(parents=True)
     with pytest.raises(StackError, match="there is no token: start the stack with make up"):
         containers.prepare(data.folder(), tmp_path / "etc", tmp_path, tmp_path)
+
+
+def test_every_setting_reaches_its_container(composed: dict[str, Any]) -> None:
+    """One list of settings makes both ways of running."""
+    receiver = set(composed["services"]["receiver"]["environment"])
+    inside = {"bind", "port", "token_file"}  # the container's own
+    shared = set(SHARED_NAMES.values())
+    fields = {
+        f"HEAPWATCH_RECEIVER_{field.upper()}"
+        for field in ReceiverSettings.model_fields
+        if field not in inside | shared
+    }
+    assert fields <= receiver
+    assert set(SHARED_NAMES) <= receiver
+    channels = {name for name in KNOWN if re.match("HEAPWATCH_(SLACK|EMAIL|SMTP|WEBHOOK)_", name)}
+    assert channels <= set(composed["services"]["configuration"]["environment"])
+
+
+def test_a_secret_named_by_a_file_of_the_host_is_handed_over(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(os, "chown", lambda *_: None)
+    (tmp_path / "chat").write_text("https://chat.example.com/hook")
+    settings = Settings.from_environment(
+        {"HEAPWATCH_STATE": str(tmp_path / "state"), "HEAPWATCH_SLACK_URL_FILE": str(tmp_path / "chat")}
+    )
+    (tmp_path / "state").mkdir()
+    stack = compose.ComposeStack(settings, print)
+    configuration.make_secrets(settings)
+    stack._hand_over_named_files()
+    etc, handed = tmp_path / "etc", tmp_path / "handed"
+    for folder in (etc / "targets" / "trainer", handed):
+        folder.mkdir(parents=True)
+    monkeypatch.setenv("HEAPWATCH_SLACK_URL_FILE", str(handed / "slack-url"))
+    containers.prepare(data.folder(), etc, settings.token_file.parent, handed)
+    assert str(handed / "slack-url") in (etc / "alertmanager.yml").read_text()
+    assert stack._environment()["HEAPWATCH_SLACK_URL_FILE"] == "/run/heapwatch/slack-url"
+
+    without = compose.ComposeStack(
+        Settings.from_environment({"HEAPWATCH_STATE": str(tmp_path / "state")}), print
+    )
+    without._hand_over_named_files()
+    assert not (settings.token_file.parent / "slack-url").exists()
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "message"),
+    [
+        ("HEAPWATCH_SLACK_URL", "not an address", "HEAPWATCH_SLACK_URL must be an http"),
+        ("HEAPWATCH_SLACK_URL_FILE", "/nowhere", "HEAPWATCH_SLACK_URL_FILE is '/nowhere', which cannot be"),
+        ("HEAPWATCH_RECEIVER_DRY_RUN", "perhaps", "dry_run"),
+    ],
+)
+def test_a_wrong_setting_is_named_before_anything_starts(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str, value: str, message: str
+) -> None:
+    monkeypatch.setattr(compose, "engine_answers", lambda: True)
+    ran: list[tuple[str, ...]] = []
+    monkeypatch.setattr(compose.ComposeStack, "_run", lambda _self, *arguments: ran.append(arguments))
+    settings = Settings.from_environment({"HEAPWATCH_STATE": str(tmp_path / "state"), name: value})
+    with pytest.raises(StackError, match=message):
+        compose.ComposeStack(settings, print).up()
+    assert ran == []
+
+
+def test_another_token_makes_what_reads_it_anew(tmp_path: Path) -> None:
+    settings = Settings.from_environment({"HEAPWATCH_STATE": str(tmp_path)})
+    stack = compose.ComposeStack(settings, print)
+    configuration.make_secrets(settings)
+    before = stack._environment()["HEAPWATCH_REVISION"]
+    assert before == stack._environment()["HEAPWATCH_REVISION"]
+    settings.token_file.write_text("another\n")
+    assert stack._environment()["HEAPWATCH_REVISION"] != before
+
+
+def test_two_clones_have_stacks_of_their_own(tmp_path: Path) -> None:
+    each = [Settings.from_environment({"HEAPWATCH_STATE": str(tmp_path / name)}) for name in "ab"]
+    assert len({compose.ComposeStack(settings, print)._project for settings in each}) == 2
+
+
+def test_the_example_has_the_gpus_with_the_override() -> None:
+    command = ["docker-compose", "-f", "docker-compose.yml", "-f", "docker-compose.gpu.yml", "config"]
+    done = subprocess.run(command, cwd=REPOSITORY, text=True, capture_output=True, check=True)
+    trainer = yaml.safe_load(done.stdout)["services"]["walker-training-app"]
+    (device,) = trainer["deploy"]["resources"]["reservations"]["devices"]
+    assert device == {"driver": "nvidia", "count": "all", "capabilities": ["gpu"]}
 
 
 def test_docker_mode_without_an_engine_is_one_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -14,6 +14,7 @@ from tests.repository import REPOSITORY
 
 PROJECT = tomllib.loads((REPOSITORY / "pyproject.toml").read_text())["project"]
 LEFT_OUT = {
+    "stack.txt": {"gpu", "dashboards", "examples", "frameworks", "test", "lint", "bench", "strangers"},
     "run.txt": {"frameworks", "test", "lint", "bench", "strangers"},
     "dev.txt": {"bench", "strangers"},
     "bench.txt": {"strangers"},
@@ -48,7 +49,8 @@ def test_every_requirement_is_pinned_to_a_version_it_allows(name: str) -> None:
 
 
 def test_the_locks_agree() -> None:
-    run, dev, bench = pins("run.txt"), pins("dev.txt"), pins("bench.txt")
+    stack, run, dev, bench = (pins(name) for name in ("stack.txt", "run.txt", "dev.txt", "bench.txt"))
+    assert stack.items() <= run.items()
     assert run.items() <= dev.items() <= bench.items()
 
 

@@ -1,0 +1,1 @@
+"""The stack in real containers, from `up` to `clean`: `make test-containers`."""

@@ -1,0 +1,227 @@
+"""Brings the stack up in containers, drives the demonstration, kills, changes, and takes it down.
+
+Each step says what was done and what came back. It needs a Docker engine (`DOCKER_HOST` names another); on a
+machine that reaches no registry `tests/containers/standins.sh` makes base images first.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import httpx
+
+from tests.ports import free_port
+from tests.repository import REPOSITORY
+
+PORTS = ("TRAINER", "PROMETHEUS", "ALERTMANAGER", "RECEIVER", "DASHBOARDS")
+BROKEN_RULE = "groups:\n  - {name: broken, rules: [{record: a:b, expr: 'sum('}]}\n"
+OWN_RULE = "groups:\n  - {name: own, rules: [{record: own:rule, expr: vector(1)}]}\n"
+
+
+class Failed(Exception):
+    """A step did not do what it should."""
+
+
+class Clone:
+    """A copy of this clone, so that its rules can be changed, and a stack of its own."""
+
+    def __init__(self, folder: Path) -> None:
+        self.path = folder / "clone"
+        shutil.copytree(
+            REPOSITORY, self.path, symlinks=True, ignore=shutil.ignore_patterns(".git", ".heapwatch", "*.pyc")
+        )
+        self.ports = {f"HEAPWATCH_{name}_PORT": free_port() for name in PORTS}
+        self.environment = {
+            **{name: value for name, value in os.environ.items() if not name.startswith("HEAPWATCH_")},
+            **{name: str(port) for name, port in self.ports.items()},
+            "HEAPWATCH_CHECKOUT": str(self.path),
+            "HEAPWATCH_STATE": str(folder / "state"),
+            "XDG_STATE_HOME": str(folder / "xdg"),
+            "PYTHONPATH": f"{self.path / 'exporters'}:{self.path}",
+        }
+
+    def heapwatch(self, *arguments: str, expect: int = 0, **changes: str) -> str:
+        """Run the command in docker mode; Failed where the exit code is another."""
+        command = [sys.executable, "-m", "heapwatch", *arguments, "--mode", "docker"]
+        done = subprocess.run(
+            command, cwd=self.path, env=self.environment | changes, text=True, capture_output=True, check=False
+        )
+        said = done.stdout + done.stderr
+        if done.returncode != expect:
+            raise Failed(f"{' '.join(arguments)} ended with {done.returncode}, not {expect}:\n{said[-3000:]}")
+        return said
+
+    def get(self, service: str, path: str) -> httpx.Response:
+        """What a service answers."""
+        port = self.ports[f"HEAPWATCH_{service.upper()}_PORT"]
+        return httpx.get(f"http://127.0.0.1:{port}{path}", timeout=10, trust_env=False)
+
+    @property
+    def rule(self) -> Path:
+        """A rule file of the user's own."""
+        return self.path / "prometheus" / "rules" / "own.yml"
+
+
+def docker(*arguments: str) -> str:
+    """What the Docker client prints."""
+    return subprocess.run(
+        ["docker", *arguments], text=True, capture_output=True, check=True
+    ).stdout.strip()
+
+
+def container(service: str) -> str:
+    """The id of a service's container."""
+    found = docker("ps", "-q", "--filter", f"label=com.docker.compose.service={service}").split()
+    if len(found) != 1:
+        raise Failed(f"{len(found)} containers of {service}")
+    return found[0]
+
+
+def wait_for(what: str, look: Callable[[], bool], patience: float = 90) -> None:
+    """Return when `look` says so; Failed after `patience` seconds."""
+    deadline = time.monotonic() + patience
+    while time.monotonic() < deadline:
+        try:
+            if look():
+                return
+        except (httpx.HTTPError, Failed):
+            pass
+        time.sleep(1)
+    raise Failed(f"waited {patience:.0f} s for {what}")
+
+
+def up(clone: Clone) -> str:
+    """A first `up` ends with every service healthy."""
+    clone.heapwatch("up")
+    clone.heapwatch("status")
+    return "every service is healthy"
+
+
+def confined(_clone: Clone) -> str:
+    """No container runs as root, and none without a bound on its processes."""
+    for service in ("prometheus", "alertmanager", "receiver", "walker-training-app"):
+        user = docker("exec", container(service), "id", "-u")
+        pids = docker("inspect", "--format", "{{.HostConfig.PidsLimit}}", container(service))
+        if user == "0" or int(pids) <= 0:
+            raise Failed(f"{service} runs as {user} with a limit of {pids} processes")
+    return "no root, bounded numbers of processes"
+
+
+def demonstration(clone: Clone) -> str:
+    """A leak is found and cleaned up."""
+    if "the loop closed" not in clone.heapwatch("demo"):
+        raise Failed("the demonstration says nothing of a closed loop")
+    return "the loop closed"
+
+
+def reload_then_crash(clone: Clone) -> str:
+    """A changed rule is loaded without a restart, and a killed Prometheus comes back after that."""
+    before = container("prometheus")
+    clone.rule.write_text(OWN_RULE)
+    clone.heapwatch("up")
+    if container("prometheus") != before:
+        raise Failed("Prometheus was made anew for a changed rule")
+    if "own:rule" not in clone.get("prometheus", "/api/v1/rules").text:
+        raise Failed("the changed rule is not loaded")
+    pid = docker("inspect", "--format", "{{.State.Pid}}", before)
+    os.kill(int(pid), signal.SIGKILL)
+    wait_for("Prometheus after its crash", lambda: clone.get("prometheus", "/-/ready").status_code == 200)
+    return "loaded; killed, and back"
+
+
+def broken_rule(clone: Clone) -> str:
+    """A rule that cannot be read is refused, and the old ones go on."""
+    clone.rule.write_text(BROKEN_RULE)
+    began = time.monotonic()
+    said = clone.heapwatch("up", expect=1)
+    if "did not take its changed configuration" not in said:
+        raise Failed(said[-1000:])
+    took = time.monotonic() - began
+    clone.rule.write_text(OWN_RULE)
+    clone.heapwatch("up")
+    return f"refused after {took:.0f} s, the old rules went on"
+
+
+def changed_channel(clone: Clone) -> str:
+    """A new notification channel is loaded; a wrong one is named before anything starts."""
+    clone.heapwatch("up", HEAPWATCH_WEBHOOK_URL="http://chat.example.com/hook")
+    text = clone.get("alertmanager", "/api/v2/status").json()["config"]["original"]
+    if "people" not in text or text.count("url:") < 3:
+        raise Failed(f"the channel is not loaded:\n{text}")
+    said = clone.heapwatch("up", expect=1, HEAPWATCH_SLACK_URL="no address")
+    if "HEAPWATCH_SLACK_URL must be an http" not in said:
+        raise Failed(said[-1000:])
+    clone.heapwatch("up")
+    return "loaded; a wrong one is named"
+
+
+def changed_token(clone: Clone) -> str:
+    """After another token the way from alert to receiver is whole again (`up` proves it)."""
+    token = Path(clone.environment["HEAPWATCH_STATE"]) / "secrets" / "token"
+    token.write_text("another-token-for-this-stack\n")
+    clone.heapwatch("up")
+    return "an alert arrives"
+
+
+def receiver_settings(clone: Clone) -> str:
+    """What the environment says of the receiver reaches it."""
+    clone.heapwatch("up", HEAPWATCH_RECEIVER_DRY_RUN="true")
+    seen = docker("exec", container("receiver"), "printenv", "HEAPWATCH_RECEIVER_DRY_RUN")
+    clone.heapwatch("up")
+    if seen != "true":
+        raise Failed(f"the receiver has {seen!r}")
+    return "a dry run is one"
+
+
+def taken_down(clone: Clone) -> str:
+    """`down` leaves no container, `clean` no volume, no image and no file."""
+    clone.heapwatch("down")
+    clone.heapwatch("clean")
+    left = docker("ps", "-aq", "--filter", "label=com.docker.compose.project")
+    volumes = docker("volume", "ls", "-q", "--filter", "name=heapwatch-")
+    images = docker("images", "-q", "--filter", "reference=heapwatch/*")
+    state = Path(clone.environment["HEAPWATCH_STATE"])
+    if left or volumes or images or state.exists():
+        raise Failed(f"containers {left!r}, volumes {volumes!r}, images {images!r}, state {state.exists()}")
+    return "nothing is left"
+
+
+STEPS = (
+    up,
+    confined,
+    demonstration,
+    reload_then_crash,
+    broken_rule,
+    changed_channel,
+    changed_token,
+    receiver_settings,
+    taken_down,
+)
+
+
+def main() -> int:
+    """Do every step; 1 with the first that fails, whose stack is taken down again."""
+    with tempfile.TemporaryDirectory() as folder:
+        clone = Clone(Path(folder))
+        try:
+            for step in STEPS:
+                began = time.monotonic()
+                outcome = step(clone)
+                print(f"{step.__name__:18} {time.monotonic() - began:5.0f} s  {outcome}", flush=True)
+        except Failed as failure:
+            print(f"{step.__name__:18} FAILED  {failure}", flush=True)
+            clone.heapwatch("down")
+            return 1
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
