@@ -110,6 +110,10 @@ test-attacks: dev ## Attack real processes and show what was sent and what came 
 	@$(STACK) tools > /dev/null
 	@$(WITH_TOOLS) "$(BIN)/python" -m tests.attacks $(ARGS)
 
+.PHONY: test-containers
+test-containers: dev ## Bring the stack up in containers, drive it, kill, change, take it down (needs a Docker engine)
+	@"$(BIN)/python" -m tests.containers
+
 .PHONY: bench
 bench: rivals ## Measure what watching costs; writes docs/benchmarks.md (ARGS=census: one, written nowhere)
 	@"$(BIN)/python" -m benchmarks $(ARGS)

@@ -18,10 +18,9 @@ from pathlib import Path
 
 import httpx
 
-from tests.ports import free_port
+from tests.e2e.running import PORTS, free_ports
 from tests.repository import REPOSITORY
 
-PORTS = ("TRAINER", "PROMETHEUS", "ALERTMANAGER", "RECEIVER", "DASHBOARDS")
 BROKEN_RULE = "groups:\n  - {name: broken, rules: [{record: a:b, expr: 'sum('}]}\n"
 OWN_RULE = "groups:\n  - {name: own, rules: [{record: own:rule, expr: vector(1)}]}\n"
 
@@ -38,7 +37,8 @@ class Clone:
         shutil.copytree(
             REPOSITORY, self.path, symlinks=True, ignore=shutil.ignore_patterns(".git", ".heapwatch", "*.pyc")
         )
-        self.ports = {f"HEAPWATCH_{name}_PORT": free_port() for name in PORTS}
+        free = zip(PORTS, free_ports(len(PORTS)), strict=True)
+        self.ports = {f"HEAPWATCH_{name}_PORT": port for name, port in free}
         self.environment = {
             **{name: value for name, value in os.environ.items() if not name.startswith("HEAPWATCH_")},
             **{name: str(port) for name, port in self.ports.items()},
@@ -52,7 +52,12 @@ class Clone:
         """Run the command in docker mode; Failed where the exit code is another."""
         command = [sys.executable, "-m", "heapwatch", *arguments, "--mode", "docker"]
         done = subprocess.run(
-            command, cwd=self.path, env=self.environment | changes, text=True, capture_output=True, check=False
+            command,
+            cwd=self.path,
+            env=self.environment | changes,
+            text=True,
+            capture_output=True,
+            check=False,
         )
         said = done.stdout + done.stderr
         if done.returncode != expect:
@@ -72,9 +77,7 @@ class Clone:
 
 def docker(*arguments: str) -> str:
     """What the Docker client prints."""
-    return subprocess.run(
-        ["docker", *arguments], text=True, capture_output=True, check=True
-    ).stdout.strip()
+    return subprocess.run(["docker", *arguments], text=True, capture_output=True, check=True).stdout.strip()
 
 
 def container(service: str) -> str:
