@@ -84,6 +84,13 @@ def test_the_images_are_built_from_files_of_this_repository() -> None:
     for source in (name for line in copied for name in line.split()):
         assert (REPOSITORY / source).exists(), source
         assert source.split("/")[0] in admitted, source
+    # An image in which the project is installed has what its installation reads, and what its links lead to.
+    links = [link for link in (REPOSITORY / "exporters" / "heapwatch").glob("**/*") if link.is_symlink()]
+    rooms = {str(link.resolve().relative_to(REPOSITORY)).split("/")[0] for link in links}
+    for stage in (REPOSITORY / "stack" / "Dockerfile").read_text().split("\nFROM "):
+        if re.search(r'pip install -c constraints.txt "?\.', stage):
+            names = set(" ".join(re.findall(r"^COPY (.+) \S+$", stage, re.MULTILINE)).split())
+            assert rooms | {"pyproject.toml", "setup.py", "README.md", "LICENSE"} <= names
 
 
 def test_the_configuration_container_fills_the_volumes(
