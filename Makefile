@@ -127,6 +127,11 @@ bench-leaks: dev ## Measure how well the rules tell leaks from health (ARGS="--s
 	@$(STACK) tools > /dev/null
 	@$(WITH_TOOLS) "$(BIN)/python" -m benchmarks.leaks $(ARGS)
 
+.PHONY: bench-fleet
+bench-fleet: dev ## The stack under 1 to 1000 simulated trainers; writes docs/fleet.md (ARGS="--trainers 100 --minutes 5")
+	@$(STACK) tools > /dev/null
+	@$(WITH_TOOLS) "$(BIN)/python" -m benchmarks.fleet $(or $(ARGS),--write)
+
 .PHONY: bench-zoo
 bench-zoo: rivals ## Leaks of public projects, ours beside others; writes docs/leak-zoo.md (ARGS="--only replay --seconds 60 --jobs 2")
 	@"$(BIN)/python" -m benchmarks.zoo $(ARGS)

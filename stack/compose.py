@@ -55,8 +55,10 @@ class ComposeStack:
         if not any(before.values()):
             preflight.check_ports(self._settings, self._endpoints.values())
         try:
-            self._run("up", "-d", "--build", "--remove-orphans")
-            self._await_configuration()
+            try:
+                self._run("up", "-d", "--build", "--remove-orphans")
+            finally:  # where it failed, this knows the reason
+                self._await_configuration()
             say = self._say if before != self._container_ids() else (lambda _: None)
             watch = self._refuse_restarts
             health.wait_healthy(self._settings, self._endpoints.values(), watch, say, patience=300)

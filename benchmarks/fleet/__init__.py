@@ -1,0 +1,1 @@
+"""How far one machine goes: the real stack under many simulated trainers. `make bench-fleet`."""

@@ -1,0 +1,259 @@
+"""Measure the real stack under 1, 10, 100 and 1000 simulated trainers; writes docs/fleet.md.
+
+Prometheus scrapes each every 15 s with the rules that the package ships; a leak in one trainer goes the whole
+way to its cleanup. Measured are Prometheus's own account of scrapes, rules and series, the memory of its
+process, and the time of the Fleet page's queries.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import math
+import os
+import platform
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+import httpx
+import psutil
+from prometheus_client.parser import text_string_to_metric_families
+
+from benchmarks.measure import Claim, Table
+from heapwatch.stack.supervision import Supervisor
+from tests.dashboards import asking
+from tests.dashboards.documents import targets
+from tests.e2e.running import Stack
+
+DOCUMENT = Path(__file__).parents[2] / "docs" / "fleet.md"
+SIZES = (1, 10, 100, 1000)
+SCRAPE_SECONDS = 15
+PATIENCE = 600
+
+
+@dataclass(frozen=True)
+class Quiet:
+    """A fleet of healthy trainers at work; durations in seconds, memory in bytes.
+
+    Attributes:
+        scraped: share of the scrapes of the last minutes that were answered in time.
+        slowest_scrape: the longest of them.
+        rules: the time of one evaluation of all groups.
+        interval: between two evaluations.
+        series: in Prometheus's head.
+        samples: appended a second.
+        memory: resident, of Prometheus.
+        page: the slowest query of the Fleet page.
+
+    """
+
+    trainers: int
+    scraped: float
+    slowest_scrape: float
+    rules: float
+    interval: float
+    series: float
+    samples: float
+    memory: float
+    page: float
+
+
+@dataclass(frozen=True)
+class Measured:
+    """The same fleet, of which one trainer begins to leak.
+
+    Attributes:
+        quiet: before.
+        cleaned_after: seconds from the start of the leak to the cleanup; None where it did not come.
+        others: cleanups of trainers that do not leak.
+
+    """
+
+    quiet: Quiet
+    cleaned_after: float | None
+    others: int
+
+
+@contextmanager
+def fleet(count: int, targets: Path) -> Iterator[list[int]]:
+    """Ports of so many simulated trainers, announced in `targets`."""
+    command = [sys.executable, "-m", "benchmarks.fleet.trainers", str(count), str(targets / "fleet.json")]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdin is not None
+        assert process.stdout is not None
+        try:
+            yield json.loads(process.stdout.readline())
+        finally:
+            process.stdin.close()
+
+
+def measure(count: int, minutes: float) -> Measured:
+    """Run the stack with so many trainers for some minutes, then make one of them leak."""
+    with tempfile.TemporaryDirectory() as name:
+        stack = Stack(Path(name), HEAPWATCH_CHECKOUT="", HEAPWATCH_STATE=f"{name}/state")
+        stack.settings.targets.mkdir(parents=True)
+        up = stack.run("up")
+        if up.returncode:
+            raise SystemExit(up.stderr)
+        try:
+            with fleet(count, stack.settings.targets) as ports:
+                time.sleep(60 * minutes)
+                quiet = observe(stack, count)
+                cleaned_after, others = leak(ports)
+                return Measured(quiet, cleaned_after, others)
+        finally:
+            stack.run("down")
+
+
+def observe(stack: Stack, count: int) -> Quiet:
+    """What Prometheus says of itself, and what its process and the page's queries take."""
+    url = stack.settings.url(stack.settings.ports.prometheus)
+    text = httpx.get(f"{url}/metrics", timeout=30, trust_env=False).text
+    own = [sample for family in text_string_to_metric_families(text) for sample in family.samples]
+    rules = sum(s.value for s in own if s.name == "prometheus_rule_group_last_duration_seconds")
+    interval = min(s.value for s in own if s.name == "prometheus_rule_group_interval_seconds")
+    series = next(s.value for s in own if s.name == "prometheus_tsdb_head_series")
+    scraped = _query(url, f'sum(count_over_time((up{{job="trainer"}} == 1)[2m:{SCRAPE_SECONDS}s]))')
+    wanted = count * 120 / SCRAPE_SECONDS
+    slowest = _query(url, 'max(max_over_time(scrape_duration_seconds{job="trainer"}[2m]))')
+    samples = _query(url, "sum(rate(prometheus_tsdb_head_samples_appended_total[2m]))")
+    pid = Supervisor(stack.settings).processes()["prometheus"]["pid"]
+    memory = max(
+        (process.memory_info().rss for process in _family(pid) if "prometheus" in process.name()), default=0
+    )
+    share = min(1.0, scraped / wanted)
+    return Quiet(count, share, slowest, rules, interval, series, samples, memory, _page(url))
+
+
+def leak(ports: list[int]) -> tuple[float | None, int]:
+    """Seconds until the first trainer, which is made to leak, is cleaned up, and cleanups of the others."""
+    began = time.monotonic()
+    _ask(ports[0], "/leak")
+    while not int(_ask(ports[0], "/cleanups")):
+        if time.monotonic() - began > PATIENCE:
+            return None, sum(int(_ask(port, "/cleanups")) for port in ports[1:])
+        time.sleep(1)
+    return time.monotonic() - began, sum(int(_ask(port, "/cleanups")) for port in ports[1:])
+
+
+def _page(url: str) -> float:
+    """Seconds of the slowest query of the Fleet page, over the last hour."""
+    took = []
+    for target in targets():
+        if target.dashboard == "heapwatch-fleet":
+            began = time.monotonic()
+            asking.run(url, target, hours=1)
+            took.append(time.monotonic() - began)
+    return max(took)
+
+
+def _family(pid: int) -> list[psutil.Process]:
+    process = psutil.Process(pid)
+    return [process, *process.children(recursive=True)]
+
+
+def _ask(port: int, path: str) -> str:
+    return httpx.get(f"http://127.0.0.1:{port}{path}", timeout=30, trust_env=False).text
+
+
+def _query(url: str, expression: str) -> float:
+    answer = httpx.get(f"{url}/api/v1/query", params={"query": expression}, timeout=60, trust_env=False)
+    found = answer.json()["data"]["result"]
+    return float(found[0]["value"][1]) if found else 0.0
+
+
+def exponent(small: Quiet, large: Quiet, what: str) -> float:
+    """How a cost grows with the number of trainers: 1 is in proportion."""
+    ratio = getattr(large, what) / getattr(small, what)
+    return math.log(ratio) / math.log(large.trainers / small.trainers)
+
+
+def claims(found: list[Measured]) -> list[Claim]:
+    """What must hold at the largest fleet."""
+    last = found[-1].quiet
+    made = [
+        Claim(f"{last.trainers} trainers: scrapes in time", f"{last.scraped:.2%}", last.scraped >= 0.999),
+        Claim(
+            f"{last.trainers} trainers: rules within half their interval",
+            f"{last.rules:.2f} of {last.interval:.0f} s",
+            last.rules < last.interval / 2,
+        ),
+        Claim("no query of the Fleet page over a second", f"{last.page:.2f} s", last.page <= 1),
+        Claim(
+            "the leak of one trainer is cleaned up, the others are left alone",
+            ", ".join("never" if m.cleaned_after is None else f"{m.cleaned_after:.0f} s" for m in found)
+            + f"; {sum(m.others for m in found)} others",
+            all(m.cleaned_after is not None for m in found) and not any(m.others for m in found),
+        ),
+    ]
+    if len(found) > 1:
+        before = found[-2].quiet
+        grown = {what: exponent(before, last, what) for what in ("rules", "series", "memory")}
+        made.append(
+            Claim(
+                f"cost grows no faster than the fleet from {before.trainers} on (exponent at most 1.05)",
+                ", ".join(f"{what} {value:.2f}" for what, value in grown.items()),
+                max(grown.values()) <= 1.05,
+            )
+        )
+    return made
+
+
+def table(found: list[Measured]) -> Table:
+    """One row a fleet."""
+    header = ["trainers", "scrapes in time", "slowest scrape", "one evaluation of all rules", "a trainer",
+              "series", "samples a second", "Prometheus's memory", "slowest query of the Fleet page",
+              "from leak to cleanup"]  # fmt: skip
+    rows = [
+        [
+            f"{quiet.trainers:,}",
+            f"{quiet.scraped:.1%}",
+            f"{quiet.slowest_scrape:.2f} s",
+            f"{quiet.rules:.2f} s",
+            f"{quiet.rules / quiet.trainers * 1e3:.1f} ms",
+            f"{quiet.series:,.0f}",
+            f"{quiet.samples:,.0f}",
+            f"{quiet.memory / 1e6:,.0f} MB",
+            f"{quiet.page:.2f} s",
+            "never" if measured.cleaned_after is None else f"{measured.cleaned_after:.0f} s",
+        ]
+        for measured in found
+        for quiet in [measured.quiet]
+    ]
+    return Table("The stack under many trainers", header, rows)
+
+
+def main() -> int:
+    """Run; 1 when a claim does not hold."""
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.fleet", description=__doc__)
+    parser.add_argument("--trainers", type=int, nargs="+", default=SIZES, metavar="N")
+    parser.add_argument(
+        "--minutes", type=float, default=8, help="of each fleet before the leak (%(default)s)"
+    )
+    parser.add_argument("--write", action="store_true", help="into docs/fleet.md")
+    arguments = parser.parse_args()
+    found = []
+    for count in arguments.trainers:
+        found.append(measure(count, arguments.minutes))
+        print(found[-1], flush=True)
+    outcome = claims(found)
+    text = "\n\n".join([table(found).markdown(), "\n".join(f"- {claim.line()}" for claim in outcome)])
+    print(text)
+    if arguments.write:
+        about = (
+            f"{platform.machine()}, {os.cpu_count()} cores, load {os.getloadavg()[0]:.1f} at the end,"
+            f" {time.strftime('%Y-%m-%d')}"
+        )
+        head, _, _ = DOCUMENT.read_text(encoding="utf-8").partition("<!-- measured -->\n")
+        DOCUMENT.write_text(f"{head}<!-- measured -->\n\n{about}\n\n{text}\n", encoding="utf-8")
+    return 0 if all(claim.holds for claim in outcome) else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,169 @@
+"""The endpoints of many trainers in one cheap process: realistic series, a leak that can be switched on.
+
+    python -m benchmarks.fleet.trainers COUNT TARGETS_FILE
+
+Each trainer has a loopback port of its own, all in one target file. `GET /leak` on any of them makes it leak
+until it is asked to clean up. The process ends with its standard input.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import math
+import random
+import resource
+import sys
+import time
+from pathlib import Path
+
+from benchmarks.leaks.fleet import EVERYTHING
+
+RESIDENT_BYTES = 4e9
+LIMIT_BYTES = 64e9
+LEAK_BYTES_PER_SECOND = 1e9  # over the critical limit, 93 % of what it could hold, within a minute
+NOISE = 0.01
+STEPS_PER_SECOND = 200.0
+CLEANS = ("trainer_cleanup_functions", "trainer_cleanup_ready")
+NOT_EXPOSED = ("up", "scrape_")  # Prometheus's own
+
+
+class Trainer:
+    """One endpoint.
+
+    Args:
+        rank: its number in the fleet, which seeds its noise.
+
+    """
+
+    def __init__(self, rank: int) -> None:
+        self._random = random.Random(rank)
+        self._started = time.time() - 3600 * self._random.random()
+        self._leaking_since: float | None = None
+        self.cleanups = 0
+        shape = [
+            *EVERYTHING,
+            ("trainer_info", {"trainer": f"fleet-{rank}"}),
+            *((name, {}) for name in CLEANS),
+        ]
+        self._lines = [
+            self._line(metric, labels) for metric, labels in shape if not metric.startswith(NOT_EXPOSED)
+        ]
+
+    def leak(self) -> None:
+        """Begin to leak."""
+        self._leaking_since = time.time()
+
+    def clean_up(self, request: dict[str, object]) -> dict[str, object]:
+        """Give up what leaked; the answer of a real trainer."""
+        before, self._leaking_since = self._resident(), None
+        self.cleanups += 1
+        after = self._resident()
+        return {
+            "status": "done",
+            "request_id": request.get("request_id", ""),
+            "before": {"resident_memory_bytes": before},
+            "after": {"resident_memory_bytes": after},
+            "freed": {"resident_memory_bytes": before - after},
+            "removed": {"history": 1000},
+            "duration_seconds": 0.1,
+        }
+
+    def metrics(self) -> str:
+        """The exposition of this moment."""
+        now = time.time()
+        values = {
+            "resident": f"{self._resident():.0f}",
+            "now": f"{now:.3f}",
+            "steps": f"{STEPS_PER_SECOND * (now - self._started):.0f}",
+            "generations": f"{(now - self._started) // 60:.0f}",
+            "level": f"{20 + self._random.randrange(3)}",
+        }
+        return "\n".join(line % values for line in self._lines) + "\n"
+
+    def _resident(self) -> float:
+        leaked = 0.0 if self._leaking_since is None else time.time() - self._leaking_since
+        noise = 1 + NOISE * math.sin(time.time() / 37 + self._started) * self._random.random()
+        return min(RESIDENT_BYTES * noise + LEAK_BYTES_PER_SECOND * leaked, 0.99 * LIMIT_BYTES)
+
+    def _line(self, metric: str, labels: dict[str, str]) -> str:
+        text = ",".join(f'{name}="{value}"' for name, value in labels.items() if name)
+        return f"{metric}{{{text}}} {self._value(metric, labels)}"
+
+    def _value(self, metric: str, labels: dict[str, str]) -> str:
+        if metric == "trainer_process_resident_memory_bytes" and labels.get("role") == "trainer":
+            return "%(resident)s"
+        if metric == "process_start_time_seconds":
+            return f"{self._started:.3f}"
+        if metric == "trainer_last_progress_timestamp_seconds":
+            return "%(now)s"
+        if metric == "trainer_progress_total":
+            return "%(generations)s" if labels.get("unit") == "generation" else "%(steps)s"
+        if metric == "trainer_memory_limit_bytes":
+            return f"{LIMIT_BYTES:.0f}"
+        if metric.startswith(("trainer_exporter", "trainer_phase_memory_delta")):
+            return "1" if metric.endswith("interval_seconds") else "0"
+        if metric in (*CLEANS, "trainer_info"):
+            return "1"
+        if "bytes" in metric:
+            return f"{(0.4e9 if labels else 4e9) * (9 if 'capacity' in metric else 1):.0f}"
+        return "100" if "capacity" in metric else "%(level)s"
+
+
+async def serve(trainer: Trainer) -> int:
+    """Serve one trainer on a free loopback port; returns the port."""
+
+    async def answer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        try:
+            while head := await _head(reader):
+                first, *fields = head.split("\r\n")
+                length = next((int(f[15:]) for f in fields if f.lower().startswith("content-length:")), 0)
+                body = await reader.readexactly(length)
+                text = _reply(trainer, first, body).encode()
+                writer.write(
+                    b"HTTP/1.1 200 OK\r\nContent-Type: text/plain; version=0.0.4\r\n"
+                    b"Content-Length: %d\r\n\r\n" % len(text) + text
+                )
+                await writer.drain()
+        except (ConnectionError, asyncio.IncompleteReadError):
+            pass
+        finally:
+            writer.close()
+
+    server = await asyncio.start_server(answer, "127.0.0.1", 0)
+    port: int = server.sockets[0].getsockname()[1]
+    return port
+
+
+def _reply(trainer: Trainer, first: str, body: bytes) -> str:
+    path = first.split(" ")[1]
+    if path == "/force_cleanup":
+        return json.dumps(trainer.clean_up(json.loads(body or b"{}")))
+    if path == "/leak":
+        trainer.leak()
+    return str(trainer.cleanups) if path in ("/leak", "/cleanups") else trainer.metrics()
+
+
+async def _head(reader: asyncio.StreamReader) -> str:
+    try:
+        return (await reader.readuntil(b"\r\n\r\n")).decode("latin-1")
+    except (asyncio.IncompleteReadError, asyncio.LimitOverrunError):
+        return ""
+
+
+async def main(count: int, file: Path) -> None:
+    """Serve `count` trainers until standard input ends."""
+    _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))
+    ports = [await serve(Trainer(rank)) for rank in range(count)]
+    targets = [{"targets": [f"127.0.0.1:{port}" for port in ports], "labels": {}}]
+    partial = file.with_suffix(".tmp")
+    partial.write_text(json.dumps(targets))
+    partial.replace(file)
+    print(json.dumps(ports), flush=True)
+    loop = asyncio.get_running_loop()
+    await loop.run_in_executor(None, sys.stdin.read)
+
+
+if __name__ == "__main__":
+    asyncio.run(main(int(sys.argv[1]), Path(sys.argv[2])))
