@@ -125,7 +125,7 @@ async def serve(trainer: Trainer) -> int:
                     b"Content-Length: %d\r\n\r\n" % len(text) + text
                 )
                 await writer.drain()
-        except (ConnectionError, asyncio.IncompleteReadError):
+        except (ConnectionError, asyncio.IncompleteReadError, asyncio.CancelledError):
             pass
         finally:
             writer.close()
