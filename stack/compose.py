@@ -61,7 +61,7 @@ class ComposeStack:
                 self._await_configuration()
             say = self._say if before != self._container_ids() else (lambda _: None)
             watch = self._refuse_restarts
-            health.wait_healthy(self._settings, self._endpoints.values(), watch, say, patience=300)
+            health.wait_healthy(self._settings, self._endpoints.values(), watch, say)
             for name in ("prometheus", "alertmanager"):
                 self._reload(name, text, is_new=before.get(name) != self._container_ids().get(name))
             health.wait_scraped(self._settings, self._targets)

@@ -1,18 +1,18 @@
-"""Runs Prometheus or Alertmanager behind a guard that keeps web pages out: neither checks Host or Origin.
+"""Stands before Prometheus or Alertmanager and keeps web pages out: neither checks Host or Origin.
 
     python -m heapwatch.stack.guard HOST PORT PROGRAM [OPTIONS...]
+    python -m heapwatch.stack.guard HOST PORT --to HOST:PORT
 
-The program listens on a free port of loopback, under a path that no page can guess; the guard listens where
-people and services expect it and passes on what no other site's page can have sent. It ends when the program
-does, and the program ends with it.
+The guard listens where people and services expect the program, and passes on what no other site's page can
+have sent. In the first form it runs the program, on a free port of loopback and under a path that no page can
+guess; it ends when the program does, and the program ends with it. In the second the program runs elsewhere,
+where no browser reaches it: in a container of its own.
 """
 
 from __future__ import annotations
 
 import asyncio
 import ctypes
-import ipaddress
-import os
 import secrets
 import signal
 import socket
@@ -21,11 +21,12 @@ import sys
 from contextlib import suppress
 from http import HTTPStatus
 
+from heapwatch.http.known_names import REFUSAL, is_known, known_names
+
 _MAX_HEAD_BYTES = 64 * 1024
 _HEAD_SECONDS = 10.0
 _MAX_CONNECTIONS = 256
 _CHUNK = 64 * 1024
-_LOOPBACK = frozenset({"localhost", "127.0.0.1", "::1"})
 _SAFE = ("GET", "HEAD")
 _PR_SET_PDEATHSIG = 1
 
@@ -42,13 +43,13 @@ class Guard:
     """Passes requests on to the program.
 
     Args:
-        upstream: its port on loopback.
+        upstream: its host and port.
         prefix: the path under which it answers.
-        names: hosts that this machine is called; `*` for any address.
+        names: what a Host header may say, see `heapwatch.http.known_names`.
 
     """
 
-    def __init__(self, upstream: int, prefix: str, names: frozenset[str]) -> None:
+    def __init__(self, upstream: tuple[str, int], prefix: str, names: frozenset[str]) -> None:
         self._upstream = upstream
         self._prefix = prefix
         self._names = names
@@ -98,16 +99,8 @@ class Guard:
         ).encode("latin-1")
 
     def _check_host(self, host: str) -> None:
-        name = host[1:].partition("]")[0] if host.startswith("[") else host.partition(":")[0]
-        if name.lower() in self._names:
-            return
-        with suppress(ValueError):  # an address is no name that somebody could make point here
-            if "*" in self._names and ipaddress.ip_address(name):
-                return
-        raise Refusal(
-            HTTPStatus.MISDIRECTED_REQUEST,
-            "not a name of this machine; if it should be, name it in HEAPWATCH_ALLOWED_HOSTS",
-        )
+        if not is_known(host, self._names):
+            raise Refusal(HTTPStatus.MISDIRECTED_REQUEST, REFUSAL)
 
     def _check_site(self, method: str, headers: dict[str, str]) -> None:
         """A page may link here; it may neither read an answer nor change anything."""
@@ -120,7 +113,7 @@ class Guard:
 
     async def _pass_on(self, head: bytes, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         try:
-            answers, asks = await asyncio.open_connection("127.0.0.1", self._upstream)
+            answers, asks = await asyncio.open_connection(*self._upstream)
         except OSError:
             raise Refusal(HTTPStatus.BAD_GATEWAY, "the program does not answer yet") from None
         asks.write(head)
@@ -151,19 +144,10 @@ def _answer(refusal: Refusal) -> bytes:
     return head.encode() + body
 
 
-def names(host: str) -> frozenset[str]:
-    """What a Host header may say where the guard listens on `host`."""
-    allowed = os.environ.get("HEAPWATCH_ALLOWED_HOSTS", "").lower().split(",")
-    known = {*_LOOPBACK, *(name.strip().partition(":")[0] for name in allowed)}
-    if host not in _LOOPBACK:
-        known |= {host, socket.gethostname().lower(), "*"}
-    return frozenset(known - {""})
-
-
 async def run(host: str, port: int, command: list[str]) -> int:
     """Serve until the program ends, and return its exit status."""
     upstream, prefix = _free_port(), f"/{secrets.token_urlsafe(24)}"
-    guard = Guard(upstream, prefix, names(host))
+    guard = Guard(("127.0.0.1", upstream), prefix, known_names(host))
     server = await asyncio.start_server(guard.serve, host, port, limit=_MAX_HEAD_BYTES)
     address = "127.0.0.1" if host in ("0.0.0.0", "::", "") else host
     options = (
@@ -179,6 +163,16 @@ async def run(host: str, port: int, command: list[str]) -> int:
         return await asyncio.to_thread(program.wait)
 
 
+async def forward(host: str, port: int, to: str) -> int:
+    """Serve before a program that runs at `to`, `host:port`, until this process is ended."""
+    name, _, number = to.rpartition(":")
+    guard = Guard((name, int(number)), "", known_names(host))
+    server = await asyncio.start_server(guard.serve, host, port, limit=_MAX_HEAD_BYTES)
+    async with server:
+        await server.serve_forever()
+    return 0
+
+
 def _free_port() -> int:
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
@@ -191,4 +185,5 @@ def _die_with_parent() -> None:
 
 
 if __name__ == "__main__":
-    sys.exit(asyncio.run(run(sys.argv[1], int(sys.argv[2]), sys.argv[3:])))
+    at, command = (sys.argv[1], int(sys.argv[2])), sys.argv[3:]
+    sys.exit(asyncio.run(forward(*at, command[1]) if command[0] == "--to" else run(*at, command)))

@@ -15,6 +15,9 @@ from heapwatch.stack.errors import StackError
 from heapwatch.stack.settings import Settings
 
 HEALTHY = "healthy"
+# Importing torch takes minutes on a machine that is busy; what does not stay up is noticed long before.
+PATIENCE = 600.0
+SAYS_AFTER = 30.0
 Say = Callable[[str], None]
 
 
@@ -40,11 +43,12 @@ def wait_healthy(
     endpoints: Iterable[Endpoint],
     watch: Callable[[], None],
     say: Say,
-    patience: float = 120,
+    patience: float = PATIENCE,
 ) -> None:
     """Return when every service is well; `watch`, called between looks, may raise to give up early."""
     waiting = list(endpoints)
     deadline = time.monotonic() + patience
+    say_at = time.monotonic() + SAYS_AFTER
     while True:
         for endpoint in list(waiting):
             if healthy(settings, endpoint):
@@ -53,8 +57,11 @@ def wait_healthy(
         if not waiting:
             return
         watch()
+        names = ", ".join(endpoint.name for endpoint in waiting)
+        if time.monotonic() > say_at:
+            say(f"still starting: {names}")
+            say_at += SAYS_AFTER
         if time.monotonic() > deadline:
-            names = ", ".join(endpoint.name for endpoint in waiting)
             raise StackError(
                 f"{names} did not become healthy in {patience:.0f} s;"
                 f" heapwatch logs --service {waiting[0].name}"

@@ -159,6 +159,7 @@ class NativeStack:
             self._say(f"{name} {binary.version}: {binary.source}")
         self._say(f"dashboards: {f'Grafana, {grafana.source}' if grafana else 'the built-in viewer'}")
         configuration.lay_out(self._settings)
+        preflight.check_data(self._settings, found)
         for checked in preflight.check_configuration(self._settings, found):
             self._say(f"checked {checked}")
         wanted = services(self._settings, found, grafana)

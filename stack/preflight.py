@@ -19,6 +19,9 @@ from heapwatch.stack.errors import StackError
 from heapwatch.stack.settings import Settings
 
 MACHINES = ("x86_64", "aarch64", "arm64")
+# Data of this version and later cannot be read by earlier ones:
+# https://prometheus.io/docs/prometheus/latest/migration/#tsdb-format-and-downgrade
+NEW_FORMAT = (2, 55)
 
 
 def check_system(system: str = sys.platform, machine: str = platform.machine()) -> None:
@@ -57,6 +60,26 @@ def check_configuration(settings: Settings, binaries: Binaries) -> list[str]:
         )
         checked.append("docker-compose.yml")
     return checked
+
+
+def check_data(settings: Settings, binaries: Binaries) -> None:
+    """Raises StackError where a newer Prometheus wrote the data than this one can read; notes its version."""
+    folder = settings.state / "data" / "prometheus"
+    note = folder.with_suffix(".version")
+    ours = _version(binaries.prometheus.version)
+    newest = _version(note.read_text(encoding="utf-8")) if note.is_file() and folder.is_dir() else (0,)
+    if ours < NEW_FORMAT <= newest:
+        wrote = ".".join(map(str, newest))
+        raise StackError(
+            f"Prometheus {wrote} wrote the data in {folder}, which {binaries.prometheus.version}"
+            f" ({binaries.prometheus.source}) cannot read: put 2.55 or newer on PATH, or move the folder"
+        )
+    if ours > newest:
+        note.write_text(binaries.prometheus.version, encoding="utf-8")
+
+
+def _version(text: str) -> tuple[int, ...]:
+    return tuple(int(part) for part in text.strip().split(".") if part.isdigit())
 
 
 def _is_free(bind: str, port: int) -> bool:

@@ -4,11 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import hmac
-import ipaddress
 import logging
 import os
 import signal
-import socket
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, suppress
 from http import HTTPStatus
@@ -20,9 +18,9 @@ from fastapi.responses import HTMLResponse, JSONResponse, PlainTextResponse
 from prometheus_client.exposition import choose_encoder
 from pydantic import ValidationError
 from starlette.exceptions import HTTPException as StarletteHTTPException
-from starlette.types import ASGIApp, Receive, Scope, Send
 
 from heapwatch import data
+from heapwatch.http.known_names import KnownNames, known_names
 from heapwatch.http.signing import webhook_token
 from heapwatch.receiver import audit, fetch, ledger, page
 from heapwatch.receiver.clock import Clock
@@ -37,8 +35,6 @@ log = logging.getLogger("heapwatch.receiver")
 _PROBLEM = {"type": "object", "properties": {"error": {"type": "string"}}, "required": ["error"]}
 _ACCEPTED = {"type": "object", "properties": {"alerts": {"type": "integer"}}, "required": ["alerts"]}
 _RUNBOOKS = data.path("docs", "runbooks")
-_EVERYWHERE = "*"
-_LOOPBACK = ("127.0.0.1", "::1", "localhost")
 
 
 def create_app(settings: Settings, token: str) -> FastAPI:
@@ -71,7 +67,7 @@ def create_app(settings: Settings, token: str) -> FastAPI:
     app = FastAPI(title="Heapwatch receiver", version="1", lifespan=lifespan, docs_url=None, redoc_url=None)
     _answer_errors_in_json(app, metrics)
     _describe(app)
-    app.add_middleware(_KnownNames, names=_names(settings))
+    app.add_middleware(KnownNames, names=known_names(settings.bind))
 
     async def alerts(request: Request) -> Response:
         """Take an Alertmanager notification: 200 once it is on disk, 5xx only where a retry may help."""
@@ -226,44 +222,6 @@ def _answer_errors_in_json(app: FastAPI, metrics: Metrics) -> None:
     @app.exception_handler(StoreUnavailable)
     async def unavailable(_: Request, error: StoreUnavailable) -> JSONResponse:
         return JSONResponse({"error": f"the database cannot be read: {error}"}, 503)
-
-
-class _KnownNames:
-    """Answers names that are the receiver's: a web page cannot reach it by a name that it made point here.
-
-    An address is no such name. It is answered where the receiver listens on more than loopback.
-    """
-
-    def __init__(self, app: ASGIApp, names: frozenset[str]) -> None:
-        self._app = app
-        self._names = names
-
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        host = _host(scope) if scope["type"] == "http" else ""
-        if scope["type"] == "http" and host not in self._names and not self._is_open_address(host):
-            problem = "this receiver does not answer to that Host; if it should: HEAPWATCH_ALLOWED_HOSTS"
-            return await JSONResponse({"error": problem}, 421)(scope, receive, send)
-        return await self._app(scope, receive, send)
-
-    def _is_open_address(self, host: str) -> bool:
-        if _EVERYWHERE not in self._names:
-            return False
-        with suppress(ValueError):
-            return bool(ipaddress.ip_address(host))
-        return False
-
-
-def _names(settings: Settings) -> frozenset[str]:
-    named = os.environ.get("HEAPWATCH_ALLOWED_HOSTS", "").lower().split(",")
-    names = {*_LOOPBACK, *(name.strip().partition(":")[0] for name in named)}
-    if settings.bind not in _LOOPBACK:
-        names |= {settings.bind, socket.gethostname().lower(), _EVERYWHERE}
-    return frozenset(names - {""})
-
-
-def _host(scope: Scope) -> str:
-    host: str = dict(scope["headers"]).get(b"host", b"").decode("latin-1").lower()
-    return host[1:].partition("]")[0] if host.startswith("[") else host.partition(":")[0]
 
 
 def _died(working: asyncio.Task[None]) -> None:

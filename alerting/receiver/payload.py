@@ -13,11 +13,10 @@ from pydantic import AwareDatetime, BaseModel, Field
 _EPOCH = datetime(1970, 1, 1, tzinfo=timezone.utc)
 EARLIEST, LATEST = -62_135_596_800_000_000, 253_402_300_799_000_000  # microseconds: years 1 to 9999
 
-LabelName = Annotated[str, Field(pattern=r"^[a-zA-Z_][a-zA-Z0-9_]*$", max_length=256)]
+# Any UTF-8 text may be a name, since Prometheus 3 and Alertmanager 0.27.
+LabelName = Annotated[str, Field(min_length=1, max_length=256)]
 LabelValue = Annotated[str, Field(max_length=4096)]
-# The OpenAPI document must say too that other names are not allowed.
-_ONLY_THOSE = {"additionalProperties": False}
-Labels = Annotated[dict[LabelName, LabelValue], Field(max_length=64, json_schema_extra=_ONLY_THOSE)]
+Labels = Annotated[dict[LabelName, LabelValue], Field(max_length=64)]
 # Go writes nanoseconds and an unset time as year 1; numbers are not taken for times.
 Time = Annotated[AwareDatetime, Field(strict=True)]
 

@@ -1,9 +1,16 @@
-"""One action from decided to done; each step is on disk before the next, so that a crash resumes it."""
+"""One action from decided to done: steps that return the next state, which is on disk before the next step.
+
+    decided -> requesting -> answered -> done
+
+A crash resumes the action at the state that was written last. Any step may end it.
+"""
 
 from __future__ import annotations
 
 import asyncio
 import logging
+from dataclasses import dataclass
+from typing import Literal
 
 import httpx
 
@@ -22,14 +29,18 @@ from heapwatch.receiver.store import Store, StoreUnavailable
 
 log = logging.getLogger("heapwatch.receiver")
 _LONGEST_PAUSE = 30.0
+_RESTARTED = "the trainer restarted before it answered; the new process is not asked"
 
 
-class _Failed(Exception):
-    """The action ends here: the result and, as message, why."""
+@dataclass(frozen=True)
+class Ended:
+    """The state after the last step: the action's result, and the details of it."""
 
-    def __init__(self, detail: str, result: str = "failed") -> None:
-        super().__init__(detail)
-        self.result = result
+    result: str
+    detail: str
+
+
+State = Literal["requesting", "answered"] | Ended
 
 
 class Performer:
@@ -63,36 +74,42 @@ class Performer:
     async def perform(self, record: ActionRecord, *, resumed: bool) -> None:
         """Take the action through the states it has not passed yet."""
         failpoint("decided")
-        try:
-            if record.state == "decided":
-                await self._begin(record)
-                resumed = False
-            if record.action in ("notify", "restart"):
-                await self._escalate(record, resumed)
+        while record.state != "done":
+            state = await self._step(record, resumed)
+            if isinstance(state, Ended):
+                await self._finish(record, state)
             else:
-                if record.state == "requesting":
-                    await self._request(record, resumed)
-                await self._check(record)
-        except _Failed as failure:
-            await self._finish(record, failure.result, str(failure))
+                record.state = state
+                await self._save(record)
+                failpoint(state)
+            resumed = False
 
-    async def _begin(self, record: ActionRecord) -> None:
+    async def _step(self, record: ActionRecord, resumed: bool) -> State:
+        if record.state == "decided":
+            return await self._begin(record)
+        if record.action == "notify":
+            return await self._notify(record)
+        if record.action == "restart":
+            return await self._restart(record, resumed)
+        if record.state == "requesting":
+            return await self._request(record, resumed)
+        return await self._check(record)
+
+    async def _begin(self, record: ActionRecord) -> State:
         age = self._clock.steady() - record.received_steady
         if age > self._settings.stale_after:
-            raise _Failed(f"not begun within {age:.0f} s of the alert", "called_off")
+            return Ended("called_off", f"not begun within {age:.0f} s of the alert")
         if record.dry_run:
-            raise _Failed("dry run: nothing was asked", "dry_run")
+            return Ended("dry_run", "dry run: nothing was asked")
         try:
             readings = await self._prometheus.readings(record.trainer)
             record.process_start = readings.pop("process_start", None)
             record.before["prometheus"] = readings
         except FetchError as error:
             log.warning("no figures before the cleanup of %s: %s", record.trainer, error)
-        record.state = "requesting"
-        await self._save(record)
-        failpoint("requesting")
+        return "requesting"
 
-    async def _request(self, record: ActionRecord, resumed: bool) -> None:
+    async def _request(self, record: ActionRecord, resumed: bool) -> State:
         """Ask until there is an answer; after a broken exchange, only if it is still the same process."""
         deadline = self._clock.steady() + self._settings.trainer_deadline
         pause = self._settings.retry_pause
@@ -100,8 +117,8 @@ class Performer:
         while True:
             wait = pause
             try:
-                if broken:
-                    await self._same_process(record)
+                if broken and await self._restarted(record):
+                    return Ended("failed", _RESTARTED)
                 record.attempts += 1
                 answer = await trainer.force_cleanup(
                     self._client,
@@ -114,27 +131,27 @@ class Performer:
                 )
                 failpoint("answer-read")
                 if not answer.pending:
-                    return await self._answered(record, answer)
+                    return self._answered(record, answer)
                 broken, pending, last = False, True, answer.detail or "the trainer has reached no safe point"
             except trainer.Refusal as refusal:
                 if refusal.retry_after is None:
-                    raise _Failed(refusal.detail, "refused" if refusal.by_choice else "failed") from None
+                    return Ended("refused" if refusal.by_choice else "failed", refusal.detail)
                 pending, last, wait = False, refusal.detail, max(pause, refusal.retry_after)
             except FetchError as error:
                 broken, pending, last = True, False, str(error)
             if self._clock.steady() + wait > deadline:
-                raise _Failed(f"{last} ({record.attempts} requests)", "pending" if pending else "failed")
+                return Ended("pending" if pending else "failed", f"{last} ({record.attempts} requests)")
             log.info("%s of %s: %s; asking again in %.1f s", record.action, record.trainer, last, wait)
             await asyncio.sleep(wait)
             pause = min(2 * pause, _LONGEST_PAUSE)
 
-    async def _same_process(self, record: ActionRecord) -> None:
+    async def _restarted(self, record: ActionRecord) -> bool:
         start = await trainer.process_start(self._client, record.url, self._settings.trainer_timeout)
-        if start is not None and record.process_start is not None and abs(start - record.process_start) > 1:
-            raise _Failed("the trainer restarted before it answered; the new process is not asked")
+        if start is None or record.process_start is None:
+            return False
+        return abs(start - record.process_start) > 1
 
-    async def _answered(self, record: ActionRecord, answer: trainer.Answer) -> None:
-        record.state = "answered"
+    def _answered(self, record: ActionRecord, answer: trainer.Answer) -> State:
         record.answered_at = self._clock.wall()
         record.freed_bytes = answer.freed.resident_memory_bytes
         record.removed = dict(answer.removed)
@@ -142,10 +159,9 @@ class Performer:
         record.after["trainer"] = answer.after.readings()
         record.duration_seconds = answer.duration_seconds
         record.detail = "; ".join(answer.errors)
-        await self._save(record)
-        failpoint("answered")
+        return "answered"
 
-    async def _check(self, record: ActionRecord) -> None:
+    async def _check(self, record: ActionRecord) -> State:
         """Read the effect after the next scrapes; without Prometheus, by the trainer's figures alone."""
         await asyncio.sleep(self._settings.check_after)
         deadline = self._clock.steady() + self._settings.check_deadline
@@ -167,34 +183,34 @@ class Performer:
         )
         errors = f"; the cleanup reported: {record.detail}" if record.detail else ""
         failpoint("checked")
-        await self._finish(record, effect.verdict, effect.detail + errors)
+        return Ended(effect.verdict, effect.detail + errors)
 
-    async def _escalate(self, record: ActionRecord, resumed: bool) -> None:
+    async def _notify(self, record: ActionRecord) -> State:
+        urls = (self._settings.alertmanager_url, self._settings.runbooks_url)
         try:
-            if record.action == "notify":
-                lasts = self._settings.escalation_cooldown
-                urls = (self._settings.alertmanager_url, self._settings.runbooks_url)
-                await notify(self._client, *urls, record, lasts=lasts)
-                failpoint("answer-read")
-                return await self._finish(
-                    record, "notified", "posted TrainerCleanupEscalated to Alertmanager"
-                )
-            if resumed:
-                raise _Failed("the receiver was stopped while the command ran; it is not run twice")
-            output = await restart(
-                self._settings.restart_command, record.trainer, self._settings.restart_timeout
-            )
-            failpoint("answer-read")
-            await self._finish(record, "restarted", output)
+            await notify(self._client, *urls, record, lasts=self._settings.escalation_cooldown)
         except EscalationError as error:
-            raise _Failed(str(error)) from None
+            return Ended("failed", str(error))
+        failpoint("answer-read")
+        return Ended("notified", "posted TrainerCleanupEscalated to Alertmanager")
 
-    async def _finish(self, record: ActionRecord, result: str, detail: str) -> None:
-        record.state, record.result, record.detail = "done", result, detail
+    async def _restart(self, record: ActionRecord, resumed: bool) -> State:
+        if resumed:
+            return Ended("failed", "the receiver was stopped while the command ran; it is not run twice")
+        command, timeout = self._settings.restart_command, self._settings.restart_timeout
+        try:
+            output = await restart(command, record.trainer, timeout)
+        except EscalationError as error:
+            return Ended("failed", str(error))
+        failpoint("answer-read")
+        return Ended("restarted", output)
+
+    async def _finish(self, record: ActionRecord, ended: Ended) -> None:
+        record.state, record.result, record.detail = "done", ended.result, ended.detail
         record.finished_at, record.finished_steady = self._clock.wall(), self._clock.steady()
         await self._save(record)
         failpoint("done")
-        log.info("%s of %s: %s: %s", record.action, record.trainer, result, detail)
+        log.info("%s of %s: %s: %s", record.action, record.trainer, record.result, record.detail)
         self._metrics.finished(record, record.finished_steady - record.received_steady)
         if self._settings.grafana_url:
             try:

@@ -8,8 +8,8 @@ from fastapi import Request, Response
 from fastapi.responses import FileResponse, RedirectResponse
 from nicegui import app, ui
 from prometheus_client import CONTENT_TYPE_LATEST, Gauge, generate_latest
-from starlette.middleware.trustedhost import TrustedHostMiddleware
 
+from heapwatch.http.known_names import KnownNames, known_names
 from heapwatch.viewer import documents
 from heapwatch.viewer.library import Library
 from heapwatch.viewer.page import DashboardPage
@@ -18,7 +18,6 @@ from heapwatch.viewer.prometheus import Prometheus
 from heapwatch.viewer.settings import Settings
 from heapwatch.viewer.state import State
 
-LOOPBACK = ("127.0.0.1", "localhost", "::1")
 STYLE = Path(__file__).with_name("style.css")
 FAVICON = Path(__file__).with_name("favicon.svg")
 # What the server has to know of the browser: its clock, and whether anybody can see the page.
@@ -33,9 +32,7 @@ def serve(settings: Settings) -> None:
     library = Library(settings.folder)
     check_free(settings.host, settings.port)
     prometheus = Prometheus(settings.prometheus_url)
-    if settings.host in LOOPBACK:
-        # Other names that resolve here are somebody's page trying to read ours.
-        app.add_middleware(TrustedHostMiddleware, allowed_hosts=[*LOOPBACK, "[::1]"])
+    app.add_middleware(KnownNames, names=known_names(settings.host))
     _add_pages(library, prometheus)
     app.on_shutdown(prometheus.close)
     ui.run(

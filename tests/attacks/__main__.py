@@ -10,10 +10,10 @@ import traceback
 from heapwatch.stack.binaries import find
 from heapwatch.stack.settings import Settings
 from tests.alerting.faults.stage import stage
-from tests.attacks import impostors, liars, machines, networks, pages, trainers
+from tests.attacks import impostors, liars, machines, networks, pages, stacks, trainers
 from tests.attacks.record import ATTACKS, Exchange, NotHere
 
-SUITE = (impostors, trainers, liars, pages, networks, machines)
+SUITE = (impostors, trainers, liars, pages, networks, machines, stacks)
 
 
 def main(words: list[str]) -> int:

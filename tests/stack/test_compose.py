@@ -17,12 +17,15 @@ from heapwatch import data
 from heapwatch.receiver.settings import SHARED_NAMES
 from heapwatch.receiver.settings import Settings as ReceiverSettings
 from heapwatch.stack import compose, configuration, containers
+from heapwatch.stack.containers import ADDRESSES
 from heapwatch.stack.endpoints import endpoints
 from heapwatch.stack.environment import KNOWN
 from heapwatch.stack.errors import StackError
 from heapwatch.stack.releases import ALERTMANAGER, GRAFANA, PROMETHEUS
 from heapwatch.stack.settings import Settings
 from tests.repository import REPOSITORY
+
+GUARDS = {"prometheus": "prometheus-guard", "alertmanager": "alertmanager-guard"}
 
 
 @pytest.fixture(scope="module")
@@ -37,10 +40,18 @@ def composed() -> dict[str, Any]:
 
 def test_the_services_are_those_of_native_mode(composed: dict[str, Any]) -> None:
     native = endpoints(Settings.from_environment({"HEAPWATCH_CHECKOUT": str(REPOSITORY)}), grafana=True)
-    assert set(composed["services"]) == {*native, "configuration"}
+    assert set(composed["services"]) == {*native, *GUARDS.values(), "configuration"}
     for name, endpoint in native.items():
-        (published,) = composed["services"][name]["ports"]
+        (published,) = composed["services"][GUARDS.get(name, name)]["ports"]
         assert published == f"127.0.0.1:{endpoint.port}:{endpoint.port}/tcp"
+
+
+def test_browsers_reach_prometheus_and_alertmanager_through_a_guard_alone(composed: dict[str, Any]) -> None:
+    for name, guard in GUARDS.items():
+        assert "ports" not in composed["services"][name]
+        command = composed["services"][guard]["command"]
+        assert command[:3] == ["python", "-m", "heapwatch.stack.guard"]
+        assert command[3:] == ["0.0.0.0", ADDRESSES[name].rpartition(":")[2], "--to", ADDRESSES[name]]
 
 
 def test_what_runs_on_is_checked_restarted_and_confined(composed: dict[str, Any]) -> None:

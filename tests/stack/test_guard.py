@@ -6,10 +6,11 @@ from http import HTTPStatus
 
 import pytest
 
-from heapwatch.stack.guard import Guard, Refusal, names
+from heapwatch.http.known_names import known_names
+from heapwatch.stack.guard import Guard, Refusal
 
-LOOPBACK = Guard(1, "/secret", names("127.0.0.1"))
-OPEN = Guard(1, "/secret", names("0.0.0.0"))
+LOOPBACK = Guard(("127.0.0.1", 1), "/secret", known_names("127.0.0.1"))
+OPEN = Guard(("127.0.0.1", 1), "/secret", known_names("0.0.0.0"))
 
 
 def head(*fields: str, line: str = "GET /graph?g0=1 HTTP/1.1") -> bytes:
@@ -50,7 +51,7 @@ def test_open_to_the_network_it_answers_addresses_and_names_it_was_given(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setenv("HEAPWATCH_ALLOWED_HOSTS", "monitoring.example:443, other")
-    guard = Guard(1, "/secret", names("0.0.0.0"))
+    guard = Guard(("127.0.0.1", 1), "/secret", known_names("0.0.0.0"))
     for host in ("10.0.0.1:9090", "[2001:db8::1]:9090", "monitoring.example", "other:9090"):
         assert guard.checked(head(f"Host: {host}"))
 

@@ -8,6 +8,7 @@ from http.server import BaseHTTPRequestHandler, HTTPServer
 
 import pytest
 
+from heapwatch.stack import health
 from heapwatch.stack.endpoints import Endpoint
 from heapwatch.stack.health import condition
 from heapwatch.stack.settings import Settings
@@ -54,3 +55,21 @@ def test_a_service_that_is_not_ready_says_why(service: HTTPServer, path: str, sa
 
 def test_nobody_there_is_not_answering() -> None:
     assert condition(Settings.from_environment({}), Endpoint("trainer", 1, "X", "/")) == "not answering"
+
+
+def test_what_takes_long_is_said_and_waited_for(service: HTTPServer, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(health, "SAYS_AFTER", 0.0)
+    slow = Endpoint("walker", service.server_address[1], "PORT", "/broken")
+    said: list[str] = []
+
+    def train() -> None:
+        if len(said) > 2:
+            ANSWERS["/broken"] = (200, b"")
+
+    settings = Settings.from_environment({"HEAPWATCH_STATE": "/nowhere"})
+    try:
+        health.wait_healthy(settings, [slow], train, said.append)
+    finally:
+        ANSWERS["/broken"] = (503, b"")
+    assert said[0] == "still starting: walker"
+    assert said[-1] == "walker is healthy"

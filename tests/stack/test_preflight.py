@@ -37,6 +37,22 @@ def binaries() -> Binaries:
     return find(Settings.from_environment(), print)
 
 
+def test_data_of_a_newer_prometheus_are_not_given_to_one_that_cannot_read_them(
+    settings: Settings, binaries: Binaries
+) -> None:
+    def binary(version: str) -> Binaries:
+        prometheus = dataclasses.replace(binaries.prometheus, version=version, source="/usr/bin on PATH")
+        return dataclasses.replace(binaries, prometheus=prometheus)
+
+    (settings.state / "data" / "prometheus").mkdir(parents=True)
+    for version in ("2.42.0", "2.53.1", "3.13.2", "2.55.0", "2.55.0"):
+        preflight.check_data(settings, binary(version))
+    with pytest.raises(StackError, match=r"Prometheus 3\.13\.2 wrote .*/data/prometheus, which 2\.42\.0"):
+        preflight.check_data(settings, binary("2.42.0"))
+    (settings.state / "data" / "prometheus").rmdir()
+    preflight.check_data(settings, binary("2.42.0"))
+
+
 def test_the_configuration_of_this_checkout_is_whole(settings: Settings, binaries: Binaries) -> None:
     configuration.lay_out(settings)
     assert len(preflight.check_configuration(settings, binaries)) >= 2

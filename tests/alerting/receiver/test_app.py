@@ -124,6 +124,15 @@ def test_loopback_names_are_answered(client, host):
     assert client.get("/healthz", headers={"Host": host}).status_code == 200
 
 
+def test_a_label_whose_name_is_any_text_does_not_cost_its_group(client):
+    odd = alert("utf:1", 5, labels={"größe des puffers": "9", "a.b/c": "1", "<b>\n": "2"})
+    post(client, odd, alert("utf:2", 6))
+    rows = {row["instance"]: row for row in client.get("/actions").json()["rows"]}
+    assert {"utf:1", "utf:2"} <= set(rows)
+    assert rows["utf:1"]["labels"]["größe des puffers"] == "9"
+    assert client.get("/").status_code == 200
+
+
 def test_the_runbooks_that_alerts_link_to_are_served_and_nothing_else(client):
     assert "# " in client.get("/runbooks/TrainerLeak.md").text
     for name in ("nothing.md", "..%2Frunning.md", "%2Fetc%2Fpasswd"):
