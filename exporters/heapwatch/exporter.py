@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterable
-from typing import Any
+from collections.abc import Callable, Iterable
+from typing import Any, TypeVar
 
 from prometheus_client import Metric
 
@@ -37,6 +37,7 @@ from heapwatch.measure.process_tree import ProcessTree
 from heapwatch.measure.ranks import array_task, current_rank
 from heapwatch.measure.resident_memory import ResidentMemory
 from heapwatch.measure.roots import Root
+from heapwatch.recording.checkpoints import Checkpoints
 from heapwatch.recording.journal import Journal, Sink
 from heapwatch.registration import Registration
 from heapwatch.runtime.cleanup import CleanupQueue
@@ -46,6 +47,7 @@ from heapwatch.runtime.protocols import Collector, Sampler
 from heapwatch.runtime.safe_point import SafePoint
 
 log = logging.getLogger("heapwatch")
+Declared = TypeVar("Declared")
 
 # resource in a cleanup's levels -> the series it is read from, and the label that names the component
 _LEVELS = {
@@ -100,6 +102,9 @@ class Exporter:
         self.buffers = BufferCollector(self.failures, interval)
         self.sizes = SizeCollector(self.failures, interval)
         self._objects: ObjectCollector | None = None
+        self.checkpoints = Checkpoints(
+            self.memory.read, lambda: self._objects.latest if self._objects else {}
+        )
         self._counting: list[Any] = [self.entities, self.events, self.buffers]
         tree = ProcessTree()
         unique = UniqueMemoryCollector(tree)
@@ -158,11 +163,25 @@ class Exporter:
         ValueError: something is not a class.
 
         """
+        self._with_objects(lambda objects: objects.count(*classes))
+
+    def expect_objects(self, cls: type, count: int) -> None:
+        """Count live instances of `cls`, and warn and raise an alert of more than `count`.
+
+        Raises:
+            ValueError: `cls` is no class.
+
+        """
+        name = self._with_objects(lambda objects: objects.expect(cls, count))
+        self.limits.set_limits("objects", name, {"warning": count + 1})
+
+    def _with_objects(self, declare: Callable[[ObjectCollector], Declared]) -> Declared:
         objects = self._objects or ObjectCollector(self.interval)
-        objects.count(*classes)
+        declared = declare(objects)
         if self._objects is None:
             self._objects = objects
             self.register(objects)
+        return declared
 
     def count_bodies(self, bodies: BodyCollector) -> None:
         """Count a world's bodies: at safe points alone, and none inside the world's own step."""

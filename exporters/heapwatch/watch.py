@@ -14,6 +14,7 @@ from heapwatch.collectors.phases import Phase
 from heapwatch.exporter import Exporter
 from heapwatch.http.server import Server
 from heapwatch.measure.roots import Root
+from heapwatch.recording.checkpoints import Checkpoint, Growth
 from heapwatch.recording.recorder import Recorder
 from heapwatch.runtime.cleanup import CleanupResult
 from heapwatch.runtime.labels import checked_name
@@ -29,9 +30,9 @@ Function = TypeVar("Function", bound=Callable[..., Any])
 class Watch:
     """A trainer's exporter. `heapwatch.start` makes one and serves it.
 
-    Declarations (`bodies`, `entities`, `events`, `buffer`, `objects`, `size`, `limit`,
+    Declarations (`bodies`, `entities`, `events`, `buffer`, `objects`, `expect`, `size`, `limit`,
     `growth_limit`, `on_cleanup`) raise `ValueError` for invalid arguments. The methods called during
-    training (`step`, `progress`, `phase`) never raise: errors are counted in
+    training (`step`, `progress`, `phase`, `checkpoint`) never raise: errors are counted in
     `trainer_exporter_collect_errors_total` and logged once.
 
     A source is an object (held weakly where its type allows), a function without arguments, or an attribute
@@ -117,6 +118,35 @@ class Watch:
     def phase(self, name: str) -> Phase:
         """A phase of the training cycle, as a context manager or a decorator. Its end is a safe point."""
         return self.exporter.phases.phase(name)
+
+    def checkpoint(self, label: str) -> Checkpoint | None:
+        """Note the memory of a named point of training, such as `after_evaluation`; also a safe point.
+
+        A line of the log tells the change since the checkpoint before, since the last one of this label and
+        since the first. None where memory could not be read.
+        """
+        self._safe_point.visit(stepping=False)
+        try:
+            return self.exporter.checkpoints.take(label)
+        except Exception as error:
+            self.exporter.failures.record("checkpoints", label, error)
+            return None
+
+    @property
+    def checkpoints(self) -> tuple[Checkpoint, ...]:
+        """The first checkpoint and the newest thousand."""
+        return self.exporter.checkpoints.all()
+
+    def growth_since(self, label: str | None = None) -> Growth:
+        """What changed from the first checkpoint of this label, by default of all, to the newest.
+
+        `bytes`, `objects` by class, and printed a few lines.
+
+        Raises:
+            ValueError: there is no such checkpoint.
+
+        """
+        return self.exporter.checkpoints.growth_since(label)
 
     def claim(self) -> None:
         """Make the calling thread the one whose steps are safe points: by default the first that steps."""
@@ -226,6 +256,20 @@ class Watch:
 
         """
         self.exporter.count_objects(*classes)
+
+    def expect(self, cls: type, count: int) -> None:
+        """Count live instances of `cls`, and say at once when there are more than `count`.
+
+        The log gets a warning at the census that finds them; the limit of `objects` is set to one more, so
+        that an alert follows.
+
+        Raises:
+            ValueError: `cls` is no class, or `count` no whole number of at least 0.
+
+        """
+        if isinstance(count, bool) or not isinstance(count, int) or not 0 <= count < 2**53:
+            raise ValueError(f"expect takes how many may be alive, 0 or more, got {count!r}")
+        self.exporter.expect_objects(cls, count)
 
     def size(self, name: str, source: Any) -> None:
         """Measure the deep size of an object.

@@ -333,3 +333,43 @@ def test_a_trainer_that_stopped_stepping_is_scraped_and_looks_stopped(trainer):
         assert value(second, "trainer_last_progress_timestamp_seconds") == moved
         assert value(second, "trainer_exporter_sample_age_seconds", collector="bodies") > age
         assert values(second, "trainer_bodies", "type") == values(first, "trainer_bodies", "type")
+
+
+def test_checkpoints_are_noted_and_growth_is_told_by_label(watch, caplog):
+    watch.objects(Trainer)
+    alive = [Trainer()]
+    step_until_sampled(watch)
+    with caplog.at_level(logging.INFO, logger="heapwatch"):
+        watch.checkpoint("baseline")
+        alive += [Trainer(), Trainer()]
+        watch.exporter.safe_point.sample_now(watch.exporter._objects)
+        watch.checkpoint("after_evaluation")
+    assert [point.label for point in watch.checkpoints] == ["baseline", "after_evaluation"]
+    assert watch.growth_since("baseline").objects == {"Trainer": 2}
+    assert "checkpoint after_evaluation" in caplog.text
+    with pytest.raises(ValueError, match="no checkpoint is called 'after_training'"):
+        watch.growth_since("after_training")
+
+
+def test_more_objects_than_expected_are_said_at_once_and_have_a_limit(watch, caplog):
+    class Market:
+        pass
+
+    watch.expect(Market, 2)
+    alive = [Market(), Market()]
+    forgotten = Market()
+    forgotten.myself = forgotten
+    del forgotten  # waits for the collector, so it is not alive
+    step_until_sampled(watch)
+    assert "expected" not in caplog.text
+    alive.append(Market())
+    watch.exporter.safe_point.sample_now(watch.exporter._objects)
+    assert caplog.messages == ["Market: 3 are alive, 2 expected"]
+    assert value(exposed(watch), "trainer_limit", resource="objects", component="Market") == 3
+    alive.clear()
+
+
+@pytest.mark.parametrize(("cls", "count"), [("Trainer", 2), (Trainer, -1), (Trainer, True), (Trainer, 1.5)])
+def test_what_is_expected_is_a_class_and_a_count(watch, cls, count):
+    with pytest.raises(ValueError, match=r"expect takes|objects takes"):
+        watch.expect(cls, count)

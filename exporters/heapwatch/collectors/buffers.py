@@ -11,7 +11,7 @@ from prometheus_client.core import GaugeMetricFamily
 
 from heapwatch.collectors.named_sources import NamedSources
 from heapwatch.collectors.off_heap import offheap_bytes
-from heapwatch.measure.buffers import Contents, attached_tensors, contents_of
+from heapwatch.measure.buffers import Attached, Contents, attached_tensors, contents_of
 from heapwatch.measure.deep_size import Size
 from heapwatch.runtime.failures import Failures
 from heapwatch.runtime.sources import Source, count_of
@@ -41,7 +41,7 @@ class _Size:
 
     stored: Size | None
     full_bytes: float | None
-    attached: float | None
+    attached: Attached | None
 
 
 class BufferCollector:
@@ -160,7 +160,12 @@ _FAMILIES: tuple[tuple[str, str, Callable[[_Size], float | None]], ...] = (
     (
         "trainer_buffer_attached_tensors",
         "Stored tensors that hold an autograd graph or live on an accelerator, estimated from a sample.",
-        lambda size: size.attached,
+        lambda size: size.attached.tensors if size.attached else None,
+    ),
+    (
+        "trainer_buffer_graph_tensors",
+        "Stored tensors that hold the autograd graph they were computed with, estimated from a sample.",
+        lambda size: size.attached.graphs if size.attached else None,
     ),
 )
 

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import gc
+import logging
 from collections.abc import Iterable
 
 from prometheus_client import Metric
 from prometheus_client.core import GaugeMetricFamily
 
 from heapwatch.measure.instances import Census
+
+log = logging.getLogger("heapwatch")
 
 
 class ObjectCollector:
@@ -19,6 +23,13 @@ class ObjectCollector:
         self.interval = interval
         self._census = Census()
         self._latest: dict[str, float] = {}
+        self._expected: dict[str, int] = {}
+        self._most_said: dict[str, float] = {}
+
+    @property
+    def latest(self) -> dict[str, float]:
+        """The counts of the last census, by class."""
+        return self._latest
 
     def count(self, *classes: type) -> None:
         """Count live instances of `classes`, subclasses included.
@@ -33,9 +44,31 @@ class ObjectCollector:
         for cls in classes:
             self._census.count(cls)
 
+    def expect(self, cls: type, count: int) -> str:
+        """Count `cls`, and warn when a census finds more than `count`; returns its name in the counts."""
+        self.count(cls)
+        name = self._census.name_of(cls)
+        self._expected[name] = count
+        return name
+
     def sample(self) -> None:
         """Take a census."""
         self._latest = self._census.take()
+        if any(self._is_news(name) for name in self._expected):
+            gc.collect()  # what waits for the collector is not alive
+            self._latest = self._census.take()
+        for name, expected in self._expected.items():
+            alive = self._latest.get(name, 0)
+            if self._is_news(name):
+                log.warning("%s: %d are alive, %d expected", name, alive, expected)
+                self._most_said[name] = alive
+            elif alive <= expected:
+                self._most_said.pop(name, None)
+
+    def _is_news(self, name: str) -> bool:
+        """Whether more are alive than expected, and twice as many as was said already."""
+        alive = self._latest.get(name, 0)
+        return alive > self._expected[name] and alive >= 2 * self._most_said.get(name, 0)
 
     def collect(self) -> Iterable[Metric]:
         """Yield the counts of the last census."""

@@ -29,6 +29,7 @@ _TABLES: dict[str, tuple[str, dict[str, str]]] = {
             "capacity_items": "trainer_buffer_capacity_items",
             "capacity_bytes": "trainer_buffer_capacity_bytes",
             "attached_tensors": "trainer_buffer_attached_tensors",
+            "graph_tensors": "trainer_buffer_graph_tensors",
         },
     ),
     "gpu_memory": (
@@ -64,6 +65,8 @@ class Status:
         self._history: History[Component] = History()
         self._cpu: tuple[float, float] | None = None
         self._cpu_percent: float | None = None
+        self._steps: tuple[float, float] | None = None
+        self._fps: float | None = None
         self._observing = threading.Lock()
 
     def observe(self, families: Iterable[Metric]) -> Readings:
@@ -73,6 +76,7 @@ class Status:
             now = self._clock()
             self._history.observe(now, readings.levels())
             self._observe_cpu(now, readings.value("trainer_process_cpu_seconds_total", role="trainer"))
+            self._observe_steps(now, readings.value("trainer_progress_total", unit="step"))
         return readings
 
     def document(self, families: Iterable[Metric]) -> dict[str, Any]:
@@ -113,6 +117,7 @@ class Status:
             "memory_mb": None if resident is None else round(resident / 1e6, 3),
             "cpu_percent": None if self._cpu_percent is None else round(self._cpu_percent, 2),
             "step_count": None if steps is None else _number(steps),
+            "fps": None if self._fps is None else round(self._fps, 2),
             "seconds_since_progress": readings.seconds_since_progress(self._clock()),
         }
         return {key: value for key, value in known.items() if value is not None}
@@ -127,6 +132,17 @@ class Status:
             self._cpu_percent = 100 * (seconds - self._cpu[1]) / (now - self._cpu[0])
         self._cpu = (now, seconds)
 
+    def _observe_steps(self, now: float, steps: float | None) -> None:
+        """Steps a second, over at least a second; a counter that fell belongs to a new process."""
+        if steps is None:
+            self._steps = self._fps = None
+            return
+        if self._steps is not None and now - self._steps[0] < 1:
+            return
+        if self._steps is not None and steps >= self._steps[1]:
+            self._fps = (steps - self._steps[1]) / (now - self._steps[0])
+        self._steps = (now, steps)
+
     def _cleanup(self) -> dict[str, Any] | None:
         last = self._last_cleanup()
         return None if last is None else last.as_dict()
@@ -136,6 +152,7 @@ def _entities(readings: Readings) -> dict[str, float]:
     bodies = readings.by("trainer_bodies", "type")
     total = readings.value("trainer_world_bodies")
     world = {"world_bodies": sum(bodies.values()) if total is None else total} if bodies else {}
+    world |= {f"{kind}_bodies": bodies[kind] for kind in ("static", "dynamic") if kind in bodies}
     return _numbers(world | readings.by("trainer_entities", "type"))
 
 
@@ -144,9 +161,10 @@ def _memory(readings: Readings) -> dict[str, Any]:
         f"{kind}_bytes": _numbers(readings.by(f"trainer_process_{kind}_memory_bytes", "role"))
         for kind in ("resident", "virtual", "unique")
     }
-    limit = readings.value("trainer_memory_limit_bytes")
-    if limit is not None:
-        memory["limit_bytes"] = _number(limit)
+    for name in ("limit", "available"):
+        known = readings.value(f"trainer_memory_{name}_bytes")
+        if known is not None:
+            memory[f"{name}_bytes"] = _number(known)
     return {key: value for key, value in memory.items() if value != {}}
 
 

@@ -6,7 +6,7 @@ import gc
 from collections import deque
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 from heapwatch.measure.deep_size import Size, deep_size
 from heapwatch.measure.memory import classes
@@ -128,19 +128,33 @@ def _has_length(obj: Any) -> bool:
     return hasattr(type(obj), "__len__")
 
 
-def attached_tensors(contents: Contents) -> float | None:
-    """Stored tensors that carry an autograd graph or live on an accelerator, estimated from a sample.
+class Attached(NamedTuple):
+    """Stored tensors that hold more than their data, estimated from a sample.
 
-    None when torch is not in use.
+    `tensors` carry an autograd graph, are trained or live on an accelerator; `graphs` are those of them that
+    were computed with a graph, which they keep alive.
     """
+
+    tensors: float
+    graphs: float
+
+
+def attached_tensors(contents: Contents) -> Attached | None:
+    """The stored tensors that hold more than their data; None when torch is not in use."""
     if not classes("torch", "Tensor"):
         return None
     holder = contents.holder
     if not isinstance(holder, CONTAINERS):
-        return float(sum(map(_is_attached, _tensors([holder]))))
+        return _attached(list(_tensors([holder])), 1.0)
     wanted = positions(len(holder), _ATTACHED_SAMPLES)
-    attached = sum(_is_attached(tensor) for item in pick(holder, wanted) for tensor in _tensors(item))
-    return attached * len(holder) / len(wanted) if wanted else 0.0
+    found = [tensor for item in pick(holder, wanted) for tensor in _tensors(item)]
+    return _attached(found, len(holder) / len(wanted) if wanted else 0.0)
+
+
+def _attached(tensors: list[Any], stands_for: float) -> Attached:
+    attached = sum(tensor.requires_grad or tensor.device.type not in ("cpu", "meta") for tensor in tensors)
+    graphs = sum(tensor.grad_fn is not None for tensor in tensors)
+    return Attached(attached * stands_for, graphs * stands_for)
 
 
 def _tensors(stack: list[Any]) -> Iterator[Any]:
@@ -155,10 +169,6 @@ def _tensors(stack: list[Any]) -> Iterator[Any]:
             yield obj
         elif not isinstance(obj, CONTAINERS) or len(obj) <= _OBJECTS_AN_ITEM:
             stack += gc.get_referents(obj)
-
-
-def _is_attached(tensor: Any) -> bool:
-    return bool(tensor.requires_grad) or tensor.device.type not in ("cpu", "meta")
 
 
 def _attributes(obj: Any) -> list[Any]:

@@ -42,6 +42,13 @@ class Census:
             name = f"{cls.__module__}.{name}"
         self._watched[name] = weakref.ref(cls)
 
+    def name_of(self, cls: type) -> str:
+        """The name of a counted class in the counts. Raises KeyError for one that is not counted."""
+        for name, counted in self._watched.items():
+            if counted() is cls:
+                return name
+        raise KeyError(cls)
+
     def take(self) -> dict[str, float]:
         """Live instances by name; left out are classes that were deleted, or could not be estimated yet."""
         families = {name: set(_family(cls)) for name, cls in self._classes()}

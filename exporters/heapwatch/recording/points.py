@@ -35,7 +35,8 @@ class Point:
     `event` says which moment: the `start` of the recording, the end of a `phase`, the end of a `cycle`
     (a generation, an epoch, an episode), or none of these (`sample`). `time` is Unix time in seconds.
     `objects` are live objects by class, `items` what else is counted (`static bodies`, `food_sources`,
-    `death events`, items of a buffer without a bound), `bounds` the most that some of these may be.
+    `death events`, items of a buffer without a bound), `bounds` the most that some of these may be,
+    `graphs` how many tensors of a buffer hold the autograd graph they were computed with.
     """
 
     time: float
@@ -52,6 +53,7 @@ class Point:
     objects: Mapping[str, float] = field(default_factory=dict)
     items: Mapping[str, float] = field(default_factory=dict)
     bounds: Mapping[str, float] = field(default_factory=dict)
+    graphs: Mapping[str, float] = field(default_factory=dict)
     sizes: Mapping[str, float] = field(default_factory=dict)
     growth_limits: Mapping[str, float] = field(default_factory=dict)
 
@@ -124,6 +126,7 @@ def point_of(
         objects=readings.by("trainer_objects", "type"),
         items=_items(readings),
         bounds=_as_events(readings.by("trainer_event_list_capacity_items", "list")),
+        graphs={name: n for name, n in readings.by("trainer_buffer_graph_tensors", "buffer").items() if n},
         sizes=readings.by("trainer_object_size_bytes", "object"),
         growth_limits=readings.growth_limits_by_key(),
         **{"progress": readings.by("trainer_progress_total", "unit"), **about},
@@ -173,7 +176,7 @@ def from_json(document: Any) -> Point:
         raise ValueError("its phase is no text")
     fields: dict[str, Any] = {"time": None, "resident_bytes": None} | document
     for key, value in fields.items():
-        if key in ("progress", "objects", "items", "bounds", "sizes", "growth_limits"):
+        if key in ("progress", "objects", "items", "bounds", "graphs", "sizes", "growth_limits"):
             fields[key] = {name: _number(f"{key} {name!r}", number) for name, number in _names(key, value)}
         elif key == "buffers":
             fields[key] = {name: _buffer(name, parts) for name, parts in _names(key, value)}

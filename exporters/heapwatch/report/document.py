@@ -69,6 +69,9 @@ def finding_lines(finding: Finding, unit: str) -> list[str]:
         lines.append(f"{name} size: {rise} ({signed(judged.per_cycle)}/{unit}, {judged.reason})")
     for name, held in finding.past_bound.items():
         lines.append(f"{name} buffer: {size(held.nbytes)}, past its bound of {size(held.full_bytes or 0)}")
+    for name, tensors in finding.graphs.items():
+        lines.append(f"{name} buffer: {tensors:.0f} tensors hold the autograd graph they were computed with")
+        lines.append("Remedy: store `tensor.detach().cpu()`, or `.item()` for a number")
     return [*lines, f"Started at {unit} {finding.since}"]
 
 

@@ -20,6 +20,7 @@ from heapwatch.analysis.verdicts import (
 from heapwatch.recording.points import Buffer, Point, Run
 
 _CLEAR_SHARE = 0.8  # of a rise, in one phase
+_GRAPH_CYCLES = 5  # for which a buffer that holds graphs may not have let go of any
 
 
 @dataclass(frozen=True)
@@ -47,7 +48,8 @@ class Held:
 class Finding:
     """A leak that was found. `phase` is empty if none dominates.
 
-    `past_bound` are buffers that hold more than they may.
+    `past_bound` are buffers that hold more than they may, `graphs` how many tensors of a buffer hold the
+    autograd graph they were computed with.
     """
 
     phase: str
@@ -56,6 +58,7 @@ class Finding:
     objects: dict[str, Judgement]
     sizes: dict[str, Judgement]
     past_bound: dict[str, Buffer]
+    graphs: dict[str, float]
 
 
 @dataclass(frozen=True)
@@ -179,6 +182,25 @@ class Cycles:
             since = self.number(point)
         return since
 
+    def graphs(self) -> dict[str, tuple[float, int]]:
+        """Buffers whose tensors hold on to their graphs: how many, and since which cycle.
+
+        A list that on-policy training fills and empties holds many graphs and few in turn: that is no leak.
+        """
+        found = {}
+        for name, tensors in self.points[-1].graphs.items():
+            levels = self.series(lambda point, name=name: point.graphs.get(name, 0.0))  # type: ignore[misc]
+            highest, since, cycles = 0.0, 0, 0
+            for number, level in levels:
+                if not level or level < 0.5 * highest:
+                    highest, cycles = level, 0
+                    continue
+                since, cycles = since if cycles else int(number), cycles + 1
+                highest = max(highest, level)
+            if cycles >= _GRAPH_CYCLES:
+                found[name] = (tensors, since)
+        return found
+
     def _drop_unfinished(self) -> None:
         """The last cycle, when it has fewer points than the one before and enough others are left."""
         numbers = list(self._by_cycle)
@@ -237,13 +259,16 @@ def _finding(
     # Objects, sizes and bounds tell when it began; memory is still warming up then.
     begins = [judged.since for judged in (*leaking.values(), *grown.values())]
     begins += [cycles.past_bound_since(name) for name in past_bound]
+    graphs = cycles.graphs()
+    begins += [since for _, since in graphs.values()]
     begins = begins or ([memory.since] if memory.verdict == "leak" else [])
     if not begins:
         return None
     since = min(begins)
     growth = memory.per_cycle if memory.verdict in ("leak", "growing") else 0.0
     growth = growth or sum(judged.per_cycle for judged in grown.values())
-    return Finding(_phase(cycles, leaking, since), growth, since, leaking, grown, past_bound)
+    held = {name: tensors for name, (tensors, _) in graphs.items()}
+    return Finding(_phase(cycles, leaking, since), growth, since, leaking, grown, past_bound, held)
 
 
 def _phase(cycles: Cycles, leaking: dict[str, Judgement], since: int) -> str:

@@ -48,8 +48,10 @@ class CleanupResult:
     reason: str = ""
 
     def as_dict(self) -> dict[str, Any]:
-        """The result as a JSON object."""
-        return {"status": "done", **asdict(self)}
+        """The result as a JSON object; scripts read what it freed as `memory_saved_mb`, 1e6 bytes each."""
+        document = {"status": "done", **asdict(self)}
+        freed = self.freed.get("resident_memory_bytes")
+        return document if freed is None else document | {"memory_saved_mb": round(freed / 1e6, 3)}
 
 
 class Ticket:

@@ -40,7 +40,12 @@ def test_document_tells_what_is_known_and_omits_the_rest():
     document = Status(clock=lambda: 1000.0).document(families())
     assert document["trainer"] == {"trainer": "walker", "framework": "torch", "run": "7"}
     assert document["performance"] == {"memory_mb": 1200, "step_count": 15440, "seconds_since_progress": 10}
-    assert document["entities"] == {"world_bodies": 155, "food_sources": 67}
+    assert document["entities"] == {
+        "world_bodies": 155,
+        "static_bodies": 1,
+        "dynamic_bodies": 154,
+        "food_sources": 67,
+    }
     assert document["body_types"] == {"static": 1, "dynamic": 154}
     assert document["memory"]["resident_bytes"] == {"trainer": 1.2e9, "worker": 3e8}
     assert document["events"] == {"death": {"items": 12, "capacity_items": 100}}
@@ -95,3 +100,16 @@ def test_levels_name_every_resource():
     assert levels[Component("bodies", "all")] == 155
     assert levels[Component("buffer", "replay")] == 5e6
     assert levels[Component("memory", "worker")] == 3e8
+
+
+def test_steps_a_second_are_told_once_two_samples_know_them():
+    now = [0.0]
+    status = Status(clock=lambda: now[0])
+    status.observe(families())
+    assert "fps" not in status.document(families())["performance"]
+    now[0] = 10.0
+    later = list(parse(TEXT.replace("15440", "15740") % {"dynamic": 1, "cpu": 0}))
+    assert status.document(later)["performance"]["fps"] == 30
+    now[0] = 20.0
+    restarted = list(parse(TEXT.replace("15440", "5") % {"dynamic": 1, "cpu": 0}))
+    assert status.document(restarted)["performance"]["fps"] == 30  # not a negative rate

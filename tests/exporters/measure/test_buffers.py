@@ -201,10 +201,10 @@ def test_attached_tensors_are_estimated_from_the_items():
     attached = deque(Step(torch.zeros(3), weight * at) for at in range(500))
     detached = [{"state": torch.zeros(3), "more": [torch.zeros(1)]} for _ in range(500)]
 
-    assert attached_tensors(contents_of(attached)) == 500
-    assert attached_tensors(contents_of(detached)) == 0
-    assert attached_tensors(contents_of([weight * 2, torch.zeros(1), 5])) == 1
-    assert attached_tensors(contents_of([])) == 0
+    assert attached_tensors(contents_of(attached)) == (500, 500)
+    assert attached_tensors(contents_of(detached)) == (0, 0)
+    assert attached_tensors(contents_of([weight * 2, torch.zeros(1), 5])) == (1, 1)
+    assert attached_tensors(contents_of([])) == (0, 0)
 
 
 class OnGpu(torch.Tensor):
@@ -216,4 +216,4 @@ class OnGpu(torch.Tensor):
 def test_tensors_on_a_gpu_are_attached():
     stored = [torch.zeros(3).as_subclass(OnGpu) for _ in range(10)]
 
-    assert attached_tensors(contents_of(stored)) == 10
+    assert attached_tensors(contents_of(stored)) == (10, 0)

@@ -161,3 +161,31 @@ def test_large_objects_are_those_from_the_given_size_on():
     run = generations(2, buffers=lambda n: filled(2345.67e6, 3e9), sizes=lambda n: {"a": 60e6, "b": 1e6})
     assert [held.name for held in analyse(run).large] == ["replay", "a"]
     assert [held.name for held in analyse(run, large_bytes=1e5).large] == ["replay", "a", "b"]
+
+
+@pytest.mark.parametrize(
+    ("graphs", "since"),
+    [
+        (lambda generation: {"memory": 59.0 * generation}, 1),  # as the buffer fills
+        (
+            lambda generation: {"memory": 177.0 if generation > 3 else 0.0},
+            4,
+        ),  # full, of tensors as wide as ever
+        (
+            lambda generation: {"memory": (0.0, 120.0, 60.0, 5.0)[generation % 4]},
+            None,
+        ),  # emptied again and again
+        (lambda generation: {"memory": 177.0 if generation > 8 else 0.0}, None),  # too early to say
+    ],
+)
+def test_graphs_that_a_bounded_buffer_does_not_let_go_of_are_found_with_the_remedy(graphs, since):
+    run = generations(10, buffers=lambda _: filled(1e6, 1e6), graphs=graphs)
+    finding = analyse(run).finding
+    if since is None:
+        assert finding is None
+        return
+    assert finding.graphs == {"memory": run.points[-1].graphs["memory"]}
+    assert finding.since == since
+    lines = finding_lines(finding, "generation")
+    assert any("memory buffer" in line and "autograd graph" in line for line in lines)
+    assert "Remedy: store `tensor.detach().cpu()`, or `.item()` for a number" in lines

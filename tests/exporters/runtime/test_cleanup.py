@@ -61,6 +61,7 @@ def test_a_cleanup_runs_when_its_safe_point_comes_and_says_what_it_did(trainer):
         "freed": {"resident_memory_bytes": 57},
         "removed": {"food": 57},
         "errors": [],
+        "memory_saved_mb": 0.0,
     }
 
 

@@ -1,0 +1,142 @@
+"""Named points of a run: what memory was there, and what has grown since."""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections import deque
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+
+from heapwatch.runtime.plain_text import plain
+
+log = logging.getLogger("heapwatch")
+
+_KEPT = 1000
+_QUIET_SECONDS = 1.0  # between two lines of one label
+_LONGEST_LABEL = 100
+
+
+@dataclass(frozen=True)
+class Checkpoint:
+    """Resident memory in bytes and live objects by class (as last counted) at a named point."""
+
+    label: str
+    time: float
+    resident_bytes: int
+    objects: Mapping[str, float]
+
+
+@dataclass(frozen=True)
+class Growth:
+    """What changed from one checkpoint to another; printed, a few lines."""
+
+    baseline: Checkpoint
+    current: Checkpoint
+
+    @property
+    def bytes(self) -> int:
+        """Change of resident memory, in bytes."""
+        return self.current.resident_bytes - self.baseline.resident_bytes
+
+    @property
+    def objects(self) -> dict[str, float]:
+        """Change of the live objects that were counted at both points, by class."""
+        before, after = self.baseline.objects, self.current.objects
+        return {name: after[name] - before[name] for name in after if name in before}
+
+    def __str__(self) -> str:
+        share = 100 * self.bytes / self.baseline.resident_bytes
+        lines = [
+            f"Baseline: {self.baseline.label}",
+            f"Current:  {self.current.label}",
+            f"RAM:      {_gigabytes(self.baseline.resident_bytes)} -> "
+            f"{_gigabytes(self.current.resident_bytes)} ({self.bytes / 1e9:+.3f} GB, {share:+.1f}%)",
+        ]
+        before, after = self.baseline.objects, self.current.objects
+        lines += [
+            f"  {name:<20} {before[name]:.0f} -> {after[name]:.0f} ({change:+.0f})"
+            for name, change in self.objects.items()
+        ]
+        return "\n".join(map(plain, lines))
+
+
+class Checkpoints:
+    """The first checkpoint of a run and the newest ones, a bounded number of them.
+
+    Args:
+        resident: reads the resident memory, in bytes.
+        objects: the live objects by class, as last counted.
+        clock: seconds since 1970.
+
+    """
+
+    def __init__(
+        self,
+        resident: Callable[[], int],
+        objects: Callable[[], Mapping[str, float]],
+        clock: Callable[[], float] = time.time,
+    ) -> None:
+        self._resident = resident
+        self._objects = objects
+        self._clock = clock
+        self._first: Checkpoint | None = None
+        self._newest: deque[Checkpoint] = deque(maxlen=_KEPT)
+
+    def take(self, label: str) -> Checkpoint:
+        """Note this moment, and log what changed since the one before, the label's last and the first."""
+        label = plain(label, _LONGEST_LABEL)
+        now = Checkpoint(label, self._clock(), self._resident(), dict(self._objects()))
+        before = self._newest[-1] if self._newest else None
+        same = self._last(label)
+        first = self._first = self._first or now
+        self._newest.append(now)
+        if same is None or now.time - same.time >= _QUIET_SECONDS:
+            log.info("%s", _line(now, before, same, first))
+        return now
+
+    def all(self) -> tuple[Checkpoint, ...]:
+        """Those that are kept, in the order in which they were taken."""
+        kept = tuple(self._newest)
+        return kept if self._first is None or kept[0] is self._first else (self._first, *kept)
+
+    def growth_since(self, label: str | None = None) -> Growth:
+        """What changed between the first checkpoint of this label, or of all, and the newest one.
+
+        Raises:
+            ValueError: there is no such checkpoint.
+
+        """
+        kept = self.all()
+        named = [point for point in kept if label is None or point.label == plain(label, _LONGEST_LABEL)]
+        if not named:
+            known = ", ".join(dict.fromkeys(repr(point.label) for point in kept)) or "none yet"
+            raise ValueError(f"no checkpoint is called {label!r}; there are: {known}")
+        return Growth(named[0], kept[-1])
+
+    def _last(self, label: str) -> Checkpoint | None:
+        return next((point for point in reversed(self._newest) if point.label == label), None)
+
+
+def _line(now: Checkpoint, before: Checkpoint | None, same: Checkpoint | None, first: Checkpoint) -> str:
+    parts = [f"checkpoint {now.label}: {_gigabytes(now.resident_bytes)}"]
+    if before is None:
+        parts.append("baseline")
+    else:
+        others = {
+            f"since {before.label}": before,
+            f"since the last {now.label}": same,
+            "since the first": first,
+        }
+        named = {words: point for words, point in others.items() if point is not None}
+        parts += [
+            f"{(now.resident_bytes - point.resident_bytes) / 1e9:+.3f} GB {words}"
+            for words, point in named.items()
+            if words == f"since {before.label}" or point is not before
+        ]
+    parts += [f"{name} {count:.0f}" for name, count in now.objects.items()]
+    return ", ".join(parts)
+
+
+def _gigabytes(nbytes: float) -> str:
+    return f"{nbytes / 1e9:.3f} GB"
