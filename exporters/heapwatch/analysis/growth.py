@@ -58,6 +58,11 @@ class History(Generic[Key]):
             return None
         return 60.0 * median_slope(points)
 
+    def rise(self, key: Key) -> float | None:
+        """From the oldest to the newest sample of the window; None without any."""
+        points = self._points.get(key)
+        return points[-1][1] - points[0][1] if points else None
+
 
 def median_slope(points: Sequence[tuple[float, float]]) -> float:
     """Median slope between all pairs of (time, level), of which there are at least two at rising times."""

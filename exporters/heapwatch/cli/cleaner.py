@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable
 from typing import Any
 
 from heapwatch.analysis.readings import Alert, Component
-from heapwatch.cli.reporter import cleanup_lines, described
+from heapwatch.cli.reporter import cleanup_lines, described, named
 from heapwatch.errors import Unreachable
 from heapwatch.http.client import post_json
 
@@ -32,6 +32,7 @@ class Cleaner:
         self._asked_for: frozenset[Component] = frozenset()
         self._hopeless: frozenset[Component] = frozenset()
         self._pending: str | None = None
+        self._waiting_said = False
 
     def clean(self, alerts: Iterable[Alert], url_of: Callable[[], str]) -> list[str]:
         """Request an emergency cleanup if these alerts need one, and return the lines about it."""
@@ -41,14 +42,24 @@ class Cleaner:
             if alert.kind == "threshold" and alert.severity != "warning" and alert.resource in CLEANED
         }
         self._hopeless &= critical.keys()
-        if self._clock() - self._asked_at < COOLDOWN_SECONDS and self._pending is None:
-            return []
+        left = COOLDOWN_SECONDS - (self._clock() - self._asked_at)
+        if left > 0 and self._pending is None:
+            return self._say_waiting(critical, left)
+        self._waiting_said = False
         lines = self._give_up(critical) if self._pending is None else []
         wanted = critical.keys() - self._hopeless
         if not wanted:
             return lines
         reasons = ", ".join(described(critical[component]) for component in sorted(wanted))
         return lines + self._ask(frozenset(wanted), reasons, url_of)
+
+    def _say_waiting(self, critical: dict[Component, Alert], left: float) -> list[str]:
+        """Once a cooldown, what stays critical while it lasts."""
+        if self._waiting_said or not critical.keys() - self._hopeless:
+            return []
+        self._waiting_said = True
+        names = ", ".join(named(component) for component in sorted(critical.keys() - self._hopeless))
+        return [f"COOLDOWN: {names} still critical; the next cleanup is at least {left:.0f} s away"]
 
     def _give_up(self, critical: dict[Component, Alert]) -> list[str]:
         unhelped = (self._asked_for & critical.keys()) - self._hopeless
@@ -61,7 +72,7 @@ class Cleaner:
 
     def _ask(self, wanted: frozenset[Component], reasons: str, url_of: Callable[[], str]) -> list[str]:
         request_id = self._pending or uuid.uuid4().hex
-        first = [] if self._pending else ["EMERGENCY: requesting an emergency cleanup"]
+        first = [] if self._pending else ["EMERGENCY: triggering an emergency cleanup"]
         self._asked_at = self._clock()
         document = {
             "action": "emergency",

@@ -152,7 +152,7 @@ class Reporter:
             age = readings.seconds_since_progress(sample.time) or 0.0
             yield _heading(sample, f"STALLED: training has made no progress for {age:.0f} s")
         elif known and not self._stalled:
-            yield _heading(sample, "OVER: training makes progress again")
+            yield _heading(sample, "ENDED: training makes progress again")
 
     def _restarted(self, sample: Sample, readings: Readings) -> Iterator[Message]:
         started = readings.value("process_start_time_seconds")
@@ -189,21 +189,21 @@ class Reporter:
             said = self._said.get(key)
             if said is None or said.severity != alert.severity or now - said.time >= REPEAT_SECONDS:
                 self._said[key] = _Said(alert.severity, now)
-                yield described(alert)
+                yield described(alert, self._history.rise(key[1]))
         for key in [key for key in self._said if key not in standing]:
             del self._said[key]
             kind, component = key
             if component not in levels:
-                yield f"OVER: {_named(component)} is not known any more"
+                yield f"ENDED: {named(component)} is not known any more"
             elif kind == "growth":
-                yield f"OVER: {_named(component)} grows no more than its limit"
+                yield f"ENDED: {named(component)} grows no faster than its limit"
             else:
-                yield f"OVER: {_named(component)} = {_amount(component.resource, levels[component])}"
+                yield f"ENDED: {named(component)} is back at {_amount(component.resource, levels[component])}"
 
     def _prometheus_news(self, sample: Sample) -> Iterator[str]:
         firing = frozenset(sample.firing)
         yield from sorted(firing - self._firing)
-        yield from (f"OVER: {line}" for line in sorted(self._firing - firing))
+        yield from (f"ENDED: {line}" for line in sorted(self._firing - firing))
         self._firing = firing
 
 
@@ -231,10 +231,12 @@ def body_types(readings: Readings) -> str:
     return counts and f"Body types: {counts}"
 
 
-def described(alert: Alert) -> str:
-    """Return the line of an alert, with its value and its limit."""
-    name = _named(Component(alert.resource, alert.component))
+def described(alert: Alert, rise: float | None = None) -> str:
+    """Return the line of an alert, with its value and its limit, and of growth how much it rose so far."""
+    name = named(Component(alert.resource, alert.component))
     value, limit = _amount(alert.resource, alert.value), _amount(alert.resource, alert.limit)
+    if alert.kind == "growth" and alert.resource == "bodies" and rise is not None:
+        return f"BODY GROWTH ALERT: {name} {rise:+.0f} ({value}/min, limit {limit}/min)"
     if alert.kind == "growth":
         return f"{alert.severity.upper()}: {name} grows by {value}/min (limit {limit}/min)"
     return f"{alert.severity.upper()}: {name} = {value} (>= {limit})"
@@ -249,12 +251,12 @@ def cleanup_lines(answer: Any) -> list[str]:
     said = f"{freed / 1e6:.1f}MB freed" if freed is not None else "what it freed is not known"
     took = _number(answer.get("duration_seconds"))
     duration = "" if took is None else f" in {took:.1f} s"
-    lines = [f"Cleanup ({_short(answer.get('action'))}) completed{duration}: {said}"]
+    lines = [f"{_short(answer.get('action')).capitalize()} cleanup completed{duration}: {said}"]
     before, after = _flat(_mapping(answer.get("before"))), _flat(_mapping(answer.get("after")))
     for name in before.keys() & after.keys() - {"resident_memory_bytes"}:
         if before[name] != after[name]:
             change = after[name] - before[name]
-            lines.append(f"   {name}: {before[name]:.0f} -> {after[name]:.0f} ({change:+.0f})")
+            lines.append(f"   {_title(name)}: {before[name]:.0f} -> {after[name]:.0f} ({change:+.0f})")
     lines[1:] = sorted(lines[1:])[:_MOST_LINES]
     errors = answer.get("errors")
     told = errors[:_MOST_LINES] if isinstance(errors, list) else []
@@ -295,7 +297,16 @@ def _short(text: object) -> str:
     return plain(text, _LONGEST)
 
 
-def _named(component: Component) -> str:
+def named(component: Component) -> str:
+    """What a line calls a component: bodies and entities by the documents' names."""
+    if component.resource == "bodies":
+        return "world_bodies" if component.name == "all" else f"{component.name}_bodies"
+    if component.resource == "entities":
+        return component.name
+    if component.resource == "memory":
+        return {"trainer": "memory", "all": "memory with workers"}.get(
+            component.name, f"{component.name} memory"
+        )
     return f"{component.resource} {component.name}".strip()
 
 

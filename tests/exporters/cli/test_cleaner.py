@@ -41,9 +41,12 @@ def test_cleanup_names_its_reason_and_is_not_repeated_within_the_cooldown(clock)
     ((url, document, token),) = endpoint.requests
     assert (url, token) == ("http://trainer/force_cleanup", "s3cret")
     assert document["action"] == "emergency"
-    assert "bodies all = 1247" in document["reason"]
-    clock.now += COOLDOWN_SECONDS - 1
+    assert "world_bodies = 1247" in document["reason"]
+    clock.now += COOLDOWN_SECONDS - 10
+    (waiting,) = clean(CRITICAL)
+    assert waiting == "COOLDOWN: world_bodies still critical; the next cleanup is at least 10 s away"
     assert clean(CRITICAL) == []
+    assert len(endpoint.requests) == 1
 
 
 def test_cleanup_that_did_not_help_is_not_repeated_until_the_level_was_healthy(clock):
@@ -81,5 +84,5 @@ def test_failure_is_told_without_the_token(clock):
     lines = clean(CRITICAL)
     assert "CLEANUP FAILED" in lines[1]
     assert "s3cret" not in "".join(lines)
-    assert clean(CRITICAL) == []
+    assert clean(CRITICAL)[0].startswith("COOLDOWN")
     assert len(endpoint.requests) == 1

@@ -28,13 +28,13 @@ def test_leak_alerts_and_auto_cleanup_ends_it(trainer, heapwatch):
     command = heapwatch("monitor", *SOON, "--auto-cleanup", trainer.address, **TOKEN)
     command.until("Memory=")
     trainer.leak()
-    assert command.until("CRITICAL: bodies") == "CRITICAL: bodies all = 1247 (>= 1000)"
-    command.until("Cleanup .emergency. completed in .* freed")
-    command.until(r"bodies: 1247 -> 186 \(-1061\)")
-    command.until(r"food_sources: 67 -> 6 \(-61\)")
-    command.until("OVER: bodies all = 186")
+    assert command.until("CRITICAL: world_bodies") == "CRITICAL: world_bodies = 1247 (>= 1000)"
+    command.until("Emergency cleanup completed in .* freed")
+    command.until(r"Bodies: 1247 -> 186 \(-1061\)")
+    command.until(r"Food: 67 -> 6 \(-61\)")
+    command.until("ENDED: world_bodies is back at 186")
     assert command.end() == 0
-    assert command.text.count("CRITICAL: bodies all") == 1
+    assert command.text.count("CRITICAL: world_bodies") == 1
     assert "correct-horse" not in command.text
 
 
@@ -138,7 +138,7 @@ def test_live_view_draws_trainers_alerts_and_messages(trainer):
     trainer.leak()
     process, terminal = live(trainer.address)
     try:
-        shown = read_until(terminal, "CRITICAL: bodies all = 1247")
+        shown = read_until(terminal, "CRITICAL: world_bodies = 1247")
         process.send_signal(signal.SIGINT)
         shown += read_rest(terminal)
         assert process.wait() == 2
@@ -221,7 +221,7 @@ def test_trainers_of_prometheus(trainer, heapwatch, prometheus):
 
     cleaning = heapwatch("monitor", "--prometheus", prometheus, *SOON, "--auto-cleanup", **TOKEN)
     trainer.leak()
-    cleaning.until(r"bodies: 1247 -> 186")
+    cleaning.until(r"Bodies: 1247 -> 186")
     trainer.kill()
     cleaning.until("is down, says Prometheus|is not watched any more|no trainer to watch")
     assert cleaning.end() == 3

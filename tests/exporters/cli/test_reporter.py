@@ -1,3 +1,5 @@
+import re
+
 import pytest
 from prometheus_client.parser import text_string_to_metric_families as parse
 
@@ -47,23 +49,23 @@ def test_what_is_not_known_is_left_out():
 def test_alert_is_said_once_although_its_value_changes():
     watching = reporter()
     said = [news(watching.report(sample(15.0 * i, memory=1.2e9 + 1e6 * (i % 3)))) for i in range(30)]
-    assert said[0] == ["WARNING: memory trainer = 1200.0MB (>= 1000.0MB)"]
+    assert said[0] == ["WARNING: memory = 1200.0MB (>= 1000.0MB)"]
     assert not any(said[1:])
     assert watching.severity == "warning"
 
 
 def test_alert_is_said_again_when_its_level_changes_and_when_it_is_over():
     watching = reporter()
-    assert news(watching.report(sample(0, dynamic=600))) == ["WARNING: bodies all = 631 (>= 500)"]
+    assert news(watching.report(sample(0, dynamic=600))) == ["WARNING: world_bodies = 631 (>= 500)"]
     assert news(watching.report(sample(15, dynamic=1216, food=67))) == [
-        "CRITICAL: bodies all = 1247 (>= 1000)",
-        "WARNING: entities food_sources = 67 (>= 50)",
+        "CRITICAL: world_bodies = 1247 (>= 1000)",
+        "WARNING: food_sources = 67 (>= 50)",
     ]
     assert watching.severity == "critical"
-    assert news(watching.report(sample(30, dynamic=600, food=67))) == ["WARNING: bodies all = 631 (>= 500)"]
+    assert news(watching.report(sample(30, dynamic=600, food=67))) == ["WARNING: world_bodies = 631 (>= 500)"]
     assert news(watching.report(sample(45))) == [
-        "OVER: bodies all = 186",
-        "OVER: entities food_sources = 6",
+        "ENDED: world_bodies is back at 186",
+        "ENDED: food_sources is back at 6",
     ]
     assert watching.severity == "ok"
 
@@ -86,8 +88,9 @@ def test_growth_is_per_minute_at_any_interval(interval):
     lines = []
     for i in range(1 + int(1200 / interval)):
         lines += news(watching.report(sample(i * interval, dynamic=155 + 0.25 * i * interval)))
-    assert "WARNING: bodies dynamic grows by 15/min (limit 10/min)" in lines
-    assert sum("bodies dynamic" in line for line in lines) <= 3
+    alerts = [line for line in lines if "dynamic_bodies" in line]
+    assert re.fullmatch(r"BODY GROWTH ALERT: dynamic_bodies \+\d+ \(15/min, limit 10/min\)", alerts[0])
+    assert len(alerts) <= 3
 
 
 def test_two_samples_of_noise_are_no_growth():
@@ -128,7 +131,7 @@ def test_alerts_of_prometheus_are_said_when_they_begin_and_end():
     leak = "CRITICAL: TrainerLeak fires (bodies dynamic)"
     assert news(watching.report(sample(1, firing=[leak]))) == [leak]
     assert news(watching.report(sample(2, firing=[leak]))) == []
-    assert news(watching.report(sample(3))) == [f"OVER: {leak}"]
+    assert news(watching.report(sample(3))) == [f"ENDED: {leak}"]
 
 
 OWN_LIMIT = 'trainer_limit{resource="memory",component="",severity="warning"} 5e8'
@@ -161,9 +164,9 @@ def test_cleanup_lines_tell_what_was_freed():
         "errors": ["trim: ValueError: x"],
     }
     assert cleanup_lines(answer) == [
-        "Cleanup (emergency) completed in 1.2 s: 349.6MB freed",
-        "   bodies: 1247 -> 198 (-1049)",
-        "   food_sources: 67 -> 10 (-57)",
+        "Emergency cleanup completed in 1.2 s: 349.6MB freed",
+        "   Bodies: 1247 -> 198 (-1049)",
+        "   Food: 67 -> 10 (-57)",
         "   error: trim: ValueError: x",
     ]
     assert "not known" in cleanup_lines({"status": "done", "action": "regular"})[0]
