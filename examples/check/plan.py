@@ -7,6 +7,7 @@ Named = tuple[str, str]  # resource, component
 MEMORY: Named = ("memory", "trainer")
 TENSORS: Named = ("objects", "Tensor")
 ARRAYS: Named = ("objects", "ndarray")
+LISTS: tuple[Named, ...] = (("objects", "list"), ("objects", "dict"))
 
 
 @dataclass(frozen=True)
@@ -42,12 +43,12 @@ RUNS = (
     Run("walker", "replay", 60_000, (("buffer", "replay"),), (MEMORY, ARRAYS)),
     Run("walker", "memory", 40, (MEMORY,)),
     Run("erl_trading"),
-    Run("erl_trading", "environments", 30, (("objects", "TradingEnvironment"), MEMORY), (ARRAYS,)),
-    Run("erl_trading", "population", 60, (("objects", "DDPGAgent"), MEMORY), (TENSORS, ARRAYS)),
-    Run("erl_trading", "episodes", 60, (MEMORY,), (ARRAYS,)),
-    Run("erl_trading", "clones", 60, (MEMORY,), (TENSORS, ARRAYS)),
-    Run("erl_trading", "figures", 30, (MEMORY,), (TENSORS, ARRAYS)),
-    Run("erl_trading", "buffer", 400, (("buffer", "replay"),), (MEMORY, ARRAYS)),
+    Run("erl_trading", "environments", 30, (("objects", "TradingEnvironment"), MEMORY), (ARRAYS, *LISTS)),
+    Run("erl_trading", "population", 60, (("objects", "DDPGAgent"), MEMORY), (TENSORS, ARRAYS, *LISTS)),
+    Run("erl_trading", "episodes", 60, (MEMORY,), (ARRAYS, *LISTS)),
+    Run("erl_trading", "clones", 60, (MEMORY,), (TENSORS, ARRAYS, *LISTS)),
+    Run("erl_trading", "figures", 30, (MEMORY,), (("objects", "Figure"), TENSORS, ARRAYS, *LISTS)),
+    Run("erl_trading", "buffer", 400, (("buffer", "replay"),), (MEMORY, ARRAYS, *LISTS)),
     Run("metta_ppo"),
     Run("metta_ppo", "lstm", 40, (("object_size", "lstm_states"), MEMORY)),
     Run("metta_ppo", "stats", 40, (("object_size", "stats"), MEMORY)),

@@ -1,6 +1,7 @@
 """Evaluate, train, evolve: one generation after another, and the few lines that have it watched."""
 
 import random
+import time
 from collections import deque
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -24,6 +25,7 @@ CAPACITY = 1000
 BATCH = 32
 UPDATES = 8  # gradient steps of each of the agents that learn, a generation
 ELITE = 4
+MOST_UPLOADS = 50  # more are pending when uploads are slow
 
 
 class ErlTrainer:
@@ -47,6 +49,8 @@ class ErlTrainer:
         self.best_agent = self.population[0].clone()
         self.best_fitness = float("-inf")
         self.fitness_history: deque[float] = deque(maxlen=1000)
+        self.generation_times: deque[float] = deque(maxlen=1000)
+        self.uploads: deque[int] = deque()  # generations whose checkpoint waits to be uploaded
         self.leaks = Leaks(LeakSwitches(leak_file("erl_trading"), LEAKS))
         self.steps = 0
         self._pace = Pace(pace)
@@ -59,26 +63,41 @@ class ErlTrainer:
         ) as watch:
             watch.root = self
             watch.buffer("replay", "replay_buffer.buffer")
-            watch.objects(TradingEnvironment, DDPGAgent, ReplayBuffer, torch.Tensor, np.ndarray)
+            watch.expect(TradingEnvironment, 2)  # eval_env and val_env
+            watch.expect(DDPGAgent, POPULATION + 1)  # and the best
+            watch.expect(ReplayBuffer, 1)
+            watch.objects(list, dict, np.ndarray, torch.Tensor, mpl.figure.Figure)
+            watch.events("fitness_history", "fitness_history")
+            watch.events("generation_times", "generation_times")
+            watch.events("upload_queue", "uploads", capacity=MOST_UPLOADS)
             watch.size("best_agent.actor", lambda: self.best_agent.actor.state_dict())
-            watch.memory_report_interval(10, "generation")
+            watch.memory_report_interval(1, "generation")
             watch.on_cleanup(self.clean)
             yield watch
 
     def train(self, watch: heapwatch.Watch, steps: int | None = None) -> None:
         """Train for about `steps` environment steps (whole generations), or for ever."""
+        watch.checkpoint("baseline")
         while steps is None or self.steps < steps:
+            started = time.monotonic()
             with watch.phase("evaluate_population"):
                 fitness = self.evaluate_population(watch)
+            watch.checkpoint("after_evaluation")
             with watch.phase("train_population"):
                 self.train_population()
+            watch.checkpoint("after_training")
             with watch.phase("evolve_population"):
                 self.evolve_population(fitness)
+            watch.checkpoint("after_evolution")
+            self.generation_times.append(time.monotonic() - started)
+            self.uploads.append(len(self.generation_times))
             watch.progress("generation")
+        print(watch.growth_since("baseline"), flush=True)
 
     def evaluate_population(self, watch: heapwatch.Watch) -> list[float]:
         """One episode of every agent; returns their fitness."""
         self.leaks.in_evaluation(self.market)
+        self.uploads.clear()  # an upload takes less than a generation
         return [self._run_episode(agent, watch) for agent in self.population]
 
     def train_population(self) -> None:
@@ -102,9 +121,9 @@ class ErlTrainer:
         self.leaks.in_evolution(old, self.best_agent, self.fitness_history)
 
     def clean(self, action: str) -> dict[str, int]:
-        """Drop what has leaked; an emergency also halves the replay buffer."""
+        """Drop what has leaked, and bound the replay buffer again."""
         removed = self.leaks.clear()
-        kept = list(self.replay_buffer.buffer)[-(CAPACITY // 2 if action == "emergency" else CAPACITY) :]
+        kept = list(self.replay_buffer.buffer)[-CAPACITY:]
         removed["experiences"] = len(self.replay_buffer) - len(kept)
         self.replay_buffer.buffer = deque(kept, maxlen=CAPACITY)
         return removed

@@ -8,7 +8,6 @@ from examples.walker.ecosystem import EVENTS_KEPT, POOL_SIZE, Ecosystem
 from examples.walker.leaking import Leaks
 from examples.walker.learner import REPLAY_CAPACITY, Learner
 
-REGULAR_REPLAY = 10_000
 REGULAR_FOOD = 30
 EMERGENCY_FOOD = 10
 
@@ -44,9 +43,9 @@ class Cleaner:
         return surplus
 
     def _trim_replay(self) -> int:
-        """Keep the newest experiences, in a buffer that is bounded again."""
+        """Bound the buffer again; what it may hold stays: a healthy buffer loses nothing."""
         before = len(self._learner.replay)
-        kept = _newest(self._learner.replay, REGULAR_REPLAY)
+        kept = _newest(self._learner.replay, REPLAY_CAPACITY)
         self._learner.replay = deque(kept, maxlen=REPLAY_CAPACITY)
         return before - len(kept)
 

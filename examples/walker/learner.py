@@ -12,7 +12,7 @@ from torch import nn
 
 from examples.walker.robot import ACTIONS, OBSERVATIONS
 
-REPLAY_CAPACITY = 20_000
+REPLAY_CAPACITY = 10_000
 BATCH = 64
 DISCOUNT = 0.98
 

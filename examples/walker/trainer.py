@@ -11,12 +11,14 @@ from examples.common.leaks import LeakSwitches, leak_file
 from examples.common.pace import Pace
 from examples.walker.cleaning import Cleaner
 from examples.walker.ecosystem import Ecosystem
+from examples.walker.health import HealthLog
 from examples.walker.leaking import LEAKS, Leaks
 from examples.walker.learner import Experience, Learner
 from examples.walker.robot import Robot
 
 STEPS_PER_GENERATION = 1800
 LEARN_EVERY = 4
+STEPS_PER_CLEANUP = 18_000  # ten minutes
 
 
 class Walker:
@@ -34,6 +36,7 @@ class Walker:
         self.learner = Learner(seed)
         self.leaks = Leaks(LeakSwitches(leak_file("walker"), LEAKS), self.ecosystem, self.learner)
         self.cleaner = Cleaner(self.ecosystem, self.learner, self.leaks)
+        self.health = HealthLog(self.ecosystem)
         self.steps = 0
         self._pace = Pace(pace)
 
@@ -46,14 +49,21 @@ class Walker:
         ) as watch:
             watch.bodies(ecosystem.world, owners=ecosystem.owned_bodies)
             watch.entities("food_sources", lambda: ecosystem.food)
+            watch.entities("active_agents", lambda: sum(robot.energy > 0 for robot in ecosystem.robots))
             for name in ecosystem.events:
                 watch.events(name, lambda name=name: ecosystem.events[name])
             watch.buffer("replay", lambda: learner.replay)
             watch.objects(Robot, torch.Tensor)
             watch.size("policy.state_dict", learner.policy.state_dict)
             watch.size("optimizer.state_dict", learner.optimizer.state_dict)
-            watch.on_cleanup(self.cleaner.clean)
+            watch.on_cleanup(self.clean)
             yield watch
+
+    def clean(self, action: str) -> dict[str, int]:
+        """Clean up for `action`, and say what went."""
+        removed = self.cleaner.clean(action)
+        self.health.cleaned(action, removed)
+        return removed
 
     def train(self, watch: heapwatch.Watch, steps: int | None = None) -> None:
         """Train for `steps` steps, or for ever."""
@@ -85,4 +95,7 @@ class Walker:
                 watch.progress("generation")
             self.leaks.step()
             watch.step()
+            if self.steps % STEPS_PER_CLEANUP == 0:
+                watch.cleanup("regular", "routine")
+            self.health.step(self.steps)
             self._pace.wait()

@@ -23,12 +23,19 @@ class Watch:
     def __init__(self):
         self.steps = 0
         self.units = {}
+        self.labels = []
 
     def phase(self, name):
         return NoPhase()
 
     def step(self):
         self.steps += 1
+
+    def checkpoint(self, label):
+        self.labels.append(label)
+
+    def growth_since(self, label):
+        return f"since {label}"
 
     def progress(self, unit):
         self.units[unit] = self.units.get(unit, 0) + 1
@@ -68,6 +75,9 @@ def test_traders_evolve_and_only_two_environments_live(state):
     trainer.train(watch, steps=800)
     assert watch.steps == 800
     assert watch.units == {"episode": 32, "generation": 2}
+    assert watch.labels == ["baseline", *["after_evaluation", "after_training", "after_evolution"] * 2]
+    assert len(trainer.generation_times) == 2
+    assert len(trainer.uploads) == 1
     assert len(trainer.replay_buffer) == 800
     assert all(not torch.equal(weights(agent.critic), before) for agent in trainer.population[:1])
     assert trainer.eval_env.episode_rewards == []

@@ -1,10 +1,12 @@
+import re
 from collections import deque
 
 import pytest
 
 from examples.common.leaks import LeakSwitches, write
-from examples.walker.cleaning import EMERGENCY_FOOD, REGULAR_FOOD, REGULAR_REPLAY, Cleaner
+from examples.walker.cleaning import EMERGENCY_FOOD, REGULAR_FOOD, Cleaner
 from examples.walker.ecosystem import Ecosystem
+from examples.walker.health import HealthLog
 from examples.walker.leaking import LEAKS, Leaks
 from examples.walker.learner import BATCH, REPLAY_CAPACITY, Experience, Learner
 
@@ -93,7 +95,31 @@ def test_a_regular_cleanup_is_gentler(ecosystem, tmp_path):
     leaks = leaking(ecosystem, learner, tmp_path / "leaks.json", food=100.0, replay=15_000.0, memory=3.0)
     removed = Cleaner(ecosystem, learner, leaks).clean("regular")
     assert len(ecosystem.food) == REGULAR_FOOD
-    assert len(learner.replay) == REGULAR_REPLAY
+    assert len(learner.replay) == REPLAY_CAPACITY
     assert removed["experiences"] == 5_000
     assert removed["history"] == 3  # in the demonstration either cleanup may be the first
     assert not leaks.history
+
+
+@pytest.mark.parametrize("action", ["regular", "emergency"])
+def test_a_cleanup_for_bodies_leaves_a_healthy_replay_buffer_alone(ecosystem, tmp_path, action):
+    learner = Learner()
+    leaks = leaking(ecosystem, learner, tmp_path / "leaks.json", unknown=60.0)
+    row = ecosystem.observe()[0]
+    learner.replay.extend(Experience(row, 0, 0.0, row, False) for _ in range(REPLAY_CAPACITY))
+    removed = Cleaner(ecosystem, learner, leaks).clean(action)
+    assert removed["bodies"] == 60
+    assert removed["experiences"] == 0
+    assert len(learner.replay) == REPLAY_CAPACITY
+
+
+def test_the_health_line_is_the_documents_and_tells_orphans(ecosystem, tmp_path, capsys):
+    leaking(ecosystem, Learner(), tmp_path / "leaks.json", unknown=60.0)
+    health = HealthLog(ecosystem)
+    health.step(5558)
+    health.step(5559)
+    capsys_lines = capsys.readouterr().out.splitlines()
+    line, types, orphans = capsys_lines[-3:]
+    assert re.fullmatch(r"\d\d:\d\d:\d\d: Memory=\d+\.\dMB, Bodies=246, Food=\d+, Step=5558", line)
+    assert types == "   Body Types: Static=1, Agent=30, Dynamic=155, Terrain=0, Unknown=60"
+    assert orphans == "   ORPHANS: 60 bodies that nobody owns"

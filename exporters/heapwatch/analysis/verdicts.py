@@ -14,7 +14,7 @@ Verdict = Literal["steady", "warm-up", "filling", "growing", "leak"]
 
 # Up to so many, a trainer's objects are meant one by one: environments, agents. More are counted in bulk.
 FEW_OBJECTS = 100
-BULK = ("Tensor", "Parameter", "ndarray")  # these come by the dozen, as with an optimizer's state
+BULK = ("Tensor", "Parameter", "ndarray", "list", "dict")  # these come by the dozen
 SIZE_LIMIT_BYTES = 5e6  # growth of a named object a cycle
 _MOST_AN_ITEM = 8  # objects that an item of a buffer holds
 _FEW_CYCLES = 5  # no more do not tell a leak from a warm-up

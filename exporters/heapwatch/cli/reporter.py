@@ -109,7 +109,7 @@ class Reporter:
             for path, rate in _by_path(readings, "trainer_growing_path_growth_bytes_per_minute").items()
         ]
         components = [
-            Growing(_named(component), level, rate, component.resource in BYTES)
+            Growing(named(component), level, rate, component.resource in BYTES)
             for component, level in readings.levels().items()
             if (rate := self._history.per_minute(component)) is not None
         ]
@@ -216,7 +216,8 @@ def summary(readings: Readings) -> str:
     fields = [
         ("Memory", None if resident is None else f"{resident / 1e6:.1f}MB"),
         ("Bodies", f"{sum(bodies.values()):.0f}" if bodies else None),
-        *((_title(name), f"{count:.0f}") for name, count in entities.items()),
+        # Agents stand among the body types.
+        *((_title(name), f"{count:.0f}") for name, count in entities.items() if not name.endswith("_agents")),
         ("Step", None if steps is None else f"{steps:.0f}"),
     ]
     return ", ".join(f"{name}={value}" for name, value in fields if value is not None) or "nothing to show"
