@@ -27,7 +27,7 @@ LAYERS = (
     ("exporter", "attach"),
     ("watch",),
     ("lifecycle",),
-    ("report", "trackers", "integrations"),
+    ("report", "trackers", "integrations", "testing"),
     ("cli",),
     ("__main__",),
 )
@@ -52,7 +52,7 @@ BESIDE = {
     },
 }
 # What `import heapwatch; heapwatch.start(...)` must not load.
-HEAVY = ("report", "trackers", "integrations", "cli", "receiver", "dashboards", "viewer", "stack")
+HEAVY = ("report", "trackers", "integrations", "testing", "cli", "receiver", "dashboards", "viewer", "stack")
 
 
 def modules() -> dict[str, Path]:

@@ -87,6 +87,8 @@ class Census:
 
     Args:
         clock: monotonic seconds.
+        unlimited: whether the list of all objects may take as long as it does.
+        fewest: instances of a type worth following.
 
     Attributes:
         types: by the id of the class.
@@ -96,13 +98,21 @@ class Census:
 
     """
 
-    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
+    def __init__(
+        self,
+        clock: Callable[[], float] = time.monotonic,
+        *,
+        unlimited: bool = False,
+        fewest: int = _FEWEST,
+    ) -> None:
         self.types: dict[int, GrowingType] = {}
         self.longest = 0.0
         self.refused = 0
         self._clock = clock
         self._seconds_per_block: float | None = None
         self._sampled: list[tuple[float, str, weakref.ref[Any]]] = []
+        self._unlimited = unlimited
+        self._fewest = fewest
         self.uncollected = Series()
         self._before: dict[int, int] = {}
         self._counted_at = 0.0
@@ -112,6 +122,8 @@ class Census:
     def affordable(self) -> bool:
         """Whether a list of all objects may be made now."""
         blocks = sys.getallocatedblocks()
+        if self._unlimited:
+            return True
         if self._seconds_per_block is None:
             return blocks <= _FIRST_BLOCKS
         return blocks * self._seconds_per_block <= STALL_SECONDS
@@ -139,7 +151,7 @@ class Census:
                     names[key] = layout.qualified_name if layout.name not in _PLAIN else ""
         before, self._before = (
             self._before,
-            {key: number for key, number in counts.items() if number >= _FEWEST},
+            {key: number for key, number in counts.items() if number >= self._fewest},
         )
         for key, number in self._before.items():
             known = self.types.get(key)

@@ -12,7 +12,7 @@ from heapwatch.explain.rest import EXPLAINED, goes_on, inferred, rate_of, unname
 from heapwatch.explain.series import Growth
 
 TOO_EARLY_SECONDS = 40.0
-_SHORTEST_SPAN = 40.0
+_SHORTEST_SPAN = 30.0
 _CAREFUL_SPAN = 120.0  # for what has grown by little
 _LITTLE_BYTES = 8e6
 _LITTLE_SHARE = 0.02

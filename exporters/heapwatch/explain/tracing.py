@@ -92,7 +92,7 @@ class Tracer:
                 if now is None or before is None or now < before:
                     before = now
                 elif now > before:
-                    site = _made_at(newest())
+                    site = made_at(newest())
                     if site is not None:
                         return site
         finally:
@@ -103,7 +103,7 @@ class Tracer:
         return None
 
 
-def _made_at(items: list[Any]) -> Site | None:
+def made_at(items: list[Any]) -> Site | None:
     """The innermost line of the user's code by which a newest item, or a part of it, was made."""
     sizes: set[int] = set()
     while items:

@@ -1,0 +1,72 @@
+"""The pytest plugin: the marker and the fixture `no_leak`. What judges is loaded when it is used."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import pytest
+
+_MARKER = (
+    "no_leak(rounds=24, allow=()): run the test round after round, and fail when something grows with every "
+    "round; `allow` names paths that may (`*` stands for anything), or bytes a round"
+)
+_running = pytest.StashKey[bool]()
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Announce the marker."""
+    config.addinivalue_line("markers", _MARKER)
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_pyfunc_call(pyfuncitem: pytest.Function) -> object | None:
+    """Run a marked test until its growth can be judged, each time as it runs without the marker."""
+    marker = pyfuncitem.get_closest_marker("no_leak")
+    if marker is None or pyfuncitem.stash.get(_running, False):
+        return None
+    pyfuncitem.stash[_running] = True
+    try:
+        _check(
+            lambda: pyfuncitem.ihook.pytest_pyfunc_call(pyfuncitem=pyfuncitem),
+            pyfuncitem.funcargs,
+            *marker.args,
+            **marker.kwargs,
+        )
+    finally:
+        del pyfuncitem.stash[_running]
+    return True
+
+
+@pytest.fixture
+def no_leak(request: pytest.FixtureRequest) -> Callable[..., None]:
+    """Return a function: `no_leak(unit, rounds=24, allow=())` runs a unit of work until it can be judged."""
+    names: dict[str, Any] = request.node.funcargs
+
+    def check(unit: Callable[[], object], *, rounds: int | None = None, allow: Any = ()) -> None:
+        __tracebackhide__ = True
+        _check(unit, names, rounds, allow)
+
+    return check
+
+
+def _check(
+    unit: Callable[[], object],
+    names: dict[str, Any],
+    rounds: int | None = None,
+    allow: str | float | Sequence[str | float] = (),
+) -> None:
+    __tracebackhide__ = True
+    from heapwatch.measure.roots import Root
+    from heapwatch.testing.rounds import ROUNDS, Check
+
+    def read() -> dict[str, Any]:
+        return names
+
+    check = Check(
+        rounds=rounds or ROUNDS, allow=allow, roots=lambda: [Root("", "fixtures", read, namespace=True)]
+    )
+    found = check.run(unit)
+    if found:
+        lines = "\n".join(f"  {growing}" for growing in found)
+        pytest.fail(f"something grows with every one of {check.done} rounds:\n{lines}", pytrace=False)

@@ -1,0 +1,189 @@
+"""The plugin as a project uses it: tests of its own in a folder of its own."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+import pytest
+
+pytest_plugins = ["pytester"]
+
+TRAINER = """
+import pytest
+
+class Trainer:
+    def __init__(self):
+        self.history = []
+    def update(self):
+        self.history.append(bytearray(20_000))
+
+class Policy:
+    latest = []
+"""
+LEAKS = (
+    TRAINER
+    + """
+{before}
+def {test}
+"""
+)
+MARKED = """
+import pytest
+pytestmark = pytest.mark.no_leak
+"""
+
+
+@pytest.fixture
+def project(pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch) -> pytest.Pytester:
+    """A project with the plugin, whether its entry point is installed in this environment or not."""
+    monkeypatch.setenv("PYTEST_DISABLE_PLUGIN_AUTOLOAD", "1")
+    pytester.makeini("[pytest]\naddopts = -p heapwatch.testing.plugin --strict-markers")
+    return pytester
+
+
+def ran(project: pytest.Pytester, text: str, *options: str) -> pytest.RunResult:
+    project.makepyfile(text)
+    return project.runpytest_subprocess(*options)
+
+
+def test_a_fixture_that_keeps_what_it_is_given_fails_with_path_line_and_remedy(
+    project: pytest.Pytester,
+) -> None:
+    before = "@pytest.fixture\ndef trainer():\n    return Trainer()\n\n@pytest.mark.no_leak"
+    done = ran(project, LEAKS.format(before=before, test="test_update(trainer):\n    trainer.update()"))
+    done.assert_outcomes(failed=1)
+    done.stdout.fnmatch_lines(
+        [
+            "*something grows with every one of 24 rounds:*",
+            "*trainer.history (list of bytearray): +2?.? kB and +1 items*",
+        ]
+    )
+    text = done.stdout.str()
+    assert "test_a_fixture_that_keeps_what_it_is_given_fails_with_path_line_and_remedy.py:7 in " in text
+    assert "collections.deque(maxlen=...)" in text
+
+
+def test_a_unit_of_work_is_given_to_the_fixture(project: pytest.Pytester) -> None:
+    test = "test_update(no_leak):\n    trainer = Trainer()\n    no_leak(trainer.update, rounds=12)"
+    done = ran(project, LEAKS.format(before="", test=test))
+    done.assert_outcomes(failed=1)
+    assert "every one of 12 rounds" in done.stdout.str()
+    assert "trainer.history" in done.stdout.str()
+
+
+@pytest.mark.parametrize(
+    "allow", ['"*history"', '["other", "*.history"]', "100_000"], ids=["path", "paths", "bytes"]
+)
+def test_what_is_allowed_may_grow(project: pytest.Pytester, allow: str) -> None:
+    test = f"test_update(no_leak):\n    trainer = Trainer()\n    no_leak(trainer.update, allow={allow})"
+    ran(project, LEAKS.format(before="", test=test)).assert_outcomes(passed=1)
+
+
+HEALTHY = """
+import collections, functools
+QUEUE = collections.deque(maxlen=15)
+STEPS, MEMO, KEPT, PAGES = [], {}, [], []
+
+@functools.lru_cache(maxsize=16)
+def cached(key):
+    return bytearray(20_000)
+
+def test_nothing_is_kept():
+    for _ in range(3):
+        Trainer().update()
+
+def test_a_bounded_queue():
+    QUEUE.append(bytearray(20_000))
+
+def test_a_cache_with_a_bound():
+    STEPS.append(0)
+    cached(len(STEPS) % 40)
+
+def test_a_cache_that_fills_early():
+    STEPS.append(0)
+    MEMO.setdefault(len(STEPS) % 4, bytearray(20_000))
+
+def test_a_log_of_numbers():
+    STEPS.extend([0.5] * 20)
+
+def test_a_buffer_that_the_code_cuts():
+    KEPT.append(bytearray(20_000))
+    del KEPT[:-5]
+
+def test_a_list_that_is_emptied_now_and_then():
+    PAGES.append(bytearray(9000))
+    if len(PAGES) > 4:
+        PAGES.clear()
+"""
+LEAKING = """
+import ctypes, weakref
+LIBC = ctypes.CDLL(None)
+POLICY = Policy()
+
+def keeper():
+    kept = []
+    def remember(item):
+        kept.append(item)
+    return remember
+
+remember = keeper()
+
+def test_a_class_attribute():
+    Policy.latest.append(bytearray(20_000))
+
+def test_a_closure():
+    remember(bytearray(20_000))
+
+def test_a_registry_of_finalizers():
+    node = Trainer()
+    node.update()
+    weakref.finalize(POLICY, print, node)
+
+def test_memory_outside_python():
+    LIBC.malloc(300_000)
+"""
+
+
+def test_what_has_an_end_passes(project: pytest.Pytester) -> None:
+    ran(project, MARKED + TRAINER + HEALTHY).assert_outcomes(passed=7)
+
+
+def test_what_has_no_end_fails_and_is_named(project: pytest.Pytester) -> None:
+    done = ran(project, MARKED + TRAINER + LEAKING)
+    done.assert_outcomes(failed=4)
+    for name in ("Policy.latest (list of", "remember", "weakref.finalize._registry", "memory outside Python"):
+        done.stdout.fnmatch_lines([f"*  *{name}*a round*"])
+
+
+def test_a_test_that_fails_by_itself_fails_as_always(project: pytest.Pytester) -> None:
+    done = ran(project, LEAKS.format(before="@pytest.mark.no_leak", test="test_it():\n    assert 1 == 2"))
+    done.assert_outcomes(failed=1)
+    assert "assert 1 == 2" in done.stdout.str()
+
+
+def test_too_few_rounds_are_refused(project: pytest.Pytester) -> None:
+    before = "@pytest.mark.no_leak(rounds=3)"
+    done = ran(project, LEAKS.format(before=before, test="test_it():\n    pass"))
+    done.assert_outcomes(failed=1)
+    assert "cannot be judged in 3 rounds" in done.stdout.str()
+
+
+def test_it_works_under_xdist_and_without(project: pytest.Pytester) -> None:
+    text = LEAKS.format(
+        before="@pytest.mark.no_leak", test="test_it():\n    Policy.latest.append(bytearray(20_000))"
+    )
+    ran(project, text, "-p", "xdist", "-n", "2").assert_outcomes(failed=1)
+    # Without the plugin a marker is unknown, not an error of the plugin's.
+    off = project.runpytest_subprocess("-p", "no:heapwatch", "-o", "addopts=")
+    off.assert_outcomes(passed=1)
+
+
+def test_unused_it_loads_nothing_that_judges() -> None:
+    script = (
+        "import sys, heapwatch; assert 'pytest' not in sys.modules; import heapwatch.testing.plugin;"
+        "names = ('heapwatch.', 'prometheus', 'psutil');"
+        "print(sorted(name for name in sys.modules if name.startswith(names)))"
+    )
+    loaded = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
+    assert loaded.stdout.strip() == "['heapwatch.testing', 'heapwatch.testing.plugin']"
