@@ -11,17 +11,20 @@ from heapwatch.analysis.process import Process
 from heapwatch.analysis.readings import Component
 from heapwatch.analysis.timeline import STEP_SECONDS, Samples, Values, looks
 
-# Metric -> the resource whose level it is, and the label that names the component.
+# Metric -> the resource whose level it is, and the labels that name the component.
 LEVELS = {
-    "trainer_process_resident_memory_bytes": ("memory", "role"),
-    "trainer_gpu_memory_allocated_bytes": ("gpu_memory", "device"),
-    "trainer_bodies": ("bodies", "type"),
-    "trainer_entities": ("entities", "type"),
-    "trainer_event_list_items": ("events", "list"),
-    "trainer_buffer_items": ("buffer", "buffer"),
-    "trainer_objects": ("objects", "type"),
-    "trainer_object_size_bytes": ("object_size", "object"),
+    "trainer_process_resident_memory_bytes": ("memory", ("role",)),
+    "trainer_gpu_memory_allocated_bytes": ("gpu_memory", ("device",)),
+    "trainer_gpu_memory_part_bytes": ("gpu_memory", ("device", "part")),
+    "trainer_bodies": ("bodies", ("type",)),
+    "trainer_entities": ("entities", ("type",)),
+    "trainer_event_list_items": ("events", ("list",)),
+    "trainer_buffer_items": ("buffer", ("buffer",)),
+    "trainer_objects": ("objects", ("type",)),
+    "trainer_object_size_bytes": ("object_size", ("object",)),
 }
+# Of a GPU's parts those that somebody has in use; torch's are read from its allocator.
+_PARTS_IN_USE = ("jax_in_use", "other_pools", "workers", "other_processes", "unattributed")
 WORKERS = Component("memory", "worker")
 _CAPACITIES = ("trainer_buffer_capacity_items", "trainer_buffer_capacity_bytes")
 _COLLECTORS = {"buffers": "buffer", "sizes": "object_size"}
@@ -55,8 +58,10 @@ def observed(
     for one, values in seen.items():
         if one.name not in LEVELS:
             continue
-        resource, label = LEVELS[one.name]
-        component = Component(resource, one.label(label))
+        resource, names = LEVELS[one.name]
+        if "part" in names and one.label("part") not in _PARTS_IN_USE:
+            continue
+        component = Component(resource, " ".join(map(one.label, names)))
         if component.name in {"buffer": bounded_names, "events": bounded_lists}.get(resource, ()):
             continue
         levels[component] = _without(values, bounded) if component == MEMORY and bounded else values

@@ -1,22 +1,24 @@
-"""GPU memory and load: this process by torch's allocator, whole devices and the process tree by NVML."""
+"""GPU memory and load: this process by its allocators, whole devices and the process tree by NVML."""
 
 from __future__ import annotations
 
 import contextlib
-import sys
+from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 from prometheus_client import Metric
-from prometheus_client.core import GaugeMetricFamily
+from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily
 
+from heapwatch.measure.device_pools import Pool, initialised_cuda, jax_pools, torch_pools
+from heapwatch.measure.gpu_parts import GpuParts, Processes
 from heapwatch.measure.nvml import DeviceName, Session, as_text
 from heapwatch.measure.process_tree import ProcessTree
 from heapwatch.runtime.failures import Failures
 
+Sample = tuple[str, list[str], float]
+
 _FIELDS: dict[str, Callable[[Any, Any], float]] = {
-    "trainer_gpu_memory_used_bytes": lambda nvml, gpu: nvml.nvmlDeviceGetMemoryInfo(gpu).used,
-    "trainer_gpu_memory_total_bytes": lambda nvml, gpu: nvml.nvmlDeviceGetMemoryInfo(gpu).total,
     "trainer_gpu_utilization_ratio": lambda nvml, gpu: nvml.nvmlDeviceGetUtilizationRates(gpu).gpu / 100,
     "trainer_gpu_temperature_celsius": lambda nvml, gpu: nvml.nvmlDeviceGetTemperature(
         gpu, nvml.NVML_TEMPERATURE_GPU
@@ -43,32 +45,36 @@ class GpuCollector:
         self._tree = tree
         self._session = session or Session()
         self._broken = False
+        self._parts: dict[str, GpuParts] = defaultdict(GpuParts)
 
     def collect(self) -> Iterable[Metric]:
         """Yield all families; those of what is not there are empty."""
         families = _families()
-        for metric, labels, value in (*self._allocator(), *self._library()):
+        pools = {"torch": self._pools("torch", torch_pools), "jax": self._pools("jax", jax_pools)}
+        for metric, labels, value in (*_allocators(pools), *self._library(pools)):
             families[metric].add_metric(labels, value)
         if self._broken:
             self._broken = False
             self._session.disconnect()
         return families.values()
 
-    def _allocator(self) -> Iterator[tuple[str, list[str], float]]:
-        cuda = _initialised_cuda()
-        for index in range(cuda.device_count() if cuda else 0):
-            yield "trainer_gpu_memory_allocated_bytes", [str(index)], cuda.memory_allocated(index)
-            yield "trainer_gpu_memory_reserved_bytes", [str(index)], cuda.memory_reserved(index)
+    def _pools(self, library: str, read: Callable[[], dict[int, Pool]]) -> dict[int, Pool]:
+        try:
+            return read()
+        except Exception as error:  # a device that fell off raises what the library likes
+            self._failures.record(self.name, f"pools of {library}", error)
+            return {}
 
-    def _library(self) -> Iterator[tuple[str, list[str], float]]:
+    def _library(self, pools: dict[str, dict[int, Pool]]) -> Iterator[Sample]:
         try:
             devices = self._session.devices()
         except self._session.library.NVMLError as error:
             self._fail("driver", error)
             return
         for index, name in enumerate(_as_torch_orders(devices)):
+            torch, jax = pools["torch"].get(index), pools["jax"].get(index)
             try:
-                yield from self._device(str(index), name)
+                yield from self._device(str(index), name, torch, jax)
             except self._session.library.NVMLError as error:
                 self._fail(f"device {index}", error)
 
@@ -76,38 +82,66 @@ class GpuCollector:
         self._failures.record(self.name, what, error)
         self._broken = True
 
-    def _device(self, label: str, name: DeviceName) -> Iterator[tuple[str, list[str], float]]:
+    def _device(self, label: str, name: DeviceName, torch: Pool | None, jax: Pool | None) -> Iterator[Sample]:
         nvml = self._session.library
         gpu = self._session.handle(name)
-        yield "trainer_gpu_info", [label, *_identity(nvml, gpu)], 1
-        fatal = tuple(getattr(nvml, f"NVMLError_{kind}") for kind in _FATAL)
-        for metric, read in (*_FIELDS.items(), ("trainer_gpu_process_memory_bytes", self._tree_bytes)):
-            try:
-                value = read(nvml, gpu)
-            except fatal:
-                raise
-            except nvml.NVMLError_NotSupported:
-                continue
-            except nvml.NVMLError as error:
-                self._failures.record(self.name, f"{metric} of device {label}", error)
-                continue
-            if value is not None:
+        identity = _identity(nvml, gpu)
+        yield "trainer_gpu_info", [label, *identity], 1
+        for metric, read in _FIELDS.items():
+            if (value := self._field(label, metric, read, gpu)) is not None:
                 yield metric, [label], value
+        memory = self._field(label, "memory", lambda nvml, gpu: nvml.nvmlDeviceGetMemoryInfo(gpu), gpu)
+        processes = self._field(label, "processes", self._processes, gpu)
+        if processes is not None and processes.own is not None:
+            yield "trainer_gpu_process_memory_bytes", [label], processes.own + processes.workers
+        if memory is not None:
+            yield "trainer_gpu_memory_used_bytes", [label], memory.used
+            yield "trainer_gpu_memory_total_bytes", [label], memory.total
+            parts = self._parts[identity[0]].divide(memory.total, memory.used, torch, jax, processes)
+            for part, value in parts.items():
+                yield "trainer_gpu_memory_part_bytes", [label, part], value
 
-    def _tree_bytes(self, nvml: Any, gpu: Any) -> float | None:
-        """Bytes that NVML lists for the process and its children; None if it lists none of them.
+    def _field(self, label: str, what: str, read: Callable[[Any, Any], Any], gpu: Any) -> Any:
+        """One reading; None where the device does not offer it, or does not allow it to us."""
+        nvml = self._session.library
+        fatal = tuple(getattr(nvml, f"NVMLError_{kind}") for kind in _FATAL)
+        try:
+            return read(nvml, gpu)
+        except fatal:
+            raise
+        except (nvml.NVMLError_NotSupported, nvml.NVMLError_NoPermission):
+            return None
+        except nvml.NVMLError as error:
+            self._failures.record(self.name, f"{what} of device {label}", error)
+            return None
 
-        Inside a container it may list other process ids than ours: no series is better than a zero.
+    def _processes(self, nvml: Any, gpu: Any) -> Processes | None:
+        """What the library lists, by whose it is; None where it does not tell all of it.
+
+        Inside a container it may list other process numbers than ours: then this process is not among them.
         """
-        processes = [*nvml.nvmlDeviceGetComputeRunningProcesses(gpu)]
+        listed = [*nvml.nvmlDeviceGetComputeRunningProcesses(gpu)]
         with contextlib.suppress(nvml.NVMLError_NotSupported):
-            processes += nvml.nvmlDeviceGetGraphicsRunningProcesses(gpu)
-        used = {
-            process.pid: process.usedGpuMemory for process in processes if process.usedGpuMemory is not None
-        }
-        tree = {process.pid for process in (self._tree.trainer, *self._tree.workers())}
-        ours = [used[pid] for pid in tree & used.keys()]
-        return sum(ours) if ours else None
+            listed += nvml.nvmlDeviceGetGraphicsRunningProcesses(gpu)
+        used = {process.pid: process.usedGpuMemory for process in listed}
+        trainer, workers = self._tree.trainer.pid, {process.pid for process in self._tree.workers()}
+        told = {pid: number for pid, number in used.items() if number is not None}
+        of_workers = sum(told[pid] for pid in workers & told.keys())
+        # That workers are listed shows that the trainer, which is not, holds nothing.
+        own = told.get(trainer, 0 if trainer not in used and workers & told.keys() else None)
+        others = sum(number for pid, number in told.items() if pid != trainer and pid not in workers)
+        return Processes(own, of_workers, others)
+
+
+def _allocators(pools: dict[str, dict[int, Pool]]) -> Iterator[Sample]:
+    for index, pool in pools["torch"].items():
+        device = [str(index)]
+        yield "trainer_gpu_memory_allocated_bytes", device, pool.in_use
+        yield "trainer_gpu_memory_reserved_bytes", device, pool.held
+        if pool.unusable is not None:
+            yield "trainer_gpu_memory_unusable_bytes", device, pool.unusable
+        if pool.retries is not None:
+            yield "trainer_gpu_allocation_retries_total", device, pool.retries
 
 
 def _identity(nvml: Any, gpu: Any) -> list[str]:
@@ -115,24 +149,20 @@ def _identity(nvml: Any, gpu: Any) -> list[str]:
     return [as_text(answer) for answer in asked]
 
 
-def _initialised_cuda() -> Any:
-    cuda = getattr(sys.modules.get("torch"), "cuda", None)
-    return cuda if cuda is not None and cuda.is_initialized() else None
-
-
 def _as_torch_orders(devices: list[DeviceName]) -> list[DeviceName]:
     """Devices by UUID where torch reports it: CUDA numbers the fastest first, NVML by bus."""
-    cuda = _initialised_cuda()
+    cuda = initialised_cuda()
     if cuda is None or not devices or any(isinstance(name, str) for name in devices):
         return devices
     found = [getattr(cuda.get_device_properties(index), "uuid", None) for index in range(cuda.device_count())]
     return [f"GPU-{uuid}" for uuid in found] if all(found) else devices
 
 
-def _families() -> dict[str, GaugeMetricFamily]:
+def _families() -> dict[str, GaugeMetricFamily | CounterMetricFamily]:
     described = {
         "trainer_gpu_memory_allocated_bytes": "Memory of live tensors of this process, by torch's allocator.",
         "trainer_gpu_memory_reserved_bytes": "Memory that torch's allocator holds, in use or cached.",
+        "trainer_gpu_memory_unusable_bytes": "Reserved by torch, but stuck between blocks in use.",
         "trainer_gpu_memory_used_bytes": "Memory in use on the whole device, by all processes (NVML).",
         "trainer_gpu_memory_total_bytes": "Memory of the device (NVML).",
         "trainer_gpu_utilization_ratio": "Share of recent time in which a kernel ran on the device (NVML).",
@@ -140,11 +170,21 @@ def _families() -> dict[str, GaugeMetricFamily]:
         "trainer_gpu_power_watts": "Power draw of the device (NVML).",
         "trainer_gpu_process_memory_bytes": "Memory of this process and its children on the device (NVML).",
     }
-    families = {
+    families: dict[str, GaugeMetricFamily | CounterMetricFamily] = {
         metric: GaugeMetricFamily(metric, documentation, labels=["device"])
         for metric, documentation in described.items()
     }
     families["trainer_gpu_info"] = GaugeMetricFamily(
         "trainer_gpu_info", "A device that this process may use.", labels=["device", "uuid", "name", "driver"]
+    )
+    families["trainer_gpu_memory_part_bytes"] = GaugeMetricFamily(
+        "trainer_gpu_memory_part_bytes",
+        "All memory of the device, by part; the parts add up to trainer_gpu_memory_total_bytes.",
+        labels=["device", "part"],
+    )
+    families["trainer_gpu_allocation_retries_total"] = CounterMetricFamily(
+        "trainer_gpu_allocation_retries",
+        "Allocations for which torch gave all its cached memory back to the device first.",
+        labels=["device"],
     )
     return families

@@ -15,6 +15,7 @@ from heapwatch.collectors.progress import Progress
 from heapwatch.explain.looks import OWN, RETAINED, VIRTUAL, Looks
 from heapwatch.explain.series import Series
 from heapwatch.measure.descendants import descendants, private_bytes
+from heapwatch.measure.device_pools import jax_pools, torch_pools
 from heapwatch.measure.malloc import malloc_bytes
 from heapwatch.measure.resident_memory import ResidentMemory, memory_limit
 
@@ -40,7 +41,7 @@ class Memory:
         files: resident pages of file mappings.
         shared: resident pages of shared memory.
         retained: freed memory that the C allocator keeps.
-        gpu: what torch's CUDA allocator has handed out.
+        gpu: what the allocators of torch and JAX have handed out on GPUs.
         workers: resident memory of the child processes that belongs to no file, together.
         processes: how many child processes there are.
         limit: bytes at which the process ends.
@@ -133,10 +134,9 @@ class Memory:
             self.retained.add(now, retained)
 
     def _read_gpu(self, now: float) -> None:
-        torch = sys.modules.get("torch")
-        cuda = getattr(torch, "cuda", None)
-        if cuda is not None and cuda.is_initialized():
-            self.gpu.add(now, sum(cuda.memory_allocated(device) for device in range(cuda.device_count())))
+        pools = [*torch_pools().values(), *jax_pools().values()]
+        if pools:
+            self.gpu.add(now, sum(pool.in_use for pool in pools))
 
     def _read_workers(self, now: float) -> None:
         sizes = [size for size in map(private_bytes, descendants(os.getpid())) if size is not None]

@@ -281,11 +281,19 @@ class Cuda:
         assert self.initialised, "asked before CUDA was initialised"
         return 2
 
-    def memory_allocated(self, index):
-        return 1000 * (index + 1)
+    backend = "native"
 
-    def memory_reserved(self, index):
-        return 4000 * (index + 1)
+    def get_allocator_backend(self):
+        return self.backend
+
+    def memory_stats(self, index):
+        assert self.initialised, "asked before CUDA was initialised"
+        return {
+            "allocated_bytes.all.current": 1000 * (index + 1),
+            "reserved_bytes.all.current": 4000 * (index + 1),
+            "inactive_split_bytes.all.current": 500 * index,
+            "num_alloc_retries": 3,
+        }
 
     def get_device_properties(self, index):
         return types.SimpleNamespace(uuid=f"{1 - index:08x}")
@@ -302,6 +310,125 @@ def test_the_allocator_of_an_initialised_cuda(read, monkeypatch):
     assert found.by("trainer_gpu_memory_allocated_bytes", "device") == {"0": 1000, "1": 2000}
     assert found.by("trainer_gpu_memory_reserved_bytes", "device") == {"0": 4000, "1": 8000}
     assert found.by("trainer_gpu_memory_used_bytes", "device") == {"0": 2 * GB, "1": GB}
+
+
+def test_what_torch_reserved_and_cannot_use(read, monkeypatch):
+    cuda = Cuda(initialised=True)
+    with_torch(monkeypatch, cuda)
+    found = read(Nvml(Gpu(0), Gpu(1)))()
+    assert found.by("trainer_gpu_memory_unusable_bytes", "device") == {"0": 0, "1": 500}
+    assert found.by("trainer_gpu_allocation_retries_total", "device") == {"0": 3, "1": 3}
+
+    cuda.backend = "cudaMallocAsync"  # it leaves the figures at zero
+    found = read(Nvml(Gpu(0), Gpu(1)))()
+    assert found.by("trainer_gpu_memory_unusable_bytes", "device") == {}
+    assert found.by("trainer_gpu_memory_reserved_bytes", "device") == {"0": 4000, "1": 8000}
+
+
+def test_an_allocator_that_fails_costs_its_series_alone(read, failures, monkeypatch):
+    cuda = Cuda(initialised=True)
+    cuda.memory_stats = lambda index: exec('raise RuntimeError("CUDA error: device-side assert triggered")')
+    with_torch(monkeypatch, cuda)
+    found = read(Nvml(Gpu(0), Gpu(1)))()
+
+    assert found.by("trainer_gpu_memory_allocated_bytes", "device") == {}
+    assert found.by("trainer_gpu_memory_used_bytes", "device") == {"0": 2 * GB, "1": GB}
+    assert failures.counts["gpu"] == 1
+
+
+def parts_of(found, device="0"):
+    return {sample.labels["part"]: sample.value for sample in found if sample.labels["device"] == device}
+
+
+def samples(library, failures, visible=None, tree=None):
+    environment = {} if visible is None else {"CUDA_VISIBLE_DEVICES": visible}
+    collector = GpuCollector(failures, tree or ProcessTree(), Session(library, environment))
+
+    def collect():
+        families = {family.name: family for family in collector.collect()}
+        return families["trainer_gpu_memory_part_bytes"].samples
+
+    return collect
+
+
+def test_the_parts_of_each_device_add_up(failures, monkeypatch):
+    with_torch(monkeypatch, Cuda(initialised=True))
+    gpus = Gpu(0), Gpu(1)
+    for gpu in gpus:
+        gpu.processes = {os.getpid(): 500_000, 999_999: 200_000}
+    collect = samples(Nvml(*gpus), failures)
+    for device, used in (("0", 2 * GB), ("1", GB)):  # torch numbers them the other way round
+        parts = parts_of(collect(), device)
+        assert sum(parts.values()) == 80 * GB
+        assert parts["free"] == 80 * GB - used
+        assert parts["other_processes"] == 200_000
+    gpus[1].processes[os.getpid()] += 70_000  # another pool of this process grows
+    parts = parts_of(collect())
+    assert parts == {
+        "free": 78 * GB,
+        "torch_in_use": 1000,
+        "torch_cached": 3000,
+        "context": 496_000,
+        "other_pools": 70_000,
+        "workers": 0,
+        "other_processes": 200_000,
+        "unattributed": 2 * GB - 770_000,
+    }
+
+
+@pytest.mark.parametrize("error", [pynvml.NVML_ERROR_NO_PERMISSION, pynvml.NVML_ERROR_NOT_SUPPORTED])
+def test_where_processes_are_not_told_the_parts_still_add_up(failures, monkeypatch, error):
+    with_torch(monkeypatch, Cuda(initialised=True))
+    collect = samples(Nvml(Gpu(0, fails={"processes": error}), Gpu(1, fails={"processes": error})), failures)
+
+    assert parts_of(collect(), "1") == {
+        "free": 79 * GB,
+        "torch_in_use": 2000,
+        "torch_cached": 6000,
+        "unattributed": GB - 8000,
+    }
+    assert not failures.counts
+
+
+def test_memory_that_may_not_be_read_has_no_parts(failures, monkeypatch):
+    with_torch(monkeypatch, Cuda(initialised=True))
+    denied = {"memory": pynvml.NVML_ERROR_NO_PERMISSION}
+    assert not samples(Nvml(Gpu(0, fails=denied), Gpu(1, fails=denied)), failures)()
+    assert not failures.counts
+
+
+def test_a_listed_process_without_a_figure_is_no_zero(failures, monkeypatch):
+    monkeypatch.delitem(__import__("sys").modules, "torch", raising=False)
+    gpu = Gpu(0)
+    gpu.processes = {os.getpid(): None, 999_999: 1000}
+
+    assert set(parts_of(samples(Nvml(gpu), failures)())) == {"free", "unattributed"}
+
+
+def test_a_mig_instance_and_a_gpu_by_uuid_have_their_parts(failures, monkeypatch):
+    monkeypatch.delitem(__import__("sys").modules, "torch", raising=False)
+    instance = Gpu(6, uuid="MIG-1234", fails={"processes": pynvml.NVML_ERROR_NOT_SUPPORTED})
+    parts = parts_of(samples(Nvml(Gpu(0), mig=[instance]), failures, "MIG-1234")())
+    assert parts == {"free": 73 * GB, "unattributed": 7 * GB}
+    gpu = Gpu(1)
+    gpu.processes = {os.getpid(): 3000}
+    parts = parts_of(samples(Nvml(Gpu(0), gpu), failures, "GPU-00000001")())
+    assert parts["context"] == 3000
+    assert sum(parts.values()) == 80 * GB
+
+
+def test_a_gpu_that_comes_back_keeps_its_context(failures, monkeypatch):
+    monkeypatch.delitem(__import__("sys").modules, "torch", raising=False)
+    gpu = Gpu(0)
+    gpu.processes = {os.getpid(): 3000}
+    collect = samples(Nvml(gpu), failures)
+    collect()
+    gpu.fails["all"] = pynvml.NVML_ERROR_GPU_IS_LOST
+    assert not collect()
+    gpu.fails.clear()
+    gpu.processes = {os.getpid(): 8000}
+    parts = parts_of(collect())
+    assert (parts["context"], parts["other_pools"]) == (3000, 5000)
 
 
 def test_cuda_is_never_initialised(read, monkeypatch):

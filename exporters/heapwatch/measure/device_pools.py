@@ -1,0 +1,71 @@
+"""What torch and JAX say of the GPU memory that they hold; neither is imported nor initialised."""
+
+from __future__ import annotations
+
+import sys
+from dataclasses import dataclass
+from typing import Any
+
+_GPU_PLATFORMS = ("gpu", "cuda", "rocm")
+
+
+@dataclass(frozen=True, slots=True)
+class Pool:
+    """The memory that one allocator of this process holds on one device, in bytes.
+
+    Attributes:
+        in_use: handed out to tensors or arrays.
+        held: taken from the device, `in_use` included.
+        unusable: of what is held and not in use, what lies between blocks in use: it can neither be given
+            back nor serve a larger block. None where the allocator does not tell.
+        retries: allocations that succeeded only after all cached memory was given back; None likewise.
+
+    """
+
+    in_use: int
+    held: int
+    unusable: int | None = None
+    retries: int | None = None
+
+
+def initialised_cuda() -> Any:
+    """`torch.cuda` of a program that uses it, else None."""
+    cuda = getattr(sys.modules.get("torch"), "cuda", None)
+    return cuda if cuda is not None and cuda.is_initialized() else None
+
+
+def torch_pools() -> dict[int, Pool]:
+    """Torch's caching allocator by device, as torch numbers them. Nothing waits for the device."""
+    cuda = initialised_cuda()
+    pools = {}
+    for index in range(cuda.device_count() if cuda else 0):
+        # One reading, not memory_allocated() and memory_reserved(): allocations go on meanwhile.
+        statistics = cuda.memory_stats(index)
+        in_use = statistics.get("allocated_bytes.all.current", 0)
+        held = statistics.get("reserved_bytes.all.current", 0)
+        native = cuda.get_allocator_backend() == "native"  # others leave the rest at zero
+        pools[index] = Pool(
+            in_use,
+            held,
+            statistics.get("inactive_split_bytes.all.current") if native else None,
+            statistics.get("num_alloc_retries") if native else None,
+        )
+    return pools
+
+
+def jax_pools() -> dict[int, Pool]:
+    """JAX's allocators by the number of the CUDA device, where a backend for GPUs was made already."""
+    bridge = sys.modules.get("jax._src.xla_bridge")
+    pools = {}
+    for client in list(getattr(bridge, "_backends", {}).values()):
+        if client.platform not in _GPU_PLATFORMS:
+            continue
+        for device in client.local_devices():
+            statistics = device.memory_stats()
+            if statistics and "bytes_in_use" in statistics:
+                in_use = statistics["bytes_in_use"]
+                index = getattr(device, "local_hardware_id", None)
+                pools[device.id if index is None else index] = Pool(
+                    in_use, statistics.get("pool_bytes") or in_use
+                )
+    return pools
