@@ -13,6 +13,7 @@ from benchmarks.zoo.catalogue import BrokenCase, Case, Fix, load, load_all
 ROOT = Path(__file__).parents[3]
 LOCK = "".join((ROOT / "requirements" / name).read_text() for name in ("bench.txt", "torch.txt"))
 CASES = load_all()
+PROVIDERS = packages_distributions()
 each_case = pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
 
 
@@ -39,12 +40,11 @@ def test_its_library_is_pinned_or_standard(case):
 @each_case
 def test_what_it_imports_is_pinned_or_standard(case):
     """What is not installed here is not checked: that makes the check weaker, never wrong."""
-    providers = packages_distributions()
     for node in ast.walk(ast.parse(case.script)):
         for name in _imported(node):
-            if name in sys.stdlib_module_names or name not in providers:
+            if name in sys.stdlib_module_names or name not in PROVIDERS:
                 continue
-            locked = [provider.lower().replace("_", "-") for provider in providers[name]]
+            locked = [provider.lower().replace("_", "-") for provider in PROVIDERS[name]]
             assert any(f"\n{provider}==" in LOCK for provider in locked), name
 
 
