@@ -1,0 +1,122 @@
+"""Tests mirror the tree: a module with logic has a test of its name, or an entry below."""
+
+from __future__ import annotations
+
+import ast
+from pathlib import Path
+
+ROOT = Path(__file__).parents[2]
+TESTS_OF = {
+    "exporters/heapwatch": "tests/exporters",
+    "alerting/receiver": "tests/alerting/receiver",
+    "dashboards/generator": "tests/dashboards",
+    "dashboards/viewer": "tests/dashboards/viewer",
+    "stack": "tests/stack",
+}
+LIBRARY, RECEIVER, VIEWER = "exporters/heapwatch", "alerting/receiver", "dashboards/viewer"
+# Parts of one whole, tested through what they are parts of: the test, and the modules without a namesake.
+TESTED_BY = {
+    "tests/alerting/receiver/test_ledger.py": f"{RECEIVER}: audit page cells",
+    "tests/alerting/receiver/test_receiver.py": f"{RECEIVER}: protocol worker performer hooks __main__",
+    "tests/alerting/receiver/test_trainer.py": f"{RECEIVER}: metrics",
+    "tests/alerting/test_alertmanager.py": "stack: alertmanager",
+    "tests/alerting/test_services.py": f"{RECEIVER}: prometheus escalate fetch annotate",
+    "tests/dashboards/test_generated.py": (
+        "dashboards/generator: __main__ dashboard panel panels tables limits colors variables links promql "
+        "configmaps queries/trainers"
+    ),
+    "tests/dashboards/viewer/test_browser.py": (
+        f"{VIEWER}: app toolbar panel panels/heatmap panels/annotations"
+    ),
+    "tests/dashboards/viewer/test_page.py": f"{VIEWER}: model state",
+    "tests/dashboards/viewer/test_panels.py": (
+        f"{VIEWER}: prometheus queries reduce panels/base panels/points panels/table panels/stat "
+        "panels/bar_gauge panels/state_timeline panels/time_series"
+    ),
+    "tests/dashboards/viewer/test_ports.py": f"{VIEWER}: settings",
+    "tests/e2e/test_loop.py": "stack: demo loop trainer",
+    "tests/e2e/test_operations.py": "stack: cli native keeper report example",
+    "tests/exporters/analysis/test_leak.py": f"{LIBRARY}/analysis: observed process timeline",
+    "tests/exporters/analysis/test_limits.py": f"{LIBRARY}: analysis/readings cli/thresholds",
+    "tests/exporters/analysis/test_verdicts.py": f"{LIBRARY}/analysis: trend",
+    "tests/exporters/cli/test_main.py": f"{LIBRARY}/cli: processes serve",
+    "tests/exporters/cli/test_run.py": f"{LIBRARY}/cli: program explain",
+    "tests/exporters/cli/test_sources.py": f"{LIBRARY}/http: client prometheus",
+    "tests/exporters/collectors/test_allocator.py": f"{LIBRARY}/measure: malloc",
+    "tests/exporters/collectors/test_gpu.py": f"{LIBRARY}/measure: nvml",
+    "tests/exporters/collectors/test_process.py": (
+        f"{LIBRARY}: collectors/unique_memory measure/unique_memory measure/housekeepers"
+    ),
+    "tests/exporters/collectors/test_sizes.py": f"{LIBRARY}/collectors: off_heap",
+    "tests/exporters/explain/test_inventory_safety.py": (
+        f"{LIBRARY}/explain: inventory evidence weigh rest memory"
+    ),
+    "tests/exporters/explain/test_judge.py": f"{LIBRARY}/explain: findings looks describe remedies",
+    "tests/exporters/explain/test_told.py": f"{LIBRARY}/explain: engine",
+    "tests/exporters/http/test_server.py": f"{LIBRARY}/http: endpoints connections snapshots",
+    "tests/exporters/integrations/test_lightning.py": f"{LIBRARY}/integrations: lightning_hooks",
+    "tests/exporters/integrations/test_ray.py": f"{LIBRARY}/integrations: rllib ray_tune sharing",
+    "tests/exporters/measure/test_buffers.py": f"{LIBRARY}/measure: rings graph",
+    "tests/exporters/measure/test_deep_size.py": (
+        f"{LIBRARY}/measure: traversal tensor_storage type_information"
+    ),
+    "tests/exporters/measure/test_foreign.py": f"{LIBRARY}/measure: layout",
+    "tests/exporters/measure/test_instances.py": f"{LIBRARY}/measure: untracked",
+    "tests/exporters/measure/test_mappings.py": f"{LIBRARY}/measure: memory",
+    "tests/exporters/measure/test_roots.py": f"{LIBRARY}/measure: reading",
+    "tests/exporters/recording/test_reader.py": f"{LIBRARY}/recording: points recorder",
+    "tests/exporters/report/test_formats.py": (
+        f"{LIBRARY}: report/text report/page report/plot cli/report_terminal"
+    ),
+    "tests/exporters/report/test_findings.py": f"{LIBRARY}/report: document",
+    "tests/exporters/test_attach.py": f"{LIBRARY}: cli/attach",
+    "tests/exporters/test_watch.py": f"{LIBRARY}: exporter collectors/info collectors/walker_names",
+    "tests/exporters/trackers/test_trackers.py": f"{LIBRARY}/trackers: mlflow tensorboard",
+    "tests/stack/test_compose.py": "stack: containers",
+    "tests/stack/test_preflight.py": "stack: configuration",
+    "tests/stack/test_supervision.py": "stack: services processes endpoints presence",
+    "tests/stack/test_download.py": "stack: releases",
+}
+EXCEPTIONS = {
+    f"{folder}/{name}.py": test
+    for test, modules in TESTED_BY.items()
+    for folder, names in [modules.split(": ")]
+    for name in names.split()
+}
+MODULES = [
+    path.relative_to(ROOT).as_posix()
+    for folder in TESTS_OF
+    for path in sorted((ROOT / folder).rglob("*.py"))
+    if not any(parent.is_symlink() for parent in path.parents) and path.name != "__init__.py"
+]
+BRANCHES = (ast.If, ast.For, ast.While, ast.Try, ast.IfExp, ast.BoolOp, ast.comprehension)
+
+
+def test_a_module_with_logic_is_tested_where_its_name_says() -> None:
+    found = {module for module in MODULES if _namesake(module).exists()}
+    assert [
+        module for module in MODULES if _has_logic(module) and module not in found | set(EXCEPTIONS)
+    ] == []
+
+
+def test_an_exception_exists_and_is_needed() -> None:
+    assert sorted(set(EXCEPTIONS) - set(MODULES)) == []
+    assert [test for test in TESTED_BY if not (ROOT / test).exists()] == []
+    assert [module for module in EXCEPTIONS if _namesake(module).exists()] == []
+
+
+def _namesake(module: str) -> Path:
+    for folder, tests in TESTS_OF.items():
+        if module.startswith(folder + "/"):
+            path = (ROOT / tests / module[len(folder) + 1 :]).with_suffix(".py")
+            return path.with_name(f"test_{path.name}")
+    raise ValueError(module)
+
+
+def _has_logic(module: str) -> bool:
+    functions = [
+        node
+        for node in ast.walk(ast.parse((ROOT / module).read_text(encoding="utf-8")))
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)
+    ]
+    return any(isinstance(inner, BRANCHES) for node in functions for inner in ast.walk(node))
