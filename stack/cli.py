@@ -18,7 +18,7 @@ from heapwatch.stack.errors import StackError
 if TYPE_CHECKING:
     from heapwatch.stack.compose import ComposeStack
     from heapwatch.stack.native import NativeStack
-    from heapwatch.stack.report import Row
+    from heapwatch.stack.report import ServiceStatus
 
     Stack = NativeStack | ComposeStack
 
@@ -194,7 +194,7 @@ def print_tools(_arguments: argparse.Namespace) -> int:
     return 0
 
 
-def show(rows: list[Row]) -> None:
+def show(rows: list[ServiceStatus]) -> None:
     """Print the table."""
     from rich.console import Console
 

@@ -16,7 +16,7 @@ from heapwatch.stack.endpoints import TRAINER, endpoints
 from heapwatch.stack.errors import StackError
 from heapwatch.stack.fingerprint import fingerprint
 from heapwatch.stack.health import Say
-from heapwatch.stack.report import Row
+from heapwatch.stack.report import ServiceStatus
 from heapwatch.stack.settings import Settings
 
 # Images that are built here; the others are Prometheus's, Alertmanager's and Grafana's own.
@@ -88,14 +88,14 @@ class ComposeStack:
         for image in OWN_IMAGES:
             subprocess.run(["docker", "image", "rm", image], capture_output=True, check=False)
 
-    def status(self) -> list[Row]:
+    def status(self) -> list[ServiceStatus]:
         """One row a service."""
         seen = health.targets(self._settings)
         rows = []
         for name, container in self._container_ids().items():
             endpoint = self._endpoints[name]
             rows.append(
-                Row(
+                ServiceStatus(
                     service=name,
                     address=self._settings.url(endpoint.port),
                     state=health.condition(self._settings, endpoint) if container else "stopped",

@@ -19,7 +19,7 @@ from heapwatch.stack.endpoints import TRAINER, Endpoint, endpoints
 from heapwatch.stack.errors import StackError
 from heapwatch.stack.fingerprint import fingerprint
 from heapwatch.stack.health import Say
-from heapwatch.stack.report import Row
+from heapwatch.stack.report import ServiceStatus
 from heapwatch.stack.services import Service, services
 from heapwatch.stack.settings import Settings
 from heapwatch.stack.supervision import Supervisor
@@ -77,7 +77,7 @@ class NativeStack:
         with self._locked():
             self._stop()
 
-    def status(self) -> list[Row]:
+    def status(self) -> list[ServiceStatus]:
         """One row a service."""
         running = self._supervisor.processes() if self._supervisor.running() else {}
         seen = health.targets(self._settings) if running else {}
@@ -89,7 +89,7 @@ class NativeStack:
                 state = info["statename"].lower()
             target = seen.get(self._target(endpoint), {})
             rows.append(
-                Row(
+                ServiceStatus(
                     service=endpoint.name,
                     address=self._settings.url(endpoint.port),
                     state=state,

@@ -14,7 +14,7 @@ from heapwatch.runtime.plain_text import plain
 
 
 @dataclass(frozen=True)
-class Row:
+class ServiceStatus:
     """One line of the table; `scraped` is Prometheus's word on the target, `process` a pid or container."""
 
     service: str
@@ -29,7 +29,7 @@ class Row:
         return self.state == "healthy" and self.scraped == "up"
 
 
-def table(rows: Sequence[Row]) -> Table:
+def table(rows: Sequence[ServiceStatus]) -> Table:
     """Service, address, state, Prometheus's view, process."""
     drawn = Table(box=None, header_style="bold", pad_edge=False)
     for column in ("service", "address", "state", "scraped", "process"):

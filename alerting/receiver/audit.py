@@ -66,7 +66,7 @@ class ActionRow(BaseModel):
     duration_seconds: float | None
 
 
-class Row(BaseModel):
+class AuditRow(BaseModel):
     """One alert received and the decision on it."""
 
     id: int
@@ -89,7 +89,7 @@ class Row(BaseModel):
 class Page(BaseModel):
     """Rows, newest first; `next` is the `before` of the next page, null on the last."""
 
-    rows: list[Row]
+    rows: list[AuditRow]
     next: int | None
 
 
@@ -114,14 +114,14 @@ def decisions(connection: sqlite3.Connection) -> dict[str, int]:
     )
 
 
-def _row(row: sqlite3.Row) -> Row:
+def _row(row: sqlite3.Row) -> AuditRow:
     try:
         return _whole(row)
     except (ValueError, TypeError, ArithmeticError) as error:
         return _damaged(row, error)
 
 
-def _whole(row: sqlite3.Row) -> Row:
+def _whole(row: sqlite3.Row) -> AuditRow:
     action = row["request_id"] and ActionRow(
         request_id=row["request_id"],
         action=row["action"],
@@ -137,7 +137,7 @@ def _whole(row: sqlite3.Row) -> Row:
         after=cells.mapping(row["after"]),
         duration_seconds=row["duration_seconds"],
     )
-    return Row(
+    return AuditRow(
         id=row["id"],
         received_at=_moment(row["received_at"]),
         alertname=row["alertname"],
@@ -164,10 +164,10 @@ def _moment(seconds: float) -> datetime:
     return datetime.fromtimestamp(min(max(seconds, EARLIEST / 1e6), LATEST / 1e6), timezone.utc)
 
 
-def _damaged(row: sqlite3.Row, error: Exception) -> Row:
+def _damaged(row: sqlite3.Row, error: Exception) -> AuditRow:
     """What stands for a row of which a cell cannot be what it was: the others can still be read."""
     nothing = datetime.fromtimestamp(0, timezone.utc)
-    return Row(
+    return AuditRow(
         id=row["id"],
         received_at=nothing,
         alertname="",

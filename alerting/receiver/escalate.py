@@ -13,7 +13,7 @@ from datetime import datetime, timezone
 import httpx
 
 from heapwatch.receiver.fetch import FetchError, fetch
-from heapwatch.receiver.ledger import ActionRecord, Trainer
+from heapwatch.receiver.ledger import ActionRecord, TrainerKey
 
 _OUTPUT_KEPT = 1000
 _SAFE = re.compile(r"[A-Za-z0-9][A-Za-z0-9._:\-]{0,252}")
@@ -62,7 +62,7 @@ async def notify(
         )
 
 
-async def restart(command: Sequence[str], trainer: Trainer, timeout: float) -> str:
+async def restart(command: Sequence[str], trainer: TrainerKey, timeout: float) -> str:
     """Run the command, without a shell, in its own session; returns the end of what it printed.
 
     Raises:

@@ -10,14 +10,14 @@ from dataclasses import asdict, dataclass, field, fields
 from heapwatch.receiver import cells
 from heapwatch.receiver.clock import Clock
 from heapwatch.receiver.decide import Act, Alert, History, Past, Refuse, is_emergency, on_sight
-from heapwatch.receiver.payload import Alert as ReceivedAlert
+from heapwatch.receiver.payload import WebhookAlert
 from heapwatch.receiver.settings import Settings
 
 _PAST = 50  # past actions looked at for one decision; a ladder has three rungs
 
 
 @dataclass(frozen=True)
-class Trainer:
+class TrainerKey:
     """A trainer as Prometheus labels it."""
 
     job: str
@@ -56,9 +56,9 @@ class ActionRecord:
     duration_seconds: float | None = None
 
     @property
-    def trainer(self) -> Trainer:
+    def trainer(self) -> TrainerKey:
         """The trainer it is for."""
-        return Trainer(self.trainer_job, self.trainer_instance)
+        return TrainerKey(self.trainer_job, self.trainer_instance)
 
 
 _JSON_COLUMNS = ("labels", "removed", "before", "after")
@@ -67,7 +67,7 @@ _VALUES = ", ".join(f":{name}" for name in _COLUMNS)
 _SAVE = f"INSERT OR REPLACE INTO actions ({', '.join(_COLUMNS)}) VALUES ({_VALUES})"
 
 
-def receive(connection: sqlite3.Connection, alerts: Sequence[ReceivedAlert], clock: Clock) -> list[Refuse]:
+def receive(connection: sqlite3.Connection, alerts: Sequence[WebhookAlert], clock: Clock) -> list[Refuse]:
     """Write a delivery down; alerts that need no history are decided with it. Returns those decisions."""
     wall, steady = clock.wall(), clock.steady()
     rows, refusals = [], []
@@ -99,16 +99,16 @@ def beat(connection: sqlite3.Connection, clock: Clock) -> None:
     connection.execute("UPDATE clock SET watchdog_at=?", (clock.wall(),))
 
 
-def trainers_with_work(connection: sqlite3.Connection) -> list[Trainer]:
+def trainers_with_work(connection: sqlite3.Connection) -> list[TrainerKey]:
     """Trainers that have an alert to decide or an action to finish."""
     rows = connection.execute(
         "SELECT DISTINCT trainer_job, trainer_instance FROM alerts WHERE decision IS NULL"
         " UNION SELECT trainer_job, trainer_instance FROM actions WHERE state <> 'done'"
     )
-    return [Trainer(*row) for row in rows]
+    return [TrainerKey(*row) for row in rows]
 
 
-def waiting(connection: sqlite3.Connection, trainer: Trainer, limit: int) -> list[Alert]:
+def waiting(connection: sqlite3.Connection, trainer: TrainerKey, limit: int) -> list[Alert]:
     """The trainer's undecided alerts, emergencies first, then as they came."""
     rows = connection.execute(
         "SELECT id, fingerprint, starts_at, ends_at, status, labels, steady FROM alerts"
@@ -129,7 +129,7 @@ def waiting(connection: sqlite3.Connection, trainer: Trainer, limit: int) -> lis
 
 
 def history(
-    connection: sqlite3.Connection, alert: Alert, trainer: Trainer, clock: Clock, settings: Settings
+    connection: sqlite3.Connection, alert: Alert, trainer: TrainerKey, clock: Clock, settings: Settings
 ) -> History:
     """What is known that bears on the alert."""
     episode = (alert.fingerprint, alert.starts_at)
@@ -187,7 +187,7 @@ def save(connection: sqlite3.Connection, record: ActionRecord) -> None:
     connection.execute(_SAVE, row | {name: json.dumps(row[name]) for name in _JSON_COLUMNS})
 
 
-def unfinished(connection: sqlite3.Connection, trainer: Trainer) -> list[ActionRecord]:
+def unfinished(connection: sqlite3.Connection, trainer: TrainerKey) -> list[ActionRecord]:
     """Actions of the trainer that were cut short, oldest first."""
     rows = connection.execute(
         f"SELECT {', '.join(_COLUMNS)} FROM actions"

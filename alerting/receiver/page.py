@@ -7,7 +7,7 @@ from datetime import datetime
 from html import escape
 from urllib.parse import urlencode
 
-from heapwatch.receiver.audit import ActionRow, Filter, Page, Row
+from heapwatch.receiver.audit import ActionRow, AuditRow, Filter, Page
 from heapwatch.receiver.settings import Settings
 
 CONTENT_SECURITY_POLICY = (
@@ -79,7 +79,7 @@ def _link(chosen: Filter, **changes: object) -> str:
     return escape("/?" + urlencode({key: value for key, value in values.items() if value is not None}))
 
 
-def _row(row: Row) -> str:
+def _row(row: AuditRow) -> str:
     labels = ", ".join(
         f"{name} {row.labels[name]}" for name in ("severity", "resource", "component") if name in row.labels
     )

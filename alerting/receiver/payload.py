@@ -21,7 +21,7 @@ Labels = Annotated[dict[LabelName, LabelValue], Field(max_length=64)]
 Time = Annotated[AwareDatetime, Field(strict=True)]
 
 
-class Alert(BaseModel):
+class WebhookAlert(BaseModel):
     """One alert of a notification."""
 
     status: Literal["firing", "resolved"]
@@ -48,7 +48,7 @@ class Notification(BaseModel):
     """What Alertmanager posts: a group of alerts. Fields this receiver has no use for are let through."""
 
     version: Literal["4"]
-    alerts: Annotated[list[Alert], Field(max_length=20_000)]
+    alerts: Annotated[list[WebhookAlert], Field(max_length=20_000)]
 
 
 def _microseconds(time: datetime) -> int:

@@ -16,7 +16,7 @@ from pydantic import AwareDatetime, BaseModel, ValidationError
 from heapwatch.receiver.clock import Clock
 from heapwatch.receiver.decide import Facts
 from heapwatch.receiver.fetch import FetchError, fetch
-from heapwatch.receiver.ledger import Trainer
+from heapwatch.receiver.ledger import TrainerKey
 
 Readings = dict[str, float]
 
@@ -43,13 +43,13 @@ class _Targets(BaseModel):
     activeTargets: list[_Target]
 
 
-class _Alert(BaseModel):
+class _FiringAlert(BaseModel):
     labels: dict[str, str]
     state: str
 
 
 class _Alerts(BaseModel):
-    alerts: list[_Alert]
+    alerts: list[_FiringAlert]
 
 
 class _Sample(BaseModel):
@@ -77,8 +77,8 @@ class _Look:
     """All firing alerts and scrape URLs, by trainer, as of the steady second `began` or later."""
 
     began: float
-    firing: Mapping[Trainer, list[Mapping[str, str]]]
-    urls: Mapping[Trainer, set[str]]
+    firing: Mapping[TrainerKey, list[Mapping[str, str]]]
+    urls: Mapping[TrainerKey, set[str]]
     warm: bool
 
 
@@ -93,7 +93,7 @@ class Prometheus:
         self._looking = asyncio.Lock()
         self._last: _Look | None = None
 
-    async def facts(self, trainer: Trainer) -> Facts:
+    async def facts(self, trainer: TrainerKey) -> Facts:
         """The trainer's alerts that fire, and its scrape URL, as they are now or a moment later.
 
         Those who ask at the same time share one look, so that a flood of alerts is no flood of requests.
@@ -113,11 +113,11 @@ class Prometheus:
         async with self._looking:
             self._last = await self._look()
 
-    def scrapes(self, trainer: Trainer) -> bool:
+    def scrapes(self, trainer: TrainerKey) -> bool:
         """Whether Prometheus scraped this trainer at the last look; false before the first."""
         return self._last is not None and trainer in self._last.urls
 
-    async def readings(self, trainer: Trainer) -> Readings:
+    async def readings(self, trainer: TrainerKey) -> Readings:
         """Sizes of the trainer as last scraped; what is not exported is not there."""
         # Values are quoted as Go strings, which JSON's escapes are.
         job, instance = (json.dumps(value, ensure_ascii=False) for value in (trainer.job, trainer.instance))
@@ -142,11 +142,11 @@ class Prometheus:
             self._get(_Runtime, "status/runtimeinfo", {}),
         )
         warm = not 0 <= self._clock.wall() - runtime.startTime.timestamp() < self._warm_up
-        firing: dict[Trainer, list[Mapping[str, str]]] = {}
+        firing: dict[TrainerKey, list[Mapping[str, str]]] = {}
         for alert in alerts.alerts:
             if alert.state == "firing":
                 firing.setdefault(_trainer(alert.labels), []).append(alert.labels)
-        urls: dict[Trainer, set[str]] = {}
+        urls: dict[TrainerKey, set[str]] = {}
         for target in targets.activeTargets:
             parts = urlsplit(target.scrapeUrl)
             if parts.scheme in ("http", "https") and parts.hostname:
@@ -171,5 +171,5 @@ class Prometheus:
             ) from None
 
 
-def _trainer(labels: Mapping[str, str]) -> Trainer:
-    return Trainer(labels.get("job", ""), labels.get("instance", ""))
+def _trainer(labels: Mapping[str, str]) -> TrainerKey:
+    return TrainerKey(labels.get("job", ""), labels.get("instance", ""))

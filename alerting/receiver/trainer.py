@@ -42,7 +42,7 @@ Text = Annotated[str, AfterValidator(lambda text: plain(text, _MAX_TEXT))]
 Texts = Annotated[list[Text], AfterValidator(lambda texts: texts[:_MAX_TEXTS])]
 
 
-class Size(BaseModel):
+class MeasuredLevels(BaseModel):
     """What a trainer measured, before or after; what it does not know is not there."""
 
     resident_memory_bytes: Number | None = None
@@ -70,8 +70,8 @@ class Answer(BaseModel):
 
     status: str = Field(pattern="^(done|pending)$")
     request_id: str
-    before: Size = Size()
-    after: Size = Size()
+    before: MeasuredLevels = MeasuredLevels()
+    after: MeasuredLevels = MeasuredLevels()
     freed: Freed = Freed()
     removed: Counts = {}
     duration_seconds: Number | None = None

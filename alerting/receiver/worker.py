@@ -16,7 +16,7 @@ from heapwatch.receiver.clock import Clock
 from heapwatch.receiver.decide import Act, Alert, Ask, Facts, Refuse, Wait, decide
 from heapwatch.receiver.fetch import FetchError
 from heapwatch.receiver.hooks import failpoint
-from heapwatch.receiver.ledger import ActionRecord, Trainer
+from heapwatch.receiver.ledger import ActionRecord, TrainerKey
 from heapwatch.receiver.metrics import Metrics
 from heapwatch.receiver.performer import Performer
 from heapwatch.receiver.prometheus import Prometheus
@@ -64,7 +64,7 @@ class Worker:
         )
         self._performer = Performer(settings, store, clock, client, self._prometheus, metrics, token)
         self._wake = asyncio.Event()
-        self._serving: dict[Trainer, asyncio.Task[None]] = {}
+        self._serving: dict[TrainerKey, asyncio.Task[None]] = {}
         self._room = asyncio.Semaphore(settings.parallel_trainers)
         # Thousands of alerts about trainers that nobody scrapes must not keep one waiting that is scraped.
         self._side_room = asyncio.Semaphore(max(1, settings.parallel_trainers // _SIDE_SHARE))
@@ -108,11 +108,11 @@ class Worker:
             self._serving[trainer] = task
             task.add_done_callback(partial(self._served, trainer))
 
-    def _served(self, trainer: Trainer, _: asyncio.Task[None]) -> None:
+    def _served(self, trainer: TrainerKey, _: asyncio.Task[None]) -> None:
         del self._serving[trainer]
         self._wake.set()  # an alert may have come after the last look
 
-    async def _serve(self, trainer: Trainer) -> None:
+    async def _serve(self, trainer: TrainerKey) -> None:
         async with self._room if self._prometheus.scrapes(trainer) else self._side_room:
             try:
                 for record in await self._store.run(
@@ -127,7 +127,7 @@ class Worker:
                 log.exception("trainer %s: unexpected error, trying again", trainer)
                 await asyncio.sleep(self._settings.retry_pause)
 
-    async def _settle_all(self, trainer: Trainer) -> None:
+    async def _settle_all(self, trainer: TrainerKey) -> None:
         facts: Facts | None = None
         pause = self._settings.retry_pause
         while True:
@@ -149,7 +149,7 @@ class Worker:
             elif not settled.more:
                 return
 
-    def _settle(self, trainer: Trainer, facts: Facts | None, connection: sqlite3.Connection) -> _Settled:
+    def _settle(self, trainer: TrainerKey, facts: Facts | None, connection: sqlite3.Connection) -> _Settled:
         """Decide the trainer's alerts in turn, up to the first that asks for facts or for action."""
         settled = _Settled()
         alerts = ledger.waiting(connection, trainer, _CHUNK)
@@ -170,7 +170,7 @@ class Worker:
                 break
         return settled
 
-    def _record(self, alert: Alert, trainer: Trainer, decision: Act, facts: Facts | None) -> ActionRecord:
+    def _record(self, alert: Alert, trainer: TrainerKey, decision: Act, facts: Facts | None) -> ActionRecord:
         return ActionRecord(
             request_id=str(uuid.uuid4()),
             alert_id=alert.id,

@@ -9,7 +9,7 @@ from typing import Any
 
 
 @dataclass
-class Alert:
+class ObservedAlert:
     """An alert that fired, with the minutes since the trainer began to serve metrics.
 
     Attributes:
@@ -64,7 +64,7 @@ class Observation:
     ready: float | None = None
     served: list[str] = field(default_factory=list)
     scraped: list[str] = field(default_factory=list)
-    alerts: list[Alert] = field(default_factory=list)
+    alerts: list[ObservedAlert] = field(default_factory=list)
     explained: float | None = None
     explanation: str = ""
     log: list[str] = field(default_factory=list)
@@ -88,6 +88,6 @@ class Observation:
 def load(path: Path) -> Observation:
     """Read what `save` wrote."""
     stored: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
-    stored["alerts"] = [Alert(**alert) for alert in stored["alerts"]]
+    stored["alerts"] = [ObservedAlert(**alert) for alert in stored["alerts"]]
     stored["memory"] = tuple(stored["memory"])
     return Observation(**stored)

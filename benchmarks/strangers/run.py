@@ -20,7 +20,7 @@ import psutil
 
 from benchmarks.strangers import judge
 from benchmarks.strangers.catalog import Stranger
-from benchmarks.strangers.observation import Alert, Observation
+from benchmarks.strangers.observation import Observation, ObservedAlert
 from benchmarks.strangers.stack import Stack
 
 OBSERVER = Path(__file__).with_name("observer")
@@ -213,7 +213,7 @@ def _alerts(run: Run) -> None:
             continue
         alert = next((one for one in seen.alerts if one.labels == labels), None)
         if alert is None:
-            alert = Alert(round(run.minute, 2), labels, texts)
+            alert = ObservedAlert(round(run.minute, 2), labels, texts)
             seen.alerts.append(alert)
         if alert.named is None and leak.named_in(" ".join([*labels.values(), *texts.values()])):
             alert.named, alert.annotations = round(run.minute, 2), texts

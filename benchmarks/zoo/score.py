@@ -14,7 +14,7 @@ TOP = 3
 
 
 @dataclass(frozen=True)
-class Finding:
+class ToolFinding:
     """One thing that a tool calls a leak.
 
     Args:
@@ -39,7 +39,7 @@ class Finding:
 class Report:
     """A tool's findings, most first; the seconds from the start until it told them; why it failed."""
 
-    findings: tuple[Finding, ...] = ()
+    findings: tuple[ToolFinding, ...] = ()
     seconds: float | None = None
     failure: str | None = None
 
@@ -108,7 +108,7 @@ def judge(case: Case, leak: Report, twin: Report) -> Score:
     )
 
 
-def is_named(case: Case, found: Finding) -> bool:
+def is_named(case: Case, found: ToolFinding) -> bool:
     return (
         _matches(case.paths, found.path)
         or _matches(case.types, found.type)
@@ -116,7 +116,7 @@ def is_named(case: Case, found: Finding) -> bool:
     )
 
 
-def has_right_line(case: Case, found: Finding) -> bool:
+def has_right_line(case: Case, found: ToolFinding) -> bool:
     return any(Path(file).name == "train.py" and line in case.lines for file, line in found.sites)
 
 

@@ -7,7 +7,7 @@ from heapwatch.viewer.timerange import seconds_of
 
 
 @dataclass(frozen=True)
-class Target:
+class PanelQuery:
     """One query of a panel."""
 
     expression: str
@@ -31,7 +31,7 @@ class Panel:
     title: str
     description: str
     grid: tuple[int, int, int, int]
-    targets: tuple[Target, ...]
+    targets: tuple[PanelQuery, ...]
     raw: dict[str, Any] = field(compare=False, repr=False)
 
     @property
@@ -149,8 +149,8 @@ def _panel(item: dict[str, Any]) -> Panel:
     )
 
 
-def _target(item: dict[str, Any]) -> Target:
-    return Target(
+def _target(item: dict[str, Any]) -> PanelQuery:
+    return PanelQuery(
         expression=item["expr"],
         legend=item.get("legendFormat") or "",
         ref_id=item.get("refId", "A"),

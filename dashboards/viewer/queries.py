@@ -5,7 +5,7 @@ import re
 from dataclasses import replace
 
 from heapwatch.viewer.fields import color
-from heapwatch.viewer.model import Annotation, Panel, Target
+from heapwatch.viewer.model import Annotation, Panel, PanelQuery
 from heapwatch.viewer.panels.base import Mark
 from heapwatch.viewer.prometheus import Prometheus, Series
 from heapwatch.viewer.timerange import Window
@@ -31,7 +31,7 @@ async def ask(panel: Panel, prometheus: Prometheus, selections: Selections, wind
 
 
 async def _ask(
-    target: Target, prometheus: Prometheus, selections: Selections, window: Window
+    target: PanelQuery, prometheus: Prometheus, selections: Selections, window: Window
 ) -> list[Series]:
     window = window.with_step(target.least_step)
     expression = interpolate(target.expression, selections, window)

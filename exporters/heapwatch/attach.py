@@ -19,7 +19,7 @@ from heapwatch.collectors.process import ProcessCollector
 from heapwatch.collectors.unique_memory import UniqueMemoryCollector
 from heapwatch.http.server import DEFAULT_PORT, Server
 from heapwatch.http.status import Status
-from heapwatch.measure.nvml import Session
+from heapwatch.measure.nvml import NvmlSession
 from heapwatch.measure.process_tree import ProcessTree
 from heapwatch.registration import Registration
 from heapwatch.runtime.exposition import Exposition
@@ -64,9 +64,9 @@ class Attachment:
             InfoCollector(self.name, "attached", str(pid)),
             unique := UniqueMemoryCollector(tree),
             ProcessCollector(tree, lambda: unique.workers),
-            StandardCollector(pid),
+            AttachedStandardCollector(pid),
             OpenFilesCollector(tree),
-            GpuCollector(failures, tree, Session(environment=_environment(self._process))),
+            GpuCollector(failures, tree, NvmlSession(environment=_environment(self._process))),
             ExporterCollector(failures, idle, lambda: exposition.collect_seconds.copy()),
         ):
             exposition.register(collector)
@@ -110,7 +110,7 @@ class Attachment:
             return False
 
 
-class StandardCollector:
+class AttachedStandardCollector:
     """The Python client's `process_*` of the process, `process_start_time_seconds` among them."""
 
     name = "standard"

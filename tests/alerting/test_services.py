@@ -13,10 +13,10 @@ from heapwatch.http.signing import SCHEME, Verifier
 from heapwatch.receiver import escalate, trainer
 from heapwatch.receiver.clock import Clock
 from heapwatch.receiver.fetch import FetchError, fetch
-from heapwatch.receiver.ledger import Trainer
+from heapwatch.receiver.ledger import TrainerKey
 from heapwatch.receiver.prometheus import Prometheus
 
-TRAINER = Trainer("trainer", "a:1")
+TRAINER = TrainerKey("trainer", "a:1")
 MANY = dict.fromkeys(map(str, range(1000)), 1)
 URL = "http://10.0.0.1:7777/metrics"
 
@@ -121,7 +121,7 @@ def test_labels_cannot_leave_their_quotes():
 
     asyncio.run(
         Prometheus(client(answer), "http://p", Clock(), warm_up=60).readings(
-            Trainer('x"} or up{a="\\', "a:1")
+            TrainerKey('x"} or up{a="\\', "a:1")
         )
     )
     assert seen[0].startswith('{job="x\\"} or up{a=\\"\\\\",')
@@ -204,7 +204,7 @@ def test_answers_are_bounded_in_size_and_time():
 
 
 def run(*command: str, instance: str = "a:1", timeout: float = 5) -> str:
-    return asyncio.run(escalate.restart(command, Trainer("trainer", instance), timeout))
+    return asyncio.run(escalate.restart(command, TrainerKey("trainer", instance), timeout))
 
 
 def test_a_restart_command_gets_the_labels_as_arguments():

@@ -8,7 +8,7 @@ import urllib.request
 from pathlib import Path
 from typing import Any
 
-from benchmarks.zoo.score import Finding
+from benchmarks.zoo.score import ToolFinding
 
 TITLE = "heapwatch"
 RULE = (
@@ -43,10 +43,10 @@ def last_document(text: str) -> dict[str, Any]:
     raise ValueError("no explanation at the end of the output")
 
 
-def findings(document: dict[str, Any]) -> tuple[Finding, ...]:
+def findings(document: dict[str, Any]) -> tuple[ToolFinding, ...]:
     """Findings of an explanation: what is a leak, and what fills towards an end."""
     return tuple(
-        Finding(
+        ToolFinding(
             path=_text(found["path"]),
             type=_text(found["type"]),
             kind=found["kind"],

@@ -6,7 +6,7 @@ import time
 from itertools import zip_longest
 from typing import Any
 
-from benchmarks.zoo.score import Finding
+from benchmarks.zoo.score import ToolFinding
 from benchmarks.zoo.tools import growth
 from benchmarks.zoo.tools.tracemalloc_difference import site
 
@@ -36,5 +36,5 @@ def watch(seconds: float, script: str) -> list[Any]:
     ]
 
 
-def findings(told: list[Any]) -> tuple[Finding, ...]:
-    return tuple(Finding(type=name, sites=(site(place),) if place else ()) for name, place in told)
+def findings(told: list[Any]) -> tuple[ToolFinding, ...]:
+    return tuple(ToolFinding(type=name, sites=(site(place),) if place else ()) for name, place in told)

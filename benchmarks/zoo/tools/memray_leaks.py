@@ -6,7 +6,7 @@ import sys
 from collections import Counter
 from pathlib import Path
 
-from benchmarks.zoo.score import Finding
+from benchmarks.zoo.score import ToolFinding
 from benchmarks.zoo.tools.growth import BYTES_PER_MINUTE
 
 TITLE = "memray"
@@ -22,7 +22,7 @@ def command(script: Path, capture: Path) -> list[str]:
     return [sys.executable, "-m", "memray", "run", *options, str(script)]
 
 
-def findings(capture: Path, script: Path, seconds: float) -> tuple[Finding, ...]:
+def findings(capture: Path, script: Path, seconds: float) -> tuple[ToolFinding, ...]:
     """Read the leaks of a capture."""
     import memray
 
@@ -33,7 +33,9 @@ def findings(capture: Path, script: Path, seconds: float) -> tuple[Finding, ...]
             if line is not None:
                 held[line] += record.size
     least = BYTES_PER_MINUTE * seconds / 60
-    return tuple(Finding(sites=((str(script), line),)) for line, size in held.most_common() if size >= least)
+    return tuple(
+        ToolFinding(sites=((str(script), line),)) for line, size in held.most_common() if size >= least
+    )
 
 
 def own_line(stack: list[tuple[str, str, int]], script: str) -> int | None:

@@ -6,7 +6,7 @@ import gc
 import time
 from typing import Any
 
-from benchmarks.zoo.score import Finding
+from benchmarks.zoo.score import ToolFinding
 from benchmarks.zoo.tools import growth, inside
 
 TITLE = "objgraph"
@@ -24,5 +24,5 @@ def watch(seconds: float, script: str) -> list[Any]:
     return growth.steady(looks, at_least=1)
 
 
-def findings(told: list[Any]) -> tuple[Finding, ...]:
-    return tuple(Finding(type=name) for name, _ in told)
+def findings(told: list[Any]) -> tuple[ToolFinding, ...]:
+    return tuple(ToolFinding(type=name) for name, _ in told)

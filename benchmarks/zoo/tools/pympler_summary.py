@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from typing import Any
 
-from benchmarks.zoo.score import Finding
+from benchmarks.zoo.score import ToolFinding
 from benchmarks.zoo.tools import growth, inside
 
 TITLE = "Pympler"
@@ -23,5 +23,5 @@ def watch(seconds: float, script: str) -> list[Any]:
     return growth.steady(looks, at_least=growth.least_bytes(seconds))
 
 
-def findings(told: list[Any]) -> tuple[Finding, ...]:
-    return tuple(Finding(type=name) for name, _ in told)
+def findings(told: list[Any]) -> tuple[ToolFinding, ...]:
+    return tuple(ToolFinding(type=name) for name, _ in told)

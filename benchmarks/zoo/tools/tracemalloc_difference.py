@@ -7,7 +7,7 @@ import tracemalloc
 from collections import Counter
 from typing import Any
 
-from benchmarks.zoo.score import Finding
+from benchmarks.zoo.score import ToolFinding
 from benchmarks.zoo.tools import growth, inside
 
 TITLE = "tracemalloc"
@@ -30,9 +30,9 @@ def watch(seconds: float, script: str) -> list[Any]:
     return growth.steady(looks, at_least=growth.least_bytes(seconds))
 
 
-def findings(told: list[Any]) -> tuple[Finding, ...]:
+def findings(told: list[Any]) -> tuple[ToolFinding, ...]:
     """Findings of what `watch` returned."""
-    return tuple(Finding(sites=(site(name),)) for name, _ in told)
+    return tuple(ToolFinding(sites=(site(name),)) for name, _ in told)
 
 
 def site(name: str) -> tuple[str, int]:

@@ -38,7 +38,7 @@ class Component(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Alert:
+class ExceededLimit:
     """A level or a growth rate over its limit; growth and its limit are per minute."""
 
     severity: str
@@ -143,17 +143,17 @@ def limit_of(component: Component, limits: Mapping[Component, Limit]) -> Limit |
     return limits.get(component, limits.get(Component(component.resource, "")))
 
 
-def threshold_alert(component: Component, level: float, limits: Mapping[str, float]) -> Alert | None:
+def threshold_alert(component: Component, level: float, limits: Mapping[str, float]) -> ExceededLimit | None:
     """Return the alert of the highest severity whose limit the level has reached."""
     for severity in reversed(SEVERITIES):
         limit = limits.get(severity)
         if limit is not None and level >= limit:
-            return Alert(severity, "threshold", component.resource, component.name, level, limit)
+            return ExceededLimit(severity, "threshold", component.resource, component.name, level, limit)
     return None
 
 
-def growth_alert(component: Component, per_minute: float | None, limit: float) -> Alert | None:
+def growth_alert(component: Component, per_minute: float | None, limit: float) -> ExceededLimit | None:
     """Return the alert of a growth rate over its limit."""
     if per_minute is None or per_minute <= limit:
         return None
-    return Alert("warning", "growth", component.resource, component.name, per_minute, limit)
+    return ExceededLimit("warning", "growth", component.resource, component.name, per_minute, limit)

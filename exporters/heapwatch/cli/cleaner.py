@@ -7,7 +7,7 @@ import uuid
 from collections.abc import Callable, Iterable
 from typing import Any
 
-from heapwatch.analysis.readings import Alert, Component
+from heapwatch.analysis.readings import Component, ExceededLimit
 from heapwatch.cli.reporter import cleanup_lines, described, named
 from heapwatch.errors import Unreachable
 from heapwatch.http.client import post_json
@@ -34,7 +34,7 @@ class Cleaner:
         self._pending: str | None = None
         self._waiting_said = False
 
-    def clean(self, alerts: Iterable[Alert], url_of: Callable[[], str]) -> list[str]:
+    def clean(self, alerts: Iterable[ExceededLimit], url_of: Callable[[], str]) -> list[str]:
         """Request an emergency cleanup if these alerts need one, and return the lines about it."""
         critical = {
             Component(alert.resource, alert.component): alert
@@ -53,7 +53,7 @@ class Cleaner:
         reasons = ", ".join(described(critical[component]) for component in sorted(wanted))
         return lines + self._ask(frozenset(wanted), reasons, url_of)
 
-    def _say_waiting(self, critical: dict[Component, Alert], left: float) -> list[str]:
+    def _say_waiting(self, critical: dict[Component, ExceededLimit], left: float) -> list[str]:
         """Once a cooldown, what stays critical while it lasts."""
         if self._waiting_said or not critical.keys() - self._hopeless:
             return []
@@ -61,7 +61,7 @@ class Cleaner:
         names = ", ".join(named(component) for component in sorted(critical.keys() - self._hopeless))
         return [f"COOLDOWN: {names} still critical; the next cleanup is at least {left:.0f} s away"]
 
-    def _give_up(self, critical: dict[Component, Alert]) -> list[str]:
+    def _give_up(self, critical: dict[Component, ExceededLimit]) -> list[str]:
         unhelped = (self._asked_for & critical.keys()) - self._hopeless
         self._asked_for = frozenset()
         self._hopeless |= unhelped

@@ -41,7 +41,7 @@ exit codes:
 
 
 @dataclass(frozen=True)
-class Finding:
+class Check:
     """One line: `ok`, `none` (optional and not there), `WARN` or `FAIL`."""
 
     state: str
@@ -71,7 +71,7 @@ def add_parser(commands: Any) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     """Print every finding and return 1 if one of them is a failure."""
-    sections: list[tuple[str, list[Finding]]] = []
+    sections: list[tuple[str, list[Check]]] = []
     for title, found in _sections(base_url(arguments.trainer), base_url(arguments.prometheus)):
         sections.append((title, []))
         if not arguments.json:
@@ -88,7 +88,7 @@ def run(arguments: argparse.Namespace) -> int:
     return 1 if failed else 0
 
 
-def _sections(trainer: str, prometheus: str) -> Iterator[tuple[str, Iterator[Finding]]]:
+def _sections(trainer: str, prometheus: str) -> Iterator[tuple[str, Iterator[Check]]]:
     yield "Installed", installed()
     yield "Collectors, tried in this process", collectors()
     yield "Token and targets", configuration()
@@ -96,25 +96,25 @@ def _sections(trainer: str, prometheus: str) -> Iterator[tuple[str, Iterator[Fin
     yield f"Prometheus {prometheus}", _usable(scraped(prometheus, trainer))
 
 
-def _usable(findings: Iterator[Finding]) -> Iterator[Finding]:
+def _usable(findings: Iterator[Check]) -> Iterator[Check]:
     """The findings; a response of unexpected types is a finding too."""
     try:
         yield from findings
     except (LookupError, TypeError, ValueError, AttributeError, ArithmeticError) as error:
-        yield Finding("FAIL", "answers", f"invalid response: {describe(error)}")
+        yield Check("FAIL", "answers", f"invalid response: {describe(error)}")
 
 
-def installed() -> Iterator[Finding]:
+def installed() -> Iterator[Check]:
     """Report which packages are installed, and what needs the missing ones."""
-    yield Finding("ok", "python", f"{platform.python_version()} on {platform.platform(terse=True)}")
+    yield Check("ok", "python", f"{platform.python_version()} on {platform.platform(terse=True)}")
     for name, purpose in (_REQUIRED | _OPTIONAL).items():
         try:
-            yield Finding("ok", name, importlib.metadata.version(name))
+            yield Check("ok", name, importlib.metadata.version(name))
         except importlib.metadata.PackageNotFoundError:
-            yield Finding("FAIL" if name in _REQUIRED else "none", name, f"not installed; for {purpose}")
+            yield Check("FAIL" if name in _REQUIRED else "none", name, f"not installed; for {purpose}")
 
 
-def collectors() -> Iterator[Finding]:
+def collectors() -> Iterator[Check]:
     """Read every collector that needs no trainer's objects, in this process."""
     watch = Watch("doctor")
     exposition, failures = watch.exporter.exposition, watch.exporter.failures
@@ -126,89 +126,89 @@ def collectors() -> Iterator[Finding]:
             before = failures.counts[collector.name]
             samples = sum(len(family.samples) for family in exposition.read(collector))
             if failures.counts[collector.name] > before:
-                yield Finding("FAIL", collector.name, "; ".join(messages.seen) or "failed before")
+                yield Check("FAIL", collector.name, "; ".join(messages.seen) or "failed before")
             elif samples:
-                yield Finding("ok", collector.name, f"{samples} series")
+                yield Check("ok", collector.name, f"{samples} series")
             else:
-                yield Finding("none", collector.name, "nothing to read in this process")
+                yield Check("none", collector.name, "nothing to read in this process")
     finally:
         logging.getLogger("heapwatch").removeHandler(messages)
 
 
-def configuration() -> Iterator[Finding]:
+def configuration() -> Iterator[Check]:
     """Report whether a stack runs, whether it can request cleanups, and where targets are written."""
     try:
         choice = choose()
     except OSError as error:
-        yield Finding("FAIL", "stack", str(error))
+        yield Check("FAIL", "stack", str(error))
         return
     directory, stack = choice.folder, choice.stack
     try:
         if find_token() is not None:
-            yield Finding("ok", "token", "set by the environment")
+            yield Check("ok", "token", "set by the environment")
         elif stack is not None and token_of(stack):
-            yield Finding("ok", "token", f"that of the stack: {stack.token_file}")
+            yield Check("ok", "token", f"that of the stack: {stack.token_file}")
         else:
-            yield Finding("none", "token", "no stack runs and HEAPWATCH_TOKEN_FILE is not set: no cleanups")
+            yield Check("none", "token", "no stack runs and HEAPWATCH_TOKEN_FILE is not set: no cleanups")
     except (OSError, ValueError) as error:
-        yield Finding("FAIL", "token", str(error))
+        yield Check("FAIL", "token", str(error))
     if stack is None:
-        yield Finding("none", "stack", "no stack of this user runs: heapwatch up, or make up")
+        yield Check("none", "stack", "no stack of this user runs: heapwatch up, or make up")
     else:
-        yield Finding("ok", "stack", f"{stack.state} runs; look at {stack.dashboards}")
+        yield Check("ok", "stack", f"{stack.state} runs; look at {stack.dashboards}")
     if not directory.is_dir():
-        yield Finding("none", "targets", f"{directory} does not exist yet: the first trainer creates it")
+        yield Check("none", "targets", f"{directory} does not exist yet: the first trainer creates it")
     elif not os.access(directory, os.W_OK):
-        yield Finding("FAIL", "targets", f"{directory} cannot be written: Prometheus will find no trainer")
+        yield Check("FAIL", "targets", f"{directory} cannot be written: Prometheus will find no trainer")
     else:
         live = discovery.addresses(directory)
-        yield Finding("ok", "targets", f"{directory}: {', '.join(live) or 'no live trainer'}")
+        yield Check("ok", "targets", f"{directory}: {', '.join(live) or 'no live trainer'}")
 
 
-def answering(trainer: str) -> Iterator[Finding]:
+def answering(trainer: str) -> Iterator[Check]:
     """Report whether a trainer responds, whether it trains, and which of its collectors fail."""
     try:
         health = get_json(f"{trainer}/healthz")
         readings = read_metrics(trainer)
     except Unreachable as error:
-        yield Finding("FAIL", "answers", str(error))
+        yield Check("FAIL", "answers", str(error))
         return
     name = readings.labels("trainer_info").get("trainer", "a trainer without a name")
-    yield Finding("ok", "answers", name)
+    yield Check("ok", "answers", name)
     training = health.get("training") if isinstance(health, dict) else "unknown"
     idle = health.get("seconds_since_progress") if isinstance(health, dict) else None
     since = f", last progress {idle:.0f} s ago" if isinstance(idle, (int, float)) else ""
-    yield Finding("ok" if training == "progressing" else "WARN", "training", f"{training}{since}")
+    yield Check("ok" if training == "progressing" else "WARN", "training", f"{training}{since}")
     errors = readings.by("trainer_exporter_collect_errors_total", "collector")
     ages = readings.by("trainer_exporter_sample_age_seconds", "collector")
     for collector in sorted(errors.keys() | ages.keys()):
         age = f", sampled {ages[collector]:.0f} s ago" if collector in ages else ""
         count = errors.get(collector, 0)
         detail = f"{count:.0f} failures{age}; the trainer's log says why" if count else f"works{age}"
-        yield Finding("WARN" if count else "ok", collector, detail)
+        yield Check("WARN" if count else "ok", collector, detail)
 
 
-def scraped(prometheus: str, trainer: str) -> Iterator[Finding]:
+def scraped(prometheus: str, trainer: str) -> Iterator[Check]:
     """Report whether Prometheus is ready and scrapes this trainer."""
     try:
         targets = get_json(f"{prometheus}/api/v1/targets", {"state": "active"})["data"]["activeTargets"]
     except Unreachable as error:
-        yield Finding("FAIL", "answers", str(error))
+        yield Check("FAIL", "answers", str(error))
         return
     except (LookupError, TypeError):
-        yield Finding("FAIL", "answers", "a service responds there, but it is not a Prometheus")
+        yield Check("FAIL", "answers", "a service responds there, but it is not a Prometheus")
         return
-    yield Finding("ok", "answers", f"{len(targets)} active targets")
+    yield Check("ok", "answers", f"{len(targets)} active targets")
     address = _canonical(trainer)
     found = [target for target in targets if _canonical(target.get("scrapeUrl", "")) == address]
     if not found:
-        yield Finding("FAIL", "sees this trainer", "no; does it read the targets folder named above?")
+        yield Check("FAIL", "sees this trainer", "no; does it read the targets folder named above?")
     for target in found:
         up = target.get("health") == "up"
         detail = (
             f"job {target.get('labels', {}).get('job')}, {target.get('lastError') or target.get('health')}"
         )
-        yield Finding("ok" if up else "FAIL", "sees this trainer", detail)
+        yield Check("ok" if up else "FAIL", "sees this trainer", detail)
 
 
 class _Messages(logging.Handler):

@@ -17,7 +17,7 @@ from heapwatch.analysis.limits import BODIES, MEMORY
 from heapwatch.cli.cleaner import Cleaner
 from heapwatch.cli.interrupt import interrupt_on_termination
 from heapwatch.cli.reporter import Message, Reporter
-from heapwatch.cli.sources import PrometheusSource, Sample, Source, TrainerSource
+from heapwatch.cli.sources import PrometheusSource, Sample, SampleSource, TrainerSource
 from heapwatch.cli.thresholds import Thresholds
 from heapwatch.discovery import addresses
 from heapwatch.errors import Unreachable, UsageError
@@ -129,7 +129,7 @@ class Monitor:
     """The reporters and cleaners of every trainer of a source."""
 
     def __init__(
-        self, source: Source, thresholds: Thresholds, *, interval: float, token: str | None = None
+        self, source: SampleSource, thresholds: Thresholds, *, interval: float, token: str | None = None
     ) -> None:
         self._source = source
         self._thresholds = thresholds
@@ -214,7 +214,7 @@ class _Lines:
             print(plain(line, _LONGEST_LINE), flush=True)
 
 
-def _source(arguments: argparse.Namespace) -> Source:
+def _source(arguments: argparse.Namespace) -> SampleSource:
     if arguments.prometheus:
         return PrometheusSource(base_url(arguments.prometheus), arguments.job, arguments.trainers)
     if arguments.all:

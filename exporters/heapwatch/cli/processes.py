@@ -18,7 +18,7 @@ _NONE = "no trainer is registered in {folders}; start one, or see `heapwatch doc
 
 
 @dataclass(frozen=True)
-class Row:
+class ListedTrainer:
     """One trainer; unknown values are None. Memory is resident bytes of trainer and workers."""
 
     trainer: str | None
@@ -56,11 +56,11 @@ def run(arguments: argparse.Namespace) -> int:
     return 0
 
 
-def _row(sample: Sample) -> Row:
+def _row(sample: Sample) -> ListedTrainer:
     readings = sample.readings or Readings([])
     memory = readings.by("trainer_process_resident_memory_bytes", "role")
     processes = readings.by("trainer_processes", "role")
-    return Row(
+    return ListedTrainer(
         trainer=readings.labels("trainer_info").get("trainer"),
         address=sample.instance,
         memory_bytes=sum(memory.values()) if memory else None,
@@ -71,7 +71,7 @@ def _row(sample: Sample) -> Row:
     )
 
 
-def _lines(rows: list[Row]) -> list[str]:
+def _lines(rows: list[ListedTrainer]) -> list[str]:
     table = [("TRAINER", "ADDRESS", "MEMORY", "WORKERS", "STEPS", "CLEANUPS")]
     table += [
         (

@@ -10,8 +10,8 @@ from typing import Any
 from heapwatch.analysis.growth import History
 from heapwatch.analysis.readings import (
     SEVERITIES,
-    Alert,
     Component,
+    ExceededLimit,
     Readings,
     growth_alert,
     limit_of,
@@ -91,7 +91,7 @@ class Reporter:
         self._started: float | None = None
         self._problem = ""
         self._stalled = False
-        self.alerts: list[Alert] = []
+        self.alerts: list[ExceededLimit] = []
 
     @property
     def severity(self) -> str:
@@ -161,7 +161,7 @@ class Reporter:
             yield _heading(sample, "the trainer was restarted: growth is measured from its new start")
         self._started = started if started is not None else self._started
 
-    def _judge(self, readings: Readings, levels: dict[Component, float]) -> Iterator[Alert]:
+    def _judge(self, readings: Readings, levels: dict[Component, float]) -> Iterator[ExceededLimit]:
         limits = self._thresholds.limits(readings)
         growth_limits = self._thresholds.growth_limits(readings)
         for component, level in levels.items():
@@ -232,7 +232,7 @@ def body_types(readings: Readings) -> str:
     return counts and f"Body types: {counts}"
 
 
-def described(alert: Alert, rise: float | None = None) -> str:
+def described(alert: ExceededLimit, rise: float | None = None) -> str:
     """Return the line of an alert, with its value and its limit, and of growth how much it rose so far."""
     name = named(Component(alert.resource, alert.component))
     value, limit = _amount(alert.resource, alert.value), _amount(alert.resource, alert.limit)

@@ -32,7 +32,7 @@ class Sample:
     firing: tuple[str, ...] = ()
 
 
-class Source(Protocol):
+class SampleSource(Protocol):
     """Yields the latest sample of each trainer."""
 
     def samples(self) -> list[Sample]:

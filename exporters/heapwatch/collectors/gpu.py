@@ -12,7 +12,7 @@ from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily
 
 from heapwatch.measure.device_pools import Pool, initialised_cuda, jax_pools, torch_pools
 from heapwatch.measure.gpu_parts import GpuParts, Processes
-from heapwatch.measure.nvml import DeviceName, Session, as_text
+from heapwatch.measure.nvml import DeviceName, NvmlSession, as_text
 from heapwatch.measure.process_tree import ProcessTree
 from heapwatch.runtime.failures import Failures
 
@@ -40,10 +40,10 @@ class GpuCollector:
 
     name = "gpu"
 
-    def __init__(self, failures: Failures, tree: ProcessTree, session: Session | None = None) -> None:
+    def __init__(self, failures: Failures, tree: ProcessTree, session: NvmlSession | None = None) -> None:
         self._failures = failures
         self._tree = tree
-        self._session = session or Session()
+        self._session = session or NvmlSession()
         self._broken = False
         self._parts: dict[str, GpuParts] = defaultdict(GpuParts)
 

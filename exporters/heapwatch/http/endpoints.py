@@ -37,7 +37,7 @@ logger = logging.getLogger("heapwatch")
 
 
 @dataclass
-class Trainer:
+class ServedTrainer:
     """What the endpoints need of their trainer."""
 
     snapshots: Snapshots
@@ -54,7 +54,7 @@ class Trainer:
 class EndpointServer(ConnectionServer):
     """The connections of one trainer."""
 
-    def __init__(self, address: tuple[str, int], trainer: Trainer) -> None:
+    def __init__(self, address: tuple[str, int], trainer: ServedTrainer) -> None:
         self.trainer = trainer
         super().__init__(address, Endpoints, busy_response=_BUSY)
 

@@ -14,10 +14,10 @@ from typing import Any
 
 import psutil
 
-from heapwatch.http.endpoints import EndpointServer, Trainer
+from heapwatch.http.endpoints import EndpointServer, ServedTrainer
 from heapwatch.http.guards import TokenBucket
 from heapwatch.http.signing import Verifier
-from heapwatch.http.snapshots import CollectionStuck, Exposition, Snapshots
+from heapwatch.http.snapshots import CollectionStuck, FamilySource, Snapshots
 from heapwatch.http.status import Status
 from heapwatch.runtime.cleanup import CleanupQueue
 from heapwatch.runtime.plain_text import plain
@@ -59,7 +59,7 @@ class Server:
         host: str = "127.0.0.1",
         port: int = DEFAULT_PORT,
         *,
-        exposition: Exposition,
+        exposition: FamilySource,
         cleanup_queue: CleanupQueue | None,
         status: Status,
         explain: Callable[[], Mapping[str, Any]] | None = None,
@@ -74,7 +74,7 @@ class Server:
         self._port_search = port_search and port != 0
         named = os.environ.get("HEAPWATCH_ALLOWED_HOSTS", "").split(",")
         hosts = {name.strip().lower() for name in (host, socket.gethostname(), *named, *allowed_hosts)}
-        self._trainer = Trainer(
+        self._trainer = ServedTrainer(
             snapshots=Snapshots(exposition),
             status=status,
             explain=explain,

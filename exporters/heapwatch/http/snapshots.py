@@ -12,7 +12,7 @@ from prometheus_client import Metric
 from prometheus_client.exposition import choose_encoder
 
 
-class Exposition(Protocol):
+class FamilySource(Protocol):
     """Yields metric families, as a Prometheus registry does."""
 
     def collect(self) -> Iterable[Metric]:
@@ -49,7 +49,7 @@ class Snapshot:
 class Snapshots:
     """Collects on demand: a thousand concurrent scrapes cost the trainer a few collections."""
 
-    def __init__(self, exposition: Exposition) -> None:
+    def __init__(self, exposition: FamilySource) -> None:
         self._exposition = exposition
         self._collecting = threading.Lock()
         self._started = float("-inf")

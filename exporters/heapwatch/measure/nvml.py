@@ -14,7 +14,7 @@ log = logging.getLogger("heapwatch")
 DeviceName = int | str
 
 
-class Session:
+class NvmlSession:
     """A connection to NVML that is reopened after a driver restart.
 
     Args:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from heapwatch.analysis.verdicts import Judgement
 from heapwatch.recording.points import Point
-from heapwatch.report.findings import Finding, Report, Row
+from heapwatch.report.findings import FoundLeak, Report, TrendRow
 from heapwatch.runtime.plain_text import plain
 
 
@@ -57,7 +57,7 @@ def headline(report: Report) -> str:
     }[report.memory.verdict]
 
 
-def finding_lines(finding: Finding, unit: str) -> list[str]:
+def finding_lines(finding: FoundLeak, unit: str) -> list[str]:
     """The lines about the leak that was found."""
     lines = [f"Phase: {finding.phase}"] if finding.phase else []
     if finding.growth_bytes_per_cycle:
@@ -143,7 +143,7 @@ def _trend(report: Report, most_rows: int) -> Section:
     return Section(f"MEMORY TREND ACROSS {report.unit.upper()}S", ("Label", "RAM (GB)", "Change"), rows)
 
 
-def elided(rows: list[Row], most_rows: int) -> list[Row | None]:
+def elided(rows: list[TrendRow], most_rows: int) -> list[TrendRow | None]:
     """The first and the last of the rows; None marks those left out between."""
     if not most_rows or len(rows) <= most_rows:
         return [*rows]
@@ -151,7 +151,7 @@ def elided(rows: list[Row], most_rows: int) -> list[Row | None]:
     return [*rows[:head], None, *rows[head - most_rows :]]
 
 
-def _change(row: Row) -> str:
+def _change(row: TrendRow) -> str:
     return "baseline" if row.change_bytes is None else f"{row.change_bytes / 1e9:+.3f} GB"
 
 

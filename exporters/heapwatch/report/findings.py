@@ -24,7 +24,7 @@ _GRAPH_CYCLES = 5  # for which a buffer that holds graphs may not have let go of
 
 
 @dataclass(frozen=True)
-class Row:
+class TrendRow:
     """A line of the trend table; `change_bytes` is from the line before, None for the baseline."""
 
     label: str
@@ -45,7 +45,7 @@ class Held:
 
 
 @dataclass(frozen=True)
-class Finding:
+class FoundLeak:
     """A leak that was found. `phase` is empty if none dominates.
 
     `past_bound` are buffers that hold more than they may, `graphs` how many tensors of a buffer hold the
@@ -73,12 +73,12 @@ class Report:
     unit: str
     baseline: Point
     current: Point
-    trend: list[Row]
+    trend: list[TrendRow]
     memory: Judgement
     objects: dict[str, Judgement]
     sizes: dict[str, Judgement]
     large: list[Held]
-    finding: Finding | None
+    finding: FoundLeak | None
     histories: dict[str, Series]
     notes: tuple[str, ...]
 
@@ -227,16 +227,16 @@ def _held(point: Point) -> list[Held]:
     return sorted(buffers + sizes, key=lambda held: held.nbytes, reverse=True)
 
 
-def _trend(cycles: Cycles) -> list[Row]:
+def _trend(cycles: Cycles) -> list[TrendRow]:
     """The baseline and the end of each phase; of each cycle if there are no phases."""
     first, *others = cycles.points
     wanted = next((event for event in ("phase", "cycle") if any(p.event == event for p in others)), "sample")
-    rows = [Row(_label(cycles, first, first=True), cycles.number(first), "", first.resident_bytes, None)]
+    rows = [TrendRow(_label(cycles, first, first=True), cycles.number(first), "", first.resident_bytes, None)]
     for point in others:
         if point.event == wanted:
             change = point.resident_bytes - rows[-1].resident_bytes
             label, number = _label(cycles, point), cycles.number(point)
-            rows.append(Row(label, number, point.phase, point.resident_bytes, change))
+            rows.append(TrendRow(label, number, point.phase, point.resident_bytes, change))
     return rows
 
 
@@ -252,7 +252,7 @@ def _label(cycles: Cycles, point: Point, *, first: bool = False) -> str:
 
 def _finding(
     cycles: Cycles, memory: Judgement, objects: dict[str, Judgement], sizes: dict[str, Judgement]
-) -> Finding | None:
+) -> FoundLeak | None:
     leaking = {name: judged for name, judged in objects.items() if judged.verdict == "leak"}
     grown = {name: judged for name, judged in sizes.items() if judged.verdict == "leak"}
     past_bound = {name: held for name, held in cycles.points[-1].buffers.items() if held.past_bound}
@@ -268,7 +268,7 @@ def _finding(
     growth = memory.per_cycle if memory.verdict in ("leak", "growing") else 0.0
     growth = growth or sum(judged.per_cycle for judged in grown.values())
     held = {name: tensors for name, (tensors, _) in graphs.items()}
-    return Finding(_phase(cycles, leaking, since), growth, since, leaking, grown, past_bound, held)
+    return FoundLeak(_phase(cycles, leaking, since), growth, since, leaking, grown, past_bound, held)
 
 
 def _phase(cycles: Cycles, leaking: dict[str, Judgement], since: int) -> str:

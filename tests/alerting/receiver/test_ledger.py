@@ -6,7 +6,7 @@ import pytest
 from heapwatch.receiver import audit, ledger
 from heapwatch.receiver.clock import Clock
 from heapwatch.receiver.decide import Refuse
-from heapwatch.receiver.ledger import ActionRecord, Trainer
+from heapwatch.receiver.ledger import ActionRecord, TrainerKey
 from heapwatch.receiver.page import render
 from heapwatch.receiver.payload import Notification
 from heapwatch.receiver.schema import SCHEMA
@@ -14,7 +14,7 @@ from heapwatch.receiver.settings import Settings
 from heapwatch.receiver.store import Store
 from tests.alerting.harness import alert, notification
 
-TRAINER = Trainer("trainer", "a:1")
+TRAINER = TrainerKey("trainer", "a:1")
 SETTINGS = Settings(retention_rows=1000)
 
 

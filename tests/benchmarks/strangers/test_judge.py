@@ -6,7 +6,7 @@ from pathlib import Path
 
 from benchmarks.strangers import judge, table
 from benchmarks.strangers.catalog import STRANGERS, Leak, Stranger
-from benchmarks.strangers.observation import Alert, Observation, load
+from benchmarks.strangers.observation import Observation, ObservedAlert, load
 
 STRANGER = Stranger("one", "a trainer", (), "snippet", Leak("a list", r"\bhistory\b", "1 MB a step"))
 LEAK = {"alertname": "TrainerLeak", "kind": "leak", "severity": "critical", "resource": "memory"}
@@ -18,7 +18,7 @@ def healthy(**changes) -> Observation:
     return Observation("one", False, "", minutes=10, served=SERVED, scraped=SERVED, exit_code=0, **changes)
 
 
-def leaking(*alerts: Alert, **changes) -> Observation:
+def leaking(*alerts: ObservedAlert, **changes) -> Observation:
     return Observation(
         "one", True, "", minutes=9, served=SERVED, scraped=SERVED, alerts=list(alerts), **changes
     )
@@ -29,7 +29,9 @@ def test_nothing_is_wrong_with_a_quiet_run() -> None:
 
 
 def test_any_alert_is_wrong_when_healthy() -> None:
-    alert = Alert(3.2, {"alertname": "TrainerSampleStale", "kind": "health", "component": "objects"}, {})
+    alert = ObservedAlert(
+        3.2, {"alertname": "TrainerSampleStale", "kind": "health", "component": "objects"}, {}
+    )
     (found,) = judge.problems(STRANGER, healthy(alerts=[alert]))
     assert "TrainerSampleStale" in found
     assert "3.2 min" in found
@@ -63,16 +65,16 @@ def test_a_crash_is_wrong_and_a_run_that_was_ended_is_not() -> None:
     crashed = healthy(tracebacks=["OSError: taken"])
     crashed.exit_code = 1
     assert judge.problems(STRANGER, crashed) == ["traceback: OSError: taken", "exit code 1"]
-    assert judge.problems(STRANGER, leaking(Alert(5, LEAK, TEXT, named=5))) == []
+    assert judge.problems(STRANGER, leaking(ObservedAlert(5, LEAK, TEXT, named=5))) == []
 
 
 def test_a_leak_must_be_reported_and_named() -> None:
     assert judge.problems(STRANGER, leaking()) == ["leak not reported in 9 min", "leak not named in 9 min"]
-    assert judge.problems(STRANGER, leaking(Alert(5, LEAK, TEXT))) == ["leak not named in 9 min"]
+    assert judge.problems(STRANGER, leaking(ObservedAlert(5, LEAK, TEXT))) == ["leak not named in 9 min"]
 
 
 def test_a_leak_named_too_late_is_wrong() -> None:
-    late = leaking(Alert(9, LEAK, TEXT, named=9.5))
+    late = leaking(ObservedAlert(9, LEAK, TEXT, named=9.5))
     assert judge.problems(STRANGER, late) == [
         "leak reported after 9.0 min, 8 allowed",
         "leak named after 9.5 min, 8 allowed",
@@ -82,18 +84,18 @@ def test_a_leak_named_too_late_is_wrong() -> None:
 
 
 def test_another_alert_does_not_report_a_leak() -> None:
-    growth = Alert(2, LEAK | {"kind": "growth"}, TEXT, named=2)
+    growth = ObservedAlert(2, LEAK | {"kind": "growth"}, TEXT, named=2)
     assert judge.reported(leaking(growth)) is None
     assert judge.named(leaking(growth)) is None
 
 
 def test_explain_names_a_leak_too() -> None:
-    assert judge.problems(STRANGER, leaking(Alert(5, LEAK, {}), explained=6.0)) == []
-    assert judge.named(leaking(Alert(5, LEAK, TEXT, named=7), explained=6.0)) == 6
+    assert judge.problems(STRANGER, leaking(ObservedAlert(5, LEAK, {}), explained=6.0)) == []
+    assert judge.named(leaking(ObservedAlert(5, LEAK, TEXT, named=7), explained=6.0)) == 6
 
 
 def test_an_observation_is_read_back_as_it_was_stored(tmp_path: Path) -> None:
-    seen = leaking(Alert(5, LEAK, TEXT, named=7, notified=True), memory=(1e9, 2e9))
+    seen = leaking(ObservedAlert(5, LEAK, TEXT, named=7, notified=True), memory=(1e9, 2e9))
     seen.save(tmp_path)
     assert load(tmp_path / "one-leaking.json") == seen
 

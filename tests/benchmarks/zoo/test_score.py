@@ -3,7 +3,7 @@
 import pytest
 
 from benchmarks.zoo.catalogue import Case, Fix
-from benchmarks.zoo.score import Finding, Report, Score, Total, goals, judge
+from benchmarks.zoo.score import Report, Score, ToolFinding, Total, goals, judge
 
 SCRIPT = "history = []\nwhile True:\n    history.append(bytes(1000))  # LEAK\n"
 
@@ -16,8 +16,8 @@ def case(**changed):
     return Case(**{**fields, **changed})
 
 
-RIGHT = Finding(path="__main__.history", sites=(("/somewhere/train.py", 3),), share=0.9)
-WRONG = Finding(path="__main__.cache", sites=(("/somewhere/train.py", 1),), share=0.1)
+RIGHT = ToolFinding(path="__main__.history", sites=(("/somewhere/train.py", 3),), share=0.9)
+WRONG = ToolFinding(path="__main__.cache", sites=(("/somewhere/train.py", 1),), share=0.1)
 
 
 def judged(*findings, twin=(), **changed):
@@ -47,13 +47,13 @@ def test_only_the_first_three_findings_count(before, named):
     assert score.right_line is named
 
 
-@pytest.mark.parametrize("found", [Finding(type="list of Frame"), Finding(kind="native")])
+@pytest.mark.parametrize("found", [ToolFinding(type="list of Frame"), ToolFinding(kind="native")])
 def test_a_type_or_a_kind_is_a_name(found):
     assert judged(found).named
 
 
 def test_a_line_of_another_file_is_not_right():
-    assert not judged(Finding(sites=(("/lib/other.py", 3),))).right_line
+    assert not judged(ToolFinding(sites=(("/lib/other.py", 3),))).right_line
 
 
 def test_shares_of_rightly_named_findings_add_up_to_one_at_most():
@@ -61,13 +61,13 @@ def test_shares_of_rightly_named_findings_add_up_to_one_at_most():
 
 
 def test_an_end_counts_only_where_there_is_one():
-    filling = Finding(path="history", bounded=True)
+    filling = ToolFinding(path="history", bounded=True)
     assert not judged(filling).detected
     assert judged(filling, bounded=True).named
 
 
 def test_on_a_twin_everything_without_an_end_counts():
-    assert judged(RIGHT, twin=(WRONG, Finding(path="replay", bounded=True))).findings_on_twin == 1
+    assert judged(RIGHT, twin=(WRONG, ToolFinding(path="replay", bounded=True))).findings_on_twin == 1
 
 
 def test_failures_of_both_runs_are_kept():

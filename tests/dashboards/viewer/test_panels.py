@@ -2,7 +2,7 @@ import re
 
 import pytest
 
-from heapwatch.viewer.model import Panel, Target
+from heapwatch.viewer.model import Panel, PanelQuery
 from heapwatch.viewer.panels import RENDERERS, Answers
 from heapwatch.viewer.panels.base import Mark
 from heapwatch.viewer.prometheus import Series
@@ -17,7 +17,7 @@ def rendered(kind, series, *, options=None, defaults=None, overrides=(), marks=(
         "options": options or {},
         "fieldConfig": {"defaults": defaults or {}, "overrides": list(overrides)},
     }
-    target = Target("x", "", "A", instant=kind == "table", least_step=0)
+    target = PanelQuery("x", "", "A", instant=kind == "table", least_step=0)
     panel = Panel(1, kind, "title", "", (0, 0, 12, 8), (target,), raw)
     return RENDERERS[kind](Answers(panel, series, WINDOW, lambda address, values: address, list(marks)))
 
@@ -36,7 +36,7 @@ def test_two_units_get_two_axes():
         }
     ]
     raw = {"type": "timeseries", "fieldConfig": {"defaults": {"unit": "decbytes"}, "overrides": custom}}
-    target = Target("x", "", "A", instant=False, least_step=0)
+    target = PanelQuery("x", "", "A", instant=False, least_step=0)
     panel = Panel(1, "timeseries", "t", "", (0, 0, 12, 8), (target,), raw)
     series = [Series({}, [(0, 1.0)], name="memory"), Series({}, [(0, 0.5)], name="cpu")]
     chart = RENDERERS["timeseries"](Answers(panel, series, WINDOW, lambda address, values: address))

@@ -1,12 +1,12 @@
 import pytest
 
-from heapwatch.viewer.model import Panel, Target
+from heapwatch.viewer.model import Panel, PanelQuery
 from heapwatch.viewer.prometheus import Series
 from heapwatch.viewer.transformations import tabulate
 
 
 def panel(transformations):
-    targets = tuple(Target("x", "", ref, instant=True, least_step=0) for ref in "AB")
+    targets = tuple(PanelQuery("x", "", ref, instant=True, least_step=0) for ref in "AB")
     return Panel(1, "table", "t", "", (0, 0, 12, 8), targets, {"transformations": transformations})
 
 
@@ -56,7 +56,7 @@ def test_an_unknown_transformation_is_named():
 
 
 def test_a_range_query_gives_a_row_a_moment_and_a_column_a_series():
-    targets = (Target("x", "", "A", instant=False, least_step=0),)
+    targets = (PanelQuery("x", "", "A", instant=False, least_step=0),)
     raw = {"transformations": [{"id": "joinByField", "options": {"byField": "Time", "mode": "outer"}}]}
     series = [
         Series({}, [(60, 1.0), (120, 2.0)], name="evaluate"),

@@ -1,9 +1,9 @@
-from heapwatch.analysis.readings import Alert
+from heapwatch.analysis.readings import ExceededLimit
 from heapwatch.cli.cleaner import COOLDOWN_SECONDS, Cleaner
 from heapwatch.errors import Unreachable
 
-CRITICAL = Alert("critical", "threshold", "bodies", "all", 1247, 1000)
-WARNING = Alert("warning", "threshold", "memory", "trainer", 1.2e9, 1e9)
+CRITICAL = ExceededLimit("critical", "threshold", "bodies", "all", 1247, 1000)
+WARNING = ExceededLimit("warning", "threshold", "memory", "trainer", 1.2e9, 1e9)
 DONE = {"status": "done", "action": "emergency", "freed": {"resident_memory_bytes": 1}}
 
 
@@ -28,8 +28,8 @@ def make(clock, *answers):
 
 def test_only_a_critical_threshold_is_cleaned_up(clock):
     endpoint, clean = make(clock)
-    growth = Alert("critical", "growth", "bodies", "all", 20, 10)
-    gpu = Alert("critical", "threshold", "gpu_memory", "0", 2, 1)
+    growth = ExceededLimit("critical", "growth", "bodies", "all", 20, 10)
+    gpu = ExceededLimit("critical", "threshold", "gpu_memory", "0", 2, 1)
     assert clean(WARNING, growth, gpu) == []
     assert endpoint.requests == []
 

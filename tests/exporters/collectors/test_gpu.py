@@ -10,7 +10,7 @@ import pytest
 
 from heapwatch.analysis.readings import Readings
 from heapwatch.collectors.gpu import GpuCollector
-from heapwatch.measure.nvml import Session, visible_devices
+from heapwatch.measure.nvml import NvmlSession, visible_devices
 from heapwatch.measure.process_tree import ProcessTree
 
 GB = 1e9
@@ -115,7 +115,7 @@ def read(failures):
 
     def reader(library, visible=None):
         environment = {} if visible is None else {"CUDA_VISIBLE_DEVICES": visible}
-        collector = GpuCollector(failures, ProcessTree(), Session(library, environment))
+        collector = GpuCollector(failures, ProcessTree(), NvmlSession(library, environment))
         return lambda: Readings(collector.collect())
 
     return reader
@@ -125,7 +125,7 @@ def test_the_process_tree_is_listed_once_for_all_gpus(failures, clock, monkeypat
     listed = []
     monkeypatch.setattr(psutil.Process, "children", lambda self, recursive: listed.append(self) or [])
     tree = ProcessTree(clock=clock, spent=itertools.count().__next__)
-    list(GpuCollector(failures, tree, Session(Nvml(*map(Gpu, range(8))), {})).collect())
+    list(GpuCollector(failures, tree, NvmlSession(Nvml(*map(Gpu, range(8))), {})).collect())
     assert len(listed) == 1
 
 
@@ -342,7 +342,7 @@ def parts_of(found, device="0"):
 
 def samples(library, failures, visible=None, tree=None):
     environment = {} if visible is None else {"CUDA_VISIBLE_DEVICES": visible}
-    collector = GpuCollector(failures, tree or ProcessTree(), Session(library, environment))
+    collector = GpuCollector(failures, tree or ProcessTree(), NvmlSession(library, environment))
 
     def collect():
         families = {family.name: family for family in collector.collect()}
