@@ -237,17 +237,16 @@ class NativeStack:
         configuration.claim(self._settings.state)
         folder = self._settings.state / "run"
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-        with (folder / "lock").open("a+", encoding="utf-8") as lock:
+        with (folder / "lock").open("a+b", buffering=0) as lock:
             try:
                 fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
             except BlockingIOError:
                 lock.seek(0)
-                raise StackError(
-                    f"process {lock.read().strip() or '?'} is bringing this stack up or down; wait for it"
-                ) from None
-            lock.truncate(0)
-            lock.write(str(os.getpid()))
-            lock.flush()
+                holder = lock.read().decode().strip() or "?"
+                raise StackError(f"process {holder} is bringing this stack up or down; wait for it") from None
+            with suppress(OSError):  # on a full disk the stack can still be stopped
+                lock.truncate(0)
+                lock.write(str(os.getpid()).encode())
             yield
 
 

@@ -98,8 +98,21 @@ def full_disk(stage: Stage, exchange: Exchange) -> None:
             status = stack.run("status")
             exchange.back(f"heapwatch status: exit code {status.returncode}, {status.stderr.strip()[-100:]}")
             assert "Traceback" not in status.stdout + status.stderr
+            stopped = stack.run("down")
+            exchange.back(f"heapwatch down: exit code {stopped.returncode}")
+            assert stopped.returncode == 0, stopped.stderr
+            assert stack.processes() == []
+            failed = stack.run("up")
+            exchange.back(f"heapwatch up: {failed.stderr.strip()}")
+            assert failed.returncode == 1
+            assert len(failed.stderr.splitlines()) == 1
             ballast.unlink()
             exchange.sent("the disk is freed")
+            _up(stack)
+            _fill(ballast)
+            exchange.sent("it is filled, and freed while the stack runs")
+            assert trainer.goes_on()
+            ballast.unlink()
             wait_for(lambda: _well(stack), "every service is healthy again", 120)
             _up(stack)
             exchange.back("every service is healthy by itself, heapwatch up proves a delivery")

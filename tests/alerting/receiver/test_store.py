@@ -1,4 +1,5 @@
 import asyncio
+import os
 import sqlite3
 from collections.abc import Callable, Coroutine
 from pathlib import Path
@@ -125,3 +126,13 @@ def test_two_receivers_do_not_share_a_database(tmp_path):
 def test_a_folder_that_cannot_be_made_is_named():
     with pytest.raises(StoreUnusable, match=r"/proc/nowhere/db: its folder must be writable"):
         Store(Path("/proc/nowhere/db"), Clock()).open()
+
+
+def test_no_other_user_can_read_the_database(tmp_path: Path) -> None:
+    before = os.umask(0o022)
+    try:
+        store = Store(tmp_path / "receiver.sqlite3", Clock())
+        store.open()
+    finally:
+        os.umask(before)
+    assert {file.stat().st_mode & 0o777 for file in tmp_path.iterdir()} == {0o600}
