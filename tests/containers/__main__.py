@@ -111,9 +111,9 @@ def up(clone: Clone) -> str:
 def confined(_clone: Clone) -> str:
     """No container runs as root, and none without a bound on its processes."""
     for service in ("prometheus", "alertmanager", "receiver", "walker-training-app"):
-        user = docker("exec", container(service), "id", "-u")
+        user = docker("inspect", "--format", "{{.Config.User}}", container(service)).partition(":")[0]
         pids = docker("inspect", "--format", "{{.HostConfig.PidsLimit}}", container(service))
-        if user == "0" or int(pids) <= 0:
+        if user in ("", "0", "root") or int(pids) <= 0:
             raise Failed(f"{service} runs as {user} with a limit of {pids} processes")
     return "no root, bounded numbers of processes"
 
@@ -213,16 +213,18 @@ STEPS = (
 def main() -> int:
     """Do every step; 1 with the first that fails, whose stack is taken down again."""
     with tempfile.TemporaryDirectory() as folder:
-        clone = Clone(Path(folder))
+        clone, step = Clone(Path(folder)), STEPS[0]
         try:
             for step in STEPS:
                 began = time.monotonic()
                 outcome = step(clone)
                 print(f"{step.__name__:18} {time.monotonic() - began:5.0f} s  {outcome}", flush=True)
-        except Failed as failure:
+        except (Failed, subprocess.CalledProcessError, httpx.HTTPError) as failure:
             print(f"{step.__name__:18} FAILED  {failure}", flush=True)
-            clone.heapwatch("down")
             return 1
+        finally:
+            if step is not STEPS[-1]:
+                clone.heapwatch("down")
     return 0
 
 

@@ -9,6 +9,7 @@ import os
 import signal
 import sys
 import threading
+import time
 import traceback
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -18,7 +19,10 @@ from typing import Any, NoReturn
 import psutil
 
 _GRACE_SECONDS = 10.0
-_INTERRUPTED = 130  # as a shell reports a program that SIGINT ended
+# As a shell reports a program that SIGINT or SIGTERM ended.
+_INTERRUPTED = 130
+_TERMINATED = 143
+_LAST_WORDS_SECONDS = 10.0
 
 
 class CannotRun(Exception):
@@ -27,6 +31,10 @@ class CannotRun(Exception):
 
 class TimeIsUp(SystemExit):
     """Raised in the main thread to end the program, so that its `finally` blocks run."""
+
+
+class Terminated(SystemExit):
+    """Raised in the main thread when the program gets SIGTERM, so that its `finally` blocks run."""
 
 
 @dataclass(frozen=True)
@@ -79,7 +87,8 @@ class Program:
 
         Args:
             seconds: after these the program is stopped; None lets it end by itself.
-            before_end: called while the program's objects are still alive, when its time is up.
+            before_end: called while the program's objects are still alive, when its time is up or when
+                Ctrl-C or SIGTERM ends it, unless the program handles these itself.
 
         """
         module = ModuleType("__main__")
@@ -92,17 +101,20 @@ class Program:
         sys.modules["__main__"] = module
         timer = None if seconds is None else _Timer(seconds, before_end)
         process = os.getpid()
+        signals = _Signals(before_end)
         try:
             code = self._execute(vars(module), timer)
         finally:
-            if os.getpid() == process and timer is not None:
-                timer.cancel()
+            if os.getpid() == process:
+                signals.restore()
+                if timer is not None:
+                    timer.cancel()
         if isinstance(sys.modules, dict):
             # Kept under another name: the objects of the program live until they are explained.
             sys.modules["__heapwatch_main__"] = own_main
         if timer is not None and timer.rang:
             return Ended(0, timer.last_words, cut_short=True)
-        return Ended(code)
+        return Ended(code, signals.last_words, cut_short=signals.terminated and code == _TERMINATED)
 
     def _execute(self, namespace: dict[str, Any], timer: _Timer | None) -> int:
         try:
@@ -123,6 +135,49 @@ class Program:
             traceback.print_exception(type(error), error, frames)
             return 1
         return 0
+
+
+class _Signals:
+    """Explains the program before Ctrl-C or SIGTERM unwinds it: what its frames hold is gone afterwards.
+
+    A handler of the program's own takes the place of these, and child processes get the default ones back.
+    """
+
+    def __init__(self, before_end: Callable[[], object]) -> None:
+        self.last_words: object = None
+        self.terminated = False
+        self._before_end = before_end
+        self._process = os.getpid()
+        self._replaced: dict[int, Any] = {}
+        for number, usual in ((signal.SIGINT, signal.default_int_handler), (signal.SIGTERM, signal.SIG_DFL)):
+            if signal.getsignal(number) is usual:
+                self._replaced[number] = usual
+                signal.signal(number, self._end)
+        if hasattr(os, "register_at_fork"):
+            os.register_at_fork(after_in_child=self.restore)
+
+    def restore(self) -> None:
+        """Put the usual handlers back, where these are still in place."""
+        for number, usual in self._replaced.items():
+            if signal.getsignal(number) == self._end:
+                signal.signal(number, usual)
+
+    def _end(self, number: int, _frame: object) -> NoReturn:
+        self.restore()  # a second signal ends it at once
+        if os.getpid() != self._process:  # forked a moment ago
+            os.kill(os.getpid(), number)
+            time.sleep(_LAST_WORDS_SECONDS)
+        # In a thread, because this one may hold any lock.
+        words = threading.Thread(target=self._explain, name="heapwatch-last-words", daemon=True)
+        words.start()
+        words.join(_LAST_WORDS_SECONDS)
+        if number == signal.SIGINT:
+            raise KeyboardInterrupt
+        self.terminated = True
+        raise Terminated(_TERMINATED)
+
+    def _explain(self) -> None:
+        self.last_words = self._before_end()
 
 
 class _Timer:

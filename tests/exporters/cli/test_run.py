@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import signal
 import subprocess
 import sys
 from pathlib import Path
@@ -133,6 +134,54 @@ os.wait()
     done = heapwatch("run", "--json", script(tmp_path, text), cwd=tmp_path)
     assert done.returncode == 0
     assert done.stdout.count('"verdict"') == 1
+
+
+@pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
+def test_a_program_that_a_signal_ends_is_explained(tmp_path: Path, number: int, code: int) -> None:
+    text = """
+import sys, time
+def train():
+    history = []
+    print("training", flush=True)
+    try:
+        while True:
+            history.append(bytearray(1000))
+            time.sleep(0.01)
+    finally:
+        print("cleaned up", flush=True)
+train()
+"""
+    command = [sys.executable, "-m", "heapwatch.cli.main", "run", "--json", script(tmp_path, text)]
+    environment = {**os.environ, "HEAPWATCH_TARGETS_DIR": str(tmp_path), "HEAPWATCH_STATE": str(tmp_path)}
+    with subprocess.Popen(
+        command, cwd=tmp_path, env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    ) as process:
+        assert process.stdout is not None
+        assert process.stdout.readline() == "training\n"
+        process.send_signal(number)
+        said, _ = process.communicate(timeout=60)
+    assert process.returncode == code
+    assert said.startswith("cleaned up\n{")
+    assert json.loads(said.partition("\n")[2])["verdict"] == "too early"
+
+
+def test_a_handler_of_the_programs_own_is_left_alone(tmp_path: Path) -> None:
+    text = """
+import os, signal
+signal.signal(signal.SIGTERM, lambda *_: print("saving a checkpoint"))
+os.kill(os.getpid(), signal.SIGTERM)
+ready, say = os.pipe()
+child = os.fork()
+if not child:
+    os.write(say, b"x")
+    signal.pause()
+os.read(ready, 1)
+os.kill(child, signal.SIGINT)
+assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 130
+"""
+    done = heapwatch("run", script(tmp_path, text), cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.startswith("saving a checkpoint\n")
 
 
 def test_time_is_up_lets_the_program_clean_up(tmp_path: Path) -> None:
