@@ -142,8 +142,8 @@ def test_a_program_that_a_signal_ends_is_explained(tmp_path: Path, number: int, 
 import sys, time
 def train():
     history = []
-    print("training", flush=True)
     try:
+        print("training", flush=True)
         while True:
             history.append(bytearray(1000))
             time.sleep(0.01)
