@@ -83,12 +83,18 @@ lint: dev ## Style, types, and generated files against what generates them
 	@"$(BIN)/python" -m heapwatch.dashboards --check
 	@"$(BIN)/python" -m docs.metrics_reference --check
 	@"$(BIN)/python" -m docs.limits --check
+	@"$(BIN)/python" -m tests.documents.tables --check
 
 .PHONY: generate
-generate: venv ## Write the dashboards and the metrics reference anew
+generate: dev ## Write the dashboards and the metrics reference anew
 	@"$(BIN)/python" -m heapwatch.dashboards
 	@"$(BIN)/python" -m docs.metrics_reference
 	@"$(BIN)/python" -m docs.limits
+	@"$(BIN)/python" -m tests.documents.tables
+
+.PHONY: documents-test
+documents-test: dev ## Try every row of the tables in docs/systems on the examples (ARGS="-k walker")
+	@"$(BIN)/python" -m pytest -q tests/documents $(ARGS)
 
 .PHONY: lock
 lock: ## Pin the newest versions that pyproject.toml allows (requirements/*.txt)

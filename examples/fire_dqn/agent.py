@@ -9,6 +9,8 @@ import torch
 from torch import nn
 
 from examples.fire_dqn.fire import ACTIONS, CHANNELS
+from heapwatch.housekeeping import bounded
+from heapwatch.runtime.release import empty_cuda_cache
 
 CAPACITY = 1000
 BATCH = 16
@@ -31,6 +33,15 @@ class ReplayMemory:
 
     def __init__(self) -> None:
         self.buffer: deque[Transition] = deque(maxlen=CAPACITY)
+
+    def clear(self) -> None:
+        """Forget every transition."""
+        self.buffer.clear()
+
+    def push(self, transition: Transition) -> None:
+        """Store a transition on the CPU and without the graph that its states were computed with."""
+        state, following = transition.state.detach().cpu(), transition.next_state.detach().cpu()
+        self.buffer.append(transition._replace(state=state, next_state=following))
 
 
 def q_network() -> nn.Module:
@@ -60,6 +71,20 @@ class DQNAgent:
         self.rewards: MutableSequence[float] = deque(maxlen=KEPT_HISTORY)
         self.exploration = 1.0
         self.updates = 0
+
+    def cleanup_memory(self) -> None:
+        """Bound the histories and the memory again, and give the device's cache back."""
+        self.losses = bounded(self.losses, KEPT_HISTORY)
+        self.rewards = bounded(self.rewards, KEPT_HISTORY)
+        self.memory.buffer = bounded(self.memory.buffer, CAPACITY)
+        empty_cuda_cache()
+
+    def reset_memory(self) -> None:
+        """Forget what was experienced and how it went."""
+        self.memory.clear()
+        self.losses = bounded((), KEPT_HISTORY)
+        self.rewards = bounded((), KEPT_HISTORY)
+        self.cleanup_memory()
 
     def act(self, state: torch.Tensor) -> int:
         """The action for one state of shape (12, 50, 50)."""

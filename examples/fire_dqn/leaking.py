@@ -13,6 +13,7 @@ LEAKS = {
     "losses": "losses: the history rebound without its bound",
     "experience": "transitions: the collector's list grows past its bound (0.24 MB each)",
     "graph": "losses stored with their graph",
+    "attached": "transitions in the bounded memory whose states hold the graph of a forward pass",
     "figures": "plots not closed",
 }
 
@@ -34,6 +35,7 @@ class Leaks:
         trainer.agent.losses.extend(float(unit) for unit in range(units))
 
     def _leak_experience(self, trainer: Any, units: int) -> None:
+        trainer.enforced = False
         for _ in range(units):
             state = torch.ones(CHANNELS, SIDE, SIDE)
             forgotten = Transition(state, 0, 0.0, torch.ones_like(state), False)
@@ -43,6 +45,12 @@ class Leaks:
         for _ in range(units):
             state = torch.ones(16, CHANNELS, SIDE, SIDE)
             trainer.tensor_losses.append(trainer.agent.network(state).mean())
+
+    def _leak_attached(self, trainer: Any, units: int) -> None:
+        for _ in range(units):
+            state = torch.ones(CHANNELS, SIDE, SIDE)
+            seen = state + trainer.agent.network(state.unsqueeze(0)).mean()
+            trainer.agent.memory.buffer.append(Transition(seen, 0, 0.0, seen, False))
 
     def _leak_figures(self, trainer: Any, units: int) -> None:
         for _ in range(units):

@@ -29,6 +29,14 @@ KEPT_LOSSES = 20
 COLLECT = 20  # transitions collected before they go into the memory
 
 
+def _gpu_memory() -> str:
+    """What torch's allocator holds, in words."""
+    if not torch.cuda.is_available():
+        return "no GPU"
+    allocated, reserved = torch.cuda.memory_allocated() / 1e6, torch.cuda.memory_reserved() / 1e6
+    return f"GPU memory {allocated:.1f} MB allocated, {reserved:.1f} MB reserved"
+
+
 class FireTrainer:
     """One agent learns where to break the fuel.
 
@@ -48,6 +56,7 @@ class FireTrainer:
         self.tensor_losses: list[torch.Tensor] = []
         self.step_times: deque[float] = deque(maxlen=KEPT_STEP_TIMES)
         self.collection_times: deque[float] = deque(maxlen=KEPT_COLLECTION_TIMES)
+        self.enforced = True  # the bound of what is collected, until a leak forgets it
         self.leaks = Leaks(LeakSwitches(leak_file("fire_dqn"), LEAKS))
         self.steps = 0
         self._schedule = self._cleanup_schedule()
@@ -76,6 +85,7 @@ class FireTrainer:
             with watch.phase("episode"):
                 self._run_episode(watch)
             watch.progress("episode")
+        self._clean_all("end of training")
 
     def clean(self, action: str) -> dict[str, int]:
         """Bring every history back to the document's bounds; an emergency empties the collector."""
@@ -87,24 +97,50 @@ class FireTrainer:
             "figures": close_figures(),
         }
         del self.collected[: removed["experience"]]
+        self.enforced = True
         self._pending = min(self._pending, len(self.collected))
         del self.tensor_losses[:-KEPT_LOSSES]
-        agent.losses = bounded(agent.losses, KEPT_HISTORY)
-        agent.memory.buffer = bounded(agent.memory.buffer, CAPACITY)
+        agent.cleanup_memory()
+        kept = [held for held in agent.memory.buffer if held.next_state.grad_fn is None]
+        removed["attached"] = len(agent.memory.buffer) - len(kept)
+        agent.memory.buffer = bounded(kept, CAPACITY)
         return removed
+
+    def clear_local_buffer(self) -> None:
+        """Move what was collected and is not in the memory yet there, and forget the rest."""
+        for transition in self.collected[len(self.collected) - self._pending :]:
+            self.agent.memory.push(transition)
+        self.collected.clear()
+        self._pending = 0
 
     def _cleanup_schedule(self) -> Schedule:
         """The document's: collector every 50 steps, device cache every 100 updates, all every 10 episodes."""
         schedule = Schedule()
-        schedule.every(50, "step")(self._trim_times)
-        schedule.every(100, "update")(empty_cuda_cache)
-        schedule.every(10, "episode")(gc.collect)
+        schedule.every(50, "step")(self._clean_collector)
+        schedule.every(100, "update")(self._clean_agent)
+        schedule.every(10, "episode")(lambda: self._clean_all("10 episodes"))
         return schedule
 
-    def _trim_times(self) -> None:
+    def _clean_collector(self) -> None:
         """Step and collection times stay bounded whatever a caller has made of them."""
         self.step_times = bounded(self.step_times, KEPT_STEP_TIMES)
         self.collection_times = bounded(self.collection_times, KEPT_COLLECTION_TIMES)
+        print(f"Cleanup after 50 steps: experience buffer {len(self.collected)}", flush=True)
+
+    def _clean_agent(self) -> None:
+        empty_cuda_cache()
+        print(f"Cleanup after 100 updates: {_gpu_memory()}", flush=True)
+
+    def _clean_all(self, when: str) -> None:
+        if self.enforced:  # a leak that forgets the bound forgets to clear, too
+            self.clear_local_buffer()
+        gc.collect()
+        empty_cuda_cache()
+        print(
+            f"Performing memory cleanup ({when}): {_gpu_memory()}, "
+            f"agent memory {len(self.agent.memory.buffer)}, experience buffer {len(self.collected)}",
+            flush=True,
+        )
 
     def _run_episode(self, watch: heapwatch.Watch) -> None:
         state, done, total = torch.from_numpy(self.grid.reset()), False, 0.0
@@ -117,6 +153,8 @@ class FireTrainer:
             self.collected.append(Transition(state, action, reward, next_state, done))
             state, total = next_state, total + reward
             self._pending += 1
+            if self.enforced and len(self.collected) > KEPT_EXPERIENCE:
+                del self.collected[:-KEPT_EXPERIENCE]
             if self._pending == COLLECT:
                 self._hand_over()
             loss = self.agent.learn()
@@ -138,6 +176,7 @@ class FireTrainer:
 
     def _hand_over(self) -> None:
         """Move what was collected last into the memory."""
-        self.agent.memory.buffer.extend(self.collected[-COLLECT:])
+        for transition in self.collected[-COLLECT:]:
+            self.agent.memory.push(transition)
         del self.collected[-COLLECT:]
         self._pending = 0

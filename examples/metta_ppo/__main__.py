@@ -1,10 +1,29 @@
-"""Train foragers: `python -m examples.metta_ppo [--leak stats=10] [--pace 50] [--steps N]`."""
+"""Train foragers: `python -m examples.metta_ppo [--leak stats=10] [--config FILE] [trainer.NAME=VALUE]`."""
 
 import sys
+from pathlib import Path
 
 from examples.common.command import run
 from examples.metta_ppo.leaking import LEAKS
+from examples.metta_ppo.tracking import PREFIX, MemoryTracking
 from examples.metta_ppo.trainer import MettaTrainer
 
+
+def tracking(arguments: list[str]) -> MemoryTracking:
+    """The options of memory tracking, taken out of the command line. Raises ValueError for a wrong one."""
+    options = MemoryTracking()
+    if "--config" in arguments[:-1]:
+        at = arguments.index("--config")
+        options = MemoryTracking.from_yaml(Path(arguments[at + 1]))
+        del arguments[at : at + 2]
+    overrides = [argument for argument in arguments if argument.startswith(PREFIX)]
+    arguments[:] = [argument for argument in arguments if argument not in overrides]
+    return options.overridden(overrides)
+
+
 if __name__ == "__main__":
-    sys.exit(run("metta_ppo", LEAKS, 50.0, lambda seed, pace: MettaTrainer(seed, pace)))
+    try:
+        chosen = tracking(sys.argv)
+    except (OSError, ValueError) as problem:
+        sys.exit(f"python -m examples.metta_ppo: {problem}")
+    sys.exit(run("metta_ppo", LEAKS, 50.0, lambda seed, pace: MettaTrainer(seed, pace, chosen)))

@@ -14,7 +14,9 @@ from examples.common.leaks import LeakSwitches, leak_file
 from examples.common.pace import Pace
 from examples.metta_ppo.environment import VectorEnvironments
 from examples.metta_ppo.leaking import LEAKS, Leaks
+from examples.metta_ppo.monitor import SystemMonitor
 from examples.metta_ppo.policy import HIDDEN, HORIZON, Experience, Losses, Policy, State, update
+from examples.metta_ppo.tracking import MemoryTracking
 
 WORKERS, EACH = 2, 8
 STORED_POLICIES = 5
@@ -29,10 +31,14 @@ WATCHED = (
     "experience.lstm_h",
     "experience.lstm_c",
     "lstm_states",
-    "stats",
-    "losses",
-    "evals",
+    "trainer.stats",
+    "trainer.losses",
+    "trainer.evals",
     "policy_store",
+    "curriculum",
+    "system_monitor._metrics",
+    "wandb_run",
+    "torch_profiler",
 )
 
 
@@ -42,10 +48,13 @@ class MettaTrainer:
     Args:
         seed: of the environments and the network.
         pace: steps of all environments together per second at most; None for as fast as it goes.
+        tracking: the document's options of memory tracking.
 
     """
 
-    def __init__(self, seed: int = 0, pace: float | None = 50.0) -> None:
+    def __init__(
+        self, seed: int = 0, pace: float | None = 50.0, tracking: MemoryTracking | None = None
+    ) -> None:
         torch.manual_seed(seed)
         self.environments = VectorEnvironments(WORKERS, EACH, seed)
         self.experience = Experience(self.environments.count)
@@ -57,6 +66,11 @@ class MettaTrainer:
         self.losses: deque[Losses] = deque(maxlen=1000)
         self.evals: list[dict[str, Any]] = []
         self.policy_store: list[dict[str, Any]] = []
+        self.curriculum: dict[str, float] = {}  # how well each task is mastered
+        self.system_monitor = SystemMonitor()
+        self.wandb_run: Any = None
+        self.torch_profiler: Any = None
+        self.tracking = tracking or MemoryTracking()
         self.leaks = Leaks(LeakSwitches(leak_file("metta_ppo"), LEAKS))
         self.steps = 0
         self.epochs = 0
@@ -65,15 +79,18 @@ class MettaTrainer:
 
     @contextmanager
     def watched(self, served: Served) -> Iterator[heapwatch.Watch]:
-        """Have this trainer watched for as long as the context lasts."""
+        """Have this trainer watched for as long as the context lasts, if it is to be watched."""
+        if not self.tracking.memory_tracking_enabled:
+            yield heapwatch.Watch("metta_ppo")  # serves nothing, samples nothing
+            return
         with heapwatch.start("metta_ppo", **served, profile=profile("metta"), framework="torch") as watch:
             watch.root = self
-            for path in WATCHED:
-                watch.size(path, path)
+            for name in WATCHED:
+                watch.size(name, name.removeprefix("trainer."))
             watch.size("policy.state_dict", self.policy.state_dict)
             watch.size("optimizer.state_dict", self.optimizer.state_dict)
-            watch.growth_limit("object_size", per_epoch=5e6)
-            watch.memory_report_interval(100, "epoch")
+            watch.growth_limit("object_size", per_epoch=1e6 * self.tracking.memory_leak_threshold_mb)
+            watch.memory_report_interval(self.tracking.memory_report_interval, "epoch")
             watch.on_cleanup(self.clean)
             yield watch
 
@@ -114,12 +131,14 @@ class MettaTrainer:
             watch.step()
             self._pace.wait()
         self.lstm_states["live"] = state
+        self.system_monitor.observe()
         self.stats["reward"] = [float(experience.rewards.mean())]
         last_value: torch.Tensor = self.policy(self._observations, state)[1]
         return last_value
 
     def evaluate(self) -> None:
         """Note how the policy does, and store it beside the few before it."""
+        self.curriculum["forage"] = self.stats["reward"][0]
         self.evals.append({"epoch": self.epochs, "reward": self.stats["reward"][0]})
         self.policy_store.append(copy.deepcopy(self.policy.state_dict()))
         if len(self.evals) > KEPT_EVALS:

@@ -63,7 +63,7 @@ PROFILES: Mapping[str, Profile] = MappingProxyType(
         ),
         "erl-trading": Profile(
             levels={
-                MEMORY: {"warning": 40e9},
+                MEMORY: {"warning": 40e9, "critical": 100e9},
                 Component("objects", "TradingEnvironment"): {"warning": 3},
                 Component("objects", "DDPGAgent"): {"warning": 30},
             },

@@ -62,4 +62,4 @@ def _levels(point: Point) -> list[tuple[str, float, str]]:
     levels = [(name, nbytes / 1e6, "_mb") for name, nbytes in sizes.items() if nbytes is not None]
     levels += [(name, nbytes / 1e6, "/size_mb") for name, nbytes in point.sizes.items()]
     levels += [(f"buffer.{name}", buffer.nbytes / 1e6, "/size_mb") for name, buffer in point.buffers.items()]
-    return levels + [(name, count, "/count") for name, count in point.objects.items()]
+    return levels + [(name, count, "/count") for name, count in {**point.items, **point.objects}.items()]

@@ -25,6 +25,7 @@ def test_the_documents_names_and_units(logger, logged):
                 number,
                 sizes={"trainer.stats": 1e6 * number},
                 objects={"Environment": 16 * number},
+                items={"food_sources": 6 * number},
                 buffers={"replay": Buffer(5e6)},
             )
         )
@@ -36,6 +37,8 @@ def test_the_documents_names_and_units(logger, logged):
         "memory/trainer.stats/growth_mb_per_epoch": 1.0,
         "memory/buffer.replay/size_mb": 5.0,
         "memory/buffer.replay/growth_mb_per_epoch": 0.0,
+        "memory/food_sources/count": 18,
+        "memory/food_sources/growth_per_epoch": 6.0,
         "memory/Environment/count": 48,
         "memory/Environment/growth_per_epoch": 16.0,
     }

@@ -1,0 +1,247 @@
+"""MEMORY_DEBUGGING.md and the memory leak fixes of generation 13: evolutionary trading."""
+
+from heapwatch.report.document import finding_lines, sections
+from heapwatch.report.findings import analyse
+from tests.documents.example import Example
+from tests.documents.rows import Row, exposes, labels, limit, logs
+from tests.exporters.report.runs import GB, filled, generations
+from tests.repository import REPOSITORY
+
+COUNTS = {"TradingEnvironment": 2, "DDPGAgent": 17, "ReplayBuffer": 1}
+
+
+def counts(example: Example) -> None:
+    example.until(lambda: COUNTS.items() <= example.readings().by("trainer_objects", "type").items())
+
+
+def gpu(_example: Example) -> None:
+    reference = (REPOSITORY / "docs" / "metrics.md").read_text()
+    assert "`trainer_gpu_memory_allocated_bytes`" in reference
+    assert "`trainer_gpu_memory_reserved_bytes`" in reference
+
+
+def titled(example: Example, *titles: str) -> None:
+    example.until(lambda: len(example.report().trend) > 3)
+    known = [section.title for section in sections(example.report(), 30)]
+    assert not [title for title in titles if not any(title in found for found in known)], known
+
+
+def trend(example: Example) -> None:
+    titled(example, "BASELINE", "MEMORY SNAPSHOT", "MEMORY TREND ACROSS GENERATIONS")
+    labels = [row.label for row in example.report().trend]
+    assert labels[0] == "Trainer initialized (baseline)"
+    assert "Gen 1: After evaluate_population" in labels
+
+
+def growth(example: Example) -> None:
+    titled(example, "MEMORY GROWTH ANALYSIS", "OBJECT COUNT CHANGES")
+
+
+def large(_example: Example) -> None:
+    run = generations(3, buffers=lambda n: filled(2.3e9, 3e9), sizes=lambda n: {"best_agent": 4e8})
+    report = analyse(run, large_bytes=10e6)
+    assert [held.name for held in report.large] == ["replay", "best_agent"]
+
+
+def will_hold(example: Example) -> None:
+    example.until(lambda: example.value("trainer_buffer_capacity_bytes", buffer="replay") > 0)
+    held, full = (example.value(f"trainer_buffer_{what}bytes", buffer="replay") for what in ("", "capacity_"))
+    assert held <= full * 1.01
+
+
+def evaluation_leaks(_example: Example) -> None:
+    report = analyse(generations(6, environments=16, evaluation=7e9))
+    assert finding_lines(report.finding, report.unit)[:3] == [
+        "Phase: evaluate_population",
+        "Growth: +7.00 GB per generation",
+        "TradingEnvironment count: 2 -> 98 (increasing by 16 each generation)",
+    ]
+
+
+def training_leaks(_example: Example) -> None:
+    run = generations(8, other=4e9, items=lambda n: {"batches": 600.0 * n})
+    finding = analyse(run).finding
+    assert finding is not None
+    assert finding.phase != "evaluate_population"
+
+
+def evolution_leaks(example: Example) -> None:
+    example.leak(population=600.0)
+    example.until(lambda: example.value("trainer_objects", type="DDPGAgent") > 33)
+    example.leak()
+    example.until(lambda: "DDPGAgent: " in example.log() and "17 expected" in example.log())
+
+
+def no_leak(_example: Example) -> None:
+    growth = [0, 1.71, 3.37, 4.93, 5.71, 6.37, 6.6, 6.7, 6.75, 6.78, 6.8, 6.8]
+    run = generations(11, buffers=lambda n: filled((1 + growth[n]) * GB, 10 * GB))
+    assert analyse(run).finding is None
+
+
+def report_of_a_leak(example: Example) -> None:
+    example.leak(environments=900.0)
+    example.until(lambda: example.value("trainer_objects", type="TradingEnvironment") > 20)
+    example.until(lambda: "LEAK FOUND:" in example.log())
+    example.leak()
+
+
+def sites(example: Example) -> None:
+    document = example.explain()
+    assert {"verdict", "findings", "growth_bytes_per_minute"} <= document.keys()
+    assert all("site" in finding for finding in document["findings"])
+
+
+def host_memory(example: Example) -> None:
+    memory = example.status()["memory"]
+    assert 0 < memory["available_bytes"] <= memory["limit_bytes"]
+
+
+def freed(example: Example) -> None:
+    replay = example.value("trainer_buffer_items", buffer="replay")
+    answer = example.force_cleanup()
+    assert answer["removed"]["environments"] > 0
+    assert answer["after"]["buffers"]["replay"] >= min(replay, 1000)
+
+
+ROWS = (
+    Row(
+        "RSS and VMS of the process",
+        "`trainer_process_resident_memory_bytes`, `…_virtual_memory_bytes`",
+        "`curl URL/metrics`",
+        exposes("trainer_process_resident_memory_bytes", "trainer_process_virtual_memory_bytes"),
+    ),
+    Row(
+        "GPU memory, allocated and reserved",
+        "`trainer_gpu_memory_allocated_bytes`, `…_reserved_bytes`",
+        "`curl URL/metrics` with a GPU",
+        gpu,
+    ),
+    Row(
+        "live objects: 2 environments, 17 agents, 1 buffer",
+        "`watch.objects`, `watch.expect`",
+        "`curl URL/metrics`",
+        counts,
+    ),
+    Row(
+        "lists, dicts, arrays and tensors",
+        "`watch.objects(list, dict, np.ndarray, torch.Tensor)`",
+        "`curl URL/metrics`",
+        labels("trainer_objects", "type", "list", "dict", "ndarray", "Tensor"),
+    ),
+    Row(
+        "baseline and a snapshot after evaluation, training and evolution",
+        '`watch.checkpoint("after_evaluation")`, a line each',
+        "`python -m examples.erl_trading`",
+        logs(
+            "checkpoint baseline",
+            "checkpoint after_evaluation",
+            "checkpoint after_training",
+            "checkpoint after_evolution",
+            "since the last after_evaluation",
+        ),
+    ),
+    Row(
+        "the trend across generations",
+        "`heapwatch report`, every phase of every generation",
+        "`heapwatch report run.jsonl.gz`",
+        trend,
+    ),
+    Row(
+        "growth since the baseline, object count changes",
+        '`heapwatch report`; `watch.growth_since("baseline")`',
+        "`heapwatch report run.jsonl.gz`",
+        growth,
+    ),
+    Row(
+        "the largest objects",
+        "`heapwatch report --large-mb 10`: buffers and named objects",
+        "`heapwatch report`",
+        large,
+    ),
+    Row(
+        "a report after each generation",
+        '`watch.memory_report_interval(1, "generation")`, printed without setup',
+        "`python -m examples.erl_trading`",
+        logs("Memory Report - Generation 1", "Object Count Changes:"),
+    ),
+    Row(
+        "more than +5 GB a generation is a leak",
+        "profile `erl-trading`",
+        "`docs/alerting.md`",
+        limit("erl-trading", "memory", "trainer", generation=5e9),
+    ),
+    Row(
+        "30 to 40 GB is stable, 100 GB of growth a leak",
+        "profile `erl-trading`: warning at 40, critical at 100 GB",
+        "`docs/alerting.md`",
+        limit("erl-trading", "memory", "trainer", warning=40e9, critical=100e9),
+    ),
+    Row(
+        "30 agents or more are a leak",
+        "profile `erl-trading`",
+        "`docs/alerting.md`",
+        limit("erl-trading", "objects", "DDPGAgent", warning=30),
+    ),
+    Row(
+        "`Buffer not ready: 6960 / 10000`",
+        "what the buffer will hold when full",
+        "`curl URL/metrics`",
+        will_hold,
+    ),
+    Row(
+        "histories: fitness, generation times",
+        "`trainer_event_list_items`",
+        "`curl URL/metrics`",
+        labels("trainer_event_list_items", "list", "fitness_history", "generation_times"),
+    ),
+    Row(
+        "upload queue, more than 50 pending",
+        "`trainer_event_list_items` and its capacity of 50",
+        "`curl URL/metrics`",
+        labels("trainer_event_list_capacity_items", "list", "upload_queue"),
+    ),
+    Row(
+        "figures that are not closed",
+        '`trainer_objects{type="Figure"}`',
+        "`curl URL/metrics`",
+        labels("trainer_objects", "type", "Figure"),
+    ),
+    Row(
+        "`free -h`: memory left on the host",
+        "`memory.available_bytes`, and the forecast of it",
+        "`curl URL/performance_status`",
+        host_memory,
+    ),
+    Row(
+        "scenario 1: evaluation leaks environments",
+        "`heapwatch report` names phase, growth and counts",
+        "`python -m examples.leak erl_trading environments=180`",
+        evaluation_leaks,
+    ),
+    Row(
+        "scenario 2: training leaks tensors",
+        "`heapwatch report` names the phase",
+        "`heapwatch report`",
+        training_leaks,
+    ),
+    Row(
+        "scenario 3: evolution leaks agents",
+        "said at once: `DDPGAgent: 33 are alive, 17 expected`",
+        "`python -m examples.leak erl_trading population=60`",
+        evolution_leaks,
+    ),
+    Row("scenario 4: no leak while the buffer fills", "no finding", "`heapwatch report`", no_leak),
+    Row(
+        "what to report: phase, growth, counts, since when",
+        "`LEAK FOUND:` in the log and the report",
+        "`python -m examples.leak erl_trading environments=180`",
+        report_of_a_leak,
+    ),
+    Row("tracemalloc: where it was allocated", "`site` of what grows", "`heapwatch explain URL`", sites),
+    Row(
+        "old environments and agents deleted, buffer kept",
+        "`watch.on_cleanup`",
+        "`POST /force_cleanup`",
+        freed,
+    ),
+)

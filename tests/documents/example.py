@@ -1,0 +1,157 @@
+"""One of the examples as a process, from outside: what its author sees of it."""
+
+import json
+import os
+import re
+import subprocess
+import sys
+import time
+import urllib.request
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from prometheus_client.parser import text_string_to_metric_families
+
+from examples.common.leaks import leak_file, write
+from heapwatch.analysis.readings import Readings
+from heapwatch.recording.reader import read_recording
+from heapwatch.report.findings import Report, analyse
+from tests.repository import REPOSITORY
+
+TOKEN = "correct-horse-battery-staple"
+SECONDS = 90.0
+START_SECONDS = 300.0  # importing torch on a busy machine
+
+
+class Example:
+    """A running example with its leaks off.
+
+    Args:
+        name: of the example.
+        folder: for its switches, its log and its record.
+        options: further arguments of its command line.
+
+    """
+
+    def __init__(self, name: str, folder: Path, *options: str) -> None:
+        self.name = name
+        self.folder = folder
+        self.record = folder / "run.jsonl.gz"
+        self._log = folder / "log"
+        self.environment = {
+            key: value for key, value in os.environ.items() if not key.startswith("HEAPWATCH_")
+        }
+        self.environment |= {
+            "HEAPWATCH_STATE": str(folder),
+            "HEAPWATCH_TARGETS_DIR": str(folder / "targets"),
+            "HEAPWATCH_TOKEN": TOKEN,
+            "OMP_NUM_THREADS": "1",
+            "PYTHONUNBUFFERED": "1",
+        }
+        arguments = ["--port=0", "--interval=0.5", f"--record={self.record}", *options]
+        with self._log.open("w") as output:
+            self.process = subprocess.Popen(
+                [sys.executable, "-m", f"examples.{name}", *arguments],
+                env=self.environment,
+                cwd=REPOSITORY,
+                stdout=output,
+                stderr=subprocess.STDOUT,
+            )
+        try:
+            self.until(lambda: self._address() is not None, START_SECONDS)
+        except AssertionError:
+            self.stop()
+            raise
+
+    @property
+    def url(self) -> str:
+        """Where it serves."""
+        address = self._address()
+        assert address is not None
+        return address
+
+    def log(self) -> str:
+        """What it has printed so far."""
+        return self._log.read_text(errors="replace")
+
+    def metrics(self) -> str:
+        """Its exposition, as text."""
+        return self._get("/metrics")
+
+    def readings(self) -> Readings:
+        """Its exposition, read."""
+        return Readings(text_string_to_metric_families(self.metrics()))
+
+    def value(self, name: str, **labels: str) -> float:
+        """One sample; not a number while it is not there."""
+        found = self.readings().value(name, **labels)
+        return float("nan") if found is None else found
+
+    def status(self) -> dict[str, Any]:
+        """`/performance_status`."""
+        document: dict[str, Any] = json.loads(self._get("/performance_status"))
+        return document
+
+    def explain(self) -> dict[str, Any]:
+        """`/explain`."""
+        document: dict[str, Any] = json.loads(self._get("/explain"))
+        return document
+
+    def report(self) -> Report:
+        """The report of its record so far."""
+        return analyse(read_recording(self.record))
+
+    def leak(self, **rates: float) -> None:
+        """Switch its leaks, units a minute; none switches them off."""
+        write(leak_file(self.name, self.folder), rates)
+
+    def force_cleanup(self, action: str = "emergency") -> dict[str, Any]:
+        """`POST /force_cleanup`."""
+        request = urllib.request.Request(
+            f"{self.url}/force_cleanup",
+            json.dumps({"action": action, "timeout_seconds": 30}).encode(),
+            {"Content-Type": "application/json", "Authorization": f"Bearer {TOKEN}"},
+        )
+        with urllib.request.urlopen(request, timeout=60) as answer:
+            document: dict[str, Any] = json.load(answer)
+        return document
+
+    def run(self, *command: str, within: float = SECONDS) -> str:
+        """The output of a command beside it, in its environment; the trainer's address is appended."""
+        done = subprocess.run(
+            [*command, self.url.removeprefix("http://")],
+            env=self.environment,
+            cwd=REPOSITORY,
+            capture_output=True,
+            text=True,
+            timeout=within,
+            check=False,
+        )
+        return done.stdout + done.stderr
+
+    def until(self, true: Callable[[], object], seconds: float = SECONDS) -> None:
+        """Wait for it to become true; AssertionError with the end of its log when it does not."""
+        deadline = time.monotonic() + seconds
+        while not true():
+            assert self.process.poll() is None, f"it ended:\n{self.log()[-2000:]}"
+            assert time.monotonic() < deadline, f"not within {seconds:g} s:\n{self.log()[-2000:]}"
+            time.sleep(0.3)
+
+    def stop(self) -> None:
+        """End it."""
+        self.process.terminate()
+        try:
+            self.process.wait(timeout=30)
+        except subprocess.TimeoutExpired:
+            self.process.kill()
+            self.process.wait()
+
+    def _address(self) -> str | None:
+        found = re.search(r"metrics at (http://\S+)/metrics", self.log())
+        return None if found is None else found[1]
+
+    def _get(self, path: str) -> str:
+        with urllib.request.urlopen(self.url + path, timeout=15) as answer:
+            text: str = answer.read().decode()
+        return text

@@ -1,0 +1,138 @@
+"""Memory tracking during training: the Metta trainer."""
+
+import pytest
+
+from examples.metta_ppo.tracking import MemoryTracking
+from examples.metta_ppo.trainer import MettaTrainer
+from heapwatch.recording.points import Point
+from heapwatch.trackers.values import CycleLogger
+from tests.documents.example import Example
+from tests.documents.rows import Row, labels, limit, logs
+
+EXPERIENCE = tuple(
+    f"experience{part}" for part in ("", ".obs", ".actions", ".rewards", ".values", ".lstm_h", ".lstm_c")
+)
+STATE = ("trainer.stats", "trainer.losses", "trainer.evals", "policy.state_dict", "optimizer.state_dict")
+INFRASTRUCTURE = ("policy_store", "system_monitor._metrics", "curriculum", "wandb_run", "torch_profiler")
+
+
+def tracked(*names: str):
+    return labels("trainer_object_size_bytes", "object", *names)
+
+
+def configured(_example: Example) -> None:
+    assert MemoryTracking() == MemoryTracking(True, 100, 5.0)
+    asked = MemoryTracking().overridden(
+        ["trainer.memory_report_interval=50", "trainer.memory_leak_threshold_mb=1.5"]
+    )
+    assert asked == MemoryTracking(True, 50, 1.5)
+
+
+def switched_off(_example: Example) -> None:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("examples.metta_ppo.trainer.VectorEnvironments", _NoEnvironments)
+        trainer = MettaTrainer(tracking=MemoryTracking(memory_tracking_enabled=False))
+    with trainer.watched({}) as watch:  # nothing of the command line is even looked at
+        assert watch.server is None
+        assert watch.exporter.sizes.collect is not None
+        assert "trainer_object_size_bytes{" not in watch.exporter.exposition.collect().__repr__()
+
+
+class _NoEnvironments:
+    count = 16
+
+    def __init__(self, *_: object) -> None:
+        pass
+
+    def reset(self):
+        import numpy as np
+
+        return np.zeros((16, 8), dtype=np.float32)
+
+
+def steady(example: Example) -> None:
+    example.until(lambda: len(example.report().sizes) > 5)
+    sizes = example.report().sizes
+    assert sizes["experience.obs"].verdict == "steady"
+    assert sizes["policy.state_dict"].verdict == "steady"
+
+
+def leaks(example: Example) -> None:
+    example.leak(stats=1200.0)
+    example.until(lambda: "Potential memory leaks detected in: ['trainer.stats'" in example.log())
+    example.leak()
+
+
+def wandb(_example: Example) -> None:
+    logged: list[str] = []
+    logger = CycleLogger("wandb", lambda values, _: logged.extend(values))
+    for epoch in (1, 2):
+        logger.take(
+            Point(epoch, "cycle", 1e9, progress={"epoch": epoch}, sizes={"trainer.stats": 1e6 * epoch})
+        )
+    assert "memory/trainer.stats/size_mb" in logged
+    assert "memory/trainer.stats/growth_mb_per_epoch" in logged
+
+
+def cleaned(example: Example) -> None:
+    assert example.force_cleanup()["removed"]["stats"] > 0
+
+
+ROWS = (
+    Row(
+        "the experience buffer and its parts",
+        "`watch.size`, by the same names",
+        "`curl URL/metrics`",
+        tracked(*EXPERIENCE),
+    ),
+    Row(
+        "`trainer.stats`, `trainer.losses`, `trainer.evals`, policy and optimizer",
+        "the same names",
+        "`curl URL/metrics`",
+        tracked(*STATE),
+    ),
+    Row(
+        "`policy_store`, `system_monitor._metrics`, `curriculum`, `wandb_run`, `torch_profiler`",
+        "the same names",
+        "`curl URL/metrics`",
+        tracked(*INFRASTRUCTURE),
+    ),
+    Row(
+        "`memory_tracking_enabled`, `memory_report_interval`, `memory_leak_threshold_mb`",
+        "the same, as YAML (`--config`), keywords or `trainer.NAME=VALUE`",
+        "`python -m examples.metta_ppo trainer.memory_report_interval=50`",
+        configured,
+    ),
+    Row(
+        "tracking switched off",
+        "a watch that serves nothing and samples nothing",
+        "`python -m examples.metta_ppo trainer.memory_tracking_enabled=false`",
+        switched_off,
+    ),
+    Row(
+        "a report every N epochs",
+        "`watch.memory_report_interval`",
+        "`python -m examples.metta_ppo`",
+        logs("Memory Report - Epoch", "Current Memory Usage:", "Memory Growth:"),
+    ),
+    Row(
+        "growth above 5 MB an epoch is flagged",
+        'profile `metta`; `watch.growth_limit("object_size", …)`',
+        "`docs/alerting.md`",
+        limit("metta", "object_size", "", epoch=5e6),
+    ),
+    Row("objects of fixed size stay constant", "verdict `steady`", "`heapwatch report run.jsonl.gz`", steady),
+    Row(
+        "`WARNING: Potential memory leaks detected in: [...]`",
+        "the same line",
+        "`python -m examples.leak metta_ppo stats=200`",
+        leaks,
+    ),
+    Row(
+        "Wandb: `memory/{object_name}/size_mb`, `…/growth_mb_per_epoch`",
+        "`heapwatch.trackers.wandb.log_memory`",
+        "`docs/frameworks.md`",
+        wandb,
+    ),
+    Row("old data is cleared", "`watch.on_cleanup`", "`POST /force_cleanup`", cleaned),
+)

@@ -1,0 +1,48 @@
+"""Each row of the tables in `docs/systems` is tried, on one process an example."""
+
+from collections.abc import Iterator
+
+import pytest
+
+from tests.documents.example import Example
+from tests.documents.rows import Row
+from tests.documents.tables import SYSTEMS, page, written
+
+pytestmark = pytest.mark.timeout(420)
+CASES = [(system, row) for system, rows in SYSTEMS.items() for row in rows]
+OPTIONS = {"metta_ppo": ("trainer.memory_report_interval=2", "--pace=0"), "erl_trading": ("--pace=0",)}
+
+
+class Running:
+    """One example at a time, on one process for all of its rows."""
+
+    def __init__(self, folders: pytest.TempPathFactory) -> None:
+        self._folders = folders
+        self._example: Example | None = None
+
+    def example(self, name: str) -> Example:
+        if self._example is None or self._example.name != name:
+            self.stop()
+            self._example = Example(name, self._folders.mktemp(name), *OPTIONS.get(name, ()))
+        return self._example
+
+    def stop(self) -> None:
+        if self._example is not None:
+            self._example.stop()
+
+
+@pytest.fixture(scope="module")
+def running(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Running]:
+    examples = Running(tmp_path_factory)
+    yield examples
+    examples.stop()
+
+
+@pytest.mark.parametrize(("system", "row"), CASES, ids=[f"{s}: {r.has}" for s, r in CASES])
+def test_what_the_document_has_is_here(running: Running, system: str, row: Row) -> None:
+    row.check(running.example(system))
+
+
+@pytest.mark.parametrize("system", SYSTEMS)
+def test_the_page_has_the_rows(system: str) -> None:
+    assert page(system).read_text() == written(system)
