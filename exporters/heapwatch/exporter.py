@@ -13,6 +13,7 @@ from heapwatch.collectors.allocator import AllocatorCollector
 from heapwatch.collectors.bodies import BodyCollector
 from heapwatch.collectors.buffers import BufferCollector
 from heapwatch.collectors.cleanups import CleanupCollector
+from heapwatch.collectors.compiled import CompiledCollector
 from heapwatch.collectors.entities import EntityCollector
 from heapwatch.collectors.events import EventCollector
 from heapwatch.collectors.explanation import ExplanationCollector
@@ -123,6 +124,7 @@ class Exporter:
             process,
             AllocatorCollector(),
             gpu,
+            CompiledCollector(),
             self.phases,
             self.progress,
             self.limits,

@@ -72,6 +72,8 @@ def observed(
     workers = _of(seen, "trainer_processes", role="worker")
     if workers:
         levels[Component("objects", "worker_processes")] = workers
+    if programs := _of(seen, "trainer_jax_compiled_programs"):
+        levels[Component("objects", "jax_programs")] = programs
     process = Process(
         start=_of(seen, "process_start_time_seconds") or _zeros(levels.get(MEMORY), many),
         time=[start + look * STEP_SECONDS for look in range(many)],

@@ -50,7 +50,7 @@ _LONG_NAMESPACE = 64
 _SHORTEST_INTERVAL = 1.0
 _LONGEST_INTERVAL = 30.0
 _GRAPH_INTERVAL = 5.0
-_LISTED: tuple[Kind, ...] = ("list", "deque", "dict", "set", "cache", "frame_table", "raw")
+_LISTED: tuple[Kind, ...] = ("list", "deque", "dict", "set", "cache", "programs", "frame_table", "raw")
 _SIZED: tuple[Kind, ...] = ("array", "tensor", "text")
 _CLASS_BOOKKEEPING = frozenset(
     ("__dict__", "__weakref__", "__doc__", "__module__", "__annotations__", "__slots__", "__mro_entries__",

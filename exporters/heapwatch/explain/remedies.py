@@ -36,6 +36,10 @@ def remedy_for(known: Known, look: Look, capacity: int | None, uses: list[Use]) 
             return remedy
     if look.view:
         return "`.copy()` the part that is kept: a view keeps the whole array alive"
+    if known.kind == "programs":
+        return (
+            "pad to few shapes, and pass what varies as arrays, not as `static_argnums`; `jax.clear_caches()`"
+        )
     if known.kind == "cache":
         return "`functools.lru_cache(maxsize=...)`, and no cache on methods"
     if known.kind in ("list", "deque"):

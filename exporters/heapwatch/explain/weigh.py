@@ -68,6 +68,8 @@ def look_into(known: Known, inventory: Inventory) -> Look:
     """See what the newest items of a container are."""
     if known.kind == "graph":
         return Look("autograd history", frozenset(), True, True, False, frozenset())
+    if known.kind == "programs":
+        return Look("compiled program", frozenset(), True, False, False, frozenset())
     for obj, layout in inventory.places_of(known):
         try:
             newest = list(_newest(obj, layout))
@@ -93,7 +95,7 @@ def _newest(obj: Any, layout: Layout) -> Iterable[Any]:
         return list(islice(reversed(dict.values(held)), _NEWEST))
     if layout.kind == "dict":
         return list(islice(reversed(dict.values(obj)), _NEWEST))
-    if layout.kind in ("array", "tensor", "text", "raw", "frame_table"):
+    if layout.kind in ("array", "tensor", "text", "raw", "frame_table", "programs"):
         return []
     return [part for _, part in list(parts(obj, layout, 8))[-_NEWEST:]]
 

@@ -53,6 +53,13 @@ def torch_pools() -> dict[int, Pool]:
     return pools
 
 
+def jax_programs() -> int | None:
+    """Compiled programs that JAX keeps, on all platforms; None where no backend was made yet."""
+    bridge = sys.modules.get("jax._src.xla_bridge")
+    clients = list(getattr(bridge, "_backends", {}).values())
+    return sum(len(client.live_executables()) for client in clients) if clients else None
+
+
 def jax_pools() -> dict[int, Pool]:
     """JAX's allocators by the number of the CUDA device, where a backend for GPUs was made already."""
     bridge = sys.modules.get("jax._src.xla_bridge")

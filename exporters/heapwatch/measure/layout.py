@@ -16,6 +16,7 @@ from heapwatch.measure.memory import classes
 # How an object is looked into. Names, not an Enum: they are compared for each object.
 Kind = Literal[
     "atom", "list", "tuple", "deque", "dict", "set", "text", "raw", "array", "tensor", "frame_table", "cache",
+    "programs",
     "function", "method", "partial", "cell", "generator", "thread_local", "module", "class", "object",
 ]  # fmt: skip
 
@@ -129,6 +130,8 @@ def _kind(mro: tuple[type, ...]) -> Kind:
             return "array"
         if any(base is known for known in classes("torch", "Tensor")):
             return "tensor"
+        if any(base is known for known in classes("jaxlib._jax", "PjitFunction")):
+            return "programs"
         if _name(base) == "NDFrame" and str(namespace_of(base).get("__module__")).startswith("pandas."):
             return "frame_table"
     return "object"

@@ -346,6 +346,7 @@ _LENGTHS: dict[str, Callable[[Any], int | None]] = {
     "tensor": _tensor_elements,
     "frame_table": lambda obj: _table(obj)[0],
     "cache": lambda obj: _cache_info(obj)[0],
+    "programs": lambda obj: int(type(obj)._cache_size(obj)),  # what jax.jit compiled: one for each signature
 }
 _GET: dict[str, Callable[[Any, int], Any]] = {
     "list": list.__getitem__,

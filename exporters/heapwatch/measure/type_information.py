@@ -54,7 +54,9 @@ def kind_of(cls: type) -> Kind:
         return "storage"
     if layout.kind not in ("atom", "text", "raw") and reader_of(layout.mro) is not None:
         return "foreign"
-    if layout.kind in ("object", "tensor") and (holds_memory(layout) or is_device_array(layout.mro)):
+    if layout.kind in ("object", "tensor", "programs") and (
+        holds_memory(layout) or is_device_array(layout.mro)
+    ):
         return "native"
     return "object" if flags_of(cls) & HAS_GC or _own_sizeof(cls) else "atom"
 

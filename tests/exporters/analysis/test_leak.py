@@ -159,6 +159,7 @@ def test_the_rules_call_the_same_leaks_at_the_same_time():
         ],
         part_of_gpu("other_pools"): ramp(5e8, 30e6, since=40),
         part_of_gpu("jax_in_use"): ramp(1e9, 20e6, since=50),
+        Series("trainer_jax_compiled_programs"): ramp(12, 6, since=40),
         part_of_gpu("torch_cached"): ramp(1e9, 30e6, since=40),
         part_of_gpu("free"): ramp(20e9, 30e6, since=40),
         part_of_gpu("other_processes"): [3e9] * SCRAPES,
@@ -189,7 +190,7 @@ def test_the_rules_call_the_same_leaks_at_the_same_time():
     scenario = Scenario("all", selectors)
     rules, python = by_the_rules(scenario), in_python(scenario)
     leaks = {("memory", "trainer"), ("memory", "worker"), ("bodies", "unknown")}
-    leaks |= {("gpu_memory", "0 other_pools"), ("gpu_memory", "0 jax_in_use")}
+    leaks |= {("objects", "jax_programs"), ("gpu_memory", "0 other_pools"), ("gpu_memory", "0 jax_in_use")}
     assert rules.keys() == python.keys() >= leaks
     assert ("gpu_memory", "0 torch_cached") not in rules
     assert all(abs(rules[key] - python[key]) <= 1 for key in rules), (rules, python)

@@ -1,0 +1,26 @@
+"""Programs that JAX compiled and keeps."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from prometheus_client import Metric
+from prometheus_client.core import GaugeMetricFamily
+
+from heapwatch.measure.device_pools import jax_programs
+
+
+class CompiledCollector:
+    """Counts compiled programs: more with every shape and every static argument that is new.
+
+    JAX is never imported, and no backend of it is made.
+    """
+
+    name = "compiled"
+
+    def collect(self) -> Iterable[Metric]:
+        """Yield the count; a program without JAX has none."""
+        family = GaugeMetricFamily("trainer_jax_compiled_programs", "Compiled programs that JAX keeps.")
+        if (programs := jax_programs()) is not None:
+            family.add_metric([], programs)
+        yield family

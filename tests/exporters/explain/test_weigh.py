@@ -1,0 +1,65 @@
+"""What containers hold where the memory is not Python's: tensors on a GPU, programs that JAX compiled."""
+
+import jax
+import pytest
+import torch
+
+from heapwatch.explain import inventory as subject
+from heapwatch.explain.inventory import Inventory
+from heapwatch.explain.remedies import remedy_for
+from heapwatch.explain.weigh import look_into, weigh
+from heapwatch.measure import tensor_storage
+from heapwatch.measure.memory import Memory
+from heapwatch.measure.roots import Root
+
+
+@pytest.fixture
+def found(monkeypatch):
+    """Walks through what hangs at one root, and returns what is known by path."""
+    for name in ("user_modules", "frame_roots", "registry_roots"):
+        monkeypatch.setattr(subject, name, list)
+
+    def walk(obj, now=0.0):
+        inventory = Inventory(clock=lambda: now, extra_roots=lambda: [Root("agent", "agent", lambda: obj)])
+        while not inventory.discover(1.0):
+            pass
+        inventory.read(1.0)
+        return inventory, inventory.known
+
+    return walk
+
+
+class Agent:
+    def __init__(self):
+        self.losses = []
+        self.step = jax.jit(lambda values: values + 1)
+
+
+def on_a_gpu(storage):
+    return Memory(storage.data_ptr(), storage.nbytes(), "gpu")
+
+
+def test_a_container_weighs_what_its_tensors_hold_on_a_gpu(found, monkeypatch):
+    monkeypatch.setattr(tensor_storage, "storage_memory", on_a_gpu)
+    agent = Agent()
+    agent.losses += [torch.zeros(100_000) for _ in range(20)]
+    inventory, known = found(agent)
+    losses = known["agent.losses"]
+    weigh(losses, inventory, 0.0)
+
+    assert losses.held.last == pytest.approx(20 * 400_000, rel=0.01)
+    assert look_into(losses, inventory).item_type == "Tensor"
+
+
+def test_programs_that_a_jitted_function_keeps_are_named_by_their_holder(found):
+    agent = Agent()
+    for length in range(1, 6):
+        agent.step(jax.numpy.zeros(length))
+    inventory, known = found(agent)
+    step = known["agent.step"]
+
+    assert step.items.last == 5
+    look = look_into(step, inventory)
+    assert (look.item_type, look.opaque) == ("compiled program", True)
+    assert "pad to few shapes" in remedy_for(step, look, None, [])
+    weigh(step, inventory, 0.0)
