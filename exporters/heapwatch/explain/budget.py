@@ -6,10 +6,10 @@ import time
 from collections.abc import Callable
 
 SHARE = 0.002
-START_SECONDS = 0.08  # CPU time that may be spent ahead in any run, so that the first minute sees something
+START_SECONDS = 0.15  # CPU time that may be spent ahead in any run, so that the first minute sees something
 LOAN_SECONDS = 0.4  # and once memory grows that nothing explains; paid back within the hour
 _REPAID_SECONDS = 3600.0
-_AT_ONCE_SECONDS = 0.02
+_AT_ONCE_SECONDS = 0.04
 _AHEAD_SHARE = 0.004  # of the time since the beginning, while what may be spent ahead lasts
 
 

@@ -85,7 +85,8 @@ class Explainer:
         self._budget = Budget(clock)
         self._told = Told()
         self._due: dict[str, float] = {}
-        self._walking = self._reads = False
+        self._walking = False
+        self._turn = 0
         self._searching = False
         self._chains: dict[str, tuple[str, ...]] = {}
         self._long: list[LongContainer] = []
@@ -151,8 +152,9 @@ class Explainer:
         if self._is_due("trace", now, _TRACE_SECONDS) and self._trace():
             return "judge"
         walks = self._walking or now >= self._due.get("round", 0.0)
-        self._reads = not self._reads or not walks
-        if self._reads and (self.inventory.read(SLICE_SECONDS) or not walks):
+        # At first most of the time goes to finding what there is to read.
+        self._turn = (self._turn + 1) % (4 if self.inventory.rounds < 2 else 2)
+        if (not walks or not self._turn) and (self.inventory.read(SLICE_SECONDS) or not walks):
             return "read"
         self._walking = not self.inventory.discover(SLICE_SECONDS)
         if not self._walking:

@@ -41,7 +41,7 @@ from heapwatch.measure.roots import (
 SAMPLES = (8, 3, 1)  # items looked into, by how many containers are around them
 _DEEPEST = 14
 _MOST_PENDING = 20_000
-_MOST_VISITED = 60_000
+_MOST_VISITED = 20_000
 _MOST_KNOWN = 3000
 _MOST_ANCHORS = 3000
 _MOST_PLACES = 8  # of one path

@@ -58,9 +58,11 @@ def explain(
 
 def is_unexplained(explanation: Explanation, levels: Levels) -> bool:
     """Whether growth that goes on and matters has no name, so that looking for one is worth the time."""
-    if explanation.explained_share >= EXPLAINED or not goes_on(levels.own):
+    measured = [one for one in explanation.findings if one.kind != "native" and not one.inferred]
+    pace = explanation.growth_bytes_per_minute
+    rest = pace - rate_of(measured)
+    if rest <= EXPLAINED * pace or not goes_on(levels.own):
         return False
-    rest = explanation.growth_bytes_per_minute * (1 - explanation.explained_share)
     return levels.matters(rest) and rest / 60 * levels.own.span >= MATERIAL_BYTES
 
 

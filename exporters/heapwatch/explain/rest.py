@@ -14,6 +14,7 @@ from heapwatch.explain.series import NO_GROWTH, Growth
 EXPLAINED = 0.5  # what is less than this share of the growth is not looked into
 _MEASURED_SPAN = 60.0  # of growth that objects make though they are not all measured
 _COUNTED_SPAN = 120.0
+_STEADY = 0.8
 
 
 def workers(levels: Levels) -> list[Finding]:
@@ -62,8 +63,10 @@ def inferred(findings: list[Finding], candidates: Sequence[Candidate], levels: L
     *_, at, candidate = max(opaque, key=lambda entry: entry[:2])
     chosen = findings[at]
     grown = rest / 60 * levels.own.span
-    # Graphs that pile up are known to hold much; of any other object it is only likely.
-    certain = candidate.look.graph and grown >= MATERIAL_BYTES
+    # Graphs that pile up are known to hold much; of any other object it is likely where both keep their pace.
+    spans = (candidate.growth.span, levels.own.span)
+    steady = min(spans) >= _COUNTED_SPAN and levels.own.lasting >= _STEADY and candidate.growth.rising
+    certain = grown >= MATERIAL_BYTES and (candidate.look.graph or steady)
     findings[at] = replace(
         chosen,
         bytes=round((chosen.bytes or 0) + grown),

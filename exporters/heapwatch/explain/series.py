@@ -34,6 +34,7 @@ class Growth:
         steps: changes of the level in that time.
         span: seconds looked at.
         total: rise of the floor over that time.
+        lasting: pace of the last quarter, as a share of the overall pace.
 
     """
 
@@ -42,6 +43,7 @@ class Growth:
     steps: int
     span: float
     total: float
+    lasting: float = 0.0
 
 
 NO_GROWTH = Growth(0.0, False, 0, 0.0, 0.0)
@@ -127,8 +129,9 @@ class Series:
         rising = (
             min(rises) > 0 and late >= _STEADY * pace and tail >= _STEADY * pace / 2 and steps >= _LEAST_STEPS
         )
+        lasting = late / pace
         if rising:
             # A step that happens once, such as a data set's loading, is not the pace of what goes on.
             spans = [after[0] - before[0] for before, after in pairwise(floors)]
             pace = median(rise / max(seconds, span / 16) for rise, seconds in zip(rises, spans, strict=True))
-        return Growth(pace, rising, steps, span, total)
+        return Growth(pace, rising, steps, span, total, lasting)

@@ -195,3 +195,12 @@ def test_what_is_written_is_read_again() -> None:
 def test_a_finding_is_one_that_json_knows() -> None:
     finding = Finding("native", None, "memory", None, None, None, 1.0, 0.5)
     assert finding.as_json()["site"] is None
+
+
+def test_objects_that_cannot_be_measured_leak_when_they_and_memory_keep_their_pace() -> None:
+    look = Look("Figure", frozenset(), True, False, False, frozenset())
+    held = {seconds: candidate(60, 4, seconds, look=look) for seconds in (100, 200)}
+    assert judged(100, memory(48 * MB, 100), held[100]).verdict == "too early"
+    assert judged(200, memory(48 * MB, 200), held[200]).verdict == "leak"
+    warming = curve(lambda at: 500 * MB + 300 * MB * (1 - exp(-at / 120)), 200)
+    assert judged(200, warming, held[200]).verdict != "leak"
