@@ -55,8 +55,8 @@ class Attachment:
         port: int = DEFAULT_PORT,
         port_search: bool = False,
     ) -> None:
-        self._process = _process(pid)
-        self.name = name or _name(self._process)
+        self._process = process_of(pid)
+        self.name = name or name_of(self._process)
         failures, tree = Failures(), ProcessTree(pid)
         # Nothing is sampled inside the foreign process, so its safe point never comes.
         exposition = Exposition(failures, idle := SafePoint(failures, budget=DEFAULT_BUDGET))
@@ -149,7 +149,8 @@ def wait_until_ended(attachment: Attachment, *, poll_seconds: float = 1.0) -> No
         time.sleep(poll_seconds)
 
 
-def _process(pid: int) -> psutil.Process:
+def process_of(pid: int) -> psutil.Process:
+    """The process, which this user may look at; raises CannotAttach."""
     try:
         process = psutil.Process(pid)
         if process.status() == psutil.STATUS_ZOMBIE:
@@ -164,7 +165,7 @@ def _process(pid: int) -> psutil.Process:
     return process
 
 
-def _name(process: psutil.Process) -> str:
+def name_of(process: psutil.Process) -> str:
     """Return the script's name, else the program's; no further arguments, which may hold secrets."""
     try:
         words = process.cmdline()[1:2]

@@ -24,7 +24,7 @@ LAYERS = (
     ("http",),
     ("discovery", "housekeeping", "stacks"),
     ("registration",),
-    ("exporter", "attach"),
+    ("exporter", "attach", "injection"),
     ("watch",),
     ("lifecycle",),
     ("report", "trackers", "integrations", "testing"),

@@ -116,7 +116,7 @@ def attach(*arguments):
 
 
 def test_command_serves_until_the_process_ends_and_removes_its_target(foreign, tmp_path):
-    with attach(foreign.pid, "--port", 0) as command:
+    with attach(foreign.pid, "--port", 0, "--outside") as command:
         line = command.stdout.readline()
         assert str(foreign.pid) in line
         url = re.search(r"http://\S+/", line)[0]
@@ -132,7 +132,7 @@ def test_command_serves_until_the_process_ends_and_removes_its_target(foreign, t
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_command_stops_cleanly(foreign, tmp_path, number):
-    with attach(foreign.pid, "--port", 0) as command:
+    with attach(foreign.pid, "--port", 0, "--outside") as command:
         command.stdout.readline()
         command.send_signal(number)
         _, errors = command.communicate(timeout=30)

@@ -1,4 +1,4 @@
-"""`heapwatch attach PID`: serve the metrics of a process that cannot be changed, until it ends."""
+"""`heapwatch attach PID`: watch a running process, from inside where Python allows it, else from outside."""
 
 from __future__ import annotations
 
@@ -7,14 +7,19 @@ import os
 import sys
 from typing import Any
 
-from heapwatch.attach import Attachment, CannotAttach, wait_until_ended
+from heapwatch.attach import Attachment, CannotAttach, name_of, process_of, wait_until_ended
 from heapwatch.cli.interrupt import interrupt_on_termination
 from heapwatch.http.server import DEFAULT_PORT
+from heapwatch.injection import CannotInject, inject
 from heapwatch.runtime.plain_text import plain
 
 _EPILOG = """
+On Python 3.14 and newer, here and in the process, Heapwatch is started inside the process: it serves what
+`heapwatch run` serves until the process ends, and attach returns at once. Otherwise, and with --outside,
+attach serves what can be read from outside until the process ends.
+
 exit codes:
-  0   the process ended, or attach was stopped
+  0   Heapwatch runs in the process, the process ended, or attach was stopped
   1   there is no such process, it belongs to another user, or the port is taken
   64  the command line is wrong
 """
@@ -24,8 +29,8 @@ def add_parser(commands: Any) -> None:
     """Add the subcommand."""
     parser = commands.add_parser(
         "attach",
-        help="serve the metrics of a process that cannot be changed",
-        description="Serve memory, CPU, files and GPU memory of a process and its children, until it ends.",
+        help="watch a running process",
+        description="Watch a running process without changing its program.",
         epilog=_EPILOG,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
@@ -39,11 +44,20 @@ def add_parser(commands: Any) -> None:
         type=int,
         help=f"0 for any free one (default: HEAPWATCH_TRAINER_PORT, else a free one from {DEFAULT_PORT} on)",
     )
+    parser.add_argument("--outside", action="store_true", help="start nothing inside the process")
     parser.set_defaults(run=run)
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Serve until the process ends or a signal comes."""
+    """Start an exporter in the process, or serve beside it until it ends or a signal comes."""
+    if not arguments.outside:
+        try:
+            return _start_inside(arguments)
+        except CannotAttach as error:
+            print(plain(f"heapwatch: {error}"), file=sys.stderr)
+            return 1
+        except CannotInject as error:
+            print(plain(f"heapwatch: cannot find what grows in the process: {error}"), file=sys.stderr)
     port, search = arguments.port, False
     if port is None:
         text = os.environ.get("HEAPWATCH_TRAINER_PORT", "")
@@ -66,4 +80,13 @@ def run(arguments: argparse.Namespace) -> int:
         pass
     finally:
         attachment.stop()
+    return 0
+
+
+def _start_inside(arguments: argparse.Namespace) -> int:
+    name = arguments.name or name_of(process_of(arguments.pid))
+    url = inject(arguments.pid, name, host=arguments.host, port=arguments.port)
+    print(
+        plain(f"process {arguments.pid} ({name}) at {url}metrics; `heapwatch explain {url}` tells what grows")
+    )
     return 0

@@ -84,7 +84,7 @@ def _address_of(pid: int) -> str:
     found = [address for folder in folders() for address in addresses_of(folder, pid)]
     if not found:
         raise Unreachable(
-            f"process {pid} does not run Heapwatch: start it with `heapwatch run`, or have it call"
-            " heapwatch.start()"
+            f"process {pid} does not run Heapwatch: start it with `heapwatch run`, have it call"
+            f" heapwatch.start(), or on Python 3.14 and newer use `heapwatch attach {pid}`"
         )
     return found[0]
