@@ -172,5 +172,5 @@ def test_process_of_somebody_else(foreign, monkeypatch):
 
 
 def test_own_process_is_refused():
-    with pytest.raises(CannotAttach, match="this one"):
+    with pytest.raises(CannotAttach, match="is heapwatch itself"):
         Attachment(os.getpid(), port=0)

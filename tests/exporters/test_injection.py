@@ -35,9 +35,11 @@ def foreign(tmp_path: Path) -> Iterator[subprocess.Popen[bytes]]:
     script = tmp_path / "train.py"
     script.write_text(textwrap.dedent(FOREIGN))
     kept = {name: os.environ[name] for name in ("PATH", "HOME") if name in os.environ}
-    environment = {**kept, "HEAPWATCH_TARGETS_DIR": str(tmp_path / "targets")}
+    # The command itself is refused, whatever Python it runs on.
+    refused = {"PYTHON_DISABLE_REMOTE_DEBUG": "1"}
+    environment = {**kept, **refused, "HEAPWATCH_TARGETS_DIR": str(tmp_path / "targets")}
     with subprocess.Popen(
-        [sys.executable, "-I", str(script)], cwd=tmp_path, env=environment, stdout=subprocess.PIPE
+        [sys.executable, str(script)], cwd=tmp_path, env=environment, stdout=subprocess.PIPE
     ) as process:
         assert process.stdout is not None
         assert process.stdout.readline() == b"ready\n"
@@ -98,8 +100,6 @@ def test_the_command_says_why_it_stays_outside(foreign: subprocess.Popen[bytes],
         "HEAPWATCH_TARGETS_DIR": str(tmp_path / "targets"),
         "HEAPWATCH_STATE": str(tmp_path),
     }
-    if sys.version_info >= (3, 14):
-        environment["PYTHON_DISABLE_REMOTE_DEBUG"] = "1"
     with subprocess.Popen(
         command, env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
     ) as attached:
