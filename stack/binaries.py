@@ -53,7 +53,7 @@ class Binary:
 
 @dataclass(frozen=True)
 class Binaries:
-    """The four programs; `web_assets` is set where Prometheus must be told where its pages are."""
+    """The four programs; `web_assets` is set where Prometheus needs the path of its pages."""
 
     prometheus: Binary
     promtool: Binary
@@ -88,7 +88,7 @@ def find(settings: Settings, progress: Progress) -> Binaries:
 
 
 def link_tools(settings: Settings, binaries: Binaries) -> Path:
-    """One folder with the four programs, for those who look on PATH."""
+    """One folder with the four programs, to be put on PATH."""
     folder = settings.state / "bin"
     claim(settings.state)
     folder.mkdir(mode=0o700, exist_ok=True)

@@ -85,7 +85,7 @@ def _alone(state: Path) -> Iterator[None]:
 
 
 def damage(venv: Path) -> str | None:
-    """The first installed file that is gone, or None where everything pip recorded is still there."""
+    """The first installed file that is missing, or None if everything pip recorded exists."""
     if not (venv / "bin" / "python").exists():
         return "bin/python"
     for record in sorted(venv.glob("lib/python3.*/site-packages/*.dist-info/RECORD")):

@@ -32,7 +32,10 @@ def add_parser(commands: Any) -> None:
     )
     _add(commands, "down", down, "stop everything; what was recorded stays")
     status = _add(
-        commands, "status", show_status, "each service, its address and its state; exit 1 unless all are well"
+        commands,
+        "status",
+        show_status,
+        "each service, its address and its state; exit 1 if one is unhealthy",
     )
     status.add_argument("--json", action="store_true", help="one object a service, for scripts")
     logs = _add(commands, "logs", show_logs, "the last lines of the services' logs")
@@ -66,11 +69,11 @@ def _add(commands: Any, name: str, run: Callable[[argparse.Namespace], int], tex
         default="auto",
         help="auto: docker in a clone where an engine answers, else native (%(default)s)",
     )
-    parser.set_defaults(run=_told_in_one_line(run), extra=EXTRA)
+    parser.set_defaults(run=_errors_in_one_line(run), extra=EXTRA)
     return parser
 
 
-def _told_in_one_line(run: Callable[[argparse.Namespace], int]) -> Callable[[argparse.Namespace], int]:
+def _errors_in_one_line(run: Callable[[argparse.Namespace], int]) -> Callable[[argparse.Namespace], int]:
     """Make a problem one line on stderr and exit code 1."""
 
     def command(arguments: argparse.Namespace) -> int:
@@ -127,13 +130,13 @@ def down(arguments: argparse.Namespace) -> int:
 
 
 def show_status(arguments: argparse.Namespace) -> int:
-    """Print the table; 1 unless all are well."""
+    """Print the table; 1 unless all are healthy."""
     rows = chosen_stack(arguments.mode).status()
     if arguments.json:
-        print(json.dumps([asdict(row) | {"well": row.well} for row in rows], indent=2))
+        print(json.dumps([asdict(row) | {"healthy": row.healthy} for row in rows], indent=2))
     else:
         show(rows)
-    return 0 if all(row.well for row in rows) else 1
+    return 0 if all(row.healthy for row in rows) else 1
 
 
 def show_logs(arguments: argparse.Namespace) -> int:

@@ -242,7 +242,7 @@ class ComposeStack:
         done = subprocess.run([*self._command(), *arguments], env=self._environment(), check=False)
         if done.returncode != 0:
             raise StackError(
-                f"docker compose {arguments[0]} failed ({done.returncode}); what it said stands above"
+                f"docker compose {arguments[0]} failed ({done.returncode}); see its output above"
             )
 
     def _output(self, *arguments: str) -> str:

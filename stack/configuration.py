@@ -19,7 +19,7 @@ TOKEN_BYTES = 32
 
 
 def claim(state: Path) -> None:
-    """Create and mark the state folder; StackError when it is somebody else's or cannot be created."""
+    """Create and mark the state folder; StackError if it holds other files or cannot be created."""
     try:
         marker.make(state)
     except FileExistsError as error:

@@ -40,7 +40,7 @@ def prove(settings: Settings, *, fresh: bool, patience: float = PATIENCE) -> Non
 
 
 def _send(settings: Settings) -> None:
-    """Give Alertmanager a heartbeat of a group of its own: a group's first alert is sent at once."""
+    """Post a heartbeat in a new group to Alertmanager: a group's first alert is sent at once."""
     now = datetime.now(timezone.utc)
     labels = {
         "alertname": settings.environment.get("HEAPWATCH_RECEIVER_WATCHDOG_ALERTNAME") or "Watchdog",

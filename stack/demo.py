@@ -30,8 +30,8 @@ T = TypeVar("T")
 
 def run(stack: NativeStack | ComposeStack, settings: Settings, console: Console) -> None:
     """Drive the loop once; StackError when it did not close. The leak is off again however this ends."""
-    if ill := [row.service for row in stack.status() if not row.well]:
-        raise StackError(f"not everything is well ({', '.join(ill)}): heapwatch up first")
+    if unhealthy := [row.service for row in stack.status() if not row.healthy]:
+        raise StackError(f"unhealthy services ({', '.join(unhealthy)}): run heapwatch up first")
     try:
         with example(stack, settings) as trainer:
             loop = Loop(settings, trainer.instance, trainer.port)
@@ -51,14 +51,12 @@ def _wait_for_cooldown(loop: Loop, console: Console) -> None:
     ]
     left = max(finished, default=0.0) + cooldown - time.time()
     if left > 0:
-        console.print(
-            f"The receiver cleaned up lately and rests {left:.0f} s more: the demonstration waits for that."
-        )
+        console.print(f"The receiver cleaned up recently; waiting {left:.0f} s for the end of its cooldown.")
         time.sleep(left)
 
 
 class _Demonstration:
-    """One run: each `_see_…` waits for its station and says what it found."""
+    """One run: each `_see_…` waits for one step of the loop and prints what it found."""
 
     def __init__(self, trainer: Example, loop: Loop, say: Narrator) -> None:
         self._trainer = trainer
@@ -66,7 +64,7 @@ class _Demonstration:
         self._say = say
         self._known_rows = {row["id"] for row in loop.actions()}
         self._freed_before = loop.freed()
-        self._told = 0.0
+        self._reported = 0.0
 
     def run(self) -> None:
         before = self._loop.levels()
@@ -123,7 +121,7 @@ class _Demonstration:
         row = self._wait("the receiver's cleanup", answered)
         action = dict(row["action"])
         self._say(
-            f"[bold]receiver[/]      asked for the {action['action']} cleanup: {foreign(row['detail'])}"
+            f"[bold]receiver[/]      requested the {action['action']} cleanup: {foreign(row['detail'])}"
         )
         return action
 
@@ -167,7 +165,7 @@ class _Demonstration:
 
     def _see_silence(self) -> None:
         self._wait("the end of the alerts", lambda: None if self._loop.alerts() else True)
-        self._say("[bold]prometheus[/]    no alert asks for a cleanup any more")
+        self._say("[bold]prometheus[/]    no alert requests a cleanup any more")
 
     def _wait(self, what: str, look: Callable[[], T | None]) -> T:
         """Look every second until there is something; tell the trainer's levels meanwhile."""
@@ -175,8 +173,8 @@ class _Demonstration:
         while (found := look()) is None:
             if time.monotonic() > deadline:
                 raise StackError(f"the loop did not close: waited {PATIENCE} s for {what}")
-            if time.monotonic() - self._told > 15:
-                self._told = time.monotonic()
+            if time.monotonic() - self._reported > 15:
+                self._reported = time.monotonic()
                 self._say(f"[dim]trainer       {self._loop.levels()}[/]")
             time.sleep(1)
         return found

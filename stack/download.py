@@ -24,7 +24,7 @@ CONNECT_SECONDS = 5.0
 STALL_SECONDS = 15.0
 STALL_BYTES = 128 * 1024
 ATTEMPTS = 4
-TOLD_EVERY_SECONDS = 5.0
+REPORT_SECONDS = 5.0
 
 
 class DownloadError(Exception):
@@ -113,13 +113,13 @@ def _fetch(release: Release, archive: Path, url: str, say: Say) -> None:
 
 
 class _Pace:
-    """Tells how far a download is, and gives up on one that hardly moves."""
+    """Reports the progress of a download, and gives up on one that stalls."""
 
     def __init__(self, have: int, total: int, say: Say) -> None:
         self._have = have
         self._total = total
         self._say = say
-        self._told = self._looked = time.monotonic()
+        self._reported = self._looked = time.monotonic()
         self._since_look = 0
 
     def count(self, size: int) -> None:
@@ -127,8 +127,8 @@ class _Pace:
         self._have += size
         self._since_look += size
         now = time.monotonic()
-        if now - self._told >= TOLD_EVERY_SECONDS:
-            self._told = now
+        if now - self._reported >= REPORT_SECONDS:
+            self._reported = now
             of = f" of {self._total / 1e6:,.0f}" if self._total else ""
             self._say(f"{self._have / 1e6:,.0f}{of} MB")
         if now - self._looked >= STALL_SECONDS:

@@ -11,7 +11,7 @@ TRAINER = "walker-training-app"
 
 @dataclass(frozen=True)
 class Endpoint:
-    """A service's address on this machine; `health` is the path that answers 200 when it is well."""
+    """A service's address on this machine; `health` is the path that responds with 200 when it is healthy."""
 
     name: str
     port: int

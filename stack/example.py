@@ -63,7 +63,7 @@ class Small:
         said = self._process.stdout.readline().strip()
         if not said.isdigit():
             self.end()
-            raise StackError(f"the demonstration's trainer did not start: {said or 'it said nothing'}")
+            raise StackError(f"the demonstration's trainer did not start: {said or 'no output'}")
         self.port = int(said)
         self.instance = f"{settings.host}:{self.port}"
 

@@ -1,4 +1,4 @@
-"""Tells whether files changed: one digest over names and contents."""
+"""Detects changed files: one digest over names and contents."""
 
 from __future__ import annotations
 

@@ -45,7 +45,7 @@ def wait_healthy(
     say: Say,
     patience: float = PATIENCE,
 ) -> None:
-    """Return when every service is well; `watch`, called between looks, may raise to give up early."""
+    """Return when every service is healthy; `watch`, called between checks, may raise to give up early."""
     waiting = list(endpoints)
     deadline = time.monotonic() + patience
     say_at = time.monotonic() + SAYS_AFTER
@@ -73,7 +73,7 @@ def wait_reloaded(settings: Settings, endpoint: Endpoint, patience: float) -> No
     """Return when Prometheus or Alertmanager has read its files again after a signal.
 
     Raises:
-        StackError: it refuses them and goes on with the old ones, or does not answer.
+        StackError: it rejects them and keeps the old ones, or does not answer.
 
     """
     began = time.time()
@@ -94,7 +94,7 @@ def wait_reloaded(settings: Settings, endpoint: Endpoint, patience: float) -> No
         if outcome.get(f"{endpoint.name}_config_last_reload_successful") == 0:
             break
     raise StackError(
-        f"{endpoint.name} did not take its changed configuration and goes on with the old one;"
+        f"{endpoint.name} rejected its changed configuration and keeps the old one;"
         f" heapwatch logs --service {endpoint.name}"
     )
 

@@ -1,6 +1,6 @@
 """Keeps the supervisor: supervisord restarts this when it dies, and this starts a supervisord that died.
 
-Services of a dead supervisord would run on with nobody to restart them: they are ended and start afresh.
+Services of a dead supervisord would run unsupervised: they are stopped and started again.
 Meanwhile it sweeps away the targets of trainers that were killed.
 """
 

@@ -1,4 +1,4 @@
-"""What each station of the loop knows at this moment: trainer, Prometheus, Alertmanager, receiver."""
+"""The state of each step of the loop: trainer, Prometheus, Alertmanager, receiver."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class Levels:
 
 
 class Loop:
-    """Reads the four stations over HTTP; each method raises StackError naming one that does not answer.
+    """Reads the four services over HTTP; each method raises StackError naming one that does not answer.
 
     Args:
         settings: the stack's.
@@ -77,7 +77,7 @@ class Loop:
         return found[0][1] if found else None
 
     def alerts(self) -> list[dict[str, str]]:
-        """Labels of this trainer's alerts that ask for a cleanup, `alertstate` (pending, firing) too."""
+        """Labels of this trainer's alerts that request a cleanup, `alertstate` (pending, firing) too."""
         return [labels for labels, _ in self.query(f'ALERTS{{instance="{self.instance}", action="cleanup"}}')]
 
     def notified(self) -> list[dict[str, str]]:

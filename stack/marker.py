@@ -21,7 +21,7 @@ def make(folder: Path) -> None:
     """Create the state folder (mode 0700) with the mark; an empty one is taken over.
 
     Raises:
-        FileExistsError: the folder holds something and carries no mark: it is somebody else's.
+        FileExistsError: the folder holds other files and carries no mark.
         OSError: it cannot be created.
 
     """
@@ -44,7 +44,7 @@ def remove(folder: Path) -> list[str]:
     """Remove what this project wrote into a folder that carries the mark, and the folder if that is all.
 
     Returns:
-        The names of what is left, because it is somebody else's.
+        The names of the files that are left, because heapwatch did not write them.
 
     """
     for name in OWN:

@@ -40,7 +40,7 @@ class NativeStack:
         self._supervisor = Supervisor(settings)
 
     def up(self) -> None:
-        """Bring everything up or up to date; on any failure, whatever this call started is gone again."""
+        """Bring everything up or up to date; on failure, everything that this call started is stopped."""
         preflight.check_system()
         with self._locked(), _interruptible():
             wanted = self._prepare()

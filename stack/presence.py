@@ -1,4 +1,4 @@
-"""Tells the trainers of this user that the stack runs."""
+"""Publishes to this user's trainers that the stack runs."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from heapwatch.stack.settings import Settings
 
 
 def announce(settings: Settings, answers_at: str, targets: Path | None) -> None:
-    """Write the file that trainers look for.
+    """Write the file by which trainers find the stack.
 
     Args:
         settings: the stack.
@@ -34,7 +34,7 @@ def announce(settings: Settings, answers_at: str, targets: Path | None) -> None:
         stacks.announce(stack, settings.environment)
     except OSError as error:
         raise StackError(
-            f"trainers cannot be told of this stack: {error}; set XDG_STATE_HOME to a folder of yours"
+            f"trainers cannot find this stack: {error}; set XDG_STATE_HOME to a folder of yours"
         ) from error
 
 

@@ -24,7 +24,7 @@ class ServiceStatus:
     process: str
 
     @property
-    def well(self) -> bool:
+    def healthy(self) -> bool:
         """Whether nothing is left to do about this service."""
         return self.state == "healthy" and self.scraped == "up"
 

@@ -24,7 +24,7 @@ HANDED_ON = ("HEAPWATCH_ALLOWED_HOSTS", "HEAPWATCH_RECORD")
 
 @dataclass(frozen=True)
 class Service:
-    """One process that the supervisor keeps; a change in `reloads` is told with SIGHUP."""
+    """One process that the supervisor keeps; a change in `reloads` is announced with SIGHUP."""
 
     endpoint: Endpoint
     command: tuple[str, ...]
@@ -88,7 +88,7 @@ def _alertmanager(settings: Settings, binaries: Binaries, endpoint: Endpoint) ->
 
 
 def _guarded(settings: Settings, endpoint: Endpoint) -> tuple[str, ...]:
-    """What stands before a program that lets any web page ask it."""
+    """The guard before a program that accepts requests of any web page."""
     return (sys.executable, "-m", "heapwatch.stack.guard", settings.bind, str(endpoint.port))
 
 
@@ -133,7 +133,7 @@ def _handed_on(settings: Settings) -> dict[str, str]:
 
 
 def environment(settings: Settings) -> dict[str, str]:
-    """What every service is told, whatever shell the stack was started in."""
+    """The environment of every service, independent of the shell the stack was started in."""
     ports = settings.ports
     checkout = {"HEAPWATCH_CHECKOUT": str(settings.checkout)} if settings.checkout else {}
     return checkout | {

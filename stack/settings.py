@@ -146,9 +146,7 @@ def _ports(environment: Mapping[str, str]) -> Ports:
     for name, default in DEFAULT_PORTS.items():
         port = _port(environment, name, default)
         if port in chosen:
-            raise StackError(
-                f"{chosen[port]} and {name} are both {port}: each service needs a port of its own"
-            )
+            raise StackError(f"{chosen[port]} and {name} are both {port}: each service needs its own port")
         chosen[port] = name
     return Ports(*chosen)
 

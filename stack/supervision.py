@@ -1,4 +1,4 @@
-"""supervisord, told what to keep and asked how it does: its configuration, its start and its RPC."""
+"""supervisord: its configuration, its start and its RPC."""
 
 from __future__ import annotations
 

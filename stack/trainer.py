@@ -1,4 +1,4 @@
-"""A small trainer for the demonstration: it needs nothing but the library, and leaks when it is told to.
+"""A small trainer for the demonstration: it needs nothing but the library, and leaks on request.
 
 Each line of standard input replaces the leaks, as JSON: units per minute of `dynamic` (bodies), `food` and
 `memory` (MB). It ends with its input, so it never outlives who started it.

@@ -1,4 +1,4 @@
-"""`python -m heapwatch.receiver [--config FILE]`: serve until told to stop."""
+"""`python -m heapwatch.receiver [--config FILE]`: serve until stopped."""
 
 from __future__ import annotations
 

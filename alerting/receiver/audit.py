@@ -165,7 +165,7 @@ def _moment(seconds: float) -> datetime:
 
 
 def _damaged(row: sqlite3.Row, error: Exception) -> AuditRow:
-    """What stands for a row of which a cell cannot be what it was: the others can still be read."""
+    """A placeholder for a row with a damaged cell: the other rows can still be read."""
     nothing = datetime.fromtimestamp(0, timezone.utc)
     return AuditRow(
         id=row["id"],

@@ -101,16 +101,16 @@ class Refuse:
 
 @dataclass(frozen=True)
 class Wait:
-    """Prometheus cannot say yet: ask again in a while."""
+    """Prometheus has no answer yet: ask again later."""
 
 
 @dataclass(frozen=True)
 class Ask:
-    """Nothing known speaks against acting: ask Prometheus what is so now, then decide again."""
+    """Nothing known prevents an action: ask Prometheus for the present state, then decide again."""
 
 
 def is_emergency(labels: Mapping[str, str]) -> bool:
-    """Whether the alert itself asks for the emergency cleanup."""
+    """Whether the alert requests the emergency cleanup."""
     return "emergency" in (labels.get("severity"), labels.get("level"))
 
 
@@ -131,7 +131,7 @@ def decide(
     """What to do about an alert that waited for its turn.
 
     The ladder is regular, emergency, then the operator's escalation. An action taken since this episode
-    began, with the alert still arriving after that action's cooldown, did not help: the next rung is due,
+    began, with the alert still arriving after that action's cooldown, did not help: the next step is due,
     never the same again.
     """
     refusal = on_sight(alert) or _outdated(alert, history, settings) or _recovering(history, settings)

@@ -53,7 +53,7 @@ def _amount(key: str, readings: Readings) -> str:
 
 
 def _keys(labels: Mapping[str, str], before: Readings) -> list[str]:
-    """The readings an alert is about; memory for resources that no reading tells."""
+    """The readings an alert is about; memory for resources without a reading."""
     resource, component = labels.get("resource", "memory"), labels.get("component", "")
     if resource == "bodies":
         return [key for key in before if key == "bodies"]

@@ -26,7 +26,7 @@ class EscalationError(Exception):
 async def notify(
     client: httpx.AsyncClient, alertmanager_url: str, runbooks_url: str, record: ActionRecord, *, lasts: float
 ) -> None:
-    """Post the alert TrainerCleanupEscalated, which ends by itself after `lasts` seconds. Idempotent.
+    """Post the alert TrainerCleanupEscalated, which resolves after `lasts` seconds. Idempotent.
 
     Raises:
         EscalationError: Alertmanager did not take it.
@@ -45,7 +45,7 @@ async def notify(
         "labels": labels,
         "annotations": {
             "summary": f"Cleaning up {record.trainer_instance} did not help",
-            "description": f"{cause} still fires after a cleanup. The receiver's page tells what was tried.",
+            "description": f"{cause} still fires after a cleanup. The receiver's page lists what was tried.",
             "runbook_url": f"{runbooks_url.rstrip('/')}/TrainerCleanupEscalated.md",
         },
         "startsAt": _rfc3339(record.decided_at),

@@ -1,4 +1,4 @@
-"""HTTP to a service that may be slow, huge, lying or gone."""
+"""HTTP to a service that may be slow, unavailable or malicious."""
 
 from __future__ import annotations
 

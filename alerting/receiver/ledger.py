@@ -13,7 +13,7 @@ from heapwatch.receiver.decide import Act, Alert, History, Past, Refuse, is_emer
 from heapwatch.receiver.payload import WebhookAlert
 from heapwatch.receiver.settings import Settings
 
-_PAST = 50  # past actions looked at for one decision; a ladder has three rungs
+_PAST = 50  # past actions looked at for one decision; a ladder has three steps
 
 
 @dataclass(frozen=True)
@@ -26,7 +26,7 @@ class TrainerKey:
 
 @dataclass
 class ActionRecord:
-    """One row of `actions`; schema.py tells the states and the units."""
+    """One row of `actions`; schema.py has the states and the units."""
 
     request_id: str
     alert_id: int
@@ -182,7 +182,7 @@ def act(
 
 
 def save(connection: sqlite3.Connection, record: ActionRecord) -> None:
-    """Write an action's row as it stands; also when the row is not there (a fresh database)."""
+    """Write an action's row; also when the row does not exist (a new database)."""
     row = asdict(record)
     connection.execute(_SAVE, row | {name: json.dumps(row[name]) for name in _JSON_COLUMNS})
 

@@ -45,7 +45,7 @@ def render(page: Page, counts: Mapping[str, int], chosen: Filter, settings: Sett
     """The page as HTML; every text in it is escaped."""
     refresh = '<meta http-equiv="refresh" content="30">' if chosen.before is None else ""
     mode = (
-        "Dry run: nothing is asked of trainers."
+        "Dry run: no requests are sent to trainers."
         if settings.dry_run
         else f"Acts; escalation: {settings.escalation}."
     )

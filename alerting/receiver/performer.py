@@ -29,7 +29,7 @@ from heapwatch.receiver.store import Store, StoreUnavailable
 
 log = logging.getLogger("heapwatch.receiver")
 _LONGEST_PAUSE = 30.0
-_RESTARTED = "the trainer restarted before it answered; the new process is not asked"
+_RESTARTED = "the trainer restarted before it answered; the new process gets no request"
 
 
 @dataclass(frozen=True)
@@ -46,7 +46,7 @@ State = Literal["requesting", "answered"] | Ended
 class Performer:
     """Carries actions out.
 
-    A cleanup is asked for again, with the same request id, until the trainer answers or the deadline passes;
+    A cleanup is requested again, with the same request id, until the trainer answers or the deadline passes;
     the trainer does each request id once. A restart command is run at most once: it has no such id.
     """
 
@@ -220,7 +220,7 @@ class Performer:
                 log.warning("annotation: %s", error)
 
     async def _save(self, record: ActionRecord) -> None:
-        """Write the row; nothing goes on before it is on disk."""
+        """Write the row; the next step waits until it is on disk."""
         while True:
             try:
                 return await self._store.run(lambda connection: ledger.save(connection, record))

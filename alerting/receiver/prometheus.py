@@ -96,7 +96,7 @@ class Prometheus:
     async def facts(self, trainer: TrainerKey) -> Facts:
         """The trainer's alerts that fire, and its scrape URL, as they are now or a moment later.
 
-        Those who ask at the same time share one look, so that a flood of alerts is no flood of requests.
+        Concurrent callers share one query, so that a flood of alerts is no flood of requests.
         """
         asked = self._clock.steady()
         async with self._looking:

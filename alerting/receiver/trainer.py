@@ -88,7 +88,7 @@ class Answer(BaseModel):
 class Refusal(Exception):
     """The trainer answered otherwise; `retry_after` is in seconds, None when a retry is useless.
 
-    `by_choice` says that it is set up to take no cleanups, such as without a token: no fault of anybody.
+    `by_choice` says that it is configured to take no cleanups, such as without a token: not a failure.
     """
 
     detail: str
@@ -154,7 +154,7 @@ async def process_start(client: httpx.AsyncClient, scrape_url: str, timeout: flo
     """When the process that answers there started (seconds since the epoch); None when it does not say.
 
     Raises:
-        FetchError: nobody answers.
+        FetchError: the trainer does not answer.
 
     """
     reply = await fetch(client, "GET", scrape_url, timeout=timeout, max_bytes=_MAX_METRICS_BYTES)

@@ -29,7 +29,7 @@ _SWEEP_SECONDS = 5.0
 _GATHER_SECONDS = 0.02
 _CHUNK = 100
 _PRUNE_SECONDS = 600.0
-_SIDE_SHARE = 4  # of the trainers served side by side, one in so many may be one that nobody scrapes
+_SIDE_SHARE = 4  # of the trainers served side by side, one in so many may be one that is not scraped
 
 
 @dataclass
@@ -44,7 +44,7 @@ class _Settled:
 
 
 class Worker:
-    """Decides and acts on the ledger's alerts until it is stopped; a restart goes on where it stopped."""
+    """Decides and acts on the ledger's alerts until it is stopped; a restart continues where it stopped."""
 
     def __init__(
         self,

@@ -84,9 +84,9 @@ def tools_table(totals: Mapping[str, Total]) -> Table:
     for tool, total in totals.items():
         seconds = total.median_seconds
         rates = [f"{total.rate(name):.0%}" for name in ("detected", "named", "right_line")]
-        told = "" if seconds is None else f"{seconds:.0f}"
+        shown = "" if seconds is None else f"{seconds:.0f}"
         twins = f"{total.twins_with_findings} of {len(total.scores)}"
-        table.rows.append([tool, *rates, f"{total.median_share:.0%}", told, twins])
+        table.rows.append([tool, *rates, f"{total.median_share:.0%}", shown, twins])
     return table
 
 
@@ -111,7 +111,7 @@ def cases_table(cases: Sequence[Case], total: Total, growth: Mapping[str, tuple[
                 f"[{case.name}]({case.thread}): {case.leak}",
                 library(case),
                 f"{leak / 1e6:.0f}, {twin / 1e6:.0f}",
-                *("yes" if told else "no" for told in (score.detected, score.named, score.right_line)),
+                *("yes" if reached else "no" for reached in (score.detected, score.named, score.right_line)),
                 f"{score.share:.0%}",
                 "" if score.seconds is None else f"{score.seconds:.0f}",
                 f"{score.findings_on_twin or 'quiet'}",

@@ -55,7 +55,7 @@ _MEANINGS = (
     (
         r"heapwatch_receiver_(actions|alert_to)",
         "No action in this range",
-        "the receiver asked for no cleanup",
+        "the receiver requested no cleanup",
     ),
     (r"heapwatch_receiver_alerts_suppressed", "None in this range", "the receiver acted on every alert"),
     (r"heapwatch_receiver_cleanup_no_effect.*\) > 0", "None known", "every last cleanup of a trainer helped"),
@@ -98,7 +98,7 @@ _MEANINGS = (
     (
         r"growth_per_minute",
         "No growth known",
-        "it is told after ten minutes of a trainer's life, and until its end",
+        "known after ten minutes of a trainer's life, until its end",
     ),
     (
         r"trainer_memory_limit",

@@ -1,6 +1,6 @@
 """Limits as dashed lines that never set the scale.
 
-A limit far above the data would make the data a line at zero: it is then only told in the legend, which shows
+A limit far above the data would make the data a line at zero: it is then only in the legend, which shows
 its value. Grafana has no such option, so it is decided in the query, once for the whole time range.
 """
 

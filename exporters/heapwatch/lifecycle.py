@@ -92,11 +92,11 @@ def start(
         except OSError:
             watch.stop()
             raise
-    _tell(watch, asked, wanted)
+    _log_address(watch, asked, wanted)
     return watch
 
 
-def _tell(watch: Watch, asked: int | None, wanted: int) -> None:
+def _log_address(watch: Watch, asked: int | None, wanted: int) -> None:
     server, registration = watch.server, watch.exporter.registration
     if server is None or registration is None:
         return

@@ -78,7 +78,7 @@ def test_up_runs_what_it_downloaded_with_grafana_in_the_dashboards_place(
         stack = NativeStack(settings, said.append)
         try:
             stack.up()
-            assert [row.service for row in stack.status() if not row.well] == []
+            assert [row.service for row in stack.status() if not row.healthy] == []
             told = httpx.get(settings.url(settings.ports.dashboards) + "/api/health").json()
         finally:
             stack.down()

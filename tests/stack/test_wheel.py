@@ -122,7 +122,7 @@ def test_the_stack_of_the_wheel_is_healthy_with_dashboards(installed: Installed)
     assert status.returncode == 0, status.stdout + status.stderr
     rows = json.loads(status.stdout)
     assert {row["service"] for row in rows} == {"prometheus", "alertmanager", "receiver", "dashboards"}
-    assert all(row["well"] for row in rows)
+    assert all(row["healthy"] for row in rows)
     page = httpx.get(f"{installed.dashboards}/d/heapwatch-fleet", follow_redirects=True, timeout=30)
     assert page.status_code == 200
     groups = httpx.get(f"{installed.prometheus}/api/v1/rules").json()["data"]["groups"]

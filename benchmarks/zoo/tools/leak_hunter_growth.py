@@ -36,5 +36,5 @@ def watch(seconds: float, script: str) -> list[Any]:
     ]
 
 
-def findings(told: list[Any]) -> tuple[ToolFinding, ...]:
-    return tuple(ToolFinding(type=name, sites=(site(place),) if place else ()) for name, place in told)
+def findings(output: list[Any]) -> tuple[ToolFinding, ...]:
+    return tuple(ToolFinding(type=name, sites=(site(place),) if place else ()) for name, place in output)

@@ -24,5 +24,5 @@ def watch(seconds: float, script: str) -> list[Any]:
     return growth.steady(looks, at_least=1)
 
 
-def findings(told: list[Any]) -> tuple[ToolFinding, ...]:
-    return tuple(ToolFinding(type=name) for name, _ in told)
+def findings(output: list[Any]) -> tuple[ToolFinding, ...]:
+    return tuple(ToolFinding(type=name) for name, _ in output)

@@ -23,5 +23,5 @@ def watch(seconds: float, script: str) -> list[Any]:
     return growth.steady(looks, at_least=growth.least_bytes(seconds))
 
 
-def findings(told: list[Any]) -> tuple[ToolFinding, ...]:
-    return tuple(ToolFinding(type=name) for name, _ in told)
+def findings(output: list[Any]) -> tuple[ToolFinding, ...]:
+    return tuple(ToolFinding(type=name) for name, _ in output)

@@ -30,9 +30,9 @@ def watch(seconds: float, script: str) -> list[Any]:
     return growth.steady(looks, at_least=growth.least_bytes(seconds))
 
 
-def findings(told: list[Any]) -> tuple[ToolFinding, ...]:
+def findings(output: list[Any]) -> tuple[ToolFinding, ...]:
     """Findings of what `watch` returned."""
-    return tuple(ToolFinding(sites=(site(name),)) for name, _ in told)
+    return tuple(ToolFinding(sites=(site(name),)) for name, _ in output)
 
 
 def site(name: str) -> tuple[str, int]:

@@ -30,7 +30,7 @@ GLANCE = [
         "Cleanups in range",
         alerts.CLEANUPS_IN_RANGE,
         COUNT,
-        "Cleanups that ran in the time range, whatever asked for them.",
+        "Cleanups that ran in the time range, whatever requested them.",
         width=3,
     ),
     number(

@@ -132,7 +132,7 @@ VERDICTS = states(
     "Verdicts",
     Query(trainers.VERDICT, "{{instance}}"),
     colors.VERDICTS,
-    "What was thought of each trainer, and since when. Good: healthy after a short warm-up. "
+    "The verdict on each trainer, and since when. Good: healthy after a short warm-up. "
     "Bad: growing, then leak.",
 )
 

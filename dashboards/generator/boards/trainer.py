@@ -179,7 +179,7 @@ OVER_TIME = [
             "Verdict over time",
             Query(trainers.VERDICT, "{{instance}}"),
             colors.VERDICTS,
-            "What was thought of the trainer, and since when. Good: healthy after a short warm-up.",
+            "The verdict on the trainer, and since when. Good: healthy after a short warm-up.",
         ),
     ],
     [

@@ -70,7 +70,7 @@ NOTIFICATIONS_DROPPED = total(rate(select("prometheus_notifications_dropped_tota
 NOTIFICATIONS_FAILED = total(rate(select("prometheus_notifications_errors_total")))
 
 # Alertmanager.
-# It counts for every integration that there is, most of which nobody has set up.
+# It counts for every integration that there is, most of which are not configured.
 _NOTIFIED = in_range("increase", select("alertmanager_notifications_total"))
 _USED = f"and on (integration) {sum_by('integration', _NOTIFIED)} > 0"
 ALERTMANAGER_SENT = f"{sum_by('integration', rate(select('alertmanager_notifications_total')))} {_USED}"

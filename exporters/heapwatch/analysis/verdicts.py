@@ -75,7 +75,7 @@ def judge_count(series: Series, unit: str, stored: Series = (), *, one_by_one: b
         reason = f"about {change / added:.1f} for each item that the buffers took"
         return Judgement("filling", baseline, current, slope(series), since, reason)
     if rising:
-        return _rising(series, unit, since, told_early=one_by_one)
+        return _rising(series, unit, since, judged_early=one_by_one)
     if few and rises(series) <= 2:
         reason = f"{_count(current - baseline)} more are kept since {unit} {since}"
         return Judgement("leak", baseline, current, 0.0, since, reason)
@@ -107,7 +107,7 @@ def judge_items(series: Series, unit: str, bound: float | None = None) -> Judgem
     if bound is not None:
         pace = slope(_since(series, since))
         return Judgement("filling", baseline, current, pace, since, f"within its bound of {bound:.0f}")
-    return _rising(series, unit, since, told_early=False)
+    return _rising(series, unit, since, judged_early=False)
 
 
 def judge_size(series: Series, unit: str, limit_bytes: float = SIZE_LIMIT_BYTES) -> Judgement:
@@ -158,10 +158,10 @@ def judge_memory(resident: Series, bounded: Series, unit: str, limit_bytes: floa
     return Judgement("leak", baseline, current, pace, since, "goes on, and no filling buffer explains it")
 
 
-def _rising(series: Series, unit: str, since: int, *, told_early: bool) -> Judgement:
+def _rising(series: Series, unit: str, since: int, *, judged_early: bool) -> Judgement:
     """A leak, unless there are too few cycles to tell and a start makes such a rise as well."""
     baseline, current, pace = series[0][1], series[-1][1], slope(_since(series, since))
-    if not told_early and len(series) <= _FEW_CYCLES:
+    if not judged_early and len(series) <= _FEW_CYCLES:
         return Judgement("growing", baseline, current, pace, since, f"too few {unit}s to tell from a warm-up")
     return Judgement("leak", baseline, current, pace, since, f"increasing by {_count(pace)} each {unit}")
 

@@ -83,8 +83,8 @@ def run(arguments: argparse.Namespace) -> int:
                 print(plain(line, _LONGEST_LINE), flush=True)
     failed = any(finding.state == "FAIL" for _, findings in sections for finding in findings)
     if arguments.json:
-        told = [{"title": title, "findings": list(map(asdict, findings))} for title, findings in sections]
-        print(json.dumps({"ok": not failed, "sections": told}, indent=2))
+        results = [{"title": title, "findings": list(map(asdict, findings))} for title, findings in sections]
+        print(json.dumps({"ok": not failed, "sections": results}, indent=2))
     return 1 if failed else 0
 
 

@@ -260,8 +260,8 @@ def cleanup_lines(answer: Any) -> list[str]:
             lines.append(f"   {_title(name)}: {before[name]:.0f} -> {after[name]:.0f} ({change:+.0f})")
     lines[1:] = sorted(lines[1:])[:_MOST_LINES]
     errors = answer.get("errors")
-    told = errors[:_MOST_LINES] if isinstance(errors, list) else []
-    return [*lines, *(f"   error: {_short(error)}" for error in told)]
+    shown = errors[:_MOST_LINES] if isinstance(errors, list) else []
+    return [*lines, *(f"   error: {_short(error)}" for error in shown)]
 
 
 def _by_path(readings: Readings, series: str) -> dict[str, float]:

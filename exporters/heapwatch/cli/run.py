@@ -59,12 +59,12 @@ def run(arguments: argparse.Namespace) -> int:
         return ended.code  # a child that the program forked: the explanation is the parent's
     explanation = ended.last_words if isinstance(ended.last_words, Explanation) else explainer.explain_now()
     watch.exporter.stop(tell=False)
-    _tell(explanation, arguments.json)
+    _print(explanation, arguments.json)
     ended.leave()
     return ended.code
 
 
-def _tell(explanation: Explanation, as_json: bool) -> None:
+def _print(explanation: Explanation, as_json: bool) -> None:
     if as_json:
         print(json.dumps(explanation.as_json(), indent=2), flush=True)
         return

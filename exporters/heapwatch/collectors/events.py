@@ -27,7 +27,7 @@ class EventCollector:
         self.interval = interval
         self._failures = failures
         self._sources = NamedSources(self.name, failures, limit=MAX_DECLARED)
-        self._told: dict[str, int] = {}
+        self._capacities: dict[str, int] = {}
         self._declared: dict[str, int] = {}
         self._latest: tuple[dict[str, float], dict[str, int]] = ({}, {})
 
@@ -41,7 +41,7 @@ class EventCollector:
 
         """
         if capacity is not None:
-            self._told[name] = capacity
+            self._capacities[name] = capacity
         self._sources.register(name, source)
 
     def sample(self) -> None:
@@ -49,7 +49,7 @@ class EventCollector:
         counts = self._sources.read(self._count)
         kept, rest = keep_largest(counts)
         self._failures.record_left_out(self.name, rest)
-        bounds = {**self._declared, **self._told}
+        bounds = {**self._declared, **self._capacities}
         self._latest = kept, {name: bounds[name] for name in kept if name in bounds}
 
     def collect(self) -> Iterable[Metric]:

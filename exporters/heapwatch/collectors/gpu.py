@@ -125,11 +125,11 @@ class GpuCollector:
             listed += nvml.nvmlDeviceGetGraphicsRunningProcesses(gpu)
         used = {process.pid: process.usedGpuMemory for process in listed}
         trainer, workers = self._tree.trainer.pid, {process.pid for process in self._tree.workers()}
-        told = {pid: number for pid, number in used.items() if number is not None}
-        of_workers = sum(told[pid] for pid in workers & told.keys())
+        listed = {pid: number for pid, number in used.items() if number is not None}
+        of_workers = sum(listed[pid] for pid in workers & listed.keys())
         # That workers are listed shows that the trainer, which is not, holds nothing.
-        own = told.get(trainer, 0 if trainer not in used and workers & told.keys() else None)
-        others = sum(number for pid, number in told.items() if pid != trainer and pid not in workers)
+        own = listed.get(trainer, 0 if trainer not in used and workers & listed.keys() else None)
+        others = sum(number for pid, number in listed.items() if pid != trainer and pid not in workers)
         return Processes(own, of_workers, others)
 
 

@@ -79,7 +79,7 @@ class Session:
         self._given = watch
         self._phase: Phase | None = None
         self._counted: dict[str, int] = {}
-        self._told: set[str] = set()
+        self._logged: set[str] = set()
         self.watch = watch
 
     def begin(self) -> None:
@@ -88,7 +88,7 @@ class Session:
             try:
                 self.watch = sharing.join(self, self._framework, self._options.get("name"), self._start)
             except OSError as error:
-                _tell(self._told, error)
+                _log_once(self._logged, error)
 
     def _start(self) -> Watch:
         options: dict[str, Any] = {"name": self._name, **self._options}
@@ -161,12 +161,12 @@ class Session:
         try:
             declaration(self.watch)
         except ValueError as error:
-            _tell(sharing.declarations(self.watch).told, error)
+            _log_once(sharing.declarations(self.watch).logged, error)
 
 
-def _tell(told: set[str], error: Exception) -> None:
-    if str(error) not in told:
-        told.add(str(error))
+def _log_once(logged: set[str], error: Exception) -> None:
+    if str(error) not in logged:
+        logged.add(str(error))
         log.warning("%s; training goes on", error)
 
 

@@ -13,7 +13,7 @@ from heapwatch.watch import Watch
 
 Read = Callable[[], Any]
 
-# Objects of one name that are told apart on one watch: the buffers of the first eight environments.
+# Objects of one name that are distinguished on one watch: the buffers of the first eight environments.
 _MOST_OF_A_NAME = 8
 
 
@@ -83,12 +83,12 @@ class Declarations:
     """What the sessions of one watch have declared on it. Neither a session nor a watch is kept alive.
 
     Attributes:
-        told: the errors that were logged.
+        logged: the errors that were logged.
 
     """
 
     def __init__(self) -> None:
-        self.told: set[str] = set()
+        self.logged: set[str] = set()
         self._places: dict[tuple[str, str], _Place] = {}
         self._worlds: weakref.WeakKeyDictionary[Any, Read] = weakref.WeakKeyDictionary()
         self._bodies_declared = False

@@ -47,7 +47,7 @@ class Recorder:
     ) -> None:
         self.path = path
         self._explain = explain
-        self._told: list[Any] = []
+        self._last_written: list[Any] = []
         self._max_bytes = max_bytes
         self._thinning = Thinning()
         _shift(path)
@@ -63,7 +63,7 @@ class Recorder:
             return
         try:
             self._line({"index": index, **to_json(point)})
-            self._tell(index)
+            self._write_explanation(index)
             if self.path.stat().st_size > self._max_bytes:
                 self._thin()
         except OSError:
@@ -74,7 +74,7 @@ class Recorder:
         """Write the end of the file."""
         if self._file is not None:
             try:
-                self._tell(0, last=True)
+                self._write_explanation(0, last=True)
             finally:
                 self._shut()
 
@@ -83,13 +83,13 @@ class Recorder:
             self._file.close()
             self._file = None
 
-    def _tell(self, index: int, *, last: bool = False) -> None:
+    def _write_explanation(self, index: int, *, last: bool = False) -> None:
         if self._explain is None:
             return
         document = self._explain()
         about = [document["verdict"], *(found["path"] for found in document["findings"])]
-        if about != self._told or last:
-            self._told = about
+        if about != self._last_written or last:
+            self._last_written = about
             self._line({"index": index, "explanation": document})
 
     def _line(self, document: dict[str, Any]) -> None:
