@@ -35,7 +35,7 @@ LAYERS = (
 BESIDE = {
     "receiver": {"data", "errors", "runtime", "http", "analysis"},
     "dashboards": {"analysis"},
-    "viewer": {"analysis", "data"},
+    "viewer": {"analysis", "data", "http"},
     "stack": {
         "data",
         "errors",
