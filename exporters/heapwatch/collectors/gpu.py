@@ -116,7 +116,7 @@ class GpuCollector:
             return None
 
     def _processes(self, nvml: Any, gpu: Any) -> Processes | None:
-        """What the library lists, by whose it is; None where it does not tell all of it.
+        """What the library lists, by whose it is; None where it does not list all of it.
 
         Inside a container it may list other process numbers than ours: then this process is not among them.
         """
@@ -125,11 +125,11 @@ class GpuCollector:
             listed += nvml.nvmlDeviceGetGraphicsRunningProcesses(gpu)
         used = {process.pid: process.usedGpuMemory for process in listed}
         trainer, workers = self._tree.trainer.pid, {process.pid for process in self._tree.workers()}
-        listed = {pid: number for pid, number in used.items() if number is not None}
-        of_workers = sum(listed[pid] for pid in workers & listed.keys())
+        known = {pid: number for pid, number in used.items() if number is not None}
+        of_workers = sum(known[pid] for pid in workers & known.keys())
         # That workers are listed shows that the trainer, which is not, holds nothing.
-        own = listed.get(trainer, 0 if trainer not in used and workers & listed.keys() else None)
-        others = sum(number for pid, number in listed.items() if pid != trainer and pid not in workers)
+        own = known.get(trainer, 0 if trainer not in used and workers & known.keys() else None)
+        others = sum(number for pid, number in known.items() if pid != trainer and pid not in workers)
         return Processes(own, of_workers, others)
 
 
