@@ -1,9 +1,13 @@
-"""`python -m benchmarks.leaks`: how well the leak rules tell leaks from health, beside others."""
+"""`python -m benchmarks.leaks`: how well the leak rules tell leaks from health, beside others.
+
+A run of all families writes its table into `docs/leak-detection.md`.
+"""
 
 from __future__ import annotations
 
 import argparse
 import os
+import subprocess
 from collections.abc import Iterable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -18,6 +22,8 @@ from benchmarks.leaks.scenario import Scenario, generate, load, save
 
 ROOT = Path(__file__).parents[2]
 RULES = ROOT / "prometheus" / "rules"
+DOCUMENT = ROOT / "docs" / "leak-detection.md"
+BEGIN, END = "<!-- Written by `make bench-leaks`. -->", "<!-- End of what is written. -->"
 LEAK_RULES = [RULES / name for name in ("leak.yml", "leak_alerts.yml")]
 
 
@@ -55,20 +61,38 @@ def main() -> None:
         )
         for scenario, firing in zip(scenarios, engine, strict=True):
             judge(scenario, merged(firing, firing_in_python(scenario)), scores)
-    print(f"{len(scenarios)} scenarios, {next(iter(scores.values())).leaks} leaks\n\n{HEAD}")
-    for name, score in scores.items():
-        print(score.row(name))
+    table = [f"{len(scenarios)} scenarios, {next(iter(scores.values())).leaks} leaks:", "", HEAD]
+    table += [score.row(name) for name, score in scores.items()]
+    print(*table, sep="\n")
     if chosen.v:
         print("", *next(iter(scores.values())).notes, sep="\n")
     if not (chosen.skip_cost or chosen.quick):
-        print("\nOne evaluation of all rules, per trainer of 50:")
+        table += ["", "One evaluation of all rules, per trainer of 50:", ""]
         for name, fleet in (("as in the scenarios", shapes(scenarios)), ("with everything", [EVERYTHING])):
             cost = measure(sorted(RULES.glob("*.yml")), fleet)
             ours = sum(cost[group] for group in ("trainer-leak", "leak_alerts"))
-            print(
-                f"{name} ({mean(map(levels, fleet)):.1f} watched levels): {1e3 * sum(cost.values()):.2f} ms, "
+            table.append(
+                f"- {name} ({mean(map(levels, fleet)):.1f} levels): {1e3 * sum(cost.values()):.2f} ms, "
                 f"of that {1e3 * ours:.2f} ms for the leak rules"
             )
+            print(table[-1])
+    if not (chosen.skip_cost or chosen.quick or chosen.only or chosen.scenarios):
+        command = f"python -m benchmarks.leaks --seed {chosen.seed} --each {chosen.each}"
+        write_table(DOCUMENT, [f"`{command}`, {_prometheus_version()}, {table[0]}", *table[1:]])
+
+
+def write_table(document: Path, lines: list[str]) -> None:
+    """Put the lines between the document's two marks. Raises ValueError where it has none."""
+    before, begin, rest = document.read_text().partition(BEGIN)
+    _, end, after = rest.partition(END)
+    if not (begin and end):
+        raise ValueError(f"{document} has no {BEGIN} and {END}")
+    document.write_text("\n".join([before + begin, "", *lines, "", end + after]))
+
+
+def _prometheus_version() -> str:
+    said = subprocess.run(["promtool", "--version"], capture_output=True, text=True, check=True).stdout
+    return f"Prometheus {said.split()[2].partition('+')[0]}"
 
 
 if __name__ == "__main__":

@@ -6,9 +6,11 @@ import math
 
 from benchmarks.leaks.replay import Firing
 from benchmarks.leaks.scenario import LABEL, Scenario
-from heapwatch.analysis.leak import leaking
+from heapwatch.analysis.judge import judge
+from heapwatch.analysis.leak import MEMORY
 from heapwatch.analysis.observed import Series, observed
-from heapwatch.analysis.timeline import Samples, steps
+from heapwatch.analysis.readings import Component
+from heapwatch.analysis.timeline import Samples, Values, steps
 
 
 def firing_in_python(scenario: Scenario) -> Firing:
@@ -16,12 +18,18 @@ def firing_in_python(scenario: Scenario) -> Firing:
     looks = scenario.scrapes * scenario.scrape_seconds * steps(1) // 60
     firing: Firing = {}
     for instance, series in series_of(scenario).items():
-        process, levels = observed(series, 0.0, looks)
-        for component, verdicts in leaking(process, levels).items():
-            alert = {"alertname": "Python", "resource": component.resource, "component": component.name}
-            for minute, growth in enumerate(verdicts[:: steps(1)]):
-                if growth is not None:
-                    firing.setdefault(minute, []).append({**alert, "instance": instance or scenario.id})
+        verdicts = judge(observed(series, 0.0, looks))
+        alerts: list[tuple[str, Component, Values]] = [
+            *(("leak", component, values) for component, values in verdicts.leaks.items()),
+            *(("leak", component, values) for component, values in verdicts.past_bound.items()),
+            ("growth", MEMORY, verdicts.retained),
+        ]
+        for kind, component, values in alerts:
+            alert = {"alertname": "Python", "kind": kind, "instance": instance or scenario.id}
+            alert |= {"resource": component.resource, "component": component.name}
+            for minute, value in enumerate(values[:: steps(1)]):
+                if value is not None:
+                    firing.setdefault(minute, []).append(alert)
     return firing
 
 

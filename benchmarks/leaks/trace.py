@@ -148,6 +148,7 @@ class Trace:
         self.series["process_start_time_seconds{}"] = start
         if gaps:
             for _ in range(int(self.rng.integers(4, 10))):
-                at, length = int(self.rng.integers(0, many)), int(self.rng.integers(4, 30))
+                at = int(self.rng.integers(0, many))
+                length = int(self.rng.integers(4, 30)) * SCRAPE_SECONDS // self.scrape_seconds
                 for values in self.series.values():
                     values[at : at + length] = np.nan

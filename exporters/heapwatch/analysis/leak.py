@@ -7,15 +7,17 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from itertools import pairwise
+from typing import NamedTuple
 
+from heapwatch.analysis.explained import BUFFER_TOLERANCE, explained
 from heapwatch.analysis.process import MATURE_MINUTES, Process, maturity_of, pace, resets, same_process
 from heapwatch.analysis.readings import Component
 from heapwatch.analysis.timeline import (
     Sums,
     Values,
     at,
-    before,
     highest,
     lowest,
     slope,
@@ -44,8 +46,6 @@ YOUNG_STRAIGHT, YOUNG_STEEP = 0.995, (0.93, 1.2)
 FAST_CHANGES, FAST_HALVES = 9, (0.8, 1.35)
 STALE_SECONDS = 45.0  # older samples say nothing of six minutes; an eighth of the others
 CYCLE_SECONDS, CYCLE_LARGEST, CYCLE_LAST = 3600.0, 0.5, 0.27
-BUFFER_TOLERANCE, TOLERANCE = 0.25, 1.25
-TOLERANCE_MINUTES = (16, 6)
 CONFIRMATIONS, HOLD_LOOKS = 3, steps(15)
 
 
@@ -72,15 +72,28 @@ class Marks:
         self.bursts = {minutes: highest(bursts, steps(minutes) - 4) for minutes in WINDOWS}
 
 
-def leaking(process: Process, levels: Mapping[Component, Values]) -> dict[Component, Values]:
+@dataclass(frozen=True)
+class Growth:
+    """Growth per minute at each look; None where there is none, or nothing can be said.
+
+    `found` is all of it, whatever explains it; `explained` up to how much something does (of memory alone);
+    `verdicts` what is a leak.
+    """
+
+    found: Values
+    explained: list[float]
+    verdicts: Values
+
+
+def growth_of(
+    process: Process, levels: Mapping[Component, Values], since: int = 0
+) -> dict[Component, Growth]:
     """Judge every level at every look.
 
     Args:
         process: what is known of the trainer.
         levels: what is watched: no lists and buffers with a bound, and memory less what such buffers hold.
-
-    Returns:
-        For each level growth per minute where it leaks, None where it does not or nothing can be said.
+        since: the first look that is judged.
 
     """
     reset = resets(process)
@@ -88,25 +101,32 @@ def leaking(process: Process, levels: Mapping[Component, Values]) -> dict[Compon
     verdicts = {}
     for component, level in levels.items():
         marks = Marks(level, reset)
-        confirmed = _confirmed(process, component, level, marks, maturity, reset)
-        verdicts[component] = _held(confirmed)
+        found = _found(process, component, level, marks, maturity, reset, since)
+        least = explained(process, marks.gains) if component == MEMORY else []
+        confirmed: Values = [
+            max((growth for growth in ways if not least or growth >= least[look]), default=None)
+            for look, ways in enumerate(found)
+        ]
+        verdicts[component] = Growth([max(ways, default=None) for ways in found], least, _held(confirmed))
     return verdicts
 
 
-def _confirmed(
+def _found(
     process: Process,
     component: Component,
     level: Values,
     marks: Marks,
     maturity: Sequence[int],
     reset: Sequence[bool],
-) -> Values:
+    since: int,
+) -> list[list[float]]:
+    """Growth per minute at each look, in each way that finds some."""
     age = (process.sample_age or {}).get(component.resource)
     oldest = {many: highest(age, many) for many in (FAST_LOOKS, *map(steps, WINDOWS))} if age else {}
     cycles = _by_cycles(process, component, marks, reset)
-    explained = _explained(process, marks) if component == MEMORY else None
-    confirmed: Values = []
-    for look in range(len(level)):
+    since = max(0, since)
+    ways: list[list[float]] = [[] for _ in level[:since]]
+    for look in range(since, len(level)):
         stale = {many: ages[look] or 0.0 for many, ages in oldest.items()}
         found = [
             _in_window(process, component, marks, minutes, look)
@@ -117,10 +137,8 @@ def _confirmed(
         if stale.get(FAST_LOOKS, 0.0) <= STALE_SECONDS:
             found.append(_fast(process, component, level, marks, maturity[look], look))
         found.append(cycles[look])
-        least = explained[look] if explained else -math.inf
-        known = [growth for growth in found if growth is not None and growth >= least]
-        confirmed.append(max(known, default=None))
-    return confirmed
+        ways.append([growth for growth in found if growth is not None])
+    return ways
 
 
 def _held(confirmed: Values) -> Values:
@@ -215,68 +233,37 @@ def _by_cycles(process: Process, component: Component, marks: Marks, reset: Sequ
     """Growth per minute over the last three cycles, where each of an hour or more added about the same."""
     counted = process.cycles if component.resource in ("memory", "objects") else None
     found: Values = []
-    ends: list[tuple[float, float]] = []  # when a cycle ended, and the mark then
+    tolerated = process.bounded if component == MEMORY else None
+    ends: list[_CycleEnd] = []
     for look in range(len(process.time)):
         now, was = (counted[look], at(counted, look - 1)) if counted else (None, None)
         if reset[look] or (now is not None and was is not None and now < was):
             ends = []
         mark = marks.high_water[look]
         if now is not None and was is not None and now > was and mark is not None:
-            ends = [*ends[-3:], (process.time[look], mark)]
+            held = tolerated[look] if tolerated else None
+            ends = [*ends[-3:], _CycleEnd(process.time[look], mark, BUFFER_TOLERANCE * (held or 0.0))]
         found.append(_cycle_growth(component, ends))
     return found
 
 
-def _cycle_growth(component: Component, ends: Sequence[tuple[float, float]]) -> float | None:
-    if len(ends) < 4 or ends[3][0] - ends[0][0] < CYCLE_SECONDS:
+class _CycleEnd(NamedTuple):
+    """When a cycle ended, the mark then, and growth of it that buffers which fill may explain."""
+
+    time: float
+    mark: float
+    tolerated: float
+
+
+def _cycle_growth(component: Component, ends: Sequence[_CycleEnd]) -> float | None:
+    if len(ends) < 4 or ends[3].time - ends[0].time < CYCLE_SECONDS:
         return None
-    gains = [later - earlier for (_, earlier), (_, later) in pairwise(ends)]
+    gains = [later.mark - earlier.mark for earlier, later in pairwise(ends)]
     total = sum(gains)
     leaks = (
-        total > 2 * material(component, ends[0][1])
+        total > 2 * material(component, ends[0].mark)
+        and total >= ends[3].tolerated - ends[0].tolerated
         and max(gains) < CYCLE_LARGEST * total
         and gains[-1] > CYCLE_LAST * total
     )
-    return 60 * total / (ends[3][0] - ends[0][0]) if leaks else None
-
-
-def _explained(process: Process, marks: Marks) -> list[float]:
-    """Growth of memory per minute up to which buffers, the allocator or pages touched late may explain it."""
-    parts: list[list[float]] = []
-    if process.bounded is not None:
-        parts.append([BUFFER_TOLERANCE * (risen or 0.0) for risen in _risen(process.bounded, 16)])
-    if process.retained is not None:
-        slow, fast = _risen(lowest(process.retained, steps(3)), 16), _risen(process.retained, 6)
-        most = [max(one or 0.0, other or 0.0, 0.0) for one, other in zip(slow, fast, strict=True)]
-        parts.append([TOLERANCE * kept for kept in most])
-    if process.virtual is not None:
-        parts.append([TOLERANCE * touched for touched in _touched(process, process.virtual, marks)])
-    return [sum(together) for together in zip(*parts, strict=True)] or [-math.inf] * len(process.time)
-
-
-def _risen(values: Values, minutes: int) -> Values:
-    """By how much a minute each value is above that of so many minutes ago."""
-    return [
-        None if now is None or then is None else (now - then) / minutes
-        for now, then in zip(values, before(values, steps(minutes)), strict=True)
-    ]
-
-
-def _touched(process: Process, virtual: Values, marks: Marks) -> list[float]:
-    """Growth per minute that virtual memory does not share: pages of an earlier allocation are touched."""
-    touched = [0.0] * len(virtual)
-    for minutes in TOLERANCE_MINUTES:
-        tops = highest(virtual, steps(minutes) + 1)
-        for look, now in enumerate(tops):
-            then = _top_before(process, virtual, tops, minutes, look)
-            if now is not None and then is not None and same_process(process, look, minutes):
-                gained = marks.gains.over(steps(minutes), look)
-                touched[look] = max(touched[look], (gained - max(now - then, 0.0)) / minutes)
-    return touched
-
-
-def _top_before(process: Process, virtual: Values, tops: Values, minutes: int, look: int) -> float | None:
-    """The most virtual memory of the window before, or what this process had at its end if it began in it."""
-    then, earlier = look - steps(minutes), at(process.start, look - 2 * steps(minutes))
-    another = earlier is not None and earlier != process.start[look]
-    return at(virtual if another else tops, then)
+    return 60 * total / (ends[3].time - ends[0].time) if leaks else None

@@ -31,6 +31,27 @@ _COLLECTORS = {"buffers": "buffer", "sizes": "object_size"}
 _CYCLES = ("episode", "epoch", "generation")
 
 
+_BOUNDED = {
+    "trainer_event_list_items": "events",
+    "trainer_buffer_items": "buffer",
+}
+# Every metric that a verdict depends on.
+OBSERVED = (
+    *LEVELS,
+    *_CAPACITIES,
+    "trainer_buffer_bytes",
+    "trainer_event_list_capacity_items",
+    "trainer_process_unique_memory_bytes",
+    "trainer_process_virtual_memory_bytes",
+    "trainer_processes",
+    "trainer_allocator_retained_bytes",
+    "trainer_progress_total",
+    "trainer_cleanups_total",
+    "trainer_exporter_sample_age_seconds",
+    "process_start_time_seconds",
+)
+
+
 class Series(NamedTuple):
     """A metric and its labels, sorted by name, without job and instance."""
 
@@ -42,9 +63,15 @@ class Series(NamedTuple):
         return dict(self.labels).get(name, "")
 
 
-def observed(
-    series: Mapping[Series, Samples], start: float, many: int
-) -> tuple[Process, dict[Component, Values]]:
+class Observed(NamedTuple):
+    """What is judged: the process, its levels, and the items and capacity of containers that have one."""
+
+    process: Process
+    levels: dict[Component, Values]
+    bounded: dict[Component, tuple[Values, Values]]
+
+
+def observed(series: Mapping[Series, Samples], start: float, many: int) -> Observed:
     """Look `many` times at a trainer's series, each half minute from `start` (seconds) on."""
     seen = {one: looks(samples, start, many) for one, samples in series.items()}
     bounded_names = {one.label("buffer") for one in seen if one.name in _CAPACITIES}
@@ -98,7 +125,34 @@ def observed(
             if one.name == "trainer_exporter_sample_age_seconds"
         },
     )
-    return process, levels
+    return Observed(process, levels, _bounded(seen))
+
+
+def _bounded(seen: Mapping[Series, Values]) -> dict[Component, tuple[Values, Values]]:
+    found = {}
+    for one, items in seen.items():
+        resource = _BOUNDED.get(one.name)
+        capacity = _capacity(seen, resource, one.labels, items) if resource else None
+        if resource and capacity:
+            found[Component(resource, dict(one.labels)[LEVELS[one.name][1]])] = items, capacity
+    return found
+
+
+def _capacity(
+    seen: Mapping[Series, Values], resource: str, labels: tuple[tuple[str, str], ...], items: Values
+) -> Values | None:
+    """In items; from its bytes, where those are all that is known."""
+    if resource == "events":
+        return seen.get(Series("trainer_event_list_capacity_items", labels))
+    if known := seen.get(Series("trainer_buffer_capacity_items", labels)):
+        return known
+    full, held = (seen.get(Series(f"trainer_buffer_{what}", labels)) for what in ("capacity_bytes", "bytes"))
+    if not full or not held:
+        return None
+    return [
+        count * whole / part if count is not None and whole is not None and part else None
+        for count, whole, part in zip(items, full, held, strict=True)
+    ]
 
 
 def _of(seen: Mapping[Series, Values], name: str, **labels: str) -> Values | None:

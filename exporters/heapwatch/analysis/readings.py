@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple, TypeVar
 
@@ -65,6 +65,10 @@ class Readings:
             if all(sample_labels.get(label) == wanted for label, wanted in labels.items()):
                 return value
         return None
+
+    def samples(self, name: str) -> Sequence[tuple[Mapping[str, str], float]]:
+        """Return the samples of `name` with their labels."""
+        return self._samples.get(name, ())
 
     def by(self, name: str, label: str) -> dict[str, float]:
         """Return the samples of `name` by the value of one label."""

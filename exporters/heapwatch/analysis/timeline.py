@@ -43,6 +43,17 @@ def before(values: Values, many: int) -> Values:
     return [None] * min(many, len(values)) + values[: max(0, len(values) - many)]
 
 
+def bridged(values: Values, many: int) -> Values:
+    """The newest known value of the last `many` looks."""
+    newest, known = -many, None
+    filled: Values = []
+    for look, value in enumerate(values):
+        if value is not None:
+            newest, known = look, value
+        filled.append(known if look - newest < many else None)
+    return filled
+
+
 def lowest(values: Values, many: int) -> Values:
     """The lowest known value of the last `many` looks."""
     return _extreme(values, many, lambda left, right: left <= right)

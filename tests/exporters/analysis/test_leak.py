@@ -7,7 +7,8 @@ import pytest
 from benchmarks.leaks.python import firing_in_python
 from benchmarks.leaks.replay import replay
 from benchmarks.leaks.scenario import Scenario
-from heapwatch.analysis.leak import MEMORY, leaking
+from heapwatch.analysis.judge import judge
+from heapwatch.analysis.leak import MEMORY
 from heapwatch.analysis.observed import Series, observed
 from heapwatch.analysis.readings import Component
 from tests.prometheus.test_rules import ROOT
@@ -24,7 +25,7 @@ def judged(series, minutes=80):
         one: [(15.0 * number, value) for number, value in enumerate(values) if value is not None]
         for one, values in series.items()
     }
-    return leaking(*observed(samples, 0.0, 2 * minutes))
+    return judge(observed(samples, 0.0, 2 * minutes)).leaks
 
 
 def first(verdicts):

@@ -1,0 +1,63 @@
+"""The last hours of a trainer's series, and their verdicts: for the console and for the trainer's status."""
+
+from __future__ import annotations
+
+import math
+from array import array
+
+from heapwatch.analysis.judge import HELD_LOOKS, Verdicts, judge
+from heapwatch.analysis.observed import OBSERVED, Series, observed
+from heapwatch.analysis.readings import Readings
+from heapwatch.analysis.timeline import STEP_SECONDS
+
+_MOST_LOOKS = 480  # four hours
+_JITTER = 0.9  # a sample that comes a little early is one for its look
+
+
+class LiveVerdicts:
+    """Keeps a sample of every watched series each half minute, 4 KB a series, and judges them when asked."""
+
+    def __init__(self) -> None:
+        self._times: array[float] = array("d")
+        self._series: dict[Series, array[float]] = {}
+        self._judged: Verdicts | None = None
+
+    def observe(self, time: float, readings: Readings) -> None:
+        """Take what was read at `time` (seconds of any clock); a clock that is set back begins anew."""
+        if self._times and time < self._times[-1]:
+            self._times, self._series = array("d"), {}
+        if self._times and time - self._times[-1] < _JITTER * STEP_SECONDS:
+            return
+        self._judged = None
+        values = {
+            Series(name, tuple(sorted(labels.items()))): value
+            for name in OBSERVED
+            for labels, value in readings.samples(name)
+        }
+        many = len(self._times)
+        for series in values.keys() - self._series.keys():
+            self._series[series] = array("d", [math.nan]) * many
+        self._times.append(time)
+        for series, column in self._series.items():
+            column.append(values.get(series, math.nan))
+        if many >= _MOST_LOOKS + _MOST_LOOKS // 8:
+            self._forget(many + 1 - _MOST_LOOKS)
+
+    def verdicts(self) -> Verdicts:
+        """The verdicts over what was observed so far."""
+        if self._judged is None:
+            start = self._times[0] if self._times else 0.0
+            many = int((self._times[-1] - start) / STEP_SECONDS + 1.5) if self._times else 0
+            samples = {
+                series: [pair for pair in zip(self._times, column, strict=True) if not math.isnan(pair[1])]
+                for series, column in self._series.items()
+            }
+            self._judged = judge(observed(samples, start, many), since=many - HELD_LOOKS)
+        return self._judged
+
+    def _forget(self, many: int) -> None:
+        del self._times[:many]
+        for series, column in list(self._series.items()):
+            del column[:many]
+            if all(map(math.isnan, column)):
+                del self._series[series]
