@@ -10,7 +10,7 @@ from heapwatch.analysis.explained import TOLERANCE, retention, retention_slows
 from heapwatch.analysis.leak import MEMORY, Growth, growth_of
 from heapwatch.analysis.observed import Observed
 from heapwatch.analysis.process import MATURE_MINUTES, Process
-from heapwatch.analysis.readings import Component
+from heapwatch.analysis.readings import ExceededLimit, Component
 from heapwatch.analysis.timeline import Values, at, lowest, steps
 
 RETAINED_SHARE = 2.0  # of what malloc keeps more: growth below that is called retention
@@ -26,6 +26,7 @@ class Verdicts:
     Attributes:
         leaks: growth per minute of each level that leaks.
         past_bound: the items of each container that holds more than its declared capacity allows.
+        capacity: the declared capacity of each container, in items.
         retained: growth of memory per minute that is freed memory which malloc keeps.
         watched_minutes: for how long the process of each look had been watched.
 
@@ -33,8 +34,19 @@ class Verdicts:
 
     leaks: Mapping[Component, Values]
     past_bound: Mapping[Component, Values]
+    capacity: Mapping[Component, Values]
     retained: Values
     watched_minutes: Values
+
+    @property
+    def summary(self) -> str:
+        """The outcome at the last look in a few words; empty where no process was seen."""
+        if not self.watched_minutes or self.watched_minutes[-1] is None:
+            return ""
+        found = [*self.leaking(), *self.longer_than_allowed()]
+        if found:
+            return ", ".join(f"{resource} {name}".strip() for resource, name in sorted(found))
+        return self.too_early or f"none in {self.watched_minutes[-1]:.0f} minutes"
 
     @property
     def too_early(self) -> str:
@@ -50,6 +62,19 @@ class Verdicts:
         """The containers that are past their bound at the last look, with their items."""
         return _last(self.past_bound)
 
+    def alerts(self) -> list[ExceededLimit]:
+        """What leaks at the last look, with the severities of the rules."""
+        alerts = [
+            ExceededLimit(
+                "critical" if component.resource == "memory" else "warning", "leak", *component, growth, 0.0
+            )
+            for component, growth in self.leaking().items()
+        ]
+        for component, items in self.longer_than_allowed().items():
+            capacity = self.capacity[component][-1] or 0.0
+            alerts.append(ExceededLimit("warning", "leak", *component, items, PAST_BOUND * capacity))
+        return alerts
+
 
 def judge(observed: Observed, since: int = 0) -> Verdicts:
     """Judge every level at every look from `since` on; the last look needs HELD_LOOKS before it."""
@@ -57,6 +82,7 @@ def judge(observed: Observed, since: int = 0) -> Verdicts:
     return Verdicts(
         leaks={component: grown.verdicts for component, grown in growth.items()},
         past_bound={component: _past(*bounded) for component, bounded in observed.bounded.items()},
+        capacity={component: capacity for component, (_, capacity) in observed.bounded.items()},
         retained=_retained(observed.process, growth.get(MEMORY)),
         watched_minutes=_watched(observed.process),
     )

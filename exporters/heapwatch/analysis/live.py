@@ -11,7 +11,7 @@ from heapwatch.analysis.readings import Readings
 from heapwatch.analysis.timeline import STEP_SECONDS
 
 _MOST_LOOKS = 480  # four hours
-_JITTER = 0.9  # a sample that comes a little early is one for its look
+_MOST_SERIES = 500  # a trainer that exposes more is judged by these
 
 
 class LiveVerdicts:
@@ -26,8 +26,8 @@ class LiveVerdicts:
         """Take what was read at `time` (seconds of any clock); a clock that is set back begins anew."""
         if self._times and time < self._times[-1]:
             self._times, self._series = array("d"), {}
-        if self._times and time - self._times[-1] < _JITTER * STEP_SECONDS:
-            return
+        if self._times and self._look(time) == self._look(self._times[-1]):
+            self._drop_last()  # a look sees the newest sample before it
         self._judged = None
         values = {
             Series(name, tuple(sorted(labels.items()))): value
@@ -35,8 +35,9 @@ class LiveVerdicts:
             for labels, value in readings.samples(name)
         }
         many = len(self._times)
-        for series in values.keys() - self._series.keys():
-            self._series[series] = array("d", [math.nan]) * many
+        for series in values:
+            if series not in self._series and len(self._series) < _MOST_SERIES:
+                self._series[series] = array("d", [math.nan]) * many
         self._times.append(time)
         for series, column in self._series.items():
             column.append(values.get(series, math.nan))
@@ -47,13 +48,20 @@ class LiveVerdicts:
         """The verdicts over what was observed so far."""
         if self._judged is None:
             start = self._times[0] if self._times else 0.0
-            many = int((self._times[-1] - start) / STEP_SECONDS + 1.5) if self._times else 0
+            many = self._look(self._times[-1]) + 1 if self._times else 0
             samples = {
                 series: [pair for pair in zip(self._times, column, strict=True) if not math.isnan(pair[1])]
                 for series, column in self._series.items()
             }
             self._judged = judge(observed(samples, start, many), since=many - HELD_LOOKS)
         return self._judged
+
+    def _look(self, time: float) -> int:
+        return math.ceil((time - self._times[0]) / STEP_SECONDS)
+
+    def _drop_last(self) -> None:
+        for column in (self._times, *self._series.values()):
+            column.pop()
 
     def _forget(self, many: int) -> None:
         del self._times[:many]

@@ -39,7 +39,10 @@ class Component(NamedTuple):
 
 @dataclass(frozen=True)
 class ExceededLimit:
-    """A level or a growth rate over its limit; growth and its limit are per minute."""
+    """A level or a growth rate over its limit; growth and its limit are per minute.
+
+    Of kind `leak` it is growth, with a limit of 0, or the items of a container, with their bound.
+    """
 
     severity: str
     kind: str

@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from heapwatch.analysis.growth import History
+from heapwatch.analysis.live import LiveVerdicts
 from heapwatch.analysis.readings import (
     SEVERITIES,
     Component,
@@ -85,6 +86,7 @@ class Reporter:
     def __init__(self, thresholds: Thresholds, *, interval: float) -> None:
         self._thresholds = thresholds
         self._history: History[Component] = History(window_seconds=max(600.0, 20 * interval))
+        self._live = LiveVerdicts()
         self._said: dict[tuple[str, Component], _Said] = {}
         self._firing: frozenset[str] = frozenset()
         self._sampled_at: float | None = None
@@ -138,8 +140,14 @@ class Reporter:
             messages.append(Message(sample.time, sample.instance, types, routine=True))
         levels = sample.readings.levels()
         self._history.observe(sample.time, levels)
+        leaks: list[ExceededLimit] = []
+        if sample.firing is None:  # else the rules of Prometheus judge
+            self._live.observe(sample.time, sample.readings)
+            leaks = self._live.verdicts().alerts()
+            if said := self._live.verdicts().summary:
+                messages.append(Message(sample.time, sample.instance, f"Leaks: {said}", routine=True))
         self.alerts = sorted(
-            self._judge(sample.readings, levels),
+            [*self._judge(sample.readings, levels), *leaks],
             key=lambda alert: SEVERITIES.index(alert.severity),
             reverse=True,
         )
@@ -197,11 +205,13 @@ class Reporter:
                 yield f"ENDED: {named(component)} is not known any more"
             elif kind == "growth":
                 yield f"ENDED: {named(component)} grows no faster than its limit"
+            elif kind == "leak":
+                yield f"ENDED: {named(component)} leaks no more"
             else:
                 yield f"ENDED: {named(component)} is back at {_amount(component.resource, levels[component])}"
 
     def _prometheus_news(self, sample: Sample) -> Iterator[str]:
-        firing = frozenset(sample.firing)
+        firing = frozenset(sample.firing or ())
         yield from sorted(firing - self._firing)
         yield from (f"ENDED: {line}" for line in sorted(self._firing - firing))
         self._firing = firing
@@ -236,6 +246,10 @@ def described(alert: ExceededLimit, rise: float | None = None) -> str:
     """Return the line of an alert, with its value and its limit, and of growth how much it rose so far."""
     name = named(Component(alert.resource, alert.component))
     value, limit = _amount(alert.resource, alert.value), _amount(alert.resource, alert.limit)
+    if alert.kind == "leak" and not alert.limit:
+        return f"{alert.severity.upper()}: {name} leaks: it grows by {value}/min and does not slow down"
+    if alert.kind == "leak":
+        return f"{alert.severity.upper()}: {name} holds {value}, past its bound ({limit})"
     if alert.kind == "growth" and alert.resource == "bodies" and rise is not None:
         return f"BODY GROWTH ALERT: {name} {rise:+.0f} ({value}/min, limit {limit}/min)"
     if alert.kind == "growth":

@@ -23,13 +23,16 @@ MAX_METRICS_BYTES = 4 * 2**20
 
 @dataclass(frozen=True)
 class Sample:
-    """The readings of one trainer at one time; `problem` says why there are none."""
+    """The readings of one trainer at one time; `problem` says why there are none.
+
+    `firing` are the alerts of Prometheus, None where no Prometheus was asked.
+    """
 
     instance: str
     time: float
     readings: Readings | None = None
     problem: str = ""
-    firing: tuple[str, ...] = ()
+    firing: tuple[str, ...] | None = None
 
 
 class SampleSource(Protocol):

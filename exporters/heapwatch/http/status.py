@@ -11,7 +11,9 @@ from typing import Any
 from prometheus_client import Metric
 
 from heapwatch.analysis.growth import History
+from heapwatch.analysis.judge import Verdicts
 from heapwatch.analysis.limits import growth_limits_of, limits_of
+from heapwatch.analysis.live import LiveVerdicts
 from heapwatch.analysis.readings import Component, Readings, growth_alert, limit_of, threshold_alert
 from heapwatch.runtime.cleanup import CleanupResult
 
@@ -63,6 +65,7 @@ class Status:
         self._last_cleanup = last_cleanup
         self._clock = clock
         self._history: History[Component] = History()
+        self._live = LiveVerdicts()
         self._cpu: tuple[float, float] | None = None
         self._cpu_percent: float | None = None
         self._steps: tuple[float, float] | None = None
@@ -75,6 +78,7 @@ class Status:
         with self._observing:
             now = self._clock()
             self._history.observe(now, readings.levels())
+            self._live.observe(now, readings)
             self._observe_cpu(now, readings.value("trainer_process_cpu_seconds_total", role="trainer"))
             self._observe_steps(now, readings.value("trainer_progress_total", unit="step"))
         return readings
@@ -84,6 +88,7 @@ class Status:
         readings = self.observe(families)
         levels = readings.levels()
         with self._observing:
+            verdicts = self._live.verdicts()
             growth = {component: self._history.per_minute(component) for component in levels}
         document = {
             "timestamp": self._clock(),
@@ -98,10 +103,12 @@ class Status:
             "progress": _numbers(readings.by("trainer_progress_total", "unit")),
             "sample_age_seconds": readings.by("trainer_exporter_sample_age_seconds", "collector"),
             "growth_per_minute": _nested(growth),
+            "leaks": _leaks(verdicts),
             **{key: _table(readings, label, fields) for key, (label, fields) in _TABLES.items()},
         }
         known = {key: value for key, value in document.items() if value != {}}
-        return known | {"alerts": _alerts(readings, levels, growth), "last_cleanup": self._cleanup()}
+        alerts = _alerts(readings, levels, growth) + [asdict(alert) for alert in verdicts.alerts()]
+        return known | {"alerts": alerts, "last_cleanup": self._cleanup()}
 
     def health(self, families: Iterable[Metric]) -> dict[str, Any]:
         """Return whether training progresses, which a responding server does not prove."""
@@ -188,6 +195,16 @@ def _alerts(
         rate = limit_of(component, growth_limits)
         alerts.append(growth_alert(component, growth[component], rate) if rate is not None else None)
     return [asdict(alert) for alert in alerts if alert is not None]
+
+
+def _leaks(verdicts: Verdicts) -> dict[str, Any]:
+    """The outcome in words, and growth per minute of what leaks."""
+    if not verdicts.summary:
+        return {}
+    leaks: dict[str, Any] = {"verdict": verdicts.summary}
+    if leaking := verdicts.leaking():
+        leaks["growth_per_minute"] = _nested(leaking)
+    return leaks
 
 
 def _nested(growth: Mapping[Component, float | None]) -> dict[str, dict[str, float]]:

@@ -54,8 +54,8 @@ def test_a_lie_of_one_trainer_costs_no_other_its_sample(number):
         for _ in range(2):
             messages = monitor.sample()
             told = [message.text for message in messages if message.instance in well.url]
-            assert told == ["Memory=1.0MB"]
-            assert len(messages) <= 102
+            assert told == ["Memory=1.0MB", "Leaks: too early, 0 of 24 minutes"]
+            assert len(messages) <= 103
         assert not any("correct-horse" in str(request) for request in liar.seen)
 
 

@@ -1,4 +1,5 @@
 import re
+from dataclasses import replace
 
 import pytest
 from prometheus_client.parser import text_string_to_metric_families as parse
@@ -220,3 +221,30 @@ def test_a_trainer_with_long_cycles_is_not_frozen():
     long = "trainer_last_progress_timestamp_seconds 100\ntrainer_longest_pause_seconds 6000\n"
     watching.report(sample(7000, extra=long))
     assert watching.severity == "ok"
+
+
+def watched(time, memory, *, bodies=155, firing=None):
+    return replace(sample(time, memory=memory, dynamic=bodies, started=1), firing=firing)
+
+
+def test_a_leak_is_told_by_the_definition_of_the_rules_and_before_its_time_it_is_too_early():
+    watching = reporter()
+    texts = [
+        [message.text for message in watching.report(watched(20.0 * i + 1, 5e8 + 2.4e6 * max(0, i - 90)))]
+        for i in range(160)
+    ]
+    assert "Leaks: too early, 0 of 24 minutes" in texts[0]
+    assert "Leaks: too early, 12 of 24 minutes" in texts[37]
+    assert "Leaks: none in 30 minutes" in texts[88]
+    told = [i for i, lines in enumerate(texts) if any("does not slow down" in line for line in lines)]
+    assert 105 <= told[0] <= 118
+    assert "CRITICAL: memory trainer leaks: it grows by 5.2MB/min and does not slow down" in texts[told[0]]
+    assert "Leaks: memory trainer" in texts[told[0]]
+    assert watching.severity == "critical"
+
+
+def test_with_prometheus_its_rules_judge():
+    watching = reporter()
+    for i in range(160):
+        messages = watching.report(watched(20.0 * i + 1, 5e8 + 2.4e6 * i, firing=()))
+        assert not [message for message in messages if "leak" in message.text.lower()]

@@ -102,6 +102,7 @@ def test_levels_name_every_resource():
     assert levels[Component("memory", "worker")] == 3e8
 
 
+<<<<<<< HEAD
 def test_steps_a_second_are_told_once_two_samples_know_them():
     now = [0.0]
     status = Status(clock=lambda: now[0])
@@ -113,3 +114,21 @@ def test_steps_a_second_are_told_once_two_samples_know_them():
     now[0] = 20.0
     restarted = list(parse(TEXT.replace("15440", "5") % {"dynamic": 1, "cpu": 0}))
     assert status.document(restarted)["performance"]["fps"] == 30  # not a negative rate
+=======
+def test_leaks_are_told_by_the_definition_of_the_rules():
+    now = [0.0]
+    status = Status(clock=lambda: now[0])
+
+    def exposed(dynamic):
+        return [*families(dynamic), *parse("process_start_time_seconds 1\n")]
+
+    assert status.document(exposed(100))["leaks"] == {"verdict": "too early, 0 of 24 minutes"}
+    for half_minute in range(120):
+        now[0] = 30.0 * half_minute
+        status.observe(exposed(100 + 10 * max(0, half_minute - 60)))
+    document = status.document(exposed(690))
+    assert document["leaks"]["verdict"] == "bodies dynamic"
+    assert document["leaks"]["growth_per_minute"]["bodies"]["dynamic"] == pytest.approx(20, rel=0.1)
+    leaks = [alert for alert in document["alerts"] if alert["kind"] == "leak"]
+    assert [(alert["severity"], alert["component"]) for alert in leaks] == [("warning", "dynamic")]
+>>>>>>> f23c650 (The console and /performance_status judge leaks by the definition of the rules, and say when it is too early)

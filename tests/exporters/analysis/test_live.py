@@ -1,0 +1,66 @@
+"""What is kept of a trainer that is watched live: bounded, and judged as a whole recording is."""
+
+import random
+
+from prometheus_client.parser import text_string_to_metric_families as parse
+
+from heapwatch.analysis.judge import judge
+from heapwatch.analysis.leak import MEMORY
+from heapwatch.analysis.live import _MOST_LOOKS, _MOST_SERIES, LiveVerdicts
+from heapwatch.analysis.observed import Series, observed
+from heapwatch.analysis.readings import Component, Readings
+
+RSS = Series("trainer_process_resident_memory_bytes", (("role", "trainer"),))
+START = Series("process_start_time_seconds")
+
+
+def readings(memory, more=""):
+    resident = f'trainer_process_resident_memory_bytes{{role="trainer"}} {memory}'
+    return Readings(parse(f"{resident}\nprocess_start_time_seconds 0\n{more}"))
+
+
+def test_verdicts_are_those_of_the_whole_recording():
+    noise = random.Random(3)
+    values = [2e9 + noise.gauss(0, 2e6) + 6e6 * max(0, look - 100) for look in range(240)]
+    live = LiveVerdicts()
+    told = []
+    for look, value in enumerate(values):
+        live.observe(30.0 * look, readings(value))
+        told.append(live.verdicts().leaks[MEMORY][-1])
+    samples = [(30.0 * look, value) for look, value in enumerate(values)]
+    starts = [(time, 0.0) for time, _ in samples]
+    whole = judge(observed({RSS: samples, START: starts}, 0.0, len(values))).leaks[MEMORY]
+    assert any(whole)
+    assert told == whole
+
+
+def test_samples_between_two_looks_are_left_out():
+    live = LiveVerdicts()
+    for number in range(40):
+        live.observe(15.0 * number, readings(1e9))
+    assert len(live.verdicts().watched_minutes) == 21
+
+
+def test_a_long_run_and_many_series_are_bounded():
+    live = LiveVerdicts()
+    many = "".join(f'trainer_entities{{type="t{number}"}} 1\n' for number in range(2 * _MOST_SERIES))
+    live.observe(0.0, readings(1e9, many))
+    assert len(live.verdicts().leaks) <= _MOST_SERIES
+    for look in range(1, 3 * _MOST_LOOKS):
+        live.observe(30.0 * look, readings(1e9))
+    verdicts = live.verdicts()
+    assert _MOST_LOOKS <= len(verdicts.watched_minutes) <= _MOST_LOOKS * 9 // 8 + 1
+    assert verdicts.leaks.keys() == {MEMORY}
+
+
+def test_a_clock_that_is_set_back_begins_anew():
+    live = LiveVerdicts()
+    live.observe(1000.0, readings(1e9, 'trainer_entities{type="food"} 1\n'))
+    live.observe(10.0, readings(1e9))
+    assert live.verdicts().leaks.keys() == {MEMORY}
+    assert Component("entities", "food") not in live.verdicts().leaks
+
+
+def test_nothing_is_said_of_nothing():
+    assert LiveVerdicts().verdicts().summary == ""
+    assert LiveVerdicts().verdicts().alerts() == []
