@@ -57,7 +57,8 @@ def judge_count(series: Series, unit: str, stored: Series = (), *, one_by_one: b
         one_by_one: whether each of a few is meant: environments and agents are, tensors are not.
 
     """
-    series = _from_first_known(series)
+    series = settled(_from_first_known(series))
+    stored = _from(series, stored)
     baseline, current = series[0][1], series[-1][1]
     few = one_by_one and baseline <= FEW_OBJECTS
     # A leak that began late lies far from any one line: without a fall that is no noise of a few objects.
@@ -137,6 +138,8 @@ def judge_memory(resident: Series, bounded: Series, unit: str, limit_bytes: floa
         limit_bytes: growth a cycle that the trainer allows; any that goes on is a leak without it.
 
     """
+    resident = settled(resident)
+    bounded = _from(resident, bounded)
     baseline, current = resident[0][1], resident[-1][1]
     tolerance = max(_LEAST_BYTES, baseline / 50)
     if kept(resident) - baseline <= max(tolerance, 3 * noise(resident)):
@@ -174,6 +177,11 @@ def _from_first_known(series: Series) -> Series:
     """Without the zeros before the first object was made."""
     first = next((index for index, (_, level) in enumerate(series) if level), 0)
     return series[first:]
+
+
+def _from(series: Series, other: Series) -> Series:
+    """The points of the other from the first cycle of the series on."""
+    return [(cycle, level) for cycle, level in other if cycle >= series[0][0]]
 
 
 def _above_for_good(series: Series, level: float) -> int:

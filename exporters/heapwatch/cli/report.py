@@ -25,7 +25,7 @@ from heapwatch.runtime.plain_text import plain
 _SECONDS = {"s": 1, "m": 60, "h": 3600, "d": 86400}
 _EPILOG = """
 exit codes:
-  0   no leak
+  0   no leak, or none yet: the report says when it is too early to tell
   2   a leak was found
   3   no report is possible: Prometheus does not respond, or the record has no run or one sample
   64  the command line is wrong

@@ -48,13 +48,16 @@ def headline(report: Report) -> str:
     if report.finding is not None:
         return "LEAK FOUND"
     pace = f"{size(report.memory.per_cycle)} per {report.unit}"
-    return {
-        "steady": "No leak: memory is at its level of the start.",
-        "warm-up": "No leak: memory rose at first and has levelled off.",
-        "filling": f"No leak: {report.memory.reason}.",
-        "growing": f"Memory grows by {pace}: {report.memory.reason}.",
-        "leak": "LEAK FOUND",
-    }[report.memory.verdict]
+    so_far = {
+        "steady": "memory is at its level of the start",
+        "warm-up": "memory rose at first and has levelled off",
+        "growing": f"memory grows by {pace}: {report.memory.reason}",
+    }.get(report.memory.verdict, report.memory.reason)
+    if report.too_early:
+        return f"No verdict yet ({report.too_early}): {so_far}."
+    if report.memory.verdict == "growing":
+        return f"{so_far[0].upper()}{so_far[1:]}."
+    return f"No leak: {so_far}."
 
 
 def finding_lines(finding: FoundLeak, unit: str) -> list[str]:

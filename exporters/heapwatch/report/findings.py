@@ -7,6 +7,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from itertools import pairwise
 
+from heapwatch.analysis.leak import MEMORY
+from heapwatch.analysis.readings import Component
 from heapwatch.analysis.trend import Series
 from heapwatch.analysis.verdicts import (
     BULK,
@@ -18,6 +20,7 @@ from heapwatch.analysis.verdicts import (
     judge_size,
 )
 from heapwatch.recording.points import Buffer, Point, Run
+from heapwatch.report.definition import confirmed, defined, verdicts_of
 
 _CLEAR_SHARE = 0.8  # of a rise, in one phase
 _GRAPH_CYCLES = 5  # for which a buffer that holds graphs may not have let go of any
@@ -66,7 +69,7 @@ class Report:
     """The report on a run; bytes, and cycles of `unit`.
 
     `objects` are live objects and what else is counted. `histories` are the levels by cycle of `objects NAME`
-    and `sizes NAME`.
+    and `sizes NAME`. `too_early` says so while slow growth cannot be told from a warm-up.
     """
 
     trainer: str
@@ -80,6 +83,7 @@ class Report:
     large: list[Held]
     finding: FoundLeak | None
     histories: dict[str, Series]
+    too_early: str
     notes: tuple[str, ...]
 
     @property
@@ -107,20 +111,21 @@ def analyse(run: Run, *, large_bytes: float = 50e6, size_limit_bytes: float | No
     unit, last = cycles.unit, run.points[-1]
     stored = cycles.series(lambda point: _stored(point) if point.buffers else None)
     limit = last.growth_limit("memory", "trainer", unit)
-    memory = judge_memory(
-        cycles.series(lambda point: point.resident_bytes),
-        cycles.series(lambda point: point.bounded_bytes),
-        unit,
-        limit,
-    )
+    verdicts = verdicts_of(run)
+    resident = cycles.series(lambda point: point.resident_bytes)
+    memory = judge_memory(resident, cycles.series(lambda point: point.bounded_bytes), unit, limit)
+    if limit is None:  # else the trainer allows some growth
+        memory = defined(memory, verdicts, MEMORY, resident)
     histories: dict[str, Series] = {}
     objects, sizes = {}, {}
     for name in cycles.names("objects"):
         history = histories[f"objects {name}"] = cycles.series(_reader("objects", name))
-        objects[name] = judge_count(history, unit, stored, one_by_one=name not in BULK)
+        judged = judge_count(history, unit, stored, one_by_one=name not in BULK)
+        objects[name] = confirmed(judged, verdicts, Component("objects", name), history)
     for name in cycles.names("items"):
         history = histories[f"objects {name}"] = cycles.series(_reader("items", name))
-        objects[name] = judge_items(history, unit, last.bounds.get(name))
+        judged = judge_items(history, unit, last.bounds.get(name))
+        objects[name] = confirmed(judged, verdicts, Component("entities", name), history)
     for name in cycles.names("sizes"):
         history = histories[f"sizes {name}"] = cycles.series(_reader("sizes", name))
         allowed = size_limit_bytes or last.growth_limit("object_size", name, unit) or SIZE_LIMIT_BYTES
@@ -137,6 +142,7 @@ def analyse(run: Run, *, large_bytes: float = 50e6, size_limit_bytes: float | No
         large=[held for held in _held(last) if held.nbytes >= large_bytes],
         finding=_finding(cycles, memory, objects, sizes),
         histories=histories,
+        too_early=verdicts.too_early if verdicts else "",
         notes=run.notes,
     )
 

@@ -276,3 +276,15 @@ def test_a_spike_at_the_start_of_a_level_that_stays_is_no_rise():
 def test_a_spike_at_the_start_does_not_hide_a_size_that_grows():
     judged = judge_size(series(900 * MB, *range(int(100 * MB), int(900 * MB), int(20 * MB))), "generation")
     assert judged.verdict == "leak"
+
+
+@pytest.mark.parametrize("spike", [1.2e9, 3e9])
+def test_a_spike_at_the_start_does_not_hide_memory_that_grows(spike):
+    levels = [spike, *(1e9 + 50 * MB * epoch for epoch in range(20))]
+    judged = judge_memory(series(*levels), series(*[0] * 21), "epoch")
+    assert (judged.verdict, judged.baseline) == ("leak", 1e9)
+
+
+def test_a_spike_at_the_start_does_not_hide_objects_that_leak():
+    judged = judge_count(series(90, *range(2, 42, 2)), "generation")
+    assert (judged.verdict, judged.baseline, judged.per_cycle) == ("leak", 2, 2)
