@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import time as clock
 from array import array
 
 from heapwatch.analysis.judge import HELD_LOOKS, Verdicts, judge
@@ -11,6 +12,7 @@ from heapwatch.analysis.readings import Readings
 from heapwatch.analysis.timeline import STEP_SECONDS
 
 _MOST_LOOKS = 480  # four hours
+_SHARE = 0.002  # of the time that may be spent on verdicts: 60 ms for 30 levels over four hours
 _MOST_SERIES = 500  # a trainer that exposes more is judged by these
 
 
@@ -21,14 +23,16 @@ class LiveVerdicts:
         self._times: array[float] = array("d")
         self._series: dict[Series, array[float]] = {}
         self._judged: Verdicts | None = None
+        self._due = -math.inf
 
     def observe(self, time: float, readings: Readings) -> None:
         """Take what was read at `time` (seconds of any clock); a clock that is set back begins anew."""
         if self._times and time < self._times[-1]:
-            self._times, self._series = array("d"), {}
+            self._times, self._series, self._due = array("d"), {}, -math.inf
         if self._times and self._look(time) == self._look(self._times[-1]):
             self._drop_last()  # a look sees the newest sample before it
-        self._judged = None
+        if time >= self._due:
+            self._judged = None
         values = {
             Series(name, tuple(sorted(labels.items()))): value
             for name in OBSERVED
@@ -45,15 +49,20 @@ class LiveVerdicts:
             self._forget(many + 1 - _MOST_LOOKS)
 
     def verdicts(self) -> Verdicts:
-        """The verdicts over what was observed so far."""
+        """The verdicts over what was observed so far, or a little before."""
         if self._judged is None:
-            start = self._times[0] if self._times else 0.0
-            many = self._look(self._times[-1]) + 1 if self._times else 0
+            began = clock.thread_time()
+            start, many = 0.0, 0
+            if self._times:
+                # After a gap of days the looks before it are too many.
+                start = max(self._times[0], self._times[-1] - 2 * _MOST_LOOKS * STEP_SECONDS)
+                many = math.ceil((self._times[-1] - start) / STEP_SECONDS) + 1
             samples = {
                 series: [pair for pair in zip(self._times, column, strict=True) if not math.isnan(pair[1])]
                 for series, column in self._series.items()
             }
             self._judged = judge(observed(samples, start, many), since=many - HELD_LOOKS)
+            self._due = start + (many - 1) * STEP_SECONDS + (clock.thread_time() - began) / _SHARE
         return self._judged
 
     def _look(self, time: float) -> int:

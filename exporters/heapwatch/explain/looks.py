@@ -10,7 +10,8 @@ from collections import deque
 from collections.abc import Mapping
 from typing import NamedTuple
 
-from heapwatch.analysis.leak import MEMORY, WINDOWS, leaking
+from heapwatch.analysis.judge import HELD_LOOKS
+from heapwatch.analysis.leak import MEMORY, WINDOWS, growth_of
 from heapwatch.analysis.process import YOUNG_CYCLES, Process
 from heapwatch.analysis.readings import Component
 from heapwatch.analysis.timeline import STEP_SECONDS, Values, steps
@@ -88,8 +89,8 @@ class Looks:
             if name != VIRTUAL and (values[-1] or 0.0) > (values[0] or 0.0)
         }
         found: dict[str, float] = {}
-        for component, verdicts in leaking(process, components).items():
-            growth = verdicts[-1]
+        for component, judged in growth_of(process, components, len(looks) - HELD_LOOKS).items():
+            growth = judged.verdicts[-1]
             if growth is not None:
                 found[OWN if component == MEMORY else component.name] = growth
         return found

@@ -47,7 +47,7 @@ def landing_page(status: Mapping[str, Any], *, problem: str | None = None) -> st
 {_headline(status, problem)}
 <table>{links}</table>
 {_table("Now", _now(status))}
-{_table("Over their limits", _alerts(status))}
+{_table("Over their limits, or leaking", _alerts(status))}
 {_table("Age of the samples", _ages(status))}
 </body>
 </html>
@@ -71,6 +71,8 @@ def _now(status: Mapping[str, Any]) -> list[tuple[str, str]]:
         (f"memory, {role}", f"{size / 1e6:,.1f} MB")
         for role, size in status.get("memory", {}).get("resident_bytes", {}).items()
     ]
+    if "leaks" in status:
+        rows.append(("leaks", status["leaks"]["verdict"]))
     rows += [(f"bodies, {kind}", f"{count:,}") for kind, count in status.get("body_types", {}).items()]
     rows += [
         (name, f"{count:,}") for name, count in status.get("entities", {}).items() if name != "world_bodies"
@@ -94,11 +96,17 @@ def _alerts(status: Mapping[str, Any]) -> list[tuple[str, str]]:
     return [
         (
             f"{alert['severity']}: {alert['resource']} {alert['component']}",
-            f"{alert['value']:,.6g} (limit {alert['limit']:,.6g}"
-            + (" a minute)" if alert["kind"] == "growth" else ")"),
+            _measured(alert),
         )
         for alert in status.get("alerts", [])
     ]
+
+
+def _measured(alert: Mapping[str, Any]) -> str:
+    value, limit = f"{alert['value']:,.6g}", f"{alert['limit']:,.6g}"
+    if alert["kind"] == "leak" and not alert["limit"]:
+        return f"leaks {value} a minute"
+    return f"{value} (limit {limit}{' a minute' if alert['kind'] == 'growth' else ''})"
 
 
 def _ages(status: Mapping[str, Any]) -> list[tuple[str, str]]:

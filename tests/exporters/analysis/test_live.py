@@ -61,6 +61,26 @@ def test_a_clock_that_is_set_back_begins_anew():
     assert Component("entities", "food") not in live.verdicts().leaks
 
 
+def test_a_gap_of_days_costs_nothing():
+    live = LiveVerdicts()
+    live.observe(0.0, readings(1e9))
+    live.observe(30 * 86400.0, readings(1e9))
+    assert len(live.verdicts().watched_minutes) == 2 * _MOST_LOOKS + 1
+
+
+def test_verdicts_are_worked_out_anew_once_the_last_have_paid_for_themselves(monkeypatch):
+    spent = iter((0.0, 0.1))
+    live = LiveVerdicts()
+    live.observe(0.0, readings(1e9))
+    monkeypatch.setattr("heapwatch.analysis.live.clock.thread_time", lambda: next(spent, 0.1))
+    first = live.verdicts()
+    for number in range(1, 5):
+        live.observe(10.0 * number, readings(1e9))
+    assert live.verdicts() is first
+    live.observe(60.0, readings(1e9))
+    assert live.verdicts() is not first
+
+
 def test_nothing_is_said_of_nothing():
     assert LiveVerdicts().verdicts().summary == ""
     assert LiveVerdicts().verdicts().alerts() == []

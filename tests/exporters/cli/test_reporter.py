@@ -238,7 +238,7 @@ def test_a_leak_is_told_by_the_definition_of_the_rules_and_before_its_time_it_is
     assert "Leaks: none in 30 minutes" in texts[88]
     told = [i for i, lines in enumerate(texts) if any("does not slow down" in line for line in lines)]
     assert 105 <= told[0] <= 118
-    assert "CRITICAL: memory trainer leaks: it grows by 5.2MB/min and does not slow down" in texts[told[0]]
+    assert "CRITICAL: memory leaks: it grows by 5.2MB/min and does not slow down" in texts[told[0]]
     assert "Leaks: memory trainer" in texts[told[0]]
     assert watching.severity == "critical"
 

@@ -102,7 +102,6 @@ def test_levels_name_every_resource():
     assert levels[Component("memory", "worker")] == 3e8
 
 
-<<<<<<< HEAD
 def test_steps_a_second_are_told_once_two_samples_know_them():
     now = [0.0]
     status = Status(clock=lambda: now[0])
@@ -114,7 +113,8 @@ def test_steps_a_second_are_told_once_two_samples_know_them():
     now[0] = 20.0
     restarted = list(parse(TEXT.replace("15440", "5") % {"dynamic": 1, "cpu": 0}))
     assert status.document(restarted)["performance"]["fps"] == 30  # not a negative rate
-=======
+
+
 def test_leaks_are_told_by_the_definition_of_the_rules():
     now = [0.0]
     status = Status(clock=lambda: now[0])
@@ -131,4 +131,3 @@ def test_leaks_are_told_by_the_definition_of_the_rules():
     assert document["leaks"]["growth_per_minute"]["bodies"]["dynamic"] == pytest.approx(20, rel=0.1)
     leaks = [alert for alert in document["alerts"] if alert["kind"] == "leak"]
     assert [(alert["severity"], alert["component"]) for alert in leaks] == [("warning", "dynamic")]
->>>>>>> f23c650 (The console and /performance_status judge leaks by the definition of the rules, and say when it is too early)
