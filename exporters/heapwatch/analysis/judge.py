@@ -10,7 +10,7 @@ from heapwatch.analysis.explained import TOLERANCE, retention, retention_slows
 from heapwatch.analysis.leak import MEMORY, Growth, growth_of
 from heapwatch.analysis.observed import Observed
 from heapwatch.analysis.process import MATURE_MINUTES, Process
-from heapwatch.analysis.readings import ExceededLimit, Component
+from heapwatch.analysis.readings import Component, ExceededLimit
 from heapwatch.analysis.timeline import Values, at, lowest, steps
 
 RETAINED_SHARE = 2.0  # of what malloc keeps more: growth below that is called retention

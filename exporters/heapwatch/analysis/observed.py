@@ -44,6 +44,7 @@ OBSERVED = (
     "trainer_process_unique_memory_bytes",
     "trainer_process_virtual_memory_bytes",
     "trainer_processes",
+    "trainer_jax_compiled_programs",
     "trainer_allocator_retained_bytes",
     "trainer_progress_total",
     "trainer_cleanups_total",
@@ -134,7 +135,7 @@ def _bounded(seen: Mapping[Series, Values]) -> dict[Component, tuple[Values, Val
         resource = _BOUNDED.get(one.name)
         capacity = _capacity(seen, resource, one.labels, items) if resource else None
         if resource and capacity:
-            found[Component(resource, dict(one.labels)[LEVELS[one.name][1]])] = items, capacity
+            found[Component(resource, " ".join(map(one.label, LEVELS[one.name][1])))] = items, capacity
     return found
 
 
