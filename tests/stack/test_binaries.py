@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from heapwatch.stack import binaries
+from heapwatch.stack import binaries, download
 from heapwatch.stack.debian import FetchError
 from heapwatch.stack.errors import StackError
 from heapwatch.stack.releases import ALERTMANAGER, GRAFANA, PROMETHEUS
@@ -160,6 +160,21 @@ def test_a_wrong_checksum_is_said_and_debian_stands_in(
         found = binaries.find(settings(tmp_path, address), said.append)
     assert (found.prometheus.source, found.alertmanager.version) == ("Debian's package", "0.34.0")
     assert any("and not the pinned" in line for line in said)
+
+
+@pytest.mark.parametrize("manner", ["unranged", "hanging"])
+def test_a_download_that_ends_early_or_stalls_is_said_once_and_debian_stands_in(
+    tmp_path: Path, mirrored: dict[str, bytes], monkeypatch: pytest.MonkeyPatch, manner: str
+) -> None:
+    monkeypatch.setattr(download, "STALL_SECONDS", 0.3)
+    debian(monkeypatch)
+    said: list[str] = []
+    with serving(mirrored, manner, most=0) as (address, _):
+        found = binaries.find(settings(tmp_path, address), said.append)
+    assert {found.prometheus.source, found.alertmanager.source} == {"Debian's package"}
+    for name in ("prometheus", "alertmanager"):
+        (line,) = [line for line in said if line.startswith(f"{name}: ") and "ends early or stalls" in line]
+        assert "\n" not in line
 
 
 def test_debians_alertmanager_without_its_templates_is_passed_over(path: Path, tmp_path: Path) -> None:
