@@ -37,7 +37,7 @@ PIN = re.compile(r"^([A-Za-z0-9._-]+)==([^\s;+]+)")
 
 
 class BootstrapError(Exception):
-    """One line for the person who typed make."""
+    """An error whose one-line message is shown to the user."""
 
 
 def ensure(venv: Path, requirements: list[Path]) -> None:

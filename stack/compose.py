@@ -71,7 +71,7 @@ class ComposeStack:
             presence.announce(self._settings, at, targets=None)
         except KeyboardInterrupt:
             self._run("stop") if any(before.values()) else self.down()
-            raise StackError("interrupted: what this had started is stopped again") from None
+            raise StackError("interrupted: every container that was started has been stopped") from None
         except BaseException:
             if not any(before.values()):
                 self.down()

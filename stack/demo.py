@@ -1,4 +1,4 @@
-"""The demonstration: leak in a running trainer, tell what each part does about it, judge the outcome."""
+"""The demonstration: a running trainer leaks, each part's reaction is reported, the outcome is judged."""
 
 from __future__ import annotations
 

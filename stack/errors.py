@@ -1,4 +1,4 @@
-"""The one exception this package shows to people."""
+"""The exception whose message is shown to the user."""
 
 
 class StackError(Exception):

@@ -3,10 +3,10 @@
     python -m heapwatch.stack.guard HOST PORT PROGRAM [OPTIONS...]
     python -m heapwatch.stack.guard HOST PORT --to HOST:PORT
 
-The guard listens where people and services expect the program, and passes on what no other site's page can
-have sent. In the first form it runs the program, on a free port of loopback and under a path that no page can
-guess; it ends when the program does, and the program ends with it. In the second the program runs elsewhere,
-where no browser reaches it: in a container of its own.
+The guard listens at the program's published address and passes on what no other site's page can have sent.
+In the first form it runs the program, on a free port of loopback and under a path that no page can guess; it
+ends when the program does, and the program ends with it. In the second the program runs elsewhere, where no
+browser reaches it: in a container of its own.
 """
 
 from __future__ import annotations

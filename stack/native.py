@@ -63,7 +63,7 @@ class NativeStack:
                 self._say("an alert travels from Alertmanager to the receiver")
             except KeyboardInterrupt:
                 self._stop()
-                raise StackError("interrupted: everything this had started is stopped again") from None
+                raise StackError("interrupted: every service that was started has been stopped") from None
             except BaseException:
                 self._stop()
                 raise

@@ -1,4 +1,4 @@
-"""What people see: the table of services, and lines that say what is being done."""
+"""Terminal output: the table of services, and progress lines."""
 
 from __future__ import annotations
 

@@ -132,7 +132,7 @@ class Settings:
 
     @property
     def webhook_token_file(self) -> Path:
-        """What Alertmanager shows the receiver; derived from the token, and good for nothing else."""
+        """The token that Alertmanager sends; derived from the secret, and valid for nothing else."""
         return self.state / "secrets" / "webhook-token"
 
     @property

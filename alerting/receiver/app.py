@@ -106,7 +106,7 @@ def create_app(settings: Settings, token: str) -> FastAPI:
 
     @app.get("/", response_class=HTMLResponse, responses=_problems(422, 503))
     def overview(chosen: Annotated[audit.Filter, Query()]) -> HTMLResponse:
-        """The same for people."""
+        """The same as an HTML page."""
         with store.read() as connection:
             html = page.render(audit.page(connection, chosen), audit.decisions(connection), chosen, settings)
         return HTMLResponse(html, headers={"Content-Security-Policy": page.CONTENT_SECURITY_POLICY})
@@ -135,7 +135,7 @@ def create_app(settings: Settings, token: str) -> FastAPI:
 
 
 def _authorize(request: Request, token: str) -> None:
-    """Let Alertmanager pass with the token derived for it, and people with the secret; in constant time."""
+    """Accept the token derived for Alertmanager, and the secret itself; compared in constant time."""
     scheme, _, shown = request.headers.get("Authorization", "").partition(" ")
     allowed = [hmac.compare_digest(shown.encode(), one.encode()) for one in (webhook_token(token), token)]
     if scheme.lower() != "bearer" or not any(allowed):

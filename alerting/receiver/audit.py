@@ -49,7 +49,7 @@ class Filter(BaseModel, extra="forbid"):
 
 
 class ActionRow(BaseModel):
-    """What was done; `before`, `after`: readings by who read them, memory in bytes."""
+    """What was done; `before`, `after`: readings by source, memory in bytes."""
 
     request_id: str
     action: str

@@ -28,7 +28,7 @@ def judge(
 ) -> Effect:
     """Helped when the alert ended, or what it is about fell by `helped_fraction` or more by any source.
 
-    `sources` gives before and after by who read them. `still_firing` is None when Prometheus could not be
+    `sources` gives before and after by their source. `still_firing` is None when Prometheus could not be
     asked; with no figures either, the effect is unverified.
     """
     changes: list[str] = []

@@ -1,4 +1,4 @@
-"""When cleaning up did not help: tell people through Alertmanager, or run the operator's restart command."""
+"""When a cleanup did not help: notify through Alertmanager, or run the operator's restart command."""
 
 from __future__ import annotations
 

@@ -22,7 +22,7 @@ def guarded(
     max_connections: int = MAX_CONNECTIONS,
     max_from_one: int = MAX_FROM_ONE,
 ) -> type[asyncio.Protocol]:
-    """A protocol class that closes connections which cost more than they are worth.
+    """A protocol class that closes slow, idle and surplus connections.
 
     That is: when a request, head and body, is not complete `request_timeout` seconds after it began (the
     first one: after the connection was made), when its head is over 64 KiB, when its answer is not taken

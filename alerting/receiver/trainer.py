@@ -1,4 +1,4 @@
-"""Asking a trainer to clean up, and who it is that answers."""
+"""Asking a trainer to clean up, and checking which process answers."""
 
 from __future__ import annotations
 

@@ -74,7 +74,7 @@ class Worker:
         self._wake.set()
 
     async def run(self) -> None:
-        """Serve every trainer that has work, for ever; cancel to stop."""
+        """Serve every trainer that has work, until cancelled."""
         pruning = asyncio.create_task(self._prune())
         try:
             while True:

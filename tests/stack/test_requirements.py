@@ -14,11 +14,21 @@ from tests.repository import REPOSITORY
 
 PROJECT = tomllib.loads((REPOSITORY / "pyproject.toml").read_text())["project"]
 LEFT_OUT = {
-    "stack.txt": {"gpu", "dashboards", "examples", "frameworks", "test", "lint", "bench", "strangers"},
-    "run.txt": {"frameworks", "test", "lint", "bench", "strangers"},
+    "stack.txt": {
+        "arrays",
+        "gpu",
+        "dashboards",
+        "examples",
+        "frameworks",
+        "test",
+        "lint",
+        "bench",
+        "strangers",
+    },
+    "run.txt": {"arrays", "frameworks", "test", "lint", "bench", "strangers"},
     "dev.txt": {"bench", "strangers"},
     "bench.txt": {"strangers"},
-    "strangers.txt": {"test", "lint", "bench"},
+    "strangers.txt": {"arrays", "test", "lint", "bench"},
 }
 
 

@@ -62,7 +62,7 @@ def add_parser(commands: Any) -> None:
         epilog=_EPILOG,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    where = parser.add_argument_group("whom to watch")
+    where = parser.add_argument_group("trainers")
     where.add_argument(
         "trainers",
         nargs="*",
