@@ -49,7 +49,7 @@ TESTED_BY = {
     ),
     "tests/exporters/collectors/test_sizes.py": f"{LIBRARY}/collectors: off_heap",
     "tests/exporters/explain/test_inventory_safety.py": (
-        f"{LIBRARY}/explain: inventory evidence weigh rest memory"
+        f"{LIBRARY}/explain: inventory evidence rest memory"
     ),
     "tests/exporters/explain/test_judge.py": f"{LIBRARY}/explain: findings looks describe remedies",
     "tests/exporters/explain/test_told.py": f"{LIBRARY}/explain: engine",
