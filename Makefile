@@ -155,6 +155,10 @@ strangers: venv ## Public trainers beside a running stack, healthy and leaking (
 	@$(STACK) tools > /dev/null
 	@$(WITH_TOOLS) $(STRANGERS)/bin/python -m benchmarks.strangers $(ARGS)
 
+.PHONY: mutation
+mutation: dev ## Change the judging modules one place at a time and list what their tests do not notice (ARGS=path)
+	@"$(BIN)/python" -m tests.mutation $(ARGS)
+
 .PHONY: soak
 soak: dev ## Train a day's steps with and without the exporter and compare memory (ARGS="--steps N")
 	@"$(BIN)/python" -m benchmarks.soak $(ARGS)

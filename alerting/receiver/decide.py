@@ -184,11 +184,11 @@ def _rung(alert: Alert, history: History, settings: Settings) -> Act | Refuse:
     ladder: list[Action] = ["regular", "emergency"]
     if settings.escalation != "nothing":
         ladder.append(settings.escalation)
-    rungs: dict[str, int] = {action: rung for rung, action in enumerate(ladder)}
-    tried = [past for past in history.past if past.began >= history.first_seen and past.action in rungs]
+    steps: dict[str, int] = {action: step for step, action in enumerate(ladder)}
+    tried = [past for past in history.past if past.began >= history.first_seen and past.action in steps]
     if any(past.refused for past in tried):
         return Refuse("refused", "the trainer takes no cleanups: the row of the first request says why")
-    highest = max((rungs[past.action] for past in tried), default=-1)
+    highest = max((steps[past.action] for past in tried), default=-1)
     start = 1 if is_emergency(alert.labels) else 0
     if highest < start:
         return _fresh(alert, history, Act(ladder[start], "first for this alert"), settings)

@@ -37,7 +37,7 @@ class Case:
         script: text of the script; lines that end in `# LEAK` allocate or keep what leaks.
         fixes: what turns the script into its healthy twin.
         paths: regular expressions, any of which a right path contains.
-        types: likewise for the type that grows.
+        types: the same for the type that grows.
         kinds: kinds of finding that are a right name by themselves.
         bounded: what grows has an end, though a far one; to say so is as good as to call it a leak.
 

@@ -19,8 +19,8 @@ class ToolFinding:
 
     Args:
         path: who holds it; None where the tool does not say.
-        type: what it is; None likewise.
-        kind: which sort of memory; None likewise.
+        type: what it is; None where it names none.
+        kind: which sort of memory; None where it names none.
         sites: file and line of each place that the tool names.
         share: of the growth, 0 to 1; None where the tool does not say.
         bounded: it has an end, and the tool says so.

@@ -1,4 +1,4 @@
-"""The whole loop on real servers: `demo` leaks, and each station is asked by itself what it saw."""
+"""The whole loop on real servers: `demo` leaks, and each service is queried separately."""
 
 from __future__ import annotations
 

@@ -53,7 +53,7 @@ def judge_count(series: Series, unit: str, stored: Series = (), *, one_by_one: b
     Args:
         series: objects at the end of each cycle, or the fewest in it.
         unit: what a cycle is called.
-        stored: items in the buffers that have a bound, likewise.
+        stored: items in the buffers that have a bound, in the same order.
         one_by_one: whether each of a few is meant: environments and agents are, tensors are not.
 
     """

@@ -113,7 +113,7 @@ class Levels:
         return 60 * sum(part.per_second for part in parts)
 
     def matters(self, bytes_per_minute: float) -> bool:
-        """Whether growth of this pace is worth a word.
+        """Whether growth of this pace is material.
 
         It does where an hour of it is a material rise for the leak rules, or a day of it fills the memory.
         """

@@ -48,7 +48,7 @@ class Growing:
         name: its path, or in words what it is.
         about: what it holds, in words.
         bytes: by which it grows in a round; None where that cannot be measured.
-        items: likewise; None where they are not counted.
+        items: the same for items; None where they are not counted.
         site: the line where it grows.
         holders: what holds it, the nearest first.
         remedy: what to do.

@@ -90,9 +90,9 @@ def restart_command(stage: Stage, outcome: Outcome) -> None:
         receiver = stage.receiver(
             escalation="restart", restart_command=command, regular_cooldown=0.1, emergency_cooldown=0.1
         ).start()
-        for rung in (1, 2):
+        for step in (1, 2):
             receiver.post(alert(trainer.instance))
-            receiver.settled(rung)
+            receiver.settled(step)
             wait_for(
                 lambda receiver=receiver: "no_effect" in {row["action"]["result"] for row in receiver.rows()},
                 "no effect",

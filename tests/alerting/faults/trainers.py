@@ -149,7 +149,7 @@ restarts("before it cleaned up", "die-before", 0)
 restarts("after it cleaned up", "die-after", 1)
 
 
-@fault("cleanup without effect: each rung once, then an end")
+@fault("cleanup without effect: each step once, then an end")
 def without_effect(stage: Stage, outcome: Outcome) -> None:
     receiver = stage.receiver(regular_cooldown=0.2, emergency_cooldown=0.2).start()
     for number in range(TRIES):
