@@ -29,7 +29,7 @@ def main() -> int:
     parser.add_argument("--seconds", type=float, default=120, help="how long each script runs")
     mostly_sleeping = 3 * (os.cpu_count() or 1)
     parser.add_argument("--jobs", type=int, default=mostly_sleeping, help="scripts at a time")
-    parser.add_argument("--tools", nargs="+", choices=TOOLS, default=list(TOOLS), help="only these tools; the document is left alone")
+    parser.add_argument("--tools", nargs="+", choices=TOOLS, default=list(TOOLS), help="only these tools")
     chosen = parser.parse_args()
     cases = load_all(chosen.only)
     if not cases:
