@@ -124,6 +124,10 @@ test-containers: dev ## Bring the stack up in containers, drive it, kill, change
 bench: rivals ## Measure what watching costs; writes docs/benchmarks.md (ARGS=census: one, written nowhere)
 	@"$(BIN)/python" -m benchmarks $(ARGS)
 
+.PHONY: gpu-test
+gpu-test: dev ## On a real GPU: every series, verdict and adapter, a leak of each kind, what watching costs
+	@"$(BIN)/python" -m benchmarks.gpu_check
+
 .PHONY: exactness
 exactness: dev ## Arrays of every library against what they hold; writes docs/exactness.md
 	@"$(BIN)/python" -W ignore -m benchmarks.exactness
