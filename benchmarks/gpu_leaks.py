@@ -15,7 +15,7 @@ from typing import Any
 
 from prometheus_client import Metric
 
-from heapwatch.analysis.leak import leaking
+from heapwatch.analysis.judge import judge
 from heapwatch.analysis.observed import LEVELS, Series, observed
 from heapwatch.analysis.timeline import STEP_SECONDS
 
@@ -124,9 +124,5 @@ def components_that_leak(collect: Collect, grow: Grow, settle: Grow = lambda: No
                 if sample.name in LEVELS:
                     one = Series(sample.name, tuple(sorted(sample.labels.items())))
                     samples.setdefault(one, []).append((moment, sample.value))
-    verdicts = leaking(*observed(samples, 0.0, LOOKS))
-    return {
-        component.name
-        for component, growth in verdicts.items()
-        if component.resource == "gpu_memory" and growth[-1] is not None
-    }
+    found = judge(observed(samples, 0.0, LOOKS)).leaking()
+    return {component.name for component in found if component.resource == "gpu_memory"}
