@@ -94,7 +94,9 @@ def unnamed(findings: Sequence[Finding], levels: Levels) -> list[Finding]:
         return []
     kind: FindingKind = "native"
     what, remedy, level = "memory that no Python object accounts for", None, OWN
-    if _pace(memory.retained.growth(levels.settled)) > EXPLAINED * rest:
+    kept = _pace(memory.retained.growth(levels.settled))
+    # What malloc keeps but has given back by `malloc_trim` is not resident: memory grows by less than it.
+    if EXPLAINED * rest < kept <= rest / EXPLAINED:
         kind, what, level = "allocator", "freed memory that the C allocator keeps", RETAINED
         remedy = "`malloc_trim(0)` now and then (a cleanup does it), MALLOC_ARENA_MAX=2, or jemalloc"
     elif _pace(memory.gpu.growth(levels.settled)) > EXPLAINED * rest:

@@ -130,6 +130,10 @@ def test_freed_memory_that_stays_is_of_the_allocator_after_minutes() -> None:
     assert found.findings[0].kind == "allocator"
 
 
+def test_freed_memory_that_was_given_back_is_no_leak() -> None:
+    assert judged(600, memory(0.5 * MB, 600, retained=300.0)).verdict != "leak"
+
+
 @pytest.mark.parametrize("start", [33 * MB, 200 * MB, 2e9, 40e9])
 @pytest.mark.parametrize("minutes", [1, 3, 10])
 @pytest.mark.parametrize("retained", [0.0, 0.9])

@@ -8,6 +8,7 @@ import sys
 import pytest
 
 pytest_plugins = ["pytester"]
+pytestmark = pytest.mark.timeout(600)  # hundreds of rounds, on a machine that does other things as well
 
 TRAINER = """
 import pytest
