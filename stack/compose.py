@@ -7,6 +7,7 @@ import hashlib
 import os
 import shutil
 import subprocess
+import time
 from contextlib import suppress
 from pathlib import Path
 
@@ -196,8 +197,12 @@ class ComposeStack:
         rendered = alertmanager_text if name == "alertmanager" else ""
         digest = f"{fingerprint(*read[name])} {hashlib.sha256(rendered.encode()).hexdigest()}"
         if not is_new and (not file.exists() or file.read_text(encoding="utf-8") != digest):
+            sent = time.time()
             self._run("exec", "-T", name, "sh", "-c", "kill -HUP 1")
-            health.wait_reloaded(self._settings, self._endpoints[name], RELOAD_PATIENCE)
+            try:
+                health.wait_reloaded(self._settings, self._endpoints[name], sent, RELOAD_PATIENCE)
+            except StackError as error:
+                raise StackError(f"{error}: {_last_line(self._container_ids()[name])}") from None
             self._say(f"{name} has read its changed configuration")
         configuration.write_if_changed(file, digest)
 

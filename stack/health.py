@@ -69,14 +69,13 @@ def wait_healthy(
         time.sleep(0.2)
 
 
-def wait_reloaded(settings: Settings, endpoint: Endpoint, patience: float) -> None:
-    """Return when Prometheus or Alertmanager has read its files again after a signal.
+def wait_reloaded(settings: Settings, endpoint: Endpoint, since: float, patience: float) -> None:
+    """Return when Prometheus or Alertmanager has read its files again since a moment of the clock.
 
     Raises:
         StackError: it rejects them and keeps the old ones, or does not answer.
 
     """
-    began = time.time()
     deadline = time.monotonic() + patience
     outcome: dict[str, float] = {}
     while time.monotonic() < deadline:
@@ -89,14 +88,11 @@ def wait_reloaded(settings: Settings, endpoint: Endpoint, patience: float) -> No
         samples = [sample for family in families for sample in family.samples]
         outcome = {sample.name: sample.value for sample in samples if "_config_last_reload_" in sample.name}
         at = outcome.get(f"{endpoint.name}_config_last_reload_success_timestamp_seconds", 0.0)
-        if at >= int(began) and outcome.get(f"{endpoint.name}_config_last_reload_successful") == 1:
+        if at >= since and outcome.get(f"{endpoint.name}_config_last_reload_successful") == 1:
             return
         if outcome.get(f"{endpoint.name}_config_last_reload_successful") == 0:
             break
-    raise StackError(
-        f"{endpoint.name} rejected its changed configuration and keeps the old one;"
-        f" heapwatch logs --service {endpoint.name}"
-    )
+    raise StackError(f"{endpoint.name} rejected its changed configuration and keeps the old one")
 
 
 def targets(settings: Settings) -> dict[str, dict[str, Any]]:

@@ -210,12 +210,13 @@ STEPS = (
 )
 
 
-def main() -> int:
-    """Do every step; 1 with the first that fails, whose stack is taken down again."""
+def main(names: list[str]) -> int:
+    """Do every step, or `up` and those named; 1 with the first that fails. The stack is taken down again."""
+    steps = [step for step in STEPS if not names or step.__name__ in ("up", *names)]
     with tempfile.TemporaryDirectory() as folder:
         clone, step = Clone(Path(folder)), STEPS[0]
         try:
-            for step in STEPS:
+            for step in steps:
                 began = time.monotonic()
                 outcome = step(clone)
                 print(f"{step.__name__:18} {time.monotonic() - began:5.0f} s  {outcome}", flush=True)
@@ -229,4 +230,4 @@ def main() -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(main(sys.argv[1:]))

@@ -6,10 +6,12 @@ import threading
 from collections.abc import Iterator
 from http.server import BaseHTTPRequestHandler, HTTPServer
 
+import httpx
 import pytest
 
 from heapwatch.stack import health
-from heapwatch.stack.endpoints import Endpoint
+from heapwatch.stack.endpoints import Endpoint, endpoints
+from heapwatch.stack.errors import StackError
 from heapwatch.stack.health import condition
 from heapwatch.stack.settings import Settings
 
@@ -73,3 +75,17 @@ def test_what_takes_long_is_said_and_waited_for(service: HTTPServer, monkeypatch
         ANSWERS["/broken"] = (503, b"")
     assert said[0] == "still starting: walker"
     assert said[-1] == "walker is healthy"
+
+
+def test_a_reload_counts_from_the_moment_of_the_signal(monkeypatch: pytest.MonkeyPatch) -> None:
+    """`docker exec` may return after the files were read."""
+    text = (
+        "prometheus_config_last_reload_successful 1\n"
+        "prometheus_config_last_reload_success_timestamp_seconds 1000\n"
+    )
+    monkeypatch.setattr(httpx, "get", lambda *_, **__: httpx.Response(200, text=text))
+    settings = Settings.from_environment({})
+    endpoint = endpoints(settings, grafana=False)["prometheus"]
+    health.wait_reloaded(settings, endpoint, since=999.5, patience=5)
+    with pytest.raises(StackError, match="rejected its changed configuration and keeps the old one"):
+        health.wait_reloaded(settings, endpoint, since=1001, patience=0.5)
