@@ -25,8 +25,8 @@ def growing(minute, extra=""):
 
 def test_growth_is_shown_by_component():
     shown = screen([growing(minute) for minute in range(8)])
-    assert "127.0.0.1:7777 memory trainer 240.0MB +20.0MB/min" in shown
-    assert "127.0.0.1:7777 bodies dynamic 176 +3/min" in shown
+    assert "127.0.0.1:7777 memory 240.0MB +20.0MB/min" in shown
+    assert "127.0.0.1:7777 dynamic_bodies 176 +3/min" in shown
     assert "food_sources" not in shown.partition("what grows")[2]
 
 
@@ -36,7 +36,7 @@ def test_paths_that_the_trainer_found_come_first_and_cannot_draw_on_the_screen()
 trainer_growing_path_growth_bytes_per_minute{path} 1.5e7"""
     shown = screen([growing(minute, extra) for minute in range(8)])
     assert "agent.\\x1b[2Jlog 500.0MB +15.0MB/min" in shown
-    assert shown.index("agent.") < shown.index("memory trainer")
+    assert shown.index("agent.") < shown.index("memory 240.0MB")
 
 
 def test_a_trainer_that_is_too_new_shows_no_growth():
