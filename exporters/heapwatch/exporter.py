@@ -121,6 +121,7 @@ class Exporter:
         for collector in (
             StandardCollector(),
             InfoCollector(name, framework, run or array_task(), current_rank()),
+            unique,
             process,
             AllocatorCollector(),
             gpu,
