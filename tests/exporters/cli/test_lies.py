@@ -64,7 +64,7 @@ def test_no_answer_to_a_cleanup_ends_the_monitor(answer):
     with lying({"/metrics": CRITICAL, "/force_cleanup": answer}) as liar:
         monitor = Monitor(TrainerSource([liar.url]), Thresholds(), interval=1, token="correct-horse")
         text = "\n".join(message.text for message in monitor.sample())
-        assert "EMERGENCY: requesting an emergency cleanup" in text
+        assert "EMERGENCY: triggering an emergency cleanup" in text
         assert len(text) < 5000
 
 
@@ -103,5 +103,5 @@ def test_a_prometheus_that_lies_is_unreachable_or_empty(number, capsys):
         assert "UNKNOWN" in messages[0].text
         with pytest.raises((Unreachable, UsageError)):
             read_prometheus(liar.url, job="trainer", instance=None, since_seconds=60)
-        doctor.run(argparse.Namespace(trainer=liar.url, prometheus=liar.url))
+        doctor.run(argparse.Namespace(trainer=liar.url, prometheus=liar.url, json=False))
         assert "FAIL" in capsys.readouterr().out
