@@ -29,6 +29,8 @@ class DDPGAgent: ...
 class World: bodyCount = 0; bodies = ()
 policy = types.SimpleNamespace(state_dict=dict)
 world, robots, training, losses = World(), [], range(3), []
+updates, state, batch = 3, {}, {}
+def train_step(state, batch): return state, {}
 """
 # A block that imports anything else is only compiled: the framework's own tests run its adapter.
 NEEDS_MORE = re.compile(

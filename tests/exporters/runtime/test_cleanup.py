@@ -152,7 +152,7 @@ def test_the_queue_and_its_memory_are_bounded(trainer):
     assert len(trainer.queue._tickets) <= 64
     for number in range(16):
         trainer.queue.submit(request_id=f"waiting{number}")
-    with pytest.raises(QueueFull, match="16 cleanups wait"):
+    with pytest.raises(QueueFull, match="16 cleanups are already waiting"):
         trainer.queue.submit(request_id="one more")
     assert trainer.queue.pending() == 16
 
