@@ -156,3 +156,21 @@ def test_a_trainer_that_takes_no_cleanups_is_asked_once_an_alert_and_nobody_is_c
     for seconds in (10, 4000):
         history = replace(HISTORY, now=1001 + seconds, past=[refused])
         assert reason(repeated(seconds), history, FACTS_LATER, settings) == "refused"
+
+
+@pytest.mark.parametrize(("seconds", "expected"), [(1, "regular"), (-1, "ended")])
+def test_an_alert_counts_until_its_end(seconds, expected):
+    """`ends_at` is in microseconds, the wall clock in seconds."""
+    assert reason(replace(ALERT, ends_at=int((HISTORY.wall + seconds) * 1e6))) == expected
+
+
+@pytest.mark.parametrize(("ago", "expected"), [(899, "recovering"), (901, "regular")])
+def test_after_a_corrupt_database_the_longer_cooldown_is_waited_for(ago, expected):
+    settings = SETTINGS.model_copy(update={"emergency_cooldown": 900.0})
+    assert reason(history=replace(HISTORY, recovered=HISTORY.now - ago), settings=settings) == expected
+
+
+def test_a_refusal_says_how_long_ago_and_how_long_still():
+    refusal = decide(ALERT, replace(HISTORY, past=[past("regular", 100)]), FACTS, SETTINGS)
+    assert isinstance(refusal, Refuse)
+    assert refusal.detail == ("regular was done for this alert 100 s ago, 500 s of its cooldown are left")
