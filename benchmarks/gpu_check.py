@@ -146,7 +146,7 @@ def fragmentation(check: Check, torch: Any, collector: GpuCollector) -> None:
 
 
 def verdicts(check: Check, torch: Any, collector: GpuCollector) -> None:
-    """A leak of each kind is told by its component, and nothing beside it."""
+    """A leak of each kind is reported under its own component, and nothing else is."""
     listed = Readings(collector.collect()).by("trainer_gpu_process_memory_bytes", "device")
     for leak in leaks(torch):
         if leak.component not in (None, "0") and not listed:

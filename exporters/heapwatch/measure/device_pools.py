@@ -18,7 +18,7 @@ class Pool:
         held: taken from the device, `in_use` included.
         unusable: of what is held and not in use, what lies between blocks in use: it can neither be given
             back nor serve a larger block. None where the allocator does not tell.
-        retries: allocations that succeeded only after all cached memory was given back; None likewise.
+        retries: allocations that succeeded only after all cached memory was given back; None where that is not known.
 
     """
 
