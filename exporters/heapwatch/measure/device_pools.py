@@ -17,8 +17,8 @@ class Pool:
         in_use: handed out to tensors or arrays.
         held: taken from the device, `in_use` included.
         unusable: of what is held and not in use, what lies between blocks in use: it can neither be given
-            back nor serve a larger block. None where the allocator does not tell.
-        retries: allocations that succeeded only after all cached memory was given back; None where that is not known.
+            back nor serve a larger block. None where the allocator does not report it.
+        retries: allocations that succeeded only after all cached memory was given back; None where unknown.
 
     """
 
