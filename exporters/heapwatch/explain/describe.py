@@ -27,7 +27,7 @@ from heapwatch.explain.sites import (
 )
 from heapwatch.explain.tracing import Tracer
 from heapwatch.explain.weigh import look_into, newest_of
-from heapwatch.measure.layout import layout_of, namespace_of
+from heapwatch.measure.layout import CACHE_TYPE, layout_of, namespace_of
 from heapwatch.measure.reading import Gone, instance_dict, length_of
 from heapwatch.measure.rings import CAPACITY_NAMES, capacity_beside
 from heapwatch.measure.roots import is_user_file, module_namespace, running_code
@@ -181,7 +181,8 @@ def _emptied(uses: list[Use], bounds: list[int | str], owner: Any, items: float)
 def _cached_line(place: Place) -> Site | None:
     """The line of a cached function that makes what its cache keeps: its only `return`."""
     try:
-        function = place.find({}).__wrapped__
+        cached = place.find({})
+        function = cached.__wrapped__ if type(cached) is CACHE_TYPE else None
     except (Gone, RuntimeError, AttributeError):
         return None
     return only_return(function.__code__) if type(function) is FunctionType else None

@@ -89,11 +89,7 @@ class Place:
             found = memory[name] if name in memory else memory.setdefault(name, self.root.read())
         else:
             assert self.step is not None
-            above = self.parent.find(memory)
-            if self.step.how == "class":
-                found = namespace_of(above).get(str(self.step.key))
-            else:
-                found = follow(above, self.step)
+            found = follow(self.parent.find(memory), self.step)
         memory[self] = found
         return found
 

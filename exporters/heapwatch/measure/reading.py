@@ -12,9 +12,10 @@ from array import array
 from collections import deque
 from collections.abc import Callable, Iterator
 from itertools import islice
+from types import FunctionType, MethodType
 from typing import Any, NamedTuple
 
-from heapwatch.measure.layout import CACHE_TYPE, Layout, layout_of
+from heapwatch.measure.layout import CACHE_TYPE, Layout, layout_of, namespace_of
 
 NAMED_KEYS = 24  # a dict of no more text keys is read key by key, as a record
 _LONGEST_NAME = 60
@@ -334,6 +335,19 @@ def _slot(obj: Any, name: Any) -> Any:
     return layout_of(type(obj)).slots[str(name)](obj)
 
 
+def _function(obj: Any) -> Any:
+    # What was a function may be an object of the program by now, whose attributes are code.
+    if type(obj) is not FunctionType:
+        raise TypeError("no function any more")
+    return obj
+
+
+def _method_part(obj: Any, what: Any) -> Any:
+    if type(obj) is not MethodType:
+        raise TypeError("no method any more")
+    return obj.__self__ if what == "self" else obj.__func__
+
+
 _LENGTHS: dict[str, Callable[[Any], int | None]] = {
     "list": list.__len__,
     "tuple": tuple.__len__,
@@ -353,21 +367,21 @@ _GET: dict[str, Callable[[Any, int], Any]] = {
     "tuple": tuple.__getitem__,
     "deque": _deque_item,
 }
-_METHOD = {"self": "__self__", "function": "__func__"}
 _FOLLOW: dict[str, Callable[[Any, Any], Any]] = {
     "name": lambda obj, name: _defined(obj if type(obj) is dict else instance_dict(obj), name),
     "slot": _slot,
+    "class": lambda cls, name: namespace_of(cls)[name],
     "type": lambda obj, _: type(obj),
     "attributes": lambda obj, _: instance_dict(obj),
     "item": _sequence_item,
     "key": dict.__getitem__,
     "value": _value,
     "element": lambda obj, at: next(islice(_iterate_set(obj), at, None)),
-    "closure": lambda obj, at: _cell(obj.__closure__[at]),
-    "default": lambda obj, at: obj.__defaults__[at],
-    "keyword_default": lambda obj, name: obj.__kwdefaults__[name],
+    "closure": lambda obj, at: _cell(_function(obj).__closure__[at]),
+    "default": lambda obj, at: _function(obj).__defaults__[at],
+    "keyword_default": lambda obj, name: _function(obj).__kwdefaults__[name],
     "thread_local": lambda obj, at: dict.__getitem__(_thread_namespaces(obj)[at[0]], at[1]),
-    "method": lambda obj, what: getattr(obj, _METHOD[what]),
+    "method": _method_part,
     "cell": lambda obj, _: _cell(obj),
     "referent": lambda obj, at: gc.get_referents(obj)[at],
 }

@@ -26,7 +26,16 @@ from heapwatch.measure.foreign import exported, reader_of
 from heapwatch.measure.layout import layout_of
 from heapwatch.measure.mappings import Mappings
 from heapwatch.measure.memory import Memory, Place
-from heapwatch.measure.sampling import Container, around, length_of, pick, positions, spread, variance_of_mean
+from heapwatch.measure.sampling import (
+    Container,
+    ContainerChanged,
+    around,
+    length_of,
+    pick,
+    positions,
+    spread,
+    variance_of_mean,
+)
 from heapwatch.measure.tensor_storage import (
     array_data,
     array_holds,
@@ -192,6 +201,8 @@ class Walk:
     def _sampled(self, container: Container, samples: int) -> tuple[Tally, float]:
         """The estimate from one sample, and its standard error as a share of it."""
         length = length_of(container)
+        if not length:  # it was long a moment ago
+            raise ContainerChanged(f"a {type(container).__name__} was emptied while it was read")
         wanted = positions(length, samples)
         items = pick(container, wanted)
         shared: dict[int, list[Any]] = {}

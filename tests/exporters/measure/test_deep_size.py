@@ -16,7 +16,9 @@ import pytest
 import torch
 
 from heapwatch.measure.deep_size import OutOfTime, Size, deep_size
+from heapwatch.measure.sampling import ContainerChanged
 from heapwatch.measure.tensor_storage import array_address
+from heapwatch.measure.traversal import Walk
 
 Transition = namedtuple("Transition", "state action reward next_state")
 LENGTH = 4000
@@ -434,3 +436,8 @@ def test_it_works_without_numpy_and_torch():
         assert deep_size([bytes(1000)]).bytes > 1000
         """
     subprocess.run([sys.executable, "-c", textwrap.dedent(code)], check=True)
+
+
+def test_a_container_that_was_emptied_meanwhile_has_changed() -> None:
+    with pytest.raises(ContainerChanged, match="a list was emptied"):
+        Walk(8, 1.0)._sampled([], 8)

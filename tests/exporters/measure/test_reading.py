@@ -1,0 +1,56 @@
+"""A step found once leads to its part or says that the part is gone; it runs no code of the program."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from heapwatch.measure.reading import _FOLLOW, Gone, Step, follow
+from tests.exporters.explain import hostile
+from tests.exporters.explain.hostile import ARMED, CALLS
+
+_KEYS: dict[str, Any] = {
+    "item": 0,
+    "value": 0,
+    "element": 0,
+    "closure": 0,
+    "default": 0,
+    "thread_local": (0, "a"),
+}
+
+
+class Holder:
+    kept: list[int] = [1, 2]  # noqa: RUF012 - a class attribute that is shared is what is tested
+
+
+@pytest.fixture(autouse=True)
+def no_code_of_the_program() -> Iterator[None]:
+    CALLS.clear()
+    yield
+    ARMED[0] = False
+
+
+def test_a_class_attribute_is_followed() -> None:
+    assert follow(Holder, Step("class", "kept", ".kept")) is Holder.kept
+
+
+@pytest.mark.parametrize("replaced", [5, [], hostile.HostileOrdered(), Holder])
+def test_a_class_attribute_of_what_is_no_class_any_more_is_gone(replaced: Any) -> None:
+    with pytest.raises(Gone):
+        follow(replaced, Step("class", "missing", ".missing"))
+
+
+@pytest.mark.parametrize("how", sorted(_FOLLOW))
+@pytest.mark.parametrize("kind", [hostile.Plain, hostile.Slotted, hostile.HostileList, hostile.HostileDict])
+def test_a_step_on_an_object_of_another_type_runs_none_of_its_code(how: str, kind: type) -> None:
+    obj = kind()
+    ARMED[0] = True
+    try:
+        follow(obj, Step(how, _KEYS.get(how, "self"), ""))
+    except Gone:
+        pass
+    finally:
+        ARMED[0] = False
+    assert CALLS == []
