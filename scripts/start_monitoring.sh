@@ -2,6 +2,8 @@
 # The walker's start script by its old name: `heapwatch monitor` with the same options.
 set -euo pipefail
 here=$(dirname "$0")
-python=${HEAPWATCH_STATE:-$here/../.heapwatch}/venv/bin/python # what make set up
-[ -x "$python" ] || python=python3
+python=python3
+for state in "$here/../.heapwatch" "${HEAPWATCH_STATE:-}"; do # what make set up
+    if [ -x "$state/venv/bin/python" ]; then python=$state/venv/bin/python; fi
+done
 exec "${PYTHON:-$python}" "$here/monitor_system_health.py" "$@"

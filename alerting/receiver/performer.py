@@ -128,6 +128,11 @@ class Performer:
                     reason=record.labels.get("alertname", "alert"),
                     request_id=record.request_id,
                     timeout=self._settings.trainer_timeout,
+                    target={
+                        name: record.labels[name]
+                        for name in ("resource", "component")
+                        if name in record.labels
+                    },
                 )
                 failpoint("answer-read")
                 if not answer.pending:

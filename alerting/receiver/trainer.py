@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Annotated
 from urllib.parse import urlsplit, urlunsplit
@@ -105,8 +106,11 @@ async def force_cleanup(
     reason: str,
     request_id: str,
     timeout: float,
+    target: Mapping[str, str],
 ) -> Answer:
     """POST /force_cleanup, signed with the secret, on the host that Prometheus scrapes.
+
+    `target` is the `resource` and `component` of the alert, as far as it has them.
 
     Raises:
         Refusal: it answered something else than a cleanup, or another user of this machine listens there.
@@ -120,7 +124,7 @@ async def force_cleanup(
     except ForeignListener as foreign:
         raise Refusal(str(foreign)) from None
     asked = {"action": action, "reason": reason, "request_id": request_id, "timeout_seconds": timeout}
-    body = json.dumps(asked).encode()
+    body = json.dumps({**asked, **target}).encode()
     headers = {
         "Content-Type": "application/json",
         "Authorization": signing.authorization(secret, "POST", url, body),

@@ -55,7 +55,7 @@ class LeakSwitches:
     Args:
         path: the file with the switches; need not exist.
         allowed: name of each leak -> what one unit of it is.
-        clock: seconds, monotonic.
+        clock: seconds, monotonic; of work done where a leak has to be the same an epoch on any machine.
 
     """
 

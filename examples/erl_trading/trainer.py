@@ -51,9 +51,9 @@ class ErlTrainer:
         self.fitness_history: deque[float] = deque(maxlen=1000)
         self.generation_times: deque[float] = deque(maxlen=1000)
         self.uploads: deque[int] = deque()  # generations whose checkpoint waits to be uploaded
-        self.leaks = Leaks(LeakSwitches(leak_file("erl_trading"), LEAKS))
-        self.steps = 0
         self._pace = Pace(pace)
+        self.leaks = Leaks(LeakSwitches(leak_file("erl_trading"), LEAKS, self._pace.clock))
+        self.steps = 0
 
     @contextmanager
     def watched(self, served: Served) -> Iterator[heapwatch.Watch]:

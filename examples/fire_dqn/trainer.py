@@ -57,10 +57,10 @@ class FireTrainer:
         self.step_times: deque[float] = deque(maxlen=KEPT_STEP_TIMES)
         self.collection_times: deque[float] = deque(maxlen=KEPT_COLLECTION_TIMES)
         self.enforced = True  # the bound of what is collected, until a leak forgets it
-        self.leaks = Leaks(LeakSwitches(leak_file("fire_dqn"), LEAKS))
+        self._pace = Pace(pace)
+        self.leaks = Leaks(LeakSwitches(leak_file("fire_dqn"), LEAKS, self._pace.clock))
         self.steps = 0
         self._schedule = self._cleanup_schedule()
-        self._pace = Pace(pace)
 
     @contextmanager
     def watched(self, served: Served) -> Iterator[heapwatch.Watch]:

@@ -71,10 +71,10 @@ class MettaTrainer:
         self.wandb_run: Any = None
         self.torch_profiler: Any = None
         self.tracking = tracking or MemoryTracking()
-        self.leaks = Leaks(LeakSwitches(leak_file("metta_ppo"), LEAKS))
+        self._pace = Pace(pace)
+        self.leaks = Leaks(LeakSwitches(leak_file("metta_ppo"), LEAKS, self._pace.clock))
         self.steps = 0
         self.epochs = 0
-        self._pace = Pace(pace)
         self._observations = torch.from_numpy(self.environments.reset())
 
     @contextmanager

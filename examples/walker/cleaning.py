@@ -1,7 +1,7 @@
 """What the Walker trainer gives up when it is asked to clean up."""
 
 from collections import deque
-from collections.abc import MutableSequence
+from collections.abc import Callable, MutableSequence
 from typing import Any
 
 from examples.walker.ecosystem import EVENTS_KEPT, POOL_SIZE, Ecosystem
@@ -13,28 +13,41 @@ EMERGENCY_FOOD = 10
 
 
 class Cleaner:
-    """Regular and emergency cleanup, as the Walker document describes them."""
+    """Regular and emergency cleanup, as the Walker document describes them.
+
+    A regular cleanup for one resource leaves the others alone; one for memory goes through all.
+    """
 
     def __init__(self, ecosystem: Ecosystem, learner: Learner, leaks: Leaks) -> None:
         self._ecosystem = ecosystem
         self._learner = learner
         self._leaks = leaks
 
-    def clean(self, action: str) -> dict[str, int]:
-        """Clean up for `action` (regular or emergency); returns how many of each resource went."""
+    def clean(self, action: str, resource: str = "") -> dict[str, int]:
+        """Clean up for `action` (regular or emergency) of `resource`; returns how many of each went."""
         emergency = action == "emergency"
-        ecosystem = self._ecosystem
-        removed = {
-            "bodies": ecosystem.destroy_orphans(),
-            "food_sources": self._trim_food(EMERGENCY_FOOD if emergency else REGULAR_FOOD),
-            "experiences": self._trim_replay(),
-            "events": sum(self._trim_events(name, emergency) for name in ecosystem.events),
-            "history": len(self._leaks.history),
+        steps: dict[str, tuple[str, Callable[[], int]]] = {
+            "bodies": ("bodies", lambda: self._destroy_bodies(emergency)),
+            "entities": (
+                "food_sources",
+                lambda: self._trim_food(EMERGENCY_FOOD if emergency else REGULAR_FOOD),
+            ),
+            "buffer": ("experiences", self._trim_replay),
+            "events": ("events", lambda: self._trim_events(emergency)),
+            "memory": ("history", self._drop_history),
         }
+        chosen = steps.keys() if emergency or resource == "memory" else {resource} & steps.keys()
+        return {removed: step() for wanted, (removed, step) in steps.items() if wanted in (chosen or steps)}
+
+    def _destroy_bodies(self, emergency: bool) -> int:
+        ecosystem = self._ecosystem
+        surplus = emergency or len(ecosystem.spare_parts) > POOL_SIZE
+        return ecosystem.destroy_orphans() + (ecosystem.drop_spare_parts() if surplus else 0)
+
+    def _drop_history(self) -> int:
+        dropped = len(self._leaks.history)
         self._leaks.history.clear()  # nobody reads it, so there is nothing to be gentle about
-        if emergency or len(ecosystem.spare_parts) > POOL_SIZE:
-            removed["bodies"] += ecosystem.drop_spare_parts()
-        return removed
+        return dropped
 
     def _trim_food(self, most: int) -> int:
         food = self._ecosystem.food
@@ -49,13 +62,14 @@ class Cleaner:
         self._learner.replay = deque(kept, maxlen=REPLAY_CAPACITY)
         return before - len(kept)
 
-    def _trim_events(self, name: str, clear: bool) -> int:
-        """Bound the list again; an emergency empties it."""
+    def _trim_events(self, clear: bool) -> int:
+        """Bound the lists again; an emergency empties them."""
         events = self._ecosystem.events
-        before = len(events[name])
-        kept = [] if clear else _newest(events[name], EVENTS_KEPT)
-        events[name] = deque(kept, maxlen=EVENTS_KEPT)
-        return before - len(kept)
+        before = sum(map(len, events.values()))
+        for name in events:
+            kept = [] if clear else _newest(events[name], EVENTS_KEPT)
+            events[name] = deque(kept, maxlen=EVENTS_KEPT)
+        return before - sum(map(len, events.values()))
 
 
 def _newest(items: MutableSequence[Any], most: int) -> list[Any]:

@@ -363,12 +363,13 @@ class Watch:
     def on_cleanup(self, function: Function) -> Function:
         """Call `function(action)` in every cleanup, at a safe point in the trainer's thread; a decorator.
 
-        `action` is `regular` or `emergency`. It may return `{resource: how many were removed}`. What
-        it raises is reported, and the other functions still run. Garbage collection, emptying the CUDA cache
-        and trimming the allocator follow automatically.
+        `action` is `regular` or `emergency`. With a parameter `target` it is also given what the cleanup is
+        for: `target.resource` and `target.component` of the alert, "" where none was named. It may return
+        `{resource: how many were removed}`. What it raises is reported, and the other functions still run.
+        Garbage collection, emptying the CUDA cache and trimming the allocator follow automatically.
 
         Raises:
-            ValueError: it is not callable, or needs more than one argument.
+            ValueError: it is not callable, or needs further arguments.
 
         """
         self.exporter.cleanup_queue.register(function)

@@ -127,9 +127,12 @@ def test_labels_cannot_leave_their_quotes():
     assert seen[0].startswith('{job="x\\"} or up{a=\\"\\\\",')
 
 
+TARGET = {"resource": "bodies", "component": "static"}
+
+
 def ask(answer) -> trainer.Answer:
     asked = trainer.force_cleanup(
-        client(answer), URL, "secret", action="regular", reason="r", request_id="1", timeout=1
+        client(answer), URL, "secret", action="regular", reason="r", request_id="1", timeout=1, target=TARGET
     )
     return asyncio.run(asked)
 
@@ -137,6 +140,7 @@ def ask(answer) -> trainer.Answer:
 def test_the_trainer_is_asked_at_its_scrape_address_signed_and_not_sent_the_secret():
     def answer(request: httpx.Request) -> httpx.Response:
         assert str(request.url) == "http://10.0.0.1:7777/force_cleanup"
+        assert TARGET.items() <= json.loads(request.content).items()
         scheme, _, credentials = request.headers["Authorization"].partition(" ")
         assert scheme == SCHEME
         assert "secret" not in str(request.headers)

@@ -84,9 +84,8 @@ def training_leaks(_example: Example) -> None:
 
 
 def evolution_leaks(example: Example) -> None:
-    example.leak(population=600.0)
-    example.until(lambda: example.value("trainer_objects", type="DDPGAgent") > 33)
-    example.leak()
+    with example.leaking(population=600.0):
+        example.until(lambda: example.value("trainer_objects", type="DDPGAgent") > 33)
     example.until(lambda: "DDPGAgent: " in example.log() and "17 expected" in example.log())
 
 
@@ -97,10 +96,9 @@ def no_leak(_example: Example) -> None:
 
 
 def report_of_a_leak(example: Example) -> None:
-    example.leak(environments=900.0)
-    example.until(lambda: example.value("trainer_objects", type="TradingEnvironment") > 20)
-    example.until(lambda: "LEAK FOUND:" in example.log())
-    example.leak()
+    with example.leaking(environments=900.0):
+        example.until(lambda: example.value("trainer_objects", type="TradingEnvironment") > 20)
+        example.until(lambda: "LEAK FOUND:" in example.log())
 
 
 def sites(example: Example) -> None:

@@ -7,7 +7,8 @@ import subprocess
 import sys
 import time
 import urllib.request
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -47,6 +48,7 @@ class Example:
             "HEAPWATCH_TARGETS_DIR": str(folder / "targets"),
             "HEAPWATCH_TOKEN": TOKEN,
             "OMP_NUM_THREADS": "1",
+            "PATH": f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}",  # as in its environment
             "PYTHONUNBUFFERED": "1",
         }
         arguments = ["--port=0", "--interval=0.5", f"--record={self.record}", *options]
@@ -102,9 +104,15 @@ class Example:
         """The report of its record so far."""
         return analyse(read_recording(self.record))
 
-    def leak(self, **rates: float) -> None:
-        """Switch its leaks, units a minute; none switches them off."""
-        write(leak_file(self.name, self.folder), rates)
+    @contextmanager
+    def leaking(self, **rates: float) -> Iterator[None]:
+        """Have it leak, units a minute, for as long as the context lasts."""
+        switches = leak_file(self.name, self.folder)
+        write(switches, rates)
+        try:
+            yield
+        finally:
+            write(switches, {})
 
     def force_cleanup(self, action: str = "emergency") -> dict[str, Any]:
         """`POST /force_cleanup`."""

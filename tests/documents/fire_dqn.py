@@ -53,17 +53,15 @@ def steady(example: Example) -> None:
 
 
 def losses_past_their_bound(example: Example) -> None:
-    example.leak(losses=60_000.0)
-    example.until(lambda: example.value("trainer_event_list_items", list="losses") > 1100)
-    example.leak()
+    with example.leaking(losses=60_000.0):
+        example.until(lambda: example.value("trainer_event_list_items", list="losses") > 1100)
     alerts = {(alert["resource"], alert["component"]) for alert in example.status()["alerts"]}
     assert ("events", "losses") in alerts
 
 
 def graphs(example: Example) -> None:
-    example.leak(attached=600.0)
-    example.until(lambda: example.value("trainer_buffer_graph_tensors", buffer="memory") > 5)
-    example.leak()
+    with example.leaking(attached=600.0):
+        example.until(lambda: example.value("trainer_buffer_graph_tensors", buffer="memory") > 5)
     assert example.status()["buffers"]["memory"]["graph_tensors"] > 5
 
 

@@ -58,9 +58,8 @@ def steady(example: Example) -> None:
 
 
 def leaks(example: Example) -> None:
-    example.leak(stats=1200.0)
-    example.until(lambda: "Potential memory leaks detected in: ['trainer.stats'" in example.log())
-    example.leak()
+    with example.leaking(stats=480.0):  # 8 MB an epoch
+        example.until(lambda: "Potential memory leaks detected in: ['trainer.stats'" in example.log())
 
 
 def wandb(_example: Example) -> None:

@@ -85,10 +85,9 @@ def container(_example: Example) -> None:
 
 
 def growth(example: Example) -> None:
-    example.leak(static=600.0, dynamic=600.0, unknown=600.0, food=300.0)
     bodies = "world_bodies"
-    example.until(lambda: example.status()["entities"][bodies] > 560)
-    example.leak()
+    with example.leaking(static=600.0, dynamic=600.0, unknown=600.0, food=300.0):
+        example.until(lambda: example.status()["entities"][bodies] > 560)
     assert example.value("trainer_bodies", type="unknown") > 60
 
 
@@ -120,9 +119,8 @@ def emergency(example: Example) -> None:
 
 
 def auto_cleanup(example: Example) -> None:
-    example.leak(unknown=6000.0)
-    example.until(lambda: example.status()["entities"]["world_bodies"] > 500)
-    example.leak()
+    with example.leaking(unknown=6000.0):
+        example.until(lambda: example.status()["entities"]["world_bodies"] > 500)
     arguments = (
         "--count=3",
         "--interval=2",

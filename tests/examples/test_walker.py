@@ -113,6 +113,17 @@ def test_a_cleanup_for_bodies_leaves_a_healthy_replay_buffer_alone(ecosystem, tm
     assert len(learner.replay) == REPLAY_CAPACITY
 
 
+def test_a_regular_cleanup_for_one_resource_leaves_the_others_alone(ecosystem, tmp_path):
+    learner = Learner()
+    leaks = leaking(ecosystem, learner, tmp_path / "leaks.json", unknown=60.0, food=100.0, memory=3.0)
+    cleaner = Cleaner(ecosystem, learner, leaks)
+    assert cleaner.clean("regular", "bodies") == {"bodies": 60}
+    assert len(leaks.history) == 3
+    assert cleaner.clean("regular", "entities").keys() == {"food_sources"}
+    assert len(ecosystem.food) == REGULAR_FOOD
+    assert cleaner.clean("regular", "memory")["history"] == 3
+
+
 def test_the_health_line_is_the_documents_and_tells_orphans(ecosystem, tmp_path, capsys):
     leaking(ecosystem, Learner(), tmp_path / "leaks.json", unknown=60.0)
     health = HealthLog(ecosystem)

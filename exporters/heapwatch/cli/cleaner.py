@@ -80,6 +80,9 @@ class Cleaner:
             "request_id": request_id,
             "timeout_seconds": WAIT_SECONDS,
         }
+        if len(wanted) == 1:
+            (only,) = wanted
+            document |= {"resource": only.resource, "component": only.name}
         try:
             status, answer = self._post(f"{url_of()}/force_cleanup", document, self._token, WAIT_SECONDS + 5)
         except Unreachable as error:

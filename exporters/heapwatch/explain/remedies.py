@@ -25,10 +25,10 @@ _BY_TYPE = (
 
 def remedy_for(known: Known, look: Look, capacity: int | None, uses: list[Use]) -> str | None:
     """A suggestion for a growing container, in code where possible."""
-    if capacity is not None:
-        return None
     if look.graph:
         return "`.item()` for a number, `.detach()` for a tensor: each keeps the graph it was computed with"
+    if capacity is not None:
+        return None
     if "_hooks" in known.path.rpartition(".")[2]:
         return "keep the handle that registering returns and call `handle.remove()`"
     for ending, remedy in _BY_TYPE:

@@ -219,7 +219,7 @@ class Endpoints(BaseHTTPRequestHandler):
         if queue is None:
             raise Refusal(HTTPStatus.NOT_FOUND, "this exporter is attached from outside and cannot clean up")
         try:
-            ticket = queue.submit(request.action, request.reason, "http", request.request_id)
+            ticket = queue.submit(request.action, request.reason, "http", request.request_id, request.target)
         except QueueFull as full:
             raise Refusal(HTTPStatus.SERVICE_UNAVAILABLE, str(full), {"Retry-After": "10"}) from None
         result = self._wait(ticket, request.timeout_seconds)

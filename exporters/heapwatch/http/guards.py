@@ -16,9 +16,11 @@ from dataclasses import dataclass
 from email.message import Message
 from http import HTTPStatus
 from pathlib import Path
+from typing import Any
 from urllib.parse import urlsplit
 
 from heapwatch.http.signing import SCHEME, NotSigned, TooMany, Verifier
+from heapwatch.runtime.cleanup import Target
 
 ACTIONS = ("regular", "emergency")
 MAX_BODY_BYTES = 16 * 1024
@@ -26,6 +28,7 @@ MAX_REASON_CHARACTERS = 1000
 MAX_WAIT_SECONDS = 60.0
 DEFAULT_WAIT_SECONDS = 10.0
 
+_CLEANUP_FIELDS = ("action", "reason", "request_id", "timeout_seconds", *Target._fields)
 _REQUEST_ID = re.compile(r"[\x21-\x7e]{1,128}")
 _HTTP_PORT, _HTTPS_PORT = 80, 443
 _LOOPBACK = frozenset({"localhost", "127.0.0.1", "::1"})
@@ -79,6 +82,7 @@ class CleanupRequest:
     reason: str
     request_id: str
     timeout_seconds: float
+    target: Target
 
 
 def find_token(token: str | None = None, environ: Mapping[str, str] = os.environ) -> str | None:
@@ -277,11 +281,9 @@ def parse_cleanup(body: bytes) -> CleanupRequest:
         raise _bad("the body is not valid JSON") from None
     if not isinstance(given, dict):
         raise _bad("the body must be a JSON object")
-    unknown = sorted(given.keys() - {"action", "reason", "request_id", "timeout_seconds"})
+    unknown = sorted(given.keys() - set(_CLEANUP_FIELDS))
     if unknown:
-        raise _bad(
-            f"unknown field {_shown(unknown[0])}; allowed: action, reason, request_id, timeout_seconds"
-        )
+        raise _bad(f"unknown field {_shown(unknown[0])}; allowed: {', '.join(_CLEANUP_FIELDS)}")
 
     action = given.get("action", "emergency")
     if action not in ACTIONS:
@@ -302,7 +304,15 @@ def parse_cleanup(body: bytes) -> CleanupRequest:
         or not 0 <= seconds <= MAX_WAIT_SECONDS
     ):
         raise _bad(f"timeout_seconds must be a number from 0 to {MAX_WAIT_SECONDS:g}")
-    return CleanupRequest(action, reason, request_id, float(seconds))
+    return CleanupRequest(action, reason, request_id, float(seconds), _target(given))
+
+
+def _target(given: Mapping[str, Any]) -> Target:
+    texts = {name: given.get(name, "") for name in Target._fields}
+    for name, text in texts.items():
+        if not isinstance(text, str) or len(text) > MAX_REASON_CHARACTERS or not text.isprintable():
+            raise _bad(f"{name} must be a printable text of at most {MAX_REASON_CHARACTERS} characters")
+    return Target(**texts)
 
 
 def _bad(detail: str) -> Refusal:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import inspect
 import logging
 import threading
@@ -12,7 +13,7 @@ from collections import Counter, OrderedDict, deque
 from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, field
 from types import MethodType
-from typing import Any
+from typing import Any, NamedTuple
 
 from heapwatch.runtime.failures import describe, is_trainers
 from heapwatch.runtime.labels import MAX_NAMES, OTHER, checked_name
@@ -32,6 +33,16 @@ class QueueFull(Exception):
     """Too many cleanups are already waiting for a safe point."""
 
 
+class Target(NamedTuple):
+    """What a cleanup is for: `resource` and `component` of an alert, "" where nothing was named."""
+
+    resource: str = ""
+    component: str = ""
+
+
+ANYTHING = Target()
+
+
 @dataclass(frozen=True)
 class CleanupResult:
     """One cleanup: levels before and after, what was removed. Memory in bytes; unknown levels are absent."""
@@ -46,10 +57,12 @@ class CleanupResult:
     duration_seconds: float
     errors: list[str] = field(default_factory=list)
     reason: str = ""
+    target: Target = ANYTHING
 
     def as_dict(self) -> dict[str, Any]:
         """The result as a JSON object; scripts read what it freed as `memory_saved_mb`, 1e6 bytes each."""
         document = {"status": "done", **asdict(self)}
+        document |= {name: text for name, text in document.pop("target")._asdict().items() if text}
         freed = self.freed.get("resident_memory_bytes")
         return document if freed is None else document | {"memory_saved_mb": round(freed / 1e6, 3)}
 
@@ -57,8 +70,9 @@ class CleanupResult:
 class Ticket:
     """A requested cleanup; `state` is `pending`, `running` or `done`."""
 
-    def __init__(self, action: str, reason: str, trigger: str, request_id: str) -> None:
+    def __init__(self, action: str, reason: str, trigger: str, request_id: str, target: Target) -> None:
         self.action = action
+        self.target = target
         self.reason = reason
         self.trigger = trigger
         self.request_id = request_id
@@ -111,19 +125,26 @@ class CleanupQueue:
     def register(self, function: Callable[..., Any]) -> None:
         """Call `function(action)`, or `function()` where it takes nothing, in every cleanup.
 
+        Where it has a parameter called `target`, it is also given the `Target`.
+
         Raises:
-            ValueError: it is not a function of at most one argument.
+            ValueError: it is not a function of at most the action and the target.
 
         """
-        taking_action = _adapted(function)
+        adapted = _adapted(function)
         if isinstance(function, MethodType):
             method = weakref.WeakMethod(function)
             self._functions.append(lambda: None if (alive := method()) is None else _adapted(alive))
         else:
-            self._functions.append(lambda: taking_action)
+            self._functions.append(lambda: adapted)
 
     def submit(
-        self, action: str = "emergency", reason: str = "", trigger: str = "api", request_id: str | None = None
+        self,
+        action: str = "emergency",
+        reason: str = "",
+        trigger: str = "api",
+        request_id: str | None = None,
+        target: Target = ANYTHING,
     ) -> Ticket:
         """Request a cleanup at the next safe point; the same `request_id` returns the same ticket.
 
@@ -139,7 +160,7 @@ class CleanupQueue:
                 return self._tickets[identity]
             if len(self._waiting) >= _MAX_WAITING:
                 raise QueueFull(f"{_MAX_WAITING} cleanups are already waiting for a safe point")
-            ticket = Ticket(action, reason, trigger, identity)
+            ticket = Ticket(action, reason, trigger, identity, target)
             self._tickets[identity] = ticket
             self._waiting.append(ticket)
             # The newest tickets include all that wait, so only finished ones are forgotten.
@@ -161,10 +182,19 @@ class CleanupQueue:
         while self._waiting:
             ticket = self._waiting[0]
             ticket.state = "running"
-            ticket.resolve(self.run(ticket.action, ticket.reason, ticket.trigger, ticket.request_id))
+            ticket.resolve(
+                self.run(ticket.action, ticket.reason, ticket.trigger, ticket.request_id, ticket.target)
+            )
             self._waiting.popleft()
 
-    def run(self, action: str, reason: str, trigger: str, request_id: str | None = None) -> CleanupResult:
+    def run(
+        self,
+        action: str,
+        reason: str,
+        trigger: str,
+        request_id: str | None = None,
+        target: Target = ANYTHING,
+    ) -> CleanupResult:
         """Clean up now, in the calling thread, which must be at a safe point.
 
         Raises:
@@ -178,7 +208,7 @@ class CleanupQueue:
         removed: Counter[str] = Counter()
         for function in [find() for find in self._functions]:
             if function is not None:
-                self._call(function, action, removed, errors)
+                self._call(function, action, target, removed, errors)
         try:
             release()
         except BaseException as error:
@@ -202,6 +232,7 @@ class CleanupQueue:
             time.perf_counter() - began,
             errors,
             reason,
+            target,
         )
         self._count(result)
         log.info("%s", described(result))
@@ -217,11 +248,16 @@ class CleanupQueue:
             return {}
 
     def _call(
-        self, function: Callable[..., Any], action: str, removed: Counter[str], errors: list[str]
+        self,
+        function: Callable[..., Any],
+        action: str,
+        target: Target,
+        removed: Counter[str],
+        errors: list[str],
     ) -> None:
         name = getattr(function, "__qualname__", "cleanup function")
         try:
-            answer = function(action)
+            answer = function(action, target)
             if answer is None:
                 return
             if not isinstance(answer, Mapping):
@@ -265,21 +301,30 @@ def _check_action(action: str) -> None:
         raise ValueError(f"action {action!r} is not known; allowed: {', '.join(ACTIONS)}")
 
 
-def _adapted(function: Callable[..., Any]) -> Callable[..., Any]:
-    """The function as one that takes the action."""
+def _adapted(function: Callable[..., Any]) -> Callable[[str, Target], Any]:
+    """The function as one that takes the action and the target."""
     if not callable(function):
         raise ValueError(f"a cleanup function must be callable, got {type(function).__name__}")
     try:
         signature = inspect.signature(function)
     except ValueError:  # some builtins do not tell
-        return function
+        return functools.wraps(function)(lambda action, _target: function(action))
+    targeted = "target" in signature.parameters
     for arguments in (("action",), ()):
         try:
-            signature.bind(*arguments)
+            signature.bind(*arguments, **({"target": ANYTHING} if targeted else {}))
         except TypeError:
             continue
-        return function if arguments else lambda _action: function()
-    raise ValueError(f"{function!r} needs more than one argument; allowed: function(action) or function()")
+
+        @functools.wraps(function)
+        def adapted(action: str, target: Target, given: int = len(arguments)) -> Any:
+            return function(*(action,)[:given], **({"target": target} if targeted else {}))
+
+        return adapted
+    raise ValueError(
+        f"{function!r} needs more than one argument; allowed: function(), function(action) or "
+        "function(action, target)"
+    )
 
 
 def _whole(resource: str, count: Any) -> int:

@@ -1,5 +1,7 @@
 """What containers hold where the memory is not Python's: tensors on a GPU, programs that JAX compiled."""
 
+import collections
+
 import jax
 import pytest
 import torch
@@ -49,6 +51,19 @@ def test_a_container_weighs_what_its_tensors_hold_on_a_gpu(found, monkeypatch):
 
     assert losses.held.last == pytest.approx(20 * 400_000, rel=0.01)
     assert look_into(losses, inventory).item_type == "Tensor"
+
+
+def test_a_bounded_buffer_of_graphs_has_the_remedy(found):
+    agent = Agent()
+    agent.memory = collections.deque(maxlen=50)
+    weight = torch.ones(3, requires_grad=True)
+    agent.memory.extend({"state": weight * number} for number in range(20))
+    inventory, known = found(agent)
+    memory = known["agent.memory"]
+    look = look_into(memory, inventory)
+    assert look.graph
+    assert "`.detach()`" in remedy_for(memory, look, 50, [])
+    assert remedy_for(memory, look._replace(graph=False), 50, []) is None
 
 
 def test_programs_that_a_jitted_function_keeps_are_named_by_their_holder(found):

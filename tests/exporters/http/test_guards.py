@@ -221,6 +221,8 @@ def test_empty_body_asks_for_an_emergency_cleanup_with_a_fresh_id():
         (b"{", "JSON"),
         (b"\xff", "JSON"),
         (b'{"timeout_seconds": NaN}', "JSON"),
+        (b'{"resource": 5}', "resource must be"),
+        (b'{"component": "a\\nb"}', "component must be"),
         (b"[" * 16_000, "JSON"),
         (b'{"timeout_seconds": ' + b"9" * 10_000 + b"}", "JSON"),
         (b'{"action": "reboot"}', "regular, emergency"),
@@ -249,7 +251,7 @@ json_values = st.recursive(
     max_leaves=10,
 )
 likely_bodies = st.dictionaries(
-    st.sampled_from(["action", "reason", "request_id", "timeout_seconds", "other"]),
+    st.sampled_from(["action", "reason", "request_id", "timeout_seconds", "resource", "component", "other"]),
     json_values | st.sampled_from(["regular", "emergency", 5, "id-1"]),
 ).map(lambda document: json.dumps(document).encode())
 

@@ -4,7 +4,7 @@ import threading
 
 import pytest
 
-from heapwatch.runtime.cleanup import CleanupQueue, QueueFull
+from heapwatch.runtime.cleanup import CleanupQueue, QueueFull, Target
 
 
 class Trainer:
@@ -63,6 +63,29 @@ def test_a_cleanup_runs_when_its_safe_point_comes_and_says_what_it_did(trainer):
         "errors": [],
         "memory_saved_mb": 0.0,
     }
+
+
+@pytest.mark.parametrize("takes_action", [True, False])
+def test_a_function_that_asks_for_the_target_is_told_what_the_cleanup_is_for(trainer, takes_action):
+    told = []
+    if takes_action:
+        trainer.queue.register(lambda action, target: told.append((action, *target)))
+    else:
+        trainer.queue.register(lambda *, target: told.append(("regular", *target)))
+    ticket = trainer.queue.submit("regular", target=Target("bodies", "static"))
+    trainer.queue.run_pending()
+    trainer.queue.run("regular", "routine", "trainer")
+    assert told == [("regular", "bodies", "static"), ("regular", "", "")]
+    document = ticket.wait(0).as_dict()
+    assert (document["resource"], document["component"]) == ("bodies", "static")
+    assert not ticket.wait(0).errors
+
+
+def test_the_target_is_for_those_alone_who_ask_for_it(trainer):
+    told = []
+    trainer.queue.register(lambda action, times=1, **others: told.append((action, times, others)))
+    trainer.queue.run("regular", "", "http", target=Target("bodies", "static"))
+    assert told == [("regular", 1, {})]
 
 
 def test_the_same_request_is_the_same_cleanup(trainer):
