@@ -14,6 +14,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime, timezone
 from pathlib import Path
+from typing import Any
 
 import httpx
 import psutil
@@ -228,11 +229,16 @@ def _explained(run: Run) -> None:
             if answer.status_code != httpx.codes.OK:
                 continue
             (run.folder / "explain.json").write_text(answer.text, encoding="utf-8")
-            top = next(finding for finding in answer.json()["findings"] if finding["is_leak"])
-            text = f"{top['path']} {top['type']} {json.dumps(top.get('holders'))}"
-            if run.stranger.leak.named_in(text):
+            text = first_leak(answer.json())
+            if text is not None and run.stranger.leak.named_in(text):
                 run.seen.explained, run.seen.explanation = round(run.minute, 2), text
                 return
+
+
+def first_leak(explanation: dict[str, Any]) -> str | None:
+    """Path, type and holders of the first finding that is a leak; None while there is none."""
+    leak = next((finding for finding in explanation["findings"] if finding["is_leak"]), None)
+    return leak and f"{leak['path']} {leak['type']} {json.dumps(leak.get('holders'))}"
 
 
 def _end(run: Run) -> None:

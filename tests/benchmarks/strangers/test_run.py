@@ -8,7 +8,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-from benchmarks.strangers.run import OBSERVER, tracebacks
+from benchmarks.strangers.run import OBSERVER, first_leak, tracebacks
 
 OUTPUT = """\
 step 1
@@ -29,6 +29,14 @@ def test_tracebacks_are_told_by_their_last_line() -> None:
         "ValueError: no",
     ]
     assert tracebacks("all is well\n") == []
+
+
+def test_an_explanation_names_its_first_leak() -> None:
+    steady = {"path": "agent.buffer", "type": "list", "holders": [], "is_leak": False}
+    leak = {"path": "agent.history", "type": "list", "holders": ["Agent"], "is_leak": True}
+    assert first_leak({"findings": []}) is None
+    assert first_leak({"findings": [steady]}) is None
+    assert first_leak({"findings": [steady, leak]}) == 'agent.history list ["Agent"]'
 
 
 def test_what_heapwatch_says_is_written_and_nothing_else(tmp_path: Path) -> None:
