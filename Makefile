@@ -75,6 +75,11 @@ FAST := $(addprefix tests/,architecture docs exporters/analysis exporters/collec
 test-fast: dev ## The unit tests: what to run after each edit (ARGS=tests/exporters/measure for some of them)
 	@"$(BIN)/python" -m pytest -q --numprocesses 2 --dist loadfile $(or $(ARGS),$(FAST))
 
+.PHONY: test-thorough
+test-thorough: dev ## Look at ten thousand random programs: nothing of theirs runs or is kept alive (ARGS=path)
+	@"$(BIN)/python" -m pytest -q --timeout 0 --hypothesis-profile thorough \
+		$(or $(ARGS),tests/exporters/explain/test_inventory_safety.py)
+
 .PHONY: lint
 lint: dev ## Style, types, and generated files against what generates them
 	@"$(BIN)/ruff" check .

@@ -1,4 +1,4 @@
-"""For every test: what `make tools` fetched is found before what the machine has."""
+"""For every test: what `make tools` fetched is found first, and the file that waits longest begins."""
 
 from __future__ import annotations
 
@@ -6,10 +6,19 @@ import os
 from pathlib import Path
 
 import pytest
+from hypothesis import settings
 
 REPOSITORY = Path(__file__).parents[1]
+# It takes longest and mostly waits for real servers: all other files run meanwhile.
+FIRST = "tests/e2e/test_loop.py"
+
+settings.register_profile("thorough", max_examples=10_000)
 
 
 def pytest_configure(config: pytest.Config) -> None:
     fetched = Path(os.environ.get("HEAPWATCH_STATE") or REPOSITORY / ".heapwatch") / "bin"
     os.environ["PATH"] = os.pathsep.join([str(fetched), os.environ["PATH"]])
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    items.sort(key=lambda item: not item.nodeid.startswith(FIRST))

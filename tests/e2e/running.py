@@ -20,6 +20,7 @@ from heapwatch.stack.supervision import Supervisor
 from tests.repository import REPOSITORY
 
 T = TypeVar("T")
+MINUTES = 60
 PORTS = ("TRAINER", "PROMETHEUS", "ALERTMANAGER", "RECEIVER", "DASHBOARDS")
 
 
@@ -41,6 +42,16 @@ def wait_for(what: str, look: Callable[[], T | None], seconds: float = 60) -> T:
         assert time.monotonic() < deadline, f"not within {seconds:g} s: {what}"
         time.sleep(0.2)
     return found
+
+
+def finished(process: subprocess.Popen[str], timeout: float) -> subprocess.CompletedProcess[str]:
+    """What it said until it ended; what does not end in time is killed."""
+    try:
+        out, error = process.communicate(timeout=timeout)
+    except subprocess.TimeoutExpired:
+        process.kill()
+        out, error = process.communicate()
+    return subprocess.CompletedProcess(process.args, process.returncode, out, error)
 
 
 class Stack:
@@ -69,14 +80,10 @@ class Stack:
             stdout=subprocess.PIPE, stderr=subprocess.PIPE,
         )  # fmt: skip
 
-    def run(self, verb: str, *arguments: str, timeout: float = 240) -> subprocess.CompletedProcess[str]:
-        process = self.start(verb, *arguments)
-        try:
-            out, error = process.communicate(timeout=timeout)
-        except subprocess.TimeoutExpired:
-            process.kill()
-            out, error = process.communicate()
-        return subprocess.CompletedProcess(process.args, process.returncode, out, error)
+    def run(
+        self, verb: str, *arguments: str, timeout: float = 4 * MINUTES
+    ) -> subprocess.CompletedProcess[str]:
+        return finished(self.start(verb, *arguments), timeout)
 
     def loop(self) -> Loop:
         return Loop(self.settings, self.trainer, self.settings.ports.trainer)

@@ -94,7 +94,6 @@ def _ask(
     path = f"{parts.path or '/'}{'?' if parts.query else ''}{parts.query}"
     try:
         with _within(timeout, parts) as connection:
-            connection.connect()
             connection.request(method, path, body, {"Accept-Encoding": "identity", **(headers or {})})
             response = connection.getresponse()
             good = 200 <= response.status < 300
@@ -111,7 +110,7 @@ def _ask(
 
 @contextmanager
 def _within(seconds: float, parts: SplitResult) -> Iterator[http.client.HTTPConnection]:
-    """A connection that is closed when the whole exchange is not over in time, however its bytes drip in.
+    """An open connection, closed when the whole exchange is not over in time, however its bytes drip in.
 
     Raises:
         TimeoutError: it was not.
@@ -120,17 +119,20 @@ def _within(seconds: float, parts: SplitResult) -> Iterator[http.client.HTTPConn
     kind = http.client.HTTPSConnection if parts.scheme == "https" else http.client.HTTPConnection
     connection = kind(parts.hostname or "", parts.port, timeout=seconds)
     late = threading.Event()
+    opened: socket.socket | None = None
 
     def cut() -> None:
         late.set()
-        if connection.sock is not None:
+        if (used := opened or connection.sock) is not None:
             with suppress(OSError):
-                connection.sock.shutdown(socket.SHUT_RDWR)
+                used.shutdown(socket.SHUT_RDWR)
 
     timer = threading.Timer(seconds, cut)
     timer.daemon = True
     timer.start()
     try:
+        connection.connect()
+        opened = connection.sock  # forgotten by the connection while an answer of unknown length is read
         yield connection
     except (OSError, http.client.HTTPException, ValueError):
         if late.is_set():

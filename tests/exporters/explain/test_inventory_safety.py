@@ -103,13 +103,13 @@ def examined(objects: list[Any]) -> Inventory:
     for _ in range(3):
         now[0] += 60
         found.read(10.0)
-        for known in list(found.known.values()):
-            weigh(known, found, now[0])
-            look_into(known, found)
+    for known in list(found.known.values()):
+        weigh(known, found, now[0])
+        look_into(known, found)
     return found
 
 
-@settings(max_examples=200, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(seed=st.integers(0, 2**32), size=st.integers(1, 60))
 def test_no_code_of_the_program_runs(seed: int, size: int) -> None:
     objects = grow(seed, size)
@@ -122,7 +122,7 @@ def test_no_code_of_the_program_runs(seed: int, size: int) -> None:
     gc.collect()
 
 
-@settings(max_examples=50, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(seed=st.integers(0, 2**32), size=st.integers(1, 40))
 def test_nothing_is_kept_alive(seed: int, size: int) -> None:
     objects = [*grow(seed, size), hostile.Plain()]
