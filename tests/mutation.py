@@ -1,7 +1,7 @@
 """Mutation testing: which changes of a judging module its tests do not notice.
 
-`python -m tests.mutation [MODULE ...]` changes one comparison, operator, condition or number at a time and
-runs the tests of the module, each in a forked process. Tools that rewrite a copy do not follow links.
+`python -m tests.mutation [MODULE ...]` changes one comparison, operator, condition or number at a time.
+The tests are collected once; each change is made in a forked process, in the functions as they are loaded.
 """
 
 from __future__ import annotations
@@ -13,9 +13,8 @@ import os
 import signal
 import sys
 from collections.abc import Iterator
-from concurrent.futures import ThreadPoolExecutor
-from importlib.machinery import SourceFileLoader
 from pathlib import Path
+from types import FunctionType, ModuleType
 
 import pytest
 
@@ -24,9 +23,9 @@ ROOT = Path(__file__).parents[1]
 JUDGED_BY = {
     "alerting/receiver/decide.py": ["tests/alerting/receiver/test_decide.py"],
     "exporters/heapwatch/analysis/leak.py": ["tests/exporters/analysis/test_leak.py", "-k", "not rules"],
-    "exporters/heapwatch/explain/judge.py": ["tests/exporters/explain/test_judge.py"],
+    "exporters/heapwatch/explain/judge.py": ["tests/exporters/explain/test_judge.py", "-k", "not levels_off"],
 }
-QUIET = ["-x", "-q", "-p", "no:cacheprovider"]
+QUIET = ["-s", "-o", "addopts=--import-mode=importlib", "-p", "no:cacheprovider", "-p", "no:terminal"]
 SECONDS = 60  # a mutant that takes longer hangs, which is noticed
 OPPOSITES: dict[type[ast.AST], type[ast.AST]] = {
     ast.Lt: ast.LtE, ast.LtE: ast.Lt, ast.Gt: ast.GtE, ast.GtE: ast.Gt, ast.Eq: ast.NotEq, ast.NotEq: ast.Eq,
@@ -39,8 +38,14 @@ OPPOSITES: dict[type[ast.AST], type[ast.AST]] = {
 def mutants(source: str) -> Iterator[tuple[str, ast.Module]]:
     """Each change of one place, as a line to show, and the changed module."""
     tree = ast.parse(source)
+    decorators = {
+        part
+        for node in ast.walk(tree)
+        for decorator in getattr(node, "decorator_list", ())
+        for part in ast.walk(decorator)
+    }
     for position, node in enumerate(ast.walk(tree)):
-        for number in range(_changes(node)):
+        for number in range(0 if node in decorators else _changes(node)):
             changed = copy.deepcopy(tree)
             place = next(found for index, found in enumerate(ast.walk(changed)) if index == position)
             before = ast.unparse(place)
@@ -72,35 +77,90 @@ def _change(node: ast.AST, number: int) -> None:
         node.value = not node.value if isinstance(node.value, bool) else node.value * 1.25 + 1  # type: ignore[operator]
 
 
-def preload(tests: list[str]) -> bool:
-    """Whether the tests pass as it is; leaves loaded, for each fork, what does not belong to this tree."""
-    passed = pytest.main([*QUIET, *tests]) == 0
-    for name, module in list(sys.modules.items()):
-        if name.startswith(("heapwatch", "tests", "test_")) or str(
-            getattr(module, "__file__", "")
-        ).startswith(str(ROOT / "tests")):
-            sys.modules.pop(name, None)
-    return passed
+class Mutants:
+    """A pytest plugin that runs what was collected once for each change of a module."""
+
+    def __init__(self, path: Path, jobs: int) -> None:
+        self.path = path
+        self.changes = list(mutants(path.read_text(encoding="utf-8")))
+        self.survivors: list[str] = []
+        self.passes_unchanged = False
+        self._jobs = jobs
+
+    def pytest_runtestloop(self, session: pytest.Session) -> bool:
+        """Run the tests unchanged, then with each change."""
+        module = next(one for one in list(sys.modules.values()) if _file_of(one) == self.path)
+        unchanged = _fork(session, module, ast.parse(self.path.read_text(encoding="utf-8")))
+        self.passes_unchanged = bool(session.items) and _passed(os.waitpid(unchanged, 0)[1])
+        running: dict[int, str] = {}
+        for line, tree in self.changes if self.passes_unchanged else ():
+            if len(running) >= self._jobs:
+                self._collect(running)
+            running[_fork(session, module, tree)] = line
+        while running:
+            self._collect(running)
+        return True
+
+    def _collect(self, running: dict[int, str]) -> None:
+        child, status = os.wait()
+        line = running.pop(child)
+        if _passed(status):
+            self.survivors.append(line)
 
 
-def survives(path: Path, module: ast.Module, tests: list[str]) -> bool:
-    """Whether the tests pass with `module` in the place of the file."""
+def _file_of(module: ModuleType) -> Path | None:
+    file = getattr(module, "__file__", None)
+    return Path(file).resolve() if isinstance(file, str) else None
+
+
+def _passed(status: int) -> bool:
+    return os.waitstatus_to_exitcode(status) == 0
+
+
+def _fork(session: pytest.Session, module: ModuleType, tree: ast.Module) -> int:
+    """A process that runs the tests with the changed module until one fails; its status is 0 if none does."""
     child = os.fork()
-    if child == 0:
-        signal.alarm(SECONDS)
-        null = os.open(os.devnull, os.O_WRONLY)
-        os.dup2(null, 1)
-        os.dup2(null, 2)
-        original = SourceFileLoader.get_code
+    if child:
+        return child
+    signal.alarm(SECONDS)
+    null = os.open(os.devnull, os.O_WRONLY)
+    os.dup2(null, 1)
+    os.dup2(null, 2)
+    try:
+        _install(module, tree)
+        for item, following in zip(session.items, [*session.items[1:], None], strict=True):
+            item.config.hook.pytest_runtest_protocol(item=item, nextitem=following)
+            if session.testsfailed:
+                break
+    except BaseException:  # a change that the module itself does not survive is noticed
+        os._exit(1)
+    os._exit(int(session.testsfailed > 0))
 
-        def get_code(loader: SourceFileLoader, name: str) -> object:
-            if Path(loader.path).resolve() == path:
-                return compile(ast.fix_missing_locations(module), str(path), "exec")
-            return original(loader, name)
 
-        SourceFileLoader.get_code = get_code  # type: ignore[method-assign, assignment]
-        os._exit(int(pytest.main([*QUIET, *tests])))
-    return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+def _install(module: ModuleType, tree: ast.Module) -> None:
+    made = {"__name__": module.__name__, "__package__": module.__package__, "__file__": module.__file__}
+    exec(compile(ast.fix_missing_locations(tree), str(module.__file__), "exec"), made)
+    for name, value in made.items():
+        own = getattr(value, "__module__", None) == module.__name__
+        if own and isinstance(value, FunctionType | type):
+            _transplant(vars(module)[name], value)
+        elif not name.startswith("__"):
+            setattr(module, name, value)
+
+
+def _transplant(old: object, new: object) -> None:
+    """Functions keep who they are, for whoever imported them, and get the code of the new ones."""
+    if isinstance(old, FunctionType) and isinstance(new, FunctionType):
+        old.__code__, old.__defaults__, old.__kwdefaults__ = (
+            new.__code__,
+            new.__defaults__,
+            new.__kwdefaults__,
+        )
+    elif isinstance(old, property) and isinstance(new, property):
+        _transplant(old.fget, new.fget)
+    elif isinstance(old, type) and isinstance(new, type):
+        for name, part in vars(new).items():
+            _transplant(vars(old).get(name), part)
 
 
 def main() -> int:
@@ -111,20 +171,15 @@ def main() -> int:
     parser.add_argument("modules", nargs="*", default=list(JUDGED_BY), help="paths of the modules (all)")
     parser.add_argument("--jobs", type=int, default=2)
     options = parser.parse_args()
-    os.environ["PYTEST_DISABLE_PLUGIN_AUTOLOAD"] = "1"  # loading them takes longer than the tests
+    os.environ["PYTEST_DISABLE_PLUGIN_AUTOLOAD"] = "1"
     for name in options.modules:
-        path, tests = (ROOT / name).resolve(), JUDGED_BY[name]
-        source = path.read_text(encoding="utf-8")
-        if not preload(tests) or not survives(path, ast.parse(source), tests):
+        plugin = Mutants((ROOT / name).resolve(), options.jobs)
+        pytest.main([*QUIET, *JUDGED_BY[name]], plugins=[plugin])
+        if not plugin.passes_unchanged:
             print(f"{name}: its tests fail as it is")
             return 1
-        changes = list(mutants(source))
-        print(f"{name}: {len(changes)} mutants", flush=True)
-        with ThreadPoolExecutor(options.jobs) as pool:
-            running = [pool.submit(survives, path, module, tests) for _, module in changes]
-            alive = [one.result() for one in running]
-        left = [line for (line, _), survived in zip(changes, alive, strict=True) if survived]
-        print(f"{len(left)} survive", *left, sep="\n  ", flush=True)
+        print(f"{name}: {len(plugin.changes)} mutants, {len(plugin.survivors)} survive", *plugin.survivors,
+              sep="\n  ", flush=True)  # fmt: skip
     return 0
 
 

@@ -113,7 +113,7 @@ def test_a_leak_goes_once_around_the_loop(stack: Stack) -> None:
 
     own = stack.start("demo")
     try:
-        wait_for("bodies on /metrics", lambda: exposed(stack, "trainer_bodies") > 400, 2 * MINUTES)
+        wait_for("bodies on /metrics", lambda: exposed(stack, "trainer_bodies") > 400, 5 * MINUTES)
         wait_for("food on /metrics", lambda: exposed(stack, "trainer_entities", type="food_sources") > 100)
         wait_for("bodies in Prometheus", lambda: (seen := loop.recorded()) and seen.bodies > 400)
         for state in ("pending", "firing"):
