@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from itertools import islice
 from types import CodeType, FunctionType
 from typing import Any
@@ -15,6 +15,7 @@ from heapwatch.explain.inventory import Inventory, Known, Place
 from heapwatch.explain.remedies import remedy_for, remedy_for_type
 from heapwatch.explain.series import Growth
 from heapwatch.explain.sites import (
+    Scope,
     Site,
     Use,
     bounds_of,
@@ -22,11 +23,12 @@ from heapwatch.explain.sites import (
     code_of_class,
     function_at,
     only_return,
+    rebound_at,
     user_code,
     uses_of,
 )
 from heapwatch.explain.tracing import Tracer
-from heapwatch.explain.weigh import look_into, newest_of
+from heapwatch.explain.weigh import keeps_its_arguments, look_into, newest_of
 from heapwatch.measure.layout import CACHE_TYPE, layout_of, namespace_of
 from heapwatch.measure.reading import Gone, instance_dict, length_of
 from heapwatch.measure.rings import CAPACITY_NAMES, capacity_beside
@@ -34,6 +36,7 @@ from heapwatch.measure.roots import is_user_file, module_namespace, running_code
 
 _MOST_HOLDERS = 6
 _MOST_KEPT = 200
+_SEARCHED_AT_ONCE = 3  # containers for which the code is searched in one judgement
 _STARTERS = ("Process", "Popen", "Pool", "ProcessPoolExecutor", "SubprocVecEnv", "AsyncVectorEnv")
 
 
@@ -44,6 +47,17 @@ class Describer:
         self._inventory = inventory
         self._uses: dict[str, tuple[list[Use], list[int | str], Site | None]] = {}
         self._traced: dict[str, Site] = {}
+        self._made: dict[str, Site | None] = {}
+        self._searches = 0
+
+    def describe_all(self, growing: Sequence[tuple[Known, Growth]]) -> list[Candidate]:
+        """Everything about growing containers, the most important first.
+
+        The code that fills them is searched for a few of them at a time; the rest have their turn in the next
+        judgements, and until then count as containers that are cut to a length.
+        """
+        self._searches = 0
+        return [self.describe(known, growth) for known, growth in growing]
 
     def describe(self, known: Known, growth: Growth) -> Candidate:
         """Everything about one growing container."""
@@ -51,6 +65,9 @@ class Describer:
         place = known.places[0] if known.places else None
         if place is None:
             return Candidate(known, growth, look, known.capacity, remedy=remedy_for(known, look, None, []))
+        if known.path not in self._uses and self._searches >= _SEARCHED_AT_ONCE:
+            remedy = remedy_for(known, look, known.capacity, [])
+            return Candidate(known, growth, look, known.capacity, emptied="trimmed", remedy=remedy)
         uses, bounds, site = self._code_of(known, place)
         owner, items = _named(place)[1], known.items.last or 0.0
         emptied = _emptied(uses, bounds, owner, items) if known.kind != "graph" else "never"
@@ -81,6 +98,7 @@ class Describer:
             items_per_minute=60 * growth.per_second,
             bytes_per_minute=60 * growth.per_second * each,
             share=0.0,
+            site=self._made_only_at(known.name),
             holders=("held from outside Python",) if holders == () else holders or (),
             remedy=remedy_for_type(holders),
         )
@@ -147,24 +165,38 @@ class Describer:
         if site is not None and len(self._traced) < _MOST_KEPT:
             self._traced[known.path] = site._replace(function=function_at(site, user_code()))
 
+    def _made_only_at(self, type_name: str) -> Site | None:
+        """The line of the user's code that names a class; None where there are several or none."""
+        if type_name not in self._made and len(self._made) < _MOST_KEPT:
+            lines = callers_of(type_name.rpartition(".")[2], user_code())
+            self._made[type_name] = lines[0] if len(lines) == 1 else None
+        return self._made.get(type_name)
+
     def _code_of(self, known: Known, place: Place) -> tuple[list[Use], list[int | str], Site | None]:
         """What the code does to a container, what it cuts it to, and the line that fills it."""
         found = self._uses.get(known.path)
         if found is None and known.kind == "cache":
             return [], [], _cached_line(place)
         if found is None:
-            name, owner = _named(place)
+            name, owner, scope = _named(place)
             if name is None:
                 return [], [], None
             own, others = _codes(place, owner)
             codes = [*own, *others]
-            uses = uses_of(name, own)
-            # A name such as `data` is used for other things elsewhere: its own class speaks first.
-            filled = any(use.effect == "grows" for use in uses)
-            uses = uses if filled else uses_of(name, codes)
-            found = (uses, bounds_of(name, own if filled else codes), _site(uses, codes))
-            if len(self._uses) < _MOST_KEPT:
-                self._uses[known.path] = found
+            search = rebound_at if known.kind == "graph" else uses_of
+            uses: list[Use] = []
+            searched = codes
+            # A name such as `data` is used for other things elsewhere: its own class speaks first, and what
+            # refers to it as one refers to it.
+            for searched, wanted in ((own, scope), (codes, scope), (codes, "any")):
+                uses = search(name, searched, wanted)
+                if any(use.effect == "grows" for use in uses):
+                    break
+            found = (uses, bounds_of(name, searched), _site(uses, codes))
+            self._searches += 1
+            if len(self._uses) >= _MOST_KEPT:
+                del self._uses[next(iter(self._uses))]
+            self._uses[known.path] = found
         return found
 
 
@@ -179,10 +211,15 @@ def _emptied(uses: list[Use], bounds: list[int | str], owner: Any, items: float)
 
 
 def _cached_line(place: Place) -> Site | None:
-    """The line of a cached function that makes what its cache keeps: its only `return`."""
+    """The line of a cached function that makes what its cache keeps: its only `return`.
+
+    None where the arguments weigh more: the `self` of a cached method.
+    """
     try:
         cached = place.find({})
-        function = cached.__wrapped__ if type(cached) is CACHE_TYPE else None
+        if type(cached) is not CACHE_TYPE or keeps_its_arguments(cached):
+            return None
+        function = cached.__wrapped__
     except (Gone, RuntimeError, AttributeError):
         return None
     return only_return(function.__code__) if type(function) is FunctionType else None
@@ -195,8 +232,8 @@ def _length(known: Known, inventory: Inventory) -> float | None:
     return total
 
 
-def _named(place: Place) -> tuple[str | None, Any]:
-    """The last name on the way to a container, and the object that has the attribute."""
+def _named(place: Place) -> tuple[str | None, Any, Scope]:
+    """The last name on the way to a container, the object that has it, and what sort of name it is."""
     at: Place | None = place
     while at is not None and at.parent is not None:
         step = at.step
@@ -206,9 +243,18 @@ def _named(place: Place) -> tuple[str | None, Any]:
                 owner = at.parent.find({})
             except (Gone, RuntimeError):
                 owner = None
-            return step.label.rpartition(".")[2], owner
+            return step.label.rpartition(".")[2], owner, _scope(at.parent, step.how)
         at = at.parent
-    return None, None
+    return None, None, "any"
+
+
+def _scope(parent: Place, how: str) -> Scope:
+    if how in ("closure", "default", "keyword_default"):
+        return "local"
+    root = parent.root
+    if root is None or not root.namespace:
+        return "attribute"
+    return "local" if root.name.startswith("frame ") else "global"
 
 
 def _codes(place: Place, owner: Any) -> tuple[list[CodeType], list[CodeType]]:

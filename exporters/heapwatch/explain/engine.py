@@ -130,10 +130,8 @@ class Explainer:
             self._read_memory()
         activity = self._slice(now) if self._budget.allows() else "read"
         cost = self._spent() - began
-        # What takes long is done more rarely, so that nothing takes all that there is.
-        pauses = _PAUSES_LENT if self._budget.has_lent else _PAUSES
         longest = _LONGEST_PAUSE_SECONDS if activity == "judge" else float("inf")
-        self._due[activity] = max(self._due.get(activity, 0.0), now + min(longest, pauses * cost))
+        self._pause(activity, now, cost, longest)
         self._budget.charge(cost)
         self.spent_on[activity] += cost
         self.longest_slice = max(self.longest_slice, cost)
@@ -146,7 +144,8 @@ class Explainer:
         if self._is_due("weigh", now, _WEIGH_SECONDS):
             self._weigh(_WEIGHED_AT_ONCE)
             return "weigh"
-        if self._searching and self._is_due("census", now, _CENSUS_SECONDS):
+        # With the collector off, what it has not looked at is counted instead, and this would add to it.
+        if self._searching and gc.isenabled() and self._is_due("census", now, _CENSUS_SECONDS):
             self.census.count()
             return "census"
         if self._is_due("trace", now, _TRACE_SECONDS) and self._trace():
@@ -160,6 +159,11 @@ class Explainer:
         if not self._walking:
             self._due["round"] = now + min(_ROUND_SECONDS, 2.0 * 2**self.inventory.rounds)
         return "walk"
+
+    def _pause(self, activity: str, now: float, cost: float, longest: float = float("inf")) -> None:
+        """Do what takes long more rarely, so that nothing takes all that there is."""
+        pauses = _PAUSES_LENT if self._budget.has_lent else _PAUSES
+        self._due[activity] = max(self._due.get(activity, 0.0), now + min(longest, pauses * cost))
 
     def _is_due(self, what: str, now: float, interval: float) -> bool:
         if now < self._due.setdefault(what, now + interval):
@@ -206,10 +210,9 @@ class Explainer:
                     (growth.per_second * (known.held.last or 1.0) / (known.weighed_items or 1.0), known)
                 )
         growing.sort(key=lambda entry: -entry[0])
-        candidates = [
-            self._describer.describe(known, known.items.growth(levels.start))
-            for _, known in growing[:_MOST_DESCRIBED]
-        ]
+        candidates = self._describer.describe_all(
+            [(known, known.items.growth(levels.start)) for _, known in growing[:_MOST_DESCRIBED]]
+        )
         rounds = self.inventory.rounds
         found = explain(levels, candidates, rounds=rounds)
         self._searching = is_unexplained(found, levels)
@@ -233,7 +236,9 @@ class Explainer:
         names = [known.name for known, _ in growing]
         missing = [name for name in names if name not in self._chains]
         if missing and self._is_due("inspect", levels.now, _INSPECT_SECONDS):
+            began = self._spent()
             self._chains.update(self.census.inspect(missing, set(self.inventory.anchors)))
+            self._pause("inspect", levels.now, self._spent() - began)
         findings = [
             self._describer.describe_type(known, growth, self._chains.get(known.name))
             for known, growth in growing
@@ -247,7 +252,9 @@ class Explainer:
             known = {
                 id(obj) for one in self.inventory.known.values() for obj, _ in self.inventory.places_of(one)
             }
+            began = self._spent()
             self._long = self.census.search(known | set(self.inventory.anchors))
+            self._pause("search", levels.now, self._spent() - began)
         return [self._describer.describe_long(found) for found in self._long]
 
     def _trace(self) -> bool:

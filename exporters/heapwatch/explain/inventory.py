@@ -110,7 +110,9 @@ class Known:
         "type_name", "weighed_items",
     )  # fmt: skip
 
-    def __init__(self, path: str, kind: Kind | Literal["ring", "graph"], type_name: str) -> None:
+    def __init__(
+        self, path: str, kind: Kind | Literal["ring", "graph"], type_name: str, due: float = 0.0
+    ) -> None:
         self.path = path
         self.kind: Kind | Literal["ring", "graph"] = kind
         self.type_name = type_name
@@ -120,7 +122,7 @@ class Known:
         self.multiplicity = 1.0
         self.capacity: int | None = None
         self.interval = _SHORTEST_INTERVAL
-        self.due = 0.0
+        self.due = due
         self.misses = 0
         self.weighed_items = 0.0
 
@@ -190,7 +192,8 @@ class Inventory:
         due = [known for known in list(self.known.values()) if known.due <= now]
         memory: dict[Place | str, Any] = {}
         count = 0
-        for known in sorted(due, key=lambda known: known.due):
+        # What changes is late after a second: where time is short, what stands still waits.
+        for known in sorted(due, key=lambda known: (known.due - now) / known.interval):
             self._read(known, now, memory)
             count += 1
             if not count & 15:
@@ -329,7 +332,7 @@ class Inventory:
         if known is None:
             if len(self.known) >= 2 * _MOST_KNOWN:
                 return
-            known = self.known[path] = Known(path, kind, layout.name)
+            known = self.known[path] = Known(path, kind, layout.name, self._clock())
         if path not in self._round_known:
             self._round_known.add(path)
             self._round_multiplicity[path] = 0.0
@@ -372,7 +375,7 @@ class Inventory:
         changed = level != known.items.last
         known.items.add(now, level)
         known.interval = (
-            _SHORTEST_INTERVAL if changed else min(_LONGEST_INTERVAL, max(known.interval, 0.5) * 1.5)
+            _SHORTEST_INTERVAL if changed else min(_LONGEST_INTERVAL, max(known.interval, 0.5) * 2)
         )
         if known.kind == "graph":
             known.interval = max(known.interval, _GRAPH_INTERVAL)

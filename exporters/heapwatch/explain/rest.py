@@ -15,6 +15,7 @@ EXPLAINED = 0.5  # what is less than this share of the growth is not looked into
 _MEASURED_SPAN = 60.0  # of growth that objects make though they are not all measured
 _COUNTED_SPAN = 120.0
 _STEADY = 0.8
+_SAME_PACE = 0.8
 
 
 def workers(levels: Levels) -> list[Finding]:
@@ -60,7 +61,10 @@ def inferred(findings: list[Finding], candidates: Sequence[Candidate], levels: L
             opaque.append((candidate.look.graph, finding.items_per_minute or 0.0, at, candidate))
     if not opaque:
         return findings
-    *_, at, candidate = max(opaque, key=lambda entry: entry[:2])
+    # Several names lead to one graph, and keep about the same pace: one whose line is known says more.
+    fastest = max(opaque, key=lambda entry: entry[:2])
+    same = (one for one in opaque if one[0] == fastest[0] and one[1] >= _SAME_PACE * fastest[1])
+    *_, at, candidate = max(same, key=lambda one: (one[3].site is not None, one[1]))
     chosen = findings[at]
     grown = rest / 60 * levels.own.span
     # Graphs that pile up are known to hold much; of any other object it is likely where both keep their pace.

@@ -55,18 +55,20 @@ class Series:
     What is older is forgotten: a leak that begins on the third day has to show against the hours before it.
     """
 
-    __slots__ = ("_buckets", "_width", "last", "read_at")
+    __slots__ = ("_buckets", "_width", "changed_at", "last", "read_at")
 
     def __init__(self) -> None:
         self._buckets: list[Bucket] = []
         self._width = 0.5
         self.last: float | None = None
-        self.read_at = float("-inf")
+        self.read_at = self.changed_at = float("-inf")
 
     def add(self, time: float, level: float) -> None:
         """Take a reading, at a time in seconds that is not before the one before."""
         changed = self.last is not None and level != self.last
         self.last, self.read_at = level, time
+        if changed:
+            self.changed_at = time
         if self._buckets and time - self._buckets[-1].start < self._width:
             was = self._buckets[-1]
             self._buckets[-1] = Bucket(was.start, time, min(was.least, level), level, was.changes + changed)
@@ -98,6 +100,8 @@ class Series:
         The time is divided into quarters. The floor of a quarter is its least reading: a container that is
         emptied now and then has a low floor in each, one that leaks a higher one every time.
         """
+        if self.changed_at < start:
+            return NO_GROWTH
         buckets = self.since(start)
         if len(buckets) < _BLOCKS + 1:
             return NO_GROWTH

@@ -44,6 +44,16 @@ class Site(NamedTuple):
     function: str
 
 
+# How code refers to what has a name: as an attribute, as a global variable or as a local one. The same name
+# may be all three, of different things.
+Scope = Literal["attribute", "global", "local", "any"]
+_SCOPES: dict[Scope, tuple[str, ...]] = {
+    "attribute": ("ATTR", "METHOD"),
+    "global": ("GLOBAL", "NAME"),
+    "local": ("FAST", "DEREF", "CLOSURE"),
+    "any": ("",),
+}
+
 # It gets longer; items are taken out; it is cut to a length; it begins anew.
 Effect = Literal["grows", "shrinks", "trims", "resets"]
 
@@ -55,14 +65,34 @@ class Use(NamedTuple):
     site: Site
 
 
-def uses_of(name: str, codes: Iterable[CodeType]) -> list[Use]:
+def uses_of(name: str, codes: Iterable[CodeType], scope: Scope = "any") -> list[Use]:
     """What these functions do to a container of this name; each line once for each effect."""
     found: dict[tuple[str, int, str], Use] = {}
     for code in codes:
-        for effect, line in _effects(code, name):
+        for effect, line in _effects(code, name, scope):
             function = getattr(code, "co_qualname", code.co_name)
             use = Use(effect, Site(code.co_filename, line, function))
             found.setdefault((code.co_filename, line, effect), use)
+    return list(found.values())
+
+
+def rebound_at(name: str, codes: Iterable[CodeType], scope: Scope = "any") -> list[Use]:
+    """Lines that bind a name to something made from what it was bound to: each makes a graph longer."""
+    found: dict[tuple[str, int], Use] = {}
+    for code in codes:
+        if not _mentions(code, name):
+            continue
+        loaded: set[int] = set()
+        for instruction, line in _instructions(code):
+            operation = instruction.opname
+            if not _names(instruction, name, scope):
+                continue
+            if "LOAD_" in operation:
+                loaded.add(line)
+            if "STORE_" in operation and line in loaded:
+                function = getattr(code, "co_qualname", code.co_name)
+                site = Site(code.co_filename, line, function)
+                found.setdefault((code.co_filename, line), Use("grows", site))
     return list(found.values())
 
 
@@ -205,7 +235,7 @@ def _nested(code: CodeType, found: dict[int, CodeType]) -> None:
             _nested(constant, found)
 
 
-def _effects(code: CodeType, name: str, depth: int = 0) -> Iterator[tuple[Effect, int]]:
+def _effects(code: CodeType, name: str, scope: Scope = "any", depth: int = 0) -> Iterator[tuple[Effect, int]]:
     """What a code object does to `name`, by line; names that it is given to are followed."""
     if not _mentions(code, name):
         return
@@ -213,7 +243,7 @@ def _effects(code: CodeType, name: str, depth: int = 0) -> Iterator[tuple[Effect
     loads: dict[int, int] = {}
     for at, (instruction, line) in enumerate(listed):
         operation = instruction.opname
-        if not _names(instruction, name):
+        if not _names(instruction, name, scope):
             continue
         if operation.startswith("LOAD_") and operation not in ("LOAD_METHOD", "LOAD_CONST"):
             loads[line] = at
@@ -243,7 +273,7 @@ def _after_load(
     elif any(type(value) is str and value in _PASSED_TO for value in before):
         yield "grows", line
     elif first.opname == "STORE_FAST" and depth == 0:
-        for effect, where in _effects(code, first.argval, depth + 1):
+        for effect, where in _effects(code, first.argval, "local", depth + 1):
             if effect != "resets":
                 yield effect, where
     else:
@@ -293,8 +323,10 @@ def _mentions(code: CodeType, name: str) -> bool:
     )
 
 
-def _names(instruction: dis.Instruction, name: str) -> bool:
+def _names(instruction: dis.Instruction, name: str, scope: Scope = "any") -> bool:
     value = instruction.argval
+    if not any(part in instruction.opname for part in _SCOPES[scope]):
+        return False
     return bool(value == name) if type(value) is str else type(value) is tuple and name in value
 
 

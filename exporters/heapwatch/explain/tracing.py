@@ -20,6 +20,7 @@ from heapwatch.measure.layout import layout_of
 from heapwatch.measure.roots import is_user_file
 
 FRAMES = 10
+DEEP_FRAMES = 40  # once it is known that a library makes the items, far below the user's code
 # While it is on, a program that allocates a lot may run ten times slower: with the pause that follows each
 # moment, it loses less than a twentieth.
 SHARE = 0.004
@@ -29,6 +30,7 @@ _SHORTEST_SECONDS = 0.05
 _POLL_SECONDS = 0.004
 _MOST_TRIES = 4  # for one path
 _MOST_PARTS = 30
+_MOST_DEEP = 200
 _MOST_TRACED_BYTES = 4_000_000  # of which a copy is made in a few milliseconds
 _HEADS = (0, 16, 32)  # bytes before an object: of the collector, and of attributes kept apart
 
@@ -53,6 +55,7 @@ class Tracer:
         self._share = share
         self._next = clock()
         self._tries: Counter[str] = Counter()
+        self._deep: set[str] = set()
         self.enabled = os.environ.get("HEAPWATCH_TRACE", "1") != "0"
 
     def may_trace(self, path: str) -> bool:
@@ -83,8 +86,9 @@ class Tracer:
         self._tries[path] += 1
         before = length()
         longest = min(LONGEST_SECONDS, max(_SHORTEST_SECONDS, _RHYTHMS * rhythm))
+        frames = DEEP_FRAMES if path in self._deep else FRAMES
         began = self._clock()
-        tracemalloc.start(FRAMES)
+        tracemalloc.start(frames)
         try:
             while self._clock() - began < longest:
                 time.sleep(_POLL_SECONDS)
@@ -92,34 +96,45 @@ class Tracer:
                 if now is None or before is None or now < before:
                     before = now
                 elif now > before:
-                    site = made_at(newest())
+                    site, traced = _made_by(newest())
                     if site is not None:
                         return site
+                    if traced and len(self._deep) < _MOST_DEEP:
+                        self._deep.add(path)
         finally:
             tracemalloc.stop()
             took = self._clock() - began
             self.seconds += took
-            self._next = began + took + took / self._share
+            # What an allocation costs while it is traced is in proportion to the frames.
+            self._next = began + took + took * (frames / FRAMES) / self._share
         return None
 
 
 def made_at(items: list[Any]) -> Site | None:
     """The innermost line of the user's code by which a newest item, or a part of it, was made."""
+    return _made_by(items)[0]
+
+
+def _made_by(items: list[Any]) -> tuple[Site | None, bool]:
+    """That line, and whether any of the objects was made while allocations were traced."""
     sizes: set[int] = set()
+    traced = False
     while items:
         stack = [items.pop()]
         seen = 0
         while stack and seen < _MOST_PARTS:
             obj = stack.pop(0)
             seen += 1
-            site = _line_of(tracemalloc.get_object_traceback(obj) or ())
+            traceback = tracemalloc.get_object_traceback(obj) or ()
+            traced = traced or bool(traceback)
+            site = _line_of(traceback)
             if site is not None:
-                return site
+                return site, True
             if layout_of(type(obj)).kind == "tensor":
                 sizes.update(object.__sizeof__(obj) + head for head in _HEADS)
             if seen < 10:
                 stack += gc.get_referents(obj)[:10]
-    return _by_size(sizes) if sizes else None
+    return (_by_size(sizes) if sizes else None), traced
 
 
 def _by_size(sizes: set[int]) -> Site | None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gc
 import sys
+import time
 from collections.abc import Iterable
 from contextlib import suppress
 from itertools import islice
@@ -16,6 +17,7 @@ from heapwatch.measure.reading import array_bytes, parts
 from heapwatch.measure.sampling import ContainerChanged
 
 _BUDGET_SECONDS = 0.02
+_ARGUMENT_SECONDS = 0.002
 _LOOKED_AT = 60  # objects of an item
 _NEWEST = 3
 _PLAIN = ("list", "tuple", "deque", "dict", "set", "text", "raw", "array", "atom", "frame_table")
@@ -52,9 +54,13 @@ def weigh(known: Known, inventory: Inventory, now: float) -> None:
         return
     anchors = [key for key, path in inventory.anchors.items() if not path.startswith(known.path)]
     total, count = 0.0, 0
+    until = time.thread_time() + _BUDGET_SECONDS
     for obj, _ in inventory.places_of(known):
+        left = until - time.thread_time()
+        if left <= 0:
+            break
         try:
-            size = deep_size(obj, budget_seconds=_BUDGET_SECONDS, elsewhere=anchors)
+            size = deep_size(obj, budget_seconds=left, elsewhere=anchors)
         except (OutOfTime, ContainerChanged, RuntimeError):
             continue
         total += size.bytes + size.gpu_bytes + size.shared_bytes
@@ -88,11 +94,33 @@ def newest_of(known: Known, inventory: Inventory) -> list[Any]:
     return []
 
 
+def keeps_its_arguments(cache: Any) -> bool:
+    """Whether the arguments that a `functools` cache keeps weigh more than the results."""
+    for key, value in _newest_entries(cache)[-1:]:
+        argument = _first_object(key)
+        if argument is not None:
+            with suppress(OutOfTime, ContainerChanged, RuntimeError):
+                sizes = [deep_size(one, budget_seconds=_ARGUMENT_SECONDS).bytes for one in (argument, value)]
+                return sizes[0] > sizes[1]
+    return False
+
+
+def _newest_entries(cache: Any) -> list[tuple[Any, Any]]:
+    # One dict is the cache, another may hold the function's attributes.
+    held = max((part for part in gc.get_referents(cache) if type(part) is dict), key=len, default={})
+    return list(islice(reversed(dict.items(held)), _NEWEST))
+
+
+def _first_object(key: Any) -> Any:
+    """The first argument that has attributes; None where there is none."""
+    arguments = key if type(key) is tuple else (key,)
+    return next((one for one in arguments if layout_of(type(one)).kind == "object"), None)
+
+
 def _newest(obj: Any, layout: Layout) -> Iterable[Any]:
     if layout.kind == "cache":
-        # One dict is the cache, another may hold the function's attributes.
-        held = max((part for part in gc.get_referents(obj) if type(part) is dict), key=len, default={})
-        return list(islice(reversed(dict.values(held)), _NEWEST))
+        arguments = keeps_its_arguments(obj)
+        return [_first_object(key) if arguments else value for key, value in _newest_entries(obj)]
     if layout.kind == "dict":
         return list(islice(reversed(dict.values(obj)), _NEWEST))
     if layout.kind in ("array", "tensor", "text", "raw", "frame_table", "programs"):

@@ -256,6 +256,9 @@ def _tensor_bytes(obj: Any) -> int | None:
     return int(obj.untyped_storage().nbytes())
 
 
+_TABLE_PARTS = frozenset(("list", "tuple", "object", "array"))
+
+
 def _table(obj: Any) -> tuple[int, int]:
     """Rows and bytes of a pandas object, from the arrays of its blocks."""
     rows = nbytes = 0
@@ -269,8 +272,9 @@ def _table(obj: Any) -> tuple[int, int]:
             shape = ndarray.shape.__get__(part)
             rows = max(rows, int(shape[-1]) if shape else 0)
             nbytes += _array_bytes(part)
-        elif layout.kind in ("list", "tuple", "object") and part is not None:
-            stack += gc.get_referents(part)
+        elif part is not None:
+            # An index remembers its views as weak references, hundreds of them: those lead nowhere.
+            stack += [one for one in gc.get_referents(part) if layout_of(type(one)).kind in _TABLE_PARTS]
     return rows, nbytes
 
 

@@ -13,6 +13,7 @@ from heapwatch.explain.inventory import Known
 from heapwatch.explain.judge import explain
 from heapwatch.explain.looks import OWN, RETAINED, VIRTUAL
 from heapwatch.explain.memory import Memory
+from heapwatch.explain.sites import Site
 from heapwatch.explain.weigh import Look
 
 MB = 1e6
@@ -208,3 +209,13 @@ def test_objects_that_cannot_be_measured_leak_when_they_and_memory_keep_their_pa
     assert judged(200, memory(48 * MB, 200), held[200]).verdict == "leak"
     warming = curve(lambda at: 500 * MB + 300 * MB * (1 - exp(-at / 120)), 200)
     assert judged(200, warming, held[200]).verdict != "leak"
+
+
+def test_of_the_names_of_one_graph_the_one_whose_line_is_known_speaks() -> None:
+    look = Look("autograd history", frozenset(), True, True, False, frozenset())
+    faster, slower = candidate(2500, 0, 200, look=look), candidate(2400, 0, 200, look=look)
+    slower.known.path = "state"
+    located = replace(slower, site=Site("train.py", 30, "<module>"))
+    found = judged(200, memory(48 * MB, 200), faster, located)
+    assert found.findings[0].path == "state"
+    assert found.findings[0].inferred

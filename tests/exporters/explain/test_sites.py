@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from heapwatch.explain.sites import bounds_of, uses_of
+from heapwatch.explain.sites import bounds_of, rebound_at, uses_of
 
 
 class Trainer:
@@ -57,6 +57,15 @@ class Trainer:
     def compared(self, item: Any) -> None:
         if len(self.history) > self.limit:
             self.history.pop(0)
+
+    def elsewhere(self, item: Any) -> None:
+        history: list[Any] = []
+        history.append(item)
+
+    def unrolled(self, cell: Any) -> Any:
+        state = self.history
+        _, state = cell(state)
+        return state
 
     def read(self) -> Any:
         return sum(self.history) / len(self.history), self.history[-1]
@@ -114,3 +123,15 @@ def test_the_bound_that_the_code_names(name: str, bound: object) -> None:
 
 def test_reading_names_no_bound() -> None:
     assert bounds_of("history", [code("read")]) == []
+
+
+def test_a_local_variable_of_the_same_name_is_something_else() -> None:
+    (use,) = uses_of("history", [code("append"), code("elsewhere")], "attribute")
+    assert use.site.function.endswith("append")
+    (use,) = uses_of("history", [code("append"), code("elsewhere")], "local")
+    assert use.site.function.endswith("elsewhere")
+
+
+def test_a_graph_grows_where_a_name_is_bound_to_what_was_made_from_it() -> None:
+    (use,) = rebound_at("state", [code("unrolled"), code("append")], "local")
+    assert use.site.line == code("unrolled").co_firstlineno + 2

@@ -1,13 +1,16 @@
 from __future__ import annotations
 
+import copy
 import threading
 import tracemalloc
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from heapwatch.explain.tracing import LONGEST_SECONDS, SHARE, Tracer
+from heapwatch.explain.sites import Site
+from heapwatch.explain.tracing import FRAMES, LONGEST_SECONDS, SHARE, Tracer
 
 items: list[object] = []
 
@@ -27,6 +30,29 @@ def filling() -> Iterator[Callable[[], None]]:
     items.clear()
 
 
+@pytest.fixture
+def filling_deeply() -> Iterator[Callable[[], None]]:
+    nested: list[Any] = [{}]
+    for _ in range(FRAMES):
+        nested = [nested]
+    stop = threading.Event()
+
+    def innermost(made: list[Any]) -> Any:
+        while type(made) is list:
+            made = made[0]
+        return made
+
+    def fill() -> None:
+        while not stop.wait(0.005):
+            items.append(innermost(copy.deepcopy(nested)))
+
+    thread = threading.Thread(target=fill)
+    yield thread.start
+    stop.set()
+    thread.join()
+    items.clear()
+
+
 def newest() -> list[object]:
     return items[-3:]
 
@@ -38,6 +64,29 @@ def test_the_line_that_makes_the_items_is_found(filling: Callable[[], None]) -> 
     assert site.file == __file__
     assert "bytes(2000)" in Path(__file__).read_text().splitlines()[site.line - 1]
     assert not tracemalloc.is_tracing()
+
+
+def test_items_that_a_library_makes_are_found_by_a_deeper_look(
+    filling_deeply: Callable[[], None],
+) -> None:
+    now = [0.0]
+    tracer = Tracer(clock=lambda: now[0])
+
+    def length() -> float:
+        now[0] += 0.001
+        return len(items)
+
+    def trace() -> Site | None:
+        return tracer.trace("items", length, newest)
+
+    filling_deeply()
+    assert trace() is None
+    shallow = tracer.seconds
+    site = trace()
+    assert site is not None
+    assert "deepcopy(" in Path(__file__).read_text().splitlines()[site.line - 1]
+    now[0] += 1.5 * (tracer.seconds - shallow) / SHARE
+    assert not tracer.may_trace("items"), "the pause is longer, as more frames cost more"
 
 
 def test_a_moment_in_which_nothing_grows_says_nothing_and_ends() -> None:

@@ -7,10 +7,12 @@ import pytest
 import torch
 
 from heapwatch.explain import inventory as subject
+from heapwatch.explain import weigh as weighing
 from heapwatch.explain.inventory import Inventory
 from heapwatch.explain.remedies import remedy_for
 from heapwatch.explain.weigh import look_into, weigh
 from heapwatch.measure import tensor_storage
+from heapwatch.measure.deep_size import OutOfTime
 from heapwatch.measure.memory import Memory
 from heapwatch.measure.roots import Root
 
@@ -78,3 +80,23 @@ def test_programs_that_a_jitted_function_keeps_are_named_by_their_holder(found):
     assert (look.item_type, look.opaque) == ("compiled program", True)
     assert "pad to few shapes" in remedy_for(step, look, None, [])
     weigh(step, inventory, 0.0)
+
+
+def test_many_places_share_the_time_of_one(found, monkeypatch):
+    agent = Agent()
+    agent.losses = [{"values": [float(at)] * 60} for at in range(8)]
+    inventory, known = found(agent)
+    inner = known['agent.losses[*]["values"]']
+    assert len(inner.places) > 2
+    spent = [0.0]
+    monkeypatch.setattr(weighing.time, "thread_time", lambda: spent[0])
+    budgets = []
+
+    def slow(obj, *, budget_seconds, elsewhere):
+        budgets.append(budget_seconds)
+        spent[0] += budget_seconds
+        raise OutOfTime
+
+    monkeypatch.setattr(weighing, "deep_size", slow)
+    weigh(inner, inventory, 0.0)
+    assert sum(budgets) == pytest.approx(0.02)

@@ -5,9 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
+import pandas
 import pytest
 
-from heapwatch.measure.reading import _FOLLOW, Gone, Step, follow
+from heapwatch.measure.layout import layout_of
+from heapwatch.measure.reading import _FOLLOW, Gone, Step, follow, length_of
 from tests.exporters.explain import hostile
 from tests.exporters.explain.hostile import ARMED, CALLS
 
@@ -30,6 +32,13 @@ def no_code_of_the_program() -> Iterator[None]:
     CALLS.clear()
     yield
     ARMED[0] = False
+
+
+def test_a_table_whose_index_remembers_many_views_has_its_rows() -> None:
+    table = pandas.DataFrame({"text": ["a"] * 100, "vector": [[1]] * 100})
+    views = [table.tail(10) for _ in range(300)]
+    assert length_of(table, layout_of(type(table))) == 100
+    assert len(views) == 300
 
 
 def test_a_class_attribute_is_followed() -> None:

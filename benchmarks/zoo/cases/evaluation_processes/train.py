@@ -26,7 +26,7 @@ def serve(connection):
 class EvaluationEnv:
     def __init__(self) -> None:
         self.connection, remote = multiprocessing.Pipe()
-        self.process = multiprocessing.Process(target=serve, args=(remote,), daemon=True)
+        self.process = multiprocessing.Process(target=serve, args=(remote,), daemon=True)  # LEAK
         self.process.start()  # LEAK
 
     def evaluate(self, weights):

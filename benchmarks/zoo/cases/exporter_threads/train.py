@@ -11,7 +11,7 @@ class BatchSpanProcessor:
     def __init__(self) -> None:
         self.buffer = np.ones((128, 800))  # LEAK
         self.spans = queue.Queue(maxsize=2048)
-        self.worker = threading.Thread(target=self.run, daemon=True)
+        self.worker = threading.Thread(target=self.run, daemon=True)  # LEAK
         self.worker.start()  # LEAK
 
     def run(self):

@@ -1,0 +1,95 @@
+"""What is said of a growing container: the line, how it is emptied, and how much is looked up at a time."""
+
+from __future__ import annotations
+
+import functools
+from typing import Any
+
+import numpy as np
+import pytest
+
+from heapwatch.explain import inventory as subject
+from heapwatch.explain.census import GrowingType
+from heapwatch.explain.describe import Describer
+from heapwatch.explain.inventory import Inventory, Known
+from heapwatch.explain.series import NO_GROWTH
+from heapwatch.measure.roots import Root
+
+
+class Trainer:
+    def __init__(self) -> None:
+        self.first: list[int] = []
+        self.second: list[int] = []
+        self.third: list[int] = []
+        self.fourth: list[int] = []
+        self.fifth: list[int] = []
+
+    def step(self) -> None:
+        self.first.append(1)
+        self.second.append(1)
+        self.third.append(1)
+        self.fourth.append(1)
+        self.fifth.append(1)
+
+
+class Policy:
+    def __init__(self) -> None:
+        self.weights = np.zeros(10_000)
+
+    @functools.cache  # noqa: B019
+    def anchors(self, size: int) -> list[float]:
+        return [0.0] * size
+
+
+class MadeInOnePlace:
+    pass
+
+
+def make() -> Any:
+    return MadeInOnePlace()
+
+
+@pytest.fixture
+def walked(monkeypatch: pytest.MonkeyPatch) -> Any:
+    """Walks through what hangs at one root, and returns the inventory."""
+    for name in ("user_modules", "frame_roots", "registry_roots"):
+        monkeypatch.setattr(subject, name, list)
+
+    def walk(obj: Any) -> Inventory:
+        inventory = Inventory(clock=lambda: 0.0, extra_roots=lambda: [Root("it", "it", lambda: obj)])
+        while not inventory.discover(1.0):
+            pass
+        inventory.read(1.0)
+        return inventory
+
+    return walk
+
+
+def test_the_code_is_searched_for_a_few_containers_at_a_time(walked: Any) -> None:
+    inventory: Inventory = walked(Trainer())
+    describer = Describer(inventory)
+    growing: list[tuple[Known, Any]] = [(known, NO_GROWTH) for known in inventory.known.values()]
+    assert len(growing) == 5
+    first = describer.describe_all(growing)
+    assert sum(one.site is not None for one in first) == 3
+    assert {one.emptied for one in first if one.site is None} == {"trimmed"}
+    then = describer.describe_all(growing)
+    assert all(one.site is not None and one.emptied == "never" for one in then)
+
+
+def test_a_cached_method_keeps_the_objects_that_it_was_called_on(walked: Any) -> None:
+    for _ in range(20):
+        Policy().anchors(3)
+    inventory: Inventory = walked(Policy.anchors)
+    (known,) = (one for one in inventory.known.values() if one.kind == "cache")
+    found = Describer(inventory).describe(known, NO_GROWTH)
+    assert found.look.item_type == "Policy"
+    assert found.site is None, "the line that makes the result is not the one that makes what weighs"
+    Policy.anchors.cache_clear()
+
+
+def test_a_growing_type_is_told_with_the_one_line_that_makes_it() -> None:
+    describer = Describer(Inventory())
+    found = describer.describe_type(GrowingType(f"{__name__}.MadeInOnePlace"), NO_GROWTH, None)
+    assert found.site is not None
+    assert (found.site.file, found.site.function) == (__file__, "make")

@@ -1,0 +1,46 @@
+"""How the explainer divides its time."""
+
+from __future__ import annotations
+
+import gc
+
+import pytest
+
+from heapwatch.explain.engine import Explainer
+from heapwatch.explain.evidence import Levels
+
+
+def test_a_search_that_took_long_is_not_repeated_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    now, spent, searches = [0.0], [0.0], []
+    explainer = Explainer(clock=lambda: now[0], spent=lambda: spent[0])
+
+    def search(elsewhere: set[int]) -> list[object]:
+        searches.append(now[0])
+        spent[0] += 0.03
+        return []
+
+    monkeypatch.setattr(explainer.census, "search", search)
+    for now[0] in range(0, 80, 10):
+        explainer._long_containers(Levels(explainer.memory, 0.0, now[0]))
+    assert searches == [10.0, 60.0]
+
+
+def test_types_are_not_counted_while_the_collector_is_off(monkeypatch: pytest.MonkeyPatch) -> None:
+    now, counts = [0.0], []
+    explainer = Explainer(clock=lambda: now[0], spent=lambda: 0.0)
+    monkeypatch.setattr(explainer, "_searching", True)
+    monkeypatch.setattr(explainer, "_judge", lambda: None)
+    monkeypatch.setattr(explainer.census, "count", lambda: counts.append(now[0]))
+
+    def tick_for_a_minute() -> None:
+        until = now[0] + 60
+        while now[0] < until:
+            now[0] += 0.5
+            explainer.tick()
+
+    monkeypatch.setattr(gc, "isenabled", lambda: False)
+    tick_for_a_minute()
+    assert not counts
+    monkeypatch.setattr(gc, "isenabled", lambda: True)
+    tick_for_a_minute()
+    assert counts
