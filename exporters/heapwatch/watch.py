@@ -13,13 +13,14 @@ from heapwatch.collectors.buffers import BufferSources
 from heapwatch.collectors.phases import Phase
 from heapwatch.exporter import Exporter
 from heapwatch.http.server import Server
+from heapwatch.measure.deep_size import Size
 from heapwatch.measure.roots import Root
 from heapwatch.recording.checkpoints import Checkpoint, Growth
 from heapwatch.recording.recorder import Recorder
 from heapwatch.runtime.cleanup import CleanupResult
 from heapwatch.runtime.labels import checked_name
 from heapwatch.runtime.safe_point import DEFAULT_BUDGET, DEFAULT_INTERVAL
-from heapwatch.runtime.sources import Source, SourceGone, is_accessor
+from heapwatch.runtime.sources import Source, SourceGone, count_of, is_accessor
 
 if TYPE_CHECKING:
     from typing_extensions import Self
@@ -271,18 +272,21 @@ class Watch:
             raise ValueError(f"expect takes how many may be alive, 0 or more, got {count!r}")
         self.exporter.expect_objects(cls, count)
 
-    def size(self, name: str, source: Any) -> None:
+    def size(self, name: str, source: Any = None, *, nbytes: Any = None) -> None:
         """Measure the deep size of an object.
 
         Args:
             name: what it is called, such as `policy.state_dict`.
             source: the object, or an accessor of it.
+            nbytes: a function that returns its bytes, instead of `source`.
 
         Raises:
-            ValueError: an invalid or duplicate name.
+            ValueError: an invalid or duplicate name, or not one of `source` and `nbytes`.
 
         """
-        measured = self._source(source)
+        if (source is None) == (nbytes is None) or not (nbytes is None or is_accessor(nbytes)):
+            raise ValueError(f"size {name!r} needs the object, or the function nbytes=")
+        measured = self._source(source) if nbytes is None else _sized(self._source(nbytes))
         self._declare("size", name)
         self.exporter.sizes.measure(name, measured)
         self.exporter.sample(self.exporter.sizes)
@@ -430,6 +434,10 @@ class Watch:
         if not is_accessor(spec):
             raise ValueError(f"buffer {name!r}: items, capacity and nbytes must be functions, got {spec!r}")
         return self._source(spec)
+
+
+def _sized(nbytes: Source) -> Source:
+    return Source(lambda: Size(bytes=round(count_of(nbytes.read()))), nbytes.description)
 
 
 def _check_above_zero(what: str, value: float) -> None:

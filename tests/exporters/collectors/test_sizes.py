@@ -4,6 +4,7 @@ import torch
 
 from heapwatch.analysis.readings import Readings
 from heapwatch.collectors.sizes import SizeCollector
+from heapwatch.measure.deep_size import Size
 from heapwatch.runtime.sources import Source
 
 
@@ -64,3 +65,9 @@ def test_memory_elsewhere_is_said_apart(sizes, tmp_path):
     found = read(sizes)
 
     assert found.value("trainer_object_size_offheap_bytes", object="mapped", place="mapped") == 5000
+
+
+def test_bytes_that_a_function_returns_are_taken_as_they_are(sizes, failures):
+    sizes.measure("store", held(Size(bytes=3_000_000)))
+
+    assert read(sizes).by("trainer_object_size_bytes", "object") == {"store": 3_000_000}

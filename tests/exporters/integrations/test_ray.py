@@ -1,22 +1,104 @@
-"""RLlib and Ray Tune, with a Ray of their own."""
+"""RLlib, Ray Tune and actors, with a Ray of their own."""
 
 import json
+import os
+import threading
+import time
 import urllib.request
 
+import numpy as np
 import pytest
 import ray
 from ray import tune
 from ray.rllib.algorithms.dqn import DQNConfig
 
+from heapwatch.integrations import ray as actors
 from heapwatch.integrations.ray_tune import watched
 from heapwatch.integrations.rllib import HeapwatchCallback
 
+PATIENCE_SECONDS = 60
+
 
 @pytest.fixture(scope="module", autouse=True)
-def local_ray():
-    ray.init(num_cpus=1, include_dashboard=False, configure_logging=False, log_to_driver=False)
-    yield
+def local_ray(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("targets of actors")
+    ray.init(
+        num_cpus=1,
+        include_dashboard=False,
+        configure_logging=False,
+        log_to_driver=False,
+        object_store_memory=100_000_000,
+        runtime_env={
+            "worker_process_setup_hook": "heapwatch.integrations.ray.watch_actors",
+            "env_vars": {
+                "HEAPWATCH_TARGETS_DIR": str(folder),
+                "HEAPWATCH_TRAINER_PORT": "0",
+                "PYTHONPATH": os.environ.get("PYTHONPATH", ""),
+            },
+        },
+    )
+    yield folder
     ray.shutdown()
+
+
+def series_of_actors(folder):
+    """The exposition of each watched actor that answers."""
+    found = []
+    for file in folder.glob("*.json"):
+        address = json.loads(file.read_text())[0]["targets"][0]
+        try:
+            with urllib.request.urlopen(f"http://{address}/metrics", timeout=10) as answer:
+                found.append(answer.read().decode())
+        except OSError:
+            continue
+    return found
+
+
+def wait_for(found):
+    until = time.monotonic() + PATIENCE_SECONDS
+    while not (result := found()):
+        assert time.monotonic() < until, "nothing came"
+        time.sleep(0.2)
+    return result
+
+
+def test_an_actor_is_watched_under_the_name_of_its_class(local_ray):
+    @ray.remote(num_cpus=0.1)
+    class Collector:
+        def __init__(self):
+            self.kept = []
+
+        def keep(self):
+            self.kept.append(ray.put(np.ones(1_000_000)))
+
+    collector = Collector.remote()
+    ray.get([collector.keep.remote() for _ in range(3)])
+    job = ray.get_runtime_context().get_job_id()
+    name = f'trainer_info{{framework="ray",rank="",run="{job}",trainer="Collector",world_size=""}} 1.0'
+    wait_for(lambda: [text for text in series_of_actors(local_ray) if name in text])
+
+    def kept_in_the_store():
+        sizes = [
+            float(line.rpartition(" ")[2])
+            for text in series_of_actors(local_ray)
+            for line in text.splitlines()
+            if line.startswith('trainer_object_size_bytes{object="ray object store"}')
+        ]
+        return [size for size in sizes if size >= 24e6]
+
+    assert len(wait_for(kept_in_the_store)) == 1  # one actor of a machine measures it
+    ray.kill(collector)
+
+
+def test_an_actor_goes_on_where_the_watch_cannot_start(monkeypatch, caplog):
+    def fail():
+        raise ImportError("another Ray")
+
+    monkeypatch.setattr(actors, "_actor_class", fail)
+    before = threading.active_count()
+    actors.watch_actors()
+    wait_for(lambda: "not fully watched: ImportError: another Ray" in caplog.text)
+    wait_for(lambda: threading.active_count() <= before)
 
 
 class Callback(HeapwatchCallback):
