@@ -11,7 +11,7 @@ from prometheus_client.core import GaugeMetricFamily
 
 from heapwatch.analysis.limits import profile_named
 from heapwatch.analysis.readings import SEVERITIES
-from heapwatch.runtime.labels import checked_name
+from heapwatch.runtime.labels import MAX_NAMES, checked_name
 
 RESOURCES = ("memory", "gpu_memory", "bodies", "entities", "events", "buffer", "objects", "object_size")
 PERIODS = ("minute", "epoch", "generation")
@@ -32,9 +32,8 @@ class LimitCollector:
         """Set limits by severity; a later call replaces them.
 
         Raises:
-            ValueError: for an unknown resource, a bad component, no limit at all, one that is no finite
-            number above
-                0, or limits that do not rise with the severity.
+            ValueError: for an unknown resource, a bad component or one too many, no limit at all, one that is
+                no finite number above 0, or limits that do not rise with the severity.
 
         """
         given = _given("limit", resource, component, limits)
@@ -43,16 +42,18 @@ class LimitCollector:
             raise ValueError(
                 f"the limits of {resource} must rise from warning to critical to emergency, got {given}"
             )
+        _check_room(self._limits, resource, component)
         self._limits |= {(resource, component, severity): value for severity, value in given.items()}
 
     def set_growth_limits(self, resource: str, component: str, limits: dict[str, float | None]) -> None:
         """Set growth limits by period; a later call replaces them.
 
         Raises:
-            ValueError: as for `add`.
+            ValueError: as for `set_limits`.
 
         """
         given = _given("growth limit", resource, component, limits)
+        _check_room(self._growth, resource, component)
         self._growth |= {(resource, component, period): value for period, value in given.items()}
 
     def collect(self) -> Iterable[Metric]:
@@ -75,6 +76,15 @@ class LimitCollector:
                 family.add_metric(labels, value)
         profile.add_metric([self._profile], 1)
         yield from (level, growth, profile)
+
+
+def _check_room(limits: dict[tuple[str, str, str], float], resource: str, component: str) -> None:
+    known = {name for of, name, _ in limits if of == resource}
+    if component not in known and len(known) >= MAX_NAMES:
+        raise ValueError(
+            f"{MAX_NAMES} components of {resource} have limits; {component!r} can have none of its own: "
+            "a limit without a component applies to all"
+        )
 
 
 def _given(kind: str, resource: str, component: str, limits: dict[str, float | None]) -> dict[str, float]:
