@@ -1,6 +1,6 @@
 """Pictures for the README and the docs: `python -m docs.screenshots [--running [FROM]]`.
 
-Without arguments they show six hours of made-up history of seven trainers whose names say what they do, in a
+Without arguments they show six hours of made-up history of eight trainers whose names say what they do, in a
 viewer that is started for them. With --running they show the running stack's dashboards
 (HEAPWATCH_DASHBOARDS_PORT, 3009), their own time range or what is since FROM (`now-30m`).
 """

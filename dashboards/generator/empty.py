@@ -22,7 +22,9 @@ NO_TRAINER = Empty("No trainer now", "Prometheus has no current sample of a chos
 NOTHING_GROWS = Empty("Nothing grows", "no alert of growth or of a leak, pending or firing")
 NOTHING_FIRES = Empty("Nothing fires", "no alert fires now for the chosen trainers")
 NOTHING_FIRED = Empty("Nothing fired in this range", "no alert's condition held for long enough")
+NO_RANKS = Empty("No ranks", "no chosen trainer is a rank of a distributed run")
 NO_GPU = Empty("No GPU on this trainer", "no chosen trainer has one that it can read")
+NO_DEVICE_FILLS = Empty("No device fills up", "none will be full within 3 days, or it is too early to say")
 NO_TORCH_GPU = Empty("No GPU used through torch", "no chosen trainer has allocated memory on one")
 
 # The first pattern found in a panel's first query decides; what is about one series comes before its prefix.
@@ -69,6 +71,11 @@ _MEANINGS = (
     (r"trainer_exporter_(sample|budget)", "No samplers", "the chosen trainers sample no live objects"),
     (r"process_.*service!=", "No service", "no service of the stack is chosen, or none was scraped"),
     (r"\b(up|scrape_\w+)\{", "No target", "Prometheus scrapes nothing that is chosen"),
+    (
+        r"growth_per_minute",
+        "No growth known",
+        "nothing of it is watched, or the trainer is younger than ten minutes, or ended",
+    ),
     # What a trainer may have, or have not.
     (r'trainer_bodies|resource="bodies"', "No physics world watched", "there is none, or it is not watched"),
     (
@@ -95,11 +102,6 @@ _MEANINGS = (
     (r"progress", "No progress counted", "no trainer reports steps, episodes, epochs or generations"),
     (r'trainer_gpu_memory_(allocated|reserved)|resource="gpu_memory"', *NO_TORCH_GPU),
     (r"trainer_gpu_", *NO_GPU),
-    (
-        r"growth_per_minute",
-        "No growth known",
-        "known after ten minutes of a trainer's life, until its end",
-    ),
     (
         r"trainer_memory_limit",
         "No limit known",

@@ -17,6 +17,7 @@ _COLORS = {
     "growth": colors.CRITICAL,
     "memory": colors.CRITICAL,
     "capacity": colors.WARNING,
+    "budget": colors.WARNING,
 }
 
 

@@ -6,6 +6,7 @@ const CROSSHAIR = "heapwatch-crosshair";
 const LEAST_DRAG = 6; // pixels; less is a click
 const MOST_NAME = 0.35; // of the chart's width, for the names of lanes
 const LEAST_LANE = 13; // pixels; a lower lane has no room for the name of its state
+const HALF_A_TIME = 18; // pixels; a tick at the very end writes half of its time beyond the axis
 const AHEAD = "300px"; // charts this far outside of the window are drawn already
 
 function escape(text) {
@@ -113,7 +114,7 @@ function complete(chart, width) {
     animation: false,
     useUTC: false,
     textStyle: { fontFamily: "inherit" },
-    grid: { left: 8, right: 12, top: 10, bottom: 4, containLabel: true },
+    grid: { left: 8, right: HALF_A_TIME, top: 10, bottom: 4, containLabel: true },
     legend: { show: false },
     tooltip: {
       trigger: categories ? "item" : "axis",

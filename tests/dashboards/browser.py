@@ -4,7 +4,7 @@ import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from playwright.sync_api import Browser, Page, sync_playwright
+from playwright.sync_api import Browser, Page, expect, sync_playwright
 
 NAMES = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable", "/usr/bin/chromium")
 ARGUMENTS = ["--no-sandbox", "--disable-gpu", "--disable-background-networking", "--no-first-run"]
@@ -43,13 +43,16 @@ def opened(page: Page, address: str, timeout: float = 30) -> Page:
 
 def unroll(page: Page) -> None:
     """Open every collapsed row, and wait for its panels."""
-    for title in page.locator(".row-title:has(:text('chevron_right'))").all()[::-1]:
+    collapsed = page.locator(".row-title:has(:text('chevron_right'))")
+    for title in collapsed.all()[::-1]:
         title.click()
+    expect(collapsed).to_have_count(0)
     page.wait_for_function(SETTLED)
 
 
 def stretch(page: Page) -> None:
     """Make the window as high as the page, so that every chart is drawn."""
     width = page.evaluate("window.innerWidth")
+    page.evaluate("window.scrollTo(0, 0)")
     page.set_viewport_size({"width": width, "height": page.evaluate("document.documentElement.scrollHeight")})
     page.wait_for_function(SETTLED)

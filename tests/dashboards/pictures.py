@@ -22,7 +22,7 @@ TRAINERS = {
 }
 OF_ALL = ("fleet", "alerts", "stack")
 OF_ONE = ("trainer", "world", "buffers", "phases", "gpu", "alerts")
-LOOKS = (("dark", 1600), ("light", 420), ("light", 1600), ("dark", 800))
+LOOKS = (("dark", 1600), ("light", 1600), ("dark", 420), ("light", 420))
 
 
 class Picture(NamedTuple):

@@ -1,10 +1,11 @@
-"""Seven trainers and a stack: healthy, leaking, filling, growing on a GPU, stalled, young, ended.
+"""Eight trainers and a stack: healthy, leaking, filling, two ranks of which one grows, stalled, young, ended.
 
 They resemble the trainers the project was made for: a Box2D world, a trading population, a PPO, a DQN.
 """
 
 from collections.abc import Callable
 
+from tests.dashboards.gpus import filled, fragmented, gpu
 from tests.dashboards.series import Clock, Series, filling, noisy, ramp, sawtooth
 from tests.dashboards.stack_scenario import stack
 from tests.dashboards.trainers import Trainer
@@ -18,6 +19,7 @@ def healthy_walker(clock: Clock) -> list[Series]:
     )
     replay = walker.buffer("replay", filling(60_000, 70), 2_400, 60_000)
     walker.explained(resident, {"replay": replay})
+    gpu(walker, "0", noisy(lambda m: 1.2e9, 4e6, 12), cached=16e9, library="jax")
     walker.limits()
     _world(walker, dynamic=lambda m: 150 + 6 * (m % 3), unknown=lambda m: 0)
     walker.progress(step=3600, episode=4)
@@ -40,7 +42,7 @@ def leaking_walker(clock: Clock) -> list[Series]:
 
     resident = walker.memory(noisy(lambda m: 600e6 + 7e6 * leaked(m) + ramp(leak, 1.5e6)(m), 2e6, 2), 4e9)
     replay = walker.buffer("replay", filling(60_000, 70, restart), 2_400, 60_000)
-    deaths = walker.clock.each(lambda m: 40e3 * leaked(m))
+    deaths = walker.clock.each(lambda m: 1.4e6 * leaked(m))
     walker.explained(resident, {"replay": replay, "events death": deaths})
     limbs = walker.clock.each(lambda m: 30e6 + 6e6 * leaked(m))
     walker.growing_path(
@@ -63,6 +65,8 @@ def leaking_walker(clock: Clock) -> list[Series]:
     walker.alert(
         "TrainerLimitExceeded", "critical", "threshold", "memory", "trainer", 0.62 * total, 0.66 * total
     )
+    over = 0.91 * total
+    walker.alert("TrainerLimitExceeded", "warning", "threshold", "memory", "trainer", over)
     walker.alert("TrainerGrowthPerMinute", "warning", "growth", "memory", "trainer", leak + 10, leak + 40)
     return walker.series
 
@@ -80,7 +84,7 @@ def filling_trading(clock: Clock) -> list[Series]:
     replay = trading.buffer("replay", stored, item, capacity)
     history = trading.buffer("history", ramp(0, 2), 1.2e6, None, attached=6)
     trading.explained(resident, {"replay": replay, "history": history})
-    trading.limits(memory=80)
+    trading.limits(memory=120)
     trading.progress(generation=1 / 12, episode=1.5)
     for phase, base in phases.items():
         end = noisy(lambda m, b=base: 8e9 + b + stored(m // 12 * 12) * item, 5e7, len(phase))
@@ -98,7 +102,7 @@ def filling_trading(clock: Clock) -> list[Series]:
 def growing_ppo(clock: Clock) -> list[Series]:
     """A PPO on two GPUs: an object grows every epoch, and the allocator's cache on one device."""
     total = clock.minutes
-    ppo = Trainer(clock, "ppo-growing:7777", "metta-ppo", "torch")
+    ppo = Trainer(clock, "ppo-growing:7777", "metta-ppo", "torch", rank=(1, 2))
     sizes = {
         "policy.state_dict": lambda m: 48e6,
         "optimizer.state_dict": lambda m: 96e6,
@@ -120,12 +124,30 @@ def growing_ppo(clock: Clock) -> list[Series]:
     ppo.growth_per_cycle("object_size", "trainer.stats", "epoch", lambda m: 6.5e6 if m > 30 else None)
     ppo.growth_per_cycle("object_size", "policy.state_dict", "epoch", lambda m: 0 if m > 30 else None)
     ppo.growth_per_cycle("memory", "trainer", "epoch", lambda m: 6.6e6 if m > 30 else None)
-    _gpus(ppo)
+    gpu(ppo, "0", noisy(lambda m: 11e9 + 9e6 * m, 1e7, 8), cached=2.0e9, unusable=0.3e9)
+    filled(ppo, "0", free=10e9, per_minute=9e6, since=30)
+    pool = 0.6 * total
+    gpu(ppo, "1", noisy(lambda m: 11e9, 1e7, 8), cached=4.5e9, unusable=3.4e9, pools=ramp(pool, 4e6))
+    ppo.alert("TrainerLeak", "warning", "leak", "gpu_memory", "1 other_pools", pool + 30)
+    ppo.leaks("gpu_memory", "1 other_pools", 4e6, pool + 30)
+    ppo.alert("TrainerLeak", "warning", "leak", "gpu_memory", "0", pool)
+    ppo.leaks("gpu_memory", "0", 9e6, pool)
+    fragmented(ppo, "1", 3.4e9, since=pool)
     ppo.cleanups([], "experiences", 0)
     ppo.add("job:trainer_leak:share", lambda m: 0.94 if m > 60 else None, component="trainer.stats")
     ppo.verdicts((0, 0), (20, 1), (45, 2), (0.6 * total, 4))
     ppo.alert("TrainerLeak", "warning", "leak", "object_size", "trainer.stats", 0.6 * total)
     ppo.leaks("object_size", "trainer.stats", 2.2e6, 0.6 * total)
+    return ppo.series
+
+
+def steady_ppo(clock: Clock) -> list[Series]:
+    """The other rank of the same run, in which nothing grows."""
+    ppo = Trainer(clock, "ppo-steady:7777", "metta-ppo", "torch", rank=(0, 2))
+    ppo.memory(noisy(lambda m: 5.2e9, 6e6, 14), 64e9, 3e9)
+    ppo.limits(memory=20)
+    ppo.progress(step=90_000, epoch=1 / 3)
+    ppo.verdicts((0, 0), (30, 1))
     return ppo.series
 
 
@@ -149,6 +171,7 @@ def young_walker(clock: Clock) -> list[Series]:
     began = clock.minutes - 8
     walker = Trainer(clock, "walker-young:7777", "walker", "box2d", began, lives=(began, float("inf")))
     walker.memory(lambda m: 380e6 + filling(90e6, 20, began)(m), 16e9)
+    gpu(walker, "0", filling(2.1e9, 20, began), cached=0.4e9)
     walker.limits()
     walker.progress(step=3600)
     walker.verdicts((0, 0))
@@ -159,6 +182,7 @@ def ended_dqn(clock: Clock) -> list[Series]:
     """It ended half an hour ago and took its target back."""
     dqn = Trainer(clock, "dqn-ended:7777", "fuel-breaks", "torch", lives=(0, clock.minutes - 30))
     dqn.memory(lambda m: 900e6 + filling(0.2e9, 60)(m), 32e9)
+    gpu(dqn, "0", filling(1.4e9, 60), cached=0.8e9)
     dqn.limits()
     dqn.progress(step=700)
     dqn.verdicts((0, 0), (30, 1))
@@ -197,35 +221,12 @@ def _world(walker: Trainer, dynamic: Callable[[float], float], unknown: Callable
         walker.add("trainer_event_list_capacity_items", lambda m, c=capacity: c, list=kind)
 
 
-def _gpus(trainer: Trainer) -> None:
-    for device, growth in (("0", 9e6), ("1", 0.0)):
-        allocated = trainer.add(
-            "trainer_gpu_memory_allocated_bytes",
-            noisy(lambda m, g=growth: 11e9 + g * m, 1e7, 8),
-            device=device,
-        )
-        shapes = {"reserved": 2.0e9, "process": 2.6e9, "used": 3.1e9}
-        levels = {name: [(value or 0) + more for value in allocated] for name, more in shapes.items()}
-        trainer.add("trainer_gpu_memory_reserved_bytes", levels["reserved"], device=device)
-        trainer.add("trainer_gpu_process_memory_bytes", levels["process"], device=device)
-        trainer.add("trainer_gpu_memory_used_bytes", levels["used"], device=device)
-        trainer.add("trainer_gpu_memory_total_bytes", lambda m: 24e9, device=device)
-        trainer.add("trainer_gpu_utilization_ratio", noisy(lambda m: 0.82, 0.05, 9), device=device)
-        trainer.add("trainer_gpu_temperature_celsius", noisy(lambda m: 64, 1, 10), device=device)
-        trainer.add("trainer_gpu_power_watts", noisy(lambda m: 240, 12, 11), device=device)
-        info = {"uuid": f"GPU-{device}", "name": "NVIDIA A10G", "driver": "550.54"}
-        trainer.add("trainer_gpu_info", lambda m: 1, device=device, **info)
-        trainer.level("gpu_memory", device, levels["used"])
-        if growth:
-            left = [(24e9 - (value or 0)) / growth * 60 for value in levels["used"]]
-            trainer.add("job:trainer_gpu_memory:time_to_limit_seconds", left, device=device)
-
-
 SCENARIOS = (
     healthy_walker,
     leaking_walker,
     filling_trading,
     growing_ppo,
+    steady_ppo,
     stalled_dqn,
     young_walker,
     ended_dqn,

@@ -80,8 +80,14 @@ def _receiver(clock: Clock) -> list[Series]:
         target = {"job": "stack", "instance": SERVICES["receiver"], "service": "receiver"}
         result.append(Series(name, {**target, **labels}, clock.each(shape)))
 
+    def helped(minute: float) -> int:
+        return sum(minute >= share * total for share in (0.65, 0.85))
+
+    def in_vain(minute: float) -> int:
+        return int(minute >= 0.7 * total)
+
     def acted(minute: float) -> int:
-        return sum(minute >= share * total for share in (0.65, 0.7, 0.85))
+        return helped(minute) + in_vain(minute)
 
     add("heapwatch_receiver_alerts_received_total", lambda m: float(int(m / 5)))
     for reason, minutes in (("cooldown", 15), ("no_action", 25), ("resolved", 60)):
@@ -92,13 +98,13 @@ def _receiver(clock: Clock) -> list[Series]:
         )
     add(
         "heapwatch_receiver_actions_total",
-        lambda m: float(min(acted(m), 2)),
+        lambda m: float(helped(m)),
         action="emergency",
         result="helped",
     )
     add(
         "heapwatch_receiver_actions_total",
-        lambda m: float(acted(m) // 3),
+        lambda m: float(in_vain(m)),
         action="emergency",
         result="no_effect",
     )

@@ -9,7 +9,17 @@ import yaml
 
 from heapwatch.dashboards import __main__ as command
 from heapwatch.dashboards import boards, links
-from heapwatch.dashboards.queries import alerts, buffers, gpu, phases, recorded, stack, trainers, world
+from heapwatch.dashboards.queries import (
+    alerts,
+    buffers,
+    gpu,
+    phases,
+    ranks,
+    recorded,
+    stack,
+    trainers,
+    world,
+)
 from tests.dashboards.documents import DOCUMENTS, Json, expressions, panels
 
 every_document = pytest.mark.parametrize("document", DOCUMENTS.values(), ids=DOCUMENTS)
@@ -94,7 +104,7 @@ def test_a_page_can_be_taken_in(document: Json) -> None:
     assert 8 <= len(unfolded) <= 22
 
 
-@pytest.mark.parametrize("module", [alerts, buffers, gpu, phases, recorded, stack, trainers, world])
+@pytest.mark.parametrize("module", [alerts, buffers, gpu, phases, ranks, recorded, stack, trainers, world])
 def test_no_query_is_left_unused(module: object) -> None:
     shown = "\n".join(expression for _, expression in expressions())
     named = {

@@ -29,6 +29,7 @@ MAY_BE_EMPTY = {
     r"offset 10m": "growth is told after ten minutes",
     r"trainer_growing_path": "nothing grows, or it is too early to say",
     r"trainer_gpu_|resource=\"gpu_memory\"": "no GPU here",
+    r"job, trainer, run, world_size": "not a rank of a distributed run",
     r"heapwatch_receiver_|alertmanager_": "neither receiver nor Alertmanager runs",
     r"prometheus_notifications_(sent|errors)": "there is no Alertmanager to notify",
     r"job:trainer_leak:share|\) >= 0$": "nothing leaks and nothing grows towards its limit",

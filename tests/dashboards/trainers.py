@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 
-from tests.dashboards.series import Clock, Series, Shape, Value, slope, within
+from tests.dashboards.series import Clock, Series, Shape, Value, noisy, slope, within
 
 GROWTH_SAMPLES = 40
 DEFAULT_LIMITS = (
@@ -28,6 +28,7 @@ class Trainer:
     Args:
         started: the minute of the last start of its process.
         lives: the minutes between which it announces itself.
+        rank: which of how many in a distributed run.
 
     """
 
@@ -39,6 +40,7 @@ class Trainer:
         framework: str,
         started: float = 0,
         lives: tuple[float, float] = (0, float("inf")),
+        rank: tuple[int, int] | None = None,
     ) -> None:
         self.clock = clock
         self.lives = lives
@@ -48,7 +50,8 @@ class Trainer:
         self.add("up", lambda minute: 1)
         self.add("scrape_duration_seconds", lambda minute: 0.012)
         self.add("scrape_samples_scraped", lambda minute: 180)
-        self.add("trainer_info", lambda minute: 1, trainer=trainer, framework=framework, run="demo")
+        ranked = {} if rank is None else {"rank": str(rank[0]), "world_size": str(rank[1])}
+        self.add("trainer_info", lambda minute: 1, trainer=trainer, framework=framework, run="demo", **ranked)
         self.add(
             "process_start_time_seconds",
             lambda minute: clock.start + (started if minute >= started else -7200) * 60,
@@ -85,7 +88,7 @@ class Trainer:
             )
 
         self.add("trainer_exporter_budget_ratio", lambda minute: 0.005)
-        self.add("trainer_exporter_safe_point_age_seconds", lambda minute: minute % 0.5)
+        self.add("trainer_exporter_safe_point_age_seconds", noisy(lambda minute: 0.25, 0.05, 30))
 
     def add(self, name: str, shape: Shape | Sequence[Value], /, **labels: str) -> list[Value]:
         """One series of this trainer; returns its values."""

@@ -2,9 +2,10 @@
 
 from .. import colors, links, tables
 from ..dashboard import Dashboard, Row
+from ..empty import NO_RANKS
 from ..panel import AGO, BYTES, COUNT, NUMBER, PER_SECOND, SECONDS, SHARE, Query
 from ..panels import alarm, lines, number, states, text
-from ..queries import alerts, trainers
+from ..queries import alerts, ranks, trainers
 from ..queries.recorded import current
 from ..tables import Column, table
 from .shared import FORECAST_WORDS, JOB, TIME_LEFT, TO_TRAINER, USED, cleanups, firing_alerts, growth_limit
@@ -33,7 +34,8 @@ GLANCE = [
         "Growing",
         trainers.trainers_with_alert("growth"),
         colors.NOTICE,
-        "Trainers that grow faster than their growth limit, leaking or not. Good: 0 after warm-up.",
+        "Trainers that grow faster than their growth limit, leaking or not; what filling "
+        "buffers explain is left out. Good: 0 after warm-up.",
     ),
     alarm(
         "Down or stalled",
@@ -176,6 +178,46 @@ OVER_TIME = [
     ],
 ]
 
+RANKS = [
+    table(
+        "Distributed runs",
+        [
+            Column(
+                "Worst verdict",
+                ranks.WORST_VERDICT,
+                width=130,
+                cell=tables.BACKGROUND,
+                options={"mappings": colors.value_mappings(colors.VERDICTS)},
+            ),
+            Column("Trainer", label="trainer"),
+            Column("Run", label="run"),
+            JOB,
+            Column("Ranks", ranks.RANKS, COUNT, width=60),
+            Column("Of", label="world_size", width=50),
+            Column("Leaking", ranks.LEAKING, COUNT, width=80),
+            Column("Memory", ranks.MEMORY, BYTES, width=90),
+            Column("Largest", ranks.LARGEST, BYTES, width=90),
+            Column("Smallest", ranks.SMALLEST, BYTES, width=90),
+        ],
+        "The ranks of each run together; which of them leaks is in the first table. Good: as many ranks as "
+        "the run has, none leaking, the largest as large as the smallest.",
+        empty=NO_RANKS,
+        sort_by="Worst verdict",
+        width=14,
+    ),
+    lines(
+        "Memory of ranks",
+        [
+            Query(ranks.LARGEST, "largest of {{trainer}} {{run}}"),
+            Query(ranks.MEDIAN, "median of {{trainer}} {{run}}"),
+            Query(ranks.SMALLEST, "smallest of {{trainer}} {{run}}"),
+        ],
+        BYTES,
+        "Good: the lines of a run lie together. Bad: the largest leaves the median: one rank leaks.",
+        empty=NO_RANKS,
+    ),
+]
+
 READING = text(
     "What the verdicts mean",
     """\
@@ -200,6 +242,7 @@ DASHBOARD = Dashboard(
     rows=[
         Row("", [GLANCE, [TRAINERS], [MEMORY, VERDICTS]]),
         Row("Over time", OVER_TIME),
+        Row("Ranks", [RANKS], collapsed=True),
         Row("Alerts and cleanups", [[firing_alerts(width=14, height=8), cleanups()]]),
         Row("How to read this", [[READING]], collapsed=True),
     ],

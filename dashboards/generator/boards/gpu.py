@@ -1,14 +1,14 @@
-"""GPU memory: what is allocated, what the allocator keeps, what others hold, and how long it lasts."""
+"""GPU memory: its parts, which of them grow, what is fragmented, and how long it lasts."""
 
 from .. import colors
 from ..dashboard import Dashboard, Row
-from ..empty import NO_GPU
+from ..empty import NO_DEVICE_FILLS, NO_GPU, NO_TORCH_GPU
 from ..limits import limit
-from ..panel import BYTES, CELSIUS, NUMBER, SECONDS, SHARE, WATTS, Query, fixed, override
+from ..panel import BYTES, CELSIUS, COUNT, NUMBER, SECONDS, SHARE, WATTS, Query, fixed, override
 from ..panels import gauge, lines, number
 from ..promql import select
 from ..queries import gpu
-from ..tables import GAUGE, Column, table
+from ..tables import BACKGROUND, GAUGE, Column, table
 from .shared import FORECAST_WORDS, INSTANCE, JOB, TIME_LEFT, USED, firing_alerts, growth_limit
 
 GLANCE = [
@@ -27,10 +27,14 @@ GLANCE = [
         "Memory of live tensors. Good: the same at the same point of every step.",
     ),
     number(
-        "Kept by the allocator",
-        gpu.CACHED_SUM,
+        "Fragmented",
+        gpu.FRAGMENTED,
         BYTES,
-        "Reserved by torch and not in use by a tensor. Large: fragmentation, or a peak that is over.",
+        "Memory that torch reserved and cannot use: it lies between blocks in use. Counted where it is a "
+        "fifth of the reserve and the reserve matters. Good: no.",
+        words={0: ("no", colors.GOOD)},
+        thresholds=colors.thresholds(colors.GOOD, (1, colors.WARNING)),
+        empty=NO_TORCH_GPU,
     ),
     number(
         "Growth per minute",
@@ -45,6 +49,7 @@ GLANCE = [
         "How long until a device is full at its present growth.",
         words=FORECAST_WORDS,
         thresholds=TIME_LEFT,
+        empty=NO_GPU,
     ),
 ]
 
@@ -52,23 +57,27 @@ EXPLAINED = [
     lines(
         "Device memory explained",
         [
-            Query(gpu.ALLOCATED_SUM, "tensors"),
-            Query(gpu.CACHED_SUM, "kept by the allocator"),
-            Query(gpu.CONTEXT_SUM, "context"),
-            Query(gpu.OTHERS_SUM, "others"),
+            Query(gpu.ALLOCATED_SUM, "torch: in use"),
+            Query(gpu.CACHED_SUM, "torch: reserved, not in use"),
+            Query(gpu.part("jax_in_use"), "JAX: in use"),
+            Query(gpu.part("jax_cached"), "JAX: reserved, not in use"),
+            Query(gpu.part("context"), "CUDA context"),
+            Query(gpu.part("other_pools"), "other pools"),
+            Query(gpu.part("workers"), "worker processes"),
+            Query(gpu.REST_SUM, "all others"),
+            Query(gpu.FREE_SUM, "free, not drawn"),
             *limit(gpu.TOTAL_SUM, select("trainer_gpu_memory_used_bytes"), "capacity limit", across="sum"),
         ],
         BYTES,
-        "All devices together, stacked: live tensors, what torch keeps for reuse, context and libraries, "
-        "other "
-        "processes. Good: tensors flat. Bad: tensors rise with every step. Dashed: the devices' memory.",
+        "All devices that the chosen trainers see, each once. The parts add up to the devices' memory: what "
+        "torch and JAX use and keep, the CUDA context, other pools of these processes, their workers, and "
+        "all others: further processes, hidden ones and the driver. Good: flat. Bad: a band that widens with "
+        "every step. Dashed: the devices' memory.",
         empty=NO_GPU,
         stacked=True,
         overrides=[
-            override("tensors", color=fixed(colors.BLUE)),
-            override("kept by the allocator", color=fixed(colors.SKY)),
-            override("context", color=fixed(colors.UNKNOWN)),
-            override("others", color=fixed(colors.DOWN)),
+            override("all others", color=fixed(colors.UNKNOWN)),
+            override("free, not drawn", custom__hideFrom={"viz": True, "legend": False, "tooltip": False}),
         ],
         width=16,
         height=9,
@@ -108,6 +117,44 @@ NOW = table(
     height=5,
 )
 
+VERDICTS = colors.VERDICTS | {3: ("fragmented", colors.WARNING)}
+PARTS = [
+    table(
+        "Parts of GPU memory",
+        [
+            Column(
+                "Verdict",
+                gpu.PART_VERDICT,
+                width=100,
+                cell=BACKGROUND,
+                options={"mappings": colors.value_mappings(VERDICTS)},
+            ),
+            Column("Part", label="part", width=130),
+            Column("Device", label="device", width=60),
+            Column("Bytes", gpu.PARTS, BYTES, width=90),
+            Column("Per minute", gpu.PART_GROWTH, BYTES, width=90),
+            INSTANCE,
+            JOB,
+        ],
+        "Every part of each device as each trainer sees it, and the verdict on it: a leak, or torch's "
+        "reserve fragmented. The parts of one trainer and device add up to the device's memory. The context "
+        "is constant, and what is free is not judged.",
+        empty=NO_GPU,
+        sort_by="Verdict",
+        width=12,
+        height=10,
+    ),
+    lines(
+        "Parts beside torch",
+        Query(gpu.NOT_OF_TORCH, "{{part}}, GPU {{device}} {{instance}}"),
+        BYTES,
+        "What JAX, other pools of the process, workers and other processes hold. Good: flat. Bad: one rises: "
+        "torch does not know of it.",
+        height=10,
+        marked=True,
+    ),
+]
+
 GROWTH = [
     [
         lines(
@@ -129,13 +176,34 @@ GROWTH = [
     ],
     [
         lines(
+            "Unusable share of the reserve",
+            Query(gpu.UNUSABLE_SHARE, "GPU {{device}} {{instance}}"),
+            SHARE,
+            "Reserved by torch and stuck between blocks in use: neither given back nor used for a larger "
+            "block. Good: a few per cent. Bad: above 20 % for ten minutes: fragmented.",
+            empty=NO_TORCH_GPU,
+        ),
+        lines(
+            "Allocation retries",
+            Query(gpu.RETRIES, "GPU {{device}} {{instance}}", interval="1m"),
+            COUNT,
+            "Allocations for which torch gave all its reserve back first. Good: none. Bad: again and again: "
+            "the device is full, or fragmented.",
+            empty=NO_TORCH_GPU,
+            bars=True,
+        ),
+    ],
+    [
+        lines(
             "Time until a device is full",
             Query(gpu.TIME_TO_LIMIT, "GPU {{device}} {{instance}}"),
             SECONDS,
             "At the growth of that moment. Good: no line. Bad: falling to zero.",
+            empty=NO_DEVICE_FILLS,
+            width=10,
         ),
+        firing_alerts(),
     ],
-    [firing_alerts()],
 ]
 
 DEVICE = [
@@ -163,6 +231,11 @@ DEVICE = [
 
 DASHBOARD = Dashboard(
     uid="heapwatch-gpu",
-    description="What fills the GPU memory, does it grow, and when is a device full?",
-    rows=[Row("", [GLANCE, EXPLAINED, [NOW]]), Row("Growth", GROWTH), Row("Device", [DEVICE])],
+    description="What fills the GPU memory, which part grows, and when is a device full?",
+    rows=[
+        Row("", [GLANCE, EXPLAINED, [NOW]]),
+        Row("Parts", [PARTS]),
+        Row("Growth", GROWTH),
+        Row("Device", [DEVICE]),
+    ],
 )

@@ -142,7 +142,7 @@ EXPORTERS = [
             "Share of training time spent on samples",
             [
                 Query(stack.SAMPLE_SHARE, "{{instance}}"),
-                *limit(stack.SAMPLE_BUDGET, stack.SAMPLE_SHARE, "capacity limit"),
+                *limit(stack.SAMPLE_BUDGET, stack.SAMPLE_SHARE, "budget limit"),
             ],
             SHARE,
             "What samplers take of the trainers' own thread, against their budget. Good: below the dashed "

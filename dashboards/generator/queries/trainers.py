@@ -5,11 +5,10 @@ from .recorded import current, forecast, growth, limits, of_trainers, soonest
 
 # Who is there, and how are they.
 # A rank of a distributed run reads "ppo rank 3".
-TRAINERS = (
-    "label_join("
-    + max_by(f"{TRAINER}, trainer, rank", select("trainer_info", 'rank!=""'))
-    + ', "trainer", " rank ", "trainer", "rank") or '
-    + max_by(f"{TRAINER}, trainer", select("trainer_info", 'rank=""'))
+_RANKS = select("trainer_info", 'rank!=""')
+_SINGLE = select("trainer_info", 'rank=""')
+TRAINERS = max_by(
+    f"{TRAINER}, trainer", f'label_join({_RANKS}, "trainer", " rank ", "trainer", "rank") or {_SINGLE}'
 )
 VERDICT = current(max_by(TRAINER, select("job:trainer_verdict:state")))
 WORST_VERDICT = f"max({VERDICT})"

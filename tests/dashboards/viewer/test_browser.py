@@ -54,7 +54,7 @@ def test_the_leak_is_visible_at_a_glance(page, viewer):
     expect(trainers.filter(has_text="walker-healthy:7777")).to_contain_text("healthy")
     expect(trainers.last).to_contain_text("warming up")
     expect(trainers.filter(has_text="dqn-ended:7777")).to_have_count(0)
-    for title, number in (("Trainers", 6), ("Leaking", 2), ("Over a limit", 1), ("Down or stalled", 1)):
+    for title, number in (("Trainers", 7), ("Leaking", 2), ("Over a limit", 3), ("Down or stalled", 1)):
         panel = page.locator(f".panel.stat:has(.panel-title :text-is('{title}'))")
         expect(panel.locator(".value")).to_have_text(str(number))
 

@@ -1,0 +1,80 @@
+"""What a made-up trainer would expose about a GPU: parts of its memory that add up, and its load."""
+
+from tests.dashboards.series import Shape, Value, noisy, within
+from tests.dashboards.trainers import Trainer
+
+TOTAL = 24e9
+CONTEXT = 0.45e9
+OTHER_PROCESSES = 0.3e9
+HIDDEN = 0.2e9
+
+Values = list[Value]
+
+
+def gpu(
+    trainer: Trainer,
+    device: str,
+    in_use: Shape,
+    cached: float,
+    unusable: float = 0,
+    pools: Shape = lambda minute: 0,
+    library: str = "torch",
+) -> None:
+    """One device: what torch or JAX uses and keeps (bytes), and what other pools of the process hold."""
+    used = trainer.clock.each(within(in_use, *trainer.lives))
+    beside = trainer.clock.each(within(pools, *trainer.lives))
+
+    def flat(size: float) -> Values:
+        return [None if value is None else size for value in used]
+
+    parts = {
+        f"{library}_in_use": used,
+        f"{library}_cached": flat(cached),
+        "context": flat(CONTEXT),
+        "other_pools": beside,
+        "workers": flat(0),
+        "other_processes": flat(OTHER_PROCESSES),
+        "unattributed": flat(HIDDEN),
+    }
+    everybody = _added(*parts.values())
+    parts["free"] = [None if value is None else TOTAL - value for value in everybody]
+    for part, values in parts.items():
+        trainer.add("trainer_gpu_memory_part_bytes", values, device=device, part=part)
+    judged = {"jax_in_use", "other_pools", "workers", "other_processes", "unattributed"}
+    for part in judged & parts.keys():
+        trainer.level("gpu_memory", f"{device} {part}", parts[part])
+    if library == "torch":
+        trainer.level("gpu_memory", device, used)
+        trainer.add("trainer_gpu_memory_allocated_bytes", used, device=device)
+        trainer.add("trainer_gpu_memory_reserved_bytes", _added(used, flat(cached)), device=device)
+        trainer.add("trainer_gpu_memory_unusable_bytes", flat(unusable), device=device)
+        trainer.count("trainer_gpu_allocation_retries_total", lambda m: float(int(m / 50)), device=device)
+    own = _added(used, flat(cached), flat(CONTEXT), beside)
+    trainer.add("trainer_gpu_process_memory_bytes", own, device=device)
+    trainer.add("trainer_gpu_memory_used_bytes", everybody, device=device)
+    trainer.add("trainer_gpu_memory_total_bytes", flat(TOTAL), device=device)
+    trainer.add("trainer_gpu_utilization_ratio", noisy(lambda m: 0.82, 0.05, 9), device=device)
+    trainer.add("trainer_gpu_temperature_celsius", noisy(lambda m: 64, 1, 10), device=device)
+    trainer.add("trainer_gpu_power_watts", noisy(lambda m: 240, 12, 11), device=device)
+    uuid = f"GPU-{trainer.target['instance']}-{device}"
+    info = {"uuid": uuid, "name": "NVIDIA A10G", "driver": "550.54"}
+    trainer.add("trainer_gpu_info", flat(1), device=device, **info)
+
+
+def filled(trainer: Trainer, device: str, free: float, per_minute: float, since: float) -> None:
+    """The forecast for a device of which so much was free at the start, and which grows from then on."""
+    left = trainer.clock.each(within(lambda m: (free / per_minute - m) * 60, since))
+    trainer.add("job:trainer_gpu_memory:time_to_limit_seconds", left, device=device)
+
+
+def fragmented(trainer: Trainer, device: str, size: float, since: float) -> None:
+    """What is recorded and alerted when torch's reserve is fragmented."""
+    labels = {"resource": "gpu_memory", "component": device}
+    trainer.add("job:trainer_gpu_memory:fragmented_bytes", within(lambda m: size, since), **labels)
+    trainer.alert("TrainerGpuFragmentation", "warning", "threshold", "gpu_memory", device, since)
+
+
+def _added(*parts: Values) -> Values:
+    return [
+        None if None in moment else sum(value or 0 for value in moment) for moment in zip(*parts, strict=True)
+    ]

@@ -1,0 +1,114 @@
+"""The parts of GPU memory add up, each device is counted once, and each part has its verdict."""
+
+import json
+import shutil
+import subprocess
+from pathlib import Path
+from typing import Any
+
+from heapwatch.dashboards.queries import gpu
+from tests.dashboards.asking import run
+from tests.dashboards.documents import Target, interpolate, targets
+
+
+def held(rank: int, **parts: int) -> list[dict[str, str]]:
+    """What a rank exposes of a device of 24 that both ranks see, whose verdict is known since the start."""
+    of = f'job="trainer", instance="rank{rank}"'
+    series = {f'trainer_gpu_memory_part_bytes{{{of}, device="0", part="{p}"}}': v for p, v in parts.items()}
+    series |= {
+        f'trainer_gpu_info{{{of}, device="0", uuid="GPU-a", name="A10G", driver="1"}}': 1,
+        f'trainer_gpu_memory_total_bytes{{{of}, device="0"}}': 24,
+        f'trainer_gpu_memory_used_bytes{{{of}, device="0"}}': 24 - parts["free"],
+        f"up{{{of}}}": 1,
+        f"job:trainer_verdict:state{{{of}}}": 1,
+    }
+    return [{"series": name, "values": f"{value}x5"} for name, value in series.items()]
+
+
+RANKS = [
+    *held(
+        0, torch_in_use=6, torch_cached=1, context=1, other_pools=2, other_processes=4, unattributed=1, free=9
+    ),
+    *held(
+        1,
+        torch_in_use=2,
+        torch_cached=0,
+        context=1,
+        other_pools=0,
+        other_processes=11,
+        unattributed=1,
+        free=9,
+    ),
+]
+
+
+def alert(**labels: str) -> dict[str, str]:
+    """An alert of rank 0 that fires from the start."""
+    all_labels = {"alertstate": "firing", "job": "trainer", "instance": "rank0", **labels}
+    written = ", ".join(f'{name}="{value}"' for name, value in all_labels.items())
+    return {"series": f"ALERTS{{{written}}}", "values": "1x5"}
+
+
+def check(folder: Path, series: list[dict[str, str]], expected: dict[str, Any]) -> None:
+    """Evaluate expressions over the series, five minutes in, by promtool."""
+    promtool = shutil.which("promtool")
+    assert promtool, "promtool is not on PATH: it comes with Prometheus"
+    (folder / "rules.yml").write_text('{"groups": []}')
+    tests = [
+        {"expr": interpolate(expression), "eval_time": "5m", "exp_samples": samples}
+        for expression, samples in expected.items()
+    ]
+    document = {
+        "rule_files": ["rules.yml"],
+        "tests": [{"interval": "1m", "input_series": series, "promql_expr_test": tests}],
+    }
+    (folder / "test.yml").write_text(json.dumps(document))
+    done = subprocess.run(
+        [promtool, "test", "rules", str(folder / "test.yml")], capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
+def test_a_device_that_two_ranks_see_is_counted_once(tmp_path: Path) -> None:
+    sums = {
+        gpu.COUNT: 1,
+        gpu.TOTAL_SUM: 24,
+        gpu.FREE_SUM: 9,
+        gpu.part("torch_in_use"): 8,
+        gpu.part("other_pools"): 2,
+        gpu.REST_SUM: 24 - 9 - 8 - 1 - 2 - 2,
+    }
+    check(tmp_path, RANKS, {query: [{"labels": "{}", "value": value}] for query, value in sums.items()})
+
+
+def test_every_part_that_can_leak_has_a_verdict(tmp_path: Path) -> None:
+    alerts = [
+        alert(kind="leak", resource="gpu_memory", component="0 other_pools", alertname="TrainerLeak"),
+        alert(kind="growth", resource="gpu_memory", component="0", alertname="TrainerGrowthPerMinute"),
+        alert(
+            kind="growth", resource="gpu_memory", component="0 reserved", alertname="TrainerGrowthPerMinute"
+        ),
+        alert(kind="threshold", resource="gpu_memory", component="0", alertname="TrainerGpuFragmentation"),
+    ]
+    verdicts = {
+        "torch_in_use": 2,
+        "torch_cached": 3,
+        "other_pools": 4,
+        "other_processes": 1,
+        "unattributed": 1,
+    }
+    of = 'device="0", instance="rank0", job="trainer"'
+    only = gpu.PART_VERDICT.replace('instance=~"$instance"', 'instance="rank0"')
+    samples = [{"labels": f'{{{of}, part="{part}"}}', "value": value} for part, value in verdicts.items()]
+    check(tmp_path, [*RANKS, *alerts], {only: samples})
+
+
+def test_the_bands_add_up_to_the_devices_memory(prometheus_url: str) -> None:
+    chosen = [t for t in targets() if t.panel["title"] == "Device memory explained"]
+
+    def latest(target: Target) -> float:
+        return float(run(prometheus_url, target)[0]["values"][-1][1])
+
+    parts = [t for t in chosen if " limit" not in t.target["legendFormat"]]
+    (whole,) = {latest(t) for t in chosen if t not in parts and run(prometheus_url, t)}
+    assert abs(sum(map(latest, parts)) - whole) < 0.01 * whole
