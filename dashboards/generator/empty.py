@@ -19,13 +19,15 @@ class Empty(NamedTuple):
 
 
 NO_TRAINER = Empty("No trainer now", "Prometheus has no current sample of a chosen trainer")
-NOTHING_GROWS = Empty("Nothing grows", "no alert of growth or of a leak, pending or firing")
+NOTHING_GROWS = Empty("No alert of growth", "no growth or leak is pending or fires; it may be too early")
 NOTHING_FIRES = Empty("Nothing fires", "no alert fires now for the chosen trainers")
 NOTHING_FIRED = Empty("Nothing fired in this range", "no alert's condition held for long enough")
+NO_LIMIT = Empty("No limit known", "it could not be read, or the trainer ended")
+NO_PROGRESS = Empty("No progress counted", "no trainer reports steps, episodes, epochs or generations")
 NO_RANKS = Empty("No ranks", "no chosen trainer is a rank of a distributed run")
-NO_GPU = Empty("No GPU on this trainer", "no chosen trainer has one that it can read")
+NO_GPU = Empty("No GPU now", "no chosen trainer has one that it can read, or it ended")
 NO_DEVICE_FILLS = Empty("No device fills up", "none will be full within 3 days, or it is too early to say")
-NO_TORCH_GPU = Empty("No GPU used through torch", "no chosen trainer has allocated memory on one")
+NO_TORCH_GPU = Empty("No torch on a GPU now", "no chosen trainer has allocated memory there, or it ended")
 
 # The first pattern found in a panel's first query decides; what is about one series comes before its prefix.
 _MEANINGS = (
@@ -49,8 +51,8 @@ _MEANINGS = (
     ),
     (
         r"growth_per_cycle",
-        "Too few cycles yet",
-        "growth per cycle is known after several epochs or generations",
+        "No growth per cycle known",
+        "known after several epochs or generations of what is watched",
     ),
     (r"trainer_cleanup", "No cleanup in this range", "no cleanup was asked for"),
     # The stack.
@@ -98,15 +100,12 @@ _MEANINGS = (
     ),
     (r"trainer_object_size", "No named objects watched", "the chosen trainers measure the size of no object"),
     (r"trainer_phase_", "No phases watched", "the chosen trainers mark no phases, or none ended yet"),
+    (r'unit!~"epoch\|generation"', *NO_PROGRESS),
     (r"epoch\|generation", "No cycles counted", "the chosen trainers report neither epochs nor generations"),
-    (r"progress", "No progress counted", "no trainer reports steps, episodes, epochs or generations"),
+    (r"progress", *NO_PROGRESS),
     (r'trainer_gpu_memory_(allocated|reserved)|resource="gpu_memory"', *NO_TORCH_GPU),
     (r"trainer_gpu_", *NO_GPU),
-    (
-        r"trainer_memory_limit",
-        "No limit known",
-        "it could not be read, or the trainer ended",
-    ),
+    (r"trainer_memory_limit", *NO_LIMIT),
     (
         r"trainer_(allocator|python)|process_open_fds",
         "Not read on this platform",

@@ -6,7 +6,7 @@ They resemble the trainers the project was made for: a Box2D world, a trading po
 from collections.abc import Callable
 
 from tests.dashboards.gpus import filled, fragmented, gpu
-from tests.dashboards.series import Clock, Series, filling, noisy, ramp, sawtooth
+from tests.dashboards.series import Clock, Series, filling, noisy, ramp, sawtooth, whole
 from tests.dashboards.stack_scenario import stack
 from tests.dashboards.trainers import Trainer
 
@@ -119,7 +119,10 @@ def growing_ppo(clock: Clock) -> list[Series]:
     ppo.progress(step=90_000, epoch=1 / 3)
     for phase, seconds in (("rollout", 110.0), ("train", 62.0)):
         ppo.phase(phase, lambda m: 5.2e9 + 2.2e6 * (m // 3 * 3), lambda m: 3.3e6, seconds, 1 / 3)
-    for kind, shape in (("Tensor", noisy(lambda m: 2300, 30, 5)), ("Episode", lambda m: float(int(m * 3)))):
+    for kind, shape in (
+        ("Tensor", whole(noisy(lambda m: 2300, 30, 5))),
+        ("Episode", lambda m: float(int(m * 3))),
+    ):
         ppo.level("objects", kind, ppo.add("trainer_objects", shape, type=kind))
     ppo.growth_per_cycle("object_size", "trainer.stats", "epoch", lambda m: 6.5e6 if m > 30 else None)
     ppo.growth_per_cycle("object_size", "policy.state_dict", "epoch", lambda m: 0 if m > 30 else None)
@@ -183,7 +186,7 @@ def ended_dqn(clock: Clock) -> list[Series]:
     dqn = Trainer(clock, "dqn-ended:7777", "fuel-breaks", "torch", lives=(0, clock.minutes - 30))
     dqn.memory(lambda m: 900e6 + filling(0.2e9, 60)(m), 32e9)
     gpu(dqn, "0", filling(1.4e9, 60), cached=0.8e9)
-    dqn.limits()
+    dqn.limits(memory=3)
     dqn.progress(step=700)
     dqn.verdicts((0, 0), (30, 1))
     return dqn.series
@@ -204,7 +207,7 @@ def _world(walker: Trainer, dynamic: Callable[[float], float], unknown: Callable
         "bodies", [sum(value or 0 for value in moment) for moment in zip(*counts.values(), strict=True)]
     )
     entities = {
-        "food_sources": noisy(lambda m: 28, 2, 7),
+        "food_sources": whole(noisy(lambda m: 28, 2, 7)),
         "robots": lambda m: 30.0,
         "obstacles": lambda m: 12.0,
     }

@@ -48,6 +48,11 @@ def noisy(shape: Callable[[float], float], spread: float, seed: int) -> Callable
     return lambda minute: shape(minute) + source.gauss(0, spread)
 
 
+def whole(shape: Callable[[float], float]) -> Callable[[float], float]:
+    """The shape in whole numbers, as of things that are counted."""
+    return lambda minute: float(round(shape(minute)))
+
+
 def filling(full: float, minutes: float, start: float = 0) -> Callable[[float], float]:
     """Rises to `full` within these minutes, then stays."""
     return lambda minute: full * min(max(minute - start, 0) / minutes, 1)

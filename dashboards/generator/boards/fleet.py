@@ -2,7 +2,7 @@
 
 from .. import colors, links, tables
 from ..dashboard import Dashboard, Row
-from ..empty import NO_RANKS
+from ..empty import NO_LIMIT, NO_RANKS
 from ..panel import AGO, BYTES, COUNT, NUMBER, PER_SECOND, SECONDS, SHARE, Query
 from ..panels import alarm, lines, number, states, text
 from ..queries import alerts, ranks, trainers
@@ -50,6 +50,7 @@ GLANCE = [
         "How long until the first trainer reaches its memory limit, at its present growth.",
         words=FORECAST_WORDS,
         thresholds=TIME_LEFT,
+        empty=NO_LIMIT,
         width=5,
     ),
 ]

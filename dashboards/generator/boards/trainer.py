@@ -2,7 +2,7 @@
 
 from .. import colors
 from ..dashboard import Dashboard, Row
-from ..empty import NOTHING_GROWS
+from ..empty import NO_LIMIT, NOTHING_GROWS
 from ..limits import limit
 from ..panel import AGO, BYTES, COUNT, NUMBER, PER_SECOND, SECONDS, SHARE, Query, fixed, override
 from ..panels import gauge, lines, number, states
@@ -112,6 +112,7 @@ GLANCE = [
         "How long until the memory limit at the present growth.",
         words=FORECAST_WORDS,
         thresholds=TIME_LEFT,
+        empty=NO_LIMIT,
     ),
     number(
         "Freed by cleanups",

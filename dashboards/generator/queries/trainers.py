@@ -118,7 +118,10 @@ OPEN_FILES = max_by(TRAINER, of_trainers(select("process_open_fds")))
 ALLOCATOR_USED = max_by(TRAINER, select("trainer_allocator_used_bytes"))
 ALLOCATOR_RETAINED = max_by(TRAINER, select("trainer_allocator_retained_bytes"))
 PYTHON_BLOCKS = max_by(TRAINER, select("trainer_python_allocated_blocks"))
-PROGRESS = sum_by(f"{TRAINER}, unit", rate(select("trainer_progress_total")))
+# A cycle takes minutes: over the usual window the rate would be zero most of the time.
+_STEPS = rate(select("trainer_progress_total", 'unit!~"epoch|generation"'))
+_CYCLES = select("trainer_progress_total", 'unit=~"epoch|generation"')
+PROGRESS = sum_by(f"{TRAINER}, unit", f"{_STEPS} or rate({_CYCLES}[30m])")
 SINCE_PROGRESS = f"time() - {max_by(TRAINER, select('trainer_last_progress_timestamp_seconds'))}"
 # Only in the minutes after a start: Grafana would mark one before the range at its left edge.
 RESTARTS = f"1000 * ({max_by(TRAINER, of_trainers(select('process_start_time_seconds')))} > time() - 120)"
