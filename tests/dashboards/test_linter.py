@@ -40,6 +40,7 @@ EXCLUSIONS = {
     ("target-counter-agg-rule", "trainer_cleanup_.*|heapwatch_receiver_.*"): WHOLE_EVENTS,
     ("target-counter-agg-rule", "trainer_exporter_collect_errors_total"): WHOLE_EVENTS,
     ("target-counter-agg-rule", "prometheus_rule_.*_total"): WHOLE_EVENTS,
+    ("target-counter-agg-rule", "trainer_gpu_allocation_retries_total"): WHOLE_EVENTS,
     ("target-counter-agg-rule", "trainer_progress_total"): (
         "the number of the cycle itself is shown, as the row's name in the trend table"
     ),

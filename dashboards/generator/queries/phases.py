@@ -8,7 +8,7 @@ _CYCLES = select("trainer_progress_total", 'unit=~"epoch|generation"')
 CYCLES_IN_RANGE = max_by(TRAINER, in_range("increase", _CYCLES))
 CYCLES_IN_RANGE_SUM = f"round(sum({CYCLES_IN_RANGE}))"
 _PER_CYCLE = f"on (job, instance) group_left () ({CYCLES_IN_RANGE} > 0)"
-CYCLES_LAST_HOUR = f"sum({max_by(TRAINER, f'increase({_CYCLES}[1h])')})"
+CYCLES_LAST_HOUR = f"round(sum({max_by(TRAINER, f'increase({_CYCLES}[1h])')}))"
 
 # Phases.
 _PHASE = f"{TRAINER}, phase"

@@ -121,7 +121,7 @@ PYTHON_BLOCKS = max_by(TRAINER, select("trainer_python_allocated_blocks"))
 # A cycle takes minutes: over the usual window the rate would be zero most of the time.
 _STEPS = rate(select("trainer_progress_total", 'unit!~"epoch|generation"'))
 _CYCLES = select("trainer_progress_total", 'unit=~"epoch|generation"')
-PROGRESS = sum_by(f"{TRAINER}, unit", f"{_STEPS} or rate({_CYCLES}[30m])")
+PROGRESS = sum_by(f"{TRAINER}, unit", f"{_STEPS} or increase({_CYCLES}[30m]) / 1800")
 SINCE_PROGRESS = f"time() - {max_by(TRAINER, select('trainer_last_progress_timestamp_seconds'))}"
 # Only in the minutes after a start: Grafana would mark one before the range at its left edge.
 RESTARTS = f"1000 * ({max_by(TRAINER, of_trainers(select('process_start_time_seconds')))} > time() - 120)"
