@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import argparse
-import json
 import os
 import sys
 import tempfile
 from collections.abc import Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
-from dataclasses import asdict
 from pathlib import Path
 
+from benchmarks.zoo import stored
 from benchmarks.zoo.catalogue import Case, load_all
 from benchmarks.zoo.document import write
 from benchmarks.zoo.score import Report, Total, goals, judge
@@ -24,7 +23,7 @@ STATE = Path(os.environ.get("HEAPWATCH_STATE", ROOT / ".heapwatch"))
 def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m benchmarks.zoo", description=__doc__)
     parser.add_argument(
-        "--only", default="", help="only cases whose name contains this; the document is left alone"
+        "--only", default="", help="only cases whose name contains this; of the others earlier results count"
     )
     parser.add_argument("--seconds", type=float, default=120, help="how long each script runs")
     mostly_sleeping = 3 * (os.cpu_count() or 1)
@@ -36,26 +35,23 @@ def main() -> int:
         parser.error("no such case")
 
     totals = {tool: Total() for tool in chosen.tools}
-    growth: dict[str, tuple[float, float]] = {}
+    folder = STATE.absolute() / "zoo"
     with (
         tempfile.TemporaryDirectory(prefix="zoo") as scratch,
         ThreadPoolExecutor(chosen.jobs) as pool,
     ):
         for case, leak_twin, reports in _run(cases, chosen.tools, Path(scratch), chosen.seconds, pool):
-            growth[case.name] = leak_twin
-            print(f"{case.name}: {leak_twin[0] / 1e6:.0f} MB/min, twin {leak_twin[1] / 1e6:.0f}", flush=True)
-            for tool, (leak, twin) in reports.items():
-                score = judge(case, leak, twin)
+            scores = {tool: judge(case, leak, twin) for tool, (leak, twin) in reports.items()}
+            grown = leak_twin and f"{leak_twin[0] / 1e6:.0f} MB/min, twin {leak_twin[1] / 1e6:.0f}"
+            print(f"{case.name}: {grown or 'growth without tools not measured'}", flush=True)
+            for tool, score in scores.items():
                 totals[tool].scores.append(score)
                 print(f"  {tool}: {score}", flush=True)
+            stored.keep(folder, case.name, stored.Result(chosen.seconds, leak_twin, scores))
 
-    results = STATE / "zoo" / "results.json"
-    results.parent.mkdir(parents=True, exist_ok=True)
-    scores = {tool: [asdict(score) for score in total.scores] for tool, total in totals.items()}
-    results.write_text(json.dumps({"seconds": chosen.seconds, "growth": growth, "scores": scores}, indent=1))
-    print(f"results: {results}")
-    if not chosen.only and set(chosen.tools) == set(TOOLS):
-        write(ROOT / "docs" / "leak-zoo.md", cases, totals, growth, chosen.seconds)
+    everything = load_all()
+    write(ROOT / "docs" / "leak-zoo.md", everything, stored.load(folder, [case.name for case in everything]))
+    print(f"results: {folder}")
     if OURS not in totals:
         return 0
     for goal in goals(totals[OURS]):
@@ -65,8 +61,11 @@ def main() -> int:
 
 def _run(
     cases: list[Case], tools: list[str], scratch: Path, seconds: float, pool: ThreadPoolExecutor
-) -> Iterator[tuple[Case, tuple[float, float], dict[str, tuple[Report, Report]]]]:
-    """Run everything in `pool`; yield each case with its plain growth and the reports on it and its twin."""
+) -> Iterator[tuple[Case, tuple[float, float] | None, dict[str, tuple[Report, Report]]]]:
+    """Run everything in `pool`; yield each case with its plain growth and the reports on it and its twin.
+
+    The growth without any tool is measured when tools are compared, not for ours alone.
+    """
     runs = []
     for case in cases:
         plain: list[Future[float]] = []
@@ -75,12 +74,13 @@ def _run(
             healthy = variant == "twin"
             folder = scratch / case.name / variant
             script = case.write(folder, healthy=healthy)
-            plain.append(pool.submit(growth_per_minute, script, folder / "plain", seconds))
+            if tools != [OURS]:
+                plain.append(pool.submit(growth_per_minute, script, folder / "plain", seconds))
             for tool in tools:
                 reports[tool].append(pool.submit(report, tool, script, folder / tool, seconds))
         runs.append((case, plain, reports))
     for case, plain, reports in runs:
-        grown = (plain[0].result(), plain[1].result())
+        grown = (plain[0].result(), plain[1].result()) if plain else None
         yield case, grown, {tool: (leak.result(), twin.result()) for tool, (leak, twin) in reports.items()}
 
 

@@ -8,7 +8,9 @@ from pathlib import Path
 
 from benchmarks.measure import Table
 from benchmarks.zoo.catalogue import Case
-from benchmarks.zoo.score import TOP, Total, goals
+from benchmarks.zoo.score import TOP, Score, Total, goals
+from benchmarks.zoo.stored import Result
+from benchmarks.zoo.stored import totals as totals_of
 from benchmarks.zoo.tools.growth import BYTES_PER_MINUTE, LOOKS
 from benchmarks.zoo.tools.registry import OURS, RULES
 
@@ -18,8 +20,8 @@ _INTRODUCTION = """# Leak zoo
 
 Leaks that people reported of their RL and training projects, rebuilt small against the real libraries
 (`benchmarks/zoo/cases`). Each has a healthy twin: the same script after the fix, with its bounded buffers,
-warm-ups and lists of plain numbers. The scripts declare nothing. Every tool ran the same scripts for
-{seconds:.0f} s each, in one run.
+warm-ups and lists of plain numbers. The scripts declare nothing. Each ran for {seconds} s under each tool;
+the last run of each case counts. {ran} of {all} cases have been run{missing}.
 """
 
 _RULES = """## How it is scored
@@ -39,40 +41,52 @@ only what grew in each round and by {least:g} MB a minute or more is a finding. 
 def write(
     path: Path,
     cases: Sequence[Case],
-    totals: Mapping[str, Total],
-    growth: Mapping[str, tuple[float, float]],
-    seconds: float,
+    results: Mapping[str, Result],
 ) -> None:
-    """Write the page of a complete run.
+    """Write the page of the cases that have been run under our own tool.
 
     Args:
         path: the file.
-        cases: in the order of the scores.
-        totals: by tool.
-        growth: bytes a minute of each case and of its twin without any tool.
-        seconds: how long each script ran.
+        cases: all that there are.
+        results: by case; those that lack ours do not count.
 
     """
+    results = {case.name: results[case.name] for case in cases if OURS in _scores(results.get(case.name))}
+    totals = totals_of(results, RULES)
+    if OURS not in totals:
+        return
+    missing = [case.name for case in cases if case.name not in results]
+    lengths = sorted({result.seconds for result in results.values()})
     rules = _RULES.format(
         top=TOP, looks=", ".join(f"{look:.0%}" for look in LOOKS), least=BYTES_PER_MINUTE / 1e6
     )
     parts = [
-        _INTRODUCTION.format(seconds=seconds),
+        _INTRODUCTION.format(
+            seconds=" to ".join(f"{length:.0f}" for length in dict.fromkeys((lengths[0], lengths[-1]))),
+            ran=len(results),
+            all=len(cases),
+            missing=f"; not yet: {', '.join(missing)}" if missing else "",
+        ),
         tools_table(totals).markdown(),
         "\n".join(
             f"- {'' if goal.reached else '**missed** '}{goal.text}: {goal.measured}"
             for goal in goals(totals[OURS])
         ),
-        cases_table(cases, totals[OURS], growth).markdown(),
+        cases_table([case for case in cases if case.name in results], results).markdown(),
         rules + "\n".join(f"- {tool}: {rule}." for tool, rule in RULES.items()),
         failures(totals),
     ]
     path.write_text("\n\n".join(part.strip() for part in parts if part) + "\n")
 
 
+def _scores(result: Result | None) -> Mapping[str, Score]:
+    return {} if result is None else result.scores
+
+
 def tools_table(totals: Mapping[str, Total]) -> Table:
     header = [
         "tool",
+        "cases",
         "detected",
         "named",
         "right line",
@@ -86,11 +100,11 @@ def tools_table(totals: Mapping[str, Total]) -> Table:
         rates = [f"{total.rate(name):.0%}" for name in ("detected", "named", "right_line")]
         shown = "" if seconds is None else f"{seconds:.0f}"
         twins = f"{total.twins_with_findings} of {len(total.scores)}"
-        table.rows.append([tool, *rates, f"{total.median_share:.0%}", shown, twins])
+        table.rows.append([tool, str(len(total.scores)), *rates, f"{total.median_share:.0%}", shown, twins])
     return table
 
 
-def cases_table(cases: Sequence[Case], total: Total, growth: Mapping[str, tuple[float, float]]) -> Table:
+def cases_table(cases: Sequence[Case], results: Mapping[str, Result]) -> Table:
     header = [
         "case",
         "library",
@@ -103,14 +117,15 @@ def cases_table(cases: Sequence[Case], total: Total, growth: Mapping[str, tuple[
         "twin",
     ]
     table = Table(f"Cases, as {OURS} tells them", header)
-    by_name = {score.case: score for score in total.scores}
     for case in cases:
-        score, (leak, twin) = by_name[case.name], growth[case.name]
+        result = results[case.name]
+        score = result.scores[OURS]
+        grown = "" if result.growth is None else ", ".join(f"{pace / 1e6:.0f}" for pace in result.growth)
         table.rows.append(
             [
                 f"[{case.name}]({case.thread}): {case.leak}",
                 library(case),
-                f"{leak / 1e6:.0f}, {twin / 1e6:.0f}",
+                grown,
                 *("yes" if reached else "no" for reached in (score.detected, score.named, score.right_line)),
                 f"{score.share:.0%}",
                 "" if score.seconds is None else f"{score.seconds:.0f}",

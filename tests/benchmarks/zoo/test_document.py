@@ -1,8 +1,11 @@
 """The page says what was measured of every tool and every case, and what went wrong."""
 
+from dataclasses import replace
+
 from benchmarks.zoo.catalogue import Case, Fix
 from benchmarks.zoo.document import failures, library, write
 from benchmarks.zoo.score import Score, Total
+from benchmarks.zoo.stored import Result, keep, load
 from benchmarks.zoo.tools.registry import OURS, RULES
 
 
@@ -23,8 +26,8 @@ def score(**changed):
 
 
 def test_the_page_has_every_tool_every_case_and_the_missed_goals(tmp_path):
-    totals = {tool: Total([score(detected=tool == OURS)]) for tool in RULES}
-    write(tmp_path / "page.md", [case()], totals, {"kept": (90e6, 1e6)}, 60)
+    scores = {tool: score(detected=tool == OURS) for tool in RULES}
+    write(tmp_path / "page.md", [case()], {"kept": Result(60, (90e6, 1e6), scores)})
     page = (tmp_path / "page.md").read_text()
     for tool, rule in RULES.items():
         assert f"| {tool} |" in page
@@ -34,6 +37,30 @@ def test_the_page_has_every_tool_every_case_and_the_missed_goals(tmp_path):
     assert "**missed** right line, at least 75%: 0%" in page
     assert "- detected, at least 95%: 100%" in page
     assert "failed" not in page
+
+
+def test_a_page_of_some_cases_says_which_have_not_been_run(tmp_path):
+    other = replace(case(), name="other")
+    results = {"kept": Result(240, None, {OURS: score()})}
+    write(tmp_path / "page.md", [case(), other], results)
+    page = (tmp_path / "page.md").read_text()
+    assert "1 of 2 cases have been run; not yet: other." in page
+    assert "Each ran for 240 s" in page
+    assert "| json |  | yes |" in page
+    assert "memray |" not in page.partition("## How")[0]
+
+
+def test_nothing_is_written_of_cases_that_ran_under_other_tools_alone(tmp_path):
+    write(tmp_path / "page.md", [case()], {"kept": Result(240, None, {"memray": score()})})
+    assert not (tmp_path / "page.md").exists()
+
+
+def test_results_of_several_runs_are_put_together(tmp_path):
+    keep(tmp_path, "kept", Result(60, (90e6, 1e6), {"memray": score(), OURS: score(detected=False)}))
+    keep(tmp_path, "kept", Result(240, None, {OURS: score(failures=("late",))}))
+    assert load(tmp_path, ["kept", "other"]) == {
+        "kept": Result(240, (90e6, 1e6), {"memray": score(), OURS: score(failures=("late",))})
+    }
 
 
 def test_failures_are_listed():

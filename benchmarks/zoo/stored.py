@@ -1,0 +1,65 @@
+"""Results by case, kept between runs: the page is made of the last run of each case, whenever that was."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+from benchmarks.zoo.score import Score, Total
+
+
+@dataclass(frozen=True)
+class Result:
+    """What was measured of a case.
+
+    Args:
+        seconds: how long its script ran.
+        growth: bytes a minute of the script and its twin without any tool; None where that was not run.
+        scores: by tool.
+
+    """
+
+    seconds: float
+    growth: tuple[float, float] | None
+    scores: Mapping[str, Score]
+
+
+def keep(folder: Path, case: str, result: Result) -> None:
+    """Store a result; what an earlier run measured with other tools stays."""
+    folder.mkdir(parents=True, exist_ok=True)
+    before = load(folder, [case]).get(case)
+    scores = {**(before.scores if before else {}), **result.scores}
+    growth = result.growth or (before.growth if before else None)
+    document = {
+        "seconds": result.seconds,
+        "growth": growth,
+        "scores": {tool: asdict(score) for tool, score in scores.items()},
+    }
+    (folder / f"{case}.json").write_text(json.dumps(document, indent=1))
+
+
+def load(folder: Path, cases: Iterable[str]) -> dict[str, Result]:
+    """The results that there are of these cases, by name."""
+    found: dict[str, Result] = {}
+    for case in cases:
+        path = folder / f"{case}.json"
+        if not path.exists():
+            continue
+        document = json.loads(path.read_text())
+        growth = document["growth"]
+        scores = {
+            tool: Score(**{**score, "failures": tuple(score["failures"])})
+            for tool, score in document["scores"].items()
+        }
+        found[case] = Result(document["seconds"], tuple(growth) if growth else None, scores)
+    return found
+
+
+def totals(results: Mapping[str, Result], tools: Iterable[str]) -> dict[str, Total]:
+    """The scores of each tool that was run, over the cases that it was run on."""
+    found = {
+        tool: Total([one.scores[tool] for one in results.values() if tool in one.scores]) for tool in tools
+    }
+    return {tool: total for tool, total in found.items() if total.scores}
