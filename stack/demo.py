@@ -13,7 +13,7 @@ from rich.console import Console
 from heapwatch.stack.compose import ComposeStack
 from heapwatch.stack.errors import StackError
 from heapwatch.stack.example import Example, example
-from heapwatch.stack.loop import Loop
+from heapwatch.stack.loop import Levels, Loop
 from heapwatch.stack.native import NativeStack
 from heapwatch.stack.report import Narrator, foreign
 from heapwatch.stack.settings import Settings
@@ -25,6 +25,10 @@ MEGABYTES_PER_MINUTE = 200
 PATIENCE = 420
 RECEIVER_COOLDOWN = 600
 CALM_FRACTION = 0.5
+# Beyond the levels of the start, what is left of a leak; an ecosystem's food varies by itself.
+BODIES_LEFT = 1.05
+FOOD_LEFT = 15
+CLEAN_AGAIN_SECONDS = 10.0
 T = TypeVar("T")
 
 
@@ -64,6 +68,7 @@ class _Demonstration:
         self._say = say
         self._known_rows = {row["id"] for row in loop.actions()}
         self._freed_before = loop.freed()
+        self._fired_before = {_name(alert) for alert in loop.firing()}
         self._reported = 0.0
 
     def run(self) -> None:
@@ -85,6 +90,7 @@ class _Demonstration:
             self._trainer.leak({})
             self._say("[bold]leak[/]          off")
         self._see_cleanup(done)
+        self._see_rest_gone(before)
         after = self._see_fall(before.bodies, limit)
         self._see_verdict(done["request_id"])
         self._see_silence()
@@ -136,6 +142,24 @@ class _Demonstration:
             f" {freed:,.0f} MB came back"
         )
 
+    def _see_rest_gone(self, before: Levels) -> None:
+        """Clean up what the receiver's cleanup was not for, and what leaked after it."""
+        asked_at = float("-inf")
+
+        def gone() -> Levels | None:
+            nonlocal asked_at
+            now = self._loop.levels()
+            if now.bodies <= BODIES_LEFT * before.bodies and now.food <= before.food + FOOD_LEFT:
+                return now
+            if time.monotonic() - asked_at > CLEAN_AGAIN_SECONDS:
+                self._say(f"[bold]trainer[/]       still holds {now}: cleans up again")
+                self._loop.clean("emergency")
+                asked_at = time.monotonic()
+            return None
+
+        left = self._wait("the end of what leaked", gone)
+        self._say(f"[bold]trainer[/]       has nothing left of the leak: {left}")
+
     def _see_fall(self, healthy: float, limit: float) -> str:
         """Wait until Prometheus itself has seen the bodies fall and the freed bytes counted."""
         calm = healthy + CALM_FRACTION * (limit - healthy)
@@ -164,8 +188,12 @@ class _Demonstration:
             raise StackError(f"the cleanup did not help: {action['result']}")
 
     def _see_silence(self) -> None:
-        self._wait("the end of the alerts", lambda: None if self._loop.alerts() else True)
-        self._say("[bold]prometheus[/]    no alert requests a cleanup any more")
+        def over() -> bool | None:
+            caused = [alert for alert in self._loop.firing() if _name(alert) not in self._fired_before]
+            return None if caused or self._loop.alerts() else True
+
+        self._wait("the end of the alerts", over)
+        self._say("[bold]prometheus[/]    every alert that the leak caused has ended")
 
     def _wait(self, what: str, look: Callable[[], T | None]) -> T:
         """Look every second until there is something; tell the trainer's levels meanwhile."""
@@ -181,5 +209,6 @@ class _Demonstration:
 
 
 def _name(alert: dict[str, str]) -> str:
-    level = alert.get("level", alert["severity"])
-    return foreign(f"{alert['alertname']} ({alert['resource']}/{alert['component']}, {level})")
+    level = alert.get("level", alert.get("severity", ""))
+    what = "/".join(alert[label] for label in ("resource", "component") if label in alert)
+    return foreign(f"{alert['alertname']} ({', '.join(filter(None, (what, level)))})")

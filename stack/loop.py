@@ -8,8 +8,12 @@ from typing import Any
 
 import httpx
 
+from heapwatch.errors import Unreachable
+from heapwatch.http.client import post_json
 from heapwatch.stack.errors import StackError
 from heapwatch.stack.settings import Settings
+
+_CLEANUP_SECONDS = 30.0
 
 
 @dataclass(frozen=True)
@@ -79,6 +83,21 @@ class Loop:
     def alerts(self) -> list[dict[str, str]]:
         """Labels of this trainer's alerts that request a cleanup, `alertstate` (pending, firing) too."""
         return [labels for labels, _ in self.query(f'ALERTS{{instance="{self.instance}", action="cleanup"}}')]
+
+    def firing(self) -> list[dict[str, str]]:
+        """Labels of this trainer's alerts of limits, growth and leaks that fire, whatever they request."""
+        chosen = f'instance="{self.instance}", alertstate="firing", kind=~"threshold|growth|leak"'
+        return [labels for labels, _ in self.query(f"ALERTS{{{chosen}}}")]
+
+    def clean(self, action: str) -> None:
+        """Have the trainer clean up, by hand as it were."""
+        secret = self._settings.token_file.read_text(encoding="utf-8").strip()
+        url = self._settings.url(self._trainer_port) + "/force_cleanup"
+        asked = {"action": action, "reason": "demonstration: what leaked after the receiver's cleanup"}
+        try:
+            post_json(url, asked, secret, _CLEANUP_SECONDS)
+        except Unreachable as error:
+            raise StackError(f"the trainer does not clean up: {error}") from error
 
     def notified(self) -> list[dict[str, str]]:
         """Labels of the same alerts where Alertmanager holds them as active."""
