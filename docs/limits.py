@@ -94,7 +94,7 @@ def table() -> str:
     for profile, limits in PROFILES.items():
         for component, by_period in limits.growth.items():
             for period, value in by_period.items():
-                each = "an epoch" if period == "epoch" else f"a {period}"
+                each = f"{'an' if period in ('epoch', 'episode') else 'a'} {period}"
                 lines.append(f"| `{profile}` | {_named(component)} | {_amount(component, value)} {each} |")
     lines += ["", *(f"`{alias}` is another name of `{name}`." for alias, name in ALIASES.items())]
     return "\n".join(lines) + "\n"

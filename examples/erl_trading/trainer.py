@@ -93,6 +93,8 @@ class ErlTrainer:
             self.uploads.append(len(self.generation_times))
             watch.progress("generation")
         print(watch.growth_since("baseline"), flush=True)
+        for large in watch.large_objects():
+            print(f"LARGE OBJECT: {large.type:<20} {large.nbytes / 1e6:.2f} MB", flush=True)
 
     def evaluate_population(self, watch: heapwatch.Watch) -> list[float]:
         """One episode of every agent; returns their fitness."""

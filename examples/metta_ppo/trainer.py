@@ -22,6 +22,7 @@ WORKERS, EACH = 2, 8
 STORED_POLICIES = 5
 KEPT_EVALS = 50
 EVALUATE_EVERY = 10
+MEASURE_EVERY = 10
 WATCHED = (
     "experience",
     "experience.obs",
@@ -90,6 +91,7 @@ class MettaTrainer:
             watch.size("policy.state_dict", self.policy.state_dict)
             watch.size("optimizer.state_dict", self.optimizer.state_dict)
             watch.growth_limit("object_size", per_epoch=1e6 * self.tracking.memory_leak_threshold_mb)
+            watch.size_interval(MEASURE_EVERY)
             watch.memory_report_interval(self.tracking.memory_report_interval, "epoch")
             watch.on_cleanup(self.clean)
             yield watch

@@ -159,6 +159,15 @@ class Exporter:
             if sampler not in scheduled:
                 self.safe_point.schedule(sampler, anywhere=True)
 
+    def sample_sizes_every(self, interval: int, unit: str) -> None:
+        """Measure named objects at the first safe point after every `interval` of `unit`."""
+
+        def due(counted: str, total: int) -> None:
+            if counted == unit and total % interval == 0:
+                self.safe_point.prompt(self.sizes)
+
+        self.progress.on_progress.append(due)
+
     def count_objects(self, *classes: type) -> None:
         """Count live instances. The census that this needs is taken from the first call on.
 

@@ -14,6 +14,7 @@ from heapwatch.collectors.phases import Phase
 from heapwatch.exporter import Exporter
 from heapwatch.http.server import Server
 from heapwatch.measure.deep_size import Size
+from heapwatch.measure.large import Large, large_objects
 from heapwatch.measure.roots import Root
 from heapwatch.recording.checkpoints import Checkpoint, Growth
 from heapwatch.recording.recorder import Recorder
@@ -291,6 +292,25 @@ class Watch:
         self.exporter.sizes.measure(name, measured)
         self.exporter.sample(self.exporter.sizes)
 
+    def size_interval(self, interval: int, unit: str = "epoch") -> None:
+        """Measure named objects after every `interval` epochs, or other units, beside the samples by time.
+
+        Raises:
+            ValueError: the interval is not a whole number above 0, or a bad unit.
+
+        """
+        if isinstance(interval, bool) or not isinstance(interval, int) or interval < 1:
+            raise ValueError(f"size_interval must be a whole number above 0, got {interval!r}")
+        self.exporter.sample_sizes_every(interval, checked_name("unit", unit))
+
+    @staticmethod
+    def large_objects(nbytes: float = 10e6, most: int = 20) -> list[Large]:
+        """The largest single objects of the program, of at least `nbytes`, whatever holds them.
+
+        Training stands still meanwhile: about a second for a million objects.
+        """
+        return large_objects(nbytes, most)
+
     def limit(
         self,
         resource: str,
@@ -326,6 +346,7 @@ class Watch:
         per_minute: float | None = None,
         per_epoch: float | None = None,
         per_generation: float | None = None,
+        per_episode: float | None = None,
     ) -> None:
         """Override the default growth limits of a resource, in bytes or items.
 
@@ -334,7 +355,14 @@ class Watch:
 
         """
         self.exporter.limits.set_growth_limits(
-            resource, component, {"minute": per_minute, "epoch": per_epoch, "generation": per_generation}
+            resource,
+            component,
+            {
+                "minute": per_minute,
+                "epoch": per_epoch,
+                "generation": per_generation,
+                "episode": per_episode,
+            },
         )
 
     def record(self, path: str | Path) -> Path:

@@ -5,9 +5,11 @@ from dataclasses import replace
 import numpy as np
 
 from heapwatch.measure.instances import Census
+from heapwatch.measure.large import Large
 from heapwatch.recording.points import Run
 from heapwatch.report.document import finding_lines, sections
 from heapwatch.report.findings import analyse
+from heapwatch.watch import Watch
 from tests.documents.example import Example
 from tests.documents.rows import Row, exposes, labels, limit, logs
 from tests.exporters.report.runs import GB, filled, generations
@@ -54,6 +56,24 @@ def large(_example: Example) -> None:
     run = generations(3, buffers=lambda n: filled(2.3e9, 3e9), sizes=lambda n: {"best_agent": 4e8})
     report = analyse(run, large_bytes=10e6)
     assert [held.name for held in report.large] == ["replay", "best_agent"]
+
+
+def largest(_example: Example) -> None:
+    class Keeper:
+        __slots__ = ("inner",)
+
+    keeper = Keeper()
+    keeper.inner = {"days": [np.ones(12_000_000, dtype=np.uint8)]}
+    found = Watch.large_objects()
+    assert 1 <= len(found) <= 20
+    assert Large("ndarray", 12_000_000) in found
+
+
+def memory_left(_example: Example) -> None:
+    rules = (REPOSITORY / "prometheus" / "rules" / "forecast.yml").read_text()
+    assert "job:trainer_memory:available_bytes" in rules
+    page = (REPOSITORY / "dashboards" / "generated" / "heapwatch-trainer.json").read_text()
+    assert "left for {{instance}}" in page
 
 
 def will_hold(example: Example) -> None:
@@ -175,6 +195,12 @@ ROWS = (
         large,
     ),
     Row(
+        "the top 20 objects of 10 MB or more, whatever holds them",
+        "`watch.large_objects()`",
+        "`python -m examples.erl_trading --steps 4000`",
+        largest,
+    ),
+    Row(
         "a report after each generation",
         '`watch.memory_report_interval(1, "generation")`, printed without setup',
         "`python -m examples.erl_trading`",
@@ -227,6 +253,12 @@ ROWS = (
         "`memory.available_bytes`, and the forecast of it",
         "`curl URL/performance_status`",
         host_memory,
+    ),
+    Row(
+        "memory left, in the forecast and on a panel",
+        "`TrainerLimitForecast`; page Trainer, panel Resident memory by role",
+        "`make up`",
+        memory_left,
     ),
     Row(
         "scenario 1: evaluation leaks environments",

@@ -114,11 +114,11 @@ class Example:
         finally:
             write(switches, {})
 
-    def force_cleanup(self, action: str = "emergency") -> dict[str, Any]:
-        """`POST /force_cleanup`."""
+    def force_cleanup(self, action: str = "emergency", **target: str) -> dict[str, Any]:
+        """`POST /force_cleanup`, of the `resource` and `component` where they are given."""
         request = urllib.request.Request(
             f"{self.url}/force_cleanup",
-            json.dumps({"action": action, "timeout_seconds": 30}).encode(),
+            json.dumps({"action": action, "timeout_seconds": 30, **target}).encode(),
             {"Content-Type": "application/json", "Authorization": f"Bearer {TOKEN}"},
         )
         with urllib.request.urlopen(request, timeout=60) as answer:

@@ -1,14 +1,19 @@
 """Memory leak fixes report: the DQN that places fuel breaks."""
 
 import math
+from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 
 import matplotlib.pyplot as plt
 import yaml
 
 from examples.fire_dqn.agent import DQNAgent
 from examples.fire_dqn.trainer import FireTrainer
+from heapwatch.explain.remedies import remedy_for
+from heapwatch.explain.weigh import NOTHING_SEEN
 from heapwatch.housekeeping import close_figures
+from heapwatch.recording.points import Run
 from heapwatch.report.document import finding_lines
 from heapwatch.report.findings import analyse
 from tests.documents.example import Example
@@ -50,6 +55,23 @@ def figures(_example: Example) -> None:
 def steady(example: Example) -> None:
     example.until(lambda: len(example.report().trend) > 5)
     assert {row.phase for row in example.report().trend} >= {"episode"}
+
+
+def constant(_example: Example) -> None:
+    limits = {"memory/trainer/episode": 1e6}
+    for growth, leaks in ((0.0, False), (3e6, True)):
+        points = [
+            replace(point, progress={"episode": point.progress.get("generation", 0)}, growth_limits=limits)
+            for point in generations(60, evaluation=growth).points
+        ]
+        assert (analyse(Run("fire_dqn", tuple(points))).finding is not None) == leaks
+    rules = (REPOSITORY / "prometheus" / "rules" / "growth_alerts.yml").read_text()
+    assert 'job:trainer_growth_limit:effective{per="episode"}' in rules
+
+
+def explained(_example: Example) -> None:
+    held = SimpleNamespace(path="agent.memory.buffer", kind="deque")
+    assert "`.detach()`" in str(remedy_for(held, NOTHING_SEEN._replace(graph=True), 1000, []))
 
 
 def losses_past_their_bound(example: Example) -> None:
@@ -150,6 +172,12 @@ ROWS = (
         "memory by episode", "phase `episode`; `heapwatch report`", "`heapwatch report run.jsonl.gz`", steady
     ),
     Row(
+        "memory constant from episode to episode, for more than 60",
+        '`watch.growth_limit("memory", "trainer", per_episode=1e6)`',
+        "`heapwatch report run.jsonl.gz`",
+        constant,
+    ),
+    Row(
         "unbounded losses",
         "an alert past the bound",
         "`python -m examples.leak fire_dqn losses=3000`",
@@ -172,6 +200,12 @@ ROWS = (
         "`heapwatch report`: the buffer and the remedy",
         "`heapwatch report run.jsonl.gz`",
         graphs_reported,
+    ),
+    Row(
+        "what to do about them",
+        "`remedy` of a bounded buffer whose tensors hold their graph",
+        "`heapwatch explain URL`",
+        explained,
     ),
     Row("cleanup brings all back", "`watch.on_cleanup`", "`POST /force_cleanup`", cleaned),
 )

@@ -6,6 +6,7 @@ from examples.metta_ppo.tracking import MemoryTracking
 from examples.metta_ppo.trainer import MettaTrainer
 from heapwatch.recording.points import Point
 from heapwatch.trackers.values import CycleLogger
+from heapwatch.watch import Watch
 from tests.documents.example import Example
 from tests.documents.rows import Row, labels, limit, logs
 
@@ -48,6 +49,24 @@ class _NoEnvironments:
         import numpy as np
 
         return np.zeros((16, 8), dtype=np.float32)
+
+
+def every_tenth_epoch(_example: Example) -> None:
+    watch = Watch("metta_ppo", interval=3600.0)
+    stats: dict[str, int] = {}
+    watch.size("trainer.stats", stats)
+    watch.size_interval(10)
+    watch.step()
+    (before,) = sizes(watch)
+    for epoch in range(1, 11):
+        stats |= {f"{epoch}/{number}": number for number in range(1000)}
+        watch.progress("epoch")
+        watch.step()
+        assert (sizes(watch) > [before]) == (epoch == 10)
+
+
+def sizes(watch: Watch) -> list[float]:
+    return [sample.value for sample in next(iter(watch.exporter.sizes.collect())).samples]
 
 
 def steady(example: Example) -> None:
@@ -107,6 +126,12 @@ ROWS = (
         "a watch that serves nothing and samples nothing",
         "`python -m examples.metta_ppo trainer.memory_tracking_enabled=false`",
         switched_off,
+    ),
+    Row(
+        "sizes every 10 epochs",
+        "`watch.size_interval(10)`, and every few seconds between",
+        "`python -m examples.metta_ppo`",
+        every_tenth_epoch,
     ),
     Row(
         "a report every N epochs",

@@ -102,6 +102,15 @@ def alert_lines(example: Example) -> None:
     assert re.search(r"WARNING: food_sources = \d+ \(>= 50\)", said), said
 
 
+def for_bodies(example: Example) -> None:
+    food = example.status()["entities"]["food_sources"]
+    answer = example.force_cleanup("regular", resource="bodies", component="static")
+    assert answer["removed"].keys() == {"bodies"}
+    assert answer["after"]["entities"]["food_sources"] >= food > 50
+    with example.leaking(unknown=600.0):  # for the cleanups that follow
+        example.until(lambda: example.value("trainer_bodies", type="unknown") > 60)
+
+
 def routine(example: Example) -> None:
     answer = example.force_cleanup("regular")
     assert answer["after"]["entities"]["food_sources"] <= 30
@@ -273,6 +282,12 @@ ROWS = (
         "`ORPHANS` of the trainer's own log",
         "`python -m examples.walker`",
         logs("ORPHANS"),
+    ),
+    Row(
+        "cleanup does what the alert needs",
+        "`target` of a cleanup function: a regular cleanup for bodies leaves food, events and replay alone",
+        '`POST /force_cleanup` with `"action": "regular", "resource": "bodies"`',
+        for_bodies,
     ),
     Row(
         "regular cleanup: at most 30 food sources, orphans destroyed",

@@ -7,6 +7,7 @@ from examples.common.leaks import write
 from examples.erl_trading.trainer import CAPACITY, ErlTrainer
 from examples.fire_dqn.trainer import KEPT_EXPERIENCE, FireTrainer
 from examples.metta_ppo.trainer import STORED_POLICIES, MettaTrainer
+from heapwatch.measure.large import Large
 
 
 class NoPhase:
@@ -36,6 +37,9 @@ class Watch:
 
     def growth_since(self, label):
         return f"since {label}"
+
+    def large_objects(self):
+        return [Large("ndarray", 20_000_000)]
 
     def progress(self, unit):
         self.units[unit] = self.units.get(unit, 0) + 1

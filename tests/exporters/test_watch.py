@@ -376,3 +376,29 @@ def test_more_objects_than_expected_are_said_at_once_and_have_a_limit(watch, cap
 def test_what_is_expected_is_a_class_and_a_count(watch, cls, count):
     with pytest.raises(ValueError, match=r"expect takes|objects takes"):
         watch.expect(cls, count)
+
+
+def test_sizes_are_measured_at_the_cycles_asked_for():
+    watch = heapwatch.Watch("trainer", interval=3600.0)
+    stats = {}
+    watch.size("stats", stats)
+    watch.size_interval(10, "epoch")
+    watch.step()
+    measured = []
+    for epoch in range(1, 21):
+        stats |= {f"{epoch}/{number}": number for number in range(1000)}
+        watch.progress("epoch")
+        watch.step()
+        measured.append(sizes_of(watch))
+    changes = [epoch for epoch in range(2, 21) if measured[epoch - 1] != measured[epoch - 2]]
+    assert changes == [10, 20]
+
+
+def sizes_of(watch):
+    return [sample.value for family in watch.exporter.sizes.collect() for sample in family.samples]
+
+
+@pytest.mark.parametrize("interval", [0, True, 2.5])
+def test_an_interval_of_sizes_is_a_whole_number(interval):
+    with pytest.raises(ValueError, match="size_interval"):
+        heapwatch.Watch("trainer").size_interval(interval)

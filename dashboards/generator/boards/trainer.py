@@ -203,11 +203,12 @@ PROCESS = [
             [
                 Query(trainers.RESIDENT_BY_ROLE, "{{role}} {{instance}}"),
                 Query(trainers.UNIQUE_BY_ROLE, "{{role}} unique {{instance}}"),
+                Query(trainers.MEMORY_LEFT, "left for {{instance}}"),
                 *memory_limit(),
             ],
             BYTES,
             "The trainer itself and the sum of its worker processes, against the container's or the host's "
-            "limit.",
+            "limit; and what is left: under that limit, and of the host beside other programs.",
         ),
         lines(
             "Allocator",

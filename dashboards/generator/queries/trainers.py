@@ -58,6 +58,9 @@ RESIDENT_BY_ROLE = sum_by(f"{TRAINER}, role", _RESIDENT)
 RESIDENT = sum_by(TRAINER, _RESIDENT)
 UNIQUE_BY_ROLE = sum_by(f"{TRAINER}, role", select("trainer_process_unique_memory_bytes"))
 MEMORY_LIMIT = max_by(TRAINER, select("trainer_memory_limit_bytes"))
+MEMORY_LEFT = (
+    f"{select('job:trainer_memory:available_bytes')} - {select('job:trainer_memory:resident_bytes')}"
+)
 USED_SHARE = f"{RESIDENT} / {MEMORY_LIMIT}"
 MOST_USED = f"max({USED_SHARE})"
 MEMORY_GROWTH = sum_by(TRAINER, growth("memory"))

@@ -14,7 +14,7 @@ from heapwatch.analysis.readings import SEVERITIES
 from heapwatch.runtime.labels import MAX_NAMES, checked_name
 
 RESOURCES = ("memory", "gpu_memory", "bodies", "entities", "events", "buffer", "objects", "object_size")
-PERIODS = ("minute", "epoch", "generation")
+PERIODS = ("minute", "episode", "epoch", "generation")
 
 
 class LimitCollector:
@@ -65,7 +65,7 @@ class LimitCollector:
         )
         growth = GaugeMetricFamily(
             "trainer_growth_limit",
-            "Growth per minute, epoch or generation above which an alert fires.",
+            "Growth per minute, episode, epoch or generation above which an alert fires.",
             labels=["resource", "component", "per"],
         )
         profile = GaugeMetricFamily(

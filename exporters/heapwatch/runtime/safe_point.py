@@ -156,6 +156,13 @@ class SafePoint:
             if task.sampler in samplers:
                 self._run(task)
 
+    def prompt(self, sampler: Sampler) -> None:
+        """Sample this at the next visit, whenever it would be due by the clock; callable from any thread."""
+        for task in self.tasks:
+            if task.sampler is sampler:
+                task.due_at = float("-inf")
+        self.due = True
+
     def failed(self, collector: object) -> bool:
         """Whether the last sample of this collector failed."""
         return any(task.failed for task in self.tasks if task.sampler is collector)
