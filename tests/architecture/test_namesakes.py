@@ -34,7 +34,7 @@ TESTED_BY = {
         "panels/bar_gauge panels/state_timeline panels/time_series"
     ),
     "tests/dashboards/viewer/test_ports.py": f"{VIEWER}: settings",
-    "tests/e2e/test_loop.py": "stack: demo loop trainer",
+    "tests/e2e/test_loop.py": "stack: loop trainer",
     "tests/e2e/test_operations.py": "stack: cli native keeper report example",
     "tests/exporters/analysis/test_leak.py": f"{LIBRARY}/analysis: observed process timeline explained judge",
     "tests/exporters/analysis/test_limits.py": f"{LIBRARY}: analysis/readings cli/thresholds",
@@ -48,11 +48,8 @@ TESTED_BY = {
         f"{LIBRARY}: collectors/unique_memory measure/unique_memory measure/housekeepers"
     ),
     "tests/exporters/collectors/test_sizes.py": f"{LIBRARY}/collectors: off_heap",
-    "tests/exporters/explain/test_inventory_safety.py": (
-        f"{LIBRARY}/explain: inventory evidence rest memory"
-    ),
-    "tests/exporters/explain/test_judge.py": f"{LIBRARY}/explain: findings looks describe remedies",
-    "tests/exporters/explain/test_told.py": f"{LIBRARY}/explain: engine",
+    "tests/exporters/explain/test_inventory_safety.py": (f"{LIBRARY}/explain: evidence rest memory"),
+    "tests/exporters/explain/test_judge.py": f"{LIBRARY}/explain: findings looks remedies",
     "tests/exporters/http/test_server.py": f"{LIBRARY}/http: endpoints connections snapshots",
     "tests/exporters/integrations/test_lightning.py": f"{LIBRARY}/integrations: lightning_hooks",
     "tests/exporters/integrations/test_ray.py": f"{LIBRARY}/integrations: rllib ray_tune sharing",
@@ -63,7 +60,6 @@ TESTED_BY = {
     "tests/exporters/measure/test_foreign.py": f"{LIBRARY}/measure: layout",
     "tests/exporters/measure/test_instances.py": f"{LIBRARY}/measure: untracked",
     "tests/exporters/measure/test_mappings.py": f"{LIBRARY}/measure: memory",
-    "tests/exporters/measure/test_roots.py": f"{LIBRARY}/measure: reading",
     "tests/exporters/recording/test_reader.py": f"{LIBRARY}/recording: points recorder",
     "tests/exporters/report/test_formats.py": (
         f"{LIBRARY}: report/text report/page report/plot cli/report_terminal"
