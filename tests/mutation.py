@@ -22,7 +22,12 @@ ROOT = Path(__file__).parents[1]
 # A module and its tests; those with promtool take too long to be run a thousand times.
 JUDGED_BY = {
     "alerting/receiver/decide.py": ["tests/alerting/receiver/test_decide.py"],
-    "exporters/heapwatch/analysis/leak.py": ["tests/exporters/analysis/test_leak.py", "-k", "not rules"],
+    "exporters/heapwatch/analysis/leak.py": [
+        "tests/exporters/analysis/test_leak.py",
+        "tests/exporters/analysis/test_leak_conditions.py",
+        "-k",
+        "not rules",
+    ],
     "exporters/heapwatch/explain/judge.py": ["tests/exporters/explain/test_judge.py", "-k", "not levels_off"],
 }
 QUIET = ["-s", "-o", "addopts=--import-mode=importlib", "-p", "no:cacheprovider", "-p", "no:terminal"]

@@ -137,7 +137,7 @@ def decide(
     refusal = on_sight(alert) or _outdated(alert, history, settings) or _recovering(history, settings)
     if refusal:
         return refusal
-    choice = _rung(alert, history, settings)
+    choice = _next_step(alert, history, settings)
     if isinstance(choice, Refuse):
         return choice
     last = next((past for past in history.past if past.action == choice.action), None)
@@ -180,7 +180,7 @@ def _recovering(history: History, settings: Settings) -> Refuse | None:
     return Refuse("recovering", f"the past was lost with a corrupt database: no action for {left:.0f} s more")
 
 
-def _rung(alert: Alert, history: History, settings: Settings) -> Act | Refuse:
+def _next_step(alert: Alert, history: History, settings: Settings) -> Act | Refuse:
     ladder: list[Action] = ["regular", "emergency"]
     if settings.escalation != "nothing":
         ladder.append(settings.escalation)

@@ -6,7 +6,6 @@ import json
 import os
 import shutil
 import signal
-import socket
 import subprocess
 import sys
 import time
@@ -18,6 +17,8 @@ from typing import Any, TypeVar
 
 import httpx
 import yaml
+
+from tests.ports import free_port
 
 TOKEN = "a-token-for-tests"
 HEADERS = {"Authorization": f"Bearer {TOKEN}"}
@@ -37,12 +38,6 @@ FAST = {
     "actions_per_hour": 10_000,
     "escalation": "nothing",
 }
-
-
-def free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
 
 
 def wait_for(condition: Callable[[], T], what: str, seconds: float = 20) -> T:

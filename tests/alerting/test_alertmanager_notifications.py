@@ -9,7 +9,6 @@ import json
 import math
 import re
 import shutil
-import socket
 import subprocess
 import threading
 import time
@@ -23,6 +22,7 @@ import pytest
 import yaml
 
 from heapwatch.stack.alertmanager import render
+from tests.ports import free_port
 
 ROOT = Path(__file__).parents[2]
 SPEED = 240
@@ -136,12 +136,6 @@ def sped_up(node):
         else:
             result[key] = sped_up(value)
     return result
-
-
-def free_port():
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return probe.getsockname()[1]
 
 
 @pytest.fixture

@@ -14,11 +14,12 @@ import httpx
 import psutil
 
 from tests.alerting.faults.stage import Stage
-from tests.alerting.harness import HEADERS, Program, alert, free_port, notification, stopping, wait_for
+from tests.alerting.harness import HEADERS, Program, alert, notification, stopping, wait_for
 from tests.attacks.pages import EVIL, SILENCE
 from tests.attacks.programs import real_trainer
 from tests.attacks.record import Exchange, NotHere, attack
 from tests.e2e import running
+from tests.ports import free_port
 
 
 @contextmanager

@@ -18,7 +18,8 @@ from pathlib import Path
 
 import httpx
 
-from tests.e2e.running import PORTS, free_ports
+from tests.e2e.running import PORTS
+from tests.ports import free_ports
 from tests.repository import REPOSITORY
 
 BROKEN_RULE = "groups:\n  - {name: broken, rules: [{record: a:b, expr: 'sum('}]}\n"

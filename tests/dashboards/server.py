@@ -1,7 +1,6 @@
 """A real Prometheus on a free loopback port, for as long as a test needs it."""
 
 import shutil
-import socket
 import subprocess
 import time
 import urllib.error
@@ -9,6 +8,8 @@ import urllib.request
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+
+from tests.ports import free_port
 
 START_SECONDS = 30
 SCRAPE_NOTHING = "global: {scrape_interval: 15s}\n"
@@ -47,14 +48,6 @@ def prometheus(data: Path, configuration: str = SCRAPE_NOTHING, port: int | None
     finally:
         process.terminate()
         process.wait(timeout=START_SECONDS)
-
-
-def free_port() -> int:
-    """A loopback port that nothing listens on."""
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port: int = probe.getsockname()[1]
-        return port
 
 
 def _wait_until_ready(url: str, process: subprocess.Popen[bytes], log: Path) -> None:

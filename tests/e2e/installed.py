@@ -11,7 +11,8 @@ from pathlib import Path
 
 import httpx
 
-from tests.e2e.running import MINUTES, PORTS, finished, free_ports
+from tests.e2e.running import MINUTES, PORTS, finished
+from tests.ports import free_ports
 from tests.repository import REPOSITORY
 
 # what pip needs of this shell; a path to this clone would be taken for an installation

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import socket
 import subprocess
 import sys
 import time
@@ -17,22 +16,12 @@ from heapwatch.stack import processes
 from heapwatch.stack.loop import Loop
 from heapwatch.stack.settings import Settings
 from heapwatch.stack.supervision import Supervisor
+from tests.ports import free_ports
 from tests.repository import REPOSITORY
 
 T = TypeVar("T")
 MINUTES = 60
 PORTS = ("TRAINER", "PROMETHEUS", "ALERTMANAGER", "RECEIVER", "DASHBOARDS")
-
-
-def free_ports(count: int) -> list[int]:
-    sockets = [socket.socket() for _ in range(count)]
-    try:
-        for one in sockets:
-            one.bind(("127.0.0.1", 0))
-        return [one.getsockname()[1] for one in sockets]
-    finally:
-        for one in sockets:
-            one.close()
 
 
 def wait_for(what: str, look: Callable[[], T | None], seconds: float = 60) -> T:

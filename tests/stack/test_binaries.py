@@ -10,7 +10,7 @@ from heapwatch.stack.errors import StackError
 from heapwatch.stack.releases import ALERTMANAGER, GRAFANA, PROMETHEUS
 from heapwatch.stack.relocate import BUILT_IN, THROUGH_DESCRIPTOR
 from heapwatch.stack.settings import Settings
-from tests.e2e.running import free_ports
+from tests.ports import free_ports
 from tests.stack.archives import archive, pinned, serving
 
 

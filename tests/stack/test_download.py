@@ -10,7 +10,7 @@ import pytest
 from heapwatch.stack import download
 from heapwatch.stack.download import DownloadError, NoAnswer, bring
 from heapwatch.stack.releases import ALERTMANAGER, GRAFANA, PROMETHEUS, Release
-from tests.e2e.running import free_ports
+from tests.ports import free_ports
 from tests.stack.archives import archive, pinned, serving
 
 CONTENT = archive(PROMETHEUS, {"prometheus": os.urandom(300_000), "promtool": b"tool"})

@@ -17,7 +17,8 @@ from heapwatch.stack import binaries, processes
 from heapwatch.stack.native import NativeStack
 from heapwatch.stack.releases import ALERTMANAGER, GRAFANA, PROMETHEUS, Release
 from heapwatch.stack.settings import Settings
-from tests.e2e.running import PORTS, free_ports
+from tests.e2e.running import PORTS
+from tests.ports import free_ports
 from tests.stack.archives import archive, pinned, serving
 
 # What the stack asks of Grafana, and what Grafana was told.

@@ -16,7 +16,8 @@ from heapwatch.stack.errors import StackError
 from heapwatch.stack.services import Service
 from heapwatch.stack.settings import Settings
 from heapwatch.stack.supervision import Supervisor
-from tests.e2e.running import free_ports, wait_for
+from tests.e2e.running import wait_for
+from tests.ports import free_ports
 
 ECHO = "import os, time; open(os.environ['SAID'], 'w').write(os.environ['WORD']); time.sleep(60)"
 

@@ -12,7 +12,6 @@ import gc
 import random
 import sys
 import time
-import weakref
 from collections import Counter, deque
 from collections.abc import Callable, Iterator
 from itertools import islice
@@ -36,9 +35,6 @@ _WEIGHED = 8
 _OWN = "module heapwatch"
 _LONG = 50
 _MOST_LONG = 4
-_MOST_SAMPLED = 600
-_SAMPLED_AT_ONCE = 30
-_SETTLED_SECONDS = 30.0
 _DEEPEST = 6
 _MOST_REFERRERS = 30
 _PLAIN = frozenset(
@@ -110,7 +106,6 @@ class Census:
         self.refused = 0
         self._clock = clock
         self._seconds_per_block: float | None = None
-        self._sampled: list[tuple[float, str, weakref.ref[Any]]] = []
         self._unlimited = unlimited
         self._fewest = fewest
         self.uncollected = Series()
@@ -132,7 +127,6 @@ class Census:
         """Count all tracked objects by type; False where that would stop the program for too long."""
         if not self.affordable():
             self.refused += 1
-            self._sample()
             return False
         now = self._clock()
         objects = self._listed()
@@ -263,12 +257,6 @@ class Census:
             )
         return found
 
-    def lasting(self) -> Counter[str]:
-        """Of a sample of young objects, those still alive half a minute later, by type."""
-        now = self._clock()
-        settled = [entry for entry in self._sampled if now - entry[0] >= _SETTLED_SECONDS]
-        return Counter(name for _, name, ref in settled if ref() is not None)
-
     def _listed(self) -> list[Any]:
         began = time.thread_time()  # what the machine holds up is not the list's fault
         objects = gc.get_objects()
@@ -279,22 +267,6 @@ class Census:
         before = self._seconds_per_block
         self._seconds_per_block = pace if before is None else 0.5 * (before + pace)
         return objects
-
-    def _sample(self) -> None:
-        young = gc.get_objects(generation=1)
-        chosen = self._random.sample(young, min(_SAMPLED_AT_ONCE, len(young)))
-        young.clear()
-        now = self._clock()
-        while chosen:
-            obj = chosen.pop()
-            layout = layout_of(type(obj))
-            if layout.name in _PLAIN or layout.kind in ("class", "module"):
-                continue
-            try:
-                self._sampled.append((now, layout.qualified_name, weakref.ref(obj)))
-            except TypeError:
-                continue
-        del self._sampled[:-_MOST_SAMPLED]
 
     def _holders(self, obj: Any, ours: list[Any], sites: list[Site] | None = None) -> Iterator[str]:
         seen = {id(obj), id(ours)}

@@ -17,8 +17,8 @@ from heapwatch.explain.evidence import Levels
 from heapwatch.explain.findings import Explanation, Finding, message
 from heapwatch.explain.inventory import Inventory
 from heapwatch.explain.judge import explain, is_unexplained
+from heapwatch.explain.log_limit import LogLimit
 from heapwatch.explain.memory import NO_PROGRESS, Memory
-from heapwatch.explain.told import Told
 from heapwatch.explain.tracing import Tracer
 from heapwatch.explain.weigh import weigh
 from heapwatch.measure.graph import MOST_NODES
@@ -83,7 +83,7 @@ class Explainer:
         self._spent = spent
         self._began = clock()
         self._budget = Budget(clock)
-        self._told = Told()
+        self._log_limit = LogLimit()
         self._due: dict[str, float] = {}
         self._walking = False
         self._turn = 0
@@ -224,7 +224,7 @@ class Explainer:
             located = (replace(one, site=site) if one.kind == "worker" else one for one in found.findings)
             found = replace(found, findings=tuple(located))
         self.latest = found
-        if self._told.is_news(found, levels.now):
+        if self._log_limit.allows(found, levels.now):
             log.log(logging.WARNING if found.verdict == "leak" else logging.INFO, "%s", message(found))
         return found
 

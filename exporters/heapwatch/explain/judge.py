@@ -48,7 +48,7 @@ def explain(
     findings = with_types(findings, types, levels)
     findings += unnamed(findings, levels)
     findings = [replace(found, share=_share(found.bytes_per_minute, pace)) for found in findings]
-    worth = [found for found in findings if _is_worth_telling(found, levels)]
+    worth = [found for found in findings if _is_worth_reporting(found, levels)]
     share = (
         min(1.0, rate_of([found for found in worth if found.kind != "native"]) / pace) if pace > 0 else 1.0
     )
@@ -106,7 +106,7 @@ def _share(rate: float, pace: float) -> float:
     return min(1.0, rate / pace) if pace > 0 else 0.0
 
 
-def _is_worth_telling(finding: Finding, levels: Levels) -> bool:
+def _is_worth_reporting(finding: Finding, levels: Levels) -> bool:
     if finding.is_leak:
         return True
     if finding.kind == "buffer" and not _fits(finding, levels):

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from tests.alerting.faults.stage import Outcome, Stage, fault
-from tests.alerting.harness import free_port, wait_for
+from tests.alerting.harness import wait_for
+from tests.ports import free_port
 
 TRIES = 3
 

@@ -14,7 +14,7 @@ import pytest
 
 import heapwatch.lifecycle
 from heapwatch.cli.main import main
-from tests.e2e.running import free_ports
+from tests.ports import free_ports
 
 VERBS = (
     "up", "down", "status", "logs", "restart", "demo", "clean", "tools", "ps", "monitor", "report", "attach",

@@ -10,7 +10,7 @@ import pytest
 from heapwatch.explain.evidence import Candidate, Levels
 from heapwatch.explain.findings import Explanation, Finding, from_json, message
 from heapwatch.explain.inventory import Known
-from heapwatch.explain.judge import explain
+from heapwatch.explain.judge import explain, is_unexplained
 from heapwatch.explain.looks import OWN, RETAINED, VIRTUAL
 from heapwatch.explain.memory import Memory
 from heapwatch.explain.sites import Site
@@ -219,3 +219,98 @@ def test_of_the_names_of_one_graph_the_one_whose_line_is_known_speaks() -> None:
     found = judged(200, memory(48 * MB, 200), faster, located)
     assert found.findings[0].path == "state"
     assert found.findings[0].inferred
+
+
+@pytest.mark.parametrize(
+    ("start", "per_minute", "emptied", "too_short", "long_enough"),
+    [
+        (500 * MB, 48 * MB, "never", 36, 44),
+        (500 * MB, 48 * MB, "some", 76, 84),
+        (500 * MB, 48 * MB, "trimmed", 312, 328),
+        (100 * MB, 3 * MB, "never", 140, 170),  # by less than 8 MB
+        (100 * MB, 2.2 * MB, "never", 172, 200),  # by less than the leak rules look at
+        (2000 * MB, 30 * MB, "never", 90, 114),  # by less than 2 % of the process
+    ],
+)
+def test_how_long_a_container_has_to_rise(
+    start: float, per_minute: float, emptied: str, too_short: int, long_enough: int
+) -> None:
+    """The first quarter of the time is left out: 30 s, 60, 240, 120, and until it is 5 or 40 MB."""
+    for seconds, leaks in ((too_short, False), (long_enough, True)):
+        grown = memory(per_minute, seconds, start=start)
+        rising = candidate(600, per_minute / 600, seconds, emptied=emptied)
+        assert any(finding.is_leak for finding in judged(seconds, grown, rising).findings) is leaks, seconds
+
+
+def test_growth_of_nine_megabytes_is_not_little() -> None:
+    grown = memory(5 * MB, 144, start=100 * MB)
+    assert judged(144, grown, candidate(600, 5 * MB / 600, 144)).verdict == "leak"
+
+
+def test_too_early_lasts_forty_seconds() -> None:
+    assert judged(39, memory(0, 39)).verdict == "too early"
+    assert judged(41, memory(0, 41)).verdict == "healthy"
+    assert explain(Levels(memory(0, 100), 0.0, 100), [], rounds=0).verdict == "too early"
+
+
+@pytest.mark.parametrize(
+    ("held_per_minute", "wanted"), [(0.0, True), (20 * MB, True), (28 * MB, False), (48 * MB, False)]
+)
+def test_growth_without_a_name_is_looked_into_where_it_is_most_of_it(
+    held_per_minute: float, wanted: bool
+) -> None:
+    levels = Levels(memory(48 * MB, 100), 0.0, 100)
+    held = [candidate(600, held_per_minute / 600, 100)] if held_per_minute else []
+    assert is_unexplained(explain(levels, held), levels) is wanted
+
+
+def test_growth_without_a_name_is_left_alone_when_it_has_ended_is_small_or_short() -> None:
+    ended = curve(lambda at: 500 * MB + min(at, 10) * MB, 400)
+    for grown, seconds in ((ended, 400), (memory(2 * MB, 100), 100), (memory(48 * MB, 60), 60)):
+        levels = Levels(grown, 0.0, seconds)
+        assert not is_unexplained(explain(levels, []), levels)
+
+
+def test_what_was_inferred_is_still_looked_into() -> None:
+    look = Look("Tensor", frozenset(), True, True, False, frozenset())
+    levels = Levels(memory(48 * MB, 100), 0.0, 100)
+    found = explain(levels, [candidate(2400, 4, 100, look=look)])
+    assert found.findings[0].inferred
+    assert is_unexplained(found, levels)
+
+
+def test_one_in_each_of_several_objects_is_reported_as_their_sum() -> None:
+    several = candidate(2400, 20_000, 100, capacity=10_000)
+    several.known.multiplicity = 3.0
+    (finding,) = judged(100, memory(48 * MB, 100), several).findings
+    assert finding.items == 3 * several.known.items.last
+    assert finding.items_per_minute == pytest.approx(7200, rel=0.01)
+    assert finding.capacity_items == 30_000
+
+
+def test_of_an_array_bytes_are_reported_and_no_items() -> None:
+    array = candidate(48e6, 1, 100)
+    array.known.kind = "array"
+    (finding,) = judged(100, memory(48 * MB, 100), array).findings
+    assert (finding.items, finding.items_per_minute) == (None, None)
+    assert finding.bytes == array.known.items.last
+
+
+@pytest.mark.parametrize(("limit", "said"), [(1.10e9, "are left"), (1.25e9, "")])
+def test_a_buffer_fits_while_what_it_will_still_take_is_left(limit: float, said: str) -> None:
+    """It holds 80 MB of the process's 580 and will hold 640: the process ends at 1.14 GB."""
+    grown = memory(48 * MB, 100, limit=limit)
+    found = judged(100, grown, candidate(2400, 20_000, 100, capacity=32_000))
+    assert found.verdict == "filling"
+    assert ("are left" in message(found)) is bool(said)
+
+
+def test_the_room_that_is_left_is_reported() -> None:
+    found = judged(100, memory(48 * MB, 100, limit=1e9), candidate(2400, 20_000, 100, capacity=32_000))
+    assert "424 MB are left" in message(found)
+
+
+def test_two_thirds_of_the_growth_are_two_thirds() -> None:
+    found = judged(100, memory(48 * MB, 100), candidate(1600, 20_000, 100))
+    assert found.findings[0].share == pytest.approx(2 / 3, abs=0.03)
+    assert found.explained_share == pytest.approx(2 / 3, abs=0.03)

@@ -9,25 +9,25 @@ _REPEATED_SECONDS = 3600.0
 _MOST = 100
 
 
-class Told:
-    """Remembers what was said: what has held for a minute is news, and then not for an hour."""
+class LogLimit:
+    """Limits log lines: what has held for a minute is logged, at most once an hour."""
 
     def __init__(self) -> None:
         self._since: dict[str, float] = {}
-        self._said: dict[str, float] = {}
+        self._logged: dict[str, float] = {}
 
-    def is_news(self, explanation: Explanation, now: float) -> bool:
+    def allows(self, explanation: Explanation, now: float) -> bool:
         """Whether to log an explanation at a time in seconds; it counts as logged then."""
         states = _states(explanation)
         self._since = {state: self._since.get(state, now) for state in states}
         first = states[0]
         if explanation.verdict == "too early" or now - self._since[first] < _HOLDS_SECONDS:
             return False
-        if now - self._said.get(first, float("-inf")) < _REPEATED_SECONDS:
+        if now - self._logged.get(first, float("-inf")) < _REPEATED_SECONDS:
             return False
-        if len(self._said) >= _MOST:
-            self._said.clear()
-        self._said[first] = now
+        if len(self._logged) >= _MOST:
+            self._logged.clear()
+        self._logged[first] = now
         return True
 
 
