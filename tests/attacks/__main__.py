@@ -1,4 +1,7 @@
-"""`python -m tests.attacks [WORD ...]`: try the attacks (with a word in their row); print what was said."""
+"""`python -m tests.attacks [WORD ...]`: try the attacks (with a word in their row); print what was said.
+
+All of them together are written to docs/attacks.md.
+"""
 
 from __future__ import annotations
 
@@ -6,6 +9,7 @@ import os
 import sys
 import time
 import traceback
+from pathlib import Path
 
 from heapwatch.stack.binaries import find
 from heapwatch.stack.settings import Settings
@@ -13,7 +17,20 @@ from tests.alerting.faults.stage import stage
 from tests.attacks import impostors, liars, machines, networks, pages, stacks, trainers
 from tests.attacks.record import ATTACKS, Exchange, NotHere
 
+DOCUMENT = Path(__file__).parents[2] / "docs" / "attacks.md"
 SUITE = (impostors, trainers, liars, pages, networks, machines, stacks)
+
+
+def document(said: list[str], summary: str) -> str:
+    """The page with what was sent and what came back in a whole run."""
+    return f"""# Attacks that were tried
+
+Written by `make test-attacks` on {time.strftime("%Y-%m-%d")}, against real processes: {summary}.
+Lines with `>`
+were sent, lines with `<` came back.
+[SECURITY.md](https://github.com/heapwatch/heapwatch/blob/main/SECURITY.md) says what is defended.
+
+{chr(10).join(said)}"""
 
 
 def main(words: list[str]) -> int:
@@ -25,6 +42,7 @@ def main(words: list[str]) -> int:
     folders = [str(binary.path.parent) for binary in (found.prometheus, found.alertmanager)]
     os.environ["PATH"] = os.pathsep.join([*folders, os.environ["PATH"]])
     results: dict[str, str] = {}
+    said: list[str] = []
     with stage() as shared:
         for one in chosen:
             exchange, began = Exchange(), time.monotonic()
@@ -36,13 +54,17 @@ def main(words: list[str]) -> int:
             except Exception:
                 traceback.print_exc()
                 results[one.row] = "FELL"
-            print(f"\n{one.row}: {results[one.row]} ({time.monotonic() - began:.1f} s)")
-            print("\n".join(f"  {line}" for line in exchange.lines), flush=True)
+            title = f"{one.row}: {results[one.row]} ({time.monotonic() - began:.1f} s)"
+            print("\n".join(["", title, *(f"  {line}" for line in exchange.lines)]), flush=True)
+            said += [f"### {title}", "", "```text", *exchange.lines, "```", ""]
     print()
     for row, result in results.items():
         print(f"{result:<6} {row}")
     held = sum(result == "held" for result in results.values())
-    print(f"{len(results)} attacks, {held} held")
+    summary = f"{len(results)} attacks, {held} held"
+    print(summary)
+    if not words:
+        DOCUMENT.write_text(document(said, summary), encoding="utf-8")
     return 0 if held == len(results) else 1
 
 

@@ -1,4 +1,7 @@
-"""`python -m tests.alerting.faults [WORD ...]`: try the faults (with a word in their name); print a table."""
+"""`python -m tests.alerting.faults [WORD ...]`: try the faults (with a word in their name); print a table.
+
+All of them together are written to docs/faults.md.
+"""
 
 from __future__ import annotations
 
@@ -6,6 +9,7 @@ import os
 import sys
 import time
 import traceback
+from pathlib import Path
 
 from heapwatch.stack.binaries import find
 from heapwatch.stack.settings import Settings
@@ -21,8 +25,26 @@ from tests.alerting.faults import (
 )
 from tests.alerting.faults.stage import FAULTS, Outcome, stage
 
+DOCUMENT = Path(__file__).parents[3] / "docs" / "faults.md"
 SUITE = (crashes, trainers, alertmanagers, prometheuses, databases, clocks, clients, floods)
 LINE = "{:<52} {:>5} {:>5} {:>8} {:>11}  {}"
+
+
+def document(rows: list[str], summary: str) -> str:
+    """The page with the table of a whole run."""
+    return f"""# Faults that were tried
+
+Written by `make test-faults` on {time.strftime("%Y-%m-%d")}: a real Prometheus, Alertmanager and receiver,
+and trainers with a fault between alert and cleanup. *Tried* counts cleanups that were due. *Lost* were not
+done, *doubled* were done twice: both must be 0. *Recovery* is the time in seconds from the end of the fault
+until all was settled.
+
+| fault | tried | lost | doubled | recovery, s | note |
+|---|---|---|---|---|---|
+{chr(10).join(rows)}
+
+{summary}.
+"""
 
 
 def main(words: list[str]) -> int:
@@ -34,6 +56,7 @@ def main(words: list[str]) -> int:
     folders = [str(binary.path.parent) for binary in (found.prometheus, found.alertmanager)]
     os.environ["PATH"] = os.pathsep.join([*folders, os.environ["PATH"]])
     failed = 0
+    rows: list[str] = []
     begin = time.monotonic()
     print(LINE.format("fault", "tried", "lost", "doubled", "recovery s", ""))
     with stage() as shared:
@@ -47,12 +70,14 @@ def main(words: list[str]) -> int:
             if outcome.note.startswith("FAILED") or outcome.lost or outcome.doubled or not outcome.tried:
                 failed += 1
             slowest = f"{max(outcome.recoveries):.1f}" if outcome.recoveries else "-"
-            print(
-                LINE.format(name, outcome.tried, outcome.lost, outcome.doubled, slowest, outcome.note),
-                flush=True,
-            )
+            row = (name, str(outcome.tried), str(outcome.lost), str(outcome.doubled), slowest, outcome.note)
+            print(LINE.format(*row), flush=True)
+            rows.append(f"| {' | '.join(row)} |")
     seconds = time.monotonic() - begin
-    print(f"{len(chosen)} faults, {failed} failed, {seconds:.0f} s; recovery: the slowest of the tries")
+    summary = f"{len(chosen)} faults, {failed} failed, {seconds:.0f} s; recovery: the slowest of the tries"
+    print(summary)
+    if not words:
+        DOCUMENT.write_text(document(rows, summary), encoding="utf-8")
     return 1 if failed else 0
 
 
