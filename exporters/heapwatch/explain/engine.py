@@ -21,7 +21,6 @@ from heapwatch.explain.log_limit import LogLimit
 from heapwatch.explain.memory import NO_PROGRESS, Memory
 from heapwatch.explain.tracing import Tracer
 from heapwatch.explain.weigh import weigh
-from heapwatch.measure.graph import MOST_NODES
 from heapwatch.measure.roots import OWN_THREADS, Root
 
 log = logging.getLogger("heapwatch")
@@ -36,6 +35,7 @@ _CENSUS_SECONDS = 10.0
 _INSPECT_SECONDS = 60.0
 _SEARCH_SECONDS = 8.0
 _TRACE_SECONDS = 5.0
+_PILED_SECONDS = 30.0  # longer than a graph of truncated backpropagation through time lives
 _WEIGHED_AT_ONCE = 3
 _MOST_WEIGHED = 40
 _MOST_DESCRIBED = 40
@@ -204,8 +204,8 @@ class Explainer:
         growing = []
         for known in list(self.inventory.known.values()):
             growth = known.items.growth(levels.start)
-            endless = known.kind == "graph" and (known.items.last or 0) >= MOST_NODES
-            if endless or (growth.total > 0 and growth.steps > 2):
+            grows = growth.total > 0 and growth.steps > 2
+            if known.piled >= _PILED_SECONDS if known.kind == "graph" else grows:
                 growing.append(
                     (growth.per_second * (known.held.last or 1.0) / (known.weighed_items or 1.0), known)
                 )

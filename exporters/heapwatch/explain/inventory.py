@@ -14,7 +14,7 @@ from contextlib import suppress
 from typing import Any, Literal
 
 from heapwatch.explain.series import Series
-from heapwatch.measure.graph import graph_of, graph_size
+from heapwatch.measure.graph import graph_of, history_of
 from heapwatch.measure.layout import Kind, Layout, layout_of, namespace_of
 from heapwatch.measure.reading import (
     Gone,
@@ -102,12 +102,15 @@ class Known:
         items: readings of its length, of several the mean; of arrays and texts bytes.
         multiplicity: how many such containers there are.
         held: readings of its bytes, by whoever weighs it, when it had `weighed_items`.
+        newest: of a graph, the number of its newest operation when it was last read.
+        piled: of a graph, for how many seconds each reading has found operations of the one before under newer
+            ones; a graph that each step makes anew has none, however large it is.
 
     """
 
     __slots__ = (
-        "capacity", "due", "held", "interval", "items", "kind", "misses", "multiplicity", "path", "places",
-        "type_name", "weighed_items",
+        "capacity", "due", "held", "interval", "items", "kind", "misses", "multiplicity", "newest", "path",
+        "piled", "places", "type_name", "weighed_items",
     )  # fmt: skip
 
     def __init__(
@@ -125,6 +128,8 @@ class Known:
         self.due = due
         self.misses = 0
         self.weighed_items = 0.0
+        self.newest: int | None = None
+        self.piled = 0.0
 
     @property
     def in_bytes(self) -> bool:
@@ -351,7 +356,7 @@ class Inventory:
                 if known.kind == "ring":
                     level = _read_ring(known, obj, now)
                 elif known.kind == "graph":
-                    level = graph_size(obj)
+                    level = _read_graph(known, obj, now)
                 elif layout.kind in _SIZED:
                     level = array_bytes(obj, layout)
                 else:
@@ -378,8 +383,22 @@ class Inventory:
             _SHORTEST_INTERVAL if changed else min(_LONGEST_INTERVAL, max(known.interval, 0.5) * 2)
         )
         if known.kind == "graph":
-            known.interval = max(known.interval, _GRAPH_INTERVAL)
+            known.interval = _GRAPH_INTERVAL
         known.due = now + known.interval
+
+
+def _read_graph(known: Known, tensor: Any, now: float) -> float | None:
+    history = history_of(tensor)
+    if history is None:
+        known.newest, known.piled = None, 0.0
+        return 0.0
+    before = known.newest
+    if before is None or history.oldest > before:
+        known.piled = 0.0
+    elif history.newest > before:
+        known.piled += now - known.items.read_at
+    known.newest = history.newest
+    return history.operations
 
 
 def _read_ring(known: Known, obj: Any, now: float) -> float | None:

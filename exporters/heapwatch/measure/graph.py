@@ -1,14 +1,27 @@
-"""Autograd graphs: how many operations a tensor's history holds."""
+"""Autograd graphs: how much history a tensor keeps, and from when."""
 
 from __future__ import annotations
 
+import heapq
 import sys
-from types import GetSetDescriptorType
-from typing import Any
+from types import GetSetDescriptorType, MethodDescriptorType
+from typing import Any, NamedTuple
 
 from heapwatch.measure.layout import layout_of, namespace_of
 
-MOST_NODES = 1000
+MOST_OPERATIONS = 2000
+_LEAF = 2**63  # parameters and inputs are numbered above all operations
+
+
+class History(NamedTuple):
+    """The operations that a tensor's graph was seen to hold, `MOST_OPERATIONS` at most.
+
+    `oldest` and `newest` are numbers that torch gives to operations in the order in which a thread makes them.
+    """
+
+    operations: int
+    oldest: int
+    newest: int
 
 
 def graph_of(tensor: Any) -> Any:
@@ -19,23 +32,38 @@ def graph_of(tensor: Any) -> Any:
     return tensor.grad_fn
 
 
-def graph_size(tensor: Any) -> int | None:
-    """Operations in a tensor's history, `MOST_NODES` at most; None where it keeps no history."""
+def history_of(tensor: Any) -> History | None:
+    """What a tensor's graph holds; None where it keeps no history.
+
+    The oldest operation known is followed first: in a graph that grows with each step that way leads back step
+    by step, whatever a step adds to it.
+    """
     first = graph_of(tensor)
     if first is None:
         return None
+    newest = oldest = _number(first)
     seen = {id(first): first}
-    stack = [first]
-    while stack and len(seen) < MOST_NODES:
-        for node, _ in _inputs(stack.pop()):
-            if node is not None and id(node) not in seen:
+    waiting = [(newest, id(first))]
+    while waiting and len(seen) < MOST_OPERATIONS:
+        number, key = heapq.heappop(waiting)
+        oldest = min(oldest, number)
+        for node, _ in _inputs(seen[key]):
+            if node is not None and id(node) not in seen and (number := _number(node)) < _LEAF:
                 seen[id(node)] = node
-                stack.append(node)
-    return len(seen)
+                heapq.heappush(waiting, (number, id(node)))
+    return History(len(seen), min([oldest, *(number for number, _ in waiting[:1])]), newest)
+
+
+def _number(node: Any) -> int:
+    # An operation written by the user is of a class of its own: only the library's accessors are used.
+    for base in layout_of(type(node)).mro:
+        reader = namespace_of(base).get("_sequence_nr")
+        if reader is not None:
+            return int(reader(node)) if type(reader) is MethodDescriptorType else _LEAF
+    return _LEAF
 
 
 def _inputs(node: Any) -> tuple[tuple[Any, int], ...]:
-    # An operation written by the user is of a class of its own: only the library's accessor is used.
     for base in layout_of(type(node)).mro:
         reader = namespace_of(base).get("next_functions")
         if reader is not None:
