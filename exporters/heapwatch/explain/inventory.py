@@ -103,8 +103,8 @@ class Known:
         multiplicity: how many such containers there are.
         held: readings of its bytes, by whoever weighs it, when it had `weighed_items`.
         newest: of a graph, the number of its newest operation when it was last read.
-        piled: of a graph, for how many seconds each reading has found operations of the one before under newer
-            ones; a graph that each step makes anew has none, however large it is.
+        piled: of a graph, for how many seconds each reading has found operations of the one before beside
+            newer ones; a graph that each step makes anew has none, however large it is.
 
     """
 
@@ -391,7 +391,7 @@ def _read_graph(known: Known, tensor: Any, now: float) -> float | None:
     history = history_of(tensor)
     if history is None:
         known.newest, known.piled = None, 0.0
-        return 0.0
+        return None
     before = known.newest
     if before is None or history.oldest > before:
         known.piled = 0.0

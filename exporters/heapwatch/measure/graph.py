@@ -16,7 +16,7 @@ _LEAF = 2**63  # parameters and inputs are numbered above all operations
 class History(NamedTuple):
     """The operations that a tensor's graph was seen to hold, `MOST_OPERATIONS` at most.
 
-    `oldest` and `newest` are numbers that torch gives to operations in the order in which a thread makes them.
+    Torch numbers the operations of a thread in the order in which they are made.
     """
 
     operations: int
@@ -35,8 +35,8 @@ def graph_of(tensor: Any) -> Any:
 def history_of(tensor: Any) -> History | None:
     """What a tensor's graph holds; None where it keeps no history.
 
-    The oldest operation known is followed first: in a graph that grows with each step that way leads back step
-    by step, whatever a step adds to it.
+    The oldest operation is followed first: in a graph that grows with each step that leads back step by step,
+    whatever a step adds to it.
     """
     first = graph_of(tensor)
     if first is None:

@@ -1,10 +1,12 @@
-"""In what order the inventory reads what it found, where the time does not suffice for all."""
+"""In what order the inventory reads what it found, and which graphs it says pile up."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from itertools import count
 
 import pytest
+import torch
 
 from heapwatch.explain import inventory as subject
 from heapwatch.explain.inventory import Inventory
@@ -37,3 +39,43 @@ def test_what_changes_is_read_before_what_stands_still(monkeypatch: pytest.Monke
     growing.interval, growing.due = 1.0, 95.0
     assert inventory.read(0) < len(known)
     assert growing.items.read_at == 100.0
+
+
+def piled(monkeypatch: pytest.MonkeyPatch, step: Callable[[torch.Tensor], torch.Tensor]) -> float:
+    """Seconds for which the graph of a tensor piled up, that `step` makes anew once a second for a minute."""
+    for name in ("user_modules", "frame_roots", "registry_roots"):
+        monkeypatch.setattr(subject, name, list)
+    now = [0.0]
+    held = {"loss": step(torch.zeros(1, requires_grad=True))}
+    inventory = Inventory(clock=lambda: now[0], extra_roots=lambda: [Root("it", "it", lambda: held)])
+    while not inventory.discover(10):
+        pass
+    (graph,) = (known for known in inventory.known.values() if known.kind == "graph")
+    for _ in range(60):
+        held["loss"] = step(held["loss"])
+        now[0] += 1.0
+        inventory.read(10)
+    assert graph.items.last
+    return graph.piled
+
+
+def test_a_loss_made_anew_from_many_operations_does_not_pile_up(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    weight = torch.ones(1, requires_grad=True)
+
+    def episode(_: torch.Tensor) -> torch.Tensor:
+        return torch.stack([(weight * at).exp().sum() for at in range(1500)]).mean()
+
+    assert piled(monkeypatch, episode) == 0.0
+
+
+def test_a_loss_that_sums_up_over_steps_piles_up(monkeypatch: pytest.MonkeyPatch) -> None:
+    weight = torch.ones(1, requires_grad=True)
+
+    def step(total: torch.Tensor) -> torch.Tensor:
+        for at in range(100):
+            total = total + (weight * at).exp().tanh().sum()
+        return total
+
+    assert piled(monkeypatch, step) >= 50.0
