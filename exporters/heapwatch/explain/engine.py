@@ -35,7 +35,6 @@ _CENSUS_SECONDS = 10.0
 _INSPECT_SECONDS = 60.0
 _SEARCH_SECONDS = 8.0
 _TRACE_SECONDS = 5.0
-_PILED_SECONDS = 30.0  # longer than a graph of truncated backpropagation through time lives
 _WEIGHED_AT_ONCE = 3
 _MOST_WEIGHED = 40
 _MOST_DESCRIBED = 40
@@ -204,8 +203,7 @@ class Explainer:
         growing = []
         for known in list(self.inventory.known.values()):
             growth = known.items.growth(levels.start)
-            grows = growth.total > 0 and growth.steps > 2
-            if known.piled >= _PILED_SECONDS if known.kind == "graph" else grows:
+            if growth.total > 0 and growth.steps > 2:
                 growing.append(
                     (growth.per_second * (known.held.last or 1.0) / (known.weighed_items or 1.0), known)
                 )

@@ -14,7 +14,7 @@ from contextlib import suppress
 from typing import Any, Literal
 
 from heapwatch.explain.series import Series
-from heapwatch.measure.graph import graph_of, history_of
+from heapwatch.measure.graph import graph_of, holds_operation, newest_operation
 from heapwatch.measure.layout import Kind, Layout, layout_of, namespace_of
 from heapwatch.measure.reading import (
     Gone,
@@ -99,18 +99,19 @@ class Known:
 
     Attributes:
         path: how a person would write it; `[*]` stands for every item.
-        items: readings of its length, of several the mean; of arrays and texts bytes.
+        items: readings of its length, of several the mean; of arrays and texts bytes, of graphs see below.
         multiplicity: how many such containers there are.
         held: readings of its bytes, by whoever weighs it, when it had `weighed_items`.
-        newest: of a graph, the number of its newest operation when it was last read.
-        piled: of a graph, for how many seconds each reading has found operations of the one before beside
-            newer ones; a graph that each step makes anew has none, however large it is.
+        newest: of a graph, the numbers of its newest operation when it was read the last two times.
+
+    Of a graph `items` are the seconds for which each reading found operations of the time before beside newer
+    ones. A graph that each step makes anew has none, however large it is.
 
     """
 
     __slots__ = (
         "capacity", "due", "held", "interval", "items", "kind", "misses", "multiplicity", "newest", "path",
-        "piled", "places", "type_name", "weighed_items",
+        "places", "type_name", "weighed_items",
     )  # fmt: skip
 
     def __init__(
@@ -128,13 +129,17 @@ class Known:
         self.due = due
         self.misses = 0
         self.weighed_items = 0.0
-        self.newest: int | None = None
-        self.piled = 0.0
+        self.newest = (-1, -1)
 
     @property
     def in_bytes(self) -> bool:
         """Whether what is read are bytes, not items."""
         return self.kind in _SIZED
+
+    @property
+    def counted(self) -> bool:
+        """Whether what is read are items."""
+        return not self.in_bytes and self.kind != "graph"
 
 
 class Inventory:
@@ -388,17 +393,16 @@ class Inventory:
 
 
 def _read_graph(known: Known, tensor: Any, now: float) -> float | None:
-    history = history_of(tensor)
-    if history is None:
-        known.newest, known.piled = None, 0.0
+    newest = newest_operation(tensor)
+    if newest is None:
         return None
-    before = known.newest
-    if before is None or history.oldest > before:
-        known.piled = 0.0
-    elif history.newest > before:
-        known.piled += now - known.items.read_at
-    known.newest = history.newest
-    return history.operations
+    piled = known.items.last or 0.0
+    earlier, before = known.newest
+    if newest == before:
+        return piled
+    known.newest = (before, newest)
+    held = earlier >= 0 and holds_operation(tensor, earlier, before)
+    return piled + now - known.items.read_at if held else 0.0
 
 
 def _read_ring(known: Known, obj: Any, now: float) -> float | None:

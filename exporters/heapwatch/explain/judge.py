@@ -78,9 +78,9 @@ def _finding(candidate: Candidate, levels: Levels, *, shared: bool) -> Finding:
         kind=kind,
         path=known.path,
         type=" of ".join(filter(None, (known.type_name, candidate.look.item_type))),
-        items=None if known.in_bytes else round((known.items.last or 0.0) * known.multiplicity),
+        items=round((known.items.last or 0.0) * known.multiplicity) if known.counted else None,
         bytes=None if candidate.bytes is None else round(candidate.bytes),
-        items_per_minute=None if known.in_bytes else 60 * growth.per_second * known.multiplicity,
+        items_per_minute=60 * growth.per_second * known.multiplicity if known.counted else None,
         # What two containers hold together counts once.
         bytes_per_minute=0.0 if shared else candidate.bytes_per_minute,
         share=0.0,

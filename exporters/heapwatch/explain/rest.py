@@ -57,7 +57,7 @@ def inferred(findings: list[Finding], candidates: Sequence[Candidate], levels: L
         candidate = by_path.get(str(finding.path))
         if finding.kind != "container" or candidate is None or not candidate.look.opaque:
             continue
-        if candidate.growth.rising or candidate.known.kind == "graph":
+        if candidate.growth.rising:
             opaque.append((candidate.look.graph, finding.items_per_minute or 0.0, at, candidate))
     if not opaque:
         return findings

@@ -1,27 +1,16 @@
-"""Autograd graphs: how much history a tensor keeps, and from when."""
+"""Autograd graphs: which operations a tensor's history holds, by the numbers that torch gives them."""
 
 from __future__ import annotations
 
 import heapq
 import sys
 from types import GetSetDescriptorType, MethodDescriptorType
-from typing import Any, NamedTuple
+from typing import Any
 
 from heapwatch.measure.layout import layout_of, namespace_of
 
-MOST_OPERATIONS = 2000
+_MOST_OPERATIONS = 2000
 _LEAF = 2**63  # parameters and inputs are numbered above all operations
-
-
-class History(NamedTuple):
-    """The operations that a tensor's graph was seen to hold, `MOST_OPERATIONS` at most.
-
-    Torch numbers the operations of a thread in the order in which they are made.
-    """
-
-    operations: int
-    oldest: int
-    newest: int
 
 
 def graph_of(tensor: Any) -> Any:
@@ -32,26 +21,37 @@ def graph_of(tensor: Any) -> Any:
     return tensor.grad_fn
 
 
-def history_of(tensor: Any) -> History | None:
-    """What a tensor's graph holds; None where it keeps no history.
+def newest_operation(tensor: Any) -> int | None:
+    """The number of the operation that made a tensor; None where it keeps no history.
 
-    The oldest operation is followed first: in a graph that grows with each step that leads back step by step,
-    whatever a step adds to it.
+    Torch numbers the operations of a thread in the order in which they are made.
+    """
+    first = graph_of(tensor)
+    return None if first is None else _number(first)
+
+
+def holds_operation(tensor: Any, after: int, until: int) -> bool:
+    """Whether a tensor's graph holds an operation with a number above `after` and not above `until`.
+
+    Looks at some 2000 operations, the oldest first: in a graph that grows with each step that leads back step
+    by step, whatever a step adds to it.
     """
     first = graph_of(tensor)
     if first is None:
-        return None
-    newest = oldest = _number(first)
+        return False
     seen = {id(first): first}
-    waiting = [(newest, id(first))]
-    while waiting and len(seen) < MOST_OPERATIONS:
+    waiting = [(_number(first), id(first))]
+    for _ in range(_MOST_OPERATIONS):
+        if not waiting:
+            break
         number, key = heapq.heappop(waiting)
-        oldest = min(oldest, number)
+        if after < number <= until:
+            return True
         for node, _ in _inputs(seen[key]):
             if node is not None and id(node) not in seen and (number := _number(node)) < _LEAF:
                 seen[id(node)] = node
                 heapq.heappush(waiting, (number, id(node)))
-    return History(len(seen), min([oldest, *(number for number, _ in waiting[:1])]), newest)
+    return False
 
 
 def _number(node: Any) -> int:

@@ -55,8 +55,8 @@ def piled(monkeypatch: pytest.MonkeyPatch, step: Callable[[torch.Tensor], torch.
         held["loss"] = step(held["loss"])
         now[0] += 1.0
         inventory.read(10)
-    assert graph.items.last
-    return graph.piled
+    assert graph.items.last is not None
+    return graph.items.last
 
 
 def test_a_loss_made_anew_from_many_operations_does_not_pile_up(
@@ -78,4 +78,4 @@ def test_a_loss_that_sums_up_over_steps_piles_up(monkeypatch: pytest.MonkeyPatch
             total = total + (weight * at).exp().tanh().sum()
         return total
 
-    assert piled(monkeypatch, step) >= 50.0
+    assert piled(monkeypatch, step) >= 40.0

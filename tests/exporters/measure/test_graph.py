@@ -1,38 +1,52 @@
-"""How much history a tensor keeps."""
+"""Which operations a tensor's history holds."""
 
 from __future__ import annotations
 
 import torch
 
-from heapwatch.measure.graph import MOST_OPERATIONS, graph_of, history_of
+from heapwatch.measure.graph import graph_of, holds_operation, newest_operation
+
+
+def number(tensor: torch.Tensor) -> int:
+    found = newest_operation(tensor)
+    assert found is not None
+    return found
 
 
 def test_a_tensor_without_history_has_none() -> None:
-    assert graph_of(torch.zeros(1)) is None
-    assert history_of(torch.zeros(1)) is None
-    assert history_of([]) is None
+    for obj in (torch.zeros(1), torch.ones(1, requires_grad=True), []):
+        assert graph_of(obj) is None
+        assert newest_operation(obj) is None
+        assert not holds_operation(obj, -1, 10**9)
 
 
-def test_operations_are_counted_and_parameters_are_not() -> None:
+def test_the_operations_that_made_a_tensor_are_held_and_others_are_not() -> None:
     weight = torch.ones(2, requires_grad=True)
-    history = history_of((weight * 2).sum())
-    assert history is not None
-    assert history.operations == 2
-    assert history.newest == history.oldest + 1
+    before = weight.exp()
+    between = weight.exp()
+    after = (before * 2).sum()
+    assert holds_operation(after, number(before) - 1, number(before))
+    assert not holds_operation(after, number(before), number(between))
+    assert holds_operation(after, number(between), number(after))
 
 
-def test_the_walk_leads_to_the_oldest_operation_however_much_a_step_adds() -> None:
+def test_the_search_leads_back_step_by_step_however_much_a_step_adds() -> None:
     weight = torch.ones(2, requires_grad=True)
     first = total = weight.sum()
-    for _ in range(MOST_OPERATIONS // 2 - 10):
+    for _ in range(1500):
         part = weight
         for _ in range(5):
             part = part.exp()
         total = total + part.sum()
-    before, after = history_of(first), history_of(total)
-    assert before is not None
-    assert after is not None
-    assert after.oldest == before.newest
+    assert holds_operation(total, number(first) - 1, number(first))
+
+
+def test_one_old_operation_is_not_taken_for_those_since() -> None:
+    weight = torch.ones(2, requires_grad=True)
+    old = weight.exp()
+    forgotten = weight.exp()
+    anew = (old * weight).sum()
+    assert not holds_operation(anew, number(old), number(forgotten))
 
 
 def test_an_operation_of_the_program_runs_none_of_its_code() -> None:
@@ -45,6 +59,5 @@ def test_an_operation_of_the_program_runs_none_of_its_code() -> None:
         def backward(ctx, gradient):
             raise AssertionError
 
-    history = history_of(Doubled.apply(torch.ones(2, requires_grad=True).exp()))
-    assert history is not None
-    assert history.operations == 2
+    inner = torch.ones(2, requires_grad=True).exp()
+    assert holds_operation(Doubled.apply(inner), number(inner) - 1, number(inner))
