@@ -61,10 +61,13 @@ def inferred(findings: list[Finding], candidates: Sequence[Candidate], levels: L
             opaque.append((candidate.look.graph, finding.items_per_minute or 0.0, at, candidate))
     if not opaque:
         return findings
-    # Several names lead to one graph, and keep about the same pace: one whose line is known says more.
+    # Several names lead to one graph and keep about the same pace: one whose line is known says more, `_`
+    # says nothing.
     fastest = max(opaque, key=lambda entry: entry[:2])
     same = (one for one in opaque if one[0] == fastest[0] and one[1] >= _SAME_PACE * fastest[1])
-    *_, at, candidate = max(same, key=lambda one: (one[3].site is not None, one[1]))
+    *_, at, candidate = max(
+        same, key=lambda one: (one[3].site is not None, _is_name(one[3].known.path), one[1])
+    )
     chosen = findings[at]
     grown = rest / 60 * levels.own.span
     # Graphs that pile up are known to hold much; of any other object it is likely where both keep their pace.
@@ -79,6 +82,10 @@ def inferred(findings: list[Finding], candidates: Sequence[Candidate], levels: L
         is_leak=chosen.is_leak or certain or OWN in levels.leaks,
     )
     return findings
+
+
+def _is_name(path: str) -> bool:
+    return path.rpartition(".")[2].strip("_") != ""
 
 
 def with_types(findings: list[Finding], types: Sequence[Finding], levels: Levels) -> list[Finding]:

@@ -15,6 +15,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from itertools import chain
 
+from heapwatch.measure.layout import layout_of
 from heapwatch.measure.untracked import Untracked, is_untracked
 
 
@@ -39,7 +40,7 @@ class Census:
         """
         name = cls.__name__
         if name in self._watched and self._watched[name]() not in (cls, None):
-            name = f"{cls.__module__}.{name}"
+            name = f"{layout_of(cls).module}.{name}"
         self._watched[name] = weakref.ref(cls)
 
     def name_of(self, cls: type) -> str:

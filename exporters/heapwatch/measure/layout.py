@@ -24,7 +24,6 @@ _MOST_CACHED = 20_000
 
 _mro: Callable[[type], tuple[type, ...]] = type.__dict__["__mro__"].__get__
 _name: Callable[[type], str] = type.__dict__["__name__"].__get__
-_module: Callable[[type], object] = type.__dict__["__module__"].__get__
 namespace_of: Callable[[type], Mapping[str, Any]] = type.__dict__["__dict__"].__get__
 
 CACHE_TYPE: Any = type(functools.lru_cache(lambda: None))
@@ -88,8 +87,7 @@ class Layout:
     def __init__(self, cls: type) -> None:
         self.mro = _mro(cls)
         self.name = _name(cls)
-        module = _module(cls)
-        self.module = module if type(module) is str else "builtins"
+        self.module = _module(cls)
         self.kind: Kind = _kind(self.mro)
         self.namespace: Callable[[Any], Any] | None = None
         self.slots: dict[str, Callable[[Any], Any]] = {}
@@ -104,6 +102,14 @@ class Layout:
     def qualified_name(self) -> str:
         """The name, behind its module where that is no built-in or the program's main one."""
         return self.name if self.module in ("builtins", "__main__") else f"{self.module}.{self.name}"
+
+
+def _module(cls: type) -> str:
+    try:
+        module = type.__dict__["__module__"].__get__(cls)
+    except AttributeError:  # a class of C code need not have one: those that SWIG makes
+        return "builtins"
+    return module if type(module) is str else "builtins"
 
 
 _cached: dict[int, tuple[weakref.ref[type], Layout]] = {}

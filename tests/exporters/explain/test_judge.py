@@ -219,6 +219,9 @@ def test_of_the_names_of_one_graph_the_one_whose_line_is_known_speaks() -> None:
     found = judged(200, memory(48 * MB, 200), faster, located)
     assert found.findings[0].path == "state"
     assert found.findings[0].inferred
+    faster.known.path = "module._"
+    named = judged(200, memory(48 * MB, 200), faster, replace(slower, site=None))
+    assert named.findings[0].path == "state"
 
 
 @pytest.mark.parametrize(

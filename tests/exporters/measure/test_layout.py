@@ -1,0 +1,14 @@
+"""What is known of a class before its instances are looked at."""
+
+from __future__ import annotations
+
+from heapwatch.measure.layout import layout_of
+
+
+def test_a_class_without_a_module_has_a_layout() -> None:
+    scope: dict[str, type] = {}
+    exec("Body = type('Body', (), {})", scope)  # `type` takes the module from a `__name__` that is not there
+    assert not hasattr(scope["Body"], "__module__")
+    layout = layout_of(scope["Body"])
+    assert layout.kind == "object"
+    assert layout.qualified_name == "Body"
