@@ -151,6 +151,7 @@ class Trainer:
         self.add("trainer_allocator_used_bytes", [None if v is None else v * 0.8 for v in values])
         self.add("trainer_allocator_retained_bytes", [None if v is None else v * 0.07 for v in values])
         self.add("trainer_memory_limit_bytes", lambda minute: limit)
+        self.add("job:trainer_memory:available_bytes", lambda minute: 0.95 * limit)
         rates = slope(values, GROWTH_SAMPLES)
         left = [
             (limit - value) / rate * self.clock.step

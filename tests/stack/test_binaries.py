@@ -177,9 +177,12 @@ def test_a_download_that_ends_early_or_stalls_is_said_once_and_debian_stands_in(
         assert "\n" not in line
 
 
-def test_debians_alertmanager_without_its_templates_is_passed_over(path: Path, tmp_path: Path) -> None:
-    assert not Path(BUILT_IN.decode()).exists()
+def test_debians_alertmanager_without_its_templates_is_passed_over(
+    path: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    templates = bytes(tmp_path / "templates")
+    monkeypatch.setattr(binaries, "BUILT_IN", templates)
     file = path / "prometheus-alertmanager"
-    file.write_bytes(file.read_bytes() + b"# " + BUILT_IN)
+    file.write_bytes(file.read_bytes() + b"# " + templates)
     assert binaries._on_path("alertmanager") is None
     assert binaries._on_path("amtool") is not None
