@@ -53,11 +53,10 @@ TESTED_BY = {
     "tests/exporters/http/test_server.py": f"{LIBRARY}/http: endpoints connections snapshots",
     "tests/exporters/integrations/test_lightning.py": f"{LIBRARY}/integrations: lightning_hooks",
     "tests/exporters/integrations/test_ray.py": f"{LIBRARY}/integrations: rllib ray_tune sharing",
-    "tests/exporters/measure/test_buffers.py": f"{LIBRARY}/measure: rings graph",
+    "tests/exporters/measure/test_buffers.py": f"{LIBRARY}/measure: rings",
     "tests/exporters/measure/test_deep_size.py": (
         f"{LIBRARY}/measure: traversal tensor_storage type_information"
     ),
-    "tests/exporters/measure/test_foreign.py": f"{LIBRARY}/measure: layout",
     "tests/exporters/measure/test_instances.py": f"{LIBRARY}/measure: untracked",
     "tests/exporters/measure/test_mappings.py": f"{LIBRARY}/measure: memory",
     "tests/exporters/recording/test_reader.py": f"{LIBRARY}/recording: points recorder",
