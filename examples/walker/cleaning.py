@@ -13,7 +13,7 @@ EMERGENCY_FOOD = 10
 
 
 class Cleaner:
-    """Regular and emergency cleanup, as the Walker document describes them.
+    """Regular and emergency cleanup of the physics world, the replay buffer and the event lists.
 
     A regular cleanup for one resource leaves the others alone; one for memory goes through all.
     """

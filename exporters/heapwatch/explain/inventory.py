@@ -348,7 +348,8 @@ class Inventory:
             self._round_multiplicity[path] = 0.0
             known.places = []
         self._round_multiplicity[path] += place.weight
-        if len(known.places) < _MOST_PLACES:
+        # Of graphs one is followed: several of one path, such as the states of a rollout, hold each other's.
+        if len(known.places) < (1 if kind == "graph" else _MOST_PLACES):
             known.places.append(place)
 
     def _read(self, known: Known, now: float, memory: dict[Place | str, Any]) -> None:
