@@ -19,8 +19,8 @@ from heapwatch.measure.device_pools import jax_pools, torch_pools
 from heapwatch.measure.malloc import malloc_bytes
 from heapwatch.measure.resident_memory import ResidentMemory, memory_limit
 
-_COSTLY_SHARE = 0.0001  # of the time, for each of the sources that may take long
-_WORKERS_SHARE = 0.0002
+_COSTLY_SHARE = 0.0002  # of the time, for each of the sources that may take long
+_WORKERS_SHARE = 0.0004
 _PARTS_SECONDS = 1.0
 _MANY_MODULES = 12
 _STATUS = Path("/proc/self/status")
