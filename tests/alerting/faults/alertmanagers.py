@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from tests.alerting.faults.stage import Outcome, Stage, fault
-from tests.alerting.harness import wait_for
+from tests.alerting.harness import Trainer, wait_for
 from tests.ports import free_port
 
 TRIES = 3
@@ -74,6 +74,36 @@ def pair(name: str, clustered: bool) -> None:
         outcome.note = f"{len(receiver.rows())} deliveries"
         for owner in (receiver, first, second, prometheus):
             owner.program.stop()
+
+
+@fault("three Alertmanagers, clustered, one killed")
+def one_of_three(stage: Stage, outcome: Outcome) -> None:
+    receiver = stage.receiver()
+    ports = [free_port() for _ in range(3)]
+    cluster = [stage.alertmanager(receiver, port, tuple(ports[:number])) for number, port in enumerate(ports)]
+    prometheus = stage.own_prometheus(*cluster)
+    receiver.settings["prometheus_url"] = prometheus.url
+    receiver.start()
+
+    def closed(trainer: Trainer) -> None:
+        wait_for(lambda: receiver.rows(instance=trainer.instance, decision="close"), "its end", 60)
+
+    before = stage.trainer(prometheus=prometheus)
+    wait_for(lambda: before.done, "the cleanup")
+    cluster[0].program.kill()  # what it told the others is all that is left of what it sent
+    with outcome.recovery():
+        closed(before)
+        without = stage.trainer(prometheus=prometheus)
+        closed(without)
+    cluster[0].start()  # its peers tell it what was sent meanwhile
+    after = stage.trainer(prometheus=prometheus)
+    closed(after)
+    receiver.settled(6)
+    for trainer in (before, without, after):
+        outcome.count(trainer)
+    outcome.note = f"{len(receiver.rows())} deliveries"
+    for owner in (receiver, *cluster, prometheus):
+        owner.program.stop()
 
 
 pair("clustered", clustered=True)
