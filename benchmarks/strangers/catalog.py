@@ -98,7 +98,7 @@ STRANGERS = (
         Leak(
             "an environment wrapper in each worker keeps its trajectory",
             r"\bworker|\btrajectory\b",
-            "0.6 kB per step of each worker",
+            "4 kB per step of each worker",
         ),
     ),
     Stranger(
@@ -179,7 +179,7 @@ STRANGERS = (
         "behaviour cloning from 2.4 GB in memory, ten forked DataLoader workers",
         ("torch",),
         "snippet",
-        Leak("logged predictions are kept", r"\bpredictions\b", "0.26 MB every 10 steps"),
+        Leak("logged predictions are kept", r"\bpredictions\b", "0.26 MB per step"),
     ),
     Stranger(
         "evolution_pool",

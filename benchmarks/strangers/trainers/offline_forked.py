@@ -44,7 +44,7 @@ def main():
             optimizer.zero_grad()
             loss.backward()
             optimizer.step()
-            if args.leak and step % 10 == 0:
+            if args.leak:
                 predictions.append(logits.detach())
             watch.step()
             if time.monotonic() > deadline:

@@ -4,6 +4,7 @@ import argparse
 import time
 
 import gymnasium as gym
+import numpy as np
 from stable_baselines3 import PPO
 from stable_baselines3.common.callbacks import BaseCallback
 from stable_baselines3.common.env_util import make_vec_env
@@ -22,15 +23,17 @@ class TimeLimit(BaseCallback):
 
 
 class TrajectoryRecorder(gym.Wrapper):
-    """Keeps what each worker has seen, and never forgets it."""
+    """Keeps the last 32 observations of each step, as a recurrent policy sees them, and never forgets one."""
 
     def __init__(self, env):
         super().__init__(env)
+        self.window = np.zeros((32, 24), dtype=np.float32)
         self.trajectory = []
 
     def step(self, action):
         result = self.env.step(action)
-        self.trajectory.append((action, *result))
+        self.window = np.vstack([self.window[1:], result[0]])
+        self.trajectory.append((action, self.window, *result[1:]))
         return result
 
 

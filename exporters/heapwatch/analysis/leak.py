@@ -12,7 +12,15 @@ from itertools import pairwise
 from typing import NamedTuple
 
 from heapwatch.analysis.explained import BUFFER_TOLERANCE, explained
-from heapwatch.analysis.process import MATURE_MINUTES, Process, maturity_of, pace, resets, same_process
+from heapwatch.analysis.process import (
+    MATURE_MINUTES,
+    Process,
+    has_trained,
+    maturity_of,
+    pace,
+    resets,
+    same_process,
+)
 from heapwatch.analysis.readings import Component
 from heapwatch.analysis.timeline import (
     Sums,
@@ -45,6 +53,8 @@ STRAIGHT, STEEP = 0.985, (0.85, 1.5)  # of a mature process
 YOUNG_STRAIGHT, YOUNG_STEEP = 0.995, (0.93, 1.2)
 FAST_CHANGES, FAST_HALVES = 9, (0.8, 1.35)
 STALE_SECONDS = 45.0  # older samples say nothing of six minutes; an eighth of the others
+NAMED_SHARE, NAMED_LOOKS = 0.5, 4  # most of the growth has a name, at so many looks on end
+NAMED_MINUTES, NAMED_AGE = 5, 15  # of it a material rise; of a process that counts no steps
 CYCLE_SECONDS, CYCLE_LARGEST, CYCLE_LAST = 3600.0, 0.5, 0.27
 CONFIRMATIONS, HOLD_LOOKS = 3, steps(15)
 
@@ -136,6 +146,8 @@ def _found(
         ]
         if stale.get(FAST_LOOKS, 0.0) <= STALE_SECONDS:
             found.append(_fast(process, component, level, marks, maturity[look], look))
+        if component == MEMORY and not reset[look]:
+            found.append(_named(process, level, look))
         found.append(cycles[look])
         ways.append([growth for growth in found if growth is not None])
     return ways
@@ -227,6 +239,20 @@ def _every_look(seen: Values) -> float | None:
     if last is None or middle is None or half is None or first is None or half <= first:
         return None
     return (last - middle) / (half - first)
+
+
+def _named(process: Process, level: Values, look: int) -> float | None:
+    """Growth of memory, most of which is of containers or types that the trainer itself calls leaks."""
+    first, now = look - NAMED_LOOKS + 1, level[look]
+    if process.named is None or now is None or first < 0:
+        return None
+    named = process.named[look]
+    if named is None or None in process.named[first:look]:
+        return None
+    grown = (slope(level[max(0, look - FAST_LOOKS + 1) : look + 1]) or 0.0) * steps(1)
+    trained = has_trained(process, look, NAMED_LOOKS + 1) or same_process(process, look, NAMED_AGE)
+    leaks = NAMED_MINUTES * named > material(MEMORY, now) and grown > NAMED_SHARE * named and trained
+    return grown if leaks else None
 
 
 def _by_cycles(process: Process, component: Component, marks: Marks, reset: Sequence[bool]) -> Values:

@@ -27,6 +27,8 @@ class Process:
         virtual: virtual memory of the trainer's process, in bytes.
         retained: bytes that malloc keeps though they are free.
         sample_age: seconds since the last sample, by resource.
+        named: growth per minute, in bytes, of the leaks that the trainer names itself, while they are most of
+            its growth.
 
     """
 
@@ -39,6 +41,7 @@ class Process:
     virtual: Values | None = None
     retained: Values | None = None
     sample_age: Mapping[str, Values] | None = None
+    named: Values | None = None
 
 
 def resets(process: Process) -> list[bool]:
@@ -67,10 +70,16 @@ def maturity_of(process: Process, look: int) -> int:
     settled = cycles is None or cycles >= MATURE_CYCLES or age > MATURE_SECONDS
     if settled and same_process(process, look, MATURE_MINUTES):
         return 2
-    through = cycles if cycles is not None else _of(process.steps, look)
-    trained = any((_of(counts, look - YOUNG_LOOKS) or 0) > 0 for counts in (process.steps, process.cycles))
     known = at(process.start, look - YOUNG_LOOKS) == start
-    return int(through is not None and through >= YOUNG_CYCLES and trained and known)
+    return int(known and has_trained(process, look, YOUNG_LOOKS))
+
+
+def has_trained(process: Process, look: int, looks: int) -> bool:
+    """Whether it is through four cycles (steps, where it counts nothing slower), and trained so many looks ago."""
+    cycles = _of(process.cycles, look)
+    through = cycles if cycles is not None else _of(process.steps, look)
+    before = any((_of(counts, look - looks) or 0) > 0 for counts in (process.steps, process.cycles))
+    return before and through is not None and through >= YOUNG_CYCLES
 
 
 def pace(process: Process, look: int) -> float | None:

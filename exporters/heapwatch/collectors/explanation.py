@@ -11,6 +11,7 @@ from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily
 VERDICTS = ("healthy", "warm-up", "filling", "leak", "too early")
 MOST_PATHS = 20
 _LONGEST_PATH = 120
+_NAMED = ("container", "type")
 
 
 class ExplanationCollector:
@@ -43,13 +44,30 @@ class ExplanationCollector:
         )
         if latest.growth_bytes_per_minute > 0:
             share.add_metric([], latest.explained_share)
-        yield from (verdict, share, *_paths(latest.findings[:MOST_PATHS]))
+        yield from (verdict, share, *_named(latest.findings), *_paths(latest.findings[:MOST_PATHS]))
         spent = CounterMetricFamily(
             "trainer_explainer_seconds", "CPU seconds spent on finding what grows.", labels=["activity"]
         )
         for activity, seconds in self._spent().items():
             spent.add_metric([activity], seconds)
         yield spent
+
+
+def _named(findings: Iterable[Any]) -> Iterable[Metric]:
+    """All leaks with a name together: two series, from which the rules confirm a leak sooner."""
+    growth = GaugeMetricFamily(
+        "trainer_named_leaks_growth_bytes_per_minute",
+        "Growth per minute of all containers and types that are leaks; absent without one.",
+    )
+    share = GaugeMetricFamily(
+        "trainer_named_leaks_share_ratio",
+        "Share of the process's growth that containers and types that are leaks account for; absent without one.",
+    )
+    leaks = [finding for finding in findings if finding.is_leak and finding.kind in _NAMED]
+    if leaks:
+        growth.add_metric([], sum(finding.bytes_per_minute for finding in leaks))
+        share.add_metric([], min(1.0, sum(finding.share for finding in leaks)))
+    return growth, share
 
 
 def _paths(findings: Iterable[Any]) -> Iterable[Metric]:

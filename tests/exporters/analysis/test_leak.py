@@ -110,6 +110,61 @@ def test_a_count_that_is_not_read_is_not_judged():
     assert counted(growing, age=900.0) is None
 
 
+GROWTH = Series("trainer_named_leaks_growth_bytes_per_minute")
+SHARE = Series("trainer_named_leaks_share_ratio")
+STEPS = Series("trainer_progress_total", (("unit", "step"),))
+TRAINING = {STEPS: [100.0 * number for number in range(SCRAPES)]}
+
+
+def named(level, per_minute, share=0.8, since=3.0, **more):
+    """A young run whose pace varies too much for the windows of six minutes, and a name for its growth."""
+    uneven = [level + per_minute * (number + 5 * (number // 4 % 4 == 0)) / 4 for number in range(SCRAPES)]
+    names = [number >= 4 * since or None for number in range(SCRAPES)]
+    series = {
+        RSS: uneven,
+        START: [0.0] * SCRAPES,
+        GROWTH: [name and per_minute * share for name in names],
+        SHARE: [name and share for name in names],
+    }
+    return series | more.get("series", TRAINING)
+
+
+def told(series):
+    return first(judged(series)[MEMORY])
+
+
+@pytest.mark.parametrize("size", [0.2e9, 3e9, 40e9])
+def test_growth_with_a_name_is_reported_within_eight_minutes(size):
+    series = named(size, 0.012 * size)
+    assert told(series) <= 8
+    assert told({one: series[one] for one in series if one not in (GROWTH, SHARE)}) > 20
+
+
+def test_a_name_for_the_smaller_part_of_the_growth_is_not_enough():
+    assert told(named(1e9, 12e6, share=0.4)) > 20
+
+
+def test_growth_with_a_name_that_is_not_material_waits_for_the_longer_windows():
+    assert told(named(40e9, 20e6)) is None
+
+
+def test_a_script_that_counts_no_steps_may_be_loading():
+    assert 15 <= told(named(1e9, 12e6, series={})) <= 18
+
+
+def test_what_a_declared_buffer_holds_is_not_reported_by_its_name():
+    series = named(1e9, 12e6)
+    held = [12e6 * number / 4 for number in range(SCRAPES)]
+    series[Series("trainer_buffer_bytes", (("buffer", "replay"),))] = held
+    series[Series("trainer_buffer_capacity_bytes", (("buffer", "replay"),))] = [3e9] * SCRAPES
+    assert told(series) is None
+
+
+def test_the_rules_agree_on_growth_with_a_name():
+    assert ("leak", "memory", "trainer") in agreed(named(1e9, 12e6))
+    assert agreed(named(1e9, 12e6, series={})) == {("leak", "memory", "trainer")}
+
+
 def test_generations_of_any_pace():
     looks = 4 * 720
     generation = [float(number // 400) for number in range(looks)]  # 100 minutes each

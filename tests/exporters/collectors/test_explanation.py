@@ -1,3 +1,5 @@
+import pytest
+
 from heapwatch.collectors.explanation import MOST_PATHS, ExplanationCollector
 from heapwatch.explain.findings import Explanation, Finding
 from heapwatch.explain.sites import Site
@@ -35,9 +37,24 @@ def test_a_growing_path_is_told_with_its_bytes_line_and_remedy():
     assert sum(values(families, "trainer_memory_verdict", "verdict").values()) == 1
 
 
+def test_leaks_with_a_name_are_added_up_for_the_rules():
+    findings = (
+        finding(share=0.4, bytes_per_minute=20e6),
+        finding(1, kind="type", share=0.3, bytes_per_minute=15e6),
+        finding(2, kind="native", share=0.3),
+        finding(3, is_leak=False, share=0.2),
+    )
+    families = collected(Explanation("leak", 60.0, 50e6, 1.0, findings))
+    assert value(families, "trainer_named_leaks_growth_bytes_per_minute") == 35e6
+    assert value(families, "trainer_named_leaks_share_ratio") == pytest.approx(0.7)
+
+
 def test_what_is_not_known_is_absent():
     families = collected(Explanation("healthy", 60.0, 0.0, 1.0, (finding(bytes=None, items=None),)))
     assert values(families, "trainer_growing_path_bytes", "path") == {}
+    assert value(families, "trainer_named_leaks_share_ratio") == 0.97
+    families = collected(Explanation("healthy", 60.0, 0.0, 1.0))
+    assert value(families, "trainer_named_leaks_growth_bytes_per_minute") is None
     assert value(families, "trainer_memory_growth_explained_ratio") is None
 
 
