@@ -61,7 +61,7 @@ def _named(findings: Iterable[Any]) -> Iterable[Metric]:
     )
     share = GaugeMetricFamily(
         "trainer_named_leaks_share_ratio",
-        "Share of the process's growth that containers and types that are leaks account for; absent without one.",
+        "Share of the process's growth that leaks among containers and types make up; absent without one.",
     )
     leaks = [finding for finding in findings if finding.is_leak and finding.kind in _NAMED]
     if leaks:
