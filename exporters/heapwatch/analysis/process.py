@@ -75,7 +75,7 @@ def maturity_of(process: Process, look: int) -> int:
 
 
 def has_trained(process: Process, look: int, looks: int) -> bool:
-    """Whether it is through four cycles, or steps if it counts nothing slower, and trained so many looks ago."""
+    """Whether it is through four cycles (steps, if it counts nothing slower), and trained so long ago."""
     cycles = _of(process.cycles, look)
     through = cycles if cycles is not None else _of(process.steps, look)
     before = any((_of(counts, look - looks) or 0) > 0 for counts in (process.steps, process.cycles))
