@@ -53,8 +53,9 @@ STRAIGHT, STEEP = 0.985, (0.85, 1.5)  # of a mature process
 YOUNG_STRAIGHT, YOUNG_STEEP = 0.995, (0.93, 1.2)
 FAST_CHANGES, FAST_HALVES = 9, (0.8, 1.35)
 STALE_SECONDS = 45.0  # older samples say nothing of six minutes; an eighth of the others
-NAMED_SHARE, NAMED_LOOKS = 0.5, 4  # most of the growth has a name, at so many looks on end
+NAMED_SHARE = 0.5  # of the growth has a name
 NAMED_MINUTES, NAMED_AGE = 5, 15  # of it a material rise; of a process that counts no steps
+NAMED_LOOKS = 5  # of training before
 CYCLE_SECONDS, CYCLE_LARGEST, CYCLE_LAST = 3600.0, 0.5, 0.27
 CONFIRMATIONS, HOLD_LOOKS = 3, steps(15)
 
@@ -243,14 +244,11 @@ def _every_look(seen: Values) -> float | None:
 
 def _named(process: Process, level: Values, look: int) -> float | None:
     """Growth of memory, most of which is of containers or types that the trainer itself calls leaks."""
-    first, now = look - NAMED_LOOKS + 1, level[look]
-    if process.named is None or now is None or first < 0:
-        return None
-    named = process.named[look]
-    if named is None or None in process.named[first:look]:
+    named, now = process.named[look] if process.named else None, level[look]
+    if named is None or now is None:
         return None
     grown = (slope(level[max(0, look - FAST_LOOKS + 1) : look + 1]) or 0.0) * steps(1)
-    trained = has_trained(process, look, NAMED_LOOKS + 1) or same_process(process, look, NAMED_AGE)
+    trained = has_trained(process, look, NAMED_LOOKS) or same_process(process, look, NAMED_AGE)
     leaks = NAMED_MINUTES * named > material(MEMORY, now) and grown > NAMED_SHARE * named and trained
     return grown if leaks else None
 

@@ -57,13 +57,13 @@ def _named(findings: Iterable[Any]) -> Iterable[Metric]:
     """All leaks with a name together: two series, from which the rules confirm a leak sooner."""
     growth = GaugeMetricFamily(
         "trainer_named_leaks_growth_bytes_per_minute",
-        "Growth per minute of all containers and types that are leaks; absent without one.",
+        "Growth per minute of containers and types that leak and have kept their pace; absent without one.",
     )
     share = GaugeMetricFamily(
         "trainer_named_leaks_share_ratio",
-        "Share of the process's growth that leaks among containers and types make up; absent without one.",
+        "Share of the process's growth that these make up; absent without one.",
     )
-    leaks = [finding for finding in findings if finding.is_leak and finding.kind in _NAMED]
+    leaks = [finding for finding in findings if finding.is_leak and finding.steady and finding.kind in _NAMED]
     if leaks:
         growth.add_metric([], sum(finding.bytes_per_minute for finding in leaks))
         share.add_metric([], min(1.0, sum(finding.share for finding in leaks)))

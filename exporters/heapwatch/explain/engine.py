@@ -19,6 +19,7 @@ from heapwatch.explain.inventory import Inventory
 from heapwatch.explain.judge import explain, is_unexplained
 from heapwatch.explain.log_limit import LogLimit
 from heapwatch.explain.memory import NO_PROGRESS, Memory
+from heapwatch.explain.steadiness import is_steady
 from heapwatch.explain.tracing import Tracer
 from heapwatch.explain.weigh import weigh
 from heapwatch.measure.roots import OWN_THREADS, Root
@@ -237,8 +238,12 @@ class Explainer:
             began = self._spent()
             self._chains.update(self.census.inspect(missing, set(self.inventory.anchors)))
             self._pause("inspect", levels.now, self._spent() - began)
+        paces = (self.memory.steps, self.memory.cycles)
         findings = [
-            self._describer.describe_type(known, growth, self._chains.get(known.name))
+            replace(
+                self._describer.describe_type(known, growth, self._chains.get(known.name)),
+                steady=is_steady(known.counts, paces, levels.start),
+            )
             for known, growth in growing
         ]
         findings.sort(key=lambda found: -found.bytes_per_minute)

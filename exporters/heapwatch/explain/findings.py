@@ -30,6 +30,7 @@ class Finding:
         holders: what holds it, the nearest first.
         remedy: what to do; None where none is known.
         is_leak: whether it grows without end and matters.
+        steady: whether it has kept its pace for minutes, which a cache that fills does not.
         inferred: whether the bytes come from growth that nothing else explains, not from measuring.
 
     """
@@ -47,6 +48,7 @@ class Finding:
     holders: tuple[str, ...] = ()
     remedy: str | None = None
     is_leak: bool = False
+    steady: bool = False
     inferred: bool = False
 
     def as_json(self) -> dict[str, Any]:

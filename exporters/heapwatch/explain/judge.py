@@ -10,6 +10,7 @@ from heapwatch.explain.evidence import Candidate, Levels
 from heapwatch.explain.findings import Explanation, Finding, FindingKind, Verdict, ranked, size_text
 from heapwatch.explain.rest import EXPLAINED, goes_on, inferred, rate_of, unnamed, with_types, workers
 from heapwatch.explain.series import Growth
+from heapwatch.explain.steadiness import is_steady
 
 TOO_EARLY_SECONDS = 40.0
 _SHORTEST_SPAN = 30.0
@@ -89,6 +90,7 @@ def _finding(candidate: Candidate, levels: Levels, *, shared: bool) -> Finding:
         holders=candidate.holders,
         remedy=candidate.remedy,
         is_leak=leaks,
+        steady=is_steady(known.items, (levels.memory.steps, levels.memory.cycles), levels.start),
     )
 
 

@@ -44,6 +44,8 @@ class Memory:
         gpu: what the allocators of torch and JAX have handed out on GPUs.
         workers: resident memory of the child processes that belongs to no file, together.
         processes: how many child processes there are.
+        steps: that the program has counted.
+        cycles: that it has been through.
         limit: bytes at which the process ends.
         looks: what judges growth that has no name.
         settled_at: when the program last loaded modules by the dozen: until then it is starting.
@@ -66,6 +68,8 @@ class Memory:
         self.gpu = Series()
         self.workers = Series()
         self.processes = Series()
+        self.steps = Series()
+        self.cycles = Series()
         self.limit = memory_limit()
         self.looks = Looks()
         self.settled_at = clock()
@@ -87,6 +91,9 @@ class Memory:
         if len(sys.modules) >= self._modules + _MANY_MODULES:
             self._modules, self.settled_at = len(sys.modules), now
         progress = self._progress()
+        for series, count in ((self.steps, progress.steps), (self.cycles, progress.cycles)):
+            if count is not None:
+                series.add(now, count)
         if self.first_step_at < 0 and (progress.steps or progress.cycles):
             self.first_step_at = now
         if self.looks.is_due(now):

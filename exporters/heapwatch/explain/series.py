@@ -94,6 +94,14 @@ class Series:
         """What is known from `start` on."""
         return [bucket for bucket in self._buckets if bucket.end >= start]
 
+    def at(self, time: float) -> float | None:
+        """The level at a time, on the line between the readings beside it; None outside of what is known."""
+        for before, after in pairwise(self._buckets):
+            if before.end <= time <= after.end:
+                passed = (time - before.end) / ((after.end - before.end) or 1.0)
+                return before.last + passed * (after.last - before.last)
+        return None
+
     def growth(self, start: float = float("-inf")) -> Growth:
         """How the level rises from `start` on.
 

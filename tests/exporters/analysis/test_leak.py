@@ -116,7 +116,7 @@ STEPS = Series("trainer_progress_total", (("unit", "step"),))
 TRAINING = {STEPS: [100.0 * number for number in range(SCRAPES)]}
 
 
-def named(level, per_minute, share=0.8, since=3.0, **more):
+def named(level, per_minute, share=0.8, since=5.0, **more):
     """A young run whose pace varies too much for the windows of six minutes, and a name for its growth."""
     uneven = [level + per_minute * (number + 5 * (number // 4 % 4 == 0)) / 4 for number in range(SCRAPES)]
     names = [number >= 4 * since or None for number in range(SCRAPES)]

@@ -19,6 +19,7 @@ def finding(number=0, **about):
         "site": Site("/home/somebody/train.py", 212, "collect"),
         "remedy": "`collections.deque(maxlen=...)`",
         "is_leak": True,
+        "steady": True,
     }
     return Finding(**{**fields, **about})
 
@@ -43,6 +44,7 @@ def test_leaks_with_a_name_are_added_up_for_the_rules():
         finding(1, kind="type", share=0.3, bytes_per_minute=15e6),
         finding(2, kind="native", share=0.3),
         finding(3, is_leak=False, share=0.2),
+        finding(4, steady=False, share=0.2),
     )
     families = collected(Explanation("leak", 60.0, 50e6, 1.0, findings))
     assert value(families, "trainer_named_leaks_growth_bytes_per_minute") == 35e6

@@ -1,0 +1,49 @@
+"""A leak keeps its pace, in time, by the step or by the cycle; a cache that fills does not."""
+
+import math
+
+import pytest
+
+from heapwatch.explain.series import Series
+from heapwatch.explain.steadiness import is_steady
+
+
+def series(level, seconds=300):
+    readings = Series()
+    for second in range(seconds):
+        readings.add(float(second), level(second))
+    return readings
+
+
+def test_even_growth_is_steady_after_four_minutes():
+    assert is_steady(series(lambda second: 7 * second), (), 0.0)
+    assert not is_steady(series(lambda second: 7 * second, seconds=200), (), 0.0)
+    assert not is_steady(series(lambda second: 7 * second), (), 100.0)
+
+
+@pytest.mark.parametrize("minutes", [2, 5, 10, 25])
+def test_a_cache_that_fills_is_not(minutes):
+    cache = series(lambda second: 1e5 * (1 - math.exp(-second / 60 / minutes)))
+    assert not is_steady(cache, (), 0.0)
+    assert not is_steady(cache, (series(lambda second: 90 * second),), 0.0)
+
+
+def test_growth_by_the_step_is_steady_whatever_the_speed():
+    slowing = series(lambda second: 1000 * math.sqrt(second))
+    assert not is_steady(slowing, (), 0.0)
+    assert is_steady(slowing, (series(lambda second: 3), series(lambda second: 50 * math.sqrt(second))), 0.0)
+
+
+def test_what_does_not_grow_is_not_steady():
+    assert not is_steady(series(lambda second: 5), (), 0.0)
+    assert not is_steady(Series(), (), 0.0)
+    assert not is_steady(series(lambda second: 5 if second < 200 else second), (), 0.0)
+
+
+def test_a_level_between_two_readings_lies_on_the_line_between_them():
+    readings = Series()
+    for time, level in ((0.0, 0.0), (10.0, 5.0), (20.0, 25.0)):
+        readings.add(time, level)
+    assert readings.at(15.0) == 15.0
+    assert readings.at(20.0) == 25.0
+    assert readings.at(21.0) is None
