@@ -1,4 +1,4 @@
-"""Whether growth keeps its pace: a leak does in time, by the step or by the cycle, a filling cache does not."""
+"""Whether growth keeps its pace, in time, by the step or by the cycle. A cache that fills slows down."""
 
 from __future__ import annotations
 
