@@ -190,7 +190,7 @@ ROWS = (
     ),
     Row(
         "the largest objects",
-        "`heapwatch report --large-mb 10`: buffers and named objects",
+        "`heapwatch report --large 10`: buffers and named objects",
         "`heapwatch report`",
         large,
     ),
