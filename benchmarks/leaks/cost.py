@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import shutil
 import signal
-import socket
 import subprocess
 import tempfile
 import time
@@ -19,6 +18,7 @@ from typing import Any
 
 from benchmarks.leaks.fleet import Shape, samples
 from benchmarks.leaks.remote_write import Sample, push
+from tests.ports import free_port
 
 SCRAPE_SECONDS = 15
 MEASURED_SECONDS = 5  # between the evaluations that are measured
@@ -37,9 +37,7 @@ def _prometheus(folder: Path) -> Iterator[tuple[str, subprocess.Popen[bytes]]]:
     binary = shutil.which("prometheus")
     if binary is None:
         raise FileNotFoundError("prometheus is not on PATH")
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        address = f"127.0.0.1:{free.getsockname()[1]}"
+    address = f"127.0.0.1:{free_port()}"
     (folder / "prometheus.yml").write_text("{}")
     server = subprocess.Popen(
         [

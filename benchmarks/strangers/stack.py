@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import socket
 import subprocess
 import sys
 from datetime import datetime
@@ -11,6 +10,8 @@ from pathlib import Path
 from typing import Any
 
 import httpx
+
+from tests.ports import free_ports
 
 ROOT = Path(__file__).parents[2]
 PORTS = ("TRAINER", "PROMETHEUS", "ALERTMANAGER", "RECEIVER", "DASHBOARDS")
@@ -28,7 +29,7 @@ class Stack:
 
     def __init__(self, folder: Path) -> None:
         self._log = folder / "stack.log"
-        self.ports = dict(zip(PORTS, _free_ports(len(PORTS)), strict=True))
+        self.ports = dict(zip(PORTS, free_ports(len(PORTS)), strict=True))
         clean = {name: value for name, value in os.environ.items() if not name.startswith("HEAPWATCH_")}
         self.user = clean | {"XDG_STATE_HOME": str(folder / "home")}
         self._environment = (
@@ -91,14 +92,3 @@ class Stack:
 def _moment(text: str) -> datetime:
     """Prometheus writes nanoseconds and a Z, which Python 3.10 does not read."""
     return datetime.strptime(text[:19] + "+0000", "%Y-%m-%dT%H:%M:%S%z")
-
-
-def _free_ports(count: int) -> list[int]:
-    sockets = [socket.socket() for _ in range(count)]
-    try:
-        for one in sockets:
-            one.bind(("127.0.0.1", 0))
-        return [int(one.getsockname()[1]) for one in sockets]
-    finally:
-        for one in sockets:
-            one.close()

@@ -2,7 +2,6 @@
 
 import math
 import os
-import socket
 import subprocess
 import sys
 import time
@@ -15,6 +14,7 @@ from prometheus_client.parser import text_string_to_metric_families
 from benchmarks.leaks.scenario import Scenario
 from examples.check.plan import Run
 from examples.common.leaks import leak_file, write
+from tests.ports import free_port
 
 FASTER = 15  # one second of recording stands for one scrape interval
 INTERVAL = 5 / FASTER  # seconds between samples: the default, as much faster
@@ -38,7 +38,7 @@ def record(run: Run, folder: Path, healthy_seconds: int, seconds: int) -> Scenar
             would not end.
 
     """
-    port = _free_port()
+    port = free_port()
     environment = os.environ | {
         "HEAPWATCH_STATE": str(folder),
         "HEAPWATCH_TARGETS_DIR": str(folder / "targets"),
@@ -133,10 +133,3 @@ def _end(run: Run, process: subprocess.Popen[bytes]) -> None:
         process.kill()
         process.wait()
         raise RuntimeError(f"{run.id} did not end within {END_SECONDS:.0f} s of SIGTERM") from None
-
-
-def _free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port: int = probe.getsockname()[1]
-        return port

@@ -7,7 +7,7 @@ from ..panel import BYTES, COUNT, SECONDS, SHARE, Query
 from ..panels import alarm, gauge, heatmap, lines, number, states
 from ..queries import alerts, stack, trainers
 from ..tables import Column, table
-from .shared import INSTANCE, JOB, SEVERITY, cleanups, firing_alerts, freed_memory
+from .shared import ALERT, cleanups, firing_alerts, freed_memory
 
 ALERT_STATES = {1: ("pending", colors.NOTICE), 2: ("firing", colors.CRITICAL)}
 
@@ -75,13 +75,7 @@ OVER_TIME = states(
 FIRED = table(
     "Alerts in range",
     [
-        SEVERITY,
-        Column("Alert", label="alertname"),
-        Column("Kind", label="kind", width=90),
-        Column("Resource", label="resource", width=110),
-        Column("Component", label="component"),
-        INSTANCE,
-        JOB,
+        *ALERT,
         Column("Fired for", alerts.ALERTS_FIRED_FOR, SECONDS, width=110),
     ],
     "Everything that fired in the time range, and for how long altogether.",

@@ -28,6 +28,15 @@ SEVERITY = Column(
 )
 INSTANCE = Column("instance", label="instance", options={"links": [links.from_row("heapwatch-trainer")]})
 JOB = Column("job", label="job", width=80)
+ALERT = [
+    SEVERITY,
+    Column("Alert", label="alertname"),
+    Column("Kind", label="kind", width=90),
+    Column("Resource", label="resource", width=110),
+    Column("Component", label="component"),
+    INSTANCE,
+    JOB,
+]
 
 
 def growth_limit(resource: str, per: str = "minute") -> tuple[Query, Query]:
@@ -50,13 +59,7 @@ def firing_alerts(height: int = 7, width: int = 0) -> Panel:
     return table(
         "Firing alerts",
         [
-            SEVERITY,
-            Column("Alert", label="alertname"),
-            Column("Kind", label="kind", width=90),
-            Column("Resource", label="resource", width=110),
-            Column("Component", label="component"),
-            INSTANCE,
-            JOB,
+            *ALERT,
             Column("Since", alerts.ALERTS_SINCE, AGO, width=140),
         ],
         "What fires now, and since when; the newest first. Good: empty.",

@@ -148,8 +148,8 @@ def test_a_destroyed_world_ends_the_series(failures, clock):
         bodies.sample()
 
 
-def test_inside_a_step_the_world_is_locked(failures, clock, physics):
-    bodies = collector(failures, clock, physics.world)
+def locked_in_a_step(bodies, physics):
+    """What `bodies` says from within a step, once for each contact of two bodies that are made to touch."""
     seen = []
 
     class Listener(Box2D.b2ContactListener):
@@ -160,7 +160,12 @@ def test_inside_a_step_the_world_is_locked(failures, clock, physics):
     for body in (physics.ground, physics.robots[0][0]):
         body.CreateFixture(shape=Box2D.b2PolygonShape(box=(1, 1)))
     physics.world.Step(1 / 60, 8, 3)
-    assert seen == [True]
+    return seen
+
+
+def test_inside_a_step_the_world_is_locked(failures, clock, physics):
+    bodies = collector(failures, clock, physics.world)
+    assert locked_in_a_step(bodies, physics) == [True]
     assert not bodies.locked()
 
 
@@ -174,17 +179,7 @@ def test_the_lock_of_every_world_counts(failures, clock, physics):
 
     other = Physics(robots=1)
     bodies = collector(failures, clock, lambda: [Gone(), other.world, physics.world])
-    seen = []
-
-    class Listener(Box2D.b2ContactListener):
-        def BeginContact(self, contact):
-            seen.append(bodies.locked())
-
-    physics.world.contactListener = Listener()
-    for body in (physics.ground, physics.robots[0][0]):
-        body.CreateFixture(shape=Box2D.b2PolygonShape(box=(1, 1)))
-    physics.world.Step(1 / 60, 8, 3)
-    assert seen == [True]
+    assert locked_in_a_step(bodies, physics) == [True]
     assert not bodies.locked()
 
 

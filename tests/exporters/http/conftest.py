@@ -1,0 +1,34 @@
+"""Trainers that serve."""
+
+from __future__ import annotations
+
+import pytest
+
+from heapwatch.http import connections, endpoints
+from tests.exporters.http.trainer import Trainer
+
+
+@pytest.fixture(scope="module")
+def shared():
+    """A trainer for the tests that change nothing about it."""
+    running = Trainer()
+    yield running
+    running.server.stop()
+
+
+@pytest.fixture
+def trainer():
+    running = Trainer()
+    yield running
+    running.exposition.hold.set()
+    running.server.stop()
+
+
+@pytest.fixture
+def impatient(monkeypatch):
+    """Time limits short enough to wait for."""
+    monkeypatch.setattr(connections, "REQUEST_SECONDS", 0.5)
+    monkeypatch.setattr(endpoints.Endpoints, "timeout", 0.5)
+    monkeypatch.setattr(connections, "CROWDED_SECONDS", 0.2)
+    monkeypatch.setattr(endpoints, "COLLECTION_SECONDS", 0.2)
+    monkeypatch.setattr(endpoints, "HEALTH_SECONDS", 0.2)

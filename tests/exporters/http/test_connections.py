@@ -1,0 +1,145 @@
+"""Clients that are slow, silent, many or speak no HTTP delay nobody and start nothing."""
+
+from __future__ import annotations
+
+import json
+import socket
+import time
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from heapwatch.http import connections
+from tests.exporters.http.trainer import GET_PATHS, TOKEN, read_all, status_of
+
+
+def drip(connection):
+    for _ in range(200):
+        connection.sendall(b"h")
+        time.sleep(0.05)
+
+
+@pytest.mark.parametrize(
+    ("request_bytes", "status"),
+    [
+        (b"\x00\xff\xfe\r\n\r\n", 400),
+        (b"GET\r\n\r\n", 400),
+        (b"GET /metrics HTTP/9.9\r\n\r\n", 505),
+        (b"GET /metrics HTTP/one\r\n\r\n", 400),
+        (b"GET http://[ HTTP/1.1\r\nHost: localhost\r\n\r\n", 400),
+        (b"GET /" + b"a" * 20_000 + b" HTTP/1.1\r\n\r\n", 431),
+        (b"GET / HTTP/1.1\r\nX: " + b"a" * 20_000 + b"\r\n\r\n", 431),
+        (b"GET / HTTP/1.1\r\n" + b"X: a\r\n" * 200 + b"\r\n", 431),
+        (b"GET / HTTP/1.1\r\nHost: a\r\nHost: b\r\n\r\n", 400),
+        (b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03\r\n\r\n", 400),  # a TLS client
+    ],
+)
+def test_garbage_gets_an_error_and_the_next_request_an_answer(shared, request_bytes, status):
+    answer = shared.raw(request_bytes)
+    assert status_of(answer) == status
+    assert "error" in json.loads(answer.partition(b"\r\n\r\n")[2])
+    assert shared.request("GET", "/healthz")[0].status == 200
+
+
+@pytest.mark.parametrize(
+    ("fields", "status"),
+    [
+        ("Transfer-Encoding: chunked\r\n\r\n2\r\n{}\r\n0\r\n\r\n", 411),
+        ("Content-Length: -5\r\n\r\n{}", 400),
+        ("Content-Length: 99999999999999999999\r\n\r\n{}", 413),
+        ("Content-Length: 2\r\nContent-Length: 3\r\n\r\n{}", 400),
+    ],
+)
+def test_bodies_without_an_honest_length_are_refused(trainer, fields, status):
+    head = f"POST /force_cleanup HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer {TOKEN}\r\n"
+    assert status_of(trainer.raw((head + fields).encode())) == status
+    assert trainer.queue.pending() == 0
+
+
+@settings(deadline=None, max_examples=200, suppress_health_check=list(HealthCheck))
+@given(
+    st.binary(max_size=2000)
+    | st.builds(
+        lambda method, path, version, fields: f"{method} {path} {version}\r\n{fields}\r\n".encode(),
+        st.sampled_from(["GET", "HEAD", "POST", "get", "", "\t"]),
+        st.sampled_from([*GET_PATHS, "/force_cleanup", "//", "*", "http://localhost/metrics", "/%00"])
+        | st.text(),
+        st.sampled_from(["HTTP/1.0", "HTTP/1.1", "HTTP/2", "HTTP/1.1.1", ""]),
+        st.lists(
+            st.tuples(
+                st.sampled_from(
+                    ["Host", "Content-Length", "Transfer-Encoding", "Expect", "Connection", "Accept"]
+                )
+                | st.text(max_size=10),
+                st.sampled_from(["localhost", "100-continue", "chunked", "-1", "5", "keep-alive", "*/*;q=x"])
+                | st.text(max_size=10),
+            ),
+            max_size=5,
+        ).map(lambda pairs: "".join(f"{name}: {value}\r\n" for name, value in pairs)),
+    )
+)
+def test_any_bytes_get_at_most_one_answer_and_never_a_cleanup(shared, data):
+    answer = shared.raw(data, half_close=True)
+    final = answer.removeprefix(b"HTTP/1.1 100 Continue\r\n\r\n")
+    assert final == b"" or 200 <= status_of(final) < 506
+    assert not final.startswith(b"HTTP/1.1 500")
+    assert shared.queue.pending() == 0
+    assert shared.request("GET", "/healthz")[0].status == 200
+
+
+def test_request_that_ends_before_its_headers_do_does_nothing(trainer):
+    head = f"POST /force_cleanup HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer {TOKEN}\r\n"
+    for cut in (
+        head,
+        head + "Content-Le",
+        head + "Content-Type: application/json\r\nContent-Length: 9\r\n\r\n{}",
+    ):
+        assert status_of(trainer.raw(cut.encode(), half_close=True)) == 408
+    assert trainer.queue.pending() == 0
+
+
+def test_pipelined_requests_get_one_answer_and_a_close(shared):
+    answer = shared.raw(b"GET /healthz HTTP/1.1\r\nHost: localhost\r\n\r\n" * 50)
+    assert answer.count(b"HTTP/1.1") == 1
+    assert b"Connection: close" in answer
+
+
+@pytest.mark.parametrize("path", [*GET_PATHS, "/force_cleanup"])
+def test_slow_loris_is_cut_off_and_delays_nobody(impatient, trainer, path):
+    method = "POST" if path == "/force_cleanup" else "GET"
+    crowd = [
+        socket.create_connection(("127.0.0.1", trainer.server.port), timeout=20)
+        for _ in range(connections.MAX_CONNECTIONS + 16)
+    ]
+    try:
+        for client in crowd:
+            client.sendall(f"{method} {path} HTTP/1.1\r\nHost: local".encode())
+        response, _ = trainer.request("GET", "/metrics")
+        assert response.status == 200
+        dripping = crowd[0]
+        with pytest.raises(OSError, match=r"reset|[Bb]roken"):
+            drip(dripping)
+        assert trainer.queue.pending() == 0
+    finally:
+        for client in crowd:
+            client.close()
+
+
+def test_silent_client_is_told_that_its_time_is_up(impatient, trainer):
+    with socket.create_connection(("127.0.0.1", trainer.server.port), timeout=20) as client:
+        assert status_of(read_all(client)) == 408
+
+
+def test_slow_body_is_cut_off(impatient, trainer):
+    head = (
+        f"POST /force_cleanup HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer {TOKEN}\r\n"
+        "Content-Type: application/json\r\nContent-Length: 1000\r\n\r\n{"
+    )
+    assert status_of(trainer.raw(head.encode())) == 408
+
+
+def test_client_that_never_reads_delays_nobody(shared):
+    with socket.create_connection(("127.0.0.1", shared.server.port)) as deaf:
+        deaf.sendall(b"GET /metrics HTTP/1.1\r\nHost: localhost\r\n\r\n")
+        assert shared.request("GET", "/metrics")[0].status == 200

@@ -1,0 +1,108 @@
+"""What each endpoint answers, and to whom."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import time
+
+import pytest
+from prometheus_client.openmetrics.parser import text_string_to_metric_families as parse_openmetrics
+from prometheus_client.parser import text_string_to_metric_families as parse_text
+
+from tests.exporters.http.trainer import GET_PATHS, TOKEN, status_of
+
+
+def test_metrics_as_text_and_as_openmetrics(shared):
+    response, body = shared.request("GET", "/metrics")
+    assert response.getheader("Content-Type").startswith("text/plain; version=0.0.4")
+    assert {family.name for family in parse_text(body.decode())} >= {"trainer_process_resident_memory_bytes"}
+
+    response, body = shared.request("GET", "/metrics", Accept="application/openmetrics-text; version=1.0.0")
+    assert response.getheader("Content-Type").startswith("application/openmetrics-text; version=1.0.0")
+    assert [sample.value for family in parse_openmetrics(body.decode()) for sample in family.samples][1] == 42
+
+
+def test_metrics_are_compressed_for_those_who_accept_it(shared):
+    plain = shared.request("GET", "/metrics")[1]
+    response, body = shared.request("GET", "/metrics", Accept_Encoding="gzip")
+    assert response.getheader("Content-Encoding") == "gzip"
+    assert gzip.decompress(body) == plain
+
+
+def test_performance_status_has_the_documented_shape(shared):
+    document = json.loads(shared.request("GET", "/performance_status")[1])
+    assert document["performance"]["memory_mb"] == 750
+    assert document["performance"]["step_count"] == 42
+    assert "entities" not in document  # nothing watches bodies here, and nothing invents a zero
+
+
+def test_a_stalled_loop_is_not_ready_and_says_why_and_stays_alive(trainer):
+    response, body = trainer.request("GET", "/readyz")
+    assert (response.status, json.loads(body)["status"]) == (200, "ready")
+    trainer.exposition.progressed = time.time() - 3600
+    response, body = trainer.request("GET", "/readyz")
+    assert response.status == 503
+    assert json.loads(body)["reason"] == "training has made no progress for 3600 s"
+    assert trainer.request("GET", "/healthz")[0].status == 200
+
+
+def test_health_tells_progress(trainer):
+    assert json.loads(trainer.request("GET", "/healthz")[1])["training"] == "progressing"
+    trainer.exposition.progressed = time.time() - 3600
+    assert json.loads(trainer.request("GET", "/healthz")[1])["training"] == "stalled"
+
+
+def test_what_grows_is_answered_where_it_can_be_looked_into(trainer):
+    answer, body = trainer.request("GET", "/explain")
+    assert answer.status == 200
+    assert json.loads(body) == {"verdict": "healthy"}
+
+
+def test_landing_page_links_and_loads_nothing_from_elsewhere(trainer):
+    response, body = trainer.request("GET", "/")
+    page = body.decode()
+    assert response.getheader("Content-Type") == "text/html; charset=utf-8"
+    assert all(f'href="{path}"' in page for path in GET_PATHS[1:])
+    assert "Training progresses" in page
+    assert "http" not in page.replace('http-equiv="refresh"', "")
+
+
+@pytest.mark.parametrize("path", GET_PATHS)
+def test_head_has_the_headers_of_get_and_no_body(shared, path):
+    answer = shared.raw(f"HEAD {path} HTTP/1.1\r\nHost: localhost\r\n\r\n".encode())
+    head, _, body = answer.partition(b"\r\n\r\n")
+    assert status_of(answer) == 200
+    assert body == b""
+    assert b"Content-Length: 0" not in head
+
+
+@pytest.mark.parametrize("path", GET_PATHS)
+def test_http_1_0_is_answered(shared, path):
+    assert status_of(shared.raw(f"GET {path} HTTP/1.0\r\n\r\n".encode())) == 200
+
+
+@pytest.mark.parametrize("method", ["POST", "PUT", "DELETE", "OPTIONS", "TRACE", "PATCH", "BREW"])
+@pytest.mark.parametrize("path", GET_PATHS)
+def test_other_methods_are_told_which_are_allowed(shared, path, method):
+    response, _ = shared.request(method, path)
+    assert response.status == 405
+    assert response.getheader("Allow") == "GET, HEAD"
+
+
+@pytest.mark.parametrize("method", ["GET", "HEAD", "PUT", "DELETE", "OPTIONS"])
+def test_cleanup_is_post_only(shared, method):
+    response, _ = shared.request(method, "/force_cleanup", Authorization=f"Bearer {TOKEN}")
+    assert (response.status, response.getheader("Allow")) == (405, "POST")
+
+
+def test_unknown_path_names_the_known_ones(shared):
+    response, body = shared.request("GET", "/metrics/")
+    assert response.status == 404
+    assert "/performance_status" in json.loads(body)["error"]
+
+
+@pytest.mark.parametrize("path", [*GET_PATHS, "/force_cleanup"])
+def test_rebound_host_is_refused_everywhere(shared, path):
+    response, _ = shared.request("POST" if path == "/force_cleanup" else "GET", path, Host="evil.example")
+    assert response.status == 403

@@ -1,0 +1,150 @@
+"""POST /force_cleanup: what it does, who may ask for it, and how often."""
+
+from __future__ import annotations
+
+import json
+import time
+from concurrent.futures import ThreadPoolExecutor
+
+import pytest
+
+from heapwatch.http import signing
+from tests.exporters.http.trainer import TOKEN, Trainer, status_of, wait_until
+
+
+def test_cleanup_runs_at_the_safe_point_and_answers_what_it_did(trainer):
+    trainer.queue.register(lambda action: {"bodies": 3})
+    with ThreadPoolExecutor() as pool:
+        answer = pool.submit(trainer.cleanup, {"action": "regular", "reason": "a test", "request_id": "one"})
+        wait_until(trainer.queue.pending)
+        trainer.queue.run_pending()
+        response, document = answer.result()
+    assert response.status == 200
+    assert document["status"] == "done"
+    assert document["removed"] == {"bodies": 3}
+    assert (document["action"], document["reason"], document["trigger"]) == ("regular", "a test", "http")
+    again, repeated = trainer.cleanup({"action": "regular", "request_id": "one"})
+    assert (again.status, repeated) == (200, document)
+    status = json.loads(trainer.request("GET", "/performance_status")[1])
+    assert status["last_cleanup"]["request_id"] == "one"
+
+
+def test_cleanup_without_a_safe_point_is_pending(trainer):
+    response, document = trainer.cleanup({"timeout_seconds": 0, "request_id": "one"})
+    assert response.status == 202
+    assert document["status"] == "pending"
+    assert document["seconds_since_safe_point"] == 12.5
+    trainer.cleanup({"timeout_seconds": 0, "request_id": "one"})
+    assert trainer.queue.pending() == 1
+
+
+def test_cleanup_needs_no_body(trainer):
+    answer = trainer.raw(
+        f"POST /force_cleanup HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer {TOKEN}\r\n"
+        "Content-Length: 27\r\nContent-Type: application/json\r\n\r\n".encode()
+        + b'{"timeout_seconds": 0.0001}'
+    )
+    assert status_of(answer) == 202
+    trainer.queue.run_pending()
+
+
+def test_cleanup_guards(trainer):
+    def code(**headers):
+        return trainer.cleanup({"timeout_seconds": 0}, **headers)[0].status
+
+    assert code(Authorization="Bearer wrong") == 401
+    assert code(Origin="http://evil.example") == 403
+    assert code(Sec_Fetch_Site="cross-site") == 403
+    assert code(Content_Type="text/plain") == 415
+    assert trainer.cleanup({"action": "reboot"})[0].status == 400
+    assert trainer.cleanup({"reason": "x" * 20_000})[0].status == 413
+    assert trainer.queue.pending() == 0
+
+
+def signed(trainer, path="/force_cleanup", body=b"{}", **changes):
+    url = f"http://127.0.0.1:{changes.get('port', trainer.server.port)}{path}"
+    return signing.authorization(changes.get("secret", TOKEN), "POST", url, body, **changes.get("clock", {}))
+
+
+def test_a_signed_cleanup_is_obeyed_once(trainer):
+    body = b'{"timeout_seconds": 0}'
+    header = signed(trainer, body=body)
+
+    def code(body):
+        given = {"Authorization": header, "Content-Type": "application/json"}
+        return trainer.request("POST", "/force_cleanup", body, **given)[0].status
+
+    assert code(b'{"timeout_seconds": 1}') == 401
+    assert code(body) == 202
+    assert code(body) == 401
+    assert trainer.queue.pending() == 1
+
+
+@pytest.mark.parametrize(
+    ("changes", "status", "told"),
+    [
+        ({"secret": "guessed"}, 401, "another token"),
+        ({"path": "/metrics"}, 401, "does not match this request"),
+        ({"clock": {"clock": lambda: time.time() - 3600}}, 401, "s before this trainer's time"),
+        ({"clock": {"clock": lambda: time.time() - 5}}, 401, "sign the request anew"),
+        ({"port": 1}, 401, "does not match this request"),
+    ],
+)
+def test_a_signature_that_does_not_hold_is_told_why(trainer, changes, status, told):
+    given = {"Authorization": signed(trainer, **changes), "Content-Type": "application/json"}
+    response, answer = trainer.request("POST", "/force_cleanup", b"{}", **given)
+    assert response.status == status
+    assert told in json.loads(answer)["error"]
+    assert trainer.queue.pending() == 0
+
+
+def test_a_signature_passed_on_by_an_impostor_on_another_port_is_refused(trainer):
+    given = {
+        "Host": "127.0.0.1:1",
+        "Authorization": signed(trainer, port=1),
+        "Content-Type": "application/json",
+    }
+    response, answer = trainer.request("POST", "/force_cleanup", b"{}", **given)
+    assert response.status == 421
+    assert "not this trainer" in json.loads(answer)["error"]
+
+
+def test_cleanup_is_refused_when_no_token_is_configured():
+    running = Trainer(token=None)
+    try:
+        response, document = running.cleanup()
+        assert response.status == 403
+        assert "HEAPWATCH_TOKEN" in document["error"]
+    finally:
+        running.server.stop()
+
+
+def test_too_many_cleanups_are_told_when_to_come_back(trainer):
+    codes = [trainer.cleanup({"timeout_seconds": 0, "request_id": "one"})[0] for _ in range(15)]
+    assert codes[0].status == 202
+    assert codes[-1].status == 429
+    assert int(codes[-1].getheader("Retry-After")) >= 1
+    # Those without the token cannot use the allowance up, nor learn of it.
+    assert trainer.cleanup(Authorization="Bearer wrong")[0].status == 401
+
+
+def test_waiting_cleanups_leave_connections_to_the_scrapes(trainer):
+    with ThreadPoolExecutor(20) as pool:
+        waiting = [
+            pool.submit(trainer.cleanup, {"request_id": "one", "timeout_seconds": 30}) for _ in range(10)
+        ]
+        # Two more than may wait: these are told at once that it is pending.
+        wait_until(lambda: sum(answer.done() for answer in waiting) == 2)
+        assert {answer.result()[0].status for answer in waiting if answer.done()} == {202}
+        trainer.queue.run_pending()
+        assert sorted(answer.result()[0].status for answer in waiting) == [200] * 8 + [202] * 2
+
+
+def test_token_appears_in_no_log(trainer, caplog, capfd):
+    caplog.set_level("DEBUG")
+    trainer.cleanup({"timeout_seconds": 0})
+    trainer.cleanup({"timeout_seconds": 0}, Authorization="Bearer wr0ng-token")
+    trainer.raw(f"POST /force_cleanup?token={TOKEN} HTTP/1.1\r\nHost: a b\r\n\r\n".encode())
+    logged = caplog.text + "".join(capfd.readouterr())
+    assert TOKEN not in logged
+    assert "wr0ng-token" not in logged
