@@ -14,7 +14,7 @@ from types import CodeType, FunctionType
 from typing import Any, Literal, NamedTuple
 
 from heapwatch.measure.layout import layout_of, namespace_of
-from heapwatch.measure.roots import is_user_file, module_namespace, running_code, user_modules
+from heapwatch.measure.roots import is_user_file, is_user_module, module_namespace, running_code, user_modules
 
 GROWS = frozenset(
     ("append", "appendleft", "extend", "extendleft", "add", "insert", "update", "setdefault", "put",
@@ -212,18 +212,13 @@ def _collect(value: Any, found: dict[int, CodeType], depth: int) -> None:
                 _collect(inner, found, depth + 1)
     elif layout_of(kind).kind == "class" and depth == 0:
         module = namespace_of(value).get("__module__")
-        if type(module) is str and module in user_modules_set():
+        if type(module) is str and is_user_module(module):
             for part in list(namespace_of(value).values()):
                 _collect(part, found, depth=1)
     elif (
         layout_of(kind).kind == "cache" and type(inner := getattr(value, "__wrapped__", None)) is FunctionType
     ):
         _collect(inner, found, depth + 1)
-
-
-def user_modules_set() -> frozenset[str]:
-    """Names of the user's modules."""
-    return frozenset(user_modules())
 
 
 def _nested(code: CodeType, found: dict[int, CodeType]) -> None:
