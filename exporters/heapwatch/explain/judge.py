@@ -141,7 +141,8 @@ def _verdict(
         return "filling", room
     if not matters:
         return "healthy", f"Memory stands at {size_text(levels.resident)}."
-    if own.rising and seconds < _JUDGED_SECONDS:
+    rising = own.rising or levels.memory.workers.growth(levels.settled).rising
+    if rising and seconds < _JUDGED_SECONDS:
         detail = f"Memory grows by {size_text(pace)}/min, not for long enough to call it a leak."
         return "too early", detail
     return "warm-up", ""

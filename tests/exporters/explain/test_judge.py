@@ -66,6 +66,16 @@ def test_a_list_that_holds_all_growth_is_the_leak() -> None:
     assert "`trainer.history`" in message(found)
 
 
+def test_growth_of_child_processes_does_not_slow_down_because_the_trainer_stands_still() -> None:
+    grown = memory(0, 300)
+    for at in range(0, 300, 5):
+        grown.workers.add(at, 1000 * MB + MB * at)
+        grown.processes.add(at, 4)
+    found = judged(300, grown, rounds=9)
+    assert found.verdict == "too early"
+    assert "Memory grows by 60 MB/min" in message(found)
+
+
 def test_numbers_that_weigh_nothing_are_no_leak() -> None:
     found = judged(100, memory(0, 100), candidate(600, 32, 100))
     assert found.verdict == "healthy"
