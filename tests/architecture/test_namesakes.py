@@ -48,7 +48,8 @@ TESTED_BY = {
         f"{LIBRARY}: collectors/unique_memory measure/unique_memory measure/housekeepers"
     ),
     "tests/exporters/collectors/test_sizes.py": f"{LIBRARY}/collectors: off_heap",
-    "tests/exporters/explain/test_inventory_safety.py": (f"{LIBRARY}/explain: evidence rest memory"),
+    "tests/exporters/explain/test_bounds.py": f"{LIBRARY}/explain: limits",
+    "tests/exporters/explain/test_inventory_safety.py": (f"{LIBRARY}/explain: evidence rest"),
     "tests/exporters/explain/test_judge.py": f"{LIBRARY}/explain: findings looks remedies",
     "tests/exporters/integrations/test_lightning.py": f"{LIBRARY}/integrations: lightning_hooks",
     "tests/exporters/integrations/test_ray.py": f"{LIBRARY}/integrations: rllib ray_tune sharing",

@@ -22,6 +22,7 @@ from heapwatch.explain.series import Growth, Series
 from heapwatch.explain.sites import Site
 from heapwatch.measure.deep_size import OutOfTime, deep_size
 from heapwatch.measure.layout import layout_of
+from heapwatch.measure.own_time import own_time
 from heapwatch.measure.roots import is_user_file
 from heapwatch.measure.sampling import ContainerChanged
 
@@ -258,9 +259,9 @@ class Census:
         return found
 
     def _listed(self) -> list[Any]:
-        began = time.thread_time()  # what the machine holds up is not the list's fault
+        began = own_time()  # what the machine holds up is not the list's fault
         objects = gc.get_objects()
-        took = time.thread_time() - began
+        took = own_time() - began
         self.longest = max(self.longest, took)
         blocks = max(1, sys.getallocatedblocks())
         pace = took / blocks
@@ -271,9 +272,9 @@ class Census:
     def _holders(self, obj: Any, ours: list[Any], sites: list[Site] | None = None) -> Iterator[str]:
         seen = {id(obj), id(ours)}
         for _ in range(_DEEPEST):
-            began = time.thread_time()
+            began = own_time()
             referrers = gc.get_referrers(obj)
-            took = time.thread_time() - began
+            took = own_time() - began
             self.longest = max(self.longest, took)
             usable = [
                 one

@@ -8,17 +8,18 @@ from itertools import islice
 from types import CodeType, FunctionType
 from typing import Any
 
+from heapwatch.explain.bounds import bound_of, emptying_of
 from heapwatch.explain.census import Census, GrowingType, LongContainer
-from heapwatch.explain.evidence import Candidate, Emptying, Levels
+from heapwatch.explain.evidence import Candidate, Levels
 from heapwatch.explain.findings import Finding
 from heapwatch.explain.inventory import Inventory, Known, Place
+from heapwatch.explain.limits import Limit, limits_of
 from heapwatch.explain.remedies import remedy_for, remedy_for_type
 from heapwatch.explain.series import Growth
 from heapwatch.explain.sites import (
     Scope,
     Site,
     Use,
-    bounds_of,
     callers_of,
     code_of_class,
     function_at,
@@ -29,10 +30,9 @@ from heapwatch.explain.sites import (
 )
 from heapwatch.explain.tracing import Tracer
 from heapwatch.explain.weigh import keeps_its_arguments, look_into, newest_of
-from heapwatch.measure.layout import CACHE_TYPE, layout_of, namespace_of
-from heapwatch.measure.reading import Gone, instance_dict, length_of
-from heapwatch.measure.rings import CAPACITY_NAMES, capacity_beside
-from heapwatch.measure.roots import is_user_file, module_namespace, running_code
+from heapwatch.measure.layout import CACHE_TYPE, layout_of
+from heapwatch.measure.reading import Gone, length_of
+from heapwatch.measure.roots import is_user_file, running_code
 
 _MOST_HOLDERS = 6
 _MOST_KEPT = 200
@@ -45,7 +45,7 @@ class Describer:
 
     def __init__(self, inventory: Inventory) -> None:
         self._inventory = inventory
-        self._uses: dict[str, tuple[list[Use], list[int | str], Site | None]] = {}
+        self._uses: dict[str, tuple[list[Use], list[Limit], Site | None]] = {}
         self._traced: dict[str, Site] = {}
         self._made: dict[str, Site | None] = {}
         self._searches = 0
@@ -68,12 +68,12 @@ class Describer:
         if known.path not in self._uses and self._searches >= _SEARCHED_AT_ONCE:
             remedy = remedy_for(known, look, known.capacity, [])
             return Candidate(known, growth, look, known.capacity, emptied="trimmed", remedy=remedy)
-        uses, bounds, site = self._code_of(known, place)
+        uses, limits, site = self._code_of(known, place)
         owner, items = _named(place)[1], known.items.last or 0.0
-        emptied = _emptied(uses, bounds, owner, items) if known.kind != "graph" else "never"
+        emptied = emptying_of(uses, limits, owner, items) if known.kind != "graph" else "never"
         capacity = known.capacity
         if capacity is None and known.kind not in ("ring", "graph") and emptied != "never":
-            capacity = _bound(owner, bounds, known)
+            capacity = bound_of(owner, limits, items)
         return Candidate(
             known,
             growth,
@@ -172,7 +172,7 @@ class Describer:
             self._made[type_name] = lines[0] if len(lines) == 1 else None
         return self._made.get(type_name)
 
-    def _code_of(self, known: Known, place: Place) -> tuple[list[Use], list[int | str], Site | None]:
+    def _code_of(self, known: Known, place: Place) -> tuple[list[Use], list[Limit], Site | None]:
         """What the code does to a container, what it cuts it to, and the line that fills it."""
         found = self._uses.get(known.path)
         if found is None and known.kind == "cache":
@@ -183,31 +183,26 @@ class Describer:
                 return [], [], None
             own, others = _codes(place, owner)
             codes = [*own, *others]
-            search = rebound_at if known.kind == "graph" else uses_of
+            search = functools.partial(uses_of, sequence=known.kind in ("list", "deque"))
             uses: list[Use] = []
             searched = codes
             # A name such as `data` is used for other things elsewhere: its own class speaks first, and what
             # refers to it as one refers to it.
             for searched, wanted in ((own, scope), (codes, scope), (codes, "any")):
-                uses = search(name, searched, wanted)
+                graph = known.kind == "graph"
+                uses = rebound_at(name, searched, wanted) if graph else search(name, searched, wanted)
                 if any(use.effect == "grows" for use in uses):
                     break
-            found = (uses, bounds_of(name, searched), _site(uses, codes))
+            found = (
+                uses,
+                limits_of(name, searched, {use.site.line for use in uses}),
+                _site(uses, codes),
+            )
             self._searches += 1
             if len(self._uses) >= _MOST_KEPT:
                 del self._uses[next(iter(self._uses))]
             self._uses[known.path] = found
         return found
-
-
-def _emptied(uses: list[Use], bounds: list[int | str], owner: Any, items: float) -> Emptying:
-    effects = {use.effect for use in uses}
-    if "trims" in effects or (bounds and effects & {"shrinks", "resets"}):
-        values = [_value(bound, owner) for bound in bounds]
-        known = [value for value in values if value is not None]
-        # Longer than all that the code compares it with: whatever that does, it is no bound.
-        return "some" if known and max(known) < items else "trimmed"
-    return "some" if effects & {"shrinks", "resets"} else "never"
 
 
 def _cached_line(place: Place) -> Site | None:
@@ -285,43 +280,6 @@ def _site(uses: list[Use], codes: list[CodeType]) -> Site | None:
         return site
     callers = [one for one in callers_of(site.function.rpartition(".")[2], codes) if is_user_file(one.file)]
     return callers[0] if len(callers) == 1 else None
-
-
-def _bound(owner: Any, bounds: list[int | str], known: Known) -> int | None:
-    """A bound that the owner declares, or that the code compares the length with."""
-    if owner is None:
-        return None
-    items = known.items.last or 0.0
-    namespace = _namespace(owner)
-    if namespace is None:
-        return None
-    beside = capacity_beside(namespace, items)
-    if beside is not None:
-        return beside
-    found: list[int] = []
-    for bound in bounds:
-        value = _value(bound, owner)
-        if value is not None and (value >= items or str(bound).strip("_") in CAPACITY_NAMES):
-            found.append(value)
-    return max(found, default=None)
-
-
-def _namespace(owner: Any) -> dict[Any, Any] | None:
-    if owner is None:
-        return None
-    found = instance_dict(owner) if layout_of(type(owner)).kind == "object" else owner
-    return found if type(found) is dict else None
-
-
-def _value(bound: int | str, owner: Any) -> int | None:
-    """What a bound amounts to, where it is a number or names one of the owner's."""
-    found: object = bound
-    if type(bound) is str:
-        layout = layout_of(type(owner))
-        classes = [namespace_of(cls) for cls in layout.mro] if layout.kind == "object" else []
-        places = [_namespace(owner), *classes, module_namespace(layout.module)]
-        found = next((place[bound] for place in places if place is not None and bound in place), None)
-    return found if type(found) is int and found > 1 else None
 
 
 def _holders(place: Place) -> Iterator[str]:

@@ -22,6 +22,7 @@ from heapwatch.explain.memory import NO_PROGRESS, Memory
 from heapwatch.explain.steadiness import is_steady
 from heapwatch.explain.tracing import Tracer
 from heapwatch.explain.weigh import weigh
+from heapwatch.measure.own_time import own_time
 from heapwatch.measure.roots import OWN_THREADS, Root
 
 log = logging.getLogger("heapwatch")
@@ -67,7 +68,7 @@ class Explainer:
         self,
         *,
         clock: Callable[[], float] = time.monotonic,
-        spent: Callable[[], float] = time.thread_time,
+        spent: Callable[[], float] = own_time,
         extra_roots: Callable[[], list[Root]] = list,
         progress: Callable[[], Progress] = lambda: NO_PROGRESS,
     ) -> None:

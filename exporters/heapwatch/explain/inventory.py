@@ -16,6 +16,7 @@ from typing import Any, Literal
 from heapwatch.explain.series import Series
 from heapwatch.measure.graph import graph_of, holds_operation, newest_operation
 from heapwatch.measure.layout import Kind, Layout, layout_of, namespace_of
+from heapwatch.measure.own_time import own_time
 from heapwatch.measure.reading import (
     Gone,
     Step,
@@ -48,7 +49,9 @@ _MOST_PLACES = 8  # of one path
 _LARGE = 65_536  # bytes from which an array or a text is watched by itself
 _LONG_NAMESPACE = 64
 _SHORTEST_INTERVAL = 1.0
-_LONGEST_INTERVAL = 30.0
+_LONGEST_INTERVAL = 30.0  # of what stands still, where no more than so many containers are known
+_READ_AT_THAT_RATE = 200
+_BACKED_OFF = 4.0
 _GRAPH_INTERVAL = 5.0
 _LISTED: tuple[Kind, ...] = ("list", "deque", "dict", "set", "cache", "programs", "frame_table", "raw")
 _SIZED: tuple[Kind, ...] = ("array", "tensor", "text")
@@ -162,7 +165,7 @@ class Inventory:
     def __init__(
         self,
         clock: Callable[[], float] = time.monotonic,
-        spent: Callable[[], float] = time.thread_time,
+        spent: Callable[[], float] = own_time,
         extra_roots: Callable[[], list[Root]] = list,
     ) -> None:
         self.known: dict[str, Known] = {}
@@ -385,9 +388,8 @@ class Inventory:
         level = total / count
         changed = level != known.items.last
         known.items.add(now, level)
-        known.interval = (
-            _SHORTEST_INTERVAL if changed else min(_LONGEST_INTERVAL, max(known.interval, 0.5) * 2)
-        )
+        longest = _LONGEST_INTERVAL * max(1.0, len(self.known) / _READ_AT_THAT_RATE)
+        known.interval = _SHORTEST_INTERVAL if changed else min(longest, known.interval * _BACKED_OFF)
         if known.kind == "graph":
             known.interval = _GRAPH_INTERVAL
         known.due = now + known.interval

@@ -17,11 +17,16 @@ from heapwatch.explain.series import Series
 from heapwatch.measure.descendants import descendants, private_bytes
 from heapwatch.measure.device_pools import jax_pools, torch_pools
 from heapwatch.measure.malloc import malloc_bytes
+from heapwatch.measure.own_time import own_time
 from heapwatch.measure.resident_memory import ResidentMemory, memory_limit
 
 _COSTLY_SHARE = 0.0002  # of the time, for each of the sources that may take long
 _WORKERS_SHARE = 0.0004
 _PARTS_SECONDS = 1.0
+# A pace takes five readings: what costs no more than this is read often enough for one in the first minutes.
+_FIRST_SECONDS = 120.0
+_FIRST_PAUSE_SECONDS = 8.0
+_FIRST_COST_SECONDS = 0.02
 _MANY_MODULES = 12
 _STATUS = Path("/proc/self/status")
 _FIELDS = {"RssAnon": "anonymous", "RssFile": "files", "RssShmem": "shared", "VmSize": "virtual"}
@@ -72,7 +77,7 @@ class Memory:
         self.cycles = Series()
         self.limit = memory_limit()
         self.looks = Looks()
-        self.settled_at = clock()
+        self._began = self.settled_at = clock()
         self.first_step_at = float("-inf")
         self._modules = 0
         self._progress = progress
@@ -118,12 +123,15 @@ class Memory:
             began = self._clock()
             if began < self._due.get(read.__name__, 0.0):
                 continue
-            spent = time.thread_time()
+            spent = own_time()
             with suppress(OSError, psutil.Error, RuntimeError):
                 read(began)
-            cost = time.thread_time() - spent
+            cost = own_time() - spent
             share = _WORKERS_SHARE if read == self._read_workers else _COSTLY_SHARE
-            self._due[read.__name__] = began + max(_PARTS_SECONDS, cost / share)
+            pause = max(_PARTS_SECONDS, cost / share)
+            if began - self._began < _FIRST_SECONDS and cost <= _FIRST_COST_SECONDS:
+                pause = min(pause, _FIRST_PAUSE_SECONDS)
+            self._due[read.__name__] = began + pause
 
     def _read_status(self, now: float) -> None:
         found: dict[str, int] = {}

@@ -13,6 +13,7 @@ from collections.abc import Iterable, Iterator
 from types import CodeType, FunctionType
 from typing import Any, Literal, NamedTuple
 
+from heapwatch.explain.limits import SETTING_UP
 from heapwatch.measure.layout import layout_of, namespace_of
 from heapwatch.measure.roots import is_user_file, is_user_module, module_namespace, running_code, user_modules
 
@@ -28,7 +29,6 @@ _SKIPPED = frozenset(
     ("CACHE", "PUSH_NULL", "NOP", "COPY", "COPY_FREE_VARS", "RESUME", "EXTENDED_ARG", "TO_BOOL")
 )
 _SLICES = ("BUILD_SLICE", "BINARY_SLICE")
-_SETTING_UP = ("__init__", "__post_init__", "__new__", "__setstate__", "setup")
 _CALLED_BY = ("LOAD_METHOD", "LOAD_ATTR", "LOAD_GLOBAL", "LOAD_NAME")
 _NEAR = 14
 _STATEMENT = 80
@@ -54,8 +54,8 @@ _SCOPES: dict[Scope, tuple[str, ...]] = {
     "any": ("",),
 }
 
-# It gets longer; items are taken out; it is cut to a length; it begins anew.
-Effect = Literal["grows", "shrinks", "trims", "resets"]
+# It gets longer; items are taken out; it is cut to a length; it begins anew; an item takes another's place.
+Effect = Literal["grows", "shrinks", "trims", "resets", "overwrites"]
 
 
 class Use(NamedTuple):
@@ -65,11 +65,16 @@ class Use(NamedTuple):
     site: Site
 
 
-def uses_of(name: str, codes: Iterable[CodeType], scope: Scope = "any") -> list[Use]:
-    """What these functions do to a container of this name; each line once for each effect."""
+def uses_of(
+    name: str, codes: Iterable[CodeType], scope: Scope = "any", *, sequence: bool = False
+) -> list[Use]:
+    """What these functions do to a container of this name; each line once for each effect.
+
+    What is stored at a position of a sequence takes another item's place.
+    """
     found: dict[tuple[str, int, str], Use] = {}
     for code in codes:
-        for effect, line in _effects(code, name, scope):
+        for effect, line in _effects(code, name, scope, sequence):
             function = getattr(code, "co_qualname", code.co_name)
             use = Use(effect, Site(code.co_filename, line, function))
             found.setdefault((code.co_filename, line, effect), use)
@@ -94,39 +99,6 @@ def rebound_at(name: str, codes: Iterable[CodeType], scope: Scope = "any") -> li
                 site = Site(code.co_filename, line, function)
                 found.setdefault((code.co_filename, line), Use("grows", site))
     return list(found.values())
-
-
-def bounds_of(name: str, codes: Iterable[CodeType]) -> list[int | str]:
-    """What a container is cut to, or its length compared with: numbers, and names of variables."""
-    found: list[int | str] = []
-    for code in codes:
-        if not _mentions(code, name):
-            continue
-        listed = [one for one, _ in _instructions(code) if one.opname not in _SKIPPED]
-        for at, instruction in enumerate(listed):
-            near = listed[max(0, at - 9) : at]
-            if not any(_names(one, name) for one in near):
-                continue
-            compared = instruction.opname == "COMPARE_OP" and any(one.argval == "len" for one in near)
-            then = [one.opname for one in listed[at + 1 : at + 4]]
-            cut = instruction.opname in (*_SLICES, "STORE_SLICE") and (
-                instruction.opname == "STORE_SLICE"
-                or any(operation.startswith(("DELETE_SUBSCR", "STORE_")) for operation in then)
-            )
-            if not compared and not cut:
-                continue
-            for one in near:
-                if (
-                    one.opname.startswith("LOAD_")
-                    and one.opname != "LOAD_METHOD"
-                    and one.argval not in ("len", name, "self")
-                ):
-                    value = one.argval
-                    if type(value) is int:
-                        found.append(abs(value))
-                    elif type(value) is str and value:
-                        found.append(value)
-    return found
 
 
 def callers_of(method: str, codes: Iterable[CodeType]) -> list[Site]:
@@ -230,7 +202,9 @@ def _nested(code: CodeType, found: dict[int, CodeType]) -> None:
             _nested(constant, found)
 
 
-def _effects(code: CodeType, name: str, scope: Scope = "any", depth: int = 0) -> Iterator[tuple[Effect, int]]:
+def _effects(
+    code: CodeType, name: str, scope: Scope, sequence: bool, depth: int = 0
+) -> Iterator[tuple[Effect, int]]:
     """What a code object does to `name`, by line; names that it is given to are followed."""
     if not _mentions(code, name):
         return
@@ -242,7 +216,7 @@ def _effects(code: CodeType, name: str, scope: Scope = "any", depth: int = 0) ->
             continue
         if operation.startswith("LOAD_") and operation not in ("LOAD_METHOD", "LOAD_CONST"):
             loads[line] = at
-            yield from _after_load(listed, at, line, code, depth)
+            yield from _after_load(listed, at, line, code, sequence, depth)
         elif operation.startswith("STORE_"):
             grows = any(0 < at - load < _STATEMENT for where, load in loads.items() if where == line)
             if grows and any(one.opname in _SLICES for one, _ in listed[loads[line] : at]):
@@ -254,7 +228,7 @@ def _effects(code: CodeType, name: str, scope: Scope = "any", depth: int = 0) ->
 
 
 def _after_load(
-    listed: list[tuple[dis.Instruction, int]], at: int, line: int, code: CodeType, depth: int
+    listed: list[tuple[dis.Instruction, int]], at: int, line: int, code: CodeType, sequence: bool, depth: int
 ) -> Iterator[tuple[Effect, int]]:
     following = [entry for entry in listed[at + 1 : at + 1 + _NEAR] if entry[0].opname not in _SKIPPED]
     if not following:
@@ -268,14 +242,22 @@ def _after_load(
     elif any(type(value) is str and value in _PASSED_TO for value in before):
         yield "grows", line
     elif first.opname == "STORE_FAST" and depth == 0:
-        for effect, where in _effects(code, first.argval, "local", depth + 1):
+        for effect, where in _effects(code, first.argval, "local", sequence, depth + 1):
             if effect != "resets":
                 yield effect, where
     else:
         for position, (instruction, where) in enumerate(following):
             operation = instruction.opname
             if operation == "STORE_SUBSCR":
-                yield "grows", where
+                inner = any(
+                    one.opname == "BINARY_SUBSCR" or one.argrepr == "[]" for one, _ in following[:position]
+                )
+                # Where the line reads it, too, an item is changed, not replaced by another.
+                again = sum(one.argval == listed[at][0].argval for one, place in listed if place == line) > 1
+                if not sequence:
+                    yield "grows", where
+                elif not inner and not again:
+                    yield "overwrites", where
                 return
             if operation in ("DELETE_SUBSCR", "STORE_SLICE"):
                 cut = operation == "STORE_SLICE" or following[position - 1][0].opname == "BUILD_SLICE"
@@ -289,6 +271,9 @@ def _after_load(
                     elif then.argval in _SHRINKS:
                         yield "shrinks", where
                     return
+            deletes = any(one.opname == "DELETE_SUBSCR" for one, place in following if place == line)
+            if operation.startswith("CALL") and deletes:
+                continue
             if operation.startswith(("CALL", "STORE_", "POP_", "RETURN", "LOAD_METHOD", "COMPARE")):
                 return
 
@@ -309,7 +294,7 @@ def _runs_again(code: CodeType, name: str) -> bool:
     """Whether an assignment may empty what was filled before: none does that sets it up."""
     function = code.co_flags & inspect.CO_OPTIMIZED
     own = name in code.co_varnames or name in code.co_cellvars
-    return bool(function) and not own and code.co_name not in _SETTING_UP
+    return bool(function) and not own and code.co_name not in SETTING_UP
 
 
 def _mentions(code: CodeType, name: str) -> bool:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import gc
 import sys
-import time
 from collections.abc import Iterable
 from contextlib import suppress
 from itertools import islice
@@ -13,6 +12,7 @@ from typing import Any, NamedTuple
 from heapwatch.explain.inventory import Inventory, Known
 from heapwatch.measure.deep_size import OutOfTime, deep_size
 from heapwatch.measure.layout import Layout, layout_of
+from heapwatch.measure.own_time import own_time
 from heapwatch.measure.reading import array_bytes, parts
 from heapwatch.measure.sampling import ContainerChanged
 
@@ -54,9 +54,9 @@ def weigh(known: Known, inventory: Inventory, now: float) -> None:
         return
     anchors = [key for key, path in inventory.anchors.items() if not path.startswith(known.path)]
     total, count = 0.0, 0
-    until = time.thread_time() + _BUDGET_SECONDS
+    until = own_time() + _BUDGET_SECONDS
     for obj, _ in inventory.places_of(known):
-        left = until - time.thread_time()
+        left = until - own_time()
         if left <= 0:
             break
         try:

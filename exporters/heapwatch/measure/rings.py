@@ -56,9 +56,12 @@ def ring_of(namespace: dict[str, Any]) -> Ring | None:
 def capacity_beside(namespace: dict[str, Any], items: float) -> int | None:
     """A bound that an object declares for what it holds: the least that is not exceeded."""
     found = [
-        value
+        int(value)
         for name, value in list(namespace.items())
-        if type(name) is str and name.strip("_") in CAPACITY_NAMES and type(value) is int and value >= items
+        if type(name) is str and name.strip("_") in CAPACITY_NAMES
+        # Settings are written as 1e6, too.
+        if type(value) is int or (type(value) is float and value.is_integer())
+        if value >= items
     ]
     return min(found, default=None)
 

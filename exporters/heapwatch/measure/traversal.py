@@ -18,7 +18,6 @@ from __future__ import annotations
 import gc
 import math
 import sys
-import time
 from collections.abc import Iterable
 from typing import Any
 
@@ -26,6 +25,7 @@ from heapwatch.measure.foreign import exported, reader_of
 from heapwatch.measure.layout import layout_of
 from heapwatch.measure.mappings import Mappings
 from heapwatch.measure.memory import Memory, Place
+from heapwatch.measure.own_time import own_time
 from heapwatch.measure.sampling import (
     Container,
     ContainerChanged,
@@ -87,7 +87,7 @@ class Walk:
         self.objects = 0
         self._samples = samples
         self._budget = budget_seconds
-        self._deadline = time.thread_time() + budget_seconds  # waiting for a busy machine does not count
+        self._deadline = own_time() + budget_seconds  # waiting for a busy machine does not count
         self._counted: set[int] = set(elsewhere)  # ids of objects and addresses of arrays' memory
         self._kinds: dict[int, Kind] = {}  # by the id of a class: a metaclass may define a hash
         self._mappings = Mappings()
@@ -166,7 +166,7 @@ class Walk:
 
     def _count_one(self) -> None:
         self.objects += 1
-        if not self.objects & 127 and time.thread_time() > self._deadline:
+        if not self.objects & 127 and own_time() > self._deadline:
             raise OutOfTime(f"more than {self.objects} objects do not fit in {self._budget} s")
 
     def _kind(self, cls: type) -> Kind:
@@ -208,11 +208,11 @@ class Walk:
         shared: dict[int, list[Any]] = {}
         seen: dict[int, Tally] = {}
         doubtful = False
-        until = time.thread_time() + (self._deadline - time.thread_time()) / 2
+        until = own_time() + (self._deadline - own_time()) / 2
         for index in spread(len(items)):
             seen[index], doubts = self._reach(items[index], shared)
             doubtful |= doubts
-            if time.thread_time() > until and len(seen) >= FEWEST_SAMPLES:
+            if own_time() > until and len(seen) >= FEWEST_SAMPLES:
                 break
         items.clear()
         tallies = [seen[index] for index in sorted(seen)]

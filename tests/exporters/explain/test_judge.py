@@ -112,7 +112,8 @@ def test_what_the_program_cuts_to_an_unknown_length_has_to_rise_for_longer() -> 
         judged(100, memory(48 * MB, 100), candidate(2400, 20_000, 100, emptied="trimmed")).verdict != "leak"
     )
     assert (
-        judged(400, memory(48 * MB, 400), candidate(2400, 20_000, 400, emptied="trimmed")).verdict == "leak"
+        judged(1400, memory(48 * MB, 1400), candidate(2400, 20_000, 1400, emptied="trimmed")).verdict
+        == "leak"
     )
 
 
@@ -239,7 +240,7 @@ def test_of_the_names_of_one_graph_the_one_whose_line_is_known_speaks() -> None:
     [
         (500 * MB, 48 * MB, "never", 36, 44),
         (500 * MB, 48 * MB, "some", 76, 84),
-        (500 * MB, 48 * MB, "trimmed", 312, 328),
+        (500 * MB, 48 * MB, "trimmed", 1240, 1300),
         (100 * MB, 3 * MB, "never", 140, 170),  # by less than 8 MB
         (100 * MB, 2.2 * MB, "never", 172, 200),  # by less than the leak rules look at
         (2000 * MB, 30 * MB, "never", 90, 114),  # by less than 2 % of the process
@@ -248,7 +249,7 @@ def test_of_the_names_of_one_graph_the_one_whose_line_is_known_speaks() -> None:
 def test_how_long_a_container_has_to_rise(
     start: float, per_minute: float, emptied: str, too_short: int, long_enough: int
 ) -> None:
-    """The first quarter of the time is left out: 30 s, 60, 240, 120, and until it is 5 or 40 MB."""
+    """The first quarter of the time is left out: 30 s, 60, 960, 120, and until it is 5 or 40 MB."""
     for seconds, leaks in ((too_short, False), (long_enough, True)):
         grown = memory(per_minute, seconds, start=start)
         rising = candidate(600, per_minute / 600, seconds, emptied=emptied)

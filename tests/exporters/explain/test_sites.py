@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from heapwatch.explain.sites import bounds_of, rebound_at, uses_of
+from heapwatch.explain.sites import rebound_at, uses_of
 
 
 class Trainer:
@@ -114,15 +114,6 @@ def test_how_a_container_is_emptied(name: str, effect: str) -> None:
 @pytest.mark.parametrize("name", ["__init__", "read"])
 def test_what_neither_fills_nor_empties_it(name: str) -> None:
     assert uses_of("history", [code(name)]) == []
-
-
-@pytest.mark.parametrize(("name", "bound"), [("cut", "limit"), ("kept", 100), ("compared", "limit")])
-def test_the_bound_that_the_code_names(name: str, bound: object) -> None:
-    assert bound in bounds_of("history", [code(name)])
-
-
-def test_reading_names_no_bound() -> None:
-    assert bounds_of("history", [code("read")]) == []
 
 
 def test_a_local_variable_of_the_same_name_is_something_else() -> None:

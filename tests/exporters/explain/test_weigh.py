@@ -89,7 +89,7 @@ def test_many_places_share_the_time_of_one(found, monkeypatch):
     inner = known['agent.losses[*]["values"]']
     assert len(inner.places) > 2
     spent = [0.0]
-    monkeypatch.setattr(weighing.time, "thread_time", lambda: spent[0])
+    monkeypatch.setattr(weighing, "own_time", lambda: spent[0])
     budgets = []
 
     def slow(obj, *, budget_seconds, elsewhere):

@@ -195,7 +195,7 @@ def test_a_second_sample_that_time_does_not_allow_leaves_the_first(monkeypatch):
 
     def size(readings: int) -> int:
         clock = itertools.count()
-        monkeypatch.setattr("heapwatch.measure.traversal.time.thread_time", lambda: next(clock))
+        monkeypatch.setattr("heapwatch.measure.traversal.own_time", lambda: next(clock))
         return deep_size(items, budget_seconds=readings).bytes
 
     # Each reading of the clock takes a second: enough for the first sample, then for ever more of the second.

@@ -1,0 +1,287 @@
+"""Buffers that programs bound by hand, and containers that only look like it."""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from typing import Any
+
+import numpy as np
+import pytest
+
+from heapwatch.explain import describe as describing
+from heapwatch.explain import inventory as subject
+from heapwatch.explain.describe import Describer
+from heapwatch.explain.inventory import Inventory
+from heapwatch.explain.series import NO_GROWTH
+from heapwatch.measure.roots import Root
+
+LIMIT = 5_000
+
+
+class Buffer:
+    """Keeps `items`."""
+
+    def __init__(self) -> None:
+        self.items: Any = []
+        self.others: list[Any] = []
+        self.steps = 5_000
+        self.room = 1_000
+        self.total = 0
+        self.position = 0
+
+    def add(self, item: Any) -> None:
+        raise NotImplementedError
+
+
+class Ring(Buffer):
+    def add(self, item: Any) -> None:
+        if len(self.items) < self.room:
+            self.items.append(None)
+        self.items[self.position] = item
+        self.position = (self.position + 1) % self.room
+
+
+class RingOfBaselines(Buffer):
+    def add(self, item: Any) -> None:
+        if self.position >= len(self.items):
+            self.items.append(item)
+        else:
+            self.items[self.position] = item
+        self.position = (self.position + 1) % self.room
+
+
+class RingWithFloat(Buffer):
+    def __init__(self) -> None:
+        super().__init__()
+        self.room = 1e3  # type: ignore[assignment]
+
+    def add(self, item: Any) -> None:
+        if len(self.items) == self.room:
+            self.items[int(self.position)] = item
+            self.position = (self.position + 1) % self.room
+        else:
+            self.items.append(item)
+
+
+class FifthAtOnce(Buffer):
+    def add(self, item: Any) -> None:
+        self.items.append(item)
+        self.total += 1
+        if self.total > self.room:
+            del self.items[0 : int(self.total / 5)]
+            self.total = len(self.items)
+
+
+class OldestOut(Buffer):
+    def add(self, item: Any) -> None:
+        self.items.append(item)
+        if len(self.items) > self.room:
+            self.items.pop(0)
+
+
+class OldestOutOfNumber(Buffer):
+    def add(self, item: Any) -> None:
+        self.items.append(item)
+        if len(self.items) > 1_000:
+            del self.items[0]
+
+
+class OldestOutOfGlobal(Buffer):
+    def add(self, item: Any) -> None:
+        size = len(self.items)
+        if size >= LIMIT:
+            self.items.pop(0)
+        self.items.append(item)
+
+
+class ByKey(Buffer):
+    def __init__(self) -> None:
+        super().__init__()
+        self.items = {}
+
+    def add(self, item: Any) -> None:
+        self.items[self.total % self.room] = item
+        self.total += 1
+
+
+class ByKeyOfAnotherLine(ByKey):
+    def add(self, item: Any) -> None:
+        key = self.total % self.room
+        self.items[key] = item
+        self.total += 1
+
+
+class Recent(ByKey):
+    def __init__(self) -> None:
+        super().__init__()
+        self.items = OrderedDict()
+
+    def add(self, item: Any) -> None:
+        self.items[self.total] = item
+        self.total += 1
+        if len(self.items) > self.room:
+            self.items.popitem(last=False)
+
+
+class LastOnes(Buffer):
+    def add(self, item: Any) -> None:
+        self.items.append(item)
+        self.items = self.items[-self.room :]
+
+
+class StepsOfEpisodes(Buffer):
+    def add(self, item: Any) -> None:
+        self.items.append([item] * 5)
+        self.total += 5
+        while self.total > self.steps:
+            self.total -= len(self.items.pop(0))
+
+
+class SideBySide(Buffer):
+    def add(self, item: Any) -> None:
+        self.others.append(item)
+        self.items.append(item)
+        if len(self.others) > self.room:
+            self.others.pop(0)
+            self.items.pop(0)
+
+
+class Asked(Buffer):
+    def full(self) -> bool:
+        return len(self.others) >= self.room
+
+    def add(self, item: Any) -> None:
+        if self.full():
+            self.others.pop(0)
+            self.items.pop(0)
+        self.others.append(item)
+        self.items.append(item)
+
+
+class Excess(Buffer):
+    def add(self, item: Any) -> None:
+        self.items.append(item)
+        excess = len(self.items) - self.room
+        if excess > 0:
+            del self.items[:excess]
+
+
+class Settings:
+    def __init__(self) -> None:
+        self.keep = 1_000
+
+
+class FromSettings(Buffer):
+    def __init__(self) -> None:
+        super().__init__()
+        self.settings = Settings()
+
+    def add(self, item: Any) -> None:
+        self.items.append(item)
+        while len(self.items) > self.settings.keep:
+            self.items.pop(0)
+
+
+class Endless(Buffer):
+    def add(self, item: Any) -> None:
+        self.items.append(item)
+
+
+class Warns(Buffer):
+    def add(self, item: Any) -> None:
+        self.items.append(item)
+        if len(self.items) > self.room:
+            print("it is long")
+
+
+class LearnsLater(Buffer):
+    def add(self, item: Any) -> None:
+        self.items.append(item)
+        if len(self.items) < self.room:
+            return
+        self.total += 1
+
+
+class OneOutForManyIn(Buffer):
+    def add(self, item: Any) -> None:
+        self.items += [item] * 10
+        if len(self.items) > 50:
+            self.items.pop(0)
+
+
+class GrowsWithItsPosition(Buffer):
+    def add(self, item: Any) -> None:
+        self.position += 1
+        if self.position > len(self.items):
+            self.items.append(item)
+
+
+class Normalizes(Buffer):
+    def add(self, item: Any) -> None:
+        self.items.append(item)
+        for at in range(len(self.items)):
+            self.items[at] = self.items[at] * 1.0
+
+
+class ByTwoKeys(Buffer):
+    def __init__(self) -> None:
+        super().__init__()
+        self.items = {}
+
+    def add(self, item: Any) -> None:
+        self.items[(self.total, self.total % self.room)] = item
+        self.total += 1
+
+
+@pytest.fixture
+def described(monkeypatch: pytest.MonkeyPatch) -> Any:
+    """What is said of the items of a buffer after some of them were added."""
+    for name in ("user_modules", "frame_roots", "registry_roots"):
+        monkeypatch.setattr(subject, name, list)
+    monkeypatch.setattr(describing, "user_code", list)
+
+    def describe(buffer: Buffer, items: int = 120) -> Any:
+        for at in range(items):
+            buffer.add(np.full(3, at))
+        inventory = Inventory(clock=lambda: 0.0, extra_roots=lambda: [Root("it", "it", lambda: buffer)])
+        while not inventory.discover(1.0):
+            pass
+        inventory.read(1.0)
+        return Describer(inventory).describe(inventory.known["it.items"], NO_GROWTH)
+
+    return describe
+
+
+@pytest.mark.parametrize(
+    ("kind", "bound"),
+    [
+        (Ring, 1_000), (RingOfBaselines, 1_000), (RingWithFloat, 1_000), (FifthAtOnce, 1_000),
+        (OldestOut, 1_000), (OldestOutOfNumber, 1_000), (OldestOutOfGlobal, LIMIT), (ByKey, 1_000),
+        (ByKeyOfAnotherLine, 1_000), (Recent, 1_000), (LastOnes, 1_000), (StepsOfEpisodes, 1_000),
+        (SideBySide, 1_000), (Asked, 1_000), (Excess, 1_000), (FromSettings, 1_000),
+    ],
+)  # fmt: skip
+def test_a_buffer_that_is_bounded_by_hand_has_its_bound(
+    described: Any, kind: type[Buffer], bound: int
+) -> None:
+    found = described(kind())
+    assert found.capacity == bound
+    assert found.bounded
+
+
+@pytest.mark.parametrize(
+    "kind", [Endless, Warns, LearnsLater, OneOutForManyIn, GrowsWithItsPosition, Normalizes, ByTwoKeys]
+)
+def test_what_only_looks_like_it_has_none(described: Any, kind: type[Buffer]) -> None:
+    found = described(kind())
+    assert found.capacity is None
+    assert found.emptied in ("never", "some")
+
+
+def test_a_container_past_what_its_code_compares_it_with_has_no_bound(described: Any) -> None:
+    buffer = OldestOut()
+    buffer.room = 60
+    buffer.items = [0] * 500
+    found = described(buffer, items=1)
+    assert not found.bounded
+    assert found.emptied == "some"

@@ -1,0 +1,70 @@
+"""How often the parts of a process's memory are read, by what a reading costs."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from heapwatch.explain import memory as subject
+from heapwatch.explain.evidence import Levels
+from heapwatch.explain.memory import Memory
+
+MB = 1e6
+
+
+@pytest.fixture
+def watched(monkeypatch: pytest.MonkeyPatch) -> Any:
+    """Levels of a process that grows by a megabyte a second, watched for so long; a reading costs the same.
+
+    Returns them with the CPU seconds that reading took.
+    """
+
+    def watch(seconds: int, cost: float) -> tuple[Levels, float]:
+        at = spent = 0.0
+
+        def pay() -> None:
+            nonlocal spent
+            spent += cost
+
+        monkeypatch.setattr(subject, "own_time", lambda: spent)
+        memory = Memory(clock=lambda: at)
+
+        def status(now: float) -> None:
+            pay()
+            memory.private.add(now, 100 * MB + now * MB)
+
+        def workers(now: float) -> None:
+            pay()
+            memory.workers.add(now, 50 * MB + now * MB)
+            memory.processes.add(now, 4)
+
+        for name, read in (
+            ("_read_status", status),
+            ("_read_workers", workers),
+            ("_read_malloc", lambda now: pay()),
+            ("_read_gpu", lambda now: pay()),
+        ):
+            if hasattr(read, "__name__"):
+                read.__name__ = name
+            monkeypatch.setattr(memory, name, read)
+        while at < seconds:
+            memory.read_parts()
+            at += 1.0
+        return Levels(memory, 0.0, at), spent
+
+    return watch
+
+
+@pytest.mark.parametrize("cost", [0.0001, 0.001, 0.004, 0.019])
+def test_a_run_of_a_minute_and_a_half_has_a_pace_of_growth(watched: Any, cost: float) -> None:
+    for seconds in (85, 90):
+        levels, _ = watched(seconds, cost)
+        assert 60 * levels.own.per_second == pytest.approx(60 * MB, rel=0.05)
+        assert levels.per_minute == pytest.approx(120 * MB, rel=0.05)
+
+
+@pytest.mark.parametrize(("cost", "share"), [(0.001, 0.001), (0.02, 0.002), (0.2, 0.0025)])
+def test_in_an_hour_reading_takes_its_share(watched: Any, cost: float, share: float) -> None:
+    _, spent = watched(3600, cost)
+    assert spent / 3600 <= share
