@@ -9,6 +9,8 @@ MODE ?= auto
 ifdef PROFILE
 export HEAPWATCH_PROFILE := $(PROFILE)
 endif
+# Where it is set, each of the hundreds of processes that the tests start compiles torch anew.
+unexport PYTHONDONTWRITEBYTECODE
 VENV := $(HEAPWATCH_STATE)/venv
 BIN := $(VENV)/bin
 BOOTSTRAP := PYTHONPATH=exporters $(PYTHON) -m heapwatch.stack.bootstrap "$(VENV)"
@@ -60,10 +62,12 @@ demo: venv ## Leak in the running trainer, watch alert and cleanup, exit 0 only 
 clean: venv ## Stop everything and remove what was recorded, downloaded and installed
 	@$(STACK) clean --mode $(MODE)
 
+# One more than two cores: half of the time of a test is spent waiting for a server.
+WORKERS := 3
 .PHONY: test
 test: dev ## Set up what the tests need and run them all (ARGS="tests/stack -k port")
 	@$(STACK) tools > /dev/null
-	@"$(BIN)/python" -m pytest --numprocesses 2 --dist loadfile --no-loadscope-reorder $(ARGS)
+	@"$(BIN)/python" -m pytest --numprocesses $(WORKERS) --dist loadfile --no-loadscope-reorder $(ARGS)
 
 # Unit tests: no servers, no frameworks, no network.
 FAST := $(addprefix tests/,architecture docs exporters/analysis exporters/collectors exporters/measure \
@@ -108,6 +112,10 @@ lock: ## Pin the newest versions that pyproject.toml allows (requirements/*.txt)
 	@$(PYTHON) -m venv "$(HEAPWATCH_STATE)/lock"
 	@"$(HEAPWATCH_STATE)/lock/bin/pip" install --quiet uv
 	@PATH="$(HEAPWATCH_STATE)/lock/bin:$$PATH" requirements/lock.sh
+
+.PHONY: light
+light: ## What a trainer installs works without any optional package, on every Python that is here
+	@.ci/light
 
 .PHONY: release-check
 release-check: ## Build the distributions and check everything that a release promises
