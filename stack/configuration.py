@@ -16,6 +16,7 @@ from heapwatch.stack.errors import StackError
 from heapwatch.stack.settings import Settings
 
 TOKEN_BYTES = 32
+SHIPPED_RECEIVER = "receiver:9095"  # in prometheus.yml
 
 
 def claim(state: Path) -> None:
@@ -70,8 +71,11 @@ def write(data: Path, etc: Path, environment: Mapping[str, str], addresses: Mapp
 
     Raises StackError naming the variable that does not fit.
     """
-    for name, place in (("prometheus.yml", "prometheus"), ("rules", "prometheus"), ("templates", "alerting")):
+    for name, place in (("rules", "prometheus"), ("templates", "alerting")):
         _link(etc / name, (data / place / name).resolve())
+    shipped = (data / "prometheus" / "prometheus.yml").read_text(encoding="utf-8")
+    rendered = shipped.replace(SHIPPED_RECEIVER, addresses["receiver"])
+    write_if_changed(etc / "prometheus.yml", rendered)
     # The rendered text may hold a chat's address, which is a secret.
     write_if_changed(etc / "alertmanager.yml", alertmanager_text(data, environment), mode=0o600)
     stack = [{"targets": [address], "labels": {"service": name}} for name, address in addresses.items()]

@@ -33,6 +33,7 @@ KNOWN = frozenset(
         "RECEIVER_PORT",
         "RECEIVER_URL",
         "RECORD",
+        "REGISTER",
         "REVISION",
         "RUNBOOKS_URL",
         "SECRETS",

@@ -22,11 +22,12 @@ from starlette.exceptions import HTTPException as StarletteHTTPException
 from heapwatch import data
 from heapwatch.http.known_names import KnownNames, known_names
 from heapwatch.http.signing import webhook_token
-from heapwatch.receiver import audit, fetch, ledger, page
+from heapwatch.receiver import audit, fetch, ledger, page, targets
 from heapwatch.receiver.clock import Clock
 from heapwatch.receiver.hooks import failpoint
 from heapwatch.receiver.metrics import Metrics
 from heapwatch.receiver.payload import Notification
+from heapwatch.receiver.registrations import Registrations
 from heapwatch.receiver.settings import Settings
 from heapwatch.receiver.store import Store, StoreUnavailable
 from heapwatch.receiver.worker import Worker
@@ -97,6 +98,7 @@ def create_app(settings: Settings, token: str) -> FastAPI:
 
     # A plain route: FastAPI's handling of parameters and results would cost a fifth of the time per alert.
     app.add_route("/alerts", alerts, methods=["POST"])
+    targets.add_routes(app, Registrations(), token)
 
     @app.get("/actions", responses=_problems(422, 503))
     def actions(chosen: Annotated[audit.Filter, Query()]) -> audit.Page:

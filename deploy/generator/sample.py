@@ -11,9 +11,6 @@ def job(configuration: Configuration) -> Manifest:
     """The example trainer as a Job; what another trainer needs is the label, the port and the environment."""
     environment: list[Manifest] = [
         {"name": "HEAPWATCH_BIND", "value": "0.0.0.0"},
-        # Prometheus and the receiver ask for the pod by its address.
-        {"name": "POD_IP", "valueFrom": {"fieldRef": {"fieldPath": "status.podIP"}}},
-        {"name": "HEAPWATCH_ALLOWED_HOSTS", "value": "$(POD_IP)"},
         {
             "name": "HEAPWATCH_TOKEN",
             "valueFrom": {"secretKeyRef": {"name": configuration.secret, "key": TOKEN_KEY}},

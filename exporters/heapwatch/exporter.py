@@ -38,6 +38,7 @@ from heapwatch.measure.process_tree import ProcessTree
 from heapwatch.measure.ranks import array_task, current_rank
 from heapwatch.measure.resident_memory import ResidentMemory
 from heapwatch.measure.roots import Root
+from heapwatch.network_registration import NetworkRegistration
 from heapwatch.recording.checkpoints import Checkpoints
 from heapwatch.recording.journal import Journal, Sink
 from heapwatch.registration import Registration
@@ -86,7 +87,7 @@ class Exporter:
         self.name = name
         self.interval = interval
         self.server: Server | None = None
-        self.registration: Registration | None = None
+        self.registration: Registration | NetworkRegistration | None = None
 
         self.failures = Failures()
         self.memory = ResidentMemory()
@@ -202,7 +203,9 @@ class Exporter:
         self.register(bodies, anywhere=False)
         self.register(bodies.total, anywhere=False)
 
-    def serve(self, host: str, port: int, *, token: str | None, port_search: bool) -> None:
+    def serve(
+        self, host: str, port: int, *, token: str | None, port_search: bool, register: str | None = None
+    ) -> None:
         """Start serving and sampling, and join the running stack.
 
         Raises:
@@ -222,7 +225,11 @@ class Exporter:
         )
         server.start()
         self.server = server
-        self.registration = Registration(host, server.port, token=token)
+        self.registration = (
+            NetworkRegistration(register, host, server.port, token=token)
+            if register
+            else Registration(host, server.port, token=token)
+        )
         self._join_stack()
         server.on_observe.append(self._look_for_stack)
         self.safe_point.start()

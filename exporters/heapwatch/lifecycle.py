@@ -32,6 +32,7 @@ def start(
     interval: float = DEFAULT_INTERVAL,
     budget: float = DEFAULT_BUDGET,
     record: str | Path | None = None,
+    register: str | None = None,
 ) -> Watch:
     """Watch this process and serve `/metrics`; also a context manager, which stops at its end.
 
@@ -58,6 +59,8 @@ def start(
         interval: seconds between samples of live objects at least.
         budget: CPU seconds per second that all samples of live objects together may take.
         record: file for `heapwatch report`, see `Watch.record`; by default HEAPWATCH_RECORD, if set.
+        register: the address of the receiver of a stack on another machine, such as `http://stack:9095`, to
+            register there instead of joining a stack of this machine; by default HEAPWATCH_REGISTER.
 
     Raises:
         ValueError: for an argument that is not allowed.
@@ -83,7 +86,8 @@ def start(
     if earlier is not None:
         earlier.stop()
     host = host or os.environ.get("HEAPWATCH_BIND") or "127.0.0.1"
-    watch.exporter.serve(host, wanted, token=token, port_search=port_search)
+    register = register or os.environ.get("HEAPWATCH_REGISTER")
+    watch.exporter.serve(host, wanted, token=token, port_search=port_search, register=register)
     _running[name] = watch
     record = record or os.environ.get("HEAPWATCH_RECORD")
     if record:

@@ -1,0 +1,97 @@
+"""`/targets`: trainers register by a signed POST, Prometheus reads the list."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+from fastapi import FastAPI, HTTPException, Request
+from fastapi.responses import JSONResponse, Response
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+
+from heapwatch.http.signing import SCHEME, NotSigned, TooMany, Verifier
+from heapwatch.receiver.registrations import LIFETIME, Registrations, TooManyTrainers
+
+_MAX_BODY_BYTES = 1024
+
+
+class Registration(BaseModel):
+    """What a trainer sends: the port that it serves, whether it ends. Its host is where this comes from."""
+
+    model_config = ConfigDict(extra="forbid", strict=True)
+
+    port: Annotated[int, Field(ge=1, le=65535)]
+    ends: bool = False
+
+
+def add_routes(app: FastAPI, registrations: Registrations, token: str) -> None:
+    """Put `POST /targets` and `GET /targets` on the application."""
+    verifier = Verifier()
+
+    async def register(request: Request) -> Response:
+        body = await _body(request)
+        _authorize(request, body, token, verifier)
+        try:
+            asked = Registration.model_validate_json(body)
+        except ValidationError as error:
+            problems = "; ".join(
+                f"{'.'.join(map(str, problem['loc'])) or 'body'}: {problem['msg']}"
+                for problem in error.errors(include_url=False)
+            )
+            raise HTTPException(
+                400, f'{problems[:500]}; allowed is {{"port": 7777, "ends": false}}'
+            ) from None
+        if request.client is None:
+            raise HTTPException(400, "the request comes from no address")
+        host = request.client.host
+        address = f"[{host}]:{asked.port}" if ":" in host else f"{host}:{asked.port}"
+        if asked.ends:
+            registrations.remove(address)
+            return JSONResponse({"address": address, "expires_in_seconds": 0})
+        try:
+            registrations.add(address)
+        except TooManyTrainers as error:
+            raise HTTPException(429, str(error), {"Retry-After": f"{LIFETIME:.0f}"}) from None
+        return JSONResponse({"address": address, "expires_in_seconds": LIFETIME})
+
+    app.add_route("/targets", register, methods=["POST"])
+
+    @app.get("/targets", include_in_schema=False)
+    def targets() -> list[dict[str, Any]]:
+        """Registered trainers, as Prometheus's `http_sd_configs` reads them."""
+        addresses = registrations.addresses()
+        if addresses is None:
+            raise HTTPException(503, "just started: trainers register again within a minute")
+        return [{"targets": addresses, "labels": {}}]
+
+
+def _authorize(request: Request, body: bytes, token: str, verifier: Verifier) -> None:
+    """Take requests that are signed with the token; it is never sent itself."""
+    scheme, _, credentials = request.headers.get("Authorization", "").partition(" ")
+    if scheme.lower() != SCHEME.lower():
+        raise HTTPException(
+            401, "a request signed with the stack's token is needed", {"WWW-Authenticate": SCHEME}
+        )
+    try:
+        verifier.check(
+            credentials,
+            token,
+            method=request.method,
+            authority=request.headers.get("Host", ""),
+            path=request.url.path,
+            body=body,
+        )
+    except NotSigned as error:
+        raise HTTPException(401, str(error), {"WWW-Authenticate": SCHEME}) from None
+    except TooMany as error:
+        raise HTTPException(429, str(error), {"Retry-After": "60"}) from None
+
+
+async def _body(request: Request) -> bytes:
+    body = bytearray()
+    async for chunk in request.stream():
+        body += chunk
+        if len(body) > _MAX_BODY_BYTES:
+            raise HTTPException(
+                413, f"a body of up to {_MAX_BODY_BYTES} bytes is allowed", {"Connection": "close"}
+            )
+    return bytes(body)

@@ -1,0 +1,103 @@
+"""Registering with a stack on another machine: its receiver tells Prometheus, as long as this is renewed."""
+
+from __future__ import annotations
+
+import logging
+import os
+import threading
+from collections.abc import Mapping
+from contextlib import suppress
+from urllib.parse import urlsplit
+
+from heapwatch.errors import Unreachable, UsageError
+from heapwatch.http.client import base_url, post_json
+from heapwatch.http.guards import find_token
+
+log = logging.getLogger("heapwatch")
+
+RENEWAL_SECONDS = 60.0
+_RETRY_SECONDS = 15.0
+_TIMEOUT_SECONDS = 5.0
+_LAST_TIMEOUT_SECONDS = 2.0  # at the end of training nobody should wait for long
+_LOOPBACK = ("localhost", "127.0.0.1", "::1")
+
+
+class NetworkRegistration:
+    """Registers a server with the receiver at `url`, from a thread of its own, until it is removed.
+
+    What is wrong is logged once and never reaches training.
+
+    Args:
+        url: the receiver's address, such as `http://stack:9095`.
+        host: the address that is served.
+        port: the port that is served.
+        token: the stack's; by default HEAPWATCH_TOKEN, or the file HEAPWATCH_TOKEN_FILE.
+        environ: where the token is looked for.
+
+    """
+
+    stack = None
+    folder = None
+
+    def __init__(
+        self,
+        url: str,
+        host: str,
+        port: int,
+        *,
+        token: str | None = None,
+        environ: Mapping[str, str] = os.environ,
+    ) -> None:
+        self._port = port
+        self._url = ""
+        self.token: str | None = None
+        self._said = ""
+        self._ended = threading.Event()
+        self._thread: threading.Thread | None = None
+        try:
+            self.token = find_token(token, environ)
+            base = base_url(url)
+        except (OSError, ValueError, UsageError) as error:
+            self._say(str(error))
+            return
+        if self.token is None:
+            self._say("it needs the stack's token: set HEAPWATCH_TOKEN or HEAPWATCH_TOKEN_FILE")
+        elif host in _LOOPBACK and urlsplit(base).hostname not in _LOOPBACK:
+            self._say("another machine does not reach loopback: set host= or HEAPWATCH_BIND")
+        else:
+            self._url = f"{base}/targets"
+
+    def look(self) -> bool:
+        """Start to register; returns False, as the stack never changes."""
+        if self._url and self._thread is None and not self._ended.is_set():
+            self._thread = threading.Thread(target=self._renew, name="heapwatch-register", daemon=True)
+            self._thread.start()
+        return False
+
+    def describe(self) -> str:
+        """One line: where this registers, or why it does not."""
+        return f"registers at {self._url}" if self._url else f"no stack will find this trainer: {self._said}"
+
+    def remove(self) -> None:
+        """Take the registration back. A second call does nothing."""
+        if self._ended.is_set():
+            return
+        self._ended.set()
+        if self._thread is not None and self.token is not None:
+            with suppress(Unreachable):  # then it expires
+                post_json(self._url, {"port": self._port, "ends": True}, self.token, _LAST_TIMEOUT_SECONDS)
+
+    def _renew(self) -> None:
+        pause = 0.0
+        while not self._ended.wait(pause):
+            try:
+                post_json(self._url, {"port": self._port}, self.token or "", _TIMEOUT_SECONDS)
+                pause, self._said = RENEWAL_SECONDS, ""
+            except Exception as error:
+                pause = _RETRY_SECONDS
+                self._say(str(error))
+
+    def _say(self, message: str) -> None:
+        if message != self._said:
+            self._said = message
+            log.warning("not registered with the stack: %s", message)

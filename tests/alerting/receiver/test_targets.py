@@ -1,0 +1,113 @@
+"""`/targets` as trainers and Prometheus use it."""
+
+import json
+from collections.abc import Mapping
+
+import httpx
+import pytest
+from fastapi import FastAPI
+from starlette.testclient import TestClient
+
+from heapwatch.http import signing
+from heapwatch.receiver import registrations
+from heapwatch.receiver.registrations import Registrations
+from heapwatch.receiver.targets import add_routes
+
+TOKEN = "a-token-for-tests"
+URL = "http://stack:9095/targets"
+
+
+class Receiver:
+    """An application with these routes alone, asked from 10.0.0.5."""
+
+    def __init__(self) -> None:
+        self.now = 0.0
+        app = FastAPI()
+        add_routes(app, Registrations(lambda: self.now), TOKEN)
+        self.client = TestClient(app, base_url="http://stack:9095", client=("10.0.0.5", 50000))
+        self.now = 3600.0
+
+    def post(self, body: object, secret: str = TOKEN, **headers: str) -> httpx.Response:
+        content = body if isinstance(body, bytes) else json.dumps(body).encode()
+        signed = {"Authorization": signing.authorization(secret, "POST", URL, content)}
+        return self.client.post("/targets", content=content, headers={**signed, **headers})
+
+    def targets(self) -> object:
+        return self.client.get("/targets").json()
+
+
+@pytest.fixture
+def receiver() -> Receiver:
+    return Receiver()
+
+
+def test_a_trainer_registers_the_address_that_it_has_and_takes_it_back(receiver: Receiver) -> None:
+    answer = receiver.post({"port": 7777})
+    assert (answer.status_code, answer.json()["address"]) == (200, "10.0.0.5:7777")
+    assert answer.json()["expires_in_seconds"] == registrations.LIFETIME
+    assert receiver.targets() == [{"targets": ["10.0.0.5:7777"], "labels": {}}]
+    assert receiver.post({"port": 7777, "ends": True}).status_code == 200
+    assert receiver.targets() == [{"targets": [], "labels": {}}]
+
+
+@pytest.mark.parametrize(
+    ("headers", "secret", "reason"),
+    [
+        ({"Authorization": ""}, TOKEN, "signed with the stack's token"),
+        ({"Authorization": f"Bearer {TOKEN}"}, TOKEN, "signed with the stack's token"),
+        ({}, "another", "made with another token"),
+        ({"Authorization": f"{signing.SCHEME} nonsense"}, TOKEN, "must come"),
+    ],
+)
+def test_who_does_not_know_the_token_registers_nothing(
+    receiver: Receiver, headers: Mapping[str, str], secret: str, reason: str
+) -> None:
+    answer = receiver.post({"port": 7777}, secret, **headers)
+    assert answer.status_code == 401
+    assert reason in answer.json()["detail"]
+    assert receiver.targets() == [{"targets": [], "labels": {}}]
+
+
+def test_a_request_is_taken_once(receiver: Receiver) -> None:
+    body = b'{"port": 7777}'
+    signed = {"Authorization": signing.authorization(TOKEN, "POST", URL, body)}
+    assert receiver.post(body, **signed).status_code == 200
+    assert "replays are rejected" in receiver.post(body, **signed).json()["detail"]
+
+
+@pytest.mark.parametrize(
+    ("body", "reason"),
+    [
+        ({}, "port: Field required"),
+        ({"port": 0}, "port: "),
+        ({"port": "7777"}, "port: "),
+        ({"port": 7777, "host": "example.com"}, "host: Extra inputs"),
+        ([], "body: "),
+        (b"nonsense", "body: Invalid JSON"),
+    ],
+)
+def test_bad_input_is_answered_with_what_is_allowed(receiver: Receiver, body: object, reason: str) -> None:
+    answer = receiver.post(body)
+    assert answer.status_code == 400
+    assert reason in answer.json()["detail"]
+    assert '{"port": 7777, "ends": false}' in answer.json()["detail"]
+
+
+def test_a_large_body_is_refused(receiver: Receiver) -> None:
+    assert receiver.post(b" " * 2000).status_code == 413
+
+
+def test_a_trainer_too_many_is_told_to_come_later(
+    receiver: Receiver, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(registrations, "MOST", 1)
+    receiver.post({"port": 7777})
+    answer = receiver.post({"port": 7778})
+    assert (answer.status_code, answer.headers["Retry-After"]) == (429, "180")
+
+
+def test_prometheus_keeps_its_targets_when_the_receiver_has_just_started() -> None:
+    receiver = Receiver()
+    receiver.now = 1.0
+    receiver.post({"port": 7777})
+    assert receiver.client.get("/targets").status_code == 503
