@@ -8,6 +8,7 @@ from heapwatch.explain.series import Series
 
 STEADY_SECONDS = 200.0  # the rules ask for it at three looks on end, a minute more
 _HALVES = (0.92, 1.25)  # the last half against the first; a cache that fills for half an hour has less
+_COUNT_ERROR = 0.5  # items
 
 
 def is_steady(level: Series, paces: Iterable[Series], start: float) -> bool:
@@ -23,17 +24,22 @@ def is_steady(level: Series, paces: Iterable[Series], start: float) -> bool:
     if not known or known[-1].end - known[0].end < STEADY_SECONDS:
         return False
     first, last = known[0].end, known[-1].end
-    ratio = _late_against_early(level, first, last)
-    if ratio is None:
+    early, late = _rises(level, first, last)
+    if early <= _COUNT_ERROR:
         return False
-    by_count = (_late_against_early(pace, first, last) for pace in paces)
-    ratios = [ratio, *(ratio / other for other in by_count if other)]
-    return any(_HALVES[0] < one < _HALVES[1] for one in ratios)
+    least = (late - _COUNT_ERROR) / (early + _COUNT_ERROR)
+    most = (late + _COUNT_ERROR) / (early - _COUNT_ERROR)
+    changes = [1.0]
+    for pace in paces:
+        before, after = _rises(pace, first, last)
+        if before > 0 and after > 0:
+            changes.append(after / before)
+    return any(most / change > _HALVES[0] and least / change < _HALVES[1] for change in changes)
 
 
-def _late_against_early(level: Series, first: float, last: float) -> float | None:
-    """The rise in the last half of a time against that in the first; None where the first has none."""
+def _rises(level: Series, first: float, last: float) -> tuple[float, float]:
+    """The rise in the first and in the last half of a time; none where it is not known."""
     began, middle, end = (level.at(time) for time in (first, (first + last) / 2, last))
-    if began is None or middle is None or end is None or middle <= began:
-        return None
-    return (end - middle) / (middle - began)
+    if began is None or middle is None or end is None:
+        return 0.0, 0.0
+    return middle - began, end - middle

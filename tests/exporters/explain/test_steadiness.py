@@ -28,6 +28,11 @@ def test_a_cache_that_fills_is_not(minutes):
     assert not is_steady(cache, (series(lambda second: 90 * second),), 0.0)
 
 
+@pytest.mark.parametrize("offset", [0, 3, 7, 11])
+def test_an_item_every_fifteen_seconds_is_steady_wherever_the_middle_falls(offset):
+    assert is_steady(series(lambda second: (second + offset) // 15, seconds=230), (), 0.0)
+
+
 def test_growth_by_the_step_is_steady_whatever_the_speed():
     slowing = series(lambda second: 1000 * math.sqrt(second))
     assert not is_steady(slowing, (), 0.0)
