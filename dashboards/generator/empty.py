@@ -52,8 +52,9 @@ _MEANINGS = (
     (
         r"growth_per_cycle",
         "No growth per cycle known",
-        "known after several epochs or generations of what is watched",
+        "known after several episodes, epochs or generations of what is watched",
     ),
+    (r"since start", "No baseline yet", "no chosen trainer has come to its first safe point, or it ended"),
     (r"trainer_cleanup", "No cleanup in this range", "no cleanup was asked for"),
     # The stack.
     (
@@ -101,7 +102,11 @@ _MEANINGS = (
     (r"trainer_object_size", "No named objects watched", "the chosen trainers measure the size of no object"),
     (r"trainer_phase_", "No phases watched", "the chosen trainers mark no phases, or none ended yet"),
     (r'unit!~"epoch\|generation"', *NO_PROGRESS),
-    (r"epoch\|generation", "No cycles counted", "the chosen trainers report neither epochs nor generations"),
+    (
+        r"epoch\|generation",
+        "No cycles counted",
+        "the chosen trainers report neither episodes nor epochs nor generations",
+    ),
     (r"progress", *NO_PROGRESS),
     (r'trainer_gpu_memory_(allocated|reserved)|resource="gpu_memory"', *NO_TORCH_GPU),
     (r"trainer_gpu_", *NO_GPU),

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any, TypeVar
 
 from prometheus_client import Metric
 
 from heapwatch.analysis.readings import Readings
 from heapwatch.collectors.allocator import AllocatorCollector
+from heapwatch.collectors.baseline import BaselineCollector
 from heapwatch.collectors.bodies import BodyCollector
 from heapwatch.collectors.buffers import BufferCollector
 from heapwatch.collectors.cleanups import CleanupCollector
@@ -34,6 +35,7 @@ from heapwatch.explain.findings import message
 from heapwatch.http.guards import checked_token
 from heapwatch.http.server import Server
 from heapwatch.http.status import Status
+from heapwatch.measure.large import Large
 from heapwatch.measure.process_tree import ProcessTree
 from heapwatch.measure.ranks import array_task, current_rank
 from heapwatch.measure.resident_memory import ResidentMemory
@@ -117,13 +119,15 @@ class Exporter:
         self.roots: list[Root] = []
         self.explainer = Explainer(extra_roots=lambda: self.roots, progress=self.progress.so_far)
 
-        self.safe_point.on_visit.append(self.cleanup_queue.run_pending)
+        baseline = BaselineCollector(self.memory.read)
+        self.safe_point.on_visit += [baseline.note, self.cleanup_queue.run_pending]
         self.safe_point.on_tick.append(self.progress.observe)
         for collector in (
             StandardCollector(),
             InfoCollector(name, framework, run or array_task(), current_rank()),
             unique,
             process,
+            baseline,
             AllocatorCollector(),
             gpu,
             CompiledCollector(),
@@ -276,6 +280,11 @@ class Exporter:
             self.progress.on_progress.append(self._journal.progressed)
         self.safe_point.sample_unowned()
         self._journal.add_sink(sink)
+
+    def found_large(self, found: Sequence[Large]) -> None:
+        """Hand the largest objects of now to the sinks."""
+        if self._journal is not None:
+            self._journal.found_large(tuple(found))
 
     def abandon(self) -> None:
         """Do nothing any more in a forked child: server, target and safe points belong to the parent."""

@@ -303,13 +303,15 @@ class Watch:
             raise ValueError(f"size_interval must be a whole number above 0, got {interval!r}")
         self.exporter.sample_sizes_every(interval, checked_name("unit", unit))
 
-    @staticmethod
-    def large_objects(nbytes: float = 10e6, most: int = 20) -> list[Large]:
+    def large_objects(self, nbytes: float = 10e6, most: int = 20) -> list[Large]:
         """The largest single objects of the program, of at least `nbytes`, whatever holds them.
 
-        Training stands still meanwhile: about a second for a million objects.
+        Training stands still meanwhile: about a second for a million objects. `heapwatch report` of the
+        recorded run lists those that were found last.
         """
-        return large_objects(nbytes, most)
+        found = large_objects(nbytes, most)
+        self.exporter.found_large(found)
+        return found
 
     def limit(
         self,

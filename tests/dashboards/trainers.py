@@ -125,6 +125,9 @@ class Trainer:
         together = [None if v is None else v + workers for v in values]
         self.add("job:trainer_memory:resident_bytes", together)
         self.add("job:trainer_resource:total", together, resource="memory", component="all")
+        began = next((v for v in values if v is not None), 0.0)
+        since = [None if v is None else v - began for v in values]
+        self.add("job:trainer_resource:total", since, resource="memory", component="since start")
         for severity, share in MEMORY_SHARES.items():
             labels = {"resource": "memory", "component": "all", "severity": severity}
             self.add("job:trainer_limit:effective", lambda minute, s=share: s * limit, **labels)

@@ -2,6 +2,7 @@
 
 from .. import links
 from ..dashboard import Dashboard, Row
+from ..limits import limit
 from ..panel import BYTES, COUNT, SECONDS, SHARE, Query
 from ..panels import gauge, lines, number
 from ..queries import phases
@@ -13,7 +14,7 @@ GLANCE = [
         "Cycles in range",
         phases.CYCLES_IN_RANGE_SUM,
         COUNT,
-        "Epochs or generations that ended in the time range. Good: enough to see a trend, five or more.",
+        "Episodes, epochs or generations (the slowest that is counted) that ended in the time range. Good: enough to see a trend, five or more.",
     ),
     number(
         "Growth per cycle",
@@ -79,11 +80,22 @@ GAINS = [
         "Memory growth per cycle",
         [
             Query(phases.MEMORY_GROWTH_PER_CYCLE, "per {{per}} {{instance}}"),
-            *growth_limit("memory", "generation"),
+            *growth_limit("memory", "episode|epoch|generation"),
         ],
         BYTES,
         "Growth from cycle to cycle. Good: falls to zero within the first cycles. Bad: constant: each cycle "
         "leaks.",
+    ),
+    lines(
+        "Memory since the start",
+        [
+            Query(phases.MEMORY_SINCE_START, "{{instance}}"),
+            *limit(phases.LIMITS_SINCE_START, phases.MEMORY_SINCE_START, "{{severity}} limit"),
+        ],
+        BYTES,
+        "How far memory is above its level when training began. Good: levels off. Bad: beyond the dashed "
+        "limits of the whole run.",
+        floor=None,
     ),
 ]
 
@@ -121,7 +133,7 @@ TIME = [
 
 DASHBOARD = Dashboard(
     uid="heapwatch-phases",
-    description="Which phase of an epoch or a generation gains memory that it does not give back?",
+    description="Which phase of an episode, an epoch or a generation gains memory that it does not give back?",
     rows=[
         Row("", [GLANCE, TREND, GAINS]),
         Row("Trend by cycle", [[BY_CYCLE]], collapsed=True),

@@ -1,14 +1,14 @@
-"""Cycles, an epoch or a generation each, and the phases of one."""
+"""Cycles, an episode, an epoch or a generation each, and the phases of one."""
 
-from ..promql import TRAINER, in_range, max_by, select, sum_by
-from .recorded import growth_per_cycle
+from ..promql import TRAINER, in_range, max_by, min_by, select, sum_by
+from .recorded import growth_per_cycle, limits
 
-# Cycles: what a trainer repeats, an epoch or a generation.
-_CYCLES = select("trainer_progress_total", 'unit=~"epoch|generation"')
-CYCLES_IN_RANGE = max_by(TRAINER, in_range("increase", _CYCLES))
+# Cycles: the slowest unit that a trainer counts. Episodes are the cycles of one that counts nothing larger.
+_CYCLES = select("trainer_progress_total", 'unit=~"episode|epoch|generation"')
+CYCLES_IN_RANGE = min_by(TRAINER, in_range("increase", _CYCLES))
 CYCLES_IN_RANGE_SUM = f"round(sum({CYCLES_IN_RANGE}))"
 _PER_CYCLE = f"on (job, instance) group_left () ({CYCLES_IN_RANGE} > 0)"
-CYCLES_LAST_HOUR = f"round(sum({max_by(TRAINER, f'increase({_CYCLES}[1h])')}))"
+CYCLES_LAST_HOUR = f"round(sum({min_by(TRAINER, f'increase({_CYCLES}[1h])')}))"
 
 # Phases.
 _PHASE = f"{TRAINER}, phase"
@@ -20,6 +20,9 @@ PHASE_THAT_GAINS_MOST = f"topk(1, max by (phase) ({PHASE_GROWTH_IN_RANGE}))"
 PHASE_GROWTH_PER_CYCLE = f"{PHASE_GROWTH_IN_RANGE} / {_PER_CYCLE}"
 MEMORY_GROWTH_PER_CYCLE = growth_per_cycle("memory")
 MOST_GROWTH_PER_CYCLE = f"max({MEMORY_GROWTH_PER_CYCLE})"
+_SINCE_START = select("job:trainer_resource:total", resource="memory", component="since start")
+MEMORY_SINCE_START = max_by(TRAINER, _SINCE_START)
+LIMITS_SINCE_START = min_by("severity", limits("memory", "since start"))
 _PHASE_SECONDS = select("trainer_phase_duration_seconds_sum")
 _PHASE_COUNT = select("trainer_phase_duration_seconds_count")
 PHASE_RUNS = max_by(_PHASE, in_range("increase", _PHASE_COUNT))
@@ -30,6 +33,16 @@ _PHASE_TIME = max_by(_PHASE, in_range("increase", _PHASE_SECONDS))
 PHASE_TIME_SHARE = (
     f"sort_desc({_PHASE_TIME} / on (job, instance) group_left () {sum_by(TRAINER, _PHASE_TIME)})"
 )
-_CYCLE_ENDED = f"({_CYCLES} > last_over_time({_CYCLES}[5m] offset $__interval))"
+
+
+def _ended(units: str) -> str:
+    counted = select("trainer_progress_total", f'unit=~"{units}"')
+    return f"({counted} > last_over_time({counted}[5m] offset $__interval))"
+
+
+_LARGE_CYCLES = select("trainer_progress_total", 'unit=~"epoch|generation"')
+_CYCLE_ENDED = (
+    f"({_ended('epoch|generation')} or {_ended('episode')} unless on (job, instance) {_LARGE_CYCLES})"
+)
 CYCLE_AT_ITS_END = f"max({_CYCLE_ENDED})"
 PHASE_END_AT_CYCLE_END = max_by("phase", f"{_PHASE_END} and on (job, instance) {_CYCLE_ENDED}")

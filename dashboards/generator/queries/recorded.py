@@ -34,8 +34,9 @@ def limits(resource: str, component: str) -> str:
 
 
 def growth_limit(resource: str, per: str = "minute") -> str:
-    """The growth limit in force: the lowest among the chosen trainers."""
-    return min_by("per", select("job:trainer_growth_limit:effective", resource=resource, per=per))
+    """The growth limit in force: the lowest among the chosen trainers. `per` is a regular expression."""
+    limited = select("job:trainer_growth_limit:effective", f'per=~"{per}"', resource=resource)
+    return min_by("per", limited)
 
 
 def aged(minutes: int, expression: str) -> str:

@@ -10,9 +10,9 @@ from dataclasses import dataclass, field
 from types import MappingProxyType
 
 from heapwatch.analysis.bounds import PAST_BOUND
-from heapwatch.analysis.readings import Component, Readings
+from heapwatch.analysis.readings import GROWN, Component, Readings
 
-# Levels by severity; growth by period (minute, epoch, generation). Bytes or items.
+# Levels by severity; growth by period (minute, episode, epoch, generation). Bytes or items.
 Levels = Mapping[Component, Mapping[str, float]]
 Growth = Mapping[Component, Mapping[str, float]]
 
@@ -64,6 +64,7 @@ PROFILES: Mapping[str, Profile] = MappingProxyType(
         "erl-trading": Profile(
             levels={
                 MEMORY: {"warning": 40e9, "critical": 100e9},
+                GROWN: {"warning": 35e9, "critical": 100e9},
                 Component("objects", "TradingEnvironment"): {"warning": 3},
                 Component("objects", "DDPGAgent"): {"warning": 30},
             },
@@ -78,6 +79,8 @@ PROFILES: Mapping[str, Profile] = MappingProxyType(
                 Component("events", "collection_times"): {"warning": 20 * PAST_BOUND},
                 Component("buffer", "experience"): {"warning": 2000 * PAST_BOUND},
             },
+            # Its memory is meant to be the same after each episode, for more than sixty of them.
+            growth={MEMORY: {"episode": 10e6}, Component("gpu_memory", ""): {"episode": 10e6}},
         ),
     }
 )

@@ -40,6 +40,7 @@ OBSERVED = (
     *LEVELS,
     *_CAPACITIES,
     "trainer_buffer_bytes",
+    "trainer_buffer_graph_tensors",
     "trainer_event_list_capacity_items",
     "trainer_process_unique_memory_bytes",
     "trainer_process_virtual_memory_bytes",
@@ -67,11 +68,15 @@ class Series(NamedTuple):
 
 
 class Observed(NamedTuple):
-    """What is judged: the process, its levels, and the items and capacity of containers that have one."""
+    """What is judged: the process, its levels, the items and capacity of containers that have one.
+
+    And of buffers how many tensors hold their autograd graphs, and the items.
+    """
 
     process: Process
     levels: dict[Component, Values]
     bounded: dict[Component, tuple[Values, Values]]
+    graphs: dict[Component, tuple[Values, Values]]
 
 
 def observed(series: Mapping[Series, Samples], start: float, many: int) -> Observed:
@@ -129,7 +134,7 @@ def observed(series: Mapping[Series, Samples], start: float, many: int) -> Obser
         },
         named=_named(seen),
     )
-    return Observed(process, levels, _bounded(seen))
+    return Observed(process, levels, _bounded(seen), _graphs(seen))
 
 
 def _named(seen: Mapping[Series, Values]) -> Values | None:
@@ -151,6 +156,15 @@ def _bounded(seen: Mapping[Series, Values]) -> dict[Component, tuple[Values, Val
         if resource and capacity:
             found[Component(resource, " ".join(map(one.label, LEVELS[one.name][1])))] = items, capacity
     return found
+
+
+def _graphs(seen: Mapping[Series, Values]) -> dict[Component, tuple[Values, Values]]:
+    return {
+        Component("buffer", one.label("buffer")): (tensors, items)
+        for one, tensors in seen.items()
+        if one.name == "trainer_buffer_graph_tensors"
+        and (items := seen.get(Series("trainer_buffer_items", one.labels)))
+    }
 
 
 def _capacity(

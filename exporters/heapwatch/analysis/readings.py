@@ -16,7 +16,7 @@ LEVEL_SERIES = {
     "bodies": ("trainer_bodies", "type"),
     "entities": ("trainer_entities", "type"),
     "events": ("trainer_event_list_items", "list"),
-    "buffer": ("trainer_buffer_bytes", "buffer"),
+    "buffer": ("trainer_buffer_items", "buffer"),
     "objects": ("trainer_objects", "type"),
     "object_size": ("trainer_object_size_bytes", "object"),
 }
@@ -37,11 +37,15 @@ class Component(NamedTuple):
     name: str
 
 
+GROWN = Component("memory", "since start")  # how far the trainer's memory is above its baseline
+
+
 @dataclass(frozen=True)
 class ExceededLimit:
     """A level or a growth rate over its limit; growth and its limit are per minute.
 
-    Of kind `leak` it is growth, with a limit of 0, or the items of a container, with their bound.
+    Of kind `leak` it is growth, with a limit of 0, or the items of a container, with their bound; of kind
+    `graphs` the tensors of a buffer that keep the autograd graphs they were computed with.
     """
 
     severity: str
@@ -100,6 +104,12 @@ class Readings:
             if parts:
                 levels[Component(resource, "all")] = sum(parts)
         return levels
+
+    def grown(self) -> dict[Component, float]:
+        """Return by how many bytes memory is above its level when training began; empty while not known."""
+        began = self.value("trainer_memory_baseline_bytes")
+        resident = self.value("trainer_process_resident_memory_bytes", role="trainer")
+        return {} if began is None or resident is None else {GROWN: resident - began}
 
     def limits(self) -> dict[Component, dict[str, float]]:
         """Return the limits that the trainer declares, by severity; component "" means each of the resource.

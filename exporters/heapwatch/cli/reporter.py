@@ -10,6 +10,7 @@ from typing import Any
 from heapwatch.analysis.growth import History
 from heapwatch.analysis.live import LiveVerdicts
 from heapwatch.analysis.readings import (
+    GROWN,
     SEVERITIES,
     Component,
     ExceededLimit,
@@ -26,7 +27,7 @@ REPEAT_SECONDS = 600.0
 HYSTERESIS = (
     0.95  # an alert ends below this share of its limit, so that a level at its limit does not chatter
 )
-BYTES = ("memory", "gpu_memory", "buffer", "object_size")
+BYTES = ("memory", "gpu_memory", "object_size")
 
 _MOST_LINES = 20
 _LONGEST = 300  # characters of a text that a trainer answers
@@ -140,6 +141,7 @@ class Reporter:
             messages.append(Message(sample.time, sample.instance, types, routine=True))
         levels = sample.readings.levels()
         self._history.observe(sample.time, levels)
+        judged = levels | sample.readings.grown()
         leaks: list[ExceededLimit] = []
         if sample.firing is None:  # else the rules of Prometheus judge
             self._live.observe(sample.time, sample.readings)
@@ -147,11 +149,11 @@ class Reporter:
             if said := self._live.verdicts().summary:
                 messages.append(Message(sample.time, sample.instance, f"Leaks: {said}", routine=True))
         self.alerts = sorted(
-            [*self._judge(sample.readings, levels), *leaks],
+            [*self._judge(sample.readings, judged), *leaks],
             key=lambda alert: SEVERITIES.index(alert.severity),
             reverse=True,
         )
-        news = (*self._news(sample.time, levels), *self._prometheus_news(sample))
+        news = (*self._news(sample.time, judged), *self._prometheus_news(sample))
         return messages + [Message(sample.time, sample.instance, text) for text in news]
 
     def _progress(self, sample: Sample, readings: Readings) -> Iterator[Message]:
@@ -207,6 +209,8 @@ class Reporter:
                 yield f"ENDED: {named(component)} grows no faster than its limit"
             elif kind == "leak":
                 yield f"ENDED: {named(component)} leaks no more"
+            elif kind == "graphs":
+                yield f"ENDED: {named(component)} lets go of autograd graphs again"
             else:
                 yield f"ENDED: {named(component)} is back at {_amount(component.resource, levels[component])}"
 
@@ -246,6 +250,9 @@ def described(alert: ExceededLimit, rise: float | None = None) -> str:
     """Return the line of an alert, with its value and its limit, and of growth how much it rose so far."""
     name = named(Component(alert.resource, alert.component))
     value, limit = _amount(alert.resource, alert.value), _amount(alert.resource, alert.limit)
+    if alert.kind == "graphs":
+        remedy = "store tensor.detach().cpu(), or .item() for a number"
+        return f"{alert.severity.upper()}: {name}: {value} tensors keep their autograd graphs; {remedy}"
     if alert.kind == "leak" and not alert.limit:
         return f"{alert.severity.upper()}: {name} leaks: it grows by {value}/min and does not slow down"
     if alert.kind == "leak":
@@ -319,7 +326,7 @@ def named(component: Component) -> str:
     if component.resource == "entities":
         return component.name
     if component.resource == "memory":
-        return {"trainer": "memory", "all": "memory with workers"}.get(
+        return {"trainer": "memory", "all": "memory with workers", GROWN.name: "memory since the start"}.get(
             component.name, f"{component.name} memory"
         )
     return f"{component.resource} {component.name}".strip()

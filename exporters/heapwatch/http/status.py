@@ -185,15 +185,15 @@ def _table(readings: Readings, label: str, fields: Mapping[str, str]) -> dict[st
 
 
 def _alerts(
-    readings: Readings, levels: Mapping[Component, float], growth: Mapping[Component, float | None]
+    readings: Readings, levels: dict[Component, float], growth: Mapping[Component, float | None]
 ) -> list[dict[str, Any]]:
     limits, growth_limits = limits_of(readings), growth_limits_of(readings)
     alerts = []
-    for component, level in levels.items():
+    for component, level in (levels | readings.grown()).items():
         own = limit_of(component, limits)
         alerts.append(threshold_alert(component, level, own) if own else None)
         rate = limit_of(component, growth_limits)
-        alerts.append(growth_alert(component, growth[component], rate) if rate is not None else None)
+        alerts.append(growth_alert(component, growth.get(component), rate) if rate is not None else None)
     return [asdict(alert) for alert in alerts if alert is not None]
 
 

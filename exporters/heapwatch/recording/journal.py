@@ -39,6 +39,7 @@ class _Mark(NamedTuple):
     resident_bytes: int
     delta_bytes: int | None
     progress: dict[str, float]
+    large: tuple[tuple[str, float], ...] = ()
 
 
 class Journal:
@@ -93,6 +94,11 @@ class Journal:
             self._unit = unit
             self._mark("cycle", unit, self._resident(), None)
 
+    def found_large(self, large: tuple[tuple[str, float], ...]) -> None:
+        """Note class and bytes of the largest objects of now."""
+        if self.sinks:
+            self._mark("sample", "large", self._resident(), None, large)
+
     def stop(self) -> None:
         """Hand over the queued points, and close the sinks. A second call does nothing."""
         if self._stopped.is_set():
@@ -108,8 +114,17 @@ class Journal:
         self._stopped = threading.Event()
         self._stopped.set()
 
-    def _mark(self, event: str, name: str, resident_bytes: int, delta_bytes: int | None) -> None:
-        self._marks.append(_Mark(time.time(), event, name, resident_bytes, delta_bytes, self._progress))
+    def _mark(
+        self,
+        event: str,
+        name: str,
+        resident_bytes: int,
+        delta_bytes: int | None,
+        large: tuple[tuple[str, float], ...] = (),
+    ) -> None:
+        self._marks.append(
+            _Mark(time.time(), event, name, resident_bytes, delta_bytes, self._progress, large)
+        )
         if not self._wake.is_set():
             self._wake.set()
 
@@ -153,6 +168,7 @@ class Journal:
                 phase=mark.name if mark.event == "phase" else "",
                 delta_bytes=mark.delta_bytes,
                 progress=mark.progress,
+                large=mark.large,
             )
         except BaseException as error:
             self._failures.record("journal", "levels", error)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
@@ -36,7 +36,8 @@ class Point:
     (a generation, an epoch, an episode), or none of these (`sample`). `time` is Unix time in seconds.
     `objects` are live objects by class, `items` what else is counted (`static bodies`, `food_sources`,
     `death events`, items of a buffer without a bound), `bounds` the most that some of these may be,
-    `graphs` how many tensors of a buffer hold the autograd graph they were computed with.
+    `graphs` how many tensors of a buffer hold the autograd graph they were computed with, `large` class and
+    bytes of the largest single objects where the trainer looked for them.
     """
 
     time: float
@@ -56,6 +57,7 @@ class Point:
     graphs: Mapping[str, float] = field(default_factory=dict)
     sizes: Mapping[str, float] = field(default_factory=dict)
     growth_limits: Mapping[str, float] = field(default_factory=dict)
+    large: Sequence[tuple[str, float]] = ()
 
     @property
     def bounded_bytes(self) -> float:
@@ -155,7 +157,7 @@ def _as_events(lists: Mapping[str, float]) -> dict[str, float]:
 
 def to_json(point: Point) -> dict[str, Any]:
     """The point as JSON, without what is not known."""
-    return {key: value for key, value in vars(point).items() if value not in (None, "", {})}
+    return {key: value for key, value in vars(point).items() if value not in (None, "", {}, ())}
 
 
 def from_json(document: Any) -> Point:
@@ -180,6 +182,8 @@ def from_json(document: Any) -> Point:
             fields[key] = {name: _number(f"{key} {name!r}", number) for name, number in _names(key, value)}
         elif key == "buffers":
             fields[key] = {name: _buffer(name, parts) for name, parts in _names(key, value)}
+        elif key == "large":
+            fields[key] = _large(value)
         elif key not in ("event", "phase"):
             fields[key] = _number(key, value, signed=key == "delta_bytes")
     return Point(**fields)
@@ -199,6 +203,15 @@ def _buffer(name: str, parts: Any) -> Buffer:
         _number(f"buffer {name!r}", nbytes),
         *(None if part is None else _number(f"buffer {name!r}", part) for part in others),
     )
+
+
+def _large(value: Any) -> tuple[tuple[str, float], ...]:
+    if not isinstance(value, list) or len(value) > _MOST_NAMES:
+        raise ValueError(f"its large are no list of at most {_MOST_NAMES} objects")
+    for entry in value:
+        if not isinstance(entry, list) or len(entry) != 2 or not isinstance(entry[0], str):
+            raise ValueError(f"its large object {entry!r} is no list of a class and its bytes")
+    return tuple((name, _number(f"large {name!r}", nbytes)) for name, nbytes in value)
 
 
 def _number(what: str, value: Any, *, signed: bool = False) -> float:

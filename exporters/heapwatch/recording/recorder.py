@@ -50,6 +50,7 @@ class Recorder:
         self._last_written: list[Any] = []
         self._max_bytes = max_bytes
         self._thinning = Thinning()
+        self._large: tuple[int, Point] | None = None
         _shift(path)
         self._file: IO[bytes] | None = _open(path, "xb")
         self._line({"heapwatch": FORMAT, **about})
@@ -59,6 +60,8 @@ class Recorder:
         if self._file is None:
             return
         index = self._thinning.index(point)
+        if point.large:
+            self._large = index, point
         if not self._thinning.keeps(index):
             return
         try:
@@ -74,6 +77,8 @@ class Recorder:
         """Write the end of the file."""
         if self._file is not None:
             try:
+                if self._large is not None and not self._thinning.keeps(self._large[0]):
+                    self._line({"index": 0, **to_json(self._large[1])})
                 self._write_explanation(0, last=True)
             finally:
                 self._shut()

@@ -32,6 +32,7 @@ def sections(report: Report, most_rows: int) -> list[Section]:
         _objects(report),
         _sizes(report),
         _large(report),
+        _largest(report),
     ]
     if report.notes:
         written.append(Section("NOTES", lines=report.notes))
@@ -199,3 +200,8 @@ def _large(report: Report) -> Section:
         for held in report.large
     ]
     return Section("LARGE OBJECTS", ("Name", "Kind", "Size (MB)", "When full"), rows)
+
+
+def _largest(report: Report) -> Section:
+    rows = [(name, f"{nbytes / 1e6:.2f}") for name, nbytes in report.largest]
+    return Section("LARGEST SINGLE OBJECTS, WHATEVER HOLDS THEM", ("Type", "Size (MB)"), rows)

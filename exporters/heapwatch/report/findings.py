@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
@@ -68,7 +68,8 @@ class FoundLeak:
 class Report:
     """The report on a run; bytes, and cycles of `unit`.
 
-    `objects` are live objects and what else is counted. `histories` are the levels by cycle of `objects NAME`
+    `objects` are live objects and what else is counted, `large` what is watched and large, `largest` class and
+    bytes of the largest single objects, whatever holds them, when the trainer last looked. `histories` are the levels by cycle of `objects NAME`
     and `sizes NAME`. `too_early` says so while slow growth cannot be told from a warm-up.
     """
 
@@ -81,6 +82,7 @@ class Report:
     objects: dict[str, Judgement]
     sizes: dict[str, Judgement]
     large: list[Held]
+    largest: Sequence[tuple[str, float]]
     finding: FoundLeak | None
     histories: dict[str, Series]
     too_early: str
@@ -140,6 +142,7 @@ def analyse(run: Run, *, large_bytes: float = 50e6, size_limit_bytes: float | No
         objects=objects,
         sizes=sizes,
         large=[held for held in _held(last) if held.nbytes >= large_bytes],
+        largest=next((point.large for point in reversed(run.points) if point.large), ()),
         finding=_finding(cycles, memory, objects, sizes),
         histories=histories,
         too_early=verdicts.too_early if verdicts else "",

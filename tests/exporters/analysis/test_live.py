@@ -84,3 +84,32 @@ def test_verdicts_are_worked_out_anew_once_the_last_have_paid_for_themselves(mon
 def test_nothing_is_said_of_nothing():
     assert LiveVerdicts().verdicts().summary == ""
     assert LiveVerdicts().verdicts().alerts() == []
+
+
+def holding(tensors, items=1000):
+    return readings(
+        1e9,
+        f'trainer_buffer_items{{buffer="memory"}} {items}\ntrainer_buffer_capacity_items{{buffer="memory"}} 1000\n'
+        f'trainer_buffer_graph_tensors{{buffer="memory"}} {tensors}\n',
+    )
+
+
+def test_a_full_buffer_that_keeps_graphs_is_told_after_ten_minutes():
+    live = LiveVerdicts()
+    told = []
+    for look in range(30):
+        live.observe(30.0 * look, holding(900))
+        told.append(live.verdicts().holding_graphs())
+    assert not any(told[:20])
+    assert told[-1] == {Component("buffer", "memory"): 900}
+    (alert,) = live.verdicts().alerts()
+    assert (alert.kind, alert.severity, alert.value) == ("graphs", "warning", 900)
+    assert live.verdicts().summary == "buffer memory"
+
+
+def test_a_buffer_that_lets_go_of_graphs_in_between_or_keeps_few_holds_none():
+    for levels in ([900] * 9 + [20], [400]):
+        live = LiveVerdicts()
+        for look in range(60):
+            live.observe(30.0 * look, holding(levels[look % len(levels)]))
+            assert live.verdicts().holding_graphs() == {}

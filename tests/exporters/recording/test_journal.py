@@ -51,6 +51,13 @@ def test_the_first_point_is_there_at_once(journal, kept):
     assert [(point.event, point.resident_bytes) for point in kept.points] == [("start", 1000)]
 
 
+def test_the_largest_objects_are_a_point_of_their_own(journal, kept):
+    journal.add_sink(kept)
+    journal.found_large((("ndarray", 2e7),))
+    journal.stop()
+    assert [(point.event, point.large) for point in kept.points[1:]] == [("sample", (("ndarray", 2e7),))]
+
+
 def test_phases_and_cycles_become_points_with_the_memory_of_their_moment(journal, kept):
     journal.add_sink(kept)
     journal.phase_ended("evaluate", 1500, 500)

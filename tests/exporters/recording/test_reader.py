@@ -5,6 +5,7 @@ import subprocess
 import sys
 import textwrap
 from contextlib import suppress
+from dataclasses import replace
 from itertools import pairwise
 
 import pytest
@@ -125,6 +126,13 @@ def test_the_file_stays_below_its_bound_and_keeps_whole_generations(path):
     assert not list(path.parent.glob("*thinner*"))
 
 
+def test_the_largest_objects_found_last_outlive_the_thinning_of_their_cycle(path):
+    long = generations(3001, evaluation=1e6).points
+    found = replace(long[-1], event="sample", phase="", large=(("ndarray", 2e7),))
+    write(path, [*long, found], max_bytes=40_000).close()
+    assert read_recording(path).points[-1].large == (("ndarray", 2e7),)
+
+
 def test_samples_of_a_trainer_without_cycles_are_thinned_evenly(path):
     samples = [Point(float(15 * n), "sample", 1e9 + n, progress={"step": n}) for n in range(4000)]
     write(path, samples, max_bytes=20_000).close()
@@ -228,7 +236,9 @@ def test_any_point_survives_json(point):
         lambda children: (
             st.lists(children, max_size=3)
             | st.dictionaries(
-                st.sampled_from(["time", "event", "resident_bytes", "objects", "buffers", "phase", "x"]),
+                st.sampled_from(
+                    ["time", "event", "resident_bytes", "objects", "buffers", "phase", "large", "x"]
+                ),
                 children,
             )
         ),

@@ -58,6 +58,19 @@ def test_the_text_has_the_documents_tables():
     assert all(line.isascii() for line in lines)
 
 
+def test_every_format_lists_the_largest_objects_that_were_found_last(capsys):
+    found = tuple(
+        Point(1e6 + n, "sample", 1e9, large=((name, 2e7),)) for n, name in enumerate(("Old", "ndarray"))
+    )
+    report = analyse(Run("erl", (*generations(3).points, *found)))
+    show(report, 30)
+    for text in (as_text(report, 30), as_markdown(report, 30), as_html(report, 30), capsys.readouterr().out):
+        assert "LARGEST SINGLE OBJECTS, WHATEVER HOLDS THEM" in text
+        assert "ndarray" in text
+        assert "20.00" in text
+        assert "Old" not in text
+
+
 def test_a_long_trend_is_shortened():
     assert as_text(REPORT, 0).count("After evaluate_population") > 5
     short = as_text(REPORT, 4)
