@@ -31,7 +31,8 @@ from heapwatch.collectors.standard import StandardCollector
 from heapwatch.collectors.unique_memory import UniqueMemoryCollector
 from heapwatch.collectors.walker_names import WalkerNames
 from heapwatch.explain.engine import Explainer
-from heapwatch.explain.findings import message
+from heapwatch.explain.findings import Explanation, message
+from heapwatch.explain.graphs import with_graphs
 from heapwatch.http.guards import checked_token
 from heapwatch.http.server import Server
 from heapwatch.http.status import Status
@@ -135,7 +136,7 @@ class Exporter:
             self.progress,
             self.limits,
             CleanupCollector(self.cleanup_queue, self._takes_cleanups),
-            ExplanationCollector(lambda: self.explainer.latest, lambda: self.explainer.spent_on),
+            ExplanationCollector(self.explanation, lambda: self.explainer.spent_on),
             ExporterCollector(self.failures, self.safe_point, lambda: self.exposition.collect_seconds.copy()),
         ):
             self.register(collector)
@@ -223,7 +224,7 @@ class Exporter:
             exposition=self.exposition,
             cleanup_queue=self.cleanup_queue,
             status=Status(last_cleanup=lambda: self.cleanup_queue.last),
-            explain=lambda: self.explainer.latest.as_json(),
+            explain=lambda: self.explanation().as_json(),
             token=None if token is None else checked_token(token),
             port_search=port_search,
         )
@@ -238,6 +239,10 @@ class Exporter:
         server.on_observe.append(self._look_for_stack)
         self.safe_point.start()
         self.explainer.start()
+
+    def explanation(self) -> Explanation:
+        """What grows, and the declared buffers that hold graphs."""
+        return with_graphs(self.explainer.latest, self.buffers.sizes.holding_graphs())
 
     def _takes_cleanups(self) -> bool:
         return self.server is not None and self.server.token is not None
@@ -268,7 +273,7 @@ class Exporter:
         self.safe_point.stop()
         self.explainer.stop()
         if registration is not None and tell:
-            log.info("%s has ended: %s", self.name, message(self.explainer.latest))
+            log.info("%s has ended: %s", self.name, message(self.explanation()))
         if self._journal is not None:
             self._journal.stop()
 

@@ -378,8 +378,8 @@ class Watch:
             OSError: the file cannot be written.
 
         """
-        explainer = self.exporter.explainer
-        recorder = Recorder(Path(path), {"trainer": self.name}, explain=lambda: explainer.latest.as_json())
+        explanation = self.exporter.explanation
+        recorder = Recorder(Path(path), {"trainer": self.name}, explain=lambda: explanation().as_json())
         self.exporter.add_sink(recorder)
         return recorder.path
 

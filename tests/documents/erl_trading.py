@@ -1,16 +1,20 @@
 """MEMORY_DEBUGGING.md and the memory leak fixes of generation 13: evolutionary trading."""
 
+import re
 from dataclasses import replace
+from pathlib import Path
+from tempfile import TemporaryDirectory
 
-import numpy as np
+from prometheus_client.parser import text_string_to_metric_families
 
-from heapwatch.measure.instances import Census
-from heapwatch.measure.large import Large
+from heapwatch.analysis.readings import GROWN
+from heapwatch.http.status import Status
 from heapwatch.recording.points import Run
+from heapwatch.recording.reader import read_recording
 from heapwatch.report.document import finding_lines, sections
 from heapwatch.report.findings import analyse
-from heapwatch.watch import Watch
-from tests.documents.example import Example
+from heapwatch.report.text import as_text
+from tests.documents.example import Example, finished
 from tests.documents.rows import Row, exposes, labels, limit, logs
 from tests.exporters.report.runs import GB, filled, generations
 from tests.repository import REPOSITORY
@@ -20,13 +24,6 @@ COUNTS = {"TradingEnvironment": 2, "DDPGAgent": 17, "ReplayBuffer": 1}
 
 def counts(example: Example) -> None:
     example.until(lambda: COUNTS.items() <= example.readings().by("trainer_objects", "type").items())
-
-
-def arrays(_example: Example) -> None:
-    kept = [np.zeros(1) for _ in range(10)]
-    census = Census([np.ndarray])
-    found = next(filter(None, (census.take().get("ndarray") for _ in range(500))), 0)
-    assert found >= len(kept)
 
 
 def gpu(_example: Example) -> None:
@@ -59,14 +56,28 @@ def large(_example: Example) -> None:
 
 
 def largest(_example: Example) -> None:
-    class Keeper:
-        __slots__ = ("inner",)
+    """A second run, as it comes to its end: what it prints of its largest objects, the report lists."""
+    with TemporaryDirectory() as folder, finished("erl_trading", Path(folder)) as (said, record):
+        found = re.findall(r"LARGE OBJECT: (\S+) +([\d.]+) MB", said)
+        assert 1 <= len(found) <= 20
+        text = as_text(analyse(read_recording(record)), 30)
+        assert "LARGEST SINGLE OBJECTS, WHATEVER HOLDS THEM" in text
+        assert all(re.search(rf"{kind} +{megabytes}", text) for kind, megabytes in found), text
 
-    keeper = Keeper()
-    keeper.inner = {"days": [np.ones(12_000_000, dtype=np.uint8)]}
-    found = Watch.large_objects()
-    assert 1 <= len(found) <= 20
-    assert Large("ndarray", 12_000_000) in found
+
+def whole_run(example: Example) -> None:
+    example.until(lambda: example.value("trainer_memory_baseline_bytes") > 1e7)
+    limit("erl-trading", *GROWN, warning=35e9, critical=100e9)(example)
+    profile = 'trainer_limit_profile{profile="erl-trading"} 1\n'
+    said = []
+    for grown in (30e9, 36e9, 101e9):
+        text = (
+            f"{profile}trainer_memory_baseline_bytes 4e9\n"
+            f'trainer_process_resident_memory_bytes{{role="trainer"}} {4e9 + grown}\n'
+        )
+        alerts = Status().document(text_string_to_metric_families(text))["alerts"]
+        said.append([alert["severity"] for alert in alerts if alert["component"] == GROWN.name])
+    assert said == [[], ["warning"], ["critical"]]
 
 
 def memory_left(_example: Example) -> None:
@@ -196,9 +207,15 @@ ROWS = (
     ),
     Row(
         "the top 20 objects of 10 MB or more, whatever holds them",
-        "`watch.large_objects()`",
-        "`python -m examples.erl_trading --steps 4000`",
+        "`watch.large_objects()`, and then in `heapwatch report`",
+        "`python -m examples.erl_trading --steps 4000 --record run.jsonl.gz`",
         largest,
+    ),
+    Row(
+        "total growth: 25 to 35 GB is normal, 100 GB or more a leak",
+        "profile `erl-trading`: memory `since start`, warning at 35, critical at 100 GB",
+        "page Phases, panel Memory since the start; `curl URL/performance_status`",
+        whole_run,
     ),
     Row(
         "a report after each generation",
@@ -213,7 +230,7 @@ ROWS = (
         limit("erl-trading", "memory", "trainer", generation=5e9),
     ),
     Row(
-        "30 to 40 GB is stable, 100 GB of growth a leak",
+        "30 to 40 GB is stable, the run with 175 GB was killed",
         "profile `erl-trading`: warning at 40, critical at 100 GB",
         "`docs/alerting.md`",
         limit("erl-trading", "memory", "trainer", warning=40e9, critical=100e9),
@@ -293,6 +310,9 @@ ROWS = (
         freed,
     ),
     Row(
-        "NumPy arrays", "`watch.objects(np.ndarray)`, counted a part at a time", "`curl URL/metrics`", arrays
+        "NumPy arrays",
+        "`watch.objects(np.ndarray)`, counted a part at a time",
+        "`curl URL/metrics`",
+        labels("trainer_objects", "type", "ndarray"),
     ),
 )

@@ -40,17 +40,7 @@ class Example:
         self.folder = folder
         self.record = folder / "run.jsonl.gz"
         self._log = folder / "log"
-        self.environment = {
-            key: value for key, value in os.environ.items() if not key.startswith("HEAPWATCH_")
-        }
-        self.environment |= {
-            "HEAPWATCH_STATE": str(folder),
-            "HEAPWATCH_TARGETS_DIR": str(folder / "targets"),
-            "HEAPWATCH_TOKEN": TOKEN,
-            "OMP_NUM_THREADS": "1",
-            "PATH": f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}",  # as in its environment
-            "PYTHONUNBUFFERED": "1",
-        }
+        self.environment = _environment(folder)
         arguments = ["--port=0", "--interval=0.5", f"--record={self.record}", *options]
         with self._log.open("w") as output:
             self.process = subprocess.Popen(
@@ -163,3 +153,32 @@ class Example:
         with urllib.request.urlopen(self.url + path, timeout=15) as answer:
             text: str = answer.read().decode()
         return text
+
+
+@contextmanager
+def finished(name: str, folder: Path, *options: str, steps: int = 4000) -> Iterator[tuple[str, Path]]:
+    """What an example says that runs to its end as fast as it goes, and its record."""
+    record = folder / "run.jsonl.gz"
+    arguments = ["--port=0", "--pace=0", f"--steps={steps}", f"--record={record}", *options]
+    done = subprocess.run(
+        [sys.executable, "-m", f"examples.{name}", *arguments],
+        env=_environment(folder),
+        cwd=REPOSITORY,
+        capture_output=True,
+        text=True,
+        timeout=START_SECONDS,
+        check=True,
+    )
+    yield done.stdout, record
+
+
+def _environment(folder: Path) -> dict[str, str]:
+    clean = {key: value for key, value in os.environ.items() if not key.startswith("HEAPWATCH_")}
+    return clean | {
+        "HEAPWATCH_STATE": str(folder),
+        "HEAPWATCH_TARGETS_DIR": str(folder / "targets"),
+        "HEAPWATCH_TOKEN": TOKEN,
+        "OMP_NUM_THREADS": "1",
+        "PATH": f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}",  # as in its environment
+        "PYTHONUNBUFFERED": "1",
+    }

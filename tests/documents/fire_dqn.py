@@ -1,24 +1,23 @@
 """Memory leak fixes report: the DQN that places fuel breaks."""
 
 import math
+import re
+import sys
 from dataclasses import replace
 from pathlib import Path
-from types import SimpleNamespace
 
-import matplotlib.pyplot as plt
 import yaml
 
 from examples.fire_dqn.agent import DQNAgent
 from examples.fire_dqn.trainer import FireTrainer
-from heapwatch.explain.remedies import remedy_for
-from heapwatch.explain.weigh import NOTHING_SEEN
-from heapwatch.housekeeping import close_figures
+from heapwatch.analysis.readings import ExceededLimit
+from heapwatch.cli.reporter import described
 from heapwatch.recording.points import Run
 from heapwatch.report.document import finding_lines
 from heapwatch.report.findings import analyse
-from tests.documents.example import Example
+from tests.documents.example import SECONDS, Example
 from tests.documents.rows import Row, labels, limit, logs
-from tests.exporters.report.runs import filled, generations
+from tests.exporters.report.runs import generations
 from tests.repository import REPOSITORY
 
 BOUNDS = {"losses": 1000, "rewards": 1000, "step_times": 100, "collection_times": 20}
@@ -47,9 +46,11 @@ def detached(example: Example) -> None:
     assert example.value("trainer_buffer_attached_tensors", buffer="memory") == 0
 
 
-def figures(_example: Example) -> None:
-    plt.subplots()
-    assert close_figures() == 1
+def figures(example: Example) -> None:
+    with example.leaking(figures=120.0):
+        example.until(lambda: example.value("trainer_objects", type="Figure") > 2)
+    assert example.force_cleanup("regular")["removed"]["figures"] > 2
+    example.until(lambda: example.value("trainer_objects", type="Figure") == 0)
 
 
 def steady(example: Example) -> None:
@@ -65,13 +66,24 @@ def constant(_example: Example) -> None:
             for point in generations(60, evaluation=growth).points
         ]
         assert (analyse(Run("fire_dqn", tuple(points))).finding is not None) == leaks
-    rules = (REPOSITORY / "prometheus" / "rules" / "growth_alerts.yml").read_text()
-    assert 'job:trainer_growth_limit:effective{per="episode"}' in rules
 
 
-def explained(_example: Example) -> None:
-    held = SimpleNamespace(path="agent.memory.buffer", kind="deque")
-    assert "`.detach()`" in str(remedy_for(held, NOTHING_SEEN._replace(graph=True), 1000, []))
+def explained(example: Example) -> None:
+    """The buffer is full of tensors that keep their graphs, and stays so for two minutes."""
+    with example.leaking(attached=3000.0):
+        example.until(lambda: held_graphs(example), 2 * SECONDS)
+        said = example.run(sys.executable, "-m", "heapwatch", "explain")
+    assert "memory.buffer" in said
+    assert "detach().cpu()" in said
+
+
+def held_graphs(example: Example) -> bool:
+    document = example.explain()
+    return document["verdict"] == "leak" and any(
+        str(found["path"]).endswith("memory.buffer") and "detach().cpu()" in found["remedy"]
+        for found in document["findings"]
+        if found["is_leak"]
+    )
 
 
 def losses_past_their_bound(example: Example) -> None:
@@ -97,13 +109,22 @@ def graphs_alert(_example: Example) -> None:
     assert "detach().cpu()" in rule["annotations"]["description"]
 
 
-def graphs_reported(_example: Example) -> None:
-    run = generations(
-        10, buffers=lambda _: filled(1e6, 1e6), graphs=lambda n: {"memory": 177.0 if n else 0.0}
+def graphs_reported(example: Example) -> None:
+    def lines() -> list[str]:
+        finding = example.report().finding
+        return [] if finding is None else finding_lines(finding, "episode")
+
+    named = r"memory buffer: \d+ tensors hold the autograd graph they were computed with"
+    with example.leaking(attached=3000.0):
+        example.until(lambda: any(re.fullmatch(named, line) for line in lines()))
+        assert any(line.startswith("Remedy: store `tensor.detach().cpu()`") for line in lines())
+
+
+def graphs_console(_example: Example) -> None:
+    alert = ExceededLimit("warning", "graphs", "buffer", "memory", 177, 0.0)
+    assert described(alert).startswith(
+        "WARNING: buffer memory: 177 tensors keep their autograd graphs; store"
     )
-    lines = finding_lines(analyse(run).finding, "generation")
-    assert "memory buffer: 177 tensors hold the autograd graph they were computed with" in lines
-    assert any(line.startswith("Remedy: store `tensor.detach().cpu()`") for line in lines)
 
 
 def cleaned(example: Example) -> None:
@@ -178,6 +199,18 @@ ROWS = (
         constant,
     ),
     Row(
+        "the same without a word of the trainer's",
+        "profile `fire-dqn`: memory, 10 MB an episode",
+        "`docs/alerting.md`; page Phases",
+        limit("fire-dqn", "memory", "trainer", episode=10e6),
+    ),
+    Row(
+        "the same on a GPU",
+        "profile `fire-dqn`: GPU memory, 10 MB an episode",
+        "`docs/alerting.md`; page Phases",
+        limit("fire-dqn", "gpu_memory", "", episode=10e6),
+    ),
+    Row(
         "unbounded losses",
         "an alert past the bound",
         "`python -m examples.leak fire_dqn losses=3000`",
@@ -196,16 +229,22 @@ ROWS = (
         graphs_alert,
     ),
     Row(
+        "they are in the alerts of the status and the console",
+        "kind `graphs`, after ten minutes",
+        "`heapwatch monitor`",
+        graphs_console,
+    ),
+    Row(
+        "what to do about them",
+        "verdict `leak`, the path of the buffer and the remedy",
+        "`heapwatch explain URL`",
+        explained,
+    ),
+    Row(
         "they are named",
         "`heapwatch report`: the buffer and the remedy",
         "`heapwatch report run.jsonl.gz`",
         graphs_reported,
-    ),
-    Row(
-        "what to do about them",
-        "`remedy` of a bounded buffer whose tensors hold their graph",
-        "`heapwatch explain URL`",
-        explained,
     ),
     Row("cleanup brings all back", "`watch.on_cleanup`", "`POST /force_cleanup`", cleaned),
 )

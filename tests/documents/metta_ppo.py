@@ -1,13 +1,13 @@
 """Memory tracking during training: the Metta trainer."""
 
-import pytest
+from pathlib import Path
+from tempfile import TemporaryDirectory
 
 from examples.metta_ppo.tracking import MemoryTracking
-from examples.metta_ppo.trainer import MettaTrainer
 from heapwatch.recording.points import Point
 from heapwatch.trackers.values import CycleLogger
 from heapwatch.watch import Watch
-from tests.documents.example import Example
+from tests.documents.example import Example, finished
 from tests.documents.rows import Row, labels, limit, logs
 
 EXPERIENCE = tuple(
@@ -30,25 +30,12 @@ def configured(_example: Example) -> None:
 
 
 def switched_off(_example: Example) -> None:
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("examples.metta_ppo.trainer.VectorEnvironments", _NoEnvironments)
-        trainer = MettaTrainer(tracking=MemoryTracking(memory_tracking_enabled=False))
-    with trainer.watched({}) as watch:  # nothing of the command line is even looked at
-        assert watch.server is None
-        assert watch.exporter.sizes.collect is not None
-        assert "trainer_object_size_bytes{" not in watch.exporter.exposition.collect().__repr__()
-
-
-class _NoEnvironments:
-    count = 16
-
-    def __init__(self, *_: object) -> None:
-        pass
-
-    def reset(self):
-        import numpy as np
-
-        return np.zeros((16, 8), dtype=np.float32)
+    with TemporaryDirectory() as folder:
+        off = ("trainer.memory_tracking_enabled=false",)
+        with finished("metta_ppo", Path(folder), *off, steps=200) as (said, _record):
+            assert "None/metrics" in said  # no port is open
+            assert "Memory Report" not in said
+            assert not list(Path(folder).glob("targets/*"))
 
 
 def every_tenth_epoch(_example: Example) -> None:

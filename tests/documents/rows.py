@@ -1,11 +1,13 @@
 """What a row of the tables in `docs/systems` is, and what most rows look at."""
 
+import re
 from collections.abc import Callable
 from typing import NamedTuple
 
-from heapwatch.analysis.limits import PROFILES
+from heapwatch.analysis.limits import PROFILES, limits_of
 from heapwatch.analysis.readings import Component
 from tests.documents.example import Example
+from tests.repository import REPOSITORY
 
 
 class Row(NamedTuple):
@@ -45,11 +47,19 @@ def logs(*parts: str) -> Callable[[Example], None]:
 
 
 def limit(profile: str, resource: str, component: str, **wanted: float) -> Callable[[Example], None]:
-    """A check of a profile's limits by severity; `minute`, `epoch` or `generation` are limits of growth."""
+    """A check of limits, by severity or as growth by `minute`, `episode`, `epoch` or `generation`.
 
-    def check(_example: Example) -> None:
+    The trainer exports the profile's name, and the console and the rules have the limits of that.
+    """
+
+    def check(example: Example) -> None:
         chosen, key = PROFILES[profile], Component(resource, component)
-        known = {**chosen.levels.get(key, {}), **chosen.growth.get(key, {})}
+        readings = example.readings()
+        assert list(readings.by("trainer_limit_profile", "profile")) == [profile.removesuffix("-aggressive")]
+        known = {**limits_of(readings, profile).get(key, {}), **chosen.growth.get(key, {})}
         assert {name: known.get(name) for name in wanted} == wanted
+        rules = (REPOSITORY / "prometheus" / "rules" / "default_limits.yml").read_text()
+        for value in wanted.values():
+            assert re.search(rf"\b{re.escape(f'{value:g}')} .*{{profile=\"{profile}\"}}", rules)
 
     return check

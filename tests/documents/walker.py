@@ -3,6 +3,7 @@
 import json
 import re
 import sys
+import urllib.request
 
 import yaml
 
@@ -78,10 +79,12 @@ def panels(_example: Example) -> None:
     )
 
 
-def container(_example: Example) -> None:
+def container(example: Example) -> None:
     compose = yaml.safe_load((REPOSITORY / "docker-compose.yml").read_text())
     checks = [str(service.get("healthcheck", "")) for service in compose["services"].values()]
     assert any("readyz" in check for check in checks)
+    with urllib.request.urlopen(f"{example.url}/readyz", timeout=15) as answer:
+        assert answer.status == 200
 
 
 def growth(example: Example) -> None:

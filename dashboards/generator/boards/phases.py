@@ -14,7 +14,8 @@ GLANCE = [
         "Cycles in range",
         phases.CYCLES_IN_RANGE_SUM,
         COUNT,
-        "Episodes, epochs or generations (the slowest that is counted) that ended in the time range. Good: enough to see a trend, five or more.",
+        "Episodes, epochs or generations, the slowest that is counted, that ended in the time range. "
+        "Good: enough to see a trend, five or more.",
     ),
     number(
         "Growth per cycle",
@@ -133,7 +134,7 @@ TIME = [
 
 DASHBOARD = Dashboard(
     uid="heapwatch-phases",
-    description="Which phase of an episode, an epoch or a generation gains memory that it does not give back?",
+    description="Which phase of an episode, epoch or generation gains memory that it does not give back?",
     rows=[
         Row("", [GLANCE, TREND, GAINS]),
         Row("Trend by cycle", [[BY_CYCLE]], collapsed=True),

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 from prometheus_client import Metric
 from prometheus_client.core import GaugeMetricFamily
@@ -35,6 +36,17 @@ class BufferSources:
     nbytes: Source | None = None
 
 
+_HELD_SECONDS = 120.0
+_LET_GO = 0.5  # of the tensors with graphs; a list that on-policy training fills and empties falls below
+
+
+class _Graphs(NamedTuple):
+    """Since when a buffer has not let go of graphs, and of how many at most."""
+
+    since: float
+    most: float
+
+
 @dataclass(frozen=True)
 class _Size:
     """One measurement of one buffer's bytes; unknown values are None."""
@@ -42,6 +54,26 @@ class _Size:
     stored: Size | None
     full_bytes: float | None
     attached: Attached | None
+
+
+@dataclass(frozen=True)
+class HeldGraphs:
+    """A buffer that has not let go of autograd graphs; unknown values are None.
+
+    Attributes:
+        path: of the buffer, or the name that it was declared with.
+        tensors: that keep the graph they were computed with.
+        items: that it stores.
+        capacity: items that it may store.
+        nbytes: that it stores, without the graphs.
+
+    """
+
+    path: str
+    tensors: float
+    items: float | None
+    capacity: float | None
+    nbytes: float | None
 
 
 class BufferCollector:
@@ -84,6 +116,10 @@ class BufferCollector:
             self._capacities[name] = capacity
         return items, capacity
 
+    def latest(self, name: str) -> tuple[float | None, float | None]:
+        """Items and capacity as last counted."""
+        return self._latest.get(name, (None, None))
+
     def collect(self) -> Iterable[Metric]:
         """Yield the counts of the last sample."""
         stored = GaugeMetricFamily("trainer_buffer_items", "Items that a buffer stores.", labels=["buffer"])
@@ -104,8 +140,16 @@ class BufferSizeCollector:
 
     name = "buffer_sizes"
 
-    def __init__(self, buffers: BufferCollector, failures: Failures, interval: float) -> None:
+    def __init__(
+        self,
+        buffers: BufferCollector,
+        failures: Failures,
+        interval: float,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
         self.interval = interval
+        self._clock = clock
+        self._graphs: dict[str, _Graphs] = {}
         self._buffers = buffers
         self._sources = NamedSources(self.name, failures)
         self._declared: dict[str, BufferSources] = {}
@@ -119,6 +163,29 @@ class BufferSizeCollector:
     def sample(self) -> None:
         """Measure each buffer."""
         self._latest = self._sources.read(self._measure)
+        now = self._clock()
+        for name, size in self._latest.items():
+            tensors = size.attached.graphs if size.attached else 0.0
+            known = self._graphs.get(name)
+            if known is None or not tensors or tensors < _LET_GO * known.most:
+                self._graphs[name] = _Graphs(now, tensors)
+            else:
+                self._graphs[name] = _Graphs(known.since, max(known.most, tensors))
+
+    def holding_graphs(self) -> list[HeldGraphs]:
+        """The buffers that have kept graphs for two minutes, as many as half of their items."""
+        held = []
+        now = self._clock()
+        for name, size in self._latest.items():
+            since, most = self._graphs.get(name, (now, 0.0))
+            tensors = size.attached.graphs if size.attached else 0.0
+            items, capacity = self._buffers.latest(name)
+            if most and now - since >= _HELD_SECONDS and tensors >= _LET_GO * (items or 0.0):
+                source = self._declared[name].container
+                path = source.path if source and source.path else name
+                nbytes = size.stored.bytes if size.stored else None
+                held.append(HeldGraphs(path, tensors, items, capacity, nbytes))
+        return held
 
     def _measure(self, name: str, container: Any) -> _Size:
         sources = self._declared[name]

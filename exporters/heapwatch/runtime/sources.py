@@ -29,9 +29,10 @@ class Source:
       `dict` does not, so it is held until this source is its last holder.
     """
 
-    def __init__(self, find: Callable[[], Any], description: str) -> None:
+    def __init__(self, find: Callable[[], Any], description: str, path: str = "") -> None:
         self._find = find
         self.description = description
+        self.path = path  # from the root, where it was given as one
 
     @classmethod
     def of(cls, spec: Any, root: Callable[[], Any] | None = None) -> Source:
@@ -44,7 +45,7 @@ class Source:
         if isinstance(spec, Source):
             return spec
         if isinstance(spec, str):
-            return cls(_by_path(spec, root), f"path {spec!r}")
+            return cls(_by_path(spec, root), f"path {spec!r}", spec)
         if isinstance(spec, types.MethodType):
             return cls(_by_method(spec), f"method {spec.__qualname__}")
         if is_accessor(spec):

@@ -89,7 +89,8 @@ def test_nothing_is_said_of_nothing():
 def holding(tensors, items=1000):
     return readings(
         1e9,
-        f'trainer_buffer_items{{buffer="memory"}} {items}\ntrainer_buffer_capacity_items{{buffer="memory"}} 1000\n'
+        f'trainer_buffer_items{{buffer="memory"}} {items}\n'
+        f'trainer_buffer_capacity_items{{buffer="memory"}} 1000\n'
         f'trainer_buffer_graph_tensors{{buffer="memory"}} {tensors}\n',
     )
 

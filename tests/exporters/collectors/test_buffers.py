@@ -1,3 +1,4 @@
+import types
 from collections import deque
 
 import numpy as np
@@ -5,7 +6,7 @@ import pytest
 import torch
 
 from heapwatch.analysis.readings import Readings
-from heapwatch.collectors.buffers import BufferCollector, BufferSources
+from heapwatch.collectors.buffers import BufferCollector, BufferSizeCollector, BufferSources
 from heapwatch.runtime.sources import Source
 
 
@@ -127,3 +128,44 @@ def test_items_are_counted_without_measuring_bytes(buffers):
     buffers.sample()
     assert Readings(buffers.collect()).value("trainer_buffer_items", buffer="replay") == 3
     assert not asked
+
+
+def with_graph():
+    return torch.ones(3, requires_grad=True).exp()
+
+
+@pytest.fixture
+def timed(failures):
+    """Buffers, their sizes and the time that these go by."""
+    now = [0.0]
+    buffers = BufferCollector(failures, interval=5.0)
+    buffers.sizes = BufferSizeCollector(buffers, failures, 5.0, clock=lambda: now[0])
+    return buffers, now
+
+
+def test_a_full_buffer_that_keeps_graphs_is_told_by_its_path_after_two_minutes(timed):
+    buffers, now = timed
+    agent = types.SimpleNamespace(memory=deque([with_graph() for _ in range(50)], maxlen=50))
+    buffers.measure("memory", BufferSources(Source.of("memory", lambda: agent)))
+    read(buffers)
+    assert buffers.sizes.holding_graphs() == []
+    now[0] = 121.0
+    agent.memory.append(with_graph())
+    read(buffers)
+    (found,) = buffers.sizes.holding_graphs()
+    assert (found.path, found.tensors, found.items, found.capacity) == ("memory", 50, 50, 50)
+
+
+@pytest.mark.parametrize("left", [[], [torch.ones(3)] * 50, "few"])
+def test_a_rollout_that_is_emptied_or_detached_in_between_holds_no_graphs(timed, left):
+    buffers, now = timed
+    stored = [with_graph() for _ in range(50)]
+    buffers.measure("rollout", BufferSources(held(stored)))
+    read(buffers)
+    now[0] = 60.0
+    stored[:] = stored[:20] if left == "few" else left
+    read(buffers)
+    now[0] = 130.0
+    stored[:] = [with_graph() for _ in range(50)]
+    read(buffers)
+    assert buffers.sizes.holding_graphs() == []
