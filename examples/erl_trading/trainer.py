@@ -25,6 +25,7 @@ CAPACITY = 1000
 BATCH = 32
 UPDATES = 8  # gradient steps of each of the agents that learn, a generation
 ELITE = 4
+LARGE_BYTES = 1e6  # its market is a hundredth of a real one
 MOST_UPLOADS = 50  # more are pending when uploads are slow
 
 
@@ -93,7 +94,7 @@ class ErlTrainer:
             self.uploads.append(len(self.generation_times))
             watch.progress("generation")
         print(watch.growth_since("baseline"), flush=True)
-        for large in watch.large_objects():
+        for large in watch.large_objects(LARGE_BYTES):
             print(f"LARGE OBJECT: {large.type:<20} {large.nbytes / 1e6:.2f} MB", flush=True)
 
     def evaluate_population(self, watch: heapwatch.Watch) -> list[float]:

@@ -38,7 +38,7 @@ class Watch:
     def growth_since(self, label):
         return f"since {label}"
 
-    def large_objects(self):
+    def large_objects(self, _nbytes):
         return [Large("ndarray", 20_000_000)]
 
     def progress(self, unit):
