@@ -98,7 +98,7 @@ def test_health_before_the_first_step_is_unknown():
 def test_levels_name_every_resource():
     levels = Readings(families()).levels()
     assert levels[Component("bodies", "all")] == 155
-    assert levels[Component("buffer", "replay")] == 5e6
+    assert levels[Component("buffer", "replay")] == 50
     assert levels[Component("memory", "worker")] == 3e8
 
 
