@@ -243,6 +243,32 @@ def test_a_leak_is_told_by_the_definition_of_the_rules_and_before_its_time_it_is
     assert watching.severity == "critical"
 
 
+def test_a_buffer_that_keeps_graphs_is_told_with_its_remedy_and_when_it_lets_go():
+    watching = reporter()
+    said = []
+    for i in range(60):
+        held = 177 if i < 40 else 0
+        extra = (
+            f'trainer_buffer_items{{buffer="memory"}} 177\n'
+            f'trainer_buffer_graph_tensors{{buffer="memory"}} {held}'
+        )
+        said += news(watching.report(replace(sample(30.0 * i + 1, extra=extra), firing=None)))
+    assert said == [
+        "WARNING: buffer memory: 177 tensors keep their autograd graphs; "
+        "store tensor.detach().cpu(), or .item() for a number",
+        "ENDED: buffer memory lets go of autograd graphs again",
+    ]
+
+
+def test_memory_since_the_start_is_told_by_name():
+    text = (
+        'trainer_limit_profile{profile="erl-trading"} 1\ntrainer_memory_baseline_bytes 4e9\n'
+        'trainer_process_resident_memory_bytes{role="trainer"} 39.5e9\n'
+    )
+    said = news(reporter().report(Sample("127.0.0.1:7777", 1.0, Readings(parse(text)), firing=())))
+    assert "WARNING: memory since the start = 35500.0MB (>= 35000.0MB)" in said
+
+
 def test_with_prometheus_its_rules_judge():
     watching = reporter()
     for i in range(160):

@@ -131,3 +131,23 @@ def test_leaks_are_told_by_the_definition_of_the_rules():
     assert document["leaks"]["growth_per_minute"]["bodies"]["dynamic"] == pytest.approx(20, rel=0.1)
     leaks = [alert for alert in document["alerts"] if alert["kind"] == "leak"]
     assert [(alert["severity"], alert["component"]) for alert in leaks] == [("warning", "dynamic")]
+
+
+@pytest.mark.parametrize(("grown", "severities"), [(30e9, []), (36e9, ["warning"]), (101e9, ["critical"])])
+def test_growth_over_a_run_is_held_against_the_limits_of_its_profile(grown, severities):
+    exposed = parse(
+        'trainer_limit_profile{profile="erl-trading"} 1\n'
+        "trainer_memory_baseline_bytes 4e9\n"
+        f'trainer_process_resident_memory_bytes{{role="trainer"}} {4e9 + grown}\n'
+    )
+    alerts = Status().document(exposed)["alerts"]
+    assert [alert["severity"] for alert in alerts if alert["component"] == "since start"] == severities
+
+
+def test_a_buffer_within_its_limit_of_items_is_no_alert_however_many_bytes_it_holds():
+    exposed = parse(
+        'trainer_limit_profile{profile="fire-dqn"} 1\n'
+        'trainer_buffer_items{buffer="experience"} 20\n'
+        'trainer_buffer_bytes{buffer="experience"} 4800000\n'
+    )
+    assert Status().document(exposed)["alerts"] == []
