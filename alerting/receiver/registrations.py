@@ -9,7 +9,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 
-from heapwatch.network_registration import RENEWAL_SECONDS
+from heapwatch.http.client import RENEWAL_SECONDS
 
 LIFETIME = 3 * RENEWAL_SECONDS
 _KNOWN_AFTER = 1.25 * RENEWAL_SECONDS

@@ -10,12 +10,11 @@ from contextlib import suppress
 from urllib.parse import urlsplit
 
 from heapwatch.errors import Unreachable, UsageError
-from heapwatch.http.client import base_url, post_json
+from heapwatch.http.client import RENEWAL_SECONDS, base_url, post_json
 from heapwatch.http.guards import find_token
 
 log = logging.getLogger("heapwatch")
 
-RENEWAL_SECONDS = 60.0
 _RETRY_SECONDS = 15.0
 _TIMEOUT_SECONDS = 5.0
 _LAST_TIMEOUT_SECONDS = 2.0  # at the end of training nobody should wait for long

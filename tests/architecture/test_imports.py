@@ -23,7 +23,7 @@ LAYERS = (
     ("explain",),
     ("http",),
     ("discovery", "housekeeping", "stacks"),
-    ("registration",),
+    ("registration", "network_registration"),
     ("exporter", "attach", "injection"),
     ("watch",),
     ("lifecycle",),
