@@ -28,8 +28,9 @@ from heapwatch.measure.roots import OWN_THREADS, Root
 log = logging.getLogger("heapwatch")
 
 SLICE_SECONDS = 0.001
-_TICK_SECONDS = 0.1
+_TICK_SECONDS = 0.2
 _FIRST_TICKS_SECONDS = 0.02
+_WAITING_SECONDS = 1.0  # while nothing may be spent: to wake up alone takes a tenth of a millisecond
 _JUDGE_SECONDS = 5.0
 _WEIGH_SECONDS = 5.0
 _ROUND_SECONDS = 15.0
@@ -123,19 +124,23 @@ class Explainer:
             self._weigh(_MOST_WEIGHED)
             return self._judge()
 
-    def tick(self) -> None:
-        """One slice of whatever is due."""
+    def tick(self) -> float:
+        """Do one slice of whatever is due; returns the seconds until the next."""
         now = self._clock()
         began = self._spent()
         if self._is_due("memory", now, 1.0):
             self._read_memory()
-        activity = self._slice(now) if self._budget.allows() else "read"
+        allowed = self._budget.allows()
+        activity = self._slice(now) if allowed else "read"
         cost = self._spent() - began
         longest = _LONGEST_PAUSE_SECONDS if activity == "judge" else float("inf")
         self._pause(activity, now, cost, longest)
         self._budget.charge(cost)
         self.spent_on[activity] += cost
         self.longest_slice = max(self.longest_slice, cost)
+        if not allowed:
+            return _WAITING_SECONDS
+        return _FIRST_TICKS_SECONDS if self.inventory.rounds < 2 else _TICK_SECONDS
 
     def _slice(self, now: float) -> str:
         """Do what is due, and say what it was."""
@@ -173,11 +178,13 @@ class Explainer:
         return True
 
     def _work(self) -> None:
-        while not self._stopped.wait(_FIRST_TICKS_SECONDS if self.inventory.rounds < 2 else _TICK_SECONDS):
+        pause = _FIRST_TICKS_SECONDS
+        while not self._stopped.wait(pause):
             try:
                 with self._working:
-                    self.tick()
+                    pause = self.tick()
             except Exception:
+                pause = _WAITING_SECONDS
                 log.debug("heapwatch: a slice of the inventory failed", exc_info=True)
 
     def _read_memory(self) -> None:

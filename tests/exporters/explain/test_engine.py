@@ -44,3 +44,27 @@ def test_types_are_not_counted_while_the_collector_is_off(monkeypatch: pytest.Mo
     monkeypatch.setattr(gc, "isenabled", lambda: True)
     tick_for_a_minute()
     assert counts
+
+
+def test_waking_up_does_not_use_up_what_may_be_spent(monkeypatch: pytest.MonkeyPatch) -> None:
+    """On a busy machine the first walk of a large program takes minutes, and a wake-up 0.1 ms."""
+    now, spent, judged = [0.0], [0.0], []
+
+    def costs(seconds: float, answer: object = None) -> object:
+        spent[0] += seconds
+        return answer
+
+    def spent_so_far() -> float:
+        spent[0] += 1e-4
+        return spent[0]
+
+    explainer = Explainer(clock=lambda: now[0], spent=spent_so_far)
+    monkeypatch.setattr(explainer, "_read_memory", lambda: costs(8e-4))
+    monkeypatch.setattr(explainer, "_judge", lambda: judged.append(now[0]) or costs(5e-3))
+    monkeypatch.setattr(explainer, "_weigh", lambda most: costs(3e-3))
+    monkeypatch.setattr(explainer.inventory, "read", lambda seconds: costs(1e-3, True))
+    monkeypatch.setattr(explainer.inventory, "discover", lambda seconds: costs(1e-3, False))
+    while now[0] < 600:
+        now[0] += explainer.tick() or 0.02
+    assert len([time for time in judged if time > 300]) >= 10
+    assert spent[0] < 1.1 * (0.15 + 0.002 * 600)
