@@ -156,7 +156,7 @@ class Example:
 
 
 @contextmanager
-def finished(name: str, folder: Path, *options: str, steps: int = 4000) -> Iterator[tuple[str, Path]]:
+def finished(name: str, folder: Path, *options: str, steps: int = 800) -> Iterator[tuple[str, Path]]:
     """What an example says that runs to its end as fast as it goes, and its record."""
     record = folder / "run.jsonl.gz"
     arguments = ["--port=0", "--pace=0", f"--steps={steps}", f"--record={record}", *options]
