@@ -114,11 +114,15 @@ def growth_of(
         marks = Marks(level, reset)
         found = _found(process, component, level, marks, maturity, reset, since)
         least = explained(process, marks.gains) if component == MEMORY else []
-        confirmed: Values = [
-            max((growth for growth in ways if not least or growth >= least[look]), default=None)
+        named: Values = [None] * len(level)
+        if component == MEMORY:
+            named = _named(process, level, reset, since)
+        # What the trainer has a name for are objects in use: nothing else explains that growth.
+        confirmed = [
+            [growth for growth in ways if not least or growth >= least[look]]
             for look, ways in enumerate(found)
         ]
-        verdicts[component] = Growth([max(ways, default=None) for ways in found], least, _held(confirmed))
+        verdicts[component] = Growth(_highest(found, named), least, _held(_highest(confirmed, named)))
     return verdicts
 
 
@@ -147,11 +151,17 @@ def _found(
         ]
         if stale.get(FAST_LOOKS, 0.0) <= STALE_SECONDS:
             found.append(_fast(process, component, level, marks, maturity[look], look))
-        if component == MEMORY and not reset[look]:
-            found.append(_named(process, level, look))
         found.append(cycles[look])
         ways.append([growth for growth in found if growth is not None])
     return ways
+
+
+def _highest(found: list[list[float]], named: Values) -> Values:
+    """The highest growth at each look, in whatever way it was found."""
+    return [
+        max(ways if own is None else [*ways, own], default=None)
+        for ways, own in zip(found, named, strict=True)
+    ]
 
 
 def _held(confirmed: Values) -> Values:
@@ -242,8 +252,14 @@ def _every_look(seen: Values) -> float | None:
     return (last - middle) / (half - first)
 
 
-def _named(process: Process, level: Values, look: int) -> float | None:
+def _named(process: Process, level: Values, reset: Sequence[bool], since: int) -> Values:
     """Growth of memory, most of which is of containers or types that the trainer itself calls leaks."""
+    return [
+        None if look < since or reset[look] else _named_at(process, level, look) for look in range(len(level))
+    ]
+
+
+def _named_at(process: Process, level: Values, look: int) -> float | None:
     named, now = process.named[look] if process.named else None, level[look]
     if named is None or now is None:
         return None

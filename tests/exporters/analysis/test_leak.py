@@ -160,6 +160,12 @@ def test_what_a_declared_buffer_holds_is_not_reported_by_its_name():
     assert told(series) is None
 
 
+def test_pages_touched_now_are_no_excuse_for_growth_with_a_name():
+    series = named(1e9, 12e6) | {VMS: [4e9] * SCRAPES}
+    assert told(series) <= 8
+    assert ("leak", "memory", "trainer") in agreed(series)
+
+
 def test_the_rules_agree_on_growth_with_a_name():
     assert ("leak", "memory", "trainer") in agreed(named(1e9, 12e6))
     assert agreed(named(1e9, 12e6, series={})) == {("leak", "memory", "trainer")}

@@ -132,6 +132,7 @@ def test_an_algorithm_with_its_replay_buffer(exposed):
     assert seen.value("trainer_phase_duration_seconds_count", phase="iteration") >= 2
 
 
+@pytest.mark.timeout(480)  # three processes import Ray, which takes minutes on a busy machine
 def test_each_trial_is_watched_in_its_own_process(tmp_path):
     def train(config, watch):
         for _ in range(config["steps"]):
