@@ -58,7 +58,7 @@ def groups(
 
     """
 
-    def told(rule: Mapping[str, Any]) -> dict[str, Any]:
+    def rendered(rule: Mapping[str, Any]) -> dict[str, Any]:
         changed = {**rule, "expr": rewritten(rule["expr"], jobs)}
         if "alert" in rule:
             changed["labels"] = {**rule["labels"], **labels}
@@ -69,7 +69,7 @@ def groups(
         return changed
 
     return [
-        {"name": group["name"], "interval": interval, "rules": [told(rule) for rule in kept]}
+        {"name": group["name"], "interval": interval, "rules": [rendered(rule) for rule in kept]}
         for group in _read(rules)
         if (kept := [rule for rule in group["rules"] if not _OTHERS.search(rule["expr"])])
     ]

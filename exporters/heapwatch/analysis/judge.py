@@ -17,10 +17,8 @@ RETAINED_SHARE = 2.0  # of what malloc keeps more: growth below that is called r
 RETAINED_HALF = 0.92  # of the retention of eight minutes, in the next eight
 HELD_LOOKS = steps(20)  # a verdict of the last look depends on no more of them
 _WATCH_GAP, _FOR, _BOUND_LOOKS = steps(10), steps(1), 6
-_GRAPH_MINUTES, _GRAPH_SHARE = (
-    10,
-    0.5,
-)  # a buffer does not let go of graphs, of at least that share of its items
+# For so long a buffer has not let go of graphs, and has had them in at least this share of its items.
+_GRAPH_MINUTES, _GRAPH_SHARE = 10, 0.5
 
 
 @dataclass(frozen=True)

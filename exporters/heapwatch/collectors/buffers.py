@@ -36,15 +36,17 @@ class BufferSources:
     nbytes: Source | None = None
 
 
-_HELD_SECONDS = 120.0
+_FULL_SECONDS = 120.0  # of a buffer that is full
+_HELD_SECONDS = 600.0  # of any other, as in the rules: a rollout may fill for minutes and then let go
 _LET_GO = 0.5  # of the tensors with graphs; a list that on-policy training fills and empties falls below
 
 
 class _Graphs(NamedTuple):
-    """Since when a buffer has not let go of graphs, and of how many at most."""
+    """Since when a buffer has not let go of graphs, of how many at most, and since when it is full."""
 
     since: float
     most: float
+    full_since: float | None = None
 
 
 @dataclass(frozen=True)
@@ -168,19 +170,23 @@ class BufferSizeCollector:
             tensors = size.attached.graphs if size.attached else 0.0
             known = self._graphs.get(name)
             if known is None or not tensors or tensors < _LET_GO * known.most:
-                self._graphs[name] = _Graphs(now, tensors)
-            else:
-                self._graphs[name] = _Graphs(known.since, max(known.most, tensors))
+                known = _Graphs(now, tensors)
+            items, capacity = self._buffers.latest(name)
+            full = items is not None and capacity is not None and items >= capacity
+            full_since = known.full_since if full and known.full_since is not None else now
+            self._graphs[name] = _Graphs(known.since, max(known.most, tensors), full_since if full else None)
 
     def holding_graphs(self) -> list[HeldGraphs]:
-        """The buffers that have kept graphs for two minutes, as many as half of their items."""
+        """The buffers that have kept graphs, as many as half of their items, for long enough."""
         held = []
         now = self._clock()
         for name, size in self._latest.items():
-            since, most = self._graphs.get(name, (now, 0.0))
+            graphs = self._graphs.get(name, _Graphs(now, 0.0))
             tensors = size.attached.graphs if size.attached else 0.0
             items, capacity = self._buffers.latest(name)
-            if most and now - since >= _HELD_SECONDS and tensors >= _LET_GO * (items or 0.0):
+            full = graphs.full_since is not None and now - graphs.full_since >= _FULL_SECONDS
+            kept = full or now - graphs.since >= _HELD_SECONDS
+            if graphs.most and kept and tensors >= _LET_GO * (items or 0.0):
                 source = self._declared[name].container
                 path = source.path if source and source.path else name
                 nbytes = size.stored.bytes if size.stored else None

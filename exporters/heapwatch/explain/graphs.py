@@ -18,13 +18,17 @@ def with_graphs(explanation: Explanation, held: Sequence[HeldGraphs]) -> Explana
     others = list(explanation.findings)
     findings = []
     for buffer in held:
-        same = next((one for one in others if one.path and one.path.endswith(buffer.path)), None)
+        same = next((one for one in others if _is_of(one.path, buffer.path)), None)
         if same is None:
             findings.append(_finding(buffer))
         else:
             others.remove(same)
             findings.append(replace(same, remedy=REMEDY, is_leak=True))
     return replace(explanation, verdict="leak", findings=ranked([*findings, *others]))
+
+
+def _is_of(path: str | None, buffer: str) -> bool:
+    return path is not None and (path == buffer or path.endswith(f".{buffer}"))
 
 
 def _finding(buffer: HeldGraphs) -> Finding:

@@ -66,6 +66,20 @@ class _Reading(NamedTuple):
 _OTHER = _Operand("other")
 
 
+def instructions_of(code: CodeType) -> Iterator[tuple[dis.Instruction, int]]:
+    """Instructions with the line that each belongs to; of very long code the first ones."""
+    line = code.co_firstlineno
+    for count, instruction in enumerate(dis.get_instructions(code)):
+        if count > _MOST_INSTRUCTIONS:
+            return
+        positions = getattr(instruction, "positions", None)
+        if positions is not None and positions.lineno is not None:
+            line = positions.lineno
+        elif positions is None and instruction.starts_line is not None:
+            line = int(instruction.starts_line)
+        yield instruction, line
+
+
 def limits_of(name: str, codes: Iterable[CodeType], lines: Collection[int]) -> list[Limit]:
     """The limits of a container of this name.
 
@@ -155,15 +169,7 @@ def _limits_in(comparison: _Operand, name: str) -> Iterator[Limit]:
 def _read(code: CodeType) -> _Reading:
     reading = _Reading([], [], [], [], {}, [], {})
     stack: list[_Operand] = []
-    line = code.co_firstlineno
-    for count, instruction in enumerate(dis.get_instructions(code)):
-        if count > _MOST_INSTRUCTIONS:
-            break
-        positions = getattr(instruction, "positions", None)
-        if positions is not None and positions.lineno is not None:
-            line = positions.lineno
-        elif positions is None and instruction.starts_line is not None:
-            line = int(instruction.starts_line)
+    for instruction, line in instructions_of(code):
         reading.lines[instruction.offset] = line
         if instruction.opname not in _NOT_CALLED:
             _follow(instruction, stack, reading)

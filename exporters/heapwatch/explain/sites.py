@@ -13,7 +13,7 @@ from collections.abc import Iterable, Iterator
 from types import CodeType, FunctionType
 from typing import Any, Literal, NamedTuple
 
-from heapwatch.explain.limits import SETTING_UP
+from heapwatch.explain.limits import SETTING_UP, instructions_of
 from heapwatch.measure.layout import layout_of, namespace_of
 from heapwatch.measure.roots import is_user_file, is_user_module, module_namespace, running_code, user_modules
 
@@ -33,7 +33,6 @@ _CALLED_BY = ("LOAD_METHOD", "LOAD_ATTR", "LOAD_GLOBAL", "LOAD_NAME")
 _NEAR = 14
 _STATEMENT = 80
 _MOST_CODE = 4000
-_MOST_INSTRUCTIONS = 20_000
 
 
 class Site(NamedTuple):
@@ -88,7 +87,7 @@ def rebound_at(name: str, codes: Iterable[CodeType], scope: Scope = "any") -> li
         if not _mentions(code, name):
             continue
         loaded: set[int] = set()
-        for instruction, line in _instructions(code):
+        for instruction, line in instructions_of(code):
             operation = instruction.opname
             if not _names(instruction, name, scope):
                 continue
@@ -107,7 +106,7 @@ def callers_of(method: str, codes: Iterable[CodeType]) -> list[Site]:
     for code in codes:
         if method not in code.co_names:
             continue
-        for instruction, line in _instructions(code):
+        for instruction, line in instructions_of(code):
             if instruction.opname in _CALLED_BY and instruction.argval == method:
                 function = getattr(code, "co_qualname", code.co_name)
                 found.setdefault((code.co_filename, line), Site(code.co_filename, line, function))
@@ -118,7 +117,7 @@ def only_return(code: CodeType) -> Site | None:
     """The line of the user's function on which it returns something, where there is but one."""
     lines = {
         line
-        for instruction, line in _instructions(code)
+        for instruction, line in instructions_of(code)
         if instruction.opname in ("RETURN_VALUE", "RETURN_CONST") and not _returns_none(code, line)
     }
     if len(lines) != 1 or not is_user_file(code.co_filename):
@@ -127,7 +126,7 @@ def only_return(code: CodeType) -> Site | None:
 
 
 def _returns_none(code: CodeType, line: int) -> bool:
-    loads = [one for one, where in _instructions(code) if where == line and one.opname.startswith("LOAD_")]
+    loads = [one for one, where in instructions_of(code) if where == line and one.opname.startswith("LOAD_")]
     return bool(loads) and loads[-1].opname == "LOAD_CONST" and loads[-1].argval is None
 
 
@@ -208,7 +207,7 @@ def _effects(
     """What a code object does to `name`, by line; names that it is given to are followed."""
     if not _mentions(code, name):
         return
-    listed = list(_instructions(code))
+    listed = list(instructions_of(code))
     loads: dict[int, int] = {}
     for at, (instruction, line) in enumerate(listed):
         operation = instruction.opname
@@ -308,17 +307,3 @@ def _names(instruction: dis.Instruction, name: str, scope: Scope = "any") -> boo
     if not any(part in instruction.opname for part in _SCOPES[scope]):
         return False
     return bool(value == name) if type(value) is str else type(value) is tuple and name in value
-
-
-def _instructions(code: CodeType) -> Iterator[tuple[dis.Instruction, int]]:
-    """Instructions with the line that each belongs to."""
-    line = code.co_firstlineno
-    for count, instruction in enumerate(dis.get_instructions(code)):
-        if count > _MOST_INSTRUCTIONS:
-            return
-        positions = getattr(instruction, "positions", None)
-        if positions is not None and positions.lineno is not None:
-            line = positions.lineno
-        elif positions is None and instruction.starts_line is not None:
-            line = int(instruction.starts_line)
-        yield instruction, line

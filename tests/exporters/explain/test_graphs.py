@@ -1,5 +1,7 @@
 """Buffers that hold autograd graphs, in an explanation."""
 
+from dataclasses import replace
+
 from heapwatch.collectors.buffers import HeldGraphs
 from heapwatch.explain.findings import Explanation, Finding, message
 from heapwatch.explain.graphs import REMEDY, with_graphs
@@ -33,3 +35,9 @@ def test_what_was_found_of_the_same_buffer_becomes_the_leak():
 def test_without_such_a_buffer_nothing_changes():
     healthy = Explanation("healthy", 300.0, 0.0, 1.0)
     assert with_graphs(healthy, []) is healthy
+
+
+def test_a_path_that_only_ends_alike_is_another_buffer():
+    other = Finding("buffer", "agent.replay_buffer", "deque", 800, 2, 5.0, 6.0, 0.5, 1000)
+    found = with_graphs(Explanation("filling", 300.0, 9.0, 1.0, (other,)), [replace(HELD, path="buffer")])
+    assert not next(one for one in found.findings if one.path == "agent.replay_buffer").is_leak

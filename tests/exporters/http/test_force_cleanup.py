@@ -133,7 +133,7 @@ def test_waiting_cleanups_leave_connections_to_the_scrapes(trainer):
         waiting = [
             pool.submit(trainer.cleanup, {"request_id": "one", "timeout_seconds": 30}) for _ in range(10)
         ]
-        # Two more than may wait: these are told at once that it is pending.
+        # Eight may wait. The other two are answered at once: it is pending.
         wait_until(lambda: sum(answer.done() for answer in waiting) == 2)
         assert {answer.result()[0].status for answer in waiting if answer.done()} == {202}
         trainer.queue.run_pending()
