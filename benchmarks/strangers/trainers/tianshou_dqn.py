@@ -45,7 +45,7 @@ snapshots = []
 
 
 def before_training_step(epoch, env_step):
-    if args.leak and epoch > len(snapshots):
+    if args.leak and env_step % 400 == 0:
         snapshots.append(copy.deepcopy(algorithm.state_dict()))
     watch.step()
 

@@ -198,7 +198,7 @@ class Explainer:
         growing = [
             (known.weighed_items / max(1.0, known.items.last or 0.0), known)
             for known in list(self.inventory.known.values())
-            if known.items.growth(start).total > 0
+            if known.weighing_due <= now and known.items.growth(start).total > 0
         ]
         growing.sort(key=lambda entry: entry[0])
         for done, known in growing[:most]:

@@ -53,6 +53,7 @@ _LONGEST_INTERVAL = 30.0  # of what stands still, where no more than so many con
 _READ_AT_THAT_RATE = 200
 _BACKED_OFF = 4.0
 _GRAPH_INTERVAL = 5.0
+_GRAPHS_SHARE = 0.0004  # of the time, for all autograd graphs together: one of a large model takes 10 ms
 _LISTED: tuple[Kind, ...] = ("list", "deque", "dict", "set", "cache", "programs", "frame_table", "raw")
 _SIZED: tuple[Kind, ...] = ("array", "tensor", "text")
 _CLASS_BOOKKEEPING = frozenset(
@@ -105,6 +106,7 @@ class Known:
         items: readings of its length, of several the mean; of arrays and texts bytes, of graphs see below.
         multiplicity: how many such containers there are.
         held: readings of its bytes, by whoever weighs it, when it had `weighed_items`.
+        weighing_due: when it may be weighed again, after `weigh_failures` weighings that took too long.
         newest: of a graph, the numbers of its newest operation when it was read the last two times.
 
     Of a graph `items` are the seconds for which each reading found operations of the time before beside newer
@@ -114,7 +116,7 @@ class Known:
 
     __slots__ = (
         "capacity", "due", "held", "interval", "items", "kind", "misses", "multiplicity", "newest", "path",
-        "places", "type_name", "weighed_items",
+        "places", "type_name", "weigh_failures", "weighed_items", "weighing_due",
     )  # fmt: skip
 
     def __init__(
@@ -132,6 +134,8 @@ class Known:
         self.due = due
         self.misses = 0
         self.weighed_items = 0.0
+        self.weigh_failures = 0
+        self.weighing_due = float("-inf")
         self.newest = (-1, -1)
 
     @property
@@ -180,6 +184,7 @@ class Inventory:
         self._anchors: dict[int, str] = {}
         self._round_known: set[str] = set()
         self._round_multiplicity: dict[str, float] = {}
+        self._graphs_due = float("-inf")
 
     def discover(self, seconds: float) -> bool:
         """Look for containers for so many seconds of CPU time; True when a round through all is complete."""
@@ -206,10 +211,15 @@ class Inventory:
         memory: dict[Place | str, Any] = {}
         count = 0
         # What changes is late after a second: where time is short, what stands still waits.
+        graphs = (known for known in due if known.kind == "graph" and now >= self._graphs_due)
+        searched = min(graphs, key=lambda known: known.items.read_at, default=None)
         for known in sorted(due, key=lambda known: (known.due - now) / known.interval):
-            self._read(known, now, memory)
+            if known.kind == "graph":
+                self._read_graph(known, now, memory, search=known is searched)
+            else:
+                self._read(known, now, memory)
             count += 1
-            if not count & 15:
+            if known is searched or not count & 15:
                 if self._spent() > until:
                     break
                 if len(memory) > 2000:
@@ -364,8 +374,6 @@ class Inventory:
                 level: float | None
                 if known.kind == "ring":
                     level = _read_ring(known, obj, now)
-                elif known.kind == "graph":
-                    level = _read_graph(known, obj, now)
                 elif layout.kind in _SIZED:
                     level = array_bytes(obj, layout)
                 else:
@@ -374,15 +382,12 @@ class Inventory:
             except (Gone, RuntimeError):
                 continue
             if level is not None:
-                if known.kind not in ("ring", "graph"):
+                if known.kind != "ring":
                     known.kind, known.type_name = layout.kind, layout.name
                 total += level
                 count += 1
         if not count:
-            known.misses += 1
-            known.due = now + known.interval
-            if known.misses > 20:
-                self.known.pop(known.path, None)
+            self._miss(known, now)
             return
         known.misses = 0
         level = total / count
@@ -390,22 +395,42 @@ class Inventory:
         known.items.add(now, level)
         longest = _LONGEST_INTERVAL * max(1.0, len(self.known) / _READ_AT_THAT_RATE)
         known.interval = _SHORTEST_INTERVAL if changed else min(longest, known.interval * _BACKED_OFF)
-        if known.kind == "graph":
-            known.interval = _GRAPH_INTERVAL
         known.due = now + known.interval
 
+    def _read_graph(self, known: Known, now: float, memory: dict[Place | str, Any], *, search: bool) -> None:
+        """Note a graph's newest operation and, if asked to, search it for operations of the time before.
 
-def _read_graph(known: Known, tensor: Any, now: float) -> float | None:
-    newest = newest_operation(tensor)
-    if newest is None:
-        return None
-    piled = known.items.last or 0.0
-    earlier, before = known.newest
-    if newest == before:
-        return piled
-    known.newest = (before, newest)
-    held = earlier >= 0 and holds_operation(tensor, earlier, before)
-    return piled + now - known.items.read_at if held else 0.0
+        A search may take long. What it looks for are operations made between the last two readings: the more
+        that lie between them and now, the further it would have to go back.
+        """
+        newest = None
+        with suppress(Gone, RuntimeError):
+            tensor = known.places[0].find(memory)
+            newest = newest_operation(tensor)
+        if newest is None:
+            self._miss(known, now)
+            return
+        known.misses = 0
+        known.interval = _GRAPH_INTERVAL
+        known.due = now + known.interval
+        piled, (earlier, before) = known.items.last or 0.0, known.newest
+        if newest == before:
+            known.items.add(now, piled)
+            return
+        known.newest = (before, newest)
+        if earlier < 0:
+            known.items.add(now, 0.0)
+        elif search:
+            began = self._spent()
+            held = holds_operation(tensor, earlier, before)
+            self._graphs_due = now + (self._spent() - began) / _GRAPHS_SHARE
+            known.items.add(now, piled + now - known.items.read_at if held else 0.0)
+
+    def _miss(self, known: Known, now: float) -> None:
+        known.misses += 1
+        known.due = now + known.interval
+        if known.misses > 20:
+            self.known.pop(known.path, None)
 
 
 def _read_ring(known: Known, obj: Any, now: float) -> float | None:

@@ -4,21 +4,25 @@ from __future__ import annotations
 
 import gc
 import sys
+from collections import deque
 from collections.abc import Iterable
 from contextlib import suppress
 from itertools import islice
 from typing import Any, NamedTuple
 
 from heapwatch.explain.inventory import Inventory, Known
-from heapwatch.measure.deep_size import OutOfTime, deep_size
+from heapwatch.measure.deep_size import SAMPLES, OutOfTime, deep_size
 from heapwatch.measure.layout import Layout, layout_of
 from heapwatch.measure.own_time import own_time
 from heapwatch.measure.reading import array_bytes, parts
 from heapwatch.measure.sampling import ContainerChanged
+from heapwatch.measure.traversal import FEWEST_SAMPLES
 
 _BUDGET_SECONDS = 0.02
+_RETRY_SECONDS = 20.0
+_MOST_DOUBLINGS = 6
 _ARGUMENT_SECONDS = 0.002
-_LOOKED_AT = 60  # objects of an item
+_LOOKED_AT = 400  # objects of an item: an environment in its wrappers has hundreds before its simulator
 _NEWEST = 3
 _PLAIN = ("list", "tuple", "deque", "dict", "set", "text", "raw", "array", "atom", "frame_table")
 
@@ -55,12 +59,13 @@ def weigh(known: Known, inventory: Inventory, now: float) -> None:
     anchors = [key for key, path in inventory.anchors.items() if not path.startswith(known.path)]
     total, count = 0.0, 0
     until = own_time() + _BUDGET_SECONDS
+    samples = FEWEST_SAMPLES if known.weigh_failures else SAMPLES
     for obj, _ in inventory.places_of(known):
         left = until - own_time()
         if left <= 0:
             break
         try:
-            size = deep_size(obj, budget_seconds=left, elsewhere=anchors)
+            size = deep_size(obj, samples=samples, budget_seconds=left, elsewhere=anchors)
         except (OutOfTime, ContainerChanged, RuntimeError):
             continue
         total += size.bytes + size.gpu_bytes + size.shared_bytes
@@ -68,6 +73,9 @@ def weigh(known: Known, inventory: Inventory, now: float) -> None:
     if count:
         known.held.add(now, total / count * known.multiplicity)
         known.weighed_items = known.items.last or 0.0
+    else:
+        known.weighing_due = now + _RETRY_SECONDS * 2 ** min(known.weigh_failures, _MOST_DOUBLINGS)
+        known.weigh_failures += 1
 
 
 def look_into(known: Known, inventory: Inventory) -> Look:
@@ -82,7 +90,7 @@ def look_into(known: Known, inventory: Inventory) -> Look:
         except RuntimeError:
             continue
         if newest:
-            return _look(newest)
+            return _look(newest, known, inventory)
     return NOTHING_SEEN
 
 
@@ -128,18 +136,20 @@ def _newest(obj: Any, layout: Layout) -> Iterable[Any]:
     return [part for _, part in list(parts(obj, layout, 8))[-_NEWEST:]]
 
 
-def _look(newest: list[Any]) -> Look:
+def _look(newest: list[Any], known: Known, inventory: Inventory) -> Look:
     item_type = layout_of(type(newest[-1])).name
     ids = frozenset(id(item) for item in newest if layout_of(type(item)).kind != "atom")
     opaque = graph = view = False
     traits: set[str] = set()
-    stack: list[Any] = [newest[-1]]
+    ahead: deque[Any] = deque([newest[-1]])
     seen: set[int] = set()
-    while stack and len(seen) < _LOOKED_AT:
-        obj = stack.pop()
+    while ahead and len(seen) < _LOOKED_AT:
+        obj = ahead.popleft()
         if id(obj) in seen:
             continue
         seen.add(id(obj))
+        if not inventory.anchors.get(id(obj), known.path).startswith(known.path):
+            continue  # the item only refers to it
         layout = layout_of(type(obj))
         if layout.kind in ("atom", "class", "module", "text"):
             continue
@@ -151,7 +161,7 @@ def _look(newest: list[Any]) -> Look:
         elif layout.kind == "object" and layout.namespace is None and not layout.slots:
             opaque = True
         if layout.kind not in ("array", "tensor"):
-            stack += gc.get_referents(obj)[:20]
+            ahead += gc.get_referents(obj)[:20]
     return Look(item_type, ids, opaque or graph, graph, view, frozenset(traits))
 
 

@@ -4,13 +4,19 @@ from __future__ import annotations
 
 import heapq
 import sys
+from collections.abc import Callable
 from types import GetSetDescriptorType, MethodDescriptorType
-from typing import Any
+from typing import Any, NamedTuple
 
 from heapwatch.measure.layout import layout_of, namespace_of
 
 _MOST_OPERATIONS = 2000
 _LEAF = 2**63  # parameters and inputs are numbered above all operations
+
+
+class _Readers(NamedTuple):
+    number: Callable[[Any], int]
+    inputs: Callable[[Any], tuple[tuple[Any, int], ...]]
 
 
 def graph_of(tensor: Any) -> Any:
@@ -39,6 +45,7 @@ def holds_operation(tensor: Any, after: int, until: int) -> bool:
     first = graph_of(tensor)
     if first is None:
         return False
+    readers: dict[int, _Readers] = {}
     seen = {id(first): first}
     waiting = [(_number(first), id(first))]
     for _ in range(_MOST_OPERATIONS):
@@ -47,25 +54,49 @@ def holds_operation(tensor: Any, after: int, until: int) -> bool:
         number, key = heapq.heappop(waiting)
         if after < number <= until:
             return True
-        for node, _ in _inputs(seen[key]):
-            if node is not None and id(node) not in seen and (number := _number(node)) < _LEAF:
+        for node, _ in _readers_of(seen[key], readers).inputs(seen[key]):
+            if node is None or id(node) in seen:
+                continue
+            number = _readers_of(node, readers).number(node)
+            if number < _LEAF:
                 seen[id(node)] = node
                 heapq.heappush(waiting, (number, id(node)))
     return False
 
 
 def _number(node: Any) -> int:
+    return _readers_of(node, {}).number(node)
+
+
+def _readers_of(node: Any, known: dict[int, _Readers]) -> _Readers:
+    """What reads an operation; `known` has it by the class's id, as long as operations of it are alive."""
+    cls = type(node)
+    found = known.get(id(cls))
+    if found is None:
+        found = known[id(cls)] = _make_readers(cls)
+    return found
+
+
+def _make_readers(cls: type) -> _Readers:
     # An operation written by the user is of a class of its own: only the library's accessors are used.
-    for base in layout_of(type(node)).mro:
-        reader = namespace_of(base).get("_sequence_nr")
-        if reader is not None:
-            return int(reader(node)) if type(reader) is MethodDescriptorType else _LEAF
+    number: Callable[[Any], int] = _is_leaf
+    inputs: Callable[[Any], tuple[tuple[Any, int], ...]] = _no_inputs
+    named = _first(cls, "_sequence_nr")
+    if type(named) is MethodDescriptorType:
+        number = named
+    followed = _first(cls, "next_functions")
+    if type(followed) is GetSetDescriptorType:
+        inputs = followed.__get__
+    return _Readers(number, inputs)
+
+
+def _first(cls: type, name: str) -> Any:
+    return next((space[name] for base in layout_of(cls).mro if name in (space := namespace_of(base))), None)
+
+
+def _is_leaf(node: Any) -> int:
     return _LEAF
 
 
-def _inputs(node: Any) -> tuple[tuple[Any, int], ...]:
-    for base in layout_of(type(node)).mro:
-        reader = namespace_of(base).get("next_functions")
-        if reader is not None:
-            return tuple(reader.__get__(node)) if type(reader) is GetSetDescriptorType else ()
+def _no_inputs(node: Any) -> tuple[tuple[Any, int], ...]:
     return ()

@@ -16,7 +16,11 @@ from heapwatch.measure.reading import Gone, instance_dict
 OWN_THREADS = "heapwatch-"
 _OPTIMIZED = 0x1  # CO_OPTIMIZED: the code of a function, whose locals are no namespace
 _MOST_FRAMES = 60
+_MOST_LIBRARIES = 20_000
 _module_dict: Callable[[ModuleType], dict[str, Any]] = vars(ModuleType)["__dict__"].__get__
+
+# Names of modules that are known to be libraries': thousands are loaded, and asked for in each walk.
+_known_libraries: set[str] = set()
 
 # Where libraries keep things for as long as the process lives: module, and a path of plain attributes.
 _REGISTRIES = (
@@ -61,13 +65,19 @@ def library_modules() -> list[str]:
 
 def is_user_module(name: str) -> bool:
     """Whether a module's file is the user's."""
-    if _is_own(name):
+    if name in _known_libraries or _is_own(name):
         return False
     namespace = module_namespace(name)
     if namespace is None:
         return False
     file = namespace.get("__file__")
-    return name == "__main__" or (type(file) is str and is_user_file(file))
+    if name == "__main__":
+        return True
+    if type(file) is not str or is_user_file(file):
+        return type(file) is str
+    if len(_known_libraries) < _MOST_LIBRARIES:
+        _known_libraries.add(name)
+    return False
 
 
 @lru_cache(maxsize=4096)

@@ -48,7 +48,9 @@ def piled(monkeypatch: pytest.MonkeyPatch, step: Callable[[Any], Any]) -> float:
         monkeypatch.setattr(subject, name, list)
     now = [0.0]
     held = {"loss": step(torch.zeros(1, requires_grad=True))}
-    inventory = Inventory(clock=lambda: now[0], extra_roots=lambda: [Root("it", "it", lambda: held)])
+    inventory = Inventory(
+        clock=lambda: now[0], spent=lambda: 0.0, extra_roots=lambda: [Root("it", "it", lambda: held)]
+    )
     while not inventory.discover(10):
         pass
     (graph,) = (known for known in inventory.known.values() if known.kind == "graph")
@@ -96,3 +98,36 @@ def test_the_states_of_a_rollout_do_not_pile_up_though_each_holds_those_before(
         return states
 
     assert piled(monkeypatch, rollout) == 0.0
+
+
+def test_graphs_that_take_long_to_search_take_turns(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("user_modules", "frame_roots", "registry_roots"):
+        monkeypatch.setattr(subject, name, list)
+    held = Holder()
+    now, spent = [0.0], [0.0]
+    inventory = Inventory(
+        clock=lambda: now[0], spent=lambda: spent[0], extra_roots=lambda: [Root("it", "it", lambda: held)]
+    )
+    weight = torch.ones(1, requires_grad=True)
+    searched: list[float] = []
+
+    def search_slowly(tensor: torch.Tensor, after: int, until: int) -> bool:
+        searched.append(now[0])
+        spent[0] += 0.01
+        return False
+
+    monkeypatch.setattr(subject, "holds_operation", search_slowly)
+    for at in range(20):
+        setattr(held, f"state{at}", weight * 2)
+    while not inventory.discover(10):
+        pass
+    for _ in range(600):
+        now[0] += 1.0
+        for at in range(20):
+            setattr(held, f"state{at}", weight * 2)
+        inventory.read(1.0)
+    # 10 ms may be spent once in 25 s.
+    assert 20 <= len(searched) <= 24
+    read_at = [known.items.read_at for known in inventory.known.values() if known.kind == "graph"]
+    assert len(read_at) == 20
+    assert min(read_at) > 50

@@ -92,7 +92,7 @@ def test_many_places_share_the_time_of_one(found, monkeypatch):
     monkeypatch.setattr(weighing, "own_time", lambda: spent[0])
     budgets = []
 
-    def slow(obj, *, budget_seconds, elsewhere):
+    def slow(obj, *, samples, budget_seconds, elsewhere):
         budgets.append(budget_seconds)
         spent[0] += budget_seconds
         raise OutOfTime
@@ -100,3 +100,52 @@ def test_many_places_share_the_time_of_one(found, monkeypatch):
     monkeypatch.setattr(weighing, "deep_size", slow)
     weigh(inner, inventory, 0.0)
     assert sum(budgets) == pytest.approx(0.02)
+
+
+def test_what_takes_too_long_to_weigh_waits_and_is_tried_with_fewer_items(
+    found, monkeypatch
+):
+    agent = Agent()
+    agent.losses += [[0.0] * 10 for _ in range(100)]
+    inventory, known = found(agent)
+    losses = known["agent.losses"]
+    tried = []
+
+    def slow(obj, *, samples, budget_seconds, elsewhere):
+        tried.append(samples)
+        raise OutOfTime
+
+    monkeypatch.setattr(weighing, "deep_size", slow)
+    waits = []
+    for now in (100.0, 200.0, 300.0):
+        weigh(losses, inventory, now)
+        waits.append(losses.weighing_due - now)
+    assert waits == [20.0, 40.0, 80.0]
+    assert tried == [32, 8, 8]
+
+    monkeypatch.undo()
+    weigh(losses, inventory, 400.0)
+    assert losses.weighed_items == 100
+
+
+def wrapped(env, depth):
+    for _ in range(depth):
+        holder = Agent()
+        holder.env, holder.settings = env, [{"name": str(at), "limits": [at]} for at in range(20)]
+        env = holder
+    return env
+
+
+def test_an_object_of_an_extension_is_found_behind_wrappers(found):
+    agent = Agent()
+    agent.past = [wrapped(torch.Generator(), 6) for _ in range(3)]
+    inventory, known = found(agent)
+    assert look_into(known["agent.past"], inventory).opaque
+
+
+def test_what_an_item_only_refers_to_is_not_looked_into(found):
+    agent = Agent()
+    agent.simulator = torch.Generator()
+    agent.past = [{"of": agent.simulator} for _ in range(3)]
+    inventory, known = found(agent)
+    assert not look_into(known["agent.past"], inventory).opaque
