@@ -102,9 +102,7 @@ def test_many_places_share_the_time_of_one(found, monkeypatch):
     assert sum(budgets) == pytest.approx(0.02)
 
 
-def test_what_takes_too_long_to_weigh_waits_and_is_tried_with_fewer_items(
-    found, monkeypatch
-):
+def test_what_takes_too_long_to_weigh_waits_and_is_tried_with_fewer_items(found, monkeypatch):
     agent = Agent()
     agent.losses += [[0.0] * 10 for _ in range(100)]
     inventory, known = found(agent)
