@@ -1,4 +1,4 @@
-"""What the limits that a program's code names amount to for one of its containers."""
+"""Evaluates the limits that a program's code sets, for one of its containers."""
 
 from __future__ import annotations
 
@@ -17,20 +17,20 @@ _MOST_SETTINGS = 50
 
 
 def emptying_of(uses: list[Use], limits: list[Limit], owner: Any, items: float) -> Emptying:
-    """How a program takes items out of a container that has so many now."""
+    """How a program removes items from a container that now holds `items` of them."""
     effects = {use.effect for use in uses}
     if limits or effects & {"trims", "overwrites"}:
         values = [_items_at(limit, owner, items) for limit in limits]
         known = [value for value in values if value is not None]
         if not known or max(known) >= items:
             return "trimmed"
-        # Longer than all that the code compares it with: whatever that does, it is no bound.
+        # The container is longer than every limit in the code, so none of them bounds it.
         return "some"
     return "some" if effects & {"shrinks", "resets"} else "never"
 
 
 def bound_of(owner: Any, limits: list[Limit], items: float) -> int | None:
-    """A bound that the owner declares, or that the code keeps to."""
+    """The bound that the owner declares or the code enforces; None where there is none."""
     namespace = _namespace(owner)
     if namespace is None:
         return None
@@ -46,7 +46,7 @@ def bound_of(owner: Any, limits: list[Limit], items: float) -> int | None:
 
 
 def _items_at(limit: Limit, owner: Any, items: float) -> float | None:
-    """How many items there will be when a limit is reached; None where that is not known."""
+    """The number of items at which a limit is reached; None where it is unknown."""
     value = None if limit.limit is None else _value(limit.limit, owner)
     if value is None:
         return None
@@ -58,7 +58,7 @@ def _items_at(limit: Limit, owner: Any, items: float) -> float | None:
         measured = _value(limit.measure, owner)
     else:
         return value
-    # What is counted otherwise, such as the steps of episodes, is taken to be the same for each item.
+    # A limit may count something else than items, such as steps: assume that each item has the same number.
     return items * value / measured if measured else None
 
 
@@ -69,16 +69,16 @@ def _namespace(owner: Any) -> dict[Any, Any] | None:
     return found if type(found) is dict else None
 
 
-def _value(said: int | str, owner: Any) -> float | None:
-    """What a limit amounts to, where it is a number or names one of the owner's, or of its settings."""
-    found: Any = _found(said, owner) if type(said) is str else said
+def _value(limit: int | str, owner: Any) -> float | None:
+    """The value of a limit: a number, or a name that the owner or its settings give a number."""
+    found: Any = _found(limit, owner) if type(limit) is str else limit
     if type(found) is float and not found.is_integer():
         return None
     return abs(found) if type(found) in (int, float) and abs(found) > 1 else None
 
 
 def _found(name: str, owner: Any) -> Any:
-    """What a name stands for in the code of an object; None where that is not known."""
+    """The value that a name has in the code of an object; None where it is unknown."""
     layout = layout_of(type(owner))
     own = _namespace(owner) or {}
     classes = [namespace_of(cls) for cls in layout.mro] if layout.kind == "object" else []
@@ -87,5 +87,5 @@ def _found(name: str, owner: Any) -> Any:
         for value in list(islice(own.values(), _MOST_SETTINGS))
         if layout_of(type(value)).kind == "object" and type(namespace := instance_dict(value)) is dict
     ]
-    places = [own, *classes, module_namespace(layout.module), *settings, module_namespace("__main__")]
-    return next((place[name] for place in places if place is not None and name in place), None)
+    namespaces = [own, *classes, module_namespace(layout.module), *settings, module_namespace("__main__")]
+    return next((space[name] for space in namespaces if space is not None and name in space), None)

@@ -1,9 +1,7 @@
-"""Types whose instances become more, and who holds them: for what no known container explains.
+"""Types with a growing number of instances, and what refers to them: for growth that no container explains.
 
-The list of all tracked objects is made by the interpreter in one piece, which stops the program for as long
-as it takes. How long that would be is predicted from the time before; a heap that is too large for it is
-sampled instead: among the objects that survived the youngest generation, which are few, those that are still
-there half a minute later tell which types stay.
+`gc.get_objects()` stops the program while it lists all tracked objects. How long that takes is predicted from
+the last call. Where it would take too long, nothing is listed and the refusal is counted.
 """
 
 from __future__ import annotations
@@ -27,7 +25,7 @@ from heapwatch.measure.roots import is_user_file
 from heapwatch.measure.sampling import ContainerChanged
 
 STALL_SECONDS = 0.02
-_FIRST_BLOCKS = 700_000  # allocated; up to so many the first list is made
+_FIRST_BLOCKS = 700_000  # allocated blocks up to which the first list is made, without a prediction
 
 _CHUNK = 20_000
 _FEWEST = 10  # instances of a type worth following
@@ -48,7 +46,7 @@ _PLAIN = frozenset(
 
 
 class GrowingType:
-    """Readings of how many instances of a type there are."""
+    """How many instances of a type there are, over time."""
 
     __slots__ = ("counts", "each_bytes", "name")
 
@@ -59,15 +57,15 @@ class GrowingType:
 
 
 class LongContainer(NamedTuple):
-    """A container that no root leads to, and that grew each time it was seen.
+    """A container that cannot be reached from a root and was longer at each search.
 
     Attributes:
-        type: of the container and its items.
-        items: in it.
-        bytes: that it holds.
+        type: the types of the container and of its items.
+        items: number of items.
+        bytes: deep size; None where it was not measured.
         items_per_minute: growth since it was first seen.
-        holders: what holds it, the nearest first.
-        site: the line at which the generator or the function that holds it stands.
+        holders: what refers to it, the nearest first.
+        site: the current line of the function or generator that refers to it.
 
     """
 
@@ -80,18 +78,18 @@ class LongContainer(NamedTuple):
 
 
 class Census:
-    """Counts instances by type as often as that may be done, and looks for the holders of a few of them.
+    """Counts instances by type, and finds what refers to some of them.
 
     Args:
         clock: monotonic seconds.
-        unlimited: whether the list of all objects may take as long as it does.
-        fewest: instances of a type worth following.
+        unlimited: whether listing all objects may take any time.
+        fewest: number of instances from which a type is followed.
 
     Attributes:
-        types: by the id of the class.
-        longest: seconds that the longest list of objects took.
-        refused: how often a list was not made because it would have taken too long.
-        uncollected: readings of how many objects the collector has not looked at yet.
+        types: growing types, by the id of the class.
+        longest: CPU seconds that the longest call into `gc` took.
+        refused: how often objects were not listed because that would have taken too long.
+        uncollected: number of objects in the youngest generation, over time.
 
     """
 
@@ -116,7 +114,7 @@ class Census:
         self._random = random.Random(0x5EED)
 
     def affordable(self) -> bool:
-        """Whether a list of all objects may be made now."""
+        """Whether all objects may be listed now."""
         blocks = sys.getallocatedblocks()
         if self._unlimited:
             return True
@@ -125,7 +123,7 @@ class Census:
         return blocks * self._seconds_per_block <= STALL_SECONDS
 
     def count(self) -> bool:
-        """Count all tracked objects by type; False where that would stop the program for too long."""
+        """Count all tracked objects by type; False if that would stop the program for too long."""
         if not self.affordable():
             self.refused += 1
             return False
@@ -161,20 +159,22 @@ class Census:
         return True
 
     def count_uncollected(self) -> None:
-        """Read how many objects the collector has not looked at yet."""
+        """Read the number of objects in the youngest generation."""
         self.uncollected.add(self._clock(), gc.get_count()[0])
 
     def growing(self, start: float) -> list[tuple[GrowingType, Growth]]:
-        """Types that become more and more since `start`, the fastest first."""
+        """Types whose number of instances has risen since `start`, the fastest first."""
         found = [(known, known.counts.growth(start)) for known in list(self.types.values())]
         rising = [entry for entry in found if entry[1].rising]
         return sorted(rising, key=lambda entry: -entry[1].per_second)
 
     def inspect(self, names: list[str], elsewhere: set[int]) -> dict[str, tuple[str, ...]]:
-        """Weigh instances of these types, and find what holds the newest of each: chains, the nearest first.
+        """Measure instances of these types, and find what refers to the newest of each.
 
-        A chain is empty where nothing in Python holds the instance; a type is absent where this would have
-        stopped the program for too long.
+        Returns:
+            Referrers by type name, the nearest first; none where no Python object refers to the instance. The
+            dict is empty if this would have stopped the program for too long.
+
         """
         if not self.affordable():
             self.refused += 1
@@ -199,7 +199,7 @@ class Census:
         return chains
 
     def commonest_uncollected(self) -> list[str]:
-        """Names of the commonest types among the objects that the collector has not looked at yet."""
+        """Names of the most frequent types in the youngest generation."""
         if not self.affordable():
             return []
         young = gc.get_objects(generation=0)
@@ -208,9 +208,9 @@ class Census:
         return [name for name, _ in Counter(layout_of(kind).qualified_name for kind in kinds).most_common(3)]
 
     def search(self, elsewhere: set[int]) -> list[LongContainer]:
-        """Containers that grew over the last three searches and are not among `elsewhere`, the longest first.
+        """Containers that grew over the last three searches, the longest first, without those in `elsewhere`.
 
-        Between two searches no more than their ids and lengths are kept.
+        Only their ids and lengths are kept between two searches.
         """
         if not self.affordable():
             self.refused += 1
@@ -259,7 +259,7 @@ class Census:
         return found
 
     def _listed(self) -> list[Any]:
-        began = own_time()  # what the machine holds up is not the list's fault
+        began = own_time()  # CPU time: waiting for a processor does not count
         objects = gc.get_objects()
         took = own_time() - began
         self.longest = max(self.longest, took)
@@ -287,7 +287,7 @@ class Census:
             held, obj = obj, min(usable, key=_rank)
             seen.update(map(id, usable))
             usable.clear()
-            site = _stands_at(obj)
+            site = _current_line(obj)
             if site is not None and sites is not None:
                 sites.append(site)
             yield _described(obj, held)
@@ -322,14 +322,14 @@ def _weigh(instances: list[Any], elsewhere: set[int]) -> float | None:
 
 
 def _is_own(obj: Any) -> bool:
-    """Whether a referrer is this package's own frame, or something that only stands there while it looks."""
+    """Whether a referrer is a frame of this package, or an iterator that exists only during the search."""
     if type(obj) is FrameType:
         return "heapwatch" in obj.f_code.co_filename
     return type(obj).__name__ in ("list_iterator", "reverse_iterator", "list_reverseiterator")
 
 
 def _rank(obj: Any) -> int:
-    """The order in which holders are worth following."""
+    """Sort key of referrers: the most informative ones first."""
     kind = type(obj)
     if kind is ModuleType:
         return 0
@@ -361,8 +361,8 @@ def _described(obj: Any, held: Any) -> str:
     return layout_of(kind).qualified_name
 
 
-def _stands_at(obj: Any) -> Site | None:
-    """The line at which a function or a generator is, where it is the user's."""
+def _current_line(obj: Any) -> Site | None:
+    """The line that a frame or a generator of the user's code is at; None for anything else."""
     frame = obj if type(obj) is FrameType else obj.gi_frame if type(obj) is GeneratorType else None
     if frame is None or frame.f_lineno is None or not is_user_file(frame.f_code.co_filename):
         return None

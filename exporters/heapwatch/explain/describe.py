@@ -1,4 +1,4 @@
-"""Everything that can be said about what grows: its bound, where it grows, who holds it."""
+"""Describes what grows: its bound, the line that fills it, and what refers to it."""
 
 from __future__ import annotations
 
@@ -36,12 +36,12 @@ from heapwatch.measure.roots import is_user_file, running_code
 
 _MOST_HOLDERS = 6
 _MOST_KEPT = 200
-_SEARCHED_AT_ONCE = 3  # containers for which the code is searched in one judgement
+_SEARCHED_AT_ONCE = 3  # containers for which the code is searched in one evaluation
 _STARTERS = ("Process", "Popen", "Pool", "ProcessPoolExecutor", "SubprocVecEnv", "AsyncVectorEnv")
 
 
 class Describer:
-    """Looks at growing containers from all sides; what the code says of one is found once."""
+    """Describes growing containers and types; the code is searched once for each container."""
 
     def __init__(self, inventory: Inventory) -> None:
         self._inventory = inventory
@@ -51,16 +51,16 @@ class Describer:
         self._searches = 0
 
     def describe_all(self, growing: Sequence[tuple[Known, Growth]]) -> list[Candidate]:
-        """Everything about growing containers, the most important first.
+        """Describe growing containers, which come with the most important first.
 
-        The code that fills them is searched for a few of them at a time; the rest have their turn in the next
-        judgements, and until then count as containers that are cut to a length.
+        The code is searched for a few of them in each evaluation. Until its turn comes, a container counts as
+        one that is cut to a length, which delays the verdict.
         """
         self._searches = 0
         return [self.describe(known, growth) for known, growth in growing]
 
     def describe(self, known: Known, growth: Growth) -> Candidate:
-        """Everything about one growing container."""
+        """Describe one growing container."""
         look = look_into(known, self._inventory)
         place = known.places[0] if known.places else None
         if place is None:
@@ -86,7 +86,7 @@ class Describer:
         )
 
     def describe_type(self, known: GrowingType, growth: Growth, holders: tuple[str, ...] | None) -> Finding:
-        """A growing type as a finding."""
+        """Make a finding of a growing type."""
         count = known.counts.last or 0.0
         each = known.each_bytes or 0.0
         return Finding(
@@ -104,13 +104,16 @@ class Describer:
         )
 
     def processes_started(self) -> Site | None:
-        """The one line of the user's code that starts processes; None when there are several or none."""
+        """The only line of the user's code that starts processes; None if there are several or none."""
         codes = user_code()
         found = {site for name in _STARTERS for site in callers_of(name, codes)}
         return found.pop() if len(found) == 1 else None
 
     def describe_garbage(self, census: Census, levels: Levels) -> list[Finding]:
-        """What the switched-off collector leaves lying, as a finding; all growth of the process is its."""
+        """Make a finding of the reference cycles that stay while the collector is switched off.
+
+        All growth of the process is attributed to them.
+        """
         growth = census.uncollected.growth(levels.settled)
         if not growth.rising:
             return []
@@ -131,7 +134,7 @@ class Describer:
         ]
 
     def describe_long(self, found: LongContainer) -> Finding:
-        """A growing container that no root leads to as a finding; its path is what holds it."""
+        """Make a finding of a growing container that no root reaches; its holders are its path."""
         each = (found.bytes or 0) / max(1, found.items)
         return Finding(
             kind="container",
@@ -148,11 +151,11 @@ class Describer:
         )
 
     def trace(self, known: Known, tracer: Tracer, rhythm: float) -> None:
-        """Trace allocations until the container has grown, and remember where its items are made.
+        """Trace allocations until the container has grown, and keep the line that makes its items.
 
         Args:
             known: the container.
-            tracer: what traces.
+            tracer: traces the allocations.
             rhythm: usual seconds between two additions.
 
         """
@@ -166,14 +169,14 @@ class Describer:
             self._traced[known.path] = site._replace(function=function_at(site, user_code()))
 
     def _made_only_at(self, type_name: str) -> Site | None:
-        """The line of the user's code that names a class; None where there are several or none."""
+        """The only line of the user's code that names a class; None if there are several or none."""
         if type_name not in self._made and len(self._made) < _MOST_KEPT:
             lines = callers_of(type_name.rpartition(".")[2], user_code())
             self._made[type_name] = lines[0] if len(lines) == 1 else None
         return self._made.get(type_name)
 
     def _code_of(self, known: Known, place: Place) -> tuple[list[Use], list[Limit], Site | None]:
-        """What the code does to a container, what it cuts it to, and the line that fills it."""
+        """What the code does to a container, the limits it sets, and the line that fills it."""
         found = self._uses.get(known.path)
         if found is None and known.kind == "cache":
             return [], [], _cached_line(place)
@@ -186,8 +189,8 @@ class Describer:
             search = functools.partial(uses_of, sequence=known.kind in ("list", "deque"))
             uses: list[Use] = []
             searched = codes
-            # A name such as `data` is used for other things elsewhere: its own class speaks first, and what
-            # refers to it as one refers to it.
+            # A name such as `data` may mean something else in other code. Search the owner's class first, and
+            # the same scope before any other.
             for searched, wanted in ((own, scope), (codes, scope), (codes, "any")):
                 graph = known.kind == "graph"
                 uses = rebound_at(name, searched, wanted) if graph else search(name, searched, wanted)
@@ -206,9 +209,9 @@ class Describer:
 
 
 def _cached_line(place: Place) -> Site | None:
-    """The line of a cached function that makes what its cache keeps: its only `return`.
+    """The only `return` of a cached function, whose results the cache keeps.
 
-    None where the arguments weigh more: the `self` of a cached method.
+    None if the arguments are larger than the results, such as `self` of a cached method.
     """
     try:
         cached = place.find({})
@@ -228,7 +231,7 @@ def _length(known: Known, inventory: Inventory) -> float | None:
 
 
 def _named(place: Place) -> tuple[str | None, Any, Scope]:
-    """The last name on the way to a container, the object that has it, and what sort of name it is."""
+    """The last name in the path of a container, the object that has this name, and the scope of the name."""
     at: Place | None = place
     while at is not None and at.parent is not None:
         step = at.step
@@ -253,7 +256,7 @@ def _scope(parent: Place, how: str) -> Scope:
 
 
 def _codes(place: Place, owner: Any) -> tuple[list[CodeType], list[CodeType]]:
-    """The code that may fill a container: of its owner's class or the function it is local to; the user's."""
+    """The code that may fill a container: of its owner's class or function, and other code of the user."""
     root = place
     while root.parent is not None:
         root = root.parent
@@ -269,7 +272,7 @@ def _codes(place: Place, owner: Any) -> tuple[list[CodeType], list[CodeType]]:
 
 
 def _site(uses: list[Use], codes: list[CodeType]) -> Site | None:
-    """The one line where it grows; None when there are several or none."""
+    """The only line that adds items; None if there are several or none."""
     grows = list(dict.fromkeys(use.site for use in uses if use.effect == "grows"))
     mine = [site for site in grows if is_user_file(site.file)]
     chosen = mine or grows
@@ -283,7 +286,7 @@ def _site(uses: list[Use], codes: list[CodeType]) -> Site | None:
 
 
 def _holders(place: Place) -> Iterator[str]:
-    """What holds a container, the nearest first, up to its root."""
+    """What refers to a container, the nearest first, up to its root."""
     at: Place | None = place.parent
     while at is not None:
         if at.parent is None:

@@ -1,4 +1,4 @@
-"""What is known when growth is judged: the process's levels, and each growing container."""
+"""The input of a verdict: the memory of the process over time, and each growing container."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ from heapwatch.explain.series import Growth
 from heapwatch.explain.sites import Site
 from heapwatch.explain.weigh import NOTHING_SEEN, Look
 
-WARM_UP_SHARE = 0.25  # of the time watched, its first part is left out
-WARM_UP_SECONDS = 60.0  # at most
-_ENDS_MINUTES = 24 * 60.0  # what fills the memory within a day matters
+WARM_UP_SHARE = 0.25  # share of the time watched that is left out at its beginning
+WARM_UP_SECONDS = 60.0  # the most that is left out
+_ENDS_MINUTES = 24 * 60.0  # growth that fills the memory within a day matters
 _PAST_BOUND = 1.05
 
 
-# Not at all; single items or everything, which says nothing of how many stay; or down to a length.
+# `some`: single items or all of them, which does not limit the length. `trimmed`: down to a length.
 Emptying = Literal["never", "some", "trimmed"]
 
 
@@ -28,13 +28,13 @@ class Candidate:
 
     Attributes:
         known: the container.
-        growth: of its items, or of its bytes where these are read.
-        look: what its items are.
-        capacity: the bound found for it.
-        site: where it grows.
-        emptied: how the program also takes items out, see `Emptying`.
-        holders: what holds it.
-        remedy: what to do.
+        growth: growth of its items, or of its bytes for an array, a tensor or a text.
+        look: properties of its newest items.
+        capacity: its bound; None where none was found.
+        site: the line that fills it.
+        emptied: how the program removes items, see `Emptying`.
+        holders: what refers to it, the nearest first.
+        remedy: suggested change.
 
     """
 
@@ -49,7 +49,7 @@ class Candidate:
 
     @property
     def bytes(self) -> float | None:
-        """What all such containers hold; None while that is not measured."""
+        """Bytes that all containers of this path hold; None while they are not measured."""
         known = self.known
         if known.in_bytes:
             return (known.items.last or 0.0) * known.multiplicity
@@ -57,7 +57,7 @@ class Candidate:
 
     @property
     def bytes_per_minute(self) -> float:
-        """Growth, from the items' pace and the bytes of one; 0 while that is not measured."""
+        """Growth of the items times the bytes of one item; 0 while these are not measured."""
         known, pace = self.known, 60 * self.growth.per_second
         if known.in_bytes:
             return pace * known.multiplicity
@@ -66,13 +66,13 @@ class Candidate:
 
     @property
     def bounded(self) -> bool:
-        """Whether it has a bound and keeps to it."""
+        """Whether it has a bound and does not exceed it."""
         return self.capacity is not None and (self.known.items.last or 0.0) <= _PAST_BOUND * self.capacity
 
 
 @dataclass(frozen=True)
 class Levels:
-    """The process's memory over time, and how long it is watched: seconds of one clock."""
+    """The memory of the process over time, and the times of its start and of this evaluation."""
 
     memory: Memory
     began: float
@@ -80,42 +80,42 @@ class Levels:
 
     @property
     def start(self) -> float:
-        """From when on a container's growth counts: until a while after the first step is warm-up."""
+        """The time from which growth of containers counts: a while after the first step."""
         began = max(self.began, self.memory.first_step_at)
         return began + min(WARM_UP_SECONDS, WARM_UP_SHARE * (self.now - began))
 
     @property
     def settled(self) -> float:
-        """From when on the process's growth counts: loading modules is warm-up, too."""
+        """The time from which growth of the process counts: loading modules is warm-up, too."""
         return max(self.start, self.memory.settled_at)
 
     @property
     def resident(self) -> float:
-        """Resident bytes of now."""
+        """Resident bytes at the last reading."""
         return self.memory.resident.last or 0.0
 
     @property
     def own(self) -> Growth:
-        """Growth of what the process itself holds; pages of files the system takes back when in need."""
+        """Growth of the process's private memory. Pages of files do not count: the kernel can drop them."""
         return (self.memory.private if self.memory.private.last else self.memory.resident).growth(
             self.settled
         )
 
     @property
     def leaks(self) -> dict[str, float]:
-        """Levels of the process that leak by the definition of the alerting rules, see `Looks`."""
+        """Growth in bytes a minute of each level that leaks by the definition of the alert rules."""
         return self.memory.looks.leaks(self.settled)
 
     @property
     def per_minute(self) -> float:
-        """Bytes a minute by which the process, its children and its GPU memory grow."""
+        """Growth in bytes a minute of the process, its child processes and its GPU memory together."""
         parts = (self.own, self.memory.workers.growth(self.settled), self.memory.gpu.growth(self.settled))
         return 60 * sum(part.per_second for part in parts)
 
     def matters(self, bytes_per_minute: float) -> bool:
-        """Whether growth of this pace is material.
+        """Whether growth at this rate is material.
 
-        It does where an hour of it is a material rise for the leak rules, or a day of it fills the memory.
+        It is if one hour of it is a material rise by the leak rules, or if one day of it fills the memory.
         """
         left = max(0.0, self.memory.limit - self.resident)
         material = max(MATERIAL_BYTES, MATERIAL_SHARE * self.resident)

@@ -1,4 +1,4 @@
-"""What was found, as data and in words."""
+"""Findings and explanations: as data, as JSON and as text."""
 
 from __future__ import annotations
 
@@ -17,21 +17,21 @@ class Finding:
     """Something that grows.
 
     Attributes:
-        kind: what it is.
-        path: its holder, from the root; None when nothing in Python holds it.
-        type: of the container and its items, in words.
-        items: how many it holds; None where that is not counted.
-        bytes: what it holds.
-        items_per_minute: growth.
-        bytes_per_minute: growth.
-        share: of the process's growth, 0 to 1.
-        capacity_items: where it ends; None where it has no end.
-        site: where it grows; None where that is not known.
-        holders: what holds it, the nearest first.
-        remedy: what to do; None where none is known.
-        is_leak: whether it grows without end and matters.
-        steady: whether it has kept its pace for minutes, which a cache that fills does not.
-        inferred: whether the bytes come from growth that nothing else explains, not from measuring.
+        kind: the sort of thing that grows.
+        path: the way to it from a root; None if no Python object refers to it.
+        type: the types of the container and its items, in words.
+        items: number of items; None if they are not counted.
+        bytes: bytes that it holds; None if they are not measured.
+        items_per_minute: growth of the number of items.
+        bytes_per_minute: growth of the bytes.
+        share: share of the process's growth, 0 to 1.
+        capacity_items: bound of the number of items; None if it has no bound.
+        site: the line that fills it; None if unknown.
+        holders: what refers to it, the nearest first.
+        remedy: suggested change; None if none is known.
+        is_leak: whether it grows without a bound and is material.
+        steady: whether it has grown at an even pace for minutes, which a filling cache does not.
+        inferred: whether its bytes are growth that nothing else explains, and are not measured.
 
     """
 
@@ -64,7 +64,7 @@ class Finding:
 
 @dataclass(frozen=True)
 class Explanation:
-    """The state of a process: a verdict, and what grows, the most first."""
+    """The verdict on a process and its findings, sorted by `ranked`."""
 
     verdict: Verdict
     seconds: float
@@ -74,7 +74,7 @@ class Explanation:
     detail: str = ""
 
     def as_json(self) -> dict[str, Any]:
-        """The document that `GET /explain` answers."""
+        """The JSON document of `GET /explain`."""
         return {
             "verdict": self.verdict,
             "message": message(self),
@@ -87,10 +87,10 @@ class Explanation:
 
 
 def from_json(document: Any) -> Explanation:
-    """The explanation that `as_json` wrote.
+    """Read an explanation that `as_json` made.
 
     Raises:
-        ValueError: it is none.
+        ValueError: a field is missing or has a wrong type.
 
     """
     try:
@@ -111,11 +111,11 @@ def from_json(document: Any) -> Explanation:
             str(document.get("detail", "")),
         )
     except (KeyError, TypeError, AttributeError) as error:
-        raise ValueError(f"it lacks something: {error}") from None
+        raise ValueError(f"a field is missing or has a wrong type: {error}") from None
 
 
 def narrative(explanation: Explanation) -> str:
-    """The message, and a line for each further finding."""
+    """The message, then one line for each further finding."""
     shown = _shown(explanation)
     rest = [finding for finding in explanation.findings if finding is not shown]
     return "\n".join(
@@ -129,7 +129,7 @@ def _shown(explanation: Explanation) -> Finding | None:
 
 
 def message(explanation: Explanation) -> str:
-    """One line for a person."""
+    """The explanation in one line."""
     pace = f"{size_text(explanation.growth_bytes_per_minute)}/min"
     first = _shown(explanation)
     if explanation.verdict == "too early":
@@ -137,14 +137,14 @@ def message(explanation: Explanation) -> str:
     if explanation.verdict == "healthy":
         return f"Nothing leaks. {explanation.detail}".strip()
     if explanation.verdict == "warm-up" or first is None:
-        return f"No leak. Memory grew by {pace}, and slows down: a warm-up. {explanation.detail}".strip()
+        return f"No leak. Memory grew by {pace} and slows down: a warm-up. {explanation.detail}".strip()
     if explanation.verdict == "filling":
         return f"Memory grows by {pace}. {_filling(explanation)} {explanation.detail}".strip()
     return f"Memory grows by {pace}. {described(first)}"
 
 
 def described(finding: Finding) -> str:
-    """A finding as a sentence or two."""
+    """A finding in one or two sentences."""
     share = f"{finding.share:.0%} of it is " if finding.share >= 0.005 else "Part of it is "
     what = f"`{finding.path}`" if finding.path else finding.type
     facts = [finding.type] if finding.path else []
@@ -195,5 +195,5 @@ def size_text(nbytes: float) -> str:
 
 
 def ranked(findings: Iterable[Finding]) -> tuple[Finding, ...]:
-    """The most important first: leaks before the rest, then by growth."""
+    """Sort findings: leaks first, then by growth, the fastest first."""
     return tuple(sorted(findings, key=lambda found: (not found.is_leak, -found.bytes_per_minute)))

@@ -1,4 +1,4 @@
-"""Declared buffers that do not let go of autograd graphs: a leak that no count of items or bytes shows."""
+"""Declared buffers that keep autograd graphs: a leak that no number of items or bytes shows."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ REMEDY = "`tensor.detach().cpu()` before storing, or `.item()` for a number: eac
 
 
 def with_graphs(explanation: Explanation, held: Sequence[HeldGraphs]) -> Explanation:
-    """The explanation with a finding for each such buffer, which is a leak whatever else is found."""
+    """Add a finding for each such buffer. The verdict is then a leak, whatever else was found."""
     if not held:
         return explanation
     others = list(explanation.findings)

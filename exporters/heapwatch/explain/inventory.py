@@ -1,8 +1,8 @@
-"""What containers a program holds, found from its roots in small slices, and how long each of them is.
+"""Finds the containers of a program from its roots, in short slices of time, and reads their lengths.
 
-A place is a way from a root to an object: it holds no object of the program, and is followed anew each time.
-A slice of discovery visits as many places as its time allows, breadth first, so that what hangs close to the
-roots is known soon. What was found is read again and again, more rarely while it does not change.
+A place is the path from a root to an object. It keeps no reference to an object of the program: the path is
+followed again at each reading. Discovery is breadth first, so objects near the roots are found early. A
+container is read more rarely while its length does not change.
 """
 
 from __future__ import annotations
@@ -39,17 +39,17 @@ from heapwatch.measure.roots import (
     user_modules,
 )
 
-SAMPLES = (8, 3, 1)  # items looked into, by how many containers are around them
+SAMPLES = (8, 3, 1)  # items visited of a container, by the number of containers around it
 _DEEPEST = 14
 _MOST_PENDING = 20_000
 _MOST_VISITED = 20_000
 _MOST_KNOWN = 3000
 _MOST_ANCHORS = 3000
-_MOST_PLACES = 8  # of one path
-_LARGE = 65_536  # bytes from which an array or a text is watched by itself
+_MOST_PLACES = 8  # objects read for one path
+_LARGE = 65_536  # bytes from which an array or a text is followed
 _LONG_NAMESPACE = 64
 _SHORTEST_INTERVAL = 1.0
-_LONGEST_INTERVAL = 30.0  # of what stands still, where no more than so many containers are known
+_LONGEST_INTERVAL = 30.0  # between readings of an unchanged container, up to this number of containers
 _READ_AT_THAT_RATE = 200
 _BACKED_OFF = 4.0
 _GRAPH_INTERVAL = 5.0
@@ -66,23 +66,35 @@ _SKIPPED_MODULES = ("heapwatch", "typing", "inspect", "re", "enum", "ast", "impo
 
 
 class Place:
-    """A way to an object: a root, or a step from another place."""
+    """The path to an object: a root, or a step from another place.
 
-    __slots__ = ("depth", "folds", "parent", "root", "step", "weight")
+    Attributes:
+        depth: number of steps from the root.
+        item_steps: how many of them lead to an item of a container.
+        weight: number of objects that it stands for, since only some items of a container are visited.
+
+    """
+
+    __slots__ = ("depth", "item_steps", "parent", "root", "step", "weight")
 
     def __init__(self, parent: Place | None, step: Step | None, root: Root | None, weight: float) -> None:
         self.parent = parent
         self.step = step
         self.root = root
         self.depth: int = 0 if parent is None else parent.depth + 1
-        self.folds: int = 0 if parent is None else parent.folds + (step is not None and step.label == "[*]")
+        self.item_steps: int = (
+            0 if parent is None else parent.item_steps + (step is not None and step.label == "[*]")
+        )
         self.weight = weight
 
     def find(self, memory: dict[Place | str, Any]) -> Any:
-        """The object that is there now. `memory` holds what was found for other places, for the moment.
+        """Follow the path to its object.
+
+        Args:
+            memory: objects already found in this pass, by place or root name; extended.
 
         Raises:
-            Gone: it is not there any more.
+            Gone: nothing is at this path any more.
 
         """
         if self in memory:
@@ -99,18 +111,18 @@ class Place:
 
 
 class Known:
-    """A container, or one in each of several objects of a kind, and what was read of it.
+    """A container, or all containers with the same path, and what was read of them.
 
     Attributes:
-        path: how a person would write it; `[*]` stands for every item.
-        items: readings of its length, of several the mean; of arrays and texts bytes, of graphs see below.
-        multiplicity: how many such containers there are.
-        held: readings of its bytes, by whoever weighs it, when it had `weighed_items`.
-        weighing_due: when it may be weighed again, after `weigh_failures` weighings that took too long.
-        newest: of a graph, the numbers of its newest operation when it was read the last two times.
+        path: as written in code; `[*]` stands for every item.
+        items: the length over time, or the mean of several; bytes for arrays and texts; for graphs see below.
+        multiplicity: number of containers with this path.
+        held: the bytes of all of them over time, measured when there were `weighed_items` items.
+        weighing_due: when it may be measured again, after `weigh_failures` measurements that took too long.
+        newest: for a graph, the numbers of its newest operation at the last two readings.
 
-    Of a graph `items` are the seconds for which each reading found operations of the time before beside newer
-    ones. A graph that each step makes anew has none, however large it is.
+    For an autograd graph `items` is the time in seconds for which each reading found operations of the last
+    reading among newer ones. It is 0 for a graph that each step makes anew, however large it is.
 
     """
 
@@ -140,29 +152,29 @@ class Known:
 
     @property
     def in_bytes(self) -> bool:
-        """Whether what is read are bytes, not items."""
+        """Whether `items` are bytes."""
         return self.kind in _SIZED
 
     @property
     def counted(self) -> bool:
-        """Whether what is read are items."""
+        """Whether `items` are items."""
         return not self.in_bytes and self.kind != "graph"
 
 
 class Inventory:
-    """Finds containers and reads their lengths; both in as little time as they are given.
+    """Finds containers and reads their lengths, each in slices of a given CPU time.
 
     Args:
-        clock: seconds, monotonic.
-        spent: seconds of CPU time of the calling thread.
-        extra_roots: further roots, asked for at each round.
+        clock: monotonic seconds.
+        spent: CPU seconds of the calling thread.
+        extra_roots: returns further roots; called in each round.
 
     Attributes:
         known: containers by path.
-        rounds: how often everything was walked through.
-        visited: objects met in the last round.
-        anchors: path by id of objects that are reached without going through a container's items; those that
-            an item refers to are not the item's own.
+        rounds: number of complete walks through the program's objects.
+        visited: number of objects visited in the last round.
+        anchors: path by id of the objects that are reached without a step to an item. They have a place of
+            their own, so they do not count for the items that refer to them.
 
     """
 
@@ -187,7 +199,7 @@ class Inventory:
         self._graphs_due = float("-inf")
 
     def discover(self, seconds: float) -> bool:
-        """Look for containers for so many seconds of CPU time; True when a round through all is complete."""
+        """Look for containers for this many CPU seconds; True when a round is complete."""
         until = self._spent() + seconds
         if not self._pending:
             self._begin()
@@ -205,12 +217,12 @@ class Inventory:
         return True
 
     def read(self, seconds: float) -> int:
-        """Read the containers that are due, for so many seconds of CPU time; how many were read."""
+        """Read the containers that are due for this many CPU seconds; returns how many were read."""
         now, until = self._clock(), self._spent() + seconds
         due = [known for known in list(self.known.values()) if known.due <= now]
         memory: dict[Place | str, Any] = {}
         count = 0
-        # What changes is late after a second: where time is short, what stands still waits.
+        # By delay relative to the interval: if time is short, unchanged containers wait.
         graphs = (known for known in due if known.kind == "graph" and now >= self._graphs_due)
         searched = min(graphs, key=lambda known: known.items.read_at, default=None)
         for known in sorted(due, key=lambda known: (known.due - now) / known.interval):
@@ -227,7 +239,7 @@ class Inventory:
         return count
 
     def places_of(self, known: Known) -> Iterator[tuple[Any, Layout]]:
-        """The objects of a path, for the moment."""
+        """The objects at a path with their layouts. The caller must not keep them."""
         for place in known.places:
             try:
                 obj = place.find({})
@@ -276,12 +288,12 @@ class Inventory:
         self._note(obj, layout, place, path)
         if layout.kind == "object" and layout.namespace is not None:
             self._note_ring(obj, layout, place, path)
-        samples = SAMPLES[min(place.folds, len(SAMPLES) - 1)]
+        samples = SAMPLES[min(place.item_steps, len(SAMPLES) - 1)]
         count = 0
         found = list(parts(obj, layout, samples))
         length = length_of(obj, layout) or 0
-        folded = sum(step.label == "[*]" for step, _ in found)
-        weight = place.weight * max(1.0, length / folded if folded else 1.0)
+        sampled = sum(step.label == "[*]" for step, _ in found)
+        weight = place.weight * max(1.0, length / sampled if sampled else 1.0)
         for step, part in found:
             self._push(part, place, step, path, weight if step.label == "[*]" else place.weight)
             count += step.how == "name"
@@ -310,7 +322,7 @@ class Inventory:
         if kind in ("atom", "module"):
             return
         if kind in _SIZED:
-            if kind == "tensor" and place.folds == 0 and graph_of(obj) is not None:
+            if kind == "tensor" and place.item_steps == 0 and graph_of(obj) is not None:
                 graph = Place(place, step, None, weight)
                 self._remember(path if full else path + step.label, "graph", layout, graph)
                 return
@@ -327,7 +339,7 @@ class Inventory:
         label = path if full else path + step.label
         self._seen.add(id(obj))
         below = Place(place, step, None, weight)
-        if below.folds == 0 and len(self._anchors) < _MOST_ANCHORS:
+        if below.item_steps == 0 and len(self._anchors) < _MOST_ANCHORS:
             self._anchors[id(obj)] = label
         if kind in _SIZED:
             self._note(obj, layout, below, label)
@@ -361,7 +373,7 @@ class Inventory:
             self._round_multiplicity[path] = 0.0
             known.places = []
         self._round_multiplicity[path] += place.weight
-        # Of graphs one is followed: several of one path, such as the states of a rollout, hold each other's.
+        # One graph for each path is enough: those of a rollout's states contain one another.
         if len(known.places) < (1 if kind == "graph" else _MOST_PLACES):
             known.places.append(place)
 
@@ -413,9 +425,9 @@ class Inventory:
         known.misses = 0
         known.interval = _GRAPH_INTERVAL
         known.due = now + known.interval
-        piled, (earlier, before) = known.items.last or 0.0, known.newest
+        kept_seconds, (earlier, before) = known.items.last or 0.0, known.newest
         if newest == before:
-            known.items.add(now, piled)
+            known.items.add(now, kept_seconds)
             return
         known.newest = (before, newest)
         if earlier < 0:
@@ -424,7 +436,7 @@ class Inventory:
             began = self._spent()
             held = holds_operation(tensor, earlier, before)
             self._graphs_due = now + (self._spent() - began) / _GRAPHS_SHARE
-            known.items.add(now, piled + now - known.items.read_at if held else 0.0)
+            known.items.add(now, kept_seconds + now - known.items.read_at if held else 0.0)
 
     def _miss(self, known: Known, now: float) -> None:
         known.misses += 1

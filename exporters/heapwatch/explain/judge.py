@@ -1,4 +1,4 @@
-"""Which of the growing containers are leaks, and how much of the process's growth they account for."""
+"""Decides which growing containers are leaks, and how much of the process's growth they explain."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ from heapwatch.explain.steadiness import is_steady
 
 TOO_EARLY_SECONDS = 40.0
 _SHORTEST_SPAN = 30.0
-_CAREFUL_SPAN = 120.0  # for what has grown by little
+_CAREFUL_SPAN = 120.0  # for a container that has grown by little
 _LITTLE_BYTES = 8e6
 _LITTLE_SHARE = 0.02
-_PATIENCE_SPAN = 60 * WINDOWS[0]  # for a container that the program cuts to a length that is not known
-_REMOVED_SPAN = 60.0  # for one from which the program takes items
+_PATIENCE_SPAN = 60 * WINDOWS[0]  # for a container that the program cuts to an unknown length
+_REMOVED_SPAN = 60.0  # for a container from which the program also removes items
 _NOTED_SHARE = 0.02
 _MOST_FINDINGS = 20
 _JUDGED_SECONDS = 60 * 1.5 * WINDOWS[1]  # after which steady growth that is no leak is called a warm-up
@@ -30,10 +30,10 @@ def explain(
     """Judge what grows.
 
     Args:
-        levels: of the process.
+        levels: memory of the process over time.
         candidates: growing containers.
-        types: growing types; they count for what no container explains.
-        rounds: walks through the program's objects so far.
+        types: growing types, for the growth that no container explains.
+        rounds: complete walks through the program's objects so far.
 
     """
     seconds = levels.now - levels.began
@@ -58,7 +58,7 @@ def explain(
 
 
 def is_unexplained(explanation: Explanation, levels: Levels) -> bool:
-    """Whether growth that goes on and matters has no name, so that looking for one is worth the time."""
+    """Whether material growth goes on that no finding names, so that a search is worth its cost."""
     measured = [one for one in explanation.findings if one.kind != "native" and not one.inferred]
     pace = explanation.growth_bytes_per_minute
     rest = pace - rate_of(measured)
@@ -82,7 +82,7 @@ def _finding(candidate: Candidate, levels: Levels, *, shared: bool) -> Finding:
         items=round((known.items.last or 0.0) * known.multiplicity) if known.counted else None,
         bytes=None if candidate.bytes is None else round(candidate.bytes),
         items_per_minute=60 * growth.per_second * known.multiplicity if known.counted else None,
-        # What two containers hold together counts once.
+        # Items that two containers share count once.
         bytes_per_minute=0.0 if shared else candidate.bytes_per_minute,
         share=0.0,
         capacity_items=None if capacity is None else round(capacity * known.multiplicity),
@@ -117,7 +117,7 @@ def _is_worth_reporting(finding: Finding, levels: Levels) -> bool:
 
 
 def _fits(finding: Finding, levels: Levels) -> bool:
-    """Whether there is room for a buffer when it is full."""
+    """Whether the memory suffices for a buffer when it is full."""
     if not (finding.items and finding.bytes and finding.capacity_items):
         return True
     full = finding.bytes / finding.items * finding.capacity_items
@@ -130,7 +130,7 @@ def _verdict(
     buffers = [finding for finding in findings if finding.kind == "buffer"]
     filling = [finding for finding in buffers if not _is_full(finding)]
     crowded = any(not _fits(finding, levels) for finding in filling)
-    room = f"{size_text(levels.memory.limit - levels.resident)} are left." if crowded else ""
+    room = f"{size_text(levels.memory.limit - levels.resident)} of memory is left." if crowded else ""
     if any(finding.is_leak for finding in findings):
         return "leak", room
     if seconds < TOO_EARLY_SECONDS or not rounds:
@@ -140,10 +140,10 @@ def _verdict(
     if filling and (crowded or not matters):
         return "filling", room
     if not matters:
-        return "healthy", f"Memory stands at {size_text(levels.resident)}."
+        return "healthy", f"Memory use is {size_text(levels.resident)}."
     rising = own.rising or levels.memory.workers.growth(levels.settled).rising
     if rising and seconds < _JUDGED_SECONDS:
-        detail = f"Memory grows by {size_text(pace)}/min, not for long enough to call it a leak."
+        detail = f"Memory grows by {size_text(pace)}/min, but not yet for long enough to call it a leak."
         return "too early", detail
     return "warm-up", ""
 

@@ -1,8 +1,8 @@
-"""Limits that a program keeps its containers to, as its compiled code says.
+"""Finds the limits that a program sets to the length of its containers, in its compiled code.
 
-A limit is what a length is compared with before something is added, removed or overwritten, what a slice cuts
-a container to, and the number of keys where they are counted modulo it. The instructions of a function are
-followed in the order in which they stand, with a stack of what is known of each operand.
+A limit is one of these: the number that a length is compared with before an item is added, removed or
+overwritten; the length to which a slice cuts a container; the modulus by which positions are computed. The
+instructions of a function are read in their order, with a stack of what is known about each operand.
 """
 
 from __future__ import annotations
@@ -23,12 +23,12 @@ _MOST_INSTRUCTIONS = 20_000
 
 
 class Limit(NamedTuple):
-    """What a container is kept to.
+    """A limit of a container.
 
     Attributes:
-        limit: a number or the name of one; None where the code does not say.
-        measure: name of the number that is compared with it; None where that is the container's own length.
-        of: name of the other container whose length that is; None where it is a number.
+        limit: a number, or the name of one; None if the code shows neither.
+        measure: name of the number that is compared with the limit; None if it is the container's length.
+        of: name of another container whose length is compared with the limit; None if there is none.
 
     """
 
@@ -44,7 +44,7 @@ class _Operand(NamedTuple):
 
 
 class _Guard(NamedTuple):
-    """A comparison and the instructions that run when it holds, from one offset to another."""
+    """A comparison, and the offsets between which the instructions run only if it holds."""
 
     comparison: _Operand
     begin: int
@@ -52,14 +52,14 @@ class _Guard(NamedTuple):
 
 
 class _Reading(NamedTuple):
-    """What a code object does, as far as limits go."""
+    """What a code object does that matters for limits."""
 
     guards: list[_Guard]
     returned: list[_Operand]
     stored: list[tuple[_Operand, _Operand]]  # container and key of each item that is stored
-    cut: list[tuple[_Operand, _Operand]]  # container and slice that stays or goes
-    bound: dict[str, _Operand]  # what names are bound to
-    calls: list[_Guard]  # the same of conditions that are a call
+    cut: list[tuple[_Operand, _Operand]]  # container and the slice that is kept or deleted
+    bound: dict[str, _Operand]  # the value that each name is bound to
+    calls: list[_Guard]  # guards whose condition is a call
     lines: dict[int, int]
 
 
@@ -67,7 +67,7 @@ _OTHER = _Operand("other")
 
 
 def instructions_of(code: CodeType) -> Iterator[tuple[dis.Instruction, int]]:
-    """Instructions with the line that each belongs to; of very long code the first ones."""
+    """Instructions with their line; only the first ones of very long code."""
     line = code.co_firstlineno
     for count, instruction in enumerate(dis.get_instructions(code)):
         if count > _MOST_INSTRUCTIONS:
@@ -84,19 +84,19 @@ def limits_of(name: str, codes: Iterable[CodeType], lines: Collection[int]) -> l
     """The limits of a container of this name.
 
     Args:
-        name: of the container.
-        codes: of the functions that may say something of it.
-        lines: at which something is added to it, removed from it or overwritten.
+        name: name of the container.
+        codes: code of the functions that may use it.
+        lines: lines that add an item to it, remove one or overwrite one.
 
     """
     codes = list(codes)
-    saying = [code for code in codes if _says_something(code, name)]
-    readings = [_read(code) for code in saying]
-    asked = {str(guard.comparison.value) for reading in readings for guard in reading.calls}
-    answers = {
+    naming = [code for code in codes if mentions(code, name)]
+    readings = [_read(code) for code in naming]
+    called = {str(guard.comparison.value) for reading in readings for guard in reading.calls}
+    returned = {
         code.co_name: comparison
         for code in codes
-        if code.co_name in asked
+        if code.co_name in called
         for comparison in _read(code).returned
     }
     cycles = {
@@ -110,9 +110,9 @@ def limits_of(name: str, codes: Iterable[CodeType], lines: Collection[int]) -> l
         guards = [
             *reading.guards,
             *(
-                guard._replace(comparison=answers[guard.comparison.value])
+                guard._replace(comparison=returned[guard.comparison.value])
                 for guard in reading.calls
-                if guard.comparison.value in answers
+                if guard.comparison.value in returned
             ),
         ]
         for guard in guards:
@@ -126,14 +126,14 @@ def limits_of(name: str, codes: Iterable[CodeType], lines: Collection[int]) -> l
                     found[Limit(cycle.value)] = None
         for container, cut in reading.cut:
             if container == _Operand("name", name):
-                said = [part.value for part in cut.parts if part.sort in ("name", "number") and part.value]
-                found[Limit(said[0] if len(said) == 1 else None)] = None
-    moving = _moving(saying, readings)
+                ends = [part.value for part in cut.parts if part.sort in ("name", "number") and part.value]
+                found[Limit(ends[0] if len(ends) == 1 else None)] = None
+    moving = _moving(naming, readings)
     return [limit for limit in found if limit.limit not in moving]
 
 
 def _moving(codes: list[CodeType], readings: list[_Reading]) -> set[str]:
-    """Attributes and global variables that are bound anew while the program runs: a position is no limit."""
+    """Attributes and globals that the program rebinds while it runs: positions and counts, not limits."""
     return {
         name
         for code, reading in zip(codes, readings, strict=True)
@@ -143,7 +143,8 @@ def _moving(codes: list[CodeType], readings: list[_Reading]) -> set[str]:
     }
 
 
-def _says_something(code: CodeType, name: str) -> bool:
+def mentions(code: CodeType, name: str) -> bool:
+    """Whether a code object uses a name, of a variable or of an attribute."""
     return name in (*code.co_names, *code.co_varnames, *code.co_freevars, *code.co_cellvars)
 
 
@@ -152,15 +153,15 @@ def _limits_in(comparison: _Operand, name: str) -> Iterator[Limit]:
     if left.sort == "difference" and right == _Operand("number", 0):
         left, right = left.parts
     for measure, limit in ((left, right), (right, left)):
-        said = limit.value if limit.sort in ("name", "number") else None
+        value = limit.value if limit.sort in ("name", "number") else None
         if measure == _Operand("length", name):
-            if said != 0 and (said is not None or operator != "=="):
-                yield Limit(said)
+            if value != 0 and (value is not None or operator != "=="):
+                yield Limit(value)
                 return
-        elif measure.sort == "length" and said:
-            yield Limit(said, of=measure.value)
+        elif measure.sort == "length" and value:
+            yield Limit(value, of=measure.value)
             return
-    # Of two numbers the one that has to be large is what is kept to a limit.
+    # Of two numbers that are compared, the one on the larger side is counted and the other is its limit.
     large, small = (left, right) if operator.startswith(">") else (right, left)
     if operator != "==" and large.sort == "name" and small.sort in ("name", "number") and small.value:
         yield Limit(small.value, measure=large.value)
@@ -266,7 +267,7 @@ def _follow(instruction: dis.Instruction, stack: list[_Operand], reading: _Readi
 
 
 def _known(name: str, reading: _Reading) -> _Operand:
-    """A name, or what a variable of this name was bound to, where that says more."""
+    """The value that a variable of this name was bound to, where it is known; else the name."""
     made = reading.bound.get(name, _OTHER)
     return (
         made if made.sort in ("name", "number", "length", "modulo", "difference") else _Operand("name", name)

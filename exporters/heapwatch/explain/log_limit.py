@@ -1,4 +1,4 @@
-"""When an explanation is worth a line in the log."""
+"""Decides when an explanation is logged."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ _MOST = 100
 
 
 class LogLimit:
-    """Limits log lines: what has held for a minute is logged, at most once an hour."""
+    """Limits log lines: a state is logged once it has lasted for a minute, and at most once an hour."""
 
     def __init__(self) -> None:
         self._since: dict[str, float] = {}
@@ -32,6 +32,6 @@ class LogLimit:
 
 
 def _states(explanation: Explanation) -> list[str]:
-    """What holds: each leak, the most important first; another verdict is the same whatever grows."""
+    """The states that last: each leak, the most important first; without a leak, the verdict alone."""
     leaks = [found for found in explanation.findings if found.is_leak]
     return [f"leak {found.path or found.type}" for found in leaks] or [explanation.verdict]

@@ -1,7 +1,7 @@
-"""Levels of the process at every half minute, judged as the alerting rules judge them.
+"""Memory levels of the process every 30 seconds, judged by the definition of the alert rules.
 
-Growth that no object accounts for is called a leak by the definition of the rules: start-up, caches and
-allocators make memory rise for minutes, and slow down.
+For growth that no object explains there is no other evidence than its course: start-up, caches and allocators
+make memory rise for minutes too, but more and more slowly.
 """
 
 from __future__ import annotations
@@ -29,11 +29,11 @@ class _Look(NamedTuple):
 
 
 class Looks:
-    """Levels by name, in bytes, at every half minute of more than an hour and a half.
+    """Levels in bytes, by name, every 30 seconds for more than an hour and a half.
 
-    `own` is what the process itself holds; of that, growth of `retained` (freed memory that the C allocator
-    keeps) and rises that `virtual` memory does not share are no leak. `retained` and every other level are
-    also judged by themselves.
+    `own` is the private memory of the process. Growth of `retained` (freed memory that the C allocator keeps)
+    and a rise without a rise of `virtual` memory are no leak of it. `retained` and each other level but
+    `virtual` are also judged by themselves.
     """
 
     def __init__(self) -> None:
@@ -42,29 +42,29 @@ class Looks:
         self._leaks: dict[str, float] = {}
 
     def is_due(self, now: float) -> bool:
-        """Whether half a minute has passed since the last look."""
+        """Whether 30 seconds have passed since the levels were last added."""
         return not self._looks or now - self._looks[-1].time >= STEP_SECONDS
 
     def add(self, now: float, levels: Mapping[str, float | None], cycles: int | None = None) -> None:
-        """Take a look.
+        """Add the levels of one moment.
 
         Args:
-            now: seconds.
-            levels: by name; None where a level is not known.
-            cycles: ended so far; None where the program reports none.
+            now: monotonic seconds.
+            levels: bytes by name; None where a level is unknown.
+            cycles: number of cycles ended so far; None if the program reports none.
 
         """
         if self._looks and now - self._looks[-1].time > _LONGEST_GAP:
-            self._looks.clear()  # the process was stopped: what was before says nothing of its pace
+            self._looks.clear()  # the process was suspended: levels before that would distort its rate
         self._looks.append(_Look(now, cycles, levels))
 
     def leaks(self, settled: float) -> dict[str, float]:
-        """Growth in bytes a minute of the levels that leak, from a time in seconds on."""
+        """Growth in bytes a minute of the levels that leak, counted from the time `settled`."""
         if not self._looks:
             return {}
-        asked = (self._looks[-1].time, settled)
-        if asked[0] >= self._judged[0] + _JUDGED_SECONDS or settled != self._judged[1]:
-            self._judged, self._leaks = asked, self._judge(settled)
+        latest = self._looks[-1].time
+        if latest >= self._judged[0] + _JUDGED_SECONDS or settled != self._judged[1]:
+            self._judged, self._leaks = (latest, settled), self._judge(settled)
         return self._leaks
 
     def _judge(self, settled: float) -> dict[str, float]:
@@ -74,7 +74,7 @@ class Looks:
         known: dict[str, Values] = {
             name: [look.levels.get(name) for look in looks] for name in looks[-1].levels
         }
-        # A program that reports no cycles is through its start-up when it has settled.
+        # A program that reports no cycles has ended its start-up once it has settled.
         cycles = [float(YOUNG_CYCLES if look.cycles is None else look.cycles) for look in looks]
         process = Process(
             start=[settled] * len(looks),

@@ -1,4 +1,4 @@
-"""What a process's memory is made of, over time: its own pages by sort, allocators, GPU, child processes."""
+"""The parts of a process's memory over time: its pages by sort, allocators, GPU memory, child processes."""
 
 from __future__ import annotations
 
@@ -20,10 +20,10 @@ from heapwatch.measure.malloc import malloc_bytes
 from heapwatch.measure.own_time import own_time
 from heapwatch.measure.resident_memory import ResidentMemory, memory_limit
 
-_COSTLY_SHARE = 0.0002  # of the time, for each of the sources that may take long
+_COSTLY_SHARE = 0.0002  # share of the time for each source that may take long
 _WORKERS_SHARE = 0.0004
 _PARTS_SECONDS = 1.0
-# A pace takes five readings: what costs no more than this is read often enough for one in the first minutes.
+# A rate needs five readings. A source that costs no more than this is read often enough for one at the start.
 _FIRST_SECONDS = 120.0
 _FIRST_PAUSE_SECONDS = 8.0
 _FIRST_COST_SECONDS = 0.02
@@ -39,22 +39,22 @@ class Memory:
     """Readings of a process's memory, in bytes; a part that cannot be read has no readings.
 
     Attributes:
-        resident: of this process.
+        resident: resident memory of this process.
         anonymous: resident pages that belong to no file.
-        private: these and shared memory: all that the system cannot take back.
-        virtual: addresses in use, whether there are pages behind them or not.
+        private: anonymous and shared memory: all that the kernel cannot drop.
+        virtual: size of the address space in use.
         files: resident pages of file mappings.
         shared: resident pages of shared memory.
         retained: freed memory that the C allocator keeps.
-        gpu: what the allocators of torch and JAX have handed out on GPUs.
-        workers: resident memory of the child processes that belongs to no file, together.
-        processes: how many child processes there are.
-        steps: that the program has counted.
-        cycles: that it has been through.
-        limit: bytes at which the process ends.
-        looks: what judges growth that has no name.
-        settled_at: when the program last loaded modules by the dozen: until then it is starting.
-        first_step_at: when the program was first seen to have taken a step; long ago where it tells of none.
+        gpu: memory that the allocators of torch and JAX have handed out on GPUs.
+        workers: resident memory of all child processes that belongs to no file.
+        processes: number of child processes.
+        steps: number of steps that the program has counted.
+        cycles: number of cycles that it has ended.
+        limit: the memory limit.
+        looks: levels for the verdict on growth that no object explains.
+        settled_at: when the program last loaded a dozen modules or more; until then it is starting.
+        first_step_at: when the first step was seen; minus infinity if the program counts none.
 
     """
 
@@ -86,11 +86,11 @@ class Memory:
         self._due: dict[str, float] = {}
 
     def reopen(self) -> None:
-        """Look at the process that calls, after a fork."""
+        """After a fork: read the process that calls."""
         self._read_resident.reopen()
 
     def read_resident(self) -> None:
-        """Read the resident memory: about a microsecond."""
+        """Read the resident memory, which takes about a microsecond."""
         now = self._clock()
         self.resident.add(now, self._read_resident.read())
         if len(sys.modules) >= self._modules + _MANY_MODULES:
@@ -118,7 +118,7 @@ class Memory:
         )
 
     def read_parts(self) -> None:
-        """Read what is due of the rest; what takes longer is read more rarely."""
+        """Read the other parts that are due; a part that takes longer is read more rarely."""
         for read in (self._read_status, self._read_malloc, self._read_gpu, self._read_workers):
             began = self._clock()
             if began < self._due.get(read.__name__, 0.0):

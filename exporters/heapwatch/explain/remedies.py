@@ -1,4 +1,4 @@
-"""What to do about a leak, where the pattern is known."""
+"""Suggestions for leaks of a known pattern."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from heapwatch.explain.inventory import Known
 from heapwatch.explain.sites import Use
 from heapwatch.explain.weigh import Look
 
-# A class met among the items, by the end of its qualified name, and what its owner forgot.
+# The end of a qualified class name found among the items, and the call that is missing.
 _BY_TYPE = (
     ("matplotlib.figure.Figure", "`plt.close(figure)` after saving it"),
     ("FigureManager", "`plt.close(figure)` after saving it"),
@@ -24,7 +24,7 @@ _BY_TYPE = (
 
 
 def remedy_for(known: Known, look: Look, capacity: int | None, uses: list[Use]) -> str | None:
-    """A suggestion for a growing container, in code where possible."""
+    """A suggestion for a growing container, as code where possible; None if none is known."""
     if look.graph:
         return "`.item()` for a number, `.detach()` for a tensor: each keeps the graph it was computed with"
     if capacity is not None:
@@ -54,7 +54,7 @@ def remedy_for(known: Known, look: Look, capacity: int | None, uses: list[Use]) 
 
 
 def remedy_for_type(holders: tuple[str, ...] | None) -> str | None:
-    """A suggestion for a growing type that no known container holds."""
+    """A suggestion for a growing type that no known container holds; None if none is known."""
     if not gc.isenabled():
         return "`gc.enable()`, or `gc.collect()` between episodes: the collector is off and cycles stay"
     if holders == ():

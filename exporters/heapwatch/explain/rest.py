@@ -1,4 +1,4 @@
-"""Growth that no measured container accounts for: whose it may be, and of which sort the memory is."""
+"""Findings for growth that no measured container explains: child processes, types, kinds of memory."""
 
 from __future__ import annotations
 
@@ -11,15 +11,15 @@ from heapwatch.explain.findings import Finding, FindingKind
 from heapwatch.explain.looks import OWN, RETAINED
 from heapwatch.explain.series import NO_GROWTH, Growth
 
-EXPLAINED = 0.5  # what is less than this share of the growth is not looked into
-_MEASURED_SPAN = 60.0  # of growth that objects make though they are not all measured
+EXPLAINED = 0.5  # unexplained growth below this share of all growth is not investigated
+_MEASURED_SPAN = 60.0  # seconds of growth before the unexplained part is attributed
 _COUNTED_SPAN = 120.0
 _STEADY = 0.8
 _SAME_PACE = 0.8
 
 
 def workers(levels: Levels) -> list[Finding]:
-    """The child processes as one finding, where they grow or become more."""
+    """One finding for all child processes, if their memory or their number grows."""
     memory = levels.memory
     growth = memory.workers.growth(levels.settled)
     more = memory.processes.growth(levels.settled)
@@ -28,7 +28,7 @@ def workers(levels: Levels) -> list[Finding]:
     rate = 60 * growth.per_second
     rising = more if more.rising else NO_GROWTH
     remedy = "end them: `close()` of the environment or pool, `process.join()`" if more.rising else None
-    # More and more processes are counted as items are; memory of the same ones has no name.
+    # A growing number of processes is judged as a number of items, memory of the same processes as a level.
     leaks = more.span >= _COUNTED_SPAN if more.rising else "workers" in levels.leaks
     return [
         Finding(
@@ -47,7 +47,7 @@ def workers(levels: Levels) -> list[Finding]:
 
 
 def inferred(findings: list[Finding], candidates: Sequence[Candidate], levels: Levels) -> list[Finding]:
-    """Give growth that nothing measured explains to the container whose items cannot be measured."""
+    """Attribute growth that no measurement explains to a growing container whose items cannot be measured."""
     rest = _rest(findings, levels)
     if not (rest and goes_on(levels.own)):
         return findings
@@ -61,8 +61,8 @@ def inferred(findings: list[Finding], candidates: Sequence[Candidate], levels: L
             opaque.append((candidate.look.graph, finding.items_per_minute or 0.0, at, candidate))
     if not opaque:
         return findings
-    # Several names lead to one graph and keep about the same pace: one whose line is known says more, `_`
-    # says nothing.
+    # Several names may lead to one graph and grow at about the same rate. Prefer one whose line is known, and
+    # any name to `_`.
     fastest = max(opaque, key=lambda entry: entry[:2])
     same = (one for one in opaque if one[0] == fastest[0] and one[1] >= _SAME_PACE * fastest[1])
     *_, at, candidate = max(
@@ -70,7 +70,8 @@ def inferred(findings: list[Finding], candidates: Sequence[Candidate], levels: L
     )
     chosen = findings[at]
     grown = rest / 60 * levels.own.span
-    # Graphs that pile up are known to hold much; of any other object it is likely where both keep their pace.
+    # An autograd graph is known to hold much memory. For other objects, container and process must both grow
+    # steadily.
     spans = (candidate.growth.span, levels.own.span)
     steady = min(spans) >= _COUNTED_SPAN and levels.own.lasting >= _STEADY and candidate.growth.rising
     certain = grown >= MATERIAL_BYTES and (candidate.look.graph or steady)
@@ -89,7 +90,7 @@ def _is_name(path: str) -> bool:
 
 
 def with_types(findings: list[Finding], types: Sequence[Finding], levels: Levels) -> list[Finding]:
-    """Add growing types, as long as something is unexplained."""
+    """Add growing types while a part of the growth is unexplained."""
     for found in types:
         if _rest(findings, levels):
             grown = found.bytes_per_minute / 60 * levels.own.span
@@ -99,14 +100,14 @@ def with_types(findings: list[Finding], types: Sequence[Finding], levels: Levels
 
 
 def unnamed(findings: Sequence[Finding], levels: Levels) -> list[Finding]:
-    """Growth that nothing in Python accounts for, by where the process's pages are."""
+    """A finding for growth that no Python object explains, named by the sort of memory that grows."""
     rest, memory = _rest(findings, levels), levels.memory
     if not (rest and goes_on(levels.own)):
         return []
     kind: FindingKind = "native"
     what, remedy, level = "memory that no Python object accounts for", None, OWN
     kept = _pace(memory.retained.growth(levels.settled))
-    # What malloc keeps but has given back by `malloc_trim` is not resident: memory grows by less than it.
+    # Where `malloc_trim` has returned freed memory, resident memory grows by less than `retained`.
     if EXPLAINED * rest < kept <= rest / EXPLAINED:
         kind, what, level = "allocator", "freed memory that the C allocator keeps", RETAINED
         remedy = "`malloc_trim(0)` now and then (a cleanup does it), MALLOC_ARENA_MAX=2, or jemalloc"
@@ -132,17 +133,17 @@ def unnamed(findings: Sequence[Finding], levels: Levels) -> list[Finding]:
 
 
 def goes_on(growth: Growth) -> bool:
-    """Whether growth of the process is more than a moment's."""
+    """Whether the process has grown for long enough."""
     return growth.rising and growth.span >= _MEASURED_SPAN
 
 
 def rate_of(findings: Sequence[Finding]) -> float:
-    """Bytes a minute of all findings together."""
+    """Growth of all findings together, in bytes a minute."""
     return sum(finding.bytes_per_minute for finding in findings)
 
 
 def _rest(findings: Sequence[Finding], levels: Levels) -> float:
-    """Growth that is not explained, in bytes a minute; 0 where it does not matter."""
+    """Unexplained growth in bytes a minute; 0 if it is not material."""
     pace = levels.per_minute
     rest = pace - rate_of(findings)
     return rest if rest > EXPLAINED * pace and levels.matters(rest) else 0.0

@@ -1,4 +1,4 @@
-"""A level over time in bounded memory, and whether what it never falls below rises."""
+"""A level over time in bounded memory, and the growth of its floor: the value it does not fall below."""
 
 from __future__ import annotations
 
@@ -10,12 +10,14 @@ from typing import NamedTuple
 _MOST = 48
 _WIDEST_SECONDS = 256.0
 _BLOCKS = 4
-_LEAST_STEPS = 4  # times that a level has to change before it can be said to go on rising
-_STEADY = 0.5  # share of its overall pace that a rise keeps in its last quarter, unless it levels off
+_LEAST_STEPS = 4  # changes of a level before it can count as rising
+_STEADY = (
+    0.5  # least pace of the last quarter of a rise that does not level off, as a share of the overall pace
+)
 
 
 class Bucket(NamedTuple):
-    """Readings of a stretch of time: when it began and ended, the least, the last, and how many changes."""
+    """The readings of an interval: its start and end, the least and the last level, the number of changes."""
 
     start: float
     end: float
@@ -29,10 +31,10 @@ class Growth:
     """How a level rises.
 
     Attributes:
-        per_second: pace of the floor, the level that it does not fall below; 0 where it does not rise.
-        rising: the floor rises in each quarter of the time, and no slower than at the beginning.
-        steps: changes of the level in that time.
-        span: seconds looked at.
+        per_second: rise of the floor in a second; 0 if it does not rise.
+        rising: whether the floor rises in each quarter of the time and does not level off.
+        steps: number of changes of the level in that time.
+        span: length of that time in seconds.
         total: rise of the floor over that time.
         lasting: pace of the last quarter, as a share of the overall pace.
 
@@ -50,9 +52,9 @@ NO_GROWTH = Growth(0.0, False, 0, 0.0, 0.0)
 
 
 class Series:
-    """Readings of one level over a few hours; there are never more than a few dozen, each of a longer time.
+    """The readings of one level over a few hours, in at most a few dozen intervals that get longer with time.
 
-    What is older is forgotten: a leak that begins on the third day has to show against the hours before it.
+    Older readings are dropped, so a leak that begins on the third day is compared with the hours before it.
     """
 
     __slots__ = ("_buckets", "_width", "changed_at", "last", "read_at")
@@ -64,7 +66,7 @@ class Series:
         self.read_at = self.changed_at = float("-inf")
 
     def add(self, time: float, level: float) -> None:
-        """Take a reading, at a time in seconds that is not before the one before."""
+        """Add a reading at a time in seconds, which must not be before the last one."""
         changed = self.last is not None and level != self.last
         self.last, self.read_at = level, time
         if changed:
@@ -91,11 +93,11 @@ class Series:
             self._buckets = merged
 
     def since(self, start: float) -> list[Bucket]:
-        """What is known from `start` on."""
+        """The intervals that end at `start` or later."""
         return [bucket for bucket in self._buckets if bucket.end >= start]
 
     def at(self, time: float) -> float | None:
-        """The level at a time, on the line between the readings beside it; None outside of what is known."""
+        """The level at a time, by linear interpolation; None outside of the readings."""
         for before, after in pairwise(self._buckets):
             if before.end <= time <= after.end:
                 passed = (time - before.end) / ((after.end - before.end) or 1.0)
@@ -105,8 +107,8 @@ class Series:
     def growth(self, start: float = float("-inf")) -> Growth:
         """How the level rises from `start` on.
 
-        The time is divided into quarters. The floor of a quarter is its least reading: a container that is
-        emptied now and then has a low floor in each, one that leaks a higher one every time.
+        The time is divided into quarters. The floor of a quarter is its least reading. A container that is
+        emptied now and then has a low floor in each quarter; the floor of one that leaks is higher each time.
         """
         if self.changed_at < start:
             return NO_GROWTH
@@ -128,7 +130,7 @@ class Series:
             floors.append(((lowest.start + lowest.end) / 2, lowest.least))
         last = buckets[-1]
         rises = [after[1] - before[1] for before, after in pairwise(floors)]
-        # The last quarter's own rise: from its floor to its end is no floor, but falls show in it.
+        # The rise within the last quarter: its end is no floor, but a fall within the quarter shows in it.
         total = max(0.0, floors[-1][1] - floors[0][1])
         elapsed = floors[-1][0] - floors[0][0]
         if total <= 0 or elapsed <= 0:
@@ -143,7 +145,7 @@ class Series:
         )
         lasting = late / pace
         if rising:
-            # A step that happens once, such as a data set's loading, is not the pace of what goes on.
+            # A single large step, such as loading a data set, must not count as a lasting pace.
             spans = [after[0] - before[0] for before, after in pairwise(floors)]
             pace = median(rise / max(seconds, span / 16) for rise, seconds in zip(rises, spans, strict=True))
         return Growth(pace, rising, steps, span, total, lasting)

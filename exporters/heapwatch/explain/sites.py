@@ -1,8 +1,8 @@
-"""Where a container is filled, and where it is emptied, as the compiled code of the program says.
+"""Finds the lines that fill and empty a container, in the compiled code of the program.
 
-Nothing runs and nothing is traced: the code objects of the user's functions are searched for instructions
-that load an attribute, global or local variable of the container's name and then call `append`, store under
-a key, or bind the name anew to something made from it.
+No code is run or traced. The code objects of the user's functions are searched for instructions that load a
+variable or attribute with the container's name and then call `append`, store under a key, or bind the name to
+a value made from the old one.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from collections.abc import Iterable, Iterator
 from types import CodeType, FunctionType
 from typing import Any, Literal, NamedTuple
 
-from heapwatch.explain.limits import SETTING_UP, instructions_of
+from heapwatch.explain.limits import SETTING_UP, instructions_of, mentions
 from heapwatch.measure.layout import layout_of, namespace_of
 from heapwatch.measure.roots import is_user_file, is_user_module, module_namespace, running_code, user_modules
 
@@ -43,8 +43,8 @@ class Site(NamedTuple):
     function: str
 
 
-# How code refers to what has a name: as an attribute, as a global variable or as a local one. The same name
-# may be all three, of different things.
+# How code uses a name: as an attribute, a global variable or a local variable. One name may stand for three
+# different objects.
 Scope = Literal["attribute", "global", "local", "any"]
 _SCOPES: dict[Scope, tuple[str, ...]] = {
     "attribute": ("ATTR", "METHOD"),
@@ -53,7 +53,7 @@ _SCOPES: dict[Scope, tuple[str, ...]] = {
     "any": ("",),
 }
 
-# It gets longer; items are taken out; it is cut to a length; it begins anew; an item takes another's place.
+# Adds items; removes items; cuts to a length; assigns a new object; replaces one item by another.
 Effect = Literal["grows", "shrinks", "trims", "resets", "overwrites"]
 
 
@@ -69,7 +69,7 @@ def uses_of(
 ) -> list[Use]:
     """What these functions do to a container of this name; each line once for each effect.
 
-    What is stored at a position of a sequence takes another item's place.
+    Storing at an index of a sequence replaces an item; storing under a key of a mapping adds one.
     """
     found: dict[tuple[str, int, str], Use] = {}
     for code in codes:
@@ -81,10 +81,10 @@ def uses_of(
 
 
 def rebound_at(name: str, codes: Iterable[CodeType], scope: Scope = "any") -> list[Use]:
-    """Lines that bind a name to something made from what it was bound to: each makes a graph longer."""
+    """Lines that bind a name to a value made from its old one, which makes an autograd graph longer."""
     found: dict[tuple[str, int], Use] = {}
     for code in codes:
-        if not _mentions(code, name):
+        if not mentions(code, name):
             continue
         loaded: set[int] = set()
         for instruction, line in instructions_of(code):
@@ -114,7 +114,7 @@ def callers_of(method: str, codes: Iterable[CodeType]) -> list[Site]:
 
 
 def only_return(code: CodeType) -> Site | None:
-    """The line of the user's function on which it returns something, where there is but one."""
+    """The line on which a function of the user's code returns a value; None if there are several or none."""
     lines = {
         line
         for instruction, line in instructions_of(code)
@@ -131,7 +131,7 @@ def _returns_none(code: CodeType, line: int) -> bool:
 
 
 def function_at(site: Site, codes: Iterable[CodeType]) -> str:
-    """The innermost of these functions that a line is in; empty where it is in none."""
+    """Name of the innermost of these functions that contains a line; empty if none does."""
     inside = [
         code
         for code in codes
@@ -144,7 +144,7 @@ def function_at(site: Site, codes: Iterable[CodeType]) -> str:
 
 
 def user_code() -> list[CodeType]:
-    """The code of the user's functions, methods and running scripts, and of those nested in them."""
+    """The code of the user's functions, methods and running scripts, with nested functions."""
     found: dict[int, CodeType] = {}
     for name in user_modules():
         for value in list((module_namespace(name) or {}).values()):
@@ -155,7 +155,7 @@ def user_code() -> list[CodeType]:
 
 
 def code_of_class(cls: type) -> list[CodeType]:
-    """The code of a class's methods, those it inherits among them."""
+    """The code of a class's methods, including inherited ones."""
     found: dict[int, CodeType] = {}
     for base in layout_of(cls).mro[:-1]:
         for value in list(namespace_of(base).values()):
@@ -204,8 +204,8 @@ def _nested(code: CodeType, found: dict[int, CodeType]) -> None:
 def _effects(
     code: CodeType, name: str, scope: Scope, sequence: bool, depth: int = 0
 ) -> Iterator[tuple[Effect, int]]:
-    """What a code object does to `name`, by line; names that it is given to are followed."""
-    if not _mentions(code, name):
+    """What a code object does to `name`, by line; local variables that are bound to it are followed."""
+    if not mentions(code, name):
         return
     listed = list(instructions_of(code))
     loads: dict[int, int] = {}
@@ -251,7 +251,7 @@ def _after_load(
                 inner = any(
                     one.opname == "BINARY_SUBSCR" or one.argrepr == "[]" for one, _ in following[:position]
                 )
-                # Where the line reads it, too, an item is changed, not replaced by another.
+                # If the line also reads the container, it changes an item and does not replace it.
                 again = sum(one.argval == listed[at][0].argval for one, place in listed if place == line) > 1
                 if not sequence:
                     yield "grows", where
@@ -278,7 +278,7 @@ def _after_load(
 
 
 def _is_made_from(listed: list[tuple[dis.Instruction, int]], load: int, store: int) -> bool:
-    """Whether what is stored is the loaded value joined with more: by an addition or by a call of `cat`."""
+    """Whether the stored value is the loaded one with more added: by an operator or a call such as `cat`."""
     between = [instruction for instruction, _ in listed[load + 1 : store]]
     joined = any(
         one.opname.startswith("BINARY_") and one.argrepr in ("+", "+=", "|", "|=") for one in between
@@ -290,16 +290,10 @@ def _is_made_from(listed: list[tuple[dis.Instruction, int]], load: int, store: i
 
 
 def _runs_again(code: CodeType, name: str) -> bool:
-    """Whether an assignment may empty what was filled before: none does that sets it up."""
+    """Whether an assignment in this code may replace a filled container: not in code that sets it up."""
     function = code.co_flags & inspect.CO_OPTIMIZED
     own = name in code.co_varnames or name in code.co_cellvars
     return bool(function) and not own and code.co_name not in SETTING_UP
-
-
-def _mentions(code: CodeType, name: str) -> bool:
-    return any(
-        name in names for names in (code.co_names, code.co_varnames, code.co_freevars, code.co_cellvars)
-    )
 
 
 def _names(instruction: dis.Instruction, name: str, scope: Scope = "any") -> bool:

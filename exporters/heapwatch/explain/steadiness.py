@@ -1,4 +1,4 @@
-"""Whether growth keeps its pace, in time, by the step or by the cycle. A cache that fills slows down."""
+"""Whether growth keeps its pace: in time, per step or per cycle. A cache that fills slows down."""
 
 from __future__ import annotations
 
@@ -6,17 +6,17 @@ from collections.abc import Iterable
 
 from heapwatch.explain.series import Series
 
-STEADY_SECONDS = 200.0  # the rules ask for it at three looks on end, a minute more
-_HALVES = (0.92, 1.25)  # the last half against the first; a cache that fills for half an hour has less
+STEADY_SECONDS = 200.0  # least time of even growth; the rules wait for three evaluations in addition
+_HALVES = (0.92, 1.25)  # limits of the second half's rise over the first's; a filling cache stays below
 _COUNT_ERROR = 0.5  # items
 
 
 def is_steady(level: Series, paces: Iterable[Series], start: float) -> bool:
-    """Whether a level rose as much in the last half of the time from `start` on as in the first.
+    """Whether a level rose as much in the second half of the time since `start` as in the first half.
 
     Args:
         level: what grows.
-        paces: counts of what the program does, such as steps: a rise may also be even by one of them.
+        paces: counts of progress, such as steps; a rise may be even per step instead of in time.
         start: seconds, on the clock of the readings.
 
     """
@@ -38,7 +38,7 @@ def is_steady(level: Series, paces: Iterable[Series], start: float) -> bool:
 
 
 def _rises(level: Series, first: float, last: float) -> tuple[float, float]:
-    """The rise in the first and in the last half of a time; none where it is not known."""
+    """The rise in the first and in the second half of a time; zeros if it is unknown."""
     began, middle, end = (level.at(time) for time in (first, (first + last) / 2, last))
     if began is None or middle is None or end is None:
         return 0.0, 0.0

@@ -1,8 +1,8 @@
-"""The line that makes what stays, seen by tracing allocations for moments at a time.
+"""Finds the line that allocates the items of a growing container, with short periods of `tracemalloc`.
 
-For what grows, tracing is switched on until something was added to it, a second at most, and the new items
-are asked where they were made. Each such moment is followed by a pause of 250 times its length, of 1000 times
-with many frames. A program that traces by itself is left alone.
+Tracing is switched on until the container gets new items, for a second at most. Then the traceback of the new
+items is read. A pause follows: 250 times the length of the period, or 1000 times with many frames. If the
+program itself uses `tracemalloc`, nothing is traced.
 """
 
 from __future__ import annotations
@@ -20,32 +20,35 @@ from heapwatch.measure.layout import layout_of
 from heapwatch.measure.roots import is_user_file
 
 FRAMES = 10
-DEEP_FRAMES = 40  # once it is known that a library makes the items, far below the user's code
-# While it is on, a program that allocates a lot may run ten times slower: with the pause that follows each
-# moment, it loses less than a twentieth.
+DEEP_FRAMES = 40  # for items that a library allocates, many calls below the user's code
+# A program that allocates much may run ten times slower while traced. With the pauses it loses less than 5%.
 SHARE = 0.004
 LONGEST_SECONDS = 1.0
-_RHYTHMS = 2.0  # times the usual time between two additions that a moment may last
+_RHYTHMS = 2.0  # longest period, as a multiple of the usual time between two additions
 _SHORTEST_SECONDS = 0.05
 _POLL_SECONDS = 0.004
-_MOST_TRIES = 4  # for one path
+_MOST_TRIES = 4  # periods for one path
 _MOST_PARTS = 30
 _MOST_DEEP = 200
-_MOST_TRACED_BYTES = 4_000_000  # of which a copy is made in a few milliseconds
-_HEADS = (0, 16, 32)  # bytes before an object: of the collector, and of attributes kept apart
+_MOST_TRACED_BYTES = 4_000_000  # traces of this size are copied in a few milliseconds
+_HEADS = (
+    0,
+    16,
+    32,
+)  # bytes between a block's start and its object: none, the collector's header, more headers
 
 
 class Tracer:
-    """Traces allocations in moments, within a share of the time.
+    """Traces allocations for short periods, within a share of the time.
 
     HEAPWATCH_TRACE=0 switches it off.
 
     Args:
         clock: monotonic seconds.
-        share: of the time, at most.
+        share: largest share of the time.
 
     Attributes:
-        seconds: for which allocations were traced so far.
+        seconds: total time for which allocations were traced.
 
     """
 
@@ -59,7 +62,7 @@ class Tracer:
         self.enabled = os.environ.get("HEAPWATCH_TRACE", "1") != "0"
 
     def may_trace(self, path: str) -> bool:
-        """Whether the pause after the last moment is over, and trying this path again is worth it."""
+        """Whether the pause after the last period is over and this path has tries left."""
         return (
             self.enabled
             and not tracemalloc.is_tracing()
@@ -74,12 +77,12 @@ class Tracer:
         newest: Callable[[], list[Any]],
         rhythm: float = LONGEST_SECONDS,
     ) -> Site | None:
-        """Where new items of a container are made; None when none came in time, or none was traced.
+        """The line that allocates new items of a container; None if it was not seen in time.
 
         Args:
-            path: of the container.
-            length: its length now.
-            newest: its newest items.
+            path: path of the container.
+            length: returns its length.
+            newest: returns its newest items.
             rhythm: usual seconds between two additions.
 
         """
@@ -105,18 +108,18 @@ class Tracer:
             tracemalloc.stop()
             took = self._clock() - began
             self.seconds += took
-            # What an allocation costs while it is traced is in proportion to the frames.
+            # The cost of a traced allocation is proportional to the number of frames.
             self._next = began + took + took * (frames / FRAMES) / self._share
         return None
 
 
 def made_at(items: list[Any]) -> Site | None:
-    """The innermost line of the user's code by which a newest item, or a part of it, was made."""
+    """The innermost line of the user's code that allocated one of these items or a part of it."""
     return _made_by(items)[0]
 
 
 def _made_by(items: list[Any]) -> tuple[Site | None, bool]:
-    """That line, and whether any of the objects was made while allocations were traced."""
+    """That line, and whether any of the objects was allocated while tracing was on."""
     sizes: set[int] = set()
     traced = False
     while items:
@@ -138,10 +141,10 @@ def _made_by(items: list[Any]) -> tuple[Site | None, bool]:
 
 
 def _by_size(sizes: set[int]) -> Site | None:
-    """The line of the user's code that made the most blocks of such a size.
+    """The line of the user's code that allocated the most blocks of these sizes.
 
-    Before Python 3.12 an object that keeps its attributes apart is looked up at a wrong address and seems to
-    have no traceback; its block is among the traces all the same.
+    Before Python 3.12 `tracemalloc` looks up an object with a separate attribute dict at a wrong address and
+    finds no traceback, although its block was traced.
     """
     if tracemalloc.get_tracemalloc_memory() > _MOST_TRACED_BYTES:
         return None
