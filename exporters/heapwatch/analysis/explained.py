@@ -1,4 +1,4 @@
-"""Growth of memory that is explained: buffers that fill, what malloc keeps, pages that are touched late."""
+"""Growth of memory that is no leak: bounded buffers, freed memory that malloc keeps, pages touched late."""
 
 from __future__ import annotations
 
@@ -9,15 +9,15 @@ from heapwatch.analysis.timeline import Sums, Values, at, before, bridged, highe
 
 BUFFER_TOLERANCE, TOLERANCE = 0.25, 1.25
 TOLERANCE_MINUTES = (16, 6)
-GAP_MINUTES = 10  # without samples, which is bridged
+GAP_MINUTES = 10  # longest gap without samples that is bridged
 
 
 def explained(process: Process, gains: Sums) -> list[float]:
-    """Growth of memory, per minute, up to which something explains it; minus infinity where nothing is known.
+    """Growth of memory per minute that these three causes explain; minus infinity where none is known.
 
     Args:
-        process: what is known of the trainer.
-        gains: by how much the high-water mark of its memory rose at each look.
+        process: series of the trainer's process.
+        gains: rise of the high-water mark of its memory at each look.
 
     """
     parts: list[list[float]] = []
@@ -31,7 +31,7 @@ def explained(process: Process, gains: Sums) -> list[float]:
 
 
 def retention(process: Process) -> list[float]:
-    """Growth per minute of what malloc keeps though it is free."""
+    """Growth per minute of the freed memory that malloc keeps."""
     if process.retained is None:
         return [0.0] * len(process.time)
     slow, fast = _risen(lowest(process.retained, steps(3)), 16), _risen(process.retained, 6)
@@ -39,7 +39,7 @@ def retention(process: Process) -> list[float]:
 
 
 def retention_slows(process: Process, share: float) -> list[bool]:
-    """Whether malloc keeps less than `share` as much in the last eight minutes as in those before."""
+    """Whether retention grew in the last eight minutes by less than `share` of its growth in those before."""
     now = lowest(process.retained or [None] * len(process.time), steps(3))
     half, first = before(now, steps(8)), before(now, steps(16))
     return [
@@ -52,7 +52,7 @@ def retention_slows(process: Process, share: float) -> list[bool]:
 
 
 def _risen(values: Values, minutes: int) -> Values:
-    """By how much a minute each value is above that of so many minutes ago, or the one known before."""
+    """The rise per minute of each value over `minutes`; a gap in the older values is bridged."""
     return [
         None if now is None or then is None else (now - then) / minutes
         for now, then in zip(values, before(bridged(values, steps(GAP_MINUTES)), steps(minutes)), strict=True)
@@ -60,7 +60,7 @@ def _risen(values: Values, minutes: int) -> Values:
 
 
 def _touched(process: Process, virtual: Values, gains: Sums) -> list[float]:
-    """Growth per minute that virtual memory does not share: pages of an earlier allocation are touched."""
+    """Growth per minute without growth of virtual memory: the pages belong to an earlier allocation."""
     touched = [0.0] * len(virtual)
     for minutes in TOLERANCE_MINUTES:
         tops = highest(virtual, steps(minutes) + 1)
@@ -75,7 +75,7 @@ def _touched(process: Process, virtual: Values, gains: Sums) -> list[float]:
 
 
 def _top_before(process: Process, virtual: Values, tops: Values, minutes: int, look: int) -> float | None:
-    """The most virtual memory of the window before, or what this process had at its end if it began in it."""
+    """The highest virtual memory of the window before; its last value if the process started within it."""
     then, earlier = look - steps(minutes), at(process.start, look - 2 * steps(minutes))
     another = earlier is not None and earlier != process.start[look]
     return at(virtual if another else tops, then)

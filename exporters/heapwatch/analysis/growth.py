@@ -1,4 +1,4 @@
-"""How fast levels rise, over many samples with their own times."""
+"""Growth rates of levels from samples at any times."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class History(Generic[Key]):
         self._points: dict[Key, deque[tuple[float, float]]] = {}
 
     def observe(self, time: float, levels: Mapping[Key, float]) -> None:
-        """Take the levels read at `time` (seconds on any one clock); forget what is gone for a window."""
+        """Add the levels read at `time` (seconds of one clock); drop keys that were absent for a window."""
         for key, level in levels.items():
             points = self._points.setdefault(key, deque())
             if points and time - points[-1][0] < self._spacing:
@@ -44,14 +44,14 @@ class History(Generic[Key]):
                 del self._points[key]
 
     def clear(self) -> None:
-        """Forget everything: a restarted process has another history."""
+        """Drop all samples, such as after a restart of the process."""
         self._points.clear()
 
     def per_minute(self, key: Key) -> float | None:
-        """Median slope between all pairs of samples, a minute; None while they are too few.
+        """Median slope per minute between all pairs of samples; None while there are too few.
 
-        Theil-Sen estimator (Sen, Journal of the American Statistical Association, 1968). One cleanup or spike
-        among the samples does not move it, as it would move a difference of two.
+        Theil-Sen estimator (Sen, Journal of the American Statistical Association, 1968). A single cleanup or
+        spike among the samples does not change it.
         """
         points = list(self._points.get(key, ()))
         if len(points) < MIN_POINTS or points[-1][0] - points[0][0] < self._min_span:
@@ -59,13 +59,13 @@ class History(Generic[Key]):
         return 60.0 * median_slope(points)
 
     def rise(self, key: Key) -> float | None:
-        """From the oldest to the newest sample of the window; None without any."""
+        """Difference between the newest and the oldest sample of the window; None without samples."""
         points = self._points.get(key)
         return points[-1][1] - points[0][1] if points else None
 
 
 def median_slope(points: Sequence[tuple[float, float]]) -> float:
-    """Median slope between all pairs of (time, level), of which there are at least two at rising times."""
+    """Median slope between all pairs of (time, level): at least two points at rising times."""
     return median(
         (later - earlier) / (end - start)
         for i, (start, earlier) in enumerate(points)

@@ -1,4 +1,4 @@
-"""What becomes of a trainer's levels: the verdicts of the rules, in Python, over what was seen of it."""
+"""The verdicts of the alert rules, in Python, on the recorded levels of one trainer."""
 
 from __future__ import annotations
 
@@ -13,25 +13,25 @@ from heapwatch.analysis.process import MATURE_MINUTES, Process
 from heapwatch.analysis.readings import Component, ExceededLimit
 from heapwatch.analysis.timeline import Values, at, highest, lowest, steps
 
-RETAINED_SHARE = 2.0  # of what malloc keeps more: growth below that is called retention
-RETAINED_HALF = 0.92  # of the retention of eight minutes, in the next eight
-HELD_LOOKS = steps(20)  # a verdict of the last look depends on no more of them
+RETAINED_SHARE = 2.0  # growth below this multiple of the growth of retention is called retention
+RETAINED_HALF = 0.92  # least growth of retention in eight minutes, as a share of the eight minutes before
+HELD_LOOKS = steps(20)  # number of looks before the last that its verdict depends on
 _WATCH_GAP, _FOR, _BOUND_LOOKS = steps(10), steps(1), 6
-# For so long a buffer has not let go of graphs, and has had them in at least this share of its items.
+# A buffer keeps graphs if at least this share of its items has had them for this long.
 _GRAPH_MINUTES, _GRAPH_SHARE = 10, 0.5
 
 
 @dataclass(frozen=True)
 class Verdicts:
-    """The verdicts at each look; None where there is none.
+    """The verdicts at each look; None where there is no finding.
 
     Attributes:
         leaks: growth per minute of each level that leaks.
         past_bound: the items of each container that holds more than its declared capacity allows.
         capacity: the declared capacity of each container, in items.
-        graphs: the tensors of each buffer that keep their autograd graphs, where it does not let go of them.
-        retained: growth of memory per minute that is freed memory which malloc keeps.
-        watched_minutes: for how long the process of each look had been watched.
+        graphs: the number of tensors with autograd graphs in each buffer that keeps them.
+        retained: growth of memory per minute that retention explains.
+        watched_minutes: how long the process had been watched.
 
     """
 
@@ -44,7 +44,7 @@ class Verdicts:
 
     @property
     def summary(self) -> str:
-        """The outcome at the last look in a few words; empty where no process was seen."""
+        """The verdict at the last look in a few words; empty if no process was seen."""
         if not self.watched_minutes or self.watched_minutes[-1] is None:
             return ""
         found = {*self.leaking(), *self.longer_than_allowed(), *self.holding_graphs()}
@@ -54,7 +54,7 @@ class Verdicts:
 
     @property
     def too_early(self) -> str:
-        """Such as "too early, 12 of 24 minutes"; empty once slow growth can be told from a warm-up."""
+        """For example "too early, 12 of 24 minutes"; empty once a slow leak can be told from a warm-up."""
         watched = at(self.watched_minutes, len(self.watched_minutes) - 1) or 0.0
         return f"too early, {watched:.0f} of {MATURE_MINUTES} minutes" if watched < MATURE_MINUTES else ""
 
@@ -63,15 +63,15 @@ class Verdicts:
         return _last(self.leaks)
 
     def longer_than_allowed(self) -> dict[Component, float]:
-        """The containers that are past their bound at the last look, with their items."""
+        """The containers that exceed their bound at the last look, with their number of items."""
         return _last(self.past_bound)
 
     def holding_graphs(self) -> dict[Component, float]:
-        """The buffers that hold autograd graphs at the last look, with how many tensors do."""
+        """The buffers that keep autograd graphs at the last look, with the number of such tensors."""
         return _last(self.graphs)
 
     def alerts(self) -> list[ExceededLimit]:
-        """What leaks at the last look, with the severities of the rules."""
+        """The leaks at the last look, with the severities of the rules."""
         alerts = [
             ExceededLimit(
                 "critical" if component.resource == "memory" else "warning", "leak", *component, growth, 0.0
@@ -101,7 +101,7 @@ def judge(observed: Observed, since: int = 0) -> Verdicts:
 
 
 def _past(level: Values, capacity: Values) -> Values:
-    """The level, once it has been past its bound for as long as the alert asks."""
+    """The level, once it has exceeded its bound for the `for` of the alert."""
     over: Values = []
     since = 0
     for held, bound in zip(lowest(level, _BOUND_LOOKS), capacity, strict=True):
@@ -112,7 +112,7 @@ def _past(level: Values, capacity: Values) -> Values:
 
 
 def _kept(tensors: Values, items: Values, watched: Values) -> Values:
-    """The fewest tensors with graphs of the last minutes, where those are a share of the most items."""
+    """The lowest number of tensors with graphs in ten minutes, where it is a large share of the items."""
     many = steps(_GRAPH_MINUTES)
     kept: Values = []
     since = 0
@@ -144,7 +144,7 @@ def _retained(process: Process, growth: Growth | None) -> Values:
 
 
 def _watched(process: Process) -> Values:
-    """Minutes since the process was first seen; ten minutes without it begin anew."""
+    """Minutes since the process was first seen; they start again after ten minutes without samples."""
     minutes: Values = []
     since: float | None = None
     seen = 0

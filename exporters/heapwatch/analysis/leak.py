@@ -1,6 +1,6 @@
 """What a leak is, in Python: the definition that `prometheus/rules` states in PromQL.
 
-`docs/leak-detection.md` says it in words. A test holds the two statements together on the same recordings.
+`docs/leak-detection.md` explains it. A test compares both on the same recordings.
 """
 
 from __future__ import annotations
@@ -37,31 +37,32 @@ BYTES = ("memory", "gpu_memory", "object_size")
 MEMORY = Component("memory", "trainer")
 
 WINDOWS = (16, 32, 64)  # minutes
-HELD_LOOKS = 4  # what is kept: the lowest of so many looks
-MARK_LOOKS = steps(10)  # a mark outlives so long without samples
+HELD_LOOKS = 4  # number of looks whose lowest value is the level that is kept
+MARK_LOOKS = steps(10)  # longest time without samples after which a mark is still valid
 MATERIAL_SHARE, MATERIAL_BYTES = 0.025, 5e6
 MATERIAL_ITEMS, MATERIAL_ROOTS = 4.0, 3.0
-LARGEST_STEP = 3.2  # a window's gains are more than this many times those of any 2.5 minutes in it
-HALF, QUARTER, EARLIER = (
-    2.08,
-    2.25,
-    1.9,
-)  # the last half, the last quarter, the window against the time before
-FAST_LOOKS, FAST_LEAST = 12, 11  # six minutes, of which one look may be missing
-FAST_SHARE = 0.01  # of the level, a minute
-STRAIGHT, STEEP = 0.985, (0.85, 1.5)  # of a mature process
+LARGEST_STEP = 3.2  # the gain of a window exceeds this multiple of the gain of any 2.5 minutes in it
+HALF = 2.08  # the gain of a window is below this multiple of the gain of its second half
+QUARTER = 2.25  # the gain of the second half is below this multiple of the gain of the last quarter
+EARLIER = 1.9  # the gain of a window is at least this multiple of the gain of half a window before it
+FAST_LOOKS, FAST_LEAST = 12, 11  # looks in six minutes, and the least number with a sample
+FAST_SHARE = 0.01  # least growth per minute, as a share of the level
+STRAIGHT, STEEP = (
+    0.985,
+    (0.85, 1.5),
+)  # least R squared, and limits of the second half's slope over the first's
 YOUNG_STRAIGHT, YOUNG_STEEP = 0.995, (0.93, 1.2)
 FAST_CHANGES, FAST_HALVES = 9, (0.8, 1.35)
-STALE_SECONDS = 45.0  # older samples say nothing of six minutes; an eighth of the others
-NAMED_SHARE = 0.5  # of the growth has a name
-NAMED_MINUTES, NAMED_AGE = WINDOWS[0], 15  # of it a material rise; of a process that counts no steps
-NAMED_LOOKS = 5  # of training before
+STALE_SECONDS = 45.0  # oldest sample for a verdict over six minutes; for a longer window an eighth of it
+NAMED_SHARE = 0.5  # least growth of memory, as a share of the growth that the explainer names
+NAMED_MINUTES, NAMED_AGE = WINDOWS[0], 15  # time to a material rise; age of a process that counts no steps
+NAMED_LOOKS = 5  # number of looks for which the process has been training
 CYCLE_SECONDS, CYCLE_LARGEST, CYCLE_LAST = 3600.0, 0.5, 0.27
 CONFIRMATIONS, HOLD_LOOKS = 3, steps(15)
 
 
 class Marks:
-    """The high-water mark of what a level keeps, and its gains."""
+    """The high-water mark of a level, and its gains at each look."""
 
     def __init__(self, unexplained: Values, reset: Sequence[bool]) -> None:
         self.high_water: Values = []
@@ -85,10 +86,13 @@ class Marks:
 
 @dataclass(frozen=True)
 class Growth:
-    """Growth per minute at each look; None where there is none, or nothing can be said.
+    """Growth per minute at each look; None where there is none, or where it is unknown.
 
-    `found` is all of it, whatever explains it; `explained` up to how much something does (of memory alone);
-    `verdicts` what is a leak.
+    Attributes:
+        found: all lasting growth.
+        explained: growth that is no leak, see `explained.explained`; empty for any level but memory.
+        verdicts: growth that is a leak.
+
     """
 
     found: Values
@@ -102,9 +106,9 @@ def growth_of(
     """Judge every level at every look.
 
     Args:
-        process: what is known of the trainer.
-        levels: what is watched: no lists and buffers with a bound, and memory less what such buffers hold.
-        since: the first look that is judged.
+        process: series of the trainer's process.
+        levels: the levels, without bounded lists and buffers; memory without the bytes of bounded buffers.
+        since: index of the first look that is judged.
 
     """
     reset = resets(process)
@@ -117,7 +121,7 @@ def growth_of(
         named: Values = [None] * len(level)
         if component == MEMORY:
             named = _named(process, level, reset, since)
-        # What the trainer has a name for are objects in use: nothing else explains that growth.
+        # Growth with a name is made of objects in use. The explained part of the growth does not apply to it.
         confirmed = [
             [growth for growth in ways if not least or growth >= least[look]]
             for look, ways in enumerate(found)
@@ -135,7 +139,7 @@ def _found(
     reset: Sequence[bool],
     since: int,
 ) -> list[list[float]]:
-    """Growth per minute at each look, in each way that finds some."""
+    """Growth per minute at each look, by each of the tests that find any."""
     age = (process.sample_age or {}).get(component.resource)
     oldest = {many: highest(age, many) for many in (FAST_LOOKS, *map(steps, WINDOWS))} if age else {}
     cycles = _by_cycles(process, component, marks, reset)
@@ -157,7 +161,7 @@ def _found(
 
 
 def _highest(found: list[list[float]], named: Values) -> Values:
-    """The highest growth at each look, in whatever way it was found."""
+    """The highest growth at each look of all tests."""
     return [
         max(ways if own is None else [*ways, own], default=None)
         for ways, own in zip(found, named, strict=True)
@@ -165,7 +169,7 @@ def _highest(found: list[list[float]], named: Values) -> Values:
 
 
 def _held(confirmed: Values) -> Values:
-    """A verdict is confirmed at three looks on end, and stands for a quarter of an hour after the last."""
+    """Verdicts: growth at three looks in a row, held for a quarter of an hour after the last one."""
     verdicts: Values = []
     run, last, value = 0, 0, None
     for look, growth in enumerate(confirmed):
@@ -181,7 +185,7 @@ def _held(confirmed: Values) -> Values:
 
 
 def material(component: Component, level: float) -> float:
-    """The least rise of a level that matters: bytes against noise, items against the error of a count."""
+    """The least rise that counts: for bytes above their usual noise, for items above the error of a count."""
     if component.resource in BYTES:
         return max(MATERIAL_SHARE * level, MATERIAL_BYTES)
     return MATERIAL_ITEMS + MATERIAL_ROOTS * math.sqrt(max(level, 0.0))
@@ -223,13 +227,13 @@ def _fast(
         steepness, limits = _every_look(seen), FAST_HALVES
     if steepness is None:
         return None
-    # In time, or by the step: a trainer that slows down leaks more slowly.
+    # Even growth in time or per step: a trainer that slows down also leaks more slowly.
     ratios = (steepness, steepness / (pace(process, look) or 1.0))
     return gained / 6 if any(limits[0] < ratio < limits[1] for ratio in ratios) else None
 
 
 def _straight(seen: Values, now: float, maturity: int) -> float | None:
-    """How steep the later half of six minutes is against the earlier; None unless all lie on a steep line."""
+    """Slope of the second half of six minutes over that of the first; None unless they lie on a steep line."""
     rise, spread = slope(seen), variance(seen)
     late, early = slope(seen[FAST_LOOKS // 2 :]), slope(seen[: FAST_LOOKS // 2])
     many = sum(value is not None for value in seen)
@@ -241,7 +245,7 @@ def _straight(seen: Values, now: float, maturity: int) -> float | None:
 
 
 def _every_look(seen: Values) -> float | None:
-    """How much the later half rose against the earlier; None unless a count rose at almost every look."""
+    """Rise of the second half over that of the first; None unless a count changed at almost every look."""
     known = [value for value in seen if value is not None]
     rises = [later - earlier for earlier, later in pairwise(known)]
     if len(seen) < FAST_LOOKS or sum(rise != 0 for rise in rises) < FAST_CHANGES or min(rises) < 0:
@@ -253,7 +257,7 @@ def _every_look(seen: Values) -> float | None:
 
 
 def _named(process: Process, level: Values, reset: Sequence[bool], since: int) -> Values:
-    """Growth of memory, most of which is of containers or types that the trainer itself calls leaks."""
+    """Growth of memory while the trainer's explainer names leaks that make up most of it."""
     return [
         None if look < since or reset[look] else _named_at(process, level, look) for look in range(len(level))
     ]
@@ -270,7 +274,7 @@ def _named_at(process: Process, level: Values, look: int) -> float | None:
 
 
 def _by_cycles(process: Process, component: Component, marks: Marks, reset: Sequence[bool]) -> Values:
-    """Growth per minute over the last three cycles, where each of an hour or more added about the same."""
+    """Growth per minute over the last three cycles of together an hour or more, with about equal gains."""
     counted = process.cycles if component.resource in ("memory", "objects") else None
     found: Values = []
     tolerated = process.bounded if component == MEMORY else None
@@ -288,7 +292,7 @@ def _by_cycles(process: Process, component: Component, marks: Marks, reset: Sequ
 
 
 class _CycleEnd(NamedTuple):
-    """When a cycle ended, the mark then, and growth of it that buffers which fill may explain."""
+    """End of a cycle in seconds, the mark at that time, and the part that filling buffers may explain."""
 
     time: float
     mark: float

@@ -1,4 +1,4 @@
-"""Every default limit, in one table: rules, console, `/performance_status` and docs are made of it.
+"""Every default limit, in one table. The rules, the console, `/performance_status` and the docs use it.
 
 `python -m docs.limits` writes the table into `prometheus/rules/default_limits.yml` and `docs/alerting.md`.
 """
@@ -20,14 +20,14 @@ ALL_MEMORY = Component("memory", "all")  # of the trainer and its child processe
 MEMORY = Component("memory", "trainer")
 BODIES = Component("bodies", "all")
 
-# Of every profile: shares of what the trainer could hold, which is what it holds now and what is free under
-# its memory limit (cgroup or RAM).
+# For every profile: shares of the memory that the trainer can use. That is its present memory and what is free
+# below the memory limit (cgroup or RAM).
 MEMORY_SHARES: Mapping[str, float] = MappingProxyType({"warning": 0.85, "critical": 0.93, "emergency": 0.97})
 
 
 @dataclass(frozen=True)
 class Profile:
-    """Limits for one sort of trainer, beside the shares of memory; a component of "" means each one."""
+    """Limits for one sort of trainer, in addition to the shares of memory; component "" means each one."""
 
     levels: Levels = field(default_factory=dict)
     growth: Growth = field(default_factory=dict)
@@ -50,7 +50,7 @@ _WALKER = Profile(
 
 PROFILES: Mapping[str, Profile] = MappingProxyType(
     {
-        # A trainer that nothing is known of: its memory, and what the leak rules find.
+        # Any trainer: shares of memory and the leak rules, and no absolute limits.
         "default": Profile(),
         "walker": _WALKER,
         "walker-aggressive": Profile(
@@ -79,7 +79,7 @@ PROFILES: Mapping[str, Profile] = MappingProxyType(
                 Component("events", "collection_times"): {"warning": 20 * PAST_BOUND},
                 Component("buffer", "experience"): {"warning": 2000 * PAST_BOUND},
             },
-            # Its memory is meant to be the same after each episode, for more than sixty of them.
+            # Memory should be the same after each of more than sixty episodes.
             growth={MEMORY: {"episode": 10e6}, Component("gpu_memory", ""): {"episode": 10e6}},
         ),
     }
@@ -97,14 +97,14 @@ def profile_named(name: str) -> Profile:
 
 
 def limits_of(readings: Readings, profile: str | None = None) -> dict[Component, dict[str, float]]:
-    """Return the limits of a trainer's levels by severity: its own, else those of its profile and its memory.
+    """Return the limits of a trainer's levels by severity: declared ones, else those of its profile.
 
     Args:
-        readings: what the trainer exposes.
-        profile: holds instead of the profile that the trainer chose and of the limits it declares.
+        readings: the samples of the trainer.
+        profile: replaces the profile that the trainer chose and the limits that it declares.
 
     Raises:
-        ValueError: for an unknown `profile`; one that the trainer names and is not known counts as none.
+        ValueError: `profile` is unknown. An unknown profile that the trainer names is ignored.
 
     """
     merged = {component: dict(limits) for component, limits in _chosen(readings, profile).levels.items()}

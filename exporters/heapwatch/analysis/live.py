@@ -1,4 +1,4 @@
-"""The last hours of a trainer's series, and their verdicts: for the console and for the trainer's status."""
+"""The last hours of a trainer's series with their verdicts, for the console and `/performance_status`."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from heapwatch.analysis.readings import Readings
 from heapwatch.analysis.timeline import STEP_SECONDS
 
 _MOST_LOOKS = 480  # four hours
-_SHARE = 0.002  # of the time that may be spent on verdicts: 60 ms for 30 levels over four hours
-_MOST_SERIES = 500  # a trainer that exposes more is judged by these
+_SHARE = 0.002  # share of the time for verdicts, which take 60 ms for 30 levels over four hours
+_MOST_SERIES = 500  # further series are not judged
 
 
 class LiveVerdicts:
-    """Keeps a sample of every watched series each half minute, 4 KB a series, and judges them when asked."""
+    """Keeps a sample of every series each 30 seconds (4 KB a series) and judges them on request."""
 
     def __init__(self) -> None:
         self._times: array[float] = array("d")
@@ -26,11 +26,11 @@ class LiveVerdicts:
         self._due = -math.inf
 
     def observe(self, time: float, readings: Readings) -> None:
-        """Take what was read at `time` (seconds of any clock); a clock that is set back begins anew."""
+        """Add the readings of `time` (seconds of one clock); all are dropped if the clock was set back."""
         if self._times and time < self._times[-1]:
             self._times, self._series, self._due = array("d"), {}, -math.inf
         if self._times and self._look(time) == self._look(self._times[-1]):
-            self._drop_last()  # a look sees the newest sample before it
+            self._drop_last()  # only the newest sample before a look counts
         if time >= self._due:
             self._judged = None
         values = {
@@ -49,12 +49,12 @@ class LiveVerdicts:
             self._forget(many + 1 - _MOST_LOOKS)
 
     def verdicts(self) -> Verdicts:
-        """The verdicts over what was observed so far, or a little before."""
+        """The verdicts on the samples so far; they may be a little older to save time."""
         if self._judged is None:
             began = clock.thread_time()
             start, many = 0.0, 0
             if self._times:
-                # After a gap of days the looks before it are too many.
+                # After a gap of days the looks before it would be too many.
                 start = max(self._times[0], self._times[-1] - 2 * _MOST_LOOKS * STEP_SECONDS)
                 many = math.ceil((self._times[-1] - start) / STEP_SECONDS) + 1
             samples = {

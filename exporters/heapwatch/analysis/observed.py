@@ -1,4 +1,4 @@
-"""From the series of one trainer to what `leak.leaking` judges: the levels and the process behind them."""
+"""Turns the series of one trainer into the input of `judge`: levels, and series of the process."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ LEVELS = {
     "trainer_objects": ("objects", ("type",)),
     "trainer_object_size_bytes": ("object_size", ("object",)),
 }
-# Of a GPU's parts those that somebody has in use; torch's are read from its allocator.
+# Parts of a GPU's memory that are in use, apart from torch's, which its allocator reports.
 _PARTS_IN_USE = ("jax_in_use", "other_pools", "workers", "other_processes", "unattributed")
 WORKERS = Component("memory", "worker")
 _CAPACITIES = ("trainer_buffer_capacity_items", "trainer_buffer_capacity_bytes")
@@ -68,9 +68,14 @@ class Series(NamedTuple):
 
 
 class Observed(NamedTuple):
-    """What is judged: the process, its levels, the items and capacity of containers that have one.
+    """The input of the verdicts.
 
-    And of buffers how many tensors hold their autograd graphs, and the items.
+    Attributes:
+        process: series of the process.
+        levels: every watched level.
+        bounded: number of items and capacity of each container that has a capacity.
+        graphs: number of tensors with autograd graphs, and number of items, of each buffer.
+
     """
 
     process: Process
@@ -80,7 +85,7 @@ class Observed(NamedTuple):
 
 
 def observed(series: Mapping[Series, Samples], start: float, many: int) -> Observed:
-    """Look `many` times at a trainer's series, each half minute from `start` (seconds) on."""
+    """Sample a trainer's series at `many` looks, every 30 seconds from `start` (seconds)."""
     seen = {one: looks(samples, start, many) for one, samples in series.items()}
     bounded_names = {one.label("buffer") for one in seen if one.name in _CAPACITIES}
     bounded_lists = {one.label("list") for one in seen if one.name == "trainer_event_list_capacity_items"}
@@ -170,7 +175,7 @@ def _graphs(seen: Mapping[Series, Values]) -> dict[Component, tuple[Values, Valu
 def _capacity(
     seen: Mapping[Series, Values], resource: str, labels: tuple[tuple[str, str], ...], items: Values
 ) -> Values | None:
-    """In items; from its bytes, where those are all that is known."""
+    """The capacity in items; computed from the bytes if only these are known."""
     if resource == "events":
         return seen.get(Series("trainer_event_list_capacity_items", labels))
     if known := seen.get(Series("trainer_buffer_capacity_items", labels)):
@@ -192,12 +197,12 @@ def _of(seen: Mapping[Series, Values], name: str, **labels: str) -> Values | Non
 
 
 def _zeros(values: Values | None, many: int) -> Values:
-    """A start that is not told is the beginning of time, for as long as the trainer is there."""
+    """Start times of 0 for a trainer that exposes none, at each look at which it is there."""
     return [None if value is None else 0.0 for value in values or [None] * many]
 
 
 def _together(all_values: Iterable[Values]) -> Values | None:
-    """The sum at each look of what is known then."""
+    """The sum of the known values at each look."""
     return reduce(_added, all_values, None)
 
 
@@ -212,6 +217,6 @@ def _without(values: Values, part: Values) -> Values:
 
 
 def _slowest(all_values: Iterable[Values]) -> Values | None:
-    """The least at each look of what is known then."""
+    """The lowest known value at each look."""
     columns = list(zip(*all_values, strict=True))
     return [min((v for v in column if v is not None), default=None) for column in columns] or None

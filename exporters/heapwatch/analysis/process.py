@@ -1,4 +1,4 @@
-"""What is known of a trainer's process beside its levels: its age, its cycles, its cleanups."""
+"""Series of a trainer's process that its verdicts depend on: start, cycles, steps, cleanups."""
 
 from __future__ import annotations
 
@@ -9,26 +9,26 @@ from heapwatch.analysis.timeline import Values, at, steps
 
 MATURE_MINUTES, MATURE_CYCLES, MATURE_SECONDS = 24, 2, 2700
 YOUNG_CYCLES, YOUNG_LOOKS = 4, 11
-PACE_LIMITS = (0.5, 2.0)  # a change of speed by more is no speed
+PACE_LIMITS = (0.5, 2.0)  # a larger change of speed is cut to these
 RESET_LOOKS = steps(4)
 
 
 @dataclass(frozen=True)
 class Process:
-    """What is known of a trainer's process, a value for each look; what it does not tell has no values.
+    """Series of a trainer's process with a value for each look; None for a series that it does not expose.
 
     Attributes:
-        start: when the process started, in seconds on the clock of `time`.
-        time: the looks' own times, in seconds.
-        cycles: ended generations, else epochs, else episodes: the slowest of them.
-        steps: training steps.
-        cleanups: emergency cleanups and those that were asked for.
-        bounded: bytes that buffers with a bound hold.
+        start: start time of the process, in seconds on the clock of `time`.
+        time: times of the looks in seconds.
+        cycles: number of ended generations, else of epochs, else of episodes.
+        steps: number of training steps.
+        cleanups: number of emergency cleanups and of requested cleanups.
+        bounded: bytes in buffers that have a bound.
         virtual: virtual memory of the trainer's process, in bytes.
-        retained: bytes that malloc keeps though they are free.
+        retained: freed memory that malloc keeps, in bytes.
         sample_age: seconds since the last sample, by resource.
-        named: growth per minute, in bytes, of the leaks that the trainer names itself, while they are most of
-            its growth.
+        named: growth in bytes per minute of the leaks that the trainer's explainer names, while they make up
+            most of its growth.
 
     """
 
@@ -45,7 +45,7 @@ class Process:
 
 
 def resets(process: Process) -> list[bool]:
-    """Until four minutes after a restart or a cleanup: what was held before says nothing."""
+    """Whether a restart or a cleanup was less than four minutes ago: the level before it does not count."""
     resets = []
     for look in range(len(process.time)):
         now, then = process.start[look], at(process.start, look - RESET_LOOKS)
@@ -62,7 +62,7 @@ def _cleaned(cleanups: Values | None, look: int) -> bool:
 
 
 def maturity_of(process: Process, look: int) -> int:
-    """2: through start-up and two cycles; 1: young, but training and through four cycles; 0: too early."""
+    """2: past start-up and two cycles; 1: younger, but training and past four cycles; 0: too early."""
     start, cycles = process.start[look], _of(process.cycles, look)
     if start is None:
         return 0
@@ -75,7 +75,7 @@ def maturity_of(process: Process, look: int) -> int:
 
 
 def has_trained(process: Process, look: int, looks: int) -> bool:
-    """Whether it is through four cycles (steps, if it counts nothing slower), and trained so long ago."""
+    """Whether four cycles have ended (steps, if no cycles are counted) and it trained `looks` looks ago."""
     cycles = _of(process.cycles, look)
     through = cycles if cycles is not None else _of(process.steps, look)
     before = any((_of(counts, look - looks) or 0) > 0 for counts in (process.steps, process.cycles))
@@ -83,7 +83,7 @@ def has_trained(process: Process, look: int, looks: int) -> bool:
 
 
 def pace(process: Process, look: int) -> float | None:
-    """The speed of the last three minutes against that of the three before; None without steps."""
+    """Steps in the last three minutes over steps in the three minutes before; None without steps."""
     now, middle, half, first = (_of(process.steps, look - back) for back in (0, 5, 6, 11))
     if now is None or middle is None or half is None or first is None or half <= first:
         return None
@@ -92,7 +92,7 @@ def pace(process: Process, look: int) -> float | None:
 
 
 def same_process(process: Process, look: int, minutes: int) -> bool:
-    """Whether the process of now ran so many minutes ago."""
+    """Whether the present process was running `minutes` ago."""
     now, then = process.start[look], at(process.start, look - steps(minutes))
     return now is not None and now == then
 

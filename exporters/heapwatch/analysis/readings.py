@@ -1,4 +1,4 @@
-"""What the series of an exposition say: levels, limits, and which levels are over theirs."""
+"""Reads levels and limits from the series of an exposition, and finds levels over their limits."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ LEVEL_SERIES = {
     "object_size": ("trainer_object_size_bytes", "object"),
 }
 SUMMED = ("memory", "bodies")
-# What a limit of the whole resource is about, where that is not each of its components.
+# The component that a limit without a component applies to, where it is not each one.
 WHOLE = {"memory": "trainer", "bodies": "all"}
 # Longer than the slowest healthy step, evaluation or checkpoint that a trainer is expected to make.
 STALLED_SECONDS = 300.0
@@ -31,21 +31,21 @@ SEVERITIES = ("warning", "critical", "emergency")  # in rising order
 
 
 class Component(NamedTuple):
-    """One watched thing: a resource and which one of it."""
+    """A resource and the name of one instance of it."""
 
     resource: str
     name: str
 
 
-GROWN = Component("memory", "since start")  # how far the trainer's memory is above its baseline
+GROWN = Component("memory", "since start")  # bytes of the trainer's memory above its baseline
 
 
 @dataclass(frozen=True)
 class ExceededLimit:
     """A level or a growth rate over its limit; growth and its limit are per minute.
 
-    Of kind `leak` it is growth, with a limit of 0, or the items of a container, with their bound; of kind
-    `graphs` the tensors of a buffer that keep the autograd graphs they were computed with.
+    For kind `leak` it is growth with a limit of 0, or the number of items of a container with its bound. For
+    kind `graphs` it is the number of tensors in a buffer that keep their autograd graphs.
     """
 
     severity: str
@@ -87,9 +87,9 @@ class Readings:
         return dict(samples[0][0]) if samples else {}
 
     def levels(self) -> dict[Component, float]:
-        """Return every watched level, and of bodies and memory also the sum, as component `all`.
+        """Return every watched level. Bodies and memory also have their sum, as component `all`.
 
-        Of workers it is what they do not share, where that is known.
+        For workers it is the memory that they do not share, where that is known.
         """
         levels = {
             Component(resource, name): level
@@ -106,15 +106,16 @@ class Readings:
         return levels
 
     def grown(self) -> dict[Component, float]:
-        """Return by how many bytes memory is above its level when training began; empty while not known."""
+        """Return the bytes of memory above the level at which training began; empty while unknown."""
         began = self.value("trainer_memory_baseline_bytes")
         resident = self.value("trainer_process_resident_memory_bytes", role="trainer")
         return {} if began is None or resident is None else {GROWN: resident - began}
 
     def limits(self) -> dict[Component, dict[str, float]]:
-        """Return the limits that the trainer declares, by severity; component "" means each of the resource.
+        """Return the limits that the trainer declares, by severity.
 
-        Of memory it means the trainer's process, of bodies their sum.
+        Component "" means each component of the resource, for memory the trainer's process, for bodies their
+        sum.
         """
         limits: dict[Component, dict[str, float]] = {}
         for labels, value in self._samples.get("trainer_limit", ()):
@@ -141,7 +142,7 @@ class Readings:
     def training(self, now: float) -> str:
         """Return `progressing`, `stalled`, or `unknown` until the first step.
 
-        A trainer whose cycles are long has shown so: three times its longest pause is still progress.
+        A pause counts as progress up to three times the longest one so far: some trainers have long cycles.
         """
         age = self.seconds_since_progress(now)
         if age is None:
@@ -150,13 +151,13 @@ class Readings:
         return "progressing" if age < max(STALLED_SECONDS, PAUSES * pause) else "stalled"
 
     def seconds_since_progress(self, now: float) -> float | None:
-        """Return how long ago training last made progress (s), or None when it never told."""
+        """Return the seconds since training last made progress, or None if it reported none."""
         progressed = self.value("trainer_last_progress_timestamp_seconds")
         return None if not progressed else max(0.0, now - progressed)
 
 
 def limit_of(component: Component, limits: Mapping[Component, Limit]) -> Limit | None:
-    """Return the limit of a component: its own, else that of each component of its resource."""
+    """Return the limit of a component, else the limit for each component of its resource."""
     return limits.get(component, limits.get(Component(component.resource, "")))
 
 

@@ -1,4 +1,7 @@
-"""Samples at their own times, looked at every half minute as Prometheus does. Pure functions over lists."""
+"""Samples at any times, read at looks: a grid of one point every 30 seconds, as Prometheus evaluates rules.
+
+All functions are pure functions over lists with one value for each look.
+"""
 
 from __future__ import annotations
 
@@ -8,14 +11,14 @@ from collections.abc import Callable, Sequence
 from itertools import accumulate
 
 STEP_SECONDS = 30.0
-LOOKBACK_SECONDS = 300.0  # a missed sample is bridged for so long
+LOOKBACK_SECONDS = 300.0  # longest age of a sample, as in Prometheus
 
 Samples = Sequence[tuple[float, float]]  # (seconds, value) at rising times
-Values = list[float | None]  # one for each look; None: not known
+Values = list[float | None]  # one for each look; None if unknown
 
 
 def steps(minutes: float) -> int:
-    """How many looks there are in so many minutes."""
+    """Number of looks in this many minutes."""
     return round(minutes * 60 / STEP_SECONDS)
 
 
@@ -39,7 +42,7 @@ def at(values: Values, look: int) -> float | None:
 
 
 def before(values: Values, many: int) -> Values:
-    """What each look saw `many` looks ago."""
+    """For each look, the value `many` looks before it."""
     return [None] * min(many, len(values)) + values[: max(0, len(values) - many)]
 
 
@@ -79,7 +82,7 @@ def _extreme(values: Values, many: int, wins: Callable[[float, float], bool]) ->
 
 
 class Sums:
-    """Sums over any stretch of looks, in one subtraction."""
+    """Prefix sums: the sum over any range of looks is one subtraction."""
 
     def __init__(self, values: Sequence[float]) -> None:
         self._until = list(accumulate(values, initial=0.0))
@@ -92,7 +95,7 @@ class Sums:
 
 
 def slope(values: Sequence[float | None]) -> float | None:
-    """Least-squares slope a look; None for fewer than two known values."""
+    """Least-squares slope per look; None for fewer than two known values."""
     known = [(float(look), value) for look, value in enumerate(values) if value is not None]
     if len(known) < 2:
         return None

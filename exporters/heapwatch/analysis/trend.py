@@ -1,4 +1,4 @@
-"""How a level goes on from cycle to cycle: whether it still rises, how fast, and since when."""
+"""The trend of a level from cycle to cycle: whether it still rises, how fast, and since which cycle."""
 
 from __future__ import annotations
 
@@ -21,20 +21,20 @@ def thinned(series: Series, most: int = _MOST_POINTS) -> Series:
 
 
 def last_half(series: Series) -> Series:
-    """The later half of the points, three of them at least where there are."""
+    """The second half of the points, at least three of them if there are so many."""
     return series[-max(3, -(-len(series) // 2)) :]
 
 
 def slope(series: Series) -> float:
-    """Median slope between all pairs of points, a cycle; 0 for fewer than two."""
+    """Median slope per cycle between all pairs of points; 0 for fewer than two."""
     return median_slope(thinned(series)) if len(series) > 1 else 0.0
 
 
 def noise(series: Series) -> float:
-    """How far levels lie from their median slope: median absolute deviation, scaled as a standard deviation.
+    """Deviation of the levels from their median slope: median absolute deviation, scaled.
 
-    The factor makes it one for a normal distribution (Hampel, Journal of the American Statistical
-    Association, 1974).
+    The factor makes it the standard deviation for a normal distribution (Hampel, Journal of the American
+    Statistical Association, 1974).
     """
     if len(series) < 3:
         return 0.0
@@ -45,21 +45,21 @@ def noise(series: Series) -> float:
 
 
 def kept(series: Series) -> float:
-    """What the level has come down to lately: the lowest of its last quarter."""
+    """The lowest level in the last quarter of the points."""
     return min(level for _, level in series[-max(1, len(series) // 4) :])
 
 
 def settled(series: Series) -> Series:
-    """The points from the lowest of the first quarter on: a spike at the start is no baseline."""
+    """The points from the lowest one of the first quarter on: a spike at the start is no baseline."""
     early = series[: max(1, len(series) // 4)]
     start = min(range(len(early)), key=lambda at: early[at][1], default=0)
     return series[start:]
 
 
 def still_rises(series: Series, tolerance: float) -> bool:
-    """Whether the level rises in the later half, by more than `tolerance` and its own noise.
+    """Whether the level rises in the second half, by more than `tolerance` and more than its noise.
 
-    It must keep at least a quarter of the pace at which it rose overall: what levels off does not.
+    Its slope there must be at least a quarter of the overall slope. A level that levels off fails this.
     """
     if len(series) < 3:
         return False
@@ -70,10 +70,10 @@ def still_rises(series: Series, tolerance: float) -> bool:
 
 
 def onset(series: Series) -> int:
-    """The first cycle above what was before: the best of all splits into a flat part and a rise or step.
+    """The first cycle of a rise: the best split of the points into a flat part and a rise or a step.
 
-    Least squares over the place of the split (a broken line as of Hudson, Journal of the American
-    Statistical Association, 1966, and a step).
+    The split with the least sum of squares is taken, for a broken line (Hudson, Journal of the American
+    Statistical Association, 1966) and for a step.
     """
     points = thinned(series)
     errors = [min(_ramp_error(points, split), _step_error(points, split)) for split in range(len(points) - 1)]
@@ -82,7 +82,7 @@ def onset(series: Series) -> int:
 
 
 def rises(series: Series) -> int:
-    """How many times the level went above all before it."""
+    """Number of times that the level exceeded all levels before."""
     highest, count = series[0][1], 0
     for _, level in series[1:]:
         if level > highest:

@@ -1,4 +1,4 @@
-"""Whether growth is a leak: of live objects, of a named object's size, and of memory. Pure functions."""
+"""Verdicts on levels from cycle to cycle: live objects, items, object sizes, memory. Pure functions."""
 
 from __future__ import annotations
 
@@ -12,23 +12,29 @@ from heapwatch.analysis.trend import Series, kept, last_half, noise, onset, rise
 
 Verdict = Literal["steady", "warm-up", "filling", "growing", "leak"]
 
-# Up to so many, a trainer's objects are meant one by one: environments, agents. More are counted in bulk.
+# Up to this number, each object counts, such as an environment or an agent. Larger numbers may vary.
 FEW_OBJECTS = 100
-BULK = ("Tensor", "Parameter", "ndarray", "list", "dict")  # these come by the dozen
-SIZE_LIMIT_BYTES = 5e6  # growth of a named object a cycle
-_MOST_AN_ITEM = 8  # objects that an item of a buffer holds
-_FEW_CYCLES = 5  # no more do not tell a leak from a warm-up
-_LEAST_BYTES = 8e6  # less is what allocators do
+BULK = ("Tensor", "Parameter", "ndarray", "list", "dict")  # types of which a single object never counts
+SIZE_LIMIT_BYTES = 5e6  # growth of a named object in a cycle
+_MOST_AN_ITEM = 8  # largest number of objects in an item of a buffer
+_FEW_CYCLES = 5  # up to this number a leak cannot be told from a warm-up
+_LEAST_BYTES = 8e6  # less is noise of allocators
 
 
 @dataclass(frozen=True)
 class Judgement:
-    """What became of a level: a verdict, and why in words.
+    """The verdict on a level, with its reason in words.
 
-    `steady` is as it was, `warm-up` rose and has stopped, `filling` is taken by buffers that have a bound,
-    `growing` rises without being a leak yet, `leak` rises and nothing explains it, or is kept and should not
-    be. `baseline` and `current` are the first and the last level, `per_cycle` the pace of the rise, `since`
-    the cycle in which it began (0: it did not rise).
+    Attributes:
+        verdict: `steady`: it did not rise. `warm-up`: it rose and stopped. `filling`: bounded buffers explain
+            the rise. `growing`: it rises, but this is no leak yet. `leak`: it rises and nothing explains it, or
+            objects are kept that should not be.
+        baseline: the first level.
+        current: the last level.
+        per_cycle: rise per cycle.
+        since: the cycle in which the rise began; 0 if it did not rise.
+        reason: the reason of the verdict.
+
     """
 
     verdict: Verdict
@@ -40,28 +46,28 @@ class Judgement:
 
     @property
     def change(self) -> float:
-        """The last level less the first."""
+        """Difference between the last and the first level."""
         return self.current - self.baseline
 
 
 def judge_count(series: Series, unit: str, stored: Series = (), *, one_by_one: bool = True) -> Judgement:
     """Judge the number of live objects of a class.
 
-    A trainer's own few objects may be one more than at the start (the best agent so far beside its
-    population). Many objects, or such as are not meant one by one, may vary by a twentieth and rise once.
+    Of a few objects there may be one more than at the start, such as the best agent beside its population.
+    Many objects, or objects of which a single one does not count, may vary by 5% and rise once.
 
     Args:
-        series: objects at the end of each cycle, or the fewest in it.
-        unit: what a cycle is called.
-        stored: items in the buffers that have a bound, in the same order.
-        one_by_one: whether each of a few is meant: environments and agents are, tensors are not.
+        series: number of objects at the end of each cycle, or the lowest number in it.
+        unit: name of a cycle.
+        stored: number of items in the bounded buffers at the same times.
+        one_by_one: whether each object counts, as environments and agents do and tensors do not.
 
     """
     series = settled(_from_first_known(series))
     stored = _from(series, stored)
     baseline, current = series[0][1], series[-1][1]
     few = one_by_one and baseline <= FEW_OBJECTS
-    # A leak that began late lies far from any one line: without a fall that is no noise of a few objects.
+    # A leak that began late deviates from any single line. Without a fall, this deviation is not noise.
     swing = min(3 * noise(series), _largest_fall(series)) if few else 3 * noise(series)
     tolerance = max(1.0 if few else baseline / 20, swing)
     change = kept(series) - baseline
@@ -84,14 +90,14 @@ def judge_count(series: Series, unit: str, stored: Series = (), *, one_by_one: b
 
 
 def judge_items(series: Series, unit: str, bound: float | None = None) -> Judgement:
-    """Judge what is counted in bulk and comes and goes: bodies, entities, the items of a list.
+    """Judge a number of items that varies: bodies, entities, the items of a list.
 
-    It may vary by a twentieth, and by three times its square root as counts do.
+    It may vary by 5%, and by three times its square root.
 
     Args:
-        series: how many at the end of each cycle.
-        unit: what a cycle is called.
-        bound: how many there may be.
+        series: number of items at the end of each cycle.
+        unit: name of a cycle.
+        bound: largest allowed number.
 
     """
     series = settled(series)
@@ -112,7 +118,7 @@ def judge_items(series: Series, unit: str, bound: float | None = None) -> Judgem
 
 
 def judge_size(series: Series, unit: str, limit_bytes: float = SIZE_LIMIT_BYTES) -> Judgement:
-    """Judge the size of a named object: a leak where it grows by more than its limit a cycle, and goes on."""
+    """Judge the size of a named object: a leak if it keeps growing by more than its limit in a cycle."""
     series = settled(series)
     baseline, current = series[0][1], series[-1][1]
     late = last_half(series)
@@ -133,9 +139,9 @@ def judge_memory(resident: Series, bounded: Series, unit: str, limit_bytes: floa
 
     Args:
         resident: bytes at the same point of every cycle.
-        bounded: bytes that buffers with a bound hold at these points.
-        unit: what a cycle is called.
-        limit_bytes: growth a cycle that the trainer allows; any that goes on is a leak without it.
+        bounded: bytes in bounded buffers at these points.
+        unit: name of a cycle.
+        limit_bytes: growth in a cycle that the trainer allows; without it any lasting growth is a leak.
 
     """
     resident = settled(resident)
@@ -162,7 +168,7 @@ def judge_memory(resident: Series, bounded: Series, unit: str, limit_bytes: floa
 
 
 def _rising(series: Series, unit: str, since: int, *, judged_early: bool) -> Judgement:
-    """A leak, unless there are too few cycles to tell and a start makes such a rise as well."""
+    """A leak; or `growing` while there are too few cycles to exclude a warm-up."""
     baseline, current, pace = series[0][1], series[-1][1], slope(_since(series, since))
     if not judged_early and len(series) <= _FEW_CYCLES:
         return Judgement("growing", baseline, current, pace, since, f"too few {unit}s to tell from a warm-up")
@@ -174,18 +180,18 @@ def _gain(series: Series) -> float:
 
 
 def _from_first_known(series: Series) -> Series:
-    """Without the zeros before the first object was made."""
+    """The series without the zeros before the first object."""
     first = next((index for index, (_, level) in enumerate(series) if level), 0)
     return series[first:]
 
 
 def _from(series: Series, other: Series) -> Series:
-    """The points of the other from the first cycle of the series on."""
+    """The points of `other` from the first cycle of `series` on."""
     return [(cycle, level) for cycle, level in other if cycle >= series[0][0]]
 
 
 def _above_for_good(series: Series, level: float) -> int:
-    """The first cycle from which on a count is above `level`; few objects are counted without noise."""
+    """The first cycle from which all counts are above `level`. A number of few objects has no noise."""
     cycle = series[-1][0]
     for number, count in reversed(series):
         if count <= level:
@@ -199,7 +205,7 @@ def _largest_fall(series: Series) -> float:
 
 
 def _since(series: Series, cycle: int) -> Series:
-    """The point before `cycle`, and what follows."""
+    """The points from the one before `cycle` on."""
     first = next((index for index, (number, _) in enumerate(series) if number >= cycle), 0)
     return series[max(0, first - 1) :]
 
