@@ -233,7 +233,7 @@ def _fast(
 
 
 def _straight(seen: Values, now: float, maturity: int) -> float | None:
-    """Slope of the second half of six minutes over that of the first; None unless they lie on a steep line."""
+    """Slope of the last three minutes over that of the three before; None unless all lie on a steep line."""
     rise, spread = slope(seen), variance(seen)
     late, early = slope(seen[FAST_LOOKS // 2 :]), slope(seen[: FAST_LOOKS // 2])
     many = sum(value is not None for value in seen)

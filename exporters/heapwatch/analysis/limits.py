@@ -20,8 +20,8 @@ ALL_MEMORY = Component("memory", "all")  # of the trainer and its child processe
 MEMORY = Component("memory", "trainer")
 BODIES = Component("bodies", "all")
 
-# For every profile: shares of the memory that the trainer can use. That is its present memory and what is free
-# below the memory limit (cgroup or RAM).
+# For every profile: shares of the memory that the trainer can use, that is, its present memory and what is
+# free below the memory limit (cgroup or RAM).
 MEMORY_SHARES: Mapping[str, float] = MappingProxyType({"warning": 0.85, "critical": 0.93, "emergency": 0.97})
 
 

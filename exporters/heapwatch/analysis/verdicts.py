@@ -27,8 +27,8 @@ class Judgement:
 
     Attributes:
         verdict: `steady`: it did not rise. `warm-up`: it rose and stopped. `filling`: bounded buffers explain
-            the rise. `growing`: it rises, but this is no leak yet. `leak`: it rises and nothing explains it, or
-            objects are kept that should not be.
+            the rise. `growing`: it rises, but this is no leak yet. `leak`: it rises and nothing explains it,
+            or objects are kept that should not be.
         baseline: the first level.
         current: the last level.
         per_cycle: rise per cycle.
