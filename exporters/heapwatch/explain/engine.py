@@ -210,15 +210,16 @@ class Explainer:
         if not gc.isenabled():
             self.census.count_uncollected()
         growing = []
+        start = levels.start
         for known in list(self.inventory.known.values()):
-            growth = known.items.growth(levels.start)
+            growth = known.items.growth(start)
             if growth.total > 0 and growth.steps > 2:
                 growing.append(
                     (growth.per_second * (known.held.last or 1.0) / (known.weighed_items or 1.0), known)
                 )
         growing.sort(key=lambda entry: -entry[0])
         candidates = self._describer.describe_all(
-            [(known, known.items.growth(levels.start)) for _, known in growing[:_MOST_DESCRIBED]]
+            [(known, known.items.growth(start)) for _, known in growing[:_MOST_DESCRIBED]]
         )
         rounds = self.inventory.rounds
         found = explain(levels, candidates, rounds=rounds)
@@ -260,11 +261,8 @@ class Explainer:
     def _long_containers(self, levels: Levels) -> list[Finding]:
         """Growing containers that only the list of all objects shows."""
         if self._is_due("search", levels.now, _SEARCH_SECONDS):
-            known = {
-                id(obj) for one in self.inventory.known.values() for obj, _ in self.inventory.places_of(one)
-            }
             began = self._spent()
-            self._long = self.census.search(known | set(self.inventory.anchors))
+            self._long = self.census.search(self.inventory.ids())
             self._pause("search", levels.now, self._spent() - began)
         return [self._describer.describe_long(found) for found in self._long]
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Literal
 
 from heapwatch.analysis.leak import MATERIAL_BYTES, MATERIAL_SHARE
@@ -78,13 +79,13 @@ class Levels:
     began: float
     now: float
 
-    @property
+    @cached_property
     def start(self) -> float:
         """The time from which growth of containers counts: a while after the first step."""
         began = max(self.began, self.memory.first_step_at)
         return began + min(WARM_UP_SECONDS, WARM_UP_SHARE * (self.now - began))
 
-    @property
+    @cached_property
     def settled(self) -> float:
         """The time from which growth of the process counts: loading modules is warm-up, too."""
         return max(self.start, self.memory.settled_at)
@@ -94,19 +95,19 @@ class Levels:
         """Resident bytes at the last reading."""
         return self.memory.resident.last or 0.0
 
-    @property
+    @cached_property
     def own(self) -> Growth:
         """Growth of the process's private memory. Pages of files do not count: the kernel can drop them."""
         return (self.memory.private if self.memory.private.last else self.memory.resident).growth(
             self.settled
         )
 
-    @property
+    @cached_property
     def leaks(self) -> dict[str, float]:
         """Growth in bytes a minute of each level that leaks by the definition of the alert rules."""
         return self.memory.looks.leaks(self.settled)
 
-    @property
+    @cached_property
     def per_minute(self) -> float:
         """Growth in bytes a minute of the process, its child processes and its GPU memory together."""
         parts = (self.own, self.memory.workers.growth(self.settled), self.memory.gpu.growth(self.settled))

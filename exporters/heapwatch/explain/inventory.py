@@ -247,6 +247,16 @@ class Inventory:
                 continue
             yield obj, layout_of(type(obj))
 
+    def ids(self) -> set[int]:
+        """Ids of all known containers and of what leads to them."""
+        found: set[int] = set(self.anchors)
+        memory: dict[Place | str, Any] = {}
+        for known in list(self.known.values()):
+            for place in known.places:
+                with suppress(Gone, RuntimeError):
+                    found.add(id(place.find(memory)))
+        return found
+
     def _begin(self) -> None:
         self._seen = set()
         self._anchors = {}

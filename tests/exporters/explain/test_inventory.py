@@ -131,3 +131,24 @@ def test_graphs_that_take_long_to_search_take_turns(monkeypatch: pytest.MonkeyPa
     read_at = [known.items.read_at for known in inventory.known.values() if known.kind == "graph"]
     assert len(read_at) == 20
     assert min(read_at) > 50
+
+
+def test_the_ids_of_all_containers_take_one_look_at_each_root(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("user_modules", "frame_roots", "registry_roots"):
+        monkeypatch.setattr(subject, name, list)
+    held = Holder()
+    for at in range(50):
+        setattr(held, f"list{at}", [at])
+    looks = []
+
+    def look() -> Holder:
+        looks.append(held)
+        return held
+
+    inventory = Inventory(extra_roots=lambda: [Root("it", "it", look)])
+    while not inventory.discover(10):
+        pass
+    looks.clear()
+    found = inventory.ids()
+    assert {id(vars(held)[f"list{at}"]) for at in range(50)} <= found
+    assert len(looks) == 1
