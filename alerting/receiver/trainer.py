@@ -14,7 +14,7 @@ from pydantic import AfterValidator, BaseModel, Field, FiniteFloat, ValidationEr
 
 from heapwatch.http import signing
 from heapwatch.http.listeners import ForeignListener, check_owner
-from heapwatch.receiver.fetch import fetch
+from heapwatch.receiver.fetch import Reply, fetch
 from heapwatch.receiver.prometheus import Readings
 from heapwatch.runtime.labels import keep_largest
 from heapwatch.runtime.plain_text import plain
@@ -110,7 +110,8 @@ async def force_cleanup(
 ) -> Answer:
     """POST /force_cleanup, signed with the secret, on the host that Prometheus scrapes.
 
-    `target` is the `resource` and `component` of the alert, as far as it has them.
+    `target` is the `resource` and `component` of the alert, as far as it has them; a trainer that refuses the
+    request with them is asked once more without.
 
     Raises:
         Refusal: it answered something else than a cleanup, or another user of this machine listens there.
@@ -124,20 +125,10 @@ async def force_cleanup(
     except ForeignListener as foreign:
         raise Refusal(str(foreign)) from None
     asked = {"action": action, "reason": reason, "request_id": request_id, "timeout_seconds": timeout}
-    body = json.dumps({**asked, **target}).encode()
-    headers = {
-        "Content-Type": "application/json",
-        "Authorization": signing.authorization(secret, "POST", url, body),
-    }
-    reply = await fetch(
-        client,
-        "POST",
-        url,
-        timeout=timeout + 5,
-        max_bytes=_MAX_ANSWER_BYTES,
-        headers=headers,
-        content=body,
-    )
+    reply = await _post(client, url, secret, {**asked, **target}, timeout + 5)
+    if reply.status == 400 and target:
+        # an older library does not know these fields: it cleans up everything
+        reply = await _post(client, url, secret, asked, timeout + 5)
     if reply.status in (200, 202):
         try:
             answer = Answer.model_validate_json(reply.body)
@@ -152,6 +143,25 @@ async def force_cleanup(
     if reply.status == 429:
         raise Refusal(detail, _seconds(reply.headers.get("Retry-After")))
     raise Refusal(detail, 0.0 if reply.status >= 500 else None, by_choice=reply.status == 403)
+
+
+async def _post(
+    client: httpx.AsyncClient, url: str, secret: str, asked: Mapping[str, object], timeout: float
+) -> Reply:
+    body = json.dumps(asked).encode()
+    headers = {
+        "Content-Type": "application/json",
+        "Authorization": signing.authorization(secret, "POST", url, body),
+    }
+    return await fetch(
+        client,
+        "POST",
+        url,
+        timeout=timeout,
+        max_bytes=_MAX_ANSWER_BYTES,
+        headers=headers,
+        content=body,
+    )
 
 
 async def process_start(client: httpx.AsyncClient, scrape_url: str, timeout: float) -> float | None:

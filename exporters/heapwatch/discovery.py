@@ -1,8 +1,13 @@
-"""How Prometheus finds a trainer: one file_sd target each, written atomically and removed at the end."""
+"""How Prometheus finds a trainer: one file_sd target each, written atomically and removed at the end.
+
+On the same machine a process is looked up to see whether it ended. A target from elsewhere, such as another
+container that shares the folder, expires unless its trainer renews it.
+"""
 
 from __future__ import annotations
 
 import json
+import math
 import os
 import re
 import socket
@@ -18,7 +23,11 @@ import psutil
 
 # Prometheus drops labels of this kind after discovery: they name the owner in the file and reach no series.
 _OWNER_LABEL = "__meta_heapwatch_owner"
+# Only a target that says so expires: trainers with an older library do not renew theirs.
+_LIFETIME_LABEL = "__meta_heapwatch_lifetime_seconds"
 _PARTIAL_SECONDS = 60.0
+RENEWAL_SECONDS = 600.0
+LIFETIME_SECONDS = 4 * RENEWAL_SECONDS
 
 
 @dataclass(frozen=True)
@@ -47,15 +56,17 @@ class Owner:
 
     def is_gone(self) -> bool:
         """Return whether the process has certainly ended; never true for another machine's processes."""
-        host, boot, pid_namespace = _machine()
-        if self.host != host:
-            return False
-        if self.boot != boot:
+        host, boot, _ = _machine()
+        if self.host == host and self.boot != boot:
             return True
         try:
-            return self.pid_namespace == pid_namespace and _started(self.pid) != self.started
+            return self.is_visible() and _started(self.pid) != self.started
         except psutil.AccessDenied:
             return False
+
+    def is_visible(self) -> bool:
+        """Return whether this process could see the owner: same machine, boot and pid namespace."""
+        return (self.host, self.boot, self.pid_namespace) == _machine()
 
 
 class Target:
@@ -75,6 +86,7 @@ class Target:
         self.path = directory / f"{name}.json"
         self._owner = Owner.current(pid)
         self._writer = os.getpid()
+        self._renewed = -math.inf
 
     def write(self) -> None:
         """Write the target; a reader sees the whole file or none of it. Replaces a stale one of this address.
@@ -84,7 +96,10 @@ class Target:
 
         """
         self.path.parent.mkdir(parents=True, exist_ok=True)
-        labels = {_OWNER_LABEL: json.dumps(asdict(self._owner))}
+        labels = {
+            _OWNER_LABEL: json.dumps(asdict(self._owner)),
+            _LIFETIME_LABEL: f"{LIFETIME_SECONDS:g}",
+        }
         content = json.dumps([{"targets": [self.address], "labels": labels}], indent=2) + "\n"
         # The suffix keeps Prometheus' *.json from seeing it; same folder, because a rename must not copy.
         descriptor, partial = tempfile.mkstemp(
@@ -95,10 +110,24 @@ class Target:
                 file.write(content)
                 os.fchmod(file.fileno(), 0o644)  # Prometheus may run as another user
             os.replace(partial, self.path)
+            self._renewed = time.monotonic()
         except BaseException:
             with suppress(OSError):
                 os.unlink(partial)
             raise
+
+    def renew(self) -> bool:
+        """Renew the target when that is due; returns whether it was.
+
+        Raises:
+            OSError: the file is gone, or is another user's.
+
+        """
+        if time.monotonic() - self._renewed < RENEWAL_SECONDS:
+            return False
+        os.utime(self.path)
+        self._renewed = time.monotonic()
+        return True
 
     def remove(self) -> None:
         """Remove the target, unless this is a forked child or another trainer has taken the address over."""
@@ -108,7 +137,7 @@ class Target:
 
 
 def sweep(directory: Path) -> list[Path]:
-    """Remove the targets of trainers of this machine that ended without doing so, and return them.
+    """Remove expired targets, and those of trainers of this machine that ended without doing so; returns them.
 
     Files that heapwatch did not write stay.
     """
@@ -119,7 +148,7 @@ def sweep(directory: Path) -> list[Path]:
                 partial.unlink()
     for path in sorted(directory.glob("*.json")):
         owner = _owner_of(path)
-        if owner is not None and owner.is_gone():
+        if owner is not None and (owner.is_gone() or (not owner.is_visible() and _expired(path))):
             with suppress(OSError):
                 path.unlink()
                 swept.append(path)
@@ -154,6 +183,14 @@ def _owner_of(path: Path) -> Owner | None:
         return Owner(**json.loads(groups[0]["labels"][_OWNER_LABEL]))
     except (OSError, ValueError, LookupError, TypeError):
         return None
+
+
+def _expired(path: Path) -> bool:
+    try:
+        lifetime = float(json.loads(path.read_text(encoding="utf-8"))[0]["labels"][_LIFETIME_LABEL])
+        return time.time() - path.stat().st_mtime > lifetime
+    except (OSError, ValueError, LookupError, TypeError):
+        return False
 
 
 def _address(host: str, port: int) -> str:

@@ -158,6 +158,8 @@ class Registration:
             self.remove()
             discovery.sweep(folder)
         elif self._target is not None and self._target.path.exists():
+            if self._target.renew():
+                discovery.sweep(folder)
             return
         target = discovery.Target(folder, self._host, self._port)
         target.write()

@@ -4,12 +4,13 @@ import signal
 import subprocess
 import sys
 import threading
+import time
 from dataclasses import replace
 
 import pytest
 
 from heapwatch import discovery
-from heapwatch.discovery import Owner, Target, sweep
+from heapwatch.discovery import LIFETIME_SECONDS, RENEWAL_SECONDS, Owner, Target, sweep
 
 
 def groups(path):
@@ -155,3 +156,51 @@ def test_sweep_removes_what_a_killed_writer_left_half_done(tmp_path):
 
 def test_sweep_of_no_directory(tmp_path):
     assert sweep(tmp_path / "missing") == []
+
+
+def foreign(path, address, **changes):
+    """A target that a process of another container wrote."""
+    target = Target(path, address, 7777)
+    target._owner = replace(target._owner, pid_namespace="pid:[1]", **changes)
+    target.write()
+    return target
+
+
+def aged(target, seconds):
+    then = time.time() - seconds
+    os.utime(target.path, (then, then))
+
+
+def test_a_target_of_another_container_expires_when_it_is_not_renewed(tmp_path):
+    removed, alive = foreign(tmp_path, "removed"), foreign(tmp_path, "alive", host="elsewhere")
+    aged(removed, LIFETIME_SECONDS + 60)
+    aged(alive, LIFETIME_SECONDS - 60)
+    assert sweep(tmp_path) == [removed.path]
+    assert alive.path.exists()
+
+
+def test_a_process_that_can_be_seen_is_never_taken_for_gone_by_age(tmp_path):
+    mine = Target(tmp_path, "127.0.0.1", 7777)
+    mine.write()
+    aged(mine, 10 * LIFETIME_SECONDS)
+    assert sweep(tmp_path) == []
+
+
+def test_targets_of_an_older_library_do_not_expire(tmp_path):
+    old = foreign(tmp_path, "old", host="elsewhere")
+    content = groups(old.path)
+    del content[0]["labels"][discovery._LIFETIME_LABEL]
+    old.path.write_text(json.dumps(content))
+    aged(old, 10 * LIFETIME_SECONDS)
+    assert sweep(tmp_path) == []
+
+
+def test_a_target_is_renewed_when_that_is_due(tmp_path, monkeypatch):
+    target = foreign(tmp_path, "alive")
+    aged(target, LIFETIME_SECONDS + 60)
+    assert not target.renew()
+    now = time.monotonic()
+    monkeypatch.setattr("heapwatch.discovery.time.monotonic", lambda: now + RENEWAL_SECONDS + 1)
+    assert target.renew()
+    assert not target.renew()
+    assert sweep(tmp_path) == []

@@ -1,9 +1,10 @@
 import logging
 import os
+from dataclasses import replace
 
 import pytest
 
-from heapwatch import stacks
+from heapwatch import discovery, stacks
 from heapwatch.registration import Registration, choose, folders
 from tests.exporters.standing_stack import StandingStack
 
@@ -199,3 +200,21 @@ def test_every_folder_that_may_hold_a_trainer(stand, monkeypatch):
     assert folders() == [other.targets, one.targets, stacks.user_folder() / "targets"]
     monkeypatch.setenv("HEAPWATCH_TARGETS_DIR", "/y")
     assert [str(folder) for folder in folders()] == ["/y"]
+
+
+def test_a_trainer_renews_its_target_and_sweeps_what_expired(tmp_path, monkeypatch):
+    monkeypatch.setenv("HEAPWATCH_TARGETS_DIR", str(tmp_path))
+    joining = registration()
+    joining.look()
+    (mine,) = tmp_path.glob("*.json")
+    removed = discovery.Target(tmp_path, "removed", 7777)
+    removed._owner = replace(removed._owner, pid_namespace="pid:[1]")
+    removed.write()
+    for path in (mine, removed.path):
+        os.utime(path, (1, 1))
+    joining.look()
+    assert len(targets(tmp_path)) == 2
+    monkeypatch.setattr(discovery, "RENEWAL_SECONDS", 0.0)
+    joining.look()
+    assert targets(tmp_path) == [mine.name]
+    assert mine.stat().st_mtime > 1

@@ -1,9 +1,13 @@
+import asyncio
 import json
+
+import httpx
+import pytest
 
 from heapwatch.receiver.clock import Clock
 from heapwatch.receiver.metrics import Metrics
 from heapwatch.receiver.store import Store
-from heapwatch.receiver.trainer import Answer
+from heapwatch.receiver.trainer import Answer, Refusal, force_cleanup
 from tests.alerting.receiver.test_ledger import record
 
 
@@ -39,3 +43,50 @@ def test_answers_that_invent_resources_make_no_endless_series(tmp_path):
     series = [sample for family in metrics.removed.collect() for sample in family.samples]
     assert sum(sample.name.endswith("_total") for sample in series) == 65
     assert sum(sample.value for sample in series if sample.name.endswith("_total")) == 6000
+
+
+OLDER_FIELDS = {"action", "reason", "request_id", "timeout_seconds"}
+
+
+def reply(status, body):
+    return httpx.Response(status, stream=httpx.ByteStream(body))
+
+
+def cleanup(handler, **target):
+    async def asking():
+        async with httpx.AsyncClient(transport=httpx.MockTransport(handler)) as client:
+            return await force_cleanup(
+                client, "http://trainer.invalid:7777/metrics", "a-secret-of-the-stack", action="regular",
+                reason="TrainerLeak", request_id="r", timeout=5, target=target,
+            )  # fmt: skip
+
+    return asyncio.run(asking())
+
+
+def test_a_trainer_with_an_older_library_is_asked_once_more_without_the_target():
+    asked = []
+
+    def older(request):
+        asked.append(json.loads(request.content))
+        known = asked[-1].keys() <= OLDER_FIELDS
+        return (
+            httpx.Response(200, json={"status": "done", "request_id": "r"}) if known else httpx.Response(400)
+        )
+
+    assert cleanup(older, resource="bodies", component="dynamic").status == "done"
+    assert [one.keys() - OLDER_FIELDS for one in asked] == [{"resource", "component"}, set()]
+    asked.clear()
+    assert cleanup(older).status == "done"
+    assert len(asked) == 1
+
+
+def test_a_request_that_is_refused_either_way_is_a_refusal():
+    asked = []
+
+    def refusing(request):
+        asked.append(request)
+        return reply(400, b"no such action")
+
+    with pytest.raises(Refusal, match="answered 400: no such action"):
+        cleanup(refusing, resource="bodies", component="dynamic")
+    assert len(asked) == 2
