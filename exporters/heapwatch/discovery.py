@@ -137,7 +137,7 @@ class Target:
 
 
 def sweep(directory: Path) -> list[Path]:
-    """Remove expired targets, and those of trainers of this machine that ended without doing so; returns them.
+    """Remove expired targets, and those of trainers of this machine that did not remove theirs; returns them.
 
     Files that heapwatch did not write stay.
     """

@@ -69,9 +69,7 @@ def test_a_trainer_with_an_older_library_is_asked_once_more_without_the_target()
     def older(request):
         asked.append(json.loads(request.content))
         known = asked[-1].keys() <= OLDER_FIELDS
-        return (
-            httpx.Response(200, json={"status": "done", "request_id": "r"}) if known else httpx.Response(400)
-        )
+        return reply(200 if known else 400, b'{"status": "done", "request_id": "r"}')
 
     assert cleanup(older, resource="bodies", component="dynamic").status == "done"
     assert [one.keys() - OLDER_FIELDS for one in asked] == [{"resource", "component"}, set()]
