@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
+import psutil
 from prometheus_client import (
     CollectorRegistry,
     Counter,
@@ -20,6 +21,7 @@ from heapwatch.receiver.decide import REASONS, Refuse
 from heapwatch.receiver.ledger import ActionRecord
 from heapwatch.receiver.store import Store, StoreUnavailable
 from heapwatch.runtime.labels import MAX_NAMES, OTHER
+from heapwatch.runtime.machine import machine
 
 _CLEANUP_RESULTS = (
     "helped", "no_effect", "unverified", "refused", "failed", "pending", "dry_run", "called_off",
@@ -43,6 +45,7 @@ class Metrics:
         ProcessCollector(registry=registry)
         PlatformCollector(registry=registry)
         registry.register(LedgerCollector(store, clock))
+        registry.register(MachineCollector())
         self.received = Counter(_PREFIX + "alerts_received", "Alerts written down.", registry=registry)
         self.rejected = Counter(
             _PREFIX + "requests_rejected",
@@ -171,3 +174,21 @@ class LedgerCollector(Collector):
             ):
                 no_effect.add_metric([job, instance], useless)
         return [queue, rows_kept, watchdog, last, no_effect]
+
+
+class MachineCollector(Collector):
+    """The memory in use on this machine, by all processes: the rules take the trainers' from it."""
+
+    def collect(self) -> Iterator[Metric]:
+        """The figure of now; nothing where it cannot be read."""
+        try:
+            memory = psutil.virtual_memory()
+        except (OSError, psutil.Error):
+            return
+        used = GaugeMetricFamily(
+            _PREFIX + "machine_memory_used_bytes",
+            "Memory of this machine that no program could get: all of it less what is available.",
+            labels=["machine"],
+        )
+        used.add_metric([machine()], memory.total - memory.available)
+        yield used

@@ -64,6 +64,11 @@ _MEANINGS = (
     ),
     (r"heapwatch_receiver_alerts_suppressed", "None in this range", "the receiver acted on every alert"),
     (r"heapwatch_receiver_cleanup_no_effect.*\) > 0", "None known", "every last cleanup of a trainer helped"),
+    (
+        r"job:machine_memory",
+        "Not known",
+        "no receiver runs, or a trainer does not say on which machine it is",
+    ),
     (r"heapwatch_receiver_", "No receiver", "Prometheus has no sample of one"),
     (r"prometheus_", "No Prometheus", "it is not chosen, or does not scrape itself"),
     (

@@ -21,6 +21,8 @@ from typing import Any
 
 import psutil
 
+from heapwatch.runtime.machine import boot
+
 # Prometheus drops labels of this kind after discovery: they name the owner in the file and reach no series.
 _OWNER_LABEL = "__meta_heapwatch_owner"
 # Only a target that says so expires: trainers with an older library do not renew theirs.
@@ -56,8 +58,8 @@ class Owner:
 
     def is_gone(self) -> bool:
         """Return whether the process has certainly ended; never true for another machine's processes."""
-        host, boot, _ = _machine()
-        if self.host == host and self.boot != boot:
+        host, booted, _ = _machine()
+        if self.host == host and self.boot != booted:
             return True
         try:
             return self.is_visible() and _started(self.pid) != self.started
@@ -220,11 +222,7 @@ def _started(pid: int) -> float | None:
 def _machine() -> tuple[str, str, str]:
     """Host name, boot, and pid namespace: containers of one machine may share the first two."""
     try:
-        boot = Path("/proc/sys/kernel/random/boot_id").read_text(encoding="ascii").strip()
-    except OSError:
-        boot = str(int(psutil.boot_time()))
-    try:
         namespace = os.readlink("/proc/self/ns/pid")
     except OSError:
         namespace = ""
-    return socket.gethostname(), boot, namespace
+    return socket.gethostname(), boot(), namespace

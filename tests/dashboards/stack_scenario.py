@@ -110,6 +110,7 @@ def _receiver(clock: Clock) -> list[Series]:
     )
     add("heapwatch_receiver_freed_bytes_total", lambda m: 4e8 * acted(m), action="emergency")
     add("heapwatch_receiver_removed_total", lambda m: 260.0 * acted(m), action="emergency", resource="bodies")
+    add("job:machine_memory:unwatched_bytes", noisy(lambda m: 6e9, 5e7, 24), machine="0c5d1f2e3a4b")
     add("heapwatch_receiver_queue_length", lambda m: 1 if acted(m) != acted(m - 1) else 0)
     trainer = {"trainer_job": "trainer", "trainer_instance": "trading-filling:7777"}
     add("heapwatch_receiver_cleanup_no_effect", lambda m: 1 if m >= 0.7 * total else 0, **trainer)

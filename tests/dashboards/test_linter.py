@@ -29,12 +29,15 @@ VISUALIZATIONS = {"stat", "timeseries", "bargauge", "state-timeline", "table", "
 RECEIVER = (
     "one receiver serves all trainers under its own job: choosing a trainer must not hide what was decided"
 )
+MACHINE = "one figure a machine, of all trainers there together"
 WHOLE_EVENTS = (
     "rare events, counted by the difference over one step: increase() would show 1.07 cleanups, twice"
 )
 
 # (rule, metric by regular expression): the reason.
 EXCLUSIONS = {
+    ("target-job-rule", "job:machine_memory:.*"): MACHINE,
+    ("target-instance-rule", "job:machine_memory:.*"): MACHINE,
     ("target-job-rule", "heapwatch_receiver_.*"): RECEIVER,
     ("target-instance-rule", "heapwatch_receiver_.*"): RECEIVER,
     ("target-counter-agg-rule", "trainer_cleanup_.*|heapwatch_receiver_.*"): WHOLE_EVENTS,

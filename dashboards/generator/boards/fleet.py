@@ -177,6 +177,15 @@ OVER_TIME = [
             links=TO_TRAINER,
         ),
     ],
+    [
+        lines(
+            "Memory outside trainers",
+            Query(trainers.UNWATCHED, "machine {{machine}}"),
+            BYTES,
+            "Memory in use on the stack's machine that no trainer there holds: other programs, and shared "
+            "memory that no trainer has mapped. Good: flat. Bad: rising: something unwatched grows.",
+        )
+    ],
 ]
 
 RANKS = [

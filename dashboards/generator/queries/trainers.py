@@ -56,6 +56,7 @@ GROWING_ITEMS_PER_MINUTE, GROWING_ITEMS = _growing("bodies|entities|events|buffe
 _RESIDENT = select("trainer_process_resident_memory_bytes")
 RESIDENT_BY_ROLE = sum_by(f"{TRAINER}, role", _RESIDENT)
 RESIDENT = sum_by(TRAINER, _RESIDENT)
+UNWATCHED = "job:machine_memory:unwatched_bytes"
 UNIQUE_BY_ROLE = sum_by(f"{TRAINER}, role", select("trainer_process_unique_memory_bytes"))
 MEMORY_LIMIT = max_by(TRAINER, select("trainer_memory_limit_bytes"))
 MEMORY_LEFT = (

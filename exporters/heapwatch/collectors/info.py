@@ -1,4 +1,4 @@
-"""Which trainer a process is."""
+"""Which trainer a process is, and on which machine."""
 
 from __future__ import annotations
 
@@ -8,10 +8,11 @@ from prometheus_client import Metric
 from prometheus_client.core import GaugeMetricFamily
 
 from heapwatch.measure.ranks import Rank
+from heapwatch.runtime.machine import machine
 
 
 class InfoCollector:
-    """A constant 1 with the trainer's names as labels."""
+    """A constant 1 with the trainer's names as labels, and one with its machine's."""
 
     name = "info"
 
@@ -19,7 +20,7 @@ class InfoCollector:
         self._labels = [trainer, framework, run, *(map(str, rank) if rank else ("", ""))]
 
     def collect(self) -> Iterable[Metric]:
-        """Yield `trainer_info`."""
+        """Yield `trainer_info` and `trainer_machine_info`."""
         family = GaugeMetricFamily(
             "trainer_info",
             "The names of this process; rank and world size are empty outside a distributed run.",
@@ -27,3 +28,10 @@ class InfoCollector:
         )
         family.add_metric(self._labels, 1)
         yield family
+        place = GaugeMetricFamily(
+            "trainer_machine_info",
+            "The machine that this process runs on: the same label in each of its containers.",
+            labels=["machine"],
+        )
+        place.add_metric([machine()], 1)
+        yield place

@@ -8,6 +8,7 @@ from heapwatch.receiver.clock import Clock
 from heapwatch.receiver.metrics import Metrics
 from heapwatch.receiver.store import Store
 from heapwatch.receiver.trainer import Answer, Refusal, force_cleanup
+from heapwatch.runtime.machine import machine
 from tests.alerting.receiver.test_ledger import record
 
 
@@ -88,3 +89,23 @@ def test_a_request_that_is_refused_either_way_is_a_refusal():
     with pytest.raises(Refusal, match="answered 400: no such action"):
         cleanup(refusing, resource="bodies", component="dynamic")
     assert len(asked) == 2
+
+
+def memory_in_use(tmp_path):
+    clock = Clock()
+    store = Store(tmp_path / "ledger.sqlite3", clock)
+    store.open()
+    registry = Metrics(store, clock).registry
+    return registry.get_sample_value("heapwatch_receiver_machine_memory_used_bytes", {"machine": machine()})
+
+
+def test_the_memory_in_use_on_the_machine_is_served(tmp_path):
+    assert memory_in_use(tmp_path) > 1e7
+
+
+def test_memory_that_cannot_be_read_is_absent(tmp_path, monkeypatch):
+    def unreadable():
+        raise OSError("no /proc")
+
+    monkeypatch.setattr("psutil.virtual_memory", unreadable)
+    assert memory_in_use(tmp_path) is None

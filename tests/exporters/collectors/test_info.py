@@ -1,0 +1,18 @@
+from heapwatch.collectors.info import InfoCollector
+from heapwatch.runtime.machine import machine
+
+
+def test_names_and_machine_are_labels_of_constant_ones():
+    samples = [s for family in InfoCollector("ppo", "sb3", "7").collect() for s in family.samples]
+    assert [(sample.name, sample.value) for sample in samples] == [
+        ("trainer_info", 1),
+        ("trainer_machine_info", 1),
+    ]
+    assert samples[0].labels == {
+        "trainer": "ppo",
+        "framework": "sb3",
+        "run": "7",
+        "rank": "",
+        "world_size": "",
+    }
+    assert samples[1].labels == {"machine": machine()}
