@@ -1,1 +1,1 @@
-"""Takes alerts, decides, acts once, and checks that it helped."""
+"""Receives alerts, decides, acts once on each, and checks the effect."""

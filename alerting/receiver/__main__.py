@@ -18,7 +18,7 @@ from heapwatch.receiver.store import StoreUnusable
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Exit status 2 and one clear line when it cannot serve as configured."""
+    """Serve until stopped; exit status 2 and one line on stderr if the configuration is wrong."""
     parser = argparse.ArgumentParser(prog="heapwatch.receiver", description=__doc__)
     parser.add_argument(
         "--config", type=Path, default=os.environ.get(PREFIX + "CONFIG"), help="YAML settings"

@@ -14,7 +14,7 @@ async def annotate(client: httpx.AsyncClient, grafana_url: str, token: str, reco
     Source: https://grafana.com/docs/grafana/latest/developers/http_api/annotations/
 
     Raises:
-        FetchError: Grafana did not take it.
+        FetchError: Grafana did not accept it.
 
     """
     freed = "" if record.freed_bytes is None else f", {record.freed_bytes / 1e6:.1f} MB freed"

@@ -39,7 +39,7 @@ _RUNBOOKS = data.path("docs", "runbooks")
 
 
 def create_app(settings: Settings, token: str) -> FastAPI:
-    """The application; its worker runs as long as its lifespan.
+    """The application; its worker runs during its lifespan.
 
     Raises:
         SettingsError: a secret cannot be read.
@@ -71,7 +71,7 @@ def create_app(settings: Settings, token: str) -> FastAPI:
     app.add_middleware(KnownNames, names=known_names(settings.bind))
 
     async def alerts(request: Request) -> Response:
-        """Take an Alertmanager notification: 200 once it is on disk, 5xx only where a retry may help."""
+        """Accept a notification of Alertmanager: 200 once it is on disk, 5xx only if a retry may help."""
         _authorize(request, token)
         notification = _parse(await _body(request, settings.max_body_bytes))
         beats = [a for a in notification.alerts if a.labels.get("alertname") == settings.watchdog_alertname]
@@ -96,7 +96,7 @@ def create_app(settings: Settings, token: str) -> FastAPI:
             worker.wake()
         return JSONResponse({"alerts": len(notification.alerts)})
 
-    # A plain route: FastAPI's handling of parameters and results would cost a fifth of the time per alert.
+    # A plain Starlette route: FastAPI's handling of parameters would take a fifth of the time per alert.
     app.add_route("/alerts", alerts, methods=["POST"])
     targets.add_routes(app, Registrations(), token)
 
@@ -115,7 +115,7 @@ def create_app(settings: Settings, token: str) -> FastAPI:
 
     @app.get("/runbooks/{name}", response_class=PlainTextResponse, responses=_problems(404, 422))
     def runbook(name: str) -> str:
-        """What to do about an alert, `<Alert>.md`: where the links of alerts lead."""
+        """The runbook `<Alert>.md`, to which the links of alerts point."""
         if name not in {file.name for file in _RUNBOOKS.glob("*.md")}:
             raise HTTPException(404, "there is no such runbook")
         return (_RUNBOOKS / name).read_text(encoding="utf-8")
@@ -137,7 +137,7 @@ def create_app(settings: Settings, token: str) -> FastAPI:
 
 
 def _authorize(request: Request, token: str) -> None:
-    """Accept the token derived for Alertmanager, and the secret itself; compared in constant time."""
+    """Accept the token derived for Alertmanager or the secret itself, compared in constant time."""
     scheme, _, shown = request.headers.get("Authorization", "").partition(" ")
     allowed = [hmac.compare_digest(shown.encode(), one.encode()) for one in (webhook_token(token), token)]
     if scheme.lower() != "bearer" or not any(allowed):
@@ -174,7 +174,7 @@ def _explain(errors: Any) -> str:
 
 
 def _problems(*codes: int) -> dict[int | str, dict[str, Any]]:
-    """OpenAPI descriptions of refusals, which are JSON whatever else the path answers."""
+    """OpenAPI descriptions of error responses, which are always JSON."""
     return {
         str(code): {"description": HTTPStatus(code).phrase, "content": _json("Problem")} for code in codes
     }
@@ -185,7 +185,7 @@ def _json(model: str) -> dict[str, Any]:
 
 
 def _describe(app: FastAPI) -> None:
-    """Put POST /alerts into the OpenAPI document, and the token it needs."""
+    """Add POST /alerts and its token to the OpenAPI document."""
     generate = app.openapi
     notification = Notification.model_json_schema(ref_template="#/components/schemas/{model}")
     schemas = {**notification.pop("$defs"), "Notification": notification}

@@ -1,4 +1,4 @@
-"""Reading the ledger back: every alert, the decision on it, and what was done."""
+"""Queries on the ledger: every alert with the decision on it and the action that followed."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ WHERE {conditions} ORDER BY alerts.id DESC LIMIT :limit
 
 
 class Filter(BaseModel, extra="forbid"):
-    """Which rows: those that equal every field given, below the row `before`, at most `limit`."""
+    """Selects rows that match every given field, older than the row `before`, at most `limit`."""
 
     decision: Literal["act", "escalate", "suppress", "give_up", "close", "waiting"] | None = None
     reason: str | None = Field(None, max_length=64)
@@ -49,7 +49,7 @@ class Filter(BaseModel, extra="forbid"):
 
 
 class ActionRow(BaseModel):
-    """What was done; `before`, `after`: readings by source, memory in bytes."""
+    """An action; `before` and `after` are readings by source, memory in bytes."""
 
     request_id: str
     action: str
@@ -94,7 +94,7 @@ class Page(BaseModel):
 
 
 def page(connection: sqlite3.Connection, chosen: Filter) -> Page:
-    """One page of the audit."""
+    """One page of rows."""
     values = chosen.model_dump(exclude_none=True)
     conditions = [f"{column}=:{name}" for name, column in _FILTERS.items() if name in values]
     if chosen.before is not None:
@@ -106,7 +106,7 @@ def page(connection: sqlite3.Connection, chosen: Filter) -> Page:
 
 
 def decisions(connection: sqlite3.Connection) -> dict[str, int]:
-    """How many rows there are of each decision."""
+    """Number of rows by decision."""
     return dict(
         connection.execute(
             "SELECT coalesce(decision, 'waiting'), count(*) FROM alerts GROUP BY 1 ORDER BY 2 DESC"

@@ -1,4 +1,4 @@
-"""Cells of the database that hold JSON, and what a disk may have done to them."""
+"""Reads cells of the database that hold JSON and may be damaged."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ def mapping(cell: Any) -> dict[str, Any]:
     """The JSON object in a cell.
 
     Raises:
-        DamagedCell: it holds something else.
+        DamagedCell: it holds no JSON object.
 
     """
     try:

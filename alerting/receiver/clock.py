@@ -1,4 +1,4 @@
-"""Time for records and time for durations."""
+"""Wall time for records and steady time for durations."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ from heapwatch.receiver.settings import LONGEST_DURATION
 
 
 class Clock:
-    """Wall time for records; steady time, which no clock jump moves, for durations.
+    """Wall time for records, and steady time for durations, which clock jumps do not change.
 
-    Steady time runs on the monotonic clock and goes on across restarts: the time the receiver was down is
-    taken from the wall clock, but not less than zero nor more than the longest cooldown allowed. A jump can
-    therefore end a cooldown, or lengthen it by at most its own length, only while the receiver is down.
+    Steady time is the monotonic clock, continued across restarts. The time for which the receiver was down is
+    taken from the wall clock, limited to the range from zero to the longest allowed cooldown. So a clock jump
+    can shorten or lengthen a cooldown only while the receiver is down, and by no more than its length.
     """
 
     def __init__(
@@ -27,10 +27,10 @@ class Clock:
         self._offset = -monotonic()
 
     def resume(self, *, steady: float, wall: float) -> None:
-        """Go on from the last steady and wall seconds that were written down."""
+        """Continue from the last stored steady and wall seconds."""
         down = min(max(0.0, self.wall() - wall), LONGEST_DURATION)
         self._offset = steady + down - self._monotonic()
 
     def steady(self) -> float:
-        """Seconds that only go forwards."""
+        """Seconds that never go back."""
         return self._monotonic() + self._offset

@@ -1,4 +1,4 @@
-"""Deciding what to do about an alert: pure functions from what is known to a decision and its reason."""
+"""Decides what to do about an alert. Pure functions that return a decision and its reason."""
 
 from __future__ import annotations
 
@@ -19,7 +19,10 @@ REASONS = (
 
 @dataclass(frozen=True)
 class Alert:
-    """One received alert; `starts_at`, `ends_at`: microseconds since the epoch, `steady`: when received."""
+    """A received alert.
+
+    `starts_at` and `ends_at` are microseconds since the epoch, `steady` the steady seconds of its receipt.
+    """
 
     id: int
     fingerprint: str
@@ -32,7 +35,7 @@ class Alert:
 
 @dataclass(frozen=True)
 class Past:
-    """An action taken on the alert's trainer; times are steady seconds. `refused`: it takes no cleanups."""
+    """An earlier action on the same trainer; times are steady seconds. `refused`: it accepts no cleanups."""
 
     action: str
     fingerprint: str
@@ -44,11 +47,11 @@ class Past:
 
 @dataclass(frozen=True)
 class History:
-    """What the ledger knows that bears on an alert; times are steady seconds.
+    """The rows of the ledger that matter for an alert; times are steady seconds.
 
     `first_seen`: when this episode (fingerprint and start) was first received. `past`: actions on its
-    trainer, newest first, without those called off. `resolved_since`: its end was received after it.
-    `recovered`: when a corrupt database was replaced, and the past with it.
+    trainer, newest first, without cancelled ones. `resolved_since`: whether its end was received later.
+    `recovered`: when a corrupt database was replaced, which lost the earlier actions.
     """
 
     now: float
@@ -62,10 +65,10 @@ class History:
 
 @dataclass(frozen=True)
 class Facts:
-    """What Prometheus says about a trainer: the labels of its alerts that fire, and where it is scraped.
+    """The state of a trainer in Prometheus: the labels of its firing alerts, and its scrape URL.
 
-    Prometheus was asked at the steady second `asked` or later; `target` is None when it is not exactly one.
-    `warm` is false while Prometheus has run for so short that it may not have evaluated its rules yet.
+    Prometheus was queried at the steady second `asked` or later. `target` is None unless it is unambiguous.
+    `warm` is false while Prometheus has started so recently that it may not have evaluated its rules yet.
     """
 
     asked: float
@@ -74,13 +77,13 @@ class Facts:
     warm: bool = True
 
     def fires(self, labels: Mapping[str, str]) -> bool:
-        """Whether an alert with the same contract labels fires; others may be added on the way here."""
+        """Whether an alert with the same contract labels fires; Alertmanager may add other labels."""
         return any(all(one.get(name) == labels.get(name) for name in _CONTRACT_LABELS) for one in self.firing)
 
 
 @dataclass(frozen=True)
 class Act:
-    """Do this."""
+    """Perform this action."""
 
     action: Action
     detail: str
@@ -88,25 +91,25 @@ class Act:
 
 @dataclass(frozen=True)
 class Refuse:
-    """Do nothing, for this reason (one of REASONS); `give_up` when everything was tried."""
+    """Do nothing, for this reason (one of REASONS); `give_up` if every step was tried."""
 
     reason: str
     detail: str
 
     @property
     def decision(self) -> str:
-        """The word the audit uses."""
+        """The decision as the audit names it."""
         return {"resolved": "close", "exhausted": "give_up"}.get(self.reason, "suppress")
 
 
 @dataclass(frozen=True)
 class Wait:
-    """Prometheus has no answer yet: ask again later."""
+    """Prometheus cannot answer yet: query it again later."""
 
 
 @dataclass(frozen=True)
 class Ask:
-    """Nothing known prevents an action: ask Prometheus for the present state, then decide again."""
+    """The ledger allows an action: query Prometheus for the present state, then decide again."""
 
 
 def is_emergency(labels: Mapping[str, str]) -> bool:
@@ -115,7 +118,7 @@ def is_emergency(labels: Mapping[str, str]) -> bool:
 
 
 def on_sight(alert: Alert) -> Refuse | None:
-    """The decision on an alert that needs no history; None when it needs one."""
+    """The decision on an alert without its history; None if it depends on the history."""
     if alert.status == "resolved":
         return Refuse("resolved", "the alert ended")
     if alert.labels.get("action") != "cleanup":
@@ -128,11 +131,11 @@ def on_sight(alert: Alert) -> Refuse | None:
 def decide(
     alert: Alert, history: History, facts: Facts | None, settings: Settings
 ) -> Act | Refuse | Ask | Wait:
-    """What to do about an alert that waited for its turn.
+    """The decision on an alert whose turn has come.
 
-    The ladder is regular, emergency, then the operator's escalation. An action taken since this episode
-    began, with the alert still arriving after that action's cooldown, did not help: the next step is due,
-    never the same again.
+    The steps are a regular cleanup, an emergency cleanup, then the configured escalation. An action since the
+    start of this episode did not help if the alert still arrives after its cooldown. Then the next step is
+    due; no step is repeated.
     """
     refusal = on_sight(alert) or _outdated(alert, history, settings) or _recovering(history, settings)
     if refusal:

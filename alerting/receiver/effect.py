@@ -1,4 +1,4 @@
-"""Whether a cleanup helped: before and after, by the trainer's own answer and by Prometheus."""
+"""Whether a cleanup helped, from the values before and after it: the trainer's own and Prometheus's."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ Verdict = Literal["helped", "no_effect", "unverified"]
 
 @dataclass(frozen=True)
 class Effect:
-    """The verdict and the figures it rests on."""
+    """The verdict and the values that it is based on."""
 
     verdict: Verdict
     detail: str
@@ -26,10 +26,11 @@ def judge(
     still_firing: bool | None,
     helped_fraction: float,
 ) -> Effect:
-    """Helped when the alert ended, or what it is about fell by `helped_fraction` or more by any source.
+    """Judge a cleanup.
 
-    `sources` gives before and after by their source. `still_firing` is None when Prometheus could not be
-    asked; with no figures either, the effect is unverified.
+    It helped if the alert ended, or if a value that the alert is about fell by `helped_fraction` or more in
+    any source. `sources` has the values before and after by source. `still_firing` is None if Prometheus did
+    not answer; without values, the effect is then unverified.
     """
     changes: list[str] = []
     fell = False
@@ -53,7 +54,7 @@ def _amount(key: str, readings: Readings) -> str:
 
 
 def _keys(labels: Mapping[str, str], before: Readings) -> list[str]:
-    """The readings an alert is about; memory for resources without a reading."""
+    """The readings that an alert is about; memory for resources without a reading."""
     resource, component = labels.get("resource", "memory"), labels.get("component", "")
     if resource == "bodies":
         return [key for key in before if key == "bodies"]

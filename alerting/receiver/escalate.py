@@ -1,4 +1,4 @@
-"""When a cleanup did not help: notify through Alertmanager, or run the operator's restart command."""
+"""Escalation after a cleanup that did not help: a notification by Alertmanager, or the restart command."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _SAFE = re.compile(r"[A-Za-z0-9][A-Za-z0-9._:\-]{0,252}")
 
 
 class EscalationError(Exception):
-    """It was not done; the message says why."""
+    """The escalation failed; the message gives the reason."""
 
 
 async def notify(
@@ -29,7 +29,7 @@ async def notify(
     """Post the alert TrainerCleanupEscalated, which resolves after `lasts` seconds. Idempotent.
 
     Raises:
-        EscalationError: Alertmanager did not take it.
+        EscalationError: Alertmanager did not accept it.
 
     """
     labels: dict[str, str] = {
@@ -63,10 +63,10 @@ async def notify(
 
 
 async def restart(command: Sequence[str], trainer: TrainerKey, timeout: float) -> str:
-    """Run the command, without a shell, in its own session; returns the end of what it printed.
+    """Run the command without a shell in its own session; returns the end of its output.
 
     Raises:
-        EscalationError: a label cannot be an argument, the command failed, or took over `timeout` seconds.
+        EscalationError: a label is no safe argument, the command failed, or it took over `timeout` seconds.
 
     """
     for value in (trainer.job, trainer.instance):

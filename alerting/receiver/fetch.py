@@ -1,4 +1,4 @@
-"""HTTP to a service that may be slow, unavailable or malicious."""
+"""HTTP requests to a service that may be slow, unavailable or malicious."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import httpx
 
 
 class FetchError(Exception):
-    """No usable answer came; the message says what happened instead."""
+    """There was no usable answer; the message gives the reason."""
 
 
 @dataclass(frozen=True)
@@ -23,7 +23,7 @@ class Reply:
 
 
 def client() -> httpx.AsyncClient:
-    """A client that follows no redirect, takes no proxy from the environment and asks for plain bodies."""
+    """A client that follows no redirects, ignores proxy variables and requests uncompressed bodies."""
     return httpx.AsyncClient(
         follow_redirects=False, trust_env=False, headers={"Accept-Encoding": "identity"}, timeout=None
     )
@@ -32,10 +32,10 @@ def client() -> httpx.AsyncClient:
 async def fetch(
     client: httpx.AsyncClient, method: str, url: str, *, timeout: float, max_bytes: int, **options: Any
 ) -> Reply:
-    """The answer, if all of it comes within `timeout` seconds and `max_bytes`.
+    """The answer, if it is complete within `timeout` seconds and not over `max_bytes`.
 
     Raises:
-        FetchError: it did not.
+        FetchError: it is not complete in time, too long, or the request failed.
 
     """
 

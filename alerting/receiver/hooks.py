@@ -1,4 +1,4 @@
-"""Two hooks for the fault tests, both off unless the environment names them."""
+"""Two hooks for the fault tests, off unless the environment sets them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is written down: alerts received, decisions taken, actions done. SQL on the store's connection."""
+"""The ledger: received alerts, decisions and actions. SQL on the store's connection."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from heapwatch.receiver.decide import Act, Alert, History, Past, Refuse, is_emer
 from heapwatch.receiver.payload import WebhookAlert
 from heapwatch.receiver.settings import Settings
 
-_PAST = 50  # past actions looked at for one decision; a ladder has three steps
+_PAST = 50  # past actions that are read for one decision; there are three steps
 
 
 @dataclass(frozen=True)
@@ -57,7 +57,7 @@ class ActionRecord:
 
     @property
     def trainer(self) -> TrainerKey:
-        """The trainer it is for."""
+        """The trainer of this action."""
         return TrainerKey(self.trainer_job, self.trainer_instance)
 
 
@@ -68,7 +68,7 @@ _SAVE = f"INSERT OR REPLACE INTO actions ({', '.join(_COLUMNS)}) VALUES ({_VALUE
 
 
 def receive(connection: sqlite3.Connection, alerts: Sequence[WebhookAlert], clock: Clock) -> list[Refuse]:
-    """Write a delivery down; alerts that need no history are decided with it. Returns those decisions."""
+    """Store a notification, with the decision on each alert that needs no history; returns the refusals."""
     wall, steady = clock.wall(), clock.steady()
     rows, refusals = [], []
     for alert in alerts:
@@ -95,7 +95,7 @@ def receive(connection: sqlite3.Connection, alerts: Sequence[WebhookAlert], cloc
 
 
 def beat(connection: sqlite3.Connection, clock: Clock) -> None:
-    """Write down that the watchdog alert came."""
+    """Store the time of the watchdog alert."""
     connection.execute("UPDATE clock SET watchdog_at=?", (clock.wall(),))
 
 
@@ -109,7 +109,7 @@ def trainers_with_work(connection: sqlite3.Connection) -> list[TrainerKey]:
 
 
 def waiting(connection: sqlite3.Connection, trainer: TrainerKey, limit: int) -> list[Alert]:
-    """The trainer's undecided alerts, emergencies first, then as they came."""
+    """The trainer's undecided alerts: emergencies first, then by time of receipt."""
     rows = connection.execute(
         "SELECT id, fingerprint, starts_at, ends_at, status, labels, steady FROM alerts"
         " WHERE decision IS NULL AND trainer_job=? AND trainer_instance=? ORDER BY urgent DESC, id LIMIT ?",
@@ -131,7 +131,7 @@ def waiting(connection: sqlite3.Connection, trainer: TrainerKey, limit: int) -> 
 def history(
     connection: sqlite3.Connection, alert: Alert, trainer: TrainerKey, clock: Clock, settings: Settings
 ) -> History:
-    """What is known that bears on the alert."""
+    """The history that matters for the alert."""
     episode = (alert.fingerprint, alert.starts_at)
     now = clock.steady()
     first = connection.execute(
@@ -168,27 +168,27 @@ def history(
 
 
 def refuse(connection: sqlite3.Connection, alert: Alert, refusal: Refuse, clock: Clock) -> None:
-    """Write down that nothing is done."""
+    """Store a refusal."""
     _decided(connection, alert, refusal.decision, refusal.reason, refusal.detail, clock)
 
 
 def act(
     connection: sqlite3.Connection, alert: Alert, decision: Act, record: ActionRecord, clock: Clock
 ) -> None:
-    """Write down, in one transaction, the decision to act and the action to be done."""
+    """Store, in one transaction, the decision to act and the action."""
     word = "escalate" if decision.action in ("notify", "restart") else "act"
     _decided(connection, alert, word, decision.action, decision.detail, clock)
     save(connection, record)
 
 
 def save(connection: sqlite3.Connection, record: ActionRecord) -> None:
-    """Write an action's row; also when the row does not exist (a new database)."""
+    """Store an action; its row is inserted if it does not exist, as in a new database."""
     row = asdict(record)
     connection.execute(_SAVE, row | {name: json.dumps(row[name]) for name in _JSON_COLUMNS})
 
 
 def unfinished(connection: sqlite3.Connection, trainer: TrainerKey) -> list[ActionRecord]:
-    """Actions of the trainer that were cut short, oldest first."""
+    """Unfinished actions of the trainer, oldest first."""
     rows = connection.execute(
         f"SELECT {', '.join(_COLUMNS)} FROM actions"
         " WHERE state<>'done' AND trainer_job=? AND trainer_instance=? ORDER BY steady",
@@ -207,7 +207,7 @@ def unfinished(connection: sqlite3.Connection, trainer: TrainerKey) -> list[Acti
 
 
 def prune(connection: sqlite3.Connection, clock: Clock, settings: Settings, limit: int = 2000) -> int:
-    """Delete up to `limit` rows that are too old, or refusals beyond the row limit. Returns how many went."""
+    """Delete up to `limit` rows that are too old, and refusals over the row limit; returns their number."""
     oldest = clock.steady() - settings.retention_days * 86400
     gone = connection.execute(
         "DELETE FROM alerts WHERE id IN"

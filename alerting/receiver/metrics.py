@@ -37,7 +37,7 @@ _PREFIX = "heapwatch_receiver_"
 
 
 class Metrics:
-    """Counters and a histogram; known label values start at zero, so that the first one is an increase."""
+    """Counters and a histogram. Known label values start at zero, so that `increase` sees the first event."""
 
     def __init__(self, store: Store, clock: Clock) -> None:
         self.registry = registry = CollectorRegistry()
@@ -83,12 +83,12 @@ class Metrics:
             self.freed.labels(action)
 
     def refused(self, refusals: Iterable[Refuse]) -> None:
-        """Count alerts that no action followed."""
+        """Count alerts without an action."""
         for refusal in refusals:
             self.suppressed.labels(refusal.reason).inc()
 
     def finished(self, record: ActionRecord, seconds: float) -> None:
-        """Count an action that is done, `seconds` after its alert was received."""
+        """Count an action that ended `seconds` after its alert was received."""
         self.actions.labels(record.action, record.result).inc()
         if record.result in ("helped", "no_effect", "unverified"):
             self.alert_to_effect.observe(seconds)
@@ -97,25 +97,25 @@ class Metrics:
                 self.removed.labels(record.action, self._admitted(resource)).inc(max(0.0, count))
 
     def _admitted(self, resource: str) -> str:
-        """The resource's own series, or `other` once there are many: trainers choose these names."""
+        """The resource as a label value, or `other` once there are many: trainers choose these names."""
         if len(self._resources) < MAX_NAMES:
             self._resources.add(resource)
         return resource if resource in self._resources else OTHER
 
 
 class LedgerCollector(Collector):
-    """Gauges from the database. When it cannot be read they are absent, and `ledger_readable` says so."""
+    """Gauges from the database. If it cannot be read, they are absent and `ledger_readable` is 0."""
 
     def __init__(self, store: Store, clock: Clock) -> None:
         self._store = store
         self._clock = clock
 
     def describe(self) -> Iterable[Metric]:
-        """Nothing: registering must not read the database."""
+        """No metrics: registration must not read the database."""
         return []
 
     def collect(self) -> Iterator[Metric]:
-        """What the ledger says now."""
+        """Read the gauges from the ledger."""
         yield CounterMetricFamily(
             _PREFIX + "database_recoveries", "Corrupt databases moved aside.", value=self._store.recoveries
         )

@@ -1,4 +1,4 @@
-"""The audit as a page: server-made HTML, no scripts, nothing loaded from elsewhere."""
+"""The audit as an HTML page without scripts and without external resources."""
 
 from __future__ import annotations
 

@@ -13,11 +13,11 @@ from pydantic import AwareDatetime, BaseModel, Field
 _EPOCH = datetime(1970, 1, 1, tzinfo=timezone.utc)
 EARLIEST, LATEST = -62_135_596_800_000_000, 253_402_300_799_000_000  # microseconds: years 1 to 9999
 
-# Any UTF-8 text may be a name, since Prometheus 3 and Alertmanager 0.27.
+# Since Prometheus 3 and Alertmanager 0.27 any UTF-8 text may be a label name.
 LabelName = Annotated[str, Field(min_length=1, max_length=256)]
 LabelValue = Annotated[str, Field(max_length=4096)]
 Labels = Annotated[dict[LabelName, LabelValue], Field(max_length=64)]
-# Go writes nanoseconds and an unset time as year 1; numbers are not taken for times.
+# Go writes nanoseconds, and an unset time as year 1. Numbers are not accepted as times.
 Time = Annotated[AwareDatetime, Field(strict=True)]
 
 
@@ -38,21 +38,21 @@ class WebhookAlert(BaseModel):
 
     @property
     def ends_at(self) -> int | None:
-        """Microseconds since the epoch; None while it fires with no end set."""
+        """Microseconds since the epoch; None while it fires and no end is set."""
         if self.endsAt is None or self.endsAt.year <= 1:
             return None
         return _microseconds(self.endsAt)
 
 
 class Notification(BaseModel):
-    """What Alertmanager posts: a group of alerts. Fields this receiver has no use for are let through."""
+    """The body of Alertmanager's webhook: a group of alerts. Other fields are ignored."""
 
     version: Literal["4"]
     alerts: Annotated[list[WebhookAlert], Field(max_length=20_000)]
 
 
 def _microseconds(time: datetime) -> int:
-    """As UTC has them: with its offset a time may lie outside the years 1 to 9999 that can be shown."""
+    """Microseconds in UTC. Converted to UTC, a time may be outside the years 1 to 9999 of `datetime`."""
     elapsed = time - _EPOCH
     exact = (elapsed.days * 86400 + elapsed.seconds) * 1_000_000 + elapsed.microseconds
     return min(max(exact, EARLIEST), LATEST)

@@ -1,8 +1,8 @@
-"""One action from decided to done: steps that return the next state, which is on disk before the next step.
+"""Performs one action in steps. Each step returns the next state, which is stored before the next step.
 
     decided -> requesting -> answered -> done
 
-A crash resumes the action at the state that was written last. Any step may end it.
+After a crash, the action continues from the last stored state. Any step may end it.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ _RESTARTED = "the trainer restarted before it answered; the new process gets no 
 
 @dataclass(frozen=True)
 class Ended:
-    """The state after the last step: the action's result, and the details of it."""
+    """The state after the last step: the result of the action and its details."""
 
     result: str
     detail: str
@@ -44,10 +44,10 @@ State = Literal["requesting", "answered"] | Ended
 
 
 class Performer:
-    """Carries actions out.
+    """Performs actions.
 
-    A cleanup is requested again, with the same request id, until the trainer answers or the deadline passes;
-    the trainer does each request id once. A restart command is run at most once: it has no such id.
+    A cleanup is requested again with the same request id until the trainer answers or the deadline passes.
+    The trainer performs each request id once. A restart command has no such id and is run at most once.
     """
 
     def __init__(
@@ -72,7 +72,7 @@ class Performer:
         )
 
     async def perform(self, record: ActionRecord, *, resumed: bool) -> None:
-        """Take the action through the states it has not passed yet."""
+        """Perform the remaining steps of the action."""
         failpoint("decided")
         while record.state != "done":
             state = await self._step(record, resumed)
@@ -110,7 +110,7 @@ class Performer:
         return "requesting"
 
     async def _request(self, record: ActionRecord, resumed: bool) -> State:
-        """Ask until there is an answer; after a broken exchange, only if it is still the same process."""
+        """Send the request until it is answered; after a broken exchange only if the process is the same."""
         deadline = self._clock.steady() + self._settings.trainer_deadline
         pause = self._settings.retry_pause
         broken, pending, last = resumed, False, ""
@@ -167,7 +167,7 @@ class Performer:
         return "answered"
 
     async def _check(self, record: ActionRecord) -> State:
-        """Read the effect after the next scrapes; without Prometheus, by the trainer's figures alone."""
+        """Judge the effect after the next scrapes; without Prometheus, from the trainer's values alone."""
         await asyncio.sleep(self._settings.check_after)
         deadline = self._clock.steady() + self._settings.check_deadline
         firing: bool | None = None
@@ -225,7 +225,7 @@ class Performer:
                 log.warning("annotation: %s", error)
 
     async def _save(self, record: ActionRecord) -> None:
-        """Write the row; the next step waits until it is on disk."""
+        """Store the row; returns when it is on disk."""
         while True:
             try:
                 return await self._store.run(lambda connection: ledger.save(connection, record))

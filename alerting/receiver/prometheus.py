@@ -1,4 +1,4 @@
-"""What Prometheus knows: which alerts fire, where trainers are, how large things are."""
+"""Queries to Prometheus: firing alerts, scrape URLs of trainers, and levels of resources."""
 
 from __future__ import annotations
 
@@ -22,8 +22,8 @@ Readings = dict[str, float]
 
 _TIMEOUT = 10.0
 _MAX_BYTES = 32 << 20
-_LOOK_PAUSE = 0.1  # seconds between two looks at all alerts and targets
-# Series that tell a cleanup's effect, and the key each has in Readings; {} is the value of the label named.
+_SNAPSHOT_PAUSE = 0.1  # seconds between two queries of all alerts and targets
+# Series that show the effect of a cleanup, with their keys in Readings; {} is the value of the given label.
 _SERIES = {
     "trainer_process_resident_memory_bytes": ("memory", None),
     "process_start_time_seconds": ("process_start", None),
@@ -73,8 +73,8 @@ class _Runtime(BaseModel):
 
 
 @dataclass(frozen=True)
-class _Look:
-    """All firing alerts and scrape URLs, by trainer, as of the steady second `began` or later."""
+class _Snapshot:
+    """All firing alerts and scrape URLs by trainer, at the steady second `began` or later."""
 
     began: float
     firing: Mapping[TrainerKey, list[Mapping[str, str]]]
@@ -83,7 +83,7 @@ class _Look:
 
 
 class Prometheus:
-    """Prometheus's HTTP API. Every method raises FetchError when it gives no usable answer."""
+    """Prometheus's HTTP API. Every method raises FetchError if there is no usable answer."""
 
     def __init__(self, client: httpx.AsyncClient, url: str, clock: Clock, *, warm_up: float) -> None:
         self._client = client
@@ -91,35 +91,35 @@ class Prometheus:
         self._warm_up = warm_up
         self._clock = clock
         self._looking = asyncio.Lock()
-        self._last: _Look | None = None
+        self._last: _Snapshot | None = None
 
     async def facts(self, trainer: TrainerKey) -> Facts:
-        """The trainer's alerts that fire, and its scrape URL, as they are now or a moment later.
+        """The trainer's firing alerts and its scrape URL at the time of the call or later.
 
-        Concurrent callers share one query, so that a flood of alerts is no flood of requests.
+        Concurrent callers share one query, so that many alerts do not cause many requests.
         """
         asked = self._clock.steady()
         async with self._looking:
             if self._last is None or self._last.began < asked:
-                await asyncio.sleep(_LOOK_PAUSE)
-                self._last = await self._look()
-            look = self._last
-        urls = look.urls.get(trainer, set())
+                await asyncio.sleep(_SNAPSHOT_PAUSE)
+                self._last = await self._query_all()
+            snapshot = self._last
+        urls = snapshot.urls.get(trainer, set())
         target = next(iter(urls)) if len(urls) == 1 else None
-        return Facts(look.began, look.firing.get(trainer, []), target, look.warm)
+        return Facts(snapshot.began, snapshot.firing.get(trainer, []), target, snapshot.warm)
 
-    async def look(self) -> None:
-        """Look anew, for `scrapes`."""
+    async def refresh(self) -> None:
+        """Query all alerts and targets, for `scrapes`."""
         async with self._looking:
-            self._last = await self._look()
+            self._last = await self._query_all()
 
     def scrapes(self, trainer: TrainerKey) -> bool:
-        """Whether Prometheus scraped this trainer at the last look; false before the first."""
+        """Whether Prometheus scraped this trainer at the last query; false before the first one."""
         return self._last is not None and trainer in self._last.urls
 
     async def readings(self, trainer: TrainerKey) -> Readings:
-        """Sizes of the trainer as last scraped; what is not exported is not there."""
-        # Values are quoted as Go strings, which JSON's escapes are.
+        """The trainer's levels at the last scrape, without those that it does not export."""
+        # Label values are quoted as Go strings; JSON's escapes are valid in them.
         job, instance = (json.dumps(value, ensure_ascii=False) for value in (trainer.job, trainer.instance))
         query = f'{{job={job},instance={instance},__name__=~"{"|".join(_SERIES)}"}}'
         vector = await self._get(_Vector, "query", {"query": query})
@@ -134,7 +134,7 @@ class Prometheus:
                 readings[key] = readings.get(key, 0.0) + value
         return readings
 
-    async def _look(self) -> _Look:
+    async def _query_all(self) -> _Snapshot:
         began = self._clock.steady()
         alerts, targets, runtime = await asyncio.gather(
             self._get(_Alerts, "alerts", {}),
@@ -151,7 +151,7 @@ class Prometheus:
             parts = urlsplit(target.scrapeUrl)
             if parts.scheme in ("http", "https") and parts.hostname:
                 urls.setdefault(_trainer(target.labels), set()).add(target.scrapeUrl)
-        return _Look(began, firing, urls, warm)
+        return _Snapshot(began, firing, urls, warm)
 
     async def _get(self, shape: type[_T], path: str, parameters: dict[str, str]) -> _T:
         url = f"{self._url}/api/v1/{path}"

@@ -1,4 +1,4 @@
-"""An HTTP protocol for uvicorn that slow, idle and numerous clients do not shut: uvicorn bounds none."""
+"""An HTTP protocol for uvicorn with limits on slow, idle and many clients, which uvicorn lacks."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ from typing import Any, cast
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
 _MAX_HEAD_BYTES = 64 << 10
-_ANSWER_SECONDS = 60.0  # for a client to take its answer
-# Below the 1024 files that a process may usually open. From one address as many as Alertmanager, Prometheus
-# and the people behind it could want.
+_ANSWER_SECONDS = 60.0  # for a client to read its answer
+# Below the usual limit of 1024 open files. One address may have enough for Alertmanager, Prometheus and the
+# browsers behind it.
 MAX_CONNECTIONS = 512
 MAX_FROM_ONE = 128
 
@@ -24,11 +24,13 @@ def guarded(
 ) -> type[asyncio.Protocol]:
     """A protocol class that closes slow, idle and surplus connections.
 
-    That is: when a request, head and body, is not complete `request_timeout` seconds after it began (the
-    first one: after the connection was made), when its head is over 64 KiB, when its answer is not taken
-    within a minute and, of more than `max_waiting` connections with an incomplete request, the one that has
-    waited longest. Of more than `max_connections`, or more than `max_from_one` from one address, the one
-    that has been idle for longest goes; when all are being answered, the newcomer.
+    A connection is closed if
+    - its request is not complete after `request_timeout` seconds, counted from the connection for the first;
+    - the head of its request is over 64 KiB;
+    - its answer is not read within a minute;
+    - more than `max_waiting` connections have an incomplete request: the one that has waited longest;
+    - there are more than `max_connections`, or more than `max_from_one` from one address: the one that has
+      been idle for longest, or the new one if none is idle.
     """
     waiting: dict[GuardedProtocol, None] = {}
     idle: defaultdict[str, dict[GuardedProtocol, None]] = defaultdict(dict)  # longest idle first

@@ -1,7 +1,8 @@
-"""Trainers that register over the network: who they are, for Prometheus's HTTP service discovery.
+"""The trainers that registered over the network, for Prometheus's HTTP service discovery.
 
-A registration lasts LIFETIME seconds and is renewed three times in them. It is kept in memory: after a
-restart the list is not given out before every trainer had time to renew; Prometheus keeps what it has.
+A registration lasts LIFETIME seconds and is renewed three times in this time. Registrations are kept in
+memory. After a restart the list is withheld until every trainer has had time to renew; meanwhile Prometheus
+keeps its targets.
 """
 
 from __future__ import annotations
@@ -13,12 +14,12 @@ from heapwatch.http.client import RENEWAL_SECONDS
 
 LIFETIME = 3 * RENEWAL_SECONDS
 _KNOWN_AFTER = 1.25 * RENEWAL_SECONDS
-# Each renewal is a signed request, of which `signing.Verifier` remembers 4096 a minute.
+# Each renewal is a signed request, and `signing.Verifier` remembers 4096 of them a minute.
 MOST = 4000
 
 
 class TooManyTrainers(Exception):
-    """As many as may are registered; the message says so."""
+    """The largest number of trainers is registered."""
 
 
 class Registrations:
@@ -37,11 +38,11 @@ class Registrations:
         self._until[address] = self._steady() + LIFETIME
 
     def remove(self, address: str) -> None:
-        """Take a registration back; harmless when there is none."""
+        """Remove a registration, if there is one."""
         self._until.pop(address, None)
 
     def addresses(self) -> list[str] | None:
-        """Everything registered; None shortly after the start, as long as it may not be all."""
+        """All registered addresses; None shortly after the start, while the list may be incomplete."""
         if self._steady() - self._began < _KNOWN_AFTER:
             return None
         self._forget()

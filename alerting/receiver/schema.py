@@ -2,10 +2,10 @@
 
 VERSION = 1
 
-# alerts: each alert of each delivery, and the one decision taken on it (null while it waits).
-# actions: what was set out to be done; state goes decided -> requesting -> answered -> done.
-# before and after: readings by who read them (trainer, prometheus).
-# Columns ending in _at are wall seconds for records; steady ones are Clock.steady() seconds, for durations.
+# alerts: each alert of each notification, with the decision on it (null while it waits).
+# actions: what follows from a decision; the state goes decided -> requesting -> answered -> done.
+# before and after: readings by source (trainer, prometheus).
+# Columns ending in _at are wall seconds; columns with `steady` are seconds of Clock.steady(), for durations.
 SCHEMA = """
 CREATE TABLE clock (wall REAL NOT NULL, steady REAL NOT NULL, recovered REAL, watchdog_at REAL NOT NULL);
 INSERT INTO clock (wall, steady, watchdog_at) VALUES (0, 0, unixepoch());

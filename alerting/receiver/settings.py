@@ -13,7 +13,7 @@ import yaml
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator, model_validator
 
 PREFIX = "HEAPWATCH_RECEIVER_"
-# Names that the whole stack shares, and the setting each one overrides.
+# Variables of the whole stack, and the setting that each of them overrides.
 SHARED_NAMES = {
     "HEAPWATCH_BIND": "bind",
     "HEAPWATCH_TOKEN_FILE": "token_file",
@@ -21,7 +21,7 @@ SHARED_NAMES = {
     "HEAPWATCH_ALERTMANAGER_URL": "alertmanager_url",
     "HEAPWATCH_RUNBOOKS_URL": "runbooks_url",
 }
-# Read by the command line, and by what renders Alertmanager's configuration.
+# Variables that the command line reads, and the one that renders Alertmanager's configuration.
 _ALSO_READ = {PREFIX + "CONFIG", PREFIX + "URL"}
 _PLACEHOLDER = re.compile(r"\{([^{}]*)\}")
 _PLACEHOLDERS = ("job", "instance")
@@ -32,11 +32,11 @@ HttpUrl = Annotated[str, Field(pattern=r"^https?://[^/\s?#@]+(/[^\s?#]*)?$")]
 
 
 class SettingsError(ValueError):
-    """A setting is wrong; the message has one line for each, naming it and what is allowed."""
+    """A setting is wrong; the message has one line for each wrong setting, with what is allowed."""
 
 
 class Settings(BaseModel):
-    """Every knob, with its default. Durations are seconds, sizes bytes."""
+    """Every setting with its default. Durations are seconds, sizes bytes."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
@@ -133,10 +133,10 @@ def _refuse_unknown(environment: Mapping[str, str]) -> None:
 
 
 def token(settings: Settings, environment: Mapping[str, str] = os.environ) -> str:
-    """The bearer token that callers must show and that trainers are shown.
+    """The secret shared with callers and trainers.
 
     Raises:
-        SettingsError: there is none; nothing acts without a token.
+        SettingsError: there is none; the receiver does not run without a token.
 
     """
     given = environment.get("HEAPWATCH_TOKEN", "").strip()
@@ -148,10 +148,10 @@ def token(settings: Settings, environment: Mapping[str, str] = os.environ) -> st
 
 
 def secret(file: Path | None, name: str) -> str:
-    """The one line of a secret's file.
+    """The content of a secret's file, one line.
 
     Raises:
-        SettingsError: it cannot be read, is empty, or holds more than printable ASCII.
+        SettingsError: it cannot be read, is empty, or holds other characters than printable ASCII.
 
     """
     if file is None:

@@ -1,4 +1,4 @@
-"""The database: one writer thread, many operations a commit, and a fresh file when the old one is corrupt."""
+"""The database: one writer thread, several operations in a commit, a new file if the old one is corrupt."""
 
 from __future__ import annotations
 
@@ -31,14 +31,14 @@ class StoreUnavailable(Exception):
 
 
 class StoreUnusable(Exception):
-    """The database cannot be used at all; the message says why."""
+    """The database cannot be used at all; the message gives the reason."""
 
 
 class Store:
     """A SQLite file in WAL mode, synced at every commit.
 
-    `run` hands an operation to the writer thread, which puts those that wait into one transaction: a webhook
-    costs a share of a sync, not a sync. `read` gives a read-only connection to any thread.
+    `run` passes an operation to the writer thread, which puts all waiting operations into one transaction, so
+    several webhooks share one sync. `read` gives a read-only connection to any thread.
     """
 
     def __init__(self, path: Path, clock: Clock) -> None:
@@ -50,10 +50,10 @@ class Store:
         self._thread = threading.Thread(target=self._write, name="store", daemon=True)
 
     def open(self) -> None:
-        """Open the file, for this process alone.
+        """Open the file exclusively.
 
         Raises:
-            StoreUnusable: the folder cannot be written, another receiver has the file, or it is too new.
+            StoreUnusable: the folder is not writable, another receiver uses the file, or its schema is newer.
 
         """
         try:
@@ -74,18 +74,18 @@ class Store:
         self._clock.resume(steady=row["steady"], wall=row["wall"])
 
     def start(self) -> None:
-        """Start writing, for callers on the running event loop."""
+        """Start the writer thread, for callers on the running event loop."""
         self._loop = asyncio.get_running_loop()
         self._thread.start()
 
     def stop(self) -> None:
-        """Finish what was handed over, then close."""
+        """Finish the waiting operations, then close."""
         self._queue.put(None)
         self._thread.join()
         os.close(self._lock)
 
     async def run(self, operation: Callable[[sqlite3.Connection], T]) -> T:
-        """What the operation returns, once its transaction is on disk.
+        """Run an operation and return its result once its transaction is on disk.
 
         Raises:
             StoreUnavailable: it was not written.
@@ -113,12 +113,12 @@ class Store:
             finally:
                 connection.close()
         except sqlite3.Error as error:
-            if _is_corrupt(error):  # the writer may not notice, as long as its pages are cached
+            if _is_corrupt(error):  # the writer may not notice while its pages are cached
                 self._queue.put((self._verify, self._loop.create_future()))
             raise StoreUnavailable(str(error)) from error
 
     def _open(self) -> sqlite3.Connection:
-        """The writer's connection, which is made anew after the file was moved aside."""
+        """The writer's connection, opened again after the file was moved aside."""
         if self._connection is None:
             try:
                 self._connection = self._connect()
@@ -148,7 +148,7 @@ class Store:
         return connection
 
     def _verify(self, _: sqlite3.Connection) -> None:
-        """Read the file itself; an error of corruption makes the writer move it aside."""
+        """Read the file; if it is corrupt, the error makes the writer move it aside."""
         with contextlib.closing(sqlite3.connect(self.path, timeout=_BUSY_SECONDS)) as connection:
             _check(connection)
 
@@ -162,7 +162,7 @@ class Store:
             connection.executescript(f"BEGIN IMMEDIATE; {SCHEMA}; PRAGMA user_version={VERSION}; COMMIT")
 
     def _move_aside(self, error: sqlite3.Error) -> sqlite3.Connection:
-        """Start a fresh file; what was done before is then unknown, so no action is taken for a while."""
+        """Start a new file. Earlier actions are then unknown, so no action is taken for a while."""
         corrupt = f"{self.path}.corrupt-{time.strftime('%Y%m%dT%H%M%S', time.gmtime())}-{os.getpid()}"
         log.error(
             "database %s is corrupt (%s): moved to %s, going on with a fresh one", self.path, error, corrupt
@@ -198,13 +198,13 @@ class Store:
                 return
 
     def _commit(self, batch: list[_Operation]) -> list[tuple[asyncio.Future[Any], Any, Exception | None]]:
-        """Run a batch in one transaction; when that fails, each by itself: one cannot fail the others."""
+        """Run a batch in one transaction; if that fails, run each alone: one must not fail the others."""
         try:
             connection = self._open()
             connection.execute("BEGIN IMMEDIATE")
             unchanged = connection.total_changes
             results = [operation(connection) for operation, _ in batch]
-            if connection.total_changes > unchanged:  # what only read costs no sync
+            if connection.total_changes > unchanged:  # no sync for a batch that only reads
                 times = (self._clock.wall(), self._clock.steady())
                 connection.execute("UPDATE clock SET wall=?, steady=?", times)
             connection.execute("COMMIT")
@@ -243,12 +243,12 @@ class Store:
                 else:
                     future.set_exception(error)
 
-        with contextlib.suppress(RuntimeError):  # the loop is closed: nobody waits any more
+        with contextlib.suppress(RuntimeError):  # the loop is closed: no caller waits
             self._loop.call_soon_threadsafe(resolve)
 
 
 def _read_as_written(connection: sqlite3.Connection) -> None:
-    """Rows by name; one cell that is no UTF-8 any more must not make its whole table unreadable."""
+    """Rows by column name; a damaged cell that is no UTF-8 must not make its whole table unreadable."""
     connection.row_factory = sqlite3.Row
     connection.text_factory = lambda cell: cell.decode("utf-8", "replace")
 
@@ -260,5 +260,5 @@ def _check(connection: sqlite3.Connection) -> None:
 
 
 def _is_corrupt(error: sqlite3.Error) -> bool:
-    """Whether the file itself is bad; full, locked and read-only disks raise subclasses of DatabaseError."""
+    """Whether the file is corrupt; full disks and locked files raise subclasses of DatabaseError."""
     return type(error) is sqlite3.DatabaseError

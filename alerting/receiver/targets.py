@@ -15,7 +15,7 @@ _MAX_BODY_BYTES = 1024
 
 
 class Registration(BaseModel):
-    """What a trainer sends: the port that it serves, whether it ends. Its host is where this comes from."""
+    """The body of a registration: port, and whether the trainer ends. Its host is the sender's address."""
 
     model_config = ConfigDict(extra="forbid", strict=True)
 
@@ -24,7 +24,7 @@ class Registration(BaseModel):
 
 
 def add_routes(app: FastAPI, registrations: Registrations, token: str) -> None:
-    """Put `POST /targets` and `GET /targets` on the application."""
+    """Add `POST /targets` and `GET /targets` to the application."""
     verifier = Verifier()
 
     async def register(request: Request) -> Response:
@@ -57,7 +57,7 @@ def add_routes(app: FastAPI, registrations: Registrations, token: str) -> None:
 
     @app.get("/targets", include_in_schema=False)
     def targets() -> list[dict[str, Any]]:
-        """Registered trainers, as Prometheus's `http_sd_configs` reads them."""
+        """Registered trainers in the format of Prometheus's `http_sd_configs`."""
         addresses = registrations.addresses()
         if addresses is None:
             raise HTTPException(503, "just started: trainers register again within a minute")
@@ -65,7 +65,7 @@ def add_routes(app: FastAPI, registrations: Registrations, token: str) -> None:
 
 
 def _authorize(request: Request, body: bytes, token: str, verifier: Verifier) -> None:
-    """Take requests that are signed with the token; it is never sent itself."""
+    """Accept only requests that are signed with the token; the token itself is never sent."""
     scheme, _, credentials = request.headers.get("Authorization", "").partition(" ")
     if scheme.lower() != SCHEME.lower():
         raise HTTPException(

@@ -1,4 +1,4 @@
-"""Asking a trainer to clean up, and checking which process answers."""
+"""Requests a cleanup from a trainer, and finds out which process answers."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def _bounded(counts: dict[str, float]) -> dict[str, float]:
     return keep_largest(shown)[0]
 
 
-# A trainer may lie: what it says is cut to what the ledger and the metrics can bear, never refused for it.
+# A trainer may send any values. They are cut to what ledger and metrics can hold, and not rejected.
 Number = Annotated[FiniteFloat, AfterValidator(lambda number: min(max(number, -_MAX_NUMBER), _MAX_NUMBER))]
 Counts = Annotated[dict[str, Number], AfterValidator(_bounded)]
 Text = Annotated[str, AfterValidator(lambda text: plain(text, _MAX_TEXT))]
@@ -44,7 +44,7 @@ Texts = Annotated[list[Text], AfterValidator(lambda texts: texts[:_MAX_TEXTS])]
 
 
 class MeasuredLevels(BaseModel):
-    """What a trainer measured, before or after; what it does not know is not there."""
+    """The levels that a trainer measured before or after a cleanup, without unknown ones."""
 
     resident_memory_bytes: Number | None = None
     bodies: Number | None = None
@@ -53,7 +53,7 @@ class MeasuredLevels(BaseModel):
     buffers: Counts = {}
 
     def readings(self) -> Readings:
-        """The same under the keys that Prometheus's readings have."""
+        """The levels under the keys of Prometheus's readings."""
         readings = {"memory": self.resident_memory_bytes, "bodies": self.bodies}
         for kind, counts in (("entities", self.entities), ("events", self.events), ("buffer", self.buffers)):
             readings |= {f"{kind}/{name}": count for name, count in counts.items()}
@@ -61,13 +61,13 @@ class MeasuredLevels(BaseModel):
 
 
 class Freed(BaseModel):
-    """Bytes that came back."""
+    """Freed bytes."""
 
     resident_memory_bytes: Number | None = None
 
 
 class Answer(BaseModel):
-    """A trainer's answer to a request to clean up."""
+    """A trainer's answer to a cleanup request."""
 
     status: str = Field(pattern="^(done|pending)$")
     request_id: str
@@ -81,15 +81,15 @@ class Answer(BaseModel):
 
     @property
     def pending(self) -> bool:
-        """Whether the trainer has not reached a safe point yet; ask again with the same request id."""
+        """Whether the trainer has not reached a safe point yet; send the same request id again."""
         return self.status == "pending"
 
 
 @dataclass(frozen=True)
 class Refusal(Exception):
-    """The trainer answered otherwise; `retry_after` is in seconds, None when a retry is useless.
+    """The trainer did not clean up; `retry_after` is in seconds, None if a retry is useless.
 
-    `by_choice` says that it is configured to take no cleanups, such as without a token: not a failure.
+    `by_choice`: it is configured to accept no cleanups, for example without a token. This is no failure.
     """
 
     detail: str
@@ -108,14 +108,14 @@ async def force_cleanup(
     timeout: float,
     target: Mapping[str, str],
 ) -> Answer:
-    """POST /force_cleanup, signed with the secret, on the host that Prometheus scrapes.
+    """Send POST /force_cleanup, signed with the secret, to the host that Prometheus scrapes.
 
-    `target` is the `resource` and `component` of the alert, as far as it has them; a trainer that refuses the
-    request with them is asked once more without.
+    `target` has the `resource` and `component` of the alert, if it has them. If the trainer rejects a request
+    with them, it is sent once more without.
 
     Raises:
-        Refusal: it answered something else than a cleanup, or another user of this machine listens there.
-        FetchError: no complete answer came; the request may or may not have been read.
+        Refusal: the answer is no cleanup, or another user of this machine listens on the port.
+        FetchError: there was no complete answer; the request may or may not have been read.
 
     """
     parts = urlsplit(scrape_url)
@@ -165,7 +165,7 @@ async def _post(
 
 
 async def process_start(client: httpx.AsyncClient, scrape_url: str, timeout: float) -> float | None:
-    """When the process that answers there started (seconds since the epoch); None when it does not say.
+    """Start time of the process that answers, in seconds since the epoch; None if it does not export it.
 
     Raises:
         FetchError: the trainer does not answer.

@@ -1,4 +1,4 @@
-"""Acting on what was written down: trainers side by side, one action at a time on each."""
+"""Acts on the stored alerts: trainers concurrently, and one action at a time on each."""
 
 from __future__ import annotations
 
@@ -29,12 +29,12 @@ _SWEEP_SECONDS = 5.0
 _GATHER_SECONDS = 0.02
 _CHUNK = 100
 _PRUNE_SECONDS = 600.0
-_SIDE_SHARE = 4  # of the trainers served side by side, one in so many may be one that is not scraped
+_SIDE_SHARE = 4  # at most one in this number of concurrently served trainers may be an unscraped one
 
 
 @dataclass
 class _Settled:
-    """What one transaction of deciding came to."""
+    """The outcome of one transaction of decisions."""
 
     refusals: list[Refuse] = field(default_factory=list)
     record: ActionRecord | None = None
@@ -44,7 +44,7 @@ class _Settled:
 
 
 class Worker:
-    """Decides and acts on the ledger's alerts until it is stopped; a restart continues where it stopped."""
+    """Decides and acts on the ledger's alerts until it is stopped; after a restart it continues."""
 
     def __init__(
         self,
@@ -66,15 +66,15 @@ class Worker:
         self._wake = asyncio.Event()
         self._serving: dict[TrainerKey, asyncio.Task[None]] = {}
         self._room = asyncio.Semaphore(settings.parallel_trainers)
-        # Thousands of alerts about trainers that nobody scrapes must not keep one waiting that is scraped.
+        # Thousands of alerts about unscraped trainers must not delay one about a scraped trainer.
         self._side_room = asyncio.Semaphore(max(1, settings.parallel_trainers // _SIDE_SHARE))
 
     def wake(self) -> None:
-        """There is something new to decide."""
+        """Signal that there is a new alert to decide."""
         self._wake.set()
 
     async def run(self) -> None:
-        """Serve every trainer that has work, until cancelled."""
+        """Serve every trainer with waiting alerts or actions, until cancelled."""
         pruning = asyncio.create_task(self._prune())
         try:
             while True:
@@ -100,7 +100,7 @@ class Worker:
         fresh = [trainer for trainer in trainers if trainer not in self._serving]
         if len(fresh) > self._settings.parallel_trainers:
             try:
-                await self._prometheus.look()
+                await self._prometheus.refresh()
             except FetchError as error:
                 log.warning("Prometheus: %s", error)
         for trainer in fresh:
@@ -110,7 +110,7 @@ class Worker:
 
     def _served(self, trainer: TrainerKey, _: asyncio.Task[None]) -> None:
         del self._serving[trainer]
-        self._wake.set()  # an alert may have come after the last look
+        self._wake.set()  # an alert may have arrived after the last query
 
     async def _serve(self, trainer: TrainerKey) -> None:
         async with self._room if self._prometheus.scrapes(trainer) else self._side_room:
@@ -150,7 +150,7 @@ class Worker:
                 return
 
     def _settle(self, trainer: TrainerKey, facts: Facts | None, connection: sqlite3.Connection) -> _Settled:
-        """Decide the trainer's alerts in turn, up to the first that asks for facts or for action."""
+        """Decide the trainer's alerts in turn, up to the first that needs facts or an action."""
         settled = _Settled()
         alerts = ledger.waiting(connection, trainer, _CHUNK)
         settled.more = len(alerts) == _CHUNK
