@@ -218,6 +218,25 @@ def jax_arrays(check: Check, collector: GpuCollector) -> None:
     )
 
 
+def cupy_arrays(check: Check, collector: GpuCollector) -> None:
+    """CuPy's arrays and its default pool."""
+    if importlib.util.find_spec("cupy") is None:
+        check.skipped("CuPy", "not installed")
+        return
+    import cupy
+
+    array = cupy.zeros(100_000_000, dtype="uint8")
+    check.row("deep_size of a CuPy array, on the GPU", deep_size(array).gpu_bytes, array.data.mem.size)
+    pool = cupy.get_default_memory_pool()
+    found = Readings(collector.collect())
+    for part, size in (
+        ("cupy_in_use", pool.used_bytes()),
+        ("cupy_cached", pool.total_bytes() - pool.used_bytes()),
+    ):
+        read = found.value("trainer_gpu_memory_part_bytes", device="0", part=part)
+        check.row(f"part {part}", read, size)
+
+
 def adapters(check: Check) -> None:
     """The tests of the adapters, whose frameworks take the GPU where there is one."""
     done = subprocess.run(
@@ -257,6 +276,7 @@ def main() -> int:
     waiting(check, torch, collector)
     overhead(check, torch, collector)
     jax_arrays(check, collector)
+    cupy_arrays(check, collector)
     adapters(check)
     check.row("failures counted", sum(failures.counts.values()), 0)
     day = datetime.datetime.now(datetime.timezone.utc).date().isoformat()

@@ -20,7 +20,7 @@ def gpu(
     pools: Shape = lambda minute: 0,
     library: str = "torch",
 ) -> None:
-    """One device: what torch or JAX uses and keeps (bytes), and what other pools of the process hold."""
+    """One device: what a library uses and keeps (bytes), and what other pools of the process hold."""
     used = trainer.clock.each(within(in_use, *trainer.lives))
     beside = trainer.clock.each(within(pools, *trainer.lives))
 
@@ -40,7 +40,7 @@ def gpu(
     parts["free"] = [None if value is None else TOTAL - value for value in everybody]
     for part, values in parts.items():
         trainer.add("trainer_gpu_memory_part_bytes", values, device=device, part=part)
-    judged = {"jax_in_use", "other_pools", "workers", "other_processes", "unattributed"}
+    judged = {"jax_in_use", "cupy_in_use", "other_pools", "workers", "other_processes", "unattributed"}
     for part in judged & parts.keys():
         trainer.level("gpu_memory", f"{device} {part}", parts[part])
     if library == "torch":

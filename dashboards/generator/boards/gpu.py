@@ -61,6 +61,8 @@ EXPLAINED = [
             Query(gpu.CACHED_SUM, "torch: reserved, not in use"),
             Query(gpu.part("jax_in_use"), "JAX: in use"),
             Query(gpu.part("jax_cached"), "JAX: reserved, not in use"),
+            Query(gpu.part("cupy_in_use"), "CuPy: in use"),
+            Query(gpu.part("cupy_cached"), "CuPy: reserved, not in use"),
             Query(gpu.part("context"), "CUDA context"),
             Query(gpu.part("other_pools"), "other pools"),
             Query(gpu.part("workers"), "worker processes"),
@@ -70,9 +72,9 @@ EXPLAINED = [
         ],
         BYTES,
         "All devices that the chosen trainers see, each once. The parts add up to the devices' memory: what "
-        "torch and JAX use and keep, the CUDA context, other pools of these processes, their workers, and "
-        "all others: further processes, hidden ones and the driver. Good: flat. Bad: a band that widens with "
-        "every step. Dashed: the devices' memory.",
+        "torch, JAX and CuPy use and keep, the CUDA context, other pools of these processes, their workers, "
+        "and all others: further processes, hidden ones and the driver. Good: flat. Bad: a band that widens "
+        "with every step. Dashed: the devices' memory.",
         empty=NO_GPU,
         stacked=True,
         overrides=[
@@ -148,8 +150,8 @@ PARTS = [
         "Parts beside torch",
         Query(gpu.NOT_OF_TORCH, "{{part}}, GPU {{device}} {{instance}}"),
         BYTES,
-        "What JAX, other pools of the process, workers and other processes hold. Good: flat. Bad: one rises: "
-        "torch does not know of it.",
+        "What JAX, CuPy, other pools of the process, workers and other processes hold. Good: flat. Bad: one "
+        "rises: torch does not know of it.",
         height=10,
         marked=True,
     ),

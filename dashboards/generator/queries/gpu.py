@@ -53,7 +53,7 @@ _OF_GPU = f'resource="gpu_memory", {_NOT_RESERVED}'
 _LEAKS = select("ALERTS", _OF_GPU, kind="leak", alertstate="firing")
 _GROWS = select("ALERTS", _OF_GPU, 'kind=~"leak|growth"')
 _FRAGMENTED = select("ALERTS", alertname="TrainerGpuFragmentation")
-_JUDGED = select("trainer_gpu_memory_part_bytes", 'part!~"free|context|jax_cached"')
+_JUDGED = select("trainer_gpu_memory_part_bytes", 'part!~"free|context|(jax|cupy)_cached"')
 _WARM = f"on (job, instance) {select('job:trainer_verdict:state')} > 0"
 PART_VERDICT = current(
     max_by(

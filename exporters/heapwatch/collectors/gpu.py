@@ -10,7 +10,7 @@ from typing import Any
 from prometheus_client import Metric
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily
 
-from heapwatch.measure.device_pools import Pool, initialised_cuda, jax_pools, torch_pools
+from heapwatch.measure.device_pools import POOLS, Pool, initialised_cuda
 from heapwatch.measure.gpu_parts import GpuParts, Processes
 from heapwatch.measure.nvml import DeviceName, NvmlSession, as_text
 from heapwatch.measure.process_tree import ProcessTree
@@ -50,7 +50,7 @@ class GpuCollector:
     def collect(self) -> Iterable[Metric]:
         """Yield all families; those of what is not there are empty."""
         families = _families()
-        pools = {"torch": self._pools("torch", torch_pools), "jax": self._pools("jax", jax_pools)}
+        pools = {library: self._pools(library, read) for library, read in POOLS.items()}
         for metric, labels, value in (*_allocators(pools), *self._library(pools)):
             families[metric].add_metric(labels, value)
         if self._broken:
@@ -72,9 +72,9 @@ class GpuCollector:
             self._fail("driver", error)
             return
         for index, name in enumerate(_as_torch_orders(devices)):
-            torch, jax = pools["torch"].get(index), pools["jax"].get(index)
+            on_it = {library: found[index] for library, found in pools.items() if index in found}
             try:
-                yield from self._device(str(index), name, torch, jax)
+                yield from self._device(str(index), name, on_it)
             except self._session.library.NVMLError as error:
                 self._fail(f"device {index}", error)
 
@@ -82,7 +82,7 @@ class GpuCollector:
         self._failures.record(self.name, what, error)
         self._broken = True
 
-    def _device(self, label: str, name: DeviceName, torch: Pool | None, jax: Pool | None) -> Iterator[Sample]:
+    def _device(self, label: str, name: DeviceName, pools: dict[str, Pool]) -> Iterator[Sample]:
         nvml = self._session.library
         gpu = self._session.handle(name)
         identity = _identity(nvml, gpu)
@@ -97,7 +97,7 @@ class GpuCollector:
         if memory is not None:
             yield "trainer_gpu_memory_used_bytes", [label], memory.used
             yield "trainer_gpu_memory_total_bytes", [label], memory.total
-            parts = self._parts[identity[0]].divide(memory.total, memory.used, torch, jax, processes)
+            parts = self._parts[identity[0]].divide(memory.total, memory.used, pools, processes)
             for part, value in parts.items():
                 yield "trainer_gpu_memory_part_bytes", [label, part], value
 

@@ -15,7 +15,7 @@ from heapwatch.collectors.progress import Progress
 from heapwatch.explain.looks import OWN, RETAINED, VIRTUAL, Looks
 from heapwatch.explain.series import Series
 from heapwatch.measure.descendants import descendants, private_bytes
-from heapwatch.measure.device_pools import jax_pools, torch_pools
+from heapwatch.measure.device_pools import POOLS
 from heapwatch.measure.malloc import malloc_bytes
 from heapwatch.measure.own_time import own_time
 from heapwatch.measure.resident_memory import ResidentMemory, memory_limit
@@ -46,7 +46,7 @@ class Memory:
         files: resident pages of file mappings.
         shared: resident pages of shared memory.
         retained: freed memory that the C allocator keeps.
-        gpu: memory that the allocators of torch and JAX have handed out on GPUs.
+        gpu: memory that the allocators of torch, JAX and CuPy have handed out on GPUs.
         workers: resident memory of all child processes that belongs to no file.
         processes: number of child processes.
         steps: number of steps that the program has counted.
@@ -149,7 +149,7 @@ class Memory:
             self.retained.add(now, retained)
 
     def _read_gpu(self, now: float) -> None:
-        pools = [*torch_pools().values(), *jax_pools().values()]
+        pools = [pool for read in POOLS.values() for pool in read().values()]
         if pools:
             self.gpu.add(now, sum(pool.in_use for pool in pools))
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 from heapwatch.measure.device_pools import Pool
@@ -34,19 +35,20 @@ class GpuParts:
         self._context: int | None = None
 
     def divide(
-        self, total: int, used: int, torch: Pool | None, jax: Pool | None, processes: Processes | None
+        self, total: int, used: int, pools: Mapping[str, Pool], processes: Processes | None
     ) -> dict[str, int]:
-        """Bytes by part; empty where the readings contradict each other, which are not taken at one moment.
+        """Bytes by part, from those of the device and of each library's pool on it.
+
+        Empty where the readings contradict each other, which are not taken at one moment.
 
         `unattributed` is in use, and no pool and no listed process accounts for it: what the driver keeps,
         and processes that are hidden, as in a container.
         """
         parts = {"free": total - used}
-        for name, pool in (("torch", torch), ("jax", jax)):
-            if pool is not None:
-                parts[f"{name}_in_use"] = pool.in_use
-                parts[f"{name}_cached"] = pool.held - pool.in_use
-        pooled = sum(pool.held for pool in (torch, jax) if pool is not None)
+        for library, pool in pools.items():
+            parts[f"{library}_in_use"] = pool.in_use
+            parts[f"{library}_cached"] = pool.held - pool.in_use
+        pooled = sum(pool.held for pool in pools.values())
         if processes is not None and processes.own is not None and processes.own >= pooled:
             beside = processes.own - pooled
             rest = used - processes.own - processes.workers - processes.others

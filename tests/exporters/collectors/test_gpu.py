@@ -10,8 +10,10 @@ import pytest
 
 from heapwatch.analysis.readings import Readings
 from heapwatch.collectors.gpu import GpuCollector
+from heapwatch.measure.device_pools import Pool
 from heapwatch.measure.nvml import NvmlSession, visible_devices
 from heapwatch.measure.process_tree import ProcessTree
+from tests.exporters import cupy_double
 
 GB = 1e9
 
@@ -374,6 +376,29 @@ def test_the_parts_of_each_device_add_up(failures, monkeypatch):
         "other_processes": 200_000,
         "unattributed": 2 * GB - 770_000,
     }
+
+
+def test_the_pools_of_cupy_are_parts_of_their_own(failures, monkeypatch):
+    with_torch(monkeypatch, Cuda(initialised=True))
+    cupy_double.install(monkeypatch, cupy_double.by_device(Pool(30_000, 50_000)))
+    gpus = Gpu(0), Gpu(1)
+    for gpu in gpus:
+        gpu.processes = {os.getpid(): 500_000}
+    collect = samples(Nvml(*gpus), failures)
+    parts = parts_of(collect())
+    assert (parts["cupy_in_use"], parts["cupy_cached"]) == (30_000, 20_000)
+    assert (parts["context"], parts["other_pools"]) == (446_000, 0)
+    assert sum(parts.values()) == 80 * GB
+    assert "cupy_in_use" not in parts_of(collect(), "1")
+
+
+def test_a_cupy_that_fails_costs_its_parts_alone(failures, monkeypatch):
+    with_torch(monkeypatch, Cuda(initialised=True))
+    cupy = cupy_double.install(monkeypatch, cupy_double.by_device(Pool(30_000, 50_000)))
+    cupy.cuda.get_allocator = cupy.cuda.Device  # raises what the driver raises
+    parts = parts_of(samples(Nvml(Gpu(0), Gpu(1)), failures)())
+    assert (parts["torch_in_use"], "cupy_in_use" in parts) == (1000, False)
+    assert failures.counts["gpu"] == 1
 
 
 @pytest.mark.parametrize("error", [pynvml.NVML_ERROR_NO_PERMISSION, pynvml.NVML_ERROR_NOT_SUPPORTED])

@@ -4,7 +4,8 @@ import types
 import jax
 import pytest
 
-from heapwatch.measure.device_pools import Pool, jax_pools, torch_pools
+from heapwatch.measure.device_pools import Pool, cupy_pools, jax_pools, torch_pools
+from tests.exporters import cupy_double
 
 
 def device(number, statistics, **attributes):
@@ -53,3 +54,57 @@ def test_without_cuda(monkeypatch, torch):
     monkeypatch.setitem(sys.modules, "torch", torch)
 
     assert torch_pools() == {}
+
+
+VERSIONS = [cupy_double.by_device, cupy_double.in_order]
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+def test_the_pools_of_cupy_by_device(monkeypatch, version):
+    cupy = cupy_double.install(monkeypatch, version(Pool(70, 512), Pool(9, 10)))
+
+    assert cupy_pools() == {0: Pool(70, 512), 1: Pool(9, 10)}
+    assert not cupy.asked_driver
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+def test_a_pool_that_the_program_set_is_counted_beside_the_default_one(monkeypatch, version):
+    cupy = cupy_double.install(monkeypatch, version(Pool(70, 512)))
+    other = cupy.cuda.memory.MemoryPool(version(Pool(5, 100), Pool(1, 2)))
+    cupy.cuda.get_allocator = lambda: other.malloc
+
+    assert cupy_pools() == {0: Pool(75, 612), 1: Pool(1, 2)}
+
+
+def test_managed_memory_and_allocators_of_others_are_no_pools_of_the_device(monkeypatch):
+    cupy = cupy_double.install(monkeypatch, {0: cupy_double.DevicePool(Pool(7, 8))})
+    managed = cupy_double.DevicePool(Pool(70, 512), cupy.cuda.malloc_managed)
+    other = cupy.cuda.memory.MemoryPool({0: managed})
+    cupy.cuda.get_allocator = lambda: other.malloc
+    assert cupy_pools() == {0: Pool(7, 8)}
+    cupy.cuda.get_allocator = lambda: cupy_double.DevicePool.total_bytes  # a plain function, as RMM's
+    assert cupy_pools() == {0: Pool(7, 8)}
+
+
+def test_a_pool_that_gives_blocks_back_between_the_readings_holds_what_it_used(monkeypatch):
+    cupy_double.install(monkeypatch, {0: cupy_double.DevicePool(Pool(500, 20))})
+
+    assert cupy_pools() == {0: Pool(500, 500)}
+
+
+@pytest.mark.parametrize("made", [None, {}], ids=["as in CuPy 14", "as in CuPy 13"])
+def test_a_pool_that_nobody_used_yet_makes_no_context(monkeypatch, made):
+    cupy = cupy_double.install(monkeypatch, made)
+
+    assert cupy_pools() == {}
+    assert not cupy.asked_driver
+
+
+def test_cupy_that_is_absent_or_being_imported(monkeypatch):
+    monkeypatch.delitem(sys.modules, "cupy", raising=False)
+    assert cupy_pools() == {}
+    cupy = cupy_double.install(monkeypatch, {})
+    del cupy.get_default_memory_pool
+    assert cupy_pools() == {}
+    monkeypatch.delitem(sys.modules, "cupy.cuda.memory")
+    assert cupy_pools() == {}

@@ -6,12 +6,14 @@ from heapwatch.measure.gpu_parts import GpuParts, Processes
 TOTAL, USED = 80_000, 30_000
 
 
-def divide(parts=None, torch=None, jax=None, processes=None):
-    return (parts or GpuParts()).divide(TOTAL, USED, torch, jax, processes)
+def divide(parts=None, processes=None, **pools):
+    held = {library: pool for library, pool in pools.items() if pool is not None}
+    return (parts or GpuParts()).divide(TOTAL, USED, held, processes)
 
 
 @pytest.mark.parametrize("torch", [None, Pool(500, 2000)])
 @pytest.mark.parametrize("jax", [None, Pool(100, 9000)])
+@pytest.mark.parametrize("cupy", [None, Pool(40, 300)])
 @pytest.mark.parametrize(
     "processes",
     [
@@ -24,8 +26,8 @@ def divide(parts=None, torch=None, jax=None, processes=None):
         Processes(29_000, 4000, 4000),  # more than is in use
     ],
 )
-def test_the_parts_add_up_whatever_is_known(torch, jax, processes):
-    parts = divide(torch=torch, jax=jax, processes=processes)
+def test_the_parts_add_up_whatever_is_known(torch, jax, cupy, processes):
+    parts = divide(torch=torch, jax=jax, cupy=cupy, processes=processes)
 
     assert sum(parts.values()) == TOTAL
     assert all(value >= 0 for value in parts.values())
@@ -34,6 +36,15 @@ def test_the_parts_add_up_whatever_is_known(torch, jax, processes):
 def test_what_is_not_used_or_not_known_has_no_part():
     assert divide() == {"free": 50_000, "unattributed": USED}
     assert set(divide(jax=Pool(1, 2))) == {"free", "jax_in_use", "jax_cached", "unattributed"}
+
+
+def test_a_pool_of_each_library_is_no_other_pool():
+    parts = GpuParts()
+    divide(parts, processes=Processes(600))
+    pools = {"torch": Pool(1000, 2000), "jax": Pool(100, 9000), "cupy": Pool(40, 300)}
+    found = divide(parts, processes=Processes(600 + 2000 + 9000 + 300 + 70), **pools)
+    assert (found["cupy_in_use"], found["cupy_cached"]) == (40, 260)
+    assert (found["context"], found["other_pools"]) == (600, 70)
 
 
 def test_pools_that_hold_more_than_is_in_use_have_no_parts_this_time():
