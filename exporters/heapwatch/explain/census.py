@@ -199,10 +199,16 @@ class Census:
         return chains
 
     def commonest_uncollected(self) -> list[str]:
-        """Names of the most frequent types in the youngest generation."""
+        """Names of the commonest types among the objects that were added since the first reading.
+
+        Those from before it are the program's modules and what they set up.
+        """
         if not self.affordable():
             return []
         young = gc.get_objects(generation=0)
+        first = self.uncollected.since(float("-inf"))[0].least
+        added = round((self.uncollected.last or 0.0) - first)
+        del young[: -max(_FEWEST, added)]  # the newest come last
         kinds = list(map(type, self._random.sample(young, min(500, len(young)))))
         young.clear()
         return [name for name, _ in Counter(layout_of(kind).qualified_name for kind in kinds).most_common(3)]

@@ -69,7 +69,8 @@ class Describer:
             remedy = remedy_for(known, look, known.capacity, [])
             return Candidate(known, growth, look, known.capacity, emptied="trimmed", remedy=remedy)
         uses, limits, site = self._code_of(known, place)
-        owner, items = _named(place)[1], known.items.last or 0.0
+        # What is cut only now and then is above its limit until then.
+        owner, items = _named(place)[1], growth.floor or known.items.last or 0.0
         emptied = emptying_of(uses, limits, owner, items) if known.kind != "graph" else "never"
         capacity = known.capacity
         if capacity is None and known.kind not in ("ring", "graph") and emptied != "never":

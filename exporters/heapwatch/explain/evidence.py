@@ -67,8 +67,9 @@ class Candidate:
 
     @property
     def bounded(self) -> bool:
-        """Whether it has a bound and does not exceed it."""
-        return self.capacity is not None and (self.known.items.last or 0.0) <= _PAST_BOUND * self.capacity
+        """Whether it has a bound and keeps to it, or comes back to it each time it is cut."""
+        items = self.growth.floor or self.known.items.last or 0.0
+        return self.capacity is not None and items <= _PAST_BOUND * self.capacity
 
 
 @dataclass(frozen=True)

@@ -37,6 +37,7 @@ class Growth:
         span: length of that time in seconds.
         total: rise of the floor over that time.
         lasting: pace of the last quarter, as a share of the overall pace.
+        floor: of the last quarter; 0 where it does not rise.
 
     """
 
@@ -46,6 +47,7 @@ class Growth:
     span: float
     total: float
     lasting: float = 0.0
+    floor: float = 0.0
 
 
 NO_GROWTH = Growth(0.0, False, 0, 0.0, 0.0)
@@ -107,8 +109,9 @@ class Series:
     def growth(self, start: float = float("-inf")) -> Growth:
         """How the level rises from `start` on.
 
-        The time is divided into quarters. The floor of a quarter is its least reading. A container that is
-        emptied now and then has a low floor in each quarter; the floor of one that leaks is higher each time.
+        The time is divided into quarters. The floor of a quarter is its least reading: a container that is
+        emptied now and then has a low floor in each, one that leaks a higher one every time. Where nothing was
+        read in one quarter, on a busy machine, its floor is taken to lie between those beside it.
         """
         if self.changed_at < start:
             return NO_GROWTH
@@ -119,15 +122,16 @@ class Series:
         span = end - first
         if span <= 0:
             return NO_GROWTH
-        floors: list[tuple[float, float]] = []
+        read: list[tuple[float, float] | None] = []
         steps = sum(bucket.changes for bucket in buckets)
         for block in range(_BLOCKS):
             low, high = first + span * block / _BLOCKS, first + span * (block + 1) / _BLOCKS
             inside = [bucket for bucket in buckets if low <= (bucket.start + bucket.end) / 2 <= high]
-            if not inside:
-                return NO_GROWTH
-            lowest = min(inside, key=lambda bucket: bucket.least)
-            floors.append(((lowest.start + lowest.end) / 2, lowest.least))
+            lowest = min(inside, key=lambda bucket: bucket.least, default=None)
+            read.append(lowest and ((lowest.start + lowest.end) / 2, lowest.least))
+        floors = _bridged(read)
+        if floors is None:
+            return NO_GROWTH
         last = buckets[-1]
         rises = [after[1] - before[1] for before, after in pairwise(floors)]
         # The rise within the last quarter: its end is no floor, but a fall within the quarter shows in it.
@@ -148,4 +152,16 @@ class Series:
             # A single large step, such as loading a data set, must not count as a lasting pace.
             spans = [after[0] - before[0] for before, after in pairwise(floors)]
             pace = median(rise / max(seconds, span / 16) for rise, seconds in zip(rises, spans, strict=True))
-        return Growth(pace, rising, steps, span, total, lasting)
+        return Growth(pace, rising, steps, span, total, lasting, floors[-1][1])
+
+
+def _bridged(floors: list[tuple[float, float] | None]) -> list[tuple[float, float]] | None:
+    """Times and floors of all quarters; None where more than one inner quarter has none."""
+    found = [floor for floor in floors if floor is not None]
+    if len(found) == len(floors):
+        return found
+    gap = floors.index(None)
+    if len(found) < len(floors) - 1 or not 0 < gap < len(floors) - 1:
+        return None
+    (earlier, low), (later, high) = found[gap - 1 : gap + 1]
+    return [*found[:gap], ((earlier + later) / 2, (low + high) / 2), *found[gap:]]

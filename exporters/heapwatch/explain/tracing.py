@@ -11,13 +11,15 @@ import gc
 import os
 import time
 import tracemalloc
-from collections import Counter
+from collections import Counter, deque
 from collections.abc import Callable, Iterable
 from typing import Any
 
-from heapwatch.explain.sites import Site
-from heapwatch.measure.layout import layout_of
-from heapwatch.measure.roots import is_user_file
+from heapwatch.explain.limits import SETTING_UP
+from heapwatch.explain.sites import Site, code_of_class
+from heapwatch.measure.layout import Kind, layout_of
+from heapwatch.measure.reading import array_bytes, instance_dict
+from heapwatch.measure.roots import is_user_file, is_user_module
 
 FRAMES = 10
 DEEP_FRAMES = 40  # for items that a library allocates, many calls below the user's code
@@ -28,7 +30,9 @@ _RHYTHMS = 2.0  # longest period, as a multiple of the usual time between two ad
 _SHORTEST_SECONDS = 0.05
 _POLL_SECONDS = 0.004
 _MOST_TRIES = 4  # periods for one path
-_MOST_PARTS = 30
+_MOST_PARTS = 120
+_MOST_BESIDE = 20
+_NOT_PARTS: tuple[Kind, ...] = ("atom", "class", "module", "function")
 _MOST_DEEP = 200
 _MOST_TRACED_BYTES = 4_000_000  # traces of this size are copied in a few milliseconds
 _HEADS = (
@@ -114,30 +118,81 @@ class Tracer:
 
 
 def made_at(items: list[Any]) -> Site | None:
-    """The innermost line of the user's code that allocated one of these items or a part of it."""
+    """The line of the user's code that makes such items; the list is emptied."""
     return _made_by(items)[0]
 
 
 def _made_by(items: list[Any]) -> tuple[Site | None, bool]:
-    """That line, and whether any of the objects was allocated while tracing was on."""
+    """That line, and whether any of the objects was made while allocations were traced.
+
+    Of an instance it is the line that constructs it, or what is next to it. Of a plain container it is the
+    line that makes most of its bytes: the dict around large arrays weighs nothing.
+    """
     sizes: set[int] = set()
     traced = False
     while items:
-        stack = [items.pop()]
-        seen = 0
-        while stack and seen < _MOST_PARTS:
-            obj = stack.pop(0)
-            seen += 1
-            traceback = tracemalloc.get_object_traceback(obj) or ()
-            traced = traced or bool(traceback)
-            site = _line_of(traceback)
-            if site is not None:
-                return site, True
-            if layout_of(type(obj)).kind == "tensor":
-                sizes.update(object.__sizeof__(obj) + head for head in _HEADS)
-            if seen < 10:
-                stack += gc.get_referents(obj)[:10]
+        item = items.pop()
+        instance = layout_of(type(item)).kind == "object"
+        site = _constructed_at(item) if instance else None
+        if site is not None:
+            return site, True
+        made = _bytes_by_line(item, sizes)
+        traced = traced or bool(made)
+        if instance:
+            site = next(filter(None, made), None)
+        elif made:
+            site = made.most_common(1)[0][0]
+        if site is not None:
+            return site, True
     return (_by_size(sizes) if sizes else None), traced
+
+
+def _constructed_at(item: Any) -> Site | None:
+    """The line outside of its class that made an instance; None where that was not traced."""
+    cls = type(item)
+    setting_up: set[tuple[str, int | None]] = set()
+    if is_user_module(layout_of(cls).module):
+        setting_up = {
+            (code.co_filename, line)
+            for code in code_of_class(cls)
+            if code.co_name in SETTING_UP
+            for _, _, line in code.co_lines()
+        }
+    for obj in (item, instance_dict(item)):
+        traceback = tracemalloc.get_object_traceback(obj) or ()
+        site = _line_of(frame for frame in traceback if (frame.filename, frame.lineno) not in setting_up)
+        if site is not None:
+            return site
+    return None
+
+
+def _bytes_by_line(item: Any, sizes: set[int]) -> Counter[Site | None]:
+    """Bytes of an item's parts by the line that made each, or else what holds it; the nearest parts first.
+
+    What was made by a line that is not among the frames kept counts for None. The sizes of tensors are added
+    to `sizes`, for `_by_size`.
+    """
+    made: Counter[Site | None] = Counter()
+    stack: deque[tuple[Any, Site | None, bool]] = deque([(item, None, False)])
+    seen: set[int] = set()
+    while stack and len(seen) < _MOST_PARTS:
+        obj, site, known = stack.popleft()
+        layout = layout_of(type(obj))
+        if id(obj) in seen or layout.kind in _NOT_PARTS:
+            continue
+        seen.add(id(obj))
+        traceback = tracemalloc.get_object_traceback(obj)
+        here = _line_of(traceback or ())
+        if here is not None:
+            site, known = here, True
+        elif traceback and len(traceback) == tracemalloc.get_traceback_limit():
+            site, known = None, True
+        if known:
+            made[site] += array_bytes(obj, layout) or object.__sizeof__(obj)
+        if layout.kind == "tensor":
+            sizes.update(object.__sizeof__(obj) + head for head in _HEADS)
+        stack += [(part, site, known) for part in gc.get_referents(obj)[:_MOST_BESIDE]]
+    return made
 
 
 def _by_size(sizes: set[int]) -> Site | None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import OrderedDict
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -223,6 +224,15 @@ class Normalizes(Buffer):
             self.items[at] = self.items[at] * 1.0
 
 
+class CutAfterBatch(Buffer):
+    def add(self, item: Any) -> None:
+        self.items.append(item)
+
+    def learn(self) -> None:
+        if len(self.items) > self.room:
+            del self.items[: -self.room]
+
+
 class ByTwoKeys(Buffer):
     def __init__(self) -> None:
         super().__init__()
@@ -240,14 +250,14 @@ def described(monkeypatch: pytest.MonkeyPatch) -> Any:
         monkeypatch.setattr(subject, name, list)
     monkeypatch.setattr(describing, "user_code", list)
 
-    def describe(buffer: Buffer, items: int = 120) -> Any:
+    def describe(buffer: Buffer, items: int = 120, floor: float = 0.0) -> Any:
         for at in range(items):
             buffer.add(np.full(3, at))
         inventory = Inventory(clock=lambda: 0.0, extra_roots=lambda: [Root("it", "it", lambda: buffer)])
         while not inventory.discover(1.0):
             pass
         inventory.read(1.0)
-        return Describer(inventory).describe(inventory.known["it.items"], NO_GROWTH)
+        return Describer(inventory).describe(inventory.known["it.items"], replace(NO_GROWTH, floor=floor))
 
     return describe
 
@@ -285,3 +295,12 @@ def test_a_container_past_what_its_code_compares_it_with_has_no_bound(described:
     found = described(buffer, items=1)
     assert not found.bounded
     assert found.emptied == "some"
+
+
+@pytest.mark.parametrize(("floor", "bounded"), [(1_000, True), (1_060, False)])
+def test_a_buffer_that_is_cut_after_each_batch_is_over_its_bound_until_then(
+    described: Any, floor: float, bounded: bool
+) -> None:
+    buffer = CutAfterBatch()
+    buffer.items = [0] * 1_255
+    assert described(buffer, items=1, floor=floor).bounded == bounded

@@ -58,3 +58,23 @@ def test_a_rise_that_begins_late_shows_within_hours() -> None:
     growth = series(*late, every=10.0).growth()
     assert growth.rising
     assert growth.per_second == pytest.approx(2.0, rel=0.1)
+
+
+def read_at(times: list[float], level: float | None = None) -> Series:
+    found = Series()
+    for time in times:
+        found.add(time, 10.0 * time if level is None else level * (time >= 60))
+    return found
+
+
+def test_a_quarter_without_readings_hides_no_leak() -> None:
+    """Nothing was read from the 40th to the 80th second of 94: the machine was busy."""
+    times = [*map(float, range(40)), *map(float, range(80, 95))]
+    growth = read_at(times).growth()
+    assert growth.rising
+    assert growth.per_second == pytest.approx(10.0, rel=0.1)
+    assert not read_at(times, level=500.0).growth().rising, "a step in that time is none"
+
+
+def test_half_of_the_time_without_readings_says_nothing() -> None:
+    assert not read_at([*map(float, range(20)), *map(float, range(80, 95))]).growth().rising

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from heapwatch.explain.sites import Site
-from heapwatch.explain.tracing import FRAMES, LONGEST_SECONDS, SHARE, Tracer
+from heapwatch.explain.tracing import FRAMES, LONGEST_SECONDS, SHARE, Tracer, made_at
 
 items: list[object] = []
 
@@ -135,3 +135,41 @@ def test_a_program_that_traces_by_itself_is_left_alone() -> None:
 def test_it_can_be_switched_off(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("HEAPWATCH_TRACE", "0")
     assert not Tracer().may_trace("items")
+
+
+class Base:
+    def __init__(self) -> None:
+        vars(self)["name"] = "x" * 100
+
+
+class Policy(Base):
+    def __init__(self) -> None:
+        super().__init__()
+        self.weights = bytes(4000)
+
+
+def made_policy() -> Policy:
+    return Policy()
+
+
+def made_step() -> dict[str, Any]:
+    observation = bytes(5000)
+    step = {"observation": observation, "reward": 1.0}
+    return step
+
+
+@pytest.mark.parametrize(
+    ("make", "line"), [(made_policy, "return Policy()"), (made_step, "observation = bytes(5000)")]
+)
+def test_an_instance_is_made_where_it_is_constructed_and_a_container_where_its_bytes_are(
+    make: Callable[[], object], line: str
+) -> None:
+    unused: list[dict[str, int]] = [{} for _ in range(1000)]  # none is taken from the interpreter's spare ones
+    tracemalloc.start(FRAMES)
+    try:
+        site = made_at([make()])
+    finally:
+        tracemalloc.stop()
+    assert len(unused) == 1000
+    assert site is not None
+    assert line in Path(__file__).read_text().splitlines()[site.line - 1]

@@ -7,7 +7,7 @@ import torch
 from torch import nn
 from transformers import Trainer, TrainingArguments
 
-VOCABULARY = 5000
+VOCABULARY = 1000
 
 
 class Texts(torch.utils.data.Dataset):
@@ -32,6 +32,10 @@ class Model(nn.Module):
         return {"loss": loss, "logits": logits}
 
 
+def accuracy(evaluated):
+    return {"accuracy": float((evaluated.predictions.argmax(-1) == evaluated.label_ids).mean())}
+
+
 arguments = TrainingArguments(
     output_dir=tempfile.mkdtemp(),
     per_device_eval_batch_size=8,
@@ -40,5 +44,5 @@ arguments = TrainingArguments(
     report_to=[],
     use_cpu=True,
 )
-trainer = Trainer(model=Model(), args=arguments, eval_dataset=Texts())
+trainer = Trainer(model=Model(), args=arguments, eval_dataset=Texts(), compute_metrics=accuracy)
 print(trainer.evaluate())  # LEAK
