@@ -32,7 +32,7 @@ from heapwatch.explain.tracing import Tracer
 from heapwatch.explain.weigh import keeps_its_arguments, look_into, newest_of
 from heapwatch.measure.layout import CACHE_TYPE, layout_of
 from heapwatch.measure.reading import Gone, length_of
-from heapwatch.measure.roots import is_user_file, running_code
+from heapwatch.measure.roots import calling_line, is_user_file, running_code
 
 _MOST_HOLDERS = 6
 _MOST_KEPT = 200
@@ -47,6 +47,7 @@ class Describer:
         self._inventory = inventory
         self._uses: dict[str, tuple[list[Use], list[Limit], Site | None]] = {}
         self._traced: dict[str, Site] = {}
+        self._called: dict[str, tuple[set[int], set[Site]]] = {}
         self._made: dict[str, Site | None] = {}
         self._searches = 0
 
@@ -80,7 +81,7 @@ class Describer:
             growth,
             look,
             capacity,
-            self._traced.get(known.path) or site,
+            self._traced.get(known.path) or site or self._called_at(known, place, owner),
             emptied,
             tuple(islice(_holders(place), _MOST_HOLDERS)),
             remedy_for(known, look, capacity, uses),
@@ -151,6 +152,12 @@ class Describer:
             remedy=remedy_for_type(found.holders),
         )
 
+    def is_traceable(self, known: Known) -> bool:
+        """Whether no single line is known to fill a container, and its new items can be looked at."""
+        found = self._uses.get(known.path)
+        located = known.path in self._traced or (found is not None and found[2] is not None)
+        return not located and known.counted and known.kind != "ring"
+
     def trace(self, known: Known, tracer: Tracer, rhythm: float) -> None:
         """Trace allocations until the container has grown, and keep the line that makes its items.
 
@@ -168,6 +175,18 @@ class Describer:
         )
         if site is not None and len(self._traced) < _MOST_KEPT:
             self._traced[known.path] = site._replace(function=function_at(site, user_code()))
+
+    def _called_at(self, known: Known, place: Place, owner: Any) -> Site | None:
+        """The one line of the user's code that has been seen to call the library which fills a container."""
+        if known.path not in self._called:
+            if len(self._called) >= _MOST_KEPT:
+                return None
+            self._called[known.path] = _library_codes(place, owner), set()
+        codes, lines = self._called[known.path]
+        line = calling_line(codes) if codes and len(lines) < 2 else None
+        if line is not None:
+            lines.add(Site(*line))
+        return next(iter(lines)) if len(lines) == 1 else None
 
     def _made_only_at(self, type_name: str) -> Site | None:
         """The only line of the user's code that names a class; None if there are several or none."""
@@ -270,6 +289,18 @@ def _codes(place: Place, owner: Any) -> tuple[list[CodeType], list[CodeType]]:
         own = code_of_class(type(owner) if kind == "object" else owner) if kind in ("object", "class") else []
     known = set(map(id, own))
     return own, [code for code in user_code() if id(code) not in known]
+
+
+def _library_codes(place: Place, owner: Any) -> set[int]:
+    """Ids of library code: methods of a container's owner, and the function that it is local to."""
+    root = place
+    while root.parent is not None:
+        root = root.parent
+    codes = {id(code) for code in _codes(place, owner)[0] if not is_user_file(code.co_filename)}
+    if root.root is not None and root.root.name.startswith("frame "):
+        wanted = int(root.root.name.rpartition(" ")[2])
+        codes |= {wanted} - {id(code) for code in running_code()}
+    return codes
 
 
 def _site(uses: list[Use], codes: list[CodeType]) -> Site | None:

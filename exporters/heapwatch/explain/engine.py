@@ -270,8 +270,9 @@ class Explainer:
         """Trace allocations for what grows at a line that is not known; whether it was tried."""
         for finding in self.latest.findings[:_TYPES_TOLD]:
             known = self.inventory.known.get(finding.path or "")
-            wanted = finding.site is None and finding.share >= _TRACED_SHARE
-            if wanted and known is not None and self.tracer.may_trace(known.path):
+            if known is None or finding.share < _TRACED_SHARE or not self._describer.is_traceable(known):
+                continue
+            if self.tracer.may_trace(known.path):
                 rhythm = 60 / max(1.0, finding.items_per_minute or 0.0)
                 self._describer.trace(known, self.tracer, rhythm)
                 self.spent_on["trace"] = self.tracer.seconds

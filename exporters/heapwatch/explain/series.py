@@ -109,9 +109,9 @@ class Series:
     def growth(self, start: float = float("-inf")) -> Growth:
         """How the level rises from `start` on.
 
-        The time is divided into quarters. The floor of a quarter is its least reading: a container that is
-        emptied now and then has a low floor in each, one that leaks a higher one every time. Where nothing was
-        read in one quarter, on a busy machine, its floor is taken to lie between those beside it.
+        The time is divided into quarters. The floor of a quarter is its least reading. A container that is
+        emptied now and then has a low floor in each quarter; the floor of one that leaks is higher each time.
+        The floor of one quarter without readings, on a busy machine, is interpolated.
         """
         if self.changed_at < start:
             return NO_GROWTH

@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 import sysconfig
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Container, Iterator
 from functools import lru_cache
 from itertools import compress
 from types import FrameType, ModuleType
@@ -133,6 +133,29 @@ def frame_roots() -> list[Root]:
 def running_code() -> list[Any]:
     """Code objects of the user's functions and scripts that run now, the outermost first."""
     return [code for _, code, user in _running_functions(modules=True) if user]
+
+
+def calling_line(codes: Container[int]) -> tuple[str, int, str] | None:
+    """File, line and function of the user's code that is calling library functions now.
+
+    Args:
+        codes: ids of the code objects of these functions.
+
+    Returns:
+        None if no thread is in one of them, or several lines are calling them.
+
+    """
+    found: set[tuple[str, int, str]] = set()
+    own = _own_threads()
+    for thread, innermost in sys._current_frames().items():
+        called = False
+        for frame in _chain(None if thread in own else innermost):
+            code = frame.f_code
+            if called and is_user_file(code.co_filename):
+                found.add((code.co_filename, frame.f_lineno, getattr(code, "co_qualname", code.co_name)))
+                break
+            called = called or id(code) in codes
+    return found.pop() if len(found) == 1 else None
 
 
 def _running_functions(modules: bool = False) -> Iterator[tuple[int, Any, bool]]:

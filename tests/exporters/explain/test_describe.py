@@ -3,6 +3,10 @@
 from __future__ import annotations
 
 import functools
+import inspect
+import sys
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import numpy as np
@@ -41,12 +45,46 @@ class Policy:
         return [0.0] * size
 
 
+class Caller:
+    """Runs a library's function that keeps what is handed to it."""
+
+    def __init__(self) -> None:
+        self.at = 0
+
+    def run(self, look: Callable[[Any], None]) -> None:
+        self.at = inspect.currentframe().f_lineno + 1  # type: ignore[union-attr]
+        LIBRARY["learn"](look)
+
+
 class MadeInOnePlace:
     pass
 
 
 def make() -> Any:
     return MadeInOnePlace()
+
+
+LIBRARY: dict[str, Any] = {}
+exec(  # a module of an installed package
+    compile(
+        """
+class Buffer:
+    def __init__(self):
+        self.kept = []
+
+    def fill(self, look):
+        for number in range(20):
+            self.kept.append([number])
+        look(self)
+
+def learn(look):
+    Buffer().fill(look)
+""",
+        f"{sys.prefix}/lib/site-packages/library.py",
+        "exec",
+    ),
+    LIBRARY,
+)
 
 
 @pytest.fixture
@@ -93,3 +131,22 @@ def test_a_growing_type_is_told_with_the_one_line_that_makes_it() -> None:
     found = describer.describe_type(GrowingType(f"{__name__}.MadeInOnePlace"), NO_GROWTH, None)
     assert found.site is not None
     assert (found.site.file, found.site.function) == (__file__, "make")
+
+
+def test_what_a_library_fills_is_told_with_the_line_that_calls_it(walked: Any) -> None:
+    caller, found = Caller(), []
+
+    def look(buffer: Any) -> None:
+        inventory: Inventory = walked(buffer)
+        (known,) = (one for one in inventory.known.values() if one.path == "it.kept")
+        describer = Describer(inventory)
+        # The explainer asks from a thread of its own.
+        with ThreadPoolExecutor(1) as other:
+            found.append(other.submit(describer.describe, known, NO_GROWTH).result())
+        assert describer.is_traceable(known), "where its items are made would say more"
+
+    caller.run(look)
+    (described,) = found
+    assert described.site is not None
+    assert (described.site.file, described.site.line) == (__file__, caller.at)
+    assert described.site.function.endswith("run")

@@ -154,8 +154,7 @@ def made_policy() -> Policy:
 
 def made_step() -> dict[str, Any]:
     observation = bytes(5000)
-    step = {"observation": observation, "reward": 1.0}
-    return step
+    return {"observation": observation, "reward": 1.0}
 
 
 @pytest.mark.parametrize(
@@ -164,7 +163,9 @@ def made_step() -> dict[str, Any]:
 def test_an_instance_is_made_where_it_is_constructed_and_a_container_where_its_bytes_are(
     make: Callable[[], object], line: str
 ) -> None:
-    unused: list[dict[str, int]] = [{} for _ in range(1000)]  # none is taken from the interpreter's spare ones
+    unused: list[dict[str, int]] = [
+        {} for _ in range(1000)
+    ]  # none is taken from the interpreter's spare ones
     tracemalloc.start(FRAMES)
     try:
         site = made_at([make()])
