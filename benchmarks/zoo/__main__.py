@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import os
+import subprocess
 import sys
 import tempfile
 from collections.abc import Iterator
@@ -47,7 +48,9 @@ def main() -> int:
             for tool, score in scores.items():
                 totals[tool].scores.append(score)
                 print(f"  {tool}: {score}", flush=True)
-            stored.keep(folder, case.name, stored.Result(chosen.seconds, leak_twin, scores))
+            load = os.getloadavg()[0] / (os.cpu_count() or 1)
+            result = stored.Result(_seconds(case, chosen.seconds), leak_twin, scores, _revision(), load)
+            stored.keep(folder, case.name, result)
 
     everything = load_all()
     write(ROOT / "docs" / "leak-zoo.md", everything, stored.load(folder, [case.name for case in everything]))
@@ -68,6 +71,7 @@ def _run(
     """
     runs = []
     for case in cases:
+        lasting = _seconds(case, seconds)
         plain: list[Future[float]] = []
         reports: dict[str, list[Future[Report]]] = {tool: [] for tool in tools}
         for variant in ("leak", "twin"):
@@ -75,13 +79,24 @@ def _run(
             folder = scratch / case.name / variant
             script = case.write(folder, healthy=healthy)
             if tools != [OURS]:
-                plain.append(pool.submit(growth_per_minute, script, folder / "plain", seconds))
+                plain.append(pool.submit(growth_per_minute, script, folder / "plain", lasting))
             for tool in tools:
-                reports[tool].append(pool.submit(report, tool, script, folder / tool, seconds))
+                reports[tool].append(pool.submit(report, tool, script, folder / tool, lasting))
         runs.append((case, plain, reports))
     for case, plain, reports in runs:
         grown = (plain[0].result(), plain[1].result()) if plain else None
         yield case, grown, {tool: (leak.result(), twin.result()) for tool, (leak, twin) in reports.items()}
+
+
+def _seconds(case: Case, wanted: float) -> float:
+    return max(wanted, 60 * case.minutes)
+
+
+def _revision() -> str:
+    """The commit that is checked out, shortened; empty outside of a repository."""
+    command = ["git", "-C", str(ROOT), "rev-parse", "--short=7", "HEAD"]
+    found = subprocess.run(command, capture_output=True, text=True, check=False)
+    return found.stdout.strip()
 
 
 if __name__ == "__main__":

@@ -40,6 +40,7 @@ class Case:
         types: the same for the type that grows.
         kinds: kinds of finding that are a right name by themselves.
         bounded: what grows has an end, though a far one; to say so is as good as to call it a leak.
+        minutes: that it runs at least, where growth without a name has to be told from a start-up.
 
     """
 
@@ -54,6 +55,7 @@ class Case:
     types: tuple[str, ...] = ()
     kinds: tuple[str, ...] = ()
     bounded: bool = False
+    minutes: float = 0.0
 
     @cached_property
     def lines(self) -> frozenset[int]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
@@ -21,7 +22,7 @@ _INTRODUCTION = """# Leak zoo
 Leaks that people reported of their RL and training projects, rebuilt small against the real libraries
 (`benchmarks/zoo/cases`). Each has a healthy twin: the same script after the fix, with its bounded buffers,
 warm-ups and lists of plain numbers. The scripts declare nothing. Each ran for {seconds} s under each tool;
-the last run of each case counts. {ran} of {all} cases have been run{missing}.
+the last run of each case counts. {ran} of {all} cases have been run{missing}.{circumstances}
 """
 
 _RULES = """## How it is scored
@@ -66,6 +67,7 @@ def write(
             ran=len(results),
             all=len(cases),
             missing=f"; not yet: {', '.join(missing)}" if missing else "",
+            circumstances=_circumstances(list(results.values())),
         ),
         tools_table(totals).markdown(),
         "\n".join(
@@ -77,6 +79,22 @@ def write(
         failures(totals),
     ]
     path.write_text("\n\n".join(part.strip() for part in parts if part) + "\n")
+
+
+def _circumstances(results: Sequence[Result]) -> str:
+    """The revisions of the code that ran, and how busy the machine was, in a paragraph of their own."""
+    cases = Counter(result.revision for result in results if result.revision)
+    loads = sorted(result.load for result in results if result.load is not None)
+    said = []
+    if len(cases) == 1 and cases.total() == len(results):
+        said.append(f"All ran at revision {next(iter(cases))}.")
+    elif cases:
+        parts = [f"{revision} ({count})" for revision, count in cases.most_common()]
+        said.append(f"The cases ran at different revisions: {', '.join(parts)}.")
+    if loads:
+        busy = f"{loads[0]:.1f} to {loads[-1]:.1f}"
+        said.append(f"Runnable tasks for each processor, where that was recorded: {busy}.")
+    return "\n\n" + " ".join(said) if said else ""
 
 
 def _scores(result: Result | None) -> Mapping[str, Score]:

@@ -71,3 +71,25 @@ def test_failures_are_listed():
 def test_a_library_has_its_version_and_a_standard_module_none():
     assert library(case("psutil")).startswith("psutil ")
     assert library(case("json")) == "json"
+
+
+def test_the_page_says_what_ran_and_how_busy_the_machine_was(tmp_path):
+    other = replace(case(), name="other")
+    runs = {
+        "kept": Result(240, None, {OURS: score()}, "abc1234", 0.5),
+        "other": Result(720, None, {OURS: score()}, "def5678", 4.0),
+    }
+    write(tmp_path / "page.md", [case(), other], runs)
+    page = (tmp_path / "page.md").read_text()
+    assert "different revisions: abc1234 (1), def5678 (1)" in page
+    assert "0.5 to 4.0" in page
+    write(tmp_path / "page.md", [case()], runs)
+    assert "All ran at revision abc1234." in (tmp_path / "page.md").read_text()
+
+
+def test_what_other_tools_took_later_says_nothing_of_ours(tmp_path):
+    keep(tmp_path, "kept", Result(720, None, {OURS: score()}, "abc1234", 0.5))
+    keep(tmp_path, "kept", Result(120, None, {"memray": score()}, "def5678", 4.0))
+    found = load(tmp_path, ["kept"])["kept"]
+    assert (found.seconds, found.revision, found.load) == (720, "abc1234", 0.5)
+    assert set(found.scores) == {OURS, "memray"}
