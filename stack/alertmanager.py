@@ -1,16 +1,16 @@
 """Renders alerting/alertmanager.yml, since Alertmanager does not read the environment itself.
 
-HEAPWATCH_RECEIVER_URL        where the receiver is, without a path
-HEAPWATCH_ALERTMANAGER_TOKEN_FILE  the bearer token that the receiver wants of Alertmanager
-HEAPWATCH_SLACK_URL[_FILE]    incoming webhook, itself or in a file; also HEAPWATCH_SLACK_CHANNEL
+HEAPWATCH_RECEIVER_URL        address of the receiver, without a path
+HEAPWATCH_ALERTMANAGER_TOKEN_FILE  file with the bearer token that Alertmanager sends to the receiver
+HEAPWATCH_SLACK_URL[_FILE]    incoming webhook, as the value or in a file; also HEAPWATCH_SLACK_CHANNEL
 HEAPWATCH_EMAIL_TO, _FROM     comma-separated recipients, and the sender
-HEAPWATCH_SMTP_HOST           host:port of the mail server; where it needs them HEAPWATCH_SMTP_USER,
+HEAPWATCH_SMTP_HOST           host:port of the mail server; if it needs them, HEAPWATCH_SMTP_USER,
                               HEAPWATCH_SMTP_PASSWORD_FILE, HEAPWATCH_SMTP_TLS=off
-HEAPWATCH_WEBHOOK_URL[_FILE]  any service that takes Alertmanager's webhook JSON
+HEAPWATCH_WEBHOOK_URL[_FILE]  any service that accepts Alertmanager's webhook JSON
 
-A secret is best given by its file: Alertmanager reads a Slack address and a password from there itself.
-An address given directly, and a plain webhook's, stand in the rendered text, so that text belongs into a file
-of mode 0600.
+Set secrets by file where possible: Alertmanager itself reads a Slack address or a password from the file. An
+address that is set directly, and the address of a webhook, become part of the rendered text. Write that text
+to a file of mode 0600.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ def render(source: Path, environment: Mapping[str, str]) -> str:
     """Alertmanager's configuration: `source` with the receiver and the channels that the environment names.
 
     Raises:
-        ValueError: a variable is unknown, missing or wrong; one line that names it and says what is allowed.
+        ValueError: a variable is unknown, missing or wrong; one line with its name and what is allowed.
 
     """
     _refuse_unknown(environment)
@@ -64,7 +64,7 @@ def render(source: Path, environment: Mapping[str, str]) -> str:
 
 
 class _PlainDumper(yaml.SafeDumper):
-    """Writes what the source's anchors shared out in full, as it is easier to read."""
+    """Writes the values of YAML anchors in full, which is easier to read."""
 
     def ignore_aliases(self, data: Any) -> bool:
         return True
@@ -128,7 +128,7 @@ def _email(environment: Mapping[str, str]) -> dict[str, Any] | None:
 def _webhook(environment: Mapping[str, str]) -> dict[str, Any] | None:
     url, file = environment.get("HEAPWATCH_WEBHOOK_URL"), environment.get("HEAPWATCH_WEBHOOK_URL_FILE")
     _at_most_one(environment, "HEAPWATCH_WEBHOOK_URL", "HEAPWATCH_WEBHOOK_URL_FILE")
-    if file:  # Alertmanager itself reads such a file only since 0.26
+    if file:  # Alertmanager reads such a file only since 0.26
         return {"url": _url("HEAPWATCH_WEBHOOK_URL_FILE", _read("HEAPWATCH_WEBHOOK_URL_FILE", file))}
     return {"url": _url("HEAPWATCH_WEBHOOK_URL", url)} if url else None
 

@@ -19,7 +19,7 @@ from heapwatch.stack.releases import ALERTMANAGER, GRAFANA, PROMETHEUS, Release
 from heapwatch.stack.relocate import BUILT_IN, relocate
 from heapwatch.stack.settings import Settings
 
-# The rules use keep_firing_for, which 2.42 brought; 0.25 is the oldest Alertmanager that is tested.
+# The rules use keep_firing_for, which needs 2.42; 0.25 is the oldest Alertmanager that is tested.
 MINIMUM = {"prometheus": (2, 42), "promtool": (2, 42), "alertmanager": (0, 25), "amtool": (0, 25)}
 RELEASES = (PROMETHEUS, ALERTMANAGER)
 ALSO_CALLED = {"alertmanager": "prometheus-alertmanager"}
@@ -27,7 +27,7 @@ GRAFANA_HOME = Path("/usr/share/grafana")
 PACKAGES = (
     "prometheus",
     "prometheus-alertmanager",
-    # what Prometheus's own pages load
+    # what Prometheus's web pages load
     "fonts-glyphicons-halflings",
     "libjs-bootstrap4",
     "libjs-d3",
@@ -44,7 +44,7 @@ PACKAGES = (
 
 @dataclass(frozen=True)
 class Binary:
-    """One program, the version it says it is, and where it was found."""
+    """A program, the version that it reports, and where it was found."""
 
     path: Path
     version: str
@@ -53,7 +53,7 @@ class Binary:
 
 @dataclass(frozen=True)
 class Binaries:
-    """The four programs; `web_assets` is set where Prometheus needs the path of its pages."""
+    """The four programs; `web_assets` is set if Prometheus needs the path of its web pages."""
 
     prometheus: Binary
     promtool: Binary
@@ -72,7 +72,7 @@ class Grafana:
 
 
 def find(settings: Settings, progress: Progress) -> Binaries:
-    """The four programs, fetched when PATH lacks one; StackError when they cannot be had."""
+    """The four programs, downloaded if PATH lacks one; StackError if that fails."""
     found = {name: _on_path(name) for name in MINIMUM}
     unanswered: set[str] = set()
     for release in RELEASES:
@@ -88,7 +88,7 @@ def find(settings: Settings, progress: Progress) -> Binaries:
 
 
 def link_tools(settings: Settings, binaries: Binaries) -> Path:
-    """One folder with the four programs, to be put on PATH."""
+    """A folder with the four programs, for PATH."""
     folder = settings.state / "bin"
     claim(settings.state)
     folder.mkdir(mode=0o700, exist_ok=True)
@@ -101,12 +101,12 @@ def link_tools(settings: Settings, binaries: Binaries) -> Path:
 
 
 def _packages(state: Path) -> Path:
-    """Where Debian's packages are unpacked."""
+    """The folder into which Debian's packages are unpacked."""
     return state / "packages"
 
 
 def find_grafana(settings: Settings, progress: Progress) -> Grafana | None:
-    """Grafana from PATH or its official release; None when neither can be had."""
+    """Grafana from PATH or its official release; None if there is neither."""
     for name in ("grafana", "grafana-server"):
         if path := shutil.which(name):
             command = (path, "server") if name == "grafana" else (path,)
@@ -132,7 +132,7 @@ def _official(
 
 
 def _release(release: Release, settings: Settings, unanswered: set[str], progress: Progress) -> Path | None:
-    """The unpacked release; None, and a line that says why, when it cannot be had."""
+    """The unpacked release; None, and a line with the reason, if it cannot be downloaded."""
     mirror = settings.downloads
     if mirror is None:
         place = settings.cache / release.folder
@@ -179,7 +179,7 @@ def _fetch(missing: str, packages: Path, folder: Path, progress: Progress) -> No
 
 @contextmanager
 def _alone(state: Path) -> Iterator[None]:
-    """Two at once would unpack over each other: the second waits, and finds what the first has fetched."""
+    """A lock: a second process waits here and then finds the packages that the first one unpacked."""
     claim(state)
     with (state / "packages.lock").open("w", encoding="utf-8") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
@@ -197,7 +197,7 @@ def _on_path(name: str) -> Binary | None:
 
 
 def _lacks_templates(name: str, path: Path) -> bool:
-    """Whether this is Debian's Alertmanager without the files that it opens when it starts."""
+    """Whether this is Debian's Alertmanager without the templates that it opens at start."""
     if name != "alertmanager" or Path(BUILT_IN.decode()).exists():
         return False
     try:

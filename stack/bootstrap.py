@@ -1,9 +1,9 @@
-"""Makes the project's virtual environment and keeps it whole. Run by make; standard library only.
+"""Creates the project's virtual environment, and repairs it. Run by make; standard library only.
 
     python3 -m heapwatch.stack.bootstrap VENV REQUIREMENTS...
 
-An environment counts only with a stamp, written last, that names what went in: one left half-made by an
-interruption or a full disk has none and is made anew.
+The last step writes a stamp that names the installed requirements. An environment without a stamp, left by an
+interruption or a full disk, is created again.
 """
 
 from __future__ import annotations
@@ -29,9 +29,9 @@ from heapwatch.stack.debian import FetchError, unpack
 MINIMUM = (3, 11)  # the interpreter the requirements are locked for
 REPOSITORY = Path(__file__).resolve().parents[1]
 TORCH = REPOSITORY / "requirements" / "torch.txt"
-# What drives containers: the example trainer, which needs torch, is in one of them.
+# With containers, the host needs no torch: the example trainer, which uses it, runs in a container.
 WITHOUT_TORCH = "stack.txt"
-# PyPI's torch for Linux on x86-64 brings gigabytes of CUDA libraries; this index serves the small CPU build.
+# On Linux x86-64, torch from PyPI downloads gigabytes of CUDA libraries. This index has the small CPU build.
 CPU_TORCH_INDEX = "https://download.pytorch.org/whl/cpu"
 PIN = re.compile(r"^([A-Za-z0-9._-]+)==([^\s;+]+)")
 
@@ -74,7 +74,7 @@ def _ensure(venv: Path, requirements: list[Path]) -> None:
 
 @contextmanager
 def _alone(state: Path) -> Iterator[None]:
-    """Two at once would destroy each other's environment: the second waits, and finds what the first made."""
+    """A lock: a second process waits here and then finds the environment that the first one made."""
     with (state / "bootstrap.lock").open("w", encoding="utf-8") as lock:
         try:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -85,7 +85,7 @@ def _alone(state: Path) -> Iterator[None]:
 
 
 def damage(venv: Path) -> str | None:
-    """The first installed file that is missing, or None if everything pip recorded exists."""
+    """The first installed file that is missing; None if every file that pip recorded exists."""
     if not (venv / "bin" / "python").exists():
         return "bin/python"
     for record in sorted(venv.glob("lib/python3.*/site-packages/*.dist-info/RECORD")):
@@ -98,7 +98,7 @@ def damage(venv: Path) -> str | None:
 
 
 def _fingerprint(requirements: Path) -> str:
-    """Names a requirements file with its contents, the checkout and the interpreter it was installed for."""
+    """A requirements file's name with a digest of its contents, the checkout and the interpreter."""
     project = (REPOSITORY / "pyproject.toml").read_bytes()
     parts = (
         requirements.read_bytes(),
@@ -120,7 +120,7 @@ def _create(venv: Path) -> None:
 def _bring_pip(venv: Path) -> None:
     try:
         runs = importlib.util.find_spec("ensurepip.__main__") is not None
-    except ModuleNotFoundError:  # Debian ships it apart, in python3-venv
+    except ModuleNotFoundError:  # Debian has it in a package of its own, python3-venv
         runs = False
     if runs:
         _run([str(venv / "bin" / "python"), "-m", "ensurepip", "--upgrade"], "ensurepip")
@@ -129,7 +129,7 @@ def _bring_pip(venv: Path) -> None:
 
 
 def _pip_from_debian(venv: Path) -> None:
-    """Install pip from the wheel Debian keeps for its own venv module."""
+    """Install pip from the wheel that Debian ships for the venv module."""
     with tempfile.TemporaryDirectory(dir=venv.parent) as folder:
         try:
             unpack(["python3-pip-whl"], Path(folder) / "pip", _say)
@@ -144,12 +144,12 @@ def _pip_from_debian(venv: Path) -> None:
 
 def _install(venv: Path, requirements: list[Path]) -> None:
     pip = [str(venv / "bin" / "python"), "-m", "pip", "--disable-pip-version-check", "--no-input", "install"]
-    pip.append("--no-compile")  # a module is compiled when it is first imported, and most never are
+    pip.append("--no-compile")  # modules are compiled at their first import, and most are never imported
     locked = [option for path in requirements for option in ("-r", str(path))]
     pins = [pin for path in requirements for pin in _pins(path)]
     log = venv.parent / "logs" / "pip.log"
     log.parent.mkdir(mode=0o700, exist_ok=True)
-    # The lock names everything with its hashes, so pip has nothing to resolve and nothing to trust.
+    # The lock file names every package with its hashes, so pip resolves nothing and verifies everything.
     _pip([*pip, "--no-deps", "--require-hashes", *locked], log, len(pins))
     if any(path.name != WITHOUT_TORCH for path in requirements):
         index = _torch_index()
@@ -163,7 +163,7 @@ def _pins(requirements: Path) -> list[tuple[str, str]]:
 
 
 def _torch_index() -> str | None:
-    """An index with CPU builds of torch, if needed and reachable; HEAPWATCH_TORCH_INDEX="" means PyPI's."""
+    """An index with CPU builds of torch, if needed and reachable; HEAPWATCH_TORCH_INDEX="" means PyPI."""
     index = os.environ.get("HEAPWATCH_TORCH_INDEX", CPU_TORCH_INDEX)
     if not index or os.uname().machine != "x86_64" or sys.platform != "linux":
         return None
@@ -176,7 +176,7 @@ def _torch_index() -> str | None:
 
 
 def _pip(command: list[str], log: Path, expected: int) -> None:
-    """Run pip, its whole output in `log`, with one moving line (a terminal) or a line for what is large."""
+    """Run pip with its output in `log`; show one line of progress, or without a terminal the large downloads."""
     moving = sys.stderr.isatty()
     collected = 0
     with log.open("a", encoding="utf-8") as output:
@@ -216,7 +216,7 @@ def _say(text: str) -> None:
 
 
 def main(arguments: list[str]) -> int:
-    """Make the environment; 0 when it is whole, 1 with one line on stderr when not, 130 when interrupted."""
+    """Create the environment; returns 0, 1 with one line on stderr if it failed, 130 if interrupted."""
     if sys.version_info < MINIMUM:
         version = ".".join(map(str, sys.version_info[:3]))
         print(

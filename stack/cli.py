@@ -1,4 +1,4 @@
-"""The stack's subcommands of `heapwatch`; what they need beyond the library is imported when they run."""
+"""The stack's subcommands of `heapwatch`. Optional packages are imported when a command runs."""
 
 from __future__ import annotations
 
@@ -74,7 +74,7 @@ def _add(commands: Any, name: str, run: Callable[[argparse.Namespace], int], tex
 
 
 def _errors_in_one_line(run: Callable[[argparse.Namespace], int]) -> Callable[[argparse.Namespace], int]:
-    """Make a problem one line on stderr and exit code 1."""
+    """Report an error as one line on stderr and exit code 1."""
 
     def command(arguments: argparse.Namespace) -> int:
         try:
@@ -83,7 +83,7 @@ def _errors_in_one_line(run: Callable[[argparse.Namespace], int]) -> Callable[[a
             problem = str(error)
         except BrokenPipeError:
             raise
-        except OSError as error:  # a full or read-only disk, a folder of somebody else
+        except OSError as error:  # a full or read-only disk, a folder of another user
             where = f"{error.filename}: " if error.filename else ""
             problem = f"{where}{error.strerror or error}"
         print(plain(f"error: {problem}"), file=sys.stderr)
@@ -112,7 +112,7 @@ def chosen_stack(mode: str) -> Stack:
 
 
 def up(arguments: argparse.Namespace) -> int:
-    """Start, wait, and print where everything is."""
+    """Start the stack, wait for it, and print the addresses."""
     from heapwatch.stack.settings import Settings
 
     stack = chosen_stack(arguments.mode)
@@ -130,7 +130,7 @@ def down(arguments: argparse.Namespace) -> int:
 
 
 def show_status(arguments: argparse.Namespace) -> int:
-    """Print the table; 1 unless all are healthy."""
+    """Print the table of services; returns 1 unless all are healthy."""
     rows = chosen_stack(arguments.mode).status()
     if arguments.json:
         print(json.dumps([asdict(row) | {"healthy": row.healthy} for row in rows], indent=2))
@@ -153,7 +153,7 @@ def restart_service(arguments: argparse.Namespace) -> int:
 
 
 def clean(arguments: argparse.Namespace) -> int:
-    """Stop, and remove what heapwatch itself made."""
+    """Stop the stack, and remove the files that heapwatch made."""
     from heapwatch.stack import marker
     from heapwatch.stack.settings import Settings
 
@@ -209,7 +209,7 @@ def show(rows: list[ServiceStatus]) -> None:
 
 
 def how_to_go_on(state: Path) -> str:
-    """How this program is called from here, and where its state is."""
+    """The commands to continue with, and the state folder."""
     program = Path(sys.prefix) / "bin" / "heapwatch"
     found = shutil.which("heapwatch")
     on_path = found is not None and program.exists() and os.path.samefile(found, program)

@@ -1,4 +1,4 @@
-"""The stack as containers, by Docker Compose."""
+"""The stack in containers, with Docker Compose."""
 
 from __future__ import annotations
 
@@ -22,18 +22,18 @@ from heapwatch.stack.settings import Settings
 
 # Images that are built here; the others are Prometheus's, Alertmanager's and Grafana's own.
 OWN_IMAGES = ("heapwatch/configuration", "heapwatch/receiver", "heapwatch/walker-training-app")
-# A container that was restarted this often while the stack starts does not come up by waiting.
+# If a container was restarted this often while the stack starts, waiting longer does not help.
 MOST_RESTARTS = 2
 RELOAD_PATIENCE = 20.0
 
 
 def engine_answers() -> bool:
-    """Whether a Docker engine and a Compose client are there."""
+    """Whether a Docker engine answers and a Compose client is installed."""
     return shutil.which("docker") is not None and _succeeds("docker", "info") and _client() is not None
 
 
 class ComposeStack:
-    """`up`, `down` and the rest with docker-compose.yml."""
+    """The stack's commands, with docker-compose.yml."""
 
     mode = "docker"
 
@@ -44,7 +44,7 @@ class ComposeStack:
         self._targets = containers.ADDRESSES | {TRAINER: f"{TRAINER}:7777"}
 
     def up(self) -> None:
-        """Build, start and wait; ends with every container healthy and scraped."""
+        """Build and start; returns when every container is healthy and scraped."""
         if not engine_answers():
             raise StackError("no Docker engine answers (or it has no Compose): start it, or use MODE=native")
         configuration.claim(self._settings.state)
@@ -58,7 +58,7 @@ class ComposeStack:
         try:
             try:
                 self._run("up", "-d", "--build", "--remove-orphans")
-            finally:  # where it failed, this knows the reason
+            finally:  # after a failure, this container's log has the reason
                 self._await_configuration()
             say = self._say if before != self._container_ids() else (lambda _: None)
             watch = self._refuse_restarts
@@ -67,7 +67,7 @@ class ComposeStack:
                 self._reload(name, text, is_new=before.get(name) != self._container_ids().get(name))
             health.wait_scraped(self._settings, self._targets)
             delivery.prove(self._settings, fresh=before != self._container_ids())
-            # Its Prometheus reads a volume, and no loopback address of this machine.
+            # Prometheus in a container cannot reach loopback addresses of this machine.
             at = f"tcp:{self._settings.host}:{self._settings.ports.prometheus}"
             presence.announce(self._settings, at, targets=None)
         except KeyboardInterrupt:
@@ -84,13 +84,13 @@ class ComposeStack:
         self._run("down", "--remove-orphans")
 
     def remove_data(self) -> None:
-        """Remove the volumes, and the images built here unless containers of another clone use them."""
+        """Remove the volumes, and the images built here if no container of another clone uses them."""
         self._run("down", "--volumes")
         for image in OWN_IMAGES:
             subprocess.run(["docker", "image", "rm", image], capture_output=True, check=False)
 
     def status(self) -> list[ServiceStatus]:
-        """One row a service."""
+        """The status of each service."""
         seen = health.targets(self._settings)
         rows = []
         for name, container in self._container_ids().items():
@@ -114,7 +114,7 @@ class ComposeStack:
         health.wait_healthy(self._settings, [self._endpoints[name]], lambda: None, self._say)
 
     def logs(self, name: str | None, lines: int, follow: bool) -> None:
-        """Print the last lines of one container's log or of all, with `follow` those that come too."""
+        """Print the last lines of one or all logs; with `follow`, also new lines."""
         with suppress(KeyboardInterrupt):
             self._run("logs", f"--tail={lines}", *(["-f"] if follow else []), *([name] if name else []))
 
@@ -124,7 +124,7 @@ class ComposeStack:
         return self._targets[TRAINER]
 
     def leak(self, *arguments: str) -> list[str]:
-        """The command that switches leaks of the stack's trainer."""
+        """The command that sets the leaks of the example trainer."""
         return [
             *self._command(),
             "exec",
@@ -138,7 +138,7 @@ class ComposeStack:
         ]
 
     def _hand_over_named_files(self) -> None:
-        """Copy the secrets that settings name by a file of this machine to where containers read them."""
+        """Copy secret files that settings name to the place where containers read them."""
         for name, file in containers.NAMED_FILES.items():
             copy = self._settings.token_file.parent / file
             source = self._settings.environment.get(name)
@@ -152,8 +152,8 @@ class ComposeStack:
             configuration.write_if_changed(copy, text, mode=0o600)
 
     def _check_settings(self) -> str:
-        """Say before anything starts which setting is wrong; returns what Alertmanager will read."""
-        # pydantic, which the receiver's settings need, belongs to an extra
+        """Check the settings before anything starts; returns Alertmanager's configuration."""
+        # the receiver's settings need pydantic, which is optional
         from heapwatch.receiver.settings import SettingsError, load
 
         environment = dict(self._settings.environment)
@@ -164,7 +164,7 @@ class ComposeStack:
         return configuration.alertmanager_text(self._settings.data, containers.environment(environment))
 
     def _await_configuration(self) -> None:
-        """Return when the container that fills the volumes has ended; StackError if that failed."""
+        """Wait until the container that fills the volumes has ended; StackError if it failed."""
         labels = {"project": self._project, "service": "configuration"}
         filters = [part for name, value in labels.items() for part in ("--filter", _label(name, value))]
         found = _said("docker", "ps", "--all", "--quiet", *filters).split()
@@ -173,7 +173,7 @@ class ComposeStack:
                 raise StackError(f"the configuration cannot be written: {_last_line(container)}")
 
     def _refuse_restarts(self) -> None:
-        """StackError where a container ends as often as it is started, with the last line that it wrote."""
+        """Raise StackError, with the last line of its log, for a container that ends after each start."""
         for name, container in self._container_ids().items():
             if not container:
                 continue
@@ -182,10 +182,10 @@ class ComposeStack:
                 raise StackError(f"{name} ends as soon as it is started: {_last_line(container)}")
 
     def _reload(self, name: str, alertmanager_text: str, *, is_new: bool) -> None:
-        """Make a running service read its files again if they have changed; StackError when it refuses them.
+        """Make a running service reload its changed files; StackError if it rejects them.
 
-        The signal is sent from inside: `docker kill` marks a container as stopped by a person, which
-        switches its restart policy off.
+        The signal is sent inside the container: `docker kill` would mark it as stopped by the user, which
+        disables its restart policy.
         """
         data = self._settings.data
         read = {
@@ -224,17 +224,17 @@ class ComposeStack:
 
     @property
     def _project(self) -> str:
-        """Compose's name for this stack: two clones, or two state folders, have stacks of their own."""
+        """Compose's project name: each clone and each state folder has a stack of its own."""
         return f"heapwatch-{hashlib.sha256(str(self._settings.state).encode()).hexdigest()[:8]}"
 
     def _environment(self) -> dict[str, str]:
-        """What docker-compose.yml refers to, whatever shell this runs in."""
+        """The variables of docker-compose.yml, independent of the calling shell."""
         return {
             **os.environ,
             "HEAPWATCH_SECRETS": str(self._settings.token_file.parent),
             "HEAPWATCH_DASHBOARDS_URL": self._settings.dashboards_url,
             "HEAPWATCH_RUNBOOKS_URL": self._settings.runbooks_url,
-            # Another token or secret is another environment: Compose makes anew what reads it.
+            # A changed secret changes the environment, so Compose recreates the containers that read it.
             "HEAPWATCH_REVISION": fingerprint(*sorted(self._settings.token_file.parent.glob("*"))),
             **{
                 name: str(containers.HANDED / file)

@@ -1,4 +1,4 @@
-"""Lays out the state folder: one link or one rendered file for each thing the services read."""
+"""Prepares the state folder: a link or a rendered file for each file that the services read."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def claim(state: Path) -> None:
 
 
 def lay_out(settings: Settings) -> None:
-    """Create folders, secrets, links and rendered files; leaves alone what is already as it should be."""
+    """Create folders, secrets, links and rendered files; unchanged files are not touched."""
     try:
         claim(settings.state)
         for name in ("etc", "data", "logs", "run", "secrets", "etc/targets"):
@@ -67,16 +67,16 @@ def lay_out(settings: Settings) -> None:
 
 
 def write(data: Path, etc: Path, environment: Mapping[str, str], addresses: Mapping[str, str]) -> None:
-    """Fill `etc` from what the package ships: links, alertmanager.yml rendered, the stack's targets.
+    """Fill `etc`: links to shipped files, the rendered alertmanager.yml, the stack's targets.
 
-    Raises StackError naming the variable that does not fit.
+    Raises StackError with the name of a variable that is wrong.
     """
     for name, place in (("rules", "prometheus"), ("templates", "alerting")):
         _link(etc / name, (data / place / name).resolve())
     shipped = (data / "prometheus" / "prometheus.yml").read_text(encoding="utf-8")
     rendered = shipped.replace(SHIPPED_RECEIVER, addresses["receiver"])
     write_if_changed(etc / "prometheus.yml", rendered)
-    # The rendered text may hold a chat's address, which is a secret.
+    # The rendered text may contain the address of a chat channel, which is a secret.
     write_if_changed(etc / "alertmanager.yml", alertmanager_text(data, environment), mode=0o600)
     stack = [{"targets": [address], "labels": {"service": name}} for name, address in addresses.items()]
     alertmanager = [{"targets": [addresses["alertmanager"]], "labels": {}}]
@@ -86,7 +86,7 @@ def write(data: Path, etc: Path, environment: Mapping[str, str], addresses: Mapp
 
 
 def alertmanager_text(data: Path, environment: Mapping[str, str]) -> str:
-    """Alertmanager's configuration for these settings; StackError naming the one that does not fit."""
+    """Alertmanager's configuration for these settings; StackError with the name of a wrong one."""
     try:
         return render(data / "alerting" / "alertmanager.yml", environment)
     except ValueError as error:
@@ -94,10 +94,10 @@ def alertmanager_text(data: Path, environment: Mapping[str, str]) -> str:
 
 
 def make_secrets(settings: Settings) -> None:
-    """The token, what is derived from it, and Grafana's password, each in a file only its owner reads.
+    """Write the token, the token derived from it, and Grafana's password to files of mode 0600.
 
-    A token that the environment gives becomes the stack's, so that every service and this shell's trainers
-    agree on it. StackError when it cannot be one.
+    A token in the environment becomes the stack's token, so that all services and the trainers of this shell
+    use the same one. StackError if it is no valid token.
     """
     own = settings.token_file
     own.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
@@ -117,7 +117,7 @@ def make_secrets(settings: Settings) -> None:
 
 
 def write_if_changed(file: Path, text: str, mode: int = 0o644) -> None:
-    """Replace a file at once and whole, unless it holds `text` already."""
+    """Replace a file atomically, unless it already contains `text`."""
     if file.is_file() and file.read_text(encoding="utf-8") == text:
         return
     fresh = file.with_name(f".{file.name}.{os.getpid()}")

@@ -1,6 +1,6 @@
-"""What the `configuration` container does before the others start: fill the volumes they read.
+"""The `configuration` container: it fills the volumes that the other containers read, before they start.
 
-It alone runs as root, without a network, because the files it hands over belong to different users.
+It is the only one that runs as root, because the files belong to different users. It has no network.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ ADDRESSES = {
 }
 NOBODY, GRAFANA = 65534, 472
 READERS = {"token": NOBODY, "webhook-token": NOBODY, "grafana-admin-password": GRAFANA}
-# Files that a setting of the host names, and what each is called where the containers read it.
+# Files that settings of the host name, and their names inside the containers.
 HANDED = Path("/run/heapwatch")
 NAMED_FILES = {
     "HEAPWATCH_SLACK_URL_FILE": "slack-url",
@@ -35,7 +35,7 @@ NAMED_FILES = {
 
 
 def prepare(data: Path, etc: Path, given: Path, handed: Path) -> None:
-    """Write `etc` from what the package ships; copy each secret from `given` to `handed`, for its reader."""
+    """Write `etc` from shipped files; copy each secret from `given` to `handed`, owned by its reader."""
     for name in READERS:
         if not (given / name).is_file():
             raise StackError(f"there is no {name}: start the stack with make up, which makes it")
@@ -52,7 +52,7 @@ def prepare(data: Path, etc: Path, given: Path, handed: Path) -> None:
 
 
 def environment(given: Mapping[str, str], handed: Path = HANDED) -> dict[str, str]:
-    """The settings with which Alertmanager's configuration is rendered for the Compose network."""
+    """The settings for Alertmanager's configuration in the Compose network."""
     return {
         **given,
         "HEAPWATCH_RECEIVER_URL": f"http://{ADDRESSES['receiver']}",

@@ -1,4 +1,4 @@
-"""Debian packages unpacked into a folder of our own, without root. Standard library only, for `bootstrap`."""
+"""Unpacks Debian packages into a folder of the project, without root. Standard library only."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ class FetchError(Exception):
 def unpack(packages: Sequence[str], destination: Path, progress: Progress) -> None:
     """Download `packages` with apt and unpack them so that `destination` holds their `usr/`, `etc/` ….
 
-    The destination appears whole or not at all. Package lists are kept beside it, because a user without root
-    may not refresh the system's. Raises FetchError.
+    The destination appears complete or not at all. Package lists are kept beside it, because only root may
+    refresh those of the system. Raises FetchError.
     """
     for tool in ("apt-get", "dpkg-deb"):
         if shutil.which(tool) is None:
@@ -49,7 +49,7 @@ def unpack(packages: Sequence[str], destination: Path, progress: Progress) -> No
 
 
 class _PrivateApt:
-    """apt-get with its lists and caches in a folder of ours, and the system's sources and keys."""
+    """apt-get with its own lists and caches in a folder, and the system's sources and keys."""
 
     def __init__(self, folder: Path) -> None:
         for needed in ("lists/partial", "cache/archives/partial"):

@@ -1,4 +1,4 @@
-"""Proves that an alert travels from Alertmanager to the receiver, which no health check of either can."""
+"""Checks that an alert reaches the receiver through Alertmanager, which no health check of either shows."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from prometheus_client.parser import text_string_to_metric_families
 from heapwatch.stack.errors import StackError
 from heapwatch.stack.settings import Settings
 
-# The heartbeat comes every minute: one this recent, since the last start, is proof enough.
+# The heartbeat comes every minute. One this recent, since the last start, is sufficient.
 RECENT_SECONDS = 90.0
 PATIENCE = 30.0
 LAST_HEARTBEAT = "heapwatch_receiver_last_watchdog_timestamp_seconds"
@@ -20,10 +20,10 @@ REJECTED = "heapwatch_receiver_requests_rejected_total"
 
 
 def prove(settings: Settings, *, fresh: bool, patience: float = PATIENCE) -> None:
-    """Return when a heartbeat has gone all the way; `fresh` where something was (re)started.
+    """Wait until a heartbeat reaches the receiver; `fresh`: a service was started, so send a new one.
 
     Raises:
-        StackError: it does not arrive, with the reason where the receiver knows it.
+        StackError: it does not arrive; with the reason if the receiver knows it.
 
     """
     began = time.time()

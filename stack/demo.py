@@ -1,4 +1,4 @@
-"""The demonstration: a running trainer leaks, each part's reaction is reported, the outcome is judged."""
+"""The demonstration: makes a running trainer leak, reports each service's reaction, checks the outcome."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ from heapwatch.stack.native import NativeStack
 from heapwatch.stack.report import Narrator, foreign
 from heapwatch.stack.settings import Settings
 
-# Fast enough that the limit is reached between two looks at the rules.
+# Fast enough to reach the limit between two evaluations of the rules.
 SECONDS_TO_LIMIT = 40
 FOOD_PER_MINUTE = 600
 MEGABYTES_PER_MINUTE = 200
 PATIENCE = 420
 RECEIVER_COOLDOWN = 600
 CALM_FRACTION = 0.5
-# Beyond the levels of the start, what is left of a leak; an ecosystem's food varies by itself.
+# Above the levels at the start this much counts as left over; the number of food items varies anyway.
 BODIES_LEFT = 1.05
 FOOD_LEFT = 15
 CLEAN_AGAIN_SECONDS = 10.0
@@ -33,7 +33,7 @@ T = TypeVar("T")
 
 
 def run(stack: NativeStack | ComposeStack, settings: Settings, console: Console) -> None:
-    """Drive the loop once; StackError when it did not close. The leak is off again however this ends."""
+    """Run the loop once; StackError if it does not close. The leak is switched off in any case."""
     if unhealthy := [row.service for row in stack.status() if not row.healthy]:
         raise StackError(f"unhealthy services ({', '.join(unhealthy)}): run heapwatch up first")
     try:
@@ -46,7 +46,7 @@ def run(stack: NativeStack | ComposeStack, settings: Settings, console: Console)
 
 
 def _wait_for_cooldown(loop: Loop, console: Console) -> None:
-    """After an earlier cleanup the receiver rests: leaking now would only show it resting."""
+    """Wait for the end of the receiver's cooldown after an earlier cleanup."""
     cooldown = float(os.environ.get("HEAPWATCH_RECEIVER_EMERGENCY_COOLDOWN") or RECEIVER_COOLDOWN)
     finished = [
         datetime.fromisoformat(row["action"]["finished_at"]).timestamp()
@@ -109,7 +109,7 @@ class _Demonstration:
         self._say(f"[bold]alertmanager[/]  sends {_name(alert)} to the receiver")
 
     def _see_action(self) -> dict[str, Any]:
-        """Wait for the row that carries an answered cleanup, and tell refusals on the way."""
+        """Wait for the row of an answered cleanup, and report refusals meanwhile."""
         refused: set[int] = set()
 
         def answered() -> dict[str, Any] | None:
@@ -143,7 +143,7 @@ class _Demonstration:
         )
 
     def _see_rest_gone(self, before: Levels) -> None:
-        """Clean up what the receiver's cleanup was not for, and what leaked after it."""
+        """Clean up the other leaked resources, and what leaked after the receiver's cleanup."""
         asked_at = float("-inf")
 
         def gone() -> Levels | None:
@@ -161,7 +161,7 @@ class _Demonstration:
         self._say(f"[bold]trainer[/]       has nothing left of the leak: {left}")
 
     def _see_fall(self, healthy: float, limit: float) -> str:
-        """Wait until Prometheus itself has seen the bodies fall and the freed bytes counted."""
+        """Wait until Prometheus has scraped fewer bodies and the freed bytes."""
         calm = healthy + CALM_FRACTION * (limit - healthy)
 
         def fallen() -> str | None:
@@ -196,7 +196,7 @@ class _Demonstration:
         self._say("[bold]prometheus[/]    every alert that the leak caused has ended")
 
     def _wait(self, what: str, look: Callable[[], T | None]) -> T:
-        """Look every second until there is something; tell the trainer's levels meanwhile."""
+        """Call `look` every second until it returns something; report the trainer's levels meanwhile."""
         deadline = time.monotonic() + PATIENCE
         while (found := look()) is None:
             if time.monotonic() > deadline:

@@ -1,4 +1,4 @@
-"""Brings a release into the cache: resumed where it stopped, verified, then unpacked whole or not at all."""
+"""Downloads a release into the cache: resumes an earlier download, verifies it, unpacks it completely."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from heapwatch.stack.releases import Release, architecture
 Say = Callable[[str], None]
 
 CONNECT_SECONDS = 5.0
-# Slower than so many bytes in so many seconds is no download that anybody waits for.
+# A download with fewer than this number of bytes in this time has stalled.
 STALL_SECONDS = 15.0
 STALL_BYTES = 128 * 1024
 ATTEMPTS = 4
@@ -28,18 +28,18 @@ REPORT_SECONDS = 5.0
 
 
 class DownloadError(Exception):
-    """The release cannot be had; one line that says why."""
+    """The release cannot be downloaded; one line with the reason."""
 
 
 class NoAnswer(DownloadError):
-    """Its host does not answer: nothing else needs to be tried there."""
+    """The host does not answer, so other downloads from it need not be tried."""
 
 
 def bring(release: Release, cache: Path, mirror: str, say: Say) -> Path:
-    """The folder of the unpacked release, downloaded first where the cache lacks it.
+    """The folder of the unpacked release, downloaded if the cache lacks it.
 
     Raises:
-        DownloadError: it cannot be had; what was downloaded stays in the cache for the next attempt.
+        DownloadError: the download failed; its part stays in the cache for the next attempt.
         OSError: the cache cannot be written.
 
     """
@@ -68,12 +68,12 @@ def bring(release: Release, cache: Path, mirror: str, say: Say) -> Path:
 
 
 def is_whole(place: Path, release: Release) -> bool:
-    """Whether the cache holds the release: its folder appears at once and whole."""
+    """Whether the cache holds the release: its folder is renamed into place when complete."""
     return all((place / program).is_file() for program in release.programs.values())
 
 
 def _download(release: Release, archive: Path, url: str, say: Say) -> None:
-    """Complete `archive`, as far as the server goes along."""
+    """Download the rest of `archive`, in several attempts."""
     problem = ""
     for _ in range(ATTEMPTS):
         before = archive.stat().st_size if archive.exists() else 0
@@ -87,12 +87,12 @@ def _download(release: Release, archive: Path, url: str, say: Say) -> None:
         except httpx.HTTPError as error:
             problem = str(error) or type(error).__name__
         if (archive.stat().st_size if archive.exists() else 0) <= before:
-            break  # another attempt would bring no more
+            break  # another attempt would not get further
     raise DownloadError(f"{url} ends early or stalls ({problem})")
 
 
 def _fetch(release: Release, archive: Path, url: str, say: Say) -> None:
-    """One request for what is still missing."""
+    """Request the missing part once."""
     have = archive.stat().st_size if archive.exists() else 0
     headers = {"Accept-Encoding": "identity"} | ({"Range": f"bytes={have}-"} if have else {})
     timeout = httpx.Timeout(STALL_SECONDS, connect=CONNECT_SECONDS)
@@ -113,7 +113,7 @@ def _fetch(release: Release, archive: Path, url: str, say: Say) -> None:
 
 
 class _Pace:
-    """Reports the progress of a download, and gives up on one that stalls."""
+    """Reports the progress of a download, and ends one that stalls."""
 
     def __init__(self, have: int, total: int, say: Say) -> None:
         self._have = have
@@ -123,7 +123,7 @@ class _Pace:
         self._since_look = 0
 
     def count(self, size: int) -> None:
-        """Count received bytes; raises httpx.ReadTimeout when too few came in too long."""
+        """Count received bytes; raises httpx.ReadTimeout if the download stalls."""
         self._have += size
         self._since_look += size
         now = time.monotonic()
@@ -141,7 +141,7 @@ def _unpack(archive: Path, place: Path, release: Release) -> None:
     work = Path(tempfile.mkdtemp(prefix=f"{release.folder}.", dir=place.parent))
     try:
         with tarfile.open(archive) as file:
-            # older Pythons have no filter; what is unpacked has the pinned checksum
+            # older Pythons have no filter; the archive has the pinned checksum
             if hasattr(tarfile, "data_filter"):
                 file.extraction_filter = staticmethod(tarfile.data_filter)
             file.extractall(work)

@@ -1,4 +1,4 @@
-"""Where each service of the stack is reached."""
+"""The address of each service of the stack."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ class Endpoint:
 
 
 def endpoints(settings: Settings, *, grafana: bool) -> dict[str, Endpoint]:
-    """Every service by name, in the order in which they start; the example trainer in a clone only."""
+    """Every service by name, in the order of their start; the example trainer only in a clone."""
     ports = settings.ports
     listed = [
         Endpoint("prometheus", ports.prometheus, "HEAPWATCH_PROMETHEUS_PORT", "/-/ready"),

@@ -1,4 +1,4 @@
-"""The names that the environment may have: a misspelt one must not pass for a default."""
+"""The known environment variables: a misspelt one must not be ignored."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from heapwatch.stack.errors import StackError
 
 PREFIX = "HEAPWATCH_"
 RECEIVER_PREFIX = "HEAPWATCH_RECEIVER_"
-# The stack's own, the trainers' library's and the viewer's; the receiver's are taken from its settings.
+# Variables of the stack, the library and the viewer; those of the receiver come from its settings.
 KNOWN = frozenset(
     PREFIX + name
     for name in (
@@ -59,12 +59,12 @@ KNOWN = frozenset(
 
 
 def refuse_unknown(environment: Mapping[str, str]) -> None:
-    """Raises StackError for the first `HEAPWATCH_*` name that nothing reads, with the nearest known name."""
+    """Raise StackError for the first unknown `HEAPWATCH_*` name, with the nearest known name."""
     given = {name for name in environment if name.startswith(PREFIX)} - KNOWN
     given = {name for name in given if not name.startswith(RECEIVER_PREFIX + "TEST_")}
     if not given:
         return
-    from heapwatch.receiver.settings import Settings  # needs pydantic: read only when a name is in question
+    from heapwatch.receiver.settings import Settings  # needs pydantic: imported only for a receiver's name
 
     known = KNOWN | {RECEIVER_PREFIX + field.upper() for field in Settings.model_fields}
     for name in sorted(given - known):

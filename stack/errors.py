@@ -2,4 +2,4 @@
 
 
 class StackError(Exception):
-    """Something a person must act on; its message is one line that says what was wrong and what to do."""
+    """An error that the user must resolve; its message is one line: what was wrong and what to do."""

@@ -1,4 +1,4 @@
-"""The trainer that the demonstration makes leak: the stack's own example, or a small one started for it."""
+"""The trainer of the demonstration: the stack's example, or a small one that is started for it."""
 
 from __future__ import annotations
 
@@ -21,17 +21,17 @@ ENDS_WITHIN = 20
 
 
 class Example(Protocol):
-    """A running trainer whose leaks can be switched."""
+    """A running trainer whose leaks can be switched on and off."""
 
     instance: str
     port: int
 
     def leak(self, rates: Mapping[str, float]) -> None:
-        """Set units per minute of each leak; none switches them off."""
+        """Set the units per minute of each leak; an empty mapping switches all off."""
 
 
 class StacksOwn:
-    """The example that the stack of a clone runs."""
+    """The example trainer that runs in the stack of a clone."""
 
     def __init__(self, stack: NativeStack | ComposeStack, settings: Settings) -> None:
         self.instance = stack.trainer_target
@@ -40,7 +40,7 @@ class StacksOwn:
         self._checkout = settings.checkout
 
     def leak(self, rates: Mapping[str, float]) -> None:
-        """Ask the example's own command."""
+        """Call the command of the example."""
         arguments = [f"{name}={rate:g}" for name, rate in rates.items()] or ["off"]
         command = self._stack.leak(*arguments)
         done = subprocess.run(command, cwd=self._checkout, text=True, capture_output=True, check=False)
@@ -49,7 +49,7 @@ class StacksOwn:
 
 
 class Small:
-    """`heapwatch.stack.trainer` as a child of this process."""
+    """`heapwatch.stack.trainer` as a child process."""
 
     def __init__(self, settings: Settings) -> None:
         self._process = subprocess.Popen(
@@ -77,7 +77,7 @@ class Small:
             raise StackError("the demonstration's trainer has ended") from None
 
     def end(self) -> None:
-        """Close its input, which ends it; kill it when that does not."""
+        """Close its input, which ends it; kill it if it does not end."""
         try:
             self._process.communicate(timeout=ENDS_WITHIN)
         except subprocess.TimeoutExpired:
@@ -87,7 +87,7 @@ class Small:
 
 @contextmanager
 def example(stack: NativeStack | ComposeStack, settings: Settings) -> Iterator[Example]:
-    """The stack's own example where it has one, else a small trainer for as long as the context lasts."""
+    """The stack's example if it has one, else a small trainer that ends with the context."""
     if settings.checkout or isinstance(stack, ComposeStack):
         yield StacksOwn(stack, settings)
         return

@@ -1,4 +1,4 @@
-"""Detects changed files: one digest over names and contents."""
+"""Detects changed files with a digest of names and contents."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ def fingerprint(*paths: Path) -> str:
     """A short digest of these files, and of the source and configuration files below these folders."""
     digest = hashlib.sha256()
     for path in paths:
-        # resolve: the state folder holds links to folders, and rglob does not follow those
+        # resolve: the state folder contains links to folders, which rglob does not follow
         for file in _files(path.resolve()):
             digest.update(f"{file}\0".encode())
             digest.update(file.read_bytes())

@@ -1,12 +1,12 @@
-"""Stands before Prometheus or Alertmanager and keeps web pages out: neither checks Host or Origin.
+"""A proxy in front of Prometheus or Alertmanager that rejects requests of web pages of other sites.
 
     python -m heapwatch.stack.guard HOST PORT PROGRAM [OPTIONS...]
     python -m heapwatch.stack.guard HOST PORT --to HOST:PORT
 
-The guard listens at the program's published address and passes on what no other site's page can have sent.
-In the first form it runs the program, on a free port of loopback and under a path that no page can guess; it
-ends when the program does, and the program ends with it. In the second the program runs elsewhere, where no
-browser reaches it: in a container of its own.
+Neither program checks the headers Host and Origin. The guard listens at the published address and forwards
+only requests that no page of another site can have sent. The first form runs the program on a free loopback
+port, under a path that cannot be guessed; guard and program end together. In the second form the program runs
+where no browser reaches it, in a container of its own.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ _PR_SET_PDEATHSIG = 1
 
 
 class Refusal(Exception):
-    """A request that is not passed on; the status and why."""
+    """A request that is not forwarded, with the status and the reason."""
 
     def __init__(self, status: HTTPStatus, detail: str) -> None:
         super().__init__(detail)
@@ -40,12 +40,12 @@ class Refusal(Exception):
 
 
 class Guard:
-    """Passes requests on to the program.
+    """Forwards requests to the program.
 
     Args:
-        upstream: its host and port.
-        prefix: the path under which it answers.
-        names: what a Host header may say, see `heapwatch.http.known_names`.
+        upstream: host and port of the program.
+        prefix: the path under which the program answers.
+        names: allowed values of the Host header, see `heapwatch.http.known_names`.
 
     """
 
@@ -56,7 +56,7 @@ class Guard:
         self._open = 0
 
     async def serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        """Answer one request on a connection, and close it."""
+        """Answer one request on a connection, then close it."""
         self._open += 1
         try:
             if self._open > _MAX_CONNECTIONS:
@@ -68,17 +68,17 @@ class Guard:
                 writer.write(_answer(refusal))
                 await writer.drain()
         except (asyncio.TimeoutError, asyncio.IncompleteReadError, asyncio.LimitOverrunError, OSError):
-            pass  # the client is slow, gone, or sends no HTTP
+            pass  # the client is slow, has left, or sends no HTTP
         finally:
             self._open -= 1
             with suppress(OSError):
                 writer.close()
 
     def checked(self, head: bytes) -> bytes:
-        """The head of a request as the program gets it.
+        """The head of a request as it is forwarded to the program.
 
         Raises:
-            Refusal: another site's page may have sent it, or it is malformed.
+            Refusal: a page of another site may have sent it, or it is malformed.
 
         """
         lines = head.decode("latin-1").split("\r\n")[:-2]
@@ -103,7 +103,7 @@ class Guard:
             raise Refusal(HTTPStatus.MISDIRECTED_REQUEST, REFUSAL)
 
     def _check_site(self, method: str, headers: dict[str, str]) -> None:
-        """A page may link here; it may neither read an answer nor change anything."""
+        """Reject requests of other sites: their pages may link here, but neither read nor change anything."""
         origin = headers.get("origin")
         if origin is not None and origin.partition("://")[2].lower() != headers["host"].lower():
             raise Refusal(HTTPStatus.FORBIDDEN, "requests of another origin are not passed on")
@@ -164,7 +164,7 @@ async def run(host: str, port: int, command: list[str]) -> int:
 
 
 async def forward(host: str, port: int, to: str) -> int:
-    """Serve before a program that runs at `to`, `host:port`, until this process is ended."""
+    """Forward to a program at `to`, `host:port`, until this process is ended."""
     name, _, number = to.rpartition(":")
     guard = Guard((name, int(number)), "", known_names(host))
     server = await asyncio.start_server(guard.serve, host, port, limit=_MAX_HEAD_BYTES)
@@ -180,7 +180,7 @@ def _free_port() -> int:
 
 
 def _die_with_parent() -> None:
-    # at once: it holds locks that the next one needs, and its log of writes is made for that
+    # Kill at once: the program holds locks that its successor needs, and its write-ahead log allows it.
     ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
 
 

@@ -1,4 +1,4 @@
-"""Waits until services answer and Prometheus sees them."""
+"""Waits until services answer and Prometheus scrapes them."""
 
 from __future__ import annotations
 
@@ -15,19 +15,19 @@ from heapwatch.stack.errors import StackError
 from heapwatch.stack.settings import Settings
 
 HEALTHY = "healthy"
-# Importing torch takes minutes on a machine that is busy; what does not stay up is noticed long before.
+# Importing torch may take minutes on a busy machine. A service that keeps ending is noticed much earlier.
 PATIENCE = 600.0
 SAYS_AFTER = 30.0
 Say = Callable[[str], None]
 
 
 def healthy(settings: Settings, endpoint: Endpoint, timeout: float = 2) -> bool:
-    """Whether the health address answers 200 within `timeout` seconds."""
+    """Whether the health address answers with 200 within `timeout` seconds."""
     return condition(settings, endpoint, timeout) == HEALTHY
 
 
 def condition(settings: Settings, endpoint: Endpoint, timeout: float = 2) -> str:
-    """`healthy`, `not answering`, or why a service that answers is not ready."""
+    """`healthy`, `not answering`, or the reason why a service that answers is not ready."""
     try:
         answer = httpx.get(settings.url(endpoint.port) + endpoint.health, timeout=timeout, trust_env=False)
         if answer.status_code == 200:
@@ -45,7 +45,7 @@ def wait_healthy(
     say: Say,
     patience: float = PATIENCE,
 ) -> None:
-    """Return when every service is healthy; `watch`, called between checks, may raise to give up early."""
+    """Wait until every service is healthy; `watch` is called between checks and may raise to stop early."""
     waiting = list(endpoints)
     deadline = time.monotonic() + patience
     say_at = time.monotonic() + SAYS_AFTER
@@ -70,10 +70,10 @@ def wait_healthy(
 
 
 def wait_reloaded(settings: Settings, endpoint: Endpoint, since: float, patience: float) -> None:
-    """Return when Prometheus or Alertmanager has read its files again since a moment of the clock.
+    """Wait until Prometheus or Alertmanager has reloaded its files after `since`, in seconds since the epoch.
 
     Raises:
-        StackError: it rejects them and keeps the old ones, or does not answer.
+        StackError: it rejects them and keeps the old ones, or it does not answer.
 
     """
     deadline = time.monotonic() + patience
@@ -96,7 +96,7 @@ def wait_reloaded(settings: Settings, endpoint: Endpoint, since: float, patience
 
 
 def targets(settings: Settings) -> dict[str, dict[str, Any]]:
-    """Prometheus's active targets by `host:port`; empty while it does not answer."""
+    """Active targets of Prometheus by `host:port`; empty while it does not answer."""
     address = settings.url(settings.ports.prometheus) + "/api/v1/targets?state=active"
     try:
         active = httpx.get(address, timeout=5, trust_env=False).json()["data"]["activeTargets"]
@@ -106,7 +106,7 @@ def targets(settings: Settings) -> dict[str, dict[str, Any]]:
 
 
 def wait_scraped(settings: Settings, expected: Mapping[str, str], patience: float = 90) -> None:
-    """Return when each of `expected` (name: `host:port`) is scraped; StackError names the others and why."""
+    """Wait until each of `expected` (name: `host:port`) is scraped; StackError lists the others."""
     deadline = time.monotonic() + patience
     while True:
         seen = targets(settings)

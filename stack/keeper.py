@@ -1,7 +1,7 @@
-"""Keeps the supervisor: supervisord restarts this when it dies, and this starts a supervisord that died.
+"""Restarts supervisord if it dies; supervisord in turn restarts this process.
 
-Services of a dead supervisord would run unsupervised: they are stopped and started again.
-Meanwhile it sweeps away the targets of trainers that were killed.
+The services of a dead supervisord would run unsupervised, so they are stopped and started again. This process
+also removes the target files of trainers that were killed.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ SWEEP_SECONDS = 5.0
 
 
 def main() -> int:
-    """Sweep until the parent's death; a supervisord that was asked to end ends this process first."""
+    """Remove stale targets until the parent dies; a supervisord that shuts down ends this process first."""
     settings = Settings.from_environment()
     parent = os.pidfd_open(os.getppid())
     while not select.select([parent], [], [], SWEEP_SECONDS)[0]:
@@ -32,7 +32,7 @@ def main() -> int:
     with (settings.logs / "keeper.log").open("a", encoding="utf-8") as log:
         log.write(f"{datetime.now():%Y-%m-%d %H:%M:%S} supervisord died: starting the stack again\n")
     with (settings.state / "run" / "lock").open("a", encoding="utf-8") as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)  # an `up` or `down` that is under way goes first
+        fcntl.flock(lock, fcntl.LOCK_EX)  # wait for a running `up` or `down`
         supervisor = Supervisor(settings)
         if not supervisor.running():
             processes.end_all(settings.state)
@@ -41,7 +41,7 @@ def main() -> int:
 
 
 def _sweep(targets: Path) -> None:
-    """Have Prometheus forget trainers that ended without saying so: their ports may soon be others'."""
+    """Remove the targets of trainers that were killed: other programs may soon use their ports."""
     with suppress(OSError):
         for path in sweep(targets):
             print(f"{path.stem} has ended without removing its target: removed", flush=True)

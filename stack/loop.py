@@ -18,7 +18,7 @@ _CLEANUP_SECONDS = 30.0
 
 @dataclass(frozen=True)
 class Levels:
-    """The trainer's own count of what the demonstration leaks; memory is resident bytes."""
+    """The levels that the demonstration makes leak; memory is resident bytes."""
 
     bodies: float
     food: float
@@ -29,12 +29,12 @@ class Levels:
 
 
 class Loop:
-    """Reads the four services over HTTP; each method raises StackError naming one that does not answer.
+    """Reads the four services over HTTP; each method raises StackError if a service does not answer.
 
     Args:
-        settings: the stack's.
+        settings: settings of the stack.
         instance: the trainer's `instance` in Prometheus.
-        port: where the trainer answers.
+        port: port of the trainer.
 
     """
 
@@ -49,7 +49,7 @@ class Loop:
         return dict(self._json("the trainer", self._trainer_port, "/performance_status"))
 
     def levels(self) -> Levels:
-        """Bodies, food and memory as the trainer itself counts them."""
+        """Bodies, food and memory as the trainer reports them."""
         status = self.status()
         return Levels(
             bodies=status["entities"]["world_bodies"],
@@ -58,13 +58,13 @@ class Loop:
         )
 
     def query(self, expression: str) -> list[tuple[dict[str, str], float]]:
-        """Prometheus's instant answer: labels and value of each series."""
+        """The result of an instant query: labels and value of each series."""
         path = "/api/v1/query"
         answer = self._json("Prometheus", self._settings.ports.prometheus, path, {"query": expression})
         return [(series["metric"], float(series["value"][1])) for series in answer["data"]["result"]]
 
     def recorded(self) -> Levels | None:
-        """The same levels as Prometheus last scraped them; None while it lacks one."""
+        """The same levels at Prometheus's last scrape; None while one is missing."""
         found = [
             self.query(f'sum(trainer_bodies{{instance="{self.instance}"}})'),
             self.query(f'trainer_entities{{instance="{self.instance}", type="food_sources"}}'),
@@ -75,22 +75,22 @@ class Loop:
         return Levels(*(answer[0][1] for answer in found)) if all(found) else None
 
     def limit(self, resource: str, component: str, severity: str) -> float | None:
-        """The limit that holds for this trainer, as the rules record it."""
+        """The effective limit of this trainer, as the rules record it."""
         labels = f'instance="{self.instance}", resource="{resource}", component="{component}"'
         found = self.query(f'job:trainer_limit:effective{{{labels}, severity="{severity}"}}')
         return found[0][1] if found else None
 
     def alerts(self) -> list[dict[str, str]]:
-        """Labels of this trainer's alerts that request a cleanup, `alertstate` (pending, firing) too."""
+        """Labels of this trainer's alerts that request a cleanup, with `alertstate` (pending, firing)."""
         return [labels for labels, _ in self.query(f'ALERTS{{instance="{self.instance}", action="cleanup"}}')]
 
     def firing(self) -> list[dict[str, str]]:
-        """Labels of this trainer's alerts of limits, growth and leaks that fire, whatever they request."""
+        """Labels of this trainer's firing alerts on limits, growth and leaks."""
         chosen = f'instance="{self.instance}", alertstate="firing", kind=~"threshold|growth|leak"'
         return [labels for labels, _ in self.query(f"ALERTS{{{chosen}}}")]
 
     def clean(self, action: str) -> None:
-        """Have the trainer clean up, by hand as it were."""
+        """Request a cleanup from the trainer directly."""
         secret = self._settings.token_file.read_text(encoding="utf-8").strip()
         url = self._settings.url(self._trainer_port) + "/force_cleanup"
         asked = {"action": action, "reason": "demonstration: what leaked after the receiver's cleanup"}
@@ -100,19 +100,19 @@ class Loop:
             raise StackError(f"the trainer does not clean up: {error}") from error
 
     def notified(self) -> list[dict[str, str]]:
-        """Labels of the same alerts where Alertmanager holds them as active."""
+        """Labels of the same alerts that are active in Alertmanager."""
         parameters = {"filter": 'action="cleanup"', "active": "true"}
         listed = self._json("Alertmanager", self._settings.ports.alertmanager, "/api/v2/alerts", parameters)
         return [alert["labels"] for alert in listed if alert["labels"].get("instance") == self.instance]
 
     def actions(self) -> list[dict[str, Any]]:
-        """The receiver's rows on this trainer, newest first."""
+        """The receiver's rows about this trainer, newest first."""
         parameters = {"instance": self.instance, "limit": "100"}
         rows = self._json("the receiver", self._settings.ports.receiver, "/actions", parameters)["rows"]
         return list(rows)
 
     def freed(self) -> float:
-        """Bytes that cleanups of this trainer have freed, as Prometheus has it."""
+        """Bytes freed by cleanups of this trainer, at Prometheus's last scrape."""
         found = self.query(f'sum(trainer_cleanup_freed_bytes_total{{instance="{self.instance}"}})')
         return found[0][1] if found else 0.0
 

@@ -1,4 +1,4 @@
-"""The mark of a folder that this project made: only what carries it is removed. Standard library only."""
+"""The mark of a folder that this project made. Only marked folders are removed. Standard library only."""
 
 from __future__ import annotations
 
@@ -7,10 +7,10 @@ from pathlib import Path
 
 NAME = ".made-by-heapwatch"
 TEXT = "heapwatch made this folder: `make clean` and `heapwatch clean` remove what is theirs in it.\n"
-# How a folder of an earlier version, which has no mark, is known.
+# Identify a folder of an earlier version, which has no mark.
 OWN_FOLDER = ".heapwatch"
 EVIDENCE = ("etc/supervisord.conf", "secrets/token")
-# What the stack and make write into a state folder.
+# Names that the stack and make write into a state folder.
 OWN = (
     "bin", "bootstrap.lock", "data", "etc", "light", "lock", "logs", "packages", "packages.lock", "run",
     "secrets", "targets", "venv",
@@ -18,7 +18,7 @@ OWN = (
 
 
 def make(folder: Path) -> None:
-    """Create the state folder (mode 0700) with the mark; an empty one is taken over.
+    """Create the state folder (mode 0700) with the mark; an existing empty folder is used.
 
     Raises:
         FileExistsError: the folder holds other files and carries no mark.
@@ -29,7 +29,7 @@ def make(folder: Path) -> None:
     if carried_by(folder):
         return
     earlier = folder.name == OWN_FOLDER or all((folder / name).is_file() for name in EVIDENCE)
-    # The mark is written first: a process that makes this folder at the same time has left it by now.
+    # The mark is always the first file: if another process is creating this folder, it is there by now.
     if not earlier and any(folder.iterdir()) and not carried_by(folder):
         raise FileExistsError(f"{folder} holds files that heapwatch did not make")
     (folder / NAME).write_text(TEXT, encoding="utf-8")
@@ -41,7 +41,7 @@ def carried_by(folder: Path) -> bool:
 
 
 def remove(folder: Path) -> list[str]:
-    """Remove what this project wrote into a folder that carries the mark, and the folder if that is all.
+    """Remove this project's files from a marked folder, and the folder if it is then empty.
 
     Returns:
         The names of the files that are left, because heapwatch did not write them.

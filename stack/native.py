@@ -1,4 +1,4 @@
-"""The stack as processes of this machine under supervisord."""
+"""The stack as processes on this machine under supervisord."""
 
 from __future__ import annotations
 
@@ -24,13 +24,13 @@ from heapwatch.stack.services import Service, services
 from heapwatch.stack.settings import Settings
 from heapwatch.stack.supervision import Supervisor
 
-# A service that ends this often while `up` waits for it will not come up by waiting longer.
+# If a service ends this often while `up` waits for it, waiting longer does not help.
 GIVE_UP_AFTER_EXITS = 2
 INTERRUPTIONS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 
 class NativeStack:
-    """`up`, `down` and the rest without a Docker engine."""
+    """The stack's commands, without a Docker engine."""
 
     mode = "native"
 
@@ -40,7 +40,7 @@ class NativeStack:
         self._supervisor = Supervisor(settings)
 
     def up(self) -> None:
-        """Bring everything up or up to date; on failure, everything that this call started is stopped."""
+        """Start or update everything; on failure, everything that this call started is stopped."""
         preflight.check_system()
         with self._locked(), _interruptible():
             wanted = self._prepare()
@@ -73,12 +73,12 @@ class NativeStack:
         return self._supervisor.running()
 
     def down(self) -> None:
-        """Stop everything; raises StackError if a process outlives even a kill."""
+        """Stop everything; raises StackError if a process cannot be killed."""
         with self._locked():
             self._stop()
 
     def status(self) -> list[ServiceStatus]:
-        """One row a service."""
+        """The status of each service."""
         running = self._supervisor.processes() if self._supervisor.running() else {}
         seen = health.targets(self._settings) if running else {}
         rows = []
@@ -111,7 +111,7 @@ class NativeStack:
             self._wait([wanted[name]], {name})
 
     def logs(self, name: str | None, lines: int, follow: bool) -> None:
-        """Print the last lines of one service's log or of all, with `follow` those that come too."""
+        """Print the last lines of one or all logs; with `follow`, also new lines."""
         files = sorted(file for file in self._settings.logs.glob("*.log") if name in (None, file.stem))
         if not files:
             known = ", ".join(sorted(file.stem for file in self._settings.logs.glob("*.log")))
@@ -124,7 +124,7 @@ class NativeStack:
             subprocess.run(["tail", f"-n{lines}", *(["-F"] if follow else []), *map(str, files)], check=True)
 
     def remove_data(self) -> None:
-        """Nothing of this stack is outside its state folder."""
+        """Nothing to do: all data is in the state folder."""
 
     @property
     def trainer_target(self) -> str:
@@ -132,7 +132,7 @@ class NativeStack:
         return f"{self._announced_host(TRAINER)}:{self._settings.ports.trainer}"
 
     def leak(self, *arguments: str) -> list[str]:
-        """The command that switches leaks of the stack's trainer."""
+        """The command that sets the leaks of the example trainer."""
         return [sys.executable, "-m", "examples.leak", "walker", *arguments]
 
     def _endpoints(self) -> dict[str, Endpoint]:
@@ -147,12 +147,12 @@ class NativeStack:
         return f"{self._announced_host(endpoint.name)}:{endpoint.port}"
 
     def _announced_host(self, name: str) -> str:
-        """A trainer that listens on every address announces itself by this machine's name."""
+        """The host of a service's target: a trainer that listens on every address uses the machine's name."""
         everywhere = self._settings.bind != self._settings.host
         return socket.gethostname() if name == TRAINER and everywhere else self._settings.host
 
     def _prepare(self) -> list[Service]:
-        """Everything that can fail without a process running."""
+        """Do everything that can fail before a process is started."""
         found = binaries.find(self._settings, self._say)
         grafana = binaries.find_grafana(self._settings, self._say)
         for name, binary in (("prometheus", found.prometheus), ("alertmanager", found.alertmanager)):
@@ -171,7 +171,7 @@ class NativeStack:
         return wanted
 
     def _update(self, wanted: list[Service]) -> set[str]:
-        """Follow what changed since the last `up`: restart what must be, the rest reads its files again."""
+        """Apply changes since the last `up`: reload services where possible, else restart them."""
         restarted = set(self._supervisor.apply())
         loaded = self._loaded()
         for service in wanted:
@@ -252,7 +252,7 @@ class NativeStack:
 
 @contextmanager
 def _interruptible() -> Iterator[None]:
-    """A terminated or hung-up `up` cleans up like an interrupted one."""
+    """SIGTERM and SIGHUP interrupt `up` in the same way as Ctrl-C."""
 
     def interrupt(_number: int, _frame: FrameType | None) -> None:
         raise KeyboardInterrupt
@@ -267,7 +267,7 @@ def _interruptible() -> Iterator[None]:
 
 @contextmanager
 def _uninterrupted() -> Iterator[None]:
-    """A second Ctrl-C must not leave half of the stack behind."""
+    """Ignore further interruptions, so that a second Ctrl-C does not leave half of the stack running."""
     before = {number: signal.signal(number, signal.SIG_IGN) for number in INTERRUPTIONS}
     try:
         yield

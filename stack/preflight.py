@@ -1,4 +1,4 @@
-"""What is looked at before anything starts: the system, the ports, every configuration file."""
+"""Checks before anything starts: the system, the ports, the configuration files, the data."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ NEW_FORMAT = (2, 55)
 
 
 def check_system(system: str = sys.platform, machine: str = platform.machine()) -> None:
-    """Raises StackError where the services cannot run without Docker."""
+    """Raise StackError if the services cannot run without Docker."""
     if system != "linux" or machine not in MACHINES:
         raise StackError(
             f"{system} on {machine} is not supported without Docker: start a Docker engine and use"
@@ -34,7 +34,7 @@ def check_system(system: str = sys.platform, machine: str = platform.machine()) 
 
 
 def check_ports(settings: Settings, endpoints: Iterable[Endpoint]) -> None:
-    """Raises StackError for the first port that something else holds, and names the holder if it can."""
+    """Raise StackError for the first port that another process uses, with its name if known."""
     for endpoint in endpoints:
         if _is_free(settings.bind, endpoint.port):
             continue
@@ -47,7 +47,7 @@ def check_ports(settings: Settings, endpoints: Iterable[Endpoint]) -> None:
 
 
 def check_configuration(settings: Settings, binaries: Binaries) -> list[str]:
-    """Ask promtool, amtool and, where it is, docker-compose; returns what was checked, raises StackError."""
+    """Check with promtool, amtool and docker-compose, if installed; returns what was checked."""
     promtool, amtool = str(binaries.promtool.path), str(binaries.amtool.path)
     prometheus, alertmanager = settings.etc / "prometheus.yml", settings.etc / "alertmanager.yml"
     _check([promtool, "check", "config", str(prometheus)], "prometheus/prometheus.yml and prometheus/rules")
@@ -63,7 +63,7 @@ def check_configuration(settings: Settings, binaries: Binaries) -> list[str]:
 
 
 def check_data(settings: Settings, binaries: Binaries) -> None:
-    """Raises StackError where a newer Prometheus wrote the data than this one can read; notes its version."""
+    """Raise StackError if a newer Prometheus wrote data that this one cannot read; else store its version."""
     folder = settings.state / "data" / "prometheus"
     note = folder.with_suffix(".version")
     ours = _version(binaries.prometheus.version)

@@ -1,4 +1,4 @@
-"""Publishes to this user's trainers that the stack runs."""
+"""The file by which this user's trainers find the running stack."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from heapwatch.stack.settings import Settings
 
 
 def announce(settings: Settings, answers_at: str, targets: Path | None) -> None:
-    """Write the file by which trainers find the stack.
+    """Write the file.
 
     Args:
-        settings: the stack.
-        answers_at: where its first process listens, see `heapwatch.stacks.Stack`.
-        targets: the folder its Prometheus reads; None where it does not see this machine's trainers.
+        settings: settings of the stack.
+        answers_at: address of its first process, see `heapwatch.stacks.Stack`.
+        targets: folder of the targets for its Prometheus; None if that cannot reach this machine's trainers.
 
     Raises:
         StackError: the user's state folder cannot be written.
@@ -39,5 +39,5 @@ def announce(settings: Settings, answers_at: str, targets: Path | None) -> None:
 
 
 def withdraw(settings: Settings) -> None:
-    """Remove that file."""
+    """Remove the file."""
     stacks.withdraw(settings.state, settings.environment)

@@ -1,4 +1,4 @@
-"""The processes of one stack, found by a mark in the environment of supervisord and all below it."""
+"""The processes of a stack: supervisord and its descendants have a mark in their environment."""
 
 from __future__ import annotations
 
@@ -21,17 +21,17 @@ def of_stack(state: Path) -> list[psutil.Process]:
             if marked and process.pid != os.getpid() and process.status() != psutil.STATUS_ZOMBIE:
                 found.append(process)
         except (psutil.Error, OSError):
-            continue  # gone meanwhile, or somebody else's
+            continue  # it has ended, or belongs to another user
     return found
 
 
 def end_all(state: Path, patience: float = 10) -> list[psutil.Process]:
-    """Terminate, after `patience` seconds kill, what is left of the stack; returns what outlived that."""
+    """Terminate the stack's processes, and kill them after `patience` seconds; returns any that remain."""
     left = of_stack(state)
     for process in left:
         _quietly(process.terminate)
     _, left = psutil.wait_procs(left, timeout=patience)
-    # again from the start: something may have been started meanwhile
+    # list them again: new ones may have been started
     left = of_stack(state)
     for process in left:
         _quietly(process.kill)
@@ -40,7 +40,7 @@ def end_all(state: Path, patience: float = 10) -> list[psutil.Process]:
 
 
 def listening(port: int) -> psutil.Process | None:
-    """The process that listens on a TCP port, where this user may see it."""
+    """The process that listens on a TCP port; None if there is none or this user may not see it."""
     for process in psutil.process_iter():
         try:
             for connection in process.net_connections(kind="tcp"):

@@ -1,7 +1,7 @@
-"""The official releases that are downloaded where PATH lacks a program: versions, addresses and SHA-256 sums.
+"""The official releases that are downloaded if PATH lacks a program: versions, addresses, SHA-256 checksums.
 
-docker-compose.yml runs the same versions. A sum here was found in at least two public places that do not copy
-from each other; whoever changes a version does the same.
+docker-compose.yml uses the same versions. Each checksum must be found in at least two independent public
+places.
 """
 
 from __future__ import annotations
@@ -19,11 +19,11 @@ class Release:
     """One archive for each architecture.
 
     Attributes:
-        name: the project's.
-        version: without a leading v.
-        address: of the archive; `{version}` and `{arch}` stand for themselves.
-        sha256: of the archive, by architecture.
-        programs: name of each program and where it is below the archive's top folder.
+        name: name of the project.
+        version: version without a leading v.
+        address: address of the archive, with the placeholders `{version}` and `{arch}`.
+        sha256: checksum of the archive, by architecture.
+        programs: path of each program below the archive's top folder, by name.
 
     """
 
@@ -34,7 +34,7 @@ class Release:
     programs: Mapping[str, str]
 
     def url(self, mirror: str = "") -> str:
-        """Where this machine's archive is; at `mirror`, where one is given, under the same file name."""
+        """The address of this machine's archive; on a `mirror` it has the same file name."""
         official = self.address.format(version=self.version, arch=architecture())
         return f"{mirror.rstrip('/')}/{official.rpartition('/')[2]}" if mirror else official
 
@@ -49,7 +49,7 @@ class Release:
 
 
 def architecture() -> str:
-    """The machine's architecture, as the releases call it."""
+    """The machine's architecture in the names of the releases."""
     return ARCHITECTURES.get(platform.machine(), platform.machine())
 
 

@@ -1,8 +1,9 @@
-"""Lets Debian's Alertmanager run from where it was unpacked.
+"""Lets Debian's Alertmanager run from the folder into which it was unpacked.
 
-Debian's build opens its built-in templates below /usr/share/prometheus, has no flag for another place, and
-only root can put them there. In the copy made here that path is replaced by one of the same length that goes
-through an open descriptor, which a two-line wrapper provides: it works from any folder and for any user.
+Debian's build opens its templates below /usr/share/prometheus. It has no option for another folder, and only
+root can write there. So the path is replaced in a copy of the program by a path of the same length below
+/proc/self/fd, and a two-line wrapper opens the folder with that descriptor. This works in any folder and for
+any user.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ THROUGH_DESCRIPTOR = (
 
 
 def relocate(program: Path, share: Path, wrapper: Path) -> None:
-    """Write `wrapper`: `program` with `share`, its own usr/share/prometheus, in place of the system's."""
+    """Write `wrapper`, which runs `program` with `share` instead of /usr/share/prometheus."""
     relocated = program.with_name(program.name + ".relocated")
     _write(relocated, program.read_bytes().replace(BUILT_IN, THROUGH_DESCRIPTOR))
     script = (
@@ -29,7 +30,7 @@ def relocate(program: Path, share: Path, wrapper: Path) -> None:
 
 
 def _write(file: Path, content: bytes) -> None:
-    """Put an executable in place at once and whole, even where the old one is running."""
+    """Replace an executable atomically, even while the old one is running."""
     fresh = file.with_name(f".{file.name}.{os.getpid()}")
     fresh.write_bytes(content)
     fresh.chmod(0o755)

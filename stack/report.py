@@ -15,7 +15,7 @@ from heapwatch.runtime.plain_text import plain
 
 @dataclass(frozen=True)
 class ServiceStatus:
-    """One line of the table; `scraped` is Prometheus's word on the target, `process` a pid or container."""
+    """A row of the table; `scraped` is the target's state in Prometheus, `process` a pid or container."""
 
     service: str
     address: str
@@ -25,12 +25,12 @@ class ServiceStatus:
 
     @property
     def healthy(self) -> bool:
-        """Whether nothing is left to do about this service."""
+        """Whether the service is healthy and scraped."""
         return self.state == "healthy" and self.scraped == "up"
 
 
 def table(rows: Sequence[ServiceStatus]) -> Table:
-    """Service, address, state, Prometheus's view, process."""
+    """The table of services."""
     drawn = Table(box=None, header_style="bold", pad_edge=False)
     for column in ("service", "address", "state", "scraped", "process"):
         drawn.add_column(column, no_wrap=True)
@@ -44,7 +44,7 @@ def table(rows: Sequence[ServiceStatus]) -> Table:
 
 
 class Narrator:
-    """Says each step with the seconds since it began."""
+    """Prints each step with the seconds since the start."""
 
     def __init__(self, console: Console) -> None:
         self._console = console
@@ -57,5 +57,5 @@ class Narrator:
 
 
 def foreign(text: object) -> str:
-    """What others wrote, as it may stand in rich's markup."""
+    """Escape text from outside for rich's markup."""
     return escape(plain(text, 500))

@@ -1,4 +1,4 @@
-"""What the native stack runs: one Service each, with its command and its environment."""
+"""The services of the native stack with their commands and environments."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ from heapwatch.stack.endpoints import TRAINER, Endpoint, endpoints
 from heapwatch.stack.fingerprint import fingerprint
 from heapwatch.stack.settings import Settings
 
-# Weeks unattended: old samples go by age or by size, whichever comes first.
+# Old samples are deleted by age or by size, whichever limit is reached first.
 RETENTION_TIME = "30d"
 RETENTION_SIZE = "5GB"
-# By default Prometheus lets the page of any site read its answers; this expression matches no site.
+# By default Prometheus allows pages of any site to read its answers; this expression matches no site.
 NO_OTHER_ORIGIN = "null-origin"
 PACKAGE = data.folder().parent
 HANDED_ON = ("HEAPWATCH_ALLOWED_HOSTS", "HEAPWATCH_RECORD")
@@ -24,7 +24,7 @@ HANDED_ON = ("HEAPWATCH_ALLOWED_HOSTS", "HEAPWATCH_RECORD")
 
 @dataclass(frozen=True)
 class Service:
-    """One process that the supervisor keeps; a change in `reloads` is announced with SIGHUP."""
+    """A process under the supervisor; if a file in `reloads` changes, it gets SIGHUP."""
 
     endpoint: Endpoint
     command: tuple[str, ...]
@@ -38,7 +38,7 @@ class Service:
 
 
 def services(settings: Settings, binaries: Binaries, grafana: Grafana | None) -> list[Service]:
-    """The services in the order in which they start; without Grafana the viewer has its place."""
+    """The services in the order of their start; without Grafana the viewer replaces it."""
     at = endpoints(settings, grafana=grafana is not None)
     return [
         _prometheus(settings, binaries, at["prometheus"]),
@@ -67,7 +67,7 @@ def _prometheus(settings: Settings, binaries: Binaries, endpoint: Endpoint) -> S
         f"--storage.tsdb.retention.size={RETENTION_SIZE}",
         f"--web.cors.origin={NO_OTHER_ORIGIN}",
     ]
-    if binaries.prometheus.version.startswith("2."):  # later versions do so unasked
+    if binaries.prometheus.version.startswith("2."):  # the default of later versions
         command.append("--enable-feature=expand-external-labels")
     if binaries.web_assets:
         command.append(f"--web.local-assets={binaries.web_assets}/")
@@ -88,7 +88,7 @@ def _alertmanager(settings: Settings, binaries: Binaries, endpoint: Endpoint) ->
 
 
 def _guarded(settings: Settings, endpoint: Endpoint) -> tuple[str, ...]:
-    """The guard before a program that accepts requests of any web page."""
+    """The command of the guard in front of a program that accepts requests of any web page."""
     return (sys.executable, "-m", "heapwatch.stack.guard", settings.bind, str(endpoint.port))
 
 
@@ -116,7 +116,7 @@ def _grafana(settings: Settings, endpoint: Endpoint, grafana: Grafana) -> Servic
 
 
 def _python(settings: Settings, endpoint: Endpoint, module: str, *sources: Path) -> Service:
-    # A changed source or token is a changed environment: the supervisor restarts what has it, no other.
+    # A changed source or token changes the environment, so the supervisor restarts exactly these services.
     revision = fingerprint(PACKAGE, *sources, settings.token_file)
     prefix = endpoint.port_variable.removesuffix("PORT")
     own = {
@@ -133,7 +133,7 @@ def _handed_on(settings: Settings) -> dict[str, str]:
 
 
 def environment(settings: Settings) -> dict[str, str]:
-    """The environment of every service, independent of the shell the stack was started in."""
+    """The environment of every service, independent of the calling shell."""
     ports = settings.ports
     checkout = {"HEAPWATCH_CHECKOUT": str(settings.checkout)} if settings.checkout else {}
     return checkout | {

@@ -1,4 +1,4 @@
-"""Where the stack lives and which addresses it uses: everything that the environment can change."""
+"""The settings of the stack from the environment: folders, addresses, ports."""
 
 from __future__ import annotations
 
@@ -40,11 +40,11 @@ class Settings:
     """One stack.
 
     Attributes:
-        data: the configuration that the package ships.
-        checkout: a clone, whose example trainer and docker-compose.yml are used; None without one.
-        state: the one folder that holds everything the stack writes.
-        targets: the folder in which trainers announce themselves.
-        environment: what was read, for the channels and the receiver's settings.
+        data: folder of the shipped configuration.
+        checkout: a clone with the example trainer and docker-compose.yml; None without one.
+        state: the folder for everything that the stack writes.
+        targets: the folder of the trainers' target files.
+        environment: the environment variables, for notification channels and the receiver.
 
     """
 
@@ -59,7 +59,7 @@ class Settings:
 
     @classmethod
     def from_environment(cls, environment: Mapping[str, str] = os.environ) -> Settings:
-        """Read `HEAPWATCH_*`; raises StackError naming the variable and what it may be."""
+        """Read `HEAPWATCH_*`; raises StackError with the name of a wrong variable and what is allowed."""
         refuse_unknown(environment)
         profile = environment.get("HEAPWATCH_PROFILE") or "default"
         if profile not in PROFILE_NAMES:
@@ -87,57 +87,57 @@ class Settings:
 
     @property
     def dashboards_url(self) -> str:
-        """What the links of alerts begin with, without a slash at the end."""
+        """The prefix of the dashboard links in alerts, without a slash at the end."""
         given = self.environment.get("HEAPWATCH_DASHBOARDS_URL")
         return (given or self.url(self.ports.dashboards)).rstrip("/")
 
     @property
     def runbooks_url(self) -> str:
-        """The address of the folder of runbooks; by default the receiver serves them."""
+        """The address of the runbooks; by default the receiver serves them."""
         given = self.environment.get("HEAPWATCH_RUNBOOKS_URL")
         return (given or f"{self.url(self.ports.receiver)}/runbooks").rstrip("/")
 
     @property
     def folder(self) -> Path:
-        """Where services and the commands they are given run: the clone, else the state folder."""
+        """The working directory of services and restart commands: the clone, else the state folder."""
         return self.checkout or self.state
 
     @property
     def cache(self) -> Path:
-        """What was downloaded, shared by all stacks of this user."""
+        """The folder of downloads, shared by all stacks of this user."""
         chosen = self.environment.get("HEAPWATCH_CACHE")
         user = Path(self.environment.get("XDG_CACHE_HOME") or "~/.cache").expanduser() / "heapwatch"
         return Path(chosen).absolute() if chosen else user
 
     @property
     def downloads(self) -> str | None:
-        """A mirror of the official releases, empty for their own hosts, None for no downloads at all."""
+        """A mirror of the official releases; empty for their own hosts, None if downloads are disabled."""
         chosen = self.environment.get("HEAPWATCH_DOWNLOADS", "")
         return None if chosen == "off" else chosen
 
     @property
     def etc(self) -> Path:
-        """Configuration as the services read it."""
+        """The configuration files that the services read."""
         return self.state / "etc"
 
     @property
     def logs(self) -> Path:
-        """One log file a service."""
+        """The folder with one log file for each service."""
         return self.state / "logs"
 
     @property
     def token_file(self) -> Path:
-        """The bearer token that whoever acts must show."""
+        """The file of the token for everything that acts."""
         return self.state / "secrets" / "token"
 
     @property
     def webhook_token_file(self) -> Path:
-        """The token that Alertmanager sends; derived from the secret, and valid for nothing else."""
+        """The file of the token that Alertmanager sends, derived from the secret, valid for nothing else."""
         return self.state / "secrets" / "webhook-token"
 
     @property
     def grafana_password_file(self) -> Path:
-        """The password of Grafana's administrator; the viewer has none."""
+        """The file of the Grafana administrator's password; the viewer has none."""
         return self.state / "secrets" / "grafana-admin-password"
 
 
@@ -169,7 +169,7 @@ def _checkout(environment: Mapping[str, str]) -> Path | None:
 
 
 def _state(environment: Mapping[str, str]) -> Path:
-    """The chosen folder; else the one that holds the running environment, as `make` lays it out."""
+    """The chosen folder; else the folder of the running virtual environment, if `make` created it."""
     if chosen := environment.get("HEAPWATCH_STATE"):
         return Path(chosen).absolute()
     around = Path(sys.prefix).parent

@@ -28,15 +28,15 @@ KEPT = (
     "HEAPWATCH_STATE",
     "HEAPWATCH_CHECKOUT",
     "HEAPWATCH_TARGETS_DIR",
-)  # what the keeper needs to start the same stack again
-# supervisord binds PATH.PID first; the kernel takes 107 bytes
+)  # variables that the keeper needs to start the same stack again
+# supervisord first binds PATH.PID; the kernel allows 107 bytes
 LONGEST_SOCKET_PATH = 95
-# what its configuration language takes for a comment or the end of a value
+# characters that supervisord's configuration treats as a comment or the end of a value
 UNWRITABLE = re.compile(r"\s[;#]|\n")
 
 
 class Supervisor:
-    """The one supervisord of a state folder."""
+    """The supervisord of a state folder."""
 
     def __init__(self, settings: Settings) -> None:
         self._settings = settings
@@ -45,11 +45,11 @@ class Supervisor:
 
     @property
     def socket(self) -> Path:
-        """Where a running supervisord listens."""
+        """The Unix socket of supervisord."""
         return self._socket
 
     def configure(self, services: Iterable[Service]) -> None:
-        """Write the configuration; a running supervisord learns of it with `apply`."""
+        """Write the configuration; `apply` makes a running supervisord read it."""
         self._configuration.write_text(self._render(services), encoding="utf-8")
 
     def running(self) -> bool:
@@ -68,7 +68,7 @@ class Supervisor:
         """Start supervisord in the background with every configured service; raises StackError."""
         self._socket.unlink(missing_ok=True)
         command = [sys.executable, "-m", "supervisor.supervisord", "-c", str(self._configuration)]
-        # Each service has the names it was given: one left over in this shell must not reach it.
+        # Services must not inherit variables of this shell.
         inherited = {name: value for name, value in os.environ.items() if not name.startswith("HEAPWATCH_")}
         marked = {**inherited, MARKER: str(self._settings.state)}
         done = subprocess.run(
@@ -93,7 +93,7 @@ class Supervisor:
             time.sleep(0.05)
 
     def apply(self) -> list[str]:
-        """Make a running supervisord follow its configuration file; returns the services it (re)started."""
+        """Make supervisord apply its configuration file; returns the services that it (re)started."""
         rpc = self._rpc()
         ((added, changed, removed),) = rpc.reloadConfig()
         for name in [*changed, *removed]:
@@ -104,11 +104,11 @@ class Supervisor:
         return sorted([*added, *changed])
 
     def processes(self) -> dict[str, dict[str, Any]]:
-        """What supervisord says of each service: statename, pid, start, stop, spawnerr ...."""
+        """State of each service in supervisord: statename, pid, start, stop, spawnerr and more."""
         return {info["name"]: info for info in self._rpc().getAllProcessInfo()}
 
     def restart(self, name: str) -> None:
-        """Stop and start one service; raises StackError for a name that is not one."""
+        """Stop and start one service; raises StackError for an unknown name."""
         rpc = self._rpc()
         try:
             rpc.stopProcess(name)
@@ -118,11 +118,11 @@ class Supervisor:
         rpc.startProcess(name, False)
 
     def hang_up(self, name: str) -> None:
-        """Send SIGHUP: Prometheus and Alertmanager read their configuration again."""
+        """Send SIGHUP, on which Prometheus and Alertmanager reload their configuration."""
         self._rpc().signalProcess(name, "HUP")
 
     def shut_down(self, patience: float = 60) -> None:
-        """Stop every service and supervisord; returns when it has gone or after `patience` seconds."""
+        """Stop every service and supervisord; returns when it has ended, or after `patience` seconds."""
         try:
             pid = self._rpc().getPID()
             self._rpc().shutdown()
@@ -168,7 +168,7 @@ class Supervisor:
             environment=",".join(f"{key}={_quoted(key, value)}" for key, value in environment.items()),
             priority=priority,
             autorestart="true",
-            # Shorter lives are retried with a growing pause, a thousand times: no busy loop, no giving up.
+            # A service that ends sooner is started again with a growing pause, up to a thousand times.
             startsecs=5,
             startretries=1000,
             stopasgroup="true",
@@ -200,7 +200,7 @@ def _quoted(name: str, value: str) -> str:
 
 
 def _socket_path(state: Path) -> Path:
-    """In the state folder; where that path is too long for a socket, in a private temporary folder."""
+    """In the state folder; if that path is too long for a socket, in a private temporary folder."""
     inside = state / "run" / "supervisor.sock"
     if len(os.fsencode(inside)) <= LONGEST_SOCKET_PATH:
         return inside

@@ -1,7 +1,7 @@
-"""A small trainer for the demonstration: it needs nothing but the library, and leaks on request.
+"""A small trainer for the demonstration. It needs only the library, and leaks on request.
 
-Each line of standard input replaces the leaks, as JSON: units per minute of `dynamic` (bodies), `food` and
-`memory` (MB). It ends with its input, so it never outlives who started it.
+Each line of standard input sets the leaks, as JSON: units per minute of `dynamic` (bodies), `food` and
+`memory` (MB). It ends when its input is closed, so it never outlives its parent.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ STEPS_PER_GENERATION = 1800
 
 
 class Arena:
-    """What a simulation would keep, without the physics.
+    """The objects of a simulation, without the physics.
 
     Attributes:
         leaks: units per minute of each leak that is on.
@@ -43,7 +43,7 @@ class Arena:
         return {"static": 1, "agent": AGENTS, "dynamic": AGENTS * LIMBS + len(self._spare_limbs)}
 
     def leak(self, seconds: float) -> None:
-        """Leak what has become due in `seconds`."""
+        """Leak for a time of `seconds`."""
         for name, rate in self.leaks.items():
             owed = self._owed.get(name, 0.0) + rate * seconds / 60
             self._owed[name] = owed % 1
@@ -56,7 +56,7 @@ class Arena:
                     self._history.append(b"\x01" * 1_000_000)
 
     def clean(self, _action: str) -> dict[str, int]:
-        """Give up what has piled up; returns how many of each resource went."""
+        """Remove what has leaked; returns the removed number of each resource."""
         removed = {
             "bodies": len(self._spare_limbs),
             "food_sources": max(0, len(self.food) - FOOD),
@@ -70,7 +70,7 @@ class Arena:
 
 def main() -> int:
     """Train until standard input ends."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # whoever started this ends it
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent ends this process
     arena = Arena()
     with start(NAME, port=0, interval=5.0, profile="walker") as watch:
         watch.bodies(arena.bodies)

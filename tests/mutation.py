@@ -1,7 +1,7 @@
-"""Mutation testing: which changes of a judging module its tests do not notice.
+"""Mutation testing: which changes of a module that decides are not detected by its tests.
 
 `python -m tests.mutation [MODULE ...]` changes one comparison, operator, condition or number at a time.
-The tests are collected once; each change is made in a forked process, in the functions as they are loaded.
+The tests are collected once. Each change is made in a forked process, in the loaded functions.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from types import FunctionType, ModuleType
 import pytest
 
 ROOT = Path(__file__).parents[1]
-# A module and its tests; those with promtool take too long to be run a thousand times.
+# A module and its tests, without those that take too long to be run hundreds of times.
 JUDGED_BY = {
     "alerting/receiver/decide.py": ["tests/alerting/receiver/test_decide.py"],
     "exporters/heapwatch/analysis/leak.py": [
@@ -29,9 +29,10 @@ JUDGED_BY = {
         "not rules",
     ],
     "exporters/heapwatch/explain/judge.py": ["tests/exporters/explain/test_judge.py", "-k", "not levels_off"],
+    "exporters/heapwatch/explain/steadiness.py": ["tests/exporters/explain/test_steadiness.py"],
 }
 QUIET = ["-s", "-o", "addopts=--import-mode=importlib", "-p", "no:cacheprovider", "-p", "no:terminal"]
-SECONDS = 60  # a mutant that takes longer hangs, which is noticed
+SECONDS = 60  # a mutant that takes longer counts as detected
 OPPOSITES: dict[type[ast.AST], type[ast.AST]] = {
     ast.Lt: ast.LtE, ast.LtE: ast.Lt, ast.Gt: ast.GtE, ast.GtE: ast.Gt, ast.Eq: ast.NotEq, ast.NotEq: ast.Eq,
     ast.Is: ast.IsNot, ast.IsNot: ast.Is, ast.In: ast.NotIn, ast.NotIn: ast.In,
@@ -137,7 +138,7 @@ def _fork(session: pytest.Session, module: ModuleType, tree: ast.Module) -> int:
             item.config.hook.pytest_runtest_protocol(item=item, nextitem=following)
             if session.testsfailed:
                 break
-    except BaseException:  # a change that the module itself does not survive is noticed
+    except BaseException:  # a module that cannot be loaded counts as detected
         os._exit(1)
     os._exit(int(session.testsfailed > 0))
 
@@ -154,7 +155,7 @@ def _install(module: ModuleType, tree: ast.Module) -> None:
 
 
 def _transplant(old: object, new: object) -> None:
-    """Functions keep who they are, for whoever imported them, and get the code of the new ones."""
+    """Give existing functions the code of the new ones, since other modules may have imported them."""
     if isinstance(old, FunctionType) and isinstance(new, FunctionType):
         old.__code__, old.__defaults__, old.__kwdefaults__ = (
             new.__code__,
@@ -181,7 +182,7 @@ def main() -> int:
         plugin = Mutants((ROOT / name).resolve(), options.jobs)
         pytest.main([*QUIET, *JUDGED_BY[name]], plugins=[plugin])
         if not plugin.passes_unchanged:
-            print(f"{name}: its tests fail as it is")
+            print(f"{name}: its tests fail without a change")
             return 1
         print(f"{name}: {len(plugin.changes)} mutants, {len(plugin.survivors)} survive", *plugin.survivors,
               sep="\n  ", flush=True)  # fmt: skip
