@@ -176,7 +176,7 @@ def _torch_index() -> str | None:
 
 
 def _pip(command: list[str], log: Path, expected: int) -> None:
-    """Run pip with its output in `log`; show a line of progress, or without a terminal the large downloads."""
+    """Run pip with its output in `log`; show one line of progress, without a terminal the large downloads."""
     moving = sys.stderr.isatty()
     collected = 0
     with log.open("a", encoding="utf-8") as output:
