@@ -126,7 +126,9 @@ def growth_of(
             [growth for growth in ways if not least or growth >= least[look]]
             for look, ways in enumerate(found)
         ]
-        verdicts[component] = Growth(_highest(found, named), least, _held(_highest(confirmed, named)))
+        verdicts[component] = Growth(
+            _highest(found, named), least, _held(_highest(confirmed, named), process.start)
+        )
     return verdicts
 
 
@@ -168,11 +170,19 @@ def _highest(found: list[list[float]], named: Values) -> Values:
     ]
 
 
-def _held(confirmed: Values) -> Values:
-    """Verdicts: growth at three looks in a row, held for a quarter of an hour after the last one."""
+def _held(confirmed: Values, start: Values) -> Values:
+    """Verdicts: growth at three looks in a row, held for a quarter of an hour after the last one.
+
+    A verdict ends with the process: `start` is when it was started, in seconds.
+    """
     verdicts: Values = []
     run, last, value = 0, 0, None
-    for look, growth in enumerate(confirmed):
+    began = None
+    for look, (growth, started) in enumerate(zip(confirmed, start, strict=True)):
+        if started is not None:
+            if began is not None and started > began:
+                run, value = 0, None
+            began = started
         run = run + 1 if growth is not None else 0
         if growth is not None:
             last = look

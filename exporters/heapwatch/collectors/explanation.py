@@ -44,7 +44,7 @@ class ExplanationCollector:
         )
         if latest.growth_bytes_per_minute > 0:
             share.add_metric([], latest.explained_share)
-        yield from (verdict, share, *_named(latest.findings), *_paths(latest.findings[:MOST_PATHS]))
+        yield from (verdict, share, *_named(latest), *_paths(latest.findings[:MOST_PATHS]))
         spent = CounterMetricFamily(
             "trainer_explainer_seconds", "CPU seconds spent on finding what grows.", labels=["activity"]
         )
@@ -53,20 +53,27 @@ class ExplanationCollector:
         yield spent
 
 
-def _named(findings: Iterable[Any]) -> Iterable[Metric]:
-    """All leaks with a name together: two series, from which the rules confirm a leak sooner."""
+def _named(latest: Any) -> Iterable[Metric]:
+    """All leaks with a name together: two series, from which the rules confirm a leak sooner.
+
+    Forked workers copy pages of their trainer, which can be more than the trainer itself grows by: the share is
+    of the growth without theirs.
+    """
     growth = GaugeMetricFamily(
         "trainer_named_leaks_growth_bytes_per_minute",
         "Growth per minute of containers and types that leak and have kept their pace; absent without one.",
     )
     share = GaugeMetricFamily(
         "trainer_named_leaks_share_ratio",
-        "Share of the process's growth that these make up; absent without one.",
+        "Share of the process's growth, without its workers', that these make up; absent without one.",
     )
-    leaks = [finding for finding in findings if finding.is_leak and finding.steady and finding.kind in _NAMED]
+    leaks = [one for one in latest.findings if one.is_leak and one.steady and one.kind in _NAMED]
     if leaks:
-        growth.add_metric([], sum(finding.bytes_per_minute for finding in leaks))
-        share.add_metric([], min(1.0, sum(finding.share for finding in leaks)))
+        named = sum(one.bytes_per_minute for one in leaks)
+        workers = sum(one.bytes_per_minute for one in latest.findings if one.kind == "worker")
+        own = latest.growth_bytes_per_minute - workers
+        growth.add_metric([], named)
+        share.add_metric([], min(1.0, named / own) if own > named else 1.0)
     return growth, share
 
 

@@ -189,6 +189,19 @@ def test_nothing_is_said_too_early_and_a_restart_begins_anew():
     assert first(judged(series)[MEMORY]) >= 50 + 24
 
 
+def test_a_verdict_ends_with_the_process():
+    """A trainer leaks from minute 40 on; at minute 50 another one is started at its address."""
+    levels = ramp(2e9, 60e6)[:200] + [5e8] * 120
+    series = {RSS: levels, START: [0.0] * 200 + [3000.0] * 120}
+    scenario = scenario_of(series)
+    for firing in (replay(scenario, RULES), firing_in_python(scenario)):
+        leaking = {
+            minute for minute, alerts in firing.items() if any(one["kind"] == "leak" for one in alerts)
+        }
+        assert min(leaking) < 49
+        assert max(leaking) <= 51
+
+
 def by_the_rules(scenario):
     return {
         (alert["kind"], alert["resource"], alert["component"]): minute
@@ -257,15 +270,21 @@ def test_the_rules_call_the_same_leaks_at_the_same_time():
     assert not found & {("leak", "gpu_memory", f"0 {library}_cached") for library in ("torch", "cupy")}
 
 
+def scenario_of(series):
+    return Scenario(
+        "all",
+        {
+            f"{one.name}{{{','.join(f'{name}={value!r}' for name, value in one.labels)}}}".replace(
+                "'", '"'
+            ): values
+            for one, values in series.items()
+        },
+    )
+
+
 def agreed(series):
     """What both statements find, at the same minute give or take one."""
-    selectors = {
-        f"{one.name}{{{','.join(f'{name}={value!r}' for name, value in one.labels)}}}".replace(
-            "'", '"'
-        ): values
-        for one, values in series.items()
-    }
-    scenario = Scenario("all", selectors)
+    scenario = scenario_of(series)
     rules, python = by_the_rules(scenario), in_python(scenario)
     assert rules.keys() == python.keys()
     assert all(abs(rules[key] - python[key]) <= 1 for key in rules), (rules, python)

@@ -50,11 +50,15 @@ def test_leaks_with_a_name_are_added_up_for_the_rules():
     assert value(families, "trainer_named_leaks_growth_bytes_per_minute") == 35e6
     assert value(families, "trainer_named_leaks_share_ratio") == pytest.approx(0.7)
 
+    # Pages that workers copy are no growth of the trainer's own.
+    more = (*findings, finding(5, kind="worker", path=None, bytes_per_minute=1e9))
+    families = collected(Explanation("leak", 60.0, 1.05e9, 1.0, more))
+    assert value(families, "trainer_named_leaks_share_ratio") == pytest.approx(0.7)
+
 
 def test_what_is_not_known_is_absent():
     families = collected(Explanation("healthy", 60.0, 0.0, 1.0, (finding(bytes=None, items=None),)))
     assert values(families, "trainer_growing_path_bytes", "path") == {}
-    assert value(families, "trainer_named_leaks_share_ratio") == 0.97
     families = collected(Explanation("healthy", 60.0, 0.0, 1.0))
     assert value(families, "trainer_named_leaks_growth_bytes_per_minute") is None
     assert value(families, "trainer_memory_growth_explained_ratio") is None
