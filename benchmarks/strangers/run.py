@@ -71,16 +71,17 @@ def run(
     """
     span = minutes or (stranger.leak.minutes + 1 if leaking else 10.0)
     running = _start(stranger, stack, folder, span, leaking)
+    seen = running.seen
     try:
         _observe(running, span)
+        # What it prints when it is ended from here is no trouble of its own.
+        seen.tracebacks = tracebacks(running.output.read_text(encoding="utf-8", errors="replace"))
     finally:
         _end(running)
-    seen = running.seen
     log = folder / "heapwatch.log"
     lines = log.read_text(encoding="utf-8").splitlines() if log.exists() else []
     seen.notices = [line for line in lines if line.startswith("INFO ")]
     seen.log = [line for line in lines if line not in seen.notices]
-    seen.tracebacks = tracebacks(running.output.read_text(encoding="utf-8", errors="replace"))
     return seen
 
 

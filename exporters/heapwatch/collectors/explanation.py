@@ -56,8 +56,8 @@ class ExplanationCollector:
 def _named(latest: Any) -> Iterable[Metric]:
     """All leaks with a name together: two series, from which the rules confirm a leak sooner.
 
-    Forked workers copy pages of their trainer, which can be more than the trainer itself grows by: the share is
-    of the growth without theirs.
+    Forked workers copy pages of their trainer, which can be more than what the trainer itself grows by: the
+    share is of the growth without theirs.
     """
     growth = GaugeMetricFamily(
         "trainer_named_leaks_growth_bytes_per_minute",
