@@ -107,7 +107,8 @@ def _start(stranger: Stranger, stack: Stack, folder: Path, span: float, leaking:
         sys.executable,
         *(launcher if stranger.ranks else []),
         str(stranger.script),
-        f"--minutes={span}",
+        # The time in which a leak is to be found begins when the endpoint answers, which may be late.
+        f"--minutes={span + READY_SECONDS / 60 if leaking else span}",
         *(["--leak"] if leaking else []),
     ]
     paths = [str(OBSERVER), *filter(None, [os.environ.get("PYTHONPATH")])]
@@ -131,7 +132,7 @@ def _start(stranger: Stranger, stack: Stack, folder: Path, span: float, leaking:
 
 
 def _observe(run: Run, span: float) -> None:
-    """Look until the process ends, its leak is found, or it overruns; then a little longer."""
+    """Look until the process ends, its leak is found or late, or it overruns; then a little longer."""
     seen = run.seen
     while not _ended(run.process):
         if interrupted.is_set():
@@ -143,8 +144,8 @@ def _observe(run: Run, span: float) -> None:
                 return
             continue
         seen.minutes = run.minute
-        if seen.leaking and judge.reported(seen) is not None and judge.named(seen) is not None:
-            _end(run)
+        found = judge.reported(seen) is not None and judge.named(seen) is not None
+        if seen.leaking and (found or run.minute > span):
             return
         if run.minute > span + END_SECONDS / 60:
             seen.exit_code = OVERRAN
