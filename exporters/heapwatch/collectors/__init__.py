@@ -1,1 +1,1 @@
-"""One collector a file: each reads one source and yields its metric families."""
+"""One collector for each source: it reads the source and yields its metric families."""

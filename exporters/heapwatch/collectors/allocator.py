@@ -10,17 +10,17 @@ from prometheus_client.core import GaugeMetricFamily
 
 from heapwatch.measure.malloc import malloc_bytes, python_blocks
 
-# Reading costs 0.3 µs on a fresh heap and 19 ms with half a million free chunks, so it keeps to a share of
-# the time.
+# A reading costs 0.3 µs on a new heap and 19 ms with half a million free chunks, so it is limited to a share
+# of the time.
 _SHARE = 0.002
 
 
 class AllocatorCollector:
     """Reads glibc's `mallinfo2` and CPython's block count.
 
-    RSS that grows while the used bytes and blocks stay is fragmentation or retention, not a leak; used bytes
-    that grow with the RSS are held by objects. Python's small objects are counted in blocks (they live in
-    arenas beside malloc's heap), everything larger, tensors and arrays on the CPU among it, in malloc's
+    If RSS grows and used bytes and blocks do not, it is fragmentation or retention, not a leak. If used bytes
+    grow with RSS, objects hold them. Small Python objects are counted as blocks, since their arenas are
+    outside malloc's heap. Everything larger, including tensors and arrays on the CPU, is counted in malloc's
     bytes.
     """
 

@@ -1,4 +1,4 @@
-"""The memory with which training began: what growth over a whole run is measured from."""
+"""The memory at the start of training: the baseline for growth over a whole run."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from prometheus_client.core import GaugeMetricFamily
 
 
 class BaselineCollector:
-    """Reads the resident memory once, at the first safe point: the trainer is set up by then.
+    """Reads the resident memory once, at the first safe point, when the trainer is set up.
 
     Args:
         resident: reads the resident memory, in bytes.
@@ -23,7 +23,7 @@ class BaselineCollector:
         self._began: int | None = None
 
     def note(self) -> None:
-        """Take the memory of now for the baseline, unless there is one."""
+        """Store the present memory as the baseline, unless there is one."""
         if self._began is None:
             self._began = self._resident()
 

@@ -1,4 +1,4 @@
-"""Physics bodies by type, counted in the trainer's own thread, of a Box2D world without importing Box2D."""
+"""Physics bodies by type, counted in the training thread; Box2D worlds are read without importing Box2D."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ TYPES = ("static", "dynamic", "terrain", "agent", "unknown")
 
 # Types beyond the five, from a trainer's own classify function.
 _MAX_TYPES = 16
-# A body count that stayed the same is believed this long before the bodies are walked again, in seconds.
+# While the number of bodies does not change, their types are determined again only after this many seconds.
 _WALK_SECONDS = 5.0
 _STATIC = 0  # Box2D's b2_staticBody
 
@@ -26,19 +26,20 @@ _STATIC = 0  # Box2D's b2_staticBody
 class BodyCollector:
     """Counts each body of one or several worlds under exactly one type.
 
-    No body is kept: a proxy that outlives its body reads freed memory. Between walks the sample costs one
-    read of `bodyCount`. Either the world is walked and each body classified, or the source returns `{type:
-    count}`.
+    No reference to a body is kept: a proxy that outlives its body reads freed memory. Either each body of the
+    world is classified, or the source returns `{type: count}`. While the number of bodies does not change, a
+    sample only reads `bodyCount`.
 
-    With `owners` a static body is `static`; the first body of each owned group is `agent`, the group's
-    others are `dynamic`, and a moving body without an owner is `unknown`, such as a limb never destroyed.
+    With `owners`, a static body is `static`, the first body of each owned group is `agent`, and the others of
+    the group are `dynamic`. A moving body without an owner, such as a limb that was not destroyed, is
+    `unknown`.
 
     Args:
         source: a world, an iterable of worlds, or `{type: count}`.
-        classify: returns the type of a body; None leaves it to the rule above.
-        owners: returns an iterable of groups of bodies, one group an owner, its main body first; or
+        classify: returns the type of a body; None applies the rule above.
+        owners: returns groups of bodies, one group for each owner with its main body first; or
             `{type: bodies}`.
-        failures: counts types added up as `other`.
+        failures: counts the types that are summed as `other`.
         interval: minimum seconds between samples.
 
     """
@@ -65,7 +66,7 @@ class BodyCollector:
         self._latest: dict[str, float] = {}
 
     def sample(self) -> None:
-        """Count the bodies, if their number changed or the last walk is old."""
+        """Count the bodies by type, if their number changed or the last classification is old."""
         found = self._source.read()
         if isinstance(found, Mapping):
             counts: Mapping[str, float] = {
@@ -138,7 +139,7 @@ class BodyCollector:
 
 
 class BodyTotalCollector:
-    """How many bodies the worlds hold: one read, where classifying them takes a walk."""
+    """Reads the number of bodies, which is cheap compared with their types."""
 
     name = "body_total"
 
@@ -149,7 +150,7 @@ class BodyTotalCollector:
         self._latest: float | None = None
 
     def sample(self) -> None:
-        """Read the count. A function of the trainer's own is not called twice."""
+        """Read the number. A function of the trainer is not called a second time."""
         if self._counted_by_trainer:
             return
         self._latest = None

@@ -20,13 +20,13 @@ from heapwatch.runtime.sources import Source, count_of
 
 @dataclass(frozen=True)
 class BufferSources:
-    """Where a buffer's figures come from; what is None is read from `container`, which may be None too.
+    """The sources of a buffer's values. A source that is None is derived from `container`, which may be None.
 
     Attributes:
         container: the buffer.
-        items: how many items are stored.
-        capacity: how many items it may hold.
-        nbytes: the bytes that are stored.
+        items: number of stored items.
+        capacity: largest number of items.
+        nbytes: number of stored bytes.
 
     """
 
@@ -36,13 +36,13 @@ class BufferSources:
     nbytes: Source | None = None
 
 
-_FULL_SECONDS = 120.0  # of a buffer that is full
-_HELD_SECONDS = 600.0  # of any other, as in the rules: a rollout may fill for minutes and then let go
-_LET_GO = 0.5  # of the tensors with graphs; a list that on-policy training fills and empties falls below
+_FULL_SECONDS = 120.0  # after which a full buffer counts as keeping graphs
+_HELD_SECONDS = 600.0  # the same for any other buffer, as in the rules: a rollout may fill for minutes
+_LET_GO = 0.5  # a fall below this share of the tensors with graphs means that the buffer was emptied
 
 
 class _Graphs(NamedTuple):
-    """Since when a buffer has not let go of graphs, of how many at most, and since when it is full."""
+    """Since when a buffer keeps graphs, the highest number of them, and since when it is full."""
 
     since: float
     most: float
@@ -60,14 +60,14 @@ class _Size:
 
 @dataclass(frozen=True)
 class HeldGraphs:
-    """A buffer that has not let go of autograd graphs; unknown values are None.
+    """A buffer that keeps autograd graphs; unknown values are None.
 
     Attributes:
-        path: of the buffer, or the name that it was declared with.
-        tensors: that keep the graph they were computed with.
-        items: that it stores.
-        capacity: items that it may store.
-        nbytes: that it stores, without the graphs.
+        path: path of the buffer, or its declared name.
+        tensors: number of tensors with the graph that they were computed with.
+        items: number of stored items.
+        capacity: largest number of items.
+        nbytes: stored bytes without the graphs.
 
     """
 
@@ -79,10 +79,10 @@ class HeldGraphs:
 
 
 class BufferCollector:
-    """Counts the items of buffers at safe points; their bytes, which cost more, are `sizes`.
+    """Counts the items of buffers at safe points. Their bytes, which cost more, are measured by `sizes`.
 
-    A capacity that was declared once stays: when a bounded deque is replaced by a plain list, its items rise
-    above the capacity that is still exported.
+    A capacity is kept once it was declared. If a bounded deque is replaced by a plain list, the number of
+    items rises above the exported capacity.
     """
 
     name = "buffers"
@@ -119,7 +119,7 @@ class BufferCollector:
         return items, capacity
 
     def latest(self, name: str) -> tuple[float | None, float | None]:
-        """Items and capacity as last counted."""
+        """Items and capacity at the last sample."""
         return self._latest.get(name, (None, None))
 
     def collect(self) -> Iterable[Metric]:
@@ -177,7 +177,7 @@ class BufferSizeCollector:
             self._graphs[name] = _Graphs(known.since, max(known.most, tensors), full_since if full else None)
 
     def holding_graphs(self) -> list[HeldGraphs]:
-        """The buffers that have kept graphs, as many as half of their items, for long enough."""
+        """The buffers that have kept graphs in at least half of their items for long enough."""
         held = []
         now = self._clock()
         for name, size in self._latest.items():
@@ -254,7 +254,7 @@ def _number(source: Source | None, found: float | None) -> float | None:
 def _bytes(
     sources: BufferSources, found: Contents | None, items: float | None, capacity: float | None
 ) -> tuple[Size | None, float | None]:
-    """What is stored, and the heap bytes of the full buffer."""
+    """Size of the stored items, and the heap bytes of the full buffer."""
     if sources.nbytes:
         size, allocated = Size(round(count_of(sources.nbytes.read()))), None
     elif found:

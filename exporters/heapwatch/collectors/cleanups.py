@@ -16,8 +16,8 @@ class CleanupCollector:
     """Reads the counts of the cleanup queue.
 
     Args:
-        queue: the trainer's.
-        ready: whether a cleanup can be requested over HTTP, that is whether there is a token.
+        queue: cleanup queue of the trainer.
+        ready: whether a cleanup can be requested over HTTP, which needs a token.
 
     """
 
@@ -28,7 +28,7 @@ class CleanupCollector:
         self._ready = ready
 
     def collect(self) -> Iterable[Metric]:
-        """Yield the counts; they start at 0, so that the first cleanup is an increase."""
+        """Yield the counts; they start at 0, so that `increase` counts the first cleanup."""
         queue = self._queue
         done = CounterMetricFamily("trainer_cleanups", "Cleanups done.", labels=["action", "trigger"])
         freed = CounterMetricFamily(

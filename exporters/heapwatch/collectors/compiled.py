@@ -11,9 +11,9 @@ from heapwatch.measure.device_pools import jax_programs
 
 
 class CompiledCollector:
-    """Counts compiled programs: more with every shape and every static argument that is new.
+    """Counts compiled programs: there is one for each shape and each value of a static argument.
 
-    JAX is never imported, and no backend of it is made.
+    JAX is never imported, and no backend is initialised.
     """
 
     name = "compiled"

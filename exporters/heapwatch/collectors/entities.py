@@ -1,4 +1,4 @@
-"""How many entities the environment holds: food sources, obstacles, orders."""
+"""Number of entities in the environment, such as food sources, obstacles or orders."""
 
 from __future__ import annotations
 

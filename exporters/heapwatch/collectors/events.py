@@ -1,4 +1,4 @@
-"""How long the event lists are, beside the bound that they declare."""
+"""Length of event lists, and the bounds that they declare."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ from heapwatch.runtime.sources import Source, count_of
 class EventCollector:
     """Counts the items of event lists.
 
-    The bound is the declared capacity, else `maxlen`. It stays: when a bounded deque is replaced by a
-    plain list, its items rise above the capacity that is still exported.
+    The bound is the declared capacity, else `maxlen`. It is kept: if a bounded deque is replaced by a plain
+    list, the number of items rises above the exported capacity.
     """
 
     name = "events"
@@ -36,8 +36,8 @@ class EventCollector:
 
         Args:
             name: value of the label `list`.
-            source: a sized container, or what returns one or a number.
-            capacity: items it is meant to hold at most; by default its `maxlen`.
+            source: a sized container, or a function that returns one or a number.
+            capacity: largest intended number of items; by default its `maxlen`.
 
         """
         if capacity is not None:

@@ -1,4 +1,4 @@
-"""What grows in the program without having been declared, as the explainer found it."""
+"""The explainer's findings as series: undeclared containers and types that grow."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ _NAMED = ("container", "type")
 
 
 class ExplanationCollector:
-    """What grows: up to 20 paths with their bytes, and the share of the growth that they account for.
+    """Up to 20 growing paths with their bytes, and their share of the process's growth.
 
     Args:
-        read: the latest explanation: an object with `verdict`, `explained_share`,
+        read: returns the latest explanation: an object with `verdict`, `explained_share`,
             `growth_bytes_per_minute` and `findings`.
-        spent: seconds of CPU time that the search took so far, by what they were spent on.
+        spent: returns the CPU seconds of the search so far, by activity.
 
     """
 
@@ -54,10 +54,10 @@ class ExplanationCollector:
 
 
 def _named(latest: Any) -> Iterable[Metric]:
-    """All leaks with a name together: two series, from which the rules confirm a leak sooner.
+    """The sums of all leaks with a name, with which the rules confirm a leak sooner.
 
-    Forked workers copy pages of their trainer, which can be more than what the trainer itself grows by: the
-    share is of the growth without theirs.
+    The share is of the growth without that of the workers: forked workers copy pages of their trainer, and
+    this can be more than the growth of the trainer itself.
     """
     growth = GaugeMetricFamily(
         "trainer_named_leaks_growth_bytes_per_minute",

@@ -11,7 +11,7 @@ from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily
 from heapwatch.runtime.failures import Failures
 from heapwatch.runtime.safe_point import SafePoint
 
-# A collector that once took this long at a scrape has a series of its own from then on.
+# A collector that has once taken this long at a scrape has a series of its own.
 _SLOW_SECONDS = 0.005
 
 
@@ -19,10 +19,10 @@ class ExporterCollector:
     """Reads the safe point's tasks and the exposition's timings.
 
     Args:
-        failures: what could not be read.
+        failures: failures by collector.
         safe_point: the samplers and their costs.
-        collect_seconds: how long each collector took at the last scrape.
-        clock: the safe point's clock.
+        collect_seconds: seconds that each collector took at the last scrape.
+        clock: clock of the safe point.
 
     """
 
@@ -75,7 +75,8 @@ class ExporterCollector:
         for name in sorted(self._slow):
             took.add_metric([name], seconds.get(name, 0.0))
         took.add_metric(["other"], sum(value for name, value in seconds.items() if name not in self._slow))
-        # Samplers run the trainer's own code: theirs begin at zero, so that the first failure is an increase.
+        # Samplers run code of the trainer. Their counts begin at zero, so that `increase` counts the first
+        # failure.
         counts = {self.name: 0, **dict.fromkeys((task.sampler.name for task in self._safe_point.tasks), 0)}
         for name, count in (counts | self._failures.counts.copy()).items():
             errors.add_metric([name], count)

@@ -1,4 +1,4 @@
-"""GPU memory and load: this process by its allocators, whole devices and the process tree by NVML."""
+"""GPU memory and load: this process from its allocators, devices and the process tree from NVML."""
 
 from __future__ import annotations
 
@@ -26,16 +26,16 @@ _FIELDS: dict[str, Callable[[Any, Any], float]] = {
     "trainer_gpu_power_watts": lambda nvml, gpu: nvml.nvmlDeviceGetPowerUsage(gpu) / 1000,
 }
 
-# After one of these the whole device is gone, or the whole driver, and not a single field.
+# These errors mean that the device or the driver is lost, and not only one field.
 _FATAL = ("GpuIsLost", "Uninitialized", "DriverNotLoaded", "ResetRequired")
 
 
 class GpuCollector:
     """Reads GPUs on the scrape thread. It never initialises CUDA and never imports torch.
 
-    A field that a device does not offer has no series; a device that is lost loses its own; a driver that is
-    gone is tried again at the next scrape. Each loss counts as a failure, unless the field never existed.
-    The label `device` is the number by which CUDA knows the device in this process.
+    A field that a device does not offer has no series. The series of a lost device are absent. A lost driver
+    is tried again at the next scrape. Each loss counts as a failure, unless the field never existed. The
+    label `device` is the number of the device for CUDA in this process.
     """
 
     name = "gpu"
@@ -48,7 +48,7 @@ class GpuCollector:
         self._parts: dict[str, GpuParts] = defaultdict(GpuParts)
 
     def collect(self) -> Iterable[Metric]:
-        """Yield all families; those of what is not there are empty."""
+        """Yield all families; those without a source are empty."""
         families = _families()
         pools = {library: self._pools(library, read) for library, read in POOLS.items()}
         for metric, labels, value in (*_allocators(pools), *self._library(pools)):
@@ -61,7 +61,7 @@ class GpuCollector:
     def _pools(self, library: str, read: Callable[[], dict[int, Pool]]) -> dict[int, Pool]:
         try:
             return read()
-        except Exception as error:  # a device that fell off raises what the library likes
+        except Exception as error:  # a library may raise any error for a lost device
             self._failures.record(self.name, f"pools of {library}", error)
             return {}
 
@@ -102,7 +102,7 @@ class GpuCollector:
                 yield "trainer_gpu_memory_part_bytes", [label, part], value
 
     def _field(self, label: str, what: str, read: Callable[[Any, Any], Any], gpu: Any) -> Any:
-        """One reading; None where the device does not offer it, or does not allow it to us."""
+        """One reading; None if the device does not offer it or this process may not read it."""
         nvml = self._session.library
         fatal = tuple(getattr(nvml, f"NVMLError_{kind}") for kind in _FATAL)
         try:
@@ -116,9 +116,9 @@ class GpuCollector:
             return None
 
     def _processes(self, nvml: Any, gpu: Any) -> Processes | None:
-        """What the library lists, by whose it is; None where it does not list all of it.
+        """The device's processes that NVML lists, by owner; None if the list is incomplete.
 
-        Inside a container it may list other process numbers than ours: then this process is not among them.
+        In a container NVML may list process numbers of another namespace: then this process is missing.
         """
         listed = [*nvml.nvmlDeviceGetComputeRunningProcesses(gpu)]
         with contextlib.suppress(nvml.NVMLError_NotSupported):
@@ -127,7 +127,7 @@ class GpuCollector:
         trainer, workers = self._tree.trainer.pid, {process.pid for process in self._tree.workers()}
         known = {pid: number for pid, number in used.items() if number is not None}
         of_workers = sum(known[pid] for pid in workers & known.keys())
-        # That workers are listed shows that the trainer, which is not, holds nothing.
+        # If workers are listed and the trainer is not, the trainer holds nothing.
         own = known.get(trainer, 0 if trainer not in used and workers & known.keys() else None)
         others = sum(number for pid, number in known.items() if pid != trainer and pid not in workers)
         return Processes(own, of_workers, others)
@@ -150,7 +150,7 @@ def _identity(nvml: Any, gpu: Any) -> list[str]:
 
 
 def _as_torch_orders(devices: list[DeviceName]) -> list[DeviceName]:
-    """Devices by UUID where torch reports it: CUDA numbers the fastest first, NVML by bus."""
+    """Devices by UUID if torch reports it: CUDA sorts them by speed, NVML by bus."""
     cuda = initialised_cuda()
     if cuda is None or not devices or any(isinstance(name, str) for name in devices):
         return devices

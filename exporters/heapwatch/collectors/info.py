@@ -1,4 +1,4 @@
-"""Which trainer a process is, and on which machine."""
+"""The names of a trainer and of its machine."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from heapwatch.runtime.machine import machine
 
 
 class InfoCollector:
-    """A constant 1 with the trainer's names as labels, and one with its machine's."""
+    """Two constant series with value 1: the trainer's names as labels, and its machine's."""
 
     name = "info"
 

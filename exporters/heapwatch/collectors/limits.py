@@ -1,4 +1,4 @@
-"""Limits as series: one rule serves every trainer, and a panel draws the same line."""
+"""Limits as series, so that one rule works for every trainer and panels draw the same values."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ PERIODS = ("minute", "episode", "epoch", "generation")
 
 
 class LimitCollector:
-    """The limits a trainer declares, and the profile that the rules' own defaults follow."""
+    """The limits that a trainer declares, and the profile that selects the default limits."""
 
     name = "limits"
 

@@ -1,4 +1,4 @@
-"""Named sources, each read separately: one that fails costs only its own series."""
+"""Named sources, each read separately: a failure affects only the series of that source."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ Value = TypeVar("Value")
 
 
 class NamedSources:
-    """The sources of one collector, `limit` at most; later ones are counted and not read."""
+    """The sources of one collector, at most `limit`; further ones are counted and not read."""
 
     def __init__(self, collector: str, failures: Failures, limit: int = MAX_NAMES) -> None:
         self._limit = limit
@@ -32,7 +32,7 @@ class NamedSources:
             self._failures.record_left_out(self._collector, self._refused)
 
     def read(self, convert: Callable[[str, Any], Value]) -> dict[str, Value]:
-        """What `convert` makes of each source that can be read. A source that died is counted once."""
+        """The result of `convert` for each readable source. A source whose object died is counted once."""
         values = {}
         for name, source in list(self._sources.items()):
             try:

@@ -1,4 +1,4 @@
-"""How many instances of the watched classes are alive."""
+"""Number of live instances of the watched classes."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ log = logging.getLogger("heapwatch")
 
 
 class ObjectCollector:
-    """Takes a census at safe points. It stalls training; the safe point measures that and limits its rate."""
+    """Counts instances at safe points. This stalls training, so the safe point limits its rate."""
 
     name = "objects"
 
@@ -55,7 +55,7 @@ class ObjectCollector:
         """Take a census."""
         self._latest = self._census.take()
         if any(self._is_news(name) for name in self._expected):
-            gc.collect()  # what waits for the collector is not alive
+            gc.collect()  # unreachable objects must not count as alive
             self._latest = self._census.take()
         for name, expected in self._expected.items():
             alive = self._latest.get(name, 0)
@@ -66,7 +66,7 @@ class ObjectCollector:
                 self._most_said.pop(name, None)
 
     def _is_news(self, name: str) -> bool:
-        """Whether more are alive than expected, and twice as many as was said already."""
+        """Whether more are alive than expected, and twice as many as at the last warning."""
         alive = self._latest.get(name, 0)
         return alive > self._expected[name] and alive >= 2 * self._most_said.get(name, 0)
 

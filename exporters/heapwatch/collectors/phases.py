@@ -1,4 +1,4 @@
-"""Phases of the training cycle: how long they take, and the memory when they end."""
+"""Phases of the training cycle: their duration, and the memory at their end."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ Result = TypeVar("Result")
 
 
 class Finished(NamedTuple):
-    """The last run of a phase; replaced as a whole, so that a scrape reads one run."""
+    """The last run of a phase; immutable, so that a scrape reads the values of one run."""
 
     runs: int
     seconds: float
@@ -82,7 +82,7 @@ class PhaseCollector:
         self._known: set[str] = set()
 
     def phase(self, name: str) -> Phase:
-        """A run of the phase `name`; a name that is not allowed, or one too many, counts as `other`."""
+        """A run of the phase `name`. A name that is not allowed, or over the limit, counts as `other`."""
         try:
             known = name in self._known
         except TypeError:  # not even hashable
@@ -90,7 +90,7 @@ class PhaseCollector:
         return Phase(self, name if known else self._admitted(name))
 
     def finish(self, name: str, seconds: float, began_resident: int) -> None:
-        """Record the end of a run, and visit the safe point."""
+        """Store the end of a run, and visit the safe point."""
         resident = self.resident()
         before = self._finished.get(name)
         runs, total = (before.runs, before.seconds) if before is not None else (0, 0.0)

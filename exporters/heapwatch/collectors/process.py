@@ -16,7 +16,7 @@ from heapwatch.measure.resident_memory import free_memory, memory_limit
 
 @dataclass(frozen=True)
 class Usage:
-    """Sums over the processes of one role: bytes, and how many they are."""
+    """Sums over the processes of one role: bytes, and the number of processes."""
 
     resident: int = 0
     virtual: int = 0
@@ -24,11 +24,11 @@ class Usage:
 
 
 class ProcessCollector:
-    """Reads the process tree. Children that vanish in between are left out; their CPU time stays counted.
+    """Reads the process tree. Children that end meanwhile are left out, but their CPU time stays counted.
 
     Args:
         tree: the trainer and its workers.
-        unique_workers: bytes that the workers do not share, or None where that is not known.
+        unique_workers: returns the bytes that the workers do not share, or None if unknown.
 
     """
 

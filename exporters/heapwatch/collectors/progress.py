@@ -19,14 +19,14 @@ _MAX_UNITS = 16
 
 
 class Progress(NamedTuple):
-    """How far a program says it is: steps of any unit, and cycles; None for cycles where it tells of none."""
+    """The reported progress: steps of any unit, and cycles; None if no cycles are reported."""
 
     steps: int = 0
     cycles: int | None = None
 
 
 class ProgressCollector:
-    """Counts steps and larger units. The time of the last progress is taken by readers, not by the step."""
+    """Counts steps and larger units. Readers, and not the step, store the time of the last progress."""
 
     name = "progress"
 
@@ -43,7 +43,7 @@ class ProgressCollector:
         self._longest_pause = 0.0
 
     def advance(self, unit: str, count: int = 1) -> None:
-        """Count `count` more of `unit`. Never raises: an invalid argument is counted as a failure."""
+        """Add `count` to `unit`. Never raises: an invalid argument is counted as a failure."""
         try:
             if isinstance(count, bool) or not 0 <= int(count) < 2**63:
                 raise ValueError(f"progress of {count!r} {unit!r}; allowed: a whole number of at least 0")

@@ -26,7 +26,7 @@ class SizeCollector:
         self._latest: dict[str, Size] = {}
 
     def measure(self, name: str, source: Source) -> None:
-        """Measure `source` as object `name`; a `Size` that it returns is taken as it is."""
+        """Measure `source` as object `name`; a `Size` that it returns is exported unchanged."""
         self._sources.register(name, source)
 
     def sample(self) -> None:

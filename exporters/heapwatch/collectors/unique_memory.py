@@ -1,4 +1,4 @@
-"""Memory that no other process shares: what would be freed if the process ended."""
+"""Memory that no other process shares, and that would be freed if the process ended."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ from heapwatch.measure.unique_memory import UniqueMemory
 
 
 class UniqueMemoryCollector:
-    """Reads USS by role. It stands alone so that a slow read costs no other series."""
+    """Reads USS by role. It is a collector of its own so that a slow read affects no other series."""
 
     name = "unique_memory"
 
     def __init__(self, tree: ProcessTree, clock: Callable[[], float] = time.monotonic) -> None:
         self._tree = tree
         self._memory = UniqueMemory(clock)
-        self.workers: int | None = None  # bytes of all workers when last read; None: not known
+        self.workers: int | None = None  # bytes of all workers at the last reading; None if unknown
 
     def collect(self) -> Iterable[Metric]:
         """Yield the sizes by role."""

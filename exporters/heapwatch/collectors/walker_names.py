@@ -17,8 +17,8 @@ class WalkerNames:
     """Repeats bodies, entities and memory under the `walker_*` names.
 
     Args:
-        readings: bodies and entities as they are now.
-        resident: reads the trainer's resident bytes.
+        readings: returns the present bodies and entities.
+        resident: returns the trainer's resident bytes.
 
     """
 
@@ -27,7 +27,7 @@ class WalkerNames:
     def __init__(self, readings: Callable[[], Readings], resident: Callable[[], int]) -> None:
         self._readings = readings
         self._resident = resident
-        psutil.cpu_percent()  # the first call has no interval to speak of
+        psutil.cpu_percent()  # the first call has no interval to measure
 
     def collect(self) -> Iterable[Metric]:
         """Yield the four families. They are gauges, in spite of the suffix `_total`."""

@@ -1,16 +1,16 @@
-"""The cost of samples, and how often each may be taken within a share of the time."""
+"""The cost of samples, and the interval at which a sampler stays within its share of the time."""
 
 from __future__ import annotations
 
 from collections import deque
 from collections.abc import Iterable
 
-# A sample's cost is spread over so many that follow it: one that was dear delays each of them a little, not
-# the next one for minutes. Until there are `_FIRST` of them, the missing ones count as free.
+# The cost of a sample is spread over this many samples: an expensive one delays each of them a little, and
+# not the next one for minutes. Until there are `_FIRST` samples, missing ones count as free.
 _SPREAD = 16
 _FIRST = 4
-# Share of wall time that one sampler may keep training waiting beyond the CPU time that it uses, such as for
-# a lock or a disk. The lesser of the last two waits counts: one may have been caused by machine load.
+# Largest share of wall time for which a sampler may delay training beyond its CPU time, for example with a
+# lock or a disk. The shorter of the last two delays counts, since machine load may cause a single one.
 _WAITING_SHARE = 0.02
 
 
@@ -22,23 +22,23 @@ class Costs:
         self._waits: deque[float] = deque(maxlen=2)
 
     def add(self, cpu: float, wall: float) -> None:
-        """Note one sample: CPU seconds of its thread, and seconds that training stood still."""
+        """Add one sample: CPU seconds of its thread, and seconds for which training stood still."""
         self._cpu.append(cpu)
         self._waits.append(max(0.0, wall - cpu))
 
     @property
     def mean(self) -> float:
-        """CPU seconds of one sample, balanced over the newest."""
+        """CPU seconds of one sample, averaged over the newest."""
         return sum(self._cpu) / max(len(self._cpu), _FIRST)
 
     def interval(self, share: float) -> float:
-        """Seconds between samples that keep to `share` of the time in CPU seconds."""
+        """Seconds between samples with which their CPU time stays within `share` of the time."""
         waited = min(self._waits) if len(self._waits) == 2 else 0.0
         return max(self.mean / share, waited / _WAITING_SHARE)
 
 
 def fair_share(budget: float, wanted: Iterable[float]) -> float:
-    """The largest share that one sampler may take, after those that need less get what they need.
+    """The largest share for one sampler, after samplers that need less got what they need.
 
     Max-min fairness: D. Bertsekas and R. Gallager, Data Networks (1992), section 6.5.2.
     """

@@ -1,4 +1,4 @@
-"""Cleanups: requested from any thread, run in the trainer's own at its next safe point."""
+"""Cleanups: requested from any thread, run in the training thread at its next safe point."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ class QueueFull(Exception):
 
 
 class Target(NamedTuple):
-    """What a cleanup is for: `resource` and `component` of an alert, "" where nothing was named."""
+    """The target of a cleanup: `resource` and `component` of an alert; empty if the request names none."""
 
     resource: str = ""
     component: str = ""
@@ -45,7 +45,7 @@ ANYTHING = Target()
 
 @dataclass(frozen=True)
 class CleanupResult:
-    """One cleanup: levels before and after, what was removed. Memory in bytes; unknown levels are absent."""
+    """One cleanup: levels before and after, removed items. Memory in bytes; unknown levels are absent."""
 
     request_id: str
     action: str
@@ -60,7 +60,7 @@ class CleanupResult:
     target: Target = ANYTHING
 
     def as_dict(self) -> dict[str, Any]:
-        """The result as a JSON object; scripts read what it freed as `memory_saved_mb`, 1e6 bytes each."""
+        """The result as a JSON object; `memory_saved_mb`, for scripts, is the freed memory in 1e6 bytes."""
         document = {"status": "done", **asdict(self)}
         document |= {name: text for name, text in document.pop("target")._asdict().items() if text}
         freed = self.freed.get("resident_memory_bytes")
@@ -92,14 +92,13 @@ class Ticket:
 
 
 class CleanupQueue:
-    """Runs the trainer's own cleanup functions, then gives memory back to the system.
+    """Runs the trainer's cleanup functions, then returns memory to the system.
 
     Args:
-        measure: returns the levels of now, `{"resident_memory_bytes": ..., "bodies": ..., ...}`; called in
-        the
-            trainer's thread.
+        measure: returns the present levels, `{"resident_memory_bytes": ..., "bodies": ..., ...}`; called in
+            the training thread.
         wake: requests a visit of the safe point.
-        seconds_since_safe_point: how long ago the trainer passed one; None before the first.
+        seconds_since_safe_point: seconds since the trainer passed one; None before the first.
 
     """
 
@@ -123,9 +122,9 @@ class CleanupQueue:
         self._lock = threading.Lock()
 
     def register(self, function: Callable[..., Any]) -> None:
-        """Call `function(action)`, or `function()` where it takes nothing, in every cleanup.
+        """Call `function(action)`, or `function()` if it has no parameter, in every cleanup.
 
-        Where it has a parameter called `target`, it is also given the `Target`.
+        If it has a parameter `target`, it also gets the `Target`.
 
         Raises:
             ValueError: it is not a function of at most the action and the target.
@@ -163,22 +162,22 @@ class CleanupQueue:
             ticket = Ticket(action, reason, trigger, identity, target)
             self._tickets[identity] = ticket
             self._waiting.append(ticket)
-            # The newest tickets include all that wait, so only finished ones are forgotten.
+            # The newest tickets include all that wait, so only finished ones are dropped.
             while len(self._tickets) > _REMEMBERED_TICKETS:
                 self._tickets.popitem(last=False)
         self._wake()
         return ticket
 
     def pending(self) -> int:
-        """How many cleanups wait for a safe point."""
+        """Number of cleanups that wait for a safe point."""
         return len(self._waiting)
 
     def functions(self) -> int:
-        """How many of the trainer's own functions a cleanup calls."""
+        """Number of the trainer's functions that a cleanup calls."""
         return len(self._functions)
 
     def run_pending(self) -> None:
-        """Run the requested cleanups; call it at a safe point only. An interrupted one stays queued."""
+        """Run the requested cleanups; call it only at a safe point. An interrupted one stays in the queue."""
         while self._waiting:
             ticket = self._waiting[0]
             ticket.state = "running"
@@ -198,7 +197,7 @@ class CleanupQueue:
         """Clean up now, in the calling thread, which must be at a safe point.
 
         Raises:
-            ValueError: for an unknown action. What a cleanup function raises is in the result's `errors`.
+            ValueError: for an unknown action. Errors of cleanup functions are in the result's `errors`.
 
         """
         _check_action(action)
@@ -284,7 +283,7 @@ class CleanupQueue:
 
 
 def described(result: CleanupResult) -> str:
-    """One line: why it was done, what it freed, how long it took."""
+    """One line with the reason, the effect and the duration of a cleanup."""
     freed = result.freed.get("resident_memory_bytes")
     parts = ["freed is not known" if freed is None else f"{freed / 1e6:.1f} MB freed"]
     parts += [f"{count} {resource} removed" for resource, count in result.removed.items()]
@@ -302,12 +301,12 @@ def _check_action(action: str) -> None:
 
 
 def _adapted(function: Callable[..., Any]) -> Callable[[str, Target], Any]:
-    """The function as one that takes the action and the target."""
+    """Adapt the function to the parameters action and target."""
     if not callable(function):
         raise ValueError(f"a cleanup function must be callable, got {type(function).__name__}")
     try:
         signature = inspect.signature(function)
-    except ValueError:  # some builtins do not tell
+    except ValueError:  # some builtins have no signature
         return functools.wraps(function)(lambda action, _target: function(action))
     targeted = "target" in signature.parameters
     for arguments in (("action",), ()):

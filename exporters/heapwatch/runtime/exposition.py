@@ -1,4 +1,4 @@
-"""All collectors as one, isolated: one that fails or hangs costs only its own series."""
+"""Collects from all collectors, isolated from each other: one that fails or hangs affects only its series."""
 
 from __future__ import annotations
 
@@ -14,15 +14,15 @@ from heapwatch.runtime.failures import Failures, is_trainers
 from heapwatch.runtime.protocols import Collector
 from heapwatch.runtime.safe_point import SafePoint
 
-# How long a scrape waits for a collector that does not return, in seconds.
+# Seconds that a scrape waits for a collector that does not return.
 PATIENCE_SECONDS = 3.0
 
 
 class Exposition:
-    """Yields every family that can be read now, like a Prometheus registry.
+    """Yields every family that can be read, like a Prometheus registry.
 
-    The collectors run in a helper thread. One that has not returned in time is left out of this and later
-    scrapes until it returns, and the scrape goes on with the next.
+    The collectors run in a helper thread. If one does not return in time, the scrape continues with the next
+    one. It is left out until it returns.
     """
 
     def __init__(
@@ -47,11 +47,11 @@ class Exposition:
         self.collectors = (*self.collectors, collector)
 
     def collect(self) -> list[Metric]:
-        """The families of now that have samples."""
+        """The present families that have samples."""
         return [family for family in self.families() if family.samples]
 
     def families(self) -> list[Metric]:
-        """The families of now, with those that have no samples."""
+        """The present families, including those without samples."""
         families: list[Metric] = []
         wanted = (self._unowned, *self.collectors)
         waiting = deque(collector for collector in wanted if collector not in self._stuck)
@@ -80,7 +80,7 @@ class Exposition:
 
 
 class _UnownedSamples:
-    """Samples in the scrape's thread what may be sampled there, until a training thread is known."""
+    """Runs samplers that allow it in the scrape thread, until a training thread is known."""
 
     name = "unowned_samples"
 
@@ -94,7 +94,7 @@ class _UnownedSamples:
 
 
 class _Turn:
-    """One helper thread that works through the waiting collectors, until it is done or stuck in one."""
+    """A helper thread that runs the waiting collectors until all are done or one hangs."""
 
     def __init__(
         self,
@@ -111,7 +111,7 @@ class _Turn:
         self._changing = threading.Lock()
 
     def take(self, patience: float) -> list[Metric]:
-        """The families of those that returned; `stuck` is the one that did not within `patience`."""
+        """The families of the collectors that returned; `stuck` is one that did not within `patience`."""
         thread = threading.Thread(target=self._work, name="heapwatch-collect", daemon=True)
         thread.start()
         while thread.is_alive():
@@ -137,6 +137,6 @@ class _Turn:
 
 
 def _checked(family: Metric) -> Metric:
-    """The family without samples that are not finite; raises where a value is no number."""
+    """The family without non-finite samples; raises if a value is no number."""
     family.samples = [sample for sample in family.samples if math.isfinite(sample.value)]
     return family

@@ -17,7 +17,7 @@ _REMEMBERED = 256
 
 
 class Failures:
-    """Failures by collector. Keeps numbers and names, no exceptions: a traceback would hold live objects."""
+    """Failures by collector. Keeps no exceptions, since their tracebacks would hold live objects."""
 
     def __init__(self) -> None:
         self.counts: Counter[str] = Counter()
@@ -33,7 +33,7 @@ class Failures:
         )
 
     def record_left_out(self, collector: str, names: int) -> None:
-        """Note how many names of a collector have no series of their own because there are too many."""
+        """Store how many names of a collector have no series of their own because there are too many."""
         self.left_out[collector] = names
         if names:
             self._say_once(
@@ -51,11 +51,11 @@ class Failures:
 
 
 def is_trainers(error: BaseException) -> bool:
-    """Whether an exception belongs to the trainer and must reach it.
+    """Whether an exception is meant for the trainer and must reach it.
 
-    That is KeyboardInterrupt, and whatever a handler of a signal raised while a source was being read, such
-    as the SystemExit of a SIGTERM handler. Any other comes from the source and must not end training,
-    `SystemExit` and `asyncio.CancelledError` included.
+    That is KeyboardInterrupt, and any exception that a signal handler raised while a source was read, such as
+    the SystemExit of a SIGTERM handler. Any other exception comes from the source and must not end training,
+    even `SystemExit` or `asyncio.CancelledError`.
     """
     if isinstance(error, KeyboardInterrupt):
         return True
@@ -69,7 +69,7 @@ def is_trainers(error: BaseException) -> bool:
 
 
 def _code(handler: object) -> CodeType | None:
-    """The code of a handler written in Python; None of any other."""
+    """The code of a handler written in Python; None for any other."""
     while isinstance(handler, functools.partial):
         handler = handler.func
     if callable(handler) and not hasattr(handler, "__code__"):

@@ -9,8 +9,8 @@ from typing import TypeVar
 Number = TypeVar("Number", int, float)
 
 OTHER = "other"
-MAX_NAMES = 64  # series of one kind
-MAX_DECLARED = 1024  # sources of one kind, where the smallest are added up
+MAX_NAMES = 64  # series of one sort
+MAX_DECLARED = 1024  # sources of one sort if the smallest ones are summed as `other`
 
 _NAME = re.compile(r"[\w.:/\-\[\] ]{1,100}")
 
@@ -19,7 +19,7 @@ def checked_name(kind: str, name: object) -> str:
     """Return `name`.
 
     Raises:
-        ValueError: it is not a text of 1 to 100 letters, digits, spaces and `_ . : / - [ ]`.
+        ValueError: it is no text of 1 to 100 letters, digits, spaces and `_ . : / - [ ]`.
 
     """
     if not isinstance(name, str) or not _NAME.fullmatch(name) or name != name.strip():
@@ -31,7 +31,7 @@ def checked_name(kind: str, name: object) -> str:
 
 
 def keep_largest(values: Mapping[str, Number], limit: int = MAX_NAMES) -> tuple[dict[str, Number], int]:
-    """Keep the `limit` largest values and add up the rest as `other`; also how many were added up."""
+    """Keep the `limit` largest values and sum the rest as `other`; also returns how many were summed."""
     if len(values) <= limit:
         return dict(values), 0
     ranked = sorted(values.items(), key=lambda item: item[1], reverse=True)

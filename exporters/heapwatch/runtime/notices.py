@@ -1,4 +1,4 @@
-"""Shows the library's few lines on stderr where a program has set up no logging of its own."""
+"""Shows the library's log lines on stderr if the program has not configured logging."""
 
 from __future__ import annotations
 
@@ -6,12 +6,12 @@ import logging
 import sys
 
 _log = logging.getLogger("heapwatch")
-# Lets INFO through, and differs from what a program would set.
+# Lets INFO pass, and differs from any level that a program would set.
 _OUR_LEVEL = logging.INFO - 1
 
 
 class _Notices(logging.StreamHandler):  # type: ignore[type-arg]
-    """Writes to stderr as long as no other handler would."""
+    """Writes to stderr unless another handler takes the record."""
 
     def emit(self, record: logging.LogRecord) -> None:
         if not logging.getLogger().handlers and sys.stderr is not None:
@@ -20,13 +20,13 @@ class _Notices(logging.StreamHandler):  # type: ignore[type-arg]
 
 
 def _wanted(record: logging.LogRecord) -> bool:
-    """The level of the program's root logger holds, unless the program has set one for this logger."""
+    """Apply the level of the root logger, unless the program has set one for this logger."""
     root = logging.getLogger()
     return _log.level != _OUR_LEVEL or not root.handlers or record.levelno >= root.level
 
 
 def show_notices() -> None:
-    """Make lines of level INFO visible; a level or handler that the program set stays."""
+    """Make lines of level INFO visible; levels and handlers of the program are not changed."""
     if _log.level != logging.NOTSET or _log.handlers:
         return
     handler = _Notices()

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 
 def plain(text: object, most: int = 0) -> str:
-    r"""One line in which control characters are visible escapes, such as `\x1b`, and do nothing.
+    r"""Return the text in one line with control characters as visible escapes, such as `\x1b`.
 
     Covers C0 and C1 controls, line and paragraph separators, surrogates, and marks that change the direction
     of writing.
 
     Args:
-        text: from a trainer, a label, a response or a file.
-        most: characters kept at most; 0 keeps all.
+        text: text from a trainer, a label, a response or a file.
+        most: largest number of characters; 0 keeps all.
 
     """
     given = str(text)

@@ -12,10 +12,11 @@ from prometheus_client import Metric
 class Collector(Protocol):
     """Reads one source and yields its metric families, on the scrape thread.
 
-    It reads what is cheap or already sampled and never touches live simulation objects. A family whose
-    value could not be read is yielded without samples: the exposition leaves it out, the metrics reference
-    still knows it. A failure of one source among several goes to `heapwatch.runtime.failures.Failures` and
-    costs that source's series alone; an exception that leaves `collect` costs the collector all of them.
+    It reads values that are cheap or already sampled, and never touches live simulation objects. If a value
+    cannot be read, its family is yielded without samples: the exposition leaves it out, and the metrics
+    reference still lists it. A failure of one source among several goes to
+    `heapwatch.runtime.failures.Failures`, and only that source's series are missing. An exception from
+    `collect` removes all series of the collector.
     """
 
     name: str
@@ -27,11 +28,11 @@ class Collector(Protocol):
 
 @runtime_checkable
 class Sampler(Protocol):
-    """Touches live objects of the trainer, in the trainer's own thread, at a safe point.
+    """Reads live objects of the trainer, in the training thread, at a safe point.
 
-    `sample` runs at most every `interval` seconds, more rarely when its cost would exceed its share of
-    the budget. It stores its result by one attribute assignment, which `collect` reads from the scrape
-    thread. Whatever it raises is counted, and the series must drop rather than keep their last value.
+    `sample` runs at most every `interval` seconds, and less often if its cost would exceed its share of the
+    budget. It stores its result in one attribute, which `collect` reads in the scrape thread. Its exceptions
+    are counted; the series must then be absent and not keep their last value.
     """
 
     name: str

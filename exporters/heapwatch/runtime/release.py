@@ -14,9 +14,9 @@ from heapwatch.measure.resident_memory import ResidentMemory
 
 @dataclass(frozen=True)
 class Released:
-    """What each part freed, in bytes of resident memory (`cuda_cache_bytes`: of the device).
+    """Freed bytes by part: of resident memory, and for `cuda_cache_bytes` of the device.
 
-    An unavailable part is None. Negative values mean that other threads allocated meanwhile.
+    An unavailable part is None. A negative value means that other threads allocated memory meanwhile.
     """
 
     collected_objects: int
@@ -26,9 +26,9 @@ class Released:
 
 
 def release() -> Released:
-    """Collect garbage, empty the CUDA cache where torch uses CUDA, and trim glibc's heap.
+    """Collect garbage, empty the CUDA cache if torch uses CUDA, and trim glibc's heap.
 
-    It takes a full garbage collection, so call it rarely: between generations, or in a cleanup.
+    It includes a full garbage collection, so call it rarely: between generations, or in a cleanup.
     """
     resident = ResidentMemory()
     try:
@@ -41,7 +41,7 @@ def release() -> Released:
 
 
 def empty_cuda_cache() -> int | None:
-    """Return torch's unused cached blocks to the device; bytes freed there, None where CUDA is not in use."""
+    """Return torch's unused cached blocks to the device; returns the freed bytes, None without CUDA."""
     torch = sys.modules.get("torch")
     if torch is None or not torch.cuda.is_available() or not torch.cuda.is_initialized():
         return None
@@ -52,7 +52,7 @@ def empty_cuda_cache() -> int | None:
 
 
 def trim_allocator() -> bool | None:
-    """Return malloc's free pages to the system by `malloc_trim`; whether it had any, None without glibc."""
+    """Return malloc's free pages to the system; whether there were any, None without glibc."""
     trim = _malloc_trim()
     return None if trim is None else bool(trim(0))
 

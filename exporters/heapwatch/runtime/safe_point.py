@@ -1,4 +1,4 @@
-"""Work on live objects, in the trainer's own thread, within a share of its time."""
+"""Runs samplers and cleanups on live objects in the training thread, within a share of its time."""
 
 from __future__ import annotations
 
@@ -15,27 +15,28 @@ from heapwatch.runtime.protocols import Sampler
 
 log = logging.getLogger("heapwatch")
 
-# Seconds between samples of live objects at least, and the CPU seconds a second that they may take together.
+# Least seconds between samples of live objects, and the CPU seconds per second for all of them together.
 DEFAULT_INTERVAL = 5.0
 DEFAULT_BUDGET = 0.002
-# What one visit may take before the rest is left to the next one, in seconds.
+# Seconds after which a visit leaves the remaining samples to the next one.
 VISIT_SECONDS = 0.005
-# After this long inside one sampler the log says that the training loop waits for it, in seconds.
+# Seconds in one sampler after which the log reports that training waits for it.
 HANGING_SECONDS = 10.0
-# A sampler that is due this rarely because of its cost is said to be starved, at most so often, in seconds.
+# Interval from which a sampler that costs too much is logged as starved, and the pause between two lines (s).
 STARVED_SECONDS = 60.0
 _SAY_STARVED_EVERY = 600.0
-# A sample that costs no more than this waits for no other, in CPU seconds.
+# CPU seconds up to which a sample is taken regardless of others.
 _CHEAP_SECONDS = 0.0005
-# The daemon thread looks after so many of its ticks although nothing is due: for what moves, and what hangs.
+# The daemon thread checks after this many ticks even if nothing is due, for changed intervals and hanging
+# samples.
 _TICKS_SLEPT = 10
-# And so many seconds after something is due: what was sampled together stays together, at one look.
+# It waits this many seconds after something is due, so that samples with the same interval stay together.
 _TOGETHER_SECONDS = 0.2
 
 
 @dataclass(eq=False)
 class Task:
-    """A sampler and what it has cost so far: `total` in CPU seconds, the rest by the safe point's clock."""
+    """A sampler and its cost: `total` in CPU seconds, the rest in seconds of the safe point's clock."""
 
     sampler: Sampler
     anywhere: bool

@@ -1,4 +1,4 @@
-"""Where a number comes from: an object, an accessor or an attribute path, resolved on each read."""
+"""The source of a number: an object, a function or an attribute path, resolved at each reading."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from typing import Any
 
 
 class SourceGone(Exception):
-    """The watched object no longer exists: its series end."""
+    """The watched object no longer exists, and its series end."""
 
 
 class Source:
@@ -25,14 +25,14 @@ class Source:
     * a function, method, lambda or `functools.partial` without arguments: called on each read (a bound
       method keeps its object weakly);
     * a string such as `"replay.buffer"`: attributes of `root()`, resolved on each read;
-    * anything else is the object itself. It is held weakly where its type allows that. A plain `list` or
-      `dict` does not, so it is held until this source is its last holder.
+    * any other object: the object itself. It is referenced weakly if its type allows that. A plain `list` or
+      `dict` does not, so it is kept until this source is the last one that refers to it.
     """
 
     def __init__(self, find: Callable[[], Any], description: str, path: str = "") -> None:
         self._find = find
         self.description = description
-        self.path = path  # from the root, where it was given as one
+        self.path = path  # from the root, if it was given as a path
 
     @classmethod
     def of(cls, spec: Any, root: Callable[[], Any] | None = None) -> Source:
@@ -58,27 +58,27 @@ class Source:
         return cls(lambda: value, f"{value:g}")
 
     def read(self) -> Any:
-        """The object as it is now.
+        """The present object.
 
         Raises:
-            SourceGone: when it died.
-            Exception: whatever an accessor raises.
+            SourceGone: it was freed.
+            Exception: any error of an accessor.
 
         """
         return self._find()
 
 
 def is_accessor(spec: Any) -> bool:
-    """Whether a source is asked for its object on each read, rather than being the object."""
+    """Whether a source is a function or path that returns the object, and not the object itself."""
     return isinstance(spec, (Source, str, functools.partial)) or inspect.isroutine(spec)
 
 
 def count_of(value: Any) -> float:
-    """The number that `value` is, or the number of items it holds.
+    """The value as a number, or its number of items.
 
     Raises:
-        TypeError: when it is neither a real number nor sized.
-        ValueError: when it is negative or not finite.
+        TypeError: it is neither a real number nor sized.
+        ValueError: it is negative or not finite.
 
     """
     if hasattr(type(value), "__len__") and not isinstance(value, (str, bytes)):
@@ -135,7 +135,7 @@ def _by_reference(obj: Any) -> Callable[[], Any]:
 
 
 class _LastHolder:
-    """Holds an object that cannot be referenced weakly, until this is its last holder."""
+    """Keeps an object that cannot be referenced weakly, until nothing else refers to it."""
 
     def __init__(self, obj: Any) -> None:
         self._held = obj
