@@ -1,4 +1,4 @@
-"""How much time looking at a program may take."""
+"""Limits the CPU time of the explainer."""
 
 from __future__ import annotations
 
@@ -6,22 +6,22 @@ import time
 from collections.abc import Callable
 
 SHARE = 0.002
-START_SECONDS = 0.15  # CPU time that may be spent ahead in any run, so that the first minute sees something
-LOAN_SECONDS = 0.4  # and once memory grows that nothing explains; paid back within the hour
+START_SECONDS = 0.15  # CPU time in advance at the start of any run, so that the first minute has results
+LOAN_SECONDS = 0.4  # CPU time in advance, once, for growth without an explanation
 _REPAID_SECONDS = 3600.0
 _AT_ONCE_SECONDS = 0.04
-_AHEAD_SHARE = 0.004  # of the time since the beginning, while what may be spent ahead lasts
+_AHEAD_SHARE = 0.004  # largest share of the time since the start, while the time in advance lasts
 
 
 class Budget:
-    """A share of the time, with a little ahead: an hour costs no more than the share of it.
+    """A share of the time, a part of it in advance. Over an hour it is never more than that share.
 
     Args:
         clock: monotonic seconds.
-        share: of the time, at most.
+        share: largest share of the time.
 
     Attributes:
-        spent: CPU seconds so far.
+        spent: CPU seconds used so far.
 
     """
 
@@ -35,18 +35,18 @@ class Budget:
 
     @property
     def has_lent(self) -> bool:
-        """Whether the loan was given and is not used up."""
+        """Whether the loan was given and a part of it is left."""
         return self._lent_at is not None and self._left > START_SECONDS
 
     def lend(self) -> None:
-        """Let more be spent from now on, once: there is something to look for."""
+        """Give the loan, once: there is growth without an explanation."""
         if self._lent_at is None:
             self._lent_at = self._clock()
             self._ahead += LOAN_SECONDS
             self._left += LOAN_SECONDS
 
     def allows(self) -> bool:
-        """Whether there is anything left to spend now."""
+        """Whether any time is left now."""
         now = self._clock()
         repaid = START_SECONDS / _REPAID_SECONDS if now - self._began < _REPAID_SECONDS else 0.0
         if self._lent_at is not None and now - self._lent_at < _REPAID_SECONDS:
@@ -59,6 +59,6 @@ class Budget:
         return self._left > 0 and self.spent <= at_most
 
     def charge(self, seconds: float) -> None:
-        """Take what was spent off what is left."""
+        """Subtract used CPU seconds."""
         self.spent += seconds
         self._left -= seconds

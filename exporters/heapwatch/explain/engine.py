@@ -1,4 +1,4 @@
-"""The thread that watches what grows, within its share of the time."""
+"""The explainer: a thread that searches for what grows, within its share of the time."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ log = logging.getLogger("heapwatch")
 SLICE_SECONDS = 0.001
 _TICK_SECONDS = 0.2
 _FIRST_TICKS_SECONDS = 0.02
-_WAITING_SECONDS = 1.0  # while nothing may be spent: to wake up alone takes a tenth of a millisecond
+_WAITING_SECONDS = 1.0  # while the budget is used up: a wake-up alone costs a tenth of a millisecond
 _JUDGE_SECONDS = 5.0
 _WEIGH_SECONDS = 5.0
 _ROUND_SECONDS = 15.0
@@ -43,25 +43,24 @@ _MOST_WEIGHED = 40
 _MOST_DESCRIBED = 40
 _TYPES_TOLD = 3
 _TRACED_SHARE = 0.1
-_LONGEST_PAUSE_SECONDS = 10.0  # before the next judgement
-_PAUSES, _PAUSES_LENT = 1500.0, 150.0  # times what a judgement, a weighing or a census took
+_LONGEST_PAUSE_SECONDS = 10.0  # longest pause before the next evaluation
+_PAUSES, _PAUSES_LENT = 1500.0, 150.0  # pause after an activity, as a multiple of its CPU time
 
 
 class Explainer:
     """Finds what grows and keeps the latest explanation.
 
-    Everything runs in a daemon thread of its own, in slices of about a millisecond; what they may take
-    together is a small share of the time (see `Budget`).
+    It runs in a daemon thread, in slices of about a millisecond. `Budget` limits their share of the time.
 
     Args:
         clock: monotonic seconds.
         spent: CPU seconds of the calling thread.
-        extra_roots: further roots for the walk.
-        progress: how far the program says it is.
+        extra_roots: returns further roots for the walk.
+        progress: returns the progress that the program reported.
 
     Attributes:
-        latest: the explanation of now.
-        spent_on: CPU seconds, by activity; `trace` is the time for which allocations were traced.
+        latest: the newest explanation.
+        spent_on: CPU seconds by activity; for `trace` the time for which allocations were traced.
 
     """
 
@@ -97,25 +96,25 @@ class Explainer:
         self._thread: threading.Thread | None = None
 
     def start(self) -> None:
-        """Watch from now on."""
+        """Start the thread."""
         if self._thread is None:
             self._thread = threading.Thread(target=self._work, name=f"{OWN_THREADS}explain", daemon=True)
             self._thread.start()
 
     def stop(self) -> None:
-        """Watch no more; the latest explanation stays."""
+        """Stop the thread; the latest explanation stays."""
         self._stopped.set()
         if self._thread is not None and self._thread is not threading.current_thread():
             self._thread.join(2.0)
 
     def abandon(self) -> None:
-        """In a forked child: the thread is the parent's."""
+        """In a forked child: drop the thread, which belongs to the parent."""
         self._stopped.set()
         self._thread = None
         self._working = threading.Lock()
 
     def explain_now(self) -> Explanation:
-        """Read everything once more and judge it, in the calling thread."""
+        """Read everything again and judge it, in the calling thread."""
         with self._working:
             self._read_memory()
             for known in list(self.inventory.known.values()):
@@ -125,7 +124,7 @@ class Explainer:
             return self._judge()
 
     def tick(self) -> float:
-        """Do one slice of whatever is due; returns the seconds until the next."""
+        """Do one slice of what is due; returns the seconds until the next."""
         now = self._clock()
         began = self._spent()
         if self._is_due("memory", now, 1.0):
@@ -143,21 +142,21 @@ class Explainer:
         return _FIRST_TICKS_SECONDS if self.inventory.rounds < 2 else _TICK_SECONDS
 
     def _slice(self, now: float) -> str:
-        """Do what is due, and say what it was."""
+        """Do one activity that is due; returns its name."""
         if self._is_due("judge", now, _JUDGE_SECONDS):
             self._judge()
             return "judge"
         if self._is_due("weigh", now, _WEIGH_SECONDS):
             self._weigh(_WEIGHED_AT_ONCE)
             return "weigh"
-        # With the collector off, what it has not looked at is counted instead, and this would add to it.
+        # If the collector is off, uncollected objects are counted instead, and a census would add to them.
         if self._searching and gc.isenabled() and self._is_due("census", now, _CENSUS_SECONDS):
             self.census.count()
             return "census"
         if self._is_due("trace", now, _TRACE_SECONDS) and self._trace():
             return "judge"
         walks = self._walking or now >= self._due.get("round", 0.0)
-        # At first most of the time goes to finding what there is to read.
+        # At first most slices go to the discovery of containers.
         self._turn = (self._turn + 1) % (4 if self.inventory.rounds < 2 else 2)
         if (not walks or not self._turn) and (self.inventory.read(SLICE_SECONDS) or not walks):
             return "read"
@@ -167,7 +166,7 @@ class Explainer:
         return "walk"
 
     def _pause(self, activity: str, now: float, cost: float, longest: float = float("inf")) -> None:
-        """Do what takes long more rarely, so that nothing takes all that there is."""
+        """Set the pause after an activity by its cost, so that none uses the whole budget."""
         pauses = _PAUSES_LENT if self._budget.has_lent else _PAUSES
         self._due[activity] = max(self._due.get(activity, 0.0), now + min(longest, pauses * cost))
 
@@ -192,7 +191,7 @@ class Explainer:
         self.memory.read_parts()
 
     def _weigh(self, most: int) -> None:
-        """Measure the bytes of what grows, where it has grown most since it was measured."""
+        """Measure the bytes of the growing containers that have grown most since they were measured."""
         now = self._clock()
         start = self._levels(now).start
         growing = [

@@ -1,4 +1,4 @@
-"""What the items of a growing container are, and the bytes that they hold."""
+"""Measures the bytes of a growing container, and finds out what its newest items are."""
 
 from __future__ import annotations
 
@@ -22,22 +22,22 @@ _BUDGET_SECONDS = 0.02
 _RETRY_SECONDS = 20.0
 _MOST_DOUBLINGS = 6
 _ARGUMENT_SECONDS = 0.002
-_LOOKED_AT = 400  # objects of an item: an environment in its wrappers has hundreds before its simulator
+_LOOKED_AT = 400  # objects visited in an item: a wrapped environment has hundreds before its simulator
 _NEWEST = 3
 _PLAIN = ("list", "tuple", "deque", "dict", "set", "text", "raw", "array", "atom", "frame_table")
 
 
 class Look(NamedTuple):
-    """What a container's newest items are.
+    """Properties of a container's newest items.
 
     Attributes:
         item_type: name of their class.
-        ids: of the newest items, to see whether two containers hold the same.
-        opaque: whether an item holds memory that Python cannot measure: an autograd graph, an object of an
-            extension.
-        graph: whether an item is, or holds, a tensor with its autograd graph.
+        ids: ids of the items, to find containers with the same items.
+        opaque: whether an item holds memory that cannot be measured, such as an autograd graph or an object
+            of an extension.
+        graph: whether an item is, or contains, a tensor with its autograd graph.
         view: whether an item is a view that keeps a larger array alive.
-        traits: further class names met inside, for remedies.
+        traits: qualified names of classes inside an item, for the suggestions.
 
     """
 
@@ -53,7 +53,7 @@ NOTHING_SEEN = Look("", frozenset(), False, False, False, frozenset())
 
 
 def weigh(known: Known, inventory: Inventory, now: float) -> None:
-    """Add a reading of the bytes that a container holds, all of its kind together."""
+    """Measure the bytes of all containers at a path, and add them as a reading."""
     if known.kind in ("ring", "graph") or known.in_bytes:
         return
     anchors = [key for key, path in inventory.anchors.items() if not path.startswith(known.path)]
@@ -79,7 +79,7 @@ def weigh(known: Known, inventory: Inventory, now: float) -> None:
 
 
 def look_into(known: Known, inventory: Inventory) -> Look:
-    """See what the newest items of a container are."""
+    """Find the properties of the newest items of a container."""
     if known.kind == "graph":
         return Look("autograd history", frozenset(), True, True, False, frozenset())
     if known.kind == "programs":
@@ -95,7 +95,7 @@ def look_into(known: Known, inventory: Inventory) -> Look:
 
 
 def newest_of(known: Known, inventory: Inventory) -> list[Any]:
-    """The newest items of a container, for the moment; empty where they cannot be told."""
+    """The newest items of a container; empty if unknown. The caller must not keep them."""
     for obj, layout in inventory.places_of(known):
         with suppress(RuntimeError):
             return list(_newest(obj, layout))
@@ -103,7 +103,7 @@ def newest_of(known: Known, inventory: Inventory) -> list[Any]:
 
 
 def keeps_its_arguments(cache: Any) -> bool:
-    """Whether the arguments that a `functools` cache keeps weigh more than the results."""
+    """Whether the arguments in a `functools` cache are larger than the results."""
     for key, value in _newest_entries(cache)[-1:]:
         argument = _first_object(key)
         if argument is not None:
@@ -114,13 +114,13 @@ def keeps_its_arguments(cache: Any) -> bool:
 
 
 def _newest_entries(cache: Any) -> list[tuple[Any, Any]]:
-    # One dict is the cache, another may hold the function's attributes.
+    # The largest dict is the cache; another may hold the function's attributes.
     held = max((part for part in gc.get_referents(cache) if type(part) is dict), key=len, default={})
     return list(islice(reversed(dict.items(held)), _NEWEST))
 
 
 def _first_object(key: Any) -> Any:
-    """The first argument that has attributes; None where there is none."""
+    """The first argument with attributes; None if there is none."""
     arguments = key if type(key) is tuple else (key,)
     return next((one for one in arguments if layout_of(type(one)).kind == "object"), None)
 
