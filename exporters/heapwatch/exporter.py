@@ -123,6 +123,7 @@ class Exporter:
         baseline = BaselineCollector(self.memory.read)
         self.safe_point.on_visit += [baseline.note, self.cleanup_queue.run_pending]
         self.safe_point.on_tick.append(self.progress.observe)
+        self.cleanup_queue.on_done.append(self._sample_costly_soon)
         for collector in (
             StandardCollector(),
             InfoCollector(name, framework, run or array_task(), current_rank()),
@@ -173,6 +174,12 @@ class Exporter:
                 self.safe_point.prompt(self.sizes)
 
         self.progress.on_progress.append(due)
+
+    def _sample_costly_soon(self) -> None:
+        """After a cleanup: levels that are sampled rarely, as they are costly, would be old for minutes."""
+        for sampler in (self._objects, self.sizes, self.buffers.sizes):
+            if sampler is not None:
+                self.safe_point.prompt(sampler)
 
     def count_objects(self, *classes: type) -> None:
         """Count live instances. The census that this needs is taken from the first call on.

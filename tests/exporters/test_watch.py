@@ -152,6 +152,34 @@ def test_a_cleanup_asked_for_runs_at_the_next_step(watch, trainer):
     assert json.dumps(result.as_dict())
 
 
+def test_after_a_cleanup_costly_levels_are_sampled_at_once(trainer):
+    """However rarely they are due: an hour here, minutes for a costly census."""
+
+    class Figure:
+        pass
+
+    kept = [Figure() for _ in range(3)]
+    with heapwatch.Watch("walker", interval=3600) as watch:
+        watch.objects(Figure)
+        watch.size("robots", lambda: kept)
+        watch.buffer("replay", lambda: trainer.replay)
+        watch.on_cleanup(lambda action: (kept.clear(), trainer.replay.clear())[0])
+        step_until_sampled(watch)
+        before = exposed(watch)
+        watch.exporter.cleanup_queue.submit("regular", "test", "http", "r1")
+        watch.step()
+        watch.step()
+        watch.step()  # one visit may leave samplers to the next
+        after = exposed(watch)
+    assert value(before, "trainer_objects", type="Figure") == 3
+    assert value(after, "trainer_objects", type="Figure") == 0
+    for name, labels in (
+        ("trainer_object_size_bytes", {"object": "robots"}),
+        ("trainer_buffer_bytes", {"buffer": "replay"}),
+    ):
+        assert value(after, name, **labels) < value(before, name, **labels)
+
+
 def test_a_cleanup_may_be_called_by_the_trainer_itself(watch, trainer):
     declare(watch, trainer)
     assert watch.cleanup().removed == {"food": 57}

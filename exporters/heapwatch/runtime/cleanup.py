@@ -113,6 +113,7 @@ class CleanupQueue:
         self.removed: Counter[tuple[str, str]] = Counter()
         self.durations: dict[str, tuple[int, float]] = {}
         self.last: CleanupResult | None = None
+        self.on_done: list[Callable[[], None]] = []
         self._measure = measure
         self._wake = wake
         self.seconds_since_safe_point = seconds_since_safe_point
@@ -280,6 +281,8 @@ class CleanupQueue:
         times, seconds = self.durations.get(result.action, (0, 0.0))
         self.durations[result.action] = (times + 1, seconds + result.duration_seconds)
         self.last = result
+        for function in self.on_done:
+            function()
 
 
 def described(result: CleanupResult) -> str:
