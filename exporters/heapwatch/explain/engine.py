@@ -189,6 +189,8 @@ class Explainer:
     def _read_memory(self) -> None:
         self.memory.read_resident()
         self.memory.read_parts()
+        if not gc.isenabled():
+            self.census.count_uncollected()
 
     def _weigh(self, most: int) -> None:
         """Measure the bytes of the growing containers that have grown most since they were measured."""
@@ -206,8 +208,6 @@ class Explainer:
 
     def _judge(self) -> Explanation:
         levels = self._levels(self._clock())
-        if not gc.isenabled():
-            self.census.count_uncollected()
         growing = []
         start = levels.start
         for known in list(self.inventory.known.values()):

@@ -46,6 +46,23 @@ def test_types_are_not_counted_while_the_collector_is_off(monkeypatch: pytest.Mo
     assert counts
 
 
+def test_objects_that_are_not_collected_are_counted_though_nothing_may_be_spent(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """A judgement every ten seconds or more is too rare to tell a rise from noise."""
+    now = [0.0]
+    explainer = Explainer(clock=lambda: now[0], spent=lambda: 0.0)
+    monkeypatch.setattr(explainer._budget, "allows", lambda: False)
+    monkeypatch.setattr(gc, "isenabled", lambda: False)
+    monkeypatch.setattr(gc, "get_count", lambda: (round(1000 + 10 * now[0]), 0, 0))
+    while now[0] < 60:
+        now[0] += 1.0
+        explainer.tick()
+    growth = explainer.census.uncollected.growth()
+    assert growth.rising
+    assert growth.per_second == pytest.approx(10.0, rel=0.1)
+
+
 def test_waking_up_does_not_use_up_what_may_be_spent(monkeypatch: pytest.MonkeyPatch) -> None:
     """On a busy machine the first walk of a large program takes minutes, and a wake-up 0.1 ms."""
     now, spent, judged = [0.0], [0.0], []
