@@ -20,7 +20,7 @@ class _Readers(NamedTuple):
 
 
 def graph_of(tensor: Any) -> Any:
-    """The operation that made a tensor; None where it keeps none, or is of a class of the program's own."""
+    """The operation that made a tensor; None if it keeps none, or is of a class that the program defines."""
     torch = sys.modules.get("torch")
     if torch is None or (type(tensor) is not torch.Tensor and type(tensor) is not torch.nn.Parameter):
         return None
@@ -28,9 +28,9 @@ def graph_of(tensor: Any) -> Any:
 
 
 def newest_operation(tensor: Any) -> int | None:
-    """The number of the operation that made a tensor; None where it keeps no history.
+    """The number of the operation that made a tensor; None if it keeps no history.
 
-    Torch numbers the operations of a thread in the order in which they are made.
+    Torch numbers the operations of a thread in the order of their creation.
     """
     first = graph_of(tensor)
     return None if first is None else _number(first)

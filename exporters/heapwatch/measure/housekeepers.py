@@ -1,4 +1,4 @@
-"""Processes that multiprocessing and joblib keep for themselves: children of a trainer, but no workers."""
+"""Helper processes of multiprocessing and joblib: children of a trainer, but no workers."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ def is_housekeeper(command: str, parent_command: str) -> bool:
     """Whether a process is a resource tracker, or the fork server itself.
 
     Args:
-        command: the process's command line. A worker has that of the fork server it was forked from.
-        parent_command: that of its parent.
+        command: command line of the process. A worker has that of the fork server from which it was forked.
+        parent_command: command line of its parent.
 
     """
     if any(mark in command for mark in _TRACKERS):

@@ -1,10 +1,10 @@
-"""Live instances of watched classes, counted in one walk over what the garbage collector tracks.
+"""Counts live instances of watched classes among the objects that the garbage collector tracks.
 
-The walk makes one list of pointers, runs no code of the watched classes, keeps and collects nothing. It
-holds the interpreter's lock from beginning to end: its cost is a stall of the whole program.
+The count makes one list of pointers, runs no code of the watched classes, and keeps and collects nothing. It
+holds the GIL all the time, so the whole program stops meanwhile.
 
 Classes that the collector does not track (`numpy.ndarray`) are estimated, see `heapwatch.measure.untracked`.
-What `gc.freeze()` moved to its permanent generation is not seen.
+Objects that `gc.freeze()` moved to the permanent generation are not counted.
 """
 
 from __future__ import annotations
@@ -20,10 +20,10 @@ from heapwatch.measure.untracked import Untracked, is_untracked
 
 
 class Census:
-    """Counts instances, those of subclasses included, without a reference to class or instance.
+    """Counts instances, including those of subclasses, without references to classes or instances.
 
     Args:
-        classes: what to count.
+        classes: the classes to count.
 
     """
 
@@ -36,7 +36,7 @@ class Census:
     def count(self, cls: type) -> None:
         """Count `cls` from now on.
 
-        Its name in the counts is its own, behind its module where another class of that name is watched.
+        It is counted under its name, with its module in front if another watched class has the same name.
         """
         name = cls.__name__
         if name in self._watched and self._watched[name]() not in (cls, None):
@@ -44,14 +44,14 @@ class Census:
         self._watched[name] = weakref.ref(cls)
 
     def name_of(self, cls: type) -> str:
-        """The name of a counted class in the counts. Raises KeyError for one that is not counted."""
+        """The name under which a class is counted. Raises KeyError if it is not counted."""
         for name, counted in self._watched.items():
             if counted() is cls:
                 return name
         raise KeyError(cls)
 
     def take(self) -> dict[str, float]:
-        """Live instances by name; left out are classes that were deleted, or could not be estimated yet."""
+        """Live instances by name, without classes that were deleted or that cannot be estimated yet."""
         families = {name: set(_family(cls)) for name, cls in self._classes()}
         wanted = set(chain.from_iterable(families.values()))
         untracked = set(filter(is_untracked, wanted))
@@ -76,7 +76,7 @@ class Census:
 
 
 def _family(cls: type) -> Iterator[type]:
-    """`cls` and its subclasses at any depth; one below two of them comes twice."""
+    """`cls` and its subclasses at any depth; one that is reached in two ways comes twice."""
     yield cls
     subclasses: list[type] = type.__subclasses__(cls)
     for subclass in subclasses:

@@ -1,7 +1,7 @@
-"""The largest single objects of the program, whatever holds them.
+"""The largest single objects of the program.
 
-Every object that the garbage collector tracks is looked at, and what it directly refers to: about a second
-for a million objects, during which the program stands still. For a look on request.
+It visits every object that the garbage collector tracks, and the objects to which it directly refers. This
+takes about a second for a million objects and stops the program meanwhile, so it runs only on request.
 """
 
 from __future__ import annotations
@@ -20,12 +20,12 @@ from heapwatch.measure.tensor_storage import array_data
 _CONTAINERS = (list, dict, set, frozenset, tuple)  # of these their own bytes, without their items
 
 
-# What tells an object's memory apart, and its bytes; 0 where another has them.
+# The identity of an object's memory, and its bytes; 0 if another object owns them.
 Own = Callable[[Any], tuple[int, int]]
 
 
 class Large(NamedTuple):
-    """An object's class and its own bytes: of a tensor those of its storage, of a container its table."""
+    """An object's class and its own bytes: for a tensor those of its storage, for a container its table."""
 
     type: str
     nbytes: int
@@ -50,14 +50,14 @@ def large_objects(nbytes: float = 10e6, most: int = 20) -> list[Large]:
 
 
 def _untracked(tracked: list[Any]) -> Iterator[Any]:
-    """What the collector does not track: arrays, texts."""
+    """Objects that the collector does not track, such as arrays and texts."""
     for obj in tracked:
         if obj is not tracked:
             yield from (part for part in gc.get_referents(obj) if not gc.is_tracked(part))
 
 
 def _reader(cls: type) -> Own | None:
-    """What reads the memory of an instance; None for classes that have none of their own."""
+    """The function that reads the memory of an instance; None for classes whose instances own none."""
     if cls in _CONTAINERS:
         return lambda obj: (id(obj), obj.__sizeof__())
     kind = layout_of(cls).kind

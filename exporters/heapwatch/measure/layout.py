@@ -75,10 +75,10 @@ class Layout:
 
     Attributes:
         name: the class's name.
-        module: where it was defined, `builtins` where it does not say.
+        module: the module that defines it; `builtins` if it has no such attribute.
         kind: see `Kind`.
-        namespace: reads an instance's attribute dict; None where instances have none.
-        slots: readers of attributes that live in the instance itself, by name.
+        namespace: reads an instance's attribute dict; None if instances have none.
+        slots: readers of the attributes in slots, by name.
 
     """
 
@@ -100,7 +100,7 @@ class Layout:
 
     @property
     def qualified_name(self) -> str:
-        """The name, behind its module where that is no built-in or the program's main one."""
+        """The name with its module in front, unless that is `builtins` or `__main__`."""
         return self.name if self.module in ("builtins", "__main__") else f"{self.module}.{self.name}"
 
 
@@ -116,7 +116,7 @@ _cached: dict[int, tuple[weakref.ref[type], Layout]] = {}
 
 
 def layout_of(cls: type) -> Layout:
-    """The layout of a class; kept by identity, as a metaclass may define what equality and hash are."""
+    """The layout of a class; cached by identity, because a metaclass may define equality and hash."""
     found = _cached.get(id(cls))
     if found is not None and found[0]() is cls:
         return found[1]

@@ -1,4 +1,4 @@
-"""The address space of this process, as the kernel shows it."""
+"""The memory mappings of this process, from procfs."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ _IN_MEMORY = ("/dev/shm/", "/dev/zero", "/memfd:", "/SYSV")  # files that lie no
 
 
 class Mappings:
-    """What lies around an address; read once, at the first question.
+    """The mappings around an address; they are read once, at the first call.
 
     Args:
-        path: the kernel's list of mappings; where there is none, nothing is known.
+        path: the kernel's list of mappings; without it all results are unknown.
 
     """
 

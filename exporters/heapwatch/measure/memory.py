@@ -1,4 +1,4 @@
-"""A piece of memory that an object brings along, and where it is."""
+"""A block of memory that belongs to an object, and its place."""
 
 from __future__ import annotations
 
@@ -7,21 +7,21 @@ import sys
 from dataclasses import dataclass
 from typing import Literal
 
-# Where bytes live: only those on the heap are this process's alone and stay until freed. File-backed pages
-# (mapped) the kernel takes back under pressure; of shared memory there is one copy for several processes.
+# The place of bytes. Only the heap belongs to this process alone and stays until it is freed. The kernel can
+# drop file-backed pages (mapped), and shared memory has one copy for several processes.
 Place = Literal["heap", "gpu", "mapped", "shared"]
 
 
 @dataclass(frozen=True, slots=True)
 class Memory:
-    """Memory outside of Python's own objects; whoever brings the same address shares it.
+    """Memory outside of Python's own objects; objects with the same address share it.
 
     Attributes:
-        address: where it is, or any other number that tells it apart.
+        address: its address, or another number that identifies it.
         nbytes: its length in bytes.
-        place: where it lives.
-        references: how many objects are known to hold it.
-        slack: bytes that the holder may keep alive beyond `nbytes`, or that others count too.
+        place: see `Place`.
+        references: number of objects that are known to refer to it.
+        slack: bytes that its owner may keep in addition, or that others count too.
 
     """
 
@@ -33,14 +33,14 @@ class Memory:
 
 
 class Unread:
-    """Stands for memory of which nothing is known but that an object holds it."""
+    """Memory of unknown size that an object holds."""
 
 
 UNREAD = Unread()
 
 
 def classes(module: str, *names: str) -> tuple[type, ...]:
-    """The named classes of `module` if the program has imported it; never imports it itself."""
+    """The named classes of `module` if the program has imported it; it is never imported here."""
     loaded = sys.modules.get(module)
     found = (getattr(loaded, name, None) for name in names)
     return tuple(cls for cls in found if isinstance(cls, type))
@@ -68,7 +68,7 @@ _FULL_READ_ONLY = 0x11C  # PyBUF_FULL_RO: whatever its shape
 
 
 def exported_memory(obj: object) -> tuple[int, int]:
-    """Address and bytes of what `obj` exports by the buffer protocol; zeros where it exports nothing."""
+    """Address and bytes of the buffer that `obj` exports; zeros if it exports none."""
     buffer = _Buffer()
     try:
         ctypes.pythonapi.PyObject_GetBuffer(ctypes.py_object(obj), ctypes.byref(buffer), _FULL_READ_ONLY)

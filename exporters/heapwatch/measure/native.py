@@ -1,4 +1,4 @@
-"""Whether instances of a class may hold memory that nothing in Python shows."""
+"""Whether instances of a class may hold memory that cannot be read from Python."""
 
 from __future__ import annotations
 
@@ -46,15 +46,15 @@ _PLAIN_TYPES = frozenset(
 
 
 def holds_memory(layout: Layout) -> bool:
-    """Whether a class written in another language, and not known to hold next to nothing, is among the bases.
+    """Whether a base class is written in another language and is not known to hold almost nothing.
 
-    Such a class has room in its instances beyond attributes that Python knows of.
+    The instances of such a class have space besides their Python attributes.
     """
     return any(_native_bytes(base) > 0 and not _is_plain(base) for base in layout.mro)
 
 
 def _native_bytes(cls: type) -> int:
-    """Room that a class adds to its instances beside attributes, their dict, and weak references."""
+    """Bytes that a class adds to its instances besides attributes, their dict, and weak references."""
     base = _base_of(cls)
     if base is None:
         return 0

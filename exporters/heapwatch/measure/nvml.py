@@ -1,4 +1,4 @@
-"""A connection to NVIDIA's management library, and which of its GPUs this process may use."""
+"""A connection to NVIDIA's management library, and the GPUs that this process may use."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ class NvmlSession:
     """A connection to NVML that is reopened after a driver restart.
 
     Args:
-        library: the module `pynvml`, imported when it is not given.
-        environment: where `CUDA_VISIBLE_DEVICES` is read.
+        library: the module `pynvml`; imported if it is not given.
+        environment: the environment with `CUDA_VISIBLE_DEVICES`.
 
     """
 
@@ -31,7 +31,7 @@ class NvmlSession:
         self._missing = False
 
     def devices(self) -> list[DeviceName]:
-        """The devices that this process may use, as CUDA numbers them; none without library, driver or GPU.
+        """The devices that this process may use, in CUDA's order; none without library, driver or GPU.
 
         Raises:
             NVMLError: the library worked before and does not now.
@@ -92,9 +92,9 @@ class NvmlSession:
 
 
 def visible_devices(setting: str | None, count: int) -> list[DeviceName]:
-    """The devices that a value of `CUDA_VISIBLE_DEVICES` leaves, in its order, of `count` that there are.
+    """The devices that `CUDA_VISIBLE_DEVICES` selects of `count` devices, in its order.
 
-    Like CUDA, it ignores what follows the first entry that is no device.
+    Like CUDA, it ignores everything after the first entry that is no device.
     """
     if setting is None:
         return list(range(count))

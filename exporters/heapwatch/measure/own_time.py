@@ -1,4 +1,4 @@
-"""CPU time of the calling thread without the garbage collections that happen to run in it."""
+"""CPU time of the calling thread without the garbage collections that run in it."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import time
 
 
 class _Readings(threading.local):
-    """Of each thread: the latest reading, and what of it the collector took."""
+    """For each thread: the latest reading, and the part of it that the collector used."""
 
     collections = 0
     latest = 0.0
@@ -19,11 +19,11 @@ _readings = _Readings()
 
 
 def own_time() -> float:
-    """CPU seconds that the calling thread worked for itself; only differences mean something.
+    """CPU seconds of the calling thread without garbage collections; only differences are meaningful.
 
-    A full collection runs in whichever thread allocates next, and takes as long as the program's heap is
-    large: a tenth of a second and more. It would have run without this thread, too. Between two readings with
-    such a collection no time passes.
+    A full collection runs in the thread that happens to allocate next, and takes a tenth of a second or more
+    in a large heap. It would also run without this thread. Between two readings with such a collection no
+    time passes.
     """
     now = time.thread_time()
     collections = sum(generation["collections"] for generation in gc.get_stats()[1:])

@@ -9,22 +9,22 @@ import psutil
 
 from heapwatch.measure.housekeepers import is_housekeeper
 
-# Of the time; with the 20 us that a process takes, 750 on the machine are listed anew at every scrape.
+# Share of the time. At 20 us a process, a machine with 750 processes is listed again at every scrape.
 _SHARE = 0.001
 
 
 class ProcessTree:
-    """The trainer and its workers, for all collectors that ask for them.
+    """The trainer and its workers, for all collectors.
 
-    To find a process's descendants psutil reads every process of the machine, thousands on a shared one, and
-    holds the interpreter lock meanwhile. So they are listed again only within a share of the time: a
-    new worker may appear late, but an ended one is dropped at once.
+    To find descendants, psutil reads every process of the machine, which may be thousands, and holds the GIL
+    meanwhile. So the list is made again only within a share of the time: a new worker may appear late, but an
+    ended one is dropped at once.
 
     Args:
-        pid: of the trainer; this process by default.
-        share: of the time that listing may take.
+        pid: process id of the trainer; this process by default.
+        share: largest share of the time for listing.
         clock: monotonic seconds.
-        spent: seconds of CPU time of this thread.
+        spent: CPU seconds of the calling thread.
 
     Raises:
         psutil.NoSuchProcess: there is no process `pid`.
@@ -47,7 +47,7 @@ class ProcessTree:
         self._due = float("-inf")
 
     def workers(self) -> list[psutil.Process]:
-        """The live descendants, without multiprocessing's housekeepers; none when the trainer has ended."""
+        """The live descendants without multiprocessing's helpers; none if the trainer has ended."""
         now = self._clock()
         if now < self._due:
             return [process for process in self._listed if process.is_running()]

@@ -1,4 +1,4 @@
-"""Which process of a distributed run this is, from what its launcher puts into the environment."""
+"""The rank of this process in a distributed run, from the environment variables of its launcher."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _LAUNCHERS = (
 
 
 class Rank(NamedTuple):
-    """A process's number in its distributed run, from 0, and how many processes the run has."""
+    """A process's number in its distributed run, from 0, and the number of processes."""
 
     rank: int
     world_size: int

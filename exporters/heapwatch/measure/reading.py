@@ -24,14 +24,14 @@ _MOST_REFERENTS = 64
 
 
 class Gone(LookupError):
-    """The part that a step leads to no longer exists."""
+    """The part at the end of a step no longer exists."""
 
 
 class Step(NamedTuple):
     """One step from an object to one of its parts.
 
-    `how` names the reader that `follow` uses, `key` is what it needs: a name or a position. Steps hold no
-    object of the program.
+    `how` names the reader that `follow` uses, and `key` is its argument: a name or a position. Steps refer to
+    no object of the program.
     """
 
     how: str
@@ -49,7 +49,7 @@ def length_of(obj: Any, layout: Layout) -> int | None:
 
 
 def array_bytes(obj: Any, layout: Layout) -> int | None:
-    """Bytes that an array, a tensor or a text keeps alive, of a view those of its base; None for the rest."""
+    """Bytes that an array, a tensor or a text keeps alive, of a view those of its base; None for others."""
     try:
         if layout.kind == "array":
             return _array_bytes(obj)
@@ -84,7 +84,7 @@ def capacity_of(obj: Any, layout: Layout) -> int | None:
 
 
 def parts(obj: Any, layout: Layout, samples: int) -> Iterator[tuple[Step, Any]]:
-    """What an object refers to, with the step to each part; of a container's items `samples` at most.
+    """The parts of an object with the step to each; at most `samples` items of a container.
 
     Raises:
         RuntimeError: a container changed meanwhile.
@@ -126,7 +126,7 @@ def namespace_parts(namespace: dict[Any, Any]) -> Iterator[tuple[Step, Any]]:
 
 
 def follow(obj: Any, step: Step) -> Any:
-    """The part of `obj` that `step` leads to.
+    """The part of `obj` at the end of `step`.
 
     Raises:
         Gone: it no longer exists.
@@ -139,7 +139,7 @@ def follow(obj: Any, step: Step) -> Any:
 
 
 def instance_dict(obj: Any) -> Any:
-    """The attribute dict of an instance, None where it has none."""
+    """The attribute dict of an instance; None if it has none."""
     read = layout_of(type(obj)).namespace
     return None if read is None else read(obj)
 
@@ -153,7 +153,7 @@ def _items(obj: Any, get: Callable[[Any, int], Any], length: int, samples: int) 
 
 
 def _positions(length: int, samples: int) -> list[int]:
-    """Positions from the front, and the last two from the end: where things grow, and where they stay."""
+    """Positions at the front, and the last two, where containers usually grow."""
     if length <= samples:
         return list(range(length))
     return [*range(max(1, samples - 2)), *((-2, -1) if samples > 2 else (-1,) if samples > 1 else ())]
@@ -196,7 +196,7 @@ _NOT_FOLLOWED = frozenset(("atom", "class", "module", "text", "raw", "frame_tabl
 
 
 def _wrapped(obj: Any, kind: str) -> Iterator[tuple[Step, Any]]:
-    """What functions, methods and generators hold."""
+    """The parts of functions, methods and generators."""
     if kind == "function":
         names = obj.__code__.co_freevars
         for at, cell in enumerate(obj.__closure__ or ()):

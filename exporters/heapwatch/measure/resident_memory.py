@@ -11,7 +11,7 @@ _PAGE_BYTES = os.sysconf("SC_PAGE_SIZE") if hasattr(os, "sysconf") else 4096
 
 
 class ResidentMemory:
-    """Reads this process's RSS through a kept descriptor of `/proc/self/statm`, else through psutil.
+    """Reads this process's RSS from an open descriptor of `/proc/self/statm`, else with psutil.
 
     After a fork the descriptor still shows the parent: call `reopen` in the child.
     """
@@ -47,11 +47,11 @@ class ResidentMemory:
 
 
 def memory_limit(proc: Path = Path("/proc/self"), physical: int | None = None) -> int:
-    """Bytes at which this process is killed: the tightest cgroup limit above it (v2 and v1), else the RAM.
+    """The memory limit in bytes: the lowest limit of its cgroups (v2 and v1), else the RAM.
 
     Args:
         proc: the process's folder in procfs.
-        physical: bytes of RAM; by default the machine's.
+        physical: bytes of RAM; by default those of the machine.
 
     """
     ram = int(psutil.virtual_memory().total) if physical is None else physical
@@ -59,13 +59,13 @@ def memory_limit(proc: Path = Path("/proc/self"), physical: int | None = None) -
 
 
 def free_memory(proc: Path = Path("/proc/self"), available: int | None = None) -> int:
-    """Bytes that this process can still take: under each cgroup limit above it, and of the RAM; the least.
+    """Bytes that this process can still allocate below the limits of its cgroups and the available RAM.
 
-    Page cache that the kernel gives up under pressure counts as free.
+    Page cache that the kernel can drop counts as free.
 
     Args:
         proc: the process's folder in procfs.
-        available: bytes of RAM that are available; by default the machine's.
+        available: available bytes of RAM; by default those of the machine.
 
     """
     ram = int(psutil.virtual_memory().available) if available is None else available
@@ -131,7 +131,7 @@ def _read_number(path: Path) -> int | None:
 
 
 def _read_statistic(path: Path, name: str) -> int:
-    """The bytes that a group's memory.stat gives for `name`; 0 when it does not."""
+    """The bytes of `name` in a group's memory.stat; 0 if it is missing."""
     try:
         lines = path.read_text().splitlines()
     except OSError:

@@ -19,7 +19,7 @@ _LEAST_BYTES = 1_000_000
 
 
 class Ring(NamedTuple):
-    """Rows that are filled, rows there are, and the bytes of all rows."""
+    """The number of filled rows, the number of rows, and the bytes of all rows."""
 
     filled: int
     rows: int
@@ -27,14 +27,14 @@ class Ring(NamedTuple):
 
     @property
     def held_bytes(self) -> float:
-        """Bytes of the filled rows: memory that was never written is not resident yet."""
+        """Bytes of the filled rows; memory that was never written is not resident."""
         return self.nbytes * min(1.0, self.filled / self.rows)
 
 
 def ring_of(namespace: dict[str, Any]) -> Ring | None:
-    """The ring that an object's attributes make up; None where they make none.
+    """The ring buffer in an object's attributes; None if there is none.
 
-    It needs arrays of one number of rows, which is an attribute too, and a position or a count of rows.
+    It needs arrays with the same number of rows, an attribute with that number, and a position or a count.
     """
     numbers = {name: value for name, value in list(namespace.items()) if type(value) is int and value >= 0}
     rows = next((numbers[name] for name in CAPACITY_NAMES if numbers.get(name, 0) > 1), None)
@@ -54,7 +54,7 @@ def ring_of(namespace: dict[str, Any]) -> Ring | None:
 
 
 def capacity_beside(namespace: dict[str, Any], items: float) -> int | None:
-    """A bound that an object declares for what it holds: the least that is not exceeded."""
+    """The bound that an object declares for its items: the lowest one that is not exceeded."""
     found = [
         int(value)
         for name, value in list(namespace.items())

@@ -22,7 +22,7 @@ _module_dict: Callable[[ModuleType], dict[str, Any]] = vars(ModuleType)["__dict_
 # Names of modules that are known to be libraries': thousands are loaded, and asked for in each walk.
 _known_libraries: set[str] = set()
 
-# Where libraries keep things for as long as the process lives: module, and a path of plain attributes.
+# Registries of libraries that live as long as the process: module, and a path of plain attributes.
 _REGISTRIES = (
     ("weakref", "finalize._registry"),
     ("matplotlib._pylab_helpers", "Gcf.figs"),
@@ -40,10 +40,10 @@ class Root(NamedTuple):
     """A starting point of paths: a module's namespace, a frame's locals, a registry.
 
     Attributes:
-        label: what its paths begin with.
+        label: the beginning of its paths.
         name: unique among the roots.
-        read: returns the object of now; raises `Gone`.
-        namespace: whether that is a dict of names.
+        read: returns the present object; raises `Gone`.
+        namespace: whether the object is a dict of names.
 
     """
 
@@ -59,7 +59,7 @@ def user_modules() -> list[str]:
 
 
 def library_modules() -> list[str]:
-    """Names of all other loaded modules, this package's own left out."""
+    """Names of all other loaded modules, without those of this package."""
     return [name for name in _module_names() if not is_user_module(name) and not _is_own(name)]
 
 
@@ -89,7 +89,7 @@ def is_user_file(file: str) -> bool:
 
 
 def module_namespace(name: str) -> dict[str, Any] | None:
-    """A loaded module's globals; None where there is no such module or something else stands in its place."""
+    """A loaded module's globals; None if there is no such module, or another object under its name."""
     modules = sys.modules
     if type(modules) is not dict:
         return None
@@ -98,7 +98,7 @@ def module_namespace(name: str) -> dict[str, Any] | None:
 
 
 def module_root(name: str) -> Root:
-    """The globals of a module; of the main one the label is empty."""
+    """The globals of a module; the label of the main module is empty."""
 
     def read() -> dict[str, Any]:
         namespace = module_namespace(name)
@@ -116,7 +116,7 @@ def registry_roots() -> list[Root]:
 
 
 def frame_roots() -> list[Root]:
-    """The local variables of the functions that run now, of every thread but this package's own.
+    """The local variables of the running functions in every thread, without the threads of this package.
 
     The user's functions come before those of libraries.
     """
@@ -131,7 +131,7 @@ def frame_roots() -> list[Root]:
 
 
 def running_code() -> list[Any]:
-    """Code objects of the user's functions and scripts that run now, the outermost first."""
+    """Code objects of the running functions and scripts of the user, the outermost first."""
     return [code for _, code, user in _running_functions(modules=True) if user]
 
 
@@ -202,11 +202,11 @@ def _frame(thread: int, code: int, function: str) -> Root:
 
 
 def _locals_of(frame: FrameType) -> dict[str, Any]:
-    """The local variables of a function that runs, in a dict of our own.
+    """The local variables of a running function, in a separate dict.
 
-    Before Python 3.13 the interpreter answers with a snapshot that stays with the frame, and would keep alive
-    what the function lets go: it is emptied again, unless the program itself has taken it by `locals()`.
-    Counting its holders and emptying it happen without a point at which another thread could run.
+    Before Python 3.13 the interpreter returns a snapshot that stays with the frame and would keep alive
+    objects that the function releases. So it is emptied again, unless the program itself got it from
+    `locals()`. No other thread can run between counting its references and emptying it.
     """
     snapshot = frame.f_locals
     found = dict(snapshot)

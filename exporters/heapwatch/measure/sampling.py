@@ -17,7 +17,7 @@ _ATTEMPTS = 3
 _LOOKED_UP = (int, str, bytes)
 _GONE = object()
 
-# A generator of our own: a probe must not move the trainer's random state.
+# A separate generator: sampling must not change the trainer's random state.
 _random = random.Random(0x5EED)
 
 
@@ -36,8 +36,8 @@ def length_of(container: Container) -> int:
 def positions(length: int, count: int) -> list[int]:
     """Up to `count` increasing positions in `range(length)`: head, tail, one at random in each stratum.
 
-    The random place inside a stratum keeps a periodic container (an event every 64 items) from resonating
-    with the sample.
+    The random position inside a stratum avoids aliasing with a periodic container, such as an event every 64
+    items.
     """
     if length <= count:
         return list(range(length))
@@ -49,7 +49,7 @@ def positions(length: int, count: int) -> list[int]:
 def pick(container: Container, wanted: Sequence[int]) -> list[list[Any]]:
     """The items at the increasing positions `wanted`; a dict's item is `[key, value]`, any other's `[item]`.
 
-    A subclass's own `__getitem__` and `__iter__` are not used: a probe must have no side effects.
+    `__getitem__` and `__iter__` of a subclass are not used, because reading must have no side effects.
 
     Raises:
         ContainerChanged: another thread kept changing the container.

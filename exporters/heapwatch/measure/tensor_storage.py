@@ -1,4 +1,4 @@
-"""Where the bytes of arrays and tensors are, without importing numpy or torch."""
+"""The memory of arrays and tensors, without importing numpy or torch."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _MOST_TEXTS = 10_000  # of an array of texts, measured one by one
 
 
 class _Array(NamedTuple):
-    """What numpy itself says of an array; a subclass may say something else."""
+    """Readers of numpy's own attributes, which a subclass may override."""
 
     base: Any
     dtype: Any
@@ -33,7 +33,7 @@ def _numpy() -> _Array:
 
 
 def owned_bytes(array: Any) -> int:
-    """Bytes of an ndarray's data, 0 where it is another's."""
+    """Bytes of an ndarray's data; 0 if another object owns them."""
     numpy = _numpy()
     return int(numpy.nbytes(array)) if numpy.flags(array).owndata else 0
 
@@ -95,7 +95,7 @@ def _texts(array: Any) -> list[Any]:
 def tensor_parts(tensor: Any) -> list[Any]:
     """The memory of a tensor, or the tensors that a sparse or wrapped one consists of; and its gradient.
 
-    Storages saved inside an autograd graph cannot be reached from Python: what they hold is unread.
+    Storages inside an autograd graph cannot be reached from Python and count as unread.
     """
     torch = sys.modules["torch"]
     if not tensor.is_leaf:
