@@ -35,6 +35,9 @@ DOCUMENT = Path(__file__).parents[2] / "docs" / "fleet.md"
 SIZES = (1, 10, 100, 1000)
 SCRAPE_SECONDS = 15
 PATIENCE = 600
+BEYOND = (10_000, 1_000_000)
+SERVER_MEMORY = 64e9
+BYTES_A_SAMPLE = 1.5  # on disk, compressed: Prometheus's own documentation says one to two
 
 
 @dataclass(frozen=True)
@@ -49,6 +52,7 @@ class Quiet:
         series: in Prometheus's head.
         samples: appended a second.
         memory: resident, of Prometheus.
+        cores: its CPU seconds a second, which other load on the machine does not change much.
         page: the slowest query of the Fleet page.
 
     """
@@ -61,6 +65,7 @@ class Quiet:
     series: float
     samples: float
     memory: float
+    cores: float
     page: float
 
 
@@ -123,12 +128,13 @@ def observe(stack: Stack, count: int) -> Quiet:
     wanted = count * 120 / SCRAPE_SECONDS
     slowest = _query(url, 'max(max_over_time(scrape_duration_seconds{job="trainer"}[2m]))')
     samples = _query(url, "sum(rate(prometheus_tsdb_head_samples_appended_total[2m]))")
+    cores = _query(url, 'sum(rate(process_cpu_seconds_total{service="prometheus"}[2m]))')
     pid = Supervisor(stack.settings).processes()["prometheus"]["pid"]
     memory = max(
         (process.memory_info().rss for process in _family(pid) if "prometheus" in process.name()), default=0
     )
     share = min(1.0, scraped / wanted)
-    return Quiet(count, share, slowest, rules, interval, series, samples, memory, _page(url))
+    return Quiet(count, share, slowest, rules, interval, series, samples, memory, cores, _page(url))
 
 
 def leak(ports: list[int]) -> tuple[float | None, int]:
@@ -194,7 +200,7 @@ def claims(found: list[Measured]) -> list[Claim]:
     ]
     if len(found) > 1:
         before = found[-2].quiet
-        grown = {what: exponent(before, last, what) for what in ("rules", "series", "memory")}
+        grown = {what: exponent(before, last, what) for what in ("rules", "cores", "series", "memory")}
         made.append(
             Claim(
                 f"cost grows no faster than the fleet from {before.trainers} on (exponent at most 1.05)",
@@ -208,7 +214,7 @@ def claims(found: list[Measured]) -> list[Claim]:
 def table(found: list[Measured]) -> Table:
     """One row a fleet."""
     header = ["trainers", "scrapes in time", "slowest scrape", "one evaluation of all rules", "a trainer",
-              "series", "samples a second", "Prometheus's memory", "slowest query of the Fleet page",
+              "series", "samples a second", "Prometheus's memory", "its CPU", "slowest query of the Fleet page",
               "from leak to cleanup"]  # fmt: skip
     rows = [
         [
@@ -220,6 +226,7 @@ def table(found: list[Measured]) -> Table:
             f"{quiet.series:,.0f}",
             f"{quiet.samples:,.0f}",
             f"{quiet.memory / 1e6:,.0f} MB",
+            f"{quiet.cores:.2f} cores",
             f"{quiet.page:.2f} s",
             "never" if measured.cleaned_after is None else f"{measured.cleaned_after:.0f} s",
         ]
@@ -227,6 +234,39 @@ def table(found: list[Measured]) -> Table:
         for quiet in [measured.quiet]
     ]
     return Table("The stack under many trainers", header, rows)
+
+
+def beyond(last: Quiet) -> Table:
+    """What larger fleets take, in proportion to the largest that was measured.
+
+    A server is full when its rules take half their interval, as the largest group of them uses one core, or at
+    the memory of `SERVER_MEMORY`.
+    """
+    header = [
+        "trainers",
+        "series",
+        "samples a second",
+        "disk a day",
+        "Prometheus's memory",
+        "its CPU",
+        "servers",
+    ]
+    rows = []
+    for count in BEYOND:
+        more = count / last.trainers
+        servers = more * max(last.rules / (last.interval / 2), last.memory / SERVER_MEMORY)
+        rows.append(
+            [
+                f"{count:,}",
+                f"{last.series * more / 1e6:,.1f} million",
+                f"{last.samples * more:,.0f}",
+                f"{last.samples * more * 86400 * BYTES_A_SAMPLE / 1e9:,.0f} GB",
+                f"{last.memory * more / 1e9:,.0f} GB",
+                f"{last.cores * more:,.0f} cores",
+                f"{math.ceil(servers):,}",
+            ]
+        )
+    return Table("Larger fleets, in proportion", header, rows)
 
 
 def main() -> int:
@@ -243,7 +283,13 @@ def main() -> int:
         found.append(measure(count, arguments.minutes))
         print(found[-1], flush=True)
     outcome = claims(found)
-    text = "\n\n".join([table(found).markdown(), "\n".join(f"- {claim.line()}" for claim in outcome)])
+    text = "\n\n".join(
+        [
+            table(found).markdown(),
+            "\n".join(f"- {claim.line()}" for claim in outcome),
+            beyond(found[-1].quiet).markdown(),
+        ]
+    )
     print(text)
     if arguments.write:
         about = (
