@@ -214,8 +214,8 @@ def claims(found: list[Measured]) -> list[Claim]:
 def table(found: list[Measured]) -> Table:
     """One row a fleet."""
     header = ["trainers", "scrapes in time", "slowest scrape", "one evaluation of all rules", "a trainer",
-              "series", "samples a second", "Prometheus's memory", "its CPU", "slowest query of the Fleet page",
-              "from leak to cleanup"]  # fmt: skip
+              "series", "samples a second", "Prometheus's memory", "its CPU",
+              "slowest query of the Fleet page", "from leak to cleanup"]  # fmt: skip
     rows = [
         [
             f"{quiet.trainers:,}",
@@ -239,8 +239,8 @@ def table(found: list[Measured]) -> Table:
 def beyond(last: Quiet) -> Table:
     """What larger fleets take, in proportion to the largest that was measured.
 
-    A server is full when its rules take half their interval, as the largest group of them uses one core, or at
-    the memory of `SERVER_MEMORY`.
+    A server is full when its rules take half their interval, as most of them are one group and use one core,
+    or when it needs SERVER_MEMORY bytes.
     """
     header = [
         "trainers",
@@ -278,9 +278,10 @@ def main() -> int:
     )
     parser.add_argument("--write", action="store_true", help="into docs/fleet.md")
     arguments = parser.parse_args()
-    found = []
+    found, loads = [], [os.getloadavg()[0]]
     for count in arguments.trainers:
         found.append(measure(count, arguments.minutes))
+        loads.append(os.getloadavg()[0])
         print(found[-1], flush=True)
     outcome = claims(found)
     text = "\n\n".join(
@@ -293,8 +294,9 @@ def main() -> int:
     print(text)
     if arguments.write:
         about = (
-            f"{platform.machine()}, {os.cpu_count()} cores, load {os.getloadavg()[0]:.1f} at the end,"
-            f" {time.strftime('%Y-%m-%d')}"
+            f"{platform.machine()}, {os.cpu_count()} cores, {time.strftime('%Y-%m-%d')},"
+            f" {arguments.minutes:g} minutes of each fleet before the leak. Load of the machine before the"
+            f" first fleet and after each: {', '.join(f'{load:.1f}' for load in loads)}."
         )
         head, _, _ = DOCUMENT.read_text(encoding="utf-8").partition("<!-- measured -->\n")
         DOCUMENT.write_text(f"{head}<!-- measured -->\n\n{about}\n\n{text}\n", encoding="utf-8")
