@@ -1,5 +1,6 @@
 """What counts as the same answer of two servers."""
 
+import re
 import struct
 
 import pytest
@@ -35,3 +36,11 @@ def test_every_rule_and_panel_is_asked():
     assert "TrainerLeak" in asked
     assert "job:trainer_resource:level" in asked
     assert any(where.startswith("heapwatch-fleet / ") for where in asked)
+
+
+def test_victoria_metrics_lengthens_no_range_of_the_rules():
+    text = " ".join(query.expression for query in parity.queries())
+    ranges = re.findall(r"deriv\([^\[]*\[(\d+)s\]", text)
+    shortest = int(parity.SHORTEST_WINDOW.removesuffix("s"))
+    assert 165 in map(int, ranges)
+    assert min(map(int, ranges)) >= shortest
