@@ -209,6 +209,7 @@ pictures: dev ## Every dashboard page, themes and widths, into .heapwatch/pictur
 .PHONY: docs
 docs: ## Build the documentation site, strictly, into .heapwatch/site
 	@test -x "$(HEAPWATCH_STATE)/docs/bin/mkdocs" || $(PYTHON) -m venv "$(HEAPWATCH_STATE)/docs"
+	@echo "building the site, which takes half a minute; the first time its tools are installed" >&2
 	@"$(HEAPWATCH_STATE)/docs/bin/python" -m pip install --quiet --disable-pip-version-check -r requirements/docs.txt
 	@"$(HEAPWATCH_STATE)/docs/bin/mkdocs" build --strict --quiet --site-dir "$(HEAPWATCH_STATE)/site"
 	@echo "$(HEAPWATCH_STATE)/site/index.html"

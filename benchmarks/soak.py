@@ -85,6 +85,7 @@ def main() -> int:
     if chosen.arm:
         print(json.dumps(asdict(_train(chosen.steps, watched=chosen.arm == "with"))))
         return 0
+    print(f"training {chosen.steps:,} steps without the exporter, then with it", file=sys.stderr, flush=True)
     without, watched = _in_a_process("without", chosen.steps), _in_a_process("with", chosen.steps)
     _report(chosen.steps, without, watched)
     extra = (watched.resident_end - watched.resident_half) - (without.resident_end - without.resident_half)

@@ -56,9 +56,11 @@ class NativeStack:
             preflight.check_ports(self._settings, [service.endpoint for service in wanted])
             try:
                 self._announce()
+                self._say(f"starting {', '.join(service.name for service in wanted)}")
                 self._supervisor.start()
                 self._remember_loaded(wanted)
                 self._wait([service.endpoint for service in wanted], {service.name for service in wanted})
+                self._say("sending a test alert through Alertmanager to the receiver")
                 delivery.prove(self._settings, fresh=True)
                 self._say("an alert travels from Alertmanager to the receiver")
             except KeyboardInterrupt:
@@ -75,6 +77,8 @@ class NativeStack:
     def down(self) -> None:
         """Stop everything; raises StackError if a process cannot be killed."""
         with self._locked():
+            if self._supervisor.running():
+                self._say("stopping the services")
             self._stop()
 
     def status(self) -> list[ServiceStatus]:
@@ -107,6 +111,7 @@ class NativeStack:
                 raise StackError(f"there is no service {name!r}; the services are {', '.join(wanted)}")
             if not self._supervisor.running():
                 raise StackError("the stack is not running: heapwatch up")
+            self._say(f"restarting {name}")
             self._supervisor.restart(name)
             self._wait([wanted[name]], {name})
 

@@ -52,6 +52,7 @@ def measure(arguments: list[str], folder: Path) -> dict[str, Any]:
     coverage = [sys.executable, "-m", "coverage"]
     given = f"--rcfile={settings}"
     subprocess.run([*coverage, "run", given, "-m", "pytest", "-q", *arguments], cwd=ROOT, check=False)
+    print("reading what the processes of the tests ran", file=sys.stderr, flush=True)
     subprocess.run([*coverage, "combine", given, "--quiet"], cwd=ROOT, check=True)
     subprocess.run([*coverage, "json", given, "--quiet", f"-o{folder}/report.json"], cwd=ROOT, check=True)
     report: dict[str, Any] = json.loads((folder / "report.json").read_text(encoding="utf-8"))

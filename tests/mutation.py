@@ -179,6 +179,7 @@ def main() -> int:
     options = parser.parse_args()
     os.environ["PYTEST_DISABLE_PLUGIN_AUTOLOAD"] = "1"
     for name in options.modules:
+        print(f"{name}: trying its mutants, which takes minutes", file=sys.stderr, flush=True)
         plugin = Mutants((ROOT / name).resolve(), options.jobs)
         pytest.main([*QUIET, *JUDGED_BY[name]], plugins=[plugin])
         if not plugin.passes_unchanged:

@@ -8,6 +8,7 @@ from __future__ import annotations
 import argparse
 import os
 import subprocess
+import sys
 from collections.abc import Iterable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -53,6 +54,7 @@ def main() -> None:
             save(scenario, chosen.write)
         return
 
+    print(f"replaying {len(scenarios)} scenarios through the rules", file=sys.stderr, flush=True)
     scores = {name: Score() for name in ((PYTHON,) if chosen.quick else (OURS, PYTHON, *RIVALS.values()))}
     rules = [*sorted(RULES.glob("*.yml")), Path(__file__).with_name("rivals.yml")]
     with ThreadPoolExecutor(os.cpu_count()) as pool:
@@ -69,6 +71,7 @@ def main() -> None:
     if not (chosen.skip_cost or chosen.quick):
         table += ["", "One evaluation of all rules, per trainer of 50:", ""]
         for name, fleet in (("as in the scenarios", shapes(scenarios)), ("with everything", [EVERYTHING])):
+            print(f"timing the rules on trainers {name}", file=sys.stderr, flush=True)
             cost = measure(sorted(RULES.glob("*.yml")), fleet)
             ours = sum(cost[group] for group in ("trainer-leak", "leak_alerts"))
             table.append(

@@ -103,6 +103,7 @@ def run(arguments: argparse.Namespace) -> int:
     if len(found.points) < 2:
         print("heapwatch: too short to judge: the record has one sample", file=sys.stderr)
         return 3
+    _say(f"analysing {len(found.points):,} samples")
     limit = arguments.growth_limit * 1e6 if arguments.growth_limit else None
     report = analyse(found, large_bytes=arguments.large * 1e6, size_limit_bytes=limit)
     _write(report, arguments)
@@ -112,6 +113,7 @@ def run(arguments: argparse.Namespace) -> int:
 def _read(arguments: argparse.Namespace) -> Run:
     if (arguments.recording is None) == (arguments.prometheus is None):
         raise UsageError("report needs a recorded file or --prometheus URL, and not both")
+    _say(f"reading {arguments.recording or 'the run from Prometheus'}")
     if arguments.recording is not None:
         return read_recording(arguments.recording)
     return read_prometheus(
@@ -120,6 +122,12 @@ def _read(arguments: argparse.Namespace) -> Run:
         instance=arguments.instance,
         since_seconds=arguments.since,
     )
+
+
+def _say(text: str) -> None:
+    """Print progress, at a terminal only."""
+    if sys.stderr.isatty():
+        print(plain(f"heapwatch: {text} ..."), file=sys.stderr, flush=True)
 
 
 def _write(report: Report, arguments: argparse.Namespace) -> None:

@@ -51,6 +51,16 @@ def test_a_short_run_says_that_it_is_too_early(recording, capsys):
     assert "No leak" not in said
 
 
+def test_a_terminal_is_told_what_takes_long_and_a_file_is_not(leaking, capsys, monkeypatch):
+    main(["report", leaking])
+    assert capsys.readouterr().err == ""
+    monkeypatch.setattr(sys.stderr, "isatty", lambda: True)
+    main(["report", leaking])
+    assert capsys.readouterr().err == (
+        f"heapwatch: reading {leaking} ...\nheapwatch: analysing 25 samples ...\n"
+    )
+
+
 def test_json_has_every_number(leaking, capsys):
     assert main(["report", leaking, "--format", "json"]) == 2
     document = json.loads(capsys.readouterr().out)
