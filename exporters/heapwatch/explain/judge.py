@@ -8,6 +8,7 @@ from dataclasses import replace
 from heapwatch.analysis.leak import MATERIAL_BYTES, WINDOWS
 from heapwatch.explain.evidence import Candidate, Levels
 from heapwatch.explain.findings import Explanation, Finding, FindingKind, Verdict, ranked, size_text
+from heapwatch.explain.inventory import Known
 from heapwatch.explain.rest import EXPLAINED, goes_on, inferred, rate_of, unnamed, with_types, workers
 from heapwatch.explain.series import Growth
 from heapwatch.explain.steadiness import is_steady
@@ -90,8 +91,14 @@ def _finding(candidate: Candidate, levels: Levels, *, shared: bool) -> Finding:
         holders=candidate.holders,
         remedy=candidate.remedy,
         is_leak=leaks,
-        steady=is_steady(known.items, (levels.memory.steps, levels.memory.cycles), levels.start),
+        steady=_is_steady(known, levels),
     )
+
+
+def _is_steady(known: Known, levels: Levels) -> bool:
+    """Whether its items or its bytes keep their pace: episodes that get longer become fewer."""
+    paces = (levels.memory.steps, levels.memory.cycles)
+    return any(is_steady(level, paces, levels.start) for level in (known.items, known.held))
 
 
 def _span_wanted(candidate: Candidate, levels: Levels) -> float:

@@ -13,6 +13,7 @@ from heapwatch.explain.inventory import Known
 from heapwatch.explain.judge import explain, is_unexplained
 from heapwatch.explain.looks import OWN, RETAINED, VIRTUAL
 from heapwatch.explain.memory import Memory
+from heapwatch.explain.series import Series
 from heapwatch.explain.sites import Site
 from heapwatch.explain.weigh import Look
 
@@ -64,6 +65,22 @@ def test_a_list_that_holds_all_growth_is_the_leak() -> None:
     assert finding.share == pytest.approx(1.0, abs=0.05)
     assert found.explained_share == pytest.approx(1.0, abs=0.05)
     assert "`trainer.history`" in message(found)
+
+
+def test_items_that_get_larger_as_they_become_fewer_keep_their_pace_in_bytes() -> None:
+    episodes = candidate(600, 20_000, 400)
+    episodes.known.items, episodes.known.held = Series(), Series()
+    for at in range(400):
+        episodes.known.items.add(at, round(900 * (1 - exp(-at / 600))))
+        if at % 20 == 0:
+            episodes.known.held.add(at, 200_000 * at)
+    slowing = replace(episodes, growth=episodes.known.items.growth(60))
+    finding = judged(400, memory(12 * MB, 400), slowing).findings[0]
+    assert (finding.path, finding.is_leak, finding.steady) == ("trainer.history", True, True)
+
+    episodes.known.held = Series()
+    episodes.known.held.add(400, 80 * MB)
+    assert not judged(400, memory(12 * MB, 400), slowing).findings[0].steady
 
 
 def test_growth_of_child_processes_does_not_slow_down_because_the_trainer_stands_still() -> None:
