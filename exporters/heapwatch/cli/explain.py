@@ -25,6 +25,10 @@ exit codes:
 """
 
 
+# A name that ends so is a file's, and no host's.
+_OF_RECORDINGS = (".jsonl", ".json", ".gz")
+
+
 def add_parser(commands: Any) -> None:
     """Add the subcommand."""
     parser = commands.add_parser(
@@ -57,6 +61,8 @@ def _read(source: str) -> Explanation:
         return _ask(_address_of(int(source)))
     if Path(source).exists():
         return from_json(read_explanation(Path(source)))
+    if "://" not in source and source.endswith(_OF_RECORDINGS):
+        raise NoRecording(f"there is no file {source}")
     return _ask(source)
 
 

@@ -259,14 +259,17 @@ def _token(arguments: argparse.Namespace) -> str | None:
 
 
 def _positive(text: str) -> float:
-    value = float(text)
+    try:
+        value = float(text)
+    except ValueError:
+        value = math.nan
     if not math.isfinite(value) or value <= 0:
-        raise argparse.ArgumentTypeError(f"{text} is not a number above 0")
+        raise argparse.ArgumentTypeError(f"{text!r} is not a number above 0")
     return value
 
 
 def _count(text: str) -> int:
-    value = int(text)
+    value = int(text) if text.isdecimal() else 0
     if value < 1:
-        raise argparse.ArgumentTypeError(f"{text} is not a number of samples; allowed: 1 or more")
+        raise argparse.ArgumentTypeError(f"{text!r} is not a number of samples; allowed: 1 or more")
     return value

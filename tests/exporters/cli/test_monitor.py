@@ -84,6 +84,7 @@ def test_several_trainers_are_told_apart(trainer, heapwatch):
     ("arguments", "says"),
     [
         (["--interval", "0"], "above 0"),
+        (["--interval", "soon"], "'soon' is not a number above 0"),
         (["--count", "0"], "1 or more"),
         (["not a trainer:x"], "allowed: host:port"),
         (["--auto-cleanup"], "HEAPWATCH_TOKEN"),

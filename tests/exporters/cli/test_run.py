@@ -225,6 +225,7 @@ def test_a_script_that_does_not_compile_is_one_line(tmp_path: Path) -> None:
     [
         ("http://127.0.0.1:1", ""),
         ("99999999", "there is no process"),
+        ("nothing.jsonl.gz", "there is no file nothing.jsonl.gz"),
         ("1", ""),
     ],
 )
