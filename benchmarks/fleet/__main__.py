@@ -239,8 +239,8 @@ def table(found: list[Measured]) -> Table:
 def beyond(last: Quiet) -> Table:
     """What larger fleets take, in proportion to the largest that was measured.
 
-    A server is full when its rules take half their interval, as most of them are one group and use one core,
-    or when it needs SERVER_MEMORY bytes.
+    A server is full when it uses half a core, as most rules are one group, evaluated one after the other, or
+    when it needs SERVER_MEMORY bytes.
     """
     header = [
         "trainers",
@@ -254,7 +254,7 @@ def beyond(last: Quiet) -> Table:
     rows = []
     for count in BEYOND:
         more = count / last.trainers
-        servers = more * max(last.rules / (last.interval / 2), last.memory / SERVER_MEMORY)
+        servers = more * max(2 * last.cores, last.memory / SERVER_MEMORY)
         rows.append(
             [
                 f"{count:,}",
