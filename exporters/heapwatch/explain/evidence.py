@@ -17,6 +17,7 @@ WARM_UP_SHARE = 0.25  # share of the time watched that is left out at its beginn
 WARM_UP_SECONDS = 60.0  # the most that is left out
 _ENDS_MINUTES = 24 * 60.0  # growth that fills the memory within a day matters
 _PAST_BOUND = 1.05
+_OF_SWING = 0.5
 
 
 # `some`: single items or all of them, which does not limit the length. `trimmed`: down to a length.
@@ -64,6 +65,16 @@ class Candidate:
             return pace * known.multiplicity
         counted = (known.items.last or 0.0) if known.kind == "ring" else known.weighed_items
         return pace * (known.held.last or 0.0) / counted if counted else 0.0
+
+    @property
+    def rising(self) -> bool:
+        """Whether it goes on rising.
+
+        Of what is emptied or made anew again and again, a few readings may rise by chance: its floor has to
+        rise by a good part of how far it swings.
+        """
+        growth = self.growth
+        return growth.rising and (self.emptied == "never" or growth.total >= _OF_SWING * growth.swing)
 
     @property
     def bounded(self) -> bool:

@@ -73,7 +73,7 @@ def _finding(candidate: Candidate, levels: Levels, *, shared: bool) -> Finding:
     kind: FindingKind = "buffer" if bounded else "container"
     long_enough = growth.span >= _span_wanted(candidate, levels)
     pace = candidate.bytes_per_minute
-    certain = growth.rising and long_enough and pace / 60 * growth.span >= MATERIAL_BYTES
+    certain = candidate.rising and long_enough and pace / 60 * growth.span >= MATERIAL_BYTES
     leaks = not bounded and certain and levels.matters(pace)
     capacity = candidate.capacity if bounded else None
     return Finding(

@@ -57,7 +57,7 @@ def inferred(findings: list[Finding], candidates: Sequence[Candidate], levels: L
         candidate = by_path.get(str(finding.path))
         if finding.kind != "container" or candidate is None or not candidate.look.opaque:
             continue
-        if candidate.growth.rising:
+        if candidate.rising:
             opaque.append((candidate.look.graph, finding.items_per_minute or 0.0, at, candidate))
     if not opaque:
         return findings
@@ -73,7 +73,7 @@ def inferred(findings: list[Finding], candidates: Sequence[Candidate], levels: L
     # An autograd graph is known to hold much memory. For other objects, container and process must both grow
     # steadily.
     spans = (candidate.growth.span, levels.own.span)
-    steady = min(spans) >= _COUNTED_SPAN and levels.own.lasting >= _STEADY and candidate.growth.rising
+    steady = min(spans) >= _COUNTED_SPAN and levels.own.lasting >= _STEADY and candidate.rising
     certain = grown >= MATERIAL_BYTES and (candidate.look.graph or steady)
     findings[at] = replace(
         chosen,

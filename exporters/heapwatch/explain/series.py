@@ -38,6 +38,7 @@ class Growth:
         total: rise of the floor over that time.
         lasting: pace of the last quarter, as a share of the overall pace.
         floor: of the last quarter; 0 where it does not rise.
+        swing: largest difference between the level and the floor of the same quarter.
 
     """
 
@@ -48,6 +49,7 @@ class Growth:
     total: float
     lasting: float = 0.0
     floor: float = 0.0
+    swing: float = 0.0
 
 
 NO_GROWTH = Growth(0.0, False, 0, 0.0, 0.0)
@@ -123,12 +125,15 @@ class Series:
         if span <= 0:
             return NO_GROWTH
         read: list[tuple[float, float] | None] = []
+        swing = 0.0
         steps = sum(bucket.changes for bucket in buckets)
         for block in range(_BLOCKS):
             low, high = first + span * block / _BLOCKS, first + span * (block + 1) / _BLOCKS
             inside = [bucket for bucket in buckets if low <= (bucket.start + bucket.end) / 2 <= high]
             lowest = min(inside, key=lambda bucket: bucket.least, default=None)
             read.append(lowest and ((lowest.start + lowest.end) / 2, lowest.least))
+            if lowest is not None:
+                swing = max(swing, max(bucket.last for bucket in inside) - lowest.least)
         floors = _bridged(read)
         if floors is None:
             return NO_GROWTH
@@ -152,7 +157,7 @@ class Series:
             # A single large step, such as loading a data set, must not count as a lasting pace.
             spans = [after[0] - before[0] for before, after in pairwise(floors)]
             pace = median(rise / max(seconds, span / 16) for rise, seconds in zip(rises, spans, strict=True))
-        return Growth(pace, rising, steps, span, total, lasting, floors[-1][1])
+        return Growth(pace, rising, steps, span, total, lasting, floors[-1][1], swing)
 
 
 def _bridged(floors: list[tuple[float, float] | None]) -> list[tuple[float, float]] | None:

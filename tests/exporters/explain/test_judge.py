@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from heapwatch.explain.evidence import Candidate, Levels
+from heapwatch.explain.evidence import Candidate, Emptying, Levels
 from heapwatch.explain.findings import Explanation, Finding, from_json, message
 from heapwatch.explain.inventory import Known
 from heapwatch.explain.judge import explain, is_unexplained
@@ -196,6 +196,24 @@ def test_it_goes_to_the_container_whose_items_cannot_be_measured() -> None:
     assert finding.path == "trainer.history"
     assert finding.inferred
     assert found.explained_share == pytest.approx(1.0, abs=0.05)
+
+
+@pytest.mark.parametrize("emptied", ["some", "trimmed"])
+def test_what_is_made_anew_and_rises_by_chance_gets_nothing(emptied: Emptying) -> None:
+    look = Look("Tensor", frozenset(), True, True, False, frozenset())
+    lengths = [0, 150, 3, 190, 80, 6, 120, 199, 60, 9, 180, 40, 12, 160, 100, 15]
+    anew = Known("log_probs", "list", "list")
+    for at, length in enumerate(lengths):
+        anew.items.add(15.0 * at, length)
+    growth = anew.items.growth(0.0)
+    assert growth.rising
+    by_chance = Candidate(anew, growth, look, emptied=emptied)
+    assert not by_chance.rising
+    kept = candidate(12, 0, 240, look=look._replace(graph=False))
+    (first, *_) = judged(240, memory(12 * MB, 240), by_chance, kept).findings
+    assert first.path == "trainer.history"
+    # A replay memory that loses one item an episode swings by little.
+    assert candidate(2400, 4, 100, emptied=emptied).rising
 
 
 def test_a_program_that_still_loads_modules_is_starting() -> None:
