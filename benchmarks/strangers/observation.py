@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from dataclasses import asdict, dataclass, field
+from datetime import datetime, timezone
 from pathlib import Path
 from typing import Any
 
@@ -54,6 +55,7 @@ class Observation:
         tracebacks: last lines of the tracebacks in the trainer's output.
         exit_code: None where it was ended after it had shown what it should.
         memory: resident bytes at the first scrape and at the last.
+        day: on which it ran, such as 2026-11-22, UTC.
 
     """
 
@@ -72,6 +74,7 @@ class Observation:
     tracebacks: list[str] = field(default_factory=list)
     exit_code: int | None = None
     memory: tuple[float, float] = (0.0, 0.0)
+    day: str = ""
 
     @property
     def growth(self) -> float:
@@ -90,4 +93,6 @@ def load(path: Path) -> Observation:
     stored: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
     stored["alerts"] = [ObservedAlert(**alert) for alert in stored["alerts"]]
     stored["memory"] = tuple(stored["memory"])
+    written = datetime.fromtimestamp(path.stat().st_mtime, timezone.utc)
+    stored.setdefault("day", written.date().isoformat())
     return Observation(**stored)

@@ -127,7 +127,8 @@ def _start(stranger: Stranger, stack: Stack, folder: Path, span: float, leaking:
         process = subprocess.Popen(
             command, cwd=work, env=environment, stdout=sink, stderr=subprocess.STDOUT, start_new_session=True
         )
-    seen = Observation(stranger.name, leaking, stranger.versions)
+    day = started.date().isoformat()
+    seen = Observation(stranger.name, leaking, stranger.versions, day=day)
     return Run(stranger, stack, seen, folder, process, output, time.monotonic(), started)
 
 

@@ -11,12 +11,10 @@ from benchmarks.strangers import judge
 from benchmarks.strangers.catalog import FAST_MINUTES, SLOW_MINUTES, STRANGERS, Stranger
 from benchmarks.strangers.observation import Observation
 
-_HEALTHY = (
-    "| trainer | watched by | memory | minutes | alerts, log lines, port trouble |\n|---|---|---|---|---|"
-)
+_HEALTHY = "| trainer | watched by | memory | minutes | day | alerts, log lines, port trouble |\n|---|---|---|---|---|---|"
 _LEAKING = (
-    "| trainer | leak | rate | memory | reported | named | named by | alerts sent | verdict |\n"
-    "|---|---|---|---|---|---|---|---|---|"
+    "| trainer | leak | rate | memory | reported | named | named by | alerts sent | day | verdict |\n"
+    "|---|---|---|---|---|---|---|---|---|---|"
 )
 
 
@@ -24,11 +22,13 @@ def document(seen: dict[tuple[str, bool], Observation]) -> str:
     """The whole page, of the latest run of each trainer."""
     return "\n".join(
         [
-            "# Strangers",
+            "# Public trainers",
             "",
             "Trainers as their authors write them, from public packages at pinned versions, started with the",
             "README's snippet or an adapter's one line beside a running stack. Written by `make strangers`",
             f"(`python -m benchmarks.strangers`) on {_machine()}.",
+            "Of each trainer the latest run counts; several run at a time. Memory is that of a trainer and its",
+            "child processes together, pages that they share counted in each.",
             "",
             "## Healthy",
             "",
@@ -60,7 +60,8 @@ def healthy(seen: dict[tuple[str, bool], Observation]) -> list[str]:
     for stranger, run in _runs(seen, leaking=False):
         wrong = "; ".join(judge.problems(stranger, run)) or "none"
         watched = "snippet" if stranger.watched == "snippet" else f"adapter `{stranger.watched}`"
-        rows.append(f"| {stranger.name} | {watched} | {_memory(run)} | {run.minutes:.0f} | {_cell(wrong)} |")
+        cells = [stranger.name, watched, _memory(run), f"{run.minutes:.0f}", run.day, _cell(wrong)]
+        rows.append(f"| {' | '.join(cells)} |")
     return rows
 
 
@@ -82,6 +83,7 @@ def leaking(seen: dict[tuple[str, bool], Observation]) -> list[str]:
             _minutes(judge.named(run)),
             by,
             str(sent),
+            run.day,
             _cell(wrong),
         ]
         rows.append(f"| {' | '.join(cells)} |")
