@@ -11,7 +11,10 @@ from benchmarks.strangers import judge
 from benchmarks.strangers.catalog import FAST_MINUTES, SLOW_MINUTES, STRANGERS, Stranger
 from benchmarks.strangers.observation import Observation
 
-_HEALTHY = "| trainer | watched by | memory | minutes | day | alerts, log lines, port trouble |\n|---|---|---|---|---|---|"
+_HEALTHY = (
+    "| trainer | watched by | memory | minutes | day | alerts, log lines, port trouble |\n"
+    "|---|---|---|---|---|---|"
+)
 _LEAKING = (
     "| trainer | leak | rate | memory | reported | named | named by | alerts sent | day | verdict |\n"
     "|---|---|---|---|---|---|---|---|---|---|"
