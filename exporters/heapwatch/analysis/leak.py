@@ -47,10 +47,8 @@ QUARTER = 2.25  # the gain of the second half is below this multiple of the gain
 EARLIER = 1.9  # the gain of a window is at least this multiple of the gain of half a window before it
 FAST_LOOKS, FAST_LEAST = 12, 11  # looks in six minutes, and the least number with a sample
 FAST_SHARE = 0.01  # least growth per minute, as a share of the level
-STRAIGHT, STEEP = (
-    0.985,
-    (0.85, 1.5),
-)  # least R squared, and limits of the second half's slope over the first's
+# Least R squared, and limits of the second half's slope over the first's.
+STRAIGHT, STEEP = 0.985, (0.85, 1.5)
 YOUNG_STRAIGHT, YOUNG_STEEP = 0.995, (0.93, 1.2)
 FAST_CHANGES, FAST_HALVES = 9, (0.8, 1.35)
 STALE_SECONDS = 45.0  # oldest sample for a verdict over six minutes; for a longer window an eighth of it

@@ -65,7 +65,7 @@ def _named(latest: Any) -> Iterable[Metric]:
     )
     share = GaugeMetricFamily(
         "trainer_named_leaks_share_ratio",
-        "Share of the process's growth, without its workers', that these make up; absent without one.",
+        "Share of these in the growth of the process without its workers; absent without one.",
     )
     leaks = [one for one in latest.findings if one.is_leak and one.steady and one.kind in _NAMED]
     if leaks:
@@ -73,7 +73,7 @@ def _named(latest: Any) -> Iterable[Metric]:
         workers = sum(one.bytes_per_minute for one in latest.findings if one.kind == "worker")
         own = latest.growth_bytes_per_minute - workers
         growth.add_metric([], named)
-        share.add_metric([], min(1.0, named / own) if own > named else 1.0)
+        share.add_metric([], named / own if own > named else 1.0)
     return growth, share
 
 

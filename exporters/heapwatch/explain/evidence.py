@@ -17,7 +17,7 @@ WARM_UP_SHARE = 0.25  # share of the time watched that is left out at its beginn
 WARM_UP_SECONDS = 60.0  # the most that is left out
 _ENDS_MINUTES = 24 * 60.0  # growth that fills the memory within a day matters
 _PAST_BOUND = 1.05
-_OF_SWING = 0.5
+_OF_SWING = 0.5  # least rise of the floor of a container that is emptied, as a share of its swing
 
 
 # `some`: single items or all of them, which does not limit the length. `trimmed`: down to a length.
@@ -70,8 +70,8 @@ class Candidate:
     def rising(self) -> bool:
         """Whether it goes on rising.
 
-        Of what is emptied or made anew again and again, a few readings may rise by chance: its floor has to
-        rise by a good part of how far it swings.
+        A container that is emptied again and again may seem to rise in a few readings, by chance. Its floor
+        has to rise by half of its largest swing.
         """
         growth = self.growth
         return growth.rising and (self.emptied == "never" or growth.total >= _OF_SWING * growth.swing)

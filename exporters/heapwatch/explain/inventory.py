@@ -222,9 +222,9 @@ class Inventory:
         due = [known for known in list(self.known.values()) if known.due <= now]
         memory: dict[Place | str, Any] = {}
         count = 0
-        # By delay relative to the interval: if time is short, unchanged containers wait.
         graphs = (known for known in due if known.kind == "graph" and now >= self._graphs_due)
         searched = min(graphs, key=lambda known: known.items.read_at, default=None)
+        # By delay relative to the interval: if time is short, unchanged containers wait.
         for known in sorted(due, key=lambda known: (known.due - now) / known.interval):
             if known.kind == "graph":
                 self._read_graph(known, now, memory, search=known is searched)
@@ -248,7 +248,7 @@ class Inventory:
             yield obj, layout_of(type(obj))
 
     def ids(self) -> set[int]:
-        """Ids of all known containers and of what leads to them."""
+        """Ids of all known containers and of the objects on the paths to them."""
         found: set[int] = set(self.anchors)
         memory: dict[Place | str, Any] = {}
         for known in list(self.known.values()):
@@ -420,10 +420,10 @@ class Inventory:
         known.due = now + known.interval
 
     def _read_graph(self, known: Known, now: float, memory: dict[Place | str, Any], *, search: bool) -> None:
-        """Note a graph's newest operation and, if asked to, search it for operations of the time before.
+        """Read the newest operation of a graph and, if `search`, look for operations of the last reading.
 
-        A search may take long. What it looks for are operations made between the last two readings: the more
-        that lie between them and now, the further it would have to go back.
+        A search may take long. It looks for operations made between the last two readings. It takes longer if
+        more operations were made since.
         """
         newest = None
         with suppress(Gone, RuntimeError):

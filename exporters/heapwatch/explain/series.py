@@ -11,9 +11,8 @@ _MOST = 48
 _WIDEST_SECONDS = 256.0
 _BLOCKS = 4
 _LEAST_STEPS = 4  # changes of a level before it can count as rising
-_STEADY = (
-    0.5  # least pace of the last quarter of a rise that does not level off, as a share of the overall pace
-)
+# Least pace of the last quarter of a rise that does not level off, as a share of the overall pace.
+_STEADY = 0.5
 
 
 class Bucket(NamedTuple):

@@ -35,11 +35,8 @@ _MOST_BESIDE = 20
 _NOT_PARTS: tuple[Kind, ...] = ("atom", "class", "module", "function")
 _MOST_DEEP = 200
 _MOST_TRACED_BYTES = 4_000_000  # traces of this size are copied in a few milliseconds
-_HEADS = (
-    0,
-    16,
-    32,
-)  # bytes between a block's start and its object: none, the collector's header, more headers
+# Bytes between the start of a block and its object: none, the collector's header, more headers.
+_HEADS = (0, 16, 32)
 
 
 class Tracer:

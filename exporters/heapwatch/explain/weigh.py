@@ -56,7 +56,7 @@ def weigh(known: Known, inventory: Inventory, now: float) -> None:
     """Measure the bytes of all containers at a path, and add them as a reading."""
     if known.kind in ("ring", "graph") or known.in_bytes:
         return
-    anchors = [key for key, path in inventory.anchors.items() if not path.startswith(known.path)]
+    anchors = [key for key, path in inventory.anchors.items() if not _is_inside(path, known.path)]
     total, count = 0.0, 0
     until = own_time() + _BUDGET_SECONDS
     samples = FEWEST_SAMPLES if known.weigh_failures else SAMPLES
@@ -148,7 +148,7 @@ def _look(newest: list[Any], known: Known, inventory: Inventory) -> Look:
         if id(obj) in seen:
             continue
         seen.add(id(obj))
-        if not inventory.anchors.get(id(obj), known.path).startswith(known.path):
+        if not _is_inside(inventory.anchors.get(id(obj), known.path), known.path):
             continue  # the item only refers to it
         layout = layout_of(type(obj))
         if layout.kind in ("atom", "class", "module", "text"):
@@ -163,6 +163,10 @@ def _look(newest: list[Any], known: Known, inventory: Inventory) -> Look:
         if layout.kind not in ("array", "tensor"):
             ahead += gc.get_referents(obj)[:20]
     return Look(item_type, ids, opaque or graph, graph, view, frozenset(traits))
+
+
+def _is_inside(path: str, of: str) -> bool:
+    return path == of or path.startswith((f"{of}.", f"{of}["))
 
 
 def _has_graph(tensor: Any) -> bool:

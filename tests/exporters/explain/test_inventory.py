@@ -14,13 +14,17 @@ from heapwatch.explain.inventory import Inventory
 from heapwatch.measure.roots import Root
 
 
+@pytest.fixture(autouse=True)
+def no_roots_but_those_given(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("user_modules", "frame_roots", "registry_roots"):
+        monkeypatch.setattr(subject, name, list)
+
+
 class Holder:
     pass
 
 
-def test_what_changes_is_read_before_what_stands_still(monkeypatch: pytest.MonkeyPatch) -> None:
-    for name in ("user_modules", "frame_roots", "registry_roots"):
-        monkeypatch.setattr(subject, name, list)
+def test_what_changes_is_read_before_what_stands_still() -> None:
     held = Holder()
     for at in range(200):
         setattr(held, f"list{at}", [at])
@@ -42,10 +46,8 @@ def test_what_changes_is_read_before_what_stands_still(monkeypatch: pytest.Monke
     assert growing.items.read_at == 100.0
 
 
-def piled(monkeypatch: pytest.MonkeyPatch, step: Callable[[Any], Any]) -> float:
+def piled(step: Callable[[Any], Any]) -> float:
     """Seconds for which the graph of what `step` makes anew once a second for a minute piled up."""
-    for name in ("user_modules", "frame_roots", "registry_roots"):
-        monkeypatch.setattr(subject, name, list)
     now = [0.0]
     held = {"loss": step(torch.zeros(1, requires_grad=True))}
     inventory = Inventory(
@@ -64,18 +66,16 @@ def piled(monkeypatch: pytest.MonkeyPatch, step: Callable[[Any], Any]) -> float:
     return highest
 
 
-def test_a_loss_made_anew_from_many_operations_does_not_pile_up(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_a_loss_made_anew_from_many_operations_does_not_pile_up() -> None:
     weight = torch.ones(1, requires_grad=True)
 
     def episode(_: torch.Tensor) -> torch.Tensor:
         return torch.stack([(weight * at).exp().sum() for at in range(1500)]).mean()
 
-    assert piled(monkeypatch, episode) == 0.0
+    assert piled(episode) == 0.0
 
 
-def test_a_loss_that_sums_up_over_steps_piles_up(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_loss_that_sums_up_over_steps_piles_up() -> None:
     weight = torch.ones(1, requires_grad=True)
 
     def step(total: torch.Tensor) -> torch.Tensor:
@@ -83,12 +83,10 @@ def test_a_loss_that_sums_up_over_steps_piles_up(monkeypatch: pytest.MonkeyPatch
             total = total + (weight * at).exp().tanh().sum()
         return total
 
-    assert piled(monkeypatch, step) >= 40.0
+    assert piled(step) >= 40.0
 
 
-def test_the_states_of_a_rollout_do_not_pile_up_though_each_holds_those_before(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_the_states_of_a_rollout_do_not_pile_up_though_each_holds_those_before() -> None:
     weight = torch.ones(1, requires_grad=True)
 
     def rollout(_: Any) -> list[torch.Tensor]:
@@ -97,12 +95,10 @@ def test_the_states_of_a_rollout_do_not_pile_up_though_each_holds_those_before(
             states.append((states[-1] * weight).tanh())
         return states
 
-    assert piled(monkeypatch, rollout) == 0.0
+    assert piled(rollout) == 0.0
 
 
 def test_graphs_that_take_long_to_search_take_turns(monkeypatch: pytest.MonkeyPatch) -> None:
-    for name in ("user_modules", "frame_roots", "registry_roots"):
-        monkeypatch.setattr(subject, name, list)
     held = Holder()
     now, spent = [0.0], [0.0]
     inventory = Inventory(
@@ -133,9 +129,7 @@ def test_graphs_that_take_long_to_search_take_turns(monkeypatch: pytest.MonkeyPa
     assert min(read_at) > 50
 
 
-def test_the_ids_of_all_containers_take_one_look_at_each_root(monkeypatch: pytest.MonkeyPatch) -> None:
-    for name in ("user_modules", "frame_roots", "registry_roots"):
-        monkeypatch.setattr(subject, name, list)
+def test_the_ids_of_all_containers_take_one_look_at_each_root() -> None:
     held = Holder()
     for at in range(50):
         setattr(held, f"list{at}", [at])

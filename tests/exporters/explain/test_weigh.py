@@ -141,9 +141,10 @@ def test_an_object_of_an_extension_is_found_behind_wrappers(found):
     assert look_into(known["agent.past"], inventory).opaque
 
 
-def test_what_an_item_only_refers_to_is_not_looked_into(found):
+@pytest.mark.parametrize("name", ["simulator", "past_simulator"])
+def test_what_an_item_only_refers_to_is_not_looked_into(found, name):
     agent = Agent()
-    agent.simulator = torch.Generator()
-    agent.past = [{"of": agent.simulator} for _ in range(3)]
+    setattr(agent, name, torch.Generator())
+    agent.past = [{"of": getattr(agent, name)} for _ in range(3)]
     inventory, known = found(agent)
     assert not look_into(known["agent.past"], inventory).opaque
