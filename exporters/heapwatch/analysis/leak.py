@@ -26,6 +26,7 @@ from heapwatch.analysis.timeline import (
     Sums,
     Values,
     at,
+    covariance,
     highest,
     lowest,
     slope,
@@ -227,7 +228,8 @@ def _fast(
     if component.resource in BYTES:
         if gained <= material(component, now):
             return None
-        steepness, limits = _straight(seen, now, maturity), STEEP if maturity == 2 else YOUNG_STEEP
+        steepness = _straight(seen, _taken(process, look), now, maturity)
+        limits = STEEP if maturity == 2 else YOUNG_STEEP
     else:
         mark = at(marks.high_water, look - FAST_LOOKS)
         if mark is None or gained <= material(component, mark):
@@ -240,16 +242,37 @@ def _fast(
     return gained / 6 if any(limits[0] < ratio < limits[1] for ratio in ratios) else None
 
 
-def _straight(seen: Values, now: float, maturity: int) -> float | None:
-    """Slope of the last three minutes over that of the three before; None unless all lie on a steep line."""
+def _taken(process: Process, look: int) -> Values:
+    """The counter of steps at the looks of the last six minutes."""
+    return list(process.steps[max(0, look - FAST_LOOKS + 1) : look + 1]) if process.steps else []
+
+
+def _straight(seen: Values, taken: Values, now: float, maturity: int) -> float | None:
+    """Slope of the last three minutes over that of the three before; None unless all lie on a steep line.
+
+    The line is one in time or one over the steps `taken`: a trainer that collects and updates in turns leaks
+    in turns.
+    """
     rise, spread = slope(seen), variance(seen)
     late, early = slope(seen[FAST_LOOKS // 2 :]), slope(seen[: FAST_LOOKS // 2])
     many = sum(value is not None for value in seen)
     if not rise or not late or not early or early < 0 or spread == 0 or many < FAST_LEAST:
         return None
-    straightness = rise * rise * (many**2 - 1) / 12 / spread
+    straightness = max(rise * rise * (many**2 - 1) / 12 / spread, _by_steps(seen, taken))
     straight = straightness > (STRAIGHT if maturity == 2 else YOUNG_STRAIGHT)
     return late / early if straight and rise * steps(1) > FAST_SHARE * now else None
+
+
+def _by_steps(seen: Values, taken: Values) -> float:
+    """R squared of a level over the steps taken; 0 unless both are known at each look."""
+    both = [
+        (level, at) for level, at in zip(seen, taken, strict=False) if level is not None and at is not None
+    ]
+    if len(both) < FAST_LOOKS:
+        return 0.0
+    levels, counted = zip(*both, strict=True)
+    spread = variance(levels) * variance(counted)
+    return covariance(levels, counted) ** 2 / spread if spread else 0.0
 
 
 def _every_look(seen: Values) -> float | None:

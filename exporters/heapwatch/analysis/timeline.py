@@ -108,7 +108,14 @@ def slope(values: Sequence[float | None]) -> float | None:
 def variance(values: Sequence[float | None]) -> float:
     """The population variance of the known values; 0 without any."""
     known = [value for value in values if value is not None]
-    if not known:
+    return covariance(known, known)
+
+
+def covariance(left: Sequence[float], right: Sequence[float]) -> float:
+    """The population covariance of two series of one length; 0 if they are empty."""
+    if not left:
         return 0.0
-    mean = sum(known) / len(known)
-    return sum((value - mean) ** 2 for value in known) / len(known)
+    mean_left, mean_right = sum(left) / len(left), sum(right) / len(right)
+    return sum(
+        (one - mean_left) * (other - mean_right) for one, other in zip(left, right, strict=True)
+    ) / len(left)

@@ -12,6 +12,7 @@ VERDICTS = ("healthy", "warm-up", "filling", "leak", "too early")
 MOST_PATHS = 20
 _LONGEST_PATH = 120
 _NAMED = ("container", "type")
+_BESIDE = ("worker", "allocator")
 
 
 class ExplanationCollector:
@@ -56,8 +57,8 @@ class ExplanationCollector:
 def _named(latest: Any) -> Iterable[Metric]:
     """The sums of all leaks with a name, with which the rules confirm a leak sooner.
 
-    The share is of the growth without that of the workers: forked workers copy pages of their trainer, and
-    this can be more than the growth of the trainer itself.
+    The share is of the growth of memory in use by the trainer itself. Forked workers copy pages of their
+    trainer, and objects that stay between freed ones make malloc keep more than they hold.
     """
     growth = GaugeMetricFamily(
         "trainer_named_leaks_growth_bytes_per_minute",
@@ -65,13 +66,14 @@ def _named(latest: Any) -> Iterable[Metric]:
     )
     share = GaugeMetricFamily(
         "trainer_named_leaks_share_ratio",
-        "Share of these in the growth of the process without its workers; absent without one.",
+        "Share of these in the growth of the process, without its workers and without freed memory that "
+        "malloc keeps; absent without one.",
     )
     leaks = [one for one in latest.findings if one.is_leak and one.steady and one.kind in _NAMED]
     if leaks:
         named = sum(one.bytes_per_minute for one in leaks)
-        workers = sum(one.bytes_per_minute for one in latest.findings if one.kind == "worker")
-        own = latest.growth_bytes_per_minute - workers
+        beside = sum(one.bytes_per_minute for one in latest.findings if one.kind in _BESIDE)
+        own = latest.growth_bytes_per_minute - beside
         growth.add_metric([], named)
         share.add_metric([], named / own if own > named else 1.0)
     return growth, share

@@ -346,6 +346,23 @@ def test_a_trainer_that_slows_down_leaks_by_the_step():
     assert told < first(judged({RSS: leak, START: [0.0] * SCRAPES})[MEMORY])
 
 
+def in_turns(per_minute):
+    """A young run that collects for 80 of every 100 s, counting steps and leaking, and then updates."""
+    collected = [sum((15 * n % 100) < 80 for n in range(number)) / 4 for number in range(SCRAPES)]
+    return {
+        RSS: [1e9 + per_minute * minutes for minutes in collected],
+        STEPS: [1e8 + 6000.0 * minutes for minutes in collected],
+        START: [0.0] * SCRAPES,
+    }
+
+
+def test_a_trainer_that_collects_and_updates_in_turns_leaks_by_the_step():
+    series = in_turns(40e6)
+    assert told(series) <= 10
+    assert told(series | {STEPS: [10.0 * number for number in range(SCRAPES)]}) > 20
+    assert agreed(series) == {("leak", "memory", "trainer")}
+
+
 def test_the_virtual_memory_of_the_process_before_explains_nothing():
     """It started at minute 40 on the same port, and had reserved much; this one leaks from minute 41 on."""
     start = [0.0] * 160 + [2400.0] * 160

@@ -75,16 +75,26 @@ def test_a_count_that_rises_at_almost_every_look(seen: list[float | None], steep
 
 
 def test_six_minutes_on_a_steep_line() -> None:
-    assert leak._straight(LINE, LINE[-1], 2) == pytest.approx(1.0)
-    assert leak._straight([None, *LINE[1:]], LINE[-1], 2) == pytest.approx(1.0)
-    assert leak._straight([None, None, *LINE[2:]], LINE[-1], 2) is None
-    assert leak._straight(LINE, 4.1e9, 2) is None, "40 MB a minute are less than a hundredth of it"
-    assert leak._straight(LINE, 3.9e9, 2) == pytest.approx(1.0)
-    assert leak._straight(LINE[::-1], LINE[-1], 2) is None
-    assert leak._straight([1e9] * 12, 1e9, 2) is None
+    assert leak._straight(LINE, [], LINE[-1], 2) == pytest.approx(1.0)
+    assert leak._straight([None, *LINE[1:]], [], LINE[-1], 2) == pytest.approx(1.0)
+    assert leak._straight([None, None, *LINE[2:]], [], LINE[-1], 2) is None
+    assert leak._straight(LINE, [], 4.1e9, 2) is None, "40 MB a minute are less than a hundredth of it"
+    assert leak._straight(LINE, [], 3.9e9, 2) == pytest.approx(1.0)
+    assert leak._straight(LINE[::-1], [], LINE[-1], 2) is None
+    assert leak._straight([1e9] * 12, [], 1e9, 2) is None
 
 
 def test_a_young_process_has_to_rise_on_a_straighter_line() -> None:
     bent = [level + 7e6 * (-1) ** look for look, level in enumerate(LINE)]
-    assert leak._straight(bent, bent[-1], 2) is not None
-    assert leak._straight(bent, bent[-1], 1) is None
+    assert leak._straight(bent, [], bent[-1], 2) is not None
+    assert leak._straight(bent, [], bent[-1], 1) is None
+
+
+def test_a_line_over_the_steps_is_straight_too() -> None:
+    taken = [0.0, 1, 2, 20, 21, 22, 40, 41, 42, 60, 61, 62]
+    levels = [1e9 + 4e6 * count for count in taken]
+    assert leak._straight(levels, [], levels[-1], 2) is None
+    assert leak._straight(levels, taken, levels[-1], 1) is not None
+    assert leak._straight(levels, taken[1:], levels[-1], 1) is None, "a reading of the steps is missing"
+    assert leak._straight(levels, [None, *taken[1:]], levels[-1], 1) is None
+    assert leak._straight(levels, [7.0] * 12, levels[-1], 1) is None, "no step was taken"

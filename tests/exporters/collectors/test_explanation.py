@@ -55,6 +55,11 @@ def test_leaks_with_a_name_are_added_up_for_the_rules():
     families = collected(Explanation("leak", 60.0, 1.05e9, 1.0, more))
     assert value(families, "trainer_named_leaks_share_ratio") == pytest.approx(0.7)
 
+    # Objects that stay between freed ones make malloc keep more than they hold.
+    more = (*findings, finding(5, kind="allocator", path=None, bytes_per_minute=1e9))
+    families = collected(Explanation("leak", 60.0, 1.05e9, 1.0, more))
+    assert value(families, "trainer_named_leaks_share_ratio") == pytest.approx(0.7)
+
 
 def test_what_is_not_known_is_absent():
     families = collected(Explanation("healthy", 60.0, 0.0, 1.0, (finding(bytes=None, items=None),)))
