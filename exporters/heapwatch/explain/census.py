@@ -7,7 +7,6 @@ the last call. Where it would take too long, nothing is listed and the refusal i
 from __future__ import annotations
 
 import gc
-import random
 import sys
 import time
 from collections import Counter, deque
@@ -89,7 +88,6 @@ class Census:
         types: growing types, by the id of the class.
         longest: CPU seconds that the longest call into `gc` took.
         refused: how often objects were not listed because that would have taken too long.
-        uncollected: number of objects in the youngest generation, over time.
 
     """
 
@@ -107,11 +105,9 @@ class Census:
         self._seconds_per_block: float | None = None
         self._unlimited = unlimited
         self._fewest = fewest
-        self.uncollected = Series()
         self._before: dict[int, int] = {}
         self._counted_at = 0.0
         self._lengths: dict[int, tuple[tuple[float, int], ...]] = {}
-        self._random = random.Random(0x5EED)
 
     def affordable(self) -> bool:
         """Whether all objects may be listed now."""
@@ -158,10 +154,6 @@ class Census:
         self._counted_at = now
         return True
 
-    def count_uncollected(self) -> None:
-        """Read the number of objects in the youngest generation."""
-        self.uncollected.add(self._clock(), gc.get_count()[0])
-
     def growing(self, start: float) -> list[tuple[GrowingType, Growth]]:
         """Types whose number of instances has risen since `start`, the fastest first."""
         found = [(known, known.counts.growth(start)) for known in list(self.types.values())]
@@ -198,20 +190,12 @@ class Census:
             del newest
         return chains
 
-    def commonest_uncollected(self) -> list[str]:
-        """Names of the commonest types among the objects that were added since the first reading.
-
-        Those from before it are the program's modules and what they set up.
-        """
+    def youngest(self) -> list[Any] | None:
+        """Objects of the youngest generation, the newest last; None if listing them would take too long."""
         if not self.affordable():
-            return []
-        young = gc.get_objects(generation=0)
-        first = self.uncollected.since(float("-inf"))[0].least
-        added = round((self.uncollected.last or 0.0) - first)
-        del young[: -max(_FEWEST, added)]  # the newest come last
-        kinds = list(map(type, self._random.sample(young, min(500, len(young)))))
-        young.clear()
-        return [name for name, _ in Counter(layout_of(kind).qualified_name for kind in kinds).most_common(3)]
+            self.refused += 1
+            return None
+        return self._listed(generation=0)
 
     def search(self, elsewhere: set[int]) -> list[LongContainer]:
         """Containers that grew over the last three searches, the longest first, without those in `elsewhere`.
@@ -264,11 +248,13 @@ class Census:
             )
         return found
 
-    def _listed(self) -> list[Any]:
+    def _listed(self, generation: int | None = None) -> list[Any]:
         began = own_time()  # CPU time: waiting for a processor does not count
-        objects = gc.get_objects()
+        objects = gc.get_objects(generation)
         took = own_time() - began
         self.longest = max(self.longest, took)
+        if generation is not None:
+            return objects
         blocks = max(1, sys.getallocatedblocks())
         pace = took / blocks
         before = self._seconds_per_block

@@ -9,9 +9,10 @@ from types import CodeType, FunctionType
 from typing import Any
 
 from heapwatch.explain.bounds import bound_of, emptying_of
-from heapwatch.explain.census import Census, GrowingType, LongContainer
+from heapwatch.explain.census import GrowingType, LongContainer
 from heapwatch.explain.evidence import Candidate, Levels
 from heapwatch.explain.findings import Finding
+from heapwatch.explain.garbage import Garbage, Uncollected
 from heapwatch.explain.inventory import Inventory, Known, Place
 from heapwatch.explain.limits import Limit, limits_of
 from heapwatch.explain.remedies import remedy_for, remedy_for_type
@@ -111,27 +112,33 @@ class Describer:
         found = {site for name in _STARTERS for site in callers_of(name, codes)}
         return found.pop() if len(found) == 1 else None
 
-    def describe_garbage(self, census: Census, levels: Levels) -> list[Finding]:
+    def describe_garbage(self, uncollected: Uncollected, levels: Levels) -> list[Finding]:
         """Make a finding of the reference cycles that stay while the collector is switched off.
 
-        All growth of the process is attributed to them.
+        All growth of the process is attributed to them where their bytes cannot be measured.
         """
-        growth = census.uncollected.growth(levels.settled)
-        if not growth.rising:
+        growth = uncollected.counts.growth(levels.settled)
+        examined = uncollected.latest is not None
+        garbage = uncollected.latest or Garbage(uncollected.counts.last or 0.0, None, ("objects",))
+        if growth.total <= 0 or not garbage.objects or not (examined or growth.rising):
             return []
+        pace = 60 * (uncollected.per_second(levels.settled) if examined else growth.per_second)
+        rate = levels.per_minute
+        if garbage.bytes is not None:
+            rate = min(rate, pace * garbage.bytes / garbage.objects)
         return [
             Finding(
                 kind="type",
                 path=None,
-                type=f"uncollected cycles of {', '.join(census.commonest_uncollected()) or 'objects'}",
-                items=round(census.uncollected.last or 0.0),
-                bytes=None,
-                items_per_minute=60 * growth.per_second,
-                bytes_per_minute=levels.per_minute,
+                type=f"uncollected cycles of {', '.join(garbage.types)}",
+                items=round(garbage.objects),
+                bytes=None if garbage.bytes is None else round(garbage.bytes),
+                items_per_minute=pace,
+                bytes_per_minute=rate,
                 share=0.0,
                 holders=("reference cycles: the collector is switched off",),
                 remedy=remedy_for_type(None),
-                inferred=True,
+                inferred=garbage.bytes is None,
             )
         ]
 

@@ -15,6 +15,7 @@ from heapwatch.explain.census import Census, LongContainer
 from heapwatch.explain.describe import Describer
 from heapwatch.explain.evidence import Levels
 from heapwatch.explain.findings import Explanation, Finding, message
+from heapwatch.explain.garbage import Uncollected
 from heapwatch.explain.inventory import Inventory
 from heapwatch.explain.judge import explain, is_unexplained
 from heapwatch.explain.log_limit import LogLimit
@@ -74,6 +75,7 @@ class Explainer:
     ) -> None:
         self.inventory = Inventory(clock, spent, extra_roots)
         self.census = Census(clock)
+        self.uncollected = Uncollected(self.census, clock)
         self.tracer = Tracer(clock)
         self.memory = Memory(clock, progress)
         self.latest = Explanation("too early", 0.0, 0.0, 0.0)
@@ -190,7 +192,7 @@ class Explainer:
         self.memory.read_resident()
         self.memory.read_parts()
         if not gc.isenabled():
-            self.census.count_uncollected()
+            self.uncollected.count()
 
     def _weigh(self, most: int) -> None:
         """Measure the bytes of the growing containers that have grown most since they were measured."""
@@ -238,7 +240,7 @@ class Explainer:
     def _types(self, levels: Levels) -> list[Finding]:
         """Growing types, weighed, with what holds them."""
         if not gc.isenabled():
-            return [*self._long_containers(levels), *self._describer.describe_garbage(self.census, levels)]
+            return [*self._long_containers(levels), *self._garbage(levels)]
         growing = self.census.growing(levels.start)[: 4 * _TYPES_TOLD]
         names = [known.name for known, _ in growing]
         missing = [name for name in names if name not in self._chains]
@@ -264,6 +266,14 @@ class Explainer:
             self._long = self.census.search(self.inventory.ids())
             self._pause("search", levels.now, self._spent() - began)
         return [self._describer.describe_long(found) for found in self._long]
+
+    def _garbage(self, levels: Levels) -> list[Finding]:
+        """Reference cycles that nothing collects."""
+        if self._is_due("garbage", levels.now, _SEARCH_SECONDS):
+            began = self._spent()
+            self.uncollected.examine()
+            self._pause("garbage", levels.now, self._spent() - began)
+        return self._describer.describe_garbage(self.uncollected, levels)
 
     def _trace(self) -> bool:
         """Trace allocations for what grows at a line that is not known; whether it was tried."""

@@ -27,13 +27,6 @@ def census(clock: list[float], monkeypatch: pytest.MonkeyPatch) -> Census:
     return Census(clock=lambda: clock[0])
 
 
-@pytest.fixture
-def collector_off() -> Iterator[None]:
-    gc.disable()
-    yield
-    gc.enable()
-
-
 def counted(census: Census, clock: list[float], kept: list[Leaked], rounds: int = 12) -> None:
     for _ in range(rounds):
         kept += [Leaked() for _ in range(20)]
@@ -107,19 +100,3 @@ def test_searching_keeps_nothing_alive(census: Census) -> None:
     held.clear()
     gc.collect()
     assert not [obj for obj in gc.get_objects() if type(obj) is Leaked]
-
-
-def test_uncollected_garbage_is_told_by_the_types_that_were_added(
-    census: Census, clock: list[float], collector_off: None
-) -> None:
-    """With the collector off all that the program set up before is as young as the garbage."""
-    held = [[{}] for _ in range(5000)]
-    for _ in range(6):
-        clock[0] += 10
-        census.count_uncollected()
-        for _ in range(100):
-            one = Leaked()
-            one.itself = one  # type: ignore[attr-defined]
-    census.count_uncollected()
-    assert census.commonest_uncollected()[0] == f"{__name__}.Leaked"
-    assert len(held) == 5000

@@ -58,7 +58,7 @@ def test_objects_that_are_not_collected_are_counted_though_nothing_may_be_spent(
     while now[0] < 60:
         now[0] += 1.0
         explainer.tick()
-    growth = explainer.census.uncollected.growth()
+    growth = explainer.uncollected.counts.growth()
     assert growth.rising
     assert growth.per_second == pytest.approx(10.0, rel=0.1)
 

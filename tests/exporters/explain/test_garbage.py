@@ -1,0 +1,158 @@
+"""Reference cycles of a program that has switched the collector off, told from objects that are alive."""
+
+from __future__ import annotations
+
+import gc
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+import pytest
+
+from heapwatch.explain import census, garbage
+from heapwatch.explain.census import Census
+from heapwatch.explain.describe import Describer
+from heapwatch.explain.evidence import Levels
+from heapwatch.explain.garbage import Uncollected, unreachable
+from heapwatch.explain.inventory import Inventory
+from heapwatch.explain.memory import Memory
+
+EVERY = 8.0  # seconds between two looks at the objects
+ENTRY = 40_000  # bytes
+
+
+class Holder:
+    def __init__(self, number: int) -> None:
+        self.payload = np.full(ENTRY // 8, number)
+        self.itself: Holder | None = None
+
+
+@pytest.fixture
+def clock() -> list[float]:
+    return [0.0]
+
+
+@pytest.fixture
+def uncollected(clock: list[float], monkeypatch: pytest.MonkeyPatch) -> Iterator[Uncollected]:
+    monkeypatch.setattr(census, "STALL_SECONDS", 10.0)
+    monkeypatch.setattr(census, "_FIRST_BLOCKS", 1 << 40)
+    gc.collect()
+    gc.disable()
+    yield Uncollected(Census(lambda: clock[0]), lambda: clock[0])
+    gc.enable()
+
+
+def cycles(count: int) -> None:
+    for number in range(count):
+        one = Holder(number)
+        one.itself = one
+
+
+def run(uncollected: Uncollected, clock: list[float], rounds: int, make: Any) -> None:
+    uncollected.count()
+    for _ in range(rounds):
+        make()
+        clock[0] += EVERY
+        uncollected.count()
+        uncollected.examine()
+
+
+def levels_of(clock: list[float], bytes_per_second: float) -> Levels:
+    """The levels of a process that has grown at this pace from the start."""
+    memory = Memory(lambda: 0.0)
+    for second in range(round(clock[0])):
+        memory.private.add(float(second), 1e9 + bytes_per_second * second)
+    memory.resident.add(clock[0], 1e9 + bytes_per_second * clock[0])
+    return Levels(memory, 0.0, clock[0])
+
+
+def test_only_what_nothing_else_refers_to_is_unreachable() -> None:
+    held, handed = Holder(0), Holder(1)
+    alone, pair, other = Holder(2), Holder(3), Holder(4)
+    alone.itself, pair.itself, other.itself = alone, other, pair
+    reached = Holder(5)
+    held.itself = reached
+    reached.itself = handed
+    objects = [held, alone, pair, other, reached, handed]
+    del alone, pair, other, reached, handed
+    assert unreachable(objects) == [1, 2, 3]
+
+
+def test_garbage_is_told_from_living_objects_with_its_pace_and_its_bytes(
+    uncollected: Uncollected, clock: list[float]
+) -> None:
+    living: list[Holder] = []
+
+    def make() -> None:
+        cycles(20)
+        living.extend(Holder(number) for number in range(10))
+
+    run(uncollected, clock, 12, make)
+    found = uncollected.latest
+    assert found is not None
+    assert found.types == (f"{__name__}.Holder",)
+    assert found.objects == pytest.approx(240, rel=0.05)
+    assert found.bytes == pytest.approx(240 * ENTRY, rel=0.05)
+    assert uncollected.per_second(30.0) == pytest.approx(20 / EVERY, rel=0.05)
+
+
+def test_a_program_without_cycles_has_no_garbage(uncollected: Uncollected, clock: list[float]) -> None:
+    living: list[Holder] = []
+    run(uncollected, clock, 6, lambda: living.extend(Holder(number) for number in range(30)))
+    assert uncollected.latest is not None
+    assert uncollected.latest.objects == 0
+    assert not Describer(Inventory()).describe_garbage(uncollected, levels_of(clock, 1e6))
+
+
+def test_what_living_objects_share_with_garbage_does_not_count(
+    uncollected: Uncollected, clock: list[float]
+) -> None:
+    shared = np.zeros(1_000_000)
+
+    def make() -> None:
+        for _ in range(20):
+            info: dict[str, Any] = {"observation": shared}
+            info["final_info"] = info
+
+    run(uncollected, clock, 4, make)
+    assert uncollected.latest is not None
+    assert uncollected.latest.bytes is not None
+    assert uncollected.latest.bytes < 1e6
+
+
+def test_garbage_is_named_though_the_number_of_living_objects_levels_off(
+    uncollected: Uncollected, clock: list[float]
+) -> None:
+    """Series of readings, for one, become many objects at first and then no more."""
+    living: list[list[Any]] = []
+
+    def make() -> None:
+        cycles(16)
+        living.extend([[]] for _ in range(max(0, 400 - 20 * round(clock[0] / EVERY))))
+
+    run(uncollected, clock, 40, make)
+    levels = levels_of(clock, 16 * ENTRY / EVERY)
+    assert not uncollected.counts.growth(levels.settled).rising
+    (found,) = Describer(Inventory()).describe_garbage(uncollected, levels)
+    assert "Holder" in found.type
+    assert not found.inferred
+    assert found.bytes_per_minute == pytest.approx(levels.per_minute, rel=0.1)
+
+
+def test_of_many_new_objects_the_newest_stand_for_all(
+    uncollected: Uncollected, clock: list[float], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(garbage, "_MOST_EXAMINED", 200)
+    run(uncollected, clock, 10, lambda: cycles(100))
+    assert uncollected.latest is not None
+    assert uncollected.latest.objects == pytest.approx(1000, rel=0.15)
+
+
+def test_growth_is_inferred_where_the_objects_cannot_be_listed(
+    uncollected: Uncollected, clock: list[float], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(census, "_FIRST_BLOCKS", 0)
+    run(uncollected, clock, 20, lambda: cycles(100))
+    (found,) = Describer(Inventory()).describe_garbage(uncollected, levels_of(clock, 1e6))
+    assert found.inferred
+    assert found.type == "uncollected cycles of objects"
