@@ -13,7 +13,7 @@ import torch
 from benchmarks.measure import Peers, Report, Table, at_least, at_most, interleaved, milliseconds
 from benchmarks.snapshots import erl_snapshot
 from heapwatch.collectors.objects import ObjectCollector
-from heapwatch.measure.instances import Census
+from heapwatch.measure.instances import InstanceCounter
 from heapwatch.runtime.failures import Failures
 from heapwatch.runtime.safe_point import DEFAULT_BUDGET, DEFAULT_INTERVAL, SafePoint
 
@@ -26,7 +26,10 @@ def run() -> Report:
     peers = Peers()
     muppy, summary = peers.load("pympler.muppy"), peers.load("pympler.summary")
     guppy, objgraph = peers.load("guppy"), peers.load("objgraph")
-    census, with_arrays = Census([Agent, torch.Tensor]), Census([Agent, torch.Tensor, np.ndarray])
+    census, with_arrays = (
+        InstanceCounter([Agent, torch.Tensor]),
+        InstanceCounter([Agent, torch.Tensor, np.ndarray]),
+    )
     slow: dict[str, Callable[[], object]] = {}
     if muppy and summary:
         slow["pympler muppy + summary"] = lambda: summary.summarize(muppy.get_objects())

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from heapwatch.stack.configuration import claim
-from heapwatch.stack.debian import FetchError, Progress, unpack
+from heapwatch.stack.debian import PackageError, Progress, unpack
 from heapwatch.stack.download import DownloadError, NoAnswer, bring, is_whole
 from heapwatch.stack.errors import StackError
 from heapwatch.stack.releases import ALERTMANAGER, GRAFANA, PROMETHEUS, Release
@@ -168,7 +168,7 @@ def _fetch(missing: str, packages: Path, folder: Path, progress: Progress) -> No
     progress(f"{missing}: unpacking Debian's packages into {packages}")
     try:
         unpack(PACKAGES, packages, progress)
-    except FetchError as error:
+    except PackageError as error:
         raise StackError(
             f"not on PATH: {missing}; and they could not be fetched ({error});"
             " check the network and run this again,"

@@ -24,7 +24,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from heapwatch.stack import marker
-from heapwatch.stack.debian import FetchError, unpack
+from heapwatch.stack.debian import PackageError, unpack
 
 MINIMUM = (3, 11)  # the interpreter the requirements are locked for
 REPOSITORY = Path(__file__).resolve().parents[1]
@@ -133,7 +133,7 @@ def _pip_from_debian(venv: Path) -> None:
     with tempfile.TemporaryDirectory(dir=venv.parent) as folder:
         try:
             unpack(["python3-pip-whl"], Path(folder) / "pip", _say)
-        except FetchError as error:
+        except PackageError as error:
             raise BootstrapError(
                 f"this Python has no ensurepip (Debian: apt install python3-venv); {error}"
             ) from error

@@ -28,36 +28,36 @@ EXTRA = "stack"
 def add_parser(commands: Any) -> None:
     """Add the subcommands."""
     _add(
-        commands, "up", up, "start everything, or bring a running stack up to date; ends when all is healthy"
+        commands, "up", up, "start the stack, or apply changes to a running one; returns when all is healthy"
     )
-    _add(commands, "down", down, "stop everything; what was recorded stays")
+    _add(commands, "down", down, "stop the stack; recorded data stays")
     status = _add(
         commands,
         "status",
         show_status,
-        "each service, its address and its state; exit 1 if one is unhealthy",
+        "show each service, its address and state; exit 1 if one is unhealthy",
     )
-    status.add_argument("--json", action="store_true", help="one object a service, for scripts")
-    logs = _add(commands, "logs", show_logs, "the last lines of the services' logs")
+    status.add_argument("--json", action="store_true", help="print JSON, one object per service")
+    logs = _add(commands, "logs", show_logs, "show the last lines of the logs")
     logs.add_argument("--service", metavar="NAME", help="one service (all)")
     logs.add_argument(
         "--lines", type=int, default=40, metavar="N", help="last lines of each log (%(default)s)"
     )
-    logs.add_argument("--follow", action="store_true", help="go on as lines are written")
+    logs.add_argument("--follow", action="store_true", help="print new lines as they come")
     restart = _add(commands, "restart", restart_service, "restart one service and wait for it")
-    restart.add_argument("--service", metavar="NAME", required=True)
+    restart.add_argument("--service", metavar="NAME", required=True, help="name, as in `heapwatch status`")
     _add(
         commands,
         "demo",
         demonstrate,
-        "leak in a running trainer and watch the loop close; exit 0 only if it did",
+        "make a trainer leak and follow alert and cleanup; exit 0 only if it worked",
     )
-    _add(commands, "clean", clean, "stop everything and remove what was recorded, downloaded and installed")
+    _add(commands, "clean", clean, "stop the stack and remove everything that it wrote")
     _add(
         commands,
         "tools",
         print_tools,
-        "find or fetch Prometheus and Alertmanager, and print a folder for PATH",
+        "find or download Prometheus and Alertmanager; print a folder for PATH",
     )
 
 
@@ -67,7 +67,7 @@ def _add(commands: Any, name: str, run: Callable[[argparse.Namespace], int], tex
         "--mode",
         choices=("auto", "native", "docker"),
         default="auto",
-        help="auto: docker in a clone where an engine answers, else native (%(default)s)",
+        help="auto: docker in a clone if a Docker engine answers, else native (%(default)s)",
     )
     parser.set_defaults(run=_errors_in_one_line(run), extra=EXTRA)
     return parser
@@ -174,7 +174,7 @@ def clean(arguments: argparse.Namespace) -> int:
 
 
 def demonstrate(arguments: argparse.Namespace) -> int:
-    """Drive the loop once."""
+    """Run the demonstration."""
     from rich.console import Console
 
     from heapwatch.stack import demo

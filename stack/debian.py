@@ -12,7 +12,7 @@ from pathlib import Path
 Progress = Callable[[str], None]
 
 
-class FetchError(Exception):
+class PackageError(Exception):
     """The packages could not be fetched; the message is one line."""
 
 
@@ -20,11 +20,11 @@ def unpack(packages: Sequence[str], destination: Path, progress: Progress) -> No
     """Download `packages` with apt and unpack them so that `destination` holds their `usr/`, `etc/` ….
 
     The destination appears complete or not at all. Package lists are kept beside it, because only root may
-    refresh those of the system. Raises FetchError.
+    refresh those of the system. Raises PackageError.
     """
     for tool in ("apt-get", "dpkg-deb"):
         if shutil.which(tool) is None:
-            raise FetchError(f"{tool} is not on this system")
+            raise PackageError(f"{tool} is not on this system")
     destination.parent.mkdir(parents=True, exist_ok=True)
     for leftover in destination.parent.glob(f"{destination.name}.partial-*"):
         shutil.rmtree(leftover, ignore_errors=True)
@@ -76,4 +76,4 @@ def _run(command: list[str], folder: Path) -> None:
     if done.returncode != 0:
         lines = [line for line in (done.stderr or done.stdout).splitlines() if line.strip()]
         reasons = [line for line in lines if line.startswith(("E:", "Err", "dpkg-deb: error"))] or lines
-        raise FetchError(f"{command[0]} said: {reasons[0].strip() if reasons else done.returncode}")
+        raise PackageError(f"{command[0]} said: {reasons[0].strip() if reasons else done.returncode}")

@@ -13,7 +13,7 @@ from rich.console import Console
 from heapwatch.stack.compose import ComposeStack
 from heapwatch.stack.errors import StackError
 from heapwatch.stack.example import Example, example
-from heapwatch.stack.loop import Levels, Loop
+from heapwatch.stack.loop import DemoLevels, Loop
 from heapwatch.stack.native import NativeStack
 from heapwatch.stack.report import Narrator, foreign
 from heapwatch.stack.settings import Settings
@@ -142,11 +142,11 @@ class _Demonstration:
             f" {freed:,.0f} MB came back"
         )
 
-    def _see_rest_gone(self, before: Levels) -> None:
+    def _see_rest_gone(self, before: DemoLevels) -> None:
         """Clean up the other leaked resources, and what leaked after the receiver's cleanup."""
         asked_at = float("-inf")
 
-        def gone() -> Levels | None:
+        def gone() -> DemoLevels | None:
             nonlocal asked_at
             now = self._loop.levels()
             if now.bodies <= BODIES_LEFT * before.bodies and now.food <= before.food + FOOD_LEFT:

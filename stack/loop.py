@@ -17,7 +17,7 @@ _CLEANUP_SECONDS = 30.0
 
 
 @dataclass(frozen=True)
-class Levels:
+class DemoLevels:
     """The levels that the demonstration makes leak; memory is resident bytes."""
 
     bodies: float
@@ -48,10 +48,10 @@ class Loop:
         """The trainer's /performance_status."""
         return dict(self._json("the trainer", self._trainer_port, "/performance_status"))
 
-    def levels(self) -> Levels:
+    def levels(self) -> DemoLevels:
         """Bodies, food and memory as the trainer reports them."""
         status = self.status()
-        return Levels(
+        return DemoLevels(
             bodies=status["entities"]["world_bodies"],
             food=status["entities"]["food_sources"],
             memory=status["memory"]["resident_bytes"]["trainer"],
@@ -63,7 +63,7 @@ class Loop:
         answer = self._json("Prometheus", self._settings.ports.prometheus, path, {"query": expression})
         return [(series["metric"], float(series["value"][1])) for series in answer["data"]["result"]]
 
-    def recorded(self) -> Levels | None:
+    def recorded(self) -> DemoLevels | None:
         """The same levels at Prometheus's last scrape; None while one is missing."""
         found = [
             self.query(f'sum(trainer_bodies{{instance="{self.instance}"}})'),
@@ -72,7 +72,7 @@ class Loop:
                 f'trainer_process_resident_memory_bytes{{instance="{self.instance}", role="trainer"}}'
             ),
         ]
-        return Levels(*(answer[0][1] for answer in found)) if all(found) else None
+        return DemoLevels(*(answer[0][1] for answer in found)) if all(found) else None
 
     def limit(self, resource: str, component: str, severity: str) -> float | None:
         """The effective limit of this trainer, as the rules record it."""

@@ -46,7 +46,7 @@ class Past:
 
 
 @dataclass(frozen=True)
-class History:
+class AlertHistory:
     """The rows of the ledger that matter for an alert; times are steady seconds.
 
     `first_seen`: when this episode (fingerprint and start) was first received. `past`: actions on its
@@ -129,7 +129,7 @@ def on_sight(alert: Alert) -> Refuse | None:
 
 
 def decide(
-    alert: Alert, history: History, facts: Facts | None, settings: Settings
+    alert: Alert, history: AlertHistory, facts: Facts | None, settings: Settings
 ) -> Act | Refuse | Ask | Wait:
     """The decision on an alert whose turn has come.
 
@@ -165,7 +165,7 @@ def decide(
     return choice
 
 
-def _outdated(alert: Alert, history: History, settings: Settings) -> Refuse | None:
+def _outdated(alert: Alert, history: AlertHistory, settings: Settings) -> Refuse | None:
     if history.resolved_since:
         return Refuse("resolved", "the alert ended while it waited")
     if alert.ends_at is not None and alert.ends_at <= history.wall * 1e6:
@@ -173,7 +173,7 @@ def _outdated(alert: Alert, history: History, settings: Settings) -> Refuse | No
     return None
 
 
-def _recovering(history: History, settings: Settings) -> Refuse | None:
+def _recovering(history: AlertHistory, settings: Settings) -> Refuse | None:
     if history.recovered is None:
         return None
     hold = max(settings.regular_cooldown, settings.emergency_cooldown)
@@ -183,7 +183,7 @@ def _recovering(history: History, settings: Settings) -> Refuse | None:
     return Refuse("recovering", f"the past was lost with a corrupt database: no action for {left:.0f} s more")
 
 
-def _next_step(alert: Alert, history: History, settings: Settings) -> Act | Refuse:
+def _next_step(alert: Alert, history: AlertHistory, settings: Settings) -> Act | Refuse:
     ladder: list[Action] = ["regular", "emergency"]
     if settings.escalation != "nothing":
         ladder.append(settings.escalation)
@@ -204,14 +204,14 @@ def _next_step(alert: Alert, history: History, settings: Settings) -> Act | Refu
     return _fresh(alert, history, Act(ladder[highest + 1], f"{ladder[highest]} did not help"), settings)
 
 
-def _fresh(alert: Alert, history: History, act: Act, settings: Settings) -> Act | Refuse:
+def _fresh(alert: Alert, history: AlertHistory, act: Act, settings: Settings) -> Act | Refuse:
     age = history.now - alert.steady
     if age > settings.stale_after:
         return Refuse("stale", f"received {age:.0f} s ago, {settings.stale_after:.0f} s allowed")
     return act
 
 
-def _cooling(past: Past, alert: Alert, history: History, settings: Settings) -> Refuse | None:
+def _cooling(past: Past, alert: Alert, history: AlertHistory, settings: Settings) -> Refuse | None:
     left = past.finished + settings.cooldown(past.action) - history.now
     if left <= 0:
         return None

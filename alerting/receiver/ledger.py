@@ -9,7 +9,7 @@ from dataclasses import asdict, dataclass, field, fields
 
 from heapwatch.receiver import cells
 from heapwatch.receiver.clock import Clock
-from heapwatch.receiver.decide import Act, Alert, History, Past, Refuse, is_emergency, on_sight
+from heapwatch.receiver.decide import Act, Alert, AlertHistory, Past, Refuse, is_emergency, on_sight
 from heapwatch.receiver.payload import WebhookAlert
 from heapwatch.receiver.settings import Settings
 
@@ -130,7 +130,7 @@ def waiting(connection: sqlite3.Connection, trainer: TrainerKey, limit: int) -> 
 
 def history(
     connection: sqlite3.Connection, alert: Alert, trainer: TrainerKey, clock: Clock, settings: Settings
-) -> History:
+) -> AlertHistory:
     """The history that matters for the alert."""
     episode = (alert.fingerprint, alert.starts_at)
     now = clock.steady()
@@ -156,7 +156,7 @@ def history(
         " AND (result IS NULL OR result<>'called_off')",
         (now - 3600, settings.dry_run),
     ).fetchone()[0]
-    return History(
+    return AlertHistory(
         now=now,
         wall=clock.wall(),
         first_seen=min([first["steady"] if first else alert.steady, *own]),

@@ -138,7 +138,7 @@ class Performer:
                 if not answer.pending:
                     return self._answered(record, answer)
                 broken, pending, last = False, True, answer.detail or "the trainer has reached no safe point"
-            except trainer.Refusal as refusal:
+            except trainer.CleanupRefused as refusal:
                 if refusal.retry_after is None:
                     return Ended("refused" if refusal.by_choice else "failed", refusal.detail)
                 pending, last, wait = False, refusal.detail, max(pause, refusal.retry_after)

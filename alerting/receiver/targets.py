@@ -14,7 +14,7 @@ from heapwatch.receiver.registrations import LIFETIME, Registrations, TooManyTra
 _MAX_BODY_BYTES = 1024
 
 
-class Registration(BaseModel):
+class RegistrationRequest(BaseModel):
     """The body of a registration: port, and whether the trainer ends. Its host is the sender's address."""
 
     model_config = ConfigDict(extra="forbid", strict=True)
@@ -31,7 +31,7 @@ def add_routes(app: FastAPI, registrations: Registrations, token: str) -> None:
         body = await _body(request)
         _authorize(request, body, token, verifier)
         try:
-            asked = Registration.model_validate_json(body)
+            asked = RegistrationRequest.model_validate_json(body)
         except ValidationError as error:
             problems = "; ".join(
                 f"{'.'.join(map(str, problem['loc'])) or 'body'}: {problem['msg']}"

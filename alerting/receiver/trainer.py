@@ -86,7 +86,7 @@ class Answer(BaseModel):
 
 
 @dataclass(frozen=True)
-class Refusal(Exception):
+class CleanupRefused(Exception):
     """The trainer did not clean up; `retry_after` is in seconds, None if a retry is useless.
 
     `by_choice`: it is configured to accept no cleanups, for example without a token. This is no failure.
@@ -114,7 +114,7 @@ async def force_cleanup(
     with them, it is sent once more without.
 
     Raises:
-        Refusal: the answer is no cleanup, or another user of this machine listens on the port.
+        CleanupRefused: the answer is no cleanup, or another user of this machine listens on the port.
         FetchError: there was no complete answer; the request may or may not have been read.
 
     """
@@ -123,7 +123,7 @@ async def force_cleanup(
     try:
         check_owner(url)
     except ForeignListener as foreign:
-        raise Refusal(str(foreign)) from None
+        raise CleanupRefused(str(foreign)) from None
     asked = {"action": action, "reason": reason, "request_id": request_id, "timeout_seconds": timeout}
     reply = await _post(client, url, secret, {**asked, **target}, timeout + 5)
     if reply.status == 400 and target:
@@ -133,16 +133,16 @@ async def force_cleanup(
         try:
             answer = Answer.model_validate_json(reply.body)
         except ValidationError as error:
-            raise Refusal(
+            raise CleanupRefused(
                 f"answered {reply.status} with garbage ({error.error_count()} errors)", 0.0
             ) from None
         if answer.request_id != request_id:
-            raise Refusal(f"answered for another request: {answer.request_id[:100]!a}", 0.0)
+            raise CleanupRefused(f"answered for another request: {answer.request_id[:100]!a}", 0.0)
         return answer
     detail = f"answered {reply.status}: {plain(reply.body[:300].decode('utf-8', 'replace'))}"
     if reply.status == 429:
-        raise Refusal(detail, _seconds(reply.headers.get("Retry-After")))
-    raise Refusal(detail, 0.0 if reply.status >= 500 else None, by_choice=reply.status == 403)
+        raise CleanupRefused(detail, _seconds(reply.headers.get("Retry-After")))
+    raise CleanupRefused(detail, 0.0 if reply.status >= 500 else None, by_choice=reply.status == 403)
 
 
 async def _post(

@@ -85,7 +85,7 @@ def main() -> None:
 
 
 def write_table(document: Path, lines: list[str]) -> None:
-    """Put the lines between the document's two marks. Raises ValueError where it has none."""
+    """Put the lines between the two marks of the page. Raises ValueError if it has none."""
     before, begin, rest = document.read_text().partition(BEGIN)
     _, end, after = rest.partition(END)
     if not (begin and end):

@@ -57,7 +57,7 @@ RUNS = (
     Run("metta_ppo", "workers", 40, (("memory", "worker"),)),
     Run("fire_dqn"),
     Run("fire_dqn", "losses", 3000, (("events", "losses"),)),
-    # Fast enough to pass the document's bound of 2000: below it, the list may fill.
+    # Fast enough to pass the original's bound of 2000: below it, the list may fill.
     Run("fire_dqn", "experience", 1500, (("buffer", "experience"),), (MEMORY, TENSORS)),
     Run("fire_dqn", "graph", 180, (("buffer", "tensor_losses"), MEMORY), (TENSORS,)),
     Run("fire_dqn", "figures", 30, (("objects", "Figure"), MEMORY)),

@@ -1,4 +1,4 @@
-"""Episodes of fuel breaks, the document's cleanup schedule, and the few lines that have it watched."""
+"""Episodes of fuel breaks, the original's cleanup schedule, and the few lines that have it watched."""
 
 import gc
 import random
@@ -88,7 +88,7 @@ class FireTrainer:
         self._clean_all("end of training")
 
     def clean(self, action: str) -> dict[str, int]:
-        """Bring every history back to the document's bounds; an emergency empties the collector."""
+        """Bring every history back to the original's bounds; an emergency empties the collector."""
         agent = self.agent
         removed = {
             "experience": max(len(self.collected) - (0 if action == "emergency" else KEPT_EXPERIENCE), 0),

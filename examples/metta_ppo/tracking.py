@@ -1,4 +1,4 @@
-"""Memory tracking by the document's options: from YAML, from keywords, or from `trainer.NAME=VALUE`."""
+"""Memory tracking with the original's options: from YAML, from keywords, or from `trainer.NAME=VALUE`."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, fields, replace

@@ -49,7 +49,7 @@ class MettaTrainer:
     Args:
         seed: of the environments and the network.
         pace: steps of all environments together per second at most; None for as fast as it goes.
-        tracking: the document's options of memory tracking.
+        tracking: the original's options of memory tracking.
 
     """
 

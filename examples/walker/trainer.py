@@ -15,7 +15,7 @@ from examples.walker.health import HealthLog
 from examples.walker.leaking import LEAKS, Leaks
 from examples.walker.learner import Experience, Learner
 from examples.walker.robot import Robot
-from heapwatch.runtime.cleanup import Target
+from heapwatch.runtime.cleanup import CleanupTarget
 
 STEPS_PER_GENERATION = 1800
 LEARN_EVERY = 4
@@ -60,7 +60,7 @@ class Walker:
             watch.on_cleanup(self.clean)
             yield watch
 
-    def clean(self, action: str, target: Target) -> dict[str, int]:
+    def clean(self, action: str, target: CleanupTarget) -> dict[str, int]:
         """Clean up for `action` of what the cleanup is for, and say what went."""
         removed = self.cleaner.clean(action, target.resource)
         self.health.cleaned(action, removed)

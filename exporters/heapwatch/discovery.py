@@ -71,7 +71,7 @@ class Owner:
         return (self.host, self.boot, self.pid_namespace) == _machine()
 
 
-class Target:
+class TargetFile:
     """The file_sd file that makes Prometheus scrape `host:port`.
 
     Args:

@@ -269,8 +269,8 @@ class Exporter:
         except Exception as error:
             self.failures.record("registration", "stack", error)
 
-    def stop(self, *, tell: bool = True) -> None:
-        """Stop serving and sampling, and log what was found. A second call does nothing."""
+    def stop(self, *, log_findings: bool = True) -> None:
+        """Stop serving and sampling, and log the findings. A second call does nothing."""
         registration, self.registration = self.registration, None
         if registration is not None:
             registration.remove()
@@ -279,7 +279,7 @@ class Exporter:
             self.server = None
         self.safe_point.stop()
         self.explainer.stop()
-        if registration is not None and tell:
+        if registration is not None and log_findings:
             log.info("%s has ended: %s", self.name, message(self.explanation()))
         if self._journal is not None:
             self._journal.stop()

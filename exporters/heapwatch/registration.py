@@ -102,7 +102,7 @@ class Registration:
         self._host = host
         self._port = port
         self._environ = environ
-        self._target: discovery.Target | None = None
+        self._target: discovery.TargetFile | None = None
         self._said: set[str] = set()
         self._own_token = find_token(token) if token is not None else self._token_of_environment()
         self.token = self._own_token
@@ -161,7 +161,7 @@ class Registration:
             if self._target.renew():
                 discovery.sweep(folder)
             return
-        target = discovery.Target(folder, self._host, self._port)
+        target = discovery.TargetFile(folder, self._host, self._port)
         target.write()
         self._target = target
 

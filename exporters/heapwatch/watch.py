@@ -16,7 +16,7 @@ from heapwatch.http.server import Server
 from heapwatch.measure.deep_size import Size
 from heapwatch.measure.large import Large, large_objects
 from heapwatch.measure.roots import Root
-from heapwatch.recording.checkpoints import Checkpoint, Growth
+from heapwatch.recording.checkpoints import Checkpoint, CheckpointGrowth
 from heapwatch.recording.recorder import Recorder
 from heapwatch.runtime.cleanup import CleanupResult
 from heapwatch.runtime.labels import checked_name
@@ -139,7 +139,7 @@ class Watch:
         """The first checkpoint and the newest thousand."""
         return self.exporter.checkpoints.all()
 
-    def growth_since(self, label: str | None = None) -> Growth:
+    def growth_since(self, label: str | None = None) -> CheckpointGrowth:
         """What changed from the first checkpoint of this label, by default of all, to the newest.
 
         `bytes`, `objects` by class, and printed a few lines.

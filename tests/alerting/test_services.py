@@ -179,7 +179,7 @@ def test_the_trainer_is_asked_at_its_scrape_address_signed_and_not_sent_the_secr
     ],
 )
 def test_an_answer_that_is_no_cleanup_is_refused(response, named, retry_after):
-    with pytest.raises(trainer.Refusal) as raised:
+    with pytest.raises(trainer.CleanupRefused) as raised:
         ask(lambda _: response)
     assert named in raised.value.detail
     assert raised.value.retry_after == retry_after

@@ -10,7 +10,7 @@ from prometheus_client.parser import text_string_to_metric_families
 
 from heapwatch.analysis.readings import GROWN
 from heapwatch.http.status import Status
-from heapwatch.measure.instances import Census
+from heapwatch.measure.instances import InstanceCounter
 from heapwatch.recording.points import Run
 from heapwatch.recording.reader import read_recording
 from heapwatch.report.document import finding_lines, sections
@@ -31,7 +31,7 @@ def counts(example: Example) -> None:
 def arrays(_example: Example) -> None:
     """Not on the example: on a busy machine it takes many minutes until each part of it was seen once."""
     kept = [np.zeros(1) for _ in range(10)]
-    census = Census([np.ndarray])
+    census = InstanceCounter([np.ndarray])
     found = next(filter(None, (census.take().get("ndarray") for _ in range(500))), 0)
     assert found >= len(kept)
 

@@ -199,7 +199,7 @@ ROWS = (
         constant,
     ),
     Row(
-        "the same without a word of the trainer's",
+        "the same without a declared limit",
         "profile `fire-dqn`: memory, 10 MB an episode",
         "`docs/alerting.md`; page Phases",
         limit("fire-dqn", "memory", "trainer", episode=10e6),
@@ -241,7 +241,7 @@ ROWS = (
         explained,
     ),
     Row(
-        "they are named",
+        "they are named in the report",
         "`heapwatch report`: the buffer and the remedy",
         "`heapwatch report run.jsonl.gz`",
         graphs_reported,

@@ -14,11 +14,11 @@ SYSTEMS: dict[str, Sequence[Row]] = {
     "metta_ppo": metta_ppo.ROWS,
     "fire_dqn": fire_dqn.ROWS,
 }
-HEADING = "## What the document has\n"
+HEADING = "## Compared with the original\n"
 INTRODUCTION = """
 Each row is tried by `make documents-test`, on this example while it runs.
 
-| the document has | here | try it |
+| the original | here | try it |
 |---|---|---|
 """
 

@@ -10,7 +10,7 @@ from dataclasses import replace
 import pytest
 
 from heapwatch import discovery
-from heapwatch.discovery import LIFETIME_SECONDS, RENEWAL_SECONDS, Owner, Target, sweep
+from heapwatch.discovery import LIFETIME_SECONDS, RENEWAL_SECONDS, Owner, TargetFile, sweep
 
 
 def groups(path):
@@ -18,7 +18,7 @@ def groups(path):
 
 
 def test_target_is_what_file_sd_reads(tmp_path):
-    target = Target(tmp_path / "new" / "targets", "127.0.0.1", 7777)
+    target = TargetFile(tmp_path / "new" / "targets", "127.0.0.1", 7777)
     target.write()
     (group,) = groups(target.path)
     assert group["targets"] == ["127.0.0.1:7777"]
@@ -36,12 +36,12 @@ def test_target_is_what_file_sd_reads(tmp_path):
 def test_address_can_be_scraped(tmp_path, host, address, monkeypatch):
     monkeypatch.setattr("socket.gethostname", lambda: "node-7")
     discovery._machine.cache_clear()
-    assert Target(tmp_path, host, 80).address == (address or "node-7:80")
+    assert TargetFile(tmp_path, host, 80).address == (address or "node-7:80")
     discovery._machine.cache_clear()
 
 
 def test_reader_never_sees_half_a_file(tmp_path):
-    target = Target(tmp_path, "127.0.0.1", 7777)
+    target = TargetFile(tmp_path, "127.0.0.1", 7777)
     done = threading.Event()
 
     def rewrite():
@@ -67,12 +67,12 @@ def test_failed_write_leaves_nothing(tmp_path, monkeypatch):
 
     monkeypatch.setattr("os.replace", full)
     with pytest.raises(OSError, match="No space"):
-        Target(tmp_path, "127.0.0.1", 7777).write()
+        TargetFile(tmp_path, "127.0.0.1", 7777).write()
     assert list(tmp_path.iterdir()) == []
 
 
 def test_restart_at_the_same_address_replaces_the_target_and_keeps_it(tmp_path):
-    old, new = Target(tmp_path, "127.0.0.1", 7777), Target(tmp_path, "127.0.0.1", 7777)
+    old, new = TargetFile(tmp_path, "127.0.0.1", 7777), TargetFile(tmp_path, "127.0.0.1", 7777)
     old._owner = replace(old._owner, started=1.0)
     old.write()
     new.write()
@@ -81,7 +81,7 @@ def test_restart_at_the_same_address_replaces_the_target_and_keeps_it(tmp_path):
 
 
 def test_forked_child_does_not_remove_the_target(tmp_path):
-    target = Target(tmp_path, "127.0.0.1", 7777)
+    target = TargetFile(tmp_path, "127.0.0.1", 7777)
     target.write()
     child = os.fork()
     if child == 0:
@@ -93,15 +93,15 @@ def test_forked_child_does_not_remove_the_target(tmp_path):
 
 TRAINER = """
 import pathlib, sys, time
-from heapwatch.discovery import Target
-Target(pathlib.Path(sys.argv[1]), "127.0.0.1", 7777).write()
+from heapwatch.discovery import TargetFile
+TargetFile(pathlib.Path(sys.argv[1]), "127.0.0.1", 7777).write()
 print("written", flush=True)
 time.sleep(600)
 """
 
 
 def test_target_of_a_killed_trainer_is_swept_and_no_other(tmp_path):
-    mine = Target(tmp_path, "127.0.0.1", 7778)
+    mine = TargetFile(tmp_path, "127.0.0.1", 7778)
     mine.write()
     stranger = tmp_path / "by-hand.json"
     stranger.write_text('[{"targets": ["10.0.0.1:1"], "labels": {}}]')
@@ -160,7 +160,7 @@ def test_sweep_of_no_directory(tmp_path):
 
 def foreign(path, address, **changes):
     """A target that a process of another container wrote."""
-    target = Target(path, address, 7777)
+    target = TargetFile(path, address, 7777)
     target._owner = replace(target._owner, pid_namespace="pid:[1]", **changes)
     target.write()
     return target
@@ -180,7 +180,7 @@ def test_a_target_of_another_container_expires_when_it_is_not_renewed(tmp_path):
 
 
 def test_a_process_that_can_be_seen_is_never_taken_for_gone_by_age(tmp_path):
-    mine = Target(tmp_path, "127.0.0.1", 7777)
+    mine = TargetFile(tmp_path, "127.0.0.1", 7777)
     mine.write()
     aged(mine, 10 * LIFETIME_SECONDS)
     assert sweep(tmp_path) == []

@@ -207,7 +207,7 @@ def test_a_trainer_renews_its_target_and_sweeps_what_expired(tmp_path, monkeypat
     joining = registration()
     joining.look()
     (mine,) = tmp_path.glob("*.json")
-    removed = discovery.Target(tmp_path, "removed", 7777)
+    removed = discovery.TargetFile(tmp_path, "removed", 7777)
     removed._owner = replace(removed._owner, pid_namespace="pid:[1]")
     removed.write()
     for path in (mine, removed.path):

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from heapwatch.stack import binaries, download
-from heapwatch.stack.debian import FetchError
+from heapwatch.stack.debian import PackageError
 from heapwatch.stack.errors import StackError
 from heapwatch.stack.releases import ALERTMANAGER, GRAFANA, PROMETHEUS
 from heapwatch.stack.relocate import BUILT_IN, THROUGH_DESCRIPTOR
@@ -53,7 +53,7 @@ def test_one_too_old_is_not_taken_and_a_failed_download_is_one_line(
     program(path, "prometheus", "2.41.0")
 
     def fail(*_: object) -> None:
-        raise FetchError("apt-get said: no network")
+        raise PackageError("apt-get said: no network")
 
     monkeypatch.setattr(binaries, "unpack", fail)
     with pytest.raises(StackError, match=r"not on PATH: prometheus; .*no network.*check the network") as told:

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from heapwatch.stack.debian import FetchError, unpack
+from heapwatch.stack.debian import PackageError, unpack
 
 
 @pytest.fixture
@@ -51,7 +51,7 @@ def test_without_network_there_is_one_line_and_no_folder(
         tmp_path, monkeypatch, "echo \"E: Failed to fetch: Temporary failure resolving 'deb'\" >&2; exit 100"
     )
     place = tmp_path / "state" / "packages"
-    with pytest.raises(FetchError, match="Temporary failure resolving") as told:
+    with pytest.raises(PackageError, match="Temporary failure resolving") as told:
         unpack(["thing"], place, lambda text: None)
     assert "\n" not in str(told.value)
     assert list(place.parent.iterdir()) == []
@@ -70,5 +70,5 @@ def test_what_an_interrupted_download_left_is_removed(
 def test_a_system_without_apt_is_said(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PATH", str(tmp_path))
     assert shutil.which("apt-get") is None
-    with pytest.raises(FetchError, match="apt-get is not on this system"):
+    with pytest.raises(PackageError, match="apt-get is not on this system"):
         unpack(["thing"], tmp_path / "packages", lambda text: None)

@@ -7,10 +7,10 @@ from rich.console import Console
 
 from heapwatch.stack import demo
 from heapwatch.stack.errors import StackError
-from heapwatch.stack.loop import Levels
+from heapwatch.stack.loop import DemoLevels
 from heapwatch.stack.report import Narrator
 
-HEALTHY = Levels(186, 6, 4e8)
+HEALTHY = DemoLevels(186, 6, 4e8)
 OLD = {"alertname": "TrainerStalled", "severity": "warning"}
 CAUSED = {
     "alertname": "TrainerLimitExceeded",
@@ -59,13 +59,13 @@ def demonstration(monkeypatch):
 
 
 def test_what_leaked_after_the_cleanup_is_cleaned_up_too(demonstration):
-    loop = Loop(levels=Levels(645, 80, 9e8))
+    loop = Loop(levels=DemoLevels(645, 80, 9e8))
     demonstration(loop)._see_rest_gone(HEALTHY)
     assert loop.cleaned == ["emergency"]
 
 
 def test_nothing_is_asked_where_nothing_is_left(demonstration):
-    loop = Loop(levels=Levels(187, 12, 5e8))
+    loop = Loop(levels=DemoLevels(187, 12, 5e8))
     demonstration(loop)._see_rest_gone(HEALTHY)
     assert not loop.cleaned
 

@@ -12,7 +12,7 @@ Key = TypeVar("Key", bound=Hashable)
 MIN_POINTS = 5
 
 
-class History(Generic[Key]):
+class GrowthRates(Generic[Key]):
     """A bounded history of levels by key, thinned to `max_points` evenly spaced over the window.
 
     Args:

@@ -13,8 +13,8 @@ from heapwatch.analysis.bounds import PAST_BOUND
 from heapwatch.analysis.readings import GROWN, Component, Readings
 
 # Levels by severity; growth by period (minute, episode, epoch, generation). Bytes or items.
-Levels = Mapping[Component, Mapping[str, float]]
-Growth = Mapping[Component, Mapping[str, float]]
+LevelLimits = Mapping[Component, Mapping[str, float]]
+GrowthLimits = Mapping[Component, Mapping[str, float]]
 
 ALL_MEMORY = Component("memory", "all")  # of the trainer and its child processes together
 MEMORY = Component("memory", "trainer")
@@ -29,8 +29,8 @@ MEMORY_SHARES: Mapping[str, float] = MappingProxyType({"warning": 0.85, "critica
 class Profile:
     """Limits for one sort of trainer, in addition to the shares of memory; component "" means each one."""
 
-    levels: Levels = field(default_factory=dict)
-    growth: Growth = field(default_factory=dict)
+    levels: LevelLimits = field(default_factory=dict)
+    growth: GrowthLimits = field(default_factory=dict)
 
 
 _WALKER = Profile(

@@ -8,7 +8,7 @@ from itertools import pairwise
 from typing import Literal
 
 from heapwatch.analysis.bounds import PAST_BOUND
-from heapwatch.analysis.trend import Series, kept, last_half, noise, onset, rises, settled, slope, still_rises
+from heapwatch.analysis.trend import Points, kept, last_half, noise, onset, rises, settled, slope, still_rises
 
 Verdict = Literal["steady", "warm-up", "filling", "growing", "leak"]
 
@@ -50,7 +50,7 @@ class Judgement:
         return self.current - self.baseline
 
 
-def judge_count(series: Series, unit: str, stored: Series = (), *, one_by_one: bool = True) -> Judgement:
+def judge_count(series: Points, unit: str, stored: Points = (), *, one_by_one: bool = True) -> Judgement:
     """Judge the number of live objects of a class.
 
     Of a few objects there may be one more than at the start, such as the best agent beside its population.
@@ -89,7 +89,7 @@ def judge_count(series: Series, unit: str, stored: Series = (), *, one_by_one: b
     return Judgement("warm-up", baseline, current, 0.0, since, "rose and has levelled off")
 
 
-def judge_items(series: Series, unit: str, bound: float | None = None) -> Judgement:
+def judge_items(series: Points, unit: str, bound: float | None = None) -> Judgement:
     """Judge a number of items that varies: bodies, entities, the items of a list.
 
     It may vary by 5%, and by three times its square root.
@@ -117,7 +117,7 @@ def judge_items(series: Series, unit: str, bound: float | None = None) -> Judgem
     return _rising(series, unit, since, judged_early=False)
 
 
-def judge_size(series: Series, unit: str, limit_bytes: float = SIZE_LIMIT_BYTES) -> Judgement:
+def judge_size(series: Points, unit: str, limit_bytes: float = SIZE_LIMIT_BYTES) -> Judgement:
     """Judge the size of a named object: a leak if it keeps growing by more than its limit in a cycle."""
     series = settled(series)
     baseline, current = series[0][1], series[-1][1]
@@ -134,7 +134,7 @@ def judge_size(series: Series, unit: str, limit_bytes: float = SIZE_LIMIT_BYTES)
     return Judgement("growing", baseline, current, pace, since, f"within {limit_bytes / 1e6:g} MB/{unit}")
 
 
-def judge_memory(resident: Series, bounded: Series, unit: str, limit_bytes: float | None = None) -> Judgement:
+def judge_memory(resident: Points, bounded: Points, unit: str, limit_bytes: float | None = None) -> Judgement:
     """Judge the resident memory.
 
     Args:
@@ -167,7 +167,7 @@ def judge_memory(resident: Series, bounded: Series, unit: str, limit_bytes: floa
     return Judgement("leak", baseline, current, pace, since, "goes on, and no filling buffer explains it")
 
 
-def _rising(series: Series, unit: str, since: int, *, judged_early: bool) -> Judgement:
+def _rising(series: Points, unit: str, since: int, *, judged_early: bool) -> Judgement:
     """A leak; or `growing` while there are too few cycles to exclude a warm-up."""
     baseline, current, pace = series[0][1], series[-1][1], slope(_since(series, since))
     if not judged_early and len(series) <= _FEW_CYCLES:
@@ -175,22 +175,22 @@ def _rising(series: Series, unit: str, since: int, *, judged_early: bool) -> Jud
     return Judgement("leak", baseline, current, pace, since, f"increasing by {_count(pace)} each {unit}")
 
 
-def _gain(series: Series) -> float:
+def _gain(series: Points) -> float:
     return series[-1][1] - series[0][1] if series else 0.0
 
 
-def _from_first_known(series: Series) -> Series:
+def _from_first_known(series: Points) -> Points:
     """The series without the zeros before the first object."""
     first = next((index for index, (_, level) in enumerate(series) if level), 0)
     return series[first:]
 
 
-def _from(series: Series, other: Series) -> Series:
+def _from(series: Points, other: Points) -> Points:
     """The points of `other` from the first cycle of `series` on."""
     return [(cycle, level) for cycle, level in other if cycle >= series[0][0]]
 
 
-def _above_for_good(series: Series, level: float) -> int:
+def _above_for_good(series: Points, level: float) -> int:
     """The first cycle from which all counts are above `level`. A number of few objects has no noise."""
     cycle = series[-1][0]
     for number, count in reversed(series):
@@ -200,11 +200,11 @@ def _above_for_good(series: Series, level: float) -> int:
     return int(cycle)
 
 
-def _largest_fall(series: Series) -> float:
+def _largest_fall(series: Points) -> float:
     return max((before - after for (_, before), (_, after) in pairwise(series)), default=0.0)
 
 
-def _since(series: Series, cycle: int) -> Series:
+def _since(series: Points, cycle: int) -> Points:
     """The points from the one before `cycle` on."""
     first = next((index for index, (number, _) in enumerate(series) if number >= cycle), 0)
     return series[max(0, first - 1) :]

@@ -1,4 +1,4 @@
-"""`heapwatch attach PID`: watch a running process, from inside where Python allows it, else from outside."""
+"""`heapwatch attach PID`: watch a running process, from inside if Python allows it, else from outside."""
 
 from __future__ import annotations
 
@@ -34,15 +34,17 @@ def add_parser(commands: Any) -> None:
         epilog=_EPILOG,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    parser.add_argument("pid", type=int, metavar="PID")
+    parser.add_argument("pid", type=int, metavar="PID", help="the process")
     parser.add_argument("--name", help="name of the trainer (default: the name of its script)")
     parser.add_argument(
-        "--host", default=os.environ.get("HEAPWATCH_BIND") or "127.0.0.1", help="(%(default)s)"
+        "--host",
+        default=os.environ.get("HEAPWATCH_BIND") or "127.0.0.1",
+        help="address to listen on (%(default)s)",
     )
     parser.add_argument(
         "--port",
         type=int,
-        help=f"0 for any free one (default: HEAPWATCH_TRAINER_PORT, else a free one from {DEFAULT_PORT} on)",
+        help=f"port, 0 for any free one (HEAPWATCH_TRAINER_PORT, else a free one from {DEFAULT_PORT} on)",
     )
     parser.add_argument("--outside", action="store_true", help="start nothing inside the process")
     parser.set_defaults(run=run)
@@ -87,6 +89,6 @@ def _start_inside(arguments: argparse.Namespace) -> int:
     name = arguments.name or name_of(process_of(arguments.pid))
     url = inject(arguments.pid, name, host=arguments.host, port=arguments.port)
     print(
-        plain(f"process {arguments.pid} ({name}) at {url}metrics; `heapwatch explain {url}` tells what grows")
+        plain(f"process {arguments.pid} ({name}) at {url}metrics; `heapwatch explain {url}` shows what grows")
     )
     return 0

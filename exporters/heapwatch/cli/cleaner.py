@@ -1,4 +1,4 @@
-"""`--auto-cleanup`: requests a cleanup when a trainer is critical; not again if that did not help."""
+"""`--auto-cleanup`: requests a cleanup when a trainer is critical, but not again if it did not help."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ Post = Callable[[str, dict[str, Any], str, float], tuple[int, Any]]
 
 
 class Cleaner:
-    """Cleans one trainer at most once a cooldown; what stays critical after a cleanup is left to a person."""
+    """Cleans one trainer at most once in each cooldown; what stays critical after it is not cleaned again."""
 
     def __init__(
         self, token: str, *, post: Post = post_json, clock: Callable[[], float] = time.monotonic
@@ -30,9 +30,9 @@ class Cleaner:
         self._clock = clock
         self._asked_at = float("-inf")
         self._asked_for: frozenset[Component] = frozenset()
-        self._hopeless: frozenset[Component] = frozenset()
+        self._unhelped: frozenset[Component] = frozenset()
         self._pending: str | None = None
-        self._waiting_said = False
+        self._waiting_reported = False
 
     def clean(self, alerts: Iterable[ExceededLimit], url_of: Callable[[], str]) -> list[str]:
         """Request an emergency cleanup if these alerts need one, and return the lines about it."""
@@ -41,33 +41,33 @@ class Cleaner:
             for alert in alerts
             if alert.kind == "threshold" and alert.severity != "warning" and alert.resource in CLEANED
         }
-        self._hopeless &= critical.keys()
+        self._unhelped &= critical.keys()
         left = COOLDOWN_SECONDS - (self._clock() - self._asked_at)
         if left > 0 and self._pending is None:
-            return self._say_waiting(critical, left)
-        self._waiting_said = False
-        lines = self._give_up(critical) if self._pending is None else []
-        wanted = critical.keys() - self._hopeless
+            return self._waiting(critical, left)
+        self._waiting_reported = False
+        lines = self._without_effect(critical) if self._pending is None else []
+        wanted = critical.keys() - self._unhelped
         if not wanted:
             return lines
         reasons = ", ".join(described(critical[component]) for component in sorted(wanted))
         return lines + self._ask(frozenset(wanted), reasons, url_of)
 
-    def _say_waiting(self, critical: dict[Component, ExceededLimit], left: float) -> list[str]:
-        """Once a cooldown, what stays critical while it lasts."""
-        if self._waiting_said or not critical.keys() - self._hopeless:
+    def _waiting(self, critical: dict[Component, ExceededLimit], left: float) -> list[str]:
+        """Report what is critical during the cooldown, once."""
+        if self._waiting_reported or not critical.keys() - self._unhelped:
             return []
-        self._waiting_said = True
-        names = ", ".join(named(component) for component in sorted(critical.keys() - self._hopeless))
+        self._waiting_reported = True
+        names = ", ".join(named(component) for component in sorted(critical.keys() - self._unhelped))
         return [f"COOLDOWN: {names} still critical; the next cleanup is at least {left:.0f} s away"]
 
-    def _give_up(self, critical: dict[Component, ExceededLimit]) -> list[str]:
-        unhelped = (self._asked_for & critical.keys()) - self._hopeless
+    def _without_effect(self, critical: dict[Component, ExceededLimit]) -> list[str]:
+        still = (self._asked_for & critical.keys()) - self._unhelped
         self._asked_for = frozenset()
-        self._hopeless |= unhelped
+        self._unhelped |= still
         return [
-            f"CLEANUP DID NOT HELP: {described(critical[component])}; not repeated until it falls below that"
-            for component in sorted(unhelped)
+            f"CLEANUP DID NOT HELP: {described(critical[component])}; not repeated until it falls below"
+            for component in sorted(still)
         ]
 
     def _ask(self, wanted: frozenset[Component], reasons: str, url_of: Callable[[], str]) -> list[str]:

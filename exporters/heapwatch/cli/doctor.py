@@ -22,7 +22,7 @@ from heapwatch.runtime.failures import describe
 from heapwatch.runtime.plain_text import plain
 from heapwatch.watch import Watch
 
-# distribution -> what it is needed for
+# by distribution, what it is needed for
 _REQUIRED = {"prometheus-client": "metrics", "psutil": "process memory"}
 _OPTIONAL = {
     "nvidia-ml-py": "GPU memory and load by NVML: pip install 'heapwatch[gpu]'",
@@ -34,7 +34,7 @@ _OPTIONAL = {
 _LONGEST_LINE = 2000
 _EPILOG = """
 exit codes:
-  0   nothing is wrong (what is optional may be missing)
+  0   nothing is wrong (optional packages may be missing)
   1   something failed; its line begins with FAIL
   64  the command line is wrong
 """
@@ -42,7 +42,7 @@ exit codes:
 
 @dataclass(frozen=True)
 class Check:
-    """One line: `ok`, `none` (optional and not there), `WARN` or `FAIL`."""
+    """One line: `ok`, `none` (optional and missing), `WARN` or `FAIL`."""
 
     state: str
     what: str
@@ -63,9 +63,11 @@ def add_parser(commands: Any) -> None:
         os.environ.get("HEAPWATCH_PROMETHEUS_URL")
         or f"127.0.0.1:{os.environ.get('HEAPWATCH_PROMETHEUS_PORT') or 9090}"
     )
-    parser.add_argument("trainer", nargs="?", default=trainer, metavar="TRAINER", help="(%(default)s)")
-    parser.add_argument("--prometheus", default=prometheus, metavar="URL", help="(%(default)s)")
-    parser.add_argument("--json", action="store_true", help="one object, for scripts")
+    parser.add_argument(
+        "trainer", nargs="?", default=trainer, metavar="TRAINER", help="address (%(default)s)"
+    )
+    parser.add_argument("--prometheus", default=prometheus, metavar="URL", help="address (%(default)s)")
+    parser.add_argument("--json", action="store_true", help="print one JSON object")
     parser.set_defaults(run=run)
 
 
@@ -97,7 +99,7 @@ def _sections(trainer: str, prometheus: str) -> Iterator[tuple[str, Iterator[Che
 
 
 def _usable(findings: Iterator[Check]) -> Iterator[Check]:
-    """The findings; a response of unexpected types is a finding too."""
+    """The findings, one of them for a response of unexpected types."""
     try:
         yield from findings
     except (LookupError, TypeError, ValueError, AttributeError, ArithmeticError) as error:
@@ -115,7 +117,7 @@ def installed() -> Iterator[Check]:
 
 
 def collectors() -> Iterator[Check]:
-    """Read every collector that needs no trainer's objects, in this process."""
+    """Read every collector that needs no objects of a trainer, in this process."""
     watch = Watch("doctor")
     exposition, failures = watch.exporter.exposition, watch.exporter.failures
     messages = _Messages()

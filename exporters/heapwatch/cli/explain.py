@@ -20,13 +20,11 @@ _EPILOG = """
 exit codes:
   0   no leak
   2   a leak was found
-  3   there is nothing to explain: no answer, or no explanation in the file
+  3   no explanation: the trainer does not answer, or the file has none
   64  the command line is wrong
 """
 
-
-# A name that ends so is a file's, and no host's.
-_OF_RECORDINGS = (".jsonl", ".json", ".gz")
+_FILE_ENDINGS = (".jsonl", ".json", ".gz")
 
 
 def add_parser(commands: Any) -> None:
@@ -61,7 +59,7 @@ def _read(source: str) -> Explanation:
         return _ask(_address_of(int(source)))
     if Path(source).exists():
         return from_json(read_explanation(Path(source)))
-    if "://" not in source and source.endswith(_OF_RECORDINGS):
+    if "://" not in source and source.endswith(_FILE_ENDINGS):
         raise NoRecording(f"there is no file {source}")
     return _ask(source)
 
@@ -71,14 +69,14 @@ def _ask(url: str) -> Explanation:
     try:
         return from_json(get_json(f"{address}/explain"))
     except ValueError as error:
-        raise Unreachable(f"{address}/explain sends no explanation: {error}") from None
+        raise Unreachable(f"{address}/explain does not send an explanation: {error}") from None
 
 
 def _address_of(pid: int) -> str:
     """The address that a process of this user serves at.
 
     Raises:
-        Unreachable: there is no such process, or it serves none; says what can be done.
+        Unreachable: there is no such process, or it does not serve; the message says what to do.
 
     """
     try:

@@ -31,7 +31,7 @@ _COLORS = {
 _BARS = "▁▂▃▄▅▆▇█"
 _POINTS = 40
 _KEPT_NEWS = 200
-_MOST_GROWING = 4  # lines a trainer
+_MOST_GROWING = 4  # lines for each trainer
 
 
 class Watched(Protocol):
@@ -139,7 +139,7 @@ def _text(foreign: str, style: str = "") -> Text:
 
 
 def sparkline(values: Iterable[float]) -> str:
-    """Return a bar a value, from the least to the greatest; flat when they hardly differ."""
+    """Return one bar for each value, scaled from the least to the greatest."""
     known = list(values)
     if not known:
         return ""

@@ -13,7 +13,7 @@ from heapwatch.errors import UsageError
 from heapwatch.runtime.plain_text import plain
 from heapwatch.stack import cli as stack
 
-USAGE_ERROR = 64  # EX_USAGE of sysexits.h: 1 to 3 say how the trainers are
+USAGE_ERROR = 64  # EX_USAGE of sysexits.h; 1 to 3 report the state of trainers
 COMMANDS = (run, explain, stack, processes, monitor, report, attach, doctor, shipped, serve, completion)
 
 
@@ -56,7 +56,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 def _version() -> str:
     try:
         return importlib.metadata.version("heapwatch")
-    except importlib.metadata.PackageNotFoundError:  # run from a folder of sources
+    except importlib.metadata.PackageNotFoundError:  # not installed
         return "unknown"
 
 

@@ -35,15 +35,15 @@ _WORST = ("ok", "warning", "unknown", "critical", "emergency")
 _EPILOG = """
 exit codes, of the last sample, worst trainer first:
   0   every level and growth rate is below its limit, and nothing leaks or it is too early to tell
-  1   a warning is active: a limit, or a leak of something other than memory
+  1   a warning: a limit is exceeded, or something other than memory leaks
   2   a critical or emergency limit is exceeded, memory leaks, or training is stalled
   3   a trainer, or Prometheus, does not respond
   64  the command line is wrong
 
-Limits are those of the command line, else those that the trainer declares, else the defaults (memory 1000 and
-1500 MB, bodies 500 and 1000, static bodies 300, food 50; growth 20 MB, 10 bodies or 5 food a minute).
-MB are 1e6 bytes. The token of --auto-cleanup is HEAPWATCH_TOKEN, else what HEAPWATCH_TOKEN_FILE holds, else
-that of the running stack.
+Limits are those of the command line, else those that the trainer declares, else those of its profile.
+Every trainer has limits of memory with workers: 85 % (warning), 93 % (critical) and 97 % (emergency) of what
+is available. MB are 1e6 bytes. The token of --auto-cleanup is HEAPWATCH_TOKEN, else the content of
+HEAPWATCH_TOKEN_FILE, else that of the running stack.
 
 examples:
   heapwatch monitor
@@ -67,9 +67,11 @@ def add_parser(commands: Any) -> None:
         "trainers",
         nargs="*",
         metavar="TRAINER",
-        help="host:port, or URL (default: 127.0.0.1 and HEAPWATCH_TRAINER_PORT, else 7777)",
+        help="host:port, or URL (127.0.0.1, port HEAPWATCH_TRAINER_PORT or 7777)",
     )
-    where.add_argument("--all", action="store_true", help="every trainer of this machine, or of Prometheus")
+    where.add_argument(
+        "--all", action="store_true", help="all trainers of this machine; with --prometheus, all of the job"
+    )
     where.add_argument(
         "--prometheus",
         metavar="URL",
@@ -78,20 +80,24 @@ def add_parser(commands: Any) -> None:
     where.add_argument(
         "--job", default="trainer", help="job label of the trainers in Prometheus (%(default)s)"
     )
-    how = parser.add_argument_group("how")
-    how.add_argument("--interval", type=_positive, default=20.0, metavar="S", help="seconds (%(default)g)")
+    how = parser.add_argument_group("sampling")
+    how.add_argument(
+        "--interval", type=_positive, default=20.0, metavar="S", help="seconds between samples (%(default)g)"
+    )
     how.add_argument("--count", type=_count, metavar="N", help="end after N samples")
     how.add_argument("--live", action="store_true", help="a full-screen view (needs heapwatch[cli])")
     how.add_argument(
         "--auto-cleanup", action="store_true", help="request an emergency cleanup when a level is critical"
     )
     limits = parser.add_argument_group("limits")
-    limits.add_argument("--memory-warning", type=_positive, metavar="MB")
+    limits.add_argument("--memory-warning", type=_positive, metavar="MB", help="of the trainer's process")
     limits.add_argument("--memory-critical", type=_positive, metavar="MB")
-    limits.add_argument("--bodies-warning", type=_positive, metavar="N")
+    limits.add_argument("--bodies-warning", type=_positive, metavar="N", help="of all types together")
     limits.add_argument("--bodies-critical", type=_positive, metavar="N")
     limits.add_argument(
-        "--aggressive-thresholds", action="store_true", help="memory 600 and 900 MB, bodies 300 and 500"
+        "--aggressive-thresholds",
+        action="store_true",
+        help="use the profile walker-aggressive: memory 600 and 900 MB, bodies 300 and 500",
     )
     parser.set_defaults(run=run)
 

@@ -77,10 +77,10 @@ def _lines(rows: list[ListedTrainer]) -> list[str]:
         (
             row.trainer or "?",
             row.address,
-            row.problem or _said(row.memory_bytes, 1e6, " MB"),
-            _said(row.workers),
-            _said(row.steps),
-            _said(row.cleanups),
+            row.problem or _cell(row.memory_bytes, 1e6, " MB"),
+            _cell(row.workers),
+            _cell(row.steps),
+            _cell(row.cleanups),
         )
         for row in rows
     ]
@@ -88,5 +88,5 @@ def _lines(rows: list[ListedTrainer]) -> list[str]:
     return ["  ".join(map(str.ljust, line, widths)).rstrip() for line in table]
 
 
-def _said(value: float | None, unit: float = 1, name: str = "") -> str:
+def _cell(value: float | None, unit: float = 1, name: str = "") -> str:
     return "" if value is None else f"{value / unit:,.0f}{name}"

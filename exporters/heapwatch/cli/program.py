@@ -22,7 +22,7 @@ _GRACE_SECONDS = 10.0
 # As a shell reports a program that SIGINT or SIGTERM ended.
 _INTERRUPTED = 130
 _TERMINATED = 143
-_LAST_WORDS_SECONDS = 10.0
+_RESULT_SECONDS = 10.0
 
 
 class CannotRun(Exception):
@@ -38,15 +38,15 @@ class Terminated(SystemExit):
 
 
 @dataclass(frozen=True)
-class Ended:
-    """How a program ended: its exit code, what `before_end` said, whether its threads may still run."""
+class ProgramEnd:
+    """How a program ended: exit code, result of `before_end`, whether its threads may still run."""
 
     code: int
-    last_words: object = None
+    result: object = None
     cut_short: bool = False
 
     def leave(self) -> None:
-        """End the process at once where the program was cut short: its threads need not end by themselves."""
+        """End the process at once if the program was cut short: its threads may never end by themselves."""
         if self.cut_short:
             sys.stdout.flush()
             sys.stderr.flush()
@@ -58,11 +58,11 @@ class Program:
     """A script, a folder or archive with a `__main__.py`, or a module.
 
     Args:
-        arguments: what it is, and its own arguments.
-        module: whether the first is the name of a module.
+        arguments: the program and its own arguments.
+        module: whether the first argument is the name of a module.
 
     Raises:
-        CannotRun: it is not there, or does not compile.
+        CannotRun: it does not exist or does not compile.
 
     """
 
@@ -82,13 +82,13 @@ class Program:
             folder = os.path.realpath(self._file)
             sys.path[0] = folder if os.path.isdir(folder) else os.path.dirname(folder)
 
-    def run(self, seconds: float | None, before_end: Callable[[], object]) -> Ended:
-        """Run it to its end, for so many seconds at most.
+    def run(self, seconds: float | None, before_end: Callable[[], object]) -> ProgramEnd:
+        """Run it to its end, or for a limited time.
 
         Args:
-            seconds: after these the program is stopped; None lets it end by itself.
-            before_end: called while the program's objects are still alive, when its time is up or when
-                Ctrl-C or SIGTERM ends it, unless the program handles these itself.
+            seconds: time after which the program is stopped; None: never.
+            before_end: called when the time is up, or on Ctrl-C or SIGTERM unless the program handles these,
+                while the program's objects are still alive.
 
         """
         module = ModuleType("__main__")
@@ -110,11 +110,11 @@ class Program:
                 if timer is not None:
                     timer.cancel()
         if isinstance(sys.modules, dict):
-            # Kept under another name: the objects of the program live until they are explained.
+            # Keeps the objects of the program alive until they are explained.
             sys.modules["__heapwatch_main__"] = own_main
         if timer is not None and timer.rang:
-            return Ended(0, timer.last_words, cut_short=True)
-        return Ended(code, signals.last_words, cut_short=signals.terminated and code == _TERMINATED)
+            return ProgramEnd(0, timer.result, cut_short=True)
+        return ProgramEnd(code, signals.result, cut_short=signals.terminated and code == _TERMINATED)
 
     def _execute(self, namespace: dict[str, Any], timer: _Timer | None) -> int:
         try:
@@ -138,13 +138,13 @@ class Program:
 
 
 class _Signals:
-    """Explains the program before Ctrl-C or SIGTERM unwinds it: what its frames hold is gone afterwards.
+    """Explains the program before Ctrl-C or SIGTERM unwinds its frames, which then hold nothing any more.
 
-    A handler of the program's own takes the place of these, and child processes get the default ones back.
+    A handler that the program installs replaces these. Child processes get the default handlers.
     """
 
     def __init__(self, before_end: Callable[[], object]) -> None:
-        self.last_words: object = None
+        self.result: object = None
         self.terminated = False
         self._before_end = before_end
         self._process = os.getpid()
@@ -157,7 +157,7 @@ class _Signals:
             os.register_at_fork(after_in_child=self.restore)
 
     def restore(self) -> None:
-        """Put the usual handlers back, where these are still in place."""
+        """Restore the usual handlers, unless the program has replaced these."""
         for number, usual in self._replaced.items():
             if signal.getsignal(number) == self._end:
                 signal.signal(number, usual)
@@ -166,18 +166,18 @@ class _Signals:
         self.restore()  # a second signal ends it at once
         if os.getpid() != self._process:  # forked a moment ago
             os.kill(os.getpid(), number)
-            time.sleep(_LAST_WORDS_SECONDS)
+            time.sleep(_RESULT_SECONDS)
         # In a thread, because this one may hold any lock.
-        words = threading.Thread(target=self._explain, name="heapwatch-last-words", daemon=True)
-        words.start()
-        words.join(_LAST_WORDS_SECONDS)
+        thread = threading.Thread(target=self._explain, name="heapwatch-before-end", daemon=True)
+        thread.start()
+        thread.join(_RESULT_SECONDS)
         if number == signal.SIGINT:
             raise KeyboardInterrupt
         self.terminated = True
         raise Terminated(_TERMINATED)
 
     def _explain(self) -> None:
-        self.last_words = self._before_end()
+        self.result = self._before_end()
 
 
 class _Timer:
@@ -185,7 +185,7 @@ class _Timer:
 
     def __init__(self, seconds: float, before_end: Callable[[], object]) -> None:
         self.rang = False
-        self.last_words: object = None
+        self.result: object = None
         self._seconds = seconds
         self._before_end = before_end
         self._cancelled = threading.Event()
@@ -203,7 +203,7 @@ class _Timer:
     def _wait(self) -> None:
         if self._cancelled.wait(self._seconds):
             return
-        self.last_words = self._before_end()
+        self.result = self._before_end()
         self.rang = True
         if self._can_signal and self._main is not None:
             signal.pthread_kill(self._main, signal.SIGALRM)

@@ -27,7 +27,7 @@ _EPILOG = """
 exit codes:
   0   no leak, or none yet: the report says when it is too early to tell
   2   a leak was found
-  3   no report is possible: Prometheus does not respond, or the record has no run or one sample
+  3   no report: Prometheus does not respond, or the record has fewer than two samples
   64  the command line is wrong
 """
 
@@ -61,13 +61,17 @@ def add_parser(commands: Any) -> None:
     parser.add_argument(
         "recording", nargs="?", type=Path, help="file that the trainer wrote (heapwatch.start(record=FILE))"
     )
-    parser.add_argument("--prometheus", metavar="URL", help="read the run from there instead")
-    parser.add_argument("--instance", metavar="HOST:PORT", help="which trainer, where several are scraped")
-    parser.add_argument("--job", default="trainer", help="scrape job (%(default)s)")
+    parser.add_argument("--prometheus", metavar="URL", help="read the run from Prometheus instead")
+    parser.add_argument("--instance", metavar="HOST:PORT", help="the trainer, if several are scraped")
+    parser.add_argument("--job", default="trainer", metavar="NAME", help="scrape job (%(default)s)")
     parser.add_argument(
-        "--since", type=_duration, default="6h", metavar="6h", help="how far back (%(default)s)"
+        "--since",
+        type=_duration,
+        default="6h",
+        metavar="TIME",
+        help="how far back, in s, m, h or d (%(default)s)",
     )
-    parser.add_argument("--format", choices=_FORMATS, default="text", help="(%(default)s)")
+    parser.add_argument("--format", choices=_FORMATS, default="text", help="output format (%(default)s)")
     parser.add_argument("--output", type=Path, metavar="FILE", help="write there instead of to the terminal")
     parser.add_argument(
         "--growth-limit",
@@ -92,7 +96,7 @@ def run(arguments: argparse.Namespace) -> int:
     """Write the report, and return whether there is a leak.
 
     Raises:
-        UsageError: the arguments contradict each other, or name nothing that is there.
+        UsageError: the arguments contradict each other, or a file cannot be written.
 
     """
     try:
@@ -145,7 +149,7 @@ def _write(report: Report, arguments: argparse.Namespace) -> None:
         return
     partial = arguments.output.with_name(f"{arguments.output.name}.{os.getpid()}.tmp")
     try:
-        with partial.open("x", encoding="utf-8") as file:  # writes through nobody's link
+        with partial.open("x", encoding="utf-8") as file:  # does not follow an existing link
             file.write(text)
         partial.replace(arguments.output)
     except OSError as error:

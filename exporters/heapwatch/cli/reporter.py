@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
-from heapwatch.analysis.growth import History
+from heapwatch.analysis.growth import GrowthRates
 from heapwatch.analysis.live import LiveVerdicts
 from heapwatch.analysis.readings import (
     GROWN,
@@ -24,13 +24,11 @@ from heapwatch.cli.thresholds import Thresholds
 from heapwatch.runtime.plain_text import plain
 
 REPEAT_SECONDS = 600.0
-HYSTERESIS = (
-    0.95  # an alert ends below this share of its limit, so that a level at its limit does not chatter
-)
+HYSTERESIS = 0.95  # an alert ends below this share of its limit, so that a level at its limit does not flap
 BYTES = ("memory", "gpu_memory", "object_size")
 
 _MOST_LINES = 20
-_LONGEST = 300  # characters of a text that a trainer answers
+_LONGEST = 300  # characters of a text from a trainer
 _ABSURD = 1e18
 _BODY_TYPES = ("static", "dynamic", "terrain", "agent", "unknown")
 
@@ -55,8 +53,8 @@ class Message:
 
 
 @dataclass(frozen=True)
-class Growing:
-    """Something that grows: its name, its level now, what it gains a minute, whether both are bytes."""
+class GrowingLevel:
+    """Something that grows: its name, its level, its growth per minute, whether both are bytes."""
 
     name: str
     level: float | None
@@ -72,7 +70,7 @@ class Growing:
 
 
 @dataclass
-class _Said:
+class _Printed:
     severity: str
     time: float
 
@@ -86,9 +84,9 @@ class Reporter:
 
     def __init__(self, thresholds: Thresholds, *, interval: float) -> None:
         self._thresholds = thresholds
-        self._history: History[Component] = History(window_seconds=max(600.0, 20 * interval))
+        self._history: GrowthRates[Component] = GrowthRates(window_seconds=max(600.0, 20 * interval))
         self._live = LiveVerdicts()
-        self._said: dict[tuple[str, Component], _Said] = {}
+        self._printed: dict[tuple[str, Component], _Printed] = {}
         self._firing: frozenset[str] = frozenset()
         self._sampled_at: float | None = None
         self._started: float | None = None
@@ -104,15 +102,15 @@ class Reporter:
         worst = max((alert.severity for alert in self.alerts), key=SEVERITIES.index, default="ok")
         return "critical" if self._stalled and worst in ("ok", "warning") else worst
 
-    def growing(self, readings: Readings) -> list[Growing]:
-        """Return the paths that the trainer says grow, then the components that do; most bytes first."""
+    def growing(self, readings: Readings) -> list[GrowingLevel]:
+        """Return growing paths that the trainer reports, then growing components; fastest first."""
         held = _by_path(readings, "trainer_growing_path_bytes")
         paths = [
-            Growing(path, held.get(path), rate, True)
+            GrowingLevel(path, held.get(path), rate, True)
             for path, rate in _by_path(readings, "trainer_growing_path_growth_bytes_per_minute").items()
         ]
         components = [
-            Growing(named(component), level, rate, component.resource in BYTES)
+            GrowingLevel(named(component), level, rate, component.resource in BYTES)
             for component, level in readings.levels().items()
             if (rate := self._history.per_minute(component)) is not None
         ]
@@ -124,7 +122,7 @@ class Reporter:
         ]
 
     def report(self, sample: Sample) -> list[Message]:
-        """Return the messages about a sample; none when it is the one reported before."""
+        """Return the messages about a sample; none if it was reported before."""
         if sample.readings is None:
             known, self._problem = self._problem, sample.problem
             return [] if known == sample.problem else [_heading(sample, f"UNKNOWN: {sample.problem}")]
@@ -146,8 +144,8 @@ class Reporter:
         if sample.firing is None:  # else the rules of Prometheus judge
             self._live.observe(sample.time, sample.readings)
             leaks = self._live.verdicts().alerts()
-            if said := self._live.verdicts().summary:
-                messages.append(Message(sample.time, sample.instance, f"Leaks: {said}", routine=True))
+            if outcome := self._live.verdicts().summary:
+                messages.append(Message(sample.time, sample.instance, f"Leaks: {outcome}", routine=True))
         self.alerts = sorted(
             [*self._judge(sample.readings, judged), *leaks],
             key=lambda alert: SEVERITIES.index(alert.severity),
@@ -187,28 +185,28 @@ class Reporter:
                     yield replace(growth, limit=rate_limit)
 
     def _eased(self, key: tuple[str, Component], limits: Mapping[str, float]) -> dict[str, float]:
-        said = self._said.get(key)
+        printed = self._printed.get(key)
         return {
-            severity: limit * HYSTERESIS if said and severity == said.severity else limit
+            severity: limit * HYSTERESIS if printed and severity == printed.severity else limit
             for severity, limit in limits.items()
         }
 
     def _news(self, now: float, levels: dict[Component, float]) -> Iterator[str]:
         standing = {(alert.kind, Component(alert.resource, alert.component)): alert for alert in self.alerts}
         for key, alert in standing.items():
-            said = self._said.get(key)
-            if said is None or said.severity != alert.severity or now - said.time >= REPEAT_SECONDS:
-                self._said[key] = _Said(alert.severity, now)
+            printed = self._printed.get(key)
+            if printed is None or printed.severity != alert.severity or now - printed.time >= REPEAT_SECONDS:
+                self._printed[key] = _Printed(alert.severity, now)
                 yield described(alert, self._history.rise(key[1]))
-        for key in [key for key in self._said if key not in standing]:
-            del self._said[key]
+        for key in [key for key in self._printed if key not in standing]:
+            del self._printed[key]
             kind, component = key
             if component not in levels:
-                yield f"ENDED: {named(component)} is not known any more"
+                yield f"ENDED: {named(component)} is not reported any more"
             elif kind == "growth":
                 yield f"ENDED: {named(component)} grows no faster than its limit"
             elif kind == "leak":
-                yield f"ENDED: {named(component)} leaks no more"
+                yield f"ENDED: {named(component)} no longer leaks"
             elif kind == "graphs":
                 yield f"ENDED: {named(component)} lets go of autograd graphs again"
             else:
@@ -230,7 +228,7 @@ def summary(readings: Readings) -> str:
     fields = [
         ("Memory", None if resident is None else f"{resident / 1e6:.1f}MB"),
         ("Bodies", f"{sum(bodies.values()):.0f}" if bodies else None),
-        # Agents stand among the body types.
+        # Agents are listed among the body types.
         *((_title(name), f"{count:.0f}") for name, count in entities.items() if not name.endswith("_agents")),
         ("Step", None if steps is None else f"{steps:.0f}"),
     ]
@@ -247,7 +245,7 @@ def body_types(readings: Readings) -> str:
 
 
 def described(alert: ExceededLimit, rise: float | None = None) -> str:
-    """Return the line of an alert, with its value and its limit, and of growth how much it rose so far."""
+    """Return the line of an alert with its value and limit; for growth of bodies also the `rise` so far."""
     name = named(Component(alert.resource, alert.component))
     value, limit = _amount(alert.resource, alert.value), _amount(alert.resource, alert.limit)
     if alert.kind == "graphs":
@@ -270,10 +268,10 @@ def cleanup_lines(answer: Any) -> list[str]:
     if answer.get("status") != "done":
         return [f"Cleanup pending: {_short(answer.get('detail', 'no safe point yet'))}"]
     freed = _number(_mapping(answer.get("freed")).get("resident_memory_bytes"))
-    said = f"{freed / 1e6:.1f}MB freed" if freed is not None else "what it freed is not known"
+    result = f"{freed / 1e6:.1f}MB freed" if freed is not None else "freed memory not known"
     took = _number(answer.get("duration_seconds"))
     duration = "" if took is None else f" in {took:.1f} s"
-    lines = [f"{_short(answer.get('action')).capitalize()} cleanup completed{duration}: {said}"]
+    lines = [f"{_short(answer.get('action')).capitalize()} cleanup completed{duration}: {result}"]
     before, after = _flat(_mapping(answer.get("before"))), _flat(_mapping(answer.get("after")))
     for name in before.keys() & after.keys() - {"resident_memory_bytes"}:
         if before[name] != after[name]:
@@ -320,7 +318,7 @@ def _short(text: object) -> str:
 
 
 def named(component: Component) -> str:
-    """What a line calls a component: bodies and entities by the documents' names."""
+    """The name of a component in a line."""
     if component.resource == "bodies":
         return "world_bodies" if component.name == "all" else f"{component.name}_bodies"
     if component.resource == "entities":

@@ -1,4 +1,4 @@
-"""`heapwatch run SCRIPT`: an unchanged program under watch, and the explanation at its end."""
+"""`heapwatch run SCRIPT`: run an unchanged program under watch, and explain its growth at the end."""
 
 from __future__ import annotations
 
@@ -34,9 +34,11 @@ def add_parser(commands: Any) -> None:
     parser.add_argument("--record", type=Path, metavar="FILE", help="record the run for `heapwatch report`")
     parser.add_argument("--seconds", type=_seconds, metavar="N", help="stop the program after N seconds")
     parser.add_argument("--json", action="store_true", help="print the explanation as JSON, last on stdout")
-    parser.add_argument("--port", type=int, default=0, help="serve metrics there (default: a free port)")
+    parser.add_argument("--port", type=int, default=0, metavar="N", help="serve metrics there (a free port)")
     parser.add_argument("-m", dest="module", action="store_true", help="SCRIPT is the name of a module")
-    parser.add_argument("program", nargs=argparse.REMAINDER, metavar="SCRIPT", help="and its own arguments")
+    parser.add_argument(
+        "program", nargs=argparse.REMAINDER, metavar="SCRIPT", help="the program and its own arguments"
+    )
     parser.set_defaults(run=run)
 
 
@@ -57,8 +59,8 @@ def run(arguments: argparse.Namespace) -> int:
     ended = program.run(arguments.seconds, before_end=explainer.explain_now)
     if os.getpid() != process:
         return ended.code  # a child that the program forked: the explanation is the parent's
-    explanation = ended.last_words if isinstance(ended.last_words, Explanation) else explainer.explain_now()
-    watch.exporter.stop(tell=False)
+    explanation = ended.result if isinstance(ended.result, Explanation) else explainer.explain_now()
+    watch.exporter.stop(log_findings=False)
     _print(explanation, arguments.json)
     ended.leave()
     return ended.code

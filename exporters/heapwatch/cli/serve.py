@@ -12,14 +12,14 @@ def add_parser(commands: Any) -> None:
     """Add the subcommands."""
     receiver = commands.add_parser(
         "receiver",
-        help="run the receiver alone",
+        help="run only the receiver",
         description="Receive Alertmanager's webhooks and request cleanups. Settings: HEAPWATCH_RECEIVER_*.",
     )
     receiver.add_argument("--config", type=Path, metavar="FILE", help="YAML settings")
     receiver.set_defaults(run=serve_receiver, extra="receiver")
     viewer = commands.add_parser(
         "viewer",
-        help="run the built-in viewer of the dashboards alone",
+        help="run only the built-in viewer of the dashboards",
         description="Serve the dashboards. Settings: HEAPWATCH_BIND, HEAPWATCH_DASHBOARDS_PORT (3009),"
         " HEAPWATCH_PROMETHEUS_URL (http://127.0.0.1:9090), HEAPWATCH_DASHBOARDS_DIR (the package's).",
     )

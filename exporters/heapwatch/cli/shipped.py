@@ -1,4 +1,4 @@
-"""`heapwatch rules` and `heapwatch dashboards`: for an existing Prometheus and Grafana."""
+"""`heapwatch rules` and `heapwatch dashboards`, for an existing Prometheus and Grafana."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from urllib.parse import urlsplit
 from heapwatch import data
 from heapwatch.errors import UsageError
 
-# What the shipped files say, to be replaced by the user's own.
+# Parts of the shipped files that are replaced by the user's own.
 _TRAINERS = 'job="trainer"'
 _ANCHOR = re.compile(r"([:-] )([&*])([a-z]+)(?=[\s,}]|$)")
 _DASHBOARDS = "{{ $externalLabels.heapwatch_dashboards }}"
@@ -31,34 +31,34 @@ def add_parser(commands: Any) -> None:
     )
     _add_output(rules)
     trainers = rules.add_mutually_exclusive_group()
-    trainers.add_argument("--job", metavar="NAME", help="job of the trainers in your Prometheus (trainer)")
+    trainers.add_argument("--job", metavar="NAME", help="job label of the trainers (trainer)")
     trainers.add_argument(
         "--selector",
         metavar="MATCHERS",
-        help='matchers that select them, such as \'job=~"train.+",team="rl"\'',
+        help='label matchers of the trainers, such as \'job=~"train.+",team="rl"\'',
     )
     rules.add_argument(
         "--dashboards-url",
         default="http://127.0.0.1:3009",
         metavar="URL",
-        help="your Grafana, for links in alerts (%(default)s)",
+        help="address of Grafana in the links of alerts (%(default)s)",
     )
     rules.add_argument(
         "--runbooks-url",
         default="http://127.0.0.1:9095/runbooks",
         metavar="URL",
-        help="folder of the runbooks, which the receiver serves, for links in alerts (%(default)s)",
+        help="address of the runbooks in the links of alerts (%(default)s)",
     )
     rules.set_defaults(run=print_rules)
 
     dashboards = commands.add_parser(
         "dashboards",
         help="print or write the dashboards, for a Grafana of your own",
-        description="List the dashboards, print the one that is named, or write all of them into a folder.",
+        description="List the dashboards, print one, or write them into a folder.",
     )
     dashboards.add_argument("name", nargs="?", metavar="NAME", help="print this one, such as heapwatch-fleet")
     _add_output(dashboards)
-    dashboards.add_argument("--job", metavar="NAME", help="show the trainers of this job at first (all)")
+    dashboards.add_argument("--job", metavar="NAME", help="job that is selected at first (all)")
     dashboards.add_argument(
         "--datasource", metavar="UID", help="uid of your Prometheus data source (prometheus)"
     )
@@ -80,11 +80,11 @@ def print_rules(arguments: argparse.Namespace) -> int:
     )
     if arguments.output:
         return _write(arguments.output, texts)
-    # One document: the lists of groups follow each other under the first one's key.
+    # One document with one list of groups.
     print("groups:")
     for name, text in texts.items():
         groups = text.partition("\ngroups:\n")[2].rstrip("\n")
-        # an anchor may be defined once in a document
+        # an anchor may be defined only once in a document
         print(_ANCHOR.sub(rf"\1\2{name.removesuffix('.yml')}_\3", groups))
     return 0
 
@@ -93,7 +93,7 @@ def rules(selector: str | None, dashboards_url: str, runbooks_url: str) -> Itera
     """File name and text of each rule file, with the user's own selector and addresses.
 
     Raises:
-        UsageError: one of them is not of its form.
+        UsageError: one of them is malformed.
 
     """
     if selector is not None and not _MATCHERS.fullmatch(selector):

@@ -1,4 +1,4 @@
-"""Where the monitor's samples come from: trainers themselves, or the Prometheus that scrapes them."""
+"""The sources of the monitor's samples: the trainers, or the Prometheus that scrapes them."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ class SampleSource(Protocol):
 
 
 class TrainerSource:
-    """Reads `/metrics` of all trainers in parallel: one that hangs delays no other's sample."""
+    """Reads `/metrics` of all trainers in parallel, so that one that hangs does not delay the others."""
 
     def __init__(self, urls: Sequence[str]) -> None:
         self._urls = {url.partition("://")[2]: url for url in urls}
@@ -67,7 +67,7 @@ class TrainerSource:
             return list(pool.map(self._sample, self._urls))
 
     def url_of(self, instance: str) -> str:
-        """Return the address it is read from."""
+        """Return the address of a trainer."""
         return self._urls[instance]
 
     def _sample(self, instance: str) -> Sample:
@@ -87,7 +87,7 @@ class PrometheusSource:
         self._instances = frozenset(instances)
 
     def samples(self) -> list[Sample]:
-        """Read every trainer of the job; one that is down, or not there, says so.
+        """Read every trainer of the job; the sample of one that is down or missing has a `problem`.
 
         Raises:
             Unreachable: Prometheus does not answer.
@@ -126,7 +126,7 @@ class PrometheusSource:
             )
         readings = Readings([families[instance]] if instance in families else [])
         if readings.value("up") == 0:
-            return Sample(instance, times[instance], problem=f"{instance} is down, says Prometheus")
+            return Sample(instance, times[instance], problem=f"{instance} is down, as Prometheus reports")
         return Sample(instance, times[instance], readings, firing=tuple(_firing(families[instance])))
 
     def _query(self, expression: str) -> list[tuple[dict[str, str], float]]:
@@ -138,7 +138,7 @@ class PrometheusSource:
 
 
 def read_metrics(trainer: str) -> Readings:
-    """Return what `/metrics` of a trainer says.
+    """Return the readings of a trainer's `/metrics`.
 
     Raises:
         Unreachable: it does not answer, or not with metrics.

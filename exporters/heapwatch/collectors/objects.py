@@ -9,7 +9,7 @@ from collections.abc import Iterable
 from prometheus_client import Metric
 from prometheus_client.core import GaugeMetricFamily
 
-from heapwatch.measure.instances import Census
+from heapwatch.measure.instances import InstanceCounter
 
 log = logging.getLogger("heapwatch")
 
@@ -21,7 +21,7 @@ class ObjectCollector:
 
     def __init__(self, interval: float) -> None:
         self.interval = interval
-        self._census = Census()
+        self._census = InstanceCounter()
         self._latest: dict[str, float] = {}
         self._expected: dict[str, int] = {}
         self._most_said: dict[str, float] = {}

@@ -15,7 +15,7 @@ from itertools import islice
 from types import CellType, FrameType, FunctionType, GeneratorType, MethodType, ModuleType
 from typing import Any, NamedTuple
 
-from heapwatch.explain.series import Growth, Series
+from heapwatch.explain.series import FloorGrowth, LevelSeries
 from heapwatch.explain.sites import Site
 from heapwatch.measure.deep_size import OutOfTime, deep_size
 from heapwatch.measure.layout import layout_of
@@ -51,7 +51,7 @@ class GrowingType:
 
     def __init__(self, name: str) -> None:
         self.name = name
-        self.counts = Series()
+        self.counts = LevelSeries()
         self.each_bytes: float | None = None
 
 
@@ -154,7 +154,7 @@ class Census:
         self._counted_at = now
         return True
 
-    def growing(self, start: float) -> list[tuple[GrowingType, Growth]]:
+    def growing(self, start: float) -> list[tuple[GrowingType, FloorGrowth]]:
         """Types whose number of instances has risen since `start`, the fastest first."""
         found = [(known, known.counts.growth(start)) for known in list(self.types.values())]
         rising = [entry for entry in found if entry[1].rising]

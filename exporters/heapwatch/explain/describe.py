@@ -13,10 +13,10 @@ from heapwatch.explain.census import GrowingType, LongContainer
 from heapwatch.explain.evidence import Candidate, Levels
 from heapwatch.explain.findings import Finding
 from heapwatch.explain.garbage import Garbage, Uncollected
-from heapwatch.explain.inventory import Inventory, Known, Place
+from heapwatch.explain.inventory import Inventory, KnownContainer, Place
 from heapwatch.explain.limits import Limit, limits_of
 from heapwatch.explain.remedies import remedy_for, remedy_for_type
-from heapwatch.explain.series import Growth
+from heapwatch.explain.series import FloorGrowth
 from heapwatch.explain.sites import (
     Scope,
     Site,
@@ -30,7 +30,7 @@ from heapwatch.explain.sites import (
     uses_of,
 )
 from heapwatch.explain.tracing import Tracer
-from heapwatch.explain.weigh import keeps_its_arguments, look_into, newest_of
+from heapwatch.explain.weigh import keeps_its_arguments, newest_of, traits_of
 from heapwatch.measure.layout import CACHE_TYPE, layout_of
 from heapwatch.measure.reading import Gone, length_of
 from heapwatch.measure.roots import calling_line, is_user_file, running_code
@@ -52,7 +52,7 @@ class Describer:
         self._made: dict[str, Site | None] = {}
         self._searches = 0
 
-    def describe_all(self, growing: Sequence[tuple[Known, Growth]]) -> list[Candidate]:
+    def describe_all(self, growing: Sequence[tuple[KnownContainer, FloorGrowth]]) -> list[Candidate]:
         """Describe growing containers, which come with the most important first.
 
         The code is searched for a few of them in each evaluation. Until its turn comes, a container counts as
@@ -61,15 +61,17 @@ class Describer:
         self._searches = 0
         return [self.describe(known, growth) for known, growth in growing]
 
-    def describe(self, known: Known, growth: Growth) -> Candidate:
+    def describe(self, known: KnownContainer, growth: FloorGrowth) -> Candidate:
         """Describe one growing container."""
-        look = look_into(known, self._inventory)
+        traits = traits_of(known, self._inventory)
         place = known.places[0] if known.places else None
         if place is None:
-            return Candidate(known, growth, look, known.capacity, remedy=remedy_for(known, look, None, []))
+            return Candidate(
+                known, growth, traits, known.capacity, remedy=remedy_for(known, traits, None, [])
+            )
         if known.path not in self._uses and self._searches >= _SEARCHED_AT_ONCE:
-            remedy = remedy_for(known, look, known.capacity, [])
-            return Candidate(known, growth, look, known.capacity, emptied="trimmed", remedy=remedy)
+            remedy = remedy_for(known, traits, known.capacity, [])
+            return Candidate(known, growth, traits, known.capacity, emptied="trimmed", remedy=remedy)
         uses, limits, site = self._code_of(known, place)
         # What is cut only now and then is above its limit until then.
         owner, items = _named(place)[1], growth.floor or known.items.last or 0.0
@@ -80,15 +82,17 @@ class Describer:
         return Candidate(
             known,
             growth,
-            look,
+            traits,
             capacity,
             self._traced.get(known.path) or site or self._called_at(known, place, owner),
             emptied,
             tuple(islice(_holders(place), _MOST_HOLDERS)),
-            remedy_for(known, look, capacity, uses),
+            remedy_for(known, traits, capacity, uses),
         )
 
-    def describe_type(self, known: GrowingType, growth: Growth, holders: tuple[str, ...] | None) -> Finding:
+    def describe_type(
+        self, known: GrowingType, growth: FloorGrowth, holders: tuple[str, ...] | None
+    ) -> Finding:
         """Make a finding of a growing type."""
         count = known.counts.last or 0.0
         each = known.each_bytes or 0.0
@@ -159,13 +163,13 @@ class Describer:
             remedy=remedy_for_type(found.holders),
         )
 
-    def is_traceable(self, known: Known) -> bool:
+    def is_traceable(self, known: KnownContainer) -> bool:
         """Whether no single line is known to fill a container, and its new items can be looked at."""
         found = self._uses.get(known.path)
         located = known.path in self._traced or (found is not None and found[2] is not None)
         return not located and known.counted and known.kind != "ring"
 
-    def trace(self, known: Known, tracer: Tracer, rhythm: float) -> None:
+    def trace(self, known: KnownContainer, tracer: Tracer, rhythm: float) -> None:
         """Trace allocations until the container has grown, and keep the line that makes its items.
 
         Args:
@@ -183,7 +187,7 @@ class Describer:
         if site is not None and len(self._traced) < _MOST_KEPT:
             self._traced[known.path] = site._replace(function=function_at(site, user_code()))
 
-    def _called_at(self, known: Known, place: Place, owner: Any) -> Site | None:
+    def _called_at(self, known: KnownContainer, place: Place, owner: Any) -> Site | None:
         """The one line of the user's code that has been seen to call the library which fills a container."""
         if known.path not in self._called:
             if len(self._called) >= _MOST_KEPT:
@@ -202,7 +206,7 @@ class Describer:
             self._made[type_name] = lines[0] if len(lines) == 1 else None
         return self._made.get(type_name)
 
-    def _code_of(self, known: Known, place: Place) -> tuple[list[Use], list[Limit], Site | None]:
+    def _code_of(self, known: KnownContainer, place: Place) -> tuple[list[Use], list[Limit], Site | None]:
         """What the code does to a container, the limits it sets, and the line that fills it."""
         found = self._uses.get(known.path)
         if found is None and known.kind == "cache":
@@ -250,7 +254,7 @@ def _cached_line(place: Place) -> Site | None:
     return only_return(function.__code__) if type(function) is FunctionType else None
 
 
-def _length(known: Known, inventory: Inventory) -> float | None:
+def _length(known: KnownContainer, inventory: Inventory) -> float | None:
     total: float | None = None
     for obj, layout in inventory.places_of(known):
         total = (total or 0.0) + (length_of(obj, layout) or 0)

@@ -19,7 +19,7 @@ from heapwatch.explain.garbage import Uncollected
 from heapwatch.explain.inventory import Inventory
 from heapwatch.explain.judge import explain, is_unexplained
 from heapwatch.explain.log_limit import LogLimit
-from heapwatch.explain.memory import NO_PROGRESS, Memory
+from heapwatch.explain.memory import NO_PROGRESS, ProcessMemory
 from heapwatch.explain.steadiness import is_steady
 from heapwatch.explain.tracing import Tracer
 from heapwatch.explain.weigh import weigh
@@ -42,7 +42,7 @@ _TRACE_SECONDS = 5.0
 _WEIGHED_AT_ONCE = 3
 _MOST_WEIGHED = 40
 _MOST_DESCRIBED = 40
-_TYPES_TOLD = 3
+_TYPES_REPORTED = 3
 _TRACED_SHARE = 0.1
 _LONGEST_PAUSE_SECONDS = 10.0  # longest pause before the next evaluation
 _PAUSES, _PAUSES_LENT = 1500.0, 150.0  # pause after an activity, as a multiple of its CPU time
@@ -77,7 +77,7 @@ class Explainer:
         self.census = Census(clock)
         self.uncollected = Uncollected(self.census, clock)
         self.tracer = Tracer(clock)
-        self.memory = Memory(clock, progress)
+        self.memory = ProcessMemory(clock, progress)
         self.latest = Explanation("too early", 0.0, 0.0, 0.0)
         self.spent_on = dict.fromkeys(("read", "walk", "weigh", "judge", "census", "trace"), 0.0)
         self.longest_slice = 0.0
@@ -241,7 +241,7 @@ class Explainer:
         """Growing types, weighed, with what holds them."""
         if not gc.isenabled():
             return [*self._long_containers(levels), *self._garbage(levels)]
-        growing = self.census.growing(levels.start)[: 4 * _TYPES_TOLD]
+        growing = self.census.growing(levels.start)[: 4 * _TYPES_REPORTED]
         names = [known.name for known, _ in growing]
         missing = [name for name in names if name not in self._chains]
         if missing and self._is_due("inspect", levels.now, _INSPECT_SECONDS):
@@ -257,7 +257,7 @@ class Explainer:
             for known, growth in growing
         ]
         findings.sort(key=lambda found: -found.bytes_per_minute)
-        return [*self._long_containers(levels), *findings[:_TYPES_TOLD]]
+        return [*self._long_containers(levels), *findings[:_TYPES_REPORTED]]
 
     def _long_containers(self, levels: Levels) -> list[Finding]:
         """Growing containers that only the list of all objects shows."""
@@ -277,7 +277,7 @@ class Explainer:
 
     def _trace(self) -> bool:
         """Trace allocations for what grows at a line that is not known; whether it was tried."""
-        for finding in self.latest.findings[:_TYPES_TOLD]:
+        for finding in self.latest.findings[:_TYPES_REPORTED]:
             known = self.inventory.known.get(finding.path or "")
             if known is None or finding.share < _TRACED_SHARE or not self._describer.is_traceable(known):
                 continue

@@ -7,11 +7,11 @@ from functools import cached_property
 from typing import Literal
 
 from heapwatch.analysis.leak import MATERIAL_BYTES, MATERIAL_SHARE
-from heapwatch.explain.inventory import Known
-from heapwatch.explain.memory import Memory
-from heapwatch.explain.series import Growth
+from heapwatch.explain.inventory import KnownContainer
+from heapwatch.explain.memory import ProcessMemory
+from heapwatch.explain.series import FloorGrowth
 from heapwatch.explain.sites import Site
-from heapwatch.explain.weigh import NOTHING_SEEN, Look
+from heapwatch.explain.weigh import NO_TRAITS, ItemTraits
 
 WARM_UP_SHARE = 0.25  # share of the time watched that is left out at its beginning
 WARM_UP_SECONDS = 60.0  # the most that is left out
@@ -31,7 +31,7 @@ class Candidate:
     Attributes:
         known: the container.
         growth: growth of its items, or of its bytes for an array, a tensor or a text.
-        look: properties of its newest items.
+        traits: properties of its newest items.
         capacity: its bound; None where none was found.
         site: the line that fills it.
         emptied: how the program removes items, see `Emptying`.
@@ -40,9 +40,9 @@ class Candidate:
 
     """
 
-    known: Known
-    growth: Growth
-    look: Look = NOTHING_SEEN
+    known: KnownContainer
+    growth: FloorGrowth
+    traits: ItemTraits = NO_TRAITS
     capacity: int | None = None
     site: Site | None = None
     emptied: Emptying = "never"
@@ -87,7 +87,7 @@ class Candidate:
 class Levels:
     """The memory of the process over time, and the times of its start and of this evaluation."""
 
-    memory: Memory
+    memory: ProcessMemory
     began: float
     now: float
 
@@ -108,7 +108,7 @@ class Levels:
         return self.memory.resident.last or 0.0
 
     @cached_property
-    def own(self) -> Growth:
+    def own(self) -> FloorGrowth:
         """Growth of the process's private memory. Pages of files do not count: the kernel can drop them."""
         return (self.memory.private if self.memory.private.last else self.memory.resident).growth(
             self.settled
@@ -117,7 +117,7 @@ class Levels:
     @cached_property
     def leaks(self) -> dict[str, float]:
         """Growth in bytes a minute of each level that leaks by the definition of the alert rules."""
-        return self.memory.looks.leaks(self.settled)
+        return self.memory.history.leaks(self.settled)
 
     @cached_property
     def per_minute(self) -> float:

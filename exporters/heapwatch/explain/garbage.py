@@ -15,7 +15,7 @@ from collections.abc import Callable
 from typing import Any, NamedTuple
 
 from heapwatch.explain.census import Census
-from heapwatch.explain.series import Series
+from heapwatch.explain.series import LevelSeries
 from heapwatch.measure.deep_size import OutOfTime, deep_size
 from heapwatch.measure.layout import layout_of
 from heapwatch.measure.sampling import ContainerChanged
@@ -56,9 +56,9 @@ class Uncollected:
     """
 
     def __init__(self, census: Census, clock: Callable[[], float] = time.monotonic) -> None:
-        self.counts = Series()
+        self.counts = LevelSeries()
         self.latest: Garbage | None = None
-        self._garbage = Series()
+        self._garbage = LevelSeries()
         self._census = census
         self._clock = clock
 

@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterator
 from contextlib import suppress
 from typing import Any, Literal
 
-from heapwatch.explain.series import Series
+from heapwatch.explain.series import LevelSeries
 from heapwatch.measure.graph import graph_of, holds_operation, newest_operation
 from heapwatch.measure.layout import Kind, Layout, layout_of, namespace_of
 from heapwatch.measure.own_time import own_time
@@ -110,7 +110,7 @@ class Place:
         return found
 
 
-class Known:
+class KnownContainer:
     """A container, or all containers with the same path, and what was read of them.
 
     Attributes:
@@ -138,8 +138,8 @@ class Known:
         self.kind: Kind | Literal["ring", "graph"] = kind
         self.type_name = type_name
         self.places: list[Place] = []
-        self.items = Series()
-        self.held = Series()
+        self.items = LevelSeries()
+        self.held = LevelSeries()
         self.multiplicity = 1.0
         self.capacity: int | None = None
         self.interval = _SHORTEST_INTERVAL
@@ -184,7 +184,7 @@ class Inventory:
         spent: Callable[[], float] = own_time,
         extra_roots: Callable[[], list[Root]] = list,
     ) -> None:
-        self.known: dict[str, Known] = {}
+        self.known: dict[str, KnownContainer] = {}
         self.rounds = 0
         self.visited = 0
         self.anchors: dict[int, str] = {}
@@ -238,7 +238,7 @@ class Inventory:
                     memory.clear()
         return count
 
-    def places_of(self, known: Known) -> Iterator[tuple[Any, Layout]]:
+    def places_of(self, known: KnownContainer) -> Iterator[tuple[Any, Layout]]:
         """The objects at a path with their layouts. The caller must not keep them."""
         for place in known.places:
             try:
@@ -377,7 +377,7 @@ class Inventory:
         if known is None:
             if len(self.known) >= 2 * _MOST_KNOWN:
                 return
-            known = self.known[path] = Known(path, kind, layout.name, self._clock())
+            known = self.known[path] = KnownContainer(path, kind, layout.name, self._clock())
         if path not in self._round_known:
             self._round_known.add(path)
             self._round_multiplicity[path] = 0.0
@@ -387,7 +387,7 @@ class Inventory:
         if len(known.places) < (1 if kind == "graph" else _MOST_PLACES):
             known.places.append(place)
 
-    def _read(self, known: Known, now: float, memory: dict[Place | str, Any]) -> None:
+    def _read(self, known: KnownContainer, now: float, memory: dict[Place | str, Any]) -> None:
         total, count = 0.0, 0
         for place in known.places:
             try:
@@ -419,7 +419,9 @@ class Inventory:
         known.interval = _SHORTEST_INTERVAL if changed else min(longest, known.interval * _BACKED_OFF)
         known.due = now + known.interval
 
-    def _read_graph(self, known: Known, now: float, memory: dict[Place | str, Any], *, search: bool) -> None:
+    def _read_graph(
+        self, known: KnownContainer, now: float, memory: dict[Place | str, Any], *, search: bool
+    ) -> None:
         """Read the newest operation of a graph and, if `search`, look for operations of the last reading.
 
         A search may take long. It looks for operations made between the last two readings. It takes longer if
@@ -448,14 +450,14 @@ class Inventory:
             self._graphs_due = now + (self._spent() - began) / _GRAPHS_SHARE
             known.items.add(now, kept_seconds + now - known.items.read_at if held else 0.0)
 
-    def _miss(self, known: Known, now: float) -> None:
+    def _miss(self, known: KnownContainer, now: float) -> None:
         known.misses += 1
         known.due = now + known.interval
         if known.misses > 20:
             self.known.pop(known.path, None)
 
 
-def _read_ring(known: Known, obj: Any, now: float) -> float | None:
+def _read_ring(known: KnownContainer, obj: Any, now: float) -> float | None:
     namespace = instance_dict(obj)
     ring = ring_of(namespace) if type(namespace) is dict else None
     if ring is None:

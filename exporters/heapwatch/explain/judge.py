@@ -8,9 +8,9 @@ from dataclasses import replace
 from heapwatch.analysis.leak import MATERIAL_BYTES, WINDOWS
 from heapwatch.explain.evidence import Candidate, Levels
 from heapwatch.explain.findings import Explanation, Finding, FindingKind, Verdict, ranked, size_text
-from heapwatch.explain.inventory import Known
+from heapwatch.explain.inventory import KnownContainer
 from heapwatch.explain.rest import EXPLAINED, goes_on, inferred, rate_of, unnamed, with_types, workers
-from heapwatch.explain.series import Growth
+from heapwatch.explain.series import FloorGrowth
 from heapwatch.explain.steadiness import is_steady
 
 TOO_EARLY_SECONDS = 40.0
@@ -43,8 +43,8 @@ def explain(
     findings: list[Finding] = []
     met: set[int] = set()
     for candidate in sorted(candidates, key=lambda one: (-one.bytes_per_minute, len(one.known.path))):
-        findings.append(_finding(candidate, levels, shared=bool(candidate.look.ids & met)))
-        met |= candidate.look.ids
+        findings.append(_finding(candidate, levels, shared=bool(candidate.traits.ids & met)))
+        met |= candidate.traits.ids
     findings += workers(levels)
     findings = inferred(findings, candidates, levels)
     findings = with_types(findings, types, levels)
@@ -79,7 +79,7 @@ def _finding(candidate: Candidate, levels: Levels, *, shared: bool) -> Finding:
     return Finding(
         kind=kind,
         path=known.path,
-        type=" of ".join(filter(None, (known.type_name, candidate.look.item_type))),
+        type=" of ".join(filter(None, (known.type_name, candidate.traits.item_type))),
         items=round((known.items.last or 0.0) * known.multiplicity) if known.counted else None,
         bytes=None if candidate.bytes is None else round(candidate.bytes),
         items_per_minute=60 * growth.per_second * known.multiplicity if known.counted else None,
@@ -95,7 +95,7 @@ def _finding(candidate: Candidate, levels: Levels, *, shared: bool) -> Finding:
     )
 
 
-def _is_steady(known: Known, levels: Levels) -> bool:
+def _is_steady(known: KnownContainer, levels: Levels) -> bool:
     """Whether its items or its bytes keep their pace: episodes that get longer become fewer."""
     paces = (levels.memory.steps, levels.memory.cycles)
     return any(is_steady(level, paces, levels.start) for level in (known.items, known.held))
@@ -132,7 +132,7 @@ def _fits(finding: Finding, levels: Levels) -> bool:
 
 
 def _verdict(
-    levels: Levels, own: Growth, findings: Sequence[Finding], seconds: float, rounds: int
+    levels: Levels, own: FloorGrowth, findings: Sequence[Finding], seconds: float, rounds: int
 ) -> tuple[Verdict, str]:
     buffers = [finding for finding in findings if finding.kind == "buffer"]
     filling = [finding for finding in buffers if not _is_full(finding)]

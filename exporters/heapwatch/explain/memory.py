@@ -1,4 +1,4 @@
-"""The parts of a process's memory over time: its pages by sort, allocators, GPU memory, child processes."""
+"""The parts of a process's memory over time: pages by kind, allocators, GPU memory, child processes."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from pathlib import Path
 import psutil
 
 from heapwatch.collectors.progress import Progress
-from heapwatch.explain.looks import OWN, RETAINED, VIRTUAL, Looks
-from heapwatch.explain.series import Series
+from heapwatch.explain.level_history import OWN, RETAINED, VIRTUAL, LevelHistory
+from heapwatch.explain.series import LevelSeries
 from heapwatch.measure.descendants import descendants, private_bytes
 from heapwatch.measure.device_pools import POOLS
 from heapwatch.measure.malloc import malloc_bytes
@@ -35,7 +35,7 @@ _FIELDS = {"RssAnon": "anonymous", "RssFile": "files", "RssShmem": "shared", "Vm
 NO_PROGRESS = Progress()
 
 
-class Memory:
+class ProcessMemory:
     """Readings of a process's memory, in bytes; a part that cannot be read has no readings.
 
     Attributes:
@@ -52,7 +52,7 @@ class Memory:
         steps: number of steps that the program has counted.
         cycles: number of cycles that it has ended.
         limit: the memory limit.
-        looks: levels for the verdict on growth that no object explains.
+        history: levels for the verdict on growth that no object explains.
         settled_at: when the program last loaded a dozen modules or more; until then it is starting.
         first_step_at: when the first step was seen; minus infinity if the program counts none.
 
@@ -63,20 +63,20 @@ class Memory:
         clock: Callable[[], float] = time.monotonic,
         progress: Callable[[], Progress] = lambda: NO_PROGRESS,
     ) -> None:
-        self.resident = Series()
-        self.anonymous = Series()
-        self.private = Series()
-        self.files = Series()
-        self.shared = Series()
-        self.virtual = Series()
-        self.retained = Series()
-        self.gpu = Series()
-        self.workers = Series()
-        self.processes = Series()
-        self.steps = Series()
-        self.cycles = Series()
+        self.resident = LevelSeries()
+        self.anonymous = LevelSeries()
+        self.private = LevelSeries()
+        self.files = LevelSeries()
+        self.shared = LevelSeries()
+        self.virtual = LevelSeries()
+        self.retained = LevelSeries()
+        self.gpu = LevelSeries()
+        self.workers = LevelSeries()
+        self.processes = LevelSeries()
+        self.steps = LevelSeries()
+        self.cycles = LevelSeries()
         self.limit = memory_limit()
-        self.looks = Looks()
+        self.history = LevelHistory()
         self._began = self.settled_at = clock()
         self.first_step_at = float("-inf")
         self._modules = 0
@@ -101,10 +101,10 @@ class Memory:
                 series.add(now, count)
         if self.first_step_at < 0 and (progress.steps or progress.cycles):
             self.first_step_at = now
-        if self.looks.is_due(now):
-            self._look(now, progress.cycles)
+        if self.history.is_due(now):
+            self._add_levels(now, progress.cycles)
 
-    def _look(self, now: float, cycles: int | None) -> None:
+    def _add_levels(self, now: float, cycles: int | None) -> None:
         levels = {
             OWN: self.private if self.private.last is not None else self.resident,
             RETAINED: self.retained,
@@ -113,7 +113,7 @@ class Memory:
             "shared": self.shared,
             "workers": self.workers,
         }
-        self.looks.add(
+        self.history.add(
             now, {name: level.last for name, level in levels.items() if level.last is not None}, cycles
         )
 

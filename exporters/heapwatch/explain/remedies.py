@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import gc
 
-from heapwatch.explain.inventory import Known
+from heapwatch.explain.inventory import KnownContainer
 from heapwatch.explain.sites import Use
-from heapwatch.explain.weigh import Look
+from heapwatch.explain.weigh import ItemTraits
 
 # The end of a qualified class name found among the items, and the call that is missing.
 _BY_TYPE = (
@@ -23,18 +23,20 @@ _BY_TYPE = (
 )
 
 
-def remedy_for(known: Known, look: Look, capacity: int | None, uses: list[Use]) -> str | None:
+def remedy_for(
+    known: KnownContainer, traits: ItemTraits, capacity: int | None, uses: list[Use]
+) -> str | None:
     """A suggestion for a growing container, as code where possible; None if none is known."""
-    if look.graph:
+    if traits.graph:
         return "`.item()` for a number, `.detach()` for a tensor: each keeps the graph it was computed with"
     if capacity is not None:
         return None
     if "_hooks" in known.path.rpartition(".")[2]:
         return "keep the handle that registering returns and call `handle.remove()`"
     for ending, remedy in _BY_TYPE:
-        if any(trait.endswith(ending) for trait in look.traits):
+        if any(name.endswith(ending) for name in traits.classes):
             return remedy
-    if look.view:
+    if traits.view:
         return "`.copy()` the part that is kept: a view keeps the whole array alive"
     if known.kind == "programs":
         return (

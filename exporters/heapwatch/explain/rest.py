@@ -8,8 +8,8 @@ from dataclasses import replace
 from heapwatch.analysis.leak import MATERIAL_BYTES
 from heapwatch.explain.evidence import Candidate, Levels
 from heapwatch.explain.findings import Finding, FindingKind
-from heapwatch.explain.looks import OWN, RETAINED
-from heapwatch.explain.series import NO_GROWTH, Growth
+from heapwatch.explain.level_history import OWN, RETAINED
+from heapwatch.explain.series import NO_GROWTH, FloorGrowth
 
 EXPLAINED = 0.5  # unexplained growth below this share of all growth is not investigated
 _MEASURED_SPAN = 60.0  # seconds of growth before the unexplained part is attributed
@@ -55,10 +55,10 @@ def inferred(findings: list[Finding], candidates: Sequence[Candidate], levels: L
     opaque = []
     for at, finding in enumerate(findings):
         candidate = by_path.get(str(finding.path))
-        if finding.kind != "container" or candidate is None or not candidate.look.opaque:
+        if finding.kind != "container" or candidate is None or not candidate.traits.opaque:
             continue
         if candidate.rising:
-            opaque.append((candidate.look.graph, finding.items_per_minute or 0.0, at, candidate))
+            opaque.append((candidate.traits.graph, finding.items_per_minute or 0.0, at, candidate))
     if not opaque:
         return findings
     # Several names may lead to one graph and grow at about the same rate. Prefer one whose line is known, and
@@ -74,7 +74,7 @@ def inferred(findings: list[Finding], candidates: Sequence[Candidate], levels: L
     # steadily.
     spans = (candidate.growth.span, levels.own.span)
     steady = min(spans) >= _COUNTED_SPAN and levels.own.lasting >= _STEADY and candidate.rising
-    certain = grown >= MATERIAL_BYTES and (candidate.look.graph or steady)
+    certain = grown >= MATERIAL_BYTES and (candidate.traits.graph or steady)
     findings[at] = replace(
         chosen,
         bytes=round((chosen.bytes or 0) + grown),
@@ -132,7 +132,7 @@ def unnamed(findings: Sequence[Finding], levels: Levels) -> list[Finding]:
     ]
 
 
-def goes_on(growth: Growth) -> bool:
+def goes_on(growth: FloorGrowth) -> bool:
     """Whether the process has grown for long enough."""
     return growth.rising and growth.span >= _MEASURED_SPAN
 
@@ -149,5 +149,5 @@ def _rest(findings: Sequence[Finding], levels: Levels) -> float:
     return rest if rest > EXPLAINED * pace and levels.matters(rest) else 0.0
 
 
-def _pace(growth: Growth) -> float:
+def _pace(growth: FloorGrowth) -> float:
     return 60 * growth.per_second

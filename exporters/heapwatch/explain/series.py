@@ -26,7 +26,7 @@ class Bucket(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Growth:
+class FloorGrowth:
     """How a level rises.
 
     Attributes:
@@ -51,10 +51,10 @@ class Growth:
     swing: float = 0.0
 
 
-NO_GROWTH = Growth(0.0, False, 0, 0.0, 0.0)
+NO_GROWTH = FloorGrowth(0.0, False, 0, 0.0, 0.0)
 
 
-class Series:
+class LevelSeries:
     """The readings of one level over a few hours, in at most a few dozen intervals that get longer with time.
 
     Older readings are dropped, so a leak that begins on the third day is compared with the hours before it.
@@ -107,7 +107,7 @@ class Series:
                 return before.last + passed * (after.last - before.last)
         return None
 
-    def growth(self, start: float = float("-inf")) -> Growth:
+    def growth(self, start: float = float("-inf")) -> FloorGrowth:
         """How the level rises from `start` on.
 
         The time is divided into quarters. The floor of a quarter is its least reading. A container that is
@@ -142,7 +142,7 @@ class Series:
         total = max(0.0, floors[-1][1] - floors[0][1])
         elapsed = floors[-1][0] - floors[0][0]
         if total <= 0 or elapsed <= 0:
-            return Growth(0.0, False, steps, span, 0.0)
+            return FloorGrowth(0.0, False, steps, span, 0.0)
         pace = total / elapsed
         late_time = floors[-1][0] - floors[-2][0]
         late = rises[-1] / late_time if late_time > 0 else 0.0
@@ -156,7 +156,7 @@ class Series:
             # A single large step, such as loading a data set, must not count as a lasting pace.
             spans = [after[0] - before[0] for before, after in pairwise(floors)]
             pace = median(rise / max(seconds, span / 16) for rise, seconds in zip(rises, spans, strict=True))
-        return Growth(pace, rising, steps, span, total, lasting, floors[-1][1], swing)
+        return FloorGrowth(pace, rising, steps, span, total, lasting, floors[-1][1], swing)
 
 
 def _bridged(floors: list[tuple[float, float] | None]) -> list[tuple[float, float]] | None:

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from heapwatch.explain.series import Series
+from heapwatch.explain.series import LevelSeries
 
 STEADY_SECONDS = 200.0  # least time of even growth; the rules wait for three evaluations in addition
 _HALVES = (0.92, 1.25)  # limits of the second half's rise over the first's; a filling cache stays below
 _COUNT_ERROR = 0.5  # items
 
 
-def is_steady(level: Series, paces: Iterable[Series], start: float) -> bool:
+def is_steady(level: LevelSeries, paces: Iterable[LevelSeries], start: float) -> bool:
     """Whether a level rose as much in the second half of the time since `start` as in the first half.
 
     Args:
@@ -37,7 +37,7 @@ def is_steady(level: Series, paces: Iterable[Series], start: float) -> bool:
     return any(most / change > _HALVES[0] and least / change < _HALVES[1] for change in changes)
 
 
-def _rises(level: Series, first: float, last: float) -> tuple[float, float]:
+def _rises(level: LevelSeries, first: float, last: float) -> tuple[float, float]:
     """The rise in the first and in the second half of a time; zeros if it is unknown."""
     began, middle, end = (level.at(time) for time in (first, (first + last) / 2, last))
     if began is None or middle is None or end is None:

@@ -1,4 +1,4 @@
-"""Measures the bytes of a growing container, and finds out what its newest items are."""
+"""The bytes of a growing container, and the properties of its newest items."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from contextlib import suppress
 from itertools import islice
 from typing import Any, NamedTuple
 
-from heapwatch.explain.inventory import Inventory, Known
+from heapwatch.explain.inventory import Inventory, KnownContainer
 from heapwatch.measure.deep_size import SAMPLES, OutOfTime, deep_size
 from heapwatch.measure.layout import Layout, layout_of
 from heapwatch.measure.own_time import own_time
@@ -22,12 +22,12 @@ _BUDGET_SECONDS = 0.02
 _RETRY_SECONDS = 20.0
 _MOST_DOUBLINGS = 6
 _ARGUMENT_SECONDS = 0.002
-_LOOKED_AT = 400  # objects visited in an item: a wrapped environment has hundreds before its simulator
+_MOST_INSPECTED = 400  # objects visited in an item: a wrapped environment has hundreds before its simulator
 _NEWEST = 3
 _PLAIN = ("list", "tuple", "deque", "dict", "set", "text", "raw", "array", "atom", "frame_table")
 
 
-class Look(NamedTuple):
+class ItemTraits(NamedTuple):
     """Properties of a container's newest items.
 
     Attributes:
@@ -37,7 +37,7 @@ class Look(NamedTuple):
             of an extension.
         graph: whether an item is, or contains, a tensor with its autograd graph.
         view: whether an item is a view that keeps a larger array alive.
-        traits: qualified names of classes inside an item, for the suggestions.
+        classes: qualified names of the classes inside an item, for the suggestions.
 
     """
 
@@ -46,13 +46,13 @@ class Look(NamedTuple):
     opaque: bool
     graph: bool
     view: bool
-    traits: frozenset[str]
+    classes: frozenset[str]
 
 
-NOTHING_SEEN = Look("", frozenset(), False, False, False, frozenset())
+NO_TRAITS = ItemTraits("", frozenset(), False, False, False, frozenset())
 
 
-def weigh(known: Known, inventory: Inventory, now: float) -> None:
+def weigh(known: KnownContainer, inventory: Inventory, now: float) -> None:
     """Measure the bytes of all containers at a path, and add them as a reading."""
     if known.kind in ("ring", "graph") or known.in_bytes:
         return
@@ -78,23 +78,23 @@ def weigh(known: Known, inventory: Inventory, now: float) -> None:
         known.weigh_failures += 1
 
 
-def look_into(known: Known, inventory: Inventory) -> Look:
+def traits_of(known: KnownContainer, inventory: Inventory) -> ItemTraits:
     """Find the properties of the newest items of a container."""
     if known.kind == "graph":
-        return Look("autograd history", frozenset(), True, True, False, frozenset())
+        return ItemTraits("autograd history", frozenset(), True, True, False, frozenset())
     if known.kind == "programs":
-        return Look("compiled program", frozenset(), True, False, False, frozenset())
+        return ItemTraits("compiled program", frozenset(), True, False, False, frozenset())
     for obj, layout in inventory.places_of(known):
         try:
             newest = list(_newest(obj, layout))
         except RuntimeError:
             continue
         if newest:
-            return _look(newest, known, inventory)
-    return NOTHING_SEEN
+            return _inspect(newest, known, inventory)
+    return NO_TRAITS
 
 
-def newest_of(known: Known, inventory: Inventory) -> list[Any]:
+def newest_of(known: KnownContainer, inventory: Inventory) -> list[Any]:
     """The newest items of a container; empty if unknown. The caller must not keep them."""
     for obj, layout in inventory.places_of(known):
         with suppress(RuntimeError):
@@ -136,14 +136,14 @@ def _newest(obj: Any, layout: Layout) -> Iterable[Any]:
     return [part for _, part in list(parts(obj, layout, 8))[-_NEWEST:]]
 
 
-def _look(newest: list[Any], known: Known, inventory: Inventory) -> Look:
+def _inspect(newest: list[Any], known: KnownContainer, inventory: Inventory) -> ItemTraits:
     item_type = layout_of(type(newest[-1])).name
     ids = frozenset(id(item) for item in newest if layout_of(type(item)).kind != "atom")
     opaque = graph = view = False
-    traits: set[str] = set()
+    found: set[str] = set()
     ahead: deque[Any] = deque([newest[-1]])
     seen: set[int] = set()
-    while ahead and len(seen) < _LOOKED_AT:
+    while ahead and len(seen) < _MOST_INSPECTED:
         obj = ahead.popleft()
         if id(obj) in seen:
             continue
@@ -153,7 +153,7 @@ def _look(newest: list[Any], known: Known, inventory: Inventory) -> Look:
         layout = layout_of(type(obj))
         if layout.kind in ("atom", "class", "module", "text"):
             continue
-        traits.add(layout.qualified_name)
+        found.add(layout.qualified_name)
         if layout.kind == "tensor":
             graph = graph or _has_graph(obj)
         elif layout.kind == "array":
@@ -162,7 +162,7 @@ def _look(newest: list[Any], known: Known, inventory: Inventory) -> Look:
             opaque = True
         if layout.kind not in ("array", "tensor"):
             ahead += gc.get_referents(obj)[:20]
-    return Look(item_type, ids, opaque or graph, graph, view, frozenset(traits))
+    return ItemTraits(item_type, ids, opaque or graph, graph, view, frozenset(found))
 
 
 def _is_inside(path: str, of: str) -> bool:

@@ -21,7 +21,7 @@ TIMEOUT_SECONDS = 5.0
 RENEWAL_SECONDS = 60.0  # between two registrations of a trainer with a receiver
 MAX_ANSWER_BYTES = 64 * 2**20
 _MAX_ERROR_BYTES = 4096
-_MAX_REASON = 300
+_MAX_REASON_CHARACTERS = 300
 
 
 def base_url(text: str) -> str:
@@ -43,20 +43,20 @@ def base_url(text: str) -> str:
 
 
 def get_text(url: str, max_bytes: int = MAX_ANSWER_BYTES) -> str:
-    """Return what a GET answers with 200.
+    """Return the body of a successful GET.
 
     Raises:
-        Unreachable: it does not, or with more than `max_bytes`.
+        Unreachable: there is none, or it is longer than `max_bytes`.
 
     """
     return _ask("GET", url, TIMEOUT_SECONDS, max_bytes)[1].decode("utf-8", "replace")
 
 
 def get_json(url: str, parameters: Mapping[str, str] | None = None) -> Any:
-    """Return the JSON that a GET answers.
+    """Return the JSON in the response to a GET.
 
     Raises:
-        Unreachable: it does not answer, or with something else.
+        Unreachable: there is no successful response, or it is not JSON.
 
     """
     query = f"?{urlencode(parameters)}" if parameters else ""
@@ -64,10 +64,10 @@ def get_json(url: str, parameters: Mapping[str, str] | None = None) -> Any:
 
 
 def post_json(url: str, document: Mapping[str, Any], secret: str, timeout: float) -> tuple[int, Any]:
-    """Return the status (2xx) and the JSON that a POST signed with this secret answers.
+    """Send a POST that is signed with this secret; return the status (2xx) and the JSON of the response.
 
     Raises:
-        Unreachable: it does not answer, or with an error, or another user listens there.
+        Unreachable: there is no successful response, it is not JSON, or another user listens there.
 
     """
     try:
@@ -105,16 +105,16 @@ def _ask(
         raise Unreachable(f"{shown} does not answer: {_problem(error)}") from None
     if not good:
         reason = _reason(answer) or response.reason
-        raise Unreachable(f"{shown} answers {response.status}: {plain(reason, _MAX_REASON)}")
+        raise Unreachable(f"{shown} answers {response.status}: {plain(reason, _MAX_REASON_CHARACTERS)}")
     return response.status, answer
 
 
 @contextmanager
 def _within(seconds: float, parts: SplitResult) -> Iterator[http.client.HTTPConnection]:
-    """An open connection, closed when the whole exchange is not over in time, however its bytes drip in.
+    """An open connection that is closed if the whole exchange takes longer, even if bytes keep arriving.
 
     Raises:
-        TimeoutError: it was not.
+        TimeoutError: it took longer.
 
     """
     kind = http.client.HTTPSConnection if parts.scheme == "https" else http.client.HTTPConnection
@@ -133,7 +133,7 @@ def _within(seconds: float, parts: SplitResult) -> Iterator[http.client.HTTPConn
     timer.start()
     try:
         connection.connect()
-        opened = connection.sock  # forgotten by the connection while an answer of unknown length is read
+        opened = connection.sock  # `connection.sock` is None while a response of unknown length is read
         yield connection
     except (OSError, http.client.HTTPException, ValueError):
         if late.is_set():
@@ -142,7 +142,7 @@ def _within(seconds: float, parts: SplitResult) -> Iterator[http.client.HTTPConn
     finally:
         timer.cancel()
         connection.close()
-    if late.is_set():  # the end of what was read may be that of the time
+    if late.is_set():  # the response may have been cut off
         raise TimeoutError
 
 
@@ -162,7 +162,7 @@ def _problem(error: Exception) -> str:
         return f"TLS: {error.reason or error}"
     if isinstance(error, OSError) and error.strerror:
         return error.strerror
-    return plain(error, _MAX_REASON) or type(error).__name__
+    return plain(error, _MAX_REASON_CHARACTERS) or type(error).__name__
 
 
 def _reason(answer: bytes) -> str:

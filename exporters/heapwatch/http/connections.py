@@ -14,25 +14,25 @@ from collections.abc import Callable
 from contextlib import suppress
 from typing import Any
 
-MAX_CONNECTIONS = 32  # more would share the interpreter with the training loop all the same
-REQUEST_SECONDS = 5.0  # a request must be complete by then, however its bytes drip in
-IDLE_SECONDS = 5.0  # between looks at the clock while no connection is open
-# What a request may take while newcomers wait for a connection. It is there at once, as a rule, and what has
-# arrived is read even after the cut. Three hundred slow clients hold a scrape up for about a second.
+MAX_CONNECTIONS = 32  # more threads would answer no faster: they share the interpreter with training
+REQUEST_SECONDS = 5.0  # a request must be complete by then, even if its bytes keep arriving
+IDLE_SECONDS = 5.0  # between wake-ups while no connection is open
+# Time for a complete request while new connections wait. Most requests arrive at once, and what has arrived
+# is read even after the cut. 300 slow clients delay a scrape by about a second.
 CROWDED_SECONDS = 0.1
 logger = logging.getLogger("heapwatch")
 
 
 class ConnectionServer(socketserver.ThreadingMixIn, socketserver.TCPServer):
-    """One accepting thread and at most MAX_CONNECTIONS short-lived ones, daemons all.
+    """One accepting thread and at most MAX_CONNECTIONS short-lived ones, all of them daemons.
 
-    A client that has not finished its request in time is cut off, sooner when others wait; only when every
-    connection is busy with a complete request is a newcomer answered with 503.
+    A client whose request is not complete in time is cut off, sooner when others wait. A new connection gets
+    503 only if all others are busy with a complete request.
     """
 
     daemon_threads = True
-    timeout = 0  # of `handle_request`: whoever was there may have gone
-    allow_reuse_address = os.name == "posix"  # elsewhere it would share the port with its owner
+    timeout = 0  # of `handle_request`: the client may have gone
+    allow_reuse_address = os.name == "posix"  # elsewhere it would share a port that is in use
     request_queue_size = 1024
 
     def __init__(
@@ -52,11 +52,10 @@ class ConnectionServer(socketserver.ThreadingMixIn, socketserver.TCPServer):
     def serve_forever(self, poll_interval: float = 0.5) -> None:
         """Accept connections until `shutdown`.
 
-        While no connection is open the thread sleeps: each time it wakes it takes the interpreter from the
-        training loop.
+        While no connection is open the thread sleeps: each wake-up interrupts the training loop.
 
         Args:
-            poll_interval: seconds between looks at the open connections.
+            poll_interval: seconds between checks of the open connections.
 
         """
         try:
@@ -71,7 +70,7 @@ class ConnectionServer(socketserver.ThreadingMixIn, socketserver.TCPServer):
             self._ended.set()
 
     def shutdown(self) -> None:
-        """Stop accepting, and wait until that is so; `serve_forever` must run in another thread."""
+        """Stop accepting and wait for the end of `serve_forever`, which must run in another thread."""
         self._stopping.set()
         self._waker.send(b"x")
         self._ended.wait()
@@ -98,15 +97,15 @@ class ConnectionServer(socketserver.ThreadingMixIn, socketserver.TCPServer):
         if not self._free.acquire(timeout=CROWDED_SECONDS):
             self._cut_off(CROWDED_SECONDS)
             if not self._free.acquire(timeout=CROWDED_SECONDS):
-                self._turn_away(request)
+                self._reject(request)
                 return
         with self._lock:
             self._open[request] = time.monotonic()
         try:
             super().process_request(request, client_address)
-        except RuntimeError:  # no more threads to be had
+        except RuntimeError:  # no more threads can be started
             self._closed(request)
-            self._turn_away(request)
+            self._reject(request)
 
     def process_request_thread(self, request: Any, client_address: Any) -> None:
         """Serve one connection."""
@@ -116,12 +115,12 @@ class ConnectionServer(socketserver.ThreadingMixIn, socketserver.TCPServer):
             self._closed(request)
 
     def service_actions(self) -> None:
-        """Cut off what is overdue; called by the accepting thread a few times a second."""
+        """Cut off overdue requests; called by the accepting thread a few times a second."""
         self._cut_off(REQUEST_SECONDS)
         self.on_tick()
 
     def handle_error(self, request: Any, client_address: Any) -> None:
-        """Log a handler's error; a client that disconnected is none."""
+        """Log a handler's error, unless the client disconnected."""
         if not isinstance(sys.exc_info()[1], OSError):
             logger.warning("a request failed", exc_info=True)
 
@@ -138,7 +137,7 @@ class ConnectionServer(socketserver.ThreadingMixIn, socketserver.TCPServer):
             self._open.pop(connection, None)
         self._free.release()
 
-    def _turn_away(self, connection: socket.socket) -> None:
+    def _reject(self, connection: socket.socket) -> None:
         with suppress(OSError):
             connection.settimeout(0.1)
             connection.sendall(self._busy_response)

@@ -28,7 +28,7 @@ from heapwatch.http.status import Status
 from heapwatch.runtime.cleanup import CleanupQueue, CleanupResult, QueueFull, Ticket
 
 MAX_HEAD_BYTES = 16 * 1024  # request line and headers
-COLLECTION_SECONDS = 8.0  # below Prometheus' scrape_timeout of 10 s, so that it sees the reason
+COLLECTION_SECONDS = 8.0  # below Prometheus' scrape_timeout of 10 s, so that it gets the error message
 HEALTH_SECONDS = 1.0
 LINGER_SECONDS = 0.5
 LINGER_READS = 64
@@ -38,7 +38,7 @@ logger = logging.getLogger("heapwatch")
 
 @dataclass
 class ServedTrainer:
-    """What the endpoints need of their trainer."""
+    """The parts of a trainer that its endpoints use."""
 
     snapshots: Snapshots
     status: Status
@@ -52,7 +52,7 @@ class ServedTrainer:
 
 
 class EndpointServer(ConnectionServer):
-    """The connections of one trainer."""
+    """The server of one trainer."""
 
     def __init__(self, address: tuple[str, int], trainer: ServedTrainer) -> None:
         self.trainer = trainer
@@ -60,11 +60,11 @@ class EndpointServer(ConnectionServer):
 
 
 class _CutShort(Exception):
-    """The request ended, or its time did, before it was complete."""
+    """The request ended, or timed out, before it was complete."""
 
 
 class _Head:
-    """The request's bytes for the header parser: bounded; an early end is an error, not an empty line."""
+    """The request's head for the parser: of bounded length; an early end is an error, not an empty line."""
 
     def __init__(self, stream: BufferedIOBase) -> None:
         self._stream = stream
@@ -81,7 +81,7 @@ class _Head:
 
 
 class Endpoints(BaseHTTPRequestHandler):
-    """One request, one response, and the connection closes: nothing is pipelined and nothing smuggled."""
+    """One request and one response a connection, which prevents pipelining and request smuggling."""
 
     protocol_version = "HTTP/1.1"
     default_request_version = "HTTP/1.0"  # 0.9 would answer garbage without a status line
@@ -142,7 +142,7 @@ class Endpoints(BaseHTTPRequestHandler):
         getattr(self, methods[self.command])()
 
     def _hosts(self) -> frozenset[str]:
-        # The address that the client reached is no name that an attacker's DNS could have rebound.
+        # The IP address that the client reached is safe: DNS rebinding needs a name.
         names = {name.rpartition(":")[0] or name for name in self.server.trainer.allowed_hosts}
         return self.server.trainer.allowed_hosts | names | {self._local()[0]}
 
@@ -231,7 +231,7 @@ class Endpoints(BaseHTTPRequestHandler):
     def _wait(self, ticket: Ticket, timeout: float) -> CleanupResult | None:
         waits = self.server.trainer.waits
         if not waits.acquire(blocking=False):
-            return ticket.result  # those who wait must not take every connection from the scrapes
+            return ticket.result  # waiting requests must leave connections for scrapes
         try:
             return ticket.wait(timeout)
         finally:
@@ -265,7 +265,7 @@ class Endpoints(BaseHTTPRequestHandler):
         self.server.request_complete(self.connection)
 
     def finish(self) -> None:
-        """End the response, and read what is unread: closing on it would reset it under the answer."""
+        """End the response and read the rest of the request: unread data would reset the connection."""
         super().finish()
         with suppress(OSError):
             self.connection.shutdown(socket.SHUT_WR)
@@ -275,7 +275,7 @@ class Endpoints(BaseHTTPRequestHandler):
                     break
 
     def send_error(self, code: int, message: str | None = None, explain: str | None = None) -> None:
-        """Answer an error that the HTTP parser found, as JSON."""
+        """Answer with an error that the HTTP parser found, as JSON."""
         status = HTTPStatus(code)
         with suppress(OSError):  # the client may be gone
             self._send_json(status, {"error": message or status.phrase})
@@ -290,13 +290,15 @@ class Endpoints(BaseHTTPRequestHandler):
 
 def _pending(ticket: Ticket, seconds_since_safe_point: float | None) -> dict[str, Any]:
     running = ticket.state == "running"
-    why = "it is still running" if running else "the trainer has reached no safe point; it stays queued"
+    why = (
+        "it is still running" if running else "the trainer has not reached a safe point yet; it stays queued"
+    )
     pending: dict[str, Any] = {
         "status": "pending",
         "request_id": ticket.request_id,
         "action": ticket.action,
         "trigger": ticket.trigger,
-        "detail": f"{why}; ask again with the same request_id",
+        "detail": f"{why}; repeat the request with the same request_id",
     }
     if seconds_since_safe_point is not None:
         pending["seconds_since_safe_point"] = round(seconds_since_safe_point, 3)
@@ -304,7 +306,7 @@ def _pending(ticket: Ticket, seconds_since_safe_point: float | None) -> dict[str
 
 
 def _busy() -> bytes:
-    body = b'{"error": "every connection is busy; ask again in a second"}\n'
+    body = b'{"error": "all connections are busy; retry in a second"}\n'
     head = (
         "HTTP/1.1 503 Service Unavailable\r\nContent-Type: application/json\r\n"
         f"Content-Length: {len(body)}\r\nRetry-After: 1\r\nConnection: close\r\n\r\n"

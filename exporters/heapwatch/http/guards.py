@@ -20,7 +20,7 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from heapwatch.http.signing import SCHEME, NotSigned, TooMany, Verifier
-from heapwatch.runtime.cleanup import Target
+from heapwatch.runtime.cleanup import CleanupTarget
 
 ACTIONS = ("regular", "emergency")
 MAX_BODY_BYTES = 16 * 1024
@@ -28,7 +28,7 @@ MAX_REASON_CHARACTERS = 1000
 MAX_WAIT_SECONDS = 60.0
 DEFAULT_WAIT_SECONDS = 10.0
 
-_CLEANUP_FIELDS = ("action", "reason", "request_id", "timeout_seconds", *Target._fields)
+_CLEANUP_FIELDS = ("action", "reason", "request_id", "timeout_seconds", *CleanupTarget._fields)
 _REQUEST_ID = re.compile(r"[\x21-\x7e]{1,128}")
 _HTTP_PORT, _HTTPS_PORT = 80, 443
 _LOOPBACK = frozenset({"localhost", "127.0.0.1", "::1"})
@@ -82,7 +82,7 @@ class CleanupRequest:
     reason: str
     request_id: str
     timeout_seconds: float
-    target: Target
+    target: CleanupTarget
 
 
 def find_token(token: str | None = None, environ: Mapping[str, str] = os.environ) -> str | None:
@@ -151,7 +151,7 @@ def check_addressee(headers: Message, local: tuple[str, int], names: Iterable[st
     """Reject a signed request that was made for another trainer and relayed.
 
     Args:
-        headers: of the request; `check_host` has found its Host to be an allowed one.
+        headers: of the request, after `check_host`.
         local: address and port at which this connection arrived.
         names: names of this trainer, and `host:port` where a proxy forwards another port to it.
 
@@ -262,7 +262,7 @@ def body_length(headers: Message) -> int:
             HTTPStatus.REQUEST_ENTITY_TOO_LARGE, f"the body may have at most {MAX_BODY_BYTES} bytes"
         )
     length = int(digits)
-    # An empty body says nothing, so it needs no type: the plain `curl -X POST` of the documents stays valid.
+    # An empty body needs no type, so a plain `curl -X POST` is valid.
     if (length or "Content-Type" in headers) and headers.get_content_type() != "application/json":
         raise Refusal(HTTPStatus.UNSUPPORTED_MEDIA_TYPE, "send JSON: 'Content-Type: application/json'")
     return length
@@ -288,7 +288,7 @@ def parse_cleanup(body: bytes) -> CleanupRequest:
     action = given.get("action", "emergency")
     if action not in ACTIONS:
         raise _bad(f"action must be one of {', '.join(ACTIONS)}")
-    reason = given.get("reason", "asked for over HTTP")
+    reason = given.get("reason", "requested over HTTP")
     if not isinstance(reason, str) or len(reason) > MAX_REASON_CHARACTERS:
         raise _bad(f"reason must be a text of at most {MAX_REASON_CHARACTERS} characters")
     reason = " ".join(reason.split())
@@ -307,12 +307,12 @@ def parse_cleanup(body: bytes) -> CleanupRequest:
     return CleanupRequest(action, reason, request_id, float(seconds), _target(given))
 
 
-def _target(given: Mapping[str, Any]) -> Target:
-    texts = {name: given.get(name, "") for name in Target._fields}
+def _target(given: Mapping[str, Any]) -> CleanupTarget:
+    texts = {name: given.get(name, "") for name in CleanupTarget._fields}
     for name, text in texts.items():
         if not isinstance(text, str) or len(text) > MAX_REASON_CHARACTERS or not text.isprintable():
             raise _bad(f"{name} must be a printable text of at most {MAX_REASON_CHARACTERS} characters")
-    return Target(**texts)
+    return CleanupTarget(**texts)
 
 
 def _bad(detail: str) -> Refusal:

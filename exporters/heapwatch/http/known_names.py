@@ -1,8 +1,7 @@
-"""The names under which a service of the stack answers: a web page must not reach it by a name of its own.
+"""Host names that a service of the stack accepts, against DNS rebinding.
 
-A page can make its own name resolve to this machine; the browser then takes the service for a part of the
-page (DNS rebinding). An address is no such name: it is answered where the service listens on more than
-loopback.
+The owner of a web page can make its name resolve to this machine; the browser then treats the service as part
+of the page. IP addresses cannot be misused so, and are accepted if the service listens on more than loopback.
 """
 
 from __future__ import annotations
@@ -25,7 +24,7 @@ _App = Callable[[_Message, _Receive, _Send], Awaitable[None]]
 
 
 def known_names(bind: str, environ: Mapping[str, str] = os.environ) -> frozenset[str]:
-    """What a Host header may name where a service listens on `bind`; HEAPWATCH_ALLOWED_HOSTS adds to it."""
+    """Accepted hosts of a service that listens on `bind`, with those of HEAPWATCH_ALLOWED_HOSTS."""
     allowed = environ.get("HEAPWATCH_ALLOWED_HOSTS", "").lower().split(",")
     names = {*LOOPBACK, *(name.strip().partition(":")[0] for name in allowed)} - {_ANY_ADDRESS}
     if bind not in LOOPBACK:
@@ -45,7 +44,7 @@ def is_known(authority: str, names: frozenset[str]) -> bool:
 
 
 class KnownNames:
-    """ASGI middleware: answers 421 to requests, and closes sockets, that name another host.
+    """ASGI middleware: answers 421 to requests for another host, and closes such web sockets.
 
     Args:
         app: the application.
@@ -58,7 +57,7 @@ class KnownNames:
         self._names = names
 
     async def __call__(self, scope: _Message, receive: _Receive, send: _Send) -> None:
-        """Pass on what names this machine."""
+        """Pass on requests for this machine."""
         if scope["type"] not in ("http", "websocket") or self._is_ours(scope):
             await self._app(scope, receive, send)
         elif scope["type"] == "websocket":

@@ -1,4 +1,4 @@
-"""Which user listens on a port of this machine: another user may have taken the port of a dead trainer."""
+"""The user who listens on a local port: another user may have taken the port of a trainer that died."""
 
 from __future__ import annotations
 
@@ -26,11 +26,11 @@ class ForeignListener(Exception):
 def check_owner(url: str, *, tables: Path = Path("/proc/net")) -> None:
     """Return unless `url` is a port of this machine on which another user listens.
 
-    Root may listen for any user, and may call any user. If no process listens, or the system does not
-    report it, the connection itself fails or succeeds.
+    Root may listen for any user and may call any user. Nothing is raised if no process listens, or if the
+    system does not report who does.
 
     Args:
-        url: what is about to be asked.
+        url: the address of the request.
         tables: the folder of the kernel's socket tables.
 
     Raises:

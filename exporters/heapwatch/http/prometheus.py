@@ -14,7 +14,7 @@ def data_of(answer: Any) -> dict[str, Any]:
     """Return the data of a response of Prometheus's API.
 
     Raises:
-        Unreachable: it is none.
+        Unreachable: it is not a successful response.
 
     """
     if not isinstance(answer, dict) or answer.get("status") != "success":
@@ -25,10 +25,10 @@ def data_of(answer: Any) -> dict[str, Any]:
 
 @contextmanager
 def understood(what: str) -> Iterator[None]:
-    """Turn errors from a response of unexpected types into Unreachable, which names `what`.
+    """Raise Unreachable, which names `what`, for errors from a response of unexpected types.
 
     Raises:
-        Unreachable: something did.
+        Unreachable: the response has unexpected types.
 
     """
     try:
@@ -38,5 +38,5 @@ def understood(what: str) -> Iterator[None]:
 
 
 def escaped(text: str) -> str:
-    """Return text as it stands between the quotes of a label matcher."""
+    """Return text escaped for the quotes of a label matcher."""
     return text.replace("\\", r"\\").replace('"', r"\"").replace("\n", r"\n")

@@ -37,15 +37,15 @@ class PortTaken(OSError):
 class Server:
     """Serve one trainer from a daemon thread.
 
-    The standard library's threading server, bounded (see `connections`): a thread lives for one request, so a
-    slow client delays no other, and neither an event loop nor a web framework enters the trainer.
+    It is the standard library's threading server with limits (see `connections`): each request has a thread,
+    so a slow client delays no other, and the trainer needs neither an event loop nor a web framework.
 
     Args:
         host: the address to listen on.
         port: 0 takes any free one.
         exposition: yields the metric families, as a registry does.
-        cleanup_queue: where `POST /force_cleanup` goes; None where nothing can be cleaned up.
-        status: puts together `/performance_status`.
+        cleanup_queue: takes the requests of `POST /force_cleanup`; None if nothing can be cleaned up.
+        status: makes `/performance_status`.
         explain: returns the response of `/explain`; None for a process attached from outside.
         token: the secret that requests for a cleanup are signed with; None refuses every cleanup.
         port_search: move to the next free port when the given one is taken.
@@ -106,7 +106,7 @@ class Server:
         return f"http://{f'[{self.host}]' if ':' in self.host else self.host}:{self.port}/"
 
     def start(self) -> Server:
-        """Listen and serve; `port` is the real one afterwards.
+        """Listen and serve; afterwards `port` is the actual port.
 
         Raises:
             PortTaken: the port belongs to another process, named in the message.
@@ -116,7 +116,7 @@ class Server:
         if self._listener is not None:
             return self
         self._listener = self._listen()
-        self._listener.on_tick = self._observe_now_and_then
+        self._listener.on_tick = self._observe_regularly
         self.port = self._listener.server_address[1]
         self._thread = threading.Thread(
             target=self._listener.serve_forever, name="heapwatch-server", daemon=True
@@ -135,14 +135,14 @@ class Server:
         listener.server_close()
 
     def abandon(self) -> None:
-        """Forget the server in a forked child: it belongs to the parent, whose thread does not exist here."""
+        """In a forked child: drop the server, which belongs to the parent."""
         listener, self._listener = self._listener, None
         if listener is not None:
             listener.abandon()
 
     def _listen(self) -> EndpointServer:
         ports = [self.port]
-        if self._port_search:  # any free one where even the next hundred are taken
+        if self._port_search:  # any free port, if the next hundred are taken
             ports = [*range(self.port, min(65535, self.port + _PORTS_SEARCHED) + 1), 0]
         for port in ports:
             try:
@@ -158,7 +158,7 @@ class Server:
             "port=0 for any free one, or port_search=True for the next free one",
         )
 
-    def _observe_now_and_then(self) -> None:
+    def _observe_regularly(self) -> None:
         if time.monotonic() - self._observed_at < OBSERVATION_SECONDS or self._observing.locked():
             return
         self._observed_at = time.monotonic()
@@ -174,7 +174,7 @@ class Server:
 
 
 def port_owner(port: int) -> str:
-    """Name the process that listens on a local TCP port, as far as this user may see it."""
+    """Name the process that listens on a local TCP port, if this user may see it."""
     try:
         listening = psutil.net_connections(kind="tcp")
     except psutil.Error:

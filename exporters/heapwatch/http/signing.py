@@ -1,9 +1,9 @@
-"""Requests that act are signed: the secret itself is never sent.
+"""Signatures of requests that change something: the secret itself is never sent.
 
 The header `Authorization: Heapwatch-HMAC-SHA256 timestamp=T, nonce=N, signature=S` has as S the HMAC-SHA256,
 keyed with the secret, of these lines: the scheme, the method, the host and port asked, the path with its
-query, T (seconds since the epoch), N and the SHA-256 of the body. Naming host and port keeps a signature
-that an impostor was sent from being passed on to another trainer.
+query, T (seconds since the epoch), N and the SHA-256 of the body. Host and port are
+included so that an impostor cannot relay a request to another trainer.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ def authorization(
     """Return the value of the Authorization header for a request.
 
     Args:
-        secret: what both sides know.
+        secret: shared by both sides.
         method: such as `POST`.
         url: the whole URL asked.
         body: as it is sent.
@@ -57,7 +57,7 @@ def authorization(
 def webhook_token(secret: str) -> str:
     """Return the bearer token that Alertmanager sends to the receiver, since it cannot sign.
 
-    It is derived from the secret one way: whoever gets hold of it can post alerts and nothing else.
+    It is a one-way function of the secret: whoever has it can post alerts and nothing else.
     """
     return hmac.new(secret.encode(), b"heapwatch alertmanager webhook", hashlib.sha256).hexdigest()
 
@@ -65,7 +65,7 @@ def webhook_token(secret: str) -> str:
 class Verifier:
     """Accepts each signed request once, within WINDOW_SECONDS of its time.
 
-    Requests signed before the verifier was made were meant for whoever listened then, and are refused.
+    Requests signed before the verifier was made are refused: they were meant for an earlier process.
 
     Args:
         clock: seconds since the epoch.
@@ -89,9 +89,9 @@ class Verifier:
 
         Args:
             credentials: the Authorization header after its scheme.
-            secret: what both sides know.
+            secret: shared by both sides.
             method: of the request.
-            authority: its Host header, which the caller has found to name this server.
+            authority: its Host header; the caller has checked that it names this server.
             path: its target, with the query.
             body: its body.
 
@@ -130,7 +130,7 @@ class Verifier:
                 self._nonces = {kept: until for kept, until in self._nonces.items() if until > now}
             if len(self._nonces) >= _MOST_NONCES:
                 raise TooMany(f"more than {_MOST_NONCES} signed requests within {2 * WINDOW_SECONDS:.0f} s")
-            # a request may be dated WINDOW_SECONDS ahead and then is good for twice as long
+            # a request may be dated WINDOW_SECONDS ahead and is then valid for twice as long
             self._nonces[nonce] = now + 2 * WINDOW_SECONDS + 1
 
 

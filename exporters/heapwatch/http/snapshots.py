@@ -1,4 +1,4 @@
-"""One collection of the exposition at a time, shared by all who wait for it."""
+"""One collection of the exposition at a time, shared by all concurrent requests."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ class FamilySource(Protocol):
     """Yields metric families, as a Prometheus registry does."""
 
     def collect(self) -> Iterable[Metric]:
-        """Return the families of now."""
+        """Collect the families now."""
 
 
 class CollectionStuck(Exception):
@@ -24,7 +24,7 @@ class CollectionStuck(Exception):
 
 
 class Snapshot:
-    """The families of one collection, and each of their encodings once."""
+    """The families of one collection; each encoding is made once."""
 
     def __init__(self, families: list[Metric]) -> None:
         self.families = families
@@ -32,7 +32,7 @@ class Snapshot:
         self._encoding = threading.Lock()
 
     def collect(self) -> list[Metric]:
-        """Return the families: to an encoder this is a registry."""
+        """Return the families: encoders use a snapshot as a registry."""
         return self.families
 
     def encode(self, accept: str, compress: bool) -> tuple[bytes, str]:
@@ -62,7 +62,7 @@ class Snapshots:
             timeout: how long to wait for another thread's collection, in seconds.
 
         Raises:
-            CollectionStuck: that one did not end in time.
+            CollectionStuck: that collection did not end in time.
 
         """
         asked = time.monotonic()

@@ -10,7 +10,7 @@ from typing import Any
 
 from prometheus_client import Metric
 
-from heapwatch.analysis.growth import History
+from heapwatch.analysis.growth import GrowthRates
 from heapwatch.analysis.judge import Verdicts
 from heapwatch.analysis.limits import growth_limits_of, limits_of
 from heapwatch.analysis.live import LiveVerdicts
@@ -64,7 +64,7 @@ class Status:
     ) -> None:
         self._last_cleanup = last_cleanup
         self._clock = clock
-        self._history: History[Component] = History()
+        self._history: GrowthRates[Component] = GrowthRates()
         self._live = LiveVerdicts()
         self._cpu: tuple[float, float] | None = None
         self._cpu_percent: float | None = None

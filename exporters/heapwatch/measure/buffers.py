@@ -1,4 +1,4 @@
-"""What a replay buffer holds, whatever library it comes from."""
+"""The contents of a replay buffer of any library."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class Contents:
         items: how many are stored.
         capacity: how many it may hold, None when unbounded.
         holder: the object whose bytes are the buffer's.
-        allocated: whether the memory of `capacity` items is there from the start.
+        allocated: whether memory for `capacity` items is allocated from the start.
 
     """
 
@@ -55,14 +55,14 @@ class Contents:
 
 
 def contents_of(buffer: Any) -> Contents:
-    """Find what `buffer` stores.
+    """Find the items of `buffer`.
 
     Known are the built-in containers, arrays and tensors; ring buffers over preallocated arrays
     (Stable-Baselines3's with `pos` and `full`, Spinning Up's with `size` and `max_size`); TorchRL's buffers
     and storages; and objects that keep their items in an inner container or have a length.
 
     Raises:
-        TypeError: nothing of that kind was recognised.
+        TypeError: it is none of these.
 
     """
     found = _contents(buffer, 0)
@@ -85,7 +85,7 @@ def _contents(buffer: Any, depth: int) -> Contents | None:
 
 
 def _ring(buffer: Any) -> Contents | None:
-    """A ring over arrays that were allocated for the whole capacity."""
+    """A ring buffer over preallocated arrays."""
     rows = _number(buffer, *_CAPACITY)
     if not rows:
         return None
@@ -115,7 +115,7 @@ def _inner(buffer: Any, depth: int) -> Contents | None:
         capacity = found.capacity if found.capacity is not None else _number(buffer, *_CAPACITY)
         if isinstance(found.holder, CONTAINERS) or found.allocated or not _has_length(buffer):
             return Contents(found.items, capacity, found.holder, found.allocated)
-        # A block as long as the capacity (TorchRL's tensor storages) is filled as far as the buffer says.
+        # An array as long as the capacity (TorchRL's tensor storages) is filled up to the buffer's length.
         return Contents(len(buffer), capacity, found.holder, allocated=found.items == capacity)
     return None
 
@@ -131,8 +131,8 @@ def _has_length(obj: Any) -> bool:
 class Attached(NamedTuple):
     """Stored tensors that hold more than their data, estimated from a sample.
 
-    `tensors` carry an autograd graph, are trained or live on an accelerator; `graphs` are those of them that
-    were computed with a graph, which they keep alive.
+    `tensors` require gradients or are on an accelerator; `graphs` are those of them that keep the autograd
+    graph they were computed with.
     """
 
     tensors: float
@@ -151,10 +151,10 @@ def attached_tensors(contents: Contents) -> Attached | None:
     return _attached(found, len(holder) / len(wanted) if wanted else 0.0)
 
 
-def _attached(tensors: list[Any], stands_for: float) -> Attached:
+def _attached(tensors: list[Any], weight: float) -> Attached:
     attached = sum(tensor.requires_grad or tensor.device.type not in ("cpu", "meta") for tensor in tensors)
     graphs = sum(tensor.grad_fn is not None for tensor in tensors)
-    return Attached(attached * stands_for, graphs * stands_for)
+    return Attached(attached * weight, graphs * weight)
 
 
 def _tensors(stack: list[Any]) -> Iterator[Any]:

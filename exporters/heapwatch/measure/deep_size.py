@@ -1,4 +1,4 @@
-"""Deep size of live objects: every byte once, big containers from a sample, within a time budget.
+"""Deep size of live objects: every byte once, long containers from a sample, within a time budget.
 
 Memory shared inside the measured object is counted once: views with their base, a `next_state` with the
 `state` of the following item, constants with their other holders. The method: `heapwatch.measure.traversal`.
@@ -23,13 +23,17 @@ BUDGET_SECONDS = 0.05
 class Size:
     """Deep size of an object.
 
-    `bytes` is on the heap of this process; `gpu_bytes` is on an accelerator, `mapped_bytes` in file-backed
-    pages, `shared_bytes` in memory shared with other processes. `objects` were looked at.
+    Attributes:
+        bytes: on the heap of this process.
+        error_bytes: how far `bytes` may be off: the standard error of the estimate, plus memory that may be
+            held unseen. 0 if every object was visited and is of a known type.
+        gpu_bytes: on an accelerator.
+        mapped_bytes: in file-backed pages.
+        shared_bytes: in memory shared with other processes.
+        objects: number of objects visited.
+        unread: number of objects with memory of unknown size, such as an autograd graph. If there is one,
+            `error_bytes` includes the resident memory of the whole process.
 
-    `error_bytes` is how far `bytes` may be off: the standard error of the estimate, and all that may be held
-    without being seen. It is 0 when every object was visited and understood. `unread` objects hold memory
-    that nothing shows (an autograd graph, an extension's own): with one of them, that is all which the
-    process has resident.
     """
 
     bytes: int
@@ -65,12 +69,12 @@ def deep_size(
     Objects whose ids are in `elsewhere`, and what only they hold, are left out.
 
     Classes, modules, functions' globals and frames are not followed. A container of more than `samples` items
-    is estimated from that many, drawn from strata over its length; from up to 32 times as many when they
-    differ so much that the standard error is above 1 %.
+    is estimated from a stratified sample of that many; of up to 32 times as many if the standard error is
+    above 1 %.
 
     Raises:
         ContainerChanged: another thread kept changing a container while it was read.
-        OutOfTime: what must be walked object by object did not fit in the budget.
+        OutOfTime: the objects that must be visited one by one did not fit in the budget.
         ValueError: `samples` is below 8, or the budget is not positive.
 
     """

@@ -1,7 +1,7 @@
-"""Memory of objects that libraries written in other languages keep to themselves.
+"""Memory that extension libraries hold outside of Python objects.
 
-Only libraries that the program imported are asked, by methods of theirs that neither copy, nor wait for a
-device, nor run code of the program. What a type holds that is not listed here, `unread` says.
+It is read only from libraries that the program has imported, by methods that neither copy, nor wait for a
+device, nor run code of the program. Objects of other extension types count as unread.
 """
 
 from __future__ import annotations
@@ -17,15 +17,15 @@ from typing import Any
 
 from heapwatch.measure.layout import layout_of, namespace_of
 from heapwatch.measure.mappings import Mappings
-from heapwatch.measure.memory import UNREAD, Memory, Place, Unread, classes, exported_memory
+from heapwatch.measure.memory import UNREAD, MemoryBlock, MemoryPlace, Unread, classes, exported_memory
 from heapwatch.measure.roots import is_user_module
 
-Part = Memory | Unread | Any
+Part = MemoryBlock | Unread | Any
 Reader = Callable[[Any, Mappings], Iterator[Part]]
 
 
 def reader_of(mro: tuple[type, ...]) -> Reader | None:
-    """What reads the memory of a class's instances; None for a class without an entry."""
+    """The function that reads the memory of a class's instances; None if there is none."""
     for module, name, reader in _READERS:
         for known in classes(module, name):
             if any(base is known for base in mro):
@@ -34,22 +34,22 @@ def reader_of(mro: tuple[type, ...]) -> Reader | None:
 
 
 def exported(obj: Any, mro: tuple[type, ...]) -> Iterator[Part]:
-    """What an object of an unknown type shows by the buffer protocol or `__cuda_array_interface__`.
+    """Memory that an object of an unknown type exports: buffer protocol and `__cuda_array_interface__`.
 
-    That is what it exports, which may be a part of what it holds.
+    It may hold more than it exports.
     """
     yield UNREAD
     namespaces = [namespace_of(base) for base in mro]
     if not any(type(space.get("__buffer__")) is FunctionType for space in namespaces):
         address, size = exported_memory(obj)
-        yield Memory(address, size, "heap")
+        yield MemoryBlock(address, size, "heap")
     if (read := _device_interface(mro)) is not None:
-        with suppress(AttributeError):  # its way to say that this array is in RAM
+        with suppress(AttributeError):  # raised for an array in RAM
             yield from _device_array(read(obj))
 
 
 def is_device_array(mro: tuple[type, ...]) -> bool:
-    """Whether instances of a class tell their memory on a GPU by `__cuda_array_interface__`."""
+    """Whether instances of a class export their GPU memory by `__cuda_array_interface__`."""
     return _device_interface(mro) is not None
 
 
@@ -58,13 +58,13 @@ def _device_interface(mro: tuple[type, ...]) -> Callable[[Any], Any] | None:
         layout = layout_of(base)
         interface = namespace_of(base).get("__cuda_array_interface__")
         if layout.kind == "tensor" or is_user_module(layout.module):
-            return None  # it would run code of the program
+            return None  # reading it could run code of the program
         if isinstance(interface, (GetSetDescriptorType, MemberDescriptorType, property)):
             return interface.__get__
     return None
 
 
-def _device_array(interface: Any) -> Iterator[Memory]:
+def _device_array(interface: Any) -> Iterator[MemoryBlock]:
     """An array by the CUDA Array Interface, version 3."""
     size = int(interface["typestr"][2:])
     strides = interface.get("strides")
@@ -74,23 +74,23 @@ def _device_array(interface: Any) -> Iterator[Memory]:
         size += sum(
             (extent - 1) * abs(step) for extent, step in zip(interface["shape"], strides, strict=True)
         )
-    yield Memory(int(interface["data"][0]), size, "gpu")
+    yield MemoryBlock(int(interface["data"][0]), size, "gpu")
 
 
 def _jax(array: Any, _: Mappings) -> Iterator[Part]:
-    """A `jax.Array`: the pieces on this process's devices, and the copy that was made of it in RAM.
+    """A `jax.Array`: its pieces on this process's devices, and its cached copy in RAM.
 
-    Neither question waits for a computation that is still to be done.
+    Reading them does not wait for pending computations.
     """
     if array.is_deleted():
         return
     if (copy := array._npy_value) is not None:
         yield copy
     on_host = array.platform() == "cpu" or array.sharding.memory_kind in ("pinned_host", "unpinned_host")
-    place: Place = "heap" if on_host else "gpu"
-    # While its address is asked for, an array cannot be donated: only where the program's own thread waits.
+    place: MemoryPlace = "heap" if on_host else "gpu"
+    # An array cannot be donated while its address is read: read it only in the thread that would donate it.
     ask = threading.get_ident() == threading.main_thread().ident
-    # Of a sharded array the pieces are arrays of their own; of another it is the array itself.
+    # The pieces of a sharded array are arrays; any other array is its own only piece.
     for piece in array._arrays:
         size = piece.on_device_size_in_bytes()
         try:
@@ -98,20 +98,20 @@ def _jax(array: Any, _: Mappings) -> Iterator[Part]:
         except RuntimeError:  # a device without addresses
             address = None
         if address is None:  # another array may share it
-            yield Memory(id(piece) + 1, size, place, slack=size if on_host else 0)
+            yield MemoryBlock(id(piece) + 1, size, place, slack=size if on_host else 0)
         else:
-            yield Memory(address, size, place)
+            yield MemoryBlock(address, size, place)
 
 
 def _arrow_buffer(buffer: Any, mappings: Mappings) -> Iterator[Part]:
     while (parent := buffer.parent) is not None:
         buffer = parent
-    place: Place = "heap"
+    place: MemoryPlace = "heap"
     if not buffer.is_cpu:
         place = "gpu"
     elif not buffer.is_mutable and mappings.in_file(buffer.address):
         place = "mapped"
-    yield Memory(buffer.address, buffer.size, place)
+    yield MemoryBlock(buffer.address, buffer.size, place)
 
 
 def _arrow_array(array: Any, mappings: Mappings) -> Iterator[Part]:
@@ -143,9 +143,9 @@ def _polars_frame(frame: Any, _: Mappings) -> Iterator[Part]:
 
 
 def _polars_series(series: Any, mappings: Mappings) -> Iterator[Part]:
-    """A column: what it shows. That it is a slice of a longer one it does not say.
+    """A column. Whether it is a slice of a longer one is not known.
 
-    The memory that it is a slice of lies in the same run of mappings.
+    If it is, the whole lies in the same run of memory mappings, which bounds the error.
     """
     if series.n_chunks() > 1:
         yield from (chunk._s for chunk in series.get_chunks())
@@ -153,43 +153,43 @@ def _polars_series(series: Any, mappings: Mappings) -> Iterator[Part]:
     size = series.estimated_size()
     view = series.to_numpy_view()
     if view is None:  # text, nulls, nested: several pieces of memory
-        yield Memory(id(series) + 1, size, "heap", slack=size)
+        yield MemoryBlock(id(series) + 1, size, "heap", slack=size)
         yield UNREAD
         return
     address = view.__array_interface__["data"][0]
     around = mappings.extent(address)
     if around is None:
         yield UNREAD
-    place: Place = "mapped" if mappings.in_file(address) else "heap"
-    yield Memory(address, size, place, slack=max(0, (around or 0) - size))
+    place: MemoryPlace = "mapped" if mappings.in_file(address) else "heap"
+    yield MemoryBlock(address, size, place, slack=max(0, (around or 0) - size))
 
 
 def _cupy(array: Any, _: Mappings) -> Iterator[Part]:
     memory = array.data.mem
-    yield Memory(int(memory.ptr), int(memory.size), "gpu")
+    yield MemoryBlock(int(memory.ptr), int(memory.size), "gpu")
 
 
 def _pandas_index_engine(engine: Any, _: Mappings) -> Iterator[Part]:
-    """The hash table that an index makes at its first look-up."""
-    yield Memory(id(engine) + 1, int(engine.sizeof()), "heap")
+    """The hash table that an index creates at its first look-up."""
+    yield MemoryBlock(id(engine) + 1, int(engine.sizeof()), "heap")
 
 
 def _numpy_bits(generator: Any, _: Mappings) -> Iterator[Part]:
-    """A source of random bits; its capsule points into the object itself."""
+    """A bit generator; its capsule points into the object itself."""
     yield from (part for part in gc.get_referents(generator) if type(part).__name__ != "PyCapsule")
 
 
 def _mapping(mapped: Any, mappings: Mappings) -> Iterator[Part]:
     address, size = exported_memory(mapped)
-    yield Memory(address, size, "mapped" if mappings.in_file(address) else "shared")
+    yield MemoryBlock(address, size, "mapped" if mappings.in_file(address) else "shared")
 
 
 def _ctypes(obj: Any, _: Mappings) -> Iterator[Part]:
-    """A C array or structure that has memory of its own."""
-    # The readers of the library's own base: a structure of the program may define anything.
+    """A C array or structure that owns its memory."""
+    # Read through the library's base class: a structure of the program may override these names.
     base: Any = ctypes.Structure.__mro__[1]
     if base._b_base_.__get__(obj) is None and base._b_needsfree_.__get__(obj):
-        yield Memory(ctypes.addressof(obj), ctypes.sizeof(obj), "heap")
+        yield MemoryBlock(ctypes.addressof(obj), ctypes.sizeof(obj), "heap")
 
 
 _READERS: tuple[tuple[str, str, Reader], ...] = (

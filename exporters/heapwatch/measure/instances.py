@@ -19,7 +19,7 @@ from heapwatch.measure.layout import layout_of
 from heapwatch.measure.untracked import Untracked, is_untracked
 
 
-class Census:
+class InstanceCounter:
     """Counts instances, including those of subclasses, without references to classes or instances.
 
     Args:

@@ -9,17 +9,17 @@ from typing import Literal
 
 # The place of bytes. Only the heap belongs to this process alone and stays until it is freed. The kernel can
 # drop file-backed pages (mapped), and shared memory has one copy for several processes.
-Place = Literal["heap", "gpu", "mapped", "shared"]
+MemoryPlace = Literal["heap", "gpu", "mapped", "shared"]
 
 
 @dataclass(frozen=True, slots=True)
-class Memory:
+class MemoryBlock:
     """Memory outside of Python's own objects; objects with the same address share it.
 
     Attributes:
         address: its address, or another number that identifies it.
         nbytes: its length in bytes.
-        place: see `Place`.
+        place: see `MemoryPlace`.
         references: number of objects that are known to refer to it.
         slack: bytes that its owner may keep in addition, or that others count too.
 
@@ -27,7 +27,7 @@ class Memory:
 
     address: int
     nbytes: int
-    place: Place
+    place: MemoryPlace
     references: int = 1
     slack: int = 0
 

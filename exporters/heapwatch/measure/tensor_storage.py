@@ -7,7 +7,7 @@ import sys
 from functools import lru_cache
 from typing import Any, NamedTuple
 
-from heapwatch.measure.memory import UNREAD, Memory, Place, classes
+from heapwatch.measure.memory import UNREAD, MemoryBlock, MemoryPlace, classes
 
 _SMALL = 65536
 _MOST_TEXTS = 10_000  # of an array of texts, measured one by one
@@ -63,9 +63,9 @@ def array_holds(array: Any) -> list[Any]:
     return [] if base is None else [base]
 
 
-def array_view(array: Any) -> Memory:
-    """What an ndarray shows of memory whose owner does not tell its length."""
-    return Memory(array_address(array), int(_numpy().nbytes(array)), "heap")
+def array_view(array: Any) -> MemoryBlock:
+    """The memory that an ndarray shows, where the length of the owner's memory is not known."""
+    return MemoryBlock(array_address(array), int(_numpy().nbytes(array)), "heap")
 
 
 def array_items(array: Any) -> list[Any]:
@@ -82,13 +82,13 @@ def array_items(array: Any) -> list[Any]:
 def _texts(array: Any) -> list[Any]:
     """The entries of an array of `StringDType`, and the texts of more than 15 bytes in its arena.
 
-    numpy does not tell what it allocated for it, which may be a quarter more.
+    numpy does not report what it allocated for them, which may be a quarter more.
     """
     flat = _numpy().ravel(array)
     step = -(-len(flat) // _MOST_TEXTS) or 1
     lengths = [len(text.encode()) for text in flat[::step].tolist() if type(text) is str]
     texts = step * sum(length + (8 if length > 255 else 1) for length in lengths if length > 15)
-    arena = Memory(id(array) + 1, int(_numpy().nbytes(array)) + texts, "heap", slack=texts // 4 + 64)
+    arena = MemoryBlock(id(array) + 1, int(_numpy().nbytes(array)) + texts, "heap", slack=texts // 4 + 64)
     return [arena] if step == 1 else [arena, UNREAD]
 
 
@@ -106,7 +106,7 @@ def tensor_parts(tensor: Any) -> list[Any]:
         names, _ = tensor.__tensor_flatten__()
         return parts + [getattr(tensor, name) for name in names]
     if issubclass(type(tensor), classes("tensordict", "MemoryMappedTensor")):
-        return [*parts, Memory(tensor.data_ptr(), tensor.nbytes, "mapped", 1)]
+        return [*parts, MemoryBlock(tensor.data_ptr(), tensor.nbytes, "mapped", 1)]
     if tensor.layout == torch.sparse_coo:
         return [*parts, tensor._indices(), tensor._values()]
     if tensor.layout in (torch.sparse_csr, torch.sparse_bsr):
@@ -119,21 +119,21 @@ def tensor_parts(tensor: Any) -> list[Any]:
     # have one to themselves.
     small = tensor.nbytes < _SMALL and tensor.storage_offset() == 0 and tensor.is_contiguous()
     if small and _holders(torch._C._storage_address(tensor)) == 1:
-        place: Place = "heap" if tensor.device.type == "cpu" else "gpu"
-        return [*parts, Memory(tensor.data_ptr(), tensor.nbytes, place, 1)]
+        place: MemoryPlace = "heap" if tensor.device.type == "cpu" else "gpu"
+        return [*parts, MemoryBlock(tensor.data_ptr(), tensor.nbytes, place, 1)]
     return [*parts, storage_memory(tensor.untyped_storage())]
 
 
-def storage_memory(storage: Any) -> Memory:
+def storage_memory(storage: Any) -> MemoryBlock:
     """The memory of a torch `UntypedStorage`."""
-    place: Place
+    place: MemoryPlace
     if storage.device.type != "cpu":
         place = "gpu"
     elif not storage.is_shared():
         place = "heap"
     else:
         place = "shared" if getattr(storage, "filename", None) is None else "mapped"
-    return Memory(storage.data_ptr(), storage.nbytes(), place, _holders(storage._cdata) - 1)
+    return MemoryBlock(storage.data_ptr(), storage.nbytes(), place, _holders(storage._cdata) - 1)
 
 
 def _holders(storage_address: int) -> int:

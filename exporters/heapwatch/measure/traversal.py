@@ -1,16 +1,16 @@
-"""A walk over what an object holds: every byte once, long containers from a sample, within a time budget.
+"""Measures all that an object holds: every byte once, long containers from a sample, within a time budget.
 
-In a container too long to be walked, three observations keep the estimate from multiplying what is shared:
+In a container that is too long to visit every item, objects that items share must not be counted for each:
 
-- an object with a single reference belongs to its item alone;
-- one with a few may be shared with near items (frame stacks, n-step returns): it is divided among the
-  references that are found there;
-- one with many references (a base array under all items, a string used by thousands) is charged by the share
-  of its references that the sample met: multiplicity weighting, Z. W. Birnbaum and M. G. Sirken, Design of
+- an object with a single reference belongs to its item;
+- one with a few references may be shared with near items (frame stacks, n-step returns): it is divided among
+  the references that are found there;
+- one with many references (a base array under all items, a string used by thousands) counts by the share of
+  its references that the sample met: multiplicity weighting, Z. W. Birnbaum and M. G. Sirken, Design of
   Sample Surveys to Estimate the Prevalence of Rare Diseases (1965).
 
-Attributes are not read from watched objects: what they hold comes from the garbage collector's own view of
-them, which runs none of their code and creates nothing in them.
+No attribute of a watched object is read: `gc.get_referents` lists what it holds, which runs none of its code
+and creates nothing in it.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from typing import Any
 from heapwatch.measure.foreign import exported, reader_of
 from heapwatch.measure.layout import layout_of
 from heapwatch.measure.mappings import Mappings
-from heapwatch.measure.memory import Memory, Place
+from heapwatch.measure.memory import MemoryBlock, MemoryPlace
 from heapwatch.measure.own_time import own_time
 from heapwatch.measure.sampling import (
     Container,
@@ -47,13 +47,13 @@ from heapwatch.measure.tensor_storage import (
 )
 from heapwatch.measure.type_information import HAS_GC, Kind, flags_of, kind_of, own_bytes, values_bytes
 
-_NEIGHBOURS = 4  # items before and after one that may share with it: a frame stack of 4, a 3-step return
-_RESOLVED = 3  # sampled items whose neighbours are looked at, when sharing is possible at all
+_NEIGHBOURS = 4  # items before and after an item that may share objects with it: a frame stack of 4
+_MOST_COMPARED = 3  # sampled items that are compared with their neighbours, if they may share objects
 _FEW_REFERENCES = 8
-FEWEST_SAMPLES = 8  # of a container inside an item, and where the time budget ends
+FEWEST_SAMPLES = 8  # of a container inside an item, and when the time runs out
 _WANTED_ERROR = 0.01  # relative standard error from which more samples are taken
-_MOST_TIMES = 32  # the usual samples, at most
-_SMALL = 512  # bytes of a string or number whose sharing between neighbours is not worth a look
+_MOST_TIMES = 32  # most samples, as a multiple of the usual number
+_SMALL = 512  # bytes of a string or number up to which sharing between neighbours is ignored
 
 
 class OutOfTime(RuntimeError):
@@ -61,12 +61,12 @@ class OutOfTime(RuntimeError):
 
 
 class Tally:
-    """Bytes by place, and of those on the heap the variance, the slack, and how many objects are unread."""
+    """Bytes by place; for those on the heap variance, slack and the number of unread objects."""
 
     __slots__ = ("held", "slack", "unread", "variance")
 
     def __init__(self) -> None:
-        self.held: dict[Place, float] = {"heap": 0.0}
+        self.held: dict[MemoryPlace, float] = {"heap": 0.0}
         self.variance = 0.0
         self.slack = 0.0
         self.unread = 0.0
@@ -81,7 +81,7 @@ class Tally:
 
 
 class Walk:
-    """One measurement: what was counted, and what time is left."""
+    """One measurement: the objects counted so far, and the time left."""
 
     def __init__(self, samples: int, budget_seconds: float, elsewhere: Iterable[int] = ()) -> None:
         self.objects = 0
@@ -94,7 +94,7 @@ class Walk:
         self._kept: list[Any] = []  # objects made on the way, so that no other takes their id meanwhile
 
     def everything(self, stack: list[Any], samples: int) -> tuple[Tally, int]:
-        """Size of all that is reachable from `stack`, and the references found back to its first object."""
+        """Size of all that `stack` reaches, and how many references to its first object were found."""
         tally, counted = Tally(), self._counted
         home, back = _key(stack[0]), 0
         counted.discard(home)
@@ -109,7 +109,7 @@ class Walk:
         return tally, back
 
     def _visit(self, obj: Any, counted: set[int], tally: Tally, stack: list[Any], samples: int) -> None:
-        """Charge one object to `tally` and put what it holds on `stack`."""
+        """Add one object to `tally`, and put what it holds on `stack`."""
         self._count_one()
         cls = type(obj)
         kind = self._kinds.get(id(cls)) or self._kind(cls)
@@ -122,7 +122,7 @@ class Walk:
         if kind == "unread":
             tally.unread += 1
             return
-        # What a library says of the size of its objects is theirs and what they hold, together.
+        # `__sizeof__` of a library's objects may include what they hold.
         own = object.__sizeof__(obj) if kind == "foreign" else own_bytes(obj, cls)
         if kind == "container" and length_of(obj) > self._samples:
             tally.add(self._estimate(obj, samples))
@@ -140,7 +140,7 @@ class Walk:
         tally.held["heap"] += own
 
     def _parts(self, obj: Any, cls: type, kind: Kind) -> list[Any]:
-        """What an object holds."""
+        """The objects and blocks of memory that an object holds."""
         if kind == "container" or kind == "object":
             return gc.get_referents(obj)
         if kind == "array":
@@ -182,14 +182,14 @@ class Walk:
         usual = samples == self._samples
         before = self._counted.copy() if usual else set()
         total, error = self._sampled(container, samples)
-        # Items of very different sizes need more of them; a nested container is but one item.
+        # Items of very different sizes need more samples; a nested container keeps the usual number.
         if usual and error > _WANTED_ERROR:
             times = min((error / _WANTED_ERROR) ** 2, _MOST_TIMES)
             total = self._resampled(container, math.ceil(samples * times), before) or total
         return total
 
     def _resampled(self, container: Container, samples: int, before: set[int]) -> Tally | None:
-        """The estimate from another sample, as if the first had not been; None when time ran out."""
+        """The estimate from a new sample, without the counts of the first; None when time ran out."""
         first = self._counted - before
         self._counted -= first
         try:
@@ -201,22 +201,22 @@ class Walk:
     def _sampled(self, container: Container, samples: int) -> tuple[Tally, float]:
         """The estimate from one sample, and its standard error as a share of it."""
         length = length_of(container)
-        if not length:  # it was long a moment ago
+        if not length:  # emptied by another thread
             raise ContainerChanged(f"a {type(container).__name__} was emptied while it was read")
         wanted = positions(length, samples)
         items = pick(container, wanted)
         shared: dict[int, list[Any]] = {}
         seen: dict[int, Tally] = {}
-        doubtful = False
+        may_share = False
         until = own_time() + (self._deadline - own_time()) / 2
         for index in spread(len(items)):
-            seen[index], doubts = self._reach(items[index], shared)
-            doubtful |= doubts
+            seen[index], shares = self._reach(items[index], shared)
+            may_share |= shares
             if own_time() > until and len(seen) >= FEWEST_SAMPLES:
                 break
         items.clear()
         tallies = [seen[index] for index in sorted(seen)]
-        own = self._own_share(container, wanted) if doubtful else 1.0
+        own = self._own_share(container, wanted) if may_share else 1.0
         scale = length * own / len(tallies)
         total = Tally()
         for tally in tallies:
@@ -230,8 +230,7 @@ class Walk:
     def _reach(self, stack: list[Any], shared: dict[int, list[Any]]) -> tuple[Tally, bool]:
         """Size of what `stack` reaches, and whether other items may share it.
 
-        Objects that have many references are left to `shared`: the object and the references to it that were
-        met.
+        Objects with many references go into `shared`, with the number of references to them that were met.
         """
         tally, kinds = Tally(), self._kinds
         reached: set[int] = set()
@@ -262,19 +261,19 @@ class Walk:
                 met[key] = 1
                 several.append(obj)
             self._visit(obj, reached, tally, stack, FEWEST_SAMPLES)
-        doubtful = False
-        while several and not doubtful:
+        may_share = False
+        while several and not may_share:
             obj = several.pop()
-            doubtful = _references(obj) > met[_key(obj)]
-        return tally, doubtful
+            may_share = _references(obj) > met[_key(obj)]
+        return tally, may_share
 
     def _own_share(self, container: Container, wanted: list[int]) -> float:
-        """The share of their bytes that sampled items may call their own, the rest being their neighbours'.
+        """The share of the bytes of sampled items that belongs to them and not to their neighbours.
 
         Each object is divided among the references to it that are found in the item and its neighbours.
         """
         inner = [at for at in wanted if _NEIGHBOURS <= at < length_of(container) - _NEIGHBOURS]
-        chosen = inner[:: max(1, len(inner) // _RESOLVED)]
+        chosen = inner[:: max(1, len(inner) // _MOST_COMPARED)]
         near = around(chosen, _NEIGHBOURS)
         items = dict(zip(near, pick(container, near), strict=True))
         whole = own = 0.0
@@ -293,7 +292,7 @@ class Walk:
         return own / whole if whole else 1.0
 
     def _meet(self, stack: list[Any], reached: set[int], met: dict[int, int]) -> None:
-        """Count in `met` the references to what may be shared, in all that `stack` reaches anew."""
+        """Count in `met` references to objects that may be shared, from all that `stack` newly reaches."""
         kinds = self._kinds
         while stack:
             obj = stack.pop()
@@ -313,7 +312,7 @@ class Walk:
                 stack += self._parts(obj, cls, kind)
 
     def _divided(self, stack: list[Any], shares: dict[int, float]) -> tuple[float, float]:
-        """Bytes reached from `stack`, and these times the shares of their objects and of those above them."""
+        """Bytes reached from `stack`, and the same weighted by the shares of each object and its holders."""
         whole = own = 0.0
         weights = [1.0] * len(stack)
         reached: set[int] = set()
@@ -333,7 +332,7 @@ class Walk:
         return whole, own
 
     def _add_shared(self, total: Tally, shared: dict[int, list[Any]], scale: float) -> None:
-        """Charge objects of many references by the share of these that the sample stands for."""
+        """Add objects with many references, by the share of these references that the sample represents."""
         while shared:
             key, (obj, met) = shared.popitem()
             if key in self._counted:
@@ -346,12 +345,12 @@ class Walk:
 
 def _key(obj: Any) -> int:
     """The key under which an object is counted: its id, or the address of its memory."""
-    return int(obj.address) if type(obj) is Memory else id(obj)
+    return int(obj.address) if type(obj) is MemoryBlock else id(obj)
 
 
 def _references(obj: Any) -> int:
-    """References to an object that the caller holds in one variable, this one not counted."""
-    return obj.references if type(obj) is Memory else sys.getrefcount(obj) - _held
+    """References to an object, without the one variable in which the caller holds it."""
+    return obj.references if type(obj) is MemoryBlock else sys.getrefcount(obj) - _held
 
 
 def _measure_held() -> int:

@@ -9,7 +9,7 @@ from typing import Any, Literal
 
 from heapwatch.measure.foreign import is_device_array, reader_of
 from heapwatch.measure.layout import layout_of, namespace_of
-from heapwatch.measure.memory import Memory, Unread, classes
+from heapwatch.measure.memory import MemoryBlock, Unread, classes
 from heapwatch.measure.native import holds_memory
 from heapwatch.measure.sampling import CONTAINERS
 
@@ -34,7 +34,7 @@ _KNOWN_LIBRARIES = ("torch", "tensordict", "torchao", "torchrl")
 
 def kind_of(cls: type) -> Kind:
     """How instances of `cls` are inspected."""
-    if cls is Memory:
+    if cls is MemoryBlock:
         return "memory"
     if cls is Unread:
         return "unread"

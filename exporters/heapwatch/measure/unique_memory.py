@@ -1,4 +1,4 @@
-"""Memory that processes do not share, though the page tables are walked seldom."""
+"""Unique memory of processes, with few walks of their page tables."""
 
 from __future__ import annotations
 
@@ -10,18 +10,18 @@ import psutil
 
 log = logging.getLogger("heapwatch")
 
-# Walking them takes 5 to 9 ms a gigabyte: at most this often, in seconds, and at most this share of the time.
-_SECONDS = 60.0
-_SHARE = 0.005
+# Walking page tables takes 5 to 9 ms for each gigabyte.
+_INTERVAL_SECONDS = 60.0
+_TIME_SHARE = 0.005
 
-Identity = tuple[int, float]  # a process's number, and when it was created
+Identity = tuple[int, float]  # process id and time of creation
 
 
 class UniqueMemory:
-    """Unique set sizes: resident memory of now, less the pages that were shared when they were last counted.
+    """Unique set sizes: present resident memory less the shared pages at the last walk.
 
-    The sum of the resident memory of forked workers counts the pages that they share with their trainer once
-    for each of them; the sum of what they do not share does not.
+    Pages that forked workers share with their trainer are resident in each worker. So a sum of resident
+    memory counts them several times, and a sum of unique memory does not.
 
     Args:
         clock: monotonic seconds.
@@ -31,21 +31,21 @@ class UniqueMemory:
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
         self._clock = clock
         self._shared: dict[Identity, int] = {}
-        self._due = self._paid = float("-inf")
+        self._due = self._affordable_at = float("-inf")
         self._refused = False
 
     def read(self, processes: Iterable[psutil.Process]) -> dict[psutil.Process, int]:
-        """Bytes by process; without those that ended, that are not counted yet, or that may not be read.
+        """Bytes by process, without processes that ended, are not walked yet or may not be read.
 
-        Call it with all processes that are watched: those that are left out are forgotten.
+        Pass all watched processes: the others are dropped.
         """
         live = {process: memory for process in processes if (memory := _resident(process)) is not None}
         now = self._clock()
         if now >= self._due:
             self._shared = {}
             self._count(live)
-            self._due = max(now + _SECONDS, self._paid)
-        elif now >= self._paid:
+            self._due = max(now + _INTERVAL_SECONDS, self._affordable_at)
+        elif now >= self._affordable_at:
             self._count(process for process in live if _identity(process) not in self._shared)
         identities = {process: _identity(process) for process in live}
         self._shared = {one: self._shared[one] for one in identities.values() if one in self._shared}
@@ -63,17 +63,17 @@ class UniqueMemory:
             except psutil.NoSuchProcess:
                 continue
             except psutil.AccessDenied:
-                self._say_refused(process)
+                self._log_refusal(process)
                 continue
             self._shared[_identity(process)] = max(0, int(memory.rss) - int(memory.uss))
         spent = self._clock() - began
-        self._paid = began + spent / _SHARE
+        self._affordable_at = began + spent / _TIME_SHARE
 
-    def _say_refused(self, process: psutil.Process) -> None:
+    def _log_refusal(self, process: psutil.Process) -> None:
         if not self._refused:
             self._refused = True
             log.warning(
-                "shared pages of process %d may not be read: they count once for each worker that has them",
+                "shared pages of process %d cannot be read: they are counted for each worker that has them",
                 process.pid,
             )
 
@@ -83,7 +83,7 @@ def _identity(process: psutil.Process) -> Identity:
 
 
 def _resident(process: psutil.Process) -> int | None:
-    """Resident bytes; None once it has ended."""
+    """Resident bytes; None if the process has ended."""
     try:
         return int(process.memory_info().rss) or None
     except psutil.Error:

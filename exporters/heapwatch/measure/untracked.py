@@ -1,9 +1,9 @@
 """Live instances of classes that the garbage collector does not track, such as `numpy.ndarray`.
 
 They are found through what tracked objects refer to. Each reference counts as one over the number of
-references that the object has, so that it counts once in all: multiplicity weighting, Z. W. Birnbaum and
+references that the object has, so an object counts once in total: multiplicity weighting, Z. W. Birnbaum and
 M. G. Sirken, Design of Sample Surveys to Estimate the Prevalence of Rare Diseases (1965). References from
-elsewhere (a local variable, a C structure) make the result too low by their share.
+local variables or C structures are not found and make the result too low.
 """
 
 from __future__ import annotations
@@ -20,14 +20,14 @@ from typing import Any
 from heapwatch.measure.sampling import CONTAINERS, ContainerChanged, pick, positions
 
 _SLICE = 20_000  # tracked objects looked at in one reading
-_FIRST_SECONDS = 0.1  # what a reading may take until all slices were seen once, so that there is a count soon
+_FIRST_SECONDS = 0.1  # longest reading until all slices have been seen once, so that a count exists soon
 _CHUNK = 4096  # objects whose referents are listed at a time
 _LONG = 256  # items of a container that is sampled
 _SAMPLES = 64
-_DEEPEST = 4  # untracked dicts and tuples within each other, views of views
+_DEEPEST = 4  # levels of nested untracked dicts and tuples, or of views of views
 
-# What fills an interpreter and never holds a user's data.
-_STERILE = frozenset(
+# Types of the interpreter's own objects, which hold no data of the program.
+_IGNORED = frozenset(
     (
         type,
         types.BuiltinFunctionType,
@@ -47,7 +47,7 @@ def is_untracked(cls: type) -> bool:
 
 
 class Untracked:
-    """Counts a slice of the program at each reading, and adds up the latest count of every slice."""
+    """Counts one slice of the tracked objects at each reading; the result is the sum over all slices."""
 
     def __init__(self) -> None:
         self._next = 0
@@ -57,7 +57,7 @@ class Untracked:
         """Estimated instances by class; None until all slices were seen once.
 
         Args:
-            tracked: `gc.get_objects()` of now.
+            tracked: the present `gc.get_objects()`.
             wanted: classes, none of them tracked.
 
         """
@@ -81,9 +81,9 @@ class Untracked:
 
 
 def _references(objects: list[Any], wanted: frozenset[type]) -> dict[type, float]:
-    """References from `objects` to instances of `wanted`, each as one over all that the instance has."""
+    """References from `objects` to instances of `wanted`, each divided by the references to the instance."""
     counts: dict[type, float] = {}
-    holders = [obj for obj in objects if type(obj) not in _STERILE]
+    holders = [obj for obj in objects if type(obj) not in _IGNORED]
     long = [obj for obj in holders if type(obj) in CONTAINERS and len(obj) > _LONG]
     if long:
         known = set(map(id, long))
@@ -105,7 +105,7 @@ def _references(objects: list[Any], wanted: frozenset[type]) -> dict[type, float
 def _follow(
     referents: list[object], weight: float, wanted: frozenset[type], counts: dict[type, float], depth: int
 ) -> None:
-    """Add the wanted of `referents`, and those in untracked containers there; empties `referents`."""
+    """Count `referents` of `wanted` types, also inside untracked containers; empties `referents`."""
     kinds = wanted | {dict, tuple}
     found = list(
         filterfalse(gc.is_tracked, compress(referents, map(kinds.__contains__, map(type, referents))))
@@ -126,7 +126,7 @@ def _follow(
 
 
 def _references_held() -> int:
-    """References that `sys.getrefcount` sees of its own caller, for an object just popped from a list."""
+    """References that `sys.getrefcount` adds for an object just popped from a list."""
     stack = [object()]
     obj = stack.pop()
     return sys.getrefcount(obj)

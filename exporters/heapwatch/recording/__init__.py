@@ -1,1 +1,1 @@
-"""Points of a run: taken, written to a file, read back."""
+"""Points of a run: taken, written to a file, read again."""

@@ -1,4 +1,4 @@
-"""Named points of a run: what memory was there, and what has grown since."""
+"""Named points of a run: memory and objects, and their growth since."""
 
 from __future__ import annotations
 
@@ -28,8 +28,8 @@ class Checkpoint:
 
 
 @dataclass(frozen=True)
-class Growth:
-    """What changed from one checkpoint to another; printed, a few lines."""
+class CheckpointGrowth:
+    """The change between two checkpoints; `str` gives a few lines of text."""
 
     baseline: Checkpoint
     current: Checkpoint
@@ -62,7 +62,7 @@ class Growth:
 
 
 class Checkpoints:
-    """The first checkpoint of a run and the newest ones, a bounded number of them.
+    """The first checkpoint of a run and the newest thousand.
 
     Args:
         resident: reads the resident memory, in bytes.
@@ -84,7 +84,7 @@ class Checkpoints:
         self._newest: deque[Checkpoint] = deque(maxlen=_KEPT)
 
     def take(self, label: str) -> Checkpoint:
-        """Note this moment, and log what changed since the one before, the label's last and the first."""
+        """Add a checkpoint, and log the change since the previous, the label's last and the first one."""
         label = plain(label, _LONGEST_LABEL)
         now = Checkpoint(label, self._clock(), self._resident(), dict(self._objects()))
         before = self._newest[-1] if self._newest else None
@@ -96,12 +96,12 @@ class Checkpoints:
         return now
 
     def all(self) -> tuple[Checkpoint, ...]:
-        """Those that are kept, in the order in which they were taken."""
+        """The checkpoints that are kept, the oldest first."""
         kept = tuple(self._newest)
         return kept if self._first is None or kept[0] is self._first else (self._first, *kept)
 
-    def growth_since(self, label: str | None = None) -> Growth:
-        """What changed between the first checkpoint of this label, or of all, and the newest one.
+    def growth_since(self, label: str | None = None) -> CheckpointGrowth:
+        """The change between the first checkpoint of this label, or of all, and the newest one.
 
         Raises:
             ValueError: there is no such checkpoint.
@@ -112,7 +112,7 @@ class Checkpoints:
         if not named:
             known = ", ".join(dict.fromkeys(repr(point.label) for point in kept)) or "none yet"
             raise ValueError(f"no checkpoint is called {label!r}; there are: {known}")
-        return Growth(named[0], kept[-1])
+        return CheckpointGrowth(named[0], kept[-1])
 
     def _last(self, label: str) -> Checkpoint | None:
         return next((point for point in reversed(self._newest) if point.label == label), None)

@@ -1,4 +1,4 @@
-"""Moments of a run: queued by the training thread, processed by another."""
+"""Moments of a run: queued by the training thread, processed by a thread of the journal."""
 
 from __future__ import annotations
 
@@ -12,10 +12,9 @@ from heapwatch.analysis.readings import Readings
 from heapwatch.recording.points import CYCLES, Point, point_of
 from heapwatch.runtime.failures import Failures
 
-# Moments are worked on in batches this far apart (s), of each phase at most one a batch: the cost is bounded
-# however short the phases are.
+# Seconds between batches. A batch has at most one moment of each phase: this bounds the cost of short phases.
 _BATCH_SECONDS = 0.5
-_SAMPLE_SECONDS = 15.0  # without a phase or a cycle, a point all the same
+_SAMPLE_SECONDS = 15.0  # between points without a phase or a cycle
 _STOP_SECONDS = 2.0
 _MOST_WAITING = 1024
 
@@ -29,7 +28,7 @@ class Sink(Protocol):
         """Take the next point."""
 
     def close(self) -> None:
-        """No more will come."""
+        """End: no more points follow."""
 
 
 class _Mark(NamedTuple):
@@ -45,14 +44,14 @@ class _Mark(NamedTuple):
 class Journal:
     """Hands the points of a run to sinks.
 
-    What runs in the training thread is one append at the end of a phase or a cycle, with the resident memory
-    of that moment. Everything else is added by the journal's own thread from what was sampled last. When a
-    sink is slower than training for long, the oldest moments are dropped.
+    At the end of a phase or a cycle the training thread only reads the resident memory and appends it to a
+    queue. The journal's own thread adds the latest samples. If a sink is slower than training for long, the
+    oldest moments are dropped.
 
     Args:
-        failures: takes what sinks raise.
+        failures: counts the errors of sinks.
         resident: reads the resident memory, in bytes.
-        read: the sampled levels of now; with True what costs more, such as the process tree, is read anew.
+        read: returns the latest levels; with True, costly ones such as the process tree are read again.
 
     """
 
@@ -71,7 +70,7 @@ class Journal:
         self._thread: threading.Thread | None = None
 
     def add_sink(self, sink: Sink) -> None:
-        """Hand points to `sink` from now on, the first of them at once and in the calling thread."""
+        """Hand points to `sink` from now on; the first one at once, in the calling thread."""
         if self._stopped.is_set():
             return
         self._give(_Mark(time.time(), "start", "", self._resident(), None, self._progress), True, (sink,))
@@ -86,7 +85,7 @@ class Journal:
             self._mark("phase", name, resident_bytes, delta_bytes)
 
     def progressed(self, unit: str, total: int) -> None:
-        """Note that `total` of `unit` are done; it is a cycle where no larger unit is counted."""
+        """Note that `total` of `unit` are done; it is a cycle unless a larger unit is counted."""
         if not self.sinks or unit not in CYCLES or total == self._progress.get(unit):
             return
         self._progress = {**self._progress, unit: total}
@@ -95,7 +94,7 @@ class Journal:
             self._mark("cycle", unit, self._resident(), None)
 
     def found_large(self, large: tuple[tuple[str, float], ...]) -> None:
-        """Note class and bytes of the largest objects of now."""
+        """Note class and bytes of the largest objects."""
         if self.sinks:
             self._mark("sample", "large", self._resident(), None, large)
 
@@ -109,7 +108,7 @@ class Journal:
             self._thread.join(_STOP_SECONDS)
 
     def abandon(self) -> None:
-        """Do nothing any more in a forked child; the sinks belong to the parent."""
+        """In a forked child: stop, since the sinks belong to the parent."""
         self.sinks = ()
         self._stopped = threading.Event()
         self._stopped.set()

@@ -1,4 +1,4 @@
-"""The levels of a trainer at one moment of its run, and a run as a sequence of such moments."""
+"""A point: the levels of a trainer at one moment. A run: a sequence of points."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _MOST_NAMES = 1024
 
 
 class Buffer(NamedTuple):
-    """A replay buffer; `full_bytes` is what it will hold when full, None where it declared no bound."""
+    """A replay buffer; `full_bytes` is its size when full, None without a bound."""
 
     nbytes: float
     items: float | None = None
@@ -30,14 +30,14 @@ class Buffer(NamedTuple):
 
 @dataclass(frozen=True)
 class Point:
-    """Levels at one moment, in bytes or counts; None or absent is what was not known.
+    """Levels at one moment, in bytes or counts; None or absent if not known.
 
     `event` says which moment: the `start` of the recording, the end of a `phase`, the end of a `cycle`
     (a generation, an epoch, an episode), or none of these (`sample`). `time` is Unix time in seconds.
-    `objects` are live objects by class, `items` what else is counted (`static bodies`, `food_sources`,
-    `death events`, items of a buffer without a bound), `bounds` the most that some of these may be,
-    `graphs` how many tensors of a buffer hold the autograd graph they were computed with, `large` class and
-    bytes of the largest single objects where the trainer looked for them.
+    `objects` are live objects by class, `items` other counts (`static bodies`, `food_sources`, items of a
+    buffer without a bound), `bounds` the upper bounds of some of these, `graphs` the number of tensors of a
+    buffer that hold their autograd graph, `large` class and bytes of the largest single objects, if the
+    trainer searched for them.
     """
 
     time: float
@@ -66,7 +66,7 @@ class Point:
         return sum(min(buffer.nbytes, buffer.full_bytes or 0.0) for buffer in bounded)
 
     def cycle(self, unit: str) -> int:
-        """Number of the cycle that the moment belongs to, from 1; 0 is before the first."""
+        """Number of the cycle of this point, from 1; 0 is before the first."""
         done = int(self.progress.get(unit, 0))
         if self.event == "start":
             return done
@@ -77,14 +77,14 @@ class Point:
         return self.objects.get(name, self.items.get(name, 0.0))
 
     def growth_limit(self, resource: str, component: str, unit: str) -> float | None:
-        """The limit a `unit` that the trainer declared, its own before that of any component."""
+        """The declared limit of growth per `unit`: of the component, else of all components."""
         own = self.growth_limits.get(f"{resource}/{component}/{unit}")
         return self.growth_limits.get(f"{resource}//{unit}") if own is None else own
 
 
 @dataclass(frozen=True)
 class Run:
-    """A recorded run: points in the order of time, and what a reader should know of how they were read."""
+    """A recorded run: points in order of time, and notes on problems in reading them."""
 
     trainer: str
     points: tuple[Point, ...]
@@ -99,13 +99,13 @@ class Run:
 def point_of(
     readings: Readings, *, time: float, event: str, resident_bytes: float | None = None, **about: Any
 ) -> Point | None:
-    """The point that an exposition shows; None where it does not even tell the resident memory.
+    """The point of an exposition; None if its resident memory is not known.
 
     Args:
         readings: one exposition, or a part of it.
         time: Unix time, in seconds.
         event: see `Point`.
-        resident_bytes: where it is known better than from the exposition.
+        resident_bytes: replaces the exposition's value.
         about: further fields of the point.
 
     """
@@ -136,7 +136,7 @@ def point_of(
 
 
 def _items(readings: Readings) -> dict[str, float]:
-    """What is counted beside live objects."""
+    """Counts of everything but live objects."""
     stored = readings.by("trainer_buffer_items", "buffer")
     bounds = [readings.by(f"trainer_buffer_capacity_{unit}", "buffer") for unit in ("items", "bytes")]
     return {
@@ -156,7 +156,7 @@ def _as_events(lists: Mapping[str, float]) -> dict[str, float]:
 
 
 def to_json(point: Point) -> dict[str, Any]:
-    """The point as JSON, without what is not known."""
+    """The point as JSON, without fields that are not known."""
     return {key: value for key, value in vars(point).items() if value not in (None, "", {}, ())}
 
 
@@ -168,14 +168,14 @@ def from_json(document: Any) -> Point:
 
     """
     if not isinstance(document, dict):
-        raise ValueError("it is no JSON object")
+        raise ValueError("it is not a JSON object")
     unknown = document.keys() - Point.__dataclass_fields__.keys()
     if unknown:
         raise ValueError(f"it has an unknown field {min(unknown)!r}")
     if document.get("event") not in EVENTS:
         raise ValueError(f"its event is {document.get('event')!r}; allowed: {', '.join(EVENTS)}")
     if not isinstance(document.get("phase", ""), str):
-        raise ValueError("its phase is no text")
+        raise ValueError("its phase is not a text")
     fields: dict[str, Any] = {"time": None, "resident_bytes": None} | document
     for key, value in fields.items():
         if key in ("progress", "objects", "items", "bounds", "graphs", "sizes", "growth_limits"):
@@ -191,13 +191,13 @@ def from_json(document: Any) -> Point:
 
 def _names(key: str, value: Any) -> list[tuple[str, Any]]:
     if not isinstance(value, dict) or len(value) > _MOST_NAMES:
-        raise ValueError(f"its {key} are no JSON object of at most {_MOST_NAMES} names")
+        raise ValueError(f"its {key} are not a JSON object of at most {_MOST_NAMES} names")
     return list(value.items())
 
 
 def _buffer(name: str, parts: Any) -> Buffer:
     if not isinstance(parts, list) or len(parts) != 3:
-        raise ValueError(f"its buffer {name!r} is no list of bytes, items and bytes when full")
+        raise ValueError(f"its buffer {name!r} is not a list of bytes, items and bytes when full")
     nbytes, *others = parts
     return Buffer(
         _number(f"buffer {name!r}", nbytes),
@@ -207,18 +207,18 @@ def _buffer(name: str, parts: Any) -> Buffer:
 
 def _large(value: Any) -> tuple[tuple[str, float], ...]:
     if not isinstance(value, list) or len(value) > _MOST_NAMES:
-        raise ValueError(f"its large are no list of at most {_MOST_NAMES} objects")
+        raise ValueError(f"its large are not a list of at most {_MOST_NAMES} objects")
     for entry in value:
         if not isinstance(entry, list) or len(entry) != 2 or not isinstance(entry[0], str):
-            raise ValueError(f"its large object {entry!r} is no list of a class and its bytes")
+            raise ValueError(f"its large object {entry!r} is not a list of a class and its bytes")
     return tuple((name, _number(f"large {name!r}", nbytes)) for name, nbytes in value)
 
 
 def _number(what: str, value: Any, *, signed: bool = False) -> float:
     if isinstance(value, bool) or not isinstance(value, (int, float)):
-        raise ValueError(f"its {what} is no number")
+        raise ValueError(f"its {what} is not a number")
     if not (math.isfinite(value) and abs(value) < 2**63) or (value < 0 and not signed):
-        raise ValueError(f"its {what} is {value!r}, which cannot be")
+        raise ValueError(f"its {what} is {value!r}, which is out of range")
     return value
 
 

@@ -46,7 +46,7 @@ def read_recording(path: Path) -> Run:
             points.append(from_json(document))
         except json.JSONDecodeError:
             half = not line.endswith(b"\n")
-            wrong.append(f"line {number} is {'half-written' if half else 'no JSON'} and left out")
+            wrong.append(f"line {number} is {'half-written' if half else 'not JSON'} and left out")
         except (ValueError, RecursionError) as error:
             wrong.append(f"line {number} is left out: {error}")
     if not points:
@@ -77,7 +77,7 @@ def read_explanation(path: Path) -> dict[str, Any]:
 
 
 def _lines(path: Path, wrong: list[str]) -> Iterator[bytes]:
-    """Lines, the last perhaps without its end; of a file cut off in its compression those before the cut."""
+    """Lines; the last may be incomplete. Of a truncated gzip file the lines before the cut."""
     try:
         with path.open("rb") as raw:
             packed = raw.read(2) == b"\x1f\x8b"
@@ -85,7 +85,7 @@ def _lines(path: Path, wrong: list[str]) -> Iterator[bytes]:
             while line := file.readline(_MOST_LINE_BYTES):
                 yield line
     except EOFError:
-        return  # the trainer runs, or was killed: everything up to its last line has come
+        return  # the trainer still runs, or was killed: all complete lines have been read
     except (zlib.error, gzip.BadGzipFile) as error:
         wrong.append(f"the rest of the file is damaged and left out: {error}")
     except OSError as error:

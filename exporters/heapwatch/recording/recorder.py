@@ -18,17 +18,17 @@ EARLIER_RUNS = 5
 
 
 class Recorder:
-    """Writes a line of JSON a point, at once, so that what was written outlives the process.
+    """Writes each point as a line of JSON and flushes it, so that it survives the process.
 
-    A file that is there already is an earlier run's and becomes `PATH.1`, that one `PATH.2`, up to `PATH.5`.
-    When the file reaches `max_bytes`, every second cycle is dropped from it, and from then on only every
-    second one is recorded; so on each time. Where no cycles are counted, the same is done to the points.
+    A file of an earlier run becomes `PATH.1`, that one `PATH.2`, up to `PATH.5`. Each time the file reaches
+    `max_bytes`, every second cycle is dropped, and from then on only every second one is recorded. If no
+    cycles are counted, points are dropped instead.
 
     Args:
-        path: compressed when it ends in `.gz`.
-        about: goes into the first line.
-        max_bytes: of the file, about.
-        explain: what grows, as a JSON object; written when its verdict or its findings change, and at
+        path: the file; compressed if it ends in `.gz`.
+        about: fields of the first line.
+        max_bytes: approximate limit of the file's size.
+        explain: returns the explanation as a JSON object; written when its verdict or paths change, and at
             the end.
 
     Raises:
@@ -56,7 +56,7 @@ class Recorder:
         self._line({"heapwatch": FORMAT, **about})
 
     def take(self, point: Point) -> None:
-        """Write the point, unless it is one of those left out by now."""
+        """Write the point, unless thinning drops it."""
         if self._file is None:
             return
         index = self._thinning.index(point)
@@ -70,7 +70,7 @@ class Recorder:
             if self.path.stat().st_size > self._max_bytes:
                 self._thin()
         except OSError:
-            self._file = None  # the stream may be broken: what is written so far can be read
+            self._file = None  # a broken stream; the lines so far can be read
             raise
 
     def close(self) -> None:
@@ -116,7 +116,7 @@ class Recorder:
 
 
 def _open(path: Path, mode: str, like: Path | None = None) -> IO[bytes]:
-    """Files are created with mode "x": an existing symbolic link is not followed."""
+    """New files use mode "x", which does not follow an existing symbolic link."""
     if (like or path).suffix == ".gz":
         return gzip.open(path, mode, compresslevel=3)  # type: ignore[return-value]
     return path.open(mode)

@@ -1,4 +1,4 @@
-"""Which points of a run are kept when the file is full."""
+"""The choice of points that are kept when the file is full."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from heapwatch.recording.points import CYCLES, Point
 class Thinning:
     """Keeps whole cycles: all at first, then every second one, every fourth, and so on; always the start.
 
-    Where no cycles are counted it keeps every second, fourth, … point.
+    If no cycles are counted, it keeps every second, fourth, … point.
     """
 
     def __init__(self) -> None:
@@ -16,7 +16,7 @@ class Thinning:
         self._points = 0
 
     def index(self, point: Point) -> int:
-        """What decides about the next point: the number of its cycle, else its own; 0 is always kept."""
+        """Index of the next point: the number of its cycle, else its own; 0 is always kept."""
         self._points += 1
         if point.event == "start":
             return 0
@@ -24,7 +24,7 @@ class Thinning:
         return self._points if unit is None else point.cycle(unit)
 
     def keeps(self, index: int) -> bool:
-        """Whether a point of this index is kept by now."""
+        """Whether a point of this index is kept."""
         return index % self._stride == 0
 
     def double(self) -> None:

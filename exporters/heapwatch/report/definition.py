@@ -12,8 +12,7 @@ from heapwatch.analysis.leak import WINDOWS
 from heapwatch.analysis.observed import Series, observed
 from heapwatch.analysis.readings import Component
 from heapwatch.analysis.timeline import STEP_SECONDS
-from heapwatch.analysis.trend import Series as Trend
-from heapwatch.analysis.trend import last_half, onset, slope
+from heapwatch.analysis.trend import Points, last_half, onset, slope
 from heapwatch.analysis.verdicts import Judgement
 from heapwatch.recording.points import Point, Run
 
@@ -34,7 +33,7 @@ def verdicts_of(run: Run) -> Verdicts | None:
     return judge(observed(samples, times[0], int((times[-1] - times[0]) / STEP_SECONDS) + 1))
 
 
-def confirmed(judged: Judgement, verdicts: Verdicts | None, component: Component, trend: Trend) -> Judgement:
+def confirmed(judged: Judgement, verdicts: Verdicts | None, component: Component, trend: Points) -> Judgement:
     """The judgement by cycles, and a leak where the definition finds one."""
     if verdicts is None or judged.verdict == "leak" or component not in verdicts.leaking():
         return judged
@@ -44,7 +43,7 @@ def confirmed(judged: Judgement, verdicts: Verdicts | None, component: Component
     )
 
 
-def defined(judged: Judgement, verdicts: Verdicts | None, component: Component, trend: Trend) -> Judgement:
+def defined(judged: Judgement, verdicts: Verdicts | None, component: Component, trend: Points) -> Judgement:
     """As `confirmed`, and no leak where the definition finds none though it could judge every window."""
     all_judged = verdicts is not None and (verdicts.watched_minutes[-1] or 0.0) >= _LONGEST_MINUTES
     if verdicts and all_judged and judged.verdict == "leak" and component not in verdicts.leaking():

@@ -9,7 +9,7 @@ from itertools import pairwise
 
 from heapwatch.analysis.leak import MEMORY
 from heapwatch.analysis.readings import Component
-from heapwatch.analysis.trend import Series
+from heapwatch.analysis.trend import Points
 from heapwatch.analysis.verdicts import (
     BULK,
     SIZE_LIMIT_BYTES,
@@ -85,7 +85,7 @@ class Report:
     large: list[Held]
     largest: Sequence[tuple[str, float]]
     finding: FoundLeak | None
-    histories: dict[str, Series]
+    histories: dict[str, Points]
     too_early: str
     notes: tuple[str, ...]
 
@@ -119,7 +119,7 @@ def analyse(run: Run, *, large_bytes: float = 50e6, size_limit_bytes: float | No
     memory = judge_memory(resident, cycles.series(lambda point: point.bounded_bytes), unit, limit)
     if limit is None:  # else the trainer allows some growth
         memory = defined(memory, verdicts, MEMORY, resident)
-    histories: dict[str, Series] = {}
+    histories: dict[str, Points] = {}
     objects, sizes = {}, {}
     for name in cycles.names("objects"):
         history = histories[f"objects {name}"] = cycles.series(_reader("objects", name))
@@ -169,7 +169,7 @@ class Cycles:
         """The cycle of a point."""
         return point.cycle(self.unit) if self._counted else int((point.time - self._began) // 60)
 
-    def series(self, read: Callable[[Point], float | None]) -> Series:
+    def series(self, read: Callable[[Point], float | None]) -> Points:
         """The level at the end of each cycle: temporary memory is freed by then."""
         series = []
         for number, points in self._by_cycle.items():

@@ -33,14 +33,14 @@ class QueueFull(Exception):
     """Too many cleanups are already waiting for a safe point."""
 
 
-class Target(NamedTuple):
+class CleanupTarget(NamedTuple):
     """The target of a cleanup: `resource` and `component` of an alert; empty if the request names none."""
 
     resource: str = ""
     component: str = ""
 
 
-ANYTHING = Target()
+ANYTHING = CleanupTarget()
 
 
 @dataclass(frozen=True)
@@ -57,7 +57,7 @@ class CleanupResult:
     duration_seconds: float
     errors: list[str] = field(default_factory=list)
     reason: str = ""
-    target: Target = ANYTHING
+    target: CleanupTarget = ANYTHING
 
     def as_dict(self) -> dict[str, Any]:
         """The result as a JSON object; `memory_saved_mb`, for scripts, is the freed memory in 1e6 bytes."""
@@ -70,7 +70,9 @@ class CleanupResult:
 class Ticket:
     """A requested cleanup; `state` is `pending`, `running` or `done`."""
 
-    def __init__(self, action: str, reason: str, trigger: str, request_id: str, target: Target) -> None:
+    def __init__(
+        self, action: str, reason: str, trigger: str, request_id: str, target: CleanupTarget
+    ) -> None:
         self.action = action
         self.target = target
         self.reason = reason
@@ -125,7 +127,7 @@ class CleanupQueue:
     def register(self, function: Callable[..., Any]) -> None:
         """Call `function(action)`, or `function()` if it has no parameter, in every cleanup.
 
-        If it has a parameter `target`, it also gets the `Target`.
+        If it has a parameter `target`, it also gets the `CleanupTarget`.
 
         Raises:
             ValueError: it is not a function of at most the action and the target.
@@ -144,7 +146,7 @@ class CleanupQueue:
         reason: str = "",
         trigger: str = "api",
         request_id: str | None = None,
-        target: Target = ANYTHING,
+        target: CleanupTarget = ANYTHING,
     ) -> Ticket:
         """Request a cleanup at the next safe point; the same `request_id` returns the same ticket.
 
@@ -193,7 +195,7 @@ class CleanupQueue:
         reason: str,
         trigger: str,
         request_id: str | None = None,
-        target: Target = ANYTHING,
+        target: CleanupTarget = ANYTHING,
     ) -> CleanupResult:
         """Clean up now, in the calling thread, which must be at a safe point.
 
@@ -251,7 +253,7 @@ class CleanupQueue:
         self,
         function: Callable[..., Any],
         action: str,
-        target: Target,
+        target: CleanupTarget,
         removed: Counter[str],
         errors: list[str],
     ) -> None:
@@ -303,7 +305,7 @@ def _check_action(action: str) -> None:
         raise ValueError(f"action {action!r} is not known; allowed: {', '.join(ACTIONS)}")
 
 
-def _adapted(function: Callable[..., Any]) -> Callable[[str, Target], Any]:
+def _adapted(function: Callable[..., Any]) -> Callable[[str, CleanupTarget], Any]:
     """Adapt the function to the parameters action and target."""
     if not callable(function):
         raise ValueError(f"a cleanup function must be callable, got {type(function).__name__}")
@@ -319,7 +321,7 @@ def _adapted(function: Callable[..., Any]) -> Callable[[str, Target], Any]:
             continue
 
         @functools.wraps(function)
-        def adapted(action: str, target: Target, given: int = len(arguments)) -> Any:
+        def adapted(action: str, target: CleanupTarget, given: int = len(arguments)) -> Any:
             return function(*(action,)[:given], **({"target": target} if targeted else {}))
 
         return adapted

@@ -58,12 +58,12 @@ def _check(
 ) -> None:
     __tracebackhide__ = True
     from heapwatch.measure.roots import Root
-    from heapwatch.testing.rounds import ROUNDS, Check
+    from heapwatch.testing.rounds import ROUNDS, GrowthCheck
 
     def read() -> dict[str, Any]:
         return names
 
-    check = Check(
+    check = GrowthCheck(
         rounds=rounds or ROUNDS, allow=allow, roots=lambda: [Root("", "fixtures", read, namespace=True)]
     )
     found = check.run(unit)

@@ -19,8 +19,8 @@ from heapwatch.explain.census import Census, GrowingType
 from heapwatch.explain.describe import Describer
 from heapwatch.explain.evidence import Candidate
 from heapwatch.explain.findings import size_text
-from heapwatch.explain.inventory import Inventory, Known
-from heapwatch.explain.series import Series
+from heapwatch.explain.inventory import Inventory, KnownContainer
+from heapwatch.explain.series import LevelSeries
 from heapwatch.explain.sites import Site
 from heapwatch.explain.tracing import FRAMES, made_at
 from heapwatch.explain.weigh import newest_of, weigh
@@ -75,7 +75,7 @@ class Growing:
         return f"{text}. Suggested: {self.remedy}." if self.remedy else f"{text}."
 
 
-class Check:
+class GrowthCheck:
     """One check of a unit of work.
 
     Args:
@@ -105,7 +105,7 @@ class Check:
         self._inventory = Inventory(self._clock, lambda: 0.0, roots)
         self._census = Census(self._clock, unlimited=True, fewest=3)
         self._describer = Describer(self._inventory)
-        self._malloc = Series()
+        self._malloc = LevelSeries()
 
     def run(self, unit: Callable[[], object]) -> list[Growing]:
         """Run the unit until it can be judged; what grows, the most first."""
@@ -151,9 +151,9 @@ class Check:
         found: list[Growing] = []
         met: set[int] = set()
         for candidate in sorted(candidates, key=lambda one: (-one.bytes_per_minute, len(one.known.path))):
-            if not candidate.look.ids & met and not candidate.bounded and self._matters(candidate):
+            if not candidate.traits.ids & met and not candidate.bounded and self._matters(candidate):
                 found.append(_growing(candidate))
-            met |= candidate.look.ids
+            met |= candidate.traits.ids
         native = self._native(self._start)
         if not found:
             found += self._types()
@@ -165,17 +165,17 @@ class Check:
             found.append(Growing("memory outside Python objects", "malloc", native))
         return [one for one in found if not self._is_allowed(one.name)]
 
-    def _rising(self) -> list[Known]:
+    def _rising(self) -> list[KnownContainer]:
         known = list(self._inventory.known.values())
         return [one for one in known if one.items.growth(self._start).rising]
 
-    def _candidate(self, known: Known) -> Candidate:
+    def _candidate(self, known: KnownContainer) -> Candidate:
         weigh(known, self._inventory, float(self.done))
         return self._describer.describe(known, known.items.growth(self._start))
 
     def _matters(self, candidate: Candidate) -> bool:
         # What a graph keeps alive cannot be weighed.
-        return candidate.look.graph or candidate.bytes_per_minute / 60 >= self._least
+        return candidate.traits.graph or candidate.bytes_per_minute / 60 >= self._least
 
     def _types(self) -> list[Growing]:
         growing = [
@@ -232,7 +232,7 @@ def _in_a_thread(work: Callable[[], T]) -> T:
 
 def _growing(candidate: Candidate) -> Growing:
     known = candidate.known
-    about = " of ".join(filter(None, (known.type_name, candidate.look.item_type)))
+    about = " of ".join(filter(None, (known.type_name, candidate.traits.item_type)))
     size = candidate.bytes_per_minute / 60
     return Growing(
         known.path,
@@ -249,7 +249,7 @@ def _is_own(known: GrowingType) -> bool:
     return known.name.startswith("heapwatch.")
 
 
-def _ends_higher(level: Series, since: float) -> bool:
+def _ends_higher(level: LevelSeries, since: float) -> bool:
     """Whether a level was never as high before as it was in the last rounds."""
     buckets = level.since(float("-inf"))
     before = [bucket.last for bucket in buckets if bucket.end <= since]

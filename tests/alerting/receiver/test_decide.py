@@ -2,7 +2,7 @@ from dataclasses import replace
 
 import pytest
 
-from heapwatch.receiver.decide import Act, Alert, Ask, Facts, History, Past, Refuse, Wait, decide
+from heapwatch.receiver.decide import Act, Alert, AlertHistory, Ask, Facts, Past, Refuse, Wait, decide
 from heapwatch.receiver.settings import Settings
 
 SETTINGS = Settings(regular_cooldown=600, emergency_cooldown=600, stale_after=300, actions_per_hour=5)
@@ -14,7 +14,7 @@ LABELS = {
     "action": "cleanup",
 }
 ALERT = Alert(1, "f", 5, None, "firing", LABELS, steady=1000)
-HISTORY = History(1001, 1.7e9, 1000, False, [], 0, None)
+HISTORY = AlertHistory(1001, 1.7e9, 1000, False, [], 0, None)
 FACTS = Facts(1001, [LABELS], "http://a:1/metrics")
 
 
@@ -27,7 +27,7 @@ def past(
 
 def reason(
     alert: Alert = ALERT,
-    history: History = HISTORY,
+    history: AlertHistory = HISTORY,
     facts: Facts | None = FACTS,
     settings: Settings = SETTINGS,
 ) -> str:
@@ -41,7 +41,7 @@ def reason(
     )
 
 
-def later(seconds: float, *actions: str) -> History:
+def later(seconds: float, *actions: str) -> AlertHistory:
     """The episode's history, some seconds after these actions were done for it, one right after the other."""
     now = 1001 + seconds
     done = [Past(action, "f", 5, 1001, 1001) for action in reversed(actions)]

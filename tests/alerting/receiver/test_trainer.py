@@ -7,7 +7,7 @@ import pytest
 from heapwatch.receiver.clock import Clock
 from heapwatch.receiver.metrics import Metrics
 from heapwatch.receiver.store import Store
-from heapwatch.receiver.trainer import Answer, Refusal, force_cleanup
+from heapwatch.receiver.trainer import Answer, CleanupRefused, force_cleanup
 from heapwatch.runtime.machine import machine
 from tests.alerting.receiver.test_ledger import record
 
@@ -86,7 +86,7 @@ def test_a_request_that_is_refused_either_way_is_a_refusal():
         asked.append(request)
         return reply(400, b"no such action")
 
-    with pytest.raises(Refusal, match="answered 400: no such action"):
+    with pytest.raises(CleanupRefused, match="answered 400: no such action"):
         cleanup(refusing, resource="bodies", component="dynamic")
     assert len(asked) == 2
 

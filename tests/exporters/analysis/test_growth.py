@@ -2,11 +2,11 @@ import random
 
 import pytest
 
-from heapwatch.analysis.growth import History
+from heapwatch.analysis.growth import GrowthRates
 
 
 def history(values, *, every=15.0, **options):
-    kept = History(**options)
+    kept = GrowthRates(**options)
     for index, value in enumerate(values):
         kept.observe(index * every, {"memory": value})
     return kept
@@ -19,7 +19,7 @@ def test_rate_is_per_minute_whatever_the_interval():
 
 
 def test_uneven_times_do_not_matter():
-    kept, time = History(), 0.0
+    kept, time = GrowthRates(), 0.0
     for _ in range(40):
         time += random.Random(time).uniform(5, 60)
         kept.observe(time, {"memory": 2.0 * time})
@@ -40,7 +40,7 @@ def test_one_cleanup_among_the_samples_does_not_hide_growth():
 def test_no_rate_of_few_samples_or_a_short_time():
     assert history([1, 2, 3, 4]).per_minute("memory") is None
     assert history([1, 2, 3, 4, 5, 6], every=1.0, max_points=600).per_minute("memory") is None
-    assert History().per_minute("memory") is None
+    assert GrowthRates().per_minute("memory") is None
 
 
 def test_history_is_bounded_in_points_and_keys():

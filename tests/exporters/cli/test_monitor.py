@@ -225,7 +225,7 @@ def test_trainers_of_prometheus(trainer, heapwatch, prometheus):
     trainer.leak()
     cleaning.until(r"Bodies: 1247 -> 186")
     trainer.kill()
-    cleaning.until("is down, says Prometheus|is not watched any more|no trainer to watch")
+    cleaning.until("is down, as Prometheus reports|is not watched any more|no trainer to watch")
     assert cleaning.end() == 3
 
 

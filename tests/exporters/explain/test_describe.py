@@ -15,7 +15,7 @@ import pytest
 from heapwatch.explain import inventory as subject
 from heapwatch.explain.census import GrowingType
 from heapwatch.explain.describe import Describer
-from heapwatch.explain.inventory import Inventory, Known
+from heapwatch.explain.inventory import Inventory, KnownContainer
 from heapwatch.explain.series import NO_GROWTH
 from heapwatch.measure.roots import Root
 
@@ -106,7 +106,7 @@ def walked(monkeypatch: pytest.MonkeyPatch) -> Any:
 def test_the_code_is_searched_for_a_few_containers_at_a_time(walked: Any) -> None:
     inventory: Inventory = walked(Trainer())
     describer = Describer(inventory)
-    growing: list[tuple[Known, Any]] = [(known, NO_GROWTH) for known in inventory.known.values()]
+    growing: list[tuple[KnownContainer, Any]] = [(known, NO_GROWTH) for known in inventory.known.values()]
     assert len(growing) == 5
     first = describer.describe_all(growing)
     assert sum(one.site is not None for one in first) == 3
@@ -121,7 +121,7 @@ def test_a_cached_method_keeps_the_objects_that_it_was_called_on(walked: Any) ->
     inventory: Inventory = walked(Policy.anchors)
     (known,) = (one for one in inventory.known.values() if one.kind == "cache")
     found = Describer(inventory).describe(known, NO_GROWTH)
-    assert found.look.item_type == "Policy"
+    assert found.traits.item_type == "Policy"
     assert found.site is None, "the line that makes the result is not the one that makes what weighs"
     Policy.anchors.cache_clear()
 

@@ -15,7 +15,7 @@ from heapwatch.explain.describe import Describer
 from heapwatch.explain.evidence import Levels
 from heapwatch.explain.garbage import Uncollected, unreachable
 from heapwatch.explain.inventory import Inventory
-from heapwatch.explain.memory import Memory
+from heapwatch.explain.memory import ProcessMemory
 
 EVERY = 8.0  # seconds between two looks at the objects
 ENTRY = 40_000  # bytes
@@ -59,7 +59,7 @@ def run(uncollected: Uncollected, clock: list[float], rounds: int, make: Any) ->
 
 def levels_of(clock: list[float], bytes_per_second: float) -> Levels:
     """The levels of a process that has grown at this pace from the start."""
-    memory = Memory(lambda: 0.0)
+    memory = ProcessMemory(lambda: 0.0)
     for second in range(round(clock[0])):
         memory.private.add(float(second), 1e9 + bytes_per_second * second)
     memory.resident.add(clock[0], 1e9 + bytes_per_second * clock[0])

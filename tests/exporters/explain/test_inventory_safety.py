@@ -17,8 +17,8 @@ from hypothesis import strategies as st
 from heapwatch.explain import inventory as subject
 from heapwatch.explain.evidence import Levels
 from heapwatch.explain.inventory import Inventory
-from heapwatch.explain.memory import Memory
-from heapwatch.explain.weigh import look_into, weigh
+from heapwatch.explain.memory import ProcessMemory
+from heapwatch.explain.weigh import traits_of, weigh
 from heapwatch.measure.roots import Root
 from tests.exporters.explain import hostile
 from tests.exporters.explain.hostile import ARMED, CALLS
@@ -105,7 +105,7 @@ def examined(objects: list[Any]) -> Inventory:
         found.read(10.0)
     for known in list(found.known.values()):
         weigh(known, found, now[0])
-        look_into(known, found)
+        traits_of(known, found)
     return found
 
 
@@ -164,5 +164,5 @@ def test_millions_of_entries_are_not_walked_through() -> None:
 
 
 def test_levels_say_when_growth_begins_to_count() -> None:
-    assert Levels(Memory(), 0.0, 100.0).start == 25.0
-    assert Levels(Memory(), 0.0, 10_000.0).start == 60.0
+    assert Levels(ProcessMemory(), 0.0, 100.0).start == 25.0
+    assert Levels(ProcessMemory(), 0.0, 10_000.0).start == 60.0

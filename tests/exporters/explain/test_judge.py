@@ -9,42 +9,42 @@ import pytest
 
 from heapwatch.explain.evidence import Candidate, Emptying, Levels
 from heapwatch.explain.findings import Explanation, Finding, from_json, message
-from heapwatch.explain.inventory import Known
+from heapwatch.explain.inventory import KnownContainer
 from heapwatch.explain.judge import explain, is_unexplained
-from heapwatch.explain.looks import OWN, RETAINED, VIRTUAL
-from heapwatch.explain.memory import Memory
-from heapwatch.explain.series import Series
+from heapwatch.explain.level_history import OWN, RETAINED, VIRTUAL
+from heapwatch.explain.memory import ProcessMemory
+from heapwatch.explain.series import LevelSeries
 from heapwatch.explain.sites import Site
-from heapwatch.explain.weigh import Look
+from heapwatch.explain.weigh import ItemTraits
 
 MB = 1e6
 
 
 def memory(
     per_minute: float, seconds: float, *, start: float = 500 * MB, limit: float = 20e9, retained: float = 0.0
-) -> Memory:
+) -> ProcessMemory:
     """Levels that rise steadily."""
     return curve(lambda at: start + per_minute * at / 60, seconds, limit, retained)
 
 
 def curve(
     level: Callable[[float], float], seconds: float, limit: float = 20e9, retained: float = 0.0
-) -> Memory:
+) -> ProcessMemory:
     """Levels of every second; of what they rise by, a share is what the allocator keeps."""
-    found = Memory(clock=lambda: 0.0)
+    found = ProcessMemory(clock=lambda: 0.0)
     found.limit = int(limit)
     for at in range(0, int(seconds), 5):
         now = level(at)
         kept = retained * (now - level(0))
         for series, value in ((found.resident, now), (found.private, now), (found.retained, kept)):
             series.add(at, value)
-        if found.looks.is_due(at):
-            found.looks.add(at, {OWN: now, VIRTUAL: now, RETAINED: kept})
+        if found.history.is_due(at):
+            found.history.add(at, {OWN: now, VIRTUAL: now, RETAINED: kept})
     return found
 
 
 def candidate(items_per_minute: float, each: float, seconds: float, **about: Any) -> Candidate:
-    known = Known("trainer.history", "list", "list")
+    known = KnownContainer("trainer.history", "list", "list")
     for at in range(int(seconds)):
         known.items.add(at, round(items_per_minute * at / 60))
     known.weighed_items = known.items.last or 0.0
@@ -52,7 +52,7 @@ def candidate(items_per_minute: float, each: float, seconds: float, **about: Any
     return Candidate(known, known.items.growth(0.25 * seconds), **about)
 
 
-def judged(seconds: float, grown: Memory, *candidates: Candidate, **about: Any) -> Explanation:
+def judged(seconds: float, grown: ProcessMemory, *candidates: Candidate, **about: Any) -> Explanation:
     return explain(Levels(grown, 0.0, seconds), candidates, **about)
 
 
@@ -69,7 +69,7 @@ def test_a_list_that_holds_all_growth_is_the_leak() -> None:
 
 def test_items_that_get_larger_as_they_become_fewer_keep_their_pace_in_bytes() -> None:
     episodes = candidate(600, 20_000, 400)
-    episodes.known.items, episodes.known.held = Series(), Series()
+    episodes.known.items, episodes.known.held = LevelSeries(), LevelSeries()
     for at in range(400):
         episodes.known.items.add(at, round(900 * (1 - exp(-at / 600))))
         if at % 20 == 0:
@@ -78,7 +78,7 @@ def test_items_that_get_larger_as_they_become_fewer_keep_their_pace_in_bytes() -
     finding = judged(400, memory(12 * MB, 400), slowing).findings[0]
     assert (finding.path, finding.is_leak, finding.steady) == ("trainer.history", True, True)
 
-    episodes.known.held = Series()
+    episodes.known.held = LevelSeries()
     episodes.known.held.add(400, 80 * MB)
     assert not judged(400, memory(12 * MB, 400), slowing).findings[0].steady
 
@@ -135,8 +135,8 @@ def test_what_the_program_cuts_to_an_unknown_length_has_to_rise_for_longer() -> 
 
 
 def test_growth_that_two_containers_share_counts_once() -> None:
-    look = Look("dict", frozenset((1, 2)), False, False, False, frozenset())
-    first, second = (candidate(2400, 20_000, 100, look=look) for _ in range(2))
+    traits = ItemTraits("dict", frozenset((1, 2)), False, False, False, frozenset())
+    first, second = (candidate(2400, 20_000, 100, traits=traits) for _ in range(2))
     second.known.path = "trainer.again"
     found = judged(100, memory(48 * MB, 100), first, second)
     assert sum(finding.bytes_per_minute for finding in found.findings) == pytest.approx(48 * MB, rel=0.05)
@@ -190,8 +190,8 @@ def test_a_full_buffer_is_not_filling() -> None:
 
 
 def test_it_goes_to_the_container_whose_items_cannot_be_measured() -> None:
-    look = Look("Tensor", frozenset(), True, True, False, frozenset())
-    found = judged(100, memory(48 * MB, 100), candidate(2400, 4, 100, look=look))
+    traits = ItemTraits("Tensor", frozenset(), True, True, False, frozenset())
+    found = judged(100, memory(48 * MB, 100), candidate(2400, 4, 100, traits=traits))
     (finding,) = found.findings
     assert finding.path == "trainer.history"
     assert finding.inferred
@@ -200,16 +200,16 @@ def test_it_goes_to_the_container_whose_items_cannot_be_measured() -> None:
 
 @pytest.mark.parametrize("emptied", ["some", "trimmed"])
 def test_what_is_made_anew_and_rises_by_chance_gets_nothing(emptied: Emptying) -> None:
-    look = Look("Tensor", frozenset(), True, True, False, frozenset())
+    traits = ItemTraits("Tensor", frozenset(), True, True, False, frozenset())
     lengths = [0, 150, 3, 190, 80, 6, 120, 199, 60, 9, 180, 40, 12, 160, 100, 15]
-    anew = Known("log_probs", "list", "list")
+    anew = KnownContainer("log_probs", "list", "list")
     for at, length in enumerate(lengths):
         anew.items.add(15.0 * at, length)
     growth = anew.items.growth(0.0)
     assert growth.rising
-    by_chance = Candidate(anew, growth, look, emptied=emptied)
+    by_chance = Candidate(anew, growth, traits, emptied=emptied)
     assert not by_chance.rising
-    kept = candidate(12, 0, 240, look=look._replace(graph=False))
+    kept = candidate(12, 0, 240, traits=traits._replace(graph=False))
     (first, *_) = judged(240, memory(12 * MB, 240), by_chance, kept).findings
     assert first.path == "trainer.history"
     # A replay memory that loses one item an episode swings by little.
@@ -249,8 +249,8 @@ def test_a_finding_is_one_that_json_knows() -> None:
 
 
 def test_objects_that_cannot_be_measured_leak_when_they_and_memory_keep_their_pace() -> None:
-    look = Look("Figure", frozenset(), True, False, False, frozenset())
-    held = {seconds: candidate(60, 4, seconds, look=look) for seconds in (100, 200)}
+    traits = ItemTraits("Figure", frozenset(), True, False, False, frozenset())
+    held = {seconds: candidate(60, 4, seconds, traits=traits) for seconds in (100, 200)}
     assert judged(100, memory(48 * MB, 100), held[100]).verdict == "too early"
     assert judged(200, memory(48 * MB, 200), held[200]).verdict == "leak"
     warming = curve(lambda at: 500 * MB + 300 * MB * (1 - exp(-at / 120)), 200)
@@ -258,8 +258,8 @@ def test_objects_that_cannot_be_measured_leak_when_they_and_memory_keep_their_pa
 
 
 def test_of_the_names_of_one_graph_the_one_whose_line_is_known_speaks() -> None:
-    look = Look("autograd history", frozenset(), True, True, False, frozenset())
-    faster, slower = candidate(2500, 0, 200, look=look), candidate(2400, 0, 200, look=look)
+    traits = ItemTraits("autograd history", frozenset(), True, True, False, frozenset())
+    faster, slower = candidate(2500, 0, 200, traits=traits), candidate(2400, 0, 200, traits=traits)
     slower.known.path = "state"
     located = replace(slower, site=Site("train.py", 30, "<module>"))
     found = judged(200, memory(48 * MB, 200), faster, located)
@@ -321,9 +321,9 @@ def test_growth_without_a_name_is_left_alone_when_it_has_ended_is_small_or_short
 
 
 def test_what_was_inferred_is_still_looked_into() -> None:
-    look = Look("Tensor", frozenset(), True, True, False, frozenset())
+    traits = ItemTraits("Tensor", frozenset(), True, True, False, frozenset())
     levels = Levels(memory(48 * MB, 100), 0.0, 100)
-    found = explain(levels, [candidate(2400, 4, 100, look=look)])
+    found = explain(levels, [candidate(2400, 4, 100, traits=traits)])
     assert found.findings[0].inferred
     assert is_unexplained(found, levels)
 

@@ -8,7 +8,7 @@ import pytest
 
 from heapwatch.explain import memory as subject
 from heapwatch.explain.evidence import Levels
-from heapwatch.explain.memory import Memory
+from heapwatch.explain.memory import ProcessMemory
 
 MB = 1e6
 
@@ -28,7 +28,7 @@ def watched(monkeypatch: pytest.MonkeyPatch) -> Any:
             spent += cost
 
         monkeypatch.setattr(subject, "own_time", lambda: spent)
-        memory = Memory(clock=lambda: at)
+        memory = ProcessMemory(clock=lambda: at)
 
         def status(now: float) -> None:
             pay()

@@ -2,11 +2,11 @@ from __future__ import annotations
 
 import pytest
 
-from heapwatch.explain.series import Series
+from heapwatch.explain.series import LevelSeries
 
 
-def series(*levels: float, every: float = 1.0) -> Series:
-    found = Series()
+def series(*levels: float, every: float = 1.0) -> LevelSeries:
+    found = LevelSeries()
     for at, level in enumerate(levels):
         found.add(at * every, level)
     return found
@@ -60,8 +60,8 @@ def test_a_rise_that_begins_late_shows_within_hours() -> None:
     assert growth.per_second == pytest.approx(2.0, rel=0.1)
 
 
-def read_at(times: list[float], level: float | None = None) -> Series:
-    found = Series()
+def read_at(times: list[float], level: float | None = None) -> LevelSeries:
+    found = LevelSeries()
     for time in times:
         found.add(time, 10.0 * time if level is None else level * (time >= 60))
     return found

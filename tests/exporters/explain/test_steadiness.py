@@ -4,12 +4,12 @@ import math
 
 import pytest
 
-from heapwatch.explain.series import Series
+from heapwatch.explain.series import LevelSeries
 from heapwatch.explain.steadiness import is_steady
 
 
 def series(level, seconds=300):
-    readings = Series()
+    readings = LevelSeries()
     for second in range(seconds):
         readings.add(float(second), level(second))
     return readings
@@ -17,7 +17,7 @@ def series(level, seconds=300):
 
 def points(*levels):
     """Readings at 0 s, 100 s and 200 s."""
-    readings = Series()
+    readings = LevelSeries()
     for time, level in zip((0.0, 100.0, 200.0), levels, strict=False):
         readings.add(time, level)
     return readings
@@ -49,7 +49,7 @@ def test_growth_by_the_step_is_steady_whatever_the_speed():
 
 def test_what_does_not_grow_is_not_steady():
     assert not is_steady(series(lambda second: 5), (), 0.0)
-    assert not is_steady(Series(), (), 0.0)
+    assert not is_steady(LevelSeries(), (), 0.0)
     assert not is_steady(series(lambda second: 5 if second < 200 else second), (), 0.0)
 
 
@@ -86,7 +86,7 @@ def test_a_pace_of_half_of_the_time_says_nothing(pace):
 
 
 def test_a_level_between_two_readings_lies_on_the_line_between_them():
-    readings = Series()
+    readings = LevelSeries()
     for time, level in ((0.0, 0.0), (10.0, 5.0), (20.0, 25.0)):
         readings.add(time, level)
     assert readings.at(15.0) == 15.0

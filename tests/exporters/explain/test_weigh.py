@@ -10,10 +10,10 @@ from heapwatch.explain import inventory as subject
 from heapwatch.explain import weigh as weighing
 from heapwatch.explain.inventory import Inventory
 from heapwatch.explain.remedies import remedy_for
-from heapwatch.explain.weigh import look_into, weigh
+from heapwatch.explain.weigh import traits_of, weigh
 from heapwatch.measure import tensor_storage
 from heapwatch.measure.deep_size import OutOfTime
-from heapwatch.measure.memory import Memory
+from heapwatch.measure.memory import MemoryBlock
 from heapwatch.measure.roots import Root
 
 
@@ -40,7 +40,7 @@ class Agent:
 
 
 def on_a_gpu(storage):
-    return Memory(storage.data_ptr(), storage.nbytes(), "gpu")
+    return MemoryBlock(storage.data_ptr(), storage.nbytes(), "gpu")
 
 
 def test_a_container_weighs_what_its_tensors_hold_on_a_gpu(found, monkeypatch):
@@ -52,7 +52,7 @@ def test_a_container_weighs_what_its_tensors_hold_on_a_gpu(found, monkeypatch):
     weigh(losses, inventory, 0.0)
 
     assert losses.held.last == pytest.approx(20 * 400_000, rel=0.01)
-    assert look_into(losses, inventory).item_type == "Tensor"
+    assert traits_of(losses, inventory).item_type == "Tensor"
 
 
 def test_a_bounded_buffer_of_graphs_has_the_remedy(found):
@@ -62,10 +62,10 @@ def test_a_bounded_buffer_of_graphs_has_the_remedy(found):
     agent.memory.extend({"state": weight * number} for number in range(20))
     inventory, known = found(agent)
     memory = known["agent.memory"]
-    look = look_into(memory, inventory)
-    assert look.graph
-    assert "`.detach()`" in remedy_for(memory, look, 50, [])
-    assert remedy_for(memory, look._replace(graph=False), 50, []) is None
+    traits = traits_of(memory, inventory)
+    assert traits.graph
+    assert "`.detach()`" in remedy_for(memory, traits, 50, [])
+    assert remedy_for(memory, traits._replace(graph=False), 50, []) is None
 
 
 def test_programs_that_a_jitted_function_keeps_are_named_by_their_holder(found):
@@ -76,9 +76,9 @@ def test_programs_that_a_jitted_function_keeps_are_named_by_their_holder(found):
     step = known["agent.step"]
 
     assert step.items.last == 5
-    look = look_into(step, inventory)
-    assert (look.item_type, look.opaque) == ("compiled program", True)
-    assert "pad to few shapes" in remedy_for(step, look, None, [])
+    traits = traits_of(step, inventory)
+    assert (traits.item_type, traits.opaque) == ("compiled program", True)
+    assert "pad to few shapes" in remedy_for(step, traits, None, [])
     weigh(step, inventory, 0.0)
 
 
@@ -138,7 +138,7 @@ def test_an_object_of_an_extension_is_found_behind_wrappers(found):
     agent = Agent()
     agent.past = [wrapped(torch.Generator(), 6) for _ in range(3)]
     inventory, known = found(agent)
-    assert look_into(known["agent.past"], inventory).opaque
+    assert traits_of(known["agent.past"], inventory).opaque
 
 
 @pytest.mark.parametrize("name", ["simulator", "past_simulator"])
@@ -147,4 +147,4 @@ def test_what_an_item_only_refers_to_is_not_looked_into(found, name):
     setattr(agent, name, torch.Generator())
     agent.past = [{"of": getattr(agent, name)} for _ in range(3)]
     inventory, known = found(agent)
-    assert not look_into(known["agent.past"], inventory).opaque
+    assert not traits_of(known["agent.past"], inventory).opaque

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 import torch
 
-from heapwatch.measure.instances import Census
+from heapwatch.measure.instances import InstanceCounter
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -34,7 +34,7 @@ class Bare:
 
 def test_counts_instances_made_before_and_after():
     agents = [Agent() for _ in range(5)]
-    census = Census([Agent])
+    census = InstanceCounter([Agent])
     assert census.take() == {"Agent": 5}
     agents += [Agent() for _ in range(3)]
     assert census.take() == {"Agent": 8}
@@ -46,7 +46,7 @@ def test_counts_copies_and_unpickled_instances():
     agent = Agent(3)
     others = [copy.copy(agent), copy.deepcopy(agent), pickle.loads(pickle.dumps(agent))]
 
-    assert Census([Agent]).take() == {"Agent": 1 + len(others)}
+    assert InstanceCounter([Agent]).take() == {"Agent": 1 + len(others)}
 
 
 def test_subclasses_count_for_every_watched_base():
@@ -60,19 +60,19 @@ def test_subclasses_count_for_every_watched_base():
 
     alive = [Special(), Both(), Slotted()]
 
-    assert Census([Agent, Special, Slotted]).take() == {"Agent": 2, "Special": 2, "Slotted": 2}
+    assert InstanceCounter([Agent, Special, Slotted]).take() == {"Agent": 2, "Special": 2, "Slotted": 2}
     assert len(alive) == 3
 
 
 def test_slots_without_weak_references_are_counted():
-    before = Census([Slotted]).take()["Slotted"]
+    before = InstanceCounter([Slotted]).take()["Slotted"]
     alive = [Slotted() for _ in range(4)]
 
-    assert Census([Slotted]).take() == {"Slotted": before + len(alive)}
+    assert InstanceCounter([Slotted]).take() == {"Slotted": before + len(alive)}
 
 
 def test_tensors_and_parameters():
-    census = Census([torch.Tensor, torch.nn.Parameter])
+    census = InstanceCounter([torch.Tensor, torch.nn.Parameter])
     before = census.take()
     module = torch.nn.Linear(2, 2)
     tensors = [torch.zeros(1) for _ in range(7)]
@@ -90,7 +90,7 @@ def test_nothing_is_kept_alive_or_collected():
         agent = Agent()
         agent.itself = agent
         lost = weakref.ref(agent)
-        census = Census([Agent])
+        census = InstanceCounter([Agent])
         del agent
         assert census.take() == {"Agent": 1}
         assert lost() is not None  # garbage, and still there: no collection ran
@@ -106,7 +106,7 @@ def test_a_deleted_class_is_left_out():
     class Passing:
         pass
 
-    census = Census([Agent, Passing])
+    census = InstanceCounter([Agent, Passing])
     gone = weakref.ref(Passing)
     assert set(census.take()) == {"Agent", "Passing"}
     del Passing
@@ -119,7 +119,7 @@ def test_a_deleted_class_is_left_out():
 def test_classes_of_one_name_are_told_apart():
     other = type("Agent", (), {"__module__": "elsewhere"})
     alive = [other(), other()]
-    census = Census([Agent, other])
+    census = InstanceCounter([Agent, other])
     census.count(Agent)
 
     assert census.take() == {"Agent": 0, "elsewhere.Agent": len(alive)}
@@ -127,7 +127,7 @@ def test_classes_of_one_name_are_told_apart():
 
 def test_the_watched_class_is_untouched():
     before = dict(vars(Agent))
-    Census([Agent]).take()
+    InstanceCounter([Agent]).take()
 
     assert dict(vars(Agent)) == before
 
@@ -164,7 +164,7 @@ def views():
 
 def count_arrays():
     """Arrays in this process, once all of it was seen."""
-    census = Census([np.ndarray])
+    census = InstanceCounter([np.ndarray])
     while not (found := census.take()):
         pass
     return found["ndarray"]
@@ -197,7 +197,7 @@ def test_a_large_program_is_counted_slice_by_slice(monkeypatch):
     monkeypatch.setattr("heapwatch.measure.untracked._FIRST_SECONDS", 0.0)
 
     def readings():
-        census = Census([np.ndarray, Agent])
+        census = InstanceCounter([np.ndarray, Agent])
         slices = -(-len(gc.get_objects()) // 1000)
         return [census.take() for _ in range(slices + 2)]
 

@@ -90,8 +90,8 @@ def test_lines_that_are_no_points_are_left_out_and_named(tmp_path):
     assert len(run.notes) == 11
     for number, note in zip(wrong, run.notes, strict=False):
         assert f"line {number} " in note or number > 11
-    assert run.notes[2] == "line 4 is left out: its resident_bytes is no number"
-    assert run.notes[7] == "line 9 is left out: its objects 'A' is no number"
+    assert run.notes[2] == "line 4 is left out: its resident_bytes is not a number"
+    assert run.notes[7] == "line 9 is left out: its objects 'A' is not a number"
     assert run.notes[-1] == "and 2 more like these"
 
 

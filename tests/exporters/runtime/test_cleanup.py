@@ -4,7 +4,7 @@ import threading
 
 import pytest
 
-from heapwatch.runtime.cleanup import CleanupQueue, QueueFull, Target
+from heapwatch.runtime.cleanup import CleanupQueue, CleanupTarget, QueueFull
 
 
 class Trainer:
@@ -72,7 +72,7 @@ def test_a_function_that_asks_for_the_target_is_told_what_the_cleanup_is_for(tra
         trainer.queue.register(lambda action, target: told.append((action, *target)))
     else:
         trainer.queue.register(lambda *, target: told.append(("regular", *target)))
-    ticket = trainer.queue.submit("regular", target=Target("bodies", "static"))
+    ticket = trainer.queue.submit("regular", target=CleanupTarget("bodies", "static"))
     trainer.queue.run_pending()
     trainer.queue.run("regular", "routine", "trainer")
     assert told == [("regular", "bodies", "static"), ("regular", "", "")]
@@ -84,7 +84,7 @@ def test_a_function_that_asks_for_the_target_is_told_what_the_cleanup_is_for(tra
 def test_the_target_is_for_those_alone_who_ask_for_it(trainer):
     told = []
     trainer.queue.register(lambda action, times=1, **others: told.append((action, times, others)))
-    trainer.queue.run("regular", "", "http", target=Target("bodies", "static"))
+    trainer.queue.run("regular", "", "http", target=CleanupTarget("bodies", "static"))
     assert told == [("regular", 1, {})]
 
 
