@@ -1,8 +1,9 @@
 """Finds the line that allocates the items of a growing container, with short periods of `tracemalloc`.
 
-Tracing is switched on until the container gets new items, for a second at most. Then the traceback of the new
-items is read. A pause follows: 250 times the length of the period, or 1000 times with many frames. If the
-program itself uses `tracemalloc`, nothing is traced.
+Tracing is switched on until the container gets new items, for a second at most. Where they are rarer, it
+starts shortly before the next is due. Then the traceback of the new items is read. A pause follows: 250 times
+the length of the period, or 1000 times with many frames. If the program itself uses `tracemalloc`, nothing is
+traced.
 """
 
 from __future__ import annotations
@@ -29,6 +30,8 @@ LONGEST_SECONDS = 1.0
 _RHYTHMS = 2.0  # longest period, as a multiple of the usual time between two additions
 _SHORTEST_SECONDS = 0.05
 _POLL_SECONDS = 0.004
+_WAITING_POLL_SECONDS = 0.02
+_LONGEST_WAIT = 5.0  # seconds, for each of two additions
 _MOST_TRIES = 4  # periods for one path
 _MOST_PARTS = 120
 _MOST_BESIDE = 20
@@ -88,8 +91,12 @@ class Tracer:
 
         """
         self._tries[path] += 1
+        longest = LONGEST_SECONDS
+        if self._tries[path] == 1:  # after that, many items may come at once, at longer intervals
+            longest = min(LONGEST_SECONDS, max(_SHORTEST_SECONDS, _RHYTHMS * rhythm))
+        if rhythm > LONGEST_SECONDS / _RHYTHMS:
+            self._wait_for_next(length, rhythm)
         before = length()
-        longest = min(LONGEST_SECONDS, max(_SHORTEST_SECONDS, _RHYTHMS * rhythm))
         frames = DEEP_FRAMES if path in self._deep else FRAMES
         began = self._clock()
         tracemalloc.start(frames)
@@ -112,6 +119,15 @@ class Tracer:
             # The cost of a traced allocation is proportional to the number of frames.
             self._next = began + took + took * (frames / FRAMES) / self._share
         return None
+
+    def _wait_for_next(self, length: Callable[[], float | None], rhythm: float) -> None:
+        """Wait for an addition and then until shortly before the next, which a period at any time misses."""
+        before, until = length(), self._clock() + min(_RHYTHMS * rhythm, _LONGEST_WAIT)
+        while length() == before:
+            if self._clock() >= until:
+                return
+            time.sleep(_WAITING_POLL_SECONDS)
+        time.sleep(max(0.0, min(rhythm, _LONGEST_WAIT) - LONGEST_SECONDS / 2))
 
 
 def made_at(items: list[Any]) -> Site | None:

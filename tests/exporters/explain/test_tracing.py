@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from heapwatch.explain import tracing as subject
 from heapwatch.explain.sites import Site
 from heapwatch.explain.tracing import FRAMES, LONGEST_SECONDS, SHARE, Tracer, made_at
 
@@ -94,6 +95,42 @@ def test_a_moment_in_which_nothing_grows_says_nothing_and_ends() -> None:
     assert tracer.trace("items", lambda: 5.0, newest, rhythm=0.01) is None
     assert not tracemalloc.is_tracing()
     assert 0 < tracer.seconds < LONGEST_SECONDS
+
+
+def test_items_that_are_rare_are_traced_when_the_next_is_due(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A second at any other time would miss what comes every four."""
+    now, lengths = [2.3], []
+
+    def passes(seconds: float) -> None:
+        now[0] += seconds
+
+    def length() -> float:
+        if tracemalloc.is_tracing():
+            lengths.append(now[0])
+        if now[0] >= 8.0:
+            made.append(bytearray(2000))
+        return now[0] // 4.0
+
+    made: list[object] = []
+    monkeypatch.setattr(subject.time, "sleep", passes)
+    site = Tracer(clock=lambda: now[0]).trace("items", length, lambda: made[-1:], rhythm=4.0)
+    assert 7.4 < lengths[0] < 8.0
+    assert site is not None
+    assert now[0] < 8.1
+
+
+def test_later_periods_are_long_for_items_that_come_many_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    now = [0.0]
+
+    def passes(seconds: float) -> None:
+        now[0] += seconds
+
+    monkeypatch.setattr(subject.time, "sleep", passes)
+    tracer = Tracer(clock=lambda: now[0])
+    tracer.trace("items", lambda: 5.0, newest, rhythm=0.05)
+    assert tracer.seconds < 0.2
+    tracer.trace("items", lambda: 5.0, newest, rhythm=0.05)
+    assert tracer.seconds > LONGEST_SECONDS
 
 
 def test_a_pause_follows_each_moment() -> None:

@@ -7,12 +7,12 @@ from tensordict import TensorDict
 from torchrl.data import ListStorage, ReplayBuffer
 
 torch.manual_seed(0)
-replay = ReplayBuffer(storage=ListStorage(max_size=1_000_000), batch_size=4)
+replay = ReplayBuffer(storage=ListStorage(max_size=1_000_000), batch_size=4)  # LEAK
 
 
 def rollout(steps=20):
     pixels = torch.randint(0, 255, (steps, 3, 84, 84), dtype=torch.uint8)  # LEAK
-    return TensorDict({"pixels": pixels, "reward": torch.rand(steps)}, batch_size=[steps])
+    return TensorDict({"pixels": pixels, "reward": torch.rand(steps)}, batch_size=[steps])  # LEAK
 
 
 weights = torch.zeros(3)
