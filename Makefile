@@ -35,11 +35,11 @@ rivals:
 	@$(BOOTSTRAP) requirements/bench.txt
 
 .PHONY: up
-up: venv ## Start everything, or bring a running stack up to date; ends when all is healthy
+up: venv ## Start the stack, or apply changes to a running one; returns when all is healthy
 	@$(STACK) up --mode $(MODE)
 
 .PHONY: down
-down: venv ## Stop everything; what was recorded stays
+down: venv ## Stop the stack; recorded data stays
 	@$(STACK) down --mode $(MODE)
 
 .PHONY: status
@@ -55,17 +55,17 @@ restart: venv ## Restart one service (SERVICE=name)
 	@$(STACK) restart --mode $(MODE) $(if $(SERVICE),--service $(SERVICE))
 
 .PHONY: demo
-demo: venv ## Leak in the running trainer, watch alert and cleanup, exit 0 only if the loop closed
+demo: venv ## Make a trainer leak and follow alert and cleanup; exit 0 only if it worked
 	@$(STACK) demo --mode $(MODE)
 
 .PHONY: clean
-clean: venv ## Stop everything and remove what was recorded, downloaded and installed
+clean: venv ## Stop the stack and remove everything that it wrote
 	@$(STACK) clean --mode $(MODE)
 
 # One more than two cores: half of the time of a test is spent waiting for a server.
 WORKERS := 3
 .PHONY: test
-test: dev ## Set up what the tests need and run them all (ARGS="tests/stack -k port")
+test: dev ## Install what the tests need and run all of them (ARGS="tests/stack -k port")
 	@$(STACK) tools > /dev/null
 	@"$(BIN)/python" -m pytest --numprocesses $(WORKERS) --dist loadfile --no-loadscope-reorder $(ARGS)
 
@@ -77,16 +77,16 @@ FAST := -k "not the_rules" --ignore tests/exporters/report/test_prometheus.py \
 	alerting/receiver/test_payload.py alerting/receiver/test_settings.py alerting/receiver/test_store.py \
 	dashboards/test_linter.py dashboards/test_schema.py)
 .PHONY: test-fast
-test-fast: dev ## The unit tests: what to run after each edit (ARGS=tests/exporters/measure for some of them)
+test-fast: dev ## Run the unit tests, as after each edit (ARGS=tests/exporters/measure for some of them)
 	@"$(BIN)/python" -m pytest -q --numprocesses 2 --dist loadfile $(or $(ARGS),$(FAST))
 
 .PHONY: test-thorough
-test-thorough: dev ## Look at ten thousand random programs: nothing of theirs runs or is kept alive (ARGS=path)
+test-thorough: dev ## Check with 10,000 random programs that watching runs none of their code and keeps nothing alive (ARGS=path)
 	@"$(BIN)/python" -m pytest -q --timeout 0 --hypothesis-profile thorough \
 		$(or $(ARGS),tests/exporters/explain/test_inventory_safety.py)
 
 .PHONY: lint
-lint: dev ## Style, types, and generated files against what generates them
+lint: dev ## Check style, types and generated files
 	@"$(BIN)/ruff" check .
 	@"$(BIN)/ruff" format --check .
 	@"$(BIN)/mypy"
@@ -97,7 +97,7 @@ lint: dev ## Style, types, and generated files against what generates them
 	@"$(BIN)/python" -m tests.documents.tables --check
 
 .PHONY: generate
-generate: dev ## Write the dashboards, the metrics reference and the Kubernetes objects anew
+generate: dev ## Write the dashboards, the metrics reference and the Kubernetes objects
 	@"$(BIN)/python" -m heapwatch.dashboards
 	@"$(BIN)/python" -m docs.metrics_reference
 	@"$(BIN)/python" -m docs.limits
@@ -115,25 +115,25 @@ lock: ## Pin the newest versions that pyproject.toml allows (requirements/*.txt)
 	@PATH="$(HEAPWATCH_STATE)/lock/bin:$$PATH" requirements/lock.sh
 
 .PHONY: light
-light: ## What a trainer installs works without any optional package, on every Python that is here
+light: ## Test the trainer's library without optional packages, on every installed Python
 	@.ci/light
 
 .PHONY: release-check
-release-check: ## Build the distributions and check everything that a release promises
+release-check: ## Build the distributions and check them for a release
 	@.ci/release
 
 .PHONY: test-faults
-test-faults: dev ## Try what can go wrong between alert and cleanup: crashes, floods, clocks, liars (ARGS=word)
+test-faults: dev ## Test faults between alert and cleanup: crashes, floods, clock jumps, wrong answers (ARGS=word)
 	@$(STACK) tools > /dev/null
 	@$(WITH_TOOLS) "$(BIN)/python" -m tests.alerting.faults $(ARGS)
 
 .PHONY: test-attacks
-test-attacks: dev ## Attack real processes and show what was sent and what came back (ARGS=word)
+test-attacks: dev ## Attack real processes; writes docs/attacks.md (ARGS=word)
 	@$(STACK) tools > /dev/null
 	@$(WITH_TOOLS) "$(BIN)/python" -m tests.attacks $(ARGS)
 
 .PHONY: test-containers
-test-containers: dev ## Bring the stack up in containers, drive it, kill, change, take it down (needs a Docker engine)
+test-containers: dev ## Test the stack in containers: demonstration, killed services, changed settings (needs a Docker engine)
 	@"$(BIN)/python" -m tests.containers
 
 KUBERNETES := $(HEAPWATCH_STATE)/kubernetes
@@ -144,50 +144,50 @@ test-kubernetes: ## Render chart and base with helm and kustomize, and check eve
 	@"$(KUBERNETES)/bin/python" -m tests.kubernetes
 
 .PHONY: bench
-bench: rivals ## Measure what watching costs; writes docs/benchmarks.md (ARGS=census: one, written nowhere)
+bench: rivals ## Measure what watching costs; writes docs/benchmarks.md (ARGS=census: only that, not written)
 	@"$(BIN)/python" -m benchmarks $(ARGS)
 
 .PHONY: gpu-test
-gpu-test: dev ## On a real GPU: every series, verdict and adapter, a leak of each kind, what watching costs
+gpu-test: dev ## Test on a real GPU: every series, verdict and adapter, a leak of each kind, the cost of watching
 	@"$(BIN)/python" -m benchmarks.gpu_check
 
 .PHONY: exactness
-exactness: dev ## Arrays of every library against what they hold; writes docs/exactness.md
+exactness: dev ## Compare measured sizes of arrays of every library with their contents; writes docs/exactness.md
 	@"$(BIN)/python" -W ignore -m benchmarks.exactness
 
 .PHONY: bench-leaks
-bench-leaks: dev ## Measure how well the rules tell leaks from health (ARGS="--seed 7 --each 2")
+bench-leaks: dev ## Measure precision, recall and delay of the leak rules (ARGS="--seed 7 --each 2")
 	@$(STACK) tools > /dev/null
 	@$(WITH_TOOLS) "$(BIN)/python" -m benchmarks.leaks $(ARGS)
 
 .PHONY: bench-fleet
-bench-fleet: dev ## The stack under 1 to 1000 simulated trainers; writes docs/fleet.md (ARGS="--trainers 100 --minutes 5")
+bench-fleet: dev ## Measure the stack with 1 to 1000 simulated trainers; writes docs/fleet.md (ARGS="--trainers 100 --minutes 5")
 	@$(STACK) tools > /dev/null
 	@$(WITH_TOOLS) "$(BIN)/python" -m benchmarks.fleet $(or $(ARGS),--write)
 
 .PHONY: bench-zoo
-bench-zoo: rivals ## Leaks of public projects, ours beside others; writes docs/leak-zoo.md (ARGS="--only replay --seconds 60 --jobs 2")
+bench-zoo: rivals ## Find leaks of public projects with Heapwatch and with other tools; writes docs/leak-zoo.md (ARGS="--only replay --seconds 60 --jobs 2")
 	@"$(BIN)/python" -m benchmarks.zoo $(ARGS)
 
 .PHONY: examples-test
-examples-test: dev ## Every example healthy and with each of its leaks, judged by the alert rules (ARGS="--only walker")
+examples-test: dev ## Run every example, healthy and with each of its leaks, against the alert rules (ARGS="--only walker")
 	@$(STACK) tools > /dev/null
 	@$(WITH_TOOLS) "$(BIN)/python" -m examples.check $(ARGS)
 
 # In an environment of their own: their pins are not ours.
 STRANGERS := $(HEAPWATCH_STATE)/strangers-venv
 .PHONY: strangers
-strangers: venv ## Public trainers beside a running stack, healthy and leaking (ARGS="--only sb3 --minutes 10 --at-once 4")
+strangers: venv ## Run public trainers beside a running stack, healthy and leaking (ARGS="--only sb3 --minutes 10 --at-once 4")
 	@PYTHONPATH=exporters $(PYTHON) -m heapwatch.stack.bootstrap $(STRANGERS) requirements/strangers.txt
 	@$(STACK) tools > /dev/null
 	@$(WITH_TOOLS) $(STRANGERS)/bin/python -m benchmarks.strangers $(ARGS)
 
 .PHONY: mutation
-mutation: dev ## Change the judging modules one place at a time and list what their tests do not notice (ARGS=path)
+mutation: dev ## Mutation testing of the judging modules: list changes that no test notices (ARGS=path)
 	@"$(BIN)/python" -m tests.mutation $(ARGS)
 
 .PHONY: coverage
-coverage: dev ## Which lines the tests run, by folder, and which functions none calls (ARGS=tests/exporters/http)
+coverage: dev ## Show line coverage by folder, and functions that no test calls (ARGS=tests/exporters/http)
 	@$(STACK) tools > /dev/null
 	@"$(BIN)/python" -m pip install --quiet --disable-pip-version-check coverage==7.17.3
 	@"$(BIN)/python" -m tests.coverage_by_folder $(ARGS)
@@ -197,12 +197,12 @@ soak: dev ## Train a day's steps with and without the exporter and compare memor
 	@"$(BIN)/python" -m benchmarks.soak $(ARGS)
 
 .PHONY: screenshots
-screenshots: dev ## Pictures for the docs, of made-up history (ARGS=--running: of the running stack)
+screenshots: dev ## Take the pictures of the docs, from made-up history (ARGS=--running: from the running stack)
 	@$(STACK) tools > /dev/null
 	@$(WITH_TOOLS) "$(BIN)/python" -m docs.screenshots $(ARGS)
 
 .PHONY: pictures
-pictures: dev ## Every dashboard page, themes and widths, into .heapwatch/pictures, to be looked at (ARGS="trainer light")
+pictures: dev ## Take pictures of every dashboard page in all themes and widths, into .heapwatch/pictures (ARGS="trainer light")
 	@$(STACK) tools > /dev/null
 	@$(WITH_TOOLS) "$(BIN)/python" -m tests.dashboards.pictures "$(HEAPWATCH_STATE)/pictures" $(ARGS)
 

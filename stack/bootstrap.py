@@ -61,7 +61,7 @@ def _ensure(venv: Path, requirements: list[Path]) -> None:
         if venv.exists():
             if not marker.carried_by(venv) and not stamp.exists():
                 raise BootstrapError(f"{venv} was not made by this project: move it, or set HEAPWATCH_STATE")
-            _say("the Python environment is incomplete: making it anew")
+            _say("the Python environment is incomplete: creating it again")
             shutil.rmtree(venv)
             installed = set()
         _create(venv)
@@ -230,7 +230,7 @@ def main(arguments: list[str]) -> int:
         print(f"error: {error}", file=sys.stderr)
         return 1
     except KeyboardInterrupt:
-        print("interrupted: run make again, it starts the environment anew", file=sys.stderr)
+        print("interrupted: run make again, which creates the environment again", file=sys.stderr)
         return 130
     return 0
 

@@ -167,9 +167,9 @@ class ComposeStack:
         """Wait until the container that fills the volumes has ended; StackError if it failed."""
         labels = {"project": self._project, "service": "configuration"}
         filters = [part for name, value in labels.items() for part in ("--filter", _label(name, value))]
-        found = _said("docker", "ps", "--all", "--quiet", *filters).split()
+        found = _output("docker", "ps", "--all", "--quiet", *filters).split()
         for container in found[:1]:
-            if _said("docker", "wait", container) != "0":
+            if _output("docker", "wait", container) != "0":
                 raise StackError(f"the configuration cannot be written: {_last_line(container)}")
 
     def _refuse_restarts(self) -> None:
@@ -177,7 +177,7 @@ class ComposeStack:
         for name, container in self._container_ids().items():
             if not container:
                 continue
-            count = _said("docker", "inspect", "--format", "{{.RestartCount}}", container)
+            count = _output("docker", "inspect", "--format", "{{.RestartCount}}", container)
             if count.isdigit() and int(count) >= MOST_RESTARTS:
                 raise StackError(f"{name} ends as soon as it is started: {_last_line(container)}")
 
@@ -276,7 +276,7 @@ def _last_line(container: str) -> str:
     return plain((done.stderr or done.stdout).strip(), 300)
 
 
-def _said(*command: str) -> str:
+def _output(*command: str) -> str:
     return subprocess.run(command, text=True, capture_output=True, check=False).stdout.strip()
 
 

@@ -76,4 +76,4 @@ def _run(command: list[str], folder: Path) -> None:
     if done.returncode != 0:
         lines = [line for line in (done.stderr or done.stdout).splitlines() if line.strip()]
         reasons = [line for line in lines if line.startswith(("E:", "Err", "dpkg-deb: error"))] or lines
-        raise PackageError(f"{command[0]} said: {reasons[0].strip() if reasons else done.returncode}")
+        raise PackageError(f"{command[0]} failed: {reasons[0].strip() if reasons else done.returncode}")

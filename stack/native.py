@@ -200,7 +200,7 @@ class NativeStack:
                 if name in ended and info["statename"] in ("BACKOFF", "FATAL", "EXITED"):
                     ended[name].add(info["stop"])
                 if info["statename"] == "FATAL" or len(ended.get(name, ())) >= GIVE_UP_AFTER_EXITS:
-                    raise StackError(f"{name} does not stay up: {self._last_words(name)}")
+                    raise StackError(f"{name} does not stay up: {self._last_line(name)}")
 
         say = self._say if started else (lambda _: None)
         health.wait_healthy(self._settings, wanted, watch, say)
@@ -208,11 +208,11 @@ class NativeStack:
             self._say("waiting for Prometheus's first scrape of each")
         health.wait_scraped(self._settings, {endpoint.name: self._target(endpoint) for endpoint in wanted})
 
-    def _last_words(self, name: str) -> str:
+    def _last_line(self, name: str) -> str:
         file = self._settings.logs / f"{name}.log"
         lines = file.read_text(encoding="utf-8", errors="replace").splitlines() if file.exists() else []
-        said = next((line.strip() for line in reversed(lines) if line.strip()), "it said nothing")
-        return f"{said} (see {file})"
+        last = next((line.strip() for line in reversed(lines) if line.strip()), "no output")
+        return f"{last} (see {file})"
 
     def _stop(self) -> None:
         with _uninterrupted():

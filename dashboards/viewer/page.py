@@ -30,7 +30,7 @@ class DashboardPage:
 
     Args:
         boards: every dashboard, by uid, for the links between them.
-        problem: something wrong with the address, to be said on the page.
+        problem: an error in the address, shown on the page.
 
     Attributes:
         zone: the browser's time zone.

@@ -68,7 +68,7 @@ class PanelView:
     async def refresh(
         self, prometheus: Prometheus, selections: Selections, window: Window, marks: list[Mark]
     ) -> None:
-        """Ask for the panel's data and show them; what fails is said in this panel alone."""
+        """Query the panel's data and show them; an error is shown in this panel only."""
         try:
             if self.panel.kind not in RENDERERS:
                 raise ValueError(
@@ -94,7 +94,7 @@ class PanelView:
             self._content_of(ui.html, lambda: ui.html("", sanitize=False)).set_content(shown.body)
 
     def _content_of(self, kind: type[Content], make: Callable[[], Content]) -> Content:
-        """The element in the panel's body, made anew when it is of another kind."""
+        """The element in the panel's body, replaced if it has another type."""
         if not isinstance(self._content, kind):
             self._body.clear()
             with self._body:

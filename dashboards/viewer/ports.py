@@ -1,4 +1,4 @@
-"""Whose the port is, said before the web server would fail with a traceback."""
+"""Checks that a port is free: the web server would fail with a traceback."""
 
 import errno
 import socket
@@ -7,7 +7,7 @@ import psutil
 
 
 def check_free(host: str, port: int) -> None:
-    """Raise ValueError when nothing can listen there, naming the process that does where it can be seen."""
+    """Raise ValueError if the port cannot be used; it names the process that listens there, if visible."""
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
     with socket.socket(family, socket.SOCK_STREAM) as probe:
         probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)

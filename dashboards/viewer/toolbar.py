@@ -16,7 +16,7 @@ REFRESHES = {"": 0, "5s": 5, "10s": 10, "15s": 15, "30s": 30, "1m": 60, "5m": 30
 
 
 class Reader(Protocol):
-    """What the toolbar shows and changes; every change is shown in the address and asked anew."""
+    """The state of the toolbar; every change goes into the address and repeats the queries."""
 
     board: Dashboard
     zone: tzinfo

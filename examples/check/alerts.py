@@ -1,6 +1,6 @@
 """What the alerts on a recorded run say: `python -m examples.check.alerts RECORDING.json.gz`.
 
-Of each leak the first alert, as whoever is notified reads it.
+The first alert of each leak, as in its notification.
 Recordings come from `python -m examples.check --keep FOLDER`.
 """
 

@@ -10,7 +10,7 @@ LINE_SECONDS = 20.0
 
 
 class HealthLog:
-    """Prints how the world is doing, every `LINE_SECONDS` and when something has to be said."""
+    """Prints the state of the world every `LINE_SECONDS`, and at problems."""
 
     def __init__(self, ecosystem: Ecosystem) -> None:
         self._ecosystem = ecosystem
@@ -18,7 +18,7 @@ class HealthLog:
         self._next = time.monotonic()
 
     def step(self, steps: int) -> None:
-        """Print the line when it is due; bodies that nobody owns are said with it."""
+        """Print the line when it is due, with bodies that have no owner."""
         if time.monotonic() < self._next:
             return
         self._next = time.monotonic() + LINE_SECONDS

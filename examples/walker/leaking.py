@@ -12,7 +12,7 @@ from examples.walker.learner import Experience, Learner
 from examples.walker.robot import OBSERVATIONS
 
 LEAKS = {
-    "static": "bodies: terrain made anew, the old one forgotten",
+    "static": "bodies: terrain is made again, the old one is not destroyed",
     "dynamic": "bodies: limbs of dead robots that pile up in the pool of spare parts",
     "unknown": "bodies: limbs of dead robots that nobody owns any more",
     "food": "food sources: resources made and never consumed",

@@ -19,23 +19,23 @@ _POLL_SECONDS = 0.05
 _NEEDED = (3, 14)
 _REMOTE_EXEC = getattr(sys, "remote_exec", None)
 
-# Runs in the other process. That may have no Heapwatch of its own: ours comes last on its path.
+# Runs in the other process, which imports this Heapwatch if it has none of its own.
 _SCRIPT = """\
 def _heapwatch_begin():
     import json, os, sys
     asked = json.loads({asked!r})
-    said = {{}}
+    result = {{}}
     try:
         sys.path.extend(asked["path"])
         from heapwatch import start
         search = asked["port"] is None
         watch = start(asked["name"], host=asked["host"], port=asked["port"], port_search=search)
-        said["url"] = watch.server.url
+        result["url"] = watch.server.url
     except BaseException as error:
-        said["error"] = f"{{type(error).__name__}}: {{error}}"
+        result["error"] = f"{{type(error).__name__}}: {{error}}"
     temporary = asked["answer"] + ".part"
     with open(temporary, "w") as file:
-        json.dump(said, file)
+        json.dump(result, file)
     os.replace(temporary, asked["answer"])
 _heapwatch_begin()
 del _heapwatch_begin
@@ -43,7 +43,7 @@ del _heapwatch_begin
 
 
 class CannotInject(Exception):
-    """Nothing can be started inside the process; says why."""
+    """Nothing can be started inside the process; the message says why."""
 
 
 def inject(
@@ -62,12 +62,12 @@ def inject(
         name: of the trainer.
         host: the address to listen on.
         port: None takes a free one from the default on.
-        remote_exec: `sys.remote_exec` or what stands for it.
+        remote_exec: `sys.remote_exec`, or a substitute in tests.
         wait_seconds: how long to wait for the process to run Python.
 
     Raises:
-        CannotInject: this Python is too old for it, or the process runs another one or none, refuses, or does
-            not answer.
+        CannotInject: this Python is too old, or the process runs another version or no Python, refuses, or
+            does not answer.
 
     """
     if remote_exec is None:
@@ -82,17 +82,17 @@ def inject(
         try:
             remote_exec(pid, str(script))
         except (OSError, RuntimeError, ValueError) as error:
-            raise CannotInject(f"process {pid} takes no code: {error}") from None
-        said = _answer(answer, wait_seconds)
-    if said is None:
-        raise CannotInject(f"process {pid} has run no Python for {wait_seconds:.0f} s")
-    if "url" not in said:
-        raise CannotInject(f"process {pid} cannot start Heapwatch: {said.get('error')}")
-    return str(said["url"])
+            raise CannotInject(f"process {pid} does not run code from outside: {error}") from None
+        result = _answer(answer, wait_seconds)
+    if result is None:
+        raise CannotInject(f"process {pid} has not run Python code for {wait_seconds:.0f} s")
+    if "url" not in result:
+        raise CannotInject(f"process {pid} cannot start Heapwatch: {result.get('error')}")
+    return str(result["url"])
 
 
 def _own_path() -> list[str]:
-    """Where this package and what it needs are imported from."""
+    """The folders from which this package and its dependencies are imported."""
     import prometheus_client
     import psutil
 

@@ -76,7 +76,7 @@ def test_what_goes_wrong_inside_is_told_and_harms_nothing(
 
 
 def test_a_process_that_runs_no_python_is_not_waited_for_for_ever() -> None:
-    with pytest.raises(CannotInject, match="has run no Python for 0 s"):
+    with pytest.raises(CannotInject, match="has not run Python code for 0 s"):
         inject(os.getpid(), "robots", remote_exec=lambda pid, script: None, wait_seconds=0.2)
 
 
@@ -84,7 +84,7 @@ def test_what_the_interpreter_refuses_is_told() -> None:
     def refused(pid: int, script: str) -> None:
         raise PermissionError(1, "Operation not permitted")
 
-    with pytest.raises(CannotInject, match=r"takes no code: .*not permitted"):
+    with pytest.raises(CannotInject, match=r"does not run code from outside: .*not permitted"):
         inject(os.getpid(), "robots", remote_exec=refused)
 
 

@@ -59,8 +59,7 @@ GLANCE = [
         "Cleanups without effect",
         stack.NO_EFFECT_COUNT,
         colors.CRITICAL,
-        "Trainers whose last cleanup did not help. Good: 0. Bad: cleaning is no cure: mend the leak or "
-        "restart.",
+        "Trainers whose last cleanup did not help. Good: 0. Bad: any; fix the leak or restart the trainer.",
     ),
 ]
 

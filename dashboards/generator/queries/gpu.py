@@ -31,7 +31,7 @@ def _once(series: str) -> str:
 TOTAL_SUM = _once(select("trainer_gpu_memory_total_bytes"))
 FREE_SUM = _once(select("trainer_gpu_memory_part_bytes", part="free"))
 _USED_SUM = _once(select("trainer_gpu_memory_used_bytes"))
-# Counted as what is left, so that all parts add up, whether or not the processes can be told apart.
+# The remainder, so that all parts add up even if memory cannot be attributed to processes.
 _OF_TRAINERS = select("trainer_gpu_memory_part_bytes", 'part!~"free|other_processes|unattributed"')
 REST_SUM = f"clamp_min({_USED_SUM} - ({total(_OF_TRAINERS)} or 0 * {_USED_SUM}), 0)"
 

@@ -17,7 +17,7 @@ FEW_OBJECTS = 100
 BULK = ("Tensor", "Parameter", "ndarray", "list", "dict")  # types of which a single object never counts
 SIZE_LIMIT_BYTES = 5e6  # growth of a named object in a cycle
 _MOST_AN_ITEM = 8  # largest number of objects in an item of a buffer
-_FEW_CYCLES = 5  # up to this number a leak cannot be told from a warm-up
+_FEW_CYCLES = 5  # up to this number a leak and a warm-up look the same
 _LEAST_BYTES = 8e6  # less is noise of allocators
 
 

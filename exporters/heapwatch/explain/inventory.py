@@ -122,7 +122,7 @@ class KnownContainer:
         newest: for a graph, the numbers of its newest operation at the last two readings.
 
     For an autograd graph `items` is the time in seconds for which each reading found operations of the last
-    reading among newer ones. It is 0 for a graph that each step makes anew, however large it is.
+    reading among newer ones. It is 0 for a graph that each step replaces, however large it is.
 
     """
 

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 class HeapwatchWrapper(gymnasium.Wrapper[Any, Any, Any, Any], RecordConstructorArgs):
     """Watches training from inside its environment: steps, episodes, and the bodies of a Box2D world.
 
-    The world is found in `env.unwrapped.world`, anew each time: environments destroy it on reset. Wrapped
+    The world is read from `env.unwrapped.world` each time, since environments destroy it on reset. Wrapped
     environments of one process share one watch, which adds up their steps, episodes and bodies and ends when
     the last of them is closed; so `gymnasium.make_vec(…, wrappers=[HeapwatchWrapper])` works as well. In a
     worker process of an `AsyncVectorEnv` the environment has the worker's own watch: there

@@ -41,7 +41,7 @@ class HeapwatchHook(TrainerHookBase):
         trainer.register_module(name, self)
 
     def state_dict(self) -> dict[str, Any]:
-        """Nothing to save: a resumed run is watched anew."""
+        """Nothing to save: a resumed run is watched from its start."""
         return {}
 
     def load_state_dict(self, state_dict: dict[str, Any]) -> None:

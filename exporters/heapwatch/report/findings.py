@@ -68,10 +68,10 @@ class FoundLeak:
 class Report:
     """The report on a run; bytes, and cycles of `unit`.
 
-    `objects` are live objects and what else is counted. `large` is what is watched and large, `largest` class
-    and bytes of the largest single objects, whatever holds them, when the trainer last looked. `histories`
-    are the levels by cycle of `objects NAME` and `sizes NAME`. `too_early` says so while slow growth cannot
-    be told from a warm-up.
+    `objects` are live objects and other counts. `large` are large watched objects, `largest` class and bytes
+    of the largest single objects that the trainer found last. `histories` are the levels by cycle of
+    `objects NAME` and `sizes NAME`. `too_early` is a text while a slow leak cannot be distinguished from a
+    warm-up.
     """
 
     trainer: str
