@@ -265,12 +265,11 @@ def _straight(seen: Values, taken: Values, now: float, maturity: int) -> float |
 
 def _by_steps(seen: Values, taken: Values) -> float:
     """R squared of a level over the steps taken; 0 unless both are known at each look."""
-    both = [
-        (level, at) for level, at in zip(seen, taken, strict=False) if level is not None and at is not None
-    ]
-    if len(both) < FAST_LOOKS:
+    pairs = zip(seen, taken, strict=False)
+    known = [(level, count) for level, count in pairs if level is not None and count is not None]
+    if len(known) < FAST_LOOKS:
         return 0.0
-    levels, counted = zip(*both, strict=True)
+    levels, counted = zip(*known, strict=True)
     spread = variance(levels) * variance(counted)
     return covariance(levels, counted) ** 2 / spread if spread else 0.0
 

@@ -116,6 +116,5 @@ def covariance(left: Sequence[float], right: Sequence[float]) -> float:
     if not left:
         return 0.0
     mean_left, mean_right = sum(left) / len(left), sum(right) / len(right)
-    return sum(
-        (one - mean_left) * (other - mean_right) for one, other in zip(left, right, strict=True)
-    ) / len(left)
+    products = ((one - mean_left) * (other - mean_right) for one, other in zip(left, right, strict=True))
+    return sum(products) / len(left)
