@@ -180,7 +180,7 @@ OVER_TIME = [
     [
         lines(
             "Memory outside trainers",
-            Query(trainers.UNWATCHED, "machine {{machine}}"),
+            Query(trainers.UNWATCHED, "machine of the stack"),
             BYTES,
             "Memory in use on the stack's machine that no trainer there holds: other programs, and shared "
             "memory that no trainer has mapped. Good: flat. Bad: rising: something unwatched grows.",
