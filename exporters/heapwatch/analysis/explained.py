@@ -38,16 +38,17 @@ def retention(process: Process) -> list[float]:
     return [max(one or 0.0, other or 0.0, 0.0) for one, other in zip(slow, fast, strict=True)]
 
 
-def retention_slows(process: Process, share: float) -> list[bool]:
-    """Whether retention grew in the last eight minutes by less than `share` of its growth in those before."""
+def retention_goes_on(process: Process, share: float) -> list[bool]:
+    """Whether retention grew in the last eight minutes by at least `share` of its growth in those before."""
     now = lowest(process.retained or [None] * len(process.time), steps(3))
     half, first = before(now, steps(8)), before(now, steps(16))
     return [
         latest is not None
         and middle is not None
         and earliest is not None
-        and latest - middle < share * (middle - earliest)
-        for latest, middle, earliest in zip(now, half, first, strict=True)
+        and latest - middle >= share * (middle - earliest)
+        and same_process(process, look, 16)
+        for look, (latest, middle, earliest) in enumerate(zip(now, half, first, strict=True))
     ]
 
 

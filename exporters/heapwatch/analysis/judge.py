@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from heapwatch.analysis.bounds import PAST_BOUND
-from heapwatch.analysis.explained import TOLERANCE, retention, retention_slows
+from heapwatch.analysis.explained import TOLERANCE, retention, retention_goes_on
 from heapwatch.analysis.leak import MEMORY, Growth, growth_of
 from heapwatch.analysis.observed import Observed
 from heapwatch.analysis.process import MATURE_MINUTES, Process
@@ -128,14 +128,14 @@ def _retained(process: Process, growth: Growth | None) -> Values:
         return [None] * len(process.time)
     retained: Values = []
     since = 0
-    slows = retention_slows(process, RETAINED_HALF)
-    for found, verdict, least, kept, slowing in zip(
-        growth.found, growth.verdicts, growth.explained, retention(process), slows, strict=True
+    lasting = retention_goes_on(process, RETAINED_HALF)
+    for found, verdict, least, kept, goes_on in zip(
+        growth.found, growth.verdicts, growth.explained, retention(process), lasting, strict=True
     ):
         explains = (
             found is not None
             and verdict is None
-            and not slowing
+            and goes_on
             and least - TOLERANCE * kept <= found < RETAINED_SHARE * kept
         )
         since = since + 1 if explains else 0

@@ -319,6 +319,19 @@ def test_the_rules_agree_on_retention_bounds_workers_and_a_young_process():
     }
 
 
+@pytest.mark.parametrize(("minutes", "found"), [(14, set()), (60, {("growth", "memory", "trainer")})])
+def test_what_malloc_keeps_is_reported_when_it_has_grown_for_a_quarter_of_an_hour(minutes, found):
+    """The heap of a small trainer fragments for minutes before it stands still."""
+    kept = [6e6 * min(number / 4, minutes) for number in range(SCRAPES)]
+    series = {
+        RSS: [370e6 + more for more in kept],
+        Series("trainer_allocator_retained_bytes"): [1e7 + 0.95 * more for more in kept],
+        START: [0.0] * SCRAPES,
+        **TRAINING,
+    }
+    assert agreed(series) == found
+
+
 def test_a_trainer_that_counts_steps_alone_is_judged_early():
     steps = {Series("trainer_progress_total", (("unit", "step"),)): [10.0 * n for n in range(SCRAPES)]}
     growing = {RSS: ramp(2e9, 60e6, since=1), START: [0.0] * SCRAPES}
