@@ -91,14 +91,16 @@ def _is_free(bind: str, port: int) -> bool:
         except PermissionError:
             raise StackError(f"port {port} needs root; choose one above 1023") from None
         except socket.gaierror as error:
-            raise StackError(
-                f"HEAPWATCH_BIND is {bind!r}, which is no address of this machine: {error}"
-            ) from None
+            raise StackError(f"{_no_address(bind)}: {error}") from None
         except OSError as error:
             if error.errno == errno.EADDRNOTAVAIL:
-                raise StackError(f"HEAPWATCH_BIND is {bind!r}, which is no address of this machine") from None
+                raise StackError(_no_address(bind)) from None
             return False
     return True
+
+
+def _no_address(bind: str) -> str:
+    return f"HEAPWATCH_BIND is {bind!r}, which is not an address of this machine"
 
 
 def _command(pid: int) -> str:

@@ -164,7 +164,7 @@ def _checkout(environment: Mapping[str, str]) -> Path | None:
         return None
     checkout = Path(chosen).absolute()
     if not (checkout / "docker-compose.yml").is_file():
-        raise StackError(f"HEAPWATCH_CHECKOUT is {chosen!r}, which is no clone of heapwatch")
+        raise StackError(f"HEAPWATCH_CHECKOUT is {chosen!r}, which is not a clone of heapwatch")
     return checkout
 
 

@@ -242,7 +242,7 @@ def _record(row: sqlite3.Row) -> ActionRecord:
     values = dict(row) | {name: cells.mapping(row[name]) for name in _JSON_COLUMNS}
     for name in ("received_steady", "steady", "decided_at", "attempts"):
         if not isinstance(values[name], int | float):
-            raise cells.DamagedCell(f"{name} is no number")
+            raise cells.DamagedCell(f"{name} is not a number")
     return ActionRecord(**values)
 
 

@@ -68,6 +68,6 @@ def _read(path: Path) -> Dashboard:
     except json.JSONDecodeError as problem:
         raise ValueError(f"{path} is no JSON ({problem}): run `make generate`") from None
     except KeyError as problem:
-        raise ValueError(f"{path} is no dashboard: {problem} is missing somewhere in it") from None
+        raise ValueError(f"{path} is not a dashboard: {problem} is missing somewhere in it") from None
     except (ValueError, TypeError, AttributeError) as problem:
-        raise ValueError(f"{path} is no dashboard: {problem}") from None
+        raise ValueError(f"{path} is not a dashboard: {problem}") from None

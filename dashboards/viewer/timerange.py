@@ -41,7 +41,7 @@ def _moment(text: str, now: float) -> float:
             return now - ago
     elif text.isascii() and text.isdigit() and len(text) <= _MOST_DIGITS:
         return int(text) / 1000
-    raise ValueError(f"{text!r} is no time: write now, now-6h (s, m, h, d, w) or milliseconds since 1970")
+    raise ValueError(f"{text!r} is not a time: write now, now-6h (s, m, h, d, w) or milliseconds since 1970")
 
 
 @dataclass(frozen=True)

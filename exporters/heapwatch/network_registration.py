@@ -1,4 +1,4 @@
-"""Registering with a stack on another machine: its receiver tells Prometheus, as long as this is renewed."""
+"""Registration with a stack on another machine, whose receiver lists trainers for Prometheus."""
 
 from __future__ import annotations
 
@@ -17,21 +17,21 @@ log = logging.getLogger("heapwatch")
 
 _RETRY_SECONDS = 15.0
 _TIMEOUT_SECONDS = 5.0
-_LAST_TIMEOUT_SECONDS = 2.0  # at the end of training nobody should wait for long
+_LAST_TIMEOUT_SECONDS = 2.0  # short, because the end of training waits for it
 _LOOPBACK = ("localhost", "127.0.0.1", "::1")
 
 
 class NetworkRegistration:
     """Registers a server with the receiver at `url`, from a thread of its own, until it is removed.
 
-    What is wrong is logged once and never reaches training.
+    Errors are logged once and never reach training.
 
     Args:
         url: the receiver's address, such as `http://stack:9095`.
         host: the address that is served.
         port: the port that is served.
         token: the stack's; by default HEAPWATCH_TOKEN, or the file HEAPWATCH_TOKEN_FILE.
-        environ: where the token is looked for.
+        environ: the environment with the token.
 
     """
 

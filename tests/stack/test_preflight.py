@@ -131,7 +131,7 @@ def test_a_taken_port_is_told_with_who_holds_it(settings: Settings) -> None:
 def test_an_address_of_another_machine_is_told(settings: Settings) -> None:
     elsewhere = dataclasses.replace(settings, bind="192.0.2.1")
     with pytest.raises(
-        StackError, match=r"HEAPWATCH_BIND is '192\.0\.2\.1', which is no address of this machine"
+        StackError, match=r"HEAPWATCH_BIND is '192\.0\.2\.1', which is not an address of this machine"
     ):
         preflight.check_ports(elsewhere, [Endpoint("x", 12345, "X", "/")])
 

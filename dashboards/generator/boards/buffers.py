@@ -36,7 +36,7 @@ GLANCE = [
         "Unbounded buffers",
         buffers.UNBOUNDED_BUFFERS_COUNT,
         colors.WARNING,
-        "Buffers that declare no bound. Good: 0: what has no bound grows until memory ends.",
+        "Buffers without a declared bound. Good: 0. Bad: any; a buffer without a bound can fill the memory.",
     ),
     alarm(
         "Tensors that hold more",

@@ -147,7 +147,7 @@ PARTS = [
         height=10,
     ),
     lines(
-        "Parts beside torch",
+        "Parts other than torch",
         Query(gpu.NOT_OF_TORCH, "{{part}}, GPU {{device}} {{instance}}"),
         BYTES,
         "What JAX, CuPy, other pools of the process, workers and other processes hold. Good: flat. Bad: one "

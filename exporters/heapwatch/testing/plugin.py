@@ -1,4 +1,4 @@
-"""The pytest plugin: the marker and the fixture `no_leak`. What judges is loaded when it is used."""
+"""The pytest plugin: the marker and the fixture `no_leak`. It loads nothing else until it is used."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ _running = pytest.StashKey[bool]()
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Announce the marker."""
+    """Register the marker."""
     config.addinivalue_line("markers", _MARKER)
 
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_pyfunc_call(pyfuncitem: pytest.Function) -> object | None:
-    """Run a marked test until its growth can be judged, each time as it runs without the marker."""
+    """Run a marked test, as without the marker, until its growth can be judged."""
     marker = pyfuncitem.get_closest_marker("no_leak")
     if marker is None or pyfuncitem.stash.get(_running, False):
         return None

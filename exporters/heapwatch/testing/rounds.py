@@ -1,7 +1,7 @@
-"""Runs a unit of work round after round and says what grows with every round.
+"""Runs a unit of work for a number of rounds and finds what grows with every round.
 
 Rounds take the place of time: lengths are read after each, once the garbage is collected. The first rounds
-are warm-up. Once nothing has grown for a few rounds the check is over; what grows has to go on to the end.
+are warm-up. The check ends when nothing has grown for a few rounds.
 """
 
 from __future__ import annotations
@@ -30,10 +30,10 @@ from heapwatch.measure.roots import OWN_THREADS, Root
 T = TypeVar("T")
 
 ROUNDS = 24
-LEAST_BYTES = 4000  # a round; less is what a log of plain numbers takes
+LEAST_BYTES = 4000  # a round; a log of plain numbers takes less
 FEWEST = 9
 _WARM_UP_SHARE = 0.25
-_STILL = 6  # rounds without growth, after the warm-up, and the check is over
+_STILL = 6  # rounds without growth, after the warm-up, that end the check
 _LEAST_NATIVE_BYTES = 100_000
 _STEADY = 0.5
 _COUNTS = 8  # of all objects, in all rounds
@@ -48,8 +48,8 @@ class Growing:
     Attributes:
         name: its path, or in words what it is.
         about: what it holds, in words.
-        bytes: by which it grows in a round; None where that cannot be measured.
-        items: the same for items; None where they are not counted.
+        bytes: growth in a round; None if it cannot be measured.
+        items: growth in a round; None if items are not counted.
         site: the line where it grows.
         holders: what holds it, the nearest first.
         remedy: what to do.
@@ -79,9 +79,9 @@ class GrowthCheck:
     """One check of a unit of work.
 
     Args:
-        rounds: in which the unit runs, at most.
-        allow: what may grow: patterns of paths, in which `*` stands for anything, and bytes a round.
-        roots: what the unit may keep things in, beside modules and running functions.
+        rounds: most rounds for which the unit runs.
+        allow: patterns of paths that may grow, in which `*` stands for anything, and bytes a round.
+        roots: where the unit may keep objects, in addition to modules and running functions.
 
     Raises:
         ValueError: too few rounds to judge by.
@@ -108,7 +108,7 @@ class GrowthCheck:
         self._malloc = LevelSeries()
 
     def run(self, unit: Callable[[], object]) -> list[Growing]:
-        """Run the unit until it can be judged; what grows, the most first."""
+        """Run the unit until it can be judged; returns what grows, fastest first."""
         while self.done < self.rounds:
             unit()
             self.done += 1
@@ -174,7 +174,7 @@ class GrowthCheck:
         return self._describer.describe(known, known.items.growth(self._start))
 
     def _matters(self, candidate: Candidate) -> bool:
-        # What a graph keeps alive cannot be weighed.
+        # The memory that a graph keeps alive cannot be measured.
         return candidate.traits.graph or candidate.bytes_per_minute / 60 >= self._least
 
     def _types(self) -> list[Growing]:
@@ -195,7 +195,7 @@ class GrowthCheck:
         return Growing(known.name, "instances", size, pace, holders=holders or ("nothing in Python",))
 
     def _native(self, since: float) -> float | None:
-        """Bytes a round by which malloc's blocks in use grow steadily; None where they do not."""
+        """Steady growth of malloc's blocks in use, in bytes a round; None if there is none."""
         levels = [bucket.last for bucket in self._malloc.since(since)]
         rises = [after - before for before, after in pairwise(levels)]
         if not rises:
@@ -207,7 +207,7 @@ class GrowthCheck:
         return any(fnmatch.fnmatchcase(name, pattern) for pattern in self._patterns)
 
     def _traced(self, unit: Callable[[], object], found: list[Growing]) -> list[Growing]:
-        """The same, with the lines that one more round shows where they are not known."""
+        """The findings, with lines that were not known from one more round under `tracemalloc`."""
         if tracemalloc.is_tracing():
             return found
         tracemalloc.start(FRAMES)
@@ -225,7 +225,7 @@ class GrowthCheck:
 
 
 def _in_a_thread(work: Callable[[], T]) -> T:
-    """Look from another thread: the functions of the one that looks are left out."""
+    """Run `work` in another thread: the explainer leaves the functions of its own threads out."""
     with ThreadPoolExecutor(1, thread_name_prefix=f"{OWN_THREADS}look") as pool:
         return pool.submit(work).result()
 
@@ -250,7 +250,7 @@ def _is_own(known: GrowingType) -> bool:
 
 
 def _ends_higher(level: LevelSeries, since: float) -> bool:
-    """Whether a level was never as high before as it was in the last rounds."""
+    """Whether a level was higher in the last rounds than ever before."""
     buckets = level.since(float("-inf"))
     before = [bucket.last for bucket in buckets if bucket.end <= since]
     after = [bucket.last for bucket in buckets if bucket.end > since]

@@ -161,7 +161,7 @@ def test_dark_and_light(page, viewer):
 
 def test_a_malformed_range_and_an_unknown_dashboard_are_said(page, viewer):
     opened(page, f"{viewer}/d/heapwatch-phases?from=yesterday")
-    expect(page.locator(".note.error")).to_contain_text("'yesterday' is no time")
+    expect(page.locator(".note.error")).to_contain_text("'yesterday' is not a time")
     page.goto(f"{viewer}/d/nonsense")
     expect(page.locator(".note.error")).to_contain_text("There is no dashboard nonsense")
 

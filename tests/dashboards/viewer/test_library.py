@@ -19,8 +19,8 @@ def write(folder, text, name="one.json"):
     ("text", "wrong"),
     [
         (json.dumps(BOARD)[:20], "one.json is no JSON"),
-        ("{}", "one.json is no dashboard: 'uid' is missing"),
-        ("[]", "one.json is no dashboard"),
+        ("{}", "one.json is not a dashboard: 'uid' is missing"),
+        ("[]", "one.json is not a dashboard"),
     ],
 )
 def test_a_faulty_file_is_named(tmp_path, text, wrong):
