@@ -32,7 +32,7 @@ from heapwatch.explain.sites import (
 from heapwatch.explain.tracing import Tracer
 from heapwatch.explain.weigh import keeps_its_arguments, newest_of, traits_of
 from heapwatch.measure.layout import CACHE_TYPE, layout_of
-from heapwatch.measure.reading import Gone, length_of
+from heapwatch.measure.reading import Gone, items_in
 from heapwatch.measure.roots import calling_line, is_user_file, running_code
 
 _MOST_HOLDERS = 6
@@ -257,7 +257,7 @@ def _cached_line(place: Place) -> Site | None:
 def _length(known: KnownContainer, inventory: Inventory) -> float | None:
     total: float | None = None
     for obj, layout in inventory.places_of(known):
-        total = (total or 0.0) + (length_of(obj, layout) or 0)
+        total = (total or 0.0) + (items_in(obj, layout) or 0)
     return total
 
 

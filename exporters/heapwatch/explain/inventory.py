@@ -16,6 +16,7 @@ from typing import Any, Literal
 from heapwatch.explain.series import LevelSeries
 from heapwatch.measure.graph import graph_of, holds_operation, newest_operation
 from heapwatch.measure.layout import Kind, Layout, layout_of, namespace_of
+from heapwatch.measure.object_arrays import is_object_array
 from heapwatch.measure.own_time import own_time
 from heapwatch.measure.reading import (
     Gone,
@@ -24,6 +25,7 @@ from heapwatch.measure.reading import (
     capacity_of,
     follow,
     instance_dict,
+    items_in,
     length_of,
     namespace_parts,
     parts,
@@ -63,6 +65,10 @@ _CLASS_BOOKKEEPING = frozenset(
 )  # fmt: skip
 _SKIPPED_MODULES = ("heapwatch", "typing", "inspect", "re", "enum", "ast", "importlib", "_frozen_importlib",
                     "_frozen_importlib_external", "zipimport", "abc", "dis", "ctypes", "pathlib")  # fmt: skip
+
+
+# Beside the kinds of classes: a buffer object with its arrays, an autograd graph, an array of objects.
+KnownKind = Kind | Literal["ring", "graph", "objects"]
 
 
 class Place:
@@ -131,11 +137,9 @@ class KnownContainer:
         "places", "type_name", "weigh_failures", "weighed_items", "weighing_due",
     )  # fmt: skip
 
-    def __init__(
-        self, path: str, kind: Kind | Literal["ring", "graph"], type_name: str, due: float = 0.0
-    ) -> None:
+    def __init__(self, path: str, kind: KnownKind, type_name: str, due: float = 0.0) -> None:
         self.path = path
-        self.kind: Kind | Literal["ring", "graph"] = kind
+        self.kind: KnownKind = kind
         self.type_name = type_name
         self.places: list[Place] = []
         self.items = LevelSeries()
@@ -301,7 +305,7 @@ class Inventory:
         samples = SAMPLES[min(place.item_steps, len(SAMPLES) - 1)]
         count = 0
         found = list(parts(obj, layout, samples))
-        length = length_of(obj, layout) or 0
+        length = items_in(obj, layout) or 0
         sampled = sum(step.label == "[*]" for step, _ in found)
         weight = place.weight * max(1.0, length / sampled if sampled else 1.0)
         for step, part in found:
@@ -331,7 +335,8 @@ class Inventory:
         kind = layout.kind
         if kind in ("atom", "module"):
             return
-        if kind in _SIZED:
+        sized = kind in _SIZED and not is_object_array(obj)
+        if sized:
             if kind == "tensor" and place.item_steps == 0 and graph_of(obj) is not None:
                 graph = Place(place, step, None, weight)
                 self._remember(path if full else path + step.label, "graph", layout, graph)
@@ -351,7 +356,7 @@ class Inventory:
         below = Place(place, step, None, weight)
         if below.item_steps == 0 and len(self._anchors) < _MOST_ANCHORS:
             self._anchors[id(obj)] = label
-        if kind in _SIZED:
+        if sized:
             self._note(obj, layout, below, label)
         elif below.depth <= _DEEPEST and len(self._pending) < _MOST_PENDING:
             self._pending.append((below, label))
@@ -364,13 +369,14 @@ class Inventory:
     def _note(self, obj: Any, layout: Layout, place: Place, path: str) -> None:
         if layout.kind not in _LISTED and layout.kind not in _SIZED:
             return
+        if is_object_array(obj):
+            self._remember(path, "objects", layout, place)
+            return
         if layout.kind in _SIZED and (array_bytes(obj, layout) or 0) < _LARGE:
             return
         self._remember(path, layout.kind, layout, place)
 
-    def _remember(
-        self, path: str, kind: Kind | Literal["ring", "graph"], layout: Layout, place: Place
-    ) -> None:
+    def _remember(self, path: str, kind: KnownKind, layout: Layout, place: Place) -> None:
         if not path:
             return
         known = self.known.get(path)
@@ -396,6 +402,8 @@ class Inventory:
                 level: float | None
                 if known.kind == "ring":
                     level = _read_ring(known, obj, now)
+                elif is_object_array(obj):
+                    level, known.capacity = items_in(obj, layout), int(obj.size)
                 elif layout.kind in _SIZED:
                     level = array_bytes(obj, layout)
                 else:
@@ -405,7 +413,8 @@ class Inventory:
                 continue
             if level is not None:
                 if known.kind != "ring":
-                    known.kind, known.type_name = layout.kind, layout.name
+                    known.kind = "objects" if is_object_array(obj) else layout.kind
+                    known.type_name = layout.name
                 total += level
                 count += 1
         if not count:

@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 from heapwatch.explain.inventory import Inventory, KnownContainer
 from heapwatch.measure.deep_size import SAMPLES, OutOfTime, deep_size
 from heapwatch.measure.layout import Layout, layout_of
+from heapwatch.measure.object_arrays import filled_items
 from heapwatch.measure.own_time import own_time
 from heapwatch.measure.reading import array_bytes, parts
 from heapwatch.measure.sampling import ContainerChanged
@@ -65,7 +66,10 @@ def weigh(known: KnownContainer, inventory: Inventory, now: float) -> None:
         if left <= 0:
             break
         try:
-            size = deep_size(obj, samples=samples, budget_seconds=left, elsewhere=anchors)
+            held = filled_items(obj) if known.kind == "objects" else obj
+            if held is None:
+                continue
+            size = deep_size(held, samples=samples, budget_seconds=left, elsewhere=anchors)
         except (OutOfTime, ContainerChanged, RuntimeError):
             continue
         total += size.bytes + size.gpu_bytes + size.shared_bytes
@@ -131,7 +135,7 @@ def _newest(obj: Any, layout: Layout) -> Iterable[Any]:
         return [_first_object(key) if arguments else value for key, value in _newest_entries(obj)]
     if layout.kind == "dict":
         return list(islice(reversed(dict.values(obj)), _NEWEST))
-    if layout.kind in ("array", "tensor", "text", "raw", "frame_table", "programs"):
+    if layout.kind in ("tensor", "text", "raw", "frame_table", "programs"):
         return []
     return [part for _, part in list(parts(obj, layout, 8))[-_NEWEST:]]
 

@@ -16,6 +16,7 @@ from types import FunctionType, MethodType
 from typing import Any, NamedTuple
 
 from heapwatch.measure.layout import CACHE_TYPE, Layout, layout_of, namespace_of
+from heapwatch.measure.object_arrays import filled, is_object_array, item_at
 
 NAMED_KEYS = 24  # a dict of no more text keys is read key by key, as a record
 _LONGEST_NAME = 60
@@ -46,6 +47,11 @@ def length_of(obj: Any, layout: Layout) -> int | None:
         return None if reader is None else reader(obj)
     except Exception:  # an array library's own state may be half built
         return None
+
+
+def items_in(obj: Any, layout: Layout) -> int | None:
+    """The same as `length_of`, but of an array of objects only the filled items."""
+    return filled(obj) if is_object_array(obj) else length_of(obj, layout)
 
 
 def array_bytes(obj: Any, layout: Layout) -> int | None:
@@ -95,6 +101,10 @@ def parts(obj: Any, layout: Layout, samples: int) -> Iterator[tuple[Step, Any]]:
         return
     if kind in ("list", "tuple", "deque"):
         yield from _items(obj, _GET[kind], length_of(obj, layout) or 0, samples)
+    elif kind == "array" and is_object_array(obj):
+        length = filled(obj)
+        for at in _positions(length, samples):
+            yield Step("item", at % length, "[*]"), item_at(obj, at % length)
     elif kind == "dict":
         yield from _entries(obj, samples)
     elif kind == "set":
@@ -370,6 +380,7 @@ _GET: dict[str, Callable[[Any, int], Any]] = {
     "list": list.__getitem__,
     "tuple": tuple.__getitem__,
     "deque": _deque_item,
+    "array": item_at,
 }
 _FOLLOW: dict[str, Callable[[Any, Any], Any]] = {
     "name": lambda obj, name: _defined(obj if type(obj) is dict else instance_dict(obj), name),

@@ -6,11 +6,14 @@ from collections.abc import Callable
 from itertools import count
 from typing import Any
 
+import numpy as np
 import pytest
 import torch
 
 from heapwatch.explain import inventory as subject
+from heapwatch.explain.describe import Describer
 from heapwatch.explain.inventory import Inventory
+from heapwatch.explain.weigh import weigh
 from heapwatch.measure.roots import Root
 
 
@@ -146,3 +149,71 @@ def test_the_ids_of_all_containers_take_one_look_at_each_root() -> None:
     found = inventory.ids()
     assert {id(vars(held)[f"list{at}"]) for at in range(50)} <= found
     assert len(looks) == 1
+
+
+class Replay:
+    def __init__(self, capacity: int) -> None:
+        self.episodes = np.empty(capacity, dtype=object)
+        self.at = 0
+
+    def add(self, episode: object) -> None:
+        self.episodes[self.at] = episode
+        self.at += 1
+
+
+def walked(held: object, now: list[float]) -> Inventory:
+    inventory = Inventory(
+        clock=lambda: now[0], spent=lambda: 0.0, extra_roots=lambda: [Root("it", "it", lambda: held)]
+    )
+    while not inventory.discover(10):
+        pass
+    return inventory
+
+
+def test_an_array_of_objects_is_a_container_that_fills_up_to_its_length() -> None:
+    now, replay = [0.0], Replay(1000)
+    replay.add(np.zeros(1000))
+    inventory = walked(replay, now)
+    for _ in range(40):
+        now[0] += 5.0
+        replay.add(np.zeros(1000))
+        inventory.read(10)
+    known = inventory.known["it.episodes"]
+    growth = known.items.growth()
+    assert growth.rising
+    assert growth.per_second == pytest.approx(0.2, rel=0.05)
+    assert known.capacity == 1000
+    weigh(known, inventory, now[0])
+    assert known.held.last == pytest.approx(41 * 8000, rel=0.1)
+    candidate = Describer(inventory).describe(known, growth)
+    assert candidate.bounded
+    assert candidate.traits.item_type == "ndarray"
+    assert candidate.site is not None
+    assert candidate.site.function == "Replay.add"
+
+
+def test_lists_in_an_array_of_objects_are_followed() -> None:
+    """The array is allocated once; what it holds may grow without a bound."""
+    now, held = [0.0], Holder()
+    held.histories = np.empty(4, dtype=object)  # type: ignore[attr-defined]
+    for at in range(4):
+        held.histories[at] = []  # type: ignore[attr-defined]
+    inventory = walked(held, now)
+    for _ in range(40):
+        now[0] += 5.0
+        for history in held.histories:  # type: ignore[attr-defined]
+            history.append(bytes(1000))
+        inventory.read(10)
+    known = inventory.known["it.histories[*]"]
+    assert known.items.growth().rising
+    assert known.multiplicity == 4
+    assert known.capacity is None
+
+
+def test_an_array_of_numbers_is_followed_by_its_bytes() -> None:
+    held = Holder()
+    held.weights = np.zeros(100_000)  # type: ignore[attr-defined]
+    now = [0.0]
+    inventory = walked(held, now)
+    inventory.read(10)
+    assert inventory.known["it.weights"].items.last == 800_000

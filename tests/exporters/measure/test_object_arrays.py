@@ -1,0 +1,62 @@
+"""Arrays of objects: how many of their items are filled, read without running code of the items."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from heapwatch.measure.object_arrays import filled, filled_items, is_object_array
+
+
+class Hostile:
+    def __eq__(self, other: object) -> bool:
+        raise AssertionError("code of an item runs")
+
+    def __bool__(self) -> bool:
+        raise AssertionError("code of an item runs")
+
+    __hash__ = None  # type: ignore[assignment]
+
+
+class Subclass(np.ndarray):
+    pass
+
+
+def test_only_plain_arrays_of_objects_are_containers() -> None:
+    assert is_object_array(np.empty(3, dtype=object))
+    assert not is_object_array(np.zeros(3))
+    assert not is_object_array(np.empty(3, dtype=object).view(Subclass))
+    assert not is_object_array(np.zeros(3, dtype=[("one", object)]))
+    assert not is_object_array([None])
+
+
+@pytest.mark.parametrize("make", [lambda size: np.empty(size, object), lambda size: np.zeros(size, object)])
+@pytest.mark.parametrize("size", [10, 1000, 50_000])
+@pytest.mark.parametrize("share", [0.0, 0.013, 0.5, 0.99, 1.0])
+def test_an_array_that_is_filled_from_its_beginning_is_counted_exactly(make, size, share) -> None:
+    array = make(size)
+    count = round(share * size)
+    for at in range(count):
+        array[at] = Hostile()
+    assert filled(array) == count
+    assert len(filled_items(array) or []) == count
+
+
+def test_an_array_with_gaps_is_estimated() -> None:
+    array = np.empty(6400, dtype=object)
+    for at in range(0, 6400, 2):
+        array[at] = Hostile()
+    for at in range(3000, 6400):
+        array[at] = Hostile()
+    assert filled(array) == pytest.approx(4900, rel=0.2)
+
+
+def test_an_array_of_more_dimensions_is_read_flat() -> None:
+    array = np.empty((30, 40), dtype=object)
+    array[:3] = "text"
+    assert filled(array) == 120
+    assert filled_items(array) == ["text"] * 120
+
+
+def test_a_huge_array_is_not_copied() -> None:
+    assert filled_items(np.broadcast_to(np.empty(1, dtype=object), 2_000_000)) is None
