@@ -26,6 +26,7 @@ from heapwatch.explain.sites import (
     function_at,
     only_return,
     rebound_at,
+    stores_of,
     user_code,
     uses_of,
 )
@@ -50,6 +51,7 @@ class Describer:
         self._traced: dict[str, Site] = {}
         self._called: dict[str, tuple[set[int], set[Site]]] = {}
         self._made: dict[str, Site | None] = {}
+        self._stored: dict[str, Site | None] = {}
         self._searches = 0
 
     def describe_all(self, growing: Sequence[tuple[KnownContainer, FloorGrowth]]) -> list[Candidate]:
@@ -140,6 +142,7 @@ class Describer:
                 items_per_minute=pace,
                 bytes_per_minute=rate,
                 share=0.0,
+                site=None if garbage.key is None else self._stored_at(garbage.key),
                 holders=("reference cycles: the collector is switched off",),
                 remedy=remedy_for_type(None),
                 inferred=garbage.bytes is None,
@@ -198,6 +201,13 @@ class Describer:
         if line is not None:
             lines.add(Site(*line))
         return next(iter(lines)) if len(lines) == 1 else None
+
+    def _stored_at(self, key: str) -> Site | None:
+        """The only line of the user's code that stores under a name; None if there are several or none."""
+        if key not in self._stored and len(self._stored) < _MOST_KEPT:
+            lines = stores_of(key, user_code())
+            self._stored[key] = lines[0] if len(lines) == 1 else None
+        return self._stored.get(key)
 
     def _made_only_at(self, type_name: str) -> Site | None:
         """The only line of the user's code that names a class; None if there are several or none."""

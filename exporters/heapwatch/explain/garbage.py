@@ -25,6 +25,7 @@ _MOST_EXAMINED = 10_000
 _BUDGET_SECONDS = 0.02
 _TYPES_NAMED = 3
 _COMMON = 0.1  # least share of the objects for a type that is named
+_MOST_DICTS, _MOST_KEYS, _MOST_FOLLOWED = 50, 50, 40
 
 
 class Garbage(NamedTuple):
@@ -34,12 +35,14 @@ class Garbage(NamedTuple):
         objects: their number, estimated from the newest.
         bytes: what they hold; None where it was not measured.
         types: names of their commonest types, the commonest first.
+        key: the commonest key or attribute under which a dict leads back to itself; None if there is none.
 
     """
 
     objects: float
     bytes: float | None
     types: tuple[str, ...]
+    key: str | None = None
 
 
 class Uncollected:
@@ -83,11 +86,11 @@ class Uncollected:
         found = unreachable(objects)
         scale = added / max(1, len(objects))
         types = Counter(layout_of(type(objects[at])).qualified_name for at in found)
-        nbytes = _bytes_of(objects, found)
+        nbytes, key = _bytes_of(objects, found), _closing_key(objects, found)
         objects.clear()
         common = types.most_common(_TYPES_NAMED)
         names = tuple(name for name, count in common if count >= _COMMON * len(found))
-        self.latest = Garbage(scale * len(found), None if nbytes is None else scale * nbytes, names)
+        self.latest = Garbage(scale * len(found), None if nbytes is None else scale * nbytes, names, key)
         self._garbage.add(self._clock(), self.latest.objects)
 
     def per_second(self, start: float) -> float:
@@ -121,6 +124,31 @@ def unreachable(objects: list[Any]) -> list[int]:
                 alive.add(at)
                 ahead.append(at)
     return [at for at in range(len(outer)) if at not in alive]
+
+
+def _closing_key(objects: list[Any], chosen: list[int]) -> str | None:
+    """The commonest key under which a dict among these objects leads back to itself."""
+    inside = {id(objects[at]) for at in chosen}
+    dicts = [objects[at] for at in chosen if type(objects[at]) is dict][-_MOST_DICTS:]
+    keys: Counter[str] = Counter()
+    for one in dicts:
+        for key, value in list(dict.items(one))[:_MOST_KEYS]:
+            if type(key) is str and id(value) in inside and _leads_to(value, one, inside):
+                keys[key] += 1
+    return keys.most_common(1)[0][0] if keys else None
+
+
+def _leads_to(start: Any, target: Any, inside: set[int]) -> bool:
+    ahead, seen = [start], {id(start)}
+    while ahead and len(seen) < _MOST_FOLLOWED:
+        obj = ahead.pop(0)
+        if obj is target:
+            return True
+        for part in gc.get_referents(obj):
+            if id(part) in inside and id(part) not in seen:
+                seen.add(id(part))
+                ahead.append(part)
+    return False
 
 
 def _bytes_of(objects: list[Any], chosen: list[int]) -> float | None:

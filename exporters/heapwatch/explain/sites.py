@@ -100,6 +100,23 @@ def rebound_at(name: str, codes: Iterable[CodeType], scope: Scope = "any") -> li
     return list(found.values())
 
 
+def stores_of(name: str, codes: Iterable[CodeType]) -> list[Site]:
+    """Lines that assign to an attribute of this name, or store under it as a constant key."""
+    found: dict[tuple[str, int], Site] = {}
+    for code in codes:
+        if name not in code.co_names and name not in code.co_consts:
+            continue
+        before: object = None
+        for instruction, line in instructions_of(code):
+            key = before if instruction.opname == "STORE_SUBSCR" else None
+            if (instruction.opname == "STORE_ATTR" and instruction.argval == name) or key == name:
+                function = getattr(code, "co_qualname", code.co_name)
+                found.setdefault((code.co_filename, line), Site(code.co_filename, line, function))
+            if instruction.opname not in _SKIPPED:
+                before = instruction.argval if instruction.opname == "LOAD_CONST" else None
+    return list(found.values())
+
+
 def callers_of(method: str, codes: Iterable[CodeType]) -> list[Site]:
     """Lines that load a method, a function or a class of this name."""
     found: dict[tuple[str, int], Site] = {}

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from heapwatch.explain import census, garbage
+from heapwatch.explain import census, describe, garbage
 from heapwatch.explain.census import Census
 from heapwatch.explain.describe import Describer
 from heapwatch.explain.evidence import Levels
@@ -156,3 +156,34 @@ def test_growth_is_inferred_where_the_objects_cannot_be_listed(
     (found,) = Describer(Inventory()).describe_garbage(uncollected, levels_of(clock, 1e6))
     assert found.inferred
     assert found.type == "uncollected cycles of objects"
+
+
+def test_the_line_that_closes_a_cycle_of_dicts_is_found(
+    uncollected: Uncollected, clock: list[float], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def step() -> None:
+        for _ in range(20):
+            infos: dict[str, Any] = {"success": [True]}
+            infos["final_observation"] = np.zeros(ENTRY // 8)
+            infos["final_infos"] = infos
+
+    run(uncollected, clock, 20, step)
+    assert uncollected.latest is not None
+    assert uncollected.latest.key == "final_infos"
+    monkeypatch.setattr(describe, "user_code", lambda: [step.__code__])
+    (found,) = Describer(Inventory()).describe_garbage(uncollected, levels_of(clock, 1e5))
+    assert found.site is not None
+    assert found.site.line == step.__code__.co_firstlineno + 4
+
+
+def test_a_key_that_leads_out_of_the_cycle_does_not_close_it(
+    uncollected: Uncollected, clock: list[float]
+) -> None:
+    def step() -> None:
+        for _ in range(20):
+            first: dict[str, Any] = {"beside": [{"deeper": [0]}]}
+            first["second"] = [{"first": first}]
+
+    run(uncollected, clock, 4, step)
+    assert uncollected.latest is not None
+    assert uncollected.latest.key in ("first", "second")
