@@ -36,6 +36,7 @@ tool may say so instead of calling it a leak.
 
 Tools that list what grows are read as a careful person reads them: looks after {looks} of the time, and
 only what grew in each round and by {least:g} MB a minute or more is a finding. In detail:
+
 """
 
 
