@@ -1,6 +1,7 @@
 import sys
 
 import numpy as np
+import pytest
 from stable_baselines3 import DQN, PPO
 from stable_baselines3.common.callbacks import BaseCallback
 from stable_baselines3.common.env_util import make_vec_env
@@ -58,7 +59,7 @@ def test_phases_that_come_faster_than_memory_should_be_read_are_measured_in_part
     assert exposed[-1].value("trainer_phase_duration_seconds_count", phase="rollout") == 1
 
 
-def test_a_step_calls_nothing_but_the_count_of_ended_episodes():
+def test_a_step_that_ends_no_episode_calls_no_other_python_code():
     model = DQN("MlpPolicy", "CartPole-v1", buffer_size=500, learning_starts=1000, seed=0)
     model._setup_learn(10)
     callback = HeapwatchCallback(port=0)
@@ -79,4 +80,22 @@ def test_a_step_calls_nothing_but_the_count_of_ended_episodes():
             sys.setprofile(None)
     finally:
         callback.on_training_end()
-    assert set(called) <= {"_on_step", "count_nonzero", "_count_nonzero_dispatcher"}
+    assert called == ["_on_step"]
+
+
+@pytest.mark.parametrize(
+    "dones",
+    [np.array([True, False, True]), [1, 0, 1], np.array([1.0, -0.0, 0.5]), np.array([3, 0, 256])],
+    ids=["booleans", "list", "floats", "numbers"],
+)
+def test_episodes_are_counted_whatever_the_environment_returns(exposed, dones):
+    model = DQN("MlpPolicy", "CartPole-v1", buffer_size=500, learning_starts=1000, seed=0)
+    model._setup_learn(10)
+    callback = HeapwatchCallback(port=0)
+    callback.init_callback(model)
+    callback.on_training_start({"dones": dones}, {})
+    callback._on_step()
+    callback.locals = {"dones": type(dones)([False]) if isinstance(dones, list) else np.zeros_like(dones)}
+    callback._on_step()
+    callback.on_training_end()
+    assert exposed[-1].value("trainer_progress_total", unit="episode") == 2
