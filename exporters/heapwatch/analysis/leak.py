@@ -56,6 +56,7 @@ STALE_SECONDS = 45.0  # oldest sample for a verdict over six minutes; for a long
 NAMED_SHARE = 0.5  # least growth of memory, as a share of the growth that the explainer names
 NAMED_MINUTES, NAMED_AGE = WINDOWS[0], 15  # time to a material rise; age of a process that counts no steps
 NAMED_LOOKS = 5  # number of looks for which the process has been training
+NAMED_CYCLES = 2  # cycles that it has been through: what lives for one cycle has ended
 CYCLE_SECONDS, CYCLE_LARGEST, CYCLE_LAST = 3600.0, 0.5, 0.27
 CONFIRMATIONS, HOLD_LOOKS = 3, steps(15)
 
@@ -298,7 +299,8 @@ def _named_at(process: Process, level: Values, look: int) -> float | None:
     if named is None or now is None:
         return None
     grown = (slope(level[max(0, look - FAST_LOOKS + 1) : look + 1]) or 0.0) * steps(1)
-    trained = has_trained(process, look, NAMED_LOOKS) or same_process(process, look, NAMED_AGE)
+    trained = has_trained(process, look, NAMED_LOOKS, NAMED_CYCLES)
+    trained = trained or same_process(process, look, NAMED_AGE)
     leaks = NAMED_MINUTES * named > material(MEMORY, now) and grown > NAMED_SHARE * named and trained
     return grown if leaks else None
 

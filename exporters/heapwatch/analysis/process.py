@@ -74,12 +74,13 @@ def maturity_of(process: Process, look: int) -> int:
     return int(known and has_trained(process, look, YOUNG_LOOKS))
 
 
-def has_trained(process: Process, look: int, looks: int) -> bool:
-    """Whether four cycles have ended (steps, if no cycles are counted) and it trained `looks` looks ago."""
-    cycles = _of(process.cycles, look)
-    through = cycles if cycles is not None else _of(process.steps, look)
+def has_trained(process: Process, look: int, looks: int, least: int = YOUNG_CYCLES) -> bool:
+    """Whether `least` cycles (four steps, where none are counted) have ended, and it trained `looks` ago."""
+    cycles, steps_taken = _of(process.cycles, look), _of(process.steps, look)
     before = any((_of(counts, look - looks) or 0) > 0 for counts in (process.steps, process.cycles))
-    return before and through is not None and through >= YOUNG_CYCLES
+    if cycles is not None:
+        return before and cycles >= least
+    return before and steps_taken is not None and steps_taken >= YOUNG_CYCLES
 
 
 def pace(process: Process, look: int) -> float | None:

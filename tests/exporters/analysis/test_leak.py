@@ -152,6 +152,15 @@ def test_a_script_that_counts_no_steps_may_be_loading():
     assert 15 <= told(named(1e9, 12e6, series={})) <= 18
 
 
+@pytest.mark.parametrize(("minutes", "reported"), [(3, 8), (8, 17)])
+def test_growth_with_a_name_is_reported_when_two_cycles_have_ended(minutes, reported):
+    """What lives for one cycle has ended by then. A process is 15 minutes old at the most."""
+    epochs = [float(number // (4 * minutes)) for number in range(SCRAPES)]
+    series = named(1e9, 12e6) | {Series("trainer_progress_total", (("unit", "epoch"),)): epochs}
+    assert 2 * minutes <= told(series) <= reported
+    assert agreed(series) == {("leak", "memory", "trainer")}
+
+
 def test_what_a_declared_buffer_holds_is_not_reported_by_its_name():
     series = named(1e9, 12e6)
     held = [12e6 * number / 4 for number in range(SCRAPES)]
