@@ -1,6 +1,6 @@
 """The largest single objects of the program.
 
-It visits every object that the garbage collector tracks, and the objects to which it directly refers. This
+It visits every object that the garbage collector tracks, and what these refer to and it does not track. This
 takes about a second for a million objects and stops the program meanwhile, so it runs only on request.
 """
 
@@ -18,6 +18,7 @@ from heapwatch.measure.reading import array_bytes
 from heapwatch.measure.tensor_storage import array_data
 
 _CONTAINERS = (list, dict, set, frozenset, tuple)  # of these their own bytes, without their items
+_UNTRACKED_CONTAINERS = (tuple, dict)  # the collector does not track them while all items are untracked
 
 
 # The identity of an object's memory, and its bytes; 0 if another object owns them.
@@ -50,10 +51,18 @@ def large_objects(nbytes: float = 10e6, most: int = 20) -> list[Large]:
 
 
 def _untracked(tracked: list[Any]) -> Iterator[Any]:
-    """Objects that the collector does not track, such as arrays and texts."""
+    """Objects that the collector does not track, such as arrays, also those in untracked tuples and dicts."""
+    seen: set[int] = set()
     for obj in tracked:
-        if obj is not tracked:
-            yield from (part for part in gc.get_referents(obj) if not gc.is_tracked(part))
+        parts = gc.get_referents(obj) if obj is not tracked else []
+        while parts:
+            part = parts.pop()
+            if gc.is_tracked(part):
+                continue
+            yield part
+            if type(part) in _UNTRACKED_CONTAINERS and id(part) not in seen:
+                seen.add(id(part))
+                parts += gc.get_referents(part)
 
 
 def _reader(cls: type) -> Own | None:

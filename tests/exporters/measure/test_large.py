@@ -1,3 +1,5 @@
+import gc
+
 import numpy as np
 import torch
 
@@ -20,6 +22,15 @@ def test_what_nobody_declared_is_found_whatever_holds_it():
     tensor = torch.ones(UNUSUAL // 4)
     assert (len(found("ndarray")), len(found("Tensor")), len(found("bytes"))) == tuple(n + 1 for n in before)
     assert tensor.numel()
+
+
+def test_what_the_collector_does_not_track_is_found_in_tuples_and_dicts():
+    before = len(found("bytes"))
+    kept = [{"text": (b"\x01" * UNUSUAL, 7)}]
+    gc.collect()  # which stops tracking the tuple and the dict
+    kept *= 3
+    assert len(found("bytes")) == before + 1
+    assert kept
 
 
 def test_views_count_once():
