@@ -43,9 +43,9 @@ def document(seen: dict[tuple[str, bool], Observation]) -> str:
             "## With a leak that nothing declares",
             "",
             f"To be reported and named within {FAST_MINUTES:.0f} minutes when fast (more than 1 % of the",
-            "level per minute, or a container that grows with every episode), else within "
-            f"{SLOW_MINUTES:.0f}. Minutes count from the first answer of the trainer. *Named by* is",
-            "the alert's text or `/explain`.",
+            "level per minute, or a container that grows with every episode),",
+            f"else within {SLOW_MINUTES:.0f}. Minutes count from the first answer of the trainer.",
+            "*Named by* is the alert's text or `/explain`.",
             "",
             *leaking(seen),
             "",
