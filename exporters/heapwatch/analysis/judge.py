@@ -54,7 +54,7 @@ class Verdicts:
 
     @property
     def too_early(self) -> str:
-        """For example "too early, 12 of 24 minutes"; empty once a slow leak differs from a warm-up."""
+        """Such as "too early, 12 of 24 minutes"; empty when slow leaks can be distinguished from warm-ups."""
         watched = at(self.watched_minutes, len(self.watched_minutes) - 1) or 0.0
         return f"too early, {watched:.0f} of {MATURE_MINUTES} minutes" if watched < MATURE_MINUTES else ""
 
