@@ -13,7 +13,7 @@ from stable_baselines3.common.callbacks import BaseCallback
 from benchmarks.dqn import dqn
 
 _BLOCK_STEPS = 40
-_WARM_UP_STEPS = 3000  # and the first sample of everything
+_WARM_UP_STEPS = 3000
 
 
 def paired_blocks(
@@ -24,11 +24,14 @@ def paired_blocks(
     during: Callable[[], AbstractContextManager[object]] = nullcontext,
     block_steps: int = _BLOCK_STEPS,
     apart: Callable[[], float] = lambda: 0.0,
+    warm_up_seconds: float = 0.0,
+    on_warm: Callable[[], None] = lambda: None,
 ) -> list[tuple[float, float]]:
     """CPU time of blocks with `party`, run inside `during`, each beside its neighbour with an empty callback.
 
     A function is called at each step by a callback of its own. What the sum `apart` rises by in a block, in
-    CPU seconds, is taken off it.
+    CPU seconds, is taken off it. Before the first block `party` runs for 3,000 steps, and so many seconds at
+    least; then `on_warm` is called.
     """
     with_it = party if isinstance(party, BaseCallback) else _Calling(party)
     without = _Calling(nothing)
@@ -39,6 +42,7 @@ def paired_blocks(
         def __init__(self) -> None:
             super().__init__()
             self.calls, self.began, self.order = -_WARM_UP_STEPS, 0.0, [False, True]
+            self.warm_at = time.monotonic() + warm_up_seconds
             self.apart = 0.0
             self.entered = ExitStack()
             self.turn: BaseCallback = with_it
@@ -80,6 +84,11 @@ def paired_blocks(
                         self.entered.enter_context(during())
             self.turn.on_step()
             self.calls += 1
+            if self.calls == 0:
+                if time.monotonic() < self.warm_at:
+                    self.calls = -1
+                else:
+                    on_warm()
             return len(blocks[True]) + len(blocks[False]) < 2 * pairs
 
     model = dqn()

@@ -66,9 +66,9 @@ class Exporter:
     """Collectors, safe point, cleanup queue and server of one trainer.
 
     Args:
-    name: label `trainer` of `trainer_info`.
-    framework: label `framework` of `trainer_info`.
-    run: label `run` of `trainer_info`.
+        name: label `trainer` of `trainer_info`.
+        framework: label `framework` of `trainer_info`.
+        run: label `run` of `trainer_info`.
         profile: a name of `heapwatch.analysis.limits.PROFILES`.
         walker_names: also export the `walker_*` names.
         interval: minimum seconds between samples.
@@ -185,7 +185,7 @@ class Exporter:
         """Count live instances. The census that this needs is taken from the first call on.
 
         Raises:
-        ValueError: something is not a class.
+            ValueError: something is not a class.
 
         """
         self._with_objects(lambda objects: objects.count(*classes))

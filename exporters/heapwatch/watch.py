@@ -254,7 +254,7 @@ class Watch:
         """Count live instances of `classes`, subclasses included.
 
         Raises:
-        ValueError: something is not a class.
+            ValueError: something is not a class.
 
         """
         self.exporter.count_objects(*classes)

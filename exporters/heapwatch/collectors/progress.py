@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections import Counter
 from collections.abc import Callable, Iterable
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from prometheus_client import Metric
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily
@@ -45,10 +45,10 @@ class ProgressCollector:
     def advance(self, unit: str, count: int = 1) -> None:
         """Add `count` to `unit`. Never raises: an invalid argument is counted as a failure."""
         try:
-            if isinstance(count, bool) or not 0 <= int(count) < 2**63:
-                raise ValueError(f"progress of {count!r} {unit!r}; allowed: a whole number of at least 0")
+            if type(count) is not int or not 0 <= count < 2**63:
+                count = _whole(count, unit)
             if unit == "step":
-                self._safe_point.steps += int(count)
+                self._safe_point.steps += count
                 return
             if unit not in self._counts:
                 checked_name("progress unit", unit)
@@ -59,7 +59,7 @@ class ProgressCollector:
                 raise
             self._failures.record(self.name, "progress", error)
             unit, count = OTHER, 1
-        self._counts[unit] += int(count)
+        self._counts[unit] += count
         for function in self.on_progress:
             function(unit, self._counts[unit])
 
@@ -97,3 +97,9 @@ class ProgressCollector:
             moved.add_metric([], self._moved_at)
             pause.add_metric([], self._longest_pause)
         yield from (progress, moved, pause)
+
+
+def _whole(count: Any, unit: str) -> int:
+    if isinstance(count, bool) or not 0 <= int(count) < 2**63:
+        raise ValueError(f"progress of {count!r} {unit!r}; allowed: a whole number of at least 0")
+    return int(count)

@@ -34,7 +34,12 @@ _FIRST_TICKS_SECONDS = 0.02
 _WAITING_SECONDS = 1.0  # while the budget is used up: a wake-up alone costs a tenth of a millisecond
 _JUDGE_SECONDS = 5.0
 _WEIGH_SECONDS = 5.0
+# Between two walks through the program's objects: after the first ones, later, and after so many rounds
+# without a new container.
+_FIRST_ROUNDS_SECONDS = (0.0, 4.0, 8.0)
 _ROUND_SECONDS = 15.0
+_IDLE_ROUND_SECONDS = 60.0
+_ROUNDS_WITHOUT_NEWS = 3
 _CENSUS_SECONDS = 10.0
 _INSPECT_SECONDS = 60.0
 _SEARCH_SECONDS = 8.0
@@ -132,13 +137,17 @@ class Explainer:
         if self._is_due("memory", now, 1.0):
             self._read_memory()
         allowed = self._budget.allows()
-        activity = self._slice(now) if allowed else "read"
-        cost = self._spent() - began
+        activity = "read"
+        try:
+            if allowed:
+                activity = self._slice(now)
+        finally:
+            cost = self._spent() - began
+            self._budget.charge(cost)
+            self.spent_on[activity] += cost
+            self.longest_slice = max(self.longest_slice, cost)
         longest = _LONGEST_PAUSE_SECONDS if activity == "judge" else float("inf")
         self._pause(activity, now, cost, longest)
-        self._budget.charge(cost)
-        self.spent_on[activity] += cost
-        self.longest_slice = max(self.longest_slice, cost)
         if not allowed:
             return _WAITING_SECONDS
         return _FIRST_TICKS_SECONDS if self.inventory.rounds < 2 else _TICK_SECONDS
@@ -164,8 +173,16 @@ class Explainer:
             return "read"
         self._walking = not self.inventory.discover(SLICE_SECONDS)
         if not self._walking:
-            self._due["round"] = now + min(_ROUND_SECONDS, 2.0 * 2**self.inventory.rounds)
+            self._due["round"] = now + self._round_pause()
         return "walk"
+
+    def _round_pause(self) -> float:
+        """Seconds until the next walk: more if the last ones found nothing new and all growth has a name."""
+        rounds = self.inventory.rounds
+        if rounds < len(_FIRST_ROUNDS_SECONDS):
+            return _FIRST_ROUNDS_SECONDS[rounds]
+        is_idle = rounds - self.inventory.newest_round > _ROUNDS_WITHOUT_NEWS and not self._searching
+        return _IDLE_ROUND_SECONDS if is_idle else _ROUND_SECONDS
 
     def _pause(self, activity: str, now: float, cost: float, longest: float = float("inf")) -> None:
         """Set the pause after an activity by its cost, so that none uses the whole budget."""

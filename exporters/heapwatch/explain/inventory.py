@@ -176,6 +176,7 @@ class Inventory:
     Attributes:
         known: containers by path.
         rounds: number of complete walks through the program's objects.
+        newest_round: the number of rounds that were complete when a new container was last found.
         visited: number of objects visited in the last round.
         anchors: path by id of the objects that are reached without a step to an item. They have a place of
             their own, so they do not count for the items that refer to them.
@@ -189,7 +190,7 @@ class Inventory:
         extra_roots: Callable[[], list[Root]] = list,
     ) -> None:
         self.known: dict[str, KnownContainer] = {}
-        self.rounds = 0
+        self.rounds = self.newest_round = 0
         self.visited = 0
         self.anchors: dict[int, str] = {}
         self._clock = clock
@@ -384,6 +385,7 @@ class Inventory:
             if len(self.known) >= 2 * _MOST_KNOWN:
                 return
             known = self.known[path] = KnownContainer(path, kind, layout.name, self._clock())
+            self.newest_round = self.rounds
         if path not in self._round_known:
             self._round_known.add(path)
             self._round_multiplicity[path] = 0.0

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import sys
 import time
 from collections.abc import Callable
@@ -28,8 +29,10 @@ _FIRST_SECONDS = 120.0
 _FIRST_PAUSE_SECONDS = 8.0
 _FIRST_COST_SECONDS = 0.02
 _MANY_MODULES = 12
+_CHILDLESS_SECONDS = 5.0  # between searches for child processes, as long as none was found
 _STATUS = Path("/proc/self/status")
-_FIELDS = {"RssAnon": "anonymous", "RssFile": "files", "RssShmem": "shared", "VmSize": "virtual"}
+_FIELDS = {b"RssAnon": "anonymous", b"RssFile": "files", b"RssShmem": "shared", b"VmSize": "virtual"}
+_FIELD = re.compile(rb"^(RssAnon|RssFile|RssShmem|VmSize):\s+(\d+) kB$", re.MULTILINE)
 
 
 NO_PROGRESS = Progress()
@@ -131,17 +134,16 @@ class ProcessMemory:
             pause = max(_PARTS_SECONDS, cost / share)
             if began - self._began < _FIRST_SECONDS and cost <= _FIRST_COST_SECONDS:
                 pause = min(pause, _FIRST_PAUSE_SECONDS)
+            if read == self._read_workers and self.processes.last is None:
+                pause = max(pause, _CHILDLESS_SECONDS)
             self._due[read.__name__] = began + pause
 
     def _read_status(self, now: float) -> None:
-        found: dict[str, int] = {}
-        for line in _STATUS.read_text().splitlines():
-            name, _, rest = line.partition(":")
-            if name in _FIELDS:
-                found[name] = 1024 * int(rest.split()[0])
-                getattr(self, _FIELDS[name]).add(now, found[name])
-        if "RssAnon" in found:
-            self.private.add(now, found["RssAnon"] + found.get("RssShmem", 0))
+        found = {name: 1024 * int(kilobytes) for name, kilobytes in _FIELD.findall(_STATUS.read_bytes())}
+        for name, size in found.items():
+            getattr(self, _FIELDS[name]).add(now, size)
+        if b"RssAnon" in found:
+            self.private.add(now, found[b"RssAnon"] + found.get(b"RssShmem", 0))
 
     def _read_malloc(self, now: float) -> None:
         _, retained = malloc_bytes()

@@ -85,3 +85,60 @@ def test_waking_up_does_not_use_up_what_may_be_spent(monkeypatch: pytest.MonkeyP
         now[0] += explainer.tick() or 0.02
     assert len([time for time in judged if time > 300]) >= 10
     assert spent[0] < 1.1 * (0.15 + 0.002 * 600)
+
+
+def rounds_in(explainer: Explainer, now: list[float], seconds: float) -> int:
+    """How many walks end in this time, in ticks of half a second."""
+    before, until = explainer.inventory.rounds, now[0] + seconds
+    while now[0] < until:
+        now[0] += 0.5
+        explainer.tick()
+    return explainer.inventory.rounds - before
+
+
+@pytest.fixture
+def walking(monkeypatch: pytest.MonkeyPatch) -> tuple[Explainer, list[float]]:
+    """An explainer whose walks end at once and whose judgements find nothing, with its clock."""
+    now = [0.0]
+    explainer = Explainer(clock=lambda: now[0], spent=lambda: 0.0)
+
+    def discover(seconds: float) -> bool:
+        explainer.inventory.rounds += 1
+        return True
+
+    monkeypatch.setattr(explainer.inventory, "discover", discover)
+    monkeypatch.setattr(explainer, "_judge", lambda: None)
+    return explainer, now
+
+
+def test_walks_get_rare_while_they_find_nothing_new(walking: tuple[Explainer, list[float]]) -> None:
+    explainer, now = walking
+    rounds_in(explainer, now, 120)
+    assert rounds_in(explainer, now, 600) in (9, 10)
+    explainer.inventory.newest_round = explainer.inventory.rounds
+    assert rounds_in(explainer, now, 120) >= 4
+    explainer._searching = True
+    rounds_in(explainer, now, 60)
+    assert rounds_in(explainer, now, 600) in range(36, 41)
+
+
+def test_walks_keep_their_pace_for_weeks(walking: tuple[Explainer, list[float]]) -> None:
+    explainer, now = walking
+    explainer.inventory.rounds = 50_000
+    explainer._searching = True
+    rounds_in(explainer, now, 60)
+    assert rounds_in(explainer, now, 600) in range(36, 41)
+
+
+def test_a_slice_that_fails_is_paid_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    now, spent = [0.0], [0.0]
+    explainer = Explainer(clock=lambda: now[0], spent=lambda: spent[0])
+
+    def fail(_: float) -> str:
+        spent[0] += 0.25
+        raise RuntimeError
+
+    monkeypatch.setattr(explainer, "_slice", fail)
+    with pytest.raises(RuntimeError):
+        explainer.tick()
+    assert explainer._budget.spent == 0.25
