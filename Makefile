@@ -62,8 +62,8 @@ demo: venv ## Make a trainer leak and follow alert and cleanup; exit 0 only if i
 clean: venv ## Stop the stack and remove everything that it wrote
 	@$(STACK) clean --mode $(MODE)
 
-# One more than two cores: half of the time of a test is spent waiting for a server.
-WORKERS := 3
+# Twice as many as two cores: half of the time of a test is spent waiting for a server.
+WORKERS := 4
 .PHONY: test
 test: dev ## Install what the tests need and run all of them (ARGS="tests/stack -k port")
 	@$(STACK) tools > /dev/null

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import gc
 import os
+import signal
 from pathlib import Path
 
 import pytest
@@ -18,7 +20,16 @@ settings.register_profile("thorough", max_examples=10_000)
 def pytest_configure(config: pytest.Config) -> None:
     fetched = Path(os.environ.get("HEAPWATCH_STATE") or REPOSITORY / ".heapwatch") / "bin"
     os.environ["PATH"] = os.pathsep.join([str(fetched), os.environ["PATH"]])
+    # A shell's background job ignores it, and so would the programs that tests start and interrupt.
+    if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     items.sort(key=lambda item: not item.nodeid.startswith(FIRST))
+
+
+def pytest_collection_finish(session: pytest.Session) -> None:
+    """Hide what is loaded from the garbage collector: hundreds of tests run it, or list its objects."""
+    gc.collect()
+    gc.freeze()

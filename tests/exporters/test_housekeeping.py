@@ -1,7 +1,6 @@
 from collections import deque
 
 import pytest
-from matplotlib import pyplot
 
 from heapwatch.housekeeping import Schedule, bounded, close_figures
 
@@ -50,6 +49,8 @@ def test_a_schedule_without_a_sensible_count_is_refused():
 
 
 def test_figures_are_closed_and_counted():
+    from matplotlib import pyplot
+
     pyplot.switch_backend("agg")
     for _ in range(3):
         pyplot.figure()

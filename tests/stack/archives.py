@@ -17,7 +17,7 @@ from heapwatch.stack.releases import Release, architecture
 def archive(release: Release, contents: Mapping[str, bytes], top: str = "") -> bytes:
     """A gzipped tar with one top folder, as every official release has it."""
     stream = io.BytesIO()
-    with tarfile.open(fileobj=stream, mode="w:gz") as file:
+    with tarfile.open(fileobj=stream, mode="w:gz", compresslevel=1) as file:
         for name, content in contents.items():
             member = tarfile.TarInfo(f"{top or release.folder}/{name}")
             member.size, member.mode = len(content), 0o755

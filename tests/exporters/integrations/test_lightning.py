@@ -1,22 +1,19 @@
 from collections import deque
+from importlib import import_module
 
-import lightning.pytorch
 import pytest
-import pytorch_lightning
-import torch
-from torch.utils.data import DataLoader
 
-import heapwatch.integrations.lightning
-import heapwatch.integrations.pytorch_lightning
-
+# Imported by the tests, not at the top: each worker collects all tests, and these packages take seconds.
 PACKAGES = {
-    "lightning": (lightning.pytorch, heapwatch.integrations.lightning.HeapwatchCallback),
-    "pytorch_lightning": (pytorch_lightning, heapwatch.integrations.pytorch_lightning.HeapwatchCallback),
+    "lightning.pytorch": "heapwatch.integrations.lightning",
+    "pytorch_lightning": "heapwatch.integrations.pytorch_lightning",
 }
 
 
 class Steps:
     def prepare(self):
+        import torch
+
         self.network = torch.nn.Linear(100, 10)
         self.replay_buffer = deque(maxlen=1000)
         return self
@@ -29,10 +26,15 @@ class Steps:
         self.log("loss", self.network(batch).mean())
 
     def configure_optimizers(self):
+        import torch
+
         return torch.optim.Adam(self.parameters())
 
 
 def fit(package, callback, steps, epochs=2):
+    import torch
+    from torch.utils.data import DataLoader
+
     module = type("Module", (steps, package.LightningModule), {})().prepare()
     loader = DataLoader(torch.zeros(12, 100), batch_size=4)
     package.Trainer(
@@ -44,7 +46,7 @@ def fit(package, callback, steps, epochs=2):
 
 @pytest.fixture(params=PACKAGES)
 def package(request):
-    return PACKAGES[request.param]
+    return import_module(request.param), import_module(PACKAGES[request.param]).HeapwatchCallback
 
 
 def test_a_module_with_its_optimizer_and_buffer(exposed, package):

@@ -1,4 +1,7 @@
-"""RLlib, Ray Tune and actors, with a Ray of their own."""
+"""RLlib, Ray Tune and actors, with a Ray of their own.
+
+Ray is imported by the tests, not at the top: each worker collects all tests, and the import takes seconds.
+"""
 
 import json
 import os
@@ -8,19 +11,16 @@ import urllib.request
 
 import numpy as np
 import pytest
-import ray
-from ray import tune
-from ray.rllib.algorithms.dqn import DQNConfig
 
 from heapwatch.integrations import ray as actors
-from heapwatch.integrations.ray_tune import watched
-from heapwatch.integrations.rllib import HeapwatchCallback
 
 PATIENCE_SECONDS = 60
 
 
 @pytest.fixture(scope="module", autouse=True)
 def local_ray(tmp_path_factory):
+    import ray
+
     folder = tmp_path_factory.mktemp("targets of actors")
     ray.init(
         num_cpus=1,
@@ -63,6 +63,8 @@ def wait_for(found):
 
 
 def test_an_actor_is_watched_under_the_name_of_its_class(local_ray):
+    import ray
+
     @ray.remote(num_cpus=0.1)
     class Collector:
         def __init__(self):
@@ -101,11 +103,14 @@ def test_an_actor_goes_on_where_the_watch_cannot_start(monkeypatch, caplog):
     wait_for(lambda: threading.active_count() <= before)
 
 
-class Callback(HeapwatchCallback):
-    options = {"port": 0}  # noqa: RUF012
-
-
 def test_an_algorithm_with_its_replay_buffer(exposed):
+    from ray.rllib.algorithms.dqn import DQNConfig
+
+    from heapwatch.integrations.rllib import HeapwatchCallback
+
+    class Callback(HeapwatchCallback):
+        options = {"port": 0}  # noqa: RUF012
+
     config = (
         DQNConfig()
         .environment("CartPole-v1")
@@ -134,6 +139,10 @@ def test_an_algorithm_with_its_replay_buffer(exposed):
 
 @pytest.mark.timeout(480)  # three processes import Ray, which takes minutes on a busy machine
 def test_each_trial_is_watched_in_its_own_process(tmp_path):
+    from ray import tune
+
+    from heapwatch.integrations.ray_tune import watched
+
     def train(config, watch):
         for _ in range(config["steps"]):
             watch.step()

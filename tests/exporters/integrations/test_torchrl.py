@@ -1,16 +1,16 @@
-import torch
-from tensordict.nn import TensorDictModule
-from torchrl.collectors import Collector
-from torchrl.data import LazyTensorStorage, TensorDictReplayBuffer
-from torchrl.envs import GymEnv
-from torchrl.modules import QValueActor
-from torchrl.objectives import DQNLoss
-from torchrl.trainers import ReplayBufferTrainer, Trainer
-
-from heapwatch.integrations.torchrl import HeapwatchHook
-
-
 def test_a_trainer_with_its_replay_buffer(exposed):
+    # not at the top: each worker collects all tests, and these take seconds
+    import torch
+    from tensordict.nn import TensorDictModule
+    from torchrl.collectors import Collector
+    from torchrl.data import LazyTensorStorage, TensorDictReplayBuffer
+    from torchrl.envs import GymEnv
+    from torchrl.modules import QValueActor
+    from torchrl.objectives import DQNLoss
+    from torchrl.trainers import ReplayBufferTrainer, Trainer
+
+    from heapwatch.integrations.torchrl import HeapwatchHook
+
     environment = GymEnv("CartPole-v1", categorical_action_encoding=True)
     actor = QValueActor(
         TensorDictModule(torch.nn.Linear(4, 2), in_keys=["observation"], out_keys=["action_value"]),

@@ -1,20 +1,19 @@
-import torch
-from transformers import Trainer, TrainingArguments
-
-from heapwatch.integrations.transformers import HeapwatchCallback
-
-
-class Model(torch.nn.Module):
-    def __init__(self):
-        super().__init__()
-        self.network = torch.nn.Linear(8, 1)
-
-    def forward(self, x, labels=None):
-        y = self.network(x).squeeze(-1)
-        return {"loss": ((y - labels) ** 2).mean(), "logits": y}
-
-
 def test_a_trainer_with_its_model_and_log(exposed, tmp_path):
+    # not at the top: each worker collects all tests, and these take seconds
+    import torch
+    from transformers import Trainer, TrainingArguments
+
+    from heapwatch.integrations.transformers import HeapwatchCallback
+
+    class Model(torch.nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.network = torch.nn.Linear(8, 1)
+
+        def forward(self, x, labels=None):
+            y = self.network(x).squeeze(-1)
+            return {"loss": ((y - labels) ** 2).mean(), "logits": y}
+
     data = [{"x": torch.ones(8), "labels": torch.tensor(1.0)} for _ in range(16)]
     arguments = TrainingArguments(
         output_dir=str(tmp_path), num_train_epochs=2, per_device_train_batch_size=4, eval_strategy="epoch",

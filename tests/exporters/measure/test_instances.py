@@ -12,11 +12,9 @@ from heapwatch.measure.instances import InstanceCounter
 
 @pytest.fixture(scope="module", autouse=True)
 def only_what_these_tests_make():
-    """Hide the objects of other tests and libraries, millions with torch loaded, from the census."""
+    """Hide the objects of other tests from the census; tests/conftest.py has hidden those of libraries."""
     gc.collect()
     gc.freeze()
-    yield
-    gc.unfreeze()
 
 
 class Agent:
