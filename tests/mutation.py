@@ -25,8 +25,6 @@ JUDGED_BY = {
     "exporters/heapwatch/analysis/leak.py": [
         "tests/exporters/analysis/test_leak.py",
         "tests/exporters/analysis/test_leak_conditions.py",
-        "-k",
-        "not rules",
     ],
     "exporters/heapwatch/explain/judge.py": ["tests/exporters/explain/test_judge.py", "-k", "not levels_off"],
     "exporters/heapwatch/explain/steadiness.py": ["tests/exporters/explain/test_steadiness.py"],
