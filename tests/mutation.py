@@ -23,8 +23,8 @@ ROOT = Path(__file__).parents[1]
 JUDGED_BY = {
     "alerting/receiver/decide.py": ["tests/alerting/receiver/test_decide.py"],
     "exporters/heapwatch/analysis/leak.py": [
-        "tests/exporters/analysis/test_leak.py",
         "tests/exporters/analysis/test_leak_conditions.py",
+        "tests/exporters/analysis/test_leak.py",
     ],
     "exporters/heapwatch/explain/judge.py": ["tests/exporters/explain/test_judge.py", "-k", "not levels_off"],
     "exporters/heapwatch/explain/steadiness.py": ["tests/exporters/explain/test_steadiness.py"],

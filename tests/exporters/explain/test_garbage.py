@@ -13,7 +13,7 @@ from heapwatch.explain import census, describe, garbage
 from heapwatch.explain.census import Census
 from heapwatch.explain.describe import Describer
 from heapwatch.explain.evidence import Levels
-from heapwatch.explain.garbage import Garbage, Uncollected, unreachable
+from heapwatch.explain.garbage import Garbage, Uncollected
 from heapwatch.explain.inventory import Inventory
 from heapwatch.explain.memory import ProcessMemory
 
@@ -64,18 +64,6 @@ def levels_of(clock: list[float], bytes_per_second: float) -> Levels:
         memory.private.add(float(second), 1e9 + bytes_per_second * second)
     memory.resident.add(clock[0], 1e9 + bytes_per_second * clock[0])
     return Levels(memory, 0.0, clock[0])
-
-
-def test_only_what_nothing_else_refers_to_is_unreachable() -> None:
-    held, handed = Holder(0), Holder(1)
-    alone, pair, other = Holder(2), Holder(3), Holder(4)
-    alone.itself, pair.itself, other.itself = alone, other, pair
-    reached = Holder(5)
-    held.itself = reached
-    reached.itself = handed
-    objects = [held, alone, pair, other, reached, handed]
-    del alone, pair, other, reached, handed
-    assert unreachable(objects) == [1, 2, 3]
 
 
 def test_garbage_is_told_from_living_objects_with_its_pace_and_its_bytes(
