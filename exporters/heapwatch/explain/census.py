@@ -1,19 +1,19 @@
 """Types with a growing number of instances, and what refers to them: for growth that no container explains.
 
-`gc.get_objects()` stops the program while it lists all tracked objects. How long that takes is predicted from
-the last call. Where it would take too long, nothing is listed and the refusal is counted.
+To list all tracked objects stops the program. How long that takes is predicted from the last time. Where it
+would take too long, nothing is listed and the refusal is counted.
 """
 
 from __future__ import annotations
 
-import gc
 import sys
 import time
 from collections import Counter, deque
 from collections.abc import Callable, Iterator
 from itertools import islice
+from pathlib import Path
 from types import CellType, FrameType, FunctionType, GeneratorType, MethodType, ModuleType
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 from heapwatch.explain.series import FloorGrowth, LevelSeries
 from heapwatch.explain.sites import Site
@@ -22,19 +22,24 @@ from heapwatch.measure.layout import layout_of
 from heapwatch.measure.own_time import own_time
 from heapwatch.measure.roots import is_user_file
 from heapwatch.measure.sampling import ContainerChanged
+from heapwatch.measure.tracked import referrers, tracked_objects, tracked_types
+
+T = TypeVar("T")
 
 STALL_SECONDS = 0.02
-_FIRST_BLOCKS = 700_000  # allocated blocks up to which the first list is made, without a prediction
+_FIRST_BLOCKS = 300_000  # allocated blocks up to which the first list is made, without a prediction
 
 _CHUNK = 20_000
 _FEWEST = 10  # instances of a type worth following
 _MOST_TYPES = 300
 _WEIGHED = 8
 _OWN = "module heapwatch"
+_PACKAGE = str(Path(__file__).parents[1])
 _LONG = 50
 _MOST_LONG = 4
 _DEEPEST = 6
 _MOST_REFERRERS = 30
+_LISTS = frozenset(map(id, (list, dict, set, deque)))
 _PLAIN = frozenset(
     ("function", "cell", "tuple", "list", "dict", "set", "frozenset", "builtin_function_or_method",
      "method", "weakref", "ReferenceType", "getset_descriptor", "property", "code", "frame", "type", "module",
@@ -124,14 +129,12 @@ class Census:
             self.refused += 1
             return False
         now = self._clock()
-        objects = self._listed()
+        listed = self._listed(lambda: list(tracked_types()))
         counts: Counter[int] = Counter()
         names: dict[int, str] = {}
-        while objects:
-            chunk = objects[-_CHUNK:]
-            del objects[-_CHUNK:]
-            kinds = list(map(type, chunk))
-            chunk.clear()
+        while listed:
+            kinds = listed[-_CHUNK:]
+            del listed[-_CHUNK:]
             keys = list(map(id, kinds))
             counts.update(keys)
             for key, kind in zip(keys, kinds, strict=True):
@@ -174,10 +177,10 @@ class Census:
         chains: dict[str, tuple[str, ...]] = {}
         wanted = {key: known for key, known in self.types.items() if known.name in names}
         samples: dict[int, list[Any]] = {key: [] for key in wanted}
-        objects = self._listed()
+        objects = self._listed(lambda: tracked_objects(samples.keys()))
         for obj in reversed(objects):
-            found = samples.get(id(type(obj)))
-            if found is not None and len(found) < _WEIGHED:
+            found = samples[id(type(obj))]
+            if len(found) < _WEIGHED:
                 found.append(obj)
         objects.clear()
         for key, instances in samples.items():
@@ -191,11 +194,14 @@ class Census:
         return chains
 
     def youngest(self) -> list[Any] | None:
-        """Objects of the youngest generation, the newest last; None if listing them would take too long."""
+        """Objects of the youngest generation, the newest last; None if listing them would take too long.
+
+        Tuples are left out, see `heapwatch.measure.tracked`.
+        """
         if not self.affordable():
             self.refused += 1
             return None
-        return self._listed(generation=0)
+        return self._timed(lambda: tracked_objects(generation=0))
 
     def search(self, elsewhere: set[int]) -> list[LongContainer]:
         """Containers that grew over the last three searches, the longest first, without those in `elsewhere`.
@@ -206,21 +212,19 @@ class Census:
             self.refused += 1
             return []
         now = self._clock()
-        objects = self._listed()
+        objects = self._listed(lambda: tracked_objects(_LISTS))
         lengths: dict[int, int] = {}
         growing: list[Any] = []
         while objects:
             chunk = objects[-_CHUNK:]
             del objects[-_CHUNK:]
             for obj in chunk:
-                kind = type(obj)
-                if kind is list or kind is dict or kind is set or kind is deque:
-                    length = len(obj)
-                    if length >= _LONG and id(obj) not in elsewhere:
-                        lengths[id(obj)] = length
-                        before = self._lengths.get(id(obj), ())
-                        if len(before) >= 2 and before[-2][1] < before[-1][1] < length:
-                            growing.append(obj)
+                length = len(obj)
+                if length >= _LONG and id(obj) not in elsewhere:
+                    lengths[id(obj)] = length
+                    before = self._lengths.get(id(obj), ())
+                    if len(before) >= 2 and before[-2][1] < before[-1][1] < length:
+                        growing.append(obj)
             chunk.clear()
         self._lengths = {
             key: (*self._lengths.get(key, ())[-3:], (now, length)) for key, length in lengths.items()
@@ -248,32 +252,32 @@ class Census:
             )
         return found
 
-    def _listed(self, generation: int | None = None) -> list[Any]:
+    def _timed(self, call: Callable[[], list[T]]) -> list[T]:
         began = own_time()  # CPU time: waiting for a processor does not count
-        objects = gc.get_objects(generation)
-        took = own_time() - began
-        self.longest = max(self.longest, took)
-        if generation is not None:
-            return objects
-        blocks = max(1, sys.getallocatedblocks())
-        pace = took / blocks
+        found = call()
+        self.longest = max(self.longest, own_time() - began)
+        return found
+
+    def _listed(self, call: Callable[[], list[T]]) -> list[T]:
+        """What `call` returns, which looks at all objects; its time predicts that of the next one."""
+        began = own_time()
+        found = self._timed(call)
+        pace = (own_time() - began) / max(1, sys.getallocatedblocks())
         before = self._seconds_per_block
         self._seconds_per_block = pace if before is None else 0.5 * (before + pace)
-        return objects
+        return found
 
     def _holders(self, obj: Any, ours: list[Any], sites: list[Site] | None = None) -> Iterator[str]:
         seen = {id(obj), id(ours)}
         for _ in range(_DEEPEST):
             began = own_time()
-            referrers = gc.get_referrers(obj)
+            found = referrers(obj)
             took = own_time() - began
             self.longest = max(self.longest, took)
             usable = [
-                one
-                for one in islice(referrers, _MOST_REFERRERS)
-                if id(one) not in seen and not _is_own(one) and one is not referrers
+                one for one in islice(found, _MOST_REFERRERS) if id(one) not in seen and not _is_own(one)
             ]
-            referrers.clear()
+            found.clear()
             if not usable:
                 return
             held, obj = obj, min(usable, key=_rank)
@@ -314,9 +318,10 @@ def _weigh(instances: list[Any], elsewhere: set[int]) -> float | None:
 
 
 def _is_own(obj: Any) -> bool:
-    """Whether a referrer is a frame of this package, or an iterator that exists only during the search."""
-    if type(obj) is FrameType:
-        return "heapwatch" in obj.f_code.co_filename
+    """Whether a referrer is of this package, or an iterator that exists only during the search."""
+    code = obj.f_code if type(obj) is FrameType else obj.gi_code if type(obj) is GeneratorType else None
+    if code is not None:
+        return bool(code.co_filename.startswith(_PACKAGE))
     return type(obj).__name__ in ("list_iterator", "reverse_iterator", "list_reverseiterator")
 
 

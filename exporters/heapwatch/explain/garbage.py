@@ -14,7 +14,7 @@ from typing import NamedTuple
 
 from heapwatch.explain.census import Census
 from heapwatch.explain.series import LevelSeries
-from heapwatch.explain.unreachable import bytes_held, closing_key, unreachable
+from heapwatch.explain.unreachable import bytes_held, closing_key, tuples_in, unreachable
 from heapwatch.measure.layout import layout_of
 
 _MOST_EXAMINED = 10_000
@@ -75,10 +75,12 @@ class Uncollected:
             return
         # Those from before the first reading are the program's modules and what they set up.
         added = max(0, round((self.counts.last or 0.0) - min(bucket.least for bucket in since)))
-        added = min(added, len(objects))
-        del objects[: -min(added, _MOST_EXAMINED) or None]
+        young, examined = len(objects), min(added, len(objects), _MOST_EXAMINED)
+        del objects[: -examined or None]
+        objects += tuples_in(objects)
+        with_tuples = len(objects) / max(1, examined)
         found = unreachable(objects)
-        scale = added / max(1, len(objects))
+        scale = min(added, young * with_tuples) / max(1, len(objects))
         types = Counter(layout_of(type(objects[at])).qualified_name for at in found)
         nbytes, key = bytes_held(objects, found), closing_key(objects, found)
         objects.clear()

@@ -18,6 +18,18 @@ _MOST_DICTS, _MOST_KEYS, _MOST_FOLLOWED = 50, 50, 40
 _HELD = next(map(sys.getrefcount, [object()]))
 
 
+def tuples_in(objects: list[Any]) -> list[Any]:
+    """Tracked tuples to which these objects refer, also inside other such tuples."""
+    found: dict[int, Any] = {}
+    parts = gc.get_referents(*objects)
+    while parts:
+        part = parts.pop()
+        if type(part) is tuple and id(part) not in found and gc.is_tracked(part):
+            found[id(part)] = part
+            parts += gc.get_referents(part)
+    return list(found.values())
+
+
 def unreachable(objects: list[Any]) -> list[int]:
     """Positions of the objects that only others of them refer to, by the collector's own rule.
 

@@ -9,13 +9,13 @@ Objects that `gc.freeze()` moved to the permanent generation are not counted.
 
 from __future__ import annotations
 
-import gc
 import weakref
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from itertools import chain
 
 from heapwatch.measure.layout import layout_of
+from heapwatch.measure.tracked import tracked_types
 from heapwatch.measure.untracked import Untracked, is_untracked
 
 
@@ -55,11 +55,10 @@ class InstanceCounter:
         families = {name: set(_family(cls)) for name, cls in self._classes()}
         wanted = set(chain.from_iterable(families.values()))
         untracked = set(filter(is_untracked, wanted))
-        objects = gc.get_objects()
         # All in C: a Python loop over a million objects would take ten times as long.
-        counts: Mapping[type, float] = Counter(filter(wanted.__contains__, map(type, objects)))
+        counts: Mapping[type, float] = Counter(filter(wanted.__contains__, tracked_types()))
         if untracked:
-            estimated = self._untracked.count(objects, untracked)
+            estimated = self._untracked.count(untracked)
             if estimated is None:
                 families = {name: family for name, family in families.items() if not family & untracked}
             else:

@@ -16,9 +16,10 @@ from typing import Any, NamedTuple
 from heapwatch.measure.layout import layout_of
 from heapwatch.measure.reading import array_bytes
 from heapwatch.measure.tensor_storage import array_data
+from heapwatch.measure.tracked import tracked_slices
 
 _CONTAINERS = (list, dict, set, frozenset, tuple)  # of these their own bytes, without their items
-_UNTRACKED_CONTAINERS = (tuple, dict)  # the collector does not track them while all items are untracked
+_NOT_LISTED = (tuple, dict)  # the collector does not track a dict while all its items are untracked
 
 
 # The identity of an object's memory, and its bytes; 0 if another object owns them.
@@ -36,8 +37,9 @@ def large_objects(nbytes: float = 10e6, most: int = 20) -> list[Large]:
     """The `most` largest objects of at least `nbytes`, largest first; shared memory counts once."""
     found: dict[int, Large] = {}
     of_classes: dict[type, Own | None] = {}
-    tracked = gc.get_objects()
-    for obj in chain(tracked, _untracked(tracked)):
+    slices, _ = tracked_slices([0], sys.maxsize)
+    tracked, in_tuples = slices.pop(0)
+    for obj in chain(tracked, _others(tracked, in_tuples)):
         cls = type(obj)
         if cls not in of_classes:
             of_classes[cls] = _reader(cls)
@@ -50,17 +52,16 @@ def large_objects(nbytes: float = 10e6, most: int = 20) -> list[Large]:
     return nlargest(most, found.values(), key=lambda large: large.nbytes)
 
 
-def _untracked(tracked: list[Any]) -> Iterator[Any]:
-    """Objects that the collector does not track, such as arrays, also those in untracked tuples and dicts."""
+def _others(tracked: list[Any], in_tuples: list[Any]) -> Iterator[Any]:
+    """Tuples, and what the collector does not track, such as arrays, also in untracked dicts."""
     seen: set[int] = set()
-    for obj in tracked:
-        parts = gc.get_referents(obj) if obj is not tracked else []
+    for parts in chain([in_tuples], (gc.get_referents(obj) for obj in tracked if obj is not tracked)):
         while parts:
             part = parts.pop()
-            if gc.is_tracked(part):
+            if gc.is_tracked(part) and type(part) is not tuple:
                 continue
             yield part
-            if type(part) in _UNTRACKED_CONTAINERS and id(part) not in seen:
+            if type(part) in _NOT_LISTED and id(part) not in seen:
                 seen.add(id(part))
                 parts += gc.get_referents(part)
 

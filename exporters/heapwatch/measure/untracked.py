@@ -18,6 +18,7 @@ from itertools import compress, filterfalse
 from typing import Any
 
 from heapwatch.measure.sampling import CONTAINERS, ContainerChanged, pick, positions
+from heapwatch.measure.tracked import tracked_count, tracked_slices
 
 _SLICE = 20_000  # tracked objects looked at in one reading
 _FIRST_SECONDS = 0.1  # longest reading until all slices have been seen once, so that a count exists soon
@@ -51,27 +52,33 @@ class Untracked:
 
     def __init__(self) -> None:
         self._next = 0
+        self._total = 0
         self._slices: dict[int, dict[type, float]] = {}
 
-    def count(self, tracked: list[object], wanted: Iterable[type]) -> dict[type, float] | None:
+    def count(self, wanted: Iterable[type]) -> dict[type, float] | None:
         """Estimated instances by class; None until all slices were seen once.
 
         Args:
-            tracked: the present `gc.get_objects()`.
             wanted: classes, none of them tracked.
 
         """
-        total = -(-len(tracked) // _SLICE)
         wanted = frozenset(wanted)
+        self._total = self._total or -(-tracked_count() // _SLICE)
         until = time.perf_counter() + _FIRST_SECONDS
         while True:
-            at = self._next % total
-            self._slices[at] = _references(tracked[at * _SLICE : (at + 1) * _SLICE], wanted)
-            self._next = at + 1
-            if len(self._slices) >= total or time.perf_counter() > until:
+            missing = [at for at in range(self._total) if at not in self._slices]
+            slices, length = tracked_slices(missing or [self._next % self._total], _SLICE)
+            while slices:
+                at = next(iter(slices))
+                self._slices[at] = _references(*slices.pop(at), wanted)
+                self._next = at + 1
+                if time.perf_counter() > until:
+                    slices.clear()
+            self._total = -(-length // _SLICE)
+            self._slices = {at: found for at, found in self._slices.items() if at < self._total}
+            if len(self._slices) == self._total or time.perf_counter() > until:
                 break
-        self._slices = {at: found for at, found in self._slices.items() if at < total}
-        if len(self._slices) < total:
+        if len(self._slices) < self._total:
             return None
         counts: dict[type, float] = {}
         for found in self._slices.values():
@@ -80,9 +87,17 @@ class Untracked:
         return counts
 
 
-def _references(objects: list[Any], wanted: frozenset[type]) -> dict[type, float]:
-    """References from `objects` to instances of `wanted`, each divided by the references to the instance."""
+def _references(objects: list[Any], in_tuples: list[Any], wanted: frozenset[type]) -> dict[type, float]:
+    """References to instances of `wanted`, each divided by all references to the instance.
+
+    Args:
+        objects: what holds them.
+        in_tuples: what tuples hold, an entry for each reference; emptied.
+        wanted: the classes.
+
+    """
     counts: dict[type, float] = {}
+    _follow(in_tuples, 1.0, wanted, counts, _DEEPEST)
     holders = [obj for obj in objects if type(obj) not in _IGNORED]
     long = [obj for obj in holders if type(obj) in CONTAINERS and len(obj) > _LONG]
     if long:

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from heapwatch.explain import unreachable as subject
-from heapwatch.explain.unreachable import bytes_held, closing_key, unreachable
+from heapwatch.explain.unreachable import bytes_held, closing_key, tuples_in, unreachable
 from heapwatch.measure.deep_size import OutOfTime
 
 ENTRY = 40_000  # bytes
@@ -28,6 +28,16 @@ def test_only_what_nothing_else_refers_to_is_unreachable() -> None:
     objects = [held, alone, first, second, reached, handed]
     del alone, first, second, reached, handed
     assert unreachable(objects) == [1, 2, 3]
+
+
+def test_a_cycle_through_tuples_is_unreachable() -> None:
+    node = Node()
+    node.other = ((node, 1),)
+    objects: list[Any] = [node]
+    del node
+    assert unreachable(objects) == []
+    objects += tuples_in(objects)
+    assert [type(objects[at]) for at in unreachable(objects)] == [Node, tuple, tuple]
 
 
 def cycle(**parts: Any) -> dict[str, Any]:

@@ -1,0 +1,131 @@
+"""Lists the objects that the garbage collector tracks, without tuples.
+
+The collector already tracks a tuple that C code is still filling, as in `tuple(generator)`. If anybody else
+refers to it by then, the program's own code fails with a SystemError; whoever reads its items crashes the
+process (CPython issue 39117, bpo-15108). So tuples are sorted out by chained C functions: between two of them
+no other thread runs, and the lists that `gc` returns never reach Python code.
+
+A result that existed when the objects were listed would be listed itself, and hold itself for ever while the
+collector is off. So results are made after that, inside the chain, and taken out of it.
+"""
+
+from __future__ import annotations
+
+import gc
+from collections import deque
+from collections.abc import Callable, Collection, Iterable, Iterator
+from functools import partial
+from itertools import chain, compress, repeat, starmap
+from operator import is_, is_not, itemgetter
+from typing import Any, NamedTuple
+
+_MOST_OWN = 100  # objects that a chain consists of, and more
+_is_tuple = partial(is_, tuple)
+_is_no_tuple = partial(is_not, tuple)
+
+
+class Slice(NamedTuple):
+    """Tracked objects that are no tuples, and what the tuples among them refer to."""
+
+    objects: list[Any]
+    in_tuples: list[Any]
+
+
+def tracked_types() -> Iterator[type]:
+    """The type of each tracked object, tuples included. To be consumed by one call of a C function."""
+    return map(type, chain.from_iterable(map(gc.get_objects, (None,))))
+
+
+def tracked_count() -> int:
+    """How many objects are tracked."""
+    return next(map(len, map(gc.get_objects, (None,))))
+
+
+def tracked_objects(type_ids: Collection[int] | None = None, generation: int | None = None) -> list[Any]:
+    """Tracked objects that are no tuples, the oldest first.
+
+    Args:
+        type_ids: only objects whose type is exactly one of these, given by their ids.
+        generation: only objects of this generation of the collector.
+
+    """
+    held: list[list[Any]] = []
+    wanted = _of(held, _is_no_tuple) if type_ids is None else _of_types(held, {*type_ids} - {id(tuple)})
+    found = _selected(held, map(gc.get_objects, (generation,)), wanted)
+    for at in range(max(0, len(found) - _MOST_OWN), len(found)):
+        if found[at] is held:  # it and what follows was made here
+            del found[at:]
+            break
+    return found
+
+
+def tracked_slices(numbers: Iterable[int], size: int) -> tuple[dict[int, Slice], int]:
+    """Slices of so many objects of the list of all, by their numbers; and the length of that list."""
+    held: list[list[Any]] = []
+    results: list[Any] = []
+    steps = [
+        _each(map(held.append, map(gc.get_objects, (None,)))),
+        _each(map(results.append, map(len, held))),
+    ]
+    numbers = list(numbers)
+    for number in numbers:
+        cut: list[list[Any]] = []
+        part = itemgetter(slice(number * size, (number + 1) * size))
+        steps += [
+            _each(map(cut.append, map(part, held))),
+            _each(map(results.append, map(list, (_of(cut, _is_no_tuple),)))),
+            _each(map(results.append, starmap(gc.get_referents, (_of(cut, _is_tuple),)))),
+            _each(map(list.clear, cut)),
+        ]
+    _run(*steps, _each(map(list.clear, held)))
+    length, *lists = results
+    results.clear()
+    found = dict(zip(numbers, map(Slice, lists[::2], lists[1::2]), strict=True))
+    return found, length
+
+
+def referrers(obj: Any) -> list[Any]:
+    """What refers to `obj` and is no tuple; if nothing does, what refers to the tuples that hold it."""
+    held: list[list[Any]] = []
+    found = _selected(held, starmap(gc.get_referrers, ((obj,),)), _of(held, _is_no_tuple))
+    if found:
+        return found
+    held.clear()
+    direct: list[list[Any]] = []
+    tuples = chain(_each(map(direct.append, starmap(gc.get_referrers, ((obj,),)))), _of(direct, _is_tuple))
+    found = _selected(held, starmap(gc.get_referrers, (tuples,)), _of(held, _is_no_tuple), direct)
+    return [one for one in found if one is not direct[0]]
+
+
+def _selected(
+    held: list[list[Any]],
+    fetched: Iterator[list[Any]],
+    wanted: Iterator[Any],
+    beside: Iterable[list[Any]] = (),
+) -> list[Any]:
+    """A list of what is `wanted` of the list that is fetched into `held`; empties the lists in `beside`."""
+    results: list[list[Any]] = []
+    _run(
+        _each(map(held.append, fetched)),
+        _each(map(results.append, map(list, (wanted,)))),
+        _each(map(list.clear, chain(held, beside))),
+    )
+    return results.pop()
+
+
+def _of(held: list[list[Any]], is_wanted: Callable[[type], bool]) -> Iterator[Any]:
+    return compress(chain.from_iterable(held), map(is_wanted, map(type, chain.from_iterable(held))))
+
+
+def _of_types(held: list[list[Any]], type_ids: set[int]) -> Iterator[Any]:
+    ids = map(id, map(type, chain.from_iterable(held)))  # a type's own hash may be code of the program
+    return compress(chain.from_iterable(held), map(type_ids.__contains__, ids))
+
+
+def _each(calls: Iterator[Any]) -> Iterator[Any]:
+    """Makes the calls when it is consumed, and yields nothing."""
+    return compress(calls, repeat(False))
+
+
+def _run(*steps: Iterator[Any]) -> None:
+    deque(chain.from_iterable(steps), maxlen=0)

@@ -1,0 +1,109 @@
+"""What is listed of the objects that the collector tracks, and that no tuple is held while it is filled."""
+
+from __future__ import annotations
+
+import gc
+import sys
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pytest
+
+from heapwatch.measure.tracked import (
+    referrers,
+    tracked_count,
+    tracked_objects,
+    tracked_slices,
+    tracked_types,
+)
+
+
+class Item:
+    pass
+
+
+def made_while(look: Callable[[Item], object]) -> tuple[list[object], tuple[object, ...]]:
+    """What `look` returns, called while a tuple is being filled, and the tuple."""
+    held = []
+
+    def items() -> Iterator[object]:
+        item = Item()
+        yield item
+        held.append(look(item))
+        yield from range(20)
+
+    return held, tuple(items())
+
+
+@pytest.mark.parametrize(
+    "look",
+    [
+        lambda item: list(tracked_types()),
+        lambda item: tracked_count(),
+        lambda item: tracked_objects(),
+        lambda item: tracked_objects({id(Item), id(list)}),
+        lambda item: tracked_objects(generation=0),
+        lambda item: tracked_slices(range(1 + tracked_count() // 1000), 1000),
+        lambda item: referrers(item),
+    ],
+    ids=["types", "count", "objects", "of types", "young", "slices", "referrers"],
+)
+def test_a_tuple_can_be_filled_while_objects_are_listed(look: Callable[[Item], object]) -> None:
+    held, filled = made_while(look)
+    assert held
+    assert len(filled) == 21
+
+
+def test_objects_are_those_of_the_collector_without_tuples() -> None:
+    class Own:
+        pass
+
+    item, pair = Own(), (Own(), [])
+    listed = tracked_objects()
+    ids = set(map(id, listed))
+    assert {id(item), id(pair[0]), id(pair[1])} <= ids
+    assert tuple not in set(map(type, listed))
+    listed.clear()
+    assert [one is item for one in tracked_objects({id(Own)})] == [True, False]
+    assert abs(len(list(tracked_types())) - tracked_count()) < 50
+
+
+def test_what_is_made_for_the_list_is_not_listed() -> None:
+    before = len(tracked_objects())
+    others = [Item() for _ in range(10)]
+    assert len(tracked_objects()) == before + len(others) + 1
+
+
+def test_nothing_is_kept() -> None:
+    items = [Item() for _ in range(3)]
+    before = [sys.getrefcount(item) for item in items]
+    gc.disable()
+    try:
+        tracked_objects()
+        tracked_objects({id(Item), id(list)})
+        tracked_slices([0], sys.maxsize)
+        referrers(items[0])
+        assert [sys.getrefcount(item) for item in items] == before
+    finally:
+        gc.enable()
+
+
+def test_slices_hold_everything_once() -> None:
+    class Own:
+        pass
+
+    items = [Own() for _ in range(50)]
+    in_a_tuple = ([],)
+    size = tracked_count() // 2
+    slices, length = tracked_slices(range(4), size)
+    assert sum(type(obj) is Own for one in slices.values() for obj in one.objects) == len(items)
+    assert sum(obj is in_a_tuple[0] for one in slices.values() for obj in one.in_tuples) == 1
+    assert max(map(len, (one.objects for one in slices.values()))) <= size < length
+
+
+def test_referrers_are_found_through_tuples() -> None:
+    item, other = Item(), Item()
+    holder: list[Any] = [(0, item)]
+    direct = [other]
+    assert [one for one in referrers(item) if type(one) is list] == [holder]
+    assert [one for one in referrers(other) if type(one) is list] == [direct]
