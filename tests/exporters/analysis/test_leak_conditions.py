@@ -2,14 +2,33 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
+from typing import Any
+
 import pytest
 
 from heapwatch.analysis import leak
-from heapwatch.analysis.leak import MEMORY, material
+from heapwatch.analysis.leak import MEMORY, Marks, material
+from heapwatch.analysis.process import Process
 from heapwatch.analysis.readings import Component
+from heapwatch.analysis.timeline import Sums, Values, slope
 
 BODIES = Component("bodies", "dynamic")
 LINE = [1e9 + 20e6 * look for look in range(12)]
+LOOKS = 200
+LAST = LOOKS - 1
+
+
+def process(**series: Any) -> Process:
+    """A process that started at 0 and is looked at every 30 seconds."""
+    return Process(**{"start": [0.0] * LOOKS, "time": [30.0 * look for look in range(LOOKS)], **series})
+
+
+def marks(gains: list[float], high_water: float | None = 1e9, burst: float | None = None) -> Any:
+    """Marks whose gains end at the last look."""
+    before = [0.0] * (LOOKS - len(gains))
+    bursts = dict.fromkeys(leak.WINDOWS, [burst] * LOOKS)
+    return SimpleNamespace(gains=Sums(before + gains), high_water=[high_water] * LOOKS, bursts=bursts)
 
 
 @pytest.mark.parametrize(
@@ -98,3 +117,190 @@ def test_a_line_over_the_steps_is_straight_too() -> None:
     assert leak._straight(levels, taken[1:], levels[-1], 1) is None, "a reading of the steps is missing"
     assert leak._straight(levels, [None, *taken[1:]], levels[-1], 1) is None
     assert leak._straight(levels, [7.0] * 12, levels[-1], 1) is None, "no step was taken"
+
+
+@pytest.mark.parametrize(("missing", "mark"), [(22, 10.0), (23, 7.0)])
+def test_the_mark_is_valid_for_ten_minutes_without_samples(missing: int, mark: float) -> None:
+    """The lowest of four looks bridges three of them."""
+    assert Marks([10.0] * 8 + [None] * missing + [7.0], [False] * (9 + missing)).high_water[-1] == mark
+
+
+@pytest.mark.parametrize(("missing", "gain"), [(3, 5.0), (4, 5.0), (5, 0.0)])
+def test_what_is_gained_while_more_than_one_look_is_missing_is_no_gain(missing: int, gain: float) -> None:
+    seen = Marks([10.0] * 8 + [None] * missing + [15.0], [False] * (9 + missing))
+    assert seen.gains.over(9 + missing, 8 + missing) == gain
+    assert seen.high_water[-1] == 15.0
+
+
+def test_a_rise_counts_after_four_looks_and_nothing_does_at_a_reset() -> None:
+    levels: Values = [10.0] * 8 + [15.0] * 4
+    assert Marks(levels, [False] * 12).high_water == [10.0] * 11 + [15.0]
+    reset = Marks(levels, [False] * 11 + [True])
+    assert (reset.high_water[-1], reset.gains.over(12, 11)) == (15.0, 0.0)
+
+
+def test_a_burst_is_of_the_window_as_long_as_any_of_its_looks() -> None:
+    seen = Marks([10.0] * 50 + [15.0] * 50, [False] * 100)
+    assert [look for look, burst in enumerate(seen.bursts[16]) if burst] == [*range(53, 85)]
+
+
+EVEN = (10, 10, 10, 10)
+
+
+@pytest.mark.parametrize(
+    ("earlier", "quarters", "level", "burst", "leaks"),
+    [
+        (20, EVEN, 1e9, 6.25, True),
+        (20, EVEN, 1.5e9, 6.25, True),
+        (20, EVEN, 1.7e9, 6.25, False),  # not material
+        (20, EVEN, None, 6.25, False),
+        (20, EVEN, 1e9, None, True),
+        (20, EVEN, 1e9, 12.4, True),
+        (20, EVEN, 1e9, 12.6, False),  # one step is most of it
+        (20, (11.5, 10, 10, 10), 1e9, 6.25, True),
+        (20, (12, 10, 10, 10), 1e9, 6.25, False),  # the second half gained less
+        (20, (10, 10, 11, 9), 1e9, 6.25, True),
+        (20, (10, 10, 11.2, 8.8), 1e9, 6.25, False),  # the last quarter gained less
+        (21, EVEN, 1e9, 6.25, True),
+        (21.2, EVEN, 1e9, 6.25, False),  # more was gained before
+        (0, (0, 0, 0, 0), 1e9, None, False),
+    ],
+)
+def test_a_window_of_sixteen_minutes(
+    earlier: float, quarters: tuple[float, ...], level: float | None, burst: float | None, leaks: bool
+) -> None:
+    gains = [earlier * 1e6 / 16] * 16 + [quarter * 1e6 / 8 for quarter in quarters for _ in range(8)]
+    seen = marks(gains, level, burst and burst * 1e6)
+    growth = leak._in_window(process(), MEMORY, seen, 16, LAST)
+    assert growth == (pytest.approx(sum(quarters) * 1e6 / 16) if leaks else None)
+
+
+def test_a_window_needs_a_process_half_as_old_again() -> None:
+    seen = marks([10e6 / 8] * 48)
+    for age, leaks in ((48, True), (47, False)):
+        young = process(start=[None] * (LAST - age) + [0.0] * (age + 1))
+        assert (leak._in_window(young, MEMORY, seen, 16, LAST) is not None) == leaks
+
+
+@pytest.mark.parametrize(
+    ("bend", "maturity", "leaks"),
+    [(1.0, 0, False), (1.0, 1, True), (1.25, 1, False), (1.25, 2, True), (1.6, 2, False)],
+)
+def test_six_minutes_that_bend(bend: float, maturity: int, leaks: bool) -> None:
+    levels: Values = [1e9] * LOOKS
+    for look in range(12):
+        levels[look - 12] = 1e9 + 20e6 * (min(look, 5.5) + bend * max(0.0, look - 5.5))
+    growth = leak._fast(process(), MEMORY, levels, marks([20e6] * 12), maturity, LAST)
+    assert growth == (pytest.approx(40e6) if leaks else None)
+
+
+@pytest.mark.parametrize(
+    ("gained", "mark", "leaks"), [(34.0, 100.0, False), (36.0, 100.0, True), (36.0, None, False)]
+)
+def test_a_count_rises_by_more_than_its_error(gained: float, mark: float | None, leaks: bool) -> None:
+    levels: Values = [float(look) for look in range(LOOKS)]
+    growth = leak._fast(process(), BODIES, levels, marks([gained / 12] * 12, mark), 2, LAST)
+    assert growth == (pytest.approx(6.0) if leaks else None)
+
+
+def test_a_rise_that_is_not_material_is_no_fast_leak() -> None:
+    levels: Values = [1e9 - 20e6 * (LAST - look) for look in range(LOOKS)]
+    assert leak._fast(process(), MEMORY, levels, marks([25e6]), 2, LAST) is None
+    assert leak._fast(process(), MEMORY, levels, marks([26e6]), 2, LAST) is not None
+
+
+def test_a_count_that_rises_twice_as_fast_is_no_leak_unless_steps_do_too() -> None:
+    seen = [0.0, 1, 2, 3, 4, 5, 6, 8, 10, 12, 14, 16]
+    levels = [0.0] * (LOOKS - 12) + seen
+    gains = marks([10.0] * 12, 100.0)
+    assert leak._fast(process(), BODIES, [*levels], gains, 2, LAST) is None
+    assert leak._fast(process(steps=[*levels]), BODIES, [*levels], gains, 2, LAST) == pytest.approx(20.0)
+
+
+def test_how_far_a_level_follows_the_steps() -> None:
+    counted = [float(look) for look in range(12)]
+    zigzag = [look + 4.0 * (look % 2) for look in counted]
+    assert leak._by_steps([7 + 2 * count for count in counted], [*counted]) == pytest.approx(1.0)
+    assert leak._by_steps([*zigzag], [*counted]) == pytest.approx(0.7814, abs=0.001)
+
+
+@pytest.mark.parametrize(
+    ("maturity", "age", "ways"),
+    [
+        (2, None, [16, 32, 64, 6]),
+        (1, None, [32, 64, 6]),
+        (0, None, [32, 64, 6]),
+        (2, 45, [16, 32, 64, 6]),
+        (2, 46, [16, 32, 64]),
+        (2, 120, [16, 32, 64]),
+        (2, 121, [32, 64]),
+        (2, 240, [32, 64]),
+        (2, 241, [64]),
+        (2, 480, [64]),
+        (2, 481, []),
+    ],
+)
+def test_samples_are_new_enough_for_the_window(
+    monkeypatch: pytest.MonkeyPatch, maturity: int, age: float | None, ways: list[int]
+) -> None:
+    monkeypatch.setattr(leak, "_in_window", lambda process, component, marks, minutes, look: minutes)
+    monkeypatch.setattr(leak, "_fast", lambda *_: 6)
+    aged = process(sample_age=None if age is None else {"memory": [float(age)] * LOOKS})
+    level: Values = [1e9] * LOOKS
+    never = [False] * LOOKS
+    found = leak._found(aged, MEMORY, level, marks([]), [maturity] * LOOKS, never, LAST)
+    assert found == [*[[]] * LAST, ways]
+
+
+def named(named: float, level: Values) -> float | None:
+    return leak._named_at(process(named=[named] * LOOKS), level, LAST)
+
+
+def test_growth_with_a_name_is_that_of_six_minutes() -> None:
+    level: Values = [9e9] * (LOOKS - 12) + [1e9] * 2 + [1e9 + 10e6 * look for look in range(10)]
+    assert named(5e6, level) == pytest.approx(2 * (slope(level[-12:]) or 0.0))
+
+
+@pytest.mark.parametrize(
+    ("per_minute", "leaks"),
+    [(1.5e6, False), (1.6e6, True), (39e6, True), (41e6, False)],
+    ids=["not material", "material", "just enough", "most of it is no growth of memory"],
+)
+def test_growth_with_a_name_is_material_and_makes_memory_grow(per_minute: float, leaks: bool) -> None:
+    level: Values = [1e9 + 10e6 * (look - LAST) for look in range(LOOKS)]  # 20 MB a minute
+    assert named(per_minute, level) == (pytest.approx(20e6) if leaks else None)
+
+
+def test_growth_with_a_name_is_looked_for_since_a_look_and_not_at_a_reset(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(leak, "_named_at", lambda *_: 1.0)
+    reset = [False, False, False, True, False]
+    assert leak._named(process(), [1e9] * 5, reset, 2) == [None, None, 1.0, None, 1.0]
+
+
+def by_cycles(component: Component = MEMORY, reset: int | None = None, **series: Any) -> float | None:
+    """Growth at the last of four cycles of 20 minutes, of which each adds 10 MB to 100 MB."""
+    counted = [float(look // 40) for look in range(LOOKS)]
+    seen = SimpleNamespace(high_water=[1e8 + 10e6 * count for count in counted])
+    resets = [look == reset for look in range(LOOKS)]
+    return leak._by_cycles(process(**{"cycles": counted, **series}), component, seen, resets)[LAST]
+
+
+def test_cycles_since_the_last_reset_are_compared() -> None:
+    again = [float((look // 40) % 4) for look in range(LOOKS)]
+    assert by_cycles() == pytest.approx(0.5e6)
+    assert by_cycles(reset=100) is None
+    assert by_cycles(cycles=again) is None, "the count began again"
+    assert by_cycles(cycles=None) is None
+    missed: Values = [float(look // 40) for look in range(LOOKS)]
+    missed[100] = None
+    assert by_cycles(cycles=missed) == pytest.approx(0.5e6), "a missed scrape between two ends"
+
+
+def test_bounded_buffers_that_fill_explain_cycles_of_the_trainers_memory_alone() -> None:
+    filling = [200e6 * (look // 40) for look in range(LOOKS)]
+    assert by_cycles(bounded=[*filling]) is None
+    assert by_cycles(bounded=[None] * LOOKS) == pytest.approx(0.5e6)
+    assert by_cycles(Component("memory", "worker"), bounded=[*filling]) == pytest.approx(0.5e6)
+    assert by_cycles(BODIES) is None
