@@ -7,6 +7,7 @@ container is read more rarely while its length does not change.
 
 from __future__ import annotations
 
+import gc
 import time
 from collections import deque
 from collections.abc import Callable, Iterator
@@ -97,7 +98,8 @@ class Place:
         """Follow the path to its object.
 
         Args:
-            memory: objects already found in this pass, by place or root name; extended.
+            memory: objects already found in this pass, by place or root name; extended, but not with arrays:
+                `ndarray.resize` fails in the program while somebody else refers to the array.
 
         Raises:
             Gone: nothing is at this path any more.
@@ -112,7 +114,8 @@ class Place:
         else:
             assert self.step is not None
             found = follow(self.parent.find(memory), self.step)
-        memory[self] = found
+        if gc.is_tracked(found):
+            memory[self] = found
         return found
 
 

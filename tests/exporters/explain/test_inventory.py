@@ -49,6 +49,29 @@ def test_what_changes_is_read_before_what_stands_still() -> None:
     assert growing.items.read_at == 100.0
 
 
+def test_the_program_may_resize_an_array_while_containers_are_read() -> None:
+    """`ndarray.resize` fails if anybody else refers to the array."""
+    held = Holder()
+    for at in range(64):
+        setattr(held, f"array{at}", np.zeros(100_000))
+    resized = []
+
+    def spent() -> float:
+        for name in vars(held):
+            getattr(held, name).resize(100_001 + len(resized))
+        resized.append(len(vars(held)))
+        return 0.0
+
+    inventory = Inventory(
+        clock=lambda: 0.0, spent=spent, extra_roots=lambda: [Root("it", "it", lambda: held)]
+    )
+    while not inventory.discover(1000):
+        pass
+    resized.clear()
+    assert inventory.read(1000) >= 64
+    assert len(resized) > 3
+
+
 def piled(step: Callable[[Any], Any]) -> float:
     """Seconds for which the graph of what `step` makes anew once a second for a minute piled up."""
     now = [0.0]
