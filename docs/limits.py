@@ -31,16 +31,27 @@ groups:
 
 def rules() -> str:
     """The rule file: one rule for each labelled limit, whichever profiles have it."""
-    expressions: dict[tuple[str, str], list[str]] = {}
-    for record, labels, expression in (*_shares(), *_levels(), *_growth()):
-        expressions.setdefault((record, labels), []).append(expression)
+    expressions: dict[tuple[str, str, str], list[str]] = {}
+    for record, labels, expression in (*_shares(), *_levels()):
+        expressions.setdefault((record, labels, ""), []).append(expression)
+    for record, labels, of_each, expression in _growth():
+        expressions.setdefault((record, labels, of_each), []).append(expression)
     chosen = "last_over_time(trainer_limit_profile[5m]) == 1"
     for alias, name in ALIASES.items():
         chosen = f'label_replace({chosen}, "profile", "{name}", "profile", "{alias}")'
     return _HEAD.replace("ALIASED", chosen) + "".join(
-        f"      - record: {record}\n        labels: {{{labels}}}\n        expr: {' or '.join(alternatives)}\n"
-        for (record, labels), alternatives in expressions.items()
+        f"      - record: {record}\n        labels: {{{labels}}}\n"
+        f"        expr: {_of_each(of_each, ' or '.join(alternatives))}\n"
+        for (record, labels, of_each), alternatives in expressions.items()
     )
+
+
+def _of_each(resource: str, limit: str) -> str:
+    """The limit of every component of the resource; without a resource it has its component already."""
+    if not resource:
+        return limit
+    level = f'job:trainer_resource:level{{resource="{resource}"}}'
+    return f"0 * {level} + on (job, instance) group_left () max by (job, instance) ({limit})"
 
 
 def _chosen(profile: str) -> str:
@@ -61,17 +72,15 @@ def _levels() -> Iterator[tuple[str, str, str]]:
                 yield "job:trainer_limit:default", labels, f"{value:g} * {_chosen(profile)}"
 
 
-def _growth() -> Iterator[tuple[str, str, str]]:
+def _growth() -> Iterator[tuple[str, str, str, str]]:
     for profile, limits in PROFILES.items():
         for (resource, component), by_period in limits.growth.items():
             for period, value in by_period.items():
-                labels, expression = f"per: {period}", f"{value:g} * {_chosen(profile)}"
+                labels, of_each = f"per: {period}", resource
                 if component:
                     labels = f'resource: {resource}, component: {component}, {labels}, profile: ""'
-                else:
-                    level = f'job:trainer_resource:level{{resource="{resource}"}}'
-                    expression = f"{value:g} + 0 * {level} and on (job, instance) {_chosen(profile)}"
-                yield "job:trainer_growth_limit:default", labels, expression
+                    of_each = ""
+                yield "job:trainer_growth_limit:default", labels, of_each, f"{value:g} * {_chosen(profile)}"
 
 
 def table() -> str:

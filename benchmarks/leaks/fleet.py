@@ -24,6 +24,7 @@ LEVELS = {
     "trainer_objects": "objects",
     "trainer_object_size_bytes": "object_size",
 }
+COUNTED = ("bodies", "entities", "objects")  # judged as they are: `unexplained` is not recorded of them
 _COLLECTORS = ("process", "gpu", "bodies", "entities", "events", "buffers", "objects", "sizes")
 
 # A trainer with a world, a replay buffer, a population, workers, a GPU, and what its exporter says of itself.
@@ -109,7 +110,8 @@ def samples(fleet: Sequence[Shape], second: float, start: float) -> Iterator[Sam
             yield {"__name__": metric, **who, **labels}, value
             if metric in LEVELS:
                 which = {**who, "resource": LEVELS[metric], "component": next(iter(labels.values()), "")}
-                for recorded in ("level", "unexplained", "held", "high_water"):
+                judged = "level" if which["resource"] in COUNTED else "unexplained"
+                for recorded in {"level", judged, "high_water"}:
                     yield {"__name__": f"job:trainer_resource:{recorded}", **which}, value
                 if leaks:
                     for recorded in ("gain", "burst"):

@@ -80,7 +80,7 @@ _MEANINGS = (
     (r"process_.*service!=", "No service", "no service of the stack is chosen, or none was scraped"),
     (r"\b(up|scrape_\w+)\{", "No target", "Prometheus scrapes nothing that is chosen"),
     (
-        r"growth_per_minute",
+        r"growth_per_minute|deriv\(job:trainer_resource:level",
         "No growth known",
         "nothing of it is watched, or the trainer is younger than ten minutes, or ended",
     ),

@@ -10,8 +10,13 @@ _START = select("job:trainer_process:start")
 
 
 def growth(resource: str, *matchers: str) -> str:
-    """Growth per minute of what is watched, as recorded; not before ten minutes of a trainer's life."""
-    return aged(10, select("job:trainer_resource:growth_per_minute", *matchers, resource=resource))
+    """Growth per minute of what is watched; not before ten minutes of a trainer's life."""
+    return aged(10, slope(*matchers, f'resource="{resource}"'))
+
+
+def slope(*matchers: str) -> str:
+    """Growth per minute as the rules record it of memory and of what has a limit, for every watched level."""
+    return f"60 * deriv({select('job:trainer_resource:level', *matchers)}[585s])"
 
 
 def growth_per_cycle(resource: str) -> str:

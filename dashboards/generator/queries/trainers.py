@@ -1,7 +1,7 @@
 """Who trains, what grows in it, what its memory consists of, and how its process does."""
 
 from ..promql import TRAINER, max_by, min_by, or_zero, rate, select, sum_by, total
-from .recorded import current, forecast, growth, limits, of_trainers, soonest
+from .recorded import aged, current, forecast, limits, of_trainers, slope, soonest
 
 # Who is there, and how are they.
 # A rank of a distributed run reads "ppo rank 3".
@@ -37,14 +37,18 @@ GROWING_SINCE = current(min_by(_WHAT, f"1000 * {_GROWS_SINCE}"))
 
 def _growing(resources: str) -> tuple[str, str]:
     """Growth per minute and level of what grows, of these resources (regular expression)."""
+    chosen = f'resource=~"{resources}"'
 
-    def of(*names: str) -> str:
-        series = " or ".join(select(f"job:{name}", f'resource=~"{resources}"') for name in names)
-        return current(max_by(_WHAT, f"({series}) and on ({_WHAT}) {_GROWS}"))
+    def of(*series: str) -> str:
+        return current(max_by(_WHAT, f"({' or '.join(series)}) and on ({_WHAT}) {_GROWS}"))
 
     return (
-        of("trainer_leak:confirmed_per_minute", "trainer_resource:growth_per_minute"),
-        of("trainer_resource:level", "trainer_resource:total"),
+        of(
+            select("job:trainer_leak:confirmed_per_minute", chosen),
+            select("job:trainer_resource:growth_per_minute", chosen),
+            slope(chosen),
+        ),
+        of(select("job:trainer_resource:level", chosen), select("job:trainer_resource:total", chosen)),
     )
 
 
@@ -64,7 +68,7 @@ MEMORY_LEFT = (
 )
 USED_SHARE = f"{RESIDENT} / {MEMORY_LIMIT}"
 MOST_USED = f"max({USED_SHARE})"
-MEMORY_GROWTH = sum_by(TRAINER, growth("memory"))
+MEMORY_GROWTH = sum_by(TRAINER, aged(10, select("job:trainer_resource:growth_per_minute", resource="memory")))
 MOST_GROWTH = f"max({MEMORY_GROWTH})"
 
 TIME_TO_LIMIT = forecast(
