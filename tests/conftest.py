@@ -8,13 +8,16 @@ import signal
 from pathlib import Path
 
 import pytest
-from hypothesis import settings
+from hypothesis import HealthCheck, settings
 
 REPOSITORY = Path(__file__).parents[1]
 # It takes longest and mostly waits for real servers: all other files run meanwhile.
 FIRST = "tests/e2e/test_loop.py"
 
-settings.register_profile("thorough", max_examples=10_000)
+# No test may fail because the machine is busy.
+settings.register_profile("untimed", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.register_profile("thorough", settings.get_profile("untimed"), max_examples=10_000)
+settings.load_profile("untimed")
 
 
 def pytest_configure(config: pytest.Config) -> None:
