@@ -129,7 +129,7 @@ class Census:
             self.refused += 1
             return False
         now = self._clock()
-        listed = self._listed(lambda: list(tracked_types()))
+        listed = self._listed(tracked_types)
         counts: Counter[int] = Counter()
         names: dict[int, str] = {}
         while listed:

@@ -3,7 +3,8 @@
 The collector already tracks a tuple that C code is still filling, as in `tuple(generator)`. If anybody else
 refers to it by then, the program's own code fails with a SystemError; whoever reads its items crashes the
 process (CPython issue 39117, bpo-15108). So tuples are sorted out by chained C functions: between two of them
-no other thread runs, and the lists that `gc` returns never reach Python code.
+no other thread runs, and the lists that `gc` returns never reach Python code. Meanwhile the collector is off,
+as it may run Python code: finalizers and `gc.callbacks`.
 
 A result that existed when the objects were listed would be listed itself, and hold itself for ever while the
 collector is off. So results are made after that, inside the chain, and taken out of it.
@@ -31,9 +32,10 @@ class Slice(NamedTuple):
     in_tuples: list[Any]
 
 
-def tracked_types() -> Iterator[type]:
-    """The type of each tracked object, tuples included. To be consumed by one call of a C function."""
-    return map(type, chain.from_iterable(map(gc.get_objects, (None,))))
+def tracked_types() -> list[type]:
+    """The type of each tracked object, tuples included."""
+    held: list[list[Any]] = []
+    return _selected(held, map(gc.get_objects, (None,)), map(type, chain.from_iterable(held)))
 
 
 def tracked_count() -> int:
@@ -128,4 +130,16 @@ def _each(calls: Iterator[Any]) -> Iterator[Any]:
 
 
 def _run(*steps: Iterator[Any]) -> None:
-    deque(chain.from_iterable(steps), maxlen=0)
+    enabled: list[bool] = []
+    chained = (
+        _each(map(enabled.append, starmap(gc.isenabled, ((),)))),
+        _each(starmap(gc.disable, ((),))),
+        *steps,
+        _each(starmap(gc.enable, compress(((),), enabled))),
+    )
+    try:
+        deque(chain.from_iterable(chained), maxlen=0)
+    except BaseException:
+        if enabled == [True]:
+            gc.enable()
+        raise

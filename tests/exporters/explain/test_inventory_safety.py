@@ -7,6 +7,7 @@ import random
 import sys
 import threading
 import time
+import traceback
 import weakref
 from collections import deque
 from collections.abc import Callable, Iterator
@@ -222,7 +223,7 @@ def test_a_program_that_is_looked_at_all_the_time_does_not_fail(monkeypatch: pyt
         for thread in threads:
             thread.join()
         sys.setswitchinterval(interval)
-    assert not failures
+    assert not ["".join(traceback.format_exception(error)) for error in failures]
 
 
 def test_millions_of_entries_are_not_walked_through() -> None:

@@ -10,6 +10,8 @@ from typing import Any
 import pytest
 
 from heapwatch.measure.tracked import (
+    _each,
+    _run,
     referrers,
     tracked_count,
     tracked_objects,
@@ -38,7 +40,7 @@ def made_while(look: Callable[[Item], object]) -> tuple[list[object], tuple[obje
 @pytest.mark.parametrize(
     "look",
     [
-        lambda item: list(tracked_types()),
+        lambda item: tracked_types(),
         lambda item: tracked_count(),
         lambda item: tracked_objects(),
         lambda item: tracked_objects({id(Item), id(list)}),
@@ -65,7 +67,7 @@ def test_objects_are_those_of_the_collector_without_tuples() -> None:
     assert tuple not in set(map(type, listed))
     listed.clear()
     assert [one is item for one in tracked_objects({id(Own)})] == [True, False]
-    assert abs(len(list(tracked_types())) - tracked_count()) < 50
+    assert abs(len(tracked_types()) - tracked_count()) < 50
 
 
 def test_what_is_made_for_the_list_is_not_listed() -> None:
@@ -107,3 +109,31 @@ def test_referrers_are_found_through_tuples() -> None:
     direct = [other]
     assert [one for one in referrers(item) if type(one) is list] == [holder]
     assert [one for one in referrers(other) if type(one) is list] == [direct]
+
+
+@pytest.mark.parametrize("enabled", [True, False])
+def test_the_collector_runs_no_code_meanwhile_and_is_left_as_it_was(enabled: bool) -> None:
+    ran: list[str] = []
+
+    def note(phase: str, info: dict[str, int]) -> None:
+        ran.append(phase)
+
+    threshold = gc.get_threshold()
+    gc.callbacks.append(note)
+    try:
+        gc.set_threshold(1)
+        if not enabled:
+            gc.disable()
+        _run(*(_each(calls) for calls in (map(ran.append, "<"), map(list, [[]] * 50), map(ran.append, ">"))))
+        assert gc.isenabled() is enabled
+    finally:
+        gc.callbacks.remove(note)
+        gc.set_threshold(*threshold)
+        gc.enable()
+    assert ran.index(">") == ran.index("<") + 1
+
+
+def test_the_collector_is_on_again_after_a_failure() -> None:
+    with pytest.raises(ZeroDivisionError):
+        _run(_each(map(divmod, [1], [0])))
+    assert gc.isenabled()
