@@ -13,10 +13,11 @@ def now():
 
 
 def test_what_is_allocated_is_used_and_what_is_freed_is_retained():
-    used, retained, blocks = now()
+    used, _, blocks = now()
     ballast = [bytes(2000) for _ in range(50_000)]
     pins = ballast[::50]
-    assert now()[0] > used + 90_000_000
+    full, retained, _ = now()  # it may have taken what was free before
+    assert full > used + 90_000_000
     del ballast
     after = now()
     assert after[0] < used + 20_000_000
