@@ -12,7 +12,7 @@ _LARGE = 10_000_000
 
 
 def erl_snapshot() -> tuple[dict[str, int], list[tuple[str, int]]]:
-    """The ERL document's snapshot: a collection and counts by type name, the same again for large objects."""
+    """A snapshot as the trading trainer took it: a collection and a pass for counts, then for large ones."""
     counts = dict.fromkeys(_WATCHED, 0)
     gc.collect()
     for obj in gc.get_objects():
@@ -33,7 +33,7 @@ def erl_snapshot() -> tuple[dict[str, int], list[tuple[str, int]]]:
 
 
 def metta_size(obj: Any, seen: set[int] | None = None) -> int:
-    """The Metta document's deep size: `sys.getsizeof` of all that containers and attributes hold."""
+    """Deep size as the Metta trainer took it: `sys.getsizeof` of all that containers and attributes hold."""
     seen = set() if seen is None else seen
     if id(obj) in seen:
         return 0

@@ -53,7 +53,7 @@ _PAIRS = int(os.environ.get("HEAPWATCH_BENCH_PAIRS", "8000"))
 _PEER_PAIRS = 200
 _TRIMMED = 0.1
 _SCRAPE_SECONDS = 15.0
-# Runs as no child of the trainer, whose workers are read with each scrape. Prints its process id.
+# Detaches itself: a child would be read as the trainer's worker with each scrape. Prints its process id.
 _SCRAPER = """
 import contextlib, os, sys, time, urllib.request
 if child := os.fork():
@@ -101,7 +101,7 @@ def run() -> Report:
     for name, tracer in tracers(peers).items():
         table.rows.append(_row(name, paired_blocks(nothing, 4, during=tracer, block_steps=_LONG_BLOCK)))
     seldom = paired_blocks(_snapshot_once_a_block(), 20, block_steps=_LONG_BLOCK)
-    table.rows.append(_row(f"the ERL document's snapshot, every {_LONG_BLOCK} steps", seldom))
+    table.rows.append(_row(f"a snapshot by `gc.get_objects()`, every {_LONG_BLOCK} steps", seldom))
     measured = f"{slowdown:+.2%} (95 % interval {low:+.2%} to {high:+.2%}, {len(pairs)} pairs)"
     measured += f", and {once} in the first {_START_SECONDS} s"
     claim = Claim("SB3 DQN with everything on is slowed by less than 1 %", measured, high < 0.01)

@@ -22,7 +22,7 @@ from heapwatch.measure.layout import layout_of
 from heapwatch.measure.own_time import own_time
 from heapwatch.measure.roots import is_user_file
 from heapwatch.measure.sampling import ContainerChanged
-from heapwatch.measure.tracked import referrers, tracked_objects, tracked_types
+from heapwatch.measure.tracked import referrers, referrers_of_tuples, tracked_objects, tracked_types
 
 T = TypeVar("T")
 
@@ -271,13 +271,9 @@ class Census:
         seen = {id(obj), id(ours)}
         for _ in range(_DEEPEST):
             began = own_time()
-            found = referrers(obj)
+            usable = _usable(referrers(obj), seen) or _usable(referrers_of_tuples(obj), seen)
             took = own_time() - began
             self.longest = max(self.longest, took)
-            usable = [
-                one for one in islice(found, _MOST_REFERRERS) if id(one) not in seen and not _is_own(one)
-            ]
-            found.clear()
             if not usable:
                 return
             held, obj = obj, min(usable, key=_rank)
@@ -315,6 +311,10 @@ def _weigh(instances: list[Any], elsewhere: set[int]) -> float | None:
             continue
         sizes.append(size.bytes + size.gpu_bytes + size.shared_bytes)
     return sorted(sizes)[len(sizes) // 2] if sizes else None
+
+
+def _usable(found: list[Any], seen: set[int]) -> list[Any]:
+    return [one for one in islice(found, _MOST_REFERRERS) if id(one) not in seen and not _is_own(one)]
 
 
 def _is_own(obj: Any) -> bool:

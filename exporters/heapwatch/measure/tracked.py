@@ -20,7 +20,7 @@ from itertools import chain, compress, repeat, starmap
 from operator import is_, is_not, itemgetter
 from typing import Any, NamedTuple
 
-_MOST_OWN = 100  # objects that a chain consists of, and more
+_MOST_OWN = 100  # more objects than a chain consists of
 _is_tuple = partial(is_, tuple)
 _is_no_tuple = partial(is_not, tuple)
 
@@ -87,12 +87,14 @@ def tracked_slices(numbers: Iterable[int], size: int) -> tuple[dict[int, Slice],
 
 
 def referrers(obj: Any) -> list[Any]:
-    """What refers to `obj` and is no tuple; if nothing does, what refers to the tuples that hold it."""
+    """What refers to `obj` and is no tuple."""
     held: list[list[Any]] = []
-    found = _selected(held, starmap(gc.get_referrers, ((obj,),)), _of(held, _is_no_tuple))
-    if found:
-        return found
-    held.clear()
+    return _selected(held, starmap(gc.get_referrers, ((obj,),)), _of(held, _is_no_tuple))
+
+
+def referrers_of_tuples(obj: Any) -> list[Any]:
+    """What refers to the tuples that hold `obj`, and is no tuple."""
+    held: list[list[Any]] = []
     direct: list[list[Any]] = []
     tuples = chain(_each(map(direct.append, starmap(gc.get_referrers, ((obj,),)))), _of(direct, _is_tuple))
     found = _selected(held, starmap(gc.get_referrers, (tuples,)), _of(held, _is_no_tuple), direct)

@@ -67,6 +67,23 @@ def test_a_heap_that_takes_too_long_is_sampled_instead(
     assert census.inspect(["anything"], set()) == {}
 
 
+class Pairs:
+    def __init__(self) -> None:
+        self.history: list[tuple[int, Leaked]] = []
+
+
+def test_what_only_tuples_hold_is_followed_to_their_holder(census: Census, clock: list[float]) -> None:
+    pairs = Pairs()
+    for at in range(12):
+        pairs.history += [(at, Leaked()) for _ in range(20)]
+        clock[0] += 10
+        assert census.count()
+    name = f"{__name__}.Leaked"
+    chain = census.inspect([name], set())[name]
+    assert chain[0] == "list"
+    assert any(holder in (f"{__name__}.Pairs", "dict under 'history'") for holder in chain)
+
+
 def source() -> Iterator[bytearray]:
     while True:
         yield bytearray(3000)

@@ -13,6 +13,7 @@ from heapwatch.measure.tracked import (
     _each,
     _run,
     referrers,
+    referrers_of_tuples,
     tracked_count,
     tracked_objects,
     tracked_slices,
@@ -47,8 +48,9 @@ def made_while(look: Callable[[Item], object]) -> tuple[list[object], tuple[obje
         lambda item: tracked_objects(generation=0),
         lambda item: tracked_slices(range(1 + tracked_count() // 1000), 1000),
         lambda item: referrers(item),
+        lambda item: referrers_of_tuples(item) or [item],
     ],
-    ids=["types", "count", "objects", "of types", "young", "slices", "referrers"],
+    ids=["types", "count", "objects", "of types", "young", "slices", "referrers", "referrers of tuples"],
 )
 def test_a_tuple_can_be_filled_while_objects_are_listed(look: Callable[[Item], object]) -> None:
     held, filled = made_while(look)
@@ -85,6 +87,7 @@ def test_nothing_is_kept() -> None:
         tracked_objects({id(Item), id(list)})
         tracked_slices([0], sys.maxsize)
         referrers(items[0])
+        referrers_of_tuples(items[0])
         assert [sys.getrefcount(item) for item in items] == before
     finally:
         gc.enable()
@@ -107,7 +110,8 @@ def test_referrers_are_found_through_tuples() -> None:
     item, other = Item(), Item()
     holder: list[Any] = [(0, item)]
     direct = [other]
-    assert [one for one in referrers(item) if type(one) is list] == [holder]
+    assert [one for one in referrers_of_tuples(item) if type(one) is list] == [holder]
+    assert [one for one in referrers(item) if type(one) is list] == []
     assert [one for one in referrers(other) if type(one) is list] == [direct]
 
 
