@@ -1,11 +1,12 @@
 """Whole trainers with and without the exporter, in processes that train in turns.
 
 Blocks inside one process cannot show what the exporter's presence costs all of them: its threads, its
-imports, where its memory lies. Here each party has processes of its own, which do one block of steps a turn,
-so that the machine's moods fall on all alike. A process rests between its turns while samples and scrapes
-come by the clock, so they are asked for as many times more rarely as there are processes: a step then meets
-as many as in a trainer that never rests. What samples take is clocked by itself and added as a share, as in
-`training`; what they leave of the caches shows in the steps.
+imports, where its memory lies. Here each party has processes of its own, which do one block of steps a
+turn, so that the machine's moods fall on all alike. A process rests between its turns while samples and
+scrapes come by the clock, so they are asked for as many times more rarely as there are processes: a step
+then meets as many as in a trainer that never rests. The turns of the first two minutes, when everything is
+seen for the first time, do not count: `training` has that cost in a row of its own. What samples take is
+clocked by itself and added as a share, as in `training`; what they leave of the caches shows in the steps.
 
 Two processes that run the same code differ by a percent from each other all their lives, by where their
 memory happens to lie. So the interval is Student's of the means over processes; more turns would not make it
@@ -52,22 +53,25 @@ def run() -> Report:
 
 def _take_turns() -> dict[str, list[float]]:
     """What steps cost in each process of a party, by the cost in the middle one of all in the same turn."""
-    from benchmarks.training import trimmed_mean
+    from benchmarks.training import START_SECONDS, trimmed_mean
 
     trainers = list(enumerate(map(_start, _PROCESSES)))
     for _, process in trainers:
         _answer(process)
     blocks: list[list[float]] = [[] for _ in trainers]
     samples = [0.0 for _ in trainers]
-    for _ in range(_TURNS):
+    counted_from = time.monotonic() + START_SECONDS
+    while len(blocks[0]) < _TURNS:
         random.shuffle(trainers)
+        counts = time.monotonic() >= counted_from
         for number, process in trainers:
             assert process.stdin is not None
             process.stdin.write("\n")
             process.stdin.flush()
             block, sampling = _answer(process)
-            blocks[number].append(block)
-            samples[number] += sampling
+            if counts:
+                blocks[number].append(block)
+                samples[number] += sampling
     for _, process in trainers:
         process.communicate()
     middle = [statistics.median(turn) for turn in zip(*blocks, strict=True)]

@@ -1,14 +1,16 @@
 """Stable-Baselines3's DQN with everything on, beside what else one might call in a training loop.
 
 What is measured is the callback that is shipped, `HeapwatchCallback`, as a user passes it to `learn`; the
-baseline is an empty callback, since any callback pays for being called. Blocks of steps with the one and with
-the other take turns inside one training run, so that the machine's moods and the learning itself fall on both
-alike. Time is the CPU's, of all threads of the process: wall time on a shared
-machine tells of the neighbours, and even so a block is now and then held up for longer than anything here
-costs. Each pair of neighbouring blocks gives one ratio; the slowdown is their mean without the tenth that is
-highest and the tenth that is lowest (a trimmed mean: J. W. Tukey, A Survey of Sampling from Contaminated
-Distributions, 1960), and its interval comes from resampling the pairs (percentile bootstrap, B. Efron and
-R. J. Tibshirani, An Introduction to the Bootstrap, 1993, chapter 13).
+baseline is an empty callback, since any callback pays for being called. Blocks of steps with the one and
+with the other take turns inside one training run, so that the machine's moods and the learning itself fall
+on both alike. Time is the CPU's, of all threads of the process: wall time on a shared machine tells of the
+neighbours, and even so a block is now and then held up for longer than anything here costs. Each pair of
+neighbouring blocks gives one ratio; the slowdown is their geometric mean, as the arithmetic mean of ratios
+of two noisy numbers is above one even where both are alike (P. J. Fleming and J. J. Wallace, How not to lie
+with statistics, 1986). The tenth that is highest and the tenth that is lowest do not count (a trimmed mean:
+J. W. Tukey, A Survey of Sampling from Contaminated Distributions, 1960), and the interval comes from
+resampling the pairs (percentile bootstrap, B. Efron and R. J. Tibshirani, An Introduction to the Bootstrap,
+1993, chapter 13).
 
 Samples come in a few blocks only, which trimming would drop: what they take is clocked by itself, taken off
 its block, and added as a share of the run; and so is what the exporter's own threads use, scrapes among them,
@@ -22,6 +24,7 @@ from __future__ import annotations
 import contextlib
 import itertools
 import logging
+import math
 import os
 import random
 import statistics
@@ -47,7 +50,7 @@ from heapwatch.runtime.safe_point import DEFAULT_BUDGET, DEFAULT_INTERVAL
 
 Pair = tuple[float, float]  # CPU seconds of a block with what is measured, and of its neighbour without
 
-_START_SECONDS = 120
+START_SECONDS = 120
 _LONG_BLOCK = 1000
 _PAIRS = int(os.environ.get("HEAPWATCH_BENCH_PAIRS", "8000"))
 _PEER_PAIRS = 200
@@ -83,7 +86,7 @@ def run() -> Report:
             _PAIRS,
             prepare=watched.declare,
             apart=lambda: watched.sampling,
-            warm_up_seconds=_START_SECONDS,
+            warm_up_seconds=START_SECONDS,
             on_warm=lambda: readings.append(watched.spent()),
         )
         begun, warm, ended = *readings, watched.spent()
@@ -95,7 +98,7 @@ def run() -> Report:
     table.rows.append(["its samples", f"{samples:+.2%}", "", ""])
     table.rows.append([f"its threads, scraped every {_SCRAPE_SECONDS:.0f} s", f"{threads:+.2%}", "", ""])
     once = f"{at_start:.2f} s of CPU time, once"
-    table.rows.append([f"samples and threads in the first {_START_SECONDS} s", once, "", ""])
+    table.rows.append([f"samples and threads in the first {START_SECONDS} s", once, "", ""])
     for name, step in other_tools(peers).items():
         table.rows.append(_row(name, paired_blocks(step, _PEER_PAIRS)))
     for name, tracer in tracers(peers).items():
@@ -103,7 +106,7 @@ def run() -> Report:
     seldom = paired_blocks(_snapshot_once_a_block(), 20, block_steps=_LONG_BLOCK)
     table.rows.append(_row(f"a snapshot by `gc.get_objects()`, every {_LONG_BLOCK} steps", seldom))
     measured = f"{slowdown:+.2%} (95 % interval {low:+.2%} to {high:+.2%}, {len(pairs)} pairs)"
-    measured += f", and {once} in the first {_START_SECONDS} s"
+    measured += f", and {once} in the first {START_SECONDS} s"
     claim = Claim("SB3 DQN with everything on is slowed by less than 1 %", measured, high < 0.01)
     return Report([table], [claim], peers.missing)
 
@@ -247,9 +250,9 @@ def tracers(peers: Peers) -> dict[str, Callable[[], AbstractContextManager[objec
 def confidence(pairs: list[Pair]) -> tuple[float, float, float]:
     """The slowdown, and the interval that holds 95 % of those of resampled pairs."""
     generator = random.Random(7)
-    ratios = [with_it / without - 1 for with_it, without in pairs]
+    ratios = [math.log(with_it / without) for with_it, without in pairs]
     resampled = sorted(trimmed_mean(generator.choices(ratios, k=len(ratios))) for _ in range(1000))
-    return trimmed_mean(ratios), resampled[25], resampled[974]
+    return math.expm1(trimmed_mean(ratios)), math.expm1(resampled[25]), math.expm1(resampled[974])
 
 
 def trimmed_mean(values: list[float]) -> float:

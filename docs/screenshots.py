@@ -58,15 +58,15 @@ def take(address: str, chosen: str) -> None:
             only = "" if picture.verdict is None else f"&var-instance={trainers[picture.verdict]}"
             page = browser.new_page(viewport={"width": picture.width, "height": HEIGHT})
             query = f"theme={picture.theme}&refresh={only}{chosen}"
-            opened(page, f"{address}/d/heapwatch-{picture.board}?{query}", timeout=120)
-            expect(page.locator("#popup")).to_be_hidden(timeout=60_000)  # of a lost connection
+            opened(page, f"{address}/d/heapwatch-{picture.board}?{query}")
+            expect(page.locator("#popup")).to_be_hidden()  # of a lost connection
             _write(picture, page.screenshot())
             page.close()
 
 
 def _trainers(browser: Browser, address: str) -> dict[str, str]:
     """Verdict to the last trainer that Fleet lists under it. Exits when there is no trainer."""
-    page = opened(browser.new_page(), f"{address}/d/heapwatch-fleet?refresh=", timeout=120)
+    page = opened(browser.new_page(), f"{address}/d/heapwatch-fleet?refresh=")
     rows = page.locator(f".panel:has(.panel-title :text-is('{TRAINERS}')) tbody tr").all()
     found = {row.locator("td").first.inner_text(): row.locator("a").first.inner_text() for row in rows}
     page.close()

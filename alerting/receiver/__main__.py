@@ -29,7 +29,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         settings = load(parsed.config)
         app = create_app(settings, token(settings))
     except (SettingsError, StoreUnusable) as error:
-        print(error, file=sys.stderr)
+        print(f"heapwatch receiver: {error}", file=sys.stderr)
         return 2
     server = uvicorn.Server(
         uvicorn.Config(

@@ -158,8 +158,10 @@ def secret(file: Path | None, name: str) -> str:
         raise SettingsError(f"{name} is not set")
     try:
         text = file.read_text().strip()
-    except (OSError, UnicodeDecodeError) as error:
-        raise SettingsError(f"{name}: cannot read {file}: {error}") from None
+    except OSError as error:
+        raise SettingsError(f"{name}: cannot read {file}: {error.strerror}") from None
+    except UnicodeDecodeError:
+        text = ""
     if not text or not text.isascii() or not text.isprintable():
         raise SettingsError(f"{name}: {file} must hold one line of printable ASCII")
     return text
@@ -168,8 +170,10 @@ def secret(file: Path | None, name: str) -> str:
 def _read_file(file: Path) -> dict[str, Any]:
     try:
         values = yaml.safe_load(file.read_text())
-    except (OSError, UnicodeDecodeError) as error:
-        raise SettingsError(f"cannot read {file}: {error}") from None
+    except OSError as error:
+        raise SettingsError(f"cannot read {file}: {error.strerror}") from None
+    except UnicodeDecodeError:
+        raise SettingsError(f"{file} is not text") from None
     except yaml.YAMLError as error:
         raise SettingsError(f"{file} is not YAML: {' '.join(str(error).split())}") from None
     if values is None:

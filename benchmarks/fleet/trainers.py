@@ -110,8 +110,8 @@ class Trainer:
         return "100" if "capacity" in metric else "%(level)s"
 
 
-async def serve(trainer: Trainer) -> int:
-    """Serve one trainer on a free loopback port; returns the port."""
+async def serve(trainer: Trainer) -> asyncio.Server:
+    """Serve one trainer on a free loopback port."""
 
     async def answer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         try:
@@ -130,9 +130,7 @@ async def serve(trainer: Trainer) -> int:
         finally:
             writer.close()
 
-    server = await asyncio.start_server(answer, "127.0.0.1", 0)
-    port: int = server.sockets[0].getsockname()[1]
-    return port
+    return await asyncio.start_server(answer, "127.0.0.1", 0)
 
 
 def _reply(trainer: Trainer, first: str, body: bytes) -> str:
@@ -155,7 +153,8 @@ async def main(count: int, file: Path) -> None:
     """Serve `count` trainers until standard input ends."""
     _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
     resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))
-    ports = [await serve(Trainer(rank)) for rank in range(count)]
+    servers = [await serve(Trainer(rank)) for rank in range(count)]
+    ports = [server.sockets[0].getsockname()[1] for server in servers]
     targets = [{"targets": [f"127.0.0.1:{port}" for port in ports], "labels": {}}]
     partial = file.with_suffix(".tmp")
     partial.write_text(json.dumps(targets))
@@ -163,6 +162,9 @@ async def main(count: int, file: Path) -> None:
     print(json.dumps(ports), flush=True)
     loop = asyncio.get_running_loop()
     await loop.run_in_executor(None, sys.stdin.read)
+    for server in servers:
+        server.close()
+    await asyncio.sleep(0)  # what was accepted already begins, and is cancelled with the rest
 
 
 if __name__ == "__main__":

@@ -1,7 +1,6 @@
 """The viewer's only source of data: Prometheus' HTTP API."""
 
 from dataclasses import dataclass
-from types import TracebackType
 from typing import Any
 
 import httpx
@@ -43,14 +42,6 @@ class Prometheus:
         self._client = httpx.AsyncClient(
             base_url=self.url, timeout=timeout, limits=httpx.Limits(max_connections=8), trust_env=False
         )
-
-    async def __aenter__(self) -> "Prometheus":
-        return self
-
-    async def __aexit__(
-        self, kind: type[BaseException] | None, value: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        await self.close()
 
     async def close(self) -> None:
         """Close the connections."""

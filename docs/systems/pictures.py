@@ -59,7 +59,7 @@ def world(recording: Path, name: str) -> None:
                 page = browser.new_page(viewport={"width": 1400, "height": 900})
                 minutes = scenario.scrapes * scenario.scrape_seconds // 60
                 query = f"theme=dark&refresh=&from=now-{minutes}m&to=now"
-                stretch(opened(page, f"{address}/d/heapwatch-world?{query}", timeout=120))
+                stretch(opened(page, f"{address}/d/heapwatch-world?{query}"))
                 panel = page.locator(".panel", has_text="Bodies by type").first
                 save(panel.screenshot(), name)
         finally:

@@ -1,4 +1,4 @@
-"""Errors that a command reports in one line."""
+"""Errors that a command reports in one line, and how."""
 
 from __future__ import annotations
 
@@ -9,3 +9,10 @@ class UsageError(Exception):
 
 class Unreachable(Exception):
     """A trainer or Prometheus sent no usable response; the message says why."""
+
+
+def reason(error: OSError | ValueError) -> str:
+    """What an error says: that of the system with its file, and without its number."""
+    if isinstance(error, OSError) and error.strerror:
+        return f"{error.filename}: {error.strerror}" if error.filename else error.strerror
+    return str(error)

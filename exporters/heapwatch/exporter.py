@@ -168,9 +168,13 @@ class Exporter:
 
     def sample_sizes_every(self, interval: int, unit: str) -> None:
         """Measure named objects at the first safe point after every `interval` of `unit`."""
+        reached = 0
 
         def due(counted: str, total: int) -> None:
-            if counted == unit and total % interval == 0:
+            nonlocal reached
+            # Several may be counted at once.
+            if counted == unit and total // interval > reached:
+                reached = total // interval
                 self.safe_point.prompt(self.sizes)
 
         self.progress.on_progress.append(due)

@@ -69,7 +69,7 @@ def start(
 
     """
     show_notices()
-    asked = port if port is not None else _port_from_environment()
+    asked = port if port is not None else port_from_environment()
     wanted = DEFAULT_PORT if asked is None else asked
     watch = Watch(
         name,
@@ -94,7 +94,7 @@ def start(
         try:
             watch.record(record)
         except OSError:
-            watch.stop()
+            watch.exporter.stop(log_findings=False)
             raise
     _log_address(watch, asked, wanted)
     return watch
@@ -119,7 +119,8 @@ def _log_address(watch: Watch, asked: int | None, wanted: int) -> None:
     log.info("%s at %s%s: %s", watch.name, server.url, passed_over, registration.describe())
 
 
-def _port_from_environment() -> int | None:
+def port_from_environment() -> int | None:
+    """HEAPWATCH_TRAINER_PORT; None if it is not set. Raises ValueError if it is no port."""
     text = os.environ.get("HEAPWATCH_TRAINER_PORT")
     if not text:
         return None

@@ -40,7 +40,7 @@ FAST = {
 }
 
 
-def wait_for(condition: Callable[[], T], what: str, seconds: float = 20) -> T:
+def wait_for(condition: Callable[[], T], what: str, seconds: float = 60) -> T:
     """The first true value of the condition; asks every 20 ms."""
     deadline = time.monotonic() + seconds
     while True:
@@ -150,7 +150,7 @@ class Receiver:
         answer = httpx.get(f"{self.url}/actions", params={"limit": 500, **filters}, timeout=10)
         return list(answer.raise_for_status().json()["rows"])
 
-    def settled(self, count: int, seconds: float = 20) -> list[dict[str, Any]]:
+    def settled(self, count: int, seconds: float = 60) -> list[dict[str, Any]]:
         """All rows, newest first, once there are so many and nothing waits or is being done."""
 
         def look() -> list[dict[str, Any]]:

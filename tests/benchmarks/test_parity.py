@@ -7,6 +7,7 @@ import pytest
 
 from benchmarks import parity
 from benchmarks.leaks.remote_write import _series
+from benchmarks.leaks.scenario import Scenario
 
 WALKER = (("instance", "walker"),)
 
@@ -27,6 +28,19 @@ def test_the_first_difference_is_named(one, other, what):
     assert bool(found) == bool(what)
 
 
+def test_a_panel_may_have_a_gap_while_a_trainer_is_not_scraped():
+    bridged, gap = {WALKER: {0.0: 1.0, 60.0: 1.0}}, {WALKER: {0.0: 1.0}}
+    assert not parity.difference(bridged, gap, frozenset({("walker", 60.0)}))
+    assert parity.difference(bridged, gap, frozenset({("walker", 120.0)}))
+    assert parity.difference(gap, bridged, frozenset({("walker", 60.0)}))
+
+
+def test_a_trainer_is_unread_once_its_last_sample_is_too_old():
+    trainer = Scenario("walker", {"trainer_process_threads{}": [1.0, *[None] * 9, 1.0]}, scrape_seconds=30)
+    found = parity.unread([trainer], 1000.0, 400)
+    assert {at for _, at in found} == {985.0 + second for second in range(151, 300)}
+
+
 def test_the_mark_of_a_series_that_ended_is_sent_as_it_is():
     assert struct.pack("<Q", 0x7FF0000000000002) in _series({"__name__": "up"}, parity.STALE, 0)
 
@@ -41,6 +55,5 @@ def test_every_rule_and_panel_is_asked():
 def test_victoria_metrics_lengthens_no_range_of_the_rules():
     text = " ".join(query.expression for query in parity.queries())
     ranges = re.findall(r"deriv\([^\[]*\[(\d+)s\]", text)
-    shortest = int(parity.SHORTEST_WINDOW.removesuffix("s"))
     assert 165 in map(int, ranges)
-    assert min(map(int, ranges)) >= shortest
+    assert min(map(int, ranges)) >= parity.SHORTEST_SECONDS

@@ -8,6 +8,8 @@ from playwright.sync_api import Browser, Page, expect, sync_playwright
 
 NAMES = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable", "/usr/bin/chromium")
 ARGUMENTS = ["--no-sandbox", "--disable-gpu", "--disable-background-networking", "--no-first-run"]
+# For a page's many queries on a busy machine; nothing is asserted about the time.
+PATIENCE_MILLISECONDS = 120_000
 SETTLED = """() => {
     const inSight = (element) => {
         const {top, bottom} = element.getBoundingClientRect();
@@ -20,6 +22,8 @@ SETTLED = """() => {
         && [...panel.querySelectorAll('.plot')].every(drawn));
     return panels.length > 0 && panels.every(done);
 }"""
+
+expect.set_options(timeout=PATIENCE_MILLISECONDS)
 
 
 @contextmanager
@@ -34,10 +38,11 @@ def chromium() -> Iterator[Browser]:
         browser.close()
 
 
-def opened(page: Page, address: str, timeout: float = 30) -> Page:
+def opened(page: Page, address: str) -> Page:
     """The dashboard at `address`, once every panel has its data and those in sight are drawn."""
-    page.goto(address, timeout=timeout * 1000)
-    page.wait_for_function(SETTLED, timeout=timeout * 1000)
+    page.set_default_timeout(PATIENCE_MILLISECONDS)
+    page.goto(address)
+    page.wait_for_function(SETTLED)
     return page
 
 

@@ -59,8 +59,7 @@ def take(folder: Path, words: list[str]) -> None:
             if words and not any(word in picture.name for word in words):
                 continue
             page = browser.new_page(viewport={"width": picture.width, "height": 900})
-            page.set_default_timeout(120_000)
-            opened(page, f"{address}/d/heapwatch-{picture.board}?{picture.query}", timeout=120)
+            opened(page, f"{address}/d/heapwatch-{picture.board}?{picture.query}")
             unroll(page)
             stretch(page)
             page.screenshot(path=folder / f"{picture.name}.png")

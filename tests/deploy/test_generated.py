@@ -21,7 +21,7 @@ EXPRESSION = re.compile(r"\{\{-? (.+?) \}\}")
 
 def objects() -> dict[str, Any]:
     files = [file for file in BASE.glob("*.yaml") if file.name != "kustomization.yaml"]
-    documents = [document for file in files for document in yaml.safe_load_all(file.read_text())]
+    documents = [document for file in files for document in yaml.load_all(file.read_text(), yaml.CSafeLoader)]
     return {document["kind"]: document for document in documents}
 
 

@@ -13,7 +13,9 @@ from tests.repository import REPOSITORY
 RULES = REPOSITORY / "prometheus" / "rules"
 JOBS = {"trainer": "ml/heapwatch-trainers", "stack": "heapwatch-receiver"}
 NATIVE = [
-    group for file in sorted(RULES.glob("*.yml")) for group in yaml.safe_load(file.read_text())["groups"]
+    group
+    for file in sorted(RULES.glob("*.yml"))
+    for group in yaml.load(file.read_text(), yaml.CSafeLoader)["groups"]
 ]
 
 

@@ -12,7 +12,7 @@ SCRIPT = ROOT / "docs" / "tutorial" / "train.py"
 
 def test_the_leak_of_the_tutorial_is_named_with_its_line(tmp_path, monkeypatch):
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
-    command = [sys.executable, "-m", "heapwatch.cli.main", "run", "--seconds", "45", "--json", str(SCRIPT)]
+    command = [sys.executable, "-m", "heapwatch.cli.main", "run", "--seconds", "60", "--json", str(SCRIPT)]
     done = subprocess.run(command, capture_output=True, text=True, timeout=120, cwd=tmp_path, check=False)
     assert done.returncode == 0, done.stderr
     explanation = json.loads(done.stdout)

@@ -5,11 +5,13 @@ import threading
 import urllib.request
 import weakref
 from collections import deque
+from itertools import pairwise
 
 import Box2D
 import pytest
 
 import heapwatch
+from heapwatch.recording.reader import read_recording
 from tests.exporters.exposed import value, values
 
 
@@ -406,20 +408,21 @@ def test_what_is_expected_is_a_class_and_a_count(watch, cls, count):
         watch.expect(cls, count)
 
 
-def test_sizes_are_measured_at_the_cycles_asked_for():
+@pytest.mark.parametrize(("at_once", "expected"), [(1, [10, 20]), (3, [12, 21])])
+def test_sizes_are_measured_at_the_cycles_asked_for(at_once, expected):
     watch = heapwatch.Watch("trainer", interval=3600.0)
     stats = {}
     watch.size("stats", stats)
     watch.size_interval(10, "epoch")
     watch.step()
-    measured = []
-    for epoch in range(1, 21):
+    measured = {}
+    for epoch in range(at_once, 22, at_once):
         stats |= {f"{epoch}/{number}": number for number in range(1000)}
-        watch.progress("epoch")
+        watch.progress("epoch", at_once)
         watch.step()
-        measured.append(sizes_of(watch))
-    changes = [epoch for epoch in range(2, 21) if measured[epoch - 1] != measured[epoch - 2]]
-    assert changes == [10, 20]
+        measured[epoch] = sizes_of(watch)
+    changes = [epoch for before, epoch in pairwise(measured) if measured[epoch] != measured[before]]
+    assert changes == expected
 
 
 def sizes_of(watch):
@@ -430,3 +433,32 @@ def sizes_of(watch):
 def test_an_interval_of_sizes_is_a_whole_number(interval):
     with pytest.raises(ValueError, match="size_interval"):
         heapwatch.Watch("trainer").size_interval(interval)
+
+
+def test_large_objects_are_returned_and_recorded(watch, tmp_path):
+    path = watch.record(tmp_path / "run.jsonl")
+    kept = [bytes(64_000_000)]
+    found = watch.large_objects(60e6)
+    assert [one.type for one in found] == ["bytes"]
+    assert found[0].nbytes == pytest.approx(64e6, rel=0.01)
+    watch.progress("episode", 1)
+    watch.stop()
+    assert kept
+    assert any(point.large for point in read_recording(path).points)
+
+
+def test_a_thread_may_claim_the_safe_point(watch):
+    cleaned = []
+    watch.on_cleanup(lambda action: cleaned.append(threading.current_thread()))
+    watch.step()
+
+    def take_over():
+        watch.claim()
+        watch.exporter.cleanup_queue.submit("regular", "test")
+        watch.step()
+
+    thread = threading.Thread(target=take_over)
+    thread.start()
+    thread.join()
+    watch.step()
+    assert cleaned == [thread]

@@ -26,7 +26,7 @@ HEADINGS = ["Meaning", "Impact", "Diagnosis", "Mitigation"]
 
 
 def rules():
-    documents = (yaml.safe_load(file.read_text()) for file in RULE_FILES)
+    documents = (yaml.load(file.read_text(), yaml.CSafeLoader) for file in RULE_FILES)
     return [rule for document in documents for group in document["groups"] for rule in group["rules"]]
 
 
@@ -46,9 +46,7 @@ def promtool(*arguments):
     assert program, f"{wanted} is not there: run `make up` once, or install Debian's prometheus"
     # a seventh of the time is garbage collection
     environment = {**os.environ, "GOGC": "400"}
-    return subprocess.run(
-        [program, *arguments], env=environment, text=True, capture_output=True, check=False, timeout=150
-    )
+    return subprocess.run([program, *arguments], env=environment, text=True, capture_output=True, check=False)
 
 
 def test_folders_hold_nothing_else():
@@ -61,6 +59,7 @@ def test_rules_load_and_pass_the_lint():
     assert checked.returncode == 0, checked.stdout + checked.stderr
 
 
+@pytest.mark.timeout(600)  # half a minute of computing, on a machine that does other things as well
 @pytest.mark.parametrize("file", TEST_FILES, ids=lambda file: file.stem)
 def test_rule_tests_pass(file):
     tested = promtool("test", "rules", str(file))
@@ -71,7 +70,8 @@ def expectations():
     """What the rule tests expect: (alert name, labels) that fire, and records whose samples are compared."""
     fired, records = [], set()
     for file in TEST_FILES:
-        for test in yaml.safe_load(file.read_text())["tests"]:
+        # libyaml's loader: every worker of the tests reads these long files
+        for test in yaml.load(file.read_text(), yaml.CSafeLoader)["tests"]:
             for case in test.get("alert_rule_test", []):
                 for alert in case.get("exp_alerts") or []:
                     fired.append((case["alertname"], alert["exp_labels"], alert.get("exp_annotations", {})))

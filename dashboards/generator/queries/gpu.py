@@ -1,7 +1,7 @@
 """GPU memory and devices."""
 
 from ..promql import TRAINER, increment, max_by, select, sum_by, total
-from .recorded import current, forecast, growth, soonest
+from .recorded import current, forecast, growth, soon, soonest
 
 _DEVICE = f"{TRAINER}, device"
 _PART = f"{_DEVICE}, part"
@@ -76,8 +76,6 @@ TEMPERATURE = max_by(_DEVICE, select("trainer_gpu_temperature_celsius"))
 POWER = max_by(_DEVICE, select("trainer_gpu_power_watts"))
 GROWTH = sum_by(f"{TRAINER}, component", growth("gpu_memory"))
 MOST_GROWTH = f"max({GROWTH})"
-_FORECAST = forecast(
-    select("job:trainer_gpu_memory:time_to_limit_seconds"), select("trainer_gpu_memory_total_bytes"), _DEVICE
-)
-SHORTEST_TIME_TO_LIMIT = soonest(_FORECAST)
-TIME_TO_LIMIT = f"({_FORECAST}) >= 0"
+_TIME_TO_LIMIT = select("job:trainer_gpu_memory:time_to_limit_seconds")
+SHORTEST_TIME_TO_LIMIT = soonest(forecast(_TIME_TO_LIMIT, select("trainer_gpu_memory_total_bytes"), _DEVICE))
+TIME_TO_LIMIT = soon(_TIME_TO_LIMIT, _DEVICE)

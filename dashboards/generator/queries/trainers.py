@@ -1,7 +1,7 @@
 """Who trains, what grows in it, what its memory consists of, and how its process does."""
 
 from ..promql import TRAINER, max_by, min_by, or_zero, rate, select, sum_by, total
-from .recorded import aged, current, forecast, limits, of_trainers, slope, soonest
+from .recorded import aged, current, forecast, limits, of_trainers, slope, soon, soonest
 
 # Who is there, and how are they.
 # A rank of a distributed run reads "ppo rank 3".
@@ -71,11 +71,10 @@ MOST_USED = f"max({USED_SHARE})"
 MEMORY_GROWTH = sum_by(TRAINER, aged(10, select("job:trainer_resource:growth_per_minute", resource="memory")))
 MOST_GROWTH = f"max({MEMORY_GROWTH})"
 
-TIME_TO_LIMIT = forecast(
-    select("job:trainer_memory:time_to_limit_seconds"), select("trainer_memory_limit_bytes"), TRAINER
-)
+_TIME_TO_LIMIT = select("job:trainer_memory:time_to_limit_seconds")
+TIME_TO_LIMIT = forecast(_TIME_TO_LIMIT, select("trainer_memory_limit_bytes"), TRAINER)
 SHORTEST_TIME_TO_LIMIT = soonest(TIME_TO_LIMIT)
-TIME_TO_LIMIT_SOON = f"({TIME_TO_LIMIT}) >= 0"
+TIME_TO_LIMIT_SOON = soon(_TIME_TO_LIMIT, TRAINER)
 
 # Memory explained: sums over the chosen trainers, so that the stack and its lines stay comparable.
 RESIDENT_SUM = total(_RESIDENT)

@@ -9,8 +9,10 @@ from typing import Any
 
 from heapwatch.attach import Attachment, CannotAttach, name_of, process_of, wait_until_ended
 from heapwatch.cli.interrupt import interrupt_on_termination
+from heapwatch.errors import reason
 from heapwatch.http.server import DEFAULT_PORT
 from heapwatch.injection import CannotInject, inject
+from heapwatch.lifecycle import port_from_environment
 from heapwatch.runtime.plain_text import plain
 
 _EPILOG = """
@@ -60,17 +62,21 @@ def run(arguments: argparse.Namespace) -> int:
             return 1
         except CannotInject as error:
             print(plain(f"heapwatch: cannot find what grows in the process: {error}"), file=sys.stderr)
-    port, search = arguments.port, False
-    if port is None:
-        text = os.environ.get("HEAPWATCH_TRAINER_PORT", "")
-        port, search = (int(text), False) if text.isdigit() else (DEFAULT_PORT, True)
     try:
+        port = port_from_environment() if arguments.port is None else arguments.port
         attachment = Attachment(
-            arguments.pid, name=arguments.name, host=arguments.host, port=port, port_search=search
+            arguments.pid,
+            name=arguments.name,
+            host=arguments.host,
+            port=DEFAULT_PORT if port is None else port,
+            port_search=port is None,
         )
         attachment.start()
-    except (CannotAttach, OSError, ValueError) as error:
+    except CannotAttach as error:
         print(plain(f"heapwatch: {error}"), file=sys.stderr)
+        return 1
+    except (OSError, ValueError) as error:
+        print(plain(f"heapwatch: {reason(error)}"), file=sys.stderr)
         return 1
     interrupt_on_termination()
     try:

@@ -28,13 +28,17 @@ def _parser() -> argparse.ArgumentParser:
     subcommands = whole.add_subparsers(metavar="COMMAND", required=True)
     for command in COMMANDS:
         command.add_parser(subcommands)
+    for parser in subcommands.choices.values():
+        parser.set_defaults(command=parser)
     return whole
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command line given, or the process's own, and return its exit code."""
     whole = _parser()
-    parsed = whole.parse_args(arguments, argparse.Namespace(parser=whole))
+    parsed, unknown = whole.parse_known_args(arguments, argparse.Namespace(parser=whole))
+    if unknown:
+        parsed.command.error(f"unrecognized arguments: {' '.join(unknown)}")
     try:
         code: int = parsed.run(parsed)
     except UsageError as error:

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from heapwatch.cli.program import CannotRun, Program
+from heapwatch.errors import reason
 from heapwatch.explain.findings import Explanation, narrative
 from heapwatch.lifecycle import start
 
@@ -52,7 +53,7 @@ def run(arguments: argparse.Namespace) -> int:
     try:
         watch = start(_name(program.name), port=arguments.port, record=arguments.record)
     except (OSError, ValueError) as error:
-        print(f"heapwatch: {error}", file=sys.stderr)
+        print(f"heapwatch: {reason(error)}", file=sys.stderr)
         return 64
     process = os.getpid()
     explainer = watch.exporter.explainer

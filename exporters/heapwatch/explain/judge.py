@@ -141,7 +141,7 @@ def _verdict(
     if any(finding.is_leak for finding in findings):
         return "leak", room
     if seconds < TOO_EARLY_SECONDS or not rounds:
-        return "too early", "Ask again in a minute."
+        return "too early", f"A verdict takes {TOO_EARLY_SECONDS:.0f} s or more."
     pace = levels.per_minute
     matters = levels.matters(pace) and rate_of(buffers) < EXPLAINED * pace
     if filling and (crowded or not matters):

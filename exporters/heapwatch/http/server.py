@@ -154,8 +154,8 @@ class Server:
                     ) from None
         raise PortTaken(
             errno.EADDRINUSE,
-            f"port {self.port} on {self.host} is taken by {port_owner(self.port)}; choose another port, "
-            "port=0 for any free one, or port_search=True for the next free one",
+            f"port {self.port} on {self.host} is taken by {port_owner(self.port)}; choose another port, or 0 "
+            "for any free one",
         )
 
     def _observe_regularly(self) -> None:

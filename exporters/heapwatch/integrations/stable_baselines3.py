@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from numpy import count_nonzero, ndarray
 from stable_baselines3.common.callbacks import BaseCallback
+from stable_baselines3.common.off_policy_algorithm import OffPolicyAlgorithm
 
 from heapwatch.integrations.session import Options, accessor, new_session
 from heapwatch.runtime.safe_point import SafePoint
@@ -16,14 +17,14 @@ if TYPE_CHECKING:
     from typing_extensions import Unpack
 
 # Off-policy models train after every few steps: so many seconds at least lie between two measured pairs of
-# phases, as each reads the memory three times.
-_PHASE_SECONDS = 0.25
+# phases, as each reads the memory three times, and between two readings of the model's count of episodes.
+_MEASURED_SECONDS = 1.0
 
 
 class HeapwatchCallback(BaseCallback):
     """Watches a model while it learns: its replay or rollout buffer, its policy, both phases, its episodes.
 
-    Phases that follow each other faster than four times a second are measured in part.
+    Of phases that follow each other faster than once a second, one a second is measured.
 
     Args:
         watch: one that runs already; by default one is started with training and stopped with it.
@@ -35,7 +36,8 @@ class HeapwatchCallback(BaseCallback):
         super().__init__()
         self._session = new_session("stable-baselines3", "stable-baselines3", watch, **options)
         self._safe_point: SafePoint | None = None
-        self._counted_steps = 0
+        self._counted_steps = self._counted_episodes = 0
+        self._model_counts_episodes = False
         self._none_ended = b""
         self._measuring = False
         self._measured_at = float("-inf")
@@ -56,17 +58,20 @@ class HeapwatchCallback(BaseCallback):
         if optimizer is not None:
             session.size("optimizer.state_dict", optimizer.state_dict)
         self._safe_point = session.watch.exporter.safe_point if session.watch is not None else None
-        # Steps as SB3 counts them; those of an earlier call are no progress of this run.
-        self._counted_steps = model.num_timesteps
+        # What the model counted before is no progress of this run.
+        episodes = getattr(model, "_episode_num", None)  # a private name, which another version may lack
+        self._counted_steps, self._counted_episodes = model.num_timesteps, episodes or 0
+        self._model_counts_episodes = isinstance(model, OffPolicyAlgorithm) and episodes is not None
         self._none_ended = bytes(model.n_envs)  # the booleans of environments that go on
 
     def _on_rollout_start(self) -> None:
         if self._measuring:
             self._session.phase(None)
         now = perf_counter()
-        self._measuring = now - self._measured_at >= _PHASE_SECONDS
+        self._measuring = now - self._measured_at >= _MEASURED_SECONDS
         if self._measuring:
             self._measured_at = now
+            self._count_models_episodes()
             self._session.phase("rollout")
 
     def _on_step(self) -> bool:
@@ -75,25 +80,34 @@ class HeapwatchCallback(BaseCallback):
             # What `Watch.progress` does, without its checks: these lines run at every step.
             point.steps += self.num_timesteps - self._counted_steps
             self._counted_steps = self.num_timesteps
-            dones = self.locals.get("dones")
-            # Most steps end no episode, and comparing bytes is faster than numpy's count.
-            if dones is not None and (type(dones) is not ndarray or dones.tobytes() != self._none_ended):
-                self._count_episodes(dones)
+            if not self._model_counts_episodes:
+                self._count_ended(self.locals.get("dones"))
             if point.due:
+                self._count_models_episodes()
                 point.visit(stepping=True)
         return True
-
-    def _count_episodes(self, dones: Any) -> None:
-        is_flags = type(dones) is ndarray and dones.dtype.char == "?"
-        ended = dones.tobytes().count(1) if is_flags else int(count_nonzero(dones))
-        if ended:
-            self._session.advance("episode", ended)
 
     def _on_rollout_end(self) -> None:
         if self._measuring:
             self._session.phase("train")
 
+    def _count_models_episodes(self) -> None:
+        """Advance by the episodes that an off-policy model has counted since the last call."""
+        if self._model_counts_episodes:
+            counted = self.model._episode_num
+            if counted > self._counted_episodes:
+                self._session.advance("episode", counted - self._counted_episodes)
+            self._counted_episodes = counted
+
+    def _count_ended(self, dones: Any) -> None:
+        # Most steps end no episode, and comparing bytes is faster than numpy's count.
+        if dones is None or (type(dones) is ndarray and dones.tobytes() == self._none_ended):
+            return
+        if ended := int(count_nonzero(dones)):
+            self._session.advance("episode", ended)
+
     def _on_training_end(self) -> None:
+        self._count_models_episodes()
         self._safe_point = None
         self._measuring = False
         self._session.end()

@@ -47,6 +47,8 @@ def read_recording(path: Path) -> Run:
         except json.JSONDecodeError:
             half = not line.endswith(b"\n")
             wrong.append(f"line {number} is {'half-written' if half else 'not JSON'} and left out")
+        except UnicodeDecodeError:
+            wrong.append(f"line {number} is not text and left out")
         except (ValueError, RecursionError) as error:
             wrong.append(f"line {number} is left out: {error}")
     if not points:

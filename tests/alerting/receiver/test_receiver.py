@@ -71,6 +71,7 @@ def test_a_cleanup_is_done_once_checked_counted_and_marked(scene, listener):
     assert (path, headers["Authorization"]) == ("/api/annotations", "Bearer a-grafana-token")
     assert "helped" in mark["tags"]
     assert "1500.0 MB freed" in mark["text"]
+    assert "1500.0 MB freed" in receiver.get("/").text
     receiver.program.stop()
 
 
@@ -109,6 +110,21 @@ def test_what_does_not_help_climbs_to_people_and_ends(scene, listener):
     receiver.program.stop()
 
 
+def test_what_does_not_help_is_restarted_where_a_command_is_given(scene):
+    trainer = scene.trainer("useless")
+    receiver = scene.receiver(
+        regular_cooldown=0.1, emergency_cooldown=0.1, escalation_cooldown=0.5, escalation="restart",
+        restart_command=["echo", "restarted", "{instance}"],
+    ).start()  # fmt: skip
+    while not receiver.rows(result="restarted"):
+        receiver.post(alert(trainer.instance))
+        receiver.settled(1)
+    (row,) = receiver.rows(result="restarted")
+    assert row["action"]["action"] == "restart"
+    assert f"restarted {trainer.instance}" in row["action"]["detail"]
+    receiver.program.stop()
+
+
 def test_a_dry_run_decides_and_asks_nothing(scene):
     trainer, receiver = scene.trainer(), scene.receiver(dry_run=True).start()
     receiver.post(alert(trainer.instance))
@@ -119,7 +135,8 @@ def test_a_dry_run_decides_and_asks_nothing(scene):
 
 
 def test_the_target_is_prometheus_word_and_not_the_alerts(scene):
-    trainer, receiver = scene.trainer(), scene.receiver().start()
+    # With more trainers than are served at once, Prometheus is asked about all of them in one query.
+    trainer, receiver = scene.trainer(), scene.receiver(parallel_trainers=1).start()
     unknown = alert("127.0.0.1:1", 1)
     other_job = alert(trainer.instance, 2, labels={"job": "elsewhere"})
     ended = alert(trainer.instance, 3, labels={"alertname": "TrainerBodiesHigh"})
@@ -144,6 +161,15 @@ def test_a_wrong_start_ends_with_one_clear_line(tmp_path, environment, named):
     assert done.returncode == 2
     assert len(done.stderr.splitlines()) == 1
     assert named in done.stderr
+
+
+def test_a_database_that_cannot_be_read_is_said(scene):
+    receiver = scene.receiver().start()
+    receiver.database.unlink()
+    answer = receiver.get("/actions")
+    assert answer.status_code == 503
+    assert answer.json()["error"].startswith("the database cannot be read: ")
+    receiver.program.stop()
 
 
 def test_a_slow_client_is_cut_off_and_others_are_served(scene):

@@ -1,4 +1,5 @@
 import asyncio
+import contextlib
 import os
 import sqlite3
 from collections.abc import Callable, Coroutine
@@ -105,6 +106,22 @@ def test_a_corrupt_file_is_moved_aside(tmp_path, content):
     assert recoveries == 1
     assert when is not None
     assert [path.read_bytes() for path in tmp_path.glob("db.corrupt-*")] == [content]
+
+
+def test_a_file_that_is_damaged_under_its_reader_is_moved_aside(tmp_path):
+    async def damage(store: Store) -> int:
+        await store.run(table)
+        with contextlib.closing(sqlite3.connect(tmp_path / "db")) as other:
+            other.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+        with (tmp_path / "db").open("r+b") as file:
+            file.write(b"\0" * 8192)
+        with pytest.raises(StoreUnavailable), store.read() as connection:
+            connection.execute("SELECT * FROM clock").fetchone()
+        while not store.recoveries:
+            await asyncio.sleep(0.01)
+        return store.recoveries
+
+    assert with_store(tmp_path / "db", damage) == 1
 
 
 def test_a_newer_schema_is_left_alone(tmp_path):

@@ -87,6 +87,23 @@ def test_a_variable_narrows_every_panel(page, viewer):
     assert "trading-filling:7777" not in page.locator(".grid").first.inner_text()
 
 
+def test_the_address_alone_shows_the_fleet(page, viewer):
+    opened(page, viewer)
+    assert page.url.startswith(f"{viewer}/d/heapwatch-fleet")
+
+
+def test_what_the_toolbar_offers_is_chosen_and_kept_in_the_address(page, viewer):
+    opened(page, f"{viewer}/d/heapwatch-world")
+    page.get_by_role("combobox", name="Instance").click()
+    page.get_by_role("option", name="walker-leaking:7777").click()
+    page.wait_for_url(re.compile("var-instance=walker-leaking%3A7777"))
+    page.keyboard.press("Escape")
+    page.get_by_role("combobox", name="30s").click()
+    page.get_by_role("option", name="1m", exact=True).click()
+    page.wait_for_url(re.compile("refresh=1m"))
+    expect(page.locator(".grid").first).not_to_contain_text("walker-healthy:7777")
+
+
 def test_a_time_range_is_chosen_and_kept_in_the_address(page, viewer):
     opened(page, f"{viewer}/d/heapwatch-gpu")
     page.get_by_text("Last 1 hour").first.click()
@@ -128,7 +145,8 @@ def test_the_crosshair_is_shared(page, viewer):
 
 
 def test_bars_share_the_time_axis_of_lines(page, viewer):
-    opened(page, f"{viewer}/d/heapwatch-alerts")
+    # The made-up history is as old as this run of the tests.
+    opened(page, f"{viewer}/d/heapwatch-alerts?from=now-6h&to=now")
     lines, bars = (
         page.locator(f".panel:has(.panel-title :text-is('{title}'))")
         for title in ("Memory around cleanups", "Cleanup duration")

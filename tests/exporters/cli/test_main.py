@@ -38,6 +38,28 @@ def test_the_version_is_that_of_the_distribution(capsys: pytest.CaptureFixture[s
     assert capsys.readouterr().out.startswith("heapwatch ")
 
 
+@pytest.mark.parametrize("command", ["report", "attach"])
+def test_an_unknown_option_is_answered_with_the_usage_of_its_command(
+    command: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with pytest.raises(SystemExit) as ended:
+        main([command, "1", "--bogus"])
+    assert ended.value.code == 64
+    told = capsys.readouterr().err
+    assert told.startswith(f"usage: heapwatch {command} ")
+    assert told.endswith(f"heapwatch {command}: error: unrecognized arguments: --bogus\n")
+
+
+def test_a_port_in_the_environment_that_is_none_is_refused(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("HEAPWATCH_TRAINER_PORT", "http")
+    assert main(["attach", "--outside", str(os.getpid())]) == 1
+    assert capsys.readouterr().err == (
+        "heapwatch: HEAPWATCH_TRAINER_PORT must be a port, 0 to 65535, got 'http'\n"
+    )
+
+
 @pytest.mark.parametrize(
     ("arguments", "lacking", "extra"),
     [

@@ -214,6 +214,14 @@ def test_what_cannot_be_run_is_one_line(tmp_path: Path, arguments: tuple[str, ..
     assert "Traceback" not in done.stderr
 
 
+def test_a_record_that_cannot_be_written_is_one_line_and_nothing_runs(tmp_path: Path) -> None:
+    program = script(tmp_path, "open('it-ran', 'w')")
+    done = heapwatch("run", "--record", str(tmp_path / "none" / "run.jsonl"), program, cwd=tmp_path)
+    assert done.returncode == 64
+    assert done.stderr == f"heapwatch: {tmp_path}/none/run.jsonl: No such file or directory\n"
+    assert not (tmp_path / "it-ran").exists()
+
+
 def test_a_script_that_does_not_compile_is_one_line(tmp_path: Path) -> None:
     done = heapwatch("run", script(tmp_path, "def"), cwd=tmp_path)
     assert done.returncode == 64

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import inspect
+import multiprocessing
 import sys
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
@@ -12,11 +13,14 @@ from typing import Any
 import numpy as np
 import pytest
 
+from heapwatch.explain import describe
 from heapwatch.explain import inventory as subject
-from heapwatch.explain.census import GrowingType
+from heapwatch.explain.census import GrowingType, LongContainer
 from heapwatch.explain.describe import Describer
 from heapwatch.explain.inventory import Inventory, KnownContainer
 from heapwatch.explain.series import NO_GROWTH
+from heapwatch.explain.sites import Site
+from heapwatch.explain.tracing import Tracer
 from heapwatch.measure.roots import Root
 
 
@@ -131,6 +135,60 @@ def test_a_growing_type_is_told_with_the_one_line_that_makes_it() -> None:
     found = describer.describe_type(GrowingType(f"{__name__}.MadeInOnePlace"), NO_GROWTH, None)
     assert found.site is not None
     assert (found.site.file, found.site.function) == (__file__, "make")
+
+
+def test_the_line_that_starts_processes_is_told_if_there_is_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    def starts() -> None:
+        multiprocessing.Process(target=print).start()
+
+    def starts_too() -> None:
+        multiprocessing.Pool(2)
+
+    codes = [make.__code__, starts.__code__]
+    monkeypatch.setattr(describe, "user_code", lambda: codes)
+    found = Describer(Inventory()).processes_started()
+    assert found is not None
+    assert (found.file, found.line) == (__file__, starts.__code__.co_firstlineno + 1)
+    codes.append(starts_too.__code__)
+    assert Describer(Inventory()).processes_started() is None
+
+
+def test_a_container_that_no_root_reaches_is_told_by_what_holds_it() -> None:
+    describer = Describer(Inventory())
+    long = LongContainer("list of int", 300, 9_000, 60.0, ("list in a generator", "Pipeline"), None)
+    found = describer.describe_long(long)
+    assert found.path == "list in a generator < Pipeline"
+    assert (found.items, found.bytes_per_minute) == (300, 60 * 30)
+    alone = describer.describe_long(long._replace(holders=()))
+    assert (alone.path, alone.holders) == (None, ("held from outside Python",))
+
+
+def test_a_line_that_was_traced_is_told(walked: Any) -> None:
+    trainer = Trainer()
+    inventory: Inventory = walked(trainer)
+    (known,) = (one for one in inventory.known.values() if one.path == "it.first")
+    lengths = []
+
+    class Traces(Tracer):
+        def trace(
+            self,
+            path: str,
+            length: Callable[[], float | None],
+            newest: Callable[[], list[Any]],
+            rhythm: float = 1.0,
+        ) -> Site:
+            for _ in range(2):
+                lengths.append(length())
+                trainer.step()
+            return Site(__file__, make.__code__.co_firstlineno + 1, "")
+
+    describer = Describer(inventory)
+    describer.trace(known, Traces(), 1.0)
+    assert lengths == [0, 1]
+    site = describer.describe(known, NO_GROWTH).site
+    assert site is not None
+    assert site.function == "make"
+    assert not describer.is_traceable(known)
 
 
 def test_what_a_library_fills_is_told_with_the_line_that_calls_it(walked: Any) -> None:

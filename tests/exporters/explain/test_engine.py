@@ -8,6 +8,7 @@ import pytest
 
 from heapwatch.explain.engine import Explainer
 from heapwatch.explain.evidence import Levels
+from heapwatch.explain.findings import Finding
 
 
 def test_a_search_that_took_long_is_not_repeated_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -23,6 +24,21 @@ def test_a_search_that_took_long_is_not_repeated_at_once(monkeypatch: pytest.Mon
     for now[0] in range(0, 80, 10):
         explainer._long_containers(Levels(explainer.memory, 0.0, now[0]))
     assert searches == [10.0, 60.0]
+
+
+def test_garbage_is_searched_for_in_place_of_types_while_the_collector_is_off(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    now, searches = [0.0], []
+    explainer = Explainer(clock=lambda: now[0], spent=lambda: 0.0)
+    found = Finding("type", None, "cycles", 100, 5000, 10.0, 500.0, 0.0)
+    monkeypatch.setattr(explainer.census, "search", lambda elsewhere: [])
+    monkeypatch.setattr(explainer.uncollected, "examine", lambda: searches.append(now[0]))
+    monkeypatch.setattr(explainer._describer, "describe_garbage", lambda uncollected, levels: [found])
+    monkeypatch.setattr(gc, "isenabled", lambda: False)
+    for now[0] in (60.0, 70.0, 71.0, 120.0):
+        assert explainer._types(Levels(explainer.memory, 0.0, now[0])) == [found]
+    assert searches == [70.0, 120.0]
 
 
 def test_types_are_not_counted_while_the_collector_is_off(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -24,7 +24,7 @@ def no_roots_but_those_given(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 class Holder:
-    pass
+    replay: Any
 
 
 def test_what_changes_is_read_before_what_stands_still() -> None:
@@ -47,6 +47,21 @@ def test_what_changes_is_read_before_what_stands_still() -> None:
     growing.interval, growing.due = 1.0, 95.0
     assert inventory.read(0) < len(known)
     assert growing.items.read_at == 100.0
+
+
+def test_a_ring_buffer_is_read_by_its_position() -> None:
+    held = Holder()
+    held.replay = Holder()
+    vars(held.replay).update(capacity=1000, pos=250, full=False, observations=np.zeros((1000, 500)))
+    inventory = Inventory(
+        clock=lambda: 0.0, spent=lambda: 0.0, extra_roots=lambda: [Root("it", "it", lambda: held)]
+    )
+    while not inventory.discover(1000):
+        pass
+    inventory.read(1000)
+    (known,) = (one for one in inventory.known.values() if one.kind == "ring")
+    assert (known.path, known.items.last, known.capacity) == ("it.replay", 250, 1000)
+    assert known.held.last == 250 * 500 * 8
 
 
 def test_the_program_may_resize_an_array_while_containers_are_read() -> None:

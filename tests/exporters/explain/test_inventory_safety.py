@@ -68,6 +68,7 @@ def only_given_roots(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
 
 def grow(seed: int, size: int) -> list[Any]:
     """Objects that refer to each other at random, cycles among them."""
+    gc.freeze()  # so that a collection is of these alone, and not of what Hypothesis keeps of thousands
     chance = random.Random(seed)
     objects = [chance.choice(MAKERS)() for _ in range(size)]
     for _ in range(3 * size):

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from heapwatch.explain.sites import rebound_at, stores_of, uses_of
+from heapwatch.explain.sites import Site, function_at, only_return, rebound_at, stores_of, uses_of
 
 
 class Trainer:
@@ -137,3 +137,41 @@ def test_lines_that_store_under_a_name_are_found() -> None:
 
     first = train.__code__.co_firstlineno
     assert [site.line - first for site in stores_of("parent", [train.__code__])] == [1, 2]
+
+
+def one_return(size: int) -> list[float]:
+    return [0.0] * size
+
+
+def two_returns(size: int) -> list[float] | None:
+    if size < 0:
+        return []
+    return [0.0] * size
+
+
+def no_result(size: int) -> None:
+    if size:
+        return
+    print(size)
+
+
+def test_the_line_of_the_only_result() -> None:
+    first = one_return.__code__.co_firstlineno
+    assert only_return(one_return.__code__) == Site(__file__, first + 1, "one_return")
+    assert only_return(two_returns.__code__) is None
+    assert only_return(no_result.__code__) is None
+    assert only_return(heapq.nsmallest.__code__) is None, "not the user's code"
+
+
+def test_a_line_is_in_the_innermost_function() -> None:
+    def outer() -> Any:
+        def inner() -> list[int]:
+            return [1]
+
+        return inner
+
+    codes = [outer.__code__, outer().__code__, one_return.__code__]
+    line = outer().__code__.co_firstlineno + 1
+    assert function_at(Site(__file__, line, ""), codes).endswith("inner")
+    assert function_at(Site(__file__, 1, ""), codes) == ""
+    assert function_at(Site("elsewhere.py", line, ""), codes) == ""

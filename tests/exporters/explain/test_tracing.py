@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import torch
 
 from heapwatch.explain import tracing as subject
 from heapwatch.explain.sites import Site
@@ -189,13 +190,22 @@ def made_policy() -> Policy:
     return Policy()
 
 
+def made_tensors() -> list[torch.Tensor]:
+    return [torch.zeros(3) for _ in range(50)]
+
+
 def made_step() -> dict[str, Any]:
     observation = bytes(5000)
     return {"observation": observation, "reward": 1.0}
 
 
 @pytest.mark.parametrize(
-    ("make", "line"), [(made_policy, "return Policy()"), (made_step, "observation = bytes(5000)")]
+    ("make", "line"),
+    [
+        (made_policy, "return Policy()"),
+        (made_step, "observation = bytes(5000)"),
+        (made_tensors, "return [torch.zeros(3)"),
+    ],
 )
 def test_an_instance_is_made_where_it_is_constructed_and_a_container_where_its_bytes_are(
     make: Callable[[], object], line: str

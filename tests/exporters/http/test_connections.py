@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import socket
+import socketserver
 import time
 
 import pytest
@@ -137,6 +138,17 @@ def test_slow_body_is_cut_off(impatient, trainer):
         "Content-Type: application/json\r\nContent-Length: 1000\r\n\r\n{"
     )
     assert status_of(trainer.raw(head.encode())) == 408
+
+
+def test_a_client_for_whom_no_thread_can_be_started_is_told_so(trainer, monkeypatch):
+    def start(*_):
+        raise RuntimeError("can't start new thread")
+
+    with monkeypatch.context() as crowded:
+        crowded.setattr(socketserver.ThreadingMixIn, "process_request", start)
+        with socket.create_connection(("127.0.0.1", trainer.server.port), timeout=20) as client:
+            assert status_of(read_all(client)) == 503
+    assert trainer.request("GET", "/healthz")[0].status == 200
 
 
 def test_client_that_never_reads_delays_nobody(shared):

@@ -14,7 +14,7 @@ def test_an_off_policy_model_with_its_replay_buffer(exposed):
     model.learn(200, callback=HeapwatchCallback(port=0))
     seen = exposed[-1]
     assert seen.value("trainer_progress_total", unit="step") == 200
-    assert seen.value("trainer_progress_total", unit="episode") >= 1
+    assert seen.value("trainer_progress_total", unit="episode") == model._episode_num > 1
     assert seen.value("trainer_buffer_items", buffer="replay_buffer") == 200
     assert seen.value("trainer_buffer_capacity_items", buffer="replay_buffer") == 500
     assert seen.value("trainer_object_size_bytes", object="policy.state_dict") > 10_000
@@ -83,13 +83,45 @@ def test_a_step_that_ends_no_episode_calls_no_other_python_code():
     assert called == ["_on_step"]
 
 
+def test_episodes_that_the_model_counts_are_read_with_each_sample(exposed):
+    model = DQN("MlpPolicy", "CartPole-v1", buffer_size=500, learning_starts=1000, train_freq=500, seed=0)
+    read = []
+
+    class Look(BaseCallback):
+        def _on_step(self):
+            progress = watching.watch.exporter.progress
+            if self.n_calls in (100, 200):
+                watching.watch.exporter.safe_point.wake()
+            elif self.n_calls in (101, 201):
+                read.append((progress._counts["episode"], model._episode_num))
+            return True
+
+    watching = HeapwatchCallback(port=0)
+    model.learn(300, callback=[watching, Look()])
+    assert len(read) == 2
+    for told, ended in read:
+        assert 0 < ended - 1 <= told <= ended
+
+
+def test_episodes_are_counted_though_the_model_keeps_no_count(exposed):
+    model = DQN("MlpPolicy", "CartPole-v1", buffer_size=500, learning_starts=1000, seed=0)
+    model._setup_learn(10)
+    del model._episode_num
+    callback = HeapwatchCallback(port=0)
+    callback.init_callback(model)
+    callback.on_training_start({"dones": np.array([True])}, {})
+    callback._on_step()
+    callback.on_training_end()
+    assert exposed[-1].value("trainer_progress_total", unit="episode") == 1
+
+
 @pytest.mark.parametrize(
     "dones",
     [np.array([True, False, True]), [1, 0, 1], np.array([1.0, -0.0, 0.5]), np.array([3, 0, 256])],
     ids=["booleans", "list", "floats", "numbers"],
 )
 def test_episodes_are_counted_whatever_the_environment_returns(exposed, dones):
-    model = DQN("MlpPolicy", "CartPole-v1", buffer_size=500, learning_starts=1000, seed=0)
+    model = PPO("MlpPolicy", "CartPole-v1", n_steps=64, seed=0)
     model._setup_learn(10)
     callback = HeapwatchCallback(port=0)
     callback.init_callback(model)

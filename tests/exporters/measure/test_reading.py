@@ -5,8 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
+import numpy as np
 import pandas
 import pytest
+import torch
 
 from heapwatch.measure.layout import layout_of
 from heapwatch.measure.reading import _FOLLOW, Gone, Step, follow, length_of
@@ -32,6 +34,14 @@ def no_code_of_the_program() -> Iterator[None]:
     CALLS.clear()
     yield
     ARMED[0] = False
+
+
+@pytest.mark.parametrize(
+    ("obj", "length"),
+    [([1, 2], 2), ("text", 4), (b"ab", 2), (np.zeros((3, 4)), 12), (torch.zeros(5), 5), (Holder(), None)],
+)
+def test_the_length_of_what_has_one(obj: object, length: int | None) -> None:
+    assert length_of(obj, layout_of(type(obj))) == length
 
 
 def test_a_table_whose_index_remembers_many_views_has_its_rows() -> None:

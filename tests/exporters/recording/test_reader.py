@@ -103,6 +103,13 @@ def test_a_file_without_a_run_is_one_clear_line(tmp_path, content):
         read_recording(path)
 
 
+def test_a_file_that_is_not_text_is_one_clear_line(tmp_path):
+    path = tmp_path / "run"
+    path.write_bytes(b"\xb1\xff\n")
+    with pytest.raises(NoRecording, match=r"; line 1 is not text and left out$"):
+        read_recording(path)
+
+
 def test_a_file_that_is_not_there_or_of_another_format_is_one_clear_line(tmp_path):
     with pytest.raises(NoRecording, match="cannot be read: No such file"):
         read_recording(tmp_path / "absent")
