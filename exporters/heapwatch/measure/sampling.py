@@ -34,16 +34,18 @@ def length_of(container: Container) -> int:
 
 
 def positions(length: int, count: int) -> list[int]:
-    """Up to `count` increasing positions in `range(length)`: head, tail, one at random in each stratum.
+    """`count` increasing positions in `range(length)`, or all: head, tail, one at random in each stratum.
 
     The random position inside a stratum avoids aliasing with a periodic container, such as an event every 64
-    items.
+    items. Strata end between two items, so that no two share one: a stratum left out would weigh against the
+    items around it.
     """
     if length <= count:
         return list(range(length))
-    width = (length - 2) / (count - 2)
-    middle = (1 + int((stratum + _random.random()) * width) for stratum in range(count - 2))
-    return sorted({0, *middle, length - 1})
+    strata = count - 2
+    ends = [1 + (length - 2) * stratum // strata for stratum in range(strata + 1)]
+    middle = (start + int(_random.random() * (end - start)) for start, end in pairwise(ends))
+    return [0, *middle, length - 1]
 
 
 def pick(container: Container, wanted: Sequence[int]) -> list[list[Any]]:
