@@ -20,6 +20,7 @@ from heapwatch.explain.inventory import Inventory
 from heapwatch.explain.judge import explain, is_unexplained
 from heapwatch.explain.log_limit import LogLimit
 from heapwatch.explain.memory import NO_PROGRESS, ProcessMemory
+from heapwatch.explain.rhythm import HURRIED, rhythm_of
 from heapwatch.explain.steadiness import is_steady
 from heapwatch.explain.tracing import Tracer
 from heapwatch.explain.weigh import weigh
@@ -29,17 +30,12 @@ from heapwatch.measure.roots import OWN_THREADS, Root
 log = logging.getLogger("heapwatch")
 
 SLICE_SECONDS = 0.001
-_TICK_SECONDS = 0.2
 _FIRST_TICKS_SECONDS = 0.02
 _WAITING_SECONDS = 1.0  # while the budget is used up: a wake-up alone costs a tenth of a millisecond
-_JUDGE_SECONDS = 5.0
-_WEIGH_SECONDS = 5.0
-# Between two walks through the program's objects: after the first ones, later, and after so many rounds
-# without a new container.
+# Between the first walks through the program's objects, and after so many without a new container.
 _FIRST_ROUNDS_SECONDS = (0.0, 4.0, 8.0)
-_ROUND_SECONDS = 15.0
-_IDLE_ROUND_SECONDS = 60.0
 _ROUNDS_WITHOUT_NEWS = 3
+_IDLE_ROUND_SECONDS = 60.0
 _CENSUS_SECONDS = 10.0
 _INSPECT_SECONDS = 60.0
 _SEARCH_SECONDS = 8.0
@@ -93,6 +89,7 @@ class Explainer:
         self._budget = Budget(clock)
         self._log_limit = LogLimit()
         self._due: dict[str, float] = {}
+        self._rhythm = HURRIED
         self._walking = False
         self._turn = 0
         self._searching = False
@@ -134,7 +131,7 @@ class Explainer:
         """Do one slice of what is due; returns the seconds until the next."""
         now = self._clock()
         began = self._spent()
-        if self._is_due("memory", now, 1.0):
+        if self._is_due("memory", now, self._rhythm.reading):
             self._read_memory()
         allowed = self._budget.allows()
         activity = "read"
@@ -150,14 +147,16 @@ class Explainer:
         self._pause(activity, now, cost, longest)
         if not allowed:
             return _WAITING_SECONDS
-        return _FIRST_TICKS_SECONDS if self.inventory.rounds < 2 else _TICK_SECONDS
+        if self.inventory.rounds < 2:
+            return _FIRST_TICKS_SECONDS
+        return HURRIED.tick if self._walking else self._rhythm.tick
 
     def _slice(self, now: float) -> str:
         """Do one activity that is due; returns its name."""
-        if self._is_due("judge", now, _JUDGE_SECONDS):
+        if self._is_due("judge", now, self._rhythm.judge):
             self._judge()
             return "judge"
-        if self._is_due("weigh", now, _WEIGH_SECONDS):
+        if self._is_due("weigh", now, self._rhythm.weigh):
             self._weigh(_WEIGHED_AT_ONCE)
             return "weigh"
         # If the collector is off, uncollected objects are counted instead, and a census would add to them.
@@ -182,7 +181,14 @@ class Explainer:
         if rounds < len(_FIRST_ROUNDS_SECONDS):
             return _FIRST_ROUNDS_SECONDS[rounds]
         is_idle = rounds - self.inventory.newest_round > _ROUNDS_WITHOUT_NEWS and not self._searching
-        return _IDLE_ROUND_SECONDS if is_idle else _ROUND_SECONDS
+        return max(_IDLE_ROUND_SECONDS, self._rhythm.walk) if is_idle else self._rhythm.walk
+
+    def _set_rhythm(self, levels: Levels) -> None:
+        rhythm = rhythm_of(levels, self.inventory.rounds)
+        if rhythm is not self._rhythm:
+            self._rhythm = rhythm
+            self.inventory.shortest_interval = rhythm.reading
+            self._due["round"] = min(self._due.get("round", 0.0), levels.now + rhythm.walk)
 
     def _pause(self, activity: str, now: float, cost: float, longest: float = float("inf")) -> None:
         """Set the pause after an activity by its cost, so that none uses the whole budget."""
@@ -250,6 +256,7 @@ class Explainer:
             located = (replace(one, site=site) if one.kind == "worker" else one for one in found.findings)
             found = replace(found, findings=tuple(located))
         self.latest = found
+        self._set_rhythm(levels)
         if self._log_limit.allows(found, levels.now):
             log.log(logging.WARNING if found.verdict == "leak" else logging.INFO, "%s", message(found))
         return found
@@ -293,8 +300,13 @@ class Explainer:
         return self._describer.describe_garbage(self.uncollected, levels)
 
     def _trace(self) -> bool:
-        """Trace allocations for what grows at a line that is not known; whether it was tried."""
+        """Trace allocations for what grows at a line that is not known; whether it was tried.
+
+        Growth that is no leak is traced only where it is fast, as tracing slows the program.
+        """
         for finding in self.latest.findings[:_TYPES_REPORTED]:
+            if not finding.is_leak and self._rhythm is not HURRIED:
+                continue
             known = self.inventory.known.get(finding.path or "")
             if known is None or finding.share < _TRACED_SHARE or not self._describer.is_traceable(known):
                 continue

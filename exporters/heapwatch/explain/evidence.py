@@ -125,6 +125,21 @@ class Levels:
         parts = (self.own, self.memory.workers.growth(self.settled), self.memory.gpu.growth(self.settled))
         return 60 * sum(part.per_second for part in parts)
 
+    def recent_per_minute(self, seconds: float) -> float:
+        """By how many bytes a minute this process, its child processes and its GPU memory grew lately.
+
+        It is the difference of two readings, so it may be a swing. A part that was not read for so long does
+        not count.
+        """
+        memory = self.memory
+        own = memory.private if memory.private.last else memory.resident
+        grown = 0.0
+        for part in (own, memory.workers, memory.gpu):
+            earlier = part.at(self.now - seconds)
+            if earlier is not None and part.last is not None:
+                grown += part.last - earlier
+        return 60 * grown / seconds
+
     def matters(self, bytes_per_minute: float) -> bool:
         """Whether growth at this rate is material.
 

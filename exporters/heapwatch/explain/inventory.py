@@ -51,7 +51,7 @@ _MOST_ANCHORS = 3000
 _MOST_PLACES = 8  # objects read for one path
 _LARGE = 65_536  # bytes from which an array or a text is followed
 _LONG_NAMESPACE = 64
-_SHORTEST_INTERVAL = 1.0
+SHORTEST_INTERVAL = 1.0
 _LONGEST_INTERVAL = 30.0  # between readings of an unchanged container, up to this number of containers
 _READ_AT_THAT_RATE = 200
 _BACKED_OFF = 4.0
@@ -149,7 +149,7 @@ class KnownContainer:
         self.held = LevelSeries()
         self.multiplicity = 1.0
         self.capacity: int | None = None
-        self.interval = _SHORTEST_INTERVAL
+        self.interval = SHORTEST_INTERVAL
         self.due = due
         self.misses = 0
         self.weighed_items = 0.0
@@ -181,6 +181,7 @@ class Inventory:
         rounds: number of complete walks through the program's objects.
         newest_round: the number of rounds that were complete when a new container was last found.
         visited: number of objects visited in the last round.
+        shortest_interval: seconds between readings of a container that changes.
         anchors: path by id of the objects that are reached without a step to an item. They have a place of
             their own, so they do not count for the items that refer to them.
 
@@ -195,6 +196,7 @@ class Inventory:
         self.known: dict[str, KnownContainer] = {}
         self.rounds = self.newest_round = 0
         self.visited = 0
+        self.shortest_interval = SHORTEST_INTERVAL
         self.anchors: dict[int, str] = {}
         self._clock = clock
         self._spent = spent
@@ -430,7 +432,8 @@ class Inventory:
         changed = level != known.items.last
         known.items.add(now, level)
         longest = _LONGEST_INTERVAL * max(1.0, len(self.known) / _READ_AT_THAT_RATE)
-        known.interval = _SHORTEST_INTERVAL if changed else min(longest, known.interval * _BACKED_OFF)
+        shortest = self.shortest_interval
+        known.interval = shortest if changed else min(longest, max(shortest, known.interval) * _BACKED_OFF)
         known.due = now + known.interval
 
     def _read_graph(

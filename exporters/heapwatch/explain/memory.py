@@ -29,6 +29,7 @@ _FIRST_SECONDS = 120.0
 _FIRST_PAUSE_SECONDS = 8.0
 _FIRST_COST_SECONDS = 0.02
 _MANY_MODULES = 12
+_MOST_WORKERS = 512
 _CHILDLESS_SECONDS = 5.0  # between searches for child processes, as long as none was found
 _STATUS = Path("/proc/self/status")
 _FIELDS = {b"RssAnon": "anonymous", b"RssFile": "files", b"RssShmem": "shared", b"VmSize": "virtual"}
@@ -156,7 +157,9 @@ class ProcessMemory:
             self.gpu.add(now, sum(pool.in_use for pool in pools))
 
     def _read_workers(self, now: float) -> None:
-        sizes = [size for size in map(private_bytes, descendants(os.getpid())) if size is not None]
+        sizes = [
+            size for size in map(private_bytes, descendants(os.getpid(), _MOST_WORKERS)) if size is not None
+        ]
         resident, count = sum(sizes), len(sizes)
         if count or self.processes.last is not None:
             self.workers.add(now, resident)

@@ -13,6 +13,8 @@ _BLOCKS = 4
 _LEAST_STEPS = 4  # changes of a level before it can count as rising
 # Least pace of the last quarter of a rise that does not level off, as a share of the overall pace.
 _STEADY = 0.5
+# Least rise in any quarter, as a share of the mean: a level that stood still before it rose has risen by noise.
+_LEAST_RISE = 0.05
 
 
 class Bucket(NamedTuple):
@@ -149,7 +151,10 @@ class LevelSeries:
         tail_time = last.end - floors[-1][0]
         tail = (last.last - floors[-1][1]) / tail_time if tail_time > span / 16 else late
         rising = (
-            min(rises) > 0 and late >= _STEADY * pace and tail >= _STEADY * pace / 2 and steps >= _LEAST_STEPS
+            min(rises) > _LEAST_RISE * total / len(rises)
+            and late >= _STEADY * pace
+            and tail >= _STEADY * pace / 2
+            and steps >= _LEAST_STEPS
         )
         lasting = late / pace
         if rising:

@@ -89,6 +89,7 @@ class Server:
         self._thread: threading.Thread | None = None
         self._observed_at = time.monotonic()
         self._observing = threading.Lock()
+        self._observations = 0
         self.on_observe: list[Callable[[], object]] = []
 
     @property
@@ -169,8 +170,10 @@ class Server:
         with self._observing, suppress(CollectionStuck):
             for function in self.on_observe:
                 function()
-            snapshot = self._trainer.snapshots.take(OBSERVATION_SECONDS)
-            self._trainer.status.observe(snapshot.families)
+            status = self._trainer.status
+            if status.observations == self._observations:  # nobody scraped since
+                status.observe(self._trainer.snapshots.take(OBSERVATION_SECONDS).families)
+            self._observations = status.observations
 
 
 def port_owner(port: int) -> str:

@@ -54,6 +54,9 @@ class Status:
         last_cleanup: returns the result of the last cleanup, or None.
         clock: wall clock, in seconds.
 
+    Attributes:
+        observations: number of samples so far.
+
     """
 
     def __init__(
@@ -71,11 +74,13 @@ class Status:
         self._steps: tuple[float, float] | None = None
         self._fps: float | None = None
         self._observing = threading.Lock()
+        self.observations = 0
 
     def observe(self, families: Iterable[Metric]) -> Readings:
         """Add one sample of every level to the history."""
         readings = Readings(families)
         with self._observing:
+            self.observations += 1
             now = self._clock()
             self._history.observe(now, readings.levels())
             self._live.observe(now, readings)

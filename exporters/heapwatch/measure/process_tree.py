@@ -4,21 +4,23 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
+from contextlib import suppress
 
 import psutil
 
-from heapwatch.measure.housekeepers import is_housekeeper
+from heapwatch.measure.descendants import descendants
 
-# Share of the time. At 20 us a process, a machine with 750 processes is listed again at every scrape.
+# Share of the time. Where psutil has to list them, at 20 us a process, a machine with 750 processes is listed
+# again at every scrape.
 _SHARE = 0.001
 
 
 class ProcessTree:
     """The trainer and its workers, for all collectors.
 
-    To find descendants, psutil reads every process of the machine, which may be thousands, and holds the GIL
-    meanwhile. So the list is made again only within a share of the time: a new worker may appear late, but an
-    ended one is dropped at once.
+    Where the kernel does not list them, every process of the machine has to be read with the GIL held, which
+    may be thousands. So the list is made again only within a share of the time: a new worker may appear late,
+    but an ended one is dropped at once.
 
     Args:
         pid: process id of the trainer; this process by default.
@@ -52,32 +54,10 @@ class ProcessTree:
         if now < self._due:
             return [process for process in self._listed if process.is_running()]
         began = self._spent()
-        try:
-            self._listed = _workers(self.trainer.children(recursive=True))
-        except psutil.NoSuchProcess:
-            self._listed = []
+        self._listed = []
+        with suppress(psutil.NoSuchProcess):
+            for pid in descendants(self.trainer.pid):
+                with suppress(psutil.NoSuchProcess):
+                    self._listed.append(psutil.Process(pid))
         self._due = now + (self._spent() - began) / self._share
         return self._listed
-
-
-def _workers(children: list[psutil.Process]) -> list[psutil.Process]:
-    commands = {child.pid: _command(child) for child in children}
-    return [
-        child
-        for child in children
-        if not is_housekeeper(commands[child.pid], commands.get(_parent(child), ""))
-    ]
-
-
-def _command(process: psutil.Process) -> str:
-    try:
-        return " ".join(process.cmdline())
-    except psutil.Error:
-        return ""
-
-
-def _parent(process: psutil.Process) -> int:
-    try:
-        return int(process.ppid())
-    except psutil.Error:
-        return 0

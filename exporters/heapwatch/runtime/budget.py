@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Iterable
+from statistics import median
 
 # The cost of a sample is spread over this many samples: an expensive one delays each of them a little, and
 # not the next one for minutes. Until there are `_FIRST` samples, missing ones count as free.
@@ -12,6 +13,9 @@ _FIRST = 4
 # Largest share of wall time for which a sampler may delay training beyond its CPU time, for example with a
 # lock or a disk. The shorter of the last two delays counts, since machine load may cause a single one.
 _WAITING_SHARE = 0.02
+# Half of the share suffices as long as samples still come this often, in seconds. A single expensive sample
+# does not count for that.
+_FRUGAL_SECONDS = 60.0
 
 
 class Costs:
@@ -34,7 +38,9 @@ class Costs:
     def interval(self, share: float) -> float:
         """Seconds between samples with which their CPU time stays within `share` of the time."""
         waited = min(self._waits) if len(self._waits) == 2 else 0.0
-        return max(self.mean / share, waited / _WAITING_SHARE)
+        typical = median(self._cpu) if len(self._cpu) >= _FIRST else 0.0
+        frugal = min(_FRUGAL_SECONDS, typical / (share / 2))
+        return max(self.mean / share, frugal, waited / _WAITING_SHARE)
 
 
 def fair_share(budget: float, wanted: Iterable[float]) -> float:

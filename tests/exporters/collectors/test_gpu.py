@@ -4,12 +4,12 @@ import itertools
 import os
 import types
 
-import psutil
 import pynvml
 import pytest
 
 from heapwatch.analysis.readings import Readings
 from heapwatch.collectors.gpu import GpuCollector
+from heapwatch.measure import process_tree
 from heapwatch.measure.device_pools import Pool
 from heapwatch.measure.nvml import NvmlSession, visible_devices
 from heapwatch.measure.process_tree import ProcessTree
@@ -125,7 +125,7 @@ def read(failures):
 
 def test_the_process_tree_is_listed_once_for_all_gpus(failures, clock, monkeypatch):
     listed = []
-    monkeypatch.setattr(psutil.Process, "children", lambda self, recursive: listed.append(self) or [])
+    monkeypatch.setattr(process_tree, "descendants", lambda pid: listed.append(pid) or [])
     tree = ProcessTree(clock=clock, spent=itertools.count().__next__)
     list(GpuCollector(failures, tree, NvmlSession(Nvml(*map(Gpu, range(8))), {})).collect())
     assert len(listed) == 1

@@ -10,6 +10,8 @@ import pytest
 
 from heapwatch.collectors.process import ProcessCollector
 from heapwatch.collectors.unique_memory import UniqueMemoryCollector
+from heapwatch.measure import process_tree
+from heapwatch.measure.descendants import descendants
 from heapwatch.measure.process_tree import ProcessTree
 from tests.exporters.exposed import value, values
 
@@ -20,14 +22,9 @@ SPINNER = "import time\nwhile time.process_time() < 0.3: pass\nprint('spun', flu
 @pytest.fixture(autouse=True)
 def children_of_this_test_alone(monkeypatch):
     """Servers that other tests of this process left running are no workers of a trainer."""
-    children = psutil.Process.children
-    others = {child.pid for child in psutil.Process().children(recursive=True)}
+    others = {*descendants(os.getpid())}
     monkeypatch.setattr(
-        psutil.Process,
-        "children",
-        lambda self, recursive=False: [
-            child for child in children(self, recursive=recursive) if child.pid not in others
-        ],
+        process_tree, "descendants", lambda pid: [child for child in descendants(pid) if child not in others]
     )
 
 
@@ -91,7 +88,7 @@ def test_children_that_vanish_in_between_cost_nothing(monkeypatch):
     ended = start(WORKER)
     ghost = psutil.Process(ended.pid)
     stop(ended)
-    monkeypatch.setattr(psutil.Process, "children", lambda *_, **__: [ghost])
+    monkeypatch.setattr(ProcessTree, "workers", lambda self: [ghost])
     families = list(ProcessCollector(ProcessTree()).collect())
     assert by_role(families, "es") == {"trainer": 1, "worker": 0}
     assert values(
@@ -199,7 +196,7 @@ def test_a_worker_that_is_not_counted_yet_is_left_out(monkeypatch, clock, worker
     monkeypatch.setattr(psutil.Process, "memory_full_info", read)
     tree = ProcessTree(share=1.0)
     collector = UniqueMemoryCollector(tree, clock)
-    monkeypatch.setattr(psutil.Process, "children", lambda *_, **__: [])
+    monkeypatch.setattr(process_tree, "descendants", lambda pid: [])
     assert unique(collector).keys() == {"trainer"}
     monkeypatch.undo()
     monkeypatch.setattr(psutil.Process, "memory_full_info", read)

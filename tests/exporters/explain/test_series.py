@@ -67,6 +67,13 @@ def read_at(times: list[float], level: float | None = None) -> LevelSeries:
     return found
 
 
+def test_noise_before_a_rise_does_not_hide_the_rise() -> None:
+    """Before: rises of 0.1, 0.1 and 1,000 were a steady rise by 0.1, their median."""
+    growth = series(*(at * 1e-3 + max(0.0, at - 300.0) * 10 for at in range(450))).growth()
+    assert not growth.rising
+    assert growth.per_second > 0.5
+
+
 def test_a_quarter_without_readings_hides_no_leak() -> None:
     """Nothing was read from the 40th to the 80th second of 94: the machine was busy."""
     times = [*map(float, range(40)), *map(float, range(80, 95))]

@@ -39,6 +39,16 @@ def test_levels_are_observed_although_nobody_asks(monkeypatch, trainer):
     assert trainer.request("GET", "/nothing")[0].status == 404
 
 
+def test_a_scrape_is_an_observation(trainer):
+    observe = trainer.server._observe
+    trainer.request("GET", "/metrics")
+    collections = trainer.exposition.collections
+    observe()
+    assert trainer.exposition.collections == collections
+    observe()
+    assert trainer.exposition.collections == collections + 1
+
+
 def test_while_nobody_asks_the_thread_sleeps_and_yet_stops_at_once(trainer):
     looks = []
     trainer.server._listener.service_actions = lambda: looks.append(time.monotonic())

@@ -27,4 +27,13 @@ def test_the_kernels_lists_are_followed(tmp_path: Path) -> None:
         task = tmp_path / str(pid) / "task" / str(pid)
         task.mkdir(parents=True)
         (task / "children").write_text(children)
-    assert sorted(descendants(1, str(tmp_path))) == [2, 3, 4]
+    assert sorted(descendants(1, proc=str(tmp_path))) == [2, 3, 4]
+    (tmp_path / "1" / "task" / "5").mkdir()  # a thread that ended after its folder was listed
+    assert sorted(descendants(1, proc=str(tmp_path))) == [2, 3, 4]
+    assert len(descendants(1, 2, proc=str(tmp_path))) == 2
+
+
+def test_without_the_kernels_lists_psutil_is_asked(tmp_path: Path) -> None:
+    with subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE) as child:
+        assert child.pid in descendants(os.getpid(), proc=str(tmp_path))
+        child.communicate(b"\n")

@@ -7,6 +7,7 @@ import sys
 import psutil
 import pytest
 
+from heapwatch.measure import process_tree
 from heapwatch.measure.descendants import descendants
 from heapwatch.measure.process_tree import ProcessTree
 
@@ -26,12 +27,12 @@ def pids(tree):
 def test_listing_takes_its_share_of_the_time_and_no_more(monkeypatch, clock):
     spent, listings = [0.0], []
 
-    def children(self, recursive):
+    def listed(pid):
         listings.append(clock.now)
         spent[0] += 0.045  # 2,250 processes on the machine
         return []
 
-    monkeypatch.setattr(psutil.Process, "children", children)
+    monkeypatch.setattr(process_tree, "descendants", listed)
     tree = ProcessTree(share=0.001, clock=clock, spent=lambda: spent[0])
     for _ in range(240):
         for _ in range(9):  # the collectors of one scrape
