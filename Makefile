@@ -169,6 +169,10 @@ bench-fleet: dev ## Measure the stack with 1 to 1000 simulated trainers; writes 
 bench-zoo: rivals ## Find leaks of public projects with Heapwatch and with other tools; writes docs/leak-zoo.md (ARGS="--only replay --seconds 60 --jobs 2")
 	@"$(BIN)/python" -m benchmarks.zoo $(ARGS)
 
+.PHONY: bench-zoo-plugins
+bench-zoo-plugins: rivals ## Test the same leaks with the marker and with other pytest plugins; writes docs/leak-zoo-plugins.md (ARGS="--only replay --jobs 2")
+	@"$(BIN)/python" -m benchmarks.zoo.plugins $(ARGS)
+
 .PHONY: examples-test
 examples-test: dev ## Run every example, healthy and with each of its leaks, against the alert rules (ARGS="--only walker")
 	@$(STACK) tools > /dev/null

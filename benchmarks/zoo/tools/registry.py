@@ -38,7 +38,7 @@ def _ours(script: Path, folder: Path, seconds: float) -> Report:
     watcher = heapwatch_run.Watcher(targets)
     environment = {"HEAPWATCH_TARGETS_DIR": str(targets), "HEAPWATCH_STATE": str(folder / "state")}
     command = heapwatch_run.command(script, seconds)
-    outcome = run(command, folder, seconds, environment=_with_root(environment), look=watcher.look)
+    outcome = run(command, folder, seconds, environment=with_root(environment), look=watcher.look)
     if outcome.status != 0:
         return _failed(OURS, outcome)
     found = heapwatch_run.findings(heapwatch_run.last_document(outcome.stdout))
@@ -60,7 +60,7 @@ def _inside(module: Any) -> Callable[[Path, Path, float], Report]:
         out = folder / "told.json"
         name = module.__name__.rpartition(".")[2]
         program = [sys.executable, "-m", "benchmarks.zoo.tools.inside", name, f"{seconds:g}"]
-        outcome = run([*program, str(out), str(script)], folder, seconds, environment=_with_root({}))
+        outcome = run([*program, str(out), str(script)], folder, seconds, environment=with_root({}))
         if outcome.status != 0 or not out.exists():
             return _failed(module.TITLE, outcome)
         return Report(module.findings(json.loads(out.read_text())), outcome.seconds)
@@ -68,7 +68,7 @@ def _inside(module: Any) -> Callable[[Path, Path, float], Report]:
     return run_inside
 
 
-def _with_root(environment: Mapping[str, str]) -> dict[str, str]:
+def with_root(environment: Mapping[str, str]) -> dict[str, str]:
     """With this package importable, whatever the working directory."""
     path = os.pathsep.join(filter(None, [os.environ.get("PYTHONPATH"), str(ROOT)]))
     return {**environment, "PYTHONPATH": path}

@@ -277,7 +277,7 @@ class Census:
             if not usable:
                 return
             held, obj = obj, min(usable, key=_rank)
-            seen.update(map(id, usable))
+            seen.add(id(obj))  # not the others: one of them may hold this one, too
             usable.clear()
             site = _current_line(obj)
             if site is not None and sites is not None:

@@ -142,7 +142,7 @@ class Describer:
                 items_per_minute=pace,
                 bytes_per_minute=rate,
                 share=0.0,
-                site=None if garbage.key is None else self._stored_at(garbage.key),
+                site=None if garbage.key is None else self.stored_at(garbage.key),
                 holders=("reference cycles: the collector is switched off",),
                 remedy=remedy_for_type(None),
                 inferred=garbage.bytes is None,
@@ -202,7 +202,7 @@ class Describer:
             lines.add(Site(*line))
         return next(iter(lines)) if len(lines) == 1 else None
 
-    def _stored_at(self, key: str) -> Site | None:
+    def stored_at(self, key: str) -> Site | None:
         """The only line of the user's code that stores under a name; None if there are several or none."""
         if key not in self._stored and len(self._stored) < _MOST_KEPT:
             lines = stores_of(key, user_code())

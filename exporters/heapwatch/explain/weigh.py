@@ -53,13 +53,15 @@ class ItemTraits(NamedTuple):
 NO_TRAITS = ItemTraits("", frozenset(), False, False, False, frozenset())
 
 
-def weigh(known: KnownContainer, inventory: Inventory, now: float) -> None:
-    """Measure the bytes of all containers at a path, and add them as a reading."""
+def weigh(
+    known: KnownContainer, inventory: Inventory, now: float, budget_seconds: float = _BUDGET_SECONDS
+) -> None:
+    """Measure the bytes of all containers at a path within this CPU time, and add them as a reading."""
     if known.kind in ("ring", "graph") or known.in_bytes:
         return
     anchors = [key for key, path in inventory.anchors.items() if not _is_inside(path, known.path)]
     total, count = 0.0, 0
-    until = own_time() + _BUDGET_SECONDS
+    until = own_time() + budget_seconds
     samples = FEWEST_SAMPLES if known.weigh_failures else SAMPLES
     for obj, _ in inventory.places_of(known):
         left = until - own_time()

@@ -11,21 +11,21 @@ import gc
 import tracemalloc
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, replace
-from itertools import pairwise
+from dataclasses import replace
 from typing import TypeVar
 
-from heapwatch.explain.census import Census, GrowingType
+from heapwatch.explain.census import Census, GrowingType, LongContainer
 from heapwatch.explain.describe import Describer
 from heapwatch.explain.evidence import Candidate
-from heapwatch.explain.findings import size_text
+from heapwatch.explain.garbage import Uncollected
 from heapwatch.explain.inventory import Inventory, KnownContainer
+from heapwatch.explain.remedies import remedy_for_type
 from heapwatch.explain.series import LevelSeries
-from heapwatch.explain.sites import Site
 from heapwatch.explain.tracing import FRAMES, made_at
 from heapwatch.explain.weigh import newest_of, weigh
-from heapwatch.measure.malloc import malloc_bytes
 from heapwatch.measure.roots import OWN_THREADS, Root
+from heapwatch.testing.growing import Growing, growing_container, too_large, unreached_container
+from heapwatch.testing.outside import Outside
 
 T = TypeVar("T")
 
@@ -34,45 +34,11 @@ LEAST_BYTES = 4000  # a round; a log of plain numbers takes less
 FEWEST = 9
 _WARM_UP_SHARE = 0.25
 _STILL = 6  # rounds without growth, after the warm-up, that end the check
-_LEAST_NATIVE_BYTES = 100_000
-_STEADY = 0.5
 _COUNTS = 8  # of all objects, in all rounds
 _LOOK_SECONDS = 10.0
 _MOST_WEIGHED = 20
-
-
-@dataclass(frozen=True)
-class Growing:
-    """Something that grows with every round.
-
-    Attributes:
-        name: its path, or in words what it is.
-        about: what it holds, in words.
-        bytes: growth in a round; None if it cannot be measured.
-        items: growth in a round; None if items are not counted.
-        site: the line where it grows.
-        holders: what holds it, the nearest first.
-        remedy: what to do.
-
-    """
-
-    name: str
-    about: str
-    bytes: float | None
-    items: float | None = None
-    site: Site | None = None
-    holders: tuple[str, ...] = ()
-    remedy: str | None = None
-
-    def __str__(self) -> str:
-        facts = [] if self.bytes is None else [f"+{size_text(self.bytes)}"]
-        facts += [] if self.items is None else [f"{self.items:+,.3g} items"]
-        text = f"{self.name} ({self.about}): {' and '.join(facts) or 'grows'} a round"
-        if self.site is not None:
-            text += f", filled at {self.site.file}:{self.site.line} in {self.site.function or '<module>'}"
-        elif self.holders:
-            text += f", held by {' < '.join(self.holders)}"
-        return f"{text}. Suggested: {self.remedy}." if self.remedy else f"{text}."
+_WEIGH_SECONDS = 1.0  # for each; the test stands still meanwhile
+_EXPLAINS = 0.5  # least share of malloc's growth that a container has to hold to be its cause
 
 
 class GrowthCheck:
@@ -105,7 +71,9 @@ class GrowthCheck:
         self._inventory = Inventory(self._clock, lambda: 0.0, roots)
         self._census = Census(self._clock, unlimited=True, fewest=3)
         self._describer = Describer(self._inventory)
-        self._malloc = LevelSeries()
+        self._outside = Outside()
+        self._uncollected = Uncollected(self._census, self._clock)
+        self._unreached: list[LongContainer] = []
 
     def run(self, unit: Callable[[], object]) -> list[Growing]:
         """Run the unit until it can be judged; returns what grows, fastest first."""
@@ -124,16 +92,26 @@ class GrowthCheck:
         return float(self.done)
 
     def _look(self) -> None:
-        gc.collect()
+        collected = gc.isenabled()
+        if collected:
+            gc.collect()
         self._inventory.discover(_LOOK_SECONDS)
         for known in list(self._inventory.known.values()):
             known.due = 0.0
         self._inventory.read(_LOOK_SECONDS)
+        if not collected:
+            self._uncollected.count()
         if self.done % max(1, self.rounds // _COUNTS) == 0:
-            self._census.count()  # takes longer than the rest
-        in_use, _ = malloc_bytes()
-        if in_use is not None:
-            self._malloc.add(self.done, in_use)
+            self._count(collected)  # takes longer than the rest
+        self._outside.read(self.done)
+
+    def _count(self, collected: bool) -> None:
+        if not collected:
+            self._uncollected.examine()
+            return
+        self._census.count()
+        if self._outside.native(self._start) is not None:
+            self._unreached = self._census.search(self._inventory.ids())
 
     @property
     def _start(self) -> float:
@@ -144,25 +122,30 @@ class GrowthCheck:
         since = max(2.0, self.done - _STILL)
         levels = [known.items for known in self._inventory.known.values()]
         levels += [known.counts for known in self._census.types.values() if not _is_own(known)]
-        return any(_ends_higher(level, since) for level in levels) or self._native(since) is not None
+        levels.append(self._uncollected.counts)
+        return any(_ends_higher(level, since) for level in levels) or self._outside.moved(since)
 
     def _judge(self) -> list[Growing]:
         candidates = [self._candidate(known) for known in self._rising()[:_MOST_WEIGHED]]
         found: list[Growing] = []
+        bounded: list[Candidate] = []
         met: set[int] = set()
         for candidate in sorted(candidates, key=lambda one: (-one.bytes_per_minute, len(one.known.path))):
-            if not candidate.traits.ids & met and not candidate.bounded and self._matters(candidate):
-                found.append(_growing(candidate))
+            if not candidate.traits.ids & met:
+                if candidate.bounded:
+                    bounded.append(candidate)
+                    found += too_large(candidate) if self._matters(candidate) else []
+                elif self._matters(candidate):
+                    found.append(growing_container(candidate))
             met |= candidate.traits.ids
-        native = self._native(self._start)
+        found += self._processes()
         if not found:
-            found += self._types()
-        if (
-            native is not None
-            and native > 2 * sum(one.bytes or 0.0 for one in found)
-            and native > self._least
-        ):
-            found.append(Growing("memory outside Python objects", "malloc", native))
+            found += self._cycles() or self._types(bounded)
+        # What fills a buffer with a bound is no leak, and explains as much of malloc's growth.
+        explained = sum(one.bytes or 0.0 for one in found) + sum(one.bytes_per_minute / 60 for one in bounded)
+        found += self._unexplained(explained)
+        if not found and not bounded:  # a buffer that fills leaves pieces between its items
+            found += self._kept()
         return [one for one in found if not self._is_allowed(one.name)]
 
     def _rising(self) -> list[KnownContainer]:
@@ -170,18 +153,61 @@ class GrowthCheck:
         return [one for one in known if one.items.growth(self._start).rising]
 
     def _candidate(self, known: KnownContainer) -> Candidate:
-        weigh(known, self._inventory, float(self.done))
-        return self._describer.describe(known, known.items.growth(self._start))
+        weigh(known, self._inventory, float(self.done), _WEIGH_SECONDS)
+        # One at a time: of several, the describer puts some off until it is asked again.
+        return self._describer.describe_all([(known, known.items.growth(self._start))])[0]
 
     def _matters(self, candidate: Candidate) -> bool:
         # The memory that a graph keeps alive cannot be measured.
         return candidate.traits.graph or candidate.bytes_per_minute / 60 >= self._least
 
-    def _types(self) -> list[Growing]:
+    def _unexplained(self, explained: float) -> list[Growing]:
+        """Growth of malloc's blocks that the other findings do not explain."""
+        native = self._outside.native(self._start)
+        if native is None or native <= 2 * explained or native <= self._least:
+            return []
+        for known in self._unreached:
+            growing = unreached_container(known)
+            if growing.bytes is not None and growing.bytes >= _EXPLAINS * native:
+                return [growing]
+        return [Growing("memory outside Python objects", "malloc", native)]
+
+    def _kept(self) -> list[Growing]:
+        kept = self._outside.kept(self._start)
+        if kept is None or kept <= self._least:
+            return []
+        remedy = "take and free large arrays apart from small ones that stay, or `malloc_trim(0)`"
+        return [Growing("freed memory that malloc keeps", "allocator", kept, remedy=remedy)]
+
+    def _processes(self) -> list[Growing]:
+        grown = self._outside.children(self._start)
+        if grown is None:
+            return []
+        remedy = "end them: `close()` of the environment or pool, `process.join()`"
+        site = self._describer.processes_started()
+        return [Growing("child processes", "workers", grown[1], grown[0], site, remedy=remedy)]
+
+    def _cycles(self) -> list[Growing]:
+        """Reference cycles that stay because the program has switched the collector off."""
+        garbage = self._uncollected.latest
+        if gc.isenabled() or garbage is None or not garbage.objects:
+            return []
+        if not self._uncollected.counts.growth(self._start).rising:
+            return []
+        pace = self._uncollected.per_second(self._start)
+        size = None if garbage.bytes is None else pace * garbage.bytes / garbage.objects
+        if pace <= 0 or (size is not None and size < self._least):
+            return []
+        site = None if garbage.key is None else self._describer.stored_at(garbage.key)
+        name = f"uncollected cycles of {', '.join(garbage.types)}"
+        return [Growing(name, "garbage", size, pace, site, remedy=remedy_for_type(None))]
+
+    def _types(self, bounded: list[Candidate]) -> list[Growing]:
+        inside = {name for candidate in bounded for name in candidate.traits.classes}
         growing = [
             known
             for known, growth in self._census.growing(self._start)
-            if growth.per_second >= 0.9 and not _is_own(known)
+            if growth.per_second >= 0.9 and not _is_own(known) and known.name not in inside
         ][:4]
         if not growing:
             return []
@@ -193,15 +219,6 @@ class GrowthCheck:
         pace = known.counts.growth(self._start).per_second
         size = pace * known.each_bytes if known.each_bytes else None
         return Growing(known.name, "instances", size, pace, holders=holders or ("nothing in Python",))
-
-    def _native(self, since: float) -> float | None:
-        """Steady growth of malloc's blocks in use, in bytes a round; None if there is none."""
-        levels = [bucket.last for bucket in self._malloc.since(since)]
-        rises = [after - before for before, after in pairwise(levels)]
-        if not rises:
-            return None
-        mean = sum(rises) / len(rises)
-        return mean if min(rises) >= _STEADY * mean and mean >= _LEAST_NATIVE_BYTES else None
 
     def _is_allowed(self, name: str) -> bool:
         return any(fnmatch.fnmatchcase(name, pattern) for pattern in self._patterns)
@@ -230,23 +247,9 @@ def _in_a_thread(work: Callable[[], T]) -> T:
         return pool.submit(work).result()
 
 
-def _growing(candidate: Candidate) -> Growing:
-    known = candidate.known
-    about = " of ".join(filter(None, (known.type_name, candidate.traits.item_type)))
-    size = candidate.bytes_per_minute / 60
-    return Growing(
-        known.path,
-        about,
-        size if size > 0 else None,
-        None if known.in_bytes else candidate.growth.per_second * known.multiplicity,
-        candidate.site,
-        candidate.holders,
-        candidate.remedy,
-    )
-
-
 def _is_own(known: GrowingType) -> bool:
-    return known.name.startswith("heapwatch.")
+    # PyTorch makes the Python object of a storage when a tensor is measured, and keeps it as long as that.
+    return known.name.startswith("heapwatch.") or known.name == "torch.storage.UntypedStorage"
 
 
 def _ends_higher(level: LevelSeries, since: float) -> bool:

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import collections
 import gc
 import itertools
 import threading
@@ -93,6 +94,15 @@ def cycling() -> Iterator[bytearray]:
     batches = itertools.cycle(source())
     while True:
         yield next(batches)
+
+
+def test_what_holds_an_object_and_its_list_is_told_after_the_list(census: Census, clock: list[float]) -> None:
+    kept: list[Leaked] = []
+    counted(census, clock, kept)
+    holder = collections.deque([kept, *kept])
+    name = f"{__name__}.Leaked"
+    assert census.inspect([name], set())[name][:2] == ("list", "collections.deque")
+    assert len(holder) == len(kept) + 1
 
 
 def test_a_container_that_no_name_leads_to_is_found_with_its_holders(

@@ -117,8 +117,42 @@ def test_a_list_that_is_emptied_now_and_then():
     if len(PAGES) > 4:
         PAGES.clear()
 """
+FILLING = """
+import collections
+
+class Transition:
+    def __init__(self):
+        self.pixels = bytearray(120_000)
+
+REPLAY = collections.deque(maxlen=1000)
+
+class Recent:
+    def __init__(self):
+        self.returns, self.lengths, self.actions, self.rewards = [], [], [], []
+    def add(self):
+        self.returns.append(bytearray(20_000))
+        if len(self.returns) > 1000:
+            self.returns.pop(0)
+        self.lengths.append(bytearray(20_000))
+        if len(self.lengths) > 1000:
+            self.lengths.pop(0)
+        self.actions.append(bytearray(20_000))
+        if len(self.actions) > 1000:
+            self.actions.pop(0)
+        self.rewards.append(bytearray(20_000))
+        if len(self.rewards) > 1000:
+            self.rewards.pop(0)
+
+RECENT = Recent()
+
+def test_a_buffer_with_a_bound_that_fills_all_the_time():
+    REPLAY.append(Transition())
+
+def test_several_lists_that_the_code_cuts():
+    RECENT.add()
+"""
 LEAKING = """
-import ctypes, weakref
+import collections, ctypes, itertools, threading, weakref
 LIBC = ctypes.CDLL(None)
 POLICY = Policy()
 
@@ -129,6 +163,21 @@ def keeper():
     return remember
 
 remember = keeper()
+
+class Node:
+    def __init__(self, tail):
+        self.tail = tail
+
+def chain(length):
+    node = None
+    for _ in range(length):
+        node = Node(node)
+    return node
+
+FIGURES = []
+
+def test_what_takes_long_to_measure():
+    FIGURES.append(chain(3000))
 
 def test_a_class_attribute():
     Policy.latest.append(bytearray(20_000))
@@ -143,6 +192,62 @@ def test_a_registry_of_finalizers():
 
 def test_memory_outside_python():
     LIBC.malloc(300_000)
+
+def batches():
+    while True:
+        yield [bytearray(5000) for _ in range(4)]
+
+def endless(loader):
+    cycles = [itertools.cycle(loader)]
+    while True:
+        yield next(cycles[0])
+
+GO, DONE = threading.Semaphore(0), threading.Semaphore(0)
+
+def consume():
+    for _ in endless(batches()):
+        DONE.release()
+        GO.acquire()
+
+threading.Thread(target=consume, daemon=True).start()
+
+def test_a_generator_that_keeps_what_it_cycles_through():
+    for _ in range(10):
+        GO.release()
+        DONE.acquire()
+
+OVERSIZED = collections.deque(maxlen=10**10)
+
+def test_a_bound_that_is_no_help():
+    OVERSIZED.append(bytearray(20_000))
+"""
+NOT_PYTHON = """
+import gc, subprocess
+
+@pytest.fixture
+def collector_off():
+    gc.disable()
+    yield
+    gc.enable()
+
+def test_cycles_while_the_collector_is_off(collector_off):
+    for _ in range(20):
+        info = {"observation": bytearray(20_000)}
+        info["final_info"] = info
+
+WORKERS = []
+
+def test_processes_that_nobody_ends():
+    WORKERS.append(subprocess.Popen(["cat"], stdin=subprocess.PIPE))
+
+ROLLOUTS = []
+bytearray(b"1") * 8_000_000  # from now on, malloc takes pieces of this size from its heap
+
+def test_freed_pieces_between_others_that_stay():
+    rollouts = [bytearray(b"1") * 2_000_000 for _ in range(3)]
+    for rollout in rollouts:
+        del rollout[64:]
+    ROLLOUTS.extend(rollouts)
 """
 
 
@@ -152,9 +257,32 @@ def test_what_has_an_end_passes(project: pytest.Pytester) -> None:
 
 def test_what_has_no_end_fails_and_is_named(project: pytest.Pytester) -> None:
     done = ran(project, MARKED + TRAINER + LEAKING)
-    done.assert_outcomes(failed=4)
-    for name in ("Policy.latest (list of", "remember", "weakref.finalize._registry", "memory outside Python"):
+    done.assert_outcomes(failed=7)
+    named = (
+        "Policy.latest (list of",
+        "FIGURES (list of Node): +",
+        "remember",
+        "weakref.finalize._registry",
+        "memory outside Python",
+        "itertools.cycle < list < generator endless",
+    )
+    for name in named:
         done.stdout.fnmatch_lines([f"*  *{name}*a round*"])
+
+    done.stdout.fnmatch_lines(["*OVERSIZED (deque of*a smaller bound: full it needs 20? TB of *"])
+
+
+def test_a_bounded_buffer_passes_while_it_fills(project: pytest.Pytester) -> None:
+    ran(project, MARKED + FILLING).assert_outcomes(passed=2)
+
+
+@pytest.mark.skipif(not sys.platform.startswith("linux"), reason="reads procfs")
+def test_what_grows_without_an_object_to_show_it_fails_and_is_named(project: pytest.Pytester) -> None:
+    done = ran(project, MARKED + NOT_PYTHON)
+    done.stdout.fnmatch_lines(["*uncollected cycles of dict (garbage): +3?? kB*`gc.enable()`*"])
+    done.stdout.fnmatch_lines(["*child processes (workers): * and +1 items a round*"])
+    done.stdout.fnmatch_lines(["*freed memory that malloc keeps (allocator): +* MB a round*"])
+    done.assert_outcomes(failed=3)
 
 
 def test_a_test_that_fails_by_itself_fails_as_always(project: pytest.Pytester) -> None:

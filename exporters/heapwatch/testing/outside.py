@@ -1,0 +1,80 @@
+"""Growth that no Python object shows: blocks of malloc, what it keeps of freed memory, child processes."""
+
+from __future__ import annotations
+
+import os
+from itertools import pairwise
+
+from heapwatch.explain.series import LevelSeries
+from heapwatch.measure.descendants import descendants, private_bytes
+from heapwatch.measure.malloc import malloc_bytes
+
+LEAST_NATIVE_BYTES = 100_000  # a round
+_STEADY = 0.5
+
+
+class Outside:
+    """Levels of the process and of its children, read after each round."""
+
+    def __init__(self) -> None:
+        self._in_use = LevelSeries()
+        self._kept = LevelSeries()
+        self._private = LevelSeries()
+        self._children = LevelSeries()
+        self._of_children = LevelSeries()
+
+    def read(self, now: float) -> None:
+        """Add the present levels; those that this system does not tell are left out."""
+        in_use, kept = malloc_bytes()
+        private = private_bytes(os.getpid())
+        sizes = [size for size in map(private_bytes, descendants(os.getpid())) if size is not None]
+        levels = (in_use, kept, private, len(sizes), sum(sizes))
+        series = (self._in_use, self._kept, self._private, self._children, self._of_children)
+        for one, level in zip(series, levels, strict=True):
+            if level is not None:
+                one.add(now, level)
+
+    def native(self, since: float) -> float | None:
+        """Steady growth of malloc's blocks in use, in bytes a round; None if there is none."""
+        return _steady(self._in_use, since)
+
+    def kept(self, since: float) -> float | None:
+        """Growth of freed memory that stays resident, in bytes a round; None if there is none.
+
+        Freed memory alone can have been given back, page by page; resident memory alone can be a large array
+        that fills. Both rise where freed pieces lie between others and are not used again. Now and then one
+        is, so that a round adds less; none may fall.
+        """
+        paces = []
+        for series in (self._kept, self._private):
+            growth = series.growth(since)
+            if not growth.rising or min(_rises(series, since), default=0.0) <= 0:
+                return None
+            paces.append(growth.per_second)
+        return min(paces) if min(paces) >= LEAST_NATIVE_BYTES else None
+
+    def children(self, since: float) -> tuple[float, float | None] | None:
+        """Growth of the number of child processes in a round, and of their memory; None if there is none."""
+        growth = self._children.growth(since)
+        if not growth.rising:
+            return None
+        return growth.per_second, self._of_children.growth(since).per_second or None
+
+    def moved(self, since: float) -> bool:
+        """Whether anything has grown in each round since, or processes have been added."""
+        levels = [bucket.last for bucket in self._children.since(since)]
+        added = bool(levels) and levels[-1] > min(levels)
+        return added or self.native(since) is not None or self.kept(since) is not None
+
+
+def _steady(series: LevelSeries, since: float) -> float | None:
+    rises = _rises(series, since)
+    if not rises:
+        return None
+    mean = sum(rises) / len(rises)
+    return mean if min(rises) >= _STEADY * mean and mean >= LEAST_NATIVE_BYTES else None
+
+
+def _rises(series: LevelSeries, since: float) -> list[float]:
+    levels = [bucket.last for bucket in series.since(since)]
+    return [after - before for before, after in pairwise(levels)]

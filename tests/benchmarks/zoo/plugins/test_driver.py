@@ -1,0 +1,154 @@
+"""The driver hands control back after each round, whatever sleeps, and tells how a script ended."""
+
+import asyncio
+import sys
+import threading
+import time
+
+import pytest
+
+from benchmarks.zoo.plugins.driver import Script, ScriptEnded
+
+NAME = "driven_script"
+
+
+@pytest.fixture
+def script(tmp_path, monkeypatch):
+    """Make a script of a text; what it replaces is put back."""
+    monkeypatch.setattr(time, "sleep", time.sleep)
+    monkeypatch.setattr(asyncio, "run", asyncio.run)
+
+    def make(text):
+        path = tmp_path / f"{NAME}.py"
+        path.write_text(text)
+        return Script(path)
+
+    yield make
+    sys.modules.pop(NAME, None)
+
+
+def seen(name):
+    return getattr(sys.modules[NAME], name)
+
+
+def test_a_round_is_a_time_of_the_script_and_takes_none(script):
+    running = script("import time\nsteps = 0\nwhile True:\n    steps += 1\n    time.sleep(100)\n")
+    began = time.monotonic()
+    running.advance(250)
+    assert seen("steps") == 3
+    running.advance(250)
+    assert seen("steps") == 6
+    assert time.monotonic() - began < 60
+
+
+def test_the_script_stands_still_between_two_rounds(script):
+    running = script("import time\nsteps = 0\nwhile True:\n    steps += 1\n    time.sleep(1e-6)\n")
+    running.advance(1e-3)
+    steps = seen("steps")
+    assert steps >= 1000
+    threading.Event().wait(0.05)
+    assert seen("steps") == steps
+
+
+def test_sleeps_in_functions_and_in_other_threads_are_on_the_same_clock(script):
+    running = script(
+        """
+import queue, threading, time
+made, used = queue.Queue(), []
+def produce():
+    while True:
+        made.put(len(used))
+        time.sleep(1)
+def use():
+    used.append(made.get())
+    time.sleep(2)
+threading.Thread(target=produce, daemon=True).start()
+while True:
+    use()
+"""
+    )
+    running.advance(100)
+    assert 49 <= len(seen("used")) <= 51
+    assert 45 <= seen("made").qsize() <= 55
+
+
+def test_a_thread_that_waits_for_another_one_does_not_hold_it_up(script):
+    running = script(
+        """
+import queue, threading, time
+made, used = queue.Queue(maxsize=3), []
+def produce():
+    while True:
+        made.put(0)
+        time.sleep(0.1)
+threading.Thread(target=produce, daemon=True).start()
+while True:
+    time.sleep(1)
+    used.append(made.get())
+"""
+    )
+    running.advance(10.5)
+    assert len(seen("used")) == 10
+
+
+def test_a_script_that_never_sleeps_itself_goes_at_the_pace_of_its_thread(script):
+    running = script(
+        """
+import queue, threading, time
+made, used = queue.Queue(), 0
+def produce():
+    while True:
+        made.put(0)
+        time.sleep(1)
+threading.Thread(target=produce, daemon=True).start()
+while True:
+    made.get()
+    used += 1
+"""
+    )
+    running.advance(20)
+    assert 20 <= seen("used") <= 21
+
+
+def test_an_event_loop_waits_on_the_clock(script):
+    running = script(
+        """
+import asyncio
+steps = 0
+async def work():
+    await asyncio.sleep(30)
+async def train():
+    global steps
+    while True:
+        await asyncio.gather(work(), work())
+        await asyncio.sleep(10)
+        steps += 1
+asyncio.run(train())
+"""
+    )
+    running.advance(401)
+    assert seen("steps") == 10
+
+
+def test_a_library_sleeps_as_always(script):
+    running = script("import time\nwhile True:\n    time.sleep(1)\n")
+    running.advance(1)
+    began = time.monotonic()
+    time.sleep(0.05)
+    assert time.monotonic() - began >= 0.05
+
+
+def test_what_a_script_raises_reaches_the_test(script):
+    running = script("import time\ntime.sleep(1)\nraise LookupError('no data')\n")
+    with pytest.raises(ScriptEnded) as told:
+        running.advance(5)
+    assert isinstance(told.value.__cause__, LookupError)
+
+
+def test_a_script_that_ends_has_no_next_round(script):
+    running = script("import time\ntime.sleep(3)\n")
+    running.advance(2)
+    with pytest.raises(ScriptEnded, match="has ended"):
+        running.advance(2)
+    with pytest.raises(ScriptEnded, match="has ended"):
+        running.advance(2)
