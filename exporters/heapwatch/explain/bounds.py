@@ -8,8 +8,9 @@ from typing import Any
 from heapwatch.explain.evidence import Emptying
 from heapwatch.explain.limits import Limit
 from heapwatch.explain.sites import Use
+from heapwatch.measure.attributes import attributes_of
 from heapwatch.measure.layout import layout_of, namespace_of
-from heapwatch.measure.reading import instance_dict, length_of
+from heapwatch.measure.reading import length_of
 from heapwatch.measure.rings import CAPACITY_NAMES, capacity_beside
 from heapwatch.measure.roots import module_namespace
 
@@ -65,7 +66,7 @@ def _items_at(limit: Limit, owner: Any, items: float) -> float | None:
 def _namespace(owner: Any) -> dict[Any, Any] | None:
     if owner is None:
         return None
-    found = instance_dict(owner) if layout_of(type(owner)).kind == "object" else owner
+    found = attributes_of(owner) if layout_of(type(owner)).kind == "object" else owner
     return found if type(found) is dict else None
 
 
@@ -85,7 +86,7 @@ def _found(name: str, owner: Any) -> Any:
     settings = [
         namespace
         for value in list(islice(own.values(), _MOST_SETTINGS))
-        if layout_of(type(value)).kind == "object" and type(namespace := instance_dict(value)) is dict
+        if layout_of(type(value)).kind == "object" and (namespace := attributes_of(value)) is not None
     ]
     namespaces = [own, *classes, module_namespace(layout.module), *settings, module_namespace("__main__")]
     return next((space[name] for space in namespaces if space is not None and name in space), None)

@@ -15,6 +15,7 @@ from contextlib import suppress
 from typing import Any, Literal
 
 from heapwatch.explain.series import LevelSeries
+from heapwatch.measure.attributes import attributes_of
 from heapwatch.measure.graph import graph_of, holds_operation, newest_operation
 from heapwatch.measure.layout import Kind, Layout, layout_of, namespace_of
 from heapwatch.measure.object_arrays import is_object_array
@@ -368,8 +369,8 @@ class Inventory:
             self._pending.append((below, label))
 
     def _note_ring(self, obj: Any, layout: Layout, place: Place, path: str) -> None:
-        namespace = instance_dict(obj)
-        if type(namespace) is dict and ring_of(namespace) is not None:
+        namespace = attributes_of(obj, layout)
+        if namespace is not None and ring_of(namespace) is not None:
             self._remember(path, "ring", layout, place)
 
     def _note(self, obj: Any, layout: Layout, place: Place, path: str) -> None:
@@ -475,8 +476,8 @@ class Inventory:
 
 
 def _read_ring(known: KnownContainer, obj: Any, now: float) -> float | None:
-    namespace = instance_dict(obj)
-    ring = ring_of(namespace) if type(namespace) is dict else None
+    namespace = attributes_of(obj)
+    ring = None if namespace is None else ring_of(namespace)
     if ring is None:
         return None
     known.capacity = ring.rows

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import logging
 import weakref
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypedDict
 
 from heapwatch.collectors.phases import Phase
 from heapwatch.integrations import sharing
 from heapwatch.lifecycle import start
+from heapwatch.measure.attributes import attributes_of
 from heapwatch.measure.buffers import contents_of
 from heapwatch.runtime.failures import is_trainers
 from heapwatch.watch import Watch
@@ -183,9 +184,8 @@ def accessor(owner: Any, name: str) -> Callable[[], Any]:
 
 def buffers_of(owner: Any) -> list[str]:
     """Names of the attributes of `owner` that look like buffers and can be measured."""
-    attributes: Mapping[str, Any] = getattr(owner, "__dict__", {})
     found = []
-    for name, value in attributes.items():
+    for name, value in list((attributes_of(owner) or {}).items()):
         if name.startswith("__") or name in _TORCH_OWN:
             continue
         if any(word in name.lower() for word in _BUFFER_WORDS):

@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
+from heapwatch.measure.attributes import attributes_of
 from heapwatch.measure.deep_size import Size, deep_size
 from heapwatch.measure.memory import classes
 from heapwatch.measure.sampling import CONTAINERS, pick, positions
@@ -173,7 +174,7 @@ def _tensors(stack: list[Any]) -> Iterator[Any]:
 
 def _attributes(obj: Any) -> list[Any]:
     """Values of an object's attributes, and those of the dicts among them."""
-    values = list(getattr(obj, "__dict__", {}).values())
+    values = list((attributes_of(obj) or {}).values())
     return values + [inner for value in values if isinstance(value, dict) for inner in value.values()]
 
 

@@ -20,6 +20,7 @@ Kind = Literal[
     "function", "method", "partial", "cell", "generator", "thread_local", "module", "class", "object",
 ]  # fmt: skip
 
+DULL = frozenset[Kind](("atom", "class", "module"))  # what refers to nothing worth following
 _MOST_CACHED = 20_000
 
 _mro: Callable[[type], tuple[type, ...]] = type.__dict__["__mro__"].__get__
@@ -79,10 +80,11 @@ class Layout:
         kind: see `Kind`.
         namespace: reads an instance's attribute dict; None if instances have none.
         slots: readers of the attributes in slots, by name.
+        names: kept for `heapwatch.measure.attributes`.
 
     """
 
-    __slots__ = ("kind", "module", "mro", "name", "namespace", "slots")
+    __slots__ = ("kind", "module", "mro", "name", "names", "namespace", "slots")
 
     def __init__(self, cls: type) -> None:
         self.mro = _mro(cls)
@@ -91,6 +93,7 @@ class Layout:
         self.kind: Kind = _kind(self.mro)
         self.namespace: Callable[[Any], Any] | None = None
         self.slots: dict[str, Callable[[Any], Any]] = {}
+        self.names: Any = None
         for base in reversed(self.mro):
             for name, value in namespace_of(base).items():
                 if type(value) is types.MemberDescriptorType and type(name) is str:

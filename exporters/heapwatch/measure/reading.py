@@ -15,7 +15,8 @@ from itertools import islice
 from types import FunctionType, MethodType
 from typing import Any, NamedTuple
 
-from heapwatch.measure.layout import CACHE_TYPE, Layout, layout_of, namespace_of
+from heapwatch.measure.attributes import attribute_of, attributes_of
+from heapwatch.measure.layout import CACHE_TYPE, DULL, Layout, layout_of, namespace_of
 from heapwatch.measure.object_arrays import filled, is_object_array, item_at
 
 NAMED_KEYS = 24  # a dict of no more text keys is read key by key, as a record
@@ -149,7 +150,7 @@ def follow(obj: Any, step: Step) -> Any:
 
 
 def instance_dict(obj: Any) -> Any:
-    """The attribute dict of an instance; None if it has none."""
+    """The attribute dict of an instance, made if there is none yet; None if it can have none."""
     read = layout_of(type(obj)).namespace
     return None if read is None else read(obj)
 
@@ -190,18 +191,15 @@ def _value(obj: Any, at: Any) -> Any:
 
 
 def _attributes(obj: Any, layout: Layout) -> Iterator[tuple[Step, Any]]:
-    # Asking for an instance's dict makes one where the interpreter keeps the values apart: only for
-    # instances that hold something to look at.
     held = gc.get_referents(obj)
-    if not any(type(part) is dict or layout_of(type(part)).kind not in _DULL for part in held):
+    if not any(type(part) is dict or layout_of(type(part)).kind not in DULL for part in held):
         return
-    assert layout.namespace is not None
-    namespace = layout.namespace(obj)
-    if type(namespace) is dict:
+    del held
+    namespace = attributes_of(obj, layout)
+    if namespace is not None:
         yield from namespace_parts(namespace)
 
 
-_DULL = frozenset(("atom", "class", "module"))
 _NOT_FOLLOWED = frozenset(("atom", "class", "module", "text", "raw", "frame_table", "cache"))
 
 
@@ -383,7 +381,7 @@ _GET: dict[str, Callable[[Any, int], Any]] = {
     "array": item_at,
 }
 _FOLLOW: dict[str, Callable[[Any, Any], Any]] = {
-    "name": lambda obj, name: _defined(obj if type(obj) is dict else instance_dict(obj), name),
+    "name": lambda obj, name: _defined(obj, name) if type(obj) is dict else attribute_of(obj, name),
     "slot": _slot,
     "class": lambda cls, name: namespace_of(cls)[name],
     "type": lambda obj, _: type(obj),

@@ -11,7 +11,8 @@ from itertools import compress
 from types import FrameType, ModuleType
 from typing import Any, NamedTuple
 
-from heapwatch.measure.reading import Gone, instance_dict
+from heapwatch.measure.attributes import attribute_of
+from heapwatch.measure.reading import Gone
 
 OWN_THREADS = "heapwatch-"
 _OPTIMIZED = 0x1  # CO_OPTIMIZED: the code of a function, whose locals are no namespace
@@ -174,7 +175,7 @@ def _running_functions(modules: bool = False) -> Iterator[tuple[int, Any, bool]]
 def _own_threads() -> set[int]:
     own = {threading.get_ident()}
     for ident, thread in list(threading._active.items()):  # type: ignore[attr-defined]
-        name = instance_dict(thread).get("_name")
+        name = attribute_of(thread, "_name")
         if type(name) is str and name.startswith(OWN_THREADS):
             own.add(ident)
     return own
