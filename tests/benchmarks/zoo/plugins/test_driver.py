@@ -7,6 +7,7 @@ import time
 
 import pytest
 
+from benchmarks.zoo.plugins import driver
 from benchmarks.zoo.plugins.driver import Script, ScriptEnded
 
 NAME = "driven_script"
@@ -17,6 +18,9 @@ def script(tmp_path, monkeypatch):
     """Make a script of a text; what it replaces is put back."""
     monkeypatch.setattr(time, "sleep", time.sleep)
     monkeypatch.setattr(asyncio, "run", asyncio.run)
+    # On a busy machine a thread that is not blocked may take long to come back.
+    monkeypatch.setattr(driver, "BLOCKED_SECONDS", 0.5)
+    monkeypatch.setattr(driver, "SETTLE_SECONDS", 0.2)
 
     def make(text):
         path = tmp_path / f"{NAME}.py"
