@@ -2,8 +2,9 @@
 
 CPython 3.11 and 3.12 keep the values of attributes apart from any dict until somebody asks for `__dict__`.
 From then on each access to an attribute of that instance is slower, for good: the specialized instruction for
-values that lie apart (LOAD_ATTR_INSTANCE_VALUE) no longer fits. Whoever asks a trainer's environment, buffers
-and optimizer for `__dict__` once makes a small training loop 2 to 3 % slower.
+values that lie apart (LOAD_ATTR_INSTANCE_VALUE) no longer fits; see issue 115776 of CPython, which changed it
+in 3.13. Whoever asks a trainer's environment, buffers and optimizer for `__dict__` once makes a small
+training loop 2 to 3 % slower.
 
 So values are read by name with `object.__getattribute__`, which runs no code of the program for a name that
 the class does not define. The names are those that the class's code assigns. What the instance refers to, as
@@ -13,21 +14,17 @@ the garbage collector tells, shows whether any were missed; only then is its dic
 from __future__ import annotations
 
 import gc
-import sys
 from collections.abc import Iterator
 from itertools import islice
 from opcode import EXTENDED_ARG, opmap
 from types import CodeType, FunctionType
 from typing import Any
 
-from heapwatch.measure.layout import DULL, Layout, layout_of, namespace_of
+from heapwatch.measure.layout import DULL, Layout, keeps_values_apart, layout_of, namespace_of
 
-_MANAGED_DICT = 1 << 4  # Py_TPFLAGS_MANAGED_DICT
-_VALUES_APART = sys.implementation.name == "cpython" and (3, 11) <= sys.version_info < (3, 13)
 _MOST_NAMES = 4000
 _MOST_HELD = 200  # values that lie apart are 30 at most
 _STORE_ATTR = opmap["STORE_ATTR"]
-_flags_of = type.__dict__["__flags__"].__get__
 _get = object.__getattribute__
 _MISSING = object()
 
@@ -126,7 +123,7 @@ def _value(obj: Any, layout: Layout, name: str) -> Any:
 
 
 def _lie_apart(obj: Any, layout: Layout) -> bool:
-    return _VALUES_APART and layout.kind == "object" and bool(_flags_of(type(obj)) & _MANAGED_DICT)
+    return layout.kind == "object" and keeps_values_apart(type(obj))
 
 
 def _is_namespace_of(obj: Any, part: dict[Any, Any]) -> bool:

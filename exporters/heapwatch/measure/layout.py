@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import sys
 import threading
 import types
 import weakref
@@ -26,6 +27,9 @@ _MOST_CACHED = 20_000
 _mro: Callable[[type], tuple[type, ...]] = type.__dict__["__mro__"].__get__
 _name: Callable[[type], str] = type.__dict__["__name__"].__get__
 namespace_of: Callable[[type], Mapping[str, Any]] = type.__dict__["__dict__"].__get__
+flags_of: Callable[[type], int] = type.__dict__["__flags__"].__get__
+_MANAGED_DICT = 1 << 4  # Py_TPFLAGS_MANAGED_DICT, CPython 3.11 and later
+_VALUES_APART = sys.implementation.name == "cpython" and (3, 11) <= sys.version_info < (3, 13)
 
 CACHE_TYPE: Any = type(functools.lru_cache(lambda: None))
 _KINDS: tuple[tuple[type, Kind], ...] = (
@@ -105,6 +109,11 @@ class Layout:
     def qualified_name(self) -> str:
         """The name with its module in front, unless that is `builtins` or `__main__`."""
         return self.name if self.module in ("builtins", "__main__") else f"{self.module}.{self.name}"
+
+
+def keeps_values_apart(cls: type) -> bool:
+    """Whether instances keep their attributes apart from any dict until somebody asks for `__dict__`."""
+    return _VALUES_APART and bool(flags_of(cls) & _MANAGED_DICT)
 
 
 def _module(cls: type) -> str:

@@ -22,7 +22,7 @@ from collections.abc import Iterable
 from typing import Any
 
 from heapwatch.measure.foreign import exported, reader_of
-from heapwatch.measure.layout import layout_of
+from heapwatch.measure.layout import flags_of, layout_of
 from heapwatch.measure.mappings import Mappings
 from heapwatch.measure.memory import MemoryBlock, MemoryPlace
 from heapwatch.measure.own_time import own_time
@@ -45,7 +45,7 @@ from heapwatch.measure.tensor_storage import (
     storage_memory,
     tensor_parts,
 )
-from heapwatch.measure.type_information import HAS_GC, Kind, flags_of, kind_of, own_bytes, values_bytes
+from heapwatch.measure.type_information import HAS_GC, Kind, kind_of, own_bytes, values_bytes
 
 _NEIGHBOURS = 4  # items before and after an item that may share objects with it: a frame stack of 4
 _MOST_COMPARED = 3  # sampled items that are compared with their neighbours, if they may share objects

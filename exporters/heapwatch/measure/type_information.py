@@ -3,20 +3,17 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable
 from types import BuiltinFunctionType, CodeType, FrameType, FunctionType, GetSetDescriptorType, ModuleType
 from typing import Any, Literal
 
 from heapwatch.measure.foreign import is_device_array, reader_of
-from heapwatch.measure.layout import layout_of, namespace_of
+from heapwatch.measure.layout import flags_of, keeps_values_apart, layout_of, namespace_of
 from heapwatch.measure.memory import MemoryBlock, Unread, classes
 from heapwatch.measure.native import holds_memory
 from heapwatch.measure.sampling import CONTAINERS
 
 _GC_HEADER = 16
 HAS_GC = 1 << 14  # CPython's Py_TPFLAGS_HAVE_GC
-_MANAGED_DICT = 1 << 4  # Py_TPFLAGS_MANAGED_DICT, CPython 3.11 and later
-_VALUES_APART = (3, 11) <= sys.version_info < (3, 13)
 
 
 # How an object is looked into. Names, not an Enum: they are compared for each object.
@@ -28,7 +25,6 @@ Kind = Literal[
 _OPAQUE = (type, ModuleType, CodeType, FrameType, BuiltinFunctionType, GetSetDescriptorType)
 
 
-flags_of: Callable[[type], int] = type.__dict__["__flags__"].__get__
 _KNOWN_LIBRARIES = ("torch", "tensordict", "torchao", "torchrl")
 
 
@@ -82,6 +78,6 @@ def values_bytes(cls: type, parts: list[Any]) -> int:
     They are an array with one place more than the attributes, and a byte for each before it (`new_values` in
     CPython's Objects/dictobject.c); `parts` holds the class beside the values.
     """
-    if not _VALUES_APART or not flags_of(cls) & _MANAGED_DICT or any(type(part) is dict for part in parts):
+    if not keeps_values_apart(cls) or any(type(part) is dict for part in parts):
         return 0
     return 8 * len(parts) + (len(parts) + 2 + 7) // 8 * 8
