@@ -3,6 +3,7 @@ import multiprocessing.resource_tracker
 import os
 import subprocess
 import sys
+import time
 
 import psutil
 import pytest
@@ -77,6 +78,9 @@ def nothing(go_on):
 @pytest.mark.parametrize("method", ["spawn", "forkserver"])
 def test_what_multiprocessing_keeps_for_itself_is_no_worker(method):
     multiprocessing.resource_tracker.ensure_running()
+    tracker = multiprocessing.resource_tracker._resource_tracker._pid
+    while "resource_tracker" not in " ".join(psutil.Process(tracker).cmdline()):
+        time.sleep(0.001)  # forked, but not yet the program that it becomes
     context = multiprocessing.get_context(method)
     before = set(pids(ProcessTree()))
     all_before = {child.pid for child in psutil.Process().children(recursive=True)}
@@ -88,7 +92,6 @@ def test_what_multiprocessing_keeps_for_itself_is_no_worker(method):
         ours = {worker.pid for worker in workers}
         assert set(pids(ProcessTree())) - before == ours
         assert ours <= set(descendants(os.getpid()))
-        tracker = multiprocessing.resource_tracker._resource_tracker._pid
         assert tracker not in before
         assert tracker not in descendants(os.getpid())
         if method == "forkserver":
