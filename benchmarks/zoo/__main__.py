@@ -14,6 +14,7 @@ from pathlib import Path
 from benchmarks.zoo import stored
 from benchmarks.zoo.catalogue import Case, load_all
 from benchmarks.zoo.document import write
+from benchmarks.zoo.running import allow_interrupts
 from benchmarks.zoo.score import Report, Total, goals, judge
 from benchmarks.zoo.tools.plain import growth_per_minute
 from benchmarks.zoo.tools.registry import OURS, ROOT, TOOLS, report
@@ -35,6 +36,7 @@ def main() -> int:
     if not cases:
         parser.error("no such case")
 
+    allow_interrupts()
     totals = {tool: Total() for tool in chosen.tools}
     folder = STATE.absolute() / "zoo"
     with (

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 # After its time a tool has this long for its report.
-GRACE_SECONDS = 90.0
+GRACE_SECONDS = 300.0
 _LOOK_EVERY = 2.0
 
 
@@ -29,6 +29,11 @@ class Outcome:
     def last_words(self) -> str:
         """The last line that it wrote to its standard error, for a message."""
         return (self.stderr.strip().splitlines() or ["nothing was said"])[-1][:200]
+
+
+def allow_interrupts() -> None:
+    """Let what this process starts be ended by SIGINT; a shell's background jobs ignore it. Main thread only."""
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 def run(
