@@ -42,6 +42,7 @@ def run(
     seconds: float,
     *,
     environment: Mapping[str, str] | None = None,
+    grace: float = GRACE_SECONDS,
     interrupt: bool = False,
     look: Callable[[int, float], None] | None = None,
 ) -> Outcome:
@@ -51,6 +52,7 @@ def run(
         command: what to run; it ends by itself after `seconds` unless `interrupt`.
         folder: working directory; the output goes to stdout and stderr in it.
         seconds: how long the script trains.
+        grace: seconds after which it is killed if it has not ended by then.
         environment: added to this process' own.
         interrupt: send SIGINT after `seconds`, as a person would.
         look: called every two seconds with the process' id and the seconds since it was started.
@@ -65,7 +67,7 @@ def run(
             command, cwd=folder, env=merged, stdout=stdout, stderr=stderr, start_new_session=True
         )
         try:
-            status = _wait(process, began, seconds, interrupt, look)
+            status = _wait(process, began, seconds, grace, interrupt, look)
         finally:
             with suppress(ProcessLookupError):
                 os.killpg(process.pid, signal.SIGKILL)
@@ -79,12 +81,13 @@ def _wait(
     process: subprocess.Popen[bytes],
     began: float,
     seconds: float,
+    grace: float,
     interrupt: bool,
     look: Callable[[int, float], None] | None,
 ) -> int | None:
     """Wait for the end; None where the process had to be killed."""
     interrupted = False
-    while (elapsed := time.monotonic() - began) < seconds + GRACE_SECONDS:
+    while (elapsed := time.monotonic() - began) < seconds + grace:
         with suppress(subprocess.TimeoutExpired):
             return process.wait(_LOOK_EVERY)
         if look and elapsed < seconds:

@@ -12,7 +12,7 @@ from typing import Literal
 
 from benchmarks.zoo.catalogue import Case
 from benchmarks.zoo.plugins.contestants import Contestant
-from benchmarks.zoo.running import GRACE_SECONDS, Outcome, run
+from benchmarks.zoo.running import Outcome, run
 from benchmarks.zoo.score import TOP, has_right_line, is_named
 from benchmarks.zoo.tools.registry import with_root
 
@@ -64,7 +64,8 @@ def _run(case: Case, plugin: Contestant, folder: Path, *, healthy: bool) -> Verd
     outcome = run(
         [*program, "-p", "no:cacheprovider", *plugin.options, "test_train.py"],
         folder,
-        LIMIT_SECONDS - GRACE_SECONDS,
+        LIMIT_SECONDS,
+        grace=0,
         environment=environment,
     )
     return verdict(case, plugin, outcome)
