@@ -29,6 +29,9 @@ CALM_FRACTION = 0.5
 BODIES_LEFT = 1.05
 FOOD_LEFT = 15
 CLEAN_AGAIN_SECONDS = 10.0
+# A trainer on a busy machine reads its switches late, and levels are some seconds old.
+SETTLED_SECONDS = 20.0
+SETTLED_STEPS = 10
 T = TypeVar("T")
 
 
@@ -143,14 +146,21 @@ class _Demonstration:
         )
 
     def _see_rest_gone(self, before: DemoLevels) -> None:
-        """Clean up the other leaked resources, and what leaked after the receiver's cleanup."""
+        """Clean up the other leaked resources, and what leaked after the receiver's cleanup.
+
+        They are gone once nothing came back for a while in which the trainer went on.
+        """
         asked_at = float("-inf")
+        gone_since: tuple[float, float] | None = None
 
         def gone() -> DemoLevels | None:
-            nonlocal asked_at
+            nonlocal asked_at, gone_since
             now = self._loop.levels()
             if now.bodies <= BODIES_LEFT * before.bodies and now.food <= before.food + FOOD_LEFT:
-                return now
+                since, steps = gone_since = gone_since or (time.monotonic(), now.steps)
+                settled = time.monotonic() - since >= SETTLED_SECONDS and now.steps - steps >= SETTLED_STEPS
+                return now if settled else None
+            gone_since = None
             if time.monotonic() - asked_at > CLEAN_AGAIN_SECONDS:
                 self._say(f"[bold]trainer[/]       still holds {now}: cleans up again")
                 self._loop.clean("emergency")
@@ -188,19 +198,23 @@ class _Demonstration:
             raise StackError(f"the cleanup did not help: {action['result']}")
 
     def _see_silence(self) -> None:
-        def over() -> bool | None:
-            caused = [alert for alert in self._loop.firing() if _name(alert) not in self._fired_before]
-            return None if caused or self._loop.alerts() else True
+        def left() -> set[str]:
+            firing = {_name(alert) for alert in self._loop.firing()} - self._fired_before
+            return firing | {_name(alert) for alert in self._loop.alerts()}
 
-        self._wait("the end of the alerts", over)
+        self._wait("the end of the alerts", lambda: None if left() else True, left)
         self._say("[bold]prometheus[/]    every alert that the leak caused has ended")
 
-    def _wait(self, what: str, look: Callable[[], T | None]) -> T:
-        """Call `look` every second until it returns something; report the trainer's levels meanwhile."""
+    def _wait(self, what: str, look: Callable[[], T | None], left: Callable[[], set[str]] = set) -> T:
+        """Call `look` every second until it returns something; report the trainer's levels meanwhile.
+
+        `left` names what is still there, for the error of a wait that is given up.
+        """
         deadline = time.monotonic() + PATIENCE
         while (found := look()) is None:
             if time.monotonic() > deadline:
-                raise StackError(f"the loop did not close: waited {PATIENCE} s for {what}")
+                waited_for = ": ".join(filter(None, (what, ", ".join(sorted(left())))))
+                raise StackError(f"the loop did not close: waited {PATIENCE} s for {waited_for}")
             if time.monotonic() - self._reported > 15:
                 self._reported = time.monotonic()
                 self._say(f"[dim]trainer       {self._loop.levels()}[/]")

@@ -18,11 +18,12 @@ _CLEANUP_SECONDS = 30.0
 
 @dataclass(frozen=True)
 class DemoLevels:
-    """The levels that the demonstration makes leak; memory is resident bytes."""
+    """The levels that the demonstration makes leak; memory is resident bytes, `steps` all steps so far."""
 
     bodies: float
     food: float
     memory: float
+    steps: float = 0.0
 
     def __str__(self) -> str:
         return f"{self.bodies:,.0f} bodies, {self.food:,.0f} food, {self.memory / 1e6:,.0f} MB"
@@ -55,6 +56,7 @@ class Loop:
             bodies=status["entities"]["world_bodies"],
             food=status["entities"]["food_sources"],
             memory=status["memory"]["resident_bytes"]["trainer"],
+            steps=status["progress"]["step"],
         )
 
     def query(self, expression: str) -> list[tuple[dict[str, str], float]]:

@@ -32,7 +32,7 @@ class Outcome:
 
 
 def allow_interrupts() -> None:
-    """Let what this process starts be ended by SIGINT; a shell's background jobs ignore it. Main thread only."""
+    """Let SIGINT end what this process starts; a shell's background jobs ignore it. Main thread only."""
     signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
