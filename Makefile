@@ -95,6 +95,7 @@ lint: dev ## Check style, types and generated files
 	@"$(BIN)/python" -m docs.limits --check
 	@"$(BIN)/python" -m deploy.generator --check
 	@"$(BIN)/python" -m tests.documents.tables --check
+	@"$(BIN)/python" -m benchmarks.zoo.document --check
 
 .PHONY: generate
 generate: dev ## Write the dashboards, the metrics reference and the Kubernetes objects

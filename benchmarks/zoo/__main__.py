@@ -11,15 +11,12 @@ from collections.abc import Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
 
-from benchmarks.zoo import stored
+from benchmarks.zoo import document, stored
 from benchmarks.zoo.catalogue import Case, load_all
-from benchmarks.zoo.document import write
 from benchmarks.zoo.running import allow_interrupts
 from benchmarks.zoo.score import Report, Total, goals, judge
 from benchmarks.zoo.tools.plain import growth_per_minute
 from benchmarks.zoo.tools.registry import OURS, ROOT, TOOLS, report
-
-STATE = Path(os.environ.get("HEAPWATCH_STATE", ROOT / ".heapwatch"))
 
 
 def main() -> int:
@@ -38,7 +35,6 @@ def main() -> int:
 
     allow_interrupts()
     totals = {tool: Total() for tool in chosen.tools}
-    folder = STATE.absolute() / "zoo"
     with (
         tempfile.TemporaryDirectory(prefix="zoo") as scratch,
         ThreadPoolExecutor(chosen.jobs) as pool,
@@ -51,12 +47,11 @@ def main() -> int:
                 totals[tool].scores.append(score)
                 print(f"  {tool}: {score}", flush=True)
             load = os.getloadavg()[0] / (os.cpu_count() or 1)
-            result = stored.Result(_seconds(case, chosen.seconds), leak_twin, scores, _revision(), load)
-            stored.keep(folder, case.name, result)
+            lasted = _seconds(case, chosen.seconds)
+            result = stored.Result(lasted, leak_twin, scores, _revision(), load, case.installed)
+            stored.keep(stored.RESULTS, case.name, result)
 
-    everything = load_all()
-    write(ROOT / "docs" / "leak-zoo.md", everything, stored.load(folder, [case.name for case in everything]))
-    print(f"results: {folder}")
+    document.write()
     if OURS not in totals:
         return 0
     for goal in goals(totals[OURS]):

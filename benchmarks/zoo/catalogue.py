@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
+from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
 import yaml
@@ -63,6 +64,14 @@ class Case:
         return frozenset(
             number for number, line in enumerate(self.script.splitlines(), 1) if line.endswith(MARK)
         )
+
+    @property
+    def installed(self) -> str:
+        """The library with the version that is installed; a standard module by its name alone."""
+        try:
+            return f"{self.library} {version(self.library)}"
+        except PackageNotFoundError:
+            return self.library
 
     @property
     def healthy_script(self) -> str:

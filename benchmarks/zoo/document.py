@@ -1,23 +1,25 @@
-"""The generated page: every tool in one table, every case in another, and what was wrong."""
+"""The page, from the stored results: every tool in one table, every case in another, and what was wrong."""
 
 from __future__ import annotations
 
+import argparse
+import sys
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from importlib.metadata import PackageNotFoundError, version
-from pathlib import Path
 
 from benchmarks.measure import Table
-from benchmarks.zoo.catalogue import Case
+from benchmarks.zoo.catalogue import Case, load_all
 from benchmarks.zoo.score import TOP, Score, Total, goals
-from benchmarks.zoo.stored import Result
+from benchmarks.zoo.stored import RESULTS, Result, load
 from benchmarks.zoo.stored import totals as totals_of
 from benchmarks.zoo.tools.growth import BYTES_PER_MINUTE, LOOKS
-from benchmarks.zoo.tools.registry import OURS, RULES
+from benchmarks.zoo.tools.registry import OURS, ROOT, RULES
+
+PAGE = ROOT / "docs" / "leak-zoo.md"
 
 _INTRODUCTION = """# Leak zoo
 
-<!-- Written by `make bench-zoo`. -->
+<!-- Written by `make bench-zoo` from the results in `benchmarks/zoo/results`. -->
 
 Leaks that people reported of their RL and training projects, rebuilt small against the real libraries
 (`benchmarks/zoo/cases`). Each has a healthy twin: the same script after the fix, with its bounded buffers,
@@ -40,15 +42,10 @@ only what grew in each round and by {least:g} MB a minute or more is a finding. 
 """
 
 
-def write(
-    path: Path,
-    cases: Sequence[Case],
-    results: Mapping[str, Result],
-) -> None:
-    """Write the page of the cases that have been run under our own tool.
+def render(cases: Sequence[Case], results: Mapping[str, Result]) -> str:
+    """The page of the cases that have been run under our own tool; empty where none has.
 
     Args:
-        path: the file.
         cases: all that there are.
         results: by case; those that lack ours do not count.
 
@@ -56,7 +53,7 @@ def write(
     results = {case.name: results[case.name] for case in cases if OURS in _scores(results.get(case.name))}
     totals = totals_of(results, RULES)
     if OURS not in totals:
-        return
+        return ""
     missing = [case.name for case in cases if case.name not in results]
     lengths = sorted({result.seconds for result in results.values()})
     rules = _RULES.format(
@@ -79,7 +76,7 @@ def write(
         rules + "\n".join(f"- {tool}: {rule}." for tool, rule in RULES.items()),
         failures(totals),
     ]
-    path.write_text("\n\n".join(part.strip() for part in parts if part) + "\n")
+    return "\n\n".join(part.strip() for part in parts if part) + "\n"
 
 
 def _circumstances(results: Sequence[Result]) -> str:
@@ -91,6 +88,8 @@ def _circumstances(results: Sequence[Result]) -> str:
         said.append(f"All ran at revision {next(iter(cases))}.")
     elif cases:
         parts = [f"{revision} ({count})" for revision, count in cases.most_common()]
+        if unknown := len(results) - cases.total():
+            parts.append(f"earlier ones ({unknown})")
         said.append(f"The cases ran at different revisions: {', '.join(parts)}.")
     if loads:
         busy = f"{loads[0]:.1f} to {loads[-1]:.1f}"
@@ -143,7 +142,7 @@ def cases_table(cases: Sequence[Case], results: Mapping[str, Result]) -> Table:
         table.rows.append(
             [
                 f"[{case.name}]({case.thread}): {case.leak}",
-                library(case),
+                result.library,
                 grown,
                 *("yes" if reached else "no" for reached in (score.detected, score.named, score.right_line)),
                 f"{score.share:.0%}",
@@ -165,9 +164,28 @@ def failures(totals: Mapping[str, Total]) -> str:
     return "\n".join(["## Runs that failed", "", *lines]) if lines else ""
 
 
-def library(case: Case) -> str:
-    """The case's library with the version that ran; a standard module by its name alone."""
-    try:
-        return f"{case.library} {version(case.library)}"
-    except PackageNotFoundError:
-        return case.library
+def current() -> str:
+    """The page of all results that are stored."""
+    cases = load_all()
+    return render(cases, load(RESULTS, [case.name for case in cases]))
+
+
+def write() -> None:
+    """Write the page of all results that are stored."""
+    PAGE.write_text(current(), encoding="utf-8")
+
+
+def main() -> int:
+    """Write the page, or with --check tell by the exit status whether it is up to date."""
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.zoo.document", description=__doc__)
+    parser.add_argument("--check", action="store_true", help="write nothing, fail on a difference")
+    if not parser.parse_args().check:
+        write()
+    elif PAGE.read_text(encoding="utf-8") != current():
+        print(f"{PAGE} is not what the results say: run python -m benchmarks.zoo.document", file=sys.stderr)
+        return 1
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,4 +1,4 @@
-"""Results by case, kept between runs: the page is made of the last run of each case, whenever that was."""
+"""Results by case, in files beside the cases: the page is made of the last run of each, whenever that was."""
 
 from __future__ import annotations
 
@@ -9,6 +9,8 @@ from pathlib import Path
 
 from benchmarks.zoo.score import Score, Total
 from benchmarks.zoo.tools.registry import OURS
+
+RESULTS = Path(__file__).parent / "results"
 
 
 @dataclass(frozen=True)
@@ -21,6 +23,7 @@ class Result:
         scores: by tool.
         revision: of the code, shortened; empty where it is not known.
         load: of the machine when the case was done, for each processor; None where it is not known.
+        library: the one that leaks, with its version.
 
     """
 
@@ -29,6 +32,7 @@ class Result:
     scores: Mapping[str, Score]
     revision: str = ""
     load: float | None = None
+    library: str = ""
 
 
 def keep(folder: Path, case: str, result: Result) -> None:
@@ -44,9 +48,10 @@ def keep(folder: Path, case: str, result: Result) -> None:
         "growth": growth,
         "revision": ran.revision,
         "load": ran.load,
+        "library": ran.library,
         "scores": {tool: asdict(score) for tool, score in scores.items()},
     }
-    (folder / f"{case}.json").write_text(json.dumps(document, indent=1))
+    (folder / f"{case}.json").write_text(json.dumps(document, indent=1) + "\n")
 
 
 def load(folder: Path, cases: Iterable[str]) -> dict[str, Result]:
@@ -66,8 +71,9 @@ def load(folder: Path, cases: Iterable[str]) -> dict[str, Result]:
             document["seconds"],
             tuple(growth) if growth else None,
             scores,
-            document.get("revision", ""),
-            document.get("load"),
+            document["revision"],
+            document["load"],
+            document["library"],
         )
     return found
 

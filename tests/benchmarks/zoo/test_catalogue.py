@@ -3,7 +3,8 @@
 import ast
 import re
 import sys
-from importlib.metadata import packages_distributions
+from dataclasses import replace
+from importlib.metadata import packages_distributions, version
 from pathlib import Path
 
 import pytest
@@ -97,3 +98,9 @@ def test_a_description_with_an_unknown_key_is_refused(tmp_path):
     (tmp_path / "case.yml").write_text("fix: []\ntitle: t\nsurprise: 1\n")
     with pytest.raises(BrokenCase, match="surprise"):
         load(tmp_path)
+
+
+def test_the_installed_library_has_its_version_and_a_standard_module_none():
+    one = Case("kept", "Title", "", "psutil", "", "", ())
+    assert one.installed == f"psutil {version('psutil')}"
+    assert replace(one, library="json").installed == "json"
