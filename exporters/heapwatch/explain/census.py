@@ -10,6 +10,7 @@ import sys
 import time
 from collections import Counter, deque
 from collections.abc import Callable, Iterator
+from inspect import CO_GENERATOR
 from itertools import islice
 from pathlib import Path
 from types import CellType, FrameType, FunctionType, GeneratorType, MethodType, ModuleType
@@ -343,8 +344,9 @@ def _described(obj: Any, held: Any) -> str:
         name = next((key for key, value in list(dict.items(obj)) if value is held and type(key) is str), None)
         return f"dict under {name!r}" if name is not None else "dict"
     if kind is FrameType:
-        code = obj.f_code
-        return f"frame of {code.co_name} ({_where(code)})"
+        # Before Python 3.11 a generator refers to its frame, and that to what it holds.
+        what = "generator" if obj.f_code.co_flags & CO_GENERATOR else "frame of"
+        return f"{what} {obj.f_code.co_name} ({_where(obj.f_code)})"
     if kind is FunctionType:
         return f"closure or default of {obj.__name__} ({_where(obj.__code__)})"
     if kind is CellType:

@@ -14,7 +14,7 @@ from typing import NamedTuple
 
 from heapwatch.explain.census import Census
 from heapwatch.explain.series import LevelSeries
-from heapwatch.explain.unreachable import bytes_held, closing_key, tuples_in, unreachable
+from heapwatch.explain.unreachable import bytes_held, closing_key, tuples_in, unreachable, without_namespaces
 from heapwatch.measure.layout import layout_of
 
 _MOST_EXAMINED = 10_000
@@ -81,12 +81,13 @@ class Uncollected:
         with_tuples = len(objects) / max(1, examined)
         found = unreachable(objects)
         scale = min(added, young * with_tuples) / max(1, len(objects))
-        types = Counter(layout_of(type(objects[at])).qualified_name for at in found)
+        counted = without_namespaces(objects, found)
+        types = Counter(layout_of(type(objects[at])).qualified_name for at in counted)
         nbytes, key = bytes_held(objects, found), closing_key(objects, found)
         objects.clear()
         common = types.most_common(_TYPES_NAMED)
-        names = tuple(name for name, count in common if count >= _COMMON * len(found))
-        self.latest = Garbage(scale * len(found), None if nbytes is None else scale * nbytes, names, key)
+        names = tuple(name for name, count in common if count >= _COMMON * len(counted))
+        self.latest = Garbage(scale * len(counted), None if nbytes is None else scale * nbytes, names, key)
         self._garbage.add(self._clock(), self.latest.objects)
 
     def per_second(self, start: float) -> float:

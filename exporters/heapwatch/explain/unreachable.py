@@ -7,6 +7,7 @@ import sys
 from collections import Counter
 from typing import Any
 
+from heapwatch.measure.attributes import namespace_among
 from heapwatch.measure.deep_size import OutOfTime, deep_size
 from heapwatch.measure.layout import layout_of
 from heapwatch.measure.sampling import ContainerChanged
@@ -51,6 +52,15 @@ def unreachable(objects: list[Any]) -> list[int]:
                 alive.add(at)
                 ahead.append(at)
     return [at for at in range(len(outer)) if at not in alive]
+
+
+def without_namespaces(objects: list[Any], chosen: list[int]) -> list[int]:
+    """Those of the chosen positions that are not the dict of an instance at another of them."""
+    dicts = {id(objects[at]) for at in chosen if type(objects[at]) is dict}
+    for obj in map(objects.__getitem__, chosen if dicts else ()):
+        parts = [part for part in gc.get_referents(obj) if id(part) in dicts]
+        dicts.discard(id(namespace_among(obj, parts)))
+    return [at for at in chosen if type(objects[at]) is not dict or id(objects[at]) in dicts]
 
 
 def closing_key(objects: list[Any], chosen: list[int]) -> str | None:

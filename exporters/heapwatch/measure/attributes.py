@@ -14,7 +14,7 @@ the garbage collector tells, shows whether any were missed; only then is its dic
 from __future__ import annotations
 
 import gc
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from itertools import islice
 from opcode import EXTENDED_ARG, opmap
 from types import CodeType, FunctionType
@@ -41,9 +41,9 @@ def attributes_of(obj: Any, layout: Layout | None = None) -> Any:
         namespace = layout.namespace(obj)
         return namespace if type(namespace) is dict else None
     held = gc.get_referents(obj)
-    for part in held:
-        if type(part) is dict and _is_namespace_of(obj, part):
-            return part
+    made = namespace_among(obj, held)
+    if made is not None:
+        return made
     if len(held) > _MOST_HELD:
         return layout.namespace(obj)
     wanted = {id(part) for part in held if type(part) is dict or layout_of(type(part)).kind not in DULL}
@@ -58,6 +58,18 @@ def attributes_of(obj: Any, layout: Layout | None = None) -> Any:
     if wanted or not known:
         found.update(_search(obj, layout, wanted))
     return layout.namespace(obj) if wanted else found
+
+
+def namespace_among(obj: Any, held: Iterable[Any]) -> dict[str, Any] | None:
+    """The dict of an instance among what it refers to; None where that has not been made, or is not there."""
+    layout = layout_of(type(obj))
+    if layout.namespace is None:
+        return None
+    dicts = [part for part in held if type(part) is dict]
+    if not dicts or _lie_apart(obj, layout):
+        return next((part for part in dicts if _is_namespace_of(obj, part)), None)
+    namespace = layout.namespace(obj)
+    return next((part for part in dicts if part is namespace), None)
 
 
 def attribute_of(obj: Any, name: str) -> Any:

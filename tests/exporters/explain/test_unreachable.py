@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import gc
 from typing import Any
 
 import numpy as np
 import pytest
 
 from heapwatch.explain import unreachable as subject
-from heapwatch.explain.unreachable import bytes_held, closing_key, tuples_in, unreachable
+from heapwatch.explain.unreachable import bytes_held, closing_key, tuples_in, unreachable, without_namespaces
 from heapwatch.measure.deep_size import OutOfTime
 
 ENTRY = 40_000  # bytes
@@ -19,25 +20,47 @@ class Node:
         self.other: Any = None
 
 
+def with_dicts(objects: list[Any]) -> list[Any]:
+    """These and the dicts of their instances, where the interpreter has made them."""
+    known = set(map(id, objects))
+    return objects + [
+        part for part in gc.get_referents(*objects) if type(part) is dict and id(part) not in known
+    ]
+
+
 def test_only_what_nothing_else_refers_to_is_unreachable() -> None:
     held, handed = Node(), Node()
     alone, first, second = Node(), Node(), Node()
     alone.other, first.other, second.other = alone, second, first
     reached = Node()
     held.other, reached.other = reached, handed
-    objects = [held, alone, first, second, reached, handed]
+    nodes = [held, alone, first, second, reached, handed]
     del alone, first, second, reached, handed
-    assert unreachable(objects) == [1, 2, 3]
+    objects = with_dicts(nodes)
+    nodes.clear()
+    found = unreachable(objects)
+    assert without_namespaces(objects, found) == [1, 2, 3]
 
 
 def test_a_cycle_through_tuples_is_unreachable() -> None:
     node = Node()
     node.other = ((node, 1),)
-    objects: list[Any] = [node]
+    objects = with_dicts([node])
     del node
     assert unreachable(objects) == []
     objects += tuples_in(objects)
-    assert [type(objects[at]) for at in unreachable(objects)] == [Node, tuple, tuple]
+    found = without_namespaces(objects, unreachable(objects))
+    assert [type(objects[at]) for at in found] == [Node, tuple, tuple]
+
+
+def test_the_dicts_of_instances_are_no_objects_of_their_own() -> None:
+    node = Node()
+    node.other = {"value": 1}
+    assert list(vars(node)) == ["other"]  # makes the dict where the interpreter has not
+    # From Python 3.13 on an instance refers to its values and not to the dict that shows them.
+    objects = with_dicts([node, node.other])
+    assert without_namespaces(objects, list(range(len(objects)))) == [0, 1]
+    assert without_namespaces(objects, [1]) == [1]
 
 
 def cycle(**parts: Any) -> dict[str, Any]:
