@@ -131,7 +131,8 @@ def cases_table(cases: Sequence[Case], results: Mapping[str, Result]) -> Table:
         "named",
         "line",
         "explained",
-        "seconds",
+        "told after (s)",
+        "ran for (s)",
         "twin",
     ]
     table = Table(f"Cases, as {OURS} tells them", header)
@@ -147,6 +148,7 @@ def cases_table(cases: Sequence[Case], results: Mapping[str, Result]) -> Table:
                 *("yes" if reached else "no" for reached in (score.detected, score.named, score.right_line)),
                 f"{score.share:.0%}",
                 "" if score.seconds is None else f"{score.seconds:.0f}",
+                f"{result.seconds:.0f}",
                 f"{score.findings_on_twin or 'quiet'}",
             ]
         )
