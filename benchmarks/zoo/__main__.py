@@ -9,6 +9,7 @@ import sys
 import tempfile
 from collections.abc import Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import contextmanager
 from pathlib import Path
 
 from benchmarks.zoo import document, stored
@@ -22,23 +23,23 @@ from benchmarks.zoo.tools.registry import OURS, ROOT, TOOLS, report
 def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m benchmarks.zoo", description=__doc__)
     parser.add_argument(
-        "--only", default="", help="only cases whose name contains this; of the others earlier results count"
+        "--only",
+        nargs="+",
+        default=[""],
+        help="only cases whose name contains one of these; of the others earlier results count",
     )
     parser.add_argument("--seconds", type=float, default=120, help="how long each script runs")
     mostly_sleeping = 3 * (os.cpu_count() or 1)
     parser.add_argument("--jobs", type=int, default=mostly_sleeping, help="scripts at a time")
     parser.add_argument("--tools", nargs="+", choices=TOOLS, default=list(TOOLS), help="only these tools")
     chosen = parser.parse_args()
-    cases = load_all(chosen.only)
+    cases = [case for case in load_all() if any(part in case.name for part in chosen.only)]
     if not cases:
         parser.error("no such case")
 
     allow_interrupts()
     totals = {tool: Total() for tool in chosen.tools}
-    with (
-        tempfile.TemporaryDirectory(prefix="zoo") as scratch,
-        ThreadPoolExecutor(chosen.jobs) as pool,
-    ):
+    with tempfile.TemporaryDirectory(prefix="zoo") as scratch, _pool(chosen.jobs) as pool:
         for case, leak_twin, reports in _run(cases, chosen.tools, Path(scratch), chosen.seconds, pool):
             scores = {tool: judge(case, leak, twin) for tool, (leak, twin) in reports.items()}
             grown = leak_twin and f"{leak_twin[0] / 1e6:.0f} MB/min, twin {leak_twin[1] / 1e6:.0f}"
@@ -81,8 +82,29 @@ def _run(
                 reports[tool].append(pool.submit(report, tool, script, folder / tool, lasting))
         runs.append((case, plain, reports))
     for case, plain, reports in runs:
-        grown = (plain[0].result(), plain[1].result()) if plain else None
-        yield case, grown, {tool: (leak.result(), twin.result()) for tool, (leak, twin) in reports.items()}
+        yield (
+            case,
+            _growth(case, plain),
+            {tool: (leak.result(), twin.result()) for tool, (leak, twin) in reports.items()},
+        )
+
+
+def _growth(case: Case, plain: list[Future[float]]) -> tuple[float, float] | None:
+    try:
+        return (plain[0].result(), plain[1].result()) if plain else None
+    except RuntimeError as error:
+        print(f"{case.name}: growth without tools not measured: {error}", file=sys.stderr)
+        return None
+
+
+@contextmanager
+def _pool(jobs: int) -> Iterator[ThreadPoolExecutor]:
+    """A pool that starts no more scripts once something has failed, or Ctrl-C was pressed."""
+    pool = ThreadPoolExecutor(jobs)
+    try:
+        yield pool
+    finally:
+        pool.shutdown(cancel_futures=True)
 
 
 def _seconds(case: Case, wanted: float) -> float:

@@ -16,7 +16,7 @@ def growth_per_minute(script: Path, folder: Path, seconds: float) -> float:
     """Bytes a minute that the script's processes grow by, from the first look to the last.
 
     Raises:
-        RuntimeError: the script ended before its time.
+        RuntimeError: the script ended before its time, or the machine was too busy to look at it.
 
     """
     points: list[tuple[float, int]] = []
@@ -28,6 +28,8 @@ def growth_per_minute(script: Path, folder: Path, seconds: float) -> float:
     if outcome.seconds < seconds:
         raise RuntimeError(f"ended after {outcome.seconds:.0f} s: {outcome.last_words}")
     late = [point for point in points if point[0] >= LOOKS[0] * seconds]
+    if len(late) < 2:
+        raise RuntimeError(f"looked at {len(late)} times after {LOOKS[0]:.0%} of {seconds:.0f} s")
     (began, first), (ended, last) = late[0], late[-1]
     return (last - first) / (ended - began) * 60
 
