@@ -1,10 +1,10 @@
 """The attributes of an instance, read without making its dict.
 
-CPython 3.11 and 3.12 keep the values of attributes apart from any dict until somebody asks for `__dict__`.
-From then on each access to an attribute of that instance is slower, for good: the specialized instruction for
-values that lie apart (LOAD_ATTR_INSTANCE_VALUE) no longer fits; see issue 115776 of CPython, which changed it
-in 3.13. Whoever asks a trainer's environment, buffers and optimizer for `__dict__` once makes a small
-training loop 2 to 3 % slower.
+CPython keeps the values of attributes apart from any dict, from 3.11 on, until somebody asks for `__dict__`.
+In 3.11 and 3.12 each access to an attribute of that instance is slower from then on: the specialized
+instruction for values that lie apart (LOAD_ATTR_INSTANCE_VALUE) no longer fits; see issue 115776 of CPython,
+which changed it in 3.13. Whoever asks a trainer's environment, buffers and optimizer for `__dict__` once
+makes a small training loop 2 to 3 % slower. In all these versions the dict stays: 64 bytes an instance.
 
 So values are read by name with `object.__getattribute__`, which runs no code of the program for a name that
 the class does not define. The names are those that the class's code assigns. What the instance refers to, as

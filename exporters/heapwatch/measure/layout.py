@@ -29,7 +29,7 @@ _name: Callable[[type], str] = type.__dict__["__name__"].__get__
 namespace_of: Callable[[type], Mapping[str, Any]] = type.__dict__["__dict__"].__get__
 flags_of: Callable[[type], int] = type.__dict__["__flags__"].__get__
 _MANAGED_DICT = 1 << 4  # Py_TPFLAGS_MANAGED_DICT, CPython 3.11 and later
-_VALUES_APART = sys.implementation.name == "cpython" and (3, 11) <= sys.version_info < (3, 13)
+_VALUES_APART = sys.implementation.name == "cpython" and sys.version_info >= (3, 11)
 
 CACHE_TYPE: Any = type(functools.lru_cache(lambda: None))
 _KINDS: tuple[tuple[type, Kind], ...] = (

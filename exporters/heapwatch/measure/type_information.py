@@ -14,6 +14,8 @@ from heapwatch.measure.sampling import CONTAINERS
 
 _GC_HEADER = 16
 HAS_GC = 1 << 14  # CPython's Py_TPFLAGS_HAVE_GC
+_INLINE_VALUES = 1 << 2  # Py_TPFLAGS_INLINE_VALUES, CPython 3.13 and later
+_MOST_INLINE = 29
 
 
 # How an object is looked into. Names, not an Enum: they are compared for each object.
@@ -73,11 +75,19 @@ def own_bytes(obj: object, cls: type) -> int:
 
 
 def values_bytes(cls: type, parts: list[Any]) -> int:
-    """Bytes of an instance's attribute values where CPython 3.11 and 3.12 keep them apart from any dict.
+    """Bytes of an instance's attribute values where CPython, from 3.11 on, keeps them apart from any dict.
 
-    They are an array with one place more than the attributes, and a byte for each before it (`new_values` in
-    CPython's Objects/dictobject.c); `parts` holds the class beside the values.
+    They are an array with one place more than the attributes, with bytes of order beside it (`new_values` and
+    `_PyInlineValuesSize` in CPython's Objects/dictobject.c). From 3.13 on it is a part of the instance that
+    `sys.getsizeof` does not count, and stays when the values move into a dict. `parts` holds the class beside
+    the values, or beside the dict.
     """
-    if not keeps_values_apart(cls) or any(type(part) is dict for part in parts):
+    if not keeps_values_apart(cls):
         return 0
-    return 8 * len(parts) + (len(parts) + 2 + 7) // 8 * 8
+    made = next((part for part in parts if type(part) is dict), None) if len(parts) <= 2 else None
+    if sys.version_info < (3, 13):
+        return 0 if made is not None else 8 * len(parts) + (len(parts) + 2 + 7) // 8 * 8
+    if not flags_of(cls) & _INLINE_VALUES:
+        return 0
+    places = min(_MOST_INLINE, len(parts) if made is None else len(made) + 1)
+    return 8 * (places + 1) + (places + 7) // 8 * 8
