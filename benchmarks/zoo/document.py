@@ -67,7 +67,7 @@ def render(cases: Sequence[Case], results: Mapping[str, Result]) -> str:
             missing=f"; not yet: {', '.join(missing)}" if missing else "",
             circumstances=_circumstances(list(results.values())),
         ),
-        tools_table(totals).markdown(),
+        tools_table(_with_ours_beside_others(totals)).markdown(),
         "\n".join(
             f"- {'' if goal.reached else '**missed** '}{goal.text}: {goal.measured}"
             for goal in goals(totals[OURS])
@@ -99,6 +99,15 @@ def _circumstances(results: Sequence[Result]) -> str:
 
 def _scores(result: Result | None) -> Mapping[str, Score]:
     return {} if result is None else result.scores
+
+
+def _with_ours_beside_others(totals: Mapping[str, Total]) -> dict[str, Total]:
+    """The totals, and ours on the cases of the other tools alone where those ran on fewer."""
+    common = {score.case for tool, total in totals.items() if tool != OURS for score in total.scores}
+    same = Total([score for score in totals[OURS].scores if score.case in common])
+    fewer = 0 < len(same.scores) < len(totals[OURS].scores)
+    beside = {f"{OURS}, on the cases of the others": same} if fewer else {}
+    return {OURS: totals[OURS], **beside, **totals}
 
 
 def tools_table(totals: Mapping[str, Total]) -> Table:

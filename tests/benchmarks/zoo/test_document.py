@@ -47,6 +47,19 @@ def test_a_page_of_some_cases_says_which_have_not_been_run():
     assert "memray |" not in page.partition("## How")[0]
 
 
+def test_ours_is_compared_on_the_cases_that_the_others_ran_on():
+    other = replace(case(), name="other")
+    results = {
+        "kept": Result(120, None, {OURS: score(named=False), "memray": score()}),
+        "other": Result(120, None, {OURS: score(case="other")}),
+    }
+    page = render([case(), other], results)
+    assert f"| {OURS} | 2 | 100% | 50% |" in page
+    assert f"| {OURS}, on the cases of the others | 1 | 100% | 0% |" in page
+    both = {**results, "other": Result(120, None, {OURS: score(case="other"), "memray": score(case="other")})}
+    assert "of the others" not in render([case(), other], both)
+
+
 def test_nothing_is_said_of_cases_that_ran_under_other_tools_alone():
     assert render([case()], {"kept": Result(240, None, {"memray": score()})}) == ""
 
