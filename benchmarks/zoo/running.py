@@ -52,7 +52,7 @@ def run(
         command: what to run; it ends by itself after `seconds` unless `interrupt`.
         folder: working directory; the output goes to stdout and stderr in it.
         seconds: how long the script trains.
-        grace: seconds after which it is killed if it has not ended by then.
+        grace: seconds that it may take beyond its time before it is killed.
         environment: added to this process' own.
         interrupt: send SIGINT after `seconds`, as a person would.
         look: called every two seconds with the process' id and the seconds since it was started.

@@ -66,9 +66,10 @@ def namespace_among(obj: Any, held: Iterable[Any]) -> dict[str, Any] | None:
     if layout.namespace is None:
         return None
     dicts = [part for part in held if type(part) is dict]
-    if not dicts or _lie_apart(obj, layout):
+    if _lie_apart(obj, layout):
         return next((part for part in dicts if _is_namespace_of(obj, part)), None)
-    namespace = layout.namespace(obj)
+    # Where nothing is a dict, asking for the instance's would make one.
+    namespace = layout.namespace(obj) if dicts else None
     return next((part for part in dicts if part is namespace), None)
 
 

@@ -77,10 +77,10 @@ def own_bytes(obj: object, cls: type) -> int:
 def values_bytes(cls: type, parts: list[Any]) -> int:
     """Bytes of an instance's attribute values where CPython, from 3.11 on, keeps them apart from any dict.
 
-    They are an array with one place more than the attributes, with bytes of order beside it (`new_values` in
-    CPython's Objects/dictobject.c). From 3.13 on it is a part of the instance that `sys.getsizeof` does not
-    count (`_PyInlineValuesSize` in Include/internal/pycore_dict.h), and stays when the values move to a dict.
-    `parts` holds the class beside the values, or beside the dict.
+    They are an array with one place more than the attributes, and a byte for each that keeps their order
+    (`new_values` in CPython's Objects/dictobject.c). From 3.13 on it is a part of the instance that
+    `sys.getsizeof` does not count (`_PyInlineValuesSize` in Include/internal/pycore_dict.h). It stays there
+    when the values move to a dict. `parts` holds the class beside the values, or beside the dict.
     """
     if not keeps_values_apart(cls):
         return 0

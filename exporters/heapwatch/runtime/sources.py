@@ -70,9 +70,9 @@ class Source:
 
 def is_accessor(spec: Any) -> bool:
     """Whether a source is a function or path that returns the object, and not the object itself."""
-    # `items.__len__` is a routine for inspect only since Python 3.11.
-    callables = (functools.partial, types.MethodWrapperType)
-    return isinstance(spec, (Source, str, *callables)) or inspect.isroutine(spec)
+    # Before Python 3.11 inspect does not take `items.__len__`, a method wrapper, for a routine.
+    known = (Source, str, functools.partial, types.MethodWrapperType)
+    return isinstance(spec, known) or inspect.isroutine(spec)
 
 
 def count_of(value: Any) -> float:
