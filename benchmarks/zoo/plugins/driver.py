@@ -18,6 +18,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+START_SECONDS = 1.0  # a script that does not sleep after this waits for a thread of its own that does
 BLOCKED_SECONDS = 0.01  # a thread that is not back after this waits for another one that sleeps
 SETTLE_SECONDS = 0.02  # real time at the end of a round, for threads that only wait for the others
 _really_sleep = time.sleep
@@ -48,6 +49,18 @@ class Clock:
         with self._changed:
             self._changed.notify_all()
 
+    def start(self, thread: int, ended: Callable[[], bool]) -> None:
+        """Wait until this thread sleeps, so that no other one runs ahead of it.
+
+        Args:
+            thread: its identifier.
+            ended: whether nobody will sleep any more; then it returns at once.
+
+        """
+        with self._changed:
+            self._changed.wait_for(lambda: self._wakes or ended())
+            self._changed.wait_for(partial(self._is_back, thread, ended), START_SECONDS)
+
     def advance(self, seconds: float, ended: Callable[[], bool]) -> None:
         """Let sleeping threads run, in the order in which they wake, until this many seconds have passed.
 
@@ -58,7 +71,6 @@ class Clock:
         """
         until = self.now + seconds
         with self._changed:
-            self._changed.wait_for(lambda: self._wakes or ended())
             while not ended():
                 woken = min(self._wakes, key=self._wakes.__getitem__)
                 if self._wakes[woken] > until:
@@ -101,10 +113,15 @@ class Script:
         """
         if not self._thread.ident:
             self._thread.start()
-        self._clock.advance(seconds, lambda: self._ended)
+            assert self._thread.ident is not None
+            self._clock.start(self._thread.ident, self._has_ended)
+        self._clock.advance(seconds, self._has_ended)
         if self._ended:
             raise ScriptEnded(f"{self._file} has ended") from self._failure
         _really_sleep(SETTLE_SECONDS)
+
+    def _has_ended(self) -> bool:
+        return self._ended
 
     def _run(self) -> None:
         time.sleep = self._sleep  # type: ignore[assignment]

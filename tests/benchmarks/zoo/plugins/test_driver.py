@@ -9,6 +9,7 @@ import pytest
 
 from benchmarks.zoo.plugins import driver
 from benchmarks.zoo.plugins.driver import Script, ScriptEnded
+from tests.e2e.running import wait_for
 
 NAME = "driven_script"
 
@@ -18,11 +19,12 @@ def script(tmp_path, monkeypatch):
     """Make a script of a text; what it replaces is put back."""
     monkeypatch.setattr(time, "sleep", time.sleep)
     monkeypatch.setattr(asyncio, "run", asyncio.run)
-    # On a busy machine a thread that is not blocked may take long to come back.
-    monkeypatch.setattr(driver, "BLOCKED_SECONDS", 0.5)
     monkeypatch.setattr(driver, "SETTLE_SECONDS", 0.2)
 
-    def make(text):
+    def make(text, patience=60):
+        # On a busy machine a thread that is not blocked may take long to come back.
+        monkeypatch.setattr(driver, "START_SECONDS", patience)
+        monkeypatch.setattr(driver, "BLOCKED_SECONDS", patience)
         path = tmp_path / f"{NAME}.py"
         path.write_text(text)
         return Script(path)
@@ -76,6 +78,27 @@ while True:
     assert 45 <= seen("made").qsize() <= 55
 
 
+def test_no_thread_runs_ahead_of_a_script_that_is_slow_to_start(script):
+    running = script(
+        """
+import threading, time
+ahead = []
+def count():
+    while True:
+        time.sleep(1)
+        ahead.append(1)
+threading.Thread(target=count, daemon=True).start()
+threading.Event().wait(0.3)
+before = len(ahead)
+while True:
+    time.sleep(1)
+"""
+    )
+    running.advance(100)
+    assert seen("before") == 0
+    assert 99 <= len(seen("ahead")) <= 100
+
+
 def test_a_thread_that_waits_for_another_one_does_not_hold_it_up(script):
     running = script(
         """
@@ -89,7 +112,8 @@ threading.Thread(target=produce, daemon=True).start()
 while True:
     time.sleep(1)
     used.append(made.get())
-"""
+""",
+        patience=0.5,
     )
     running.advance(10.5)
     assert len(seen("used")) == 10
@@ -108,10 +132,12 @@ threading.Thread(target=produce, daemon=True).start()
 while True:
     made.get()
     used += 1
-"""
+""",
+        patience=0.5,
     )
     running.advance(20)
-    assert 20 <= seen("used") <= 21
+    wait_for("the script takes what is there", lambda: seen("used") >= 20)
+    assert seen("used") <= 21
 
 
 def test_an_event_loop_waits_on_the_clock(script):
