@@ -93,14 +93,25 @@ class Levels:
 
     @cached_property
     def start(self) -> float:
-        """The time from which growth of containers counts: a while after the first step."""
-        began = max(self.began, self.memory.first_step_at)
-        return began + min(WARM_UP_SECONDS, WARM_UP_SHARE * (self.now - began))
+        """The time from which growth of containers counts.
+
+        It is a while after the first step, or when the level that leaks most began to rise. Without a leak a
+        new rise does not count by itself: programs have phases.
+        """
+        if not self.leaks:
+            return self._warmed_up
+        name = max(self.leaks, key=self.leaks.__getitem__)
+        return self.memory.levels()[name].rise_began(self._warmed_up)
 
     @cached_property
     def settled(self) -> float:
         """The time from which growth of the process counts: loading modules is warm-up, too."""
         return max(self.start, self.memory.settled_at)
+
+    @cached_property
+    def _warmed_up(self) -> float:
+        began = max(self.began, self.memory.first_step_at)
+        return began + min(WARM_UP_SECONDS, WARM_UP_SHARE * (self.now - began))
 
     @property
     def resident(self) -> float:
@@ -110,14 +121,12 @@ class Levels:
     @cached_property
     def own(self) -> FloorGrowth:
         """Growth of the process's private memory. Pages of files do not count: the kernel can drop them."""
-        return (self.memory.private if self.memory.private.last else self.memory.resident).growth(
-            self.settled
-        )
+        return self.memory.own.growth(self.settled)
 
     @cached_property
     def leaks(self) -> dict[str, float]:
         """Growth in bytes a minute of each level that leaks by the definition of the alert rules."""
-        return self.memory.history.leaks(self.settled)
+        return self.memory.history.leaks(max(self._warmed_up, self.memory.settled_at))
 
     @cached_property
     def per_minute(self) -> float:
@@ -131,10 +140,8 @@ class Levels:
         It is the difference of two readings, so it may be a swing. A part that was not read for so long does
         not count.
         """
-        memory = self.memory
-        own = memory.private if memory.private.last else memory.resident
         grown = 0.0
-        for part in (own, memory.workers, memory.gpu):
+        for part in (self.memory.own, self.memory.workers, self.memory.gpu):
             earlier = part.at(self.now - seconds)
             if earlier is not None and part.last is not None:
                 grown += part.last - earlier

@@ -106,20 +106,24 @@ class ProcessMemory:
         if self.first_step_at < 0 and (progress.steps or progress.cycles):
             self.first_step_at = now
         if self.history.is_due(now):
-            self._add_levels(now, progress.cycles)
+            levels = {name: level.last for name, level in self.levels().items() if level.last is not None}
+            self.history.add(now, levels, progress.cycles)
 
-    def _add_levels(self, now: float, cycles: int | None) -> None:
-        levels = {
-            OWN: self.private if self.private.last is not None else self.resident,
+    @property
+    def own(self) -> LevelSeries:
+        """Private memory; resident memory where the kernel does not tell them apart."""
+        return self.resident if self.private.last is None else self.private
+
+    def levels(self) -> dict[str, LevelSeries]:
+        """The levels that `history` is a history of, by its names."""
+        return {
+            OWN: self.own,
             RETAINED: self.retained,
             VIRTUAL: self.virtual,
             "gpu": self.gpu,
             "shared": self.shared,
             "workers": self.workers,
         }
-        self.history.add(
-            now, {name: level.last for name, level in levels.items() if level.last is not None}, cycles
-        )
 
     def read_parts(self) -> None:
         """Read the other parts that are due; a part that takes longer is read more rarely."""

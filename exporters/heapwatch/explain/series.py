@@ -15,6 +15,9 @@ _LEAST_STEPS = 4  # changes of a level before it can count as rising
 _STEADY = 0.5
 # Least rise in any quarter, as a share of the mean: below it the level stood still, and rose by noise.
 _LEAST_RISE = 0.05
+# Least distance of the floor below a straight line, as a share of its rise: it stood still for this share of
+# the time, or rose slowly for longer.
+_BENT = 0.15
 
 
 class Bucket(NamedTuple):
@@ -108,6 +111,23 @@ class LevelSeries:
                 passed = (time - before.end) / ((after.end - before.end) or 1.0)
                 return before.last + passed * (after.last - before.last)
         return None
+
+    def rise_began(self, start: float = float("-inf")) -> float:
+        """When the level began to rise after it had stood still; `start` if it has risen from then on.
+
+        A level that rises in a few large steps stands still before each, and has risen from the start.
+        Otherwise it is where the floor is furthest below the straight line from its first to its last point,
+        which for a level that stands still and then rises evenly is the bend.
+        """
+        floors: list[tuple[float, float]] = []
+        for bucket in reversed(self.since(start)):
+            floors.append((bucket.start, min(bucket.least, floors[-1][1] if floors else bucket.least)))
+        if not floors or floors[0][1] <= floors[-1][1] or self.growth(start).rising:
+            return start
+        (end, highest), (first, lowest) = floors[0], floors[-1]
+        slope = (highest - lowest) / (end - first)
+        below, bend = max((lowest + slope * (time - first) - floor, time) for time, floor in floors)
+        return bend if below > _BENT * (highest - lowest) else start
 
     def growth(self, start: float = float("-inf")) -> FloorGrowth:
         """How the level rises from `start` on.

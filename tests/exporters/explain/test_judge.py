@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from heapwatch.explain.evidence import Candidate, Emptying, Levels
+from heapwatch.explain.evidence import WARM_UP_SECONDS, Candidate, Emptying, Levels
 from heapwatch.explain.findings import Explanation, Finding, from_json, message
 from heapwatch.explain.inventory import KnownContainer
 from heapwatch.explain.judge import explain, is_unexplained
@@ -81,6 +81,65 @@ def test_items_that_get_larger_as_they_become_fewer_keep_their_pace_in_bytes() -
     episodes.known.held = LevelSeries()
     episodes.known.held.add(400, 80 * MB)
     assert not judged(400, memory(12 * MB, 400), slowing).findings[0].steady
+
+
+@pytest.mark.parametrize(("quiet", "named_within"), [(10, 8), (60, 8), (300, 17)])
+def test_a_leak_that_begins_after_hours_is_named_soon_after_it_is_certain(
+    quiet: int, named_within: int
+) -> None:
+    """All in minutes."""
+
+    def level(at: float) -> float:
+        return 500 * MB + 40 * MB * max(0.0, at / 60 - quiet) + MB * (at % 7)
+
+    def judged_after(minutes: int) -> Explanation:
+        seconds = 60 * minutes
+        known = KnownContainer("trainer.history", "list", "list")
+        for at in range(0, seconds, 5):
+            known.items.add(at, round(2000 * max(0.0, at / 60 - quiet)))
+        known.weighed_items = known.items.last or 0.0
+        known.held.add(seconds, known.weighed_items * 20_000)
+        levels = Levels(curve(level, seconds), 0.0, seconds)
+        return explain(levels, [Candidate(known, known.items.growth(levels.start))])
+
+    assert judged_after(quiet + 3).verdict != "leak"
+    found = judged_after(quiet + named_within)
+    assert (found.verdict, found.findings[0].path) == ("leak", "trainer.history")
+    assert found.growth_bytes_per_minute == pytest.approx(40 * MB, rel=0.15)
+    assert found.explained_share > 0.8
+    assert judged_after(quiet + 200).findings[0].is_leak
+
+
+def test_a_phase_that_fills_a_list_after_hours_is_no_leak_as_long_as_memory_does_not_leak() -> None:
+    """An evaluation of five minutes each hour, whose results are dropped."""
+
+    def phase(at: float) -> float:
+        return max(0.0, at % 3600 / 60 - 55)
+
+    seconds = 3 * 3600 - 10
+    grown = curve(lambda at: 500 * MB + 40 * MB * phase(at), seconds)
+    known = KnownContainer("trainer.results", "list", "list")
+    for at in range(0, seconds, 5):
+        known.items.add(at, round(2000 * phase(at)))
+    known.weighed_items = known.items.last or 0.0
+    known.held.add(seconds, known.weighed_items * 20_000)
+    levels = Levels(grown, 0.0, seconds)
+    assert levels.start == WARM_UP_SECONDS
+    found = explain(levels, [Candidate(known, known.items.growth(levels.start))])
+    assert found.verdict != "leak"
+
+
+def test_memory_of_child_processes_that_begins_to_grow_after_hours_is_a_leak() -> None:
+    grown = ProcessMemory(clock=lambda: 0.0)
+    for at in range(0, 6 * 3600, 5):
+        workers = 1000 * MB + MB * max(0, at - 5 * 3600)
+        for series, level in ((grown.private, 500 * MB), (grown.workers, workers), (grown.processes, 4)):
+            series.add(at, level)
+        if grown.history.is_due(at):
+            grown.history.add(at, {OWN: 500 * MB, VIRTUAL: 20e9, "workers": workers})
+    (finding,) = judged(6 * 3600, grown).findings
+    assert (finding.kind, finding.is_leak) == ("worker", True)
+    assert finding.bytes_per_minute == pytest.approx(60 * MB, rel=0.1)
 
 
 def test_growth_of_child_processes_does_not_slow_down_because_the_trainer_stands_still() -> None:

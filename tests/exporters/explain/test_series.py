@@ -46,6 +46,43 @@ def test_only_what_came_after_the_start_counts() -> None:
     assert found.growth(start=60.0).total == 0.0
 
 
+def test_a_rise_begins_where_the_level_no_longer_stands_still() -> None:
+    found = series(*(10.0 * max(0, at - 300) + 40.0 * (at % 7) for at in range(400)))
+    assert found.rise_began() == pytest.approx(300, abs=20)
+    assert found.rise_began(start=310) == 310
+    assert not found.growth().rising
+    assert found.growth(found.rise_began()).per_second == pytest.approx(10.0, rel=0.2)
+
+
+@pytest.mark.parametrize(
+    "levels",
+    [
+        [10.0 * at for at in range(400)],
+        [10.0 * at + 40.0 * (at % 7) for at in range(400)],
+        [10.0 * max(0, at - 20) for at in range(400)],
+        [800.0 * (at // 80) for at in range(400)],
+        [300.0 * at**0.5 for at in range(400)],
+        [7.0] * 400,
+        [400.0 - at for at in range(400)],
+        [1.0],
+        [],
+    ],
+    ids=[
+        "even",
+        "with noise",
+        "soon",
+        "in steps",
+        "more slowly",
+        "never",
+        "falls",
+        "one reading",
+        "no reading",
+    ],
+)
+def test_what_never_stood_still_rises_from_the_start(levels: list[float]) -> None:
+    assert series(*levels).rise_began(0.0) == 0.0
+
+
 def test_memory_is_bounded_and_the_pace_survives() -> None:
     found = series(*(3.0 * at for at in range(50_000)))
     assert len(found.since(0.0)) <= 49
