@@ -58,8 +58,7 @@ def without_namespaces(objects: list[Any], chosen: list[int]) -> list[int]:
     """Those of the chosen positions that are not the dict of an instance at another of them."""
     dicts = {id(objects[at]) for at in chosen if type(objects[at]) is dict}
     for obj in map(objects.__getitem__, chosen if dicts else ()):
-        parts = [part for part in gc.get_referents(obj) if id(part) in dicts]
-        dicts.discard(id(namespace_among(obj, parts)))
+        dicts.discard(id(namespace_among(obj, gc.get_referents(obj))))
     return [at for at in chosen if type(objects[at]) is not dict or id(objects[at]) in dicts]
 
 

@@ -14,7 +14,8 @@ the garbage collector tells, shows whether any were missed; only then is its dic
 from __future__ import annotations
 
 import gc
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from itertools import islice
 from opcode import EXTENDED_ARG, opmap
 from types import CodeType, FunctionType
@@ -60,13 +61,15 @@ def attributes_of(obj: Any, layout: Layout | None = None) -> Any:
     return layout.namespace(obj) if wanted else found
 
 
-def namespace_among(obj: Any, held: Iterable[Any]) -> dict[str, Any] | None:
-    """The dict of an instance among what it refers to; None where that has not been made, or is not there."""
+def namespace_among(obj: Any, held: Sequence[Any]) -> dict[str, Any] | None:
+    """The dict of an instance among all that it refers to; None where it is not made, or not among that."""
     layout = layout_of(type(obj))
     if layout.namespace is None:
         return None
     dicts = [part for part in held if type(part) is dict]
     if _lie_apart(obj, layout):
+        if not dicts or not _holds_one_value(obj, layout, held):
+            return None
         return next((part for part in dicts if _is_namespace_of(obj, part)), None)
     # Where nothing is a dict, asking for the instance's would make one.
     namespace = layout.namespace(obj) if dicts else None
@@ -137,6 +140,20 @@ def _value(obj: Any, layout: Layout, name: str) -> Any:
 
 def _lie_apart(obj: Any, layout: Layout) -> bool:
     return layout.kind == "object" and keeps_values_apart(type(obj))
+
+
+def _holds_one_value(obj: Any, layout: Layout, held: Sequence[Any]) -> bool:
+    """Whether an instance refers to one object, apart from its class and slots, as it does to its dict.
+
+    Where the values lie apart, it refers to all of them. A dict among them may have the same items as that of
+    the instance: arguments that a constructor keeps, for example.
+    """
+    others = len(held) - any(part is type(obj) for part in held)
+    for read in layout.slots.values():
+        with suppress(AttributeError):
+            read(obj)
+            others -= 1
+    return others == 1
 
 
 def _is_namespace_of(obj: Any, part: dict[Any, Any]) -> bool:

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from heapwatch.explain.inventory import Inventory
-from heapwatch.measure.attributes import attribute_of, attributes_of
+from heapwatch.measure.attributes import attribute_of, attributes_of, namespace_among
 from heapwatch.measure.roots import Root
 
 apart = pytest.mark.skipif(sys.version_info < (3, 11), reason="CPython keeps values apart from 3.11 on")
@@ -85,6 +85,31 @@ def test_an_instance_with_a_dict_is_read_from_it() -> None:
     agent = Agent(3)
     namespace = vars(agent)
     assert attributes_of(agent) == namespace
+
+
+@pytest.mark.parametrize("made", [False, True], ids=["values apart", "dict made"])
+def test_arguments_that_a_constructor_keeps_are_not_its_attributes(made: bool) -> None:
+    """As each wrapper of Gymnasium does."""
+
+    class Wrapper:
+        def __init__(self, env: Agent, clean: bool = False) -> None:
+            self.arguments = {"env": env, "clean": clean}
+            self.env = env
+            self.clean = clean
+            self.frames = [1.0, 2.0]
+
+    class InASlot(Wrapper):
+        __slots__ = ("env",)
+
+    for kind in (Wrapper, InASlot):
+        wrapper = kind(Agent(3))
+        if made:
+            vars(wrapper)
+        found = attributes_of(wrapper)
+        assert found["frames"] is wrapper.frames
+        assert found["arguments"] is wrapper.arguments
+        own = namespace_among(wrapper, gc.get_referents(wrapper))
+        assert own is None or own is vars(wrapper)
 
 
 def test_an_attribute_of_the_class_is_none_of_the_instance() -> None:
