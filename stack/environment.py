@@ -45,6 +45,7 @@ KNOWN = frozenset(
         "SMTP_TLS",
         "SMTP_USER",
         "STACK",
+        "STALL_MS",
         "STATE",
         "TARGETS_DIR",
         "TOKEN",

@@ -1,34 +1,30 @@
 """Types with a growing number of instances, and what refers to them: for growth that no container explains.
 
 To list all tracked objects stops the program. How long that takes is predicted from the last time. Where it
-would take too long, nothing is listed and the refusal is counted.
+would take too long, nothing is listed, and the explanation says so.
 """
 
 from __future__ import annotations
 
-import sys
 import time
 from collections import Counter, deque
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
+from functools import partial
 from inspect import CO_GENERATOR
 from itertools import islice
 from pathlib import Path
 from types import CellType, FrameType, FunctionType, GeneratorType, MethodType, ModuleType
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, NamedTuple
 
 from heapwatch.explain.series import FloorGrowth, LevelSeries
 from heapwatch.explain.sites import Site
+from heapwatch.explain.stall import Stall, allowed_seconds
 from heapwatch.measure.deep_size import OutOfTime, deep_size
 from heapwatch.measure.layout import layout_of
 from heapwatch.measure.own_time import own_time
 from heapwatch.measure.roots import is_user_file
 from heapwatch.measure.sampling import ContainerChanged
 from heapwatch.measure.tracked import referrers, referrers_of_tuples, tracked_objects, tracked_types
-
-T = TypeVar("T")
-
-STALL_SECONDS = 0.02
-_FIRST_BLOCKS = 300_000  # allocated blocks up to which the first list is made, without a prediction
 
 _CHUNK = 20_000
 _FEWEST = 10  # instances of a type worth following
@@ -92,8 +88,9 @@ class Census:
 
     Attributes:
         types: growing types, by the id of the class.
-        longest: CPU seconds that the longest call into `gc` took.
-        refused: how often objects were not listed because that would have taken too long.
+        stall: how long lists of objects take and may take.
+        refused_seconds: how long the program would have been stopped the last time that types were to be
+            counted; None if they were counted.
 
     """
 
@@ -105,32 +102,22 @@ class Census:
         fewest: int = _FEWEST,
     ) -> None:
         self.types: dict[int, GrowingType] = {}
-        self.longest = 0.0
-        self.refused = 0
+        self.stall = Stall(float("inf") if unlimited else allowed_seconds())
+        self.refused_seconds: float | None = None
         self._clock = clock
-        self._seconds_per_block: float | None = None
-        self._unlimited = unlimited
         self._fewest = fewest
         self._before: dict[int, int] = {}
         self._counted_at = 0.0
         self._lengths: dict[int, tuple[tuple[float, int], ...]] = {}
 
-    def affordable(self) -> bool:
-        """Whether all objects may be listed now."""
-        blocks = sys.getallocatedblocks()
-        if self._unlimited:
-            return True
-        if self._seconds_per_block is None:
-            return blocks <= _FIRST_BLOCKS
-        return blocks * self._seconds_per_block <= STALL_SECONDS
-
     def count(self) -> bool:
         """Count all tracked objects by type; False if that would stop the program for too long."""
-        if not self.affordable():
-            self.refused += 1
+        if not self.stall.allows("types"):
+            self.refused_seconds = self.stall.predicted("types")
             return False
+        self.refused_seconds = None
         now = self._clock()
-        listed = self._listed(tracked_types)
+        listed = self.stall.timed(tracked_types, "types")
         counts: Counter[int] = Counter()
         names: dict[int, str] = {}
         while listed:
@@ -167,18 +154,21 @@ class Census:
     def inspect(self, names: list[str], elsewhere: set[int]) -> dict[str, tuple[str, ...]]:
         """Measure instances of these types, and find what refers to the newest of each.
 
+        Where a list of all would stop the program for too long, young instances are measured, and what
+        refers to them is not searched for.
+
         Returns:
-            Referrers by type name, the nearest first; none where no Python object refers to the instance. The
-            dict is empty if this would have stopped the program for too long.
+            Referrers by type name, the nearest first; none where no Python object refers to the instance.
 
         """
-        if not self.affordable():
-            self.refused += 1
-            return {}
         chains: dict[str, tuple[str, ...]] = {}
         wanted = {key: known for key, known in self.types.items() if known.name in names}
         samples: dict[int, list[Any]] = {key: [] for key in wanted}
-        objects = self._listed(lambda: tracked_objects(samples.keys()))
+        searched = self.stall.allows("objects")
+        if searched:
+            objects = self.stall.timed(partial(tracked_objects, samples.keys()), "objects")
+        else:
+            objects = self._young(samples.keys())
         for obj in reversed(objects):
             found = samples[id(type(obj))]
             if len(found) < _WEIGHED:
@@ -190,30 +180,37 @@ class Census:
             wanted[key].each_bytes = _weigh(instances, elsewhere)
             newest = instances[0]
             instances.clear()
-            chains[wanted[key].name] = tuple(self._holders(newest, objects))
+            if searched:
+                chains[wanted[key].name] = tuple(self._holders(newest, objects))
             del newest
         return chains
+
+    def _young(self, type_ids: Collection[int]) -> list[Any]:
+        """Objects of these types that the collector has not yet moved to the oldest generation."""
+        found: list[Any] = []
+        for generation in (1, 0):
+            if self.stall.allows_young(generation):
+                found += self.stall.timed(partial(tracked_objects, type_ids, generation))
+        return found
 
     def youngest(self) -> list[Any] | None:
         """Objects of the youngest generation, the newest last; None if listing them would take too long.
 
         Tuples are left out, see `heapwatch.measure.tracked`.
         """
-        if not self.affordable():
-            self.refused += 1
+        if not self.stall.allows_young(0):
             return None
-        return self._timed(lambda: tracked_objects(generation=0))
+        return self.stall.timed(partial(tracked_objects, generation=0))
 
     def search(self, elsewhere: set[int]) -> list[LongContainer]:
         """Containers that grew over the last three searches, the longest first, without those in `elsewhere`.
 
         Only their ids and lengths are kept between two searches.
         """
-        if not self.affordable():
-            self.refused += 1
+        if not self.stall.allows("objects"):
             return []
         now = self._clock()
-        objects = self._listed(lambda: tracked_objects(_LISTS))
+        objects = self.stall.timed(partial(tracked_objects, _LISTS), "objects")
         lengths: dict[int, int] = {}
         growing: list[Any] = []
         while objects:
@@ -253,28 +250,13 @@ class Census:
             )
         return found
 
-    def _timed(self, call: Callable[[], list[T]]) -> list[T]:
-        began = own_time()  # CPU time: waiting for a processor does not count
-        found = call()
-        self.longest = max(self.longest, own_time() - began)
-        return found
-
-    def _listed(self, call: Callable[[], list[T]]) -> list[T]:
-        """What `call` returns, which looks at all objects; its time predicts that of the next one."""
-        began = own_time()
-        found = self._timed(call)
-        pace = (own_time() - began) / max(1, sys.getallocatedblocks())
-        before = self._seconds_per_block
-        self._seconds_per_block = pace if before is None else 0.5 * (before + pace)
-        return found
-
     def _holders(self, obj: Any, ours: list[Any], sites: list[Site] | None = None) -> Iterator[str]:
         seen = {id(obj), id(ours)}
         for _ in range(_DEEPEST):
             began = own_time()
             usable = _usable(referrers(obj), seen) or _usable(referrers_of_tuples(obj), seen)
             took = own_time() - began
-            self.longest = max(self.longest, took)
+            self.stall.longest = max(self.stall.longest, took)
             if not usable:
                 return
             held, obj = obj, min(usable, key=_rank)
@@ -284,7 +266,7 @@ class Census:
             if site is not None and sites is not None:
                 sites.append(site)
             yield _described(obj, held)
-            if type(obj) is FrameType or type(obj) is ModuleType or took > STALL_SECONDS:
+            if type(obj) is FrameType or type(obj) is ModuleType or took > self.stall.allowed:
                 return
 
 

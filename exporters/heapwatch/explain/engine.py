@@ -250,7 +250,7 @@ class Explainer:
         self._searching = is_unexplained(found, levels)
         if self._searching:
             self._budget.lend()
-            found = explain(levels, candidates, self._types(levels), rounds)
+            found = explain(levels, candidates, self._types(levels), rounds, self.census.refused_seconds)
         if any(one.kind == "worker" and one.items_per_minute for one in found.findings):
             site = self._describer.processes_started()
             located = (replace(one, site=site) if one.kind == "worker" else one for one in found.findings)

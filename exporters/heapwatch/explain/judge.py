@@ -26,7 +26,11 @@ _JUDGED_SECONDS = 60 * 1.5 * WINDOWS[1]  # after which steady growth that is no 
 
 
 def explain(
-    levels: Levels, candidates: Sequence[Candidate], types: Sequence[Finding] = (), rounds: int = 1
+    levels: Levels,
+    candidates: Sequence[Candidate],
+    types: Sequence[Finding] = (),
+    rounds: int = 1,
+    refused_seconds: float | None = None,
 ) -> Explanation:
     """Judge what grows.
 
@@ -35,6 +39,8 @@ def explain(
         candidates: growing containers.
         types: growing types, for the growth that no container explains.
         rounds: complete walks through the program's objects so far.
+        refused_seconds: how long a count of all objects by type would have stopped the program, if it was
+            refused for that.
 
     """
     seconds = levels.now - levels.began
@@ -48,7 +54,7 @@ def explain(
     findings += workers(levels)
     findings = inferred(findings, candidates, levels)
     findings = with_types(findings, types, levels)
-    findings += unnamed(findings, levels)
+    findings += unnamed(findings, levels, refused_seconds)
     findings = [replace(found, share=_share(found.bytes_per_minute, pace)) for found in findings]
     worth = [found for found in findings if _is_worth_reporting(found, levels)]
     share = (

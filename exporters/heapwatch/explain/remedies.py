@@ -18,7 +18,7 @@ _BY_TYPE = (
     ("Process", "`process.join()` and `process.close()`"),
     ("Thread", "end the thread and `thread.join()` it"),
     ("RemovableHandle", "keep the handle and call `handle.remove()`"),
-    ("TracebackType", "keep the error's text, not the exception: its traceback holds every local variable"),
+    ("traceback", "keep the error's text, not the exception: its traceback holds every local variable"),
     ("Env", "`env.close()`, and drop it"),
 )
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import replace
 
@@ -10,6 +11,7 @@ from heapwatch.explain.evidence import Candidate, Levels
 from heapwatch.explain.findings import Finding, FindingKind
 from heapwatch.explain.level_history import OWN, RETAINED
 from heapwatch.explain.series import NO_GROWTH, FloorGrowth
+from heapwatch.explain.stall import VARIABLE
 
 EXPLAINED = 0.5  # unexplained growth below this share of all growth is not investigated
 _MEASURED_SPAN = 60.0  # seconds of growth before the unexplained part is attributed
@@ -99,8 +101,14 @@ def with_types(findings: list[Finding], types: Sequence[Finding], levels: Levels
     return findings
 
 
-def unnamed(findings: Sequence[Finding], levels: Levels) -> list[Finding]:
-    """A finding for growth that no Python object explains, named by the sort of memory that grows."""
+def unnamed(
+    findings: Sequence[Finding], levels: Levels, refused_seconds: float | None = None
+) -> list[Finding]:
+    """A finding for growth that no Python object explains, named by the sort of memory that grows.
+
+    Where objects were not counted by type, as that would have stopped the program for `refused_seconds`, it
+    says how to allow it.
+    """
     rest, memory = _rest(findings, levels), levels.memory
     if not (rest and goes_on(levels.own)):
         return []
@@ -116,6 +124,14 @@ def unnamed(findings: Sequence[Finding], levels: Levels) -> list[Finding]:
     elif _pace(memory.shared.growth(levels.settled)) > EXPLAINED * rest:
         what, level = "shared memory that no Python object accounts for", "shared"
         remedy = "close and unlink shared memory blocks and queues that are done"
+    elif refused_seconds is not None:
+        # Twice that of a count: a list of the instances, and of what refers to them, takes longer.
+        allowed = 50 * math.ceil(2 * 1000 * refused_seconds / 50)
+        what = "memory that no container accounts for"
+        remedy = (
+            f"let objects be counted by type, too: start it with {VARIABLE}={allowed}, since a count stops "
+            f"the program for about {1000 * refused_seconds:.0f} ms"
+        )
     return [
         Finding(
             kind=kind,

@@ -68,9 +68,9 @@ def deep_size(
 
     Objects whose ids are in `elsewhere`, and what only they hold, are left out.
 
-    Classes, modules, functions' globals and frames are not followed. A container of more than `samples` items
-    is estimated from a stratified sample of that many; of up to 32 times as many if the standard error is
-    above 1 %.
+    Classes, modules, functions' globals and the frames of running functions are not followed. A container of
+    more than `samples` items is estimated from a stratified sample of that many; of up to 32 times as many if
+    the standard error is above 1 %.
 
     Raises:
         ContainerChanged: another thread kept changing a container while it was read.

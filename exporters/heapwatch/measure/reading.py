@@ -12,7 +12,7 @@ from array import array
 from collections import deque
 from collections.abc import Callable, Iterator
 from itertools import islice
-from types import FunctionType, MethodType
+from types import BuiltinFunctionType, FunctionType, MethodType
 from typing import Any, NamedTuple
 
 from heapwatch.measure.attributes import attribute_of, attributes_of
@@ -220,8 +220,9 @@ def _wrapped(obj: Any, kind: str) -> Iterator[tuple[Step, Any]]:
             yield Step("keyword_default", name, f".<default>.{name}"), value
         yield from namespace_parts(obj.__dict__)
     elif kind == "method":
-        yield Step("method", "self", ".__self__"), _FOLLOW["method"](obj, "self")
-        yield Step("method", "function", ""), _FOLLOW["method"](obj, "function")
+        yield Step("method", "self", ".__self__"), _method_part(obj, "self")
+        if type(obj) is MethodType:
+            yield Step("method", "function", ""), _method_part(obj, "function")
     elif kind == "cell":
         yield Step("cell", 0, ""), _cell(obj)
     elif kind == "thread_local":
@@ -355,9 +356,11 @@ def _function(obj: Any) -> Any:
 
 
 def _method_part(obj: Any, what: Any) -> Any:
-    if type(obj) is not MethodType:
-        raise TypeError("no method any more")
-    return obj.__self__ if what == "self" else obj.__func__
+    if type(obj) is MethodType:
+        return obj.__self__ if what == "self" else obj.__func__
+    if type(obj) is BuiltinFunctionType and what == "self":
+        return obj.__self__
+    raise TypeError("no method any more")
 
 
 _LENGTHS: dict[str, Callable[[Any], int | None]] = {

@@ -59,11 +59,6 @@ def user_modules() -> list[str]:
     return [name for name in _module_names() if is_user_module(name)]
 
 
-def library_modules() -> list[str]:
-    """Names of all other loaded modules, without those of this package."""
-    return [name for name in _module_names() if not is_user_module(name) and not _is_own(name)]
-
-
 def is_user_module(name: str) -> bool:
     """Whether a module's file is the user's."""
     if name in _known_libraries or _is_own(name):

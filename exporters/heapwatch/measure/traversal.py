@@ -22,6 +22,7 @@ from collections.abc import Iterable
 from typing import Any
 
 from heapwatch.measure.foreign import exported, reader_of
+from heapwatch.measure.frames import held_by_ended
 from heapwatch.measure.layout import flags_of, layout_of
 from heapwatch.measure.mappings import Mappings
 from heapwatch.measure.memory import MemoryBlock, MemoryPlace
@@ -160,6 +161,8 @@ class Walk:
         if kind == "native":
             mro = layout_of(cls).mro
             return gc.get_referents(obj) + self._make(list(exported(obj, mro)))
+        if kind == "frame":
+            return held_by_ended(obj)
         if kind == "function":
             return [obj.__closure__, obj.__defaults__, obj.__kwdefaults__, obj.__dict__]
         return []

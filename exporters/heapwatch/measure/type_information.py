@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from types import BuiltinFunctionType, CodeType, FrameType, FunctionType, GetSetDescriptorType, ModuleType
+from types import CodeType, FrameType, FunctionType, GetSetDescriptorType, ModuleType
 from typing import Any, Literal
 
 from heapwatch.measure.foreign import is_device_array, reader_of
@@ -21,10 +21,10 @@ _MOST_INLINE = 29
 # How an object is looked into. Names, not an Enum: they are compared for each object.
 Kind = Literal[
     "atom", "opaque", "function", "container", "array", "tensor", "storage", "memory", "unread", "foreign",
-    "native", "object",
+    "native", "object", "frame",
 ]  # fmt: skip
 
-_OPAQUE = (type, ModuleType, CodeType, FrameType, BuiltinFunctionType, GetSetDescriptorType)
+_OPAQUE = (type, ModuleType, CodeType, GetSetDescriptorType)
 
 
 _KNOWN_LIBRARIES = ("torch", "tensordict", "torchao", "torchrl")
@@ -40,6 +40,8 @@ def kind_of(cls: type) -> Kind:
         return "opaque"
     if cls is FunctionType:
         return "function"
+    if cls is FrameType:
+        return "frame"
     if issubclass(cls, CONTAINERS):
         return "container"
     layout = layout_of(cls)

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from heapwatch.explain import census as subject
+from heapwatch.explain import stall
 from heapwatch.explain.census import Census
 
 
@@ -23,10 +23,8 @@ def clock() -> list[float]:
 
 
 @pytest.fixture
-def census(clock: list[float], monkeypatch: pytest.MonkeyPatch) -> Census:
-    monkeypatch.setattr(subject, "STALL_SECONDS", 10.0)
-    monkeypatch.setattr(subject, "_FIRST_BLOCKS", 1 << 40)
-    return Census(clock=lambda: clock[0])
+def census(clock: list[float]) -> Census:
+    return Census(clock=lambda: clock[0], unlimited=True)
 
 
 def counted(census: Census, clock: list[float], kept: list[Leaked], rounds: int = 12) -> None:
@@ -57,15 +55,27 @@ def test_types_that_stay_are_not_remembered(census: Census, clock: list[float]) 
     assert len(kept) == 100
 
 
-def test_a_heap_that_takes_too_long_is_sampled_instead(
-    census: Census, clock: list[float], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_heap_that_takes_too_long_is_not_listed(census: Census) -> None:
     census.count()
-    monkeypatch.setattr(subject, "STALL_SECONDS", 0.0)
+    assert census.refused_seconds is None
+    census.stall.allowed = 0.0
     assert not census.count()
-    assert census.refused == 1
+    assert census.refused_seconds == pytest.approx(census.stall.predicted("types"), rel=0.2)
     assert census.search(set()) == []
     assert census.inspect(["anything"], set()) == {}
+
+
+def test_where_only_types_may_be_listed_young_instances_are_measured(
+    census: Census, clock: list[float], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    kept: list[Leaked] = []
+    counted(census, clock, kept)
+    monkeypatch.setattr(census.stall, "allows", "types".__eq__)
+    kept.append(Leaked())
+    name = f"{__name__}.Leaked"
+    assert census.inspect([name], set()) == {}, "nobody searched for what refers to it"
+    (known,) = (known for known in census.types.values() if known.name == name)
+    assert known.each_bytes == pytest.approx(5300, rel=0.1)
 
 
 class Pairs:
@@ -142,7 +152,7 @@ def test_a_tuple_may_be_filled_while_objects_are_counted(monkeypatch: pytest.Mon
             filled.wait(30)
         return 0.0
 
-    monkeypatch.setattr(subject, "own_time", slowly)
+    monkeypatch.setattr(stall, "own_time", slowly)
 
     def items() -> Iterator[int]:
         yield 0

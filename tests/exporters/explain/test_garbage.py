@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from heapwatch.explain import census, describe, garbage
+from heapwatch.explain import describe, garbage
 from heapwatch.explain.census import Census
 from heapwatch.explain.describe import Describer
 from heapwatch.explain.evidence import Levels
@@ -33,12 +33,15 @@ def clock() -> list[float]:
 
 
 @pytest.fixture
-def uncollected(clock: list[float], monkeypatch: pytest.MonkeyPatch) -> Iterator[Uncollected]:
-    monkeypatch.setattr(census, "STALL_SECONDS", 10.0)
-    monkeypatch.setattr(census, "_FIRST_BLOCKS", 1 << 40)
+def census(clock: list[float]) -> Census:
+    return Census(lambda: clock[0], unlimited=True)
+
+
+@pytest.fixture
+def uncollected(census: Census, clock: list[float]) -> Iterator[Uncollected]:
     gc.collect()
     gc.disable()
-    yield Uncollected(Census(lambda: clock[0]), lambda: clock[0])
+    yield Uncollected(census, lambda: clock[0])
     gc.enable()
 
 
@@ -144,9 +147,9 @@ def test_of_many_new_objects_the_newest_stand_for_all(
 
 
 def test_growth_is_inferred_where_the_objects_cannot_be_listed(
-    uncollected: Uncollected, clock: list[float], monkeypatch: pytest.MonkeyPatch
+    uncollected: Uncollected, census: Census, clock: list[float]
 ) -> None:
-    monkeypatch.setattr(census, "_FIRST_BLOCKS", 0)
+    census.stall.allowed = 0.0
     run(uncollected, clock, 20, lambda: cycles(100))
     (found,) = Describer(Inventory()).describe_garbage(uncollected, levels_of(clock, 1e6))
     assert found.inferred

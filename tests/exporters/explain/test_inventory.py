@@ -255,3 +255,17 @@ def test_an_array_of_numbers_is_followed_by_its_bytes() -> None:
     inventory = walked(held, now)
     inventory.read(10)
     assert inventory.known["it.weights"].items.last == 800_000
+
+
+def test_a_list_that_only_its_own_method_leads_to_is_found() -> None:
+    held = Holder()
+    held.replay = [].append
+    inventory = Inventory(
+        clock=lambda: 0.0, spent=lambda: 0.0, extra_roots=lambda: [Root("it", "it", lambda: held)]
+    )
+    for _ in range(3):
+        held.replay(b"episode")
+    while not inventory.discover(1000):
+        pass
+    inventory.read(1000)
+    assert inventory.known["it.replay.__self__"].items.last == 3

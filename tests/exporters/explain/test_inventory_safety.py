@@ -18,7 +18,6 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from heapwatch.explain import census
 from heapwatch.explain import inventory as subject
 from heapwatch.explain.budget import Budget
 from heapwatch.explain.engine import Explainer
@@ -189,9 +188,9 @@ def one_step(kept: list[Any], seen: set[int]) -> None:
 
 def test_a_program_that_is_looked_at_all_the_time_does_not_fail(monkeypatch: pytest.MonkeyPatch) -> None:
     """Threads take turns so often that the program runs at every place where it can."""
-    monkeypatch.setattr(census, "STALL_SECONDS", 10.0)
     monkeypatch.setattr(Budget, "allows", lambda _: True)
     explainer, counter = Explainer(), InstanceCounter([Unit, bytes])
+    explainer.census.stall.allowed = 10.0
     failures: list[BaseException] = []
     ended = threading.Event()
 

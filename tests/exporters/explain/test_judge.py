@@ -211,6 +211,14 @@ def test_growth_without_a_name_is_native_after_minutes_and_explains_nothing() ->
         assert found.explained_share == 0.0
 
 
+def test_growth_without_a_name_says_how_to_allow_a_count_of_types_that_was_refused() -> None:
+    found = judged(600, memory(48 * MB, 600), refused_seconds=0.031)
+    assert found.findings[0].kind == "native"
+    assert "no container accounts for" in message(found)
+    assert "HEAPWATCH_STALL_MS=100, since a count stops the program for about 31 ms" in message(found)
+    assert "no Python object accounts for" in message(judged(600, memory(48 * MB, 600)))
+
+
 def test_freed_memory_that_stays_is_of_the_allocator_after_minutes() -> None:
     assert judged(240, memory(48 * MB, 240, retained=1.0)).verdict == "too early"
     found = judged(600, memory(48 * MB, 600, retained=1.0))

@@ -55,6 +55,24 @@ def test_a_container_weighs_what_its_tensors_hold_on_a_gpu(found, monkeypatch):
     assert traits_of(losses, inventory).item_type == "Tensor"
 
 
+def test_kept_exceptions_weigh_the_local_variables_that_they_keep(found):
+    def fails():
+        batch = bytearray(100_000)
+        raise ValueError(f"a batch of {len(batch)} bytes")
+
+    agent = Agent()
+    for _ in range(20):
+        try:
+            fails()
+        except ValueError as error:
+            agent.losses.append(error)
+    inventory, known = found(agent)
+    losses = known["agent.losses"]
+    weigh(losses, inventory, 0.0)
+    assert losses.held.last == pytest.approx(20 * 100_000, rel=0.1)
+    assert "keep the error's text" in remedy_for(losses, traits_of(losses, inventory), None, [])
+
+
 def test_a_bounded_buffer_of_graphs_has_the_remedy(found):
     agent = Agent()
     agent.memory = collections.deque(maxlen=50)

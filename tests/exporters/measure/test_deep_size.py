@@ -441,3 +441,25 @@ def test_it_works_without_numpy_and_torch():
 def test_a_container_that_was_emptied_meanwhile_has_changed() -> None:
     with pytest.raises(ContainerChanged, match="a list was emptied"):
         Walk(8, 1.0)._sampled([], 8)
+
+
+def failing(nbytes: int) -> None:
+    payload = bytearray(nbytes)
+    raise ValueError(len(payload))
+
+
+def test_kept_exceptions_hold_the_local_variables_of_the_functions_that_failed() -> None:
+    errors = []
+    for _ in range(100):
+        try:
+            failing(100_000)
+        except ValueError as error:
+            errors.append(error)
+    own = bytearray(50_000_000)  # of a function that runs: the first frame of each traceback
+    size = deep_size(errors)
+    assert size.bytes == pytest.approx(100 * 100_000, rel=0.05)
+    assert len(own) == 50_000_000
+
+
+def test_a_method_of_a_list_holds_the_list() -> None:
+    assert deep_size([bytes(100_000)].append).bytes > 100_000

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
@@ -11,7 +12,7 @@ import pytest
 import torch
 
 from heapwatch.measure.layout import layout_of
-from heapwatch.measure.reading import _FOLLOW, Gone, Step, follow, length_of
+from heapwatch.measure.reading import _FOLLOW, Gone, Step, follow, length_of, parts
 from tests.exporters.explain import hostile
 from tests.exporters.explain.hostile import ARMED, CALLS
 
@@ -73,3 +74,21 @@ def test_a_step_on_an_object_of_another_type_runs_none_of_its_code(how: str, kin
     finally:
         ARMED[0] = False
     assert CALLS == []
+
+
+def test_a_method_of_a_list_leads_to_the_list() -> None:
+    kept = [1, 2]
+    ((step, part),) = parts(kept.append, layout_of(type(kept.append)), 3)
+    assert step.label == ".__self__"
+    assert part is kept
+    assert follow(kept.append, step) is kept
+    with pytest.raises(Gone):
+        follow(kept, step)
+
+
+def test_a_read_only_view_of_a_dict_leads_to_the_dict() -> None:
+    kept = {"a": 1}
+    view = MappingProxyType(kept)
+    ((step, part),) = parts(view, layout_of(type(view)), 3)
+    assert part is kept
+    assert follow(view, step) is kept

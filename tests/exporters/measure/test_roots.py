@@ -9,7 +9,7 @@ from types import ModuleType
 import pytest
 
 from heapwatch.measure.reading import Gone
-from heapwatch.measure.roots import frame_roots, library_modules, module_root, user_modules
+from heapwatch.measure.roots import frame_roots, module_root, user_modules
 
 
 class Batch:
@@ -69,10 +69,10 @@ def test_a_snapshot_that_the_program_took_is_left_as_it_is() -> None:
     thread.join(10)
 
 
-def test_modules_are_the_users_or_a_librarys() -> None:
+def test_modules_of_a_library_and_of_the_package_are_not_the_users() -> None:
     assert __name__ in user_modules()
-    assert "json" in library_modules()
-    assert not any(name.startswith("heapwatch") for name in (*user_modules(), *library_modules()))
+    assert "json" in sys.modules and "json" not in user_modules()
+    assert not any(name.startswith("heapwatch") for name in user_modules())
 
 
 def test_what_stands_in_a_modules_place_is_no_module(monkeypatch: pytest.MonkeyPatch) -> None:
