@@ -71,7 +71,8 @@ def test_a_snapshot_that_the_program_took_is_left_as_it_is() -> None:
 
 def test_modules_of_a_library_and_of_the_package_are_not_the_users() -> None:
     assert __name__ in user_modules()
-    assert "json" in sys.modules and "json" not in user_modules()
+    assert "json" in sys.modules
+    assert "json" not in user_modules()
     assert not any(name.startswith("heapwatch") for name in user_modules())
 
 
