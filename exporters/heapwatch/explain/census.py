@@ -289,7 +289,8 @@ def _weigh(instances: list[Any], elsewhere: set[int]) -> float | None:
     sizes = []
     for obj in instances:
         try:
-            size = deep_size(obj, budget_seconds=0.005, elsewhere=kept)
+            # Others of its class have been counted as instances, too.
+            size = deep_size(obj, budget_seconds=0.005, elsewhere=kept, one_of_many=True)
         except (OutOfTime, ContainerChanged, RuntimeError):
             continue
         sizes.append(size.bytes + size.gpu_bytes + size.shared_bytes)

@@ -7,7 +7,15 @@ from dataclasses import replace
 
 from heapwatch.analysis.leak import MATERIAL_BYTES, WINDOWS
 from heapwatch.explain.evidence import Candidate, Levels
-from heapwatch.explain.findings import Explanation, Finding, FindingKind, Verdict, ranked, size_text
+from heapwatch.explain.findings import (
+    Explanation,
+    Finding,
+    FindingKind,
+    Verdict,
+    described,
+    ranked,
+    size_text,
+)
 from heapwatch.explain.inventory import KnownContainer
 from heapwatch.explain.rest import EXPLAINED, goes_on, inferred, rate_of, unnamed, with_types, workers
 from heapwatch.explain.series import FloorGrowth
@@ -157,7 +165,8 @@ def _verdict(
     rising = own.rising or levels.memory.workers.growth(levels.settled).rising
     if rising and seconds < _JUDGED_SECONDS:
         detail = f"Memory grows by {size_text(pace)}/min, but not yet for long enough to call it a leak."
-        return "too early", detail
+        named = [finding for finding in ranked(findings) if finding.kind != "native"]
+        return "too early", f"{detail} So far, {described(named[0])}" if named else detail
     return "warm-up", ""
 
 

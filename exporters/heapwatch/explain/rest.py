@@ -29,7 +29,10 @@ def workers(levels: Levels) -> list[Finding]:
         return []
     rate = 60 * growth.per_second
     rising = more if more.rising else NO_GROWTH
-    remedy = "end them: `close()` of the environment or pool, `process.join()`" if more.rising else None
+    if more.rising:
+        remedy = "end them: `close()` of the environment or pool, `process.join()`"
+    else:
+        remedy = "call `heapwatch.start()` in one of them, to learn what grows there"
     # A growing number of processes is judged as a number of items, memory of the same processes as a level.
     leaks = more.span >= _COUNTED_SPAN if more.rising else "workers" in levels.leaks
     return [

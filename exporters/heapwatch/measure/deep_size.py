@@ -63,10 +63,12 @@ def deep_size(
     samples: int = SAMPLES,
     budget_seconds: float = BUDGET_SECONDS,
     elsewhere: Iterable[int] = (),
+    one_of_many: bool = False,
 ) -> Size:
     """Bytes that `obj` and everything reachable from it hold, each counted once.
 
-    Objects whose ids are in `elsewhere`, and what only they hold, are left out.
+    Objects whose ids are in `elsewhere`, and what only they hold, are left out. With `one_of_many` so are all
+    other objects of the same class: of a node of a tree, its parent and its children.
 
     Classes, modules, functions' globals and the frames of running functions are not followed. A container of
     more than `samples` items is estimated from a stratified sample of that many; of up to 32 times as many if
@@ -83,7 +85,7 @@ def deep_size(
     if not budget_seconds > 0:
         raise ValueError(f"budget_seconds is {budget_seconds}, allowed is more than 0")
     walk = Walk(samples, budget_seconds, elsewhere)
-    tally, _ = walk.everything([obj], samples)
+    tally = walk.one_of_many(obj, samples) if one_of_many else walk.everything([obj], samples)[0]
     held = {place: round(held) for place, held in tally.held.items()}
     unseen = 0.0
     if tally.unread or tally.slack:

@@ -109,6 +109,21 @@ class Walk:
             self._visit(obj, counted, tally, stack, samples)
         return tally, back
 
+    def one_of_many(self, obj: Any, samples: int) -> Tally:
+        """Size of all that `obj` reaches without passing another object of its class."""
+        tally, counted = Tally(), self._counted
+        stack: list[Any] = []
+        counted.add(_key(obj))
+        self._visit(obj, counted, tally, stack, samples)
+        self._kinds[id(type(obj))] = "opaque"
+        while stack:
+            part = stack.pop()
+            key = _key(part)
+            if key not in counted:
+                counted.add(key)
+                self._visit(part, counted, tally, stack, samples)
+        return tally
+
     def _visit(self, obj: Any, counted: set[int], tally: Tally, stack: list[Any], samples: int) -> None:
         """Add one object to `tally`, and put what it holds on `stack`."""
         self._count_one()

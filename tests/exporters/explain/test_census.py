@@ -78,6 +78,31 @@ def test_where_only_types_may_be_listed_young_instances_are_measured(
     assert known.each_bytes == pytest.approx(5300, rel=0.1)
 
 
+class Linked:
+    """Refers to the one before it, as a node of a game tree refers to its parent."""
+
+    def __init__(self, before: Linked | None) -> None:
+        self.before = before
+        self.payload = bytearray(5000)
+
+
+def test_instances_that_refer_to_each_other_are_weighed_one_by_one(
+    census: Census, clock: list[float]
+) -> None:
+    newest: Linked | None = None
+    for _ in range(12):
+        for _ in range(2000):
+            newest = Linked(newest)
+        clock[0] += 10
+        assert census.count()
+    name = f"{__name__}.Linked"
+    census.inspect([name], set())
+    known = next(known for known, _ in census.growing(0.0) if known.name == name)
+    assert known.each_bytes == pytest.approx(5300, rel=0.1)
+    while newest is not None:  # one after the other: a long chain is freed by recursion otherwise
+        newest = newest.before
+
+
 class Pairs:
     def __init__(self) -> None:
         self.history: list[tuple[int, Leaked]] = []

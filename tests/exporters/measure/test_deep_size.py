@@ -463,3 +463,24 @@ def test_kept_exceptions_hold_the_local_variables_of_the_functions_that_failed()
 
 def test_a_method_of_a_list_holds_the_list() -> None:
     assert deep_size([bytes(100_000)].append).bytes > 100_000
+
+
+def test_one_of_many_is_measured_without_the_others_that_it_leads_to() -> None:
+    root = Node()
+    root.parent, root.state, root.children = None, bytes(1000), {}
+    for _ in range(50):  # as a game tree whose root moves on: each node keeps all that came before
+        child = Node()
+        child.parent, child.state, child.children = root, bytes(1000), {}
+        root.children["taken"] = child
+        root = child
+    alone = deep_size(root.parent, one_of_many=True)
+    assert 1000 < alone.bytes < 2000
+    assert deep_size(root).bytes > 50 * 1000
+
+
+def test_one_of_many_has_all_that_it_holds_of_other_classes() -> None:
+    node = Node()
+    node.states = [[bytes(1000)], {"last": bytes(2000)}]
+    assert deep_size(node, one_of_many=True) == deep_size(node)
+    left_out = deep_size(node, one_of_many=True, elsewhere=[id(node.states)])
+    assert left_out.bytes < 1000 < 3000 < deep_size(node).bytes
