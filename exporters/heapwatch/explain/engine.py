@@ -20,6 +20,7 @@ from heapwatch.explain.inventory import Inventory
 from heapwatch.explain.judge import explain, is_unexplained
 from heapwatch.explain.log_limit import LogLimit
 from heapwatch.explain.memory import NO_PROGRESS, ProcessMemory
+from heapwatch.explain.rest import plausible
 from heapwatch.explain.rhythm import HURRIED, rhythm_of
 from heapwatch.explain.steadiness import is_steady
 from heapwatch.explain.tracing import Tracer
@@ -275,12 +276,12 @@ class Explainer:
         paces = (self.memory.steps, self.memory.cycles)
         findings = [
             replace(
-                self._describer.describe_type(known, growth, self._chains.get(known.name)),
+                plausible(self._describer.describe_type(known, growth, self._chains.get(known.name)), levels),
                 steady=is_steady(known.counts, paces, levels.start),
             )
             for known, growth in growing
         ]
-        findings.sort(key=lambda found: -found.bytes_per_minute)
+        findings.sort(key=lambda found: (found.bytes is None, -found.bytes_per_minute))
         return [*self._long_containers(levels), *findings[:_TYPES_REPORTED]]
 
     def _long_containers(self, levels: Levels) -> list[Finding]:

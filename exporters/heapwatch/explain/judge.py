@@ -165,8 +165,10 @@ def _verdict(
     rising = own.rising or levels.memory.workers.growth(levels.settled).rising
     if rising and seconds < _JUDGED_SECONDS:
         detail = f"Memory grows by {size_text(pace)}/min, but not yet for long enough to call it a leak."
-        named = [finding for finding in ranked(findings) if finding.kind != "native"]
-        return "too early", f"{detail} So far, {described(named[0])}" if named else detail
+        first = next(iter(ranked(findings)), None)
+        if first is not None and (first.kind != "native" or first.remedy):
+            detail += f" So far, {described(first)}"
+        return "too early", detail
     return "warm-up", ""
 
 

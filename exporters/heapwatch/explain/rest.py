@@ -18,6 +18,7 @@ _MEASURED_SPAN = 60.0  # seconds of growth before the unexplained part is attrib
 _COUNTED_SPAN = 120.0
 _STEADY = 0.8
 _SAME_PACE = 0.8
+_IMPOSSIBLE = 2.0  # growth of a type, as a multiple of all growth, that cannot be its own
 
 
 def workers(levels: Levels) -> list[Finding]:
@@ -92,6 +93,14 @@ def inferred(findings: list[Finding], candidates: Sequence[Candidate], levels: L
 
 def _is_name(path: str) -> bool:
     return path.rpartition(".")[2].strip("_") != ""
+
+
+def plausible(found: Finding, levels: Levels) -> Finding:
+    """Leave out the size of a type whose instances share what they reach; all growth at most is theirs."""
+    most = levels.per_minute
+    if not 0 < _IMPOSSIBLE * most < found.bytes_per_minute:
+        return found
+    return replace(found, bytes=None, bytes_per_minute=most)
 
 
 def with_types(findings: list[Finding], types: Sequence[Finding], levels: Levels) -> list[Finding]:

@@ -13,6 +13,7 @@ from heapwatch.explain.inventory import KnownContainer
 from heapwatch.explain.judge import explain, is_unexplained
 from heapwatch.explain.level_history import OWN, RETAINED, VIRTUAL
 from heapwatch.explain.memory import ProcessMemory
+from heapwatch.explain.rest import plausible
 from heapwatch.explain.series import LevelSeries
 from heapwatch.explain.sites import Site
 from heapwatch.explain.weigh import ItemTraits
@@ -219,6 +220,22 @@ def test_growth_without_a_name_says_how_to_allow_a_count_of_types_that_was_refus
     assert "no container accounts for" in message(found)
     assert "HEAPWATCH_STALL_MS=100, since a count stops the program for about 31 ms" in message(found)
     assert "no Python object accounts for" in message(judged(600, memory(48 * MB, 600)))
+    early = judged(200, memory(48 * MB, 200), refused_seconds=0.031)
+    assert early.verdict == "too early"
+    assert "HEAPWATCH_STALL_MS=100" in message(early)
+    assert "So far" not in message(judged(200, memory(48 * MB, 200)))
+
+
+@pytest.mark.parametrize(("per_minute", "size", "pace"), [(95 * MB, 400, 95 * MB), (97 * MB, None, 48 * MB)])
+def test_instances_that_weigh_more_than_memory_grew_have_no_size(
+    per_minute: float, size: int | None, pace: float
+) -> None:
+    found = Finding("type", None, "Edge", 4, 400, 60.0, per_minute, 0.0)
+    levels = Levels(memory(48 * MB, 600), 0.0, 600)
+    assert levels.per_minute == pytest.approx(48 * MB, rel=0.01)
+    checked = plausible(found, levels)
+    assert checked.bytes == size
+    assert checked.bytes_per_minute == pytest.approx(pace, rel=0.01)
 
 
 def test_freed_memory_that_stays_is_of_the_allocator_after_minutes() -> None:
