@@ -20,7 +20,10 @@ _BY_TYPE = (
     ("RemovableHandle", "keep the handle and call `handle.remove()`"),
     ("traceback", "keep the error's text, not the exception: its traceback holds every local variable"),
     ("Env", "`env.close()`, and drop it"),
+    ("_WorkItem", "wait for results before more is submitted: the pool is slower than what feeds it"),
 )
+# Where a `multiprocessing.Queue` keeps what its process has put into it and the pipe has not taken.
+_QUEUE_BUFFER = "_feed().buffer"
 
 
 def remedy_for(
@@ -36,6 +39,8 @@ def remedy_for(
     for ending, remedy in _BY_TYPE:
         if any(name.endswith(ending) for name in traits.classes):
             return remedy
+    if known.path == _QUEUE_BUFFER:
+        return "`Queue(maxsize=...)`: what takes from the queue is slower than what fills it"
     if traits.view:
         return "`.copy()` the part that is kept: a view keeps the whole array alive"
     if known.kind == "programs":

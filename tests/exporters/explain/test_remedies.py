@@ -1,0 +1,46 @@
+from __future__ import annotations
+
+import gc
+
+import pytest
+
+from heapwatch.explain.inventory import KnownContainer
+from heapwatch.explain.remedies import remedy_for, remedy_for_type
+from heapwatch.explain.weigh import NO_TRAITS
+
+
+@pytest.mark.parametrize(
+    ("path", "kind", "class_inside", "suggested"),
+    [
+        ("trainer.history", "list", "builtins.float", "deque(maxlen=...)"),
+        ("trainer.seen", "set", "builtins.str", "bounded structure"),
+        ("model._forward_hooks", "dict", "builtins.function", "handle.remove()"),
+        ("env.figures", "list", "matplotlib.figure.Figure", "plt.close(figure)"),
+        ("errors", "list", "builtins.traceback", "keep the error's text"),
+        ("_worker().work_queue", "list", "concurrent.futures.thread._WorkItem", "wait for results"),
+        ("_feed().buffer", "deque", "builtins.bytes", "Queue(maxsize=...)"),
+        ("rollouts._buffer", "deque", "builtins.bytes", "deque(maxlen=...)"),
+        ("agent.replay_buffer", "deque", "builtins.tuple", "deque(maxlen=...)"),
+    ],
+)
+def test_what_is_suggested_depends_on_the_container_and_its_items(
+    path: str, kind: str, class_inside: str, suggested: str
+) -> None:
+    known = KnownContainer(path, kind, kind)  # type: ignore[arg-type]
+    traits = NO_TRAITS._replace(classes=frozenset({class_inside}))
+    assert suggested in (remedy_for(known, traits, None, []) or "")
+
+
+def test_of_tensors_with_their_graphs_only_the_graph_is_spoken_of() -> None:
+    known = KnownContainer("losses", "list", "list")
+    assert ".detach()" in (remedy_for(known, NO_TRAITS._replace(graph=True), None, []) or "")
+
+
+def test_a_container_with_a_bound_needs_no_suggestion() -> None:
+    assert remedy_for(KnownContainer("replay", "list", "list"), NO_TRAITS, 1000, []) is None
+
+
+def test_a_type_that_nothing_in_python_refers_to_is_to_be_freed_where_it_was_made() -> None:
+    assert gc.isenabled()
+    assert "free it" in (remedy_for_type(()) or "")
+    assert remedy_for_type(("list",)) is None
