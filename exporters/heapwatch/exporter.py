@@ -48,6 +48,7 @@ from heapwatch.registration import Registration
 from heapwatch.runtime.cleanup import CleanupQueue
 from heapwatch.runtime.exposition import Exposition
 from heapwatch.runtime.failures import Failures
+from heapwatch.runtime.owned_reads import OwnedReads
 from heapwatch.runtime.protocols import Collector, Sampler
 from heapwatch.runtime.safe_point import SafePoint
 
@@ -118,7 +119,11 @@ class Exporter:
         self._costly_families: list[Metric] = []
         self._journal: Journal | None = None
         self.roots: list[Root] = []
-        self.explainer = Explainer(extra_roots=lambda: self.roots, progress=self.progress.so_far)
+        self.explainer = Explainer(
+            extra_roots=lambda: self.roots,
+            progress=self.progress.so_far,
+            reads=OwnedReads(self.safe_point),
+        )
 
         baseline = BaselineCollector(self.memory.read)
         self.safe_point.on_visit += [baseline.note, self.cleanup_queue.run_pending]

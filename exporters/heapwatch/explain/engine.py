@@ -27,6 +27,7 @@ from heapwatch.explain.tracing import Tracer
 from heapwatch.explain.weigh import weigh
 from heapwatch.measure.own_time import own_time
 from heapwatch.measure.roots import OWN_THREADS, Root
+from heapwatch.runtime.owned_reads import OwnedReads
 
 log = logging.getLogger("heapwatch")
 
@@ -60,6 +61,7 @@ class Explainer:
         spent: CPU seconds of the calling thread.
         extra_roots: returns further roots for the walk.
         progress: returns the progress that the program reported.
+        reads: asks the thread that may read what it changes.
 
     Attributes:
         latest: the newest explanation.
@@ -74,14 +76,16 @@ class Explainer:
         spent: Callable[[], float] = own_time,
         extra_roots: Callable[[], list[Root]] = list,
         progress: Callable[[], Progress] = lambda: NO_PROGRESS,
+        reads: OwnedReads | None = None,
     ) -> None:
-        self.inventory = Inventory(clock, spent, extra_roots)
+        self._reads = reads or OwnedReads()
+        self.inventory = Inventory(clock, spent, extra_roots, self._reads.ask)
         self.census = Census(clock)
         self.uncollected = Uncollected(self.census, clock)
         self.tracer = Tracer(clock)
         self.memory = ProcessMemory(clock, progress)
         self.latest = Explanation("too early", 0.0, 0.0, 0.0)
-        self.spent_on = dict.fromkeys(("read", "walk", "weigh", "judge", "census", "trace"), 0.0)
+        self.spent_on = dict.fromkeys(("read", "walk", "weigh", "judge", "census", "trace", "ask"), 0.0)
         self.longest_slice = 0.0
         self._describer = Describer(self.inventory)
         self._clock = clock
@@ -96,6 +100,7 @@ class Explainer:
         self._searching = False
         self._chains: dict[str, tuple[str, ...]] = {}
         self._long: list[LongContainer] = []
+        self._storages_unread = False
         self._stopped = threading.Event()
         self._working = threading.Lock()
         self._thread: threading.Thread | None = None
@@ -117,6 +122,7 @@ class Explainer:
         self._stopped.set()
         self._thread = None
         self._working = threading.Lock()
+        self._reads.abandon()
 
     def explain_now(self) -> Explanation:
         """Read everything again and judge it, in the calling thread."""
@@ -141,8 +147,9 @@ class Explainer:
                 activity = self._slice(now)
         finally:
             cost = self._spent() - began
-            self._budget.charge(cost)
+            self._budget.charge(cost + self._reads.seconds - self.spent_on["ask"])
             self.spent_on[activity] += cost
+            self.spent_on["ask"] = self._reads.seconds
             self.longest_slice = max(self.longest_slice, cost)
         longest = _LONGEST_PAUSE_SECONDS if activity == "judge" else float("inf")
         self._pause(activity, now, cost, longest)
@@ -228,9 +235,13 @@ class Explainer:
             if known.weighing_due <= now and known.items.growth(start).total > 0
         ]
         growing.sort(key=lambda entry: entry[0])
-        for done, known in growing[:most]:
-            if done < 0.95:
-                weigh(known, self.inventory, now)
+        storages_unread = [
+            weigh(known, self.inventory, now, ask=self._reads.ask)
+            for done, known in growing[:most]
+            if done < 0.95
+        ]
+        if storages_unread:
+            self._storages_unread = any(storages_unread)
 
     def _judge(self) -> Explanation:
         levels = self._levels(self._clock())
@@ -256,11 +267,20 @@ class Explainer:
             site = self._describer.processes_started()
             located = (replace(one, site=site) if one.kind == "worker" else one for one in found.findings)
             found = replace(found, findings=tuple(located))
+        found = replace(found, unread=self._unread())
         self.latest = found
         self._set_rhythm(levels)
         if self._log_limit.allows(found, levels.now):
             log.log(logging.WARNING if found.verdict == "leak" else logging.INFO, "%s", message(found))
         return found
+
+    def _unread(self) -> tuple[str, ...]:
+        """What could not be read the last time, as other threads might have been changing it."""
+        unread = {
+            "autograd graphs": self.inventory.graphs_unread,
+            "whole storages of tensors": self._storages_unread,
+        }
+        return tuple(what for what, is_unread in unread.items() if is_unread)
 
     def _types(self, levels: Levels) -> list[Finding]:
         """Growing types, weighed, with what holds them."""

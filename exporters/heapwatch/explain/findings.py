@@ -11,6 +11,10 @@ from heapwatch.explain.sites import Site
 FindingKind = Literal["container", "type", "buffer", "native", "allocator", "gpu", "worker"]
 Verdict = Literal["healthy", "warm-up", "filling", "leak", "too early"]
 
+_HOW_TO_READ = (
+    "Another thread may have been changing them; `watch.step()` in the training thread lets them be read"
+)
+
 
 @dataclass(frozen=True)
 class Finding:
@@ -64,7 +68,12 @@ class Finding:
 
 @dataclass(frozen=True)
 class Explanation:
-    """The verdict on a process and its findings, sorted by `ranked`."""
+    """The verdict on a process and its findings, sorted by `ranked`.
+
+    Attributes:
+        unread: what could not be read the last time, since another thread might have been changing it.
+
+    """
 
     verdict: Verdict
     seconds: float
@@ -72,6 +81,7 @@ class Explanation:
     explained_share: float
     findings: tuple[Finding, ...] = ()
     detail: str = ""
+    unread: tuple[str, ...] = ()
 
     def as_json(self) -> dict[str, Any]:
         """The JSON document of `GET /explain`."""
@@ -83,6 +93,7 @@ class Explanation:
             "growth_bytes_per_minute": round(self.growth_bytes_per_minute),
             "explained_share": round(self.explained_share, 3),
             "findings": [finding.as_json() for finding in self.findings],
+            "unread": list(self.unread),
         }
 
 
@@ -109,6 +120,7 @@ def from_json(document: Any) -> Explanation:
             float(document["explained_share"]),
             tuple(findings),
             str(document.get("detail", "")),
+            tuple(map(str, document.get("unread") or ())),
         )
     except (KeyError, TypeError, AttributeError) as error:
         raise ValueError(f"a field is missing or has a wrong type: {error}") from None
@@ -118,9 +130,10 @@ def narrative(explanation: Explanation) -> str:
     """The message, then one line for each further finding."""
     shown = _shown(explanation)
     rest = [finding for finding in explanation.findings if finding is not shown]
-    return "\n".join(
-        [f"{explanation.verdict}: {message(explanation)}", *(f"  {described(found)}" for found in rest)]
-    )
+    lines = [f"{explanation.verdict}: {message(explanation)}", *(f"  {described(found)}" for found in rest)]
+    if explanation.unread:
+        lines.append(f"  Not read: {' and '.join(explanation.unread)}. {_HOW_TO_READ}.")
+    return "\n".join(lines)
 
 
 def _shown(explanation: Explanation) -> Finding | None:

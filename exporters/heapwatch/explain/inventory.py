@@ -12,11 +12,13 @@ import time
 from collections import deque
 from collections.abc import Callable, Iterator
 from contextlib import suppress
+from functools import partial
 from typing import Any, Literal
+from weakref import ref
 
 from heapwatch.explain.series import LevelSeries
 from heapwatch.measure.attributes import attributes_of
-from heapwatch.measure.graph import graph_of, holds_operation, newest_operation
+from heapwatch.measure.graph import has_graph, holds_operation, number_of, read_graphs
 from heapwatch.measure.layout import Kind, Layout, layout_of, namespace_of
 from heapwatch.measure.object_arrays import is_object_array
 from heapwatch.measure.own_time import own_time
@@ -42,6 +44,7 @@ from heapwatch.measure.roots import (
     registry_roots,
     user_modules,
 )
+from heapwatch.measure.tensor_storage import Ask
 
 SAMPLES = (8, 3, 1)  # items visited of a container, by the number of containers around it
 _DEEPEST = 14
@@ -57,6 +60,7 @@ _LONGEST_INTERVAL = 30.0  # between readings of an unchanged container, up to th
 _READ_AT_THAT_RATE = 200
 _BACKED_OFF = 4.0
 _GRAPH_INTERVAL = 5.0
+_MOST_GRAPHS = 200  # read at once: some 0.1 ms
 _GRAPHS_SHARE = 0.0004  # of the time, for all autograd graphs together: one of a large model takes 10 ms
 _LISTED: tuple[Kind, ...] = ("list", "deque", "dict", "set", "cache", "programs", "frame_table", "raw")
 _SIZED: tuple[Kind, ...] = ("array", "tensor", "text")
@@ -99,8 +103,8 @@ class Place:
         """Follow the path to its object.
 
         Args:
-            memory: objects already found in this pass, by place or root name; extended, but not with arrays:
-                `ndarray.resize` fails in the program while somebody else refers to the array.
+            memory: objects already found in this pass, by place or root name; extended, but not with arrays
+                and tensors: `ndarray.resize` fails in the program while somebody else refers to the array.
 
         Raises:
             Gone: nothing is at this path any more.
@@ -115,7 +119,7 @@ class Place:
         else:
             assert self.step is not None
             found = follow(self.parent.find(memory), self.step)
-        if gc.is_tracked(found):
+        if gc.is_tracked(found) and layout_of(type(found)).kind not in _SIZED:
             memory[self] = found
         return found
 
@@ -176,9 +180,11 @@ class Inventory:
         clock: monotonic seconds.
         spent: CPU seconds of the calling thread.
         extra_roots: returns further roots; called in each round.
+        ask: runs a read in the thread that may do it.
 
     Attributes:
         known: containers by path.
+        graphs_unread: whether the autograd graphs could not be read the last time.
         rounds: number of complete walks through the program's objects.
         newest_round: the number of rounds that were complete when a new container was last found.
         visited: number of objects visited in the last round.
@@ -193,8 +199,10 @@ class Inventory:
         clock: Callable[[], float] = time.monotonic,
         spent: Callable[[], float] = own_time,
         extra_roots: Callable[[], list[Root]] = list,
+        ask: Ask = lambda read: read(),
     ) -> None:
         self.known: dict[str, KnownContainer] = {}
+        self.graphs_unread = False
         self.rounds = self.newest_round = 0
         self.visited = 0
         self.shortest_interval = SHORTEST_INTERVAL
@@ -202,12 +210,13 @@ class Inventory:
         self._clock = clock
         self._spent = spent
         self._extra_roots = extra_roots
+        self._ask = ask
         self._pending: deque[tuple[Place, str]] = deque()
         self._seen: set[int] = set()
         self._anchors: dict[int, str] = {}
         self._round_known: set[str] = set()
         self._round_multiplicity: dict[str, float] = {}
-        self._graphs_due = float("-inf")
+        self._graphs_due = self._graphs_asked = float("-inf")
 
     def discover(self, seconds: float) -> bool:
         """Look for containers for this many CPU seconds; True when a round is complete."""
@@ -233,20 +242,23 @@ class Inventory:
         due = [known for known in list(self.known.values()) if known.due <= now]
         memory: dict[Place | str, Any] = {}
         count = 0
-        graphs = (known for known in due if known.kind == "graph" and now >= self._graphs_due)
-        searched = min(graphs, key=lambda known: known.items.read_at, default=None)
+        graphs = [known for known in due if known.kind == "graph"]
         # By delay relative to the interval: if time is short, unchanged containers wait.
         for known in sorted(due, key=lambda known: (known.due - now) / known.interval):
             if known.kind == "graph":
-                self._read_graph(known, now, memory, search=known is searched)
-            else:
-                self._read(known, now, memory)
+                continue
+            self._read(known, now, memory)
             count += 1
-            if known is searched or not count & 15:
+            if not count & 15:
                 if self._spent() > until:
                     break
                 if len(memory) > 2000:
                     memory.clear()
+        memory.clear()
+        if graphs and now >= self._graphs_asked + SHORTEST_INTERVAL:
+            self._graphs_asked = now
+            self._read_graphs(graphs[:_MOST_GRAPHS], now)
+            count += 1
         return count
 
     def places_of(self, known: KnownContainer) -> Iterator[tuple[Any, Layout]]:
@@ -344,7 +356,7 @@ class Inventory:
             return
         sized = kind in _SIZED and not is_object_array(obj)
         if sized:
-            if kind == "tensor" and place.item_steps == 0 and graph_of(obj) is not None:
+            if kind == "tensor" and place.item_steps == 0 and has_graph(obj):
                 graph = Place(place, step, None, weight)
                 self._remember(path if full else path + step.label, "graph", layout, graph)
                 return
@@ -437,24 +449,48 @@ class Inventory:
         known.interval = shortest if changed else min(longest, max(shortest, known.interval) * _BACKED_OFF)
         known.due = now + known.interval
 
-    def _read_graph(
-        self, known: KnownContainer, now: float, memory: dict[Place | str, Any], *, search: bool
-    ) -> None:
-        """Read the newest operation of a graph and, if `search`, look for operations of the last reading.
+    def _read_graphs(self, graphs: list[KnownContainer], now: float) -> None:
+        """Read the newest operations of graphs, and look for older ones in one of them if it is its turn."""
+        tensors: dict[int, tuple[KnownContainer, ref[Any]]] = {}
+        for known in graphs:
+            found = self._weak(known)
+            if found is None:
+                self._miss(known, now)
+            else:
+                known.due = now + _GRAPH_INTERVAL
+                tensors[found[0]] = known, found[1]
+        read = self._ask(partial(read_graphs, [weak for _, weak in tensors.values()])) if tensors else []
+        self.graphs_unread = read is None
+        if read is None:
+            return
+        may_search = now >= self._graphs_due
+        searched = min(graphs, key=lambda known: known.items.read_at) if may_search else None
+        operations = dict(read)
+        read.clear()
+        for key, (known, _) in tensors.items():
+            operation = operations.pop(key, None)
+            if operation is None:
+                self._miss(known, now)
+            else:
+                self._read_graph(known, operation, now, search=known is searched)
+
+    def _weak(self, known: KnownContainer) -> tuple[int, ref[Any]] | None:
+        """The id of a tensor with a graph, and a weak reference: the program may free it meanwhile."""
+        with suppress(Gone, RuntimeError):
+            tensor = known.places[0].find({})
+            if has_graph(tensor):
+                return id(tensor), ref(tensor)
+        return None
+
+    def _read_graph(self, known: KnownContainer, operation: Any, now: float, *, search: bool) -> None:
+        """Note the newest operation of a graph and, if `search`, look for operations of the last reading.
 
         A search may take long. It looks for operations made between the last two readings. It takes longer if
         more operations were made since.
         """
-        newest = None
-        with suppress(Gone, RuntimeError):
-            tensor = known.places[0].find(memory)
-            newest = newest_operation(tensor)
-        if newest is None:
-            self._miss(known, now)
-            return
+        newest = number_of(operation)
         known.misses = 0
         known.interval = _GRAPH_INTERVAL
-        known.due = now + known.interval
         kept_seconds, (earlier, before) = known.items.last or 0.0, known.newest
         if newest == before:
             known.items.add(now, kept_seconds)
@@ -464,7 +500,7 @@ class Inventory:
             known.items.add(now, 0.0)
         elif search:
             began = self._spent()
-            held = holds_operation(tensor, earlier, before)
+            held = holds_operation(operation, earlier, before)
             self._graphs_due = now + (self._spent() - began) / _GRAPHS_SHARE
             known.items.add(now, kept_seconds + now - known.items.read_at if held else 0.0)
 

@@ -12,11 +12,13 @@ from typing import Any, NamedTuple
 
 from heapwatch.explain.inventory import Inventory, KnownContainer
 from heapwatch.measure.deep_size import SAMPLES, OutOfTime, deep_size
+from heapwatch.measure.graph import has_graph
 from heapwatch.measure.layout import Layout, layout_of
 from heapwatch.measure.object_arrays import filled_items
 from heapwatch.measure.own_time import own_time
 from heapwatch.measure.reading import array_bytes, parts
-from heapwatch.measure.sampling import ContainerChanged
+from heapwatch.measure.sampling import ContainerChanged, same_samples
+from heapwatch.measure.tensor_storage import Ask, Storages
 from heapwatch.measure.traversal import FEWEST_SAMPLES
 
 _BUDGET_SECONDS = 0.02
@@ -54,11 +56,40 @@ NO_TRAITS = ItemTraits("", frozenset(), False, False, False, frozenset())
 
 
 def weigh(
-    known: KnownContainer, inventory: Inventory, now: float, budget_seconds: float = _BUDGET_SECONDS
-) -> None:
-    """Measure the bytes of all containers at a path within this CPU time, and add them as a reading."""
+    known: KnownContainer,
+    inventory: Inventory,
+    now: float,
+    budget_seconds: float = _BUDGET_SECONDS,
+    ask: Ask = lambda read: None,
+) -> bool:
+    """Measure the bytes of all containers at a path within this CPU time, and add them as a reading.
+
+    Returns:
+        whether storages of tensors were not read, of which only the part in use counts then.
+
+    """
     if known.kind in ("ring", "graph") or known.in_bytes:
-        return
+        return False
+    storages = Storages()
+    with same_samples() as again:
+        held = _bytes_of(known, inventory, budget_seconds, storages)
+        unread = storages.wanted and not storages.read(ask)
+        if storages.known:
+            again()
+            held = _bytes_of(known, inventory, budget_seconds, storages) or held
+    if held is None:
+        known.weighing_due = now + _RETRY_SECONDS * 2 ** min(known.weigh_failures, _MOST_DOUBLINGS)
+        known.weigh_failures += 1
+    else:
+        known.held.add(now, held)
+        known.weighed_items = known.items.last or 0.0
+    return unread
+
+
+def _bytes_of(
+    known: KnownContainer, inventory: Inventory, budget_seconds: float, storages: Storages
+) -> float | None:
+    """The bytes of all containers at a path; None where time did not suffice for one of them."""
     anchors = [key for key, path in inventory.anchors.items() if not _is_inside(path, known.path)]
     total, count = 0.0, 0
     until = own_time() + budget_seconds
@@ -71,17 +102,12 @@ def weigh(
             held = filled_items(obj) if known.kind == "objects" else obj
             if held is None:
                 continue
-            size = deep_size(held, samples=samples, budget_seconds=left, elsewhere=anchors)
+            size = deep_size(held, samples=samples, budget_seconds=left, elsewhere=anchors, storages=storages)
         except (OutOfTime, ContainerChanged, RuntimeError):
             continue
         total += size.bytes + size.gpu_bytes + size.shared_bytes
         count += 1
-    if count:
-        known.held.add(now, total / count * known.multiplicity)
-        known.weighed_items = known.items.last or 0.0
-    else:
-        known.weighing_due = now + _RETRY_SECONDS * 2 ** min(known.weigh_failures, _MOST_DOUBLINGS)
-        known.weigh_failures += 1
+    return total / count * known.multiplicity if count else None
 
 
 def traits_of(known: KnownContainer, inventory: Inventory) -> ItemTraits:
@@ -161,7 +187,7 @@ def _inspect(newest: list[Any], known: KnownContainer, inventory: Inventory) -> 
             continue
         found.add(layout.qualified_name)
         if layout.kind == "tensor":
-            graph = graph or _has_graph(obj)
+            graph = graph or has_graph(obj)
         elif layout.kind == "array":
             view = view or _is_small_view(obj, layout)
         elif layout.kind == "object" and layout.namespace is None and not layout.slots:
@@ -173,13 +199,6 @@ def _inspect(newest: list[Any], known: KnownContainer, inventory: Inventory) -> 
 
 def _is_inside(path: str, of: str) -> bool:
     return path == of or path.startswith((f"{of}.", f"{of}["))
-
-
-def _has_graph(tensor: Any) -> bool:
-    torch = sys.modules.get("torch")
-    if torch is None or (type(tensor) is not torch.Tensor and type(tensor) is not torch.nn.Parameter):
-        return False
-    return tensor.grad_fn is not None
 
 
 def _is_small_view(array: Any, layout: Layout) -> bool:

@@ -154,7 +154,7 @@ def attached_tensors(contents: Contents) -> Attached | None:
 
 def _attached(tensors: list[Any], weight: float) -> Attached:
     attached = sum(tensor.requires_grad or tensor.device.type not in ("cpu", "meta") for tensor in tensors)
-    graphs = sum(tensor.grad_fn is not None for tensor in tensors)
+    graphs = sum(not tensor.is_leaf for tensor in tensors)
     return Attached(attached * weight, graphs * weight)
 
 

@@ -11,6 +11,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from heapwatch.measure.resident_memory import ResidentMemory
+from heapwatch.measure.tensor_storage import Storages
 from heapwatch.measure.traversal import FEWEST_SAMPLES, OutOfTime, Walk
 
 __all__ = ["OutOfTime", "Size", "deep_size"]
@@ -64,6 +65,7 @@ def deep_size(
     budget_seconds: float = BUDGET_SECONDS,
     elsewhere: Iterable[int] = (),
     one_of_many: bool = False,
+    storages: Storages | None = None,
 ) -> Size:
     """Bytes that `obj` and everything reachable from it hold, each counted once.
 
@@ -73,6 +75,9 @@ def deep_size(
     Classes, modules, functions' globals and the frames of running functions are not followed. A container of
     more than `samples` items is estimated from a stratified sample of that many; of up to 32 times as many if
     the standard error is above 1 %.
+
+    Of a tensor that another thread may be changing, the part of its storage that it uses counts, unless
+    `storages` knows the whole.
 
     Raises:
         ContainerChanged: another thread kept changing a container while it was read.
@@ -84,7 +89,7 @@ def deep_size(
         raise ValueError(f"samples is {samples}, allowed is {FEWEST_SAMPLES} or more")
     if not budget_seconds > 0:
         raise ValueError(f"budget_seconds is {budget_seconds}, allowed is more than 0")
-    walk = Walk(samples, budget_seconds, elsewhere)
+    walk = Walk(samples, budget_seconds, elsewhere, storages)
     tally = walk.one_of_many(obj, samples) if one_of_many else walk.everything([obj], samples)[0]
     held = {place: round(held) for place, held in tally.held.items()}
     unseen = 0.0

@@ -9,12 +9,12 @@ from __future__ import annotations
 import ctypes
 import gc
 import sys
-import threading
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from types import FunctionType, GetSetDescriptorType, MemberDescriptorType
 from typing import Any
 
+from heapwatch.measure.alone import read_alone
 from heapwatch.measure.layout import layout_of, namespace_of
 from heapwatch.measure.mappings import Mappings
 from heapwatch.measure.memory import UNREAD, MemoryBlock, MemoryPlace, Unread, classes, exported_memory
@@ -40,9 +40,9 @@ def exported(obj: Any, mro: tuple[type, ...]) -> Iterator[Part]:
     """
     yield UNREAD
     namespaces = [namespace_of(base) for base in mro]
-    if not any(type(space.get("__buffer__")) is FunctionType for space in namespaces):
-        address, size = exported_memory(obj)
-        yield MemoryBlock(address, size, "heap")
+    in_python = any(type(space.get("__buffer__")) is FunctionType for space in namespaces)
+    if not in_python and (memory := exported_memory(obj, alone=True)) is not None:
+        yield MemoryBlock(memory[0], memory[1], "heap")
     if (read := _device_interface(mro)) is not None:
         with suppress(AttributeError):  # raised for an array in RAM
             yield from _device_array(read(obj))
@@ -88,19 +88,17 @@ def _jax(array: Any, _: Mappings) -> Iterator[Part]:
         yield copy
     on_host = array.platform() == "cpu" or array.sharding.memory_kind in ("pinned_host", "unpinned_host")
     place: MemoryPlace = "heap" if on_host else "gpu"
-    # An array cannot be donated while its address is read: read it only in the thread that would donate it.
-    ask = threading.get_ident() == threading.main_thread().ident
     # The pieces of a sharded array are arrays; any other array is its own only piece.
     for piece in array._arrays:
         size = piece.on_device_size_in_bytes()
-        try:
-            address = piece.unsafe_buffer_pointer() if ask else None
+        try:  # an array cannot be donated while its address is read
+            read = read_alone([piece], (type(piece).unsafe_buffer_pointer,))
         except RuntimeError:  # a device without addresses
-            address = None
-        if address is None:  # another array may share it
+            read = None
+        if read is None:  # another array may share it
             yield MemoryBlock(id(piece) + 1, size, place, slack=size if on_host else 0)
         else:
-            yield MemoryBlock(address, size, place)
+            yield MemoryBlock(read[0][0], size, place)
 
 
 def _arrow_buffer(buffer: Any, mappings: Mappings) -> Iterator[Part]:
@@ -180,7 +178,7 @@ def _numpy_bits(generator: Any, _: Mappings) -> Iterator[Part]:
 
 
 def _mapping(mapped: Any, mappings: Mappings) -> Iterator[Part]:
-    address, size = exported_memory(mapped)
+    address, size = exported_memory(mapped) or (0, 0)
     yield MemoryBlock(address, size, "mapped" if mappings.in_file(address) else "shared")
 
 

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import heapq
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from types import GetSetDescriptorType, MethodDescriptorType
 from typing import Any, NamedTuple
+from weakref import ref
 
+from heapwatch.measure.alone import read_alone
 from heapwatch.measure.layout import layout_of, namespace_of
 
 _MOST_OPERATIONS = 2000
@@ -19,35 +21,37 @@ class _Readers(NamedTuple):
     inputs: Callable[[Any], tuple[tuple[Any, int], ...]]
 
 
-def graph_of(tensor: Any) -> Any:
-    """The operation that made a tensor; None if it keeps none, or is of a class that the program defines."""
+def has_graph(tensor: Any) -> bool:
+    """Whether a tensor keeps the operations that made it; not told of a class that the program defines."""
     torch = sys.modules.get("torch")
     if torch is None or (type(tensor) is not torch.Tensor and type(tensor) is not torch.nn.Parameter):
-        return None
-    return tensor.grad_fn
+        return False
+    return not tensor.is_leaf
 
 
-def newest_operation(tensor: Any) -> int | None:
-    """The number of the operation that made a tensor; None if it keeps no history.
+def read_graphs(tensors: Sequence[ref[Any]]) -> list[tuple[int, Any]] | None:
+    """The ids of tensors and the operations that made them; None while another thread may change them.
 
-    Torch numbers the operations of a thread in the order of their creation.
+    An operation itself does not change any more, and may be asked by any thread that refers to it.
     """
-    first = graph_of(tensor)
-    return None if first is None else _number(first)
+    base = sys.modules["torch"]._C.TensorBase
+    return read_alone(tensors, (id,), (base.grad_fn.__get__,))
 
 
-def holds_operation(tensor: Any, after: int, until: int) -> bool:
-    """Whether a tensor's graph holds an operation with a number above `after` and not above `until`.
+def number_of(operation: Any) -> int:
+    """Torch numbers the operations of a thread in the order of their creation."""
+    return _readers_of(operation, {}).number(operation)
+
+
+def holds_operation(first: Any, after: int, until: int) -> bool:
+    """Whether the graph of an operation holds one with a number above `after` and not above `until`.
 
     Looks at some 2000 operations, the oldest first: in a graph that grows with each step that leads back step
     by step, whatever a step adds to it.
     """
-    first = graph_of(tensor)
-    if first is None:
-        return False
     readers: dict[int, _Readers] = {}
     seen = {id(first): first}
-    waiting = [(_number(first), id(first))]
+    waiting = [(number_of(first), id(first))]
     for _ in range(_MOST_OPERATIONS):
         if not waiting:
             break
@@ -62,10 +66,6 @@ def holds_operation(tensor: Any, after: int, until: int) -> bool:
                 seen[id(node)] = node
                 heapq.heappush(waiting, (number, id(node)))
     return False
-
-
-def _number(node: Any) -> int:
-    return _readers_of(node, {}).number(node)
 
 
 def _readers_of(node: Any, known: dict[int, _Readers]) -> _Readers:

@@ -27,7 +27,10 @@ Own = Callable[[Any], tuple[int, int]]
 
 
 class Large(NamedTuple):
-    """An object's class and its own bytes: for a tensor those of its storage, for a container its table."""
+    """An object's class and its own bytes, for a container those of its table.
+
+    Of tensors with the same storage, the one that uses most of it.
+    """
 
     type: str
     nbytes: int
@@ -47,7 +50,7 @@ def large_objects(nbytes: float = 10e6, most: int = 20) -> list[Large]:
         if own is None:
             continue
         key, size = own(obj)
-        if size >= nbytes:
+        if size >= nbytes and (key not in found or size > found[key].nbytes):
             found[key] = Large(layout_of(cls).name, size)
     return nlargest(most, found.values(), key=lambda large: large.nbytes)
 
@@ -82,7 +85,7 @@ def _array(array: Any) -> tuple[int, int]:
 def _tensor(tensor: Any) -> tuple[int, int]:
     size = array_bytes(tensor, layout_of(type(tensor))) or 0
     plain = size and tensor.layout is sys.modules["torch"].strided
-    return (tensor.untyped_storage().data_ptr() or id(tensor)) if plain else id(tensor), size
+    return sys.modules["torch"]._C._storage_address(tensor) if plain else id(tensor), size
 
 
 def _raw(text: Any) -> tuple[int, int]:

@@ -21,6 +21,8 @@ Kind = Literal[
     "function", "method", "partial", "cell", "generator", "thread_local", "module", "class", "object",
 ]  # fmt: skip
 
+Sizer = Literal["interpreter", "python", "library"]
+
 DULL = frozenset[Kind](("atom", "class", "module"))  # what refers to nothing worth following
 _MOST_CACHED = 20_000
 
@@ -84,11 +86,13 @@ class Layout:
         kind: see `Kind`.
         namespace: reads an instance's attribute dict; None if instances have none.
         slots: readers of the attributes in slots, by name.
+        sizer: who wrote its `__sizeof__`: the `interpreter` with its libraries or numpy, somebody else in
+            `python`, or a `library` in another language.
         names: kept for `heapwatch.measure.attributes`.
 
     """
 
-    __slots__ = ("kind", "module", "mro", "name", "names", "namespace", "slots")
+    __slots__ = ("kind", "module", "mro", "name", "names", "namespace", "sizer", "slots")
 
     def __init__(self, cls: type) -> None:
         self.mro = _mro(cls)
@@ -98,6 +102,7 @@ class Layout:
         self.namespace: Callable[[Any], Any] | None = None
         self.slots: dict[str, Callable[[Any], Any]] = {}
         self.names: Any = None
+        self.sizer = _sizer(self.mro)
         for base in reversed(self.mro):
             for name, value in namespace_of(base).items():
                 if type(value) is types.MemberDescriptorType and type(name) is str:
@@ -122,6 +127,14 @@ def _module(cls: type) -> str:
     except AttributeError:  # a class of C code need not have one: those that SWIG makes
         return "builtins"
     return module if type(module) is str else "builtins"
+
+
+def _sizer(mro: tuple[type, ...]) -> Sizer:
+    base = next(base for base in mro if "__sizeof__" in namespace_of(base))
+    if type(namespace_of(base)["__sizeof__"]) is types.FunctionType:
+        return "python"
+    library = _module(base).partition(".")[0]
+    return "interpreter" if library in sys.stdlib_module_names or library == "numpy" else "library"
 
 
 _cached: dict[int, tuple[weakref.ref[type], Layout]] = {}

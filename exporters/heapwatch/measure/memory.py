@@ -5,7 +5,10 @@ from __future__ import annotations
 import ctypes
 import sys
 from dataclasses import dataclass
+from itertools import chain, compress
 from typing import Literal
+
+from heapwatch.measure.alone import others_wait, waits_in
 
 # The place of bytes. Only the heap belongs to this process alone and stays until it is freed. The kernel can
 # drop file-backed pages (mapped), and shared memory has one copy for several processes.
@@ -67,13 +70,24 @@ class _Buffer(ctypes.Structure):
 _FULL_READ_ONLY = 0x11C  # PyBUF_FULL_RO: whatever its shape
 
 
-def exported_memory(obj: object) -> tuple[int, int]:
-    """Address and bytes of the buffer that `obj` exports; zeros if it exports none."""
-    buffer = _Buffer()
+@waits_in
+def exported_memory(obj: object, *, alone: bool = False) -> tuple[int, int] | None:
+    """Address and bytes of the buffer that `obj` exports; zeros if it exports none.
+
+    It is asked for and given back in one call into C. While it is lent, the program could not resize the
+    object.
+
+    Args:
+        obj: the object.
+        alone: only while all other threads wait; else the result is None.
+
+    """
+    api, buffer = ctypes.pythonapi, _Buffer()
+    where = ctypes.byref(buffer)
+    asked = map(api.PyObject_GetBuffer, [ctypes.py_object(obj)], [where], [_FULL_READ_ONLY])
+    calls = chain(asked, map(api.PyBuffer_Release, [where]))
     try:
-        ctypes.pythonapi.PyObject_GetBuffer(ctypes.py_object(obj), ctypes.byref(buffer), _FULL_READ_ONLY)
+        done = list(chain.from_iterable(compress([calls], others_wait() if alone else (True,))))
     except (TypeError, BufferError, ValueError, NotImplementedError):
         return 0, 0
-    found = buffer.buf or 0, buffer.len
-    ctypes.pythonapi.PyBuffer_Release(ctypes.byref(buffer))
-    return found
+    return (buffer.buf or 0, buffer.len) if done else None

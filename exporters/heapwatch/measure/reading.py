@@ -23,6 +23,7 @@ NAMED_KEYS = 24  # a dict of no more text keys is read key by key, as a record
 _LONGEST_NAME = 60
 _MOST_ATTRIBUTES = 2000
 _MOST_REFERENTS = 64
+_DIMENSIONS_INSIDE = 5  # the sizes of more lie apart from the tensor (c10's SizesAndStrides.h)
 
 
 class Gone(LookupError):
@@ -56,7 +57,7 @@ def items_in(obj: Any, layout: Layout) -> int | None:
 
 
 def array_bytes(obj: Any, layout: Layout) -> int | None:
-    """Bytes that an array, a tensor or a text keeps alive, of a view those of its base; None for others."""
+    """Bytes of a tensor or a text, and what an array keeps alive: of a view its base. None for others."""
     try:
         if layout.kind == "array":
             return _array_bytes(obj)
@@ -74,10 +75,11 @@ def array_bytes(obj: Any, layout: Layout) -> int | None:
 
 
 def shape_of(obj: Any, layout: Layout) -> tuple[int, ...] | None:
-    """The shape of an array or a plain tensor."""
+    """The shape of an array or a plain tensor; None for others and for a tensor of many dimensions."""
     if layout.kind == "array":
         return tuple(sys.modules["numpy"].ndarray.shape.__get__(obj))
-    return tuple(obj.shape) if layout.kind == "tensor" and _tensor_elements(obj) is not None else None
+    plain = layout.kind == "tensor" and _tensor_elements(obj) is not None
+    return tuple(obj.shape) if plain and obj.dim() <= _DIMENSIONS_INSIDE else None
 
 
 def capacity_of(obj: Any, layout: Layout) -> int | None:
@@ -260,9 +262,7 @@ def _tensor_bytes(obj: Any) -> int | None:
     torch = sys.modules["torch"]
     if type(obj) is not torch.Tensor and type(obj) is not torch.nn.Parameter:
         return None  # a subclass may answer with code of its own
-    if obj.layout is not torch.strided or obj.device.type == "meta":
-        return int(obj.numel() * obj.element_size())
-    return int(obj.untyped_storage().nbytes())
+    return int(obj.numel() * obj.element_size())
 
 
 _TABLE_PARTS = frozenset(("list", "tuple", "object", "array"))

@@ -187,6 +187,8 @@ def _frame(thread: int, code: int, function: str) -> Root:
         frame = sys._current_frames().get(thread)
         found = None
         while frame is not None:
+            if frame.f_trace is not None:
+                raise Gone(function)  # a debugger reads and writes the same snapshot of local variables
             if id(frame.f_code) == code:
                 found = frame
             frame = frame.f_back

@@ -5,7 +5,8 @@ from __future__ import annotations
 import math
 import random
 from collections import deque
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from functools import lru_cache
 from itertools import chain, islice, pairwise
 from typing import Any
@@ -19,6 +20,13 @@ _GONE = object()
 
 # A separate generator: sampling must not change the trainer's random state.
 _random = random.Random(0x5EED)
+
+
+@contextmanager
+def same_samples() -> Iterator[Callable[[], None]]:
+    """Yields what lets the next samples be the same as those since the beginning."""
+    state = _random.getstate()
+    yield lambda: _random.setstate(state)
 
 
 class ContainerChanged(RuntimeError):

@@ -4,12 +4,27 @@ from __future__ import annotations
 
 import ctypes
 import sys
-from functools import lru_cache
+from collections.abc import Callable
+from dataclasses import replace
+from functools import lru_cache, partial
 from typing import Any, NamedTuple
+from weakref import ref
 
+from heapwatch.measure.alone import read_alone
 from heapwatch.measure.memory import UNREAD, MemoryBlock, MemoryPlace, classes
 
+# Runs a read in the thread that may do it, and returns its result; None if that was not possible.
+Ask = Callable[[Callable[[], Any]], Any]
+
 _SMALL = 65536
+_MOST_WANTED = 200  # storages read at once: some 0.1 ms
+_SPARSE_PARTS = {
+    "sparse_coo": ("_indices", "_values"),
+    "sparse_csr": ("crow_indices", "col_indices", "values"),
+    "sparse_bsr": ("crow_indices", "col_indices", "values"),
+    "sparse_csc": ("ccol_indices", "row_indices", "values"),
+    "sparse_bsc": ("ccol_indices", "row_indices", "values"),
+}
 _MOST_TEXTS = 10_000  # of an array of texts, measured one by one
 
 
@@ -86,56 +101,127 @@ def _texts(array: Any) -> list[Any]:
     """
     flat = _numpy().ravel(array)
     step = -(-len(flat) // _MOST_TEXTS) or 1
-    lengths = [len(text.encode()) for text in flat[::step].tolist() if type(text) is str]
+    # numpy has a lock of its own for them: whoever waits for it with the interpreter's may wait for ever.
+    read = read_alone([flat[::step]], (type(array).tolist,))
+    if read is None:
+        return [MemoryBlock(id(array) + 1, int(_numpy().nbytes(array)), "heap"), UNREAD]
+    lengths = [len(text.encode()) for text in read[0][0] if type(text) is str]
     texts = step * sum(length + (8 if length > 255 else 1) for length in lengths if length > 15)
     arena = MemoryBlock(id(array) + 1, int(_numpy().nbytes(array)) + texts, "heap", slack=texts // 4 + 64)
     return [arena] if step == 1 else [arena, UNREAD]
 
 
-def tensor_parts(tensor: Any) -> list[Any]:
-    """The memory of a tensor, or the tensors that a sparse or wrapped one consists of; and its gradient.
+class Storages:
+    """What the memory of tensors is known to be that cannot be read at any time; filled by `read`.
 
-    Storages inside an autograd graph cannot be reached from Python and count as unread.
+    It serves one measurement: the address of a storage that was freed may be that of another soon.
+
+    Attributes:
+        known: by the address of the storage.
+
+    """
+
+    def __init__(self) -> None:
+        self.known: dict[int, MemoryBlock] = {}
+        self._wanted: dict[int, ref[Any]] = {}
+
+    @property
+    def wanted(self) -> bool:
+        """Whether there are storages of which only a part is known."""
+        return bool(self._wanted)
+
+    def memory(self, tensor: Any) -> MemoryBlock:
+        """The memory of a tensor: all that it keeps alive if that was read, else the part that it uses."""
+        address = int(sys.modules["torch"]._C._storage_address(tensor))
+        known = self.known.get(address)
+        if known is not None:
+            return known
+        if len(self._wanted) < _MOST_WANTED:
+            self._wanted[address] = ref(tensor)
+        return MemoryBlock(address, int(tensor.nbytes), _place(tensor))
+
+    def read(self, ask: Ask) -> bool:
+        """Ask the thread that changes the tensors for the storages that were wanted; whether it answered."""
+        wanted, self._wanted = list(self._wanted.values()), {}
+        torch = sys.modules["torch"]
+        columns = (torch._C._storage_address,), (torch._C.TensorBase.untyped_storage,)
+        read = ask(partial(read_alone, wanted, *columns))
+        for address, storage in read or ():
+            self.known[address] = storage_memory(storage)
+        return read is not None
+
+
+def tensor_parts(tensor: Any, storages: Storages) -> list[Any]:
+    """The memory of a tensor, or the tensors that a sparse one consists of; and its gradient.
+
+    Storages inside an autograd graph cannot be reached from Python and count as unread. What a wrapper is
+    made of is found among its attributes.
     """
     torch = sys.modules["torch"]
+    cls = type(tensor)
+    if hasattr(cls, "__tensor_flatten__"):
+        return []
+    base = torch._C.TensorBase
+    parts: list[Any] = []
+    slack = 0
     if not tensor.is_leaf:
-        parts: list[Any] = [UNREAD]
-    else:
-        parts = [] if tensor.grad is None else [tensor.grad]
-    if hasattr(type(tensor), "__tensor_flatten__"):
-        names, _ = tensor.__tensor_flatten__()
-        return parts + [getattr(tensor, name) for name in names]
-    if issubclass(type(tensor), classes("tensordict", "MemoryMappedTensor")):
-        return [*parts, MemoryBlock(tensor.data_ptr(), tensor.nbytes, "mapped", 1)]
-    if tensor.layout == torch.sparse_coo:
-        return [*parts, tensor._indices(), tensor._values()]
-    if tensor.layout in (torch.sparse_csr, torch.sparse_bsr):
-        return [*parts, tensor.crow_indices(), tensor.col_indices(), tensor.values()]
-    if tensor.layout in (torch.sparse_csc, torch.sparse_bsc):
-        return [*parts, tensor.ccol_indices(), tensor.row_indices(), tensor.values()]
+        parts.append(UNREAD)
+    elif tensor.requires_grad:
+        gradient = read_alone([tensor], (base.grad.__get__,))
+        if gradient is None:
+            slack = int(tensor.nbytes)  # it is as large as the tensor, if there is one
+        else:
+            parts += [part for (part,) in gradient if part is not None]
+    if issubclass(cls, classes("tensordict", "MemoryMappedTensor")):
+        return [*parts, MemoryBlock(torch._C._storage_address(tensor), int(tensor.nbytes), "mapped", 1)]
+    if tensor.layout is not torch.strided:
+        return parts + _sparse_parts(tensor)
     if tensor.device.type == "meta":
         return parts
-    # Asking for a storage makes a Python object of 64 bytes that stays with it: not for small tensors which
-    # have one to themselves.
-    small = tensor.nbytes < _SMALL and tensor.storage_offset() == 0 and tensor.is_contiguous()
-    if small and _holders(torch._C._storage_address(tensor)) == 1:
-        place: MemoryPlace = "heap" if tensor.device.type == "cpu" else "gpu"
-        return [*parts, MemoryBlock(tensor.data_ptr(), tensor.nbytes, place, 1)]
-    return [*parts, storage_memory(tensor.untyped_storage())]
+    memory = _memory_alone(tensor) or storages.memory(tensor)
+    return [*parts, replace(memory, slack=memory.slack + slack) if slack else memory]
+
+
+def _sparse_parts(tensor: Any) -> list[Any]:
+    torch = sys.modules["torch"]
+    names = _SPARSE_PARTS.get(str(tensor.layout).partition(".")[2], ())
+    read = read_alone([tensor], *((getattr(torch._C.TensorBase, name),) for name in names)) if names else None
+    return [UNREAD] if read is None else list(read[0])
+
+
+def _memory_alone(tensor: Any) -> MemoryBlock | None:
+    """All the memory that a tensor keeps alive; None while another thread may be changing it.
+
+    Asking for a storage makes a Python object of 64 bytes that stays with it: not for small tensors which
+    have one to themselves.
+    """
+    library = sys.modules["torch"]._C
+    if tensor.nbytes < _SMALL and tensor.storage_offset() == 0 and tensor.is_contiguous():
+        holders = library._storage_address, library._storage_Use_Count
+        read = read_alone([tensor], holders, (library.TensorBase.data_ptr,))
+        if read is None:
+            return None
+        ((references, address),) = read
+        if references == 1:
+            return MemoryBlock(address, int(tensor.nbytes), _place(tensor), 1)
+    storages = read_alone([tensor], (library.TensorBase.untyped_storage,))
+    return None if storages is None else storage_memory(storages[0][0])
+
+
+def _place(tensor: Any) -> MemoryPlace:
+    return "heap" if tensor.device.type == "cpu" else "gpu"
 
 
 def storage_memory(storage: Any) -> MemoryBlock:
-    """The memory of a torch `UntypedStorage`."""
+    """The memory of a torch `UntypedStorage`, to which the caller refers."""
+    library = sys.modules["torch"]._C
     place: MemoryPlace
     if storage.device.type != "cpu":
         place = "gpu"
     elif not storage.is_shared():
         place = "heap"
     else:
-        place = "shared" if getattr(storage, "filename", None) is None else "mapped"
-    return MemoryBlock(storage.data_ptr(), storage.nbytes(), place, _holders(storage._cdata) - 1)
-
-
-def _holders(storage_address: int) -> int:
-    """References to a storage."""
-    return int(sys.modules["torch"]._C._storage_Use_Count(storage_address))
+        named = read_alone([storage], (library.StorageBase._get_filename,))
+        place = "mapped" if named and named[0][0] is not None else "shared"
+    references = int(library._storage_Use_Count(storage._cdata)) - 1
+    return MemoryBlock(storage.data_ptr(), storage.nbytes(), place, references)

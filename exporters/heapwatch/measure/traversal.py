@@ -38,6 +38,7 @@ from heapwatch.measure.sampling import (
     variance_of_mean,
 )
 from heapwatch.measure.tensor_storage import (
+    Storages,
     array_data,
     array_holds,
     array_items,
@@ -84,8 +85,15 @@ class Tally:
 class Walk:
     """One measurement: the objects counted so far, and the time left."""
 
-    def __init__(self, samples: int, budget_seconds: float, elsewhere: Iterable[int] = ()) -> None:
+    def __init__(
+        self,
+        samples: int,
+        budget_seconds: float,
+        elsewhere: Iterable[int] = (),
+        storages: Storages | None = None,
+    ) -> None:
         self.objects = 0
+        self._storages = storages or Storages()
         self._samples = samples
         self._budget = budget_seconds
         self._deadline = own_time() + budget_seconds  # waiting for a busy machine does not count
@@ -167,7 +175,7 @@ class Walk:
             # a subclass has attributes of its own
             return parts + gc.get_referents(obj) if flags_of(cls) & HAS_GC else parts
         if kind == "tensor":
-            return self._make(tensor_parts(obj)) + gc.get_referents(obj)
+            return self._make(tensor_parts(obj, self._storages)) + gc.get_referents(obj)
         if kind == "storage":
             return self._make([storage_memory(obj)])
         if kind == "foreign":

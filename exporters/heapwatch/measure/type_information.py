@@ -7,7 +7,7 @@ from types import CodeType, FrameType, FunctionType, GetSetDescriptorType, Modul
 from typing import Any, Literal
 
 from heapwatch.measure.foreign import is_device_array, reader_of
-from heapwatch.measure.layout import flags_of, keeps_values_apart, layout_of, namespace_of
+from heapwatch.measure.layout import flags_of, keeps_values_apart, layout_of
 from heapwatch.measure.memory import MemoryBlock, Unread, classes
 from heapwatch.measure.native import holds_memory
 from heapwatch.measure.sampling import CONTAINERS
@@ -58,22 +58,19 @@ def kind_of(cls: type) -> Kind:
         holds_memory(layout) or is_device_array(layout.mro)
     ):
         return "native"
-    return "object" if flags_of(cls) & HAS_GC or _own_sizeof(cls) else "atom"
-
-
-def _own_sizeof(cls: type) -> bool:
-    """Whether `__sizeof__` is written in Python."""
-    for base in layout_of(cls).mro:
-        if "__sizeof__" in namespace_of(base):
-            return type(namespace_of(base)["__sizeof__"]) is FunctionType
-    return False
+    return "object" if flags_of(cls) & HAS_GC or layout_of(cls).sizer == "python" else "atom"
 
 
 def own_bytes(obj: object, cls: type) -> int:
-    """Bytes of one object without what it refers to; a `__sizeof__` written in Python is not run."""
-    if _own_sizeof(cls):
-        return object.__sizeof__(obj) + _GC_HEADER
-    return sys.getsizeof(obj)
+    """Bytes of one object without what it refers to.
+
+    A `__sizeof__` written in Python is not run, nor that of a library, which may be changing the object.
+    """
+    sizer = layout_of(cls).sizer
+    if sizer == "interpreter":
+        return sys.getsizeof(obj)
+    header = _GC_HEADER if sizer == "python" or flags_of(cls) & HAS_GC else 0
+    return object.__sizeof__(obj) + header
 
 
 def values_bytes(cls: type, parts: list[Any]) -> int:

@@ -8,7 +8,9 @@ import time
 import weakref
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from typing import Any
 
+from heapwatch.measure.alone import waits_in
 from heapwatch.runtime.budget import Costs, fair_share
 from heapwatch.runtime.failures import Failures, is_trainers
 from heapwatch.runtime.protocols import Sampler
@@ -100,6 +102,8 @@ class SafePoint:
         self._owner_steps = False
         self._busy = threading.Lock()
         self._stopped = threading.Event()
+        self._asked: tuple[Callable[[], Any], list[Any], threading.Lock] | None = None
+        self.answering_seconds = 0.0
 
     def schedule(self, sampler: Sampler, *, anywhere: bool) -> None:
         """Sample `sampler` from now on.
@@ -121,6 +125,7 @@ class SafePoint:
                 return
             self.due = False
             self.visited_at = self._clock()
+            self._answer()
             for function in self.on_visit:
                 function()
             self._sample_due()
@@ -130,6 +135,38 @@ class SafePoint:
             self._failures.record("safe_point", "visit", error)
         finally:
             self._busy.release()
+
+    def stepping_thread(self) -> threading.Thread | None:
+        """The living thread whose steps are safe points; None without one."""
+        owner = self._owner() if self._owner is not None and self._owner_steps else None
+        return owner if owner is not None and owner.is_alive() else None
+
+    @waits_in
+    def ask(self, read: Callable[[], Any], seconds: float) -> Any:
+        """The result of `read` at the owner's next visit; None if it failed or none came within `seconds`."""
+        results: list[Any] = []
+        answered = threading.Lock()
+        answered.acquire(timeout=0)
+        self._asked = read, results, answered
+        self.due = True
+        answered.acquire(timeout=seconds)
+        self._asked = None
+        return results[0] if results else None
+
+    def _answer(self) -> None:
+        asked, self._asked = self._asked, None
+        if asked is None:
+            return
+        read, results, answered = asked
+        began = self._cpu_clock()
+        try:
+            results.append(read())
+        except BaseException as error:
+            if is_trainers(error):
+                raise
+        finally:
+            self.answering_seconds += self._cpu_clock() - began
+            answered.release()
 
     def wake(self) -> None:
         """Make the next visit check what is due; callable from any thread."""

@@ -110,7 +110,7 @@ def test_many_places_share_the_time_of_one(found, monkeypatch):
     monkeypatch.setattr(weighing, "own_time", lambda: spent[0])
     budgets = []
 
-    def slow(obj, *, samples, budget_seconds, elsewhere):
+    def slow(obj, *, samples, budget_seconds, elsewhere, storages):
         budgets.append(budget_seconds)
         spent[0] += budget_seconds
         raise OutOfTime
@@ -127,7 +127,7 @@ def test_what_takes_too_long_to_weigh_waits_and_is_tried_with_fewer_items(found,
     losses = known["agent.losses"]
     tried = []
 
-    def slow(obj, *, samples, budget_seconds, elsewhere):
+    def slow(obj, *, samples, budget_seconds, elsewhere, storages):
         tried.append(samples)
         raise OutOfTime
 

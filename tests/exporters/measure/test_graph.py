@@ -2,22 +2,40 @@
 
 from __future__ import annotations
 
+import weakref
+from typing import Any
+
 import torch
 
-from heapwatch.measure.graph import graph_of, holds_operation, newest_operation
+from heapwatch.measure import graph
+from heapwatch.measure.graph import has_graph, number_of, read_graphs
+
+
+def operation(tensor: torch.Tensor) -> Any:
+    read = read_graphs([weakref.ref(tensor)])
+    assert read is not None
+    assert read[0][0] == id(tensor)
+    return read[0][1]
 
 
 def number(tensor: torch.Tensor) -> int:
-    found = newest_operation(tensor)
-    assert found is not None
-    return found
+    return number_of(operation(tensor))
+
+
+def holds_operation(tensor: torch.Tensor, after: int, until: int) -> bool:
+    return graph.holds_operation(operation(tensor), after, until)
 
 
 def test_a_tensor_without_history_has_none() -> None:
-    for obj in (torch.zeros(1), torch.ones(1, requires_grad=True), []):
-        assert graph_of(obj) is None
-        assert newest_operation(obj) is None
-        assert not holds_operation(obj, -1, 10**9)
+    for tensor in (torch.zeros(1), torch.ones(1, requires_grad=True)):
+        assert not has_graph(tensor)
+        assert operation(tensor) is None
+    assert not has_graph([])
+    assert has_graph(torch.ones(1, requires_grad=True) * 2)
+
+
+def test_a_tensor_that_was_freed_has_no_row() -> None:
+    assert read_graphs([weakref.ref(torch.zeros(1))]) == []
 
 
 def test_the_operations_that_made_a_tensor_are_held_and_others_are_not() -> None:

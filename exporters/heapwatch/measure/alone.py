@@ -1,0 +1,134 @@
+"""Reads of state that C code may change without the interpreter's lock, while no C code can be doing so.
+
+A thread that is inside `backward()` or `resize_()` changes tensors without holding the lock, and a read from
+another thread may then follow a pointer that was just freed. So such a read is one call into C, in which no
+other thread can take the lock. It begins with a look at the innermost function of every thread. Unless all
+the others are in functions that only wait, nothing is read.
+"""
+
+from __future__ import annotations
+
+import gc
+import sys
+from collections.abc import Callable, Iterator, Sequence
+from functools import partial
+from itertools import chain, compress, filterfalse, islice, tee
+from operator import attrgetter, is_
+from types import CodeType, FunctionType
+from typing import Any, TypeVar
+from weakref import ref
+
+Reader = Callable[[Any], Any]
+Function = TypeVar("Function", bound=Callable[..., Any])
+
+# Functions that wait for a lock, a socket, a pipe or a process, and call no other C code that takes long.
+_WAITING = (
+    ("threading", "Condition.wait"),
+    ("threading", "Thread.join"),
+    ("threading", "Thread._wait_for_tstate_lock"),
+    ("threading", "_shutdown"),
+    ("concurrent.futures.thread", "_worker"),
+    ("selectors", "SelectSelector.select"),
+    ("selectors", "SelectSelector._select"),
+    ("selectors", "PollSelector.select"),
+    ("selectors", "EpollSelector.select"),
+    ("selectors", "KqueueSelector.select"),
+    ("selectors", "_PollLikeSelector.select"),
+    ("socket", "socket.accept"),
+    ("socket", "SocketIO.readinto"),
+    ("multiprocessing.connection", "Connection._recv"),
+    ("multiprocessing.popen_fork", "Popen.poll"),
+    ("subprocess", "Popen._try_wait"),
+    ("ipykernel.heartbeat", "Heartbeat.run"),
+    ("torch._inductor.compile_worker.subproc_pool", "_recv_msg"),
+)
+# Until Python 3.11 a call that allocates may start the collector, and so run code of the program.
+_COLLECTS_IN_CALLS = sys.version_info < (3, 12)
+_ALLOCATED = 4  # objects at most that one reading of one value makes
+
+_code_of = attrgetter("f_code")
+_is_none = partial(is_, None)
+_unseen = list(_WAITING)
+_waiting: set[int] = set()
+
+
+def read_alone(objects: Sequence[Any], *columns: tuple[Reader, ...]) -> list[tuple[Any, ...]] | None:
+    """One tuple an object with one value a column; None while another thread may be in C code.
+
+    An error that a reader raises is raised here.
+
+    Args:
+        objects: what to read, or weak references to it: those that have died have no tuple.
+        columns: functions written in C that run no code of the program, applied one after the other.
+
+    """
+    if not _may_read(len(objects) * len(columns)):
+        return None
+    weak = objects and type(objects[0]) is ref
+    alive = filterfalse(_is_none, map(ref.__call__, objects)) if weak else iter(objects)
+    rows = zip(*map(_column, tee(alive, len(columns)), columns))  # noqa: B905 - all have the same length
+    found = list(map(list, compress([rows], others_wait())))
+    return found[0] if found else None
+
+
+def others_wait() -> Iterator[bool]:
+    """Whether all other threads only wait, found out when the result is asked for: by the C code of a caller.
+
+    The caller is declared by `waits_in`, as its own thread is among all threads.
+    """
+    frames = chain.from_iterable(map(dict.values, islice(iter(sys._current_frames, None), 1)))
+    return map(_waiting.issuperset, [map(id, map(_code_of, frames))])
+
+
+def waits_in(function: Function) -> Function:
+    """Declare, as a decorator, that a thread in this function itself changes nothing of the program."""
+    _waiting.add(id(function.__code__))  # type: ignore[attr-defined]
+    return function
+
+
+def in_an_operation() -> bool:
+    """Whether the calling thread runs Python code that torch called, or would call code of the program.
+
+    While one thread runs a function of a graph, others may run the rest of the graph.
+    """
+    torch = sys.modules.get("torch")
+    if torch is None or not hasattr(torch, "_C"):
+        return False
+    try:
+        library = torch._C
+        return bool(
+            library._current_graph_task_id() != -1
+            or library._len_torch_function_stack()
+            or library._len_torch_dispatch_stack()
+        )
+    except AttributeError:  # a version of torch that does not tell, or one that is being imported
+        return True
+
+
+def _may_read(values: int) -> bool:
+    if not getattr(sys, "_is_gil_enabled", lambda: True)() or in_an_operation():
+        return False
+    for entry in _unseen.copy():
+        if entry[0] in sys.modules:
+            _unseen.remove(entry)
+            _waiting.update(map(id, _code(*entry)))
+    made = _ALLOCATED * (values + len(sys._current_frames()))
+    return not (_COLLECTS_IN_CALLS and gc.isenabled() and gc.get_count()[0] + made >= gc.get_threshold()[0])
+
+
+def _column(objects: Iterator[Any], readers: tuple[Reader, ...]) -> Iterator[Any]:
+    for reader in readers:
+        objects = map(reader, objects)
+    return objects
+
+
+def _code(module: str, path: str) -> Iterator[CodeType]:
+    """The code of a function of a module; nothing where this version has no such function."""
+    found: Any = sys.modules[module]
+    for name in path.split("."):
+        found = getattr(found, name, None)
+    if type(found) is FunctionType:
+        yield found.__code__
+
+
+waits_in(read_alone)

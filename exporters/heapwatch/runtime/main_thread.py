@@ -1,0 +1,124 @@
+"""Runs a short read in the main thread of a program that declares no safe point, between two byte codes.
+
+CPython keeps a list of pending calls, C functions with an argument, for its main thread (`Py_AddPendingCall`
+in the Python/C API). The function used here is `PyObject_IsTrue`: it asks an object of this module for its
+truth value. An error that it returns is raised in the program. So the exception of a signal handler that
+happens to run meanwhile goes where it would have gone anyway.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import sys
+import threading
+import time
+from collections.abc import Callable
+from functools import partial
+from typing import Any
+
+from heapwatch.measure.alone import waits_in
+from heapwatch.runtime.failures import is_trainers
+
+
+class _Question:
+    """The object whose truth value the interpreter asks for in its main thread. It must never be freed."""
+
+    def __init__(self) -> None:
+        self.queued = False
+        self.read: Callable[[], None] | None = None
+
+    def __bool__(self) -> bool:
+        # Nothing is logged here, imported or waited for: the program may be inside any of that.
+        self.queued = False
+        read, self.read = self.read, None
+        if read is not None:
+            read()
+        return False
+
+
+class MainThread:
+    """Asks the main thread for one read at a time. A main thread that is inside C code answers late or never.
+
+    Attributes:
+        seconds: CPU seconds that the answers took in the main thread.
+        longest: CPU seconds of the longest of them.
+
+    """
+
+    def __init__(self) -> None:
+        self.seconds = self.longest = 0.0
+        self._question = _Question()
+        self._asking = threading.Lock()
+
+    @waits_in
+    def ask(self, read: Callable[[], Any], seconds: float) -> Any:
+        """The result of `read`; None if it failed, or the main thread did not come to it in this time.
+
+        Args:
+            read: is to take less than a millisecond, take no lock, and call no code of the program.
+            seconds: longest time to wait.
+
+        """
+        if threading.current_thread() is threading.main_thread():
+            return read()
+        if not _can_be_asked() or not self._asking.acquire(timeout=seconds):
+            return None
+        try:
+            results: list[Any] = []
+            answered = threading.Lock()
+            answered.acquire(timeout=0)
+            self._question.read = partial(self._answer, read, results, answered)
+            if not self._question.queued:
+                self._question.queued = _queue(self._question)
+            if self._question.queued:
+                answered.acquire(timeout=seconds)
+            self._question.read = None
+            return results[0] if results else None
+        finally:
+            self._asking.release()
+
+    def _answer(self, read: Callable[[], Any], results: list[Any], answered: threading.Lock) -> None:
+        began = time.thread_time()
+        try:
+            results.append(read())
+        except BaseException as error:
+            if is_trainers(error):
+                raise
+        finally:
+            took = time.thread_time() - began
+            self.seconds += took
+            self.longest = max(self.longest, took)
+            answered.release()
+
+    def abandon(self) -> None:
+        """In a forked child: another thread's question is not answered."""
+        self._question.read = None
+        self._asking = threading.Lock()
+
+
+def _queue(question: _Question) -> bool:
+    """Whether the interpreter has taken the question; its list of pending calls is full otherwise."""
+    api = ctypes.pythonapi
+    function = ctypes.cast(api.PyObject_IsTrue, ctypes.c_void_p)
+    question.queued = True
+    return bool(api.Py_AddPendingCall(function, ctypes.py_object(question)) == 0)
+
+
+def _can_be_asked() -> bool:
+    """Whether the main thread of this interpreter is alive, serves pending calls, and is not debugged."""
+    if sys.implementation.name != "cpython" or sys.is_finalizing():
+        return False
+    api = ctypes.pythonapi
+    api.PyInterpreterState_Get.restype = ctypes.c_void_p
+    api.PyInterpreterState_GetID.argtypes = [ctypes.c_void_p]
+    api.PyInterpreterState_GetID.restype = ctypes.c_int64
+    if api.PyInterpreterState_GetID(api.PyInterpreterState_Get()) != 0:
+        return False
+    frame = sys._current_frames().get(threading.main_thread().ident or 0)
+    if frame is None:
+        return False
+    while frame is not None:
+        if frame.f_trace is not None:
+            return False
+        frame = frame.f_back
+    return True
