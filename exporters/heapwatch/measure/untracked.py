@@ -106,11 +106,14 @@ def _references(objects: list[Any], in_tuples: list[Any], wanted: frozenset[type
     for start in range(0, len(holders), _CHUNK):
         _follow(gc.get_referents(*holders[start : start + _CHUNK]), 1.0, wanted, counts, _DEEPEST)
     for container in long:
+        length = len(container)
         try:
-            items = pick(container, positions(len(container), _SAMPLES))
+            items = pick(container, positions(length, _SAMPLES))
         except ContainerChanged:
             continue
-        weight = len(container) / len(items)
+        if not items:
+            continue
+        weight = length / len(items)
         parts = [part for item in items for part in item]
         items.clear()
         _follow(parts, weight, wanted, counts, _DEEPEST)

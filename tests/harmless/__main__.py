@@ -1,0 +1,122 @@
+"""Every program for some minutes on each Python: `python -m tests.harmless [--seconds 300] [--only NAME ...]`.
+
+Prints a line for each program and exits with 1 if one of them was harmed. A library that a Python lacks is
+said to be missing. Programs run two at a time; `faulthandler` shows where a crash happened, and
+`PYTHONMALLOC=debug` finds memory that is written to after it was freed.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import NamedTuple
+
+ROOT = Path(__file__).parents[2]
+# Programs by name, with the modules that they need.
+PROGRAMS = {
+    "gradients": ("torch",),
+    "graphs": ("torch",),
+    "storages": ("torch",),
+    "several_threads": ("torch",),
+    "training_thread": ("torch",),
+    "loading": ("torch",),
+    "compiling": ("torch",),
+    "tensor_dicts": ("tensordict",),
+    "arrays": ("numpy",),
+    "tables": ("pandas",),
+    "jax_arrays": ("jax",),
+    "worlds": ("Box2D",),
+    "containers": (),
+    "instances": (),
+    "functions": (),
+    "traced": (),
+    "signals": (),
+    "forks": (),
+    "foreign": (),
+}
+# What C code of torch changes fastest is also read by the readers alone, which come around more often then.
+READ_FAST = ("gradients", "graphs", "storages", "training_thread")
+# Beyond the time that a program runs: imports, and the last look under a loaded machine.
+_START_SECONDS = 300
+
+
+class Run(NamedTuple):
+    """One program under one Python."""
+
+    python: str
+    name: str
+    who: str
+
+    def __str__(self) -> str:
+        return self.name if self.who == "all" else f"{self.name} ({self.who})"
+
+
+def run(one: Run, seconds: float) -> tuple[int, str]:
+    """Run a program; returns its exit code, negative for a signal, and what it printed."""
+    command = [one.python, "-X", "faulthandler", "-m", "tests.harmless.program", one.name, str(seconds), one.who]
+    environment = dict(os.environ, PYTHONMALLOC="debug", PYTHONPATH=f"{ROOT / 'exporters'}{os.pathsep}{ROOT}")
+    try:
+        done = subprocess.run(
+            command,
+            cwd=ROOT,
+            env=environment,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            timeout=seconds + _START_SECONDS,
+            check=False,
+        )
+    except subprocess.TimeoutExpired as error:
+        return 1, f"did not end within {error.timeout:.0f} s\n{(error.stdout or b'').decode(errors='replace')}"
+    return done.returncode, done.stdout.decode(errors="replace")
+
+
+def wanted(pythons: list[str], only: list[str]) -> Iterator[tuple[Run, str | None]]:
+    """The runs, each with the module that is missing for it, if any."""
+    for python in pythons:
+        for name, modules in PROGRAMS.items():
+            if only and name not in only:
+                continue
+            missing = next((module for module in modules if not has(python, module)), None)
+            for who in ("all", "readers") if name in READ_FAST else ("all",):
+                yield Run(python, name, who), missing
+
+
+def has(python: str, module: str) -> bool:
+    """Whether a Python can import a module."""
+    return subprocess.run([python, "-c", f"import {module}"], capture_output=True, check=False).returncode == 0
+
+
+def main() -> int:
+    """Run what the arguments say; returns the exit code."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--seconds", type=float, default=300, help="how long each program runs")
+    parser.add_argument("--only", nargs="*", default=[], choices=list(PROGRAMS), metavar="NAME")
+    parser.add_argument("--python", nargs="*", default=[sys.executable], help="interpreters to run it on")
+    parser.add_argument("--jobs", type=int, default=2, help="programs at the same time")
+    arguments = parser.parse_args()
+    harmed = 0
+    with ThreadPoolExecutor(arguments.jobs) as pool:
+        started = []
+        for one, missing in wanted(arguments.python, arguments.only):
+            if missing is None:
+                started.append((one, pool.submit(run, one, arguments.seconds)))
+            else:
+                print(f"not run  {one.python} {one}: {missing} is not installed", flush=True)
+        for one, outcome in started:
+            code, output = outcome.result()
+            told = next((line for line in output.splitlines() if line.startswith(f"{one.name}: ")), "")
+            print(f"{'ok      ' if code == 0 else 'HARMED  '} {one.python} {told or one}", flush=True)
+            if code:
+                harmed += 1
+                print(f"exit code {code}\n{output[-6000:]}", flush=True)
+    print(f"{len(started) - harmed} passed, {harmed} failed")
+    return 1 if harmed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

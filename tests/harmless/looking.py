@@ -1,0 +1,177 @@
+"""Looks at everything all the time: the explainer with a clock that runs fast, and each reader by itself."""
+
+from __future__ import annotations
+
+import gc
+import os
+import sys
+import threading
+import time
+import traceback
+import weakref
+from collections import Counter
+from collections.abc import Iterator
+from typing import Any
+
+from heapwatch import Watch
+from heapwatch.explain.engine import Explainer
+from heapwatch.explain.weigh import traits_of
+from heapwatch.measure.buffers import attached_tensors, contents_of
+from heapwatch.measure.deep_size import OutOfTime, deep_size
+from heapwatch.measure.foreign import reader_of
+from heapwatch.measure.graph import has_graph, read_graphs
+from heapwatch.measure.instances import InstanceCounter
+from heapwatch.measure.large import large_objects
+from heapwatch.measure.layout import layout_of
+from heapwatch.measure.mappings import Mappings
+from heapwatch.measure.reading import array_bytes, items_in, parts, shape_of
+from heapwatch.measure.roots import OWN_THREADS, Root
+from heapwatch.measure.sampling import ContainerChanged
+from heapwatch.measure.tensor_storage import Storages, tensor_parts
+from heapwatch.runtime.owned_reads import OwnedReads
+
+_SPEED = 500.0  # seconds of the explainer's clock in a second
+_EXPECTED = (OutOfTime, ContainerChanged, RuntimeError, TypeError, ValueError)
+
+
+class Looking:
+    """Three threads: the explainer, measurements as of what was declared, and all readers of single objects."""
+
+    def __init__(self, watch: Watch, held: dict[str, Any]) -> None:
+        self._counts: Counter[str] = Counter()
+        self._errors: list[str] = []
+        self._held = held
+        self._stopped = threading.Event()
+        self._reads = OwnedReads(watch.exporter.safe_point)
+        os.environ["HEAPWATCH_STALL_MS"] = "60000"
+        began = time.monotonic()
+        self._explainer = Explainer(
+            clock=lambda: (time.monotonic() - began) * _SPEED,
+            spent=lambda: 0.0,
+            extra_roots=lambda: [Root("held", "held", lambda: held)],
+            reads=self._reads,
+        )
+        self._threads: list[threading.Thread] = []
+
+    def start(self, who: str) -> None:
+        """Begin to look with `all` of it, the `readers` alone, or `nothing`."""
+        looks = {"all": (self._explain, self._measure, self._read), "readers": (self._read,), "nothing": ()}
+        for look in looks[who]:
+            thread = threading.Thread(
+                target=self._repeat, args=[look], name=f"{OWN_THREADS}{look.__name__}", daemon=True
+            )
+            self._threads.append(thread)
+            thread.start()
+
+    def stop(self) -> None:
+        """Stop looking."""
+        self._stopped.set()
+        for thread in self._threads:
+            thread.join(60)
+
+    def told(self) -> str:
+        """What was looked at, and how often."""
+        rounds = self._explainer.inventory.rounds
+        counts = ", ".join(f"{count} {what}" for what, count in sorted(self._counts.items()))
+        return f"{rounds} walks, {len(self._explainer.inventory.known)} known, {counts}"
+
+    def problems(self, who: str, fewest: int) -> list[str]:
+        """Errors of the library itself, and whether it looked less often than this."""
+        alive = [f"{thread.name} did not end" for thread in self._threads if thread.is_alive()]
+        counted = {"all": "explain", "readers": "objects read"}.get(who)
+        few = [] if counted is None or self._counts[counted] >= fewest else [f"too few times: {counted}"]
+        return self._errors[:5] + alive + few
+
+    def _repeat(self, look: Any) -> None:
+        while not self._stopped.is_set():
+            try:
+                look()
+            except Exception:
+                self._errors.append(traceback.format_exc())
+                self._stopped.wait(0.1)
+
+    def _explain(self) -> None:
+        for _ in range(20):
+            self._explainer.tick()
+        explainer = self._explainer
+        explainer.explain_now()
+        self._counts["explain"] += 1
+        explainer.census.count()
+        explainer.uncollected.examine()
+        for known in list(explainer.inventory.known.values())[-50:]:
+            traits_of(known, explainer.inventory)
+        self._counts["answers of the program"] += self._reads.ask(lambda: 1) == 1
+
+    def _measure(self) -> None:
+        for value in list(self._held.values()):
+            for measure in (_sized, _stored):
+                try:
+                    measure(value, self._reads)
+                except _EXPECTED:
+                    continue
+                finally:
+                    self._counts[measure.__name__.strip("_")] += 1
+        value = None
+        large_objects(1e4)
+        watched = [getattr(sys.modules.get("torch"), "Tensor", dict), type("Own", (), {})]
+        InstanceCounter([*watched, *_arrays()]).take()
+
+
+    def _read(self) -> None:
+        for obj in _inside(self._held):
+            layout = layout_of(type(obj))
+            try:
+                list(parts(obj, layout, 8))
+                items_in(obj, layout)
+                array_bytes(obj, layout)
+                shape_of(obj, layout)
+                if layout.kind == "tensor":
+                    self._read_tensor(obj)
+                elif (reader := reader_of(layout.mro)) is not None:
+                    list(reader(obj, Mappings()))
+            except _EXPECTED:
+                continue
+            finally:
+                self._counts["objects read"] += 1
+
+    def _read_tensor(self, tensor: Any) -> None:
+        for _ in range(50):
+            storages = Storages()
+            tensor_parts(tensor, storages)
+            has_graph(tensor)
+        storages.read(self._reads.ask)
+        weak = [weakref.ref(tensor)]
+        read_graphs(weak)
+        self._reads.ask(lambda: read_graphs(weak))
+
+
+def _inside(held: dict[str, Any]) -> Iterator[Any]:
+    """What the program holds, and the parts of it at some depth."""
+    ahead, seen = list(held.values()), set[int]()
+    while ahead and len(seen) < 300:
+        obj = ahead.pop()
+        if id(obj) in seen:
+            continue
+        seen.add(id(obj))
+        yield obj
+        if layout_of(type(obj)).kind not in ("class", "module", "function", "array"):
+            ahead += gc.get_referents(obj)[-20:]
+
+
+def _sized(value: Any, reads: OwnedReads) -> None:
+    storages = Storages()
+    deep_size(value, budget_seconds=0.05, storages=storages)
+    if storages.wanted:
+        storages.read(reads.ask)
+        deep_size(value, budget_seconds=0.05, storages=storages)
+
+
+def _stored(value: Any, _: OwnedReads) -> None:
+    contents = contents_of(value)
+    attached_tensors(contents)
+    contents.size()
+
+
+def _arrays() -> list[type]:
+    numpy = sys.modules.get("numpy")
+    return [] if numpy is None else [numpy.ndarray]

@@ -1,0 +1,80 @@
+"""Runs one program under watch: `python -m tests.harmless.program NAME SECONDS [all|readers|nothing]`.
+
+The last argument says who looks: `readers` are the readers of single objects alone, which then come around
+most often; with `nothing` the program shows that it is sound by itself. Exits with 0 if the program ran
+through, it was looked at, and nothing was kept alive.
+"""
+
+from __future__ import annotations
+
+import faulthandler
+import gc
+import importlib
+import os
+import sys
+import threading
+import time
+import weakref
+from collections import deque
+from types import TracebackType
+from typing import Any
+
+import heapwatch
+from tests.harmless.looking import Looking
+
+# How often threads take turns, in seconds: the interpreter's default is a thousand times as long.
+SWITCH_SECONDS = 5e-6
+_FEWEST_LOOKS = 3
+
+# What the program holds: reachable from a global name, as in a script.
+held: dict[str, Any] = {}
+# Objects that the program has dropped.
+dropped: deque[weakref.ref[Any]] = deque(maxlen=2000)
+_failures: list[str] = []
+
+
+def _failed(arguments: Any) -> None:
+    _failures.append(f"{arguments.exc_type.__name__} in {arguments.thread}: {arguments.exc_value}")
+
+
+def _unraisable(arguments: Any) -> None:
+    _failures.append(f"{arguments.exc_type.__name__}: {arguments.exc_value} ({arguments.err_msg})")
+
+
+def main(name: str, seconds: float, who: str = "all") -> int:
+    """Run the program for this long; returns the exit code."""
+    threading.excepthook = _failed
+    sys.unraisablehook = _unraisable
+    program = importlib.import_module(f"tests.harmless.programs.{name}")
+    watch = heapwatch.Watch(name)
+    steps = program.steps(held, dropped, watch)
+    next(steps)
+    sys.setswitchinterval(SWITCH_SECONDS)
+    looking = Looking(watch, held)
+    looking.start(who)
+    count, end = 1, time.monotonic() + seconds
+    while time.monotonic() < end:
+        next(steps)
+        count += 1
+    looking.stop()
+    steps.close()
+    sys.setswitchinterval(0.005)
+    held.clear()
+    gc.collect()
+    gc.collect()
+    kept = [type(obj).__name__ for reference in dropped if (obj := reference()) is not None]
+    print(f"{name}: {count} steps, {looking.told()}, {len(dropped)} dropped, {len(kept)} of them kept")
+    problems = [*_failures, *looking.problems(who, _FEWEST_LOOKS)]
+    if kept:
+        problems.append(f"kept alive: {', '.join(sorted(set(kept)))}")
+    for problem in problems[:10]:
+        print(f"  {problem}")
+    sys.stdout.flush()
+    return 1 if problems else 0
+
+
+if __name__ == "__main__":
+    faulthandler.enable()
+    sys.modules["tests.harmless.program"] = sys.modules["__main__"]
+    code = main(sys.argv[1], float(sys.argv[2]), *sys.argv[3:])
+    os._exit(code)  # threads of libraries may wait for ever

@@ -1,0 +1,1 @@
+"""One program a file: `steps(held, dropped, watch)` yields after each change."""

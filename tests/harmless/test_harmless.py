@@ -1,0 +1,22 @@
+"""Each program for a few seconds: nothing crashes, raises, hangs or stays alive. Minutes: `make test-harmless`."""
+
+from __future__ import annotations
+
+import sys
+
+import pytest
+
+from tests.harmless.__main__ import PROGRAMS, READ_FAST, Run, has, run
+
+SECONDS = 4
+RUNS = [(name, "all") for name in PROGRAMS] + [(name, "readers") for name in READ_FAST]
+
+
+@pytest.mark.timeout(400)
+@pytest.mark.parametrize(("name", "who"), RUNS)
+def test_a_program_that_changes_everything_is_not_harmed(name: str, who: str) -> None:
+    for module in PROGRAMS[name]:
+        if not has(sys.executable, module):
+            pytest.skip(f"{module} is not installed")
+    code, output = run(Run(sys.executable, name, who), SECONDS)
+    assert code == 0, output[-6000:]
