@@ -93,6 +93,7 @@ lint: dev ## Check style, types and generated files
 	@"$(BIN)/python" -m heapwatch.dashboards --check
 	@"$(BIN)/python" -m docs.metrics_reference --check
 	@"$(BIN)/python" -m docs.limits --check
+	@"$(BIN)/python" -m docs.reads --check
 	@"$(BIN)/python" -m deploy.generator --check
 	@"$(BIN)/python" -m tests.documents.tables --check
 	@"$(BIN)/python" -m benchmarks.zoo.document --check
@@ -102,6 +103,7 @@ generate: dev ## Write the dashboards, the metrics reference and the Kubernetes 
 	@"$(BIN)/python" -m heapwatch.dashboards
 	@"$(BIN)/python" -m docs.metrics_reference
 	@"$(BIN)/python" -m docs.limits
+	@"$(BIN)/python" -m docs.reads
 	@"$(BIN)/python" -m deploy.generator
 	@"$(BIN)/python" -m tests.documents.tables
 
@@ -122,6 +124,10 @@ light: ## Test the trainer's library without optional packages, on every install
 .PHONY: release-check
 release-check: ## Build the distributions and check them for a release
 	@.ci/release
+
+.PHONY: test-harmless
+test-harmless: dev ## Run programs that change everything while all of it is read (ARGS="--seconds 300 --only gradients --python PATH ...")
+	@"$(BIN)/python" -m tests.harmless $(ARGS)
 
 .PHONY: test-faults
 test-faults: dev ## Test faults between alert and cleanup: crashes, floods, clock jumps, wrong answers (ARGS=word)

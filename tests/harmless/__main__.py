@@ -1,4 +1,4 @@
-"""Every program for some minutes on each Python: `python -m tests.harmless [--seconds 300] [--only NAME ...]`.
+"""Every program for some minutes on each Python: `python -m tests.harmless [--seconds 300] [--only NAME]`.
 
 Prints a line for each program and exits with 1 if one of them was harmed. A library that a Python lacks is
 said to be missing. Programs run two at a time; `faulthandler` shows where a crash happened, and
@@ -58,11 +58,11 @@ class Run(NamedTuple):
 
 def run(one: Run, seconds: float) -> tuple[int, str]:
     """Run a program; returns its exit code, negative for a signal, and what it printed."""
-    command = [one.python, "-X", "faulthandler", "-m", "tests.harmless.program", one.name, str(seconds), one.who]
+    arguments = ["-X", "faulthandler", "-m", "tests.harmless.program", one.name, str(seconds), one.who]
     environment = dict(os.environ, PYTHONMALLOC="debug", PYTHONPATH=f"{ROOT / 'exporters'}{os.pathsep}{ROOT}")
     try:
         done = subprocess.run(
-            command,
+            [one.python, *arguments],
             cwd=ROOT,
             env=environment,
             stdout=subprocess.PIPE,
@@ -71,7 +71,10 @@ def run(one: Run, seconds: float) -> tuple[int, str]:
             check=False,
         )
     except subprocess.TimeoutExpired as error:
-        return 1, f"did not end within {error.timeout:.0f} s\n{(error.stdout or b'').decode(errors='replace')}"
+        return (
+            1,
+            f"did not end within {error.timeout:.0f} s\n{(error.stdout or b'').decode(errors='replace')}",
+        )
     return done.returncode, done.stdout.decode(errors="replace")
 
 
@@ -88,7 +91,9 @@ def wanted(pythons: list[str], only: list[str]) -> Iterator[tuple[Run, str | Non
 
 def has(python: str, module: str) -> bool:
     """Whether a Python can import a module."""
-    return subprocess.run([python, "-c", f"import {module}"], capture_output=True, check=False).returncode == 0
+    return (
+        subprocess.run([python, "-c", f"import {module}"], capture_output=True, check=False).returncode == 0
+    )
 
 
 def main() -> int:

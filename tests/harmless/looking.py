@@ -35,7 +35,7 @@ _EXPECTED = (OutOfTime, ContainerChanged, RuntimeError, TypeError, ValueError)
 
 
 class Looking:
-    """Three threads: the explainer, measurements as of what was declared, and all readers of single objects."""
+    """Threads for the explainer, for measurements as of what was declared, and for readers of objects."""
 
     def __init__(self, watch: Watch, held: dict[str, Any]) -> None:
         self._counts: Counter[str] = Counter()
@@ -115,7 +115,6 @@ class Looking:
         large_objects(1e4)
         watched = [getattr(sys.modules.get("torch"), "Tensor", dict), type("Own", (), {})]
         InstanceCounter([*watched, *_arrays()]).take()
-
 
     def _read(self) -> None:
         for obj in _inside(self._held):

@@ -16,7 +16,6 @@ import threading
 import time
 import weakref
 from collections import deque
-from types import TracebackType
 from typing import Any
 
 import heapwatch

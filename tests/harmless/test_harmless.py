@@ -1,4 +1,7 @@
-"""Each program for a few seconds: nothing crashes, raises, hangs or stays alive. Minutes: `make test-harmless`."""
+"""Each program for a few seconds: nothing crashes, raises, hangs or stays alive.
+
+`make test-harmless` runs each for minutes.
+"""
 
 from __future__ import annotations
 

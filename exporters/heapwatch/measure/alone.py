@@ -82,7 +82,7 @@ def others_wait() -> Iterator[bool]:
 
 def waits_in(function: Function) -> Function:
     """Declare, as a decorator, that a thread in this function itself changes nothing of the program."""
-    _waiting.add(id(function.__code__))  # type: ignore[attr-defined]
+    _waiting.add(id(function.__code__))
     return function
 
 

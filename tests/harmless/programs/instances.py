@@ -61,7 +61,7 @@ def steps(held, dropped, watch):
         dropped.append(weakref.ref(slotted))
         if count % 3 == 0:
             del slotted.items
-        object.__setattr__(watching, "kept", watching.kept[-20:] + [slotted])
+        object.__setattr__(watching, "kept", [*watching.kept[-20:], slotted])
         made = type(f"Made{count % 50}", (Plain,), {"held": [count]})
         held["made"] = [made() for _ in range(3)]
         dropped.append(weakref.ref(held["made"][0]))

@@ -7,7 +7,9 @@ import torch
 
 
 def _train(shared, stopped, held, name, dropped, step):
-    held[f"{name} net"] = net = torch.nn.Sequential(torch.nn.Linear(8, 8), torch.nn.Tanh(), torch.nn.Linear(8, 2))
+    held[f"{name} net"] = net = torch.nn.Sequential(
+        torch.nn.Linear(8, 8), torch.nn.Tanh(), torch.nn.Linear(8, 2)
+    )
     inputs = torch.randn(4, 8)
     while not stopped.is_set():
         net.zero_grad()

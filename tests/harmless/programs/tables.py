@@ -16,7 +16,9 @@ def steps(held, dropped, watch):
     held["frame"] = pd.DataFrame({"at": [0], "text": ["a"]})
     while True:
         count += 1
-        held["frame"] = pd.concat([held["frame"], pd.DataFrame({"at": [count], "text": ["b" * (count % 30)]})])
+        held["frame"] = pd.concat(
+            [held["frame"], pd.DataFrame({"at": [count], "text": ["b" * (count % 30)]})]
+        )
         frame = held["frame"].reset_index(drop=True)
         frame["more"] = frame["at"] * 2
         held["looked_up"] = frame.loc[frame["at"] > count // 2]

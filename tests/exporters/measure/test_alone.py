@@ -1,0 +1,153 @@
+"""What another thread might be changing is not read."""
+
+from __future__ import annotations
+
+import gc
+import sys
+import threading
+import time
+import weakref
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from operator import methodcaller
+from typing import Any
+
+import pytest
+
+from heapwatch.measure import alone
+from heapwatch.measure.alone import in_an_operation, read_alone, waits_in
+
+length = (list.__len__,)
+
+
+@pytest.fixture(autouse=True)
+def others_wait(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Here the threads are looked at; those of the test runner alone may do what they want."""
+    waiting = set(alone._waiting)
+    monkeypatch.setattr(alone, "_waiting", waiting)
+    monkeypatch.setattr(alone, "_unseen", list(alone._WAITING))
+    for ident, frame in sys._current_frames().items():
+        if ident != threading.get_ident():
+            waiting.add(id(frame.f_code))
+
+
+@contextmanager
+def beside(run: Callable[[threading.Event], Any]) -> Iterator[None]:
+    ended = threading.Event()
+    thread = threading.Thread(target=run, args=[ended], daemon=True)
+    thread.start()
+    time.sleep(0.05)
+    try:
+        yield
+    finally:
+        ended.set()
+        thread.join(30)
+
+
+def busy(ended: threading.Event) -> None:
+    while not ended.is_set():
+        pass
+
+
+def busy_in_c(ended: threading.Event) -> None:
+    while not ended.is_set():
+        sum(range(100_000))
+
+
+def test_each_object_has_a_row_with_a_value_for_each_column() -> None:
+    one, two = [1], [1, 2]
+    assert read_alone([one, two], length, (id, str)) == [(1, str(id(one))), (2, str(id(two)))]
+    assert read_alone([], length) == []
+
+
+def test_a_thread_that_waits_is_no_reason_to_read_nothing() -> None:
+    with beside(lambda ended: ended.wait(30)):
+        assert read_alone([[1]], length) == [(1,)]
+
+
+@pytest.mark.parametrize("run", [busy, busy_in_c])
+def test_nothing_is_read_beside_a_thread_that_does_anything(run: Callable[[threading.Event], Any]) -> None:
+    with beside(run):
+        assert read_alone([[1]], length) is None
+
+
+def test_a_function_that_is_declared_to_wait_is_no_reason_either() -> None:
+    @waits_in
+    def sleep(ended: threading.Event) -> None:
+        time.sleep(1)
+
+    with beside(sleep):
+        assert read_alone([[1]], length) == [(1,)]
+
+
+def test_what_has_died_has_no_row() -> None:
+    class Held(list[int]):
+        pass
+
+    kept, gone = Held([1]), Held()
+    references = [weakref.ref(gone), weakref.ref(kept)]
+    del gone
+    assert read_alone(references, length) == [(1,)]
+
+
+def test_an_error_of_a_reader_is_raised() -> None:
+    with pytest.raises(TypeError):
+        read_alone([[1], 2], length)
+
+
+def test_nothing_is_read_while_torch_calls_python() -> None:
+    torch = pytest.importorskip("torch")
+    found: list[Any] = []
+
+    class Noted(torch.autograd.Function):
+        @staticmethod
+        def forward(ctx: Any, x: Any) -> Any:
+            return 2 * x
+
+        @staticmethod
+        def backward(ctx: Any, gradient: Any) -> Any:
+            found.append((in_an_operation(), read_alone([[1]], length)))
+            return gradient
+
+    assert not in_an_operation()
+    Noted.apply(torch.ones(1, requires_grad=True)).sum().backward()
+    assert found == [(True, None)]
+    with torch.device("cpu"):  # a mode that sees what tensors are asked
+        assert read_alone([[1]], length) is None
+
+
+def test_nothing_is_read_by_an_interpreter_without_a_lock(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys, "_is_gil_enabled", lambda: False, raising=False)
+    assert read_alone([[1]], length) is None
+
+
+def test_nothing_is_read_if_the_collector_would_start_in_the_same_call(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(alone, "_COLLECTS_IN_CALLS", True)
+    monkeypatch.setattr(gc, "get_count", lambda: (gc.get_threshold()[0], 0, 0))
+    assert read_alone([[1]], length) is None
+    monkeypatch.setattr(gc, "get_count", lambda: (0, 0, 0))
+    assert read_alone([[1]], length) == [(1,)]
+
+
+def test_no_other_thread_runs_between_the_look_and_the_last_value() -> None:
+    lock = threading.Lock()
+    lock.acquire(timeout=0)
+    ran: dict[Any, bool] = {}
+
+    @waits_in
+    def go_on(ended: threading.Event) -> None:
+        lock.acquire(timeout=30)
+        ran[lock] = True
+
+    interval = sys.getswitchinterval()
+    sys.setswitchinterval(1e-6)
+    try:
+        with beside(go_on):
+            columns = [(methodcaller("release"),), *[(ran.get,)] * 100_000]
+            read = read_alone([lock], *columns)
+    finally:
+        sys.setswitchinterval(interval)
+    assert read == [(None,) * 100_001]
+    assert ran[lock]
