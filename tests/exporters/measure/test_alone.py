@@ -121,7 +121,7 @@ def test_nothing_is_read_by_an_interpreter_without_a_lock(monkeypatch: pytest.Mo
     assert read_alone([[1]], length) is None
 
 
-def test_nothing_is_read_if_the_collector_would_start_in_the_same_call(
+def test_nothing_is_read_if_the_collector_would_start_meanwhile(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(alone, "_COLLECTS_IN_CALLS", True)
@@ -131,7 +131,8 @@ def test_nothing_is_read_if_the_collector_would_start_in_the_same_call(
     assert read_alone([[1]], length) == [(1,)]
 
 
-def test_no_other_thread_runs_between_the_look_and_the_last_value() -> None:
+def test_no_other_thread_runs_between_the_look_and_the_last_value(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(alone, "_COLLECTS_IN_CALLS", False)  # it would be too much to read at once
     lock = threading.Lock()
     lock.acquire(timeout=0)
     ran: dict[Any, bool] = {}

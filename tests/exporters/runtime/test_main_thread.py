@@ -44,10 +44,11 @@ def test_a_main_thread_that_does_not_come_to_it_answers_nothing_and_later_questi
     main = MainThread()
     run: list[str] = []
 
-    def in_c(thread: threading.Thread) -> None:
-        thread.join(30)
+    def ask_late() -> Any:
+        time.sleep(0.3)
+        return main.ask(lambda: run.append("late"), 0.05)
 
-    assert asked_by_another(lambda: main.ask(lambda: run.append("late"), 0.05), in_c) == [None]
+    assert asked_by_another(ask_late, lambda thread: time.sleep(1)) == [None]
     assert asked_by_another(lambda: main.ask(lambda: 5, 30), compute) == [5]
     assert run == []
 
