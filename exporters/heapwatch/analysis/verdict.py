@@ -1,4 +1,4 @@
-"""The words of a verdict, in rising order of severity: what each claims, what a person does, its exit code."""
+"""The words of a verdict, in rising order of severity: claim, what to do, exit code."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ Word = Literal["healthy", "warm-up", "filling", "too early", "growing", "will no
 
 
 class Meaning(NamedTuple):
-    """What a verdict claims, what a person does about it, and the exit code of a command that ends with it."""
+    """What a verdict claims, what a person does about it, and the exit code of a command."""
 
     claim: str
     action: str
