@@ -265,7 +265,7 @@ class Exporter:
         return self._beside(self.explainer.latest)
 
     def _beside(self, explanation: Explanation) -> Explanation:
-        """Add what the search for growing objects does not see: levels that leak, buffers that hold graphs."""
+        """Add what the search for growing objects does not see: leaking levels, buffers that hold graphs."""
         return with_graphs(self._leaking.beside(explanation), self.buffers.sizes.holding_graphs())
 
     def _takes_cleanups(self) -> bool:

@@ -156,7 +156,7 @@ class Levels:
     def rises_fast_by(self) -> float:
         """Bytes a minute by which memory is above all it was until a minute ago, or three minutes ago.
 
-        It is 0 if that is less than 1 % of the process. A sawtooth that comes back to where it was does not rise.
+        It is 0 if that is less than 1 % of the process. A sawtooth that comes back to its peak does not rise.
         """
         risen = 60 * max(
             sum(series.new_high(self.now - seconds) for series, _ in self.parts)
@@ -204,7 +204,7 @@ class Levels:
 
     @cached_property
     def time_left(self) -> TimeLeft | None:
-        """The time until the memory is used up; None while no growth is sure, or if that is a week or more."""
+        """The time until the memory is used up; None while no growth is sure, or if it is a week or more."""
         sure = [growth for growth in (self.own, self.workers) if growth.rising and growth.span >= _SURE_SPAN]
         slow = sum(growth.per_second * min(1.0, growth.lasting) for growth in sure)
         fast = sum(growth.per_second * max(1.0, growth.lasting) for growth in sure)

@@ -46,7 +46,7 @@ class Finding:
         is_leak: whether it grows without a bound and is material.
         steady: whether it has grown at an even pace for minutes, which a filling cache does not.
         inferred: whether its bytes are growth that nothing else explains, and are not measured.
-        fits: whether the memory that is left suffices until it is full; None without a bound, or if not known.
+        fits: whether the memory that is left suffices for it when it is full; None if not known.
 
     """
 

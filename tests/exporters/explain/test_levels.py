@@ -15,8 +15,8 @@ def live(exposed, minutes=60):
     """Series of an hour; `exposed` is given the minute."""
     seen = LiveVerdicts()
     for look in range(2 * minutes + 1):
-        text = f'process_start_time_seconds 1\ntrainer_progress_total{{unit="episode"}} {look}\n{exposed(look / 2)}'
-        seen.observe(30.0 * look, Readings(parse(text)))
+        progress = f'process_start_time_seconds 1\ntrainer_progress_total{{unit="episode"}} {look}\n'
+        seen.observe(30.0 * look, Readings(parse(progress + exposed(look / 2))))
     return seen
 
 
@@ -42,11 +42,9 @@ def test_what_does_not_leak_changes_nothing():
 
 
 def test_a_list_past_its_bound_is_a_leak_with_its_bound():
-    longer = live(
-        lambda _: (
-            'trainer_event_list_items{list="death"} 1300\ntrainer_event_list_capacity_items{list="death"} 1000\n'
-        )
-    )
+    death = 'list="death"'
+    capacity = f"trainer_event_list_capacity_items{{{death}}} 1000\n"
+    longer = live(lambda _: f"trainer_event_list_items{{{death}}} 1300\n{capacity}")
     (finding,) = LeakingLevels(longer.verdicts).beside(WARM).findings
     assert (finding.type, finding.items, finding.capacity_items) == ("events death", 1300, 1000)
 
