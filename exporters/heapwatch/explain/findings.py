@@ -185,7 +185,8 @@ def message(explanation: Explanation) -> str:
     elif verdict == "healthy":
         said = ["Nothing leaks.", explanation.detail]
     elif verdict == "warm-up":
-        said = [f"No leak. Memory grew by {size_text(grown)}/min and slows down: a warm-up."]
+        pace = f" by {size_text(grown)}/min" if grows else ""
+        said = [f"No leak. Memory grew{pace} and slows down: a warm-up."]
     elif verdict == "growing":
         said = [explanation.detail, left]
     elif verdict == "filling" or (verdict == "will not fit" and first is not None and first.capacity_items):
@@ -232,9 +233,10 @@ def _filling(explanation: Explanation) -> str:
     """What fills, and what it will hold; the line of what will not fit is told."""
     buffers = [finding for finding in explanation.findings if finding.kind == "buffer"]
     growing = [one for one in buffers if (one.items or 0) < (one.capacity_items or 0)]
-    finding = next(
-        (one for one in growing if one.fits is False), next(iter(growing), explanation.findings[0])
-    )
+    unfit = [one for one in growing if one.fits is False]
+    finding = next(iter([*unfit, *growing, *explanation.findings]), None)
+    if finding is None:
+        return ""
     capacity = finding.capacity_items
     if not (capacity and finding.items and finding.bytes):
         return described(finding)
