@@ -30,6 +30,7 @@ _LITTLE_SHARE = 0.02
 _PATIENCE_SPAN = 60 * WINDOWS[0]  # for a container that the program cuts to an unknown length
 _REMOVED_SPAN = 60.0  # for a container from which the program also removes items
 _NOTED_SHARE = 0.02
+_NOISE_BYTES = 1e6  # a smaller rise is not mentioned, also where it is even
 _MOST_FINDINGS = 20
 _GROW_ON = ("too early", "growing", "will not fit", "leak")
 _GOES_ON_SECONDS = 60.0 * MATURE_MINUTES  # after which growth that has not slowed down is said to go on
@@ -188,11 +189,11 @@ def _verdict(levels: Levels, findings: Sequence[Finding], seconds: float, rounds
     if not (rises or matters):
         filling = any(not _is_full(finding) for finding in buffers)
         return ("filling", "") if filling else ("healthy", f"Memory use is {size_text(levels.resident)}.")
-    rising = levels.own.rising or levels.workers.rising
-    if not (rises or rising):
-        if levels.grown < levels.material:
+    if not rises:
+        rising = levels.own.rising or levels.workers.rising
+        if levels.grown < (_NOISE_BYTES if rising else levels.material):
             return "healthy", f"Memory use is {size_text(levels.resident)}."
-        if levels.slowed_down:
+        if not rising and levels.slowed_down:
             return "warm-up", ""
     remaining = _GOES_ON_SECONDS - levels.growing_seconds
     if remaining > 0:

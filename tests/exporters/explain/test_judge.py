@@ -509,11 +509,12 @@ def test_growth_that_goes_on_is_said_to_grow_once_a_slow_leak_could_be_told() ->
 
 
 def test_noise_of_a_healthy_program_is_not_mentioned() -> None:
-    """A floor of 2 MB more in the last of ten minutes: 134 kB/min, and 8 MB in an hour."""
-    risen = curve(lambda at: 300 * MB + (2 * MB if at > 550 else 0), 600)
-    found = judged(600, risen)
-    assert found.verdict == "healthy"
-    assert "/min" not in message(found)
+    """A floor of 2 MB more in the last of ten minutes, or 0.13 MB more each minute: 8 MB in an hour."""
+    for level in (lambda at: 300 * MB + 2 * MB * (at > 550), lambda at: 300 * MB + 0.13 * MB * at / 60):
+        found = judged(600, curve(level, 600))
+        assert found.verdict == "healthy"
+        assert "/min" not in message(found)
+    assert judged(1000, curve(lambda at: 300 * MB + 0.13 * MB * at / 60, 1000)).verdict == "too early"
 
 
 def test_the_time_until_the_limit_is_a_range_that_narrows() -> None:
