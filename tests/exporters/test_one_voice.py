@@ -22,6 +22,7 @@ from heapwatch.cli.sources import Sample, read_metrics
 from heapwatch.cli.thresholds import Thresholds
 from heapwatch.explain.evidence import Candidate
 from heapwatch.explain.findings import Explanation, headline
+from heapwatch.explain.levels import LeakingLevels
 from heapwatch.explain.log_limit import LogLimit
 from heapwatch.explain.sites import Site
 from heapwatch.explain.told import told
@@ -29,6 +30,7 @@ from heapwatch.http.client import get_json, get_text
 from heapwatch.recording.points import Point
 from heapwatch.recording.recorder import Recorder
 from tests.exporters.explain.test_judge import candidate, curve, judged
+from tests.exporters.explain.test_levels import bodies, live
 
 MB = 1e6
 SECONDS = 900
@@ -210,6 +212,30 @@ def test_a_leak_alert_of_prometheus_is_what_the_monitor_ends_with() -> None:
     for fires, severity in ((True, "critical"), (False, "ok")):
         reporter.report(Sample("trainer", 1e9 + fires, readings, firing=(), leak_fires=fires))
         assert reporter.severity == severity
+
+
+def test_bodies_that_leak_are_a_leak_on_every_surface_while_memory_warms_up(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("HEAPWATCH_TARGETS_DIR", str(tmp_path / "targets"))
+    monkeypatch.setenv("HEAPWATCH_STATE", str(tmp_path))
+    with heapwatch.start("walker", port=0) as watch:
+        exporter = watch.exporter
+        exporter.explainer.stop()
+        monkeypatch.setattr(exporter, "_leaking", LeakingLevels(live(bodies).verdicts))
+        logged = LogLimit()
+        warming = Explanation("warm-up", 3600.0, 18.6e6, 0.0)
+        exporter.explainer.latest = exporter._beside(warming)
+        assert exporter.server is not None
+        address = f"127.0.0.1:{exporter.server.port}"
+        lines = [logged.line(exporter.explainer.latest, now) for now in (0, 60)]
+        assert main(["explain", address]) == 2
+        assert main(["monitor", "--count", "1", address]) == 2
+        said = [capsys.readouterr().out, str(lines[1]), str(get_json(f"http://{address}/performance_status"))]
+    for text in said:
+        assert "leak" in text
+        assert "bodies dynamic" in text
+        assert "No leak" not in text
 
 
 def test_no_message_is_without_its_verdict() -> None:

@@ -176,10 +176,11 @@ def _verdict(levels: Levels, findings: Sequence[Finding], seconds: float, rounds
     if seconds < TOO_EARLY_SECONDS:
         left = f"A verdict takes {TOO_EARLY_SECONDS:.0f} s, {math.ceil(TOO_EARLY_SECONDS - seconds)} s more."
         return "too early", _joined(grows, left, _so_far(findings))
-    if not rounds:
+    remaining = _GOES_ON_SECONDS - levels.growing_seconds
+    if not rounds and remaining > 0:
         waits = (
-            "The first search through the program's objects is not complete; growth is judged without it "
-            f"after {MATURE_MINUTES} min."
+            "The first search through the program's objects is not complete; growth is judged without it in "
+            f"{math.ceil(remaining / 60)} min."
         )
         return "too early", _joined(grows, waits, _so_far(findings))
     buffers = [finding for finding in findings if finding.kind == "buffer"]
@@ -195,7 +196,6 @@ def _verdict(levels: Levels, findings: Sequence[Finding], seconds: float, rounds
             return "healthy", f"Memory use is {size_text(levels.resident)}."
         if not rising and levels.slowed_down:
             return "warm-up", ""
-    remaining = _GOES_ON_SECONDS - levels.growing_seconds
     if remaining > 0:
         when = f"Whether it slows down can be told in {math.ceil(remaining / 60)} min."
         return "too early", _joined(grows, when, _so_far(findings))

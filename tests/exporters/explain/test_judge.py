@@ -398,7 +398,11 @@ def test_growth_of_nine_megabytes_is_not_little() -> None:
 def test_too_early_lasts_forty_seconds() -> None:
     assert judged(39, memory(0, 39)).verdict == "too early"
     assert judged(41, memory(0, 41)).verdict == "healthy"
-    assert explain(Levels(memory(0, 100), 0.0, 100), [], rounds=0).verdict == "too early"
+    unfinished = explain(Levels(memory(0, 100), 0.0, 100), [], rounds=0)
+    assert unfinished.verdict == "too early"
+    assert "first search through the program's objects is not complete" in message(unfinished)
+    assert "judged without it in 23 min" in message(unfinished)
+    assert explain(Levels(memory(0, 1600), 0.0, 1600), [], rounds=0).verdict == "healthy"
 
 
 @pytest.mark.parametrize(
