@@ -83,8 +83,8 @@ class Explanation:
     """The verdict on a process and its findings, sorted by `ranked`.
 
     Attributes:
-        unread: what could not be read the last time, since another thread might have been changing it.
         time_left: until memory reaches its limit; None unless its growth is sure.
+        unread: what could not be read the last time, since another thread might have been changing it.
 
     """
 
@@ -94,8 +94,8 @@ class Explanation:
     explained_share: float
     findings: tuple[Finding, ...] = ()
     detail: str = ""
-    unread: tuple[str, ...] = ()
     time_left: TimeLeft | None = None
+    unread: tuple[str, ...] = ()
 
     def as_json(self) -> dict[str, Any]:
         """The JSON document of `GET /explain`."""
@@ -137,8 +137,8 @@ def from_json(document: Any) -> Explanation:
             float(document["explained_share"]),
             tuple(findings),
             str(document.get("detail", "")),
-            tuple(map(str, document.get("unread") or ())),
             None if left is None else TimeLeft(float(left["least"]), float(left["most"])),
+            tuple(map(str, document.get("unread") or ())),
         )
     except (KeyError, TypeError, AttributeError) as error:
         raise ValueError(f"a field is missing or has a wrong type: {error}") from None
