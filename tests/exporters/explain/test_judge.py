@@ -500,6 +500,9 @@ def test_slowing_down_is_said_where_it_was_tested() -> None:
     # Half a percent a minute, faster and faster.
     faster = judged(900, curve(lambda at: 5000 * MB + (at / 900) ** 3 * 300 * MB, 900))
     assert faster.verdict == "too early"
+    # Of late alone, by 0.8 % a minute.
+    late = judged(900, curve(lambda at: 5000 * MB + 40 * MB * max(0.0, at - 450) / 60, 900))
+    assert late.verdict == "too early"
     assert "slows down: a" not in message(faster)
 
 
