@@ -31,8 +31,9 @@ from heapwatch.collectors.standard import StandardCollector
 from heapwatch.collectors.unique_memory import UniqueMemoryCollector
 from heapwatch.collectors.walker_names import WalkerNames
 from heapwatch.explain.engine import Explainer
-from heapwatch.explain.findings import Explanation, message
+from heapwatch.explain.findings import Explanation, headline
 from heapwatch.explain.graphs import with_graphs
+from heapwatch.explain.levels import LeakingLevels
 from heapwatch.http.guards import checked_token
 from heapwatch.http.server import Server
 from heapwatch.http.status import Status
@@ -119,10 +120,13 @@ class Exporter:
         self._costly_families: list[Metric] = []
         self._journal: Journal | None = None
         self.roots: list[Root] = []
+        self._status = Status(last_cleanup=lambda: self.cleanup_queue.last)
+        self._leaking = LeakingLevels(self._status.verdicts)
         self.explainer = Explainer(
             extra_roots=lambda: self.roots,
             progress=self.progress.so_far,
             reads=OwnedReads(self.safe_point),
+            beside=self._beside,
         )
 
         baseline = BaselineCollector(self.memory.read)
@@ -239,7 +243,7 @@ class Exporter:
             port,
             exposition=self.exposition,
             cleanup_queue=self.cleanup_queue,
-            status=Status(last_cleanup=lambda: self.cleanup_queue.last),
+            status=self._status,
             explain=lambda: self.explanation().as_json(),
             token=None if token is None else checked_token(token),
             port_search=port_search,
@@ -257,8 +261,12 @@ class Exporter:
         self.explainer.start()
 
     def explanation(self) -> Explanation:
-        """What grows, and the declared buffers that hold graphs."""
-        return with_graphs(self.explainer.latest, self.buffers.sizes.holding_graphs())
+        """What grows, and what leaks by the rules."""
+        return self._beside(self.explainer.latest)
+
+    def _beside(self, explanation: Explanation) -> Explanation:
+        """Add what the search for growing objects does not see: leaking levels, buffers that hold graphs."""
+        return with_graphs(self._leaking.beside(explanation), self.buffers.sizes.holding_graphs())
 
     def _takes_cleanups(self) -> bool:
         return self.server is not None and self.server.token is not None
@@ -289,7 +297,7 @@ class Exporter:
         self.safe_point.stop()
         self.explainer.stop()
         if registration is not None and log_findings:
-            log.info("%s has ended: %s", self.name, message(self.explanation()))
+            log.info("%s has ended: %s", self.name, headline(self.explanation()))
         if self._journal is not None:
             self._journal.stop()
 

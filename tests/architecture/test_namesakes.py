@@ -38,7 +38,6 @@ TESTED_BY = {
     "tests/e2e/test_operations.py": "stack: cli native keeper report example",
     "tests/exporters/analysis/test_leak.py": f"{LIBRARY}/analysis: observed process timeline explained judge",
     "tests/exporters/analysis/test_limits.py": f"{LIBRARY}: analysis/readings cli/thresholds",
-    "tests/exporters/analysis/test_verdicts.py": f"{LIBRARY}/analysis: trend",
     "tests/exporters/cli/test_main.py": f"{LIBRARY}/cli: processes serve",
     "tests/exporters/cli/test_run.py": f"{LIBRARY}/cli: program explain",
     "tests/exporters/cli/test_sources.py": f"{LIBRARY}/http: client prometheus",

@@ -59,8 +59,8 @@ def sizes(watch: Watch) -> list[float]:
 def steady(example: Example) -> None:
     example.until(lambda: len(example.report().sizes) > 5)
     sizes = example.report().sizes
-    assert sizes["experience.obs"].verdict == "steady"
-    assert sizes["policy.state_dict"].verdict == "steady"
+    assert sizes["experience.obs"].verdict == "healthy"
+    assert sizes["policy.state_dict"].verdict == "healthy"
 
 
 def leaks(example: Example) -> None:
@@ -132,7 +132,9 @@ ROWS = (
         "`docs/alerting.md`",
         limit("metta", "object_size", "", epoch=5e6),
     ),
-    Row("objects of fixed size stay constant", "verdict `steady`", "`heapwatch report run.jsonl.gz`", steady),
+    Row(
+        "objects of fixed size stay constant", "verdict `healthy`", "`heapwatch report run.jsonl.gz`", steady
+    ),
     Row(
         "`WARNING: Potential memory leaks detected in: [...]`",
         "the same line",

@@ -256,7 +256,7 @@ def test_a_start_says_in_one_line_on_stderr_where_it_is_and_what_to_do(tmp_path)
     began, ended = done.stderr.splitlines()
     assert began.startswith("heapwatch: mine at http://127.0.0.1:")
     assert "no running stack of yours sees it" in began
-    assert ended.startswith("heapwatch: mine has ended: Too early to tell")
+    assert ended.startswith("heapwatch: mine has ended: too early to tell")
 
 
 def test_a_running_stack_gets_the_trainer_and_its_token_closes_the_loop(tmp_path, monkeypatch):

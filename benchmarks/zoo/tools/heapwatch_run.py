@@ -61,7 +61,7 @@ def findings(document: dict[str, Any]) -> tuple[ToolFinding, ...]:
 
 def _is_filling(document: dict[str, Any], found: dict[str, Any]) -> bool:
     return (
-        document["verdict"] in ("filling", "leak")
+        document["verdict"] in ("filling", "will not fit", "leak")
         and found["capacity_items"] is not None
         and (found["bytes_per_minute"] or 0) > 0
     )

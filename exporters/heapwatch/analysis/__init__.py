@@ -1,1 +1,1 @@
-"""What a leak is: trends, verdicts and limits."""
+"""What a leak is: the words of a verdict, the definition of the rules, limits."""

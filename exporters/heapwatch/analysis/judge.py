@@ -12,6 +12,7 @@ from heapwatch.analysis.observed import Observed
 from heapwatch.analysis.process import MATURE_MINUTES, Process
 from heapwatch.analysis.readings import Component, ExceededLimit
 from heapwatch.analysis.timeline import Values, at, highest, lowest, steps
+from heapwatch.analysis.verdict import Word
 
 RETAINED_SHARE = 2.0  # growth below this multiple of the growth of retention is called retention
 RETAINED_HALF = 0.92  # least growth of retention in eight minutes, as a share of the eight minutes before
@@ -26,6 +27,7 @@ class Verdicts:
     """The verdicts at each look; None where there is no finding.
 
     Attributes:
+        levels: every level.
         leaks: growth per minute of each level that leaks.
         past_bound: the items of each container that holds more than its declared capacity allows.
         capacity: the declared capacity of each container, in items.
@@ -35,6 +37,7 @@ class Verdicts:
 
     """
 
+    levels: Mapping[Component, Values]
     leaks: Mapping[Component, Values]
     past_bound: Mapping[Component, Values]
     capacity: Mapping[Component, Values]
@@ -43,20 +46,26 @@ class Verdicts:
     watched_minutes: Values
 
     @property
-    def summary(self) -> str:
-        """The verdict at the last look in a few words; empty if no process was seen."""
-        if not self.watched_minutes or self.watched_minutes[-1] is None:
-            return ""
-        found = {*self.leaking(), *self.longer_than_allowed(), *self.holding_graphs()}
-        if found:
-            return ", ".join(f"{resource} {name}".strip() for resource, name in sorted(found))
-        return self.too_early or f"none in {self.watched_minutes[-1]:.0f} minutes"
+    def word(self) -> Word:
+        """The verdict at the last look; no slow leak can be excluded before the process is mature."""
+        if self.found():
+            return "leak"
+        return "too early" if self.waits else "healthy"
 
     @property
-    def too_early(self) -> str:
-        """Such as "too early, 12 of 24 minutes"; empty when slow leaks can be distinguished from warm-ups."""
+    def seen(self) -> bool:
+        """Whether a process was seen at the last look."""
+        return bool(self.watched_minutes) and self.watched_minutes[-1] is not None
+
+    @property
+    def waits(self) -> str:
+        """Such as "12 of 24 minutes"; empty when slow leaks can be distinguished from warm-ups."""
         watched = at(self.watched_minutes, len(self.watched_minutes) - 1) or 0.0
-        return f"too early, {watched:.0f} of {MATURE_MINUTES} minutes" if watched < MATURE_MINUTES else ""
+        return f"{watched:.0f} of {MATURE_MINUTES} minutes" if watched < MATURE_MINUTES else ""
+
+    def found(self) -> list[Component]:
+        """All that leaks at the last look."""
+        return sorted({*self.leaking(), *self.longer_than_allowed(), *self.holding_graphs()})
 
     def leaking(self) -> dict[Component, float]:
         """The levels that leak at the last look, with their growth per minute."""
@@ -91,6 +100,7 @@ def judge(observed: Observed, since: int = 0) -> Verdicts:
     growth = growth_of(observed.process, observed.levels, since)
     watched = _watched(observed.process)
     return Verdicts(
+        levels=observed.levels,
         leaks={component: grown.verdicts for component, grown in growth.items()},
         past_bound={component: _past(*bounded) for component, bounded in observed.bounded.items()},
         capacity={component: capacity for component, (_, capacity) in observed.bounded.items()},

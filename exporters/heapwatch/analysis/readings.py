@@ -36,6 +36,9 @@ class Component(NamedTuple):
     resource: str
     name: str
 
+    def __str__(self) -> str:
+        return f"{self.resource} {self.name}".strip()
+
 
 GROWN = Component("memory", "since start")  # bytes of the trainer's memory above its baseline
 

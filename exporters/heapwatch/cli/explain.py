@@ -9,6 +9,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
+from heapwatch.analysis.verdict import exit_code
 from heapwatch.discovery import addresses_of
 from heapwatch.errors import Unreachable
 from heapwatch.explain.findings import Explanation, from_json, narrative
@@ -18,8 +19,8 @@ from heapwatch.registration import folders
 
 _EPILOG = """
 exit codes:
-  0   no leak
-  2   a leak was found
+  0   healthy, warm-up, filling, too early or growing
+  2   leak or will not fit
   3   no explanation: the trainer does not answer, or the file has none
   64  the command line is wrong
 """
@@ -51,7 +52,7 @@ def run(arguments: argparse.Namespace) -> int:
         print(f"heapwatch: {error}", file=sys.stderr)
         return 3
     print(json.dumps(explanation.as_json(), indent=2) if arguments.json else narrative(explanation))
-    return 2 if explanation.verdict == "leak" else 0
+    return exit_code(explanation.verdict)
 
 
 def _read(source: str) -> Explanation:

@@ -7,6 +7,7 @@ from collections import deque
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Protocol
 
+from heapwatch.analysis.verdict import SERIOUS, Word
 from heapwatch.cli.reporter import Message, Reporter, body_types, described
 from heapwatch.cli.sources import Sample
 from heapwatch.errors import UsageError
@@ -72,12 +73,12 @@ class LiveView:
 
     def _screen(self, monitor: Watched) -> Group:
         table = Table(box=None, header_style="dim", padding=(0, 3, 0, 0))
-        for column in ("trainer", "state", "memory", "", "bodies", "body types", "steps"):
+        for column in ("trainer", "state", "verdict", "memory", "", "bodies", "body types", "steps"):
             table.add_column(column, justify="right" if column in ("memory", "bodies", "steps") else "left")
         alerts = []
         for sample in monitor.samples:
-            severity = monitor.reporters[sample.instance].severity
-            table.add_row(*self._row(sample, severity))
+            reporter = monitor.reporters[sample.instance]
+            table.add_row(*self._row(sample, reporter.severity, reporter.verdict))
             if sample.readings is None:
                 alerts.append(_text(f"{sample.instance}  {sample.problem}", _COLORS["unknown"]))
                 continue
@@ -113,7 +114,7 @@ class LiveView:
             table.add_row(Text(message.clock, "dim"), _text(message.instance, "dim"), _text(message.text))
         return table
 
-    def _row(self, sample: Sample, severity: str) -> list[Text]:
+    def _row(self, sample: Sample, severity: str, verdict: Word | None) -> list[Text]:
         name, state = _text(sample.instance), Text(severity, _COLORS[severity])
         if sample.readings is None:
             return [name, state]
@@ -126,6 +127,7 @@ class LiveView:
         return [
             name,
             state,
+            Text(verdict or "", _COLORS["critical" if verdict in SERIOUS else "ok"]),
             Text("" if resident is None else f"{resident / 1e6:,.1f} MB"),
             Text(sparkline(history), "cyan"),
             Text(f"{sum(bodies.values()):,.0f}" if bodies else ""),

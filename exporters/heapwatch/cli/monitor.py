@@ -34,9 +34,9 @@ _WORST = ("ok", "warning", "unknown", "critical", "emergency")
 
 _EPILOG = """
 exit codes, of the last sample, worst trainer first:
-  0   every level and growth rate is below its limit, and nothing leaks or it is too early to tell
-  1   a warning: a limit is exceeded, or something other than memory leaks
-  2   a critical or emergency limit is exceeded, memory leaks, or training is stalled
+  0   every level and growth rate is below its limit; healthy, warm-up, filling, too early or growing
+  1   a warning: a limit is exceeded
+  2   a critical or emergency limit is exceeded, leak or will not fit, or training is stalled
   3   a trainer, or Prometheus, does not respond
   64  the command line is wrong
 

@@ -12,10 +12,12 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
+from heapwatch.analysis.verdict import exit_code
 from heapwatch.errors import Unreachable, UsageError
 from heapwatch.http.client import base_url
 from heapwatch.recording.points import Run
 from heapwatch.recording.reader import NoRecording, read_recording
+from heapwatch.report.document import headline
 from heapwatch.report.findings import Report, analyse
 from heapwatch.report.page import as_html
 from heapwatch.report.prometheus import read_prometheus
@@ -25,8 +27,8 @@ from heapwatch.runtime.plain_text import plain
 _SECONDS = {"s": 1, "m": 60, "h": 3600, "d": 86400}
 _EPILOG = """
 exit codes:
-  0   no leak, or none yet: the report says when it is too early to tell
-  2   a leak was found
+  0   healthy, warm-up, filling, too early or growing
+  2   leak or will not fit
   3   no report: Prometheus does not respond, or the record has fewer than two samples
   64  the command line is wrong
 """
@@ -34,7 +36,13 @@ exit codes:
 
 def as_json(report: Report, _most_rows: int) -> str:
     """The report with all its numbers, in bytes."""
-    document = asdict(report)
+    explanation = report.explanation
+    document = {
+        "verdict": report.verdict,
+        "headline": headline(report),
+        **asdict(report),
+        "explanation": explanation and explanation.as_json(),
+    }
     for kind in ("objects", "sizes"):
         for name, judged in getattr(report, kind).items():
             document[kind][name]["change"] = judged.change
@@ -111,7 +119,7 @@ def run(arguments: argparse.Namespace) -> int:
     limit = arguments.growth_limit * 1e6 if arguments.growth_limit else None
     report = analyse(found, large_bytes=arguments.large * 1e6, size_limit_bytes=limit)
     _write(report, arguments)
-    return 0 if report.finding is None else 2
+    return exit_code(report.verdict)
 
 
 def _read(arguments: argparse.Namespace) -> Run:

@@ -19,8 +19,11 @@ from heapwatch.analysis.readings import (
     limit_of,
     threshold_alert,
 )
+from heapwatch.analysis.verdict import SERIOUS, Word
 from heapwatch.cli.sources import Sample
 from heapwatch.cli.thresholds import Thresholds
+from heapwatch.explain.findings import labelled
+from heapwatch.explain.told import told, verdict_of
 from heapwatch.runtime.plain_text import plain
 
 REPEAT_SECONDS = 600.0
@@ -92,7 +95,9 @@ class Reporter:
         self._started: float | None = None
         self._problem = ""
         self._stalled = False
+        self._leak_fires = False
         self.alerts: list[ExceededLimit] = []
+        self.verdict: Word | None = None
 
     @property
     def severity(self) -> str:
@@ -100,7 +105,8 @@ class Reporter:
         if self._problem or self._sampled_at is None:
             return "unknown"
         worst = max((alert.severity for alert in self.alerts), key=SEVERITIES.index, default="ok")
-        return "critical" if self._stalled and worst in ("ok", "warning") else worst
+        serious = self._stalled or self._leak_fires or self.verdict in SERIOUS
+        return "critical" if serious and worst in ("ok", "warning") else worst
 
     def growing(self, readings: Readings) -> list[GrowingLevel]:
         """Return growing paths that the trainer reports, then growing components; fastest first."""
@@ -144,8 +150,8 @@ class Reporter:
         if sample.firing is None:  # else the rules of Prometheus judge
             self._live.observe(sample.time, sample.readings)
             leaks = self._live.verdicts().alerts()
-            if outcome := self._live.verdicts().summary:
-                messages.append(Message(sample.time, sample.instance, f"Leaks: {outcome}", routine=True))
+        self._leak_fires = sample.leak_fires
+        messages += self._verdict(sample, sample.readings)
         self.alerts = sorted(
             [*self._judge(sample.readings, judged), *leaks],
             key=lambda alert: SEVERITIES.index(alert.severity),
@@ -153,6 +159,19 @@ class Reporter:
         )
         news = (*self._news(sample.time, judged), *self._prometheus_news(sample))
         return messages + [Message(sample.time, sample.instance, text) for text in news]
+
+    def _verdict(self, sample: Sample, readings: Readings) -> Iterator[Message]:
+        """The verdict; news where one of the trainer's own that someone has to act on begins or ends."""
+        explanation, verdicts = told(readings), self._live.verdicts()
+        if explanation is None and not verdicts.seen:
+            self.verdict = None
+            return
+        word, text = verdict_of(explanation, verdicts)
+        news = (
+            explanation is not None and word != self.verdict and not {word, self.verdict}.isdisjoint(SERIOUS)
+        )
+        self.verdict = word
+        yield Message(sample.time, sample.instance, labelled(word, text), routine=not news)
 
     def _progress(self, sample: Sample, readings: Readings) -> Iterator[Message]:
         known, self._stalled = self._stalled, readings.training(sample.time) == "stalled"

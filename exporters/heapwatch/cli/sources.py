@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Protocol
@@ -25,7 +25,8 @@ MAX_METRICS_BYTES = 4 * 2**20
 class Sample:
     """The readings of one trainer at one time; `problem` says why there are none.
 
-    `firing` are the alerts of Prometheus, None where no Prometheus was asked.
+    `firing` are the alerts of Prometheus, None where no Prometheus was asked; `leak_fires`, whether one of
+    them is about a leak.
     """
 
     instance: str
@@ -33,6 +34,7 @@ class Sample:
     readings: Readings | None = None
     problem: str = ""
     firing: tuple[str, ...] | None = None
+    leak_fires: bool = False
 
 
 class SampleSource(Protocol):
@@ -127,7 +129,14 @@ class PrometheusSource:
         readings = Readings([families[instance]] if instance in families else [])
         if readings.value("up") == 0:
             return Sample(instance, times[instance], problem=f"{instance} is down, as Prometheus reports")
-        return Sample(instance, times[instance], readings, firing=tuple(_firing(families[instance])))
+        alerts = [labels for labels, _ in readings.samples("ALERTS") if labels.get("alertstate") == "firing"]
+        return Sample(
+            instance,
+            times[instance],
+            readings,
+            firing=tuple(map(_described, alerts)),
+            leak_fires=any(labels.get("kind") == "leak" for labels in alerts),
+        )
 
     def _query(self, expression: str) -> list[tuple[dict[str, str], float]]:
         answer = get_json(f"{self._url}/api/v1/query", {"query": expression})
@@ -153,10 +162,7 @@ def read_metrics(trainer: str) -> Readings:
         ) from None
 
 
-def _firing(family: Metric) -> Iterable[str]:
-    for sample in family.samples:
-        labels = sample.labels
-        if sample.name == "ALERTS" and labels.get("alertstate") == "firing":
-            about = " ".join(filter(None, (labels.get("resource"), labels.get("component"))))
-            severity = labels.get("severity", "")
-            yield f"{severity.upper()}: {labels.get('alertname', '')} fires{about and f' ({about})'}"
+def _described(labels: Mapping[str, str]) -> str:
+    about = " ".join(filter(None, (labels.get("resource"), labels.get("component"))))
+    severity = labels.get("severity", "")
+    return f"{severity.upper()}: {labels.get('alertname', '')} fires{about and f' ({about})'}"

@@ -8,7 +8,8 @@ from typing import Any
 from prometheus_client import Metric
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily
 
-VERDICTS = ("healthy", "warm-up", "filling", "leak", "too early")
+from heapwatch.analysis.verdict import WORDS
+
 MOST_PATHS = 20
 _LONGEST_PATH = 120
 _NAMED = ("container", "type")
@@ -20,7 +21,7 @@ class ExplanationCollector:
 
     Args:
         read: returns the latest explanation: an object with `verdict`, `explained_share`,
-            `growth_bytes_per_minute` and `findings`.
+            `growth_bytes_per_minute`, `time_left` and `findings`.
         spent: returns the CPU seconds of the search so far, by activity.
 
     """
@@ -37,15 +38,29 @@ class ExplanationCollector:
         verdict = GaugeMetricFamily(
             "trainer_memory_verdict", "1 for the current verdict, 0 for the others.", labels=["verdict"]
         )
-        for name in VERDICTS:
+        for name in WORDS:
             verdict.add_metric([name], float(name == latest.verdict))
+        grown = GaugeMetricFamily(
+            "trainer_memory_growth_bytes_per_minute",
+            "Growth per minute of the trainer, its workers and its GPU memory, over the time observed.",
+        )
+        grown.add_metric([], latest.growth_bytes_per_minute)
+        left = GaugeMetricFamily(
+            "trainer_memory_time_to_limit_seconds",
+            "Time until the memory is used up at the pace so far: the least and the most; absent unless "
+            "growth is sure and that is within a week.",
+            labels=["bound"],
+        )
+        if latest.time_left is not None:
+            for bound, seconds in latest.time_left._asdict().items():
+                left.add_metric([bound], seconds)
         share = GaugeMetricFamily(
             "trainer_memory_growth_explained_ratio",
             "Share of the process's growth that the findings account for; absent if nothing grows.",
         )
         if latest.growth_bytes_per_minute > 0:
             share.add_metric([], latest.explained_share)
-        yield from (verdict, share, *_named(latest), *_paths(latest.findings[:MOST_PATHS]))
+        yield from (verdict, grown, left, share, *_named(latest), *_paths(latest.findings[:MOST_PATHS]))
         spent = CounterMetricFamily(
             "trainer_explainer_seconds", "CPU seconds spent on finding what grows.", labels=["activity"]
         )
@@ -98,6 +113,15 @@ def _paths(findings: Iterable[Any]) -> Iterable[Metric]:
         "1 if a growing path is a leak: it has no bound, keeps rising, and its bytes are material.",
         labels=[*labels, "site", "remedy"],
     )
+    capacity = GaugeMetricFamily(
+        "trainer_growing_path_capacity_items", "Bound of the items of a growing path.", labels=labels
+    )
+    fits = GaugeMetricFamily(
+        "trainer_growing_path_fits",
+        "1 if the memory that is left suffices for a growing path until it is full, 0 if not; absent without "
+        "a bound, or if not known.",
+        labels=labels,
+    )
     seen: set[tuple[str, str, str]] = set()
     for finding in findings:
         key = (_cut(finding.path or finding.type), _cut(finding.type), finding.kind)
@@ -108,12 +132,17 @@ def _paths(findings: Iterable[Any]) -> Iterable[Metric]:
             held.add_metric(key, finding.bytes)
         if finding.items is not None:
             items.add_metric(key, finding.items)
-        growth.add_metric(key, finding.bytes_per_minute)
-        share.add_metric(key, finding.share)
+        if finding.capacity_items is not None:
+            capacity.add_metric(key, finding.capacity_items)
+        if finding.fits is not None:
+            fits.add_metric(key, float(finding.fits))
+        if finding.kind != "level" or finding.bytes is not None:
+            growth.add_metric(key, finding.bytes_per_minute)
+            share.add_metric(key, finding.share)
         site = finding.site
         where = "" if site is None else f"{site.file.rpartition('/')[2]}:{site.line}"
         leaks.add_metric([*key, where, finding.remedy or ""], float(finding.is_leak))
-    return held, items, growth, share, leaks
+    return held, items, capacity, fits, growth, share, leaks
 
 
 def _cut(text: str) -> str:

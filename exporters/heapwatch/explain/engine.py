@@ -14,7 +14,7 @@ from heapwatch.explain.budget import Budget
 from heapwatch.explain.census import Census, LongContainer
 from heapwatch.explain.describe import Describer
 from heapwatch.explain.evidence import Levels
-from heapwatch.explain.findings import Explanation, Finding, message
+from heapwatch.explain.findings import Explanation, Finding
 from heapwatch.explain.garbage import Uncollected
 from heapwatch.explain.inventory import Inventory
 from heapwatch.explain.judge import explain, is_unexplained
@@ -62,6 +62,7 @@ class Explainer:
         extra_roots: returns further roots for the walk.
         progress: returns the progress that the program reported.
         reads: asks the thread that may read what it changes.
+        beside: adds to an explanation what else leaks.
 
     Attributes:
         latest: the newest explanation.
@@ -77,6 +78,7 @@ class Explainer:
         extra_roots: Callable[[], list[Root]] = list,
         progress: Callable[[], Progress] = lambda: NO_PROGRESS,
         reads: OwnedReads | None = None,
+        beside: Callable[[Explanation], Explanation] = lambda found: found,
     ) -> None:
         self._reads = reads or OwnedReads()
         self.inventory = Inventory(clock, spent, extra_roots, self._reads.ask)
@@ -88,6 +90,7 @@ class Explainer:
         self.spent_on = dict.fromkeys(("read", "walk", "weigh", "judge", "census", "trace", "ask"), 0.0)
         self.longest_slice = 0.0
         self._describer = Describer(self.inventory)
+        self._beside = beside
         self._clock = clock
         self._spent = spent
         self._began = clock()
@@ -268,10 +271,11 @@ class Explainer:
             located = (replace(one, site=site) if one.kind == "worker" else one for one in found.findings)
             found = replace(found, findings=tuple(located))
         found = replace(found, unread=self._unread())
-        self.latest = found
+        self.latest = found = self._beside(found)
         self._set_rhythm(levels)
-        if self._log_limit.allows(found, levels.now):
-            log.log(logging.WARNING if found.verdict == "leak" else logging.INFO, "%s", message(found))
+        line = self._log_limit.line(found, levels.now)
+        if line is not None:
+            log.log(line.level, "%s", line.text)
         return found
 
     def _unread(self) -> tuple[str, ...]:

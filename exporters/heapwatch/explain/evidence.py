@@ -7,9 +7,10 @@ from functools import cached_property
 from typing import Literal
 
 from heapwatch.analysis.leak import MATERIAL_BYTES, MATERIAL_SHARE
+from heapwatch.explain.findings import TimeLeft
 from heapwatch.explain.inventory import KnownContainer
 from heapwatch.explain.memory import ProcessMemory
-from heapwatch.explain.series import FloorGrowth
+from heapwatch.explain.series import FloorGrowth, LevelSeries
 from heapwatch.explain.sites import Site
 from heapwatch.explain.weigh import NO_TRAITS, ItemTraits
 
@@ -17,6 +18,13 @@ WARM_UP_SHARE = 0.25  # share of the time watched that is left out at its beginn
 WARM_UP_SECONDS = 60.0  # the most that is left out
 _ENDS_MINUTES = 24 * 60.0  # growth that fills the memory within a day matters
 _PAST_BOUND = 1.05
+_SURE_SPAN = 60.0  # seconds of growth before a time until the limit is given
+_UNSURE_SECONDS = 30.0  # that range is wider by this share of the time for which memory has grown
+_LONGEST_AHEAD = 7 * 86400.0
+_SLOWED, _STILL = 0.5, 0.1  # shares of the overall pace
+_TESTED_SECONDS = 120.0
+_RECENT_SECONDS = (60.0, 180.0)
+_FAST_SHARE = 0.01  # of the resident memory, in a minute
 _OF_SWING = 0.5  # least rise of the floor of a container that is emptied, as a share of its swing
 
 
@@ -129,10 +137,82 @@ class Levels:
         return self.memory.history.leaks(max(self._warmed_up, self.memory.settled_at))
 
     @cached_property
+    def workers(self) -> FloorGrowth:
+        """Growth of the child processes' memory."""
+        return self.memory.workers.growth(self.settled)
+
+    @cached_property
+    def parts(self) -> tuple[tuple[LevelSeries, FloorGrowth], ...]:
+        """The process, its child processes and its GPU memory, with their growth."""
+        gpu = self.memory.gpu.growth(self.settled)
+        return (self.memory.own, self.own), (self.memory.workers, self.workers), (self.memory.gpu, gpu)
+
+    @cached_property
     def per_minute(self) -> float:
         """Growth in bytes a minute of the process, its child processes and its GPU memory together."""
-        parts = (self.own, self.memory.workers.growth(self.settled), self.memory.gpu.growth(self.settled))
-        return 60 * sum(part.per_second for part in parts)
+        return 60 * sum(growth.per_second for _, growth in self.parts)
+
+    @cached_property
+    def rises_fast_by(self) -> float:
+        """Bytes a minute by which memory is above all it was until a minute ago, or three minutes ago.
+
+        It is 0 if that is less than 1 % of the process. A sawtooth that comes back to its peak does not rise.
+        """
+        risen = 60 * max(
+            sum(series.new_high(self.now - seconds) for series, _ in self.parts)
+            for seconds in _RECENT_SECONDS
+        )
+        return risen if risen > _FAST_SHARE * self.resident else 0.0
+
+    @cached_property
+    def slowed_down(self) -> bool:
+        """Whether all that grew by an amount that matters was tested to slow down, or to have ended.
+
+        Its last quarter has less than half of the overall pace; so has its rise above all that it was before,
+        which the floor of a sawtooth does not show; or it has hardly risen above that.
+        """
+        return all(
+            self._slows(series, growth)
+            for series, growth in self.parts
+            if self.matters(60 * growth.per_second)
+        )
+
+    def _slows(self, series: LevelSeries, growth: FloorGrowth) -> bool:
+        recent = series.new_high(self.now - max(_TESTED_SECONDS, growth.span / 4)) / growth.per_second
+        return recent < _STILL or max(recent, growth.lasting) < _SLOWED
+
+    @cached_property
+    def grown(self) -> float:
+        """Bytes by which the floors have risen."""
+        return sum(growth.total for _, growth in self.parts)
+
+    @property
+    def material(self) -> float:
+        """The least rise in bytes that counts, by the leak rules."""
+        return max(MATERIAL_BYTES, MATERIAL_SHARE * self.resident)
+
+    @cached_property
+    def growing_seconds(self) -> float:
+        """How long memory has grown: since its rise began, if it stood still before."""
+        return self.now - max(self.settled, self.memory.own.rise_began(self.settled))
+
+    @property
+    def left(self) -> float:
+        """Bytes that this process and its child processes can still take."""
+        free = self.memory.limit - self.resident - (self.memory.workers.last or 0.0)
+        return max(0.0, free if self.memory.free is None else min(free, self.memory.free))
+
+    @cached_property
+    def time_left(self) -> TimeLeft | None:
+        """The time until the memory is used up; None while no growth is sure, or if it is a week or more."""
+        sure = [growth for growth in (self.own, self.workers) if growth.rising and growth.span >= _SURE_SPAN]
+        slow = sum(growth.per_second * min(1.0, growth.lasting) for growth in sure)
+        fast = sum(growth.per_second * max(1.0, growth.lasting) for growth in sure)
+        if slow <= 0 or not self.matters(60 * fast):
+            return None
+        unsure = 1 + _UNSURE_SECONDS / max(growth.span for growth in sure)
+        least, most = self.left / fast / unsure, self.left / slow * unsure
+        return TimeLeft(least, most) if least < _LONGEST_AHEAD else None
 
     def recent_per_minute(self, seconds: float) -> float:
         """By how many bytes a minute this process, its child processes and its GPU memory grew lately.
@@ -152,6 +232,4 @@ class Levels:
 
         It is if one hour of it is a material rise by the leak rules, or if one day of it fills the memory.
         """
-        left = max(0.0, self.memory.limit - self.resident)
-        material = max(MATERIAL_BYTES, MATERIAL_SHARE * self.resident)
-        return bytes_per_minute * 60 >= material or bytes_per_minute * _ENDS_MINUTES >= left > 0
+        return bytes_per_minute * 60 >= self.material or bytes_per_minute * _ENDS_MINUTES >= self.left > 0

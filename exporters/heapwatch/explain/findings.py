@@ -4,16 +4,26 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import asdict, dataclass
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
+from heapwatch.analysis.verdict import Word
 from heapwatch.explain.sites import Site
 
-FindingKind = Literal["container", "type", "buffer", "native", "allocator", "gpu", "worker"]
-Verdict = Literal["healthy", "warm-up", "filling", "leak", "too early"]
-
+FindingKind = Literal["container", "type", "buffer", "native", "allocator", "gpu", "worker", "level"]
+_LEAST_SHARE = 0.005
+# Unit, its seconds, and the time from which on the next unit is used.
+_UNITS = (("s", 1, 120.0), ("min", 60, 7200.0), ("h", 3600, 172_800.0), ("days", 86400, float("inf")))
+_LEAST_PACE = 1000.0  # bytes a minute; growth below it is not mentioned
 _HOW_TO_READ = (
     "Another thread may have been changing them; `watch.step()` in the training thread lets them be read"
 )
+
+
+class TimeLeft(NamedTuple):
+    """The time until memory reaches its limit, in seconds: the least and the most that the growth allows."""
+
+    least: float
+    most: float
 
 
 @dataclass(frozen=True)
@@ -21,7 +31,7 @@ class Finding:
     """Something that grows.
 
     Attributes:
-        kind: the sort of thing that grows.
+        kind: the sort of thing that grows; `level` is a declared or standard level that leaks by the rules.
         path: the way to it from a root; None if no Python object refers to it.
         type: the types of the container and its items, in words.
         items: number of items; None if they are not counted.
@@ -36,6 +46,7 @@ class Finding:
         is_leak: whether it grows without a bound and is material.
         steady: whether it has grown at an even pace for minutes, which a filling cache does not.
         inferred: whether its bytes are growth that nothing else explains, and are not measured.
+        fits: whether the memory that is left suffices for it when it is full; None if not known.
 
     """
 
@@ -54,6 +65,7 @@ class Finding:
     is_leak: bool = False
     steady: bool = False
     inferred: bool = False
+    fits: bool | None = None
 
     def as_json(self) -> dict[str, Any]:
         """The finding with plain values."""
@@ -71,26 +83,30 @@ class Explanation:
     """The verdict on a process and its findings, sorted by `ranked`.
 
     Attributes:
+        time_left: until memory reaches its limit; None unless its growth is sure.
         unread: what could not be read the last time, since another thread might have been changing it.
 
     """
 
-    verdict: Verdict
+    verdict: Word
     seconds: float
     growth_bytes_per_minute: float
     explained_share: float
     findings: tuple[Finding, ...] = ()
     detail: str = ""
+    time_left: TimeLeft | None = None
     unread: tuple[str, ...] = ()
 
     def as_json(self) -> dict[str, Any]:
         """The JSON document of `GET /explain`."""
+        left = self.time_left
         return {
             "verdict": self.verdict,
             "message": message(self),
             "detail": self.detail,
             "seconds": round(self.seconds, 1),
             "growth_bytes_per_minute": round(self.growth_bytes_per_minute),
+            "time_to_limit_seconds": left and {"least": round(left.least), "most": round(left.most)},
             "explained_share": round(self.explained_share, 3),
             "findings": [finding.as_json() for finding in self.findings],
             "unread": list(self.unread),
@@ -113,6 +129,7 @@ def from_json(document: Any) -> Explanation:
             values["site"] = None if site is None else Site(**site)
             values["holders"] = tuple(values.get("holders") or ())
             findings.append(Finding(**values))
+        left = document.get("time_to_limit_seconds")
         return Explanation(
             document["verdict"],
             float(document["seconds"]),
@@ -120,6 +137,7 @@ def from_json(document: Any) -> Explanation:
             float(document["explained_share"]),
             tuple(findings),
             str(document.get("detail", "")),
+            None if left is None else TimeLeft(float(left["least"]), float(left["most"])),
             tuple(map(str, document.get("unread") or ())),
         )
     except (KeyError, TypeError, AttributeError) as error:
@@ -130,67 +148,112 @@ def narrative(explanation: Explanation) -> str:
     """The message, then one line for each further finding."""
     shown = _shown(explanation)
     rest = [finding for finding in explanation.findings if finding is not shown]
-    lines = [f"{explanation.verdict}: {message(explanation)}", *(f"  {described(found)}" for found in rest)]
+    lines = [headline(explanation), *(f"  {described(found)}" for found in rest)]
     if explanation.unread:
         lines.append(f"  Not read: {' and '.join(explanation.unread)}. {_HOW_TO_READ}.")
     return "\n".join(lines)
 
 
+def headline(explanation: Explanation) -> str:
+    """The verdict and its explanation in one line."""
+    return labelled(explanation.verdict, message(explanation))
+
+
+def labelled(word: Word, about: str) -> str:
+    """A verdict in front of what it is about; a text that begins with it stays."""
+    if about.lower().startswith(word):
+        return word + about[len(word) :]
+    return f"{word}: {about}" if about else word
+
+
 def _shown(explanation: Explanation) -> Finding | None:
-    leaks = (finding for finding in explanation.findings if finding.is_leak)
-    return next(leaks, next(iter(explanation.findings), None))
+    """The finding that the message is about: the first leak, the first that will not fit, or the first."""
+    findings = explanation.findings
+    serious = [*(one for one in findings if one.is_leak), *(one for one in findings if one.fits is False)]
+    return next(iter([*serious, *findings]), None)
 
 
 def message(explanation: Explanation) -> str:
     """The explanation in one line."""
-    pace = f"{size_text(explanation.growth_bytes_per_minute)}/min"
-    first = _shown(explanation)
-    if explanation.verdict == "too early":
-        return f"Too early to tell after {_duration(explanation.seconds)}. {explanation.detail}".strip()
-    if explanation.verdict == "healthy":
-        return f"Nothing leaks. {explanation.detail}".strip()
-    if explanation.verdict == "warm-up" or first is None:
-        return f"No leak. Memory grew by {pace} and slows down: a warm-up. {explanation.detail}".strip()
-    if explanation.verdict == "filling":
-        return f"Memory grows by {pace}. {_filling(explanation)} {explanation.detail}".strip()
-    return f"Memory grows by {pace}. {described(first)}"
+    verdict, first = explanation.verdict, _shown(explanation)
+    grown = explanation.growth_bytes_per_minute
+    grows = f"Memory grows by {size_text(grown)}/min." if grown >= _LEAST_PACE else ""
+    left = time_left_text(explanation.time_left)
+    if verdict == "too early":
+        after = f" after {_duration(explanation.seconds)}" if explanation.seconds else ""
+        said = [f"Too early to tell{after}.", explanation.detail, left]
+    elif verdict == "healthy":
+        said = ["Nothing leaks.", explanation.detail]
+    elif verdict == "warm-up":
+        pace = f" by {size_text(grown)}/min" if grows else ""
+        said = [f"No leak. Memory grew{pace} and slows down: a warm-up."]
+    elif verdict == "growing":
+        said = [explanation.detail, left]
+    elif verdict == "filling" or (verdict == "will not fit" and first is not None and first.capacity_items):
+        said = [grows, _filling(explanation), explanation.detail, left]
+    else:
+        said = [grows, described(first) if first else "", left]
+    return " ".join(filter(None, said))
 
 
 def described(finding: Finding) -> str:
     """A finding in one or two sentences."""
-    share = f"{finding.share:.0%} of it is " if finding.share >= 0.005 else "Part of it is "
+    share = f"{finding.share:.0%} of it is " if finding.share >= _LEAST_SHARE else ""
     what = f"`{finding.path}`" if finding.path else finding.type
     facts = [finding.type] if finding.path else []
     if finding.items_per_minute:
-        facts.append(f"{finding.items_per_minute:+,.0f} items/min")
+        pace = finding.items_per_minute
+        facts.append(f"{pace:{'+,.0f' if abs(pace) >= 10 else '+.2g'}} items/min")
     if finding.items and finding.bytes:
         facts.append(f"{size_text(finding.bytes / finding.items)} each")
     elif finding.bytes:
         facts.append(f"{size_text(finding.bytes)} now")
-    if finding.path:
+    elif finding.items:
+        facts.append(f"{finding.items:,} now")
+    if finding.path or finding.capacity_items is not None:
         facts.append("no bound" if finding.capacity_items is None else f"bound {finding.capacity_items:,}")
     text = f"{share}{what}" + (f" ({', '.join(facts)})" if facts else "")
-    if finding.site is not None:
-        file = finding.site.file.replace("\\", "/").rpartition("/")[2]
-        text += f", filled at {file}:{finding.site.line} in `{finding.site.function}`"
-    text += "."
+    if not share:
+        text += " leaks" if finding.is_leak else " grows"
+    text += _filled_at(finding) + "."
     if finding.remedy:
         text += f" Suggested: {finding.remedy}."
     return text
 
 
+def _filled_at(finding: Finding) -> str:
+    if finding.site is None:
+        return ""
+    file = finding.site.file.replace("\\", "/").rpartition("/")[2]
+    within = f" in `{finding.site.function}`" if finding.site.function else ""
+    return f", filled at {file}:{finding.site.line}{within}"
+
+
 def _filling(explanation: Explanation) -> str:
+    """What fills, and what it will hold; the line of what will not fit is told."""
     buffers = [finding for finding in explanation.findings if finding.kind == "buffer"]
-    growing = (one for one in buffers if (one.items or 0) < (one.capacity_items or 0))
-    finding = next(growing, explanation.findings[0])
+    growing = [one for one in buffers if (one.items or 0) < (one.capacity_items or 0)]
+    unfit = [one for one in growing if one.fits is False]
+    finding = next(iter([*unfit, *growing, *explanation.findings]), None)
+    if finding is None:
+        return ""
     capacity = finding.capacity_items
     if not (capacity and finding.items and finding.bytes):
         return described(finding)
-    full = finding.bytes / finding.items * capacity
-    return (
-        f"`{finding.path}` is filling: {finding.items:,} of {capacity:,} items; "
-        f"it will hold {size_text(full)} when full."
-    )
+    full = size_text(finding.bytes / finding.items * capacity)
+    state = f"`{finding.path}` is filling: {finding.items:,} of {capacity:,} items"
+    if finding.fits is not False:
+        return f"{state}; it will hold {full} when full."
+    return f"{state}{_filled_at(finding)}; it would hold {full} when full."
+
+
+def time_left_text(left: TimeLeft | None) -> str:
+    """Such as "Memory ends in 40 to 60 min at this pace."; empty if it is not known."""
+    if left is None:
+        return ""
+    unit, seconds, _ = next(one for one in _UNITS if left.most < one[2])
+    least, most = int(left.least // seconds), -int(-left.most // seconds)
+    return f"Memory ends in {f'{least} to {most}' if least < most else most} {unit} at this pace."
 
 
 def _duration(seconds: float) -> str:

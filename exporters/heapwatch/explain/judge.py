@@ -2,23 +2,24 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import replace
 
 from heapwatch.analysis.leak import MATERIAL_BYTES, WINDOWS
+from heapwatch.analysis.process import MATURE_MINUTES
+from heapwatch.analysis.verdict import Word
 from heapwatch.explain.evidence import Candidate, Levels
 from heapwatch.explain.findings import (
     Explanation,
     Finding,
     FindingKind,
-    Verdict,
     described,
     ranked,
     size_text,
 )
 from heapwatch.explain.inventory import KnownContainer
 from heapwatch.explain.rest import EXPLAINED, goes_on, inferred, rate_of, unnamed, with_types, workers
-from heapwatch.explain.series import FloorGrowth
 from heapwatch.explain.steadiness import is_steady
 
 TOO_EARLY_SECONDS = 40.0
@@ -29,8 +30,10 @@ _LITTLE_SHARE = 0.02
 _PATIENCE_SPAN = 60 * WINDOWS[0]  # for a container that the program cuts to an unknown length
 _REMOVED_SPAN = 60.0  # for a container from which the program also removes items
 _NOTED_SHARE = 0.02
+_NOISE_BYTES = 1e6  # a smaller rise is not mentioned, also where it is even
 _MOST_FINDINGS = 20
-_JUDGED_SECONDS = 60 * 1.5 * WINDOWS[1]  # after which steady growth that is no leak is called a warm-up
+_GROW_ON = ("too early", "growing", "will not fit", "leak")
+_GOES_ON_SECONDS = 60.0 * MATURE_MINUTES  # after which growth that has not slowed down is said to go on
 
 
 def explain(
@@ -53,7 +56,7 @@ def explain(
     """
     seconds = levels.now - levels.began
     settled = levels.now - max(levels.began, levels.memory.settled_at)
-    own, pace = levels.own, levels.per_minute
+    pace = levels.per_minute
     findings: list[Finding] = []
     met: set[int] = set()
     for candidate in sorted(candidates, key=lambda one: (-one.bytes_per_minute, len(one.known.path))):
@@ -64,12 +67,14 @@ def explain(
     findings = with_types(findings, types, levels)
     findings += unnamed(findings, levels, refused_seconds)
     findings = [replace(found, share=_share(found.bytes_per_minute, pace)) for found in findings]
+    findings = with_room(findings, levels)
     worth = [found for found in findings if _is_worth_reporting(found, levels)]
     share = (
         min(1.0, rate_of([found for found in worth if found.kind != "native"]) / pace) if pace > 0 else 1.0
     )
-    verdict, detail = _verdict(levels, own, worth, settled, rounds)
-    return Explanation(verdict, seconds, pace, share, ranked(worth)[:_MOST_FINDINGS], detail)
+    verdict, detail = _verdict(levels, worth, settled, rounds)
+    left = levels.time_left if verdict in _GROW_ON else None
+    return Explanation(verdict, seconds, pace, share, ranked(worth)[:_MOST_FINDINGS], detail, left)
 
 
 def is_unexplained(explanation: Explanation, levels: Levels) -> bool:
@@ -88,7 +93,7 @@ def _finding(candidate: Candidate, levels: Levels, *, shared: bool) -> Finding:
     long_enough = growth.span >= _span_wanted(candidate, levels)
     pace = candidate.bytes_per_minute
     certain = candidate.rising and long_enough and pace / 60 * growth.span >= MATERIAL_BYTES
-    leaks = not bounded and certain and levels.matters(pace)
+    goes_on = certain and levels.matters(pace)
     capacity = candidate.capacity if bounded else None
     return Finding(
         kind=kind,
@@ -104,8 +109,9 @@ def _finding(candidate: Candidate, levels: Levels, *, shared: bool) -> Finding:
         site=candidate.site,
         holders=candidate.holders,
         remedy=candidate.remedy,
-        is_leak=leaks,
+        is_leak=goes_on and not bounded,
         steady=_is_steady(known, levels),
+        fits=not goes_on if bounded else None,  # a sure growth is compared with the memory by `with_room`
     )
 
 
@@ -129,47 +135,84 @@ def _share(rate: float, pace: float) -> float:
     return min(1.0, rate / pace) if pace > 0 else 0.0
 
 
+def with_room(findings: Sequence[Finding], levels: Levels) -> list[Finding]:
+    """The findings, with whether the memory that is left suffices for all buffers that surely go on growing.
+
+    Of a buffer that needs more than that, and whose growth is not sure yet, it is not known.
+    """
+    needed = [_needed(one) if one.fits is not None else 0.0 for one in findings]
+    crowded = sum(more for one, more in zip(findings, needed, strict=True) if one.fits is False) > levels.left
+    checked = []
+    for one, more in zip(findings, needed, strict=True):
+        fits = one.fits
+        if fits is False:
+            fits = not (crowded and more > 0)
+        elif fits and more > levels.left and levels.matters(one.bytes_per_minute):
+            fits = None
+        checked.append(replace(one, fits=fits))
+    return checked
+
+
+def _needed(finding: Finding) -> float:
+    """Bytes that a buffer will still take until it is full."""
+    if not (finding.items and finding.bytes and finding.capacity_items):
+        return 0.0
+    return finding.bytes * (finding.capacity_items / finding.items - 1)
+
+
 def _is_worth_reporting(finding: Finding, levels: Levels) -> bool:
-    if finding.is_leak:
-        return True
-    if finding.kind == "buffer" and not _fits(finding, levels):
+    if finding.is_leak or finding.fits is False:
         return True
     return levels.matters(finding.bytes_per_minute) and finding.share >= _NOTED_SHARE
 
 
-def _fits(finding: Finding, levels: Levels) -> bool:
-    """Whether the memory suffices for a buffer when it is full."""
-    if not (finding.items and finding.bytes and finding.capacity_items):
-        return True
-    full = finding.bytes / finding.items * finding.capacity_items
-    return full <= levels.memory.limit - levels.resident + finding.bytes
-
-
-def _verdict(
-    levels: Levels, own: FloorGrowth, findings: Sequence[Finding], seconds: float, rounds: int
-) -> tuple[Verdict, str]:
-    buffers = [finding for finding in findings if finding.kind == "buffer"]
-    filling = [finding for finding in buffers if not _is_full(finding)]
-    crowded = any(not _fits(finding, levels) for finding in filling)
-    room = f"{size_text(levels.memory.limit - levels.resident)} of memory is left." if crowded else ""
+def _verdict(levels: Levels, findings: Sequence[Finding], seconds: float, rounds: int) -> tuple[Word, str]:
     if any(finding.is_leak for finding in findings):
-        return "leak", room
-    if seconds < TOO_EARLY_SECONDS or not rounds:
-        return "too early", f"A verdict takes {TOO_EARLY_SECONDS:.0f} s or more."
-    pace = levels.per_minute
-    matters = levels.matters(pace) and rate_of(buffers) < EXPLAINED * pace
-    if filling and (crowded or not matters):
-        return "filling", room
-    if not matters:
-        return "healthy", f"Memory use is {size_text(levels.resident)}."
-    rising = own.rising or levels.memory.workers.growth(levels.settled).rising
-    if rising and seconds < _JUDGED_SECONDS:
-        detail = f"Memory grows by {size_text(pace)}/min, but not yet for long enough to call it a leak."
-        first = next(iter(ranked(findings)), None)
-        if first is not None and (first.kind != "native" or first.remedy):
-            detail += f" So far, {described(first)}"
-        return "too early", detail
-    return "warm-up", ""
+        return "leak", ""
+    if any(finding.fits is False for finding in findings):
+        return "will not fit", f"{size_text(levels.left)} of memory is left."
+    pace, fast = levels.per_minute, levels.rises_fast_by
+    grows = f"Memory grows by {size_text(max(pace, fast))}/min." if levels.matters(max(pace, fast)) else ""
+    if seconds < TOO_EARLY_SECONDS:
+        left = f"A verdict takes {TOO_EARLY_SECONDS:.0f} s, {math.ceil(TOO_EARLY_SECONDS - seconds)} s more."
+        return "too early", _joined(grows, left, _so_far(findings))
+    remaining = _GOES_ON_SECONDS - levels.growing_seconds
+    if not rounds and remaining > 0:
+        waits = (
+            "The first search through the program's objects is not complete; growth is judged without it in "
+            f"{math.ceil(remaining / 60)} min."
+        )
+        return "too early", _joined(grows, waits, _so_far(findings))
+    buffers = [finding for finding in findings if finding.kind == "buffer"]
+    filled = rate_of([finding for finding in buffers if finding.fits])
+    rises = fast > 0 and filled < EXPLAINED * fast
+    matters = levels.matters(pace) and filled < EXPLAINED * pace
+    if not (rises or matters):
+        filling = any(not _is_full(finding) for finding in buffers)
+        return ("filling", "") if filling else ("healthy", f"Memory use is {size_text(levels.resident)}.")
+    if not rises:
+        rising = levels.own.rising or levels.workers.rising
+        if levels.grown < (_NOISE_BYTES if rising else levels.material):
+            return "healthy", f"Memory use is {size_text(levels.resident)}."
+        if not rising and levels.slowed_down:
+            return "warm-up", ""
+    if remaining > 0:
+        when = f"Whether it slows down can be told in {math.ceil(remaining / 60)} min."
+        return "too early", _joined(grows, when, _so_far(findings))
+    lasts = f"It has gone on for {levels.growing_seconds / 60:.0f} min and does not slow down."
+    return "growing", _joined(grows, lasts, _so_far(findings))
+
+
+def _so_far(findings: Sequence[Finding]) -> str:
+    """What grows most, while it is not certain that it leaks."""
+    first = next(iter(ranked(findings)), None)
+    if first is None or (first.kind == "native" and not first.remedy):
+        return ""
+    return f"So far, {described(first)}"
+
+
+def _joined(*parts: str) -> str:
+    return " ".join(filter(None, parts))
 
 
 def _is_full(finding: Finding) -> bool:

@@ -19,7 +19,7 @@ from heapwatch.measure.descendants import descendants, private_bytes
 from heapwatch.measure.device_pools import POOLS
 from heapwatch.measure.malloc import malloc_bytes
 from heapwatch.measure.own_time import own_time
-from heapwatch.measure.resident_memory import ResidentMemory, memory_limit
+from heapwatch.measure.resident_memory import ResidentMemory, free_memory, memory_limit
 
 _COSTLY_SHARE = 0.0002  # share of the time for each source that may take long
 _WORKERS_SHARE = 0.0004
@@ -56,6 +56,7 @@ class ProcessMemory:
         steps: number of steps that the program has counted.
         cycles: number of cycles that it has ended.
         limit: the memory limit.
+        free: bytes that can still be allocated below it, beside what other programs use; None while unknown.
         history: levels for the verdict on growth that no object explains.
         settled_at: when the program last loaded a dozen modules or more; until then it is starting.
         first_step_at: when the first step was seen; minus infinity if the program counts none.
@@ -80,6 +81,7 @@ class ProcessMemory:
         self.steps = LevelSeries()
         self.cycles = LevelSeries()
         self.limit = memory_limit()
+        self.free: int | None = None
         self.history = LevelHistory()
         self._began = self.settled_at = clock()
         self.first_step_at = float("-inf")
@@ -127,12 +129,18 @@ class ProcessMemory:
 
     def read_parts(self) -> None:
         """Read the other parts that are due; a part that takes longer is read more rarely."""
-        for read in (self._read_status, self._read_malloc, self._read_gpu, self._read_workers):
+        for read in (
+            self._read_status,
+            self._read_malloc,
+            self._read_gpu,
+            self._read_workers,
+            self._read_free,
+        ):
             began = self._clock()
             if began < self._due.get(read.__name__, 0.0):
                 continue
             spent = own_time()
-            with suppress(OSError, psutil.Error, RuntimeError):
+            with suppress(OSError, psutil.Error, RuntimeError, LookupError):
                 read(began)
             cost = own_time() - spent
             share = _WORKERS_SHARE if read == self._read_workers else _COSTLY_SHARE
@@ -159,6 +167,9 @@ class ProcessMemory:
         pools = [pool for read in POOLS.values() for pool in read().values()]
         if pools:
             self.gpu.add(now, sum(pool.in_use for pool in pools))
+
+    def _read_free(self, _now: float) -> None:
+        self.free = free_memory()
 
     def _read_workers(self, now: float) -> None:
         sizes = [

@@ -112,6 +112,14 @@ class LevelSeries:
                 return before.last + passed * (after.last - before.last)
         return None
 
+    def new_high(self, since: float) -> float:
+        """By how much a second the last level exceeds all that were read until `since`; 0 if it does not."""
+        before = [bucket for bucket in self._buckets if bucket.end <= since]
+        if not before or self.last is None:
+            return 0.0
+        risen = self.last - max(bucket.last for bucket in before)
+        return max(0.0, risen) / ((self._buckets[-1].end - before[-1].end) or 1.0)
+
     def rise_began(self, start: float = float("-inf")) -> float:
         """When the level began to rise after it had stood still; `start` if it has risen from then on.
 

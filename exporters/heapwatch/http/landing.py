@@ -6,6 +6,8 @@ from collections.abc import Mapping
 from html import escape
 from typing import Any
 
+from heapwatch.explain.findings import labelled
+
 _STYLE = """
 :root { color-scheme: light dark; --line: color-mix(in srgb, currentColor 18%, transparent); }
 body { font: 16px/1.5 system-ui, sans-serif; max-width: 46rem; margin: 3rem auto; padding: 0 1rem; }
@@ -72,7 +74,8 @@ def _now(status: Mapping[str, Any]) -> list[tuple[str, str]]:
         for role, size in status.get("memory", {}).get("resident_bytes", {}).items()
     ]
     if "leaks" in status:
-        rows.append(("leaks", status["leaks"]["verdict"]))
+        leaks = status["leaks"]
+        rows.append(("verdict", labelled(leaks["verdict"], leaks.get("message", ""))))
     rows += [(f"bodies, {kind}", f"{count:,}") for kind, count in status.get("body_types", {}).items()]
     rows += [
         (name, f"{count:,}") for name, count in status.get("entities", {}).items() if name != "world_bodies"

@@ -15,6 +15,8 @@ from heapwatch.analysis.judge import Verdicts
 from heapwatch.analysis.limits import growth_limits_of, limits_of
 from heapwatch.analysis.live import LiveVerdicts
 from heapwatch.analysis.readings import Component, Readings, growth_alert, limit_of, threshold_alert
+from heapwatch.explain.findings import Explanation
+from heapwatch.explain.told import told, verdict_of
 from heapwatch.runtime.cleanup import CleanupResult
 
 # document key -> {field: series}, all by one label
@@ -88,6 +90,11 @@ class Status:
             self._observe_steps(now, readings.value("trainer_progress_total", unit="step"))
         return readings
 
+    def verdicts(self) -> Verdicts:
+        """What leaks by the rules, in the samples so far."""
+        with self._observing:
+            return self._live.verdicts()
+
     def document(self, families: Iterable[Metric]) -> dict[str, Any]:
         """Return the whole status, ready for JSON; sizes in bytes except the documented `memory_mb` (1e6)."""
         readings = self.observe(families)
@@ -108,7 +115,7 @@ class Status:
             "progress": _numbers(readings.by("trainer_progress_total", "unit")),
             "sample_age_seconds": readings.by("trainer_exporter_sample_age_seconds", "collector"),
             "growth_per_minute": _nested(growth),
-            "leaks": _leaks(verdicts),
+            "leaks": _leaks(verdicts, told(readings)),
             **{key: _table(readings, label, fields) for key, (label, fields) in _TABLES.items()},
         }
         known = {key: value for key, value in document.items() if value != {}}
@@ -202,11 +209,19 @@ def _alerts(
     return [asdict(alert) for alert in alerts if alert is not None]
 
 
-def _leaks(verdicts: Verdicts) -> dict[str, Any]:
-    """The outcome in words, and growth per minute of what leaks."""
-    if not verdicts.summary:
+def _leaks(verdicts: Verdicts, explanation: Explanation | None) -> dict[str, Any]:
+    """The verdict with what it is about, and growth per minute of what leaks by the rules.
+
+    Of a process that is watched from outside there is no explanation, and the rules judge alone.
+    """
+    if explanation is None and not verdicts.seen:
         return {}
-    leaks: dict[str, Any] = {"verdict": verdicts.summary}
+    word, about = verdict_of(explanation, verdicts)
+    leaks: dict[str, Any] = {"verdict": word}
+    if about:
+        leaks["message"] = about
+    if explanation is not None and explanation.time_left is not None:
+        leaks["time_to_limit_seconds"] = explanation.time_left._asdict()
     if leaking := verdicts.leaking():
         leaks["growth_per_minute"] = _nested(leaking)
     return leaks

@@ -84,11 +84,15 @@ class Point:
 
 @dataclass(frozen=True)
 class Run:
-    """A recorded run: points in order of time, and notes on problems in reading them."""
+    """A recorded run: points in order of time, and notes on problems in reading them.
+
+    `explanation` is the last JSON document of `/explain`, if there is one.
+    """
 
     trainer: str
     points: tuple[Point, ...]
     notes: tuple[str, ...] = ()
+    explanation: Mapping[str, Any] | None = None
 
     @property
     def unit(self) -> str:

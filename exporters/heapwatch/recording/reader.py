@@ -28,6 +28,7 @@ def read_recording(path: Path) -> Run:
 
     """
     trainer, points = "", []
+    explanation: dict[str, Any] | None = None
     wrong: list[str] = []
     for number, line in enumerate(_lines(path, wrong), 1):
         try:
@@ -40,7 +41,8 @@ def read_recording(path: Path) -> Run:
                 trainer = str(document.get("trainer", ""))
                 continue
             if isinstance(document, dict):
-                if "explanation" in document:
+                if isinstance(document.get("explanation"), dict):
+                    explanation = document["explanation"]
                     continue
                 document.pop("index", None)
             points.append(from_json(document))
@@ -54,7 +56,7 @@ def read_recording(path: Path) -> Run:
     if not points:
         raise NoRecording("; ".join([f"{path} holds no recorded run", *wrong[:1]]))
     points.sort(key=lambda point: point.time)
-    return Run(trainer or path.name, tuple(points), _bounded(wrong))
+    return Run(trainer or path.name, tuple(points), _bounded(wrong), explanation)
 
 
 def read_explanation(path: Path) -> dict[str, Any]:

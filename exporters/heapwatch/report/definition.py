@@ -3,22 +3,17 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from dataclasses import replace
 from itertools import pairwise
 from statistics import median
 
 from heapwatch.analysis.judge import Verdicts, judge
 from heapwatch.analysis.leak import WINDOWS
 from heapwatch.analysis.observed import Series, observed
-from heapwatch.analysis.readings import Component
 from heapwatch.analysis.timeline import STEP_SECONDS
-from heapwatch.analysis.trend import Points, last_half, onset, slope
-from heapwatch.analysis.verdicts import Judgement
 from heapwatch.recording.points import Point, Run
 
 # Points further apart say too little of the shortest ordinary window: an eighth of it, as for the rules.
 _MOST_SECONDS = 60 * WINDOWS[0] / 8
-_LONGEST_MINUTES = 1.5 * WINDOWS[-1]  # until every window could have been judged
 
 
 def verdicts_of(run: Run) -> Verdicts | None:
@@ -31,24 +26,6 @@ def verdicts_of(run: Run) -> Verdicts | None:
         for series, value in _exposed(point, times[0]):
             samples[series].append((point.time, value))
     return judge(observed(samples, times[0], int((times[-1] - times[0]) / STEP_SECONDS) + 1))
-
-
-def confirmed(judged: Judgement, verdicts: Verdicts | None, component: Component, trend: Points) -> Judgement:
-    """The judgement by cycles, and a leak where the definition finds one."""
-    if verdicts is None or judged.verdict == "leak" or component not in verdicts.leaking():
-        return judged
-    pace, since = judged.per_cycle or slope(last_half(trend)), judged.since or onset(trend)
-    return replace(
-        judged, verdict="leak", per_cycle=pace, since=since, reason="rises, and does not slow down"
-    )
-
-
-def defined(judged: Judgement, verdicts: Verdicts | None, component: Component, trend: Points) -> Judgement:
-    """As `confirmed`, and no leak where the definition finds none though it could judge every window."""
-    all_judged = verdicts is not None and (verdicts.watched_minutes[-1] or 0.0) >= _LONGEST_MINUTES
-    if verdicts and all_judged and judged.verdict == "leak" and component not in verdicts.leaking():
-        return replace(judged, verdict="growing", reason="rises, but not as steadily as a leak")
-    return confirmed(judged, verdicts, component, trend)
 
 
 def _exposed(point: Point, start: float) -> list[tuple[Series, float]]:

@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from heapwatch.analysis.verdicts import Judgement
+from heapwatch.explain.findings import labelled, narrative
 from heapwatch.recording.points import Point
 from heapwatch.report.findings import FoundLeak, Report, TrendRow
+from heapwatch.report.judgement import Judgement
 from heapwatch.runtime.plain_text import plain
 
 
@@ -45,20 +46,28 @@ def title(report: Report) -> str:
 
 
 def headline(report: Report) -> str:
-    """The outcome in a line."""
+    """The outcome in a line, in the words of the trainer where they are recorded."""
+    return plain(_headline(report))
+
+
+def _headline(report: Report) -> str:
+    if report.quoted:
+        return report.quoted
     if report.finding is not None:
-        return "LEAK FOUND"
-    pace = f"{size(report.memory.per_cycle)} per {report.unit}"
-    so_far = {
-        "steady": "memory is at its level of the start",
-        "warm-up": "memory rose at first and has levelled off",
-        "growing": f"memory grows by {pace}: {report.memory.reason}",
-    }.get(report.memory.verdict, report.memory.reason)
-    if report.too_early:
-        return f"No verdict yet ({report.too_early}): {so_far}."
-    if report.memory.verdict == "growing":
-        return f"{so_far[0].upper()}{so_far[1:]}."
-    return f"No leak: {so_far}."
+        return labelled("leak", finding_lines(report.finding, report.unit)[_first(report.finding)])
+    about = report.memory.reason or "memory is at its level of the start"
+    if report.memory.per_cycle:
+        about = f"memory grows by {size(report.memory.per_cycle)} per {report.unit}: {about}"
+    if report.waits:
+        about += f" (watched for {report.waits})"
+    return labelled(report.verdict, f"{about}.")
+
+
+def _first(finding: FoundLeak) -> int:
+    """The first line about what leaks: after those about phase and growth, if there are others."""
+    before = bool(finding.phase) + bool(finding.growth_bytes_per_cycle)
+    named = finding.objects or finding.sizes or finding.past_bound or finding.graphs
+    return before if named else max(0, before - 1)
 
 
 def finding_lines(finding: FoundLeak, unit: str) -> list[str]:
@@ -114,12 +123,12 @@ def _plain(section: Section) -> Section:
 
 
 def _finding(report: Report) -> Section:
-    if report.finding is None:
-        return Section("FINDING", lines=[headline(report)])
-    return Section(
-        "FINDING",
-        lines=["LEAK FOUND:", *(f"- {line}" for line in finding_lines(report.finding, report.unit))],
-    )
+    lines = [headline(report)]
+    if report.quoted and report.explanation is not None:
+        lines += narrative(report.explanation).splitlines()[1:]
+    if report.finding is not None:
+        lines += ["LEAK FOUND:", *(f"- {line}" for line in finding_lines(report.finding, report.unit))]
+    return Section("FINDING", lines=lines)
 
 
 def _snapshot(title: str, point: Point) -> Section:

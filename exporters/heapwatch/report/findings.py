@@ -7,21 +7,17 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
-from heapwatch.analysis.leak import MEMORY
+from heapwatch.analysis.leak import MEMORY, material
 from heapwatch.analysis.readings import Component
-from heapwatch.analysis.trend import Points
-from heapwatch.analysis.verdicts import (
-    BULK,
-    SIZE_LIMIT_BYTES,
-    Judgement,
-    judge_count,
-    judge_items,
-    judge_memory,
-    judge_size,
-)
+from heapwatch.analysis.verdict import SERIOUS, Word
+from heapwatch.explain.findings import Explanation, from_json, headline
 from heapwatch.recording.points import Buffer, Point, Run
-from heapwatch.report.definition import confirmed, defined, verdicts_of
+from heapwatch.report.definition import verdicts_of
+from heapwatch.report.judgement import Judgement, Points, Terms, judged
 
+SIZE_LIMIT_BYTES = 5e6  # growth of a named object in a cycle
+_NOISE_OF_SIZES = 0.01
+_MEMORY_SHARE = 0.7  # of a rise of memory; buffers that take as much explain it
 _CLEAR_SHARE = 0.8  # of a rise, in one phase
 _GRAPH_CYCLES = 5  # for which a buffer that holds graphs may not have let go of any
 
@@ -70,8 +66,8 @@ class Report:
 
     `objects` are live objects and other counts. `large` are large watched objects, `largest` class and bytes
     of the largest single objects that the trainer found last. `histories` are the levels by cycle of
-    `objects NAME` and `sizes NAME`. `too_early` is a text while a slow leak cannot be distinguished from a
-    warm-up.
+    `objects NAME` and `sizes NAME`. `waits` is a text such as "12 of 24 minutes" while a slow leak cannot be
+    distinguished from a warm-up. `explanation` is what the trainer itself said last, if it is recorded.
     """
 
     trainer: str
@@ -86,13 +82,31 @@ class Report:
     largest: Sequence[tuple[str, float]]
     finding: FoundLeak | None
     histories: dict[str, Points]
-    too_early: str
+    waits: str
     notes: tuple[str, ...]
+    explanation: Explanation | None = None
 
     @property
     def baseline_label(self) -> str:
         """The label of the baseline."""
         return self.trend[0].label
+
+    @property
+    def verdict(self) -> Word:
+        """The verdict on the run: what the trainer said, unless more was found in its cycles."""
+        if self.finding is not None:
+            return "leak"
+        if self.explanation is not None:
+            return self.explanation.verdict
+        undecided = self.waits and self.memory.verdict in ("healthy", "warm-up", "growing")
+        return "too early" if undecided else self.memory.verdict
+
+    @property
+    def quoted(self) -> str:
+        """What the trainer said of itself; empty if that is not recorded, or if more was found since."""
+        if self.explanation is None or (self.finding and self.explanation.verdict not in SERIOUS):
+            return ""
+        return headline(self.explanation)
 
     @property
     def current_label(self) -> str:
@@ -112,27 +126,43 @@ def analyse(run: Run, *, large_bytes: float = 50e6, size_limit_bytes: float | No
     """
     cycles = Cycles(run)
     unit, last = cycles.unit, run.points[-1]
-    stored = cycles.series(lambda point: _stored(point) if point.buffers else None)
-    limit = last.growth_limit("memory", "trainer", unit)
     verdicts = verdicts_of(run)
+    leaking = {} if verdicts is None else verdicts.leaking()
+    waits = "" if verdicts is None else verdicts.waits
     resident = cycles.series(lambda point: point.resident_bytes)
-    memory = judge_memory(resident, cycles.series(lambda point: point.bounded_bytes), unit, limit)
-    if limit is None:  # else the trainer allows some growth
-        memory = defined(memory, verdicts, MEMORY, resident)
+    memory = judged(
+        resident,
+        Terms(
+            material(MEMORY, resident[0][1]),
+            unit,
+            limit=last.growth_limit("memory", "trainer", unit),
+            by_rules=None if verdicts is None else MEMORY in leaking,
+            decided=True,
+            filled=cycles.series(lambda point: point.bounded_bytes) if last.buffers else (),
+            share=_MEMORY_SHARE,
+        ),
+    )
     histories: dict[str, Points] = {}
     objects, sizes = {}, {}
-    for name in cycles.names("objects"):
-        history = histories[f"objects {name}"] = cycles.series(_reader("objects", name))
-        judged = judge_count(history, unit, stored, one_by_one=name not in BULK)
-        objects[name] = confirmed(judged, verdicts, Component("objects", name), history)
-    for name in cycles.names("items"):
-        history = histories[f"objects {name}"] = cycles.series(_reader("items", name))
-        judged = judge_items(history, unit, last.bounds.get(name))
-        objects[name] = confirmed(judged, verdicts, Component("entities", name), history)
+    stored = cycles.series(lambda point: _stored(point) if point.buffers else None)
+    for kind, field in (("objects", "objects"), ("entities", "items")):
+        for name in cycles.names(field):
+            history = histories[f"objects {name}"] = cycles.series(_reader(field, name))
+            component = Component(kind, name)
+            objects[name] = judged(
+                history,
+                Terms(
+                    material(component, history[0][1]),
+                    unit,
+                    bound=last.bounds.get(name),
+                    by_rules=component in leaking,
+                    filled=stored if kind == "objects" else (),
+                ),
+            )
     for name in cycles.names("sizes"):
         history = histories[f"sizes {name}"] = cycles.series(_reader("sizes", name))
         allowed = size_limit_bytes or last.growth_limit("object_size", name, unit) or SIZE_LIMIT_BYTES
-        sizes[name] = judge_size(history, unit, allowed)
+        sizes[name] = judged(history, Terms(_NOISE_OF_SIZES * history[0][1], unit, limit=allowed))
     return Report(
         trainer=run.trainer,
         unit=unit,
@@ -146,9 +176,17 @@ def analyse(run: Run, *, large_bytes: float = 50e6, size_limit_bytes: float | No
         largest=next((point.large for point in reversed(run.points) if point.large), ()),
         finding=_finding(cycles, memory, objects, sizes),
         histories=histories,
-        too_early=verdicts.too_early if verdicts else "",
+        waits=waits,
         notes=run.notes,
+        explanation=_explanation(run),
     )
+
+
+def _explanation(run: Run) -> Explanation | None:
+    try:
+        return None if run.explanation is None else from_json(run.explanation)
+    except ValueError:
+        return None
 
 
 class Cycles:
@@ -275,7 +313,7 @@ def _finding(
     if not begins:
         return None
     since = min(begins)
-    growth = memory.per_cycle if memory.verdict in ("leak", "growing") else 0.0
+    growth = memory.per_cycle
     growth = growth or sum(judged.per_cycle for judged in grown.values())
     held = {name: tensors for name, (tensors, _) in graphs.items()}
     return FoundLeak(_phase(cycles, leaking, since), growth, since, leaking, grown, past_bound, held)

@@ -6,6 +6,7 @@ from collections import defaultdict
 from collections.abc import Mapping
 from html import escape
 
+from heapwatch.analysis.verdict import SERIOUS
 from heapwatch.report.document import Section, headline, sections, title
 from heapwatch.report.findings import Report
 from heapwatch.report.plot import Line, line_plot
@@ -17,8 +18,8 @@ h1 { font-size: 1.5rem; } h2 { font-size: 1.1rem; margin-top: 2rem; }
 table { border-collapse: collapse; font-variant-numeric: tabular-nums; }
 td, th { padding: .2rem .8rem; border-bottom: 1px solid var(--line); text-align: right; }
 td:first-child, th:first-child { text-align: left; }
-.outcome { font-size: 1.15rem; font-weight: 600; color: var(--good); }
-.outcome.leak, .bad { color: var(--bad); }
+.outcome { font-size: 1.15rem; font-weight: 600; }
+.outcome.good { color: var(--good); } .outcome.bad, .bad { color: var(--bad); }
 .scroll { max-height: 26rem; overflow: auto; } ul { padding-left: 1.2rem; }
 figure { margin: 1rem 0; } figcaption { font-weight: 600; } svg { width: 100%; height: auto; }
 """
@@ -28,8 +29,9 @@ def as_html(report: Report, most_rows: int) -> str:
     """The report as a page; names in it are data and are escaped."""
     heading = escape(title(report))
     body = [f"<h1>{heading}</h1>"]
-    leak = " leak" if report.finding else ""
-    body.append(f'<p class="outcome{leak}">{escape(headline(report))}</p>')
+    word = report.verdict
+    look = " bad" if word in SERIOUS else "" if word in ("too early", "growing") else " good"
+    body.append(f'<p class="outcome{look}">{escape(headline(report))}</p>')
     written = sections(report, most_rows)
     body += [_section(section) for section in written[:1]]
     body += _plots(report)

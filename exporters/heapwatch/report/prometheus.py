@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections import defaultdict
 from collections.abc import Iterable, Mapping
+from dataclasses import replace
 from itertools import pairwise
 from typing import Any, NamedTuple
 
@@ -12,6 +13,7 @@ from prometheus_client import Metric
 
 from heapwatch.analysis.readings import Readings
 from heapwatch.errors import UsageError
+from heapwatch.explain.told import told
 from heapwatch.http.client import get_json
 from heapwatch.http.prometheus import data_of, escaped, understood
 from heapwatch.recording.points import CYCLES, Point, Run, point_of
@@ -22,6 +24,8 @@ _NAMES = (
     "|trainer_event_list_(items|capacity_items)|trainer_objects|trainer_object_size_bytes|trainer_growth_limit"
     "|trainer_progress_total|trainer_phase_(end_resident|delta).*|trainer_phase_memory_delta_bytes"
     "|trainer_phase_duration_seconds_count|process_start_time_seconds"
+    "|trainer_memory_(verdict|growth_bytes_per_minute|growth_explained_ratio|time_to_limit_seconds)"
+    "|trainer_growing_path_.*"
 )
 _SCRAPE_SECONDS = 15.0
 _MOST_STEPS = 3000
@@ -78,7 +82,7 @@ def read_prometheus(url: str, *, job: str, instance: str | None, since_seconds: 
     if not points.points:
         whom = f"{instance} in job {job}" if instance else f"job {job}"
         raise UsageError(f"Prometheus has nothing of {whom} in the last {since_seconds / 3600:g} h")
-    return Run(points.trainer or max(instances), points.points, points.notes)
+    return replace(points, trainer=points.trainer or max(instances))
 
 
 def run_points(exposed: list[tuple[float, Readings]]) -> Run:
@@ -107,7 +111,8 @@ def run_points(exposed: list[tuple[float, Readings]]) -> Run:
             points += [_at_phase_end(point, phase, readings) for phase in ended] or [point]
         before = readings
     trainer = before.labels("trainer_info").get("trainer", "") if before else ""
-    return Run(trainer, tuple(points), notes)
+    explanation = told(before) if before else None
+    return Run(trainer, tuple(points), notes, explanation.as_json() if explanation else None)
 
 
 def _readings(rows: Mapping[str, Iterable[tuple[dict[str, str], float]]]) -> Readings:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
+from heapwatch.analysis.verdict import Word
 from heapwatch.explain.census import LongContainer
 from heapwatch.explain.evidence import Candidate
 from heapwatch.explain.findings import size_text
@@ -24,6 +25,7 @@ class Growing:
         site: the line where it grows.
         holders: what holds it, the nearest first.
         remedy: what to do.
+        verdict: `leak`, or `will not fit` for a buffer that needs more memory than there is.
 
     """
 
@@ -34,6 +36,7 @@ class Growing:
     site: Site | None = None
     holders: tuple[str, ...] = ()
     remedy: str | None = None
+    verdict: Word = "leak"
 
     def __str__(self) -> str:
         facts = [] if self.bytes is None else [f"+{size_text(self.bytes)}"]
@@ -77,7 +80,7 @@ def too_large(candidate: Candidate) -> list[Growing]:
     if full is None or not 0 < limit < full:
         return []
     remedy = f"a smaller bound: full it needs {size_text(full)} of {size_text(limit)} of memory"
-    return [replace(growing_container(candidate), remedy=remedy)]
+    return [replace(growing_container(candidate), remedy=remedy, verdict="will not fit")]
 
 
 def _when_full(candidate: Candidate) -> float | None:

@@ -10,7 +10,6 @@ from heapwatch.measure.descendants import descendants, private_bytes
 from heapwatch.measure.malloc import malloc_bytes
 
 LEAST_NATIVE_BYTES = 100_000  # a round
-_STEADY = 0.5
 
 
 class Outside:
@@ -35,8 +34,8 @@ class Outside:
                 one.add(now, level)
 
     def native(self, since: float) -> float | None:
-        """Steady growth of malloc's blocks in use, in bytes a round; None if there is none."""
-        return _steady(self._in_use, since)
+        """Growth of malloc's blocks in use, in bytes a round; None if there is none."""
+        return _pace(self._in_use, since)
 
     def kept(self, since: float) -> float | None:
         """Growth of freed memory that stays resident, in bytes a round; None if there is none.
@@ -47,11 +46,11 @@ class Outside:
         """
         paces = []
         for series in (self._kept, self._private):
-            growth = series.growth(since)
-            if not growth.rising or min(_rises(series, since), default=0.0) <= 0:
+            pace = _pace(series, since)
+            if pace is None or min(_rises(series, since), default=0.0) <= 0:
                 return None
-            paces.append(growth.per_second)
-        return min(paces) if min(paces) >= LEAST_NATIVE_BYTES else None
+            paces.append(pace)
+        return min(paces)
 
     def children(self, since: float) -> tuple[float, float | None] | None:
         """Growth of the number of child processes in a round, and of their memory; None if there is none."""
@@ -67,12 +66,9 @@ class Outside:
         return added or self.native(since) is not None or self.kept(since) is not None
 
 
-def _steady(series: LevelSeries, since: float) -> float | None:
-    rises = _rises(series, since)
-    if not rises:
-        return None
-    mean = sum(rises) / len(rises)
-    return mean if min(rises) >= _STEADY * mean and mean >= LEAST_NATIVE_BYTES else None
+def _pace(series: LevelSeries, since: float) -> float | None:
+    growth = series.growth(since)
+    return growth.per_second if growth.rising and growth.per_second >= LEAST_NATIVE_BYTES else None
 
 
 def _rises(series: LevelSeries, since: float) -> list[float]:

@@ -57,6 +57,7 @@ def _check(
     allow: str | float | Sequence[str | float] = (),
 ) -> None:
     __tracebackhide__ = True
+    from heapwatch.analysis.verdict import worst
     from heapwatch.measure.roots import Root
     from heapwatch.testing.rounds import ROUNDS, GrowthCheck
 
@@ -69,4 +70,5 @@ def _check(
     found = check.run(unit)
     if found:
         lines = "\n".join(f"  {growing}" for growing in found)
-        pytest.fail(f"something grows with every one of {check.done} rounds:\n{lines}", pytrace=False)
+        word = worst(growing.verdict for growing in found)
+        pytest.fail(f"{word}: something grows with every one of {check.done} rounds:\n{lines}", pytrace=False)

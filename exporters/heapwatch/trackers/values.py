@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import defaultdict, deque
 from collections.abc import Callable, Mapping
 
-from heapwatch.analysis.trend import slope
+from heapwatch.analysis.growth import median_slope
 from heapwatch.recording.points import CYCLES, Point
 
 _WINDOW = 30  # cycles that a growth rate looks back
@@ -48,7 +48,7 @@ class CycleLogger:
             recent.append((cycle, level))
             if len(recent) > 1:
                 growth = f"growth_per_{unit}" if what == "/count" else f"growth_mb_per_{unit}"
-                values[f"memory/{name}/{growth}"] = slope(tuple(recent))
+                values[f"memory/{name}/{growth}"] = median_slope(tuple(recent))
         return values
 
 

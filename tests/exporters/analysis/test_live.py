@@ -82,7 +82,8 @@ def test_verdicts_are_worked_out_anew_once_the_last_have_paid_for_themselves(mon
 
 
 def test_nothing_is_said_of_nothing():
-    assert LiveVerdicts().verdicts().summary == ""
+    assert not LiveVerdicts().verdicts().seen
+    assert LiveVerdicts().verdicts().word == "too early"
     assert LiveVerdicts().verdicts().alerts() == []
 
 
@@ -105,7 +106,8 @@ def test_a_full_buffer_that_keeps_graphs_is_told_after_ten_minutes():
     assert told[-1] == {Component("buffer", "memory"): 900}
     (alert,) = live.verdicts().alerts()
     assert (alert.kind, alert.severity, alert.value) == ("graphs", "warning", 900)
-    assert live.verdicts().summary == "buffer memory"
+    assert live.verdicts().word == "leak"
+    assert list(map(str, live.verdicts().found())) == ["buffer memory"]
 
 
 def test_a_buffer_that_lets_go_of_graphs_in_between_or_keeps_few_holds_none():

@@ -54,7 +54,7 @@ def test_a_lie_of_one_trainer_costs_no_other_its_sample(number):
         for _ in range(2):
             messages = monitor.sample()
             told = [message.text for message in messages if message.instance in well.url]
-            assert told == ["Memory=1.0MB", "Leaks: too early, 0 of 24 minutes"]
+            assert told == ["Memory=1.0MB", "too early: watched for 0 of 24 minutes"]
             assert len(messages) <= 103
         assert not any("correct-horse" in str(request) for request in liar.seen)
 

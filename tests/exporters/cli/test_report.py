@@ -41,14 +41,14 @@ def test_a_record_of_one_sample_is_too_short_to_judge(recording, capsys):
 
 def test_a_healthy_run_is_exit_code_0(recording, capsys):
     assert main(["report", recording(generations(10))]) == 0
-    assert "No leak: memory is at its level of the start." in capsys.readouterr().out
+    assert "healthy: memory is at its level of the start." in capsys.readouterr().out
 
 
 def test_a_short_run_says_that_it_is_too_early(recording, capsys):
     assert main(["report", recording(generations(6))]) == 0
     said = capsys.readouterr().out
-    assert "No verdict yet (too early, 18 of 24 minutes): memory is at its level of the start." in said
-    assert "No leak" not in said
+    assert "too early: memory is at its level of the start (watched for 18 of 24 minutes)." in said
+    assert "healthy:" not in said
 
 
 def test_a_terminal_is_told_what_takes_long_and_a_file_is_not(leaking, capsys, monkeypatch):

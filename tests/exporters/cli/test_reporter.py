@@ -233,13 +233,13 @@ def test_a_leak_is_told_by_the_definition_of_the_rules_and_before_its_time_it_is
         [message.text for message in watching.report(watched(20.0 * i + 1, 5e8 + 2.4e6 * max(0, i - 90)))]
         for i in range(160)
     ]
-    assert "Leaks: too early, 0 of 24 minutes" in texts[0]
-    assert "Leaks: too early, 12 of 24 minutes" in texts[37]
-    assert "Leaks: none in 30 minutes" in texts[88]
+    assert "too early: watched for 0 of 24 minutes" in texts[0]
+    assert "too early: watched for 12 of 24 minutes" in texts[37]
+    assert "healthy" in texts[88]
     told = [i for i, lines in enumerate(texts) if any("does not slow down" in line for line in lines)]
     assert 105 <= told[0] <= 118
     assert "CRITICAL: memory leaks: it grows by 5.2MB/min and does not slow down" in texts[told[0]]
-    assert "Leaks: memory trainer" in texts[told[0]]
+    assert "leak: memory trainer" in texts[told[0]]
     assert watching.severity == "critical"
 
 

@@ -1,4 +1,5 @@
 import http.server
+import json
 import threading
 import time
 
@@ -98,3 +99,21 @@ def test_something_else_than_prometheus_is_said_to_be_that_or_empty(server, body
         return
     with pytest.raises(Unreachable, match=r"not a Prometheus|not respond with JSON"):
         source.samples()
+
+
+@pytest.mark.parametrize(("kind", "leaks"), [("leak", True), ("threshold", False)])
+def test_a_firing_alert_of_prometheus_says_whether_it_is_about_a_leak(server, kind, leaks):
+    alert = {
+        "__name__": "ALERTS",
+        "instance": "a:1",
+        "alertstate": "firing",
+        "alertname": "TrainerLeak",
+        "severity": "critical",
+        "resource": "memory",
+        "kind": kind,
+    }
+    found = {"status": "success", "data": {"result": [{"metric": alert, "value": [1, "1"]}]}}
+    server.body = json.dumps(found).encode()
+    (sample,) = PrometheusSource(server.url, "trainer").samples()
+    assert sample.firing == ("CRITICAL: TrainerLeak fires (memory)",)
+    assert sample.leak_fires is leaks

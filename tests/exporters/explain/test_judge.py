@@ -180,10 +180,23 @@ def test_a_buffer_past_its_bound_is_a_leak() -> None:
 
 
 def test_a_buffer_that_will_not_fit_is_told_while_it_is_small() -> None:
-    found = judged(100, memory(2 * MB, 100), candidate(60, 24e6, 100, capacity=14_000))
-    assert found.verdict == "filling"
-    assert "336 GB" in message(found)
-    assert "memory is left" in message(found)
+    lines = Site("train.py", 7, "store")
+    found = judged(100, memory(2 * MB, 100), candidate(60, 24e6, 100, capacity=14_000, site=lines))
+    assert (found.verdict, found.findings[0].fits) == ("will not fit", False)
+    assert "336 GB when full" in message(found)
+    assert "19.5 GB of memory is left" in message(found)
+    assert "filled at train.py:7" in message(found)
+    early = judged(30, memory(2 * MB, 30), candidate(60, 24e6, 30, capacity=14_000))
+    assert early.verdict == "too early"
+
+
+def test_buffers_that_fit_alone_may_not_fit_together() -> None:
+    """Each of 600 MB, of which 1 GB is left."""
+    several = [candidate(2400, 20_000, 100, capacity=30_000) for _ in range(3)]
+    for number, one in enumerate(several):
+        one.known.path = f"agents[{number}].memory"
+    assert judged(100, memory(48 * MB, 100, limit=1.58e9), *several[:1]).verdict == "filling"
+    assert judged(100, memory(144 * MB, 100, limit=1.74e9), *several).verdict == "will not fit"
 
 
 def test_what_the_program_cuts_to_an_unknown_length_has_to_rise_for_longer() -> None:
@@ -385,7 +398,11 @@ def test_growth_of_nine_megabytes_is_not_little() -> None:
 def test_too_early_lasts_forty_seconds() -> None:
     assert judged(39, memory(0, 39)).verdict == "too early"
     assert judged(41, memory(0, 41)).verdict == "healthy"
-    assert explain(Levels(memory(0, 100), 0.0, 100), [], rounds=0).verdict == "too early"
+    unfinished = explain(Levels(memory(0, 100), 0.0, 100), [], rounds=0)
+    assert unfinished.verdict == "too early"
+    assert "first search through the program's objects is not complete" in message(unfinished)
+    assert "judged without it in 23 min" in message(unfinished)
+    assert explain(Levels(memory(0, 1600), 0.0, 1600), [], rounds=0).verdict == "healthy"
 
 
 @pytest.mark.parametrize(
@@ -431,13 +448,13 @@ def test_of_an_array_bytes_are_reported_and_no_items() -> None:
     assert finding.bytes == array.known.items.last
 
 
-@pytest.mark.parametrize(("limit", "said"), [(1.10e9, "memory is left"), (1.25e9, "")])
-def test_a_buffer_fits_while_what_it_will_still_take_is_left(limit: float, said: str) -> None:
+@pytest.mark.parametrize(("limit", "verdict"), [(1.10e9, "will not fit"), (1.25e9, "filling")])
+def test_a_buffer_fits_while_what_it_will_still_take_is_left(limit: float, verdict: str) -> None:
     """It holds 80 MB of the process's 580 and will hold 640: the process ends at 1.14 GB."""
     grown = memory(48 * MB, 100, limit=limit)
     found = judged(100, grown, candidate(2400, 20_000, 100, capacity=32_000))
-    assert found.verdict == "filling"
-    assert ("memory is left" in message(found)) is bool(said)
+    assert found.verdict == verdict
+    assert ("memory is left" in message(found)) is (verdict == "will not fit")
 
 
 def test_the_room_that_is_left_is_reported() -> None:
@@ -449,3 +466,85 @@ def test_two_thirds_of_the_growth_are_two_thirds() -> None:
     found = judged(100, memory(48 * MB, 100), candidate(1600, 20_000, 100))
     assert found.findings[0].share == pytest.approx(2 / 3, abs=0.03)
     assert found.explained_share == pytest.approx(2 / 3, abs=0.03)
+
+
+@pytest.mark.parametrize(
+    "level",
+    [
+        lambda at: 500 * MB + 0.5 * at * MB,  # 6 % a minute, and no more
+        lambda at: 500 * MB + at * at / 100 * MB,  # faster and faster
+        lambda at: 500 * MB + 30 * MB * (at // 60),  # in steps
+        lambda at: 500 * MB + 60 * MB * max(0.0, at - 150) / 60,  # from a while ago on
+    ],
+)
+def test_there_is_no_comfort_while_memory_rises_by_more_than_a_percent_a_minute(
+    level: Callable[[float], float],
+) -> None:
+    for seconds in range(180, 1200, 60):
+        found = judged(seconds, curve(level, seconds))
+        assert found.verdict in ("too early", "growing", "leak"), (seconds, message(found))
+
+
+def test_a_sawtooth_is_no_rise() -> None:
+    for seconds in range(600, 1200, 7):
+        risen = curve(lambda at: 500 * MB + at % 100 * MB, seconds)
+        assert not Levels(risen, 0.0, seconds).rises_fast_by, seconds
+
+
+def test_slowing_down_is_said_where_it_was_tested() -> None:
+    slowing = judged(900, curve(lambda at: 500 * MB + 200 * MB * (1 - exp(-at / 200)), 900))
+    assert slowing.verdict == "warm-up"
+    assert "slows down" in message(slowing)
+    ended = judged(900, curve(lambda at: 500 * MB + min(at, 600) * 0.3 * MB, 900))
+    assert ended.verdict == "warm-up"
+    # Half a percent a minute, faster and faster.
+    faster = judged(900, curve(lambda at: 5000 * MB + (at / 900) ** 3 * 300 * MB, 900))
+    assert faster.verdict == "too early"
+    # Of late alone, by 0.8 % a minute.
+    late = judged(900, curve(lambda at: 5000 * MB + 40 * MB * max(0.0, at - 450) / 60, 900))
+    assert late.verdict == "too early"
+    assert "slows down: a" not in message(faster)
+
+
+def test_growth_that_goes_on_is_said_to_grow_once_a_slow_leak_could_be_told() -> None:
+    """Of a process of 40 GB, too little in an hour for the leak rules."""
+    grown = {minutes: memory(14 * MB, 60 * minutes, start=40e9, limit=50e9) for minutes in (10, 40)}
+    early, late = judged(600, grown[10]), judged(2400, grown[40])
+    assert early.verdict == "too early"
+    assert "Whether it slows down can be told in 15 min." in message(early)
+    assert late.verdict in ("growing", "leak")
+
+
+def test_noise_of_a_healthy_program_is_not_mentioned() -> None:
+    """A floor of 2 MB more in the last of ten minutes, or 0.13 MB more each minute: 8 MB in an hour."""
+    for level in (lambda at: 300 * MB + 2 * MB * (at > 550), lambda at: 300 * MB + 0.13 * MB * at / 60):
+        found = judged(600, curve(level, 600))
+        assert found.verdict == "healthy"
+        assert "/min" not in message(found)
+    assert judged(1000, curve(lambda at: 300 * MB + 0.13 * MB * at / 60, 1000)).verdict == "too early"
+
+
+def test_the_time_until_the_limit_is_a_range_that_narrows() -> None:
+    """20 MB/min of 2 GB that are left: 100 minutes at the start."""
+    ranges = []
+    for minutes in (3, 10, 30):
+        found = judged(60 * minutes, memory(20 * MB, 60 * minutes, limit=2.5e9))
+        left = found.time_left
+        assert left is not None
+        assert left.least <= 60 * (100 - minutes) <= left.most
+        assert "Memory ends in" in message(found)
+        ranges.append(left.most / left.least)
+    assert ranges[0] > ranges[1] > ranges[2] > 1
+    assert judged(600, memory(0, 600)).time_left is None
+    assert judged(40, memory(20 * MB, 40)).time_left is None
+    again = from_json(found.as_json())
+    assert again.time_left is not None
+    assert again.time_left.least == pytest.approx(left.least, abs=1)
+
+
+def test_other_programs_take_of_the_memory_that_is_left() -> None:
+    grown = memory(20 * MB, 600, limit=2.5e9)
+    grown.free = int(100 * MB)
+    left = judged(600, grown).time_left
+    assert left is not None
+    assert left.most < 600

@@ -122,12 +122,16 @@ def test_leaks_are_told_by_the_definition_of_the_rules():
     def exposed(dynamic):
         return [*families(dynamic), *parse("process_start_time_seconds 1\n")]
 
-    assert status.document(exposed(100))["leaks"] == {"verdict": "too early, 0 of 24 minutes"}
+    assert status.document(exposed(100))["leaks"] == {
+        "verdict": "too early",
+        "message": "watched for 0 of 24 minutes",
+    }
     for half_minute in range(120):
         now[0] = 30.0 * half_minute
         status.observe(exposed(100 + 10 * max(0, half_minute - 60)))
     document = status.document(exposed(690))
-    assert document["leaks"]["verdict"] == "bodies dynamic"
+    assert document["leaks"]["verdict"] == "leak"
+    assert document["leaks"]["message"] == "bodies dynamic"
     assert document["leaks"]["growth_per_minute"]["bodies"]["dynamic"] == pytest.approx(20, rel=0.1)
     leaks = [alert for alert in document["alerts"] if alert["kind"] == "leak"]
     assert [(alert["severity"], alert["component"]) for alert in leaks] == [("warning", "dynamic")]

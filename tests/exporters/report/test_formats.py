@@ -29,7 +29,7 @@ def hostile(name=HOSTILE):
             "cycle",
             1e9 + 1e9 * n,
             progress={"epoch": n},
-            objects={name: 2 + n},
+            objects={name: 2 + 5 * n},
             sizes={name: 1e7 * n},
         )
         for n in range(1, 9)
@@ -50,7 +50,7 @@ def test_the_text_has_the_documents_tables():
         r"Gen 1: After evaluate_population +11\.230 \+7\.000 GB",
         r"Growth +\+42\.00 GB \(\+992\.9%\)",
         r"TradingEnvironment +2 -> 98 \(\+96\) LEAK: increasing by 16 each generation",
-        r"DDPGAgent +16 -> 17 \(\+1\) steady",
+        r"DDPGAgent +16 -> 17 \(\+1\) healthy",
         r"WARNING: Potential memory leaks detected in: \['stats'\]",
         r"replay +buffer +2345\.67 +3\.00 GB",
     ):

@@ -48,7 +48,7 @@ def test_the_documents_report(logged):
         "  trainer.stats                        +1.19 MB (+12.00 KB/epoch)",
         "",
         "Object Count Changes:",
-        "  Environment                         16 -> 16 (+0)  steady",
+        "  Environment                         16 -> 16 (+0)  healthy",
         "=" * 60,
         "",
         "WARNING: Potential memory leaks detected in: ['experience']",

@@ -4,10 +4,11 @@ import time
 
 import pytest
 from prometheus_client import Metric
+from prometheus_client.parser import text_string_to_metric_families as parse
 
 from heapwatch.analysis.readings import Readings
 from heapwatch.errors import Unreachable, UsageError
-from heapwatch.report.document import finding_lines
+from heapwatch.report.document import finding_lines, headline
 from heapwatch.report.findings import analyse
 from heapwatch.report.prometheus import read_prometheus, run_points
 from tests.dashboards.server import prometheus
@@ -98,6 +99,20 @@ def test_a_trainer_that_was_away_for_a_while_is_read_on():
     scrapes = history(6, environments=16, evaluation=7e9)
     scrapes[9:12] = [{("up", "", ""): 0}] * 3
     assert analyse(run_of(scrapes)).finding.phase == "evaluate"
+
+
+def test_what_the_trainer_said_last_is_quoted():
+    said = (
+        'trainer_process_resident_memory_bytes{role="trainer"} 1e9\n'
+        'trainer_memory_verdict{verdict="leak"} 1\n'
+        'trainer_growing_path_leak{path="history",type="list of dict",kind="container",site="train.py:7"} 1\n'
+    )
+    run = run_points([(60.0 * number, Readings(parse(said))) for number in range(3)])
+    report = analyse(run)
+    assert report.verdict == "leak"
+    assert headline(report).startswith(
+        "leak: `history` (list of dict, no bound) leaks, filled at train.py:7."
+    )
 
 
 @pytest.fixture(scope="module")

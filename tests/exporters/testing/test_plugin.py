@@ -56,7 +56,7 @@ def test_a_fixture_that_keeps_what_it_is_given_fails_with_path_line_and_remedy(
     done.assert_outcomes(failed=1)
     done.stdout.fnmatch_lines(
         [
-            "*something grows with every one of 24 rounds:*",
+            "*leak: something grows with every one of 24 rounds:*",
             "*trainer.history (list of bytearray): +2?.? kB and +1 items*",
         ]
     )
@@ -269,6 +269,7 @@ def test_what_has_no_end_fails_and_is_named(project: pytest.Pytester) -> None:
     for name in named:
         done.stdout.fnmatch_lines([f"*  *{name}*a round*"])
 
+    done.stdout.fnmatch_lines(["*will not fit: something grows with*"])
     done.stdout.fnmatch_lines(["*OVERSIZED (deque of*a smaller bound: full it needs 20? TB of *"])
 
 

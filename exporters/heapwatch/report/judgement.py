@@ -1,0 +1,137 @@
+"""Verdicts on levels from cycle to cycle, in the words of every other verdict.
+
+A level goes on rising as a named container does, see `explain.series`. How much matters is what the rules
+say, or a limit that the trainer declares. Where the rules can judge memory, they decide.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from heapwatch.analysis.bounds import PAST_BOUND
+from heapwatch.analysis.verdict import Word
+from heapwatch.explain.series import LevelSeries
+
+# (number of the cycle, level), in rising order of the number; the first is the baseline.
+Points = Sequence[tuple[float, float]]
+
+_FEWEST = 6  # levels; with fewer, a leak and a warm-up look the same
+_SLOWED = 0.5  # pace of the last quarter, as a share of the overall pace
+_MOST_AN_ITEM = 8  # largest number of objects in an item of a buffer
+
+
+@dataclass(frozen=True)
+class Judgement:
+    """The verdict on a level, with its reason in words.
+
+    Attributes:
+        verdict: a word of `analysis.verdict`.
+        baseline: the first level.
+        current: the last level.
+        per_cycle: rise per cycle.
+        since: the cycle in which the rise began; 0 if it did not rise.
+        reason: the reason of the verdict.
+
+    """
+
+    verdict: Word
+    baseline: float
+    current: float
+    per_cycle: float = 0.0
+    since: int = 0
+    reason: str = ""
+
+    @property
+    def change(self) -> float:
+        """Difference between the last and the first level."""
+        return self.current - self.baseline
+
+
+@dataclass(frozen=True)
+class Terms:
+    """What a level is judged by.
+
+    Attributes:
+        least: the least rise that matters.
+        unit: name of a cycle.
+        bound: the largest allowed level.
+        limit: growth in a cycle that is allowed.
+        by_rules: what the rules say; None where they cannot judge.
+        decided: whether nothing but the rules decides, as far as they can judge.
+        filled: what bounded buffers held at the same times; a rise that follows it is theirs.
+        share: least part of the rise that these explain.
+
+    """
+
+    least: float
+    unit: str
+    bound: float | None = None
+    limit: float | None = None
+    by_rules: bool | None = None
+    decided: bool = False
+    filled: Points = ()
+    share: float = 1 / _MOST_AN_ITEM
+
+
+def judged(series: Points, terms: Terms) -> Judgement:
+    """Judge a level."""
+    level = _as_level(series)
+    began = level.rise_began()
+    growth = level.growth(began)
+    baseline, current = series[0][1], series[-1][1]
+    risen = growth.total if growth.span else max(0.0, current - baseline)
+    pace = growth.per_second
+    since = next((int(cycle) for cycle, _ in series if cycle > began and cycle > series[0][0]), 0)
+
+    def verdict(word: Word, reason: str = "") -> Judgement:
+        rises = word not in ("healthy", "warm-up")
+        return Judgement(
+            word, baseline, current, pace if rises else 0.0, since if word != "healthy" else 0, reason
+        )
+
+    if terms.bound is not None and current > PAST_BOUND * terms.bound:
+        return verdict("leak", f"past its bound of {terms.bound:.0f}")
+    if terms.by_rules:
+        return verdict("leak", "rises, and does not slow down")
+    if risen <= terms.least:
+        return verdict("healthy")
+    if _fills(series, terms, lasting=growth.rising):
+        return verdict("filling", "buffers that fill explain it")
+    if sum(cycle >= began for cycle, _ in series) < _FEWEST:
+        return verdict("too early", f"too few {terms.unit}s to tell from a warm-up")
+    if not growth.rising:
+        slowed = growth.lasting < _SLOWED
+        return verdict("warm-up", "rose and slows down") if slowed else verdict("growing", "rises unevenly")
+    if terms.bound is not None:
+        return verdict("filling", f"within its bound of {terms.bound:.0f}")
+    if terms.limit is not None and pace <= terms.limit:
+        return verdict("growing", f"within its limit of {terms.limit / 1e6:g} MB/{terms.unit}")
+    if terms.decided and terms.by_rules is False and terms.limit is None:
+        return verdict("growing", "rises, but not as steadily as a leak")
+    return verdict("leak", _reason(pace, terms))
+
+
+def _reason(pace: float, terms: Terms) -> str:
+    if terms.limit is not None:
+        return f"over its limit of {terms.limit / 1e6:g} MB/{terms.unit}"
+    count = f"{pace:.0f}" if pace >= 10 or pace == int(pace) else f"{pace:.1f}"
+    return f"increasing by {count} each {terms.unit}"
+
+
+def _as_level(series: Points) -> LevelSeries:
+    level = LevelSeries()
+    for cycle, value in series:
+        level.add(cycle, value)
+    return level
+
+
+def _fills(series: Points, terms: Terms, *, lasting: bool) -> bool:
+    """Whether the buffers took enough for the rise; if it lasts, also in the last half of the cycles."""
+    held = dict(terms.filled)
+    for part in (series, series[len(series) // 2 :])[: 1 + lasting]:
+        risen = part[-1][1] - part[0][1]
+        took = held.get(part[-1][0], 0.0) - held.get(part[0][0], 0.0)
+        if risen > 0 and took < terms.share * risen:
+            return False
+    return bool(held)

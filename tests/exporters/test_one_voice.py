@@ -1,0 +1,246 @@
+"""Every surface says the same of a leaking, a filling, a crowded, a warming and a healthy trainer."""
+
+from __future__ import annotations
+
+import json
+import logging
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from math import exp
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import heapwatch
+from heapwatch.analysis.readings import Readings
+from heapwatch.analysis.verdict import MEANINGS, SERIOUS, WORDS, Word
+from heapwatch.cli import run as cli_run
+from heapwatch.cli.main import main
+from heapwatch.cli.reporter import Reporter
+from heapwatch.cli.sources import Sample, read_metrics
+from heapwatch.cli.thresholds import Thresholds
+from heapwatch.explain.evidence import Candidate
+from heapwatch.explain.findings import Explanation, headline
+from heapwatch.explain.levels import LeakingLevels
+from heapwatch.explain.log_limit import LogLimit
+from heapwatch.explain.sites import Site
+from heapwatch.explain.told import told
+from heapwatch.http.client import get_json, get_text
+from heapwatch.recording.points import Point
+from heapwatch.recording.recorder import Recorder
+from tests.exporters.explain.test_judge import candidate, curve, judged
+from tests.exporters.explain.test_levels import bodies, live
+
+MB = 1e6
+SECONDS = 900
+LINE = Site("/home/me/train.py", 7, "")
+
+
+@dataclass(frozen=True)
+class Case:
+    """A trainer: the curve of its memory, what grows in it, and what every surface has to say."""
+
+    word: Word
+    level: Callable[[float], float]
+    growing: tuple[Candidate, ...] = ()
+    limit: float = 20e9
+    says: tuple[str, ...] = ()
+
+
+def rising(at: float) -> float:
+    return 500 * MB + 48 * MB * at / 60
+
+
+def filler(capacity: int | None) -> tuple[Candidate, ...]:
+    return (candidate(2400, 20_000, SECONDS, capacity=capacity, site=LINE),)
+
+
+CASES = {
+    "leaking": Case(
+        "leak",
+        rising,
+        filler(None),
+        says=("`trainer.history`", "train.py:7", "48 MB/min", "Memory ends in"),
+    ),
+    "filling": Case(
+        "filling", rising, filler(50_000), says=("`trainer.history`", "of 50,000 items", "1 GB when full")
+    ),
+    "crowded": Case(
+        "will not fit",
+        rising,
+        filler(900_000),
+        says=("`trainer.history`", "train.py:7", "of 900,000 items", "18 GB when full", "Memory ends in"),
+        limit=5e9,
+    ),
+    "warming": Case("warm-up", lambda at: 500 * MB + 200 * MB * (1 - exp(-at / 200)), says=("slows down",)),
+    "healthy": Case("healthy", lambda at: 500 * MB, says=("Nothing leaks",)),
+}
+
+
+@dataclass(frozen=True)
+class Trainer:
+    """A served trainer that explains itself so, and its recording."""
+
+    case: Case
+    explanation: Explanation
+    address: str
+    recording: Path
+
+
+@pytest.fixture(params=CASES)
+def trainer(
+    request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> Iterator[Trainer]:
+    monkeypatch.setenv("HEAPWATCH_TARGETS_DIR", str(tmp_path / "targets"))
+    monkeypatch.setenv("HEAPWATCH_STATE", str(tmp_path))
+    case = CASES[request.param]
+    found = judged(SECONDS, curve(case.level, SECONDS, case.limit), *case.growing)
+    path = tmp_path / "run.jsonl"
+    recorder = Recorder(path, {"trainer": "walker"}, explain=found.as_json)
+    for at in range(0, SECONDS, 15):
+        recorder.take(Point(1e9 + at, "sample", case.level(at)))
+    recorder.close()
+    watch = heapwatch.start("walker", port=0)
+    watch.exporter.explainer.stop()
+    watch.exporter.explainer.latest = found
+    assert watch.exporter.server is not None
+    yield Trainer(case, found, f"127.0.0.1:{watch.exporter.server.port}", path)
+    watch.stop()
+
+
+def agrees(trainer: Trainer, text: str) -> None:
+    """The text has the word of the verdict and no other, and what it is about."""
+    found = text.lower()
+    assert trainer.case.word in found, text
+    others = {word for word in SERIOUS if f"{word}:" in found} - {trainer.case.word}
+    assert not others, text
+    for said in trainer.case.says:
+        assert said in text, (said, text)
+
+
+def code(trainer: Trainer) -> int:
+    return MEANINGS[trainer.case.word].exit_code
+
+
+def test_the_explanation_as_json(trainer: Trainer) -> None:
+    document = get_json(f"http://{trainer.address}/explain")
+    assert document["verdict"] == trainer.case.word
+    agrees(trainer, f"{document['verdict']}: {document['message']}")
+    left = document["time_to_limit_seconds"]
+    assert (left is not None) == (trainer.case.word in SERIOUS)
+    assert left is None or 0 < left["least"] < left["most"]
+
+
+@pytest.mark.parametrize("source", ["address", "recording"])
+def test_the_command_explain(trainer: Trainer, source: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["explain", str(getattr(trainer, source))]) == code(trainer)
+    agrees(trainer, capsys.readouterr().out)
+
+
+def test_the_summary_of_run(trainer: Trainer, capsys: pytest.CaptureFixture[str]) -> None:
+    cli_run._print(trainer.explanation, as_json=False)
+    agrees(trainer, capsys.readouterr().err)
+
+
+def test_the_log(trainer: Trainer) -> None:
+    limit = LogLimit()
+    lines = [line for now in range(0, 120, 5) if (line := limit.line(trainer.explanation, now))]
+    if trainer.case.word in ("healthy", "warm-up"):
+        assert lines == []
+        return
+    (line,) = lines
+    agrees(trainer, line.text)
+    assert (line.level == logging.WARNING) == bool(code(trainer))
+
+
+def test_the_series(trainer: Trainer) -> None:
+    readings = read_metrics(f"http://{trainer.address}")
+    assert readings.by("trainer_memory_verdict", "verdict") == {
+        word: float(word == trainer.case.word) for word in WORDS
+    }
+    again = told(readings)
+    assert again is not None
+    agrees(trainer, headline(again))
+    assert again.growth_bytes_per_minute == trainer.explanation.growth_bytes_per_minute
+    assert again.time_left == trainer.explanation.time_left
+
+
+def test_the_monitor(trainer: Trainer, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["monitor", "--count", "1", trainer.address]) == code(trainer)
+    agrees(trainer, capsys.readouterr().out)
+
+
+def test_the_monitor_of_what_prometheus_scraped(trainer: Trainer) -> None:
+    reporter = Reporter(Thresholds(), interval=15.0)
+    sample = Sample(trainer.address, 1e9, read_metrics(f"http://{trainer.address}"), firing=())
+    agrees(trainer, "\n".join(message.text for message in reporter.report(sample)))
+    assert (reporter.severity == "critical") == bool(code(trainer))
+
+
+def test_the_status_and_the_landing_page(trainer: Trainer) -> None:
+    leaks = get_json(f"http://{trainer.address}/performance_status")["leaks"]
+    assert leaks["verdict"] == trainer.case.word
+    agrees(trainer, f"{leaks['verdict']}: {leaks['message']}")
+    assert ("time_to_limit_seconds" in leaks) == (trainer.case.word in SERIOUS)
+    page = get_text(f"http://{trainer.address}/", 2**20)
+    assert f"<td>{trainer.case.word}: " in page.replace('<td class="number">', "<td>")
+
+
+@pytest.mark.parametrize("format_", ["text", "markdown", "html", "json"])
+def test_a_report_of_the_recording(
+    trainer: Trainer, format_: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["report", str(trainer.recording), "--format", format_]) == code(trainer)
+    text = capsys.readouterr().out
+    if format_ == "json":
+        document: dict[str, Any] = json.loads(text)
+        assert (document["verdict"], document["headline"]) == (
+            trainer.case.word,
+            headline(trainer.explanation),
+        )
+    else:
+        agrees(trainer, text.replace("\\", ""))
+    if format_ == "html":
+        look = {"leak": "bad", "will not fit": "bad"}.get(trainer.case.word, "good")
+        assert f'<p class="outcome {look}">{trainer.case.word}: ' in text
+
+
+def test_a_leak_alert_of_prometheus_is_what_the_monitor_ends_with() -> None:
+    reporter = Reporter(Thresholds(), interval=15.0)
+    readings = Readings([])
+    for fires, severity in ((True, "critical"), (False, "ok")):
+        reporter.report(Sample("trainer", 1e9 + fires, readings, firing=(), leak_fires=fires))
+        assert reporter.severity == severity
+
+
+def test_bodies_that_leak_are_a_leak_on_every_surface_while_memory_warms_up(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("HEAPWATCH_TARGETS_DIR", str(tmp_path / "targets"))
+    monkeypatch.setenv("HEAPWATCH_STATE", str(tmp_path))
+    with heapwatch.start("walker", port=0) as watch:
+        exporter = watch.exporter
+        exporter.explainer.stop()
+        monkeypatch.setattr(exporter, "_leaking", LeakingLevels(live(bodies).verdicts))
+        logged = LogLimit()
+        warming = Explanation("warm-up", 3600.0, 18.6e6, 0.0)
+        exporter.explainer.latest = exporter._beside(warming)
+        assert exporter.server is not None
+        address = f"127.0.0.1:{exporter.server.port}"
+        lines = [logged.line(exporter.explainer.latest, now) for now in (0, 60)]
+        assert main(["explain", address]) == 2
+        assert main(["monitor", "--count", "1", address]) == 2
+        said = [capsys.readouterr().out, str(lines[1]), str(get_json(f"http://{address}/performance_status"))]
+    for text in said:
+        assert "leak" in text
+        assert "bodies dynamic" in text
+        assert "No leak" not in text
+
+
+def test_no_message_is_without_its_verdict() -> None:
+    for word in WORDS:
+        said = headline(Explanation(word, 300.0, 0.0, 1.0))
+        assert said.startswith(word)
+        assert "0 B/min" not in said
+        assert "  " not in said
