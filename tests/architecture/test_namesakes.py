@@ -52,7 +52,7 @@ TESTED_BY = {
     "tests/exporters/explain/test_judge.py": f"{LIBRARY}/explain: findings level_history",
     "tests/exporters/integrations/test_lightning.py": f"{LIBRARY}/integrations: lightning_hooks",
     "tests/exporters/integrations/test_ray.py": f"{LIBRARY}/integrations: rllib ray_tune sharing",
-    "tests/exporters/measure/test_deep_size.py": (f"{LIBRARY}/measure: traversal tensor_storage"),
+    "tests/exporters/measure/test_deep_size.py": (f"{LIBRARY}/measure: traversal"),
     "tests/exporters/measure/test_instances.py": f"{LIBRARY}/measure: untracked",
     "tests/exporters/measure/test_mappings.py": f"{LIBRARY}/measure: memory",
     "tests/exporters/recording/test_reader.py": f"{LIBRARY}/recording: points recorder",

@@ -44,7 +44,6 @@ _WAITING = (
 )
 # Until Python 3.11 a call that allocates may start the collector, and so run code of the program.
 _COLLECTS_IN_CALLS = sys.version_info < (3, 12)
-_ALLOCATED = 4  # objects at most that one reading of one value makes
 
 _code_of = attrgetter("f_code")
 _is_none = partial(is_, None)
@@ -62,7 +61,7 @@ def read_alone(objects: Sequence[Any], *columns: tuple[Reader, ...]) -> list[tup
         columns: functions written in C that run no code of the program, applied one after the other.
 
     """
-    if not _may_read(len(objects) * len(columns)):
+    if not _may_read() or not _collects_no_more(len(objects) * (1 + len(columns))):
         return None
     weak = objects and type(objects[0]) is ref
     alive = filterfalse(_is_none, map(ref.__call__, objects)) if weak else iter(objects)
@@ -105,15 +104,28 @@ def in_an_operation() -> bool:
         return True
 
 
-def _may_read(values: int) -> bool:
+def _may_read() -> bool:
     if not getattr(sys, "_is_gil_enabled", lambda: True)() or in_an_operation():
         return False
     for entry in _unseen.copy():
         if entry[0] in sys.modules:
             _unseen.remove(entry)
             _waiting.update(map(id, _code(*entry)))
-    made = _ALLOCATED * (values + len(sys._current_frames()))
-    return not (_COLLECTS_IN_CALLS and gc.isenabled() and gc.get_count()[0] + made >= gc.get_threshold()[0])
+    return True
+
+
+def _collects_no_more(made: int) -> bool:
+    """Whether the collector will not start while this many objects are made.
+
+    If it would, it examines the youngest objects now, a moment early.
+    """
+    if not _COLLECTS_IN_CALLS or not gc.isenabled():
+        return True
+    made += 2 * len(sys._current_frames())
+    threshold = gc.get_threshold()[0]
+    if gc.get_count()[0] + made >= threshold > made:
+        gc.collect(0)
+    return gc.get_count()[0] + made < threshold
 
 
 def _column(objects: Iterator[Any], readers: tuple[Reader, ...]) -> Iterator[Any]:

@@ -125,10 +125,15 @@ def test_nothing_is_read_if_the_collector_would_start_meanwhile(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(alone, "_COLLECTS_IN_CALLS", True)
-    monkeypatch.setattr(gc, "get_count", lambda: (gc.get_threshold()[0], 0, 0))
+    count, collected = [gc.get_threshold()[0]], []
+    monkeypatch.setattr(gc, "get_count", lambda: (count[0], 0, 0))
+    monkeypatch.setattr(gc, "collect", collected.append)
     assert read_alone([[1]], length) is None
-    monkeypatch.setattr(gc, "get_count", lambda: (0, 0, 0))
+    assert collected == [0]
+    count[0] = 0
     assert read_alone([[1]], length) == [(1,)]
+    assert collected == [0]
+    assert read_alone([[1]] * gc.get_threshold()[0], length) is None
 
 
 def test_no_other_thread_runs_between_the_look_and_the_last_value(monkeypatch: pytest.MonkeyPatch) -> None:
