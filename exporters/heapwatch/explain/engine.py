@@ -25,6 +25,7 @@ from heapwatch.explain.rhythm import HURRIED, rhythm_of
 from heapwatch.explain.steadiness import is_steady
 from heapwatch.explain.tracing import Tracer
 from heapwatch.explain.weigh import weigh
+from heapwatch.measure.alone import has_lock
 from heapwatch.measure.own_time import own_time
 from heapwatch.measure.roots import OWN_THREADS, Root
 from heapwatch.runtime.owned_reads import OwnedReads
@@ -109,8 +110,10 @@ class Explainer:
         self._thread: threading.Thread | None = None
 
     def start(self) -> None:
-        """Start the thread."""
-        if self._thread is None:
+        """Start the thread, unless this interpreter has no lock that would make its reads safe."""
+        if not has_lock():
+            log.warning("heapwatch: what grows is not looked for: this Python runs without its global lock")
+        elif self._thread is None:
             self._thread = threading.Thread(target=self._work, name=f"{OWN_THREADS}explain", daemon=True)
             self._thread.start()
 

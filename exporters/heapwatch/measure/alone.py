@@ -85,6 +85,11 @@ def waits_in(function: Function) -> Function:
     return function
 
 
+def has_lock() -> bool:
+    """Whether the interpreter has its global lock; a free-threaded build has not."""
+    return bool(getattr(sys, "_is_gil_enabled", lambda: True)())
+
+
 def in_an_operation() -> bool:
     """Whether the calling thread runs Python code that torch called, or would call code of the program.
 
@@ -105,7 +110,7 @@ def in_an_operation() -> bool:
 
 
 def _may_read() -> bool:
-    if not getattr(sys, "_is_gil_enabled", lambda: True)() or in_an_operation():
+    if not has_lock() or in_an_operation():
         return False
     for entry in _unseen.copy():
         if entry[0] in sys.modules:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import sys
 
 import pytest
 
@@ -158,3 +159,11 @@ def test_a_slice_that_fails_is_paid_for(monkeypatch: pytest.MonkeyPatch) -> None
     with pytest.raises(RuntimeError):
         explainer.tick()
     assert explainer._budget.spent == 0.25
+
+
+def test_nothing_is_looked_for_where_the_interpreter_has_no_lock(monkeypatch, caplog):
+    monkeypatch.setattr(sys, "_is_gil_enabled", lambda: False, raising=False)
+    explainer = Explainer()
+    explainer.start()
+    assert explainer._thread is None
+    assert "without its global lock" in caplog.text
