@@ -3,7 +3,7 @@
 A thread that is inside `backward()` or `resize_()` changes tensors without holding the lock, and a read from
 another thread may then follow a pointer that was just freed. So such a read is one call into C, in which no
 other thread can take the lock. It begins with a look at the innermost function of every thread. Unless all
-the others are in functions that only wait, nothing is read.
+the others are in functions that only wait, or in a call of `time.sleep`, nothing is read.
 """
 
 from __future__ import annotations
@@ -13,10 +13,12 @@ import sys
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from itertools import chain, compress, filterfalse, islice, tee
-from operator import attrgetter, is_
+from operator import attrgetter, is_, or_
 from types import CodeType, FunctionType
 from typing import Any, TypeVar
 from weakref import ref
+
+from heapwatch.measure.waiting_calls import in_waiting_call
 
 Reader = Callable[[Any], Any]
 Function = TypeVar("Function", bound=Callable[..., Any])
@@ -46,6 +48,7 @@ _WAITING = (
 _COLLECTS_IN_CALLS = sys.version_info < (3, 12)
 
 _code_of = attrgetter("f_code")
+_instruction_of = attrgetter("f_lasti")
 _is_none = partial(is_, None)
 _unseen = list(_WAITING)
 _waiting: set[int] = set()
@@ -75,8 +78,16 @@ def others_wait() -> Iterator[bool]:
 
     The caller is declared by `waits_in`, as its own thread is among all threads.
     """
+    calls = {
+        (id(frame.f_code), frame.f_lasti)
+        for frame in sys._current_frames().values()
+        if id(frame.f_code) not in _waiting and in_waiting_call(frame)
+    }
     frames = chain.from_iterable(map(dict.values, islice(iter(sys._current_frames, None), 1)))
-    return map(_waiting.issuperset, [map(id, map(_code_of, frames))])
+    one, other, another = tee(frames, 3)
+    places = zip(map(id, map(_code_of, one)), map(_instruction_of, other))  # noqa: B905 - as long as the other
+    in_functions = map(_waiting.__contains__, map(id, map(_code_of, another)))
+    return map(all, [map(or_, in_functions, map(calls.__contains__, places))])
 
 
 def waits_in(function: Function) -> Function:

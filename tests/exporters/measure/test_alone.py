@@ -65,6 +65,17 @@ def test_a_thread_that_waits_is_no_reason_to_read_nothing() -> None:
         assert read_alone([[1]], length) == [(1,)]
 
 
+def sleeping(ended: threading.Event) -> None:
+    while not ended.is_set():
+        time.sleep(0.5)
+
+
+@pytest.mark.skipif(sys.version_info < (3, 11), reason="instructions have no place in the source")
+def test_a_thread_that_sleeps_is_no_reason_either() -> None:
+    with beside(sleeping):
+        assert read_alone([[1]], length) == [(1,)]
+
+
 @pytest.mark.parametrize("run", [busy, busy_in_c])
 def test_nothing_is_read_beside_a_thread_that_does_anything(run: Callable[[threading.Event], Any]) -> None:
     with beside(run):
@@ -73,10 +84,12 @@ def test_nothing_is_read_beside_a_thread_that_does_anything(run: Callable[[threa
 
 def test_a_function_that_is_declared_to_wait_is_no_reason_either() -> None:
     @waits_in
-    def sleep(ended: threading.Event) -> None:
-        time.sleep(1)
+    def compute(ended: threading.Event) -> None:
+        end = time.monotonic() + 2
+        while time.monotonic() < end:
+            pass
 
-    with beside(sleep):
+    with beside(compute):
         assert read_alone([[1]], length) == [(1,)]
 
 
