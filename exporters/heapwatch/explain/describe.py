@@ -32,9 +32,11 @@ from heapwatch.explain.sites import (
 )
 from heapwatch.explain.tracing import Tracer
 from heapwatch.explain.weigh import keeps_its_arguments, newest_of, traits_of
+from heapwatch.measure.attributes import Gone
 from heapwatch.measure.layout import CACHE_TYPE, layout_of
-from heapwatch.measure.reading import Gone, items_in
+from heapwatch.measure.reading import items_in
 from heapwatch.measure.roots import calling_line, is_user_file, running_code
+from heapwatch.measure.written import qualified_type_name
 
 _MOST_HOLDERS = 6
 _MOST_KEPT = 200
@@ -348,7 +350,7 @@ def _holders(place: Place) -> Iterator[str]:
             if name.startswith("frame "):
                 yield f"local variable of {at.root.label}"
             elif name.startswith("module "):
-                yield f"global of {name[7:]}"
+                yield f"global of {at.root.label or '__main__'}"
             else:
                 yield name
         else:
@@ -357,5 +359,5 @@ def _holders(place: Place) -> Iterator[str]:
             except (Gone, RuntimeError):
                 return
             if layout.kind != "cell":
-                yield layout.qualified_name
+                yield qualified_type_name(layout)
         at = at.parent

@@ -16,6 +16,7 @@ from heapwatch.explain.census import Census
 from heapwatch.explain.series import LevelSeries
 from heapwatch.explain.unreachable import bytes_held, closing_key, tuples_in, unreachable, without_namespaces
 from heapwatch.measure.layout import layout_of
+from heapwatch.measure.written import qualified_type_name
 
 _MOST_EXAMINED = 10_000
 _TYPES_NAMED = 3
@@ -82,7 +83,7 @@ class Uncollected:
         found = unreachable(objects)
         scale = min(added, young * with_tuples) / max(1, len(objects))
         counted = without_namespaces(objects, found)
-        types = Counter(layout_of(type(objects[at])).qualified_name for at in counted)
+        types = Counter(qualified_type_name(layout_of(type(objects[at]))) for at in counted)
         nbytes, key = bytes_held(objects, found), closing_key(objects, found)
         objects.clear()
         common = types.most_common(_TYPES_NAMED)
