@@ -25,7 +25,7 @@ from heapwatch.measure.own_time import own_time
 from heapwatch.measure.roots import is_user_file, module_label
 from heapwatch.measure.sampling import ContainerChanged
 from heapwatch.measure.tracked import referrers, referrers_of_tuples, tracked_objects, tracked_types
-from heapwatch.measure.written import is_written, qualified_type_name, type_name
+from heapwatch.measure.written import is_written, qualified_type_name, type_of
 
 _CHUNK = 20_000
 _FEWEST = 10  # instances of a type worth following
@@ -274,7 +274,7 @@ class Census:
 def _type_of(container: Any) -> str:
     items = dict.values(container) if type(container) is dict else container
     first = next(iter(list(islice(items, 1))), None)
-    return f"{type(container).__name__} of {type_name(layout_of(type(first)))}"
+    return f"{type(container).__name__} of {type_of(first)}"
 
 
 def _weigh_one(obj: Any, elsewhere: set[int]) -> int | None:

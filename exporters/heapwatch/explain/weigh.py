@@ -20,7 +20,7 @@ from heapwatch.measure.reading import array_bytes, parts
 from heapwatch.measure.sampling import ContainerChanged, same_samples
 from heapwatch.measure.tensor_storage import Ask, Storages
 from heapwatch.measure.traversal import FEWEST_SAMPLES
-from heapwatch.measure.written import qualified_type_name, type_name
+from heapwatch.measure.written import qualified_type_name, type_of
 
 _BUDGET_SECONDS = 0.02
 _RETRY_SECONDS = 20.0
@@ -170,7 +170,7 @@ def _newest(obj: Any, layout: Layout) -> Iterable[Any]:
 
 
 def _inspect(newest: list[Any], known: KnownContainer, inventory: Inventory) -> ItemTraits:
-    item_type = type_name(layout_of(type(newest[-1])))
+    item_type = type_of(newest[-1])
     ids = frozenset(id(item) for item in newest if layout_of(type(item)).kind != "atom")
     opaque = graph = view = False
     found: set[str] = set()

@@ -106,10 +106,15 @@ def module_root(name: str) -> Root:
 
 def module_label(name: object) -> str:
     """The name of a module; of one of the user's, which may be loaded under any text, that of its file."""
-    if type(name) is not str:
+    namespace = module_namespace(name) if type(name) is str else None
+    if type(name) is not str or namespace is None:
         return "module"
-    file = (module_namespace(name) or {}).get("__file__")
-    if name != "__main__" and type(file) is str and is_user_file(file):
+    file = namespace.get("__file__")
+    if name == "__main__":
+        return name
+    if type(file) is not str and namespace.get("__spec__") is None:
+        return "module"  # the program made it
+    if type(file) is str and is_user_file(file):
         folder, _, last = file.replace("\\", "/").rpartition("/")
         stem = folder.rpartition("/")[2] if last.startswith("__init__.") else last.partition(".")[0]
         if name.rpartition(".")[2] != stem:

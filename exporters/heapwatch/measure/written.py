@@ -72,6 +72,11 @@ def type_name(layout: Layout) -> str:
     return _shown(layout)[0]
 
 
+def type_of(obj: object) -> str:
+    """The `type_name` of an object's class."""
+    return type_name(layout_of(type(obj)))
+
+
 def qualified_type_name(layout: Layout) -> str:
     """The same with its module in front, unless that is `builtins` or `__main__`."""
     name, module = _shown(layout)
