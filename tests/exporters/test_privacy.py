@@ -156,8 +156,13 @@ def test_what_sources_and_cleanups_raise_shows_up_nowhere(
     result = watch.exporter.cleanup_queue.run("regular", "", "trainer")
     server = watch.exporter.server
     assert server is not None
-    pages = [httpx.get(f"{server.url}{path}").text for path in ("/metrics", "/performance_status", "/explain", "/")]
-    said = [*pages, caplog.text, described(result), json.dumps(result.as_dict())]
+    paths = ("metrics", "performance_status", "explain", "")
+    said = [
+        *(httpx.get(f"{server.url}{path}").text for path in paths),
+        caplog.text,
+        described(result),
+        json.dumps(result.as_dict()),
+    ]
     assert len(result.errors) == 5
     assert "Refused, raised at test_privacy.py" in caplog.text
     for text in said:

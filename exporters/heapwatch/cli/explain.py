@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import argparse
-import json
 import os
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +14,7 @@ from heapwatch.explain.findings import Explanation, from_json, narrative
 from heapwatch.http.client import base_url, get_json
 from heapwatch.recording.reader import NoRecording, read_explanation
 from heapwatch.registration import folders
+from heapwatch.runtime.plain_text import say, say_json
 
 _EPILOG = """
 exit codes:
@@ -49,9 +48,12 @@ def run(arguments: argparse.Namespace) -> int:
     try:
         explanation = _read(arguments.source)
     except (Unreachable, NoRecording) as error:
-        print(f"heapwatch: {error}", file=sys.stderr)
+        say(f"heapwatch: {error}", error=True)
         return 3
-    print(json.dumps(explanation.as_json(), indent=2) if arguments.json else narrative(explanation))
+    if arguments.json:
+        say_json(explanation.as_json())
+    else:
+        say(*narrative(explanation).split("\n"))
     return exit_code(explanation.verdict)
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import json
 from dataclasses import asdict, dataclass
 from typing import Any
 
@@ -12,7 +11,7 @@ from heapwatch.analysis.readings import Readings
 from heapwatch.cli.sources import Sample, TrainerSource
 from heapwatch.http.client import base_url
 from heapwatch.registration import folders
-from heapwatch.runtime.plain_text import plain
+from heapwatch.runtime.plain_text import say, say_json
 
 _NONE = "no trainer is registered in {folders}; start one, or see `heapwatch doctor`"
 
@@ -47,12 +46,11 @@ def run(arguments: argparse.Namespace) -> int:
     addresses = [address for folder in looked_in for address in discovery.addresses(folder)]
     rows = [_row(sample) for sample in TrainerSource([base_url(at) for at in addresses]).samples()]
     if arguments.json:
-        print(json.dumps([asdict(row) for row in rows], indent=2))
+        say_json([asdict(row) for row in rows])
     elif not rows:
-        print(plain(_NONE.format(folders=" or ".join(map(str, looked_in)))))
+        say(_NONE.format(folders=" or ".join(map(str, looked_in))))
     else:
-        for line in _lines(rows):
-            print(plain(line))
+        say(*_lines(rows))
     return 0
 
 
