@@ -35,23 +35,23 @@ class Failures:
     def record(self, collector: str, what: str, error: BaseException) -> None:
         """Count a failure to read `what` and log it, once for each kind of error."""
         self.counts[collector] += 1
-        self._say_once(
-            (collector, what, type(error).__name__),
-            f"{collector}: {what}: {raised(error)}; its series are absent until it can be read",
-        )
+        key = (collector, what, type(error).__name__)
+        if self._is_new(key):
+            self._say(
+                key, f"{collector}: {what}: {raised(error)}; its series are absent until it can be read"
+            )
 
     def record_left_out(self, collector: str, names: int) -> None:
         """Store how many names of a collector have no series of their own because there are too many."""
         self.left_out[collector] = names
-        if names:
-            self._say_once(
-                (collector, "", "left out"),
-                f"{collector}: too many names; some are added up as 'other' or left out",
-            )
+        key = (collector, "", "left out")
+        if names and self._is_new(key):
+            self._say(key, f"{collector}: too many names; some are added up as 'other' or left out")
 
-    def _say_once(self, key: tuple[str, str, str], message: str) -> None:
-        if key in self._said or len(self._said) >= _REMEMBERED:
-            return
+    def _is_new(self, key: tuple[str, str, str]) -> bool:
+        return key not in self._said and len(self._said) < _REMEMBERED
+
+    def _say(self, key: tuple[str, str, str], message: str) -> None:
         self._said.add(key)
         log.warning("%s", message)
         if len(self._said) == _REMEMBERED:
