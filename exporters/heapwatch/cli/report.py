@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import json
 import os
 import re
 import sys
@@ -22,7 +21,7 @@ from heapwatch.report.findings import Report, analyse
 from heapwatch.report.page import as_html
 from heapwatch.report.prometheus import read_prometheus
 from heapwatch.report.text import as_markdown, as_text
-from heapwatch.runtime.plain_text import plain, say
+from heapwatch.runtime.plain_text import json_text, plain, say
 
 _SECONDS = {"s": 1, "m": 60, "h": 3600, "d": 86400}
 _EPILOG = """
@@ -46,7 +45,7 @@ def as_json(report: Report, _most_rows: int) -> str:
     for kind in ("objects", "sizes"):
         for name, judged in getattr(report, kind).items():
             document[kind][name]["change"] = judged.change
-    return json.dumps(document, indent=2)
+    return json_text(document)
 
 
 _FORMATS: dict[str, Callable[[Report, int], str]] = {

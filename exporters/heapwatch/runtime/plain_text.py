@@ -60,7 +60,12 @@ def say(*lines: object, error: bool = False, most: int = 0) -> None:
 
 def say_json(document: Any) -> None:
     """Print a document as indented JSON in ASCII, without control characters."""
-    say(*json.dumps(document, indent=2).replace("\x7f", "\\u007f").split("\n"))
+    say(*json_text(document).split("\n"))
+
+
+def json_text(document: Any) -> str:
+    """A document as indented JSON in ASCII, without control characters other than line breaks."""
+    return json.dumps(document, indent=2).replace("\x7f", "\\u007f")
 
 
 def _made_plain(record: logging.LogRecord) -> bool:
