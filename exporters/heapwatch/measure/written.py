@@ -58,8 +58,12 @@ def key_label(key: object) -> str:
 
 def attribute_label(name: str, layout: Layout | None = None) -> str:
     """How an attribute is shown in a path; of an object with this layout, where it is given."""
-    known = (layout is not None and name in _names_in_code(layout)) or is_written(name)
-    return f".{name}" if known else _ANY_ATTRIBUTE
+    return f".{name}" if is_attribute_in_code(name, layout) else _ANY_ATTRIBUTE
+
+
+def is_attribute_in_code(name: str, layout: Layout | None = None) -> bool:
+    """Whether the user's source has a name, or the code of the class with this layout has it."""
+    return (layout is not None and name in _names_in_code(layout)) or is_written(name)
 
 
 def code_label(name: str) -> str:
