@@ -106,8 +106,8 @@ def token_warning(token: str | None) -> str | None:
     if token is None or len(token) >= SHORTEST_TOKEN:
         return None
     return (
-        f"the token has {len(token)} characters and may be guessed: use {SHORTEST_TOKEN} or more, such as those"
-        " of `openssl rand -hex 16`"
+        f"the token has {len(token)} characters and may be guessed: use {SHORTEST_TOKEN} or more, "
+        "such as those of `openssl rand -hex 16`"
     )
 
 
