@@ -124,8 +124,8 @@ class Describer:
     def describe_garbage(self, uncollected: Uncollected, levels: Levels) -> list[Finding]:
         """Make a finding of the reference cycles that stay while the collector is switched off.
 
-        Where their bytes cannot be measured, their share of the growth of the process is that of the new objects.
-        Where the objects cannot be examined, some of them may live: no cycles are claimed.
+        Where their bytes cannot be measured, their share of the growth is that of the new objects. Where the
+        objects cannot be examined, some of them may live: no cycles are claimed.
         """
         growth = uncollected.counts.growth(levels.settled)
         examined = uncollected.latest is not None
