@@ -126,7 +126,7 @@ def _names_in_code(layout: Layout) -> frozenset[str]:
         for base in layout.mro:
             if flags_of(base) & _HEAP_TYPE:
                 for code in _code_in(list(namespace_of(base).values())):
-                    found.update(code.co_names)
+                    found.update(_words_of(code))
             else:
                 found.update(name for name in namespace_of(base) if type(name) is str)
         layout.written = frozenset(name for name in found if len(name) <= _LONGEST)
