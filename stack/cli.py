@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import json
 import os
 import shutil
 import sys
@@ -12,7 +11,7 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from heapwatch.runtime.plain_text import plain
+from heapwatch.runtime.plain_text import say, say_json
 from heapwatch.stack.errors import StackError
 
 if TYPE_CHECKING:
@@ -86,7 +85,7 @@ def _errors_in_one_line(run: Callable[[argparse.Namespace], int]) -> Callable[[a
         except OSError as error:  # a full or read-only disk, a folder of another user
             where = f"{error.filename}: " if error.filename else ""
             problem = f"{where}{error.strerror or error}"
-        print(plain(f"error: {problem}"), file=sys.stderr)
+        say(f"error: {problem}", error=True)
         return 1
 
     return command
@@ -94,21 +93,20 @@ def _errors_in_one_line(run: Callable[[argparse.Namespace], int]) -> Callable[[a
 
 def chosen_stack(mode: str) -> Stack:
     """The stack that `mode` names on this machine."""
-    from rich.console import Console
-
+    from heapwatch.runtime.console import console
     from heapwatch.stack.compose import ComposeStack, engine_answers
     from heapwatch.stack.native import NativeStack
     from heapwatch.stack.report import Narrator
     from heapwatch.stack.settings import Settings
 
     settings = Settings.from_environment()
-    say = Narrator(Console())
-    native = NativeStack(settings, say)
+    tell = Narrator(console())
+    native = NativeStack(settings, tell)
     if mode == "native" or (
         mode == "auto" and (settings.checkout is None or native.running() or not engine_answers())
     ):
         return native
-    return ComposeStack(settings, say)
+    return ComposeStack(settings, tell)
 
 
 def up(arguments: argparse.Namespace) -> int:
@@ -118,14 +116,14 @@ def up(arguments: argparse.Namespace) -> int:
     stack = chosen_stack(arguments.mode)
     stack.up()
     show(stack.status())
-    print(how_to_go_on(Settings.from_environment().state))
+    say(*how_to_go_on(Settings.from_environment().state).split("\n"))
     return 0
 
 
 def down(arguments: argparse.Namespace) -> int:
     """Stop."""
     chosen_stack(arguments.mode).down()
-    print("stopped: nothing of the stack is running")
+    say("stopped: nothing of the stack is running")
     return 0
 
 
@@ -133,7 +131,7 @@ def show_status(arguments: argparse.Namespace) -> int:
     """Print the table of services; returns 1 unless all are healthy."""
     rows = chosen_stack(arguments.mode).status()
     if arguments.json:
-        print(json.dumps([asdict(row) | {"healthy": row.healthy} for row in rows], indent=2))
+        say_json([asdict(row) | {"healthy": row.healthy} for row in rows])
     else:
         show(rows)
     return 0 if all(row.healthy for row in rows) else 1
@@ -148,7 +146,7 @@ def show_logs(arguments: argparse.Namespace) -> int:
 def restart_service(arguments: argparse.Namespace) -> int:
     """Restart one service."""
     chosen_stack(arguments.mode).restart(arguments.service)
-    print(f"{arguments.service} restarted and healthy")
+    say(f"{arguments.service} restarted and healthy")
     return 0
 
 
@@ -159,7 +157,7 @@ def clean(arguments: argparse.Namespace) -> int:
 
     state = Settings.from_environment().state
     if not state.exists():
-        print(f"there is no {state}")
+        say(f"there is no {state}")
         return 0
     if not marker.carried_by(state):
         raise StackError(f"heapwatch did not make {state}: nothing was removed")
@@ -167,45 +165,42 @@ def clean(arguments: argparse.Namespace) -> int:
     stack.down()
     stack.remove_data()
     if left := marker.remove(state):
-        print(f"removed what heapwatch made in {state}; not its own, so it stays: {', '.join(left)}")
+        say(f"removed what heapwatch made in {state}; not its own, so it stays: {', '.join(left)}")
     else:
-        print(f"removed {state}")
+        say(f"removed {state}")
     return 0
 
 
 def demonstrate(arguments: argparse.Namespace) -> int:
     """Run the demonstration."""
-    from rich.console import Console
-
+    from heapwatch.runtime.console import console
     from heapwatch.stack import demo
     from heapwatch.stack.settings import Settings
 
-    demo.run(chosen_stack(arguments.mode), Settings.from_environment(), Console())
+    demo.run(chosen_stack(arguments.mode), Settings.from_environment(), console())
     return 0
 
 
 def print_tools(_arguments: argparse.Namespace) -> int:
     """Print a folder for PATH."""
-    from rich.console import Console
-
+    from heapwatch.runtime.console import console
     from heapwatch.stack.binaries import find, link_tools
     from heapwatch.stack.report import Narrator
     from heapwatch.stack.settings import Settings
 
     settings = Settings.from_environment()
-    print(link_tools(settings, find(settings, Narrator(Console(stderr=True)))))
+    say(link_tools(settings, find(settings, Narrator(console(error=True)))))
     return 0
 
 
 def show(rows: list[ServiceStatus]) -> None:
     """Print the table."""
-    from rich.console import Console
-
+    from heapwatch.runtime.console import console
     from heapwatch.stack.report import table
 
-    console = Console()
-    console.print()
-    console.print(table(rows))
+    terminal = console()
+    terminal.print()
+    terminal.print(table(rows))
 
 
 def how_to_go_on(state: Path) -> str:

@@ -10,12 +10,13 @@ from typing import Any, TypeVar
 
 from rich.console import Console
 
+from heapwatch.runtime.plain_text import plain
 from heapwatch.stack.compose import ComposeStack
 from heapwatch.stack.errors import StackError
 from heapwatch.stack.example import Example, example
 from heapwatch.stack.loop import DemoLevels, Loop
 from heapwatch.stack.native import NativeStack
-from heapwatch.stack.report import Narrator, foreign
+from heapwatch.stack.report import Narrator
 from heapwatch.stack.settings import Settings
 
 # Fast enough to reach the limit between two evaluations of the rules.
@@ -78,12 +79,13 @@ class _Demonstration:
         before = self._loop.levels()
         limit = self._wait("the rules' limit", lambda: self._loop.limit("bodies", "all", "emergency"))
         rate = round((limit - before.bodies) / SECONDS_TO_LIMIT * 60, -1)
-        self._say(f"[bold]trainer[/]       {before}; its emergency limit is {limit:,.0f} bodies")
+        self._tell("trainer", f"{before}; its emergency limit is {limit:,.0f} bodies")
         try:
             self._trainer.leak({"dynamic": rate, "food": FOOD_PER_MINUTE, "memory": MEGABYTES_PER_MINUTE})
-            self._say(
-                f"[bold]leak[/]          on: {rate:,.0f} bodies of dead robots, {FOOD_PER_MINUTE} food and"
-                f" {MEGABYTES_PER_MINUTE} MB a minute"
+            self._tell(
+                "leak",
+                f"on: {rate:,.0f} bodies of dead robots, {FOOD_PER_MINUTE} food and"
+                f" {MEGABYTES_PER_MINUTE} MB a minute",
             )
             self._see_alert("pending", self._loop.alerts)
             self._see_alert("firing", self._loop.alerts)
@@ -91,13 +93,16 @@ class _Demonstration:
             done = self._see_action()
         finally:
             self._trainer.leak({})
-            self._say("[bold]leak[/]          off")
+            self._tell("leak", "off")
         self._see_cleanup(done)
         self._see_rest_gone(before)
         after = self._see_fall(before.bodies, limit)
         self._see_verdict(done["request_id"])
         self._see_silence()
-        self._say(f"[bold green]the loop closed[/]: {before} → leak → cleanup → {after}")
+        self._tell("the loop closed", f": {before} → leak → cleanup → {after}", "bold green")
+
+    def _tell(self, about: str, text: str, style: str = "bold") -> None:
+        self._say(text, about, style)
 
     def _see_alert(self, state: str, source: Callable[[], list[dict[str, str]]]) -> None:
         def reached() -> dict[str, str] | None:
@@ -105,11 +110,11 @@ class _Demonstration:
             return matching[0] if matching else None
 
         alert = self._wait(f"an alert that is {state}", reached)
-        self._say(f"[bold]prometheus[/]    {_name(alert)} is {state}")
+        self._tell("prometheus", f"{_name(alert)} is {state}")
 
     def _see_notified(self) -> None:
         alert = self._wait("Alertmanager's notification", lambda: next(iter(self._loop.notified()), None))
-        self._say(f"[bold]alertmanager[/]  sends {_name(alert)} to the receiver")
+        self._tell("alertmanager", f"sends {_name(alert)} to the receiver")
 
     def _see_action(self) -> dict[str, Any]:
         """Wait for the row of an answered cleanup, and report refusals meanwhile."""
@@ -124,25 +129,24 @@ class _Demonstration:
                 if row["decision"] == "suppress":
                     refused.add(row["id"])
                     refusal = f"leaves {row['alertname']} alone: {row['detail']}"
-                    self._say(f"[bold]receiver[/]      {foreign(refusal)}")
+                    self._tell("receiver", refusal)
             return None
 
         row = self._wait("the receiver's cleanup", answered)
         action = dict(row["action"])
-        self._say(
-            f"[bold]receiver[/]      requested the {action['action']} cleanup: {foreign(row['detail'])}"
-        )
+        self._tell("receiver", f"requested the {action['action']} cleanup: {plain(row['detail'], 500)}")
         return action
 
     def _see_cleanup(self, action: dict[str, Any]) -> None:
         removed = ", ".join(
-            f"{count:,.0f} {foreign(what)}" for what, count in sorted(action["removed"].items()) if count
+            f"{count:,.0f} {plain(what, 500)}" for what, count in sorted(action["removed"].items()) if count
         )
         freed = (action["freed_bytes"] or 0) / 1e6
         took = action["duration_seconds"] or 0
-        self._say(
-            f"[bold]trainer[/]       cleaned up at its next safe point in {took:.2f} s: removed {removed};"
-            f" {freed:,.0f} MB came back"
+        self._tell(
+            "trainer",
+            f"cleaned up at its next safe point in {took:.2f} s: removed {removed};"
+            f" {freed:,.0f} MB came back",
         )
 
     def _see_rest_gone(self, before: DemoLevels) -> None:
@@ -162,13 +166,13 @@ class _Demonstration:
                 return now if settled else None
             gone_since = None
             if time.monotonic() - asked_at > CLEAN_AGAIN_SECONDS:
-                self._say(f"[bold]trainer[/]       still holds {now}: cleans up again")
+                self._tell("trainer", f"still holds {now}: cleans up again")
                 self._loop.clean("emergency")
                 asked_at = time.monotonic()
             return None
 
         left = self._wait("the end of what leaked", gone)
-        self._say(f"[bold]trainer[/]       has nothing left of the leak: {left}")
+        self._tell("trainer", f"has nothing left of the leak: {left}")
 
     def _see_fall(self, healthy: float, limit: float) -> str:
         """Wait until Prometheus has scraped fewer bodies and the freed bytes."""
@@ -181,9 +185,7 @@ class _Demonstration:
 
         seen = self._wait("the fall of the bodies in Prometheus", fallen)
         freed = (self._loop.freed() - self._freed_before) / 1e6
-        self._say(
-            f"[bold]prometheus[/]    scraped {seen}; trainer_cleanup_freed_bytes_total: {freed:,.0f} MB more"
-        )
+        self._tell("prometheus", f"scraped {seen}; trainer_cleanup_freed_bytes_total: {freed:,.0f} MB more")
         return seen
 
     def _see_verdict(self, request_id: str) -> None:
@@ -193,7 +195,7 @@ class _Demonstration:
             return dict(same[0]) if same else None
 
         action = self._wait("the receiver's verdict", judged)
-        self._say(f"[bold]receiver[/]      its verdict: {action['result']} ({foreign(action['detail'])})")
+        self._tell("receiver", f"its verdict: {action['result']} ({plain(action['detail'], 500)})")
         if action["result"] != "helped":
             raise StackError(f"the cleanup did not help: {action['result']}")
 
@@ -203,7 +205,7 @@ class _Demonstration:
             return firing | {_name(alert) for alert in self._loop.alerts()}
 
         self._wait("the end of the alerts", lambda: None if left() else True, left)
-        self._say("[bold]prometheus[/]    every alert that the leak caused has ended")
+        self._tell("prometheus", "every alert that the leak caused has ended")
 
     def _wait(self, what: str, look: Callable[[], T | None], left: Callable[[], set[str]] = set) -> T:
         """Call `look` every second until it returns something; report the trainer's levels meanwhile.
@@ -217,7 +219,7 @@ class _Demonstration:
                 raise StackError(f"the loop did not close: waited {PATIENCE} s for {waited_for}")
             if time.monotonic() - self._reported > 15:
                 self._reported = time.monotonic()
-                self._say(f"[dim]trainer       {self._loop.levels()}[/]")
+                self._tell("trainer", str(self._loop.levels()), "dim")
             time.sleep(1)
         return found
 
@@ -225,4 +227,4 @@ class _Demonstration:
 def _name(alert: dict[str, str]) -> str:
     level = alert.get("level", alert.get("severity", ""))
     what = "/".join(alert[label] for label in ("resource", "component") if label in alert)
-    return foreign(f"{alert['alertname']} ({', '.join(filter(None, (what, level)))})")
+    return plain(f"{alert['alertname']} ({', '.join(filter(None, (what, level)))})", 500)

@@ -15,6 +15,7 @@ from datetime import datetime
 from pathlib import Path
 
 from heapwatch.discovery import sweep
+from heapwatch.runtime.plain_text import say
 from heapwatch.stack import processes
 from heapwatch.stack.settings import Settings
 from heapwatch.stack.supervision import Supervisor
@@ -44,7 +45,7 @@ def _sweep(targets: Path) -> None:
     """Remove the targets of trainers that were killed: other programs may soon use their ports."""
     with suppress(OSError):
         for path in sweep(targets):
-            print(f"{path.stem} has ended without removing its target: removed", flush=True)
+            say(f"{path.stem} has ended without removing its target: removed")
 
 
 if __name__ == "__main__":

@@ -7,10 +7,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from rich.console import Console
-from rich.markup import escape
 from rich.table import Table
+from rich.text import Text
 
-from heapwatch.runtime.plain_text import plain
+from heapwatch.runtime.console import literal
+
+_WIDTH = 14  # of what a line is about
 
 
 @dataclass(frozen=True)
@@ -37,9 +39,9 @@ def table(rows: Sequence[ServiceStatus]) -> Table:
     for row in rows:
         color = "green" if row.state == "healthy" else "red"
         scraped = "green" if row.scraped == "up" else "yellow"
-        drawn.add_row(
-            row.service, row.address, f"[{color}]{row.state}[/]", f"[{scraped}]{row.scraped}[/]", row.process
-        )
+        colors = ("", "", color, scraped, "")
+        cells = (row.service, row.address, row.state, row.scraped, row.process)
+        drawn.add_row(*map(literal, cells, colors))
     return drawn
 
 
@@ -50,12 +52,8 @@ class Narrator:
         self._console = console
         self._began = time.monotonic()
 
-    def __call__(self, text: str) -> None:
-        """Print one line of rich's markup."""
-        line = f"[dim]{time.monotonic() - self._began:6.1f} s[/]  {plain(text)}"
-        self._console.print(line, highlight=False, soft_wrap=True)
-
-
-def foreign(text: object) -> str:
-    """Escape text from outside for rich's markup."""
-    return escape(plain(text, 500))
+    def __call__(self, text: str, about: str = "", style: str = "bold") -> None:
+        """Print one line; in front of it, in this style, what it is about."""
+        elapsed = literal(f"{time.monotonic() - self._began:6.1f} s", "dim")
+        subject = literal(about.ljust(_WIDTH) if about else "", style)
+        self._console.print(Text.assemble(elapsed, "  ", subject, literal(text)), soft_wrap=True)

@@ -14,6 +14,7 @@ import sys
 import time
 
 from heapwatch.lifecycle import start
+from heapwatch.runtime.plain_text import say
 
 NAME = "demo"
 AGENTS = 30
@@ -76,7 +77,7 @@ def main() -> int:
         watch.bodies(arena.bodies)
         watch.entities("food_sources", lambda: arena.food)
         watch.on_cleanup(arena.clean)
-        print(watch.port, flush=True)
+        say(watch.port)
         step, before = 0, time.monotonic()
         while True:
             ready, _, _ = select.select([0], [], [], 1 / STEPS_PER_SECOND)

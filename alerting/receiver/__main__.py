@@ -15,6 +15,7 @@ from heapwatch.receiver.log import log_to_stderr
 from heapwatch.receiver.protocol import guarded
 from heapwatch.receiver.settings import PREFIX, SettingsError, load, token
 from heapwatch.receiver.store import StoreUnusable
+from heapwatch.runtime.plain_text import say
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -29,7 +30,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         settings = load(parsed.config)
         app = create_app(settings, token(settings))
     except (SettingsError, StoreUnusable) as error:
-        print(f"heapwatch receiver: {error}", file=sys.stderr)
+        say(f"heapwatch receiver: {error}", error=True)
         return 2
     server = uvicorn.Server(
         uvicorn.Config(

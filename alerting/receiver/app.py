@@ -20,6 +20,7 @@ from pydantic import ValidationError
 from starlette.exceptions import HTTPException as StarletteHTTPException
 
 from heapwatch import data
+from heapwatch.http.guards import token_warning
 from heapwatch.http.known_names import KnownNames, known_names
 from heapwatch.http.signing import webhook_token
 from heapwatch.receiver import audit, fetch, ledger, page, targets
@@ -68,6 +69,8 @@ def create_app(settings: Settings, token: str) -> FastAPI:
     app = FastAPI(title="Heapwatch receiver", version="1", lifespan=lifespan, docs_url=None, redoc_url=None)
     _answer_errors_in_json(app, metrics)
     _describe(app)
+    if warning := token_warning(token):
+        log.warning("%s", warning)
     app.add_middleware(KnownNames, names=known_names(settings.bind))
 
     async def alerts(request: Request) -> Response:

@@ -32,7 +32,7 @@ def serve(settings: Settings) -> None:
     library = Library(settings.folder)
     check_free(settings.host, settings.port)
     prometheus = Prometheus(settings.prometheus_url)
-    app.add_middleware(KnownNames, names=known_names(settings.host))
+    app.add_middleware(KnownNames, names=known_names(settings.host), same_origin=True)
     _add_pages(library, prometheus)
     app.on_shutdown(prometheus.close)
     ui.run(

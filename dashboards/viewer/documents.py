@@ -18,8 +18,12 @@ def rendered(text: str) -> str:
 
 def find(path: str) -> Path | None:
     """The page or image at `path` below the documents, None when there is none."""
-    file = (FOLDER / path).resolve()
-    return file if file.is_relative_to(FOLDER) and file.suffix in (".md", ".png") and file.is_file() else None
+    try:
+        file = (FOLDER / path).resolve()
+        found = file.is_relative_to(FOLDER) and file.suffix in (".md", ".png") and file.is_file()
+    except (OSError, ValueError):  # too long for a path, or with a NUL in it
+        return None
+    return file if found else None
 
 
 @cache

@@ -34,7 +34,7 @@ from heapwatch.explain.engine import Explainer
 from heapwatch.explain.findings import Explanation, headline
 from heapwatch.explain.graphs import with_graphs
 from heapwatch.explain.levels import LeakingLevels
-from heapwatch.http.guards import checked_token
+from heapwatch.http.guards import checked_token, token_warning
 from heapwatch.http.server import Server
 from heapwatch.http.status import Status
 from heapwatch.measure.large import Large
@@ -256,6 +256,8 @@ class Exporter:
             else Registration(host, server.port, token=token)
         )
         self._join_stack()
+        if warning := token_warning(server.token):
+            log.warning("%s", warning)
         server.on_observe.append(self._look_for_stack)
         self.safe_point.start()
         self.explainer.start()

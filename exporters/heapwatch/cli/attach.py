@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 import os
-import sys
 from typing import Any
 
 from heapwatch.attach import Attachment, CannotAttach, name_of, process_of, wait_until_ended
@@ -13,7 +12,7 @@ from heapwatch.errors import reason
 from heapwatch.http.server import DEFAULT_PORT
 from heapwatch.injection import CannotInject, inject
 from heapwatch.lifecycle import port_from_environment
-from heapwatch.runtime.plain_text import plain
+from heapwatch.runtime.plain_text import say
 
 _EPILOG = """
 On Python 3.14 and newer, here and in the process, Heapwatch is started inside the process: it serves what
@@ -58,10 +57,10 @@ def run(arguments: argparse.Namespace) -> int:
         try:
             return _start_inside(arguments)
         except CannotAttach as error:
-            print(plain(f"heapwatch: {error}"), file=sys.stderr)
+            say(f"heapwatch: {error}", error=True)
             return 1
         except CannotInject as error:
-            print(plain(f"heapwatch: cannot find what grows in the process: {error}"), file=sys.stderr)
+            say(f"heapwatch: cannot find what grows in the process: {error}", error=True)
     try:
         port = port_from_environment() if arguments.port is None else arguments.port
         attachment = Attachment(
@@ -73,17 +72,17 @@ def run(arguments: argparse.Namespace) -> int:
         )
         attachment.start()
     except CannotAttach as error:
-        print(plain(f"heapwatch: {error}"), file=sys.stderr)
+        say(f"heapwatch: {error}", error=True)
         return 1
     except (OSError, ValueError) as error:
-        print(plain(f"heapwatch: {reason(error)}"), file=sys.stderr)
+        say(f"heapwatch: {reason(error)}", error=True)
         return 1
     interrupt_on_termination()
     try:
         where = f"{attachment.server.url}metrics"
-        print(plain(f"process {arguments.pid} ({attachment.name}) at {where}"), flush=True)
+        say(f"process {arguments.pid} ({attachment.name}) at {where}")
         wait_until_ended(attachment)
-        print(f"process {arguments.pid} has ended")
+        say(f"process {arguments.pid} has ended")
     except KeyboardInterrupt:
         pass
     finally:
@@ -94,7 +93,5 @@ def run(arguments: argparse.Namespace) -> int:
 def _start_inside(arguments: argparse.Namespace) -> int:
     name = arguments.name or name_of(process_of(arguments.pid))
     url = inject(arguments.pid, name, host=arguments.host, port=arguments.port)
-    print(
-        plain(f"process {arguments.pid} ({name}) at {url}metrics; `heapwatch explain {url}` shows what grows")
-    )
+    say(f"process {arguments.pid} ({name}) at {url}metrics; `heapwatch explain {url}` shows what grows")
     return 0

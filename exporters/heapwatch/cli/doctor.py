@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 import importlib.metadata
-import json
 import logging
 import os
 import platform
@@ -19,7 +18,7 @@ from heapwatch.http.client import base_url, get_json
 from heapwatch.http.guards import find_token
 from heapwatch.registration import choose, token_of
 from heapwatch.runtime.failures import describe
-from heapwatch.runtime.plain_text import plain
+from heapwatch.runtime.plain_text import say, say_json
 from heapwatch.watch import Watch
 
 # by distribution, what it is needed for
@@ -77,16 +76,16 @@ def run(arguments: argparse.Namespace) -> int:
     for title, found in _sections(base_url(arguments.trainer), base_url(arguments.prometheus)):
         sections.append((title, []))
         if not arguments.json:
-            print(plain(title))
+            say(title)
         for finding in found:
             sections[-1][1].append(finding)
             if not arguments.json:
                 line = f"  {finding.state:<5} {finding.what:<18} {finding.detail}"
-                print(plain(line, _LONGEST_LINE), flush=True)
+                say(line, most=_LONGEST_LINE)
     failed = any(finding.state == "FAIL" for _, findings in sections for finding in findings)
     if arguments.json:
         results = [{"title": title, "findings": list(map(asdict, findings))} for title, findings in sections]
-        print(json.dumps({"ok": not failed, "sections": results}, indent=2))
+        say_json({"ok": not failed, "sections": results})
     return 1 if failed else 0
 
 

@@ -3,19 +3,19 @@
 from __future__ import annotations
 
 import argparse
-import json
 import os
-import sys
 from pathlib import Path
 from typing import Any
 
 from heapwatch.analysis.verdict import exit_code
 from heapwatch.discovery import addresses_of
 from heapwatch.errors import Unreachable
-from heapwatch.explain.findings import Explanation, from_json, narrative
+from heapwatch.explain.findings import Explanation, narrative
+from heapwatch.explain.received import MOST_BYTES, explanation_of
 from heapwatch.http.client import base_url, get_json
 from heapwatch.recording.reader import NoRecording, read_explanation
 from heapwatch.registration import folders
+from heapwatch.runtime.plain_text import say, say_json
 
 _EPILOG = """
 exit codes:
@@ -49,9 +49,12 @@ def run(arguments: argparse.Namespace) -> int:
     try:
         explanation = _read(arguments.source)
     except (Unreachable, NoRecording) as error:
-        print(f"heapwatch: {error}", file=sys.stderr)
+        say(f"heapwatch: {error}", error=True)
         return 3
-    print(json.dumps(explanation.as_json(), indent=2) if arguments.json else narrative(explanation))
+    if arguments.json:
+        say_json(explanation.as_json())
+    else:
+        say(*narrative(explanation).split("\n"))
     return exit_code(explanation.verdict)
 
 
@@ -59,7 +62,10 @@ def _read(source: str) -> Explanation:
     if source.isdigit() and not Path(source).exists():
         return _ask(_address_of(int(source)))
     if Path(source).exists():
-        return from_json(read_explanation(Path(source)))
+        try:
+            return explanation_of(read_explanation(Path(source)))
+        except ValueError as error:
+            raise NoRecording(f"{source} holds no explanation that can be shown: {error}") from None
     if "://" not in source and source.endswith(_FILE_ENDINGS):
         raise NoRecording(f"there is no file {source}")
     return _ask(source)
@@ -68,7 +74,7 @@ def _read(source: str) -> Explanation:
 def _ask(url: str) -> Explanation:
     address = base_url(url)
     try:
-        return from_json(get_json(f"{address}/explain"))
+        return explanation_of(get_json(f"{address}/explain", max_bytes=MOST_BYTES))
     except ValueError as error:
         raise Unreachable(f"{address}/explain does not send an explanation: {error}") from None
 

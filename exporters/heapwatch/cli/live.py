@@ -11,7 +11,6 @@ from heapwatch.analysis.verdict import SERIOUS, Word
 from heapwatch.cli.reporter import Message, Reporter, body_types, described
 from heapwatch.cli.sources import Sample
 from heapwatch.errors import UsageError
-from heapwatch.runtime.plain_text import plain
 
 try:
     from rich.console import Console, Group
@@ -19,6 +18,9 @@ try:
     from rich.panel import Panel
     from rich.table import Table
     from rich.text import Text
+
+    from heapwatch.runtime.console import console as made_console
+    from heapwatch.runtime.console import literal
 except ImportError as error:
     raise UsageError("--live needs rich: pip install 'heapwatch[cli]'") from error
 
@@ -52,7 +54,7 @@ class LiveView:
 
     def __init__(self, *, interval: float, console: Console | None = None) -> None:
         self._interval = interval
-        self._console = console or Console()
+        self._console = console or made_console()
         self._live = Live(console=self._console, screen=True, auto_refresh=False)
         self._memory: dict[str, deque[float]] = {}
         self._news: deque[Message] = deque(maxlen=_KEPT_NEWS)
@@ -80,14 +82,14 @@ class LiveView:
             reporter = monitor.reporters[sample.instance]
             table.add_row(*self._row(sample, reporter.severity, reporter.verdict))
             if sample.readings is None:
-                alerts.append(_text(f"{sample.instance}  {sample.problem}", _COLORS["unknown"]))
+                alerts.append(literal(f"{sample.instance}  {sample.problem}", _COLORS["unknown"]))
                 continue
             for alert in monitor.reporters[sample.instance].alerts:
-                alerts.append(_text(f"{sample.instance}  {described(alert)}", _COLORS[alert.severity]))
+                alerts.append(literal(f"{sample.instance}  {described(alert)}", _COLORS[alert.severity]))
         growth, lines = self._growth(monitor)
         free = max(3, self._console.height - len(monitor.samples) - max(1, len(alerts)) - lines - 10)
         title = f"heapwatch  {time.strftime('%H:%M:%S')}  every {self._interval:g} s, Ctrl-C ends"
-        standing = Group(*(alerts or [Text("none", "green")]))
+        standing = Group(*(alerts or [literal("none", "green")]))
         return Group(
             Panel(table, title=title, title_align="left"),
             Panel(standing, title="over their limits", title_align="left"),
@@ -103,19 +105,21 @@ class LiveView:
             growing = monitor.reporters[sample.instance].growing(sample.readings) if sample.readings else []
             for one in growing[:_MOST_GROWING]:
                 level, rate = one.described
-                table.add_row(_text(sample.instance, "dim"), _text(one.name), level, Text(rate, "yellow"))
+                cells = ((sample.instance, "dim"), (one.name, ""), (level, ""), (rate, "yellow"))
+                table.add_row(*(literal(*cell) for cell in cells))
         if not table.row_count:
-            return Text("nothing, or watched for less than two minutes", "dim"), 1
+            return literal("nothing, or watched for less than two minutes", "dim"), 1
         return table, table.row_count
 
     def _messages(self, count: int) -> Table:
         table = Table.grid(padding=(0, 2, 0, 0))
         for message in list(self._news)[-count:]:
-            table.add_row(Text(message.clock, "dim"), _text(message.instance, "dim"), _text(message.text))
+            cells = ((message.clock, "dim"), (message.instance, "dim"), (message.text, ""))
+            table.add_row(*(literal(*cell) for cell in cells))
         return table
 
     def _row(self, sample: Sample, severity: str, verdict: Word | None) -> list[Text]:
-        name, state = _text(sample.instance), Text(severity, _COLORS[severity])
+        name, state = literal(sample.instance), literal(severity, _COLORS[severity])
         if sample.readings is None:
             return [name, state]
         resident = sample.readings.value("trainer_process_resident_memory_bytes", role="trainer")
@@ -127,17 +131,13 @@ class LiveView:
         return [
             name,
             state,
-            Text(verdict or "", _COLORS["critical" if verdict in SERIOUS else "ok"]),
-            Text("" if resident is None else f"{resident / 1e6:,.1f} MB"),
-            Text(sparkline(history), "cyan"),
-            Text(f"{sum(bodies.values()):,.0f}" if bodies else ""),
-            _text(body_types(sample.readings).removeprefix("Body types: "), "dim"),
-            Text("" if steps is None else f"{steps:,.0f}"),
+            literal(verdict or "", _COLORS["critical" if verdict in SERIOUS else "ok"]),
+            literal("" if resident is None else f"{resident / 1e6:,.1f} MB"),
+            literal(sparkline(history), "cyan"),
+            literal(f"{sum(bodies.values()):,.0f}" if bodies else ""),
+            literal(body_types(sample.readings).removeprefix("Body types: "), "dim"),
+            literal("" if steps is None else f"{steps:,.0f}"),
         ]
-
-
-def _text(foreign: str, style: str = "") -> Text:
-    return Text(plain(foreign), style)
 
 
 def sparkline(values: Iterable[float]) -> str:

@@ -10,7 +10,7 @@ from typing import NoReturn
 
 from heapwatch.cli import attach, completion, doctor, explain, monitor, processes, report, run, serve, shipped
 from heapwatch.errors import UsageError
-from heapwatch.runtime.plain_text import plain
+from heapwatch.runtime.plain_text import say
 from heapwatch.stack import cli as stack
 
 USAGE_ERROR = 64  # EX_USAGE of sysexits.h; 1 to 3 report the state of trainers
@@ -19,7 +19,9 @@ COMMANDS = (run, explain, stack, processes, monitor, report, attach, doctor, shi
 
 class _Parser(argparse.ArgumentParser):
     def error(self, message: str) -> NoReturn:
-        self.exit(USAGE_ERROR, f"{self.format_usage()}{self.prog}: error: {message}\n")
+        self.print_usage(sys.stderr)
+        say(f"{self.prog}: error: {message}", error=True)
+        self.exit(USAGE_ERROR)
 
 
 def _parser() -> argparse.ArgumentParser:
@@ -42,14 +44,14 @@ def main(arguments: Sequence[str] | None = None) -> int:
     try:
         code: int = parsed.run(parsed)
     except UsageError as error:
-        print(plain(f"heapwatch: {error}"), file=sys.stderr)
+        say(f"heapwatch: {error}", error=True)
         return USAGE_ERROR
     except ModuleNotFoundError as error:
         extra = getattr(parsed, "extra", None)
         lacking = (error.name or "").partition(".")[0]
         if extra is None or lacking == "heapwatch":
             raise
-        print(f"error: this command needs {lacking}: pip install 'heapwatch[{extra}]'", file=sys.stderr)
+        say(f"error: this command needs {lacking}: pip install 'heapwatch[{extra}]'", error=True)
         return 1
     except BrokenPipeError:  # `heapwatch ... | head`
         sys.stderr.close()

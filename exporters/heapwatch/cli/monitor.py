@@ -25,7 +25,7 @@ from heapwatch.http.client import base_url
 from heapwatch.http.guards import find_token
 from heapwatch.registration import choose, folders, token_of
 from heapwatch.runtime.failures import describe
-from heapwatch.runtime.plain_text import plain
+from heapwatch.runtime.plain_text import say
 
 EXIT_CODES = {"ok": 0, "warning": 1, "critical": 2, "emergency": 2, "unknown": 3}
 _MOST_MESSAGES = 100  # about one sample of one trainer
@@ -217,7 +217,7 @@ class _Lines:
         for message in messages:
             name = f"[{message.instance}] " if several and message.instance else ""
             line = f"{message.clock}: {name}{message.text}" if message.heading else f"   {message.text}"
-            print(plain(line, _LONGEST_LINE), flush=True)
+            say(line, most=_LONGEST_LINE)
 
 
 def _source(arguments: argparse.Namespace) -> SampleSource:

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import argparse
-import json
-from dataclasses import asdict, dataclass
+import math
+from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 from heapwatch import discovery
@@ -12,8 +12,9 @@ from heapwatch.analysis.readings import Readings
 from heapwatch.cli.sources import Sample, TrainerSource
 from heapwatch.http.client import base_url
 from heapwatch.registration import folders
-from heapwatch.runtime.plain_text import plain
+from heapwatch.runtime.plain_text import plain, say, say_json
 
+_LONGEST_CELL = 100
 _NONE = "no trainer is registered in {folders}; start one, or see `heapwatch doctor`"
 
 
@@ -47,26 +48,36 @@ def run(arguments: argparse.Namespace) -> int:
     addresses = [address for folder in looked_in for address in discovery.addresses(folder)]
     rows = [_row(sample) for sample in TrainerSource([base_url(at) for at in addresses]).samples()]
     if arguments.json:
-        print(json.dumps([asdict(row) for row in rows], indent=2))
+        say_json([asdict(row) for row in rows])
     elif not rows:
-        print(plain(_NONE.format(folders=" or ".join(map(str, looked_in)))))
+        say(_NONE.format(folders=" or ".join(map(str, looked_in))))
     else:
-        for line in _lines(rows):
-            print(plain(line))
+        say(*_lines(rows))
     return 0
 
 
 def _row(sample: Sample) -> ListedTrainer:
+    try:
+        return _understood(sample)
+    except (ValueError, ArithmeticError):  # a number of workers that is none, for example
+        return _understood(replace(sample, readings=None, problem="its response is invalid"))
+
+
+def _understood(sample: Sample) -> ListedTrainer:
     readings = sample.readings or Readings([])
     memory = readings.by("trainer_process_resident_memory_bytes", "role")
     processes = readings.by("trainer_processes", "role")
+    steps = readings.by("trainer_progress_total", "unit").get("step")
+    cleanups = sum(readings.by("trainer_cleanups_total", "action").values())
+    if not all(map(math.isfinite, (*memory.values(), sum(memory.values()), steps or 0.0, cleanups))):
+        raise ValueError("a level that is no number")
     return ListedTrainer(
         trainer=readings.labels("trainer_info").get("trainer"),
         address=sample.instance,
         memory_bytes=sum(memory.values()) if memory else None,
         workers=int(processes.get("worker", 0)) if processes else None,
-        steps=readings.by("trainer_progress_total", "unit").get("step"),
-        cleanups=sum(readings.by("trainer_cleanups_total", "action").values()),
+        steps=steps,
+        cleanups=cleanups,
         problem=sample.problem,
     )
 
@@ -84,8 +95,9 @@ def _lines(rows: list[ListedTrainer]) -> list[str]:
         )
         for row in rows
     ]
-    widths = [max(len(cell) for cell in column) for column in zip(*table, strict=True)]
-    return ["  ".join(map(str.ljust, line, widths)).rstrip() for line in table]
+    shown = [[plain(cell, _LONGEST_CELL) for cell in line] for line in table]
+    widths = [max(len(cell) for cell in column) for column in zip(*shown, strict=True)]
+    return ["  ".join(map(str.ljust, line, widths)).rstrip() for line in shown]
 
 
 def _cell(value: float | None, unit: float = 1, name: str = "") -> str:

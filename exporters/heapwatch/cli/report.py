@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import json
 import os
 import re
 import sys
@@ -22,7 +21,7 @@ from heapwatch.report.findings import Report, analyse
 from heapwatch.report.page import as_html
 from heapwatch.report.prometheus import read_prometheus
 from heapwatch.report.text import as_markdown, as_text
-from heapwatch.runtime.plain_text import plain
+from heapwatch.runtime.plain_text import json_text, plain, say
 
 _SECONDS = {"s": 1, "m": 60, "h": 3600, "d": 86400}
 _EPILOG = """
@@ -46,7 +45,7 @@ def as_json(report: Report, _most_rows: int) -> str:
     for kind in ("objects", "sizes"):
         for name, judged in getattr(report, kind).items():
             document[kind][name]["change"] = judged.change
-    return json.dumps(document, indent=2)
+    return json_text(document)
 
 
 _FORMATS: dict[str, Callable[[Report, int], str]] = {
@@ -110,12 +109,12 @@ def run(arguments: argparse.Namespace) -> int:
     try:
         found = _read(arguments)
     except (Unreachable, NoRecording) as error:
-        print(plain(f"heapwatch: {error}"), file=sys.stderr)
+        say(f"heapwatch: {error}", error=True)
         return 3
     if len(found.points) < 2:
-        print("heapwatch: too short to judge: the record has one sample", file=sys.stderr)
+        say("heapwatch: too short to judge: the record has one sample", error=True)
         return 3
-    _say(f"analysing {len(found.points):,} samples")
+    _progress(f"analysing {len(found.points):,} samples")
     limit = arguments.growth_limit * 1e6 if arguments.growth_limit else None
     report = analyse(found, large_bytes=arguments.large * 1e6, size_limit_bytes=limit)
     _write(report, arguments)
@@ -125,7 +124,7 @@ def run(arguments: argparse.Namespace) -> int:
 def _read(arguments: argparse.Namespace) -> Run:
     if (arguments.recording is None) == (arguments.prometheus is None):
         raise UsageError("report needs a recorded file or --prometheus URL, and not both")
-    _say(f"reading {arguments.recording or 'the run from Prometheus'}")
+    _progress(f"reading {arguments.recording or 'the run from Prometheus'}")
     if arguments.recording is not None:
         return read_recording(arguments.recording)
     return read_prometheus(
@@ -136,10 +135,10 @@ def _read(arguments: argparse.Namespace) -> Run:
     )
 
 
-def _say(text: str) -> None:
+def _progress(text: str) -> None:
     """Print progress, at a terminal only."""
     if sys.stderr.isatty():
-        print(plain(f"heapwatch: {text} ..."), file=sys.stderr, flush=True)
+        say(f"heapwatch: {text} ...", error=True)
 
 
 def _write(report: Report, arguments: argparse.Namespace) -> None:
@@ -151,14 +150,14 @@ def _write(report: Report, arguments: argparse.Namespace) -> None:
         else:
             show(report, arguments.rows)
             return
-    text = _FORMATS[arguments.format](report, arguments.rows)
+    lines = _FORMATS[arguments.format](report, arguments.rows).split("\n")
     if arguments.output is None:
-        print(text)
+        say(*lines)
         return
     partial = arguments.output.with_name(f"{arguments.output.name}.{os.getpid()}.tmp")
     try:
         with partial.open("x", encoding="utf-8") as file:  # does not follow an existing link
-            file.write(text)
+            file.write("\n".join(map(plain, lines)))
         partial.replace(arguments.output)
     except OSError as error:
         raise UsageError(f"{arguments.output} cannot be written: {error.strerror}") from None

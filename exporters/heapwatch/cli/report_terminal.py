@@ -2,25 +2,24 @@
 
 from __future__ import annotations
 
-from rich.console import Console
 from rich.table import Table
-from rich.text import Text
 
 from heapwatch.report.document import Section, sections, title
 from heapwatch.report.findings import Report
+from heapwatch.runtime.console import console, literal
 
 
 def show(report: Report, most_rows: int) -> None:
     """Print the report."""
-    console = Console()
-    console.print(Text(title(report), style="bold"))
+    terminal = console()
+    terminal.print(literal(title(report), style="bold"))
     for section in sections(report, most_rows):
-        console.print()
-        console.print(Text(section.title, style="bold cyan"))
+        terminal.print()
+        terminal.print(literal(section.title, style="bold cyan"))
         if section.rows:
-            console.print(_table(section))
+            terminal.print(_table(section))
         for line in section.lines:
-            console.print(Text(line, style=_style(line)))
+            terminal.print(literal(line, style=_style(line)))
 
 
 def _table(section: Section) -> Table:
@@ -29,7 +28,7 @@ def _table(section: Section) -> Table:
         words = position == 0 or column == "Verdict"
         table.add_column(column, justify="left" if words else "right")
     for row in section.rows:
-        table.add_row(*(Text(cell, style=_style(cell)) for cell in row))
+        table.add_row(*(literal(cell, style=_style(cell)) for cell in row))
     return table
 
 

@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import argparse
-import json
 import os
 import re
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +12,7 @@ from heapwatch.cli.program import CannotRun, Program
 from heapwatch.errors import reason
 from heapwatch.explain.findings import Explanation, narrative
 from heapwatch.lifecycle import start
+from heapwatch.runtime.plain_text import say, say_json
 
 _EPILOG = """
 exit codes:
@@ -48,12 +47,12 @@ def run(arguments: argparse.Namespace) -> int:
     try:
         program = Program(arguments.program, module=arguments.module)
     except CannotRun as error:
-        print(f"heapwatch: {error}", file=sys.stderr)
+        say(f"heapwatch: {error}", error=True)
         return 64
     try:
         watch = start(_name(program.name), port=arguments.port, record=arguments.record)
     except (OSError, ValueError) as error:
-        print(f"heapwatch: {reason(error)}", file=sys.stderr)
+        say(f"heapwatch: {reason(error)}", error=True)
         return 64
     process = os.getpid()
     explainer = watch.exporter.explainer
@@ -69,9 +68,9 @@ def run(arguments: argparse.Namespace) -> int:
 
 def _print(explanation: Explanation, as_json: bool) -> None:
     if as_json:
-        print(json.dumps(explanation.as_json(), indent=2), flush=True)
+        say_json(explanation.as_json())
         return
-    print(f"heapwatch: {narrative(explanation)}", file=sys.stderr)
+    say(*f"heapwatch: {narrative(explanation)}".split("\n"), error=True)
 
 
 def _name(program: str) -> str:

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import argparse
-import sys
 from pathlib import Path
 from typing import Any
+
+from heapwatch.runtime.plain_text import say
 
 
 def add_parser(commands: Any) -> None:
@@ -41,6 +42,6 @@ def serve_viewer(_arguments: argparse.Namespace) -> int:
     try:
         serve(Settings.from_environment())
     except ValueError as problem:
-        print(f"heapwatch viewer: {problem}", file=sys.stderr)
+        say(f"heapwatch viewer: {problem}", error=True)
         return 1
     return 0

@@ -5,7 +5,6 @@ from __future__ import annotations
 import argparse
 import json
 import re
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -13,6 +12,7 @@ from urllib.parse import urlsplit
 
 from heapwatch import data
 from heapwatch.errors import UsageError
+from heapwatch.runtime.plain_text import say
 
 # Parts of the shipped files that are replaced by the user's own.
 _TRAINERS = 'job="trainer"'
@@ -119,7 +119,7 @@ def print_dashboards(arguments: argparse.Namespace) -> int:
         print(*texts.values(), end="")
         return 0
     for name, text in texts.items():
-        print(f"{name.removesuffix('.json'):<22} {json.loads(text)['title']}")
+        say(f"{name.removesuffix('.json'):<22} {json.loads(text)['title']}")
     return 0
 
 
@@ -151,7 +151,7 @@ def _write(folder: Path, texts: dict[str, str]) -> int:
         for name, text in texts.items():
             (folder / name).write_text(text, encoding="utf-8")
     except OSError as error:
-        print(f"error: {error.filename}: {error.strerror}", file=sys.stderr)
+        say(f"error: {error.filename}: {error.strerror}", error=True)
         return 1
-    print(f"{len(texts)} files in {folder}")
+    say(f"{len(texts)} files in {folder}")
     return 0

@@ -22,9 +22,10 @@ from heapwatch.explain.stall import Stall, allowed_seconds
 from heapwatch.measure.deep_size import OutOfTime, deep_size
 from heapwatch.measure.layout import layout_of
 from heapwatch.measure.own_time import own_time
-from heapwatch.measure.roots import is_user_file
+from heapwatch.measure.roots import is_user_file, module_label
 from heapwatch.measure.sampling import ContainerChanged
 from heapwatch.measure.tracked import referrers, referrers_of_tuples, tracked_objects, tracked_types
+from heapwatch.measure.written import is_written, qualified_type_name, type_of
 
 _CHUNK = 20_000
 _FEWEST = 10  # instances of a type worth following
@@ -128,7 +129,7 @@ class Census:
             for key, kind in zip(keys, kinds, strict=True):
                 if key not in names:
                     layout = layout_of(kind)
-                    names[key] = layout.qualified_name if layout.name not in _PLAIN else ""
+                    names[key] = qualified_type_name(layout) if layout.name not in _PLAIN else ""
         before, self._before = (
             self._before,
             {key: number for key, number in counts.items() if number >= self._fewest},
@@ -273,7 +274,7 @@ class Census:
 def _type_of(container: Any) -> str:
     items = dict.values(container) if type(container) is dict else container
     first = next(iter(list(islice(items, 1))), None)
-    return f"{type(container).__name__} of {layout_of(type(first)).name}"
+    return f"{type(container).__name__} of {type_of(first)}"
 
 
 def _weigh_one(obj: Any, elsewhere: set[int]) -> int | None:
@@ -325,22 +326,22 @@ def _described(obj: Any, held: Any) -> str:
     kind = type(obj)
     if kind is dict:
         name = next((key for key, value in list(dict.items(obj)) if value is held and type(key) is str), None)
-        return f"dict under {name!r}" if name is not None else "dict"
+        return f"dict under {name!r}" if is_written(name) else "dict"
     if kind is FrameType:
         # Before Python 3.11 a generator refers to its frame, and that to what it holds.
         what = "generator" if obj.f_code.co_flags & CO_GENERATOR else "frame of"
         return f"{what} {obj.f_code.co_name} ({_where(obj.f_code)})"
     if kind is FunctionType:
-        return f"closure or default of {obj.__name__} ({_where(obj.__code__)})"
+        return f"closure or default of {obj.__code__.co_name} ({_where(obj.__code__)})"
     if kind is CellType:
         return "closure"
     if kind is GeneratorType:
-        return f"generator {obj.__qualname__} ({_where(obj.gi_code)})"
+        return f"generator {obj.gi_code.co_name} ({_where(obj.gi_code)})"
     if kind is MethodType:
-        return f"method {obj.__func__.__name__}"
+        return f"method of {qualified_type_name(layout_of(type(obj.__self__)))}"
     if kind is ModuleType:
-        return f"module {obj.__name__}"
-    return layout_of(kind).qualified_name
+        return f"module {module_label(obj.__dict__.get('__name__'))}"
+    return qualified_type_name(layout_of(kind))
 
 
 def _current_line(obj: Any) -> Site | None:

@@ -32,11 +32,14 @@ from heapwatch.explain.sites import (
 )
 from heapwatch.explain.tracing import Tracer
 from heapwatch.explain.weigh import keeps_its_arguments, newest_of, traits_of
+from heapwatch.measure.attributes import Gone
 from heapwatch.measure.layout import CACHE_TYPE, layout_of
-from heapwatch.measure.reading import Gone, items_in
+from heapwatch.measure.reading import items_in
 from heapwatch.measure.roots import calling_line, is_user_file, running_code
+from heapwatch.measure.written import qualified_type_name
 
 _MOST_HOLDERS = 6
+_NOT_EXAMINED = "objects made while the collector is off, in cycles or not"
 _MOST_KEPT = 200
 _SEARCHED_AT_ONCE = 3  # containers for which the code is searched in one evaluation
 _STARTERS = ("Process", "Popen", "Pool", "ProcessPoolExecutor", "SubprocVecEnv", "AsyncVectorEnv")
@@ -121,30 +124,33 @@ class Describer:
     def describe_garbage(self, uncollected: Uncollected, levels: Levels) -> list[Finding]:
         """Make a finding of the reference cycles that stay while the collector is switched off.
 
-        All growth of the process is attributed to them where their bytes cannot be measured.
+        Where their bytes cannot be measured, their share of the growth is that of the new objects. Where the
+        objects cannot be examined, some of them may live: no cycles are claimed.
         """
         growth = uncollected.counts.growth(levels.settled)
         examined = uncollected.latest is not None
-        garbage = uncollected.latest or Garbage(uncollected.counts.last or 0.0, None, ("objects",))
+        garbage = uncollected.latest or Garbage(uncollected.counts.last or 0.0, None, ())
         if growth.total <= 0 or not garbage.objects or not (examined or growth.rising):
             return []
         pace = 60 * (uncollected.per_second(levels.settled) if examined else growth.per_second)
-        rate = levels.per_minute
+        rate = levels.per_minute * garbage.share
         if garbage.bytes is not None:
-            rate = min(rate, pace * garbage.bytes / garbage.objects)
+            rate = min(levels.per_minute, pace * garbage.bytes / garbage.objects)
         return [
             Finding(
                 kind="type",
                 path=None,
-                type=f"uncollected cycles of {', '.join(garbage.types)}",
+                type=f"uncollected cycles of {', '.join(garbage.types)}" if examined else _NOT_EXAMINED,
                 items=round(garbage.objects),
                 bytes=None if garbage.bytes is None else round(garbage.bytes),
                 items_per_minute=pace,
                 bytes_per_minute=rate,
                 share=0.0,
                 site=None if garbage.key is None else self.stored_at(garbage.key),
-                holders=("reference cycles: the collector is switched off",),
-                remedy=remedy_for_type(None),
+                holders=("reference cycles: the collector is switched off",) if examined else (),
+                remedy=remedy_for_type(None)
+                if examined
+                else "`gc.collect()` once: what it frees was in cycles",
                 inferred=garbage.bytes is None,
             )
         ]
@@ -348,7 +354,7 @@ def _holders(place: Place) -> Iterator[str]:
             if name.startswith("frame "):
                 yield f"local variable of {at.root.label}"
             elif name.startswith("module "):
-                yield f"global of {name[7:]}"
+                yield f"global of {at.root.label or '__main__'}"
             else:
                 yield name
         else:
@@ -357,5 +363,5 @@ def _holders(place: Place) -> Iterator[str]:
             except (Gone, RuntimeError):
                 return
             if layout.kind != "cell":
-                yield layout.qualified_name
+                yield qualified_type_name(layout)
         at = at.parent

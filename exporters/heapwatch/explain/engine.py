@@ -28,6 +28,7 @@ from heapwatch.explain.weigh import weigh
 from heapwatch.measure.alone import has_lock
 from heapwatch.measure.own_time import own_time
 from heapwatch.measure.roots import OWN_THREADS, Root
+from heapwatch.runtime.failures import raised
 from heapwatch.runtime.owned_reads import OwnedReads
 
 log = logging.getLogger("heapwatch")
@@ -221,9 +222,9 @@ class Explainer:
             try:
                 with self._working:
                     pause = self.tick()
-            except Exception:
+            except Exception as error:
                 pause = _WAITING_SECONDS
-                log.debug("heapwatch: a slice of the inventory failed", exc_info=True)
+                log.debug("a slice of the inventory failed: %s", raised(error))
 
     def _read_memory(self) -> None:
         self.memory.read_resident()

@@ -8,6 +8,7 @@ from typing import Any, Literal, NamedTuple
 
 from heapwatch.analysis.verdict import Word
 from heapwatch.explain.sites import Site
+from heapwatch.runtime.plain_text import plain
 
 FindingKind = Literal["container", "type", "buffer", "native", "allocator", "gpu", "worker", "level"]
 _LEAST_SHARE = 0.005
@@ -151,7 +152,7 @@ def narrative(explanation: Explanation) -> str:
     lines = [headline(explanation), *(f"  {described(found)}" for found in rest)]
     if explanation.unread:
         lines.append(f"  Not read: {' and '.join(explanation.unread)}. {_HOW_TO_READ}.")
-    return "\n".join(lines)
+    return "\n".join(map(plain, lines))
 
 
 def headline(explanation: Explanation) -> str:

@@ -16,6 +16,7 @@ from heapwatch.explain.census import Census
 from heapwatch.explain.series import LevelSeries
 from heapwatch.explain.unreachable import bytes_held, closing_key, tuples_in, unreachable, without_namespaces
 from heapwatch.measure.layout import layout_of
+from heapwatch.measure.written import qualified_type_name
 
 _MOST_EXAMINED = 10_000
 _TYPES_NAMED = 3
@@ -30,6 +31,7 @@ class Garbage(NamedTuple):
         bytes: what they hold; None where it was not measured.
         types: names of their commonest types, the commonest first.
         key: the commonest key or attribute under which a dict leads back to itself; None if there is none.
+        share: share of the examined objects that are garbage, 0 to 1.
 
     """
 
@@ -37,6 +39,7 @@ class Garbage(NamedTuple):
     bytes: float | None
     types: tuple[str, ...]
     key: str | None = None
+    share: float = 1.0
 
 
 class Uncollected:
@@ -82,12 +85,15 @@ class Uncollected:
         found = unreachable(objects)
         scale = min(added, young * with_tuples) / max(1, len(objects))
         counted = without_namespaces(objects, found)
-        types = Counter(layout_of(type(objects[at])).qualified_name for at in counted)
+        types = Counter(qualified_type_name(layout_of(type(objects[at]))) for at in counted)
         nbytes, key = bytes_held(objects, found), closing_key(objects, found)
+        share = len(found) / max(1, len(objects))
         objects.clear()
         common = types.most_common(_TYPES_NAMED)
         names = tuple(name for name, count in common if count >= _COMMON * len(counted))
-        self.latest = Garbage(scale * len(counted), None if nbytes is None else scale * nbytes, names, key)
+        self.latest = Garbage(
+            scale * len(counted), None if nbytes is None else scale * nbytes, names, key, share
+        )
         self._garbage.add(self._clock(), self.latest.objects)
 
     def per_second(self, start: float) -> float:

@@ -17,13 +17,13 @@ from typing import Any, Literal
 from weakref import ref
 
 from heapwatch.explain.series import LevelSeries
-from heapwatch.measure.attributes import attributes_of
+from heapwatch.measure.attributes import Gone, attributes_of
 from heapwatch.measure.graph import has_graph, holds_operation, number_of, read_graphs
 from heapwatch.measure.layout import Kind, Layout, layout_of, namespace_of
 from heapwatch.measure.object_arrays import is_object_array
 from heapwatch.measure.own_time import own_time
 from heapwatch.measure.reading import (
-    Gone,
+    NAMED_KEYS,
     Step,
     array_bytes,
     capacity_of,
@@ -45,6 +45,7 @@ from heapwatch.measure.roots import (
     user_modules,
 )
 from heapwatch.measure.tensor_storage import Ask
+from heapwatch.measure.written import attribute_label, qualified_type_name, type_name
 
 SAMPLES = (8, 3, 1)  # items visited of a container, by the number of containers around it
 _DEEPEST = 14
@@ -55,6 +56,7 @@ _MOST_ANCHORS = 3000
 _MOST_PLACES = 8  # objects read for one path
 _LARGE = 65_536  # bytes from which an array or a text is followed
 _LONG_NAMESPACE = 64
+_TO_ITEMS = frozenset(("item", "key", "value", "element"))
 SHORTEST_INTERVAL = 1.0
 _LONGEST_INTERVAL = 30.0  # between readings of an unchanged container, up to this number of containers
 _READ_AT_THAT_RATE = 200
@@ -314,9 +316,10 @@ class Inventory:
             return
         if layout.kind == "class":
             if is_user_module(_module_of(obj)):
+                layout = layout_of(obj)
                 for name, value in list(namespace_of(obj).items()):
                     if type(name) is str and name not in _CLASS_BOOKKEEPING:
-                        self._push(value, place, Step("class", name, f".{name}"), path)
+                        self._push(value, place, Step("class", name, attribute_label(name, layout)), path)
             return
         self._note(obj, layout, place, path)
         if layout.kind == "object" and layout.namespace is not None:
@@ -325,7 +328,7 @@ class Inventory:
         count = 0
         found = list(parts(obj, layout, samples))
         length = items_in(obj, layout) or 0
-        sampled = sum(step.label == "[*]" for step, _ in found)
+        sampled = sum(step.how in _TO_ITEMS for step, _ in found)
         weight = place.weight * max(1.0, length / sampled if sampled else 1.0)
         for step, part in found:
             self._push(part, place, step, path, weight if step.label == "[*]" else place.weight)
@@ -334,18 +337,14 @@ class Inventory:
             attributes = Place(place, Step("attributes", "", ".__dict__"), None, place.weight)
             self._note(instance_dict(obj), layout_of(dict), attributes, f"{path}.__dict__")
         if layout.kind == "object" and is_user_module(layout.module):
-            name = layout.name if layout.module == "__main__" else f"{layout.module}.{layout.name}"
-            self._push(cls, place, Step("type", "", ""), name, full=True)
+            self._push(cls, place, Step("type", "", ""), qualified_type_name(layout), full=True)
 
     def _namespace(self, namespace: dict[str, Any], place: Place, path: str) -> None:
         if len(namespace) >= _LONG_NAMESPACE:
             self._note(namespace, layout_of(dict), place, f"{path or '__main__'}.__dict__")
         for step, part in list(namespace_parts(namespace)):
-            name = str(step.key)
-            if _dunder(name):
-                continue
-            label = f"{path}.{name}" if path else name
-            self._push(part, place, step, label, full=True)
+            if not _dunder(str(step.key)):
+                self._push(part, place, step, f"{path}{step.label}".removeprefix("."), full=True)
 
     def _push(
         self, obj: Any, place: Place, step: Step, path: str, weight: float = 1.0, full: bool = False
@@ -368,7 +367,7 @@ class Inventory:
             return
         if kind == "object" and layout.module.partition(".")[0] in _SKIPPED_MODULES:
             return
-        if layout.qualified_name == "logging.Manager" and place.parent is not None:
+        if layout.name == "Manager" and layout.module == "logging" and place.parent is not None:
             return  # every logger leads to all others
         label = path if full else path + step.label
         self._seen.add(id(obj))
@@ -402,15 +401,17 @@ class Inventory:
         if known is None:
             if len(self.known) >= 2 * _MOST_KNOWN:
                 return
-            known = self.known[path] = KnownContainer(path, kind, layout.name, self._clock())
+            known = self.known[path] = KnownContainer(path, kind, type_name(layout), self._clock())
             self.newest_round = self.rounds
         if path not in self._round_known:
             self._round_known.add(path)
             self._round_multiplicity[path] = 0.0
             known.places = []
         self._round_multiplicity[path] += place.weight
-        # One graph for each path is enough: those of a rollout's states contain one another.
-        if len(known.places) < (1 if kind == "graph" else _MOST_PLACES):
+        # All values of a small dict are read, since those under keys that may not be shown have one path. One
+        # graph for each path is enough: those of a rollout's states contain one another.
+        by_key = place.step is not None and place.step.how == "key"
+        if len(known.places) < (1 if kind == "graph" else NAMED_KEYS if by_key else _MOST_PLACES):
             known.places.append(place)
 
     def _read(self, known: KnownContainer, now: float, memory: dict[Place | str, Any]) -> None:
@@ -434,7 +435,7 @@ class Inventory:
             if level is not None:
                 if known.kind != "ring":
                     known.kind = "objects" if is_object_array(obj) else layout.kind
-                    known.type_name = layout.name
+                    known.type_name = type_name(layout)
                 total += level
                 count += 1
         if not count:

@@ -20,6 +20,7 @@ from heapwatch.measure.reading import array_bytes, parts
 from heapwatch.measure.sampling import ContainerChanged, same_samples
 from heapwatch.measure.tensor_storage import Ask, Storages
 from heapwatch.measure.traversal import FEWEST_SAMPLES
+from heapwatch.measure.written import qualified_type_name, type_of
 
 _BUDGET_SECONDS = 0.02
 _RETRY_SECONDS = 20.0
@@ -169,7 +170,7 @@ def _newest(obj: Any, layout: Layout) -> Iterable[Any]:
 
 
 def _inspect(newest: list[Any], known: KnownContainer, inventory: Inventory) -> ItemTraits:
-    item_type = layout_of(type(newest[-1])).name
+    item_type = type_of(newest[-1])
     ids = frozenset(id(item) for item in newest if layout_of(type(item)).kind != "atom")
     opaque = graph = view = False
     found: set[str] = set()
@@ -185,7 +186,7 @@ def _inspect(newest: list[Any], known: KnownContainer, inventory: Inventory) -> 
         layout = layout_of(type(obj))
         if layout.kind in ("atom", "class", "module", "text"):
             continue
-        found.add(layout.qualified_name)
+        found.add(qualified_type_name(layout))
         if layout.kind == "tensor":
             graph = graph or has_graph(obj)
         elif layout.kind == "array":

@@ -52,15 +52,15 @@ def get_text(url: str, max_bytes: int = MAX_ANSWER_BYTES) -> str:
     return _ask("GET", url, TIMEOUT_SECONDS, max_bytes)[1].decode("utf-8", "replace")
 
 
-def get_json(url: str, parameters: Mapping[str, str] | None = None) -> Any:
+def get_json(url: str, parameters: Mapping[str, str] | None = None, max_bytes: int = MAX_ANSWER_BYTES) -> Any:
     """Return the JSON in the response to a GET.
 
     Raises:
-        Unreachable: there is no successful response, or it is not JSON.
+        Unreachable: there is no successful response, it is not JSON, or it is longer than `max_bytes`.
 
     """
     query = f"?{urlencode(parameters)}" if parameters else ""
-    return _decoded(url, get_text(url + query))
+    return _decoded(url, get_text(url + query, max_bytes))
 
 
 def post_json(url: str, document: Mapping[str, Any], secret: str, timeout: float) -> tuple[int, Any]:

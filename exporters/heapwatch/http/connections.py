@@ -14,6 +14,8 @@ from collections.abc import Callable
 from contextlib import suppress
 from typing import Any
 
+from heapwatch.runtime.failures import raised
+
 MAX_CONNECTIONS = 32  # more threads would answer no faster: they share the interpreter with training
 REQUEST_SECONDS = 5.0  # a request must be complete by then, even if its bytes keep arriving
 IDLE_SECONDS = 5.0  # between wake-ups while no connection is open
@@ -121,8 +123,9 @@ class ConnectionServer(socketserver.ThreadingMixIn, socketserver.TCPServer):
 
     def handle_error(self, request: Any, client_address: Any) -> None:
         """Log a handler's error, unless the client disconnected."""
-        if not isinstance(sys.exc_info()[1], OSError):
-            logger.warning("a request failed", exc_info=True)
+        error = sys.exc_info()[1]
+        if error is not None and not isinstance(error, OSError):
+            logger.warning("a request failed: %s", raised(error))
 
     def _cut_off(self, seconds: float) -> None:
         overdue = time.monotonic() - seconds

@@ -25,7 +25,9 @@ from heapwatch.http.landing import landing_page
 from heapwatch.http.signing import Verifier
 from heapwatch.http.snapshots import CollectionStuck, Snapshots
 from heapwatch.http.status import Status
+from heapwatch.measure.written import type_of
 from heapwatch.runtime.cleanup import CleanupQueue, CleanupResult, QueueFull, Ticket
+from heapwatch.runtime.failures import raised
 
 MAX_HEAD_BYTES = 16 * 1024  # request line and headers
 COLLECTION_SECONDS = 8.0  # below Prometheus' scrape_timeout of 10 s, so that it gets the error message
@@ -123,8 +125,8 @@ class Endpoints(BaseHTTPRequestHandler):
         except OSError:
             pass  # the client went away
         except BaseException as error:
-            logger.warning("%s failed", self.command, exc_info=True)
-            message = f"the trainer's exporter failed: {type(error).__name__}"
+            logger.warning("%s failed: %s", self.command, raised(error))
+            message = f"the trainer's exporter failed: {type_of(error)}"
             self._send_json(HTTPStatus.INTERNAL_SERVER_ERROR, {"error": message})
 
     def _answer(self) -> None:

@@ -23,6 +23,7 @@ from heapwatch.http.signing import SCHEME, NotSigned, TooMany, Verifier
 from heapwatch.runtime.cleanup import CleanupTarget
 
 ACTIONS = ("regular", "emergency")
+SHORTEST_TOKEN = 16  # characters; a shorter one is taken with a warning
 MAX_BODY_BYTES = 16 * 1024
 MAX_REASON_CHARACTERS = 1000
 MAX_WAIT_SECONDS = 60.0
@@ -98,6 +99,16 @@ def find_token(token: str | None = None, environ: Mapping[str, str] = os.environ
     if token is None and environ.get("HEAPWATCH_TOKEN_FILE"):
         token = Path(environ["HEAPWATCH_TOKEN_FILE"]).expanduser().read_text(encoding="utf-8").strip()
     return None if token is None else checked_token(token)
+
+
+def token_warning(token: str | None) -> str | None:
+    """What is wrong with a token that is accepted; None if nothing is."""
+    if token is None or len(token) >= SHORTEST_TOKEN:
+        return None
+    return (
+        f"the token has {len(token)} characters and may be guessed: use {SHORTEST_TOKEN} or more, "
+        "such as those of `openssl rand -hex 16`"
+    )
 
 
 def checked_token(token: str) -> str:

@@ -15,6 +15,7 @@ from typing import Any
 
 LOOPBACK = frozenset({"localhost", "127.0.0.1", "::1"})
 REFUSAL = "not a name of this machine; if it should be, name it in HEAPWATCH_ALLOWED_HOSTS"
+FOREIGN = "requests of another origin are refused (Origin)"
 _ANY_ADDRESS = "*"
 
 _Message = MutableMapping[str, Any]
@@ -49,27 +50,39 @@ class KnownNames:
     Args:
         app: the application.
         names: see `known_names`.
+        same_origin: also refuse requests that a page of another origin makes, with 403.
 
     """
 
-    def __init__(self, app: _App, names: frozenset[str]) -> None:
+    def __init__(self, app: _App, names: frozenset[str], *, same_origin: bool = False) -> None:
         self._app = app
         self._names = names
+        self._same_origin = same_origin
 
     async def __call__(self, scope: _Message, receive: _Receive, send: _Send) -> None:
         """Pass on requests for this machine."""
-        if scope["type"] not in ("http", "websocket") or self._is_ours(scope):
+        refused = self._refused(scope) if scope["type"] in ("http", "websocket") else None
+        if refused is None:
             await self._app(scope, receive, send)
         elif scope["type"] == "websocket":
             await receive()
             await send({"type": "websocket.close", "code": 1008})
         else:
-            body = b'{"error":"' + REFUSAL.encode() + b'"}'
+            status, reason = refused
+            body = b'{"error":"' + reason.encode() + b'"}'
             length = str(len(body)).encode()
             headers = [(b"content-type", b"application/json"), (b"content-length", length)]
-            await send({"type": "http.response.start", "status": 421, "headers": headers})
+            await send({"type": "http.response.start", "status": status, "headers": headers})
             await send({"type": "http.response.body", "body": body})
 
-    def _is_ours(self, scope: _Message) -> bool:
-        hosts = [value for name, value in scope["headers"] if name == b"host"]
-        return len(hosts) == 1 and is_known(hosts[0].decode("latin-1"), self._names)
+    def _refused(self, scope: _Message) -> tuple[int, str] | None:
+        hosts, origins = (_values(scope, name) for name in (b"host", b"origin"))
+        if len(hosts) != 1 or not is_known(hosts[0], self._names):
+            return 421, REFUSAL
+        if self._same_origin and any(origin.partition("://")[2] != hosts[0] for origin in origins):
+            return 403, FOREIGN
+        return None
+
+
+def _values(scope: _Message, header: bytes) -> list[str]:
+    return [value.decode("latin-1").strip().lower() for name, value in scope["headers"] if name == header]

@@ -17,6 +17,7 @@ from typing import Any
 
 from heapwatch.lifecycle import start
 from heapwatch.measure.roots import OWN_THREADS
+from heapwatch.runtime.failures import raised
 from heapwatch.watch import Watch
 
 log = logging.getLogger("heapwatch")
@@ -50,7 +51,7 @@ def _watch() -> None:
         _turn = _wait_for_turn()
         measure_machine(watch, context.get_node_id())
     except Exception as error:
-        log.warning("this actor of Ray is not fully watched: %s: %s", type(error).__name__, error)
+        log.warning("this actor of Ray is not fully watched: %s", raised(error))
 
 
 def _actor_class() -> str:

@@ -13,6 +13,8 @@ from heapwatch.integrations import sharing
 from heapwatch.lifecycle import start
 from heapwatch.measure.attributes import attributes_of
 from heapwatch.measure.buffers import contents_of
+from heapwatch.measure.layout import layout_of
+from heapwatch.measure.written import is_attribute_in_code
 from heapwatch.runtime.failures import is_trainers
 from heapwatch.watch import Watch
 
@@ -188,6 +190,8 @@ def buffers_of(owner: Any) -> list[str]:
     for name, value in list((attributes_of(owner) or {}).items()):
         if name.startswith("__") or name in _TORCH_OWN:
             continue
+        if not is_attribute_in_code(name, layout_of(type(owner))):
+            continue  # the name may be what the program works on
         if any(word in name.lower() for word in _BUFFER_WORDS):
             try:
                 contents_of(value)

@@ -30,6 +30,10 @@ _get = object.__getattribute__
 _MISSING = object()
 
 
+class Gone(LookupError):
+    """The part at the end of a step no longer exists."""
+
+
 def attributes_of(obj: Any, layout: Layout | None = None) -> Any:
     """The attributes in the dict of an instance, or those that would be in it; None if it has no dict.
 

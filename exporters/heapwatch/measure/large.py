@@ -17,6 +17,7 @@ from heapwatch.measure.layout import layout_of
 from heapwatch.measure.reading import array_bytes
 from heapwatch.measure.tensor_storage import array_data
 from heapwatch.measure.tracked import tracked_slices
+from heapwatch.measure.written import type_name
 
 _CONTAINERS = (list, dict, set, frozenset, tuple)  # of these their own bytes, without their items
 _NOT_LISTED = (tuple, dict)  # the collector does not track a dict while all its items are untracked
@@ -51,7 +52,7 @@ def large_objects(nbytes: float = 10e6, most: int = 20) -> list[Large]:
             continue
         key, size = own(obj)
         if size >= nbytes and (key not in found or size > found[key].nbytes):
-            found[key] = Large(layout_of(cls).name, size)
+            found[key] = Large(type_name(layout_of(cls)), size)
     return nlargest(most, found.values(), key=lambda large: large.nbytes)
 
 

@@ -89,10 +89,13 @@ class Layout:
         sizer: who wrote its `__sizeof__`: the `interpreter` with its libraries or numpy, somebody else in
             `python`, or a `library` in another language.
         names: kept for `heapwatch.measure.attributes`.
+        shown: kept for `heapwatch.measure.written`, as is `written`.
 
     """
 
-    __slots__ = ("kind", "module", "mro", "name", "names", "namespace", "sizer", "slots")
+    __slots__ = (
+        "kind", "module", "mro", "name", "names", "namespace", "shown", "sizer", "slots", "written",
+    )  # fmt: skip
 
     def __init__(self, cls: type) -> None:
         self.mro = _mro(cls)
@@ -103,17 +106,14 @@ class Layout:
         self.slots: dict[str, Callable[[Any], Any]] = {}
         self.names: Any = None
         self.sizer = _sizer(self.mro)
+        self.shown: Any = None
+        self.written: Any = None
         for base in reversed(self.mro):
             for name, value in namespace_of(base).items():
                 if type(value) is types.MemberDescriptorType and type(name) is str:
                     self.slots[name] = value.__get__
                 elif name == "__dict__" and type(value) is types.GetSetDescriptorType:
                     self.namespace = value.__get__
-
-    @property
-    def qualified_name(self) -> str:
-        """The name with its module in front, unless that is `builtins` or `__main__`."""
-        return self.name if self.module in ("builtins", "__main__") else f"{self.module}.{self.name}"
 
 
 def keeps_values_apart(cls: type) -> bool:

@@ -67,7 +67,7 @@ class NvmlSession:
         try:
             self.library.nvmlShutdown()
         except self.library.NVMLError:
-            log.debug("nvmlShutdown failed", exc_info=True)
+            log.debug("nvmlShutdown failed")
 
     def _connect(self) -> bool:
         if self._connected or self._missing:

@@ -15,19 +15,16 @@ from itertools import islice
 from types import BuiltinFunctionType, FunctionType, MethodType
 from typing import Any, NamedTuple
 
-from heapwatch.measure.attributes import attribute_of, attributes_of
+from heapwatch.measure.attributes import Gone, attribute_of, attributes_of
 from heapwatch.measure.layout import CACHE_TYPE, DULL, Layout, layout_of, namespace_of
 from heapwatch.measure.object_arrays import filled, is_object_array, item_at
+from heapwatch.measure.written import attribute_label, code_label, key_label
 
 NAMED_KEYS = 24  # a dict of no more text keys is read key by key, as a record
 _LONGEST_NAME = 60
 _MOST_ATTRIBUTES = 2000
 _MOST_REFERENTS = 64
 _DIMENSIONS_INSIDE = 5  # the sizes of more lie apart from the tensor (c10's SizesAndStrides.h)
-
-
-class Gone(LookupError):
-    """The part at the end of a step no longer exists."""
 
 
 class Step(NamedTuple):
@@ -124,18 +121,18 @@ def parts(obj: Any, layout: Layout, samples: int) -> Iterator[tuple[Step, Any]]:
                 value = read(obj)
             except AttributeError:
                 continue
-            yield Step("slot", name, f".{name}"), value
+            yield Step("slot", name, attribute_label(name, layout)), value
     if kind == "object" and layout.namespace is None and not layout.slots:
         for at, value in enumerate(gc.get_referents(obj)[:_MOST_REFERENTS]):
             yield Step("referent", at, ""), value
 
 
-def namespace_parts(namespace: dict[Any, Any]) -> Iterator[tuple[Step, Any]]:
-    """The names of a module or of an instance's dict."""
+def namespace_parts(namespace: dict[Any, Any], layout: Layout | None = None) -> Iterator[tuple[Step, Any]]:
+    """The names of a module, or of the dict of an instance with this layout."""
     names = list(islice(dict.items(namespace), _MOST_ATTRIBUTES))
     for name, value in names:
         if type(name) is str and len(name) <= _LONGEST_NAME:
-            yield Step("name", name, f".{name}"), value
+            yield Step("name", name, attribute_label(name, layout)), value
 
 
 def follow(obj: Any, step: Step) -> Any:
@@ -178,8 +175,7 @@ def _entries(obj: Any, samples: int) -> Iterator[tuple[Step, Any]]:
         items = list(dict.items(obj))
         if all(type(key) is str for key, _ in items):
             for key, value in items:
-                label = f'["{key}"]' if len(key) <= _LONGEST_NAME else "[*]"
-                yield Step("key", key, label), value
+                yield Step("key", key, key_label(key)), value
             return
     for at in _positions(length, samples):
         yield Step("value", at, "[*]"), _value(obj, at)
@@ -199,7 +195,7 @@ def _attributes(obj: Any, layout: Layout) -> Iterator[tuple[Step, Any]]:
     del held
     namespace = attributes_of(obj, layout)
     if namespace is not None:
-        yield from namespace_parts(namespace)
+        yield from namespace_parts(namespace, layout)
 
 
 _NOT_FOLLOWED = frozenset(("atom", "class", "module", "text", "raw", "frame_table", "cache"))
@@ -211,15 +207,15 @@ def _wrapped(obj: Any, kind: str) -> Iterator[tuple[Step, Any]]:
         names = obj.__code__.co_freevars
         for at, cell in enumerate(obj.__closure__ or ()):
             if (value := _cell(cell)) is not None:
-                yield Step("closure", at, f".<closure>.{names[at]}"), value
+                yield Step("closure", at, f".<closure>{code_label(names[at])}"), value
         code = obj.__code__
         arguments = code.co_varnames[: code.co_argcount]
         defaults = obj.__defaults__ or ()
         for at, value in enumerate(defaults):
             name = arguments[len(arguments) - len(defaults) + at]
-            yield Step("default", at, f".<default>.{name}"), value
+            yield Step("default", at, f".<default>{code_label(name)}"), value
         for name, value in (obj.__kwdefaults__ or {}).items():
-            yield Step("keyword_default", name, f".<default>.{name}"), value
+            yield Step("keyword_default", name, f".<default>{attribute_label(name)}"), value
         yield from namespace_parts(obj.__dict__)
     elif kind == "method":
         yield Step("method", "self", ".__self__"), _method_part(obj, "self")

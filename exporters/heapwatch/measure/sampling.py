@@ -11,6 +11,8 @@ from functools import lru_cache
 from itertools import chain, islice, pairwise
 from typing import Any
 
+from heapwatch.measure.written import type_of
+
 Container = list[Any] | tuple[Any, ...] | deque[Any] | dict[Any, Any] | set[Any] | frozenset[Any]
 CONTAINERS = (list, tuple, deque, dict, set, frozenset)
 
@@ -38,7 +40,7 @@ def length_of(container: Container) -> int:
     for base in CONTAINERS:
         if issubclass(type(container), base):
             return int(base.__len__(container))  # type: ignore[arg-type]
-    raise TypeError(f"a {type(container).__name__} is not a container")
+    raise TypeError(f"a {type_of(container)} is not a container")
 
 
 def positions(length: int, count: int) -> list[int]:
@@ -70,7 +72,7 @@ def pick(container: Container, wanted: Sequence[int]) -> list[list[Any]]:
             return _pick(container, wanted)
         except (IndexError, RuntimeError, StopIteration):
             continue
-    raise ContainerChanged(f"a {type(container).__name__} kept changing while it was read")
+    raise ContainerChanged(f"a {type_of(container)} kept changing while it was read")
 
 
 def _pick(container: Container, wanted: Sequence[int]) -> list[list[Any]]:

@@ -48,6 +48,7 @@ from heapwatch.measure.tensor_storage import (
     tensor_parts,
 )
 from heapwatch.measure.type_information import HAS_GC, Kind, kind_of, own_bytes, values_bytes
+from heapwatch.measure.written import type_of
 
 _NEIGHBOURS = 4  # items before and after an item that may share objects with it: a frame stack of 4
 _MOST_COMPARED = 3  # sampled items that are compared with their neighbours, if they may share objects
@@ -228,7 +229,7 @@ class Walk:
         """The estimate from one sample, and its standard error as a share of it."""
         length = length_of(container)
         if not length:  # emptied by another thread
-            raise ContainerChanged(f"a {type(container).__name__} was emptied while it was read")
+            raise ContainerChanged(f"a {type_of(container)} was emptied while it was read")
         wanted = positions(length, samples)
         items = pick(container, wanted)
         shared: dict[int, list[Any]] = {}

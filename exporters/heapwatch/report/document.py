@@ -11,6 +11,8 @@ from heapwatch.report.findings import FoundLeak, Report, TrendRow
 from heapwatch.report.judgement import Judgement
 from heapwatch.runtime.plain_text import plain
 
+_LONGEST_CELL, _LONGEST_LINE = 200, 1000
+
 
 @dataclass(frozen=True)
 class Section:
@@ -115,10 +117,10 @@ def verdict(judged: Judgement) -> str:
 def _plain(section: Section) -> Section:
     """The section with control characters of names escaped."""
     return Section(
-        plain(section.title),
+        plain(section.title, _LONGEST_LINE),
         section.columns,
-        [tuple(map(plain, row)) for row in section.rows],
-        [plain(line) for line in section.lines],
+        [tuple(plain(cell, _LONGEST_CELL) for cell in row) for row in section.rows],
+        [plain(line, _LONGEST_LINE) for line in section.lines],
     )
 
 

@@ -9,8 +9,9 @@ from itertools import pairwise
 
 from heapwatch.analysis.leak import MEMORY, material
 from heapwatch.analysis.readings import Component
-from heapwatch.analysis.verdict import SERIOUS, Word
-from heapwatch.explain.findings import Explanation, from_json, headline
+from heapwatch.analysis.verdict import SERIOUS, WORDS, Word
+from heapwatch.explain.findings import Explanation, headline
+from heapwatch.explain.received import explanation_of
 from heapwatch.recording.points import Buffer, Point, Run
 from heapwatch.report.definition import verdicts_of
 from heapwatch.report.judgement import Judgement, Points, Terms, judged
@@ -184,9 +185,10 @@ def analyse(run: Run, *, large_bytes: float = 50e6, size_limit_bytes: float | No
 
 def _explanation(run: Run) -> Explanation | None:
     try:
-        return None if run.explanation is None else from_json(run.explanation)
+        found = None if run.explanation is None else explanation_of(run.explanation)
     except ValueError:
         return None
+    return None if found is None or found.verdict not in WORDS else found
 
 
 class Cycles:

@@ -8,7 +8,7 @@ from heapwatch.recording.points import CYCLES, Point, Run
 from heapwatch.recording.thinning import Thinning
 from heapwatch.report.document import finding_lines, object_change, signed, size, verdict
 from heapwatch.report.findings import Report, analyse
-from heapwatch.runtime.plain_text import plain
+from heapwatch.runtime.plain_text import Block
 
 log = logging.getLogger("heapwatch")
 
@@ -55,17 +55,16 @@ class MemoryReport:
         if point.event == "cycle" and done // self._interval > self._reported // self._interval:
             self._reported = done
             report = analyse(Run(self._trainer, tuple(kept for _, kept in self._points)))
-            log.info("%s", interval_text(report, self._unit, done))
+            log.info("%s", interval_lines(report, self._unit, done))
             if report.finding is not None:
-                found = ["LEAK FOUND:", *finding_lines(report.finding, report.unit)]
-                log.warning("%s", "\n".join(map(plain, found)))
+                log.warning("%s", Block(["LEAK FOUND:", *finding_lines(report.finding, report.unit)]))
 
     def close(self) -> None:
         """Forget the points."""
         self._points = []
 
 
-def interval_text(report: Report, unit: str, done: int) -> str:
+def interval_lines(report: Report, unit: str, done: int) -> Block:
     """The report of one moment: memory in use, growth, suspected leaks."""
     current, memory = report.current, report.memory
     line = "=" * _WIDTH
@@ -91,4 +90,4 @@ def interval_text(report: Report, unit: str, done: int) -> str:
     lines += [line]
     if leaking:
         lines += ["", f"WARNING: Potential memory leaks detected in: {leaking}"]
-    return "\n".join(map(plain, lines))
+    return Block(lines)

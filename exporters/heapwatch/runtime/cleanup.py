@@ -12,10 +12,11 @@ import weakref
 from collections import Counter, OrderedDict, deque
 from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, field
-from types import MethodType
+from types import CodeType, MethodType
 from typing import Any, NamedTuple
 
-from heapwatch.runtime.failures import describe, is_trainers
+from heapwatch.measure.written import type_of
+from heapwatch.runtime.failures import is_trainers, raised
 from heapwatch.runtime.labels import MAX_NAMES, OTHER, checked_name
 from heapwatch.runtime.plain_text import plain
 from heapwatch.runtime.release import release
@@ -216,7 +217,7 @@ class CleanupQueue:
         except BaseException as error:
             if is_trainers(error):
                 raise
-            errors.append(f"release: {describe(error)}")
+            errors.append(f"release: {raised(error)}")
         after = self._levels(errors)
         freed = {
             key: before[key] - after[key]
@@ -246,7 +247,7 @@ class CleanupQueue:
         except BaseException as error:
             if is_trainers(error):
                 raise
-            errors.append(f"measure: {describe(error)}")
+            errors.append(f"measure: {raised(error)}")
             return {}
 
     def _call(
@@ -257,19 +258,19 @@ class CleanupQueue:
         removed: Counter[str],
         errors: list[str],
     ) -> None:
-        name = getattr(function, "__qualname__", "cleanup function")
+        name = _name_in_code(function)
         try:
             answer = function(action, target)
             if answer is None:
                 return
             if not isinstance(answer, Mapping):
-                raise TypeError(f"returned {type(answer).__name__}; allowed: None or {{resource: how many}}")
+                raise TypeError(f"returned {type_of(answer)}; allowed: None or {{resource: how many}}")
             for resource, count in answer.items():
-                removed[checked_name("resource", resource)] += _whole(resource, count)
+                removed[_resource(resource)] += _whole(resource, count)
         except BaseException as error:
             if is_trainers(error):
                 raise
-            errors.append(f"{name}: {describe(error)}")
+            errors.append(f"{name}: {raised(error)}")
 
     def _count(self, result: CleanupResult) -> None:
         triggers = {trigger for _, trigger in self.cleanups}
@@ -331,9 +332,24 @@ def _adapted(function: Callable[..., Any]) -> Callable[[str, CleanupTarget], Any
     )
 
 
+def _name_in_code(function: Callable[..., Any]) -> str:
+    """The name of a function as its source has it, whatever it was named since."""
+    written = inspect.unwrap(function)
+    code = getattr(getattr(written, "__func__", written), "__code__", None)
+    return getattr(code, "co_qualname", code.co_name) if isinstance(code, CodeType) else "cleanup function"
+
+
+def _resource(name: object) -> str:
+    try:
+        return checked_name("resource", name)
+    except ValueError:
+        allowed = "use 1 to 100 letters, digits, inner spaces and _ . : / - [ ]"
+        raise ValueError(f"the name of a resource is not allowed: {allowed}") from None
+
+
 def _whole(resource: str, count: Any) -> int:
     if isinstance(count, bool) or not hasattr(type(count), "__index__"):
-        raise TypeError(f"{resource!r}: how many must be a whole number, got {type(count).__name__}")
+        raise TypeError(f"{resource!r}: how many must be a whole number, got {type_of(count)}")
     number = int(count)
     if not 0 <= number < 2**63:
         raise ValueError(f"{resource!r}: how many must be at least 0, got {number}")

@@ -5,15 +5,23 @@ from __future__ import annotations
 import functools
 import inspect
 import logging
+import os
 import signal
 from collections import Counter
+from collections.abc import Iterator
+from opcode import opmap
+from pathlib import Path
 from types import CodeType
 
+from heapwatch.measure.roots import is_user_file
+from heapwatch.measure.written import type_of
 from heapwatch.runtime.plain_text import plain
 
 log = logging.getLogger("heapwatch")
 
 _REMEMBERED = 256
+_PACKAGE = str(Path(__file__).parents[1])
+_RAISE = opmap["RAISE_VARARGS"]
 
 
 class Failures:
@@ -27,23 +35,23 @@ class Failures:
     def record(self, collector: str, what: str, error: BaseException) -> None:
         """Count a failure to read `what` and log it, once for each kind of error."""
         self.counts[collector] += 1
-        self._say_once(
-            (collector, what, type(error).__name__),
-            f"{collector}: {what}: {describe(error)}; its series are absent until it can be read",
-        )
+        key = (collector, what, type(error).__name__)
+        if self._is_new(key):
+            self._say(
+                key, f"{collector}: {what}: {raised(error)}; its series are absent until it can be read"
+            )
 
     def record_left_out(self, collector: str, names: int) -> None:
         """Store how many names of a collector have no series of their own because there are too many."""
         self.left_out[collector] = names
-        if names:
-            self._say_once(
-                (collector, "", "left out"),
-                f"{collector}: too many names; some are added up as 'other' or left out",
-            )
+        key = (collector, "", "left out")
+        if names and self._is_new(key):
+            self._say(key, f"{collector}: too many names; some are added up as 'other' or left out")
 
-    def _say_once(self, key: tuple[str, str, str], message: str) -> None:
-        if key in self._said or len(self._said) >= _REMEMBERED:
-            return
+    def _is_new(self, key: tuple[str, str, str]) -> bool:
+        return key not in self._said and len(self._said) < _REMEMBERED
+
+    def _say(self, key: tuple[str, str, str], message: str) -> None:
         self._said.add(key)
         log.warning("%s", message)
         if len(self._said) == _REMEMBERED:
@@ -86,3 +94,38 @@ def describe(error: BaseException) -> str:
             raise
         text = "(no message)"
     return plain(f"{type(error).__name__}: {text}", 250)
+
+
+def raised(error: BaseException) -> str:
+    """One line for an error that code of the program may have raised: its class, and the line that raised it.
+
+    The text of such an error may hold what the program works on: it is shown only if this package wrote it.
+    """
+    lines = list(_lines(error))
+    if not lines or _is_own(error):
+        return describe(error)
+    users = [line for line in lines if is_user_file(line[0])]
+    file, number = (users or lines)[-1]
+    code = error.errno if isinstance(error, OSError) else None
+    meaning = f": {os.strerror(code)}" if type(code) is int else ""
+    name = file.replace("\\", "/").rpartition("/")[2]
+    return plain(f"{type_of(error)}{meaning}, raised at {name}:{number}", 250)
+
+
+def _lines(error: BaseException) -> Iterator[tuple[str, int]]:
+    """File and line of each call on the way to where an error was raised, the outermost first."""
+    traceback = error.__traceback__
+    while traceback is not None:
+        yield traceback.tb_frame.f_code.co_filename, traceback.tb_lineno
+        traceback = traceback.tb_next
+
+
+def _is_own(error: BaseException) -> bool:
+    """Whether a `raise` statement of this package raised an error, and no function that it called."""
+    traceback = error.__traceback__
+    while traceback is not None and traceback.tb_next is not None:
+        traceback = traceback.tb_next
+    if traceback is None:
+        return False
+    code = traceback.tb_frame.f_code
+    return code.co_filename.startswith(_PACKAGE) and code.co_code[traceback.tb_lasti] == _RAISE

@@ -1,13 +1,18 @@
-"""Text from untrusted sources, escaped for terminals, logs and reports."""
+"""Text from untrusted sources, escaped: every line that is printed, logged or reported passes here."""
 
 from __future__ import annotations
+
+import json
+import logging
+import sys
+from typing import Any
 
 
 def plain(text: object, most: int = 0) -> str:
     r"""Return the text in one line with control characters as visible escapes, such as `\x1b`.
 
-    Covers C0 and C1 controls, line and paragraph separators, surrogates, and marks that change the direction
-    of writing.
+    Covers C0 and C1 controls, DEL, line and paragraph separators, surrogates, marks that change the direction
+    of writing, and other characters that cannot be seen.
 
     Args:
         text: text from a trainer, a label, a response or a file.
@@ -24,3 +29,51 @@ def plain(text: object, most: int = 0) -> str:
 
 def _escaped(character: str) -> str:
     return " " if character == "\u00a0" else character.encode("unicode_escape").decode("ascii")
+
+
+class Block(tuple[str, ...]):
+    """Lines that are logged together."""
+
+    __slots__ = ()
+
+    def __str__(self) -> str:
+        return "\n".join(map(plain, self))
+
+
+def say(*lines: object, error: bool = False, most: int = 0) -> None:
+    """Print each of these lines as `plain` text, and what the stream cannot encode as an escape.
+
+    Args:
+        lines: a line break inside of one is escaped.
+        error: whether to print to stderr.
+        most: largest number of characters of a line; 0 keeps all.
+
+    """
+    stream = sys.stderr if error else sys.stdout
+    if stream is None:
+        return
+    encoding = getattr(stream, "encoding", None) or "utf-8"
+    for line in lines:
+        print(plain(line, most).encode(encoding, "backslashreplace").decode(encoding), file=stream)
+    stream.flush()
+
+
+def say_json(document: Any) -> None:
+    """Print a document as indented JSON in ASCII, without control characters."""
+    say(*json_text(document).split("\n"))
+
+
+def json_text(document: Any) -> str:
+    """A document as indented JSON in ASCII, without control characters other than line breaks."""
+    return json.dumps(document, indent=2).replace("\x7f", "\\u007f")
+
+
+def _made_plain(record: logging.LogRecord) -> bool:
+    """Make a record one line. A traceback is left out: it has the texts of errors."""
+    block = record.args[0] if isinstance(record.args, tuple) and len(record.args) == 1 else None
+    record.msg = str(block) if isinstance(block, Block) else plain(record.getMessage())
+    record.args = record.exc_info = record.exc_text = record.stack_info = None
+    return True
+
+
+logging.getLogger("heapwatch").addFilter(_made_plain)

@@ -12,6 +12,8 @@ import weakref
 from collections.abc import Callable
 from typing import Any
 
+from heapwatch.measure.written import type_of
+
 
 class SourceGone(Exception):
     """The watched object no longer exists, and its series end."""
@@ -86,7 +88,7 @@ def count_of(value: Any) -> float:
     if hasattr(type(value), "__len__") and not isinstance(value, (str, bytes)):
         return len(value)
     if isinstance(value, bool) or not hasattr(type(value), "__float__"):
-        raise TypeError(f"expected a number or a sized container, got {type(value).__name__}")
+        raise TypeError(f"expected a number or a sized container, got {type_of(value)}")
     number = float(value)
     if not math.isfinite(number) or number < 0:
         raise ValueError(f"expected a finite number of at least 0, got {number}")
@@ -125,7 +127,7 @@ def _by_reference(obj: Any) -> Callable[[], Any]:
         reference = weakref.ref(obj)
     except TypeError:
         return _LastHolder(obj)
-    type_name = type(obj).__qualname__
+    type_name = type_of(obj)
 
     def dereference() -> Any:
         alive = reference()
@@ -141,7 +143,7 @@ class _LastHolder:
 
     def __init__(self, obj: Any) -> None:
         self._held = obj
-        self._type_name = type(obj).__qualname__
+        self._type_name = type_of(obj)
 
     def __call__(self) -> Any:
         if self._held is not None and sys.getrefcount(self._held) <= _ALONE:

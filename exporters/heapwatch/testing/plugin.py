@@ -59,6 +59,7 @@ def _check(
     __tracebackhide__ = True
     from heapwatch.analysis.verdict import worst
     from heapwatch.measure.roots import Root
+    from heapwatch.runtime.plain_text import plain
     from heapwatch.testing.rounds import ROUNDS, GrowthCheck
 
     def read() -> dict[str, Any]:
@@ -69,6 +70,6 @@ def _check(
     )
     found = check.run(unit)
     if found:
-        lines = "\n".join(f"  {growing}" for growing in found)
+        lines = "\n".join(f"  {plain(growing)}" for growing in found)
         word = worst(growing.verdict for growing in found)
         pytest.fail(f"{word}: something grows with every one of {check.done} rounds:\n{lines}", pytrace=False)

@@ -46,10 +46,10 @@ def test_collector_that_fails_says_why(monkeypatch):
     from heapwatch.collectors.process import ProcessCollector
 
     def broken(self):
-        raise PermissionError("no /proc here")
+        raise PermissionError(13, "no /proc here")
 
     monkeypatch.setattr(ProcessCollector, "collect", broken)
     findings = {finding.what: finding for finding in doctor.collectors()}
     assert findings["process"].state == "FAIL"
-    assert "no /proc here" in findings["process"].detail
+    assert "PermissionError: Permission denied, raised at test_doctor.py" in findings["process"].detail
     assert findings["info"].state == "ok"

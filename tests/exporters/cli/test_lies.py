@@ -7,10 +7,13 @@ import time
 import pytest
 
 from heapwatch.cli import doctor
+from heapwatch.cli.main import main
 from heapwatch.cli.monitor import Monitor
 from heapwatch.cli.sources import PrometheusSource, TrainerSource
 from heapwatch.cli.thresholds import Thresholds
 from heapwatch.errors import Unreachable, UsageError
+from heapwatch.explain.findings import Explanation, Finding
+from heapwatch.explain.sites import Site
 from heapwatch.report.prometheus import read_prometheus
 from tests.exporters.cli.lying import lying
 
@@ -29,6 +32,8 @@ LIES = [
         for n in range(3000)
     ),
     b"x" * 5_000_000,
+    b'trainer_processes{role="worker"} NaN\ntrainer_process_resident_memory_bytes{role="trainer"} +Inf\n',
+    b'trainer_info{trainer="' + b"long " * 200_000 + b'"} 1\n',
     CRITICAL,
 ]
 ANSWERS = [
@@ -105,3 +110,74 @@ def test_a_prometheus_that_lies_is_unreachable_or_empty(number, capsys):
             read_prometheus(liar.url, job="trainer", instance=None, since_seconds=60)
         doctor.run(argparse.Namespace(trainer=liar.url, prometheus=liar.url, json=False))
         assert "FAIL" in capsys.readouterr().out
+
+
+EXPLANATIONS = {
+    "wrong types": b'{"verdict": 3, "findings": "none"}',
+    "a list": b"[]",
+    "a huge number": b'{"verdict":"leak","seconds":1'
+    + b"0" * 400
+    + b',"growth_bytes_per_minute":1,"findings":[]}',
+    "a number too long for Python": b'{"findings":[],"seconds":1' + b"0" * 5000 + b"}",
+    "not a number": b'{"verdict":"leak","seconds":NaN,"findings":[]}',
+    "infinity": b'{"verdict":"leak","seconds":1e999,"findings":[]}',
+    "deep": b"[" * 100_000,
+    "deep inside": b'{"findings":' + b"[" * 900 + b"]" * 900 + b"}",
+    "endless": b" " * 5_000_000,
+    "empty": b"",
+    "not text": b"\xff\xfe\x00",
+}
+
+
+@pytest.mark.parametrize("name", EXPLANATIONS)
+def test_an_explanation_that_is_none_is_one_line(name, capsys, tmp_path):
+    with lying({"/explain": EXPLANATIONS[name]}) as liar:
+        assert main(["explain", liar.url]) == 3
+    printed = capsys.readouterr()
+    assert printed.out == ""
+    assert len(printed.err.splitlines()) == 1
+    assert len(printed.err) < 300
+    recorded = tmp_path / "run.jsonl"
+    recorded.write_bytes(b'{"explanation":' + EXPLANATIONS[name] + b"}\n")
+    assert main(["explain", str(recorded)]) == 3
+    assert len(capsys.readouterr().err.splitlines()) == 1
+
+
+def test_an_explanation_that_drips_is_given_up_in_time(monkeypatch, capsys):
+    monkeypatch.setattr("heapwatch.http.client.TIMEOUT_SECONDS", 0.5)
+    with lying({}, drip=0.05) as liar:
+        assert main(["explain", liar.url]) == 3
+    assert "does not answer within 0.5 s" in capsys.readouterr().err
+
+
+def test_an_explanation_controls_no_terminal(capsys):
+    evil = "\x1b]0;owned\x07\x9b2J\n\u202e\ud800[bold]"
+    finding = Finding(
+        "container", evil, evil, 1, 1, 1.0, 1.0, 1.0, None, Site(evil, 1, evil), (evil,), evil, True
+    )
+    sent = Explanation("leak", 1.0, 1.0, 1.0, (finding, finding), evil).as_json()
+    with lying({"/explain": json.dumps(sent).encode()}) as liar:
+        assert main(["explain", liar.url]) == 2
+        text = capsys.readouterr().out
+        assert main(["explain", "--json", liar.url]) == 2
+        document = capsys.readouterr().out
+    assert len(text.splitlines()) == 2
+    assert all(line.isprintable() for line in [*text.splitlines(), *document.splitlines()])
+    assert json.loads(document)["findings"][0]["path"] == evil
+
+
+@pytest.mark.parametrize("number", range(len(LIES)))
+def test_a_lie_of_one_trainer_costs_no_other_its_row(number, monkeypatch, capsys):
+    with lying({"/metrics": LIES[number]}) as liar, lying({"/metrics": WELL}) as well:
+        found = [one.url.partition("://")[2] for one in (liar, well)]
+        monkeypatch.setattr("heapwatch.discovery.addresses", lambda folder: found)
+        monkeypatch.setattr("heapwatch.cli.processes.folders", lambda: ["targets"])
+        assert main(["ps"]) == 0
+        lines = capsys.readouterr().out.splitlines()
+        assert main(["ps", "--json"]) == 0
+        document = capsys.readouterr().out
+    assert [line for line in lines if found[1] in line and "1 MB" in line]
+    assert len(lines) == 3
+    assert all(line.isprintable() and len(line) < 700 for line in lines)
+    assert "NaN" not in document
+    assert "Infinity" not in document

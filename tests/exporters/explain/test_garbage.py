@@ -153,7 +153,35 @@ def test_growth_is_inferred_where_the_objects_cannot_be_listed(
     run(uncollected, clock, 20, lambda: cycles(100))
     (found,) = Describer(Inventory()).describe_garbage(uncollected, levels_of(clock, 1e6))
     assert found.inferred
-    assert found.type == "uncollected cycles of objects"
+    assert found.type == "objects made while the collector is off, in cycles or not"
+    assert not found.holders
+
+
+def test_living_objects_that_cannot_be_listed_are_not_said_to_be_cycles(
+    uncollected: Uncollected, census: Census, clock: list[float]
+) -> None:
+    census.stall.allowed = 0.0
+    kept: list[Any] = []
+    run(uncollected, clock, 20, lambda: kept.extend([at] for at in range(1000)))
+    (found,) = Describer(Inventory()).describe_garbage(uncollected, levels_of(clock, 1e6))
+    assert "uncollected" not in found.type
+
+
+def test_a_few_cycles_whose_bytes_are_unknown_do_not_explain_the_growth_of_living_objects(
+    uncollected: Uncollected, clock: list[float], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(garbage, "bytes_held", lambda objects, chosen: None)
+    kept: list[Any] = []
+
+    def make() -> None:
+        kept.extend([at] for at in range(1000))
+        cycles(2)
+
+    run(uncollected, clock, 20, make)
+    levels = levels_of(clock, 1e6)
+    (found,) = Describer(Inventory()).describe_garbage(uncollected, levels)
+    assert "Holder" in found.type
+    assert found.bytes_per_minute < 0.02 * levels.per_minute
 
 
 def test_the_line_that_closes_a_cycle_of_dicts_is_found(

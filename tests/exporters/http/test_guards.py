@@ -274,3 +274,9 @@ def test_any_body_is_either_a_bounded_request_or_a_bad_one(body):
     assert request.reason.isprintable()
     assert 1 <= len(request.request_id) <= 128
     assert 0 <= request.timeout_seconds <= guards.MAX_WAIT_SECONDS
+
+
+def test_a_token_that_may_be_guessed_is_taken_with_a_warning():
+    assert guards.token_warning(None) is None
+    assert guards.token_warning("x" * 16) is None
+    assert "1 characters and may be guessed: use 16 or more" in guards.token_warning("x")

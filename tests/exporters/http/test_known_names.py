@@ -29,7 +29,7 @@ def test_addresses_and_given_names_are_known_where_it_listens_on_more_than_loopb
     assert not is_known("10.1.2.3", known_names("127.0.0.1", given))
 
 
-def ask(kind, *hosts):
+def ask(kind, *hosts, origins=(), **options):
     """What the middleware sends, and whether the application was asked."""
     sent, asked = [], []
 
@@ -42,8 +42,10 @@ def ask(kind, *hosts):
     async def send(message):
         sent.append(message)
 
-    scope = {"type": kind, "headers": [(b"host", host.encode()) for host in hosts]}
-    asyncio.run(KnownNames(app, known_names("127.0.0.1", {}))(scope, receive, send))
+    headers = [(b"host", host.encode()) for host in hosts]
+    headers += [(b"origin", origin.encode()) for origin in origins]
+    middleware = KnownNames(app, known_names("127.0.0.1", {}), **options)
+    asyncio.run(middleware({"type": kind, "headers": headers}, receive, send))
     return sent, bool(asked)
 
 
@@ -58,3 +60,22 @@ def test_a_request_of_another_name_is_answered_421_and_a_socket_closed(hosts):
     assert sent[0]["status"] == 421
     assert not asked
     assert ask("websocket", *hosts) == ([{"type": "websocket.close", "code": 1008}], False)
+
+
+@pytest.mark.parametrize(
+    "origin", ["http://evil.example", "http://127.0.0.1:8888", "http://localhost:3009", "null", ""]
+)
+def test_a_page_of_another_origin_is_refused_where_that_is_asked_for(origin):
+    host = "127.0.0.1:3009"
+    sent, asked = ask("http", host, origins=[origin], same_origin=True)
+    assert sent[0]["status"] == 403
+    assert not asked
+    assert not any(name.startswith(b"access-control") for name, _ in sent[0]["headers"])
+    closed = [{"type": "websocket.close", "code": 1008}]
+    assert ask("websocket", host, origins=[origin], same_origin=True) == (closed, False)
+    assert ask("http", host, origins=[origin]) == ([], True)
+
+
+@pytest.mark.parametrize("origins", [(), ("http://127.0.0.1:3009",), ("HTTPS://127.0.0.1:3009",)])
+def test_a_page_of_its_own_passes(origins):
+    assert ask("websocket", "127.0.0.1:3009", origins=origins, same_origin=True) == ([], True)

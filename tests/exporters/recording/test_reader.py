@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from heapwatch.recording.points import Point, from_json, to_json
-from heapwatch.recording.reader import NoRecording, read_recording
+from heapwatch.recording.reader import NoRecording, read_explanation, read_recording
 from heapwatch.recording.recorder import EARLIER_RUNS, Recorder
 from tests.exporters.report.runs import filled, generations
 
@@ -187,7 +187,7 @@ def test_a_killed_trainer_leaves_what_it_had_recorded(path):
         import os, signal, sys, time
         from pathlib import Path
         import heapwatch
-        from heapwatch.recording.reader import NoRecording, read_recording
+        from heapwatch.recording.reader import NoRecording, read_explanation, read_recording
         watch = heapwatch.start("erl", port=0, record=sys.argv[1])
         for generation in range(3):
             with watch.phase("evaluate"):
@@ -260,3 +260,85 @@ def test_a_recording_is_compressed_text(tmp_path):
     write(tmp_path / "run.jsonl.gz").close()
     with gzip.open(tmp_path / "run.jsonl.gz", "rt") as lines:
         assert json.loads(next(lines)) == {"heapwatch": 1, "trainer": "erl_trading"}
+
+
+def packed(path, line, count):
+    with gzip.open(path, "wb", compresslevel=9) as file:
+        for _ in range(count // 1000):
+            file.write(line * 1000)
+    return path
+
+
+SAMPLE = b'{"time":1,"event":"sample","resident_bytes":1}\n'
+BOMBS = {
+    "samples": (SAMPLE, "it has very many samples: some cycles are left out"),
+    "starts": (SAMPLE.replace(b"sample", b"start"), "too many samples of one cycle; the rest is left out"),
+    "one cycle": (
+        SAMPLE.replace(b"{", b'{"progress":{"epoch":1},', 1).replace(b"sample", b"cycle"),
+        "too many samples of one cycle; the rest is left out",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", BOMBS)
+def test_a_file_of_very_many_samples_is_thinned_or_cut(tmp_path, monkeypatch, name):
+    monkeypatch.setattr("heapwatch.recording.reader._MOST_POINTS", 1000)
+    line, note = BOMBS[name]
+    run = read_recording(packed(tmp_path / "bomb.gz", line, 20_000))
+    assert 100 < len(run.points) <= 1001
+    assert note in run.notes
+
+
+def test_a_file_of_long_samples_is_thinned_by_its_bytes(tmp_path, monkeypatch):
+    monkeypatch.setattr("heapwatch.recording.reader._MOST_KEPT_BYTES", 100_000)
+    run = read_recording(packed(tmp_path / "bomb.gz", SAMPLE, 20_000))
+    assert 500 < len(run.points) <= 100_000 / len(SAMPLE) + 1
+
+
+@pytest.mark.parametrize("line", [b"0" * 1000, SAMPLE, b"\0" * 1000])
+def test_a_file_that_unpacks_to_very_much_is_read_in_part(tmp_path, monkeypatch, line):
+    monkeypatch.setattr("heapwatch.recording.reader._MOST_BYTES", 100_000)
+    path = packed(tmp_path / "bomb.gz", line, 20_000)
+    try:
+        notes = "; ".join(read_recording(path).notes)
+    except NoRecording as error:
+        notes = str(error)
+    assert "the rest is left out" in notes
+    assert len(notes) < 1000
+
+
+def test_a_file_of_lines_that_cannot_be_read_is_given_up(tmp_path):
+    path = packed(tmp_path / "bomb.gz", b"x\n", 100_000)
+    with pytest.raises(NoRecording, match="1,000 lines cannot be read; the rest of the file is left out"):
+        read_recording(path)
+    with pytest.raises(NoRecording, match="holds no explanation"):
+        read_explanation(path)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        '{"time":1,"event":"sample","resident_bytes":1' + "0" * 400 + "}",
+        '{"time":1,"event":"sample","resident_bytes":1' + "0" * 5000 + "}",
+        '{"time":NaN,"event":"sample","resident_bytes":1}',
+        "[" * 100_000,
+        '{"time":1,"event":' + "[" * 900 + "]" * 900 + "}",
+        '{"' + "x" * 100_000 + '":1}',
+    ],
+)
+def test_a_hostile_line_is_one_short_note(tmp_path, text):
+    path = tmp_path / "run.jsonl"
+    path.write_bytes(SAMPLE + text.encode() + b"\n")
+    run = read_recording(path)
+    assert len(run.points) == 1
+    assert [len(note) <= 200 for note in run.notes] == [True]
+    with pytest.raises(NoRecording, match="holds no explanation"):
+        read_explanation(path)
+
+
+def test_a_format_of_any_shape_is_told_in_a_short_line(tmp_path):
+    path = tmp_path / "run.jsonl"
+    path.write_text('{"heapwatch": "' + "x\x1b" * 10_000 + '"}\n'.replace("\x1b", "\\u001b"))
+    with pytest.raises(NoRecording) as caught:
+        read_recording(path)
+    assert len(str(caught.value)) < 500

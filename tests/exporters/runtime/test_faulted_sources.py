@@ -230,7 +230,7 @@ def test_no_source_ends_training(watch, kind):
     ticket = watch.exporter.cleanup_queue.submit()
     with Training(watch) as training:
         until(lambda: watch.exporter.failures.counts["bodies"] > 1)
-        assert "enough" in ticket.wait(20).errors[0]
+        assert f"{kind.__name__}, raised at test_faulted_sources.py" in ticket.wait(20).errors[0]
         before = training.steps()
         until(lambda: training.steps() > before)
         counts = watch.exporter.failures.counts

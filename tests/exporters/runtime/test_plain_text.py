@@ -1,6 +1,11 @@
+import io
+import json
+import logging
+import sys
+
 import pytest
 
-from heapwatch.runtime.plain_text import plain
+from heapwatch.runtime.plain_text import Block, plain, say, say_json
 
 
 @pytest.mark.parametrize(
@@ -32,3 +37,55 @@ def test_any_text_becomes_one_printable_line():
 def test_long_text_is_cut():
     assert plain("x" * 100, 10) == "xxxxxxx..."
     assert plain("x" * 10, 10) == "x" * 10
+
+
+HOSTILE = "a\x1b]0;t\x07\x9b2J\x7f\n\u202e\u2066\u200b\ud800[bold]"
+
+
+def test_a_printed_line_stays_one_line(capsys):
+    say("first", HOSTILE)
+    say(HOSTILE, error=True)
+    printed = capsys.readouterr()
+    lines = printed.out.splitlines()
+    assert lines[0] == "first"
+    assert lines[1:] == printed.err.splitlines() == [plain(HOSTILE)]
+    assert lines[1].isprintable()
+    assert lines[1].endswith("[bold]")
+
+
+def test_what_a_stream_cannot_encode_is_escaped(monkeypatch):
+    stream = io.TextIOWrapper(io.BytesIO(), encoding="ascii", errors="strict")
+    monkeypatch.setattr(sys, "stdout", stream)
+    say("Gedächtnis 記憶")
+    assert stream.buffer.getvalue() == b"Ged\\xe4chtnis \\u8a18\\u61b6\n"
+
+
+def test_without_a_stream_nothing_is_printed(monkeypatch):
+    monkeypatch.setattr(sys, "stdout", None)
+    say("nobody reads this")
+
+
+def test_json_is_printed_without_control_characters(capsys):
+    say_json({"path": HOSTILE})
+    printed = capsys.readouterr().out
+    assert json.loads(printed) == {"path": HOSTILE}
+    assert printed.replace("\n", "").isprintable()
+    assert printed.isascii()
+
+
+def test_a_logged_line_stays_one_line(caplog):
+    caplog.set_level(logging.INFO)
+    log = logging.getLogger("heapwatch")
+    log.info("%s grows", HOSTILE)
+    try:
+        raise ValueError(HOSTILE)
+    except ValueError:
+        log.warning("failed", exc_info=True)
+    assert [record.getMessage() for record in caplog.records] == [f"{plain(HOSTILE)} grows", "failed"]
+    assert all(line.isprintable() for line in caplog.text.splitlines())
+    assert len(caplog.text.splitlines()) == 2
+
+
+def test_lines_that_are_logged_together_stay_apart(caplog):
+    logging.getLogger("heapwatch").warning("%s", Block(["LEAK", HOSTILE]))
+    assert caplog.records[0].getMessage().split("\n") == ["LEAK", plain(HOSTILE)]
