@@ -170,8 +170,10 @@ def _override(matcher: Json, properties: Json) -> Json:
     }
 
 
-# Grafana writes a field's text for "no value" at axis ticks, too; an empty panel takes it from the defaults.
-_NO_TEXT_ON_AXES = override_matching(".*", noValue="")
+# Grafana writes a field's text for "no value" at axis ticks, too; an empty panel takes it from the defaults. A text
+# that JavaScript reads as a number (the empty one is 0) would be drawn in place of missing data: this one is none,
+# and has no width.
+_NO_TEXT_ON_AXES = override_matching(".*", noValue="\u200b")
 
 
 def fixed(color: str) -> Json:

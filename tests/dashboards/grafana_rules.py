@@ -7,6 +7,7 @@ what is wrong in it.
 import re
 from collections.abc import Callable, Iterator
 
+from heapwatch.viewer.fields import number_of_text
 from tests.dashboards.documents import Json, panels
 
 Rule = Callable[[Json], Iterator[str]]
@@ -58,10 +59,20 @@ def empty_texts_stay_off_axes(document: Json) -> Iterator[str]:
         reset = [
             entry
             for entry in _overridden(panel, "noValue")
-            if entry == {"matcher": {"id": "byRegexp", "options": "/.*/"}, "value": ""}
+            if entry["matcher"] == {"id": "byRegexp", "options": "/.*/"}
+            and not entry["value"].strip("\u200b")
         ]
         if _fields(panel).get("noValue") and not reset:
             yield f"{panel['title']}: {_fields(panel)['noValue']!r} would stand between its ticks"
+
+
+def missing_data_stay_missing(document: Json) -> Iterator[str]:
+    """Missing values become `Number(noValue)` where that is a number, as of the empty text: they are drawn as zero."""
+    for panel in _of(document, "timeseries"):
+        reset = [entry["value"] for entry in _overridden(panel, "noValue")]
+        for text in reset or [_fields(panel).get("noValue", "no text")]:
+            if number_of_text(text) is not None:
+                yield f"{panel['title']}: {text!r} draws missing data as {number_of_text(text):g}"
 
 
 def annotations_are_moments(document: Json) -> Iterator[str]:
@@ -176,6 +187,7 @@ RULES: list[Rule] = [
     timelines_use_their_value_mappings,
     single_values_have_a_name,
     empty_texts_stay_off_axes,
+    missing_data_stay_missing,
     annotations_are_moments,
     annotations_are_few,
     annotations_are_filtered,

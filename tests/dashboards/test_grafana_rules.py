@@ -30,6 +30,13 @@ def no_overrides_of(document: Json, title: str, name: str) -> None:
     ]
 
 
+def every_override(document: Json, title: str, name: str, value: str) -> None:
+    for override in titled(document, title)["fieldConfig"]["overrides"]:
+        for item in override["properties"]:
+            if item["id"] == name:
+                item["value"] = value
+
+
 def alert_annotation(document: Json) -> Json:
     annotation: Json = document["annotations"]["list"][0]
     return annotation
@@ -66,6 +73,11 @@ MISTAKES: dict[str, tuple[rules.Rule, str, Callable[[Json], object]]] = {
         rules.empty_texts_stay_off_axes,
         TRAINER,
         lambda page: no_overrides_of(page, "Memory freed by cleanups", "noValue"),
+    ),
+    "gaps drawn as zero": (
+        rules.missing_data_stay_missing,
+        TRAINER,
+        lambda page: every_override(page, "Memory explained", "noValue", ""),
     ),
     "an alert as a region": (
         rules.annotations_are_moments,
