@@ -13,7 +13,7 @@ _TOOLTIP = {"mode": "multi", "sort": "desc"}
 _LATEST = {"calcs": ["lastNotNull"], "fields": "", "values": False}
 
 # Value to text and colour.
-Words = Mapping[int, tuple[str, str]]
+Words = Mapping[float, tuple[str, str]]
 
 
 def lines(
@@ -118,48 +118,8 @@ def number(
 
 def alarm(title: str, expression: str, color: str, description: str, width: int = 0) -> Panel:
     """A count of what should not be: green at zero, this colour from one on."""
-    thresholds = colors.thresholds(colors.GOOD, (1, color))
+    thresholds = colors.judged(colors.GOOD, (1, color))
     return number(title, expression, NUMBER, description, thresholds=thresholds, filled=True, width=width)
-
-
-def gauge(
-    title: str,
-    query: Query,
-    unit: Unit,
-    description: str,
-    *,
-    thresholds: Json = colors.NEUTRAL,
-    top: float | None = None,
-    width: int = 0,
-    height: int = 8,
-) -> Panel:
-    """One named bar a series, as it is now; the query's legend is the name."""
-    defaults: Json = {
-        **unit.field(),
-        "displayName": query.display_name,
-        "min": 0,
-        **({} if top is None else {"max": top}),
-        "color": {"mode": "thresholds"},
-        "thresholds": thresholds,
-        "mappings": [],
-    }
-    options = {
-        "displayMode": "basic",
-        "orientation": "horizontal",
-        "showUnfilled": True,
-        "reduceOptions": _LATEST,
-    }
-    return Panel(
-        "bargauge",
-        title,
-        description,
-        [query],
-        defaults,
-        options=options,
-        empty=meaning(query.expression),
-        width=width,
-        height=height,
-    )
 
 
 def states(

@@ -54,6 +54,9 @@ class DashboardPage:
         self._views: list[PanelView] = []
         self._marks: list[Mark] = []
         self._asking: set[asyncio.Task[None]] = set()
+        self._with_variables = {
+            link["url"].rpartition("/")[2] for link in board.links if link.get("includeVars")
+        }
         self.zone: tzinfo = timezone.utc
         self.watched = True
 
@@ -99,7 +102,8 @@ class DashboardPage:
         """The address of dashboard `uid` with this page's state."""
         state = self.state
         span = state.span if state.chosen_range else None
-        return board_address(uid, span, state.selections, state.refresh, state.theme)
+        selections = state.selections if uid == self.board.uid or uid in self._with_variables else {}
+        return board_address(uid, span, selections, state.refresh, state.theme)
 
     def link(self, address: str, values: dict[str, str]) -> str:
         """An address found in a panel, completed with `values` and this page's state."""

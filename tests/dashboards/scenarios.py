@@ -26,6 +26,7 @@ def healthy_walker(clock: Clock) -> list[Series]:
     walker.cleanups([], "bodies", 0)
     walker.count("trainer_cleanups_total", lambda m: float(int(m / 30)), action="regular", trigger="startup")
     walker.verdicts((0, 0), (75, 1))
+    walker.says((0, "too early"), (30, "healthy"))
     return walker.series
 
 
@@ -58,6 +59,7 @@ def leaking_walker(clock: Clock) -> list[Series]:
             "job:trainer_leak:share", lambda m, s=share: s if m >= leak + 20 else None, component=component
         )
     walker.verdicts((0, 1), (restart, 0), (restart + 10, 1), (leak + 12, 2), (leak + 25, 4))
+    walker.says((restart, "too early"), (restart + 10, "healthy"), (leak + 10, "leak"))
     walker.alert("TrainerLeak", "critical", "leak", "memory", "trainer", leak + 20)
     walker.alert("TrainerLeak", "warning", "leak", "bodies", "unknown", leak + 20)
     walker.leaks("memory", "trainer", 8.5e6, leak + 20)
@@ -222,6 +224,8 @@ def _world(walker: Trainer, dynamic: Callable[[float], float], unknown: Callable
         walker.level("events", kind, walker.add("trainer_event_list_items", shape, list=kind))
     for kind, capacity in (("consumption", 1000), ("predation", 500)):
         walker.add("trainer_event_list_capacity_items", lambda m, c=capacity: c, list=kind)
+        bound = {"resource": "events", "component": kind}
+        walker.add("job:trainer_resource:capacity", lambda m, c=capacity: c, **bound)
 
 
 SCENARIOS = (

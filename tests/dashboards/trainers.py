@@ -53,6 +53,13 @@ class Trainer:
         self.add("scrape_samples_scraped", lambda minute: 180)
         ranked = {} if rank is None else {"rank": str(rank[0]), "world_size": str(rank[1])}
         self.add("trainer_info", lambda minute: 1, trainer=trainer, framework=framework, run="demo", **ranked)
+        # The name of the address says what it is; a life before the last start has a name of its own.
+        name = instance.partition(":")[0]
+        self.add("job:trainer:name", within(lambda minute: 1, started), trainer_name=f"{name}, 11-24 12:00")
+        if started > lives[0]:
+            self.add(
+                "job:trainer:name", within(lambda minute: 1, 0, started), trainer_name=f"{name}, 11-24 10:00"
+            )
         self.add(
             "process_start_time_seconds",
             lambda minute: clock.start + (started if minute >= started else -7200) * 60,
@@ -267,6 +274,17 @@ class Trainer:
             "job:trainer_verdict:state",
             lambda minute: next(state for since, state in reversed(changes) if minute >= since),
         )
+
+    def says(self, *changes: tuple[float, str]) -> None:
+        """The word of the trainer's own explanation from each minute on."""
+        for word in ("healthy", "warm-up", "filling", "too early", "growing", "will not fit", "leak"):
+
+            def value(minute: float, word: str = word) -> Value:
+                return next(
+                    (float(said == word) for since, said in reversed(changes) if minute >= since), None
+                )
+
+            self.add("trainer_memory_verdict", value, verdict=word)
 
     def alert(
         self,

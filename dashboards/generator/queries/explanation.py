@@ -1,0 +1,113 @@
+"""What grows in a trainer, by the names that its explanation gives; the rest by what the rules found.
+
+A row has the labels `what` (a path from a root of the program, or a resource and its component), `type`, `site`
+(file and line) and `remedy`. The first table of Trainer and of Fleet show the same rows.
+"""
+
+from collections.abc import Callable
+
+from ..promql import TRAINER, max_by, min_by, select, sum_by
+from ..verdicts import CODES, GROWING, LEAK
+from .recorded import current, slope
+
+_KEY = f"{TRAINER}, what, type"
+_ROW = f"{_KEY}, site, remedy"
+
+
+def said(word: str) -> str:
+    """1 for each trainer whose explanation has this verdict."""
+    return f"({select('trainer_memory_verdict', verdict=word)} == 1)"
+
+
+def by_word(*words: str) -> str:
+    """The number of each trainer's word, if it is one of these."""
+    return " or ".join(f"{CODES[word]:g} * {said(word)}" for word in words)
+
+
+# Paths. One whose bytes have been level for ten minutes no longer grows, whatever its growth was before.
+_IS_LEAK = select("trainer_growing_path_leak")
+_RECENT = f"60 * deriv({select('trainer_growing_path_bytes')}[10m])"
+_STATED = select("trainer_growing_path_growth_bytes_per_minute")
+_GROWS = f"({_IS_LEAK} == 0 unless ignoring (site, remedy) ({_RECENT} < 0.1 * {_STATED}))"
+_WORD = max_by(TRAINER, by_word("warm-up", "filling", "growing", "will not fit"))
+# Declared buffers and objects that explain a leak of which the explanation names nothing.
+_SUSPECTS = f"({select('job:trainer_leak:share')} unless on (job, instance) ({_IS_LEAK} == 1))"
+# Alerts: those of memory only where nothing of it has a name.
+_NAMELESS = f"unless on (job, instance) ({_IS_LEAK} or {_SUSPECTS})"
+
+
+def _alerts(kind: str, **equal: str) -> str:
+    of_kind = f'kind=~"{kind}"'
+    of_things = select("ALERTS", of_kind, 'resource!~"memory|object_size"', **equal)
+    of_memory = select("ALERTS", of_kind, 'resource=~"memory|object_size"', **equal)
+    return f"({of_things} or {of_memory} {_NAMELESS})"
+
+
+def _of_path(expression: str) -> str:
+    return f'label_replace({expression}, "what", "$1", "path", "(.*)")'
+
+
+def _of_suspect(expression: str) -> str:
+    return f'label_replace({expression}, "what", "$1", "component", "(.*)")'
+
+
+def _of_alert(expression: str) -> str:
+    return f'label_join({expression}, "what", " ", "resource", "component")'
+
+
+_PATH_STATE = (
+    f"{LEAK} * ({_IS_LEAK} == 1)"
+    f" or 0 * {_GROWS} + on (job, instance) group_left () {_WORD}"
+    f" or {GROWING} + 0 * {_GROWS}"
+)
+_ALERT_STATE = (
+    f"{LEAK} + 0 * {_alerts('leak', alertstate='firing')} or {GROWING} + 0 * {_alerts('leak|growth')}"
+)
+_ROWS = f"{_of_path(_PATH_STATE)} or {_of_suspect(f'{LEAK} + 0 * {_SUSPECTS}')} or {_of_alert(_ALERT_STATE)}"
+STATE = current(max_by(_ROW, _ROWS))
+
+
+def _column(of_path: str, of_suspect: str, of_alert: str, combine: Callable[[str, str], str] = max_by) -> str:
+    """A value of each row; the three have the labels of a path, a suspect's component, an alert."""
+    parts = ((_of_path, of_path), (_of_suspect, of_suspect), (_of_alert, of_alert))
+    values = " or ".join(label(expression) for label, expression in parts if expression)
+    return current(combine(_KEY, f"({values}) and on ({_KEY}) ({_ROWS})"))
+
+
+_SIZES = 'resource=~"memory|gpu_memory|object_size"'
+_COUNTS = 'resource!~"memory|gpu_memory|object_size"'
+
+
+def _growth(resources: str) -> str:
+    recorded = (
+        select(f"job:trainer_{series}_per_minute", resources)
+        for series in ("leak:confirmed", "resource:growth")
+    )
+    return " or ".join((*recorded, slope(resources)))
+
+
+def _level(resources: str) -> str:
+    return f"{select('job:trainer_resource:level', resources)} or {select('job:trainer_resource:total', resources)}"
+
+
+_EXPLAINED = select("job:trainer_memory:explained_bytes")
+_ITEMS = select("trainer_growing_path_items")
+BYTES_PER_MINUTE = _column(f"{_RECENT} or {_STATED}", f"60 * deriv({_EXPLAINED}[10m])", _growth(_SIZES))
+ITEMS_PER_MINUTE = _column(f"60 * deriv({_ITEMS}[10m])", "", _growth(_COUNTS))
+BYTES = _column(select("trainer_growing_path_bytes"), _EXPLAINED, _level(_SIZES))
+ITEMS = _column(_ITEMS, "", _level(_COUNTS))
+SHARE = _column(select("trainer_growing_path_share_ratio"), select("job:trainer_leak:share"), "")
+_ALERT_BEGAN = select("ALERTS_FOR_STATE", 'kind=~"leak|growth"')
+SINCE = _column(
+    f"1000 * min_over_time(timestamp({_IS_LEAK})[$__range:1m])", "", f"1000 * {_ALERT_BEGAN}", min_by
+)
+# The row of each trainer that is worst and grows fastest.
+TOP = (
+    f"topk by ({TRAINER}) (1, {STATE} + on ({_KEY}) group_left () 1e-15 * clamp_min({BYTES_PER_MINUTE}, 0)"
+    f" or {STATE})"
+)
+
+# Memory by what holds it. Declared buffers are known by their own series.
+_HELD = select("trainer_growing_path_bytes", 'kind!~"buffer|gpu|worker"')
+PATHS = sum_by("path", _HELD)
+HELD_BY_PATHS = sum_by(TRAINER, _HELD)
