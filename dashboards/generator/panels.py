@@ -10,6 +10,7 @@ from .empty import Empty, meaning
 from .panel import NUMBER, Json, Panel, Query, Unit
 
 _TOOLTIP = {"mode": "multi", "sort": "desc"}
+AXIS_WIDTH = 72  # pixels: the same in every chart, so that the times of charts below each other agree
 _LATEST = {"calcs": ["lastNotNull"], "fields": "", "values": False}
 
 # Value to text and colour.
@@ -45,6 +46,7 @@ def lines(
         "showPoints": "auto" if steps else "never",
         "spanNulls": False,
         "stacking": {"group": "A", "mode": "normal" if stacked or bars else "none"},
+        "axisWidth": AXIS_WIDTH,
         "axisSoftMin": floor,
         "axisSoftMax": top,
     }

@@ -64,7 +64,7 @@ class DashboardPage:
         """Lay out everything; data come with the first `reload`."""
         self._dark = ui.dark_mode(self.state.theme != "light")
         with ui.element("nav").classes("boards"):
-            self._links = {uid: ui.link(_short(board.title), "") for uid, board in self.boards.items()}
+            self._links = {uid: ui.link(short_title(board.title), "") for uid, board in self.boards.items()}
         self._links[self.board.uid].classes("here")
         self._toolbar = Toolbar(self)
         self._note = ui.label(self._problem).classes("note error")
@@ -247,6 +247,6 @@ class DashboardPage:
         self._note.set_visibility(bool(problem))
 
 
-def _short(title: str) -> str:
+def short_title(title: str) -> str:
     """A dashboard's title without the name of the project, which all of them have."""
     return title.rpartition(" / ")[2]

@@ -15,6 +15,7 @@ from heapwatch.viewer.timerange import Window
 from heapwatch.viewer.variables import Selections, interpolate
 
 POINTS_PER_COLUMN = 25
+TALL = 4  # grid cells; more is a panel that a phone shows over its whole width
 
 Content = TypeVar("Content", bound=ui.element)
 
@@ -45,7 +46,7 @@ class PanelView:
         place = f"--column: {column + 1}; --width: {width}; --row: {row - top + 1}; --height: {height}"
         with (
             ui.element("section")
-            .classes(f"panel {panel.kind}")
+            .classes(f"panel {panel.kind}{' tall' if height > TALL else ''}")
             .style(place)
             .props(f'data-panel="{panel.id}"')
         ):

@@ -25,6 +25,7 @@ TESTED_BY = {
         "dashboards/generator: __main__ dashboard panel panels tables limits colors variables links promql "
         "configmaps queries/trainers"
     ),
+    "tests/dashboards/test_what_pages_say.py": "dashboards/generator: queries/explanation verdicts",
     "tests/dashboards/viewer/test_browser.py": (
         f"{VIEWER}: app toolbar panel panels/heatmap panels/annotations"
     ),

@@ -47,9 +47,23 @@ def leaking_walker(clock: Clock) -> list[Series]:
     walker.explained(resident, {"replay": replay, "events death": deaths})
     limbs = walker.clock.each(lambda m: 30e6 + 6e6 * leaked(m))
     walker.growing_path(
-        "trainer.ecosystem.world.limbs", "list of b2Body", "ecosystem.py:118", limbs, 0.71, leak=True
+        "trainer.ecosystem.world.limbs",
+        "list of b2Body",
+        "ecosystem.py:118",
+        limbs,
+        0.71,
+        leak=True,
+        remedy="remove an item from trainer.ecosystem.world.limbs when its robot is removed",
     )
-    walker.growing_path("trainer.history.deaths", "list of dict", "history.py:41", deaths, 0.17, leak=True)
+    walker.growing_path(
+        "trainer.history.deaths",
+        "list of dict",
+        "history.py:41",
+        deaths,
+        0.17,
+        leak=True,
+        remedy="keep the last ones: deque(maxlen=1000)",
+    )
     walker.limits()
     _world(walker, dynamic=lambda m: 150 + 6 * (m % 3), unknown=lambda m: float(int(4.5 * leaked(m))))
     walker.progress(step=3400, episode=4)
@@ -97,6 +111,7 @@ def filling_trading(clock: Clock) -> list[Series]:
     trading.growth_per_cycle("memory", "trainer", "generation", lambda m: 2.5e9 if m > 40 else None)
     trading.cleanups([(0.7 * total, 0.8e9)], "experiences", 120)
     trading.verdicts((0, 0), (20, 1), (0.5 * total, 3))
+    trading.says((0, "too early"), (20, "filling"), (0.5 * total, "will not fit"))
     trading.alert("TrainerBufferWillNotFit", "critical", "forecast", "buffer", "replay", 0.5 * total)
     return trading.series
 

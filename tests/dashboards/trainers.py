@@ -258,7 +258,14 @@ class Trainer:
         self.add("job:trainer_leak:confirmed_per_minute", within(lambda m: per_minute, start), **labels)
 
     def growing_path(
-        self, path: str, kind: str, site: str, values: Sequence[Value], share: float, leak: bool
+        self,
+        path: str,
+        kind: str,
+        site: str,
+        values: Sequence[Value],
+        share: float,
+        leak: bool,
+        remedy: str = "",
     ) -> None:
         """What the trainer's own search found: a path from a root of the program to what grows."""
         labels = {"path": path, "type": kind, "kind": "container"}
@@ -266,7 +273,7 @@ class Trainer:
         self.add("trainer_growing_path_bytes", values, **labels)
         self.add("trainer_growing_path_growth_bytes_per_minute", rates, **labels)
         self.add("trainer_growing_path_share_ratio", lambda m: share, **labels)
-        self.add("trainer_growing_path_leak", lambda m: float(leak), **labels, site=site, remedy="")
+        self.add("trainer_growing_path_leak", lambda m: float(leak), **labels, site=site, remedy=remedy)
 
     def verdicts(self, *changes: tuple[float, int]) -> None:
         """The verdict from each minute on."""

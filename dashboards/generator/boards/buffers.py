@@ -7,7 +7,7 @@ from ..panels import alarm, lines, number
 from ..promql import named
 from ..queries import buffers, trainers
 from ..tables import GAUGE, Column, table
-from .shared import ADDRESS, TRAINER, USED, growth_limit
+from .shared import ADDRESS, BELOW_WARNING, TRAINER, USED, growth_limit
 
 FILL = colors.judged(colors.SKY, (0.999, colors.GOOD), (1.1, colors.CRITICAL))
 
@@ -28,7 +28,7 @@ GLANCE = [
         "Memory used when full",
         buffers.MOST_USED_WHEN_FULL,
         SHARE,
-        "Memory over its limit once every buffer is full. Good: below 80 %. Bad: above 100 %: the process "
+        f"Memory over its limit once every buffer is full. Good: {BELOW_WARNING}. Bad: above 100 %: the process "
         "will be "
         "killed because of a buffer that is too large, not of a leak.",
         thresholds=USED,

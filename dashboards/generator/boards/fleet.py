@@ -23,6 +23,7 @@ from .shared import (
     cleanups,
     firing_alerts,
     growth_limit,
+    time_left,
     verdict,
 )
 
@@ -36,7 +37,7 @@ GLANCE = [
     ),
     alarm(
         "Leaking",
-        trainers.trainers_with_alert("leak"),
+        trainers.trainers_that_leak(),
         colors.CRITICAL,
         "Trainers with a leak: growth that no warm-up, filling buffer or sawtooth explains. Good: 0.",
     ),
@@ -83,14 +84,7 @@ TRAINERS = table(
             width=100,
             options={"noValue": "too early"},
         ),
-        Column(
-            "Time left",
-            trainers.TIME_TO_LIMIT,
-            SECONDS,
-            width=120,
-            cell=tables.COLORED_TEXT,
-            options={"mappings": colors.value_mappings(FORECAST_WORDS), "thresholds": TIME_LEFT},
-        ),
+        time_left(trainers.TIME_TO_LIMIT),
         WHAT,
         Column("type", label="type", hidden=True),
         SITE,

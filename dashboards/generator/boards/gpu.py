@@ -10,7 +10,16 @@ from ..promql import named, select
 from ..queries import gpu
 from ..tables import BACKGROUND, GAUGE, Column, bars, table
 from ..verdicts import VERDICTS
-from .shared import ADDRESS, FORECAST_WORDS, TIME_LEFT, TRAINER, USED, firing_alerts, growth_limit
+from .shared import (
+    ADDRESS,
+    BELOW_WARNING,
+    FORECAST_WORDS,
+    TIME_LEFT,
+    TRAINER,
+    USED,
+    firing_alerts,
+    growth_limit,
+)
 
 GLANCE = [
     number("Devices", gpu.COUNT, NUMBER, "GPUs that the chosen trainers see."),
@@ -18,7 +27,7 @@ GLANCE = [
         "Fullest device",
         gpu.FULLEST,
         SHARE,
-        "Memory in use over the device's memory. Good: below 80 %.",
+        f"Memory in use over the device's memory. Good: {BELOW_WARNING}.",
         thresholds=USED,
     ),
     number(
@@ -91,7 +100,7 @@ EXPLAINED = [
         Query(named(gpu.USED_SHARE)),
         ("device", "trainer_name"),
         SHARE,
-        "Memory in use by everybody over the device's memory. Good: below 80 %.",
+        f"Memory in use by everybody over the device's memory. Good: {BELOW_WARNING}.",
         thresholds=USED,
         top=1,
     ),

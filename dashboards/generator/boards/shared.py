@@ -1,16 +1,21 @@
 """Panels, columns and looks that several dashboards have in common."""
 
+from heapwatch.analysis.limits import MEMORY_SHARES
+
 from .. import colors, links
 from ..empty import NOTHING_FIRES
 from ..limits import limit, limit_of_each
-from ..panel import AGO, BYTES, COUNT, Panel, Query
+from ..panel import AGO, BYTES, COUNT, SECONDS, Panel, Query
 from ..panels import lines
 from ..promql import named, select
 from ..queries import alerts, recorded, trainers
 from ..tables import BACKGROUND, COLORED_TEXT, WRAPPED, Column, table
 from ..verdicts import VERDICTS
 
-USED = colors.judged(colors.GOOD, (0.8, colors.WARNING), (0.9, colors.CRITICAL))
+USED = colors.judged(
+    colors.GOOD, (MEMORY_SHARES["warning"], colors.WARNING), (MEMORY_SHARES["critical"], colors.CRITICAL)
+)
+BELOW_WARNING = f"below {100 * MEMORY_SHARES['warning']:g} %"
 TIME_LEFT = colors.judged(colors.CRITICAL, (3600, colors.WARNING), (6 * 3600, colors.PLAIN))
 FORECAST_WORDS = {
     recorded.TOO_EARLY: ("too early", colors.UNKNOWN),
@@ -46,6 +51,12 @@ ALERT = [
     *ADDRESS,
     Column("kind", label="kind", hidden=True),
 ]
+
+
+def time_left(expression: str) -> Column:
+    """The time until memory reaches its limit, or why there is no forecast."""
+    options = {"mappings": colors.value_mappings(FORECAST_WORDS), "thresholds": TIME_LEFT}
+    return Column("Time left", expression, SECONDS, width=120, cell=COLORED_TEXT, options=options)
 
 
 def verdict(expression: str, title: str = "Verdict", width: int = 120) -> Column:

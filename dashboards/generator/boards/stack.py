@@ -74,7 +74,7 @@ RULES = [
         "Rule evaluation time",
         Query(stack.RULE_SECONDS, "{{group}}"),
         SECONDS,
-        "How long each group of rules takes. Good: far below its interval of 30 s.",
+        "How long each group of rules takes. Good: far below its interval, half a minute.",
     ),
     lines(
         "Rule failures and missed evaluations",

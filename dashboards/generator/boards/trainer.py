@@ -12,6 +12,7 @@ from ..tables import Column, table
 from ..verdicts import VERDICTS
 from .shared import (
     ADDRESS,
+    BELOW_WARNING,
     FORECAST_WORDS,
     REMEDY,
     SITE,
@@ -22,6 +23,7 @@ from .shared import (
     freed_memory,
     growth_limit,
     memory_limit,
+    time_left,
     verdict,
 )
 
@@ -45,6 +47,7 @@ EXPLANATION = table(
         SITE,
         Column("Since", explanation.SINCE, AGO, width=110),
         Column("Bytes per minute", explanation.BYTES_PER_MINUTE, BYTES, width=130),
+        time_left(explanation.of_rows(trainers.TIME_TO_LIMIT)),
         Column("Bytes", explanation.BYTES, BYTES, width=90),
         Column("Items per minute", explanation.ITEMS_PER_MINUTE, COUNT, width=130),
         Column("Items", explanation.ITEMS, COUNT, width=80),
@@ -72,7 +75,7 @@ GLANCE = [
         "Used of the limit",
         trainers.MOST_USED,
         SHARE,
-        "Memory over the container's limit, else over physical memory. Good: below 80 %.",
+        f"Memory over the container's limit, else over physical memory. Good: {BELOW_WARNING}.",
         thresholds=USED,
     ),
     number(
@@ -130,16 +133,15 @@ GROWTH = lines(
     marked=True,
 )
 
-OVER_TIME = [
-    [
-        states(
-            "Verdict over time",
-            Query(trainers.VERDICT, "{{trainer_name}}"),
-            VERDICTS,
-            "The verdict on the trainer, and since when. Good: healthy after a short warm-up.",
-            height=4,
-        ),
-    ],
+VERDICT_OVER_TIME = states(
+    "Verdict over time",
+    Query(trainers.VERDICT, "{{trainer_name}}"),
+    VERDICTS,
+    "The verdict on the trainer, and since when. Good: healthy after a short warm-up.",
+    height=4,
+)
+# Empty for a healthy trainer.
+TROUBLE = [
     [
         lines(
             "Time until the memory limit",
@@ -230,7 +232,8 @@ DASHBOARD = Dashboard(
     description="What grows in this trainer, since when, what holds it, and how long until its limit?",
     rows=[
         Row("", [[VERDICT, EXPLANATION], GLANCE, [EXPLAINED, GROWTH]]),
-        Row("Over time", OVER_TIME),
+        Row("Over time", [[VERDICT_OVER_TIME]]),
+        Row("Forecast, cleanups and alerts", TROUBLE, collapsed=True),
         Row("Process, workers and host", PROCESS, collapsed=True),
         Row("Progress", [PROGRESS], collapsed=True),
     ],

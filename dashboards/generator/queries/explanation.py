@@ -29,7 +29,9 @@ _IS_LEAK = select("trainer_growing_path_leak")
 _RECENT = f"60 * deriv({select('trainer_growing_path_bytes')}[10m])"
 _STATED = select("trainer_growing_path_growth_bytes_per_minute")
 _GROWS = f"({_IS_LEAK} == 0 unless ignoring (site, remedy) ({_RECENT} < 0.1 * {_STATED}))"
-_WORD = max_by(TRAINER, by_word("warm-up", "filling", "growing", "will not fit"))
+# What is no leak has the word of the whole; a buffer ends at its bound.
+_WORD = max_by(TRAINER, by_word("too early", "warm-up", "filling", "growing", "will not fit"))
+_FILLING = f"{CODES['filling']:g} + 0 * ({_GROWS} and {select('trainer_growing_path_leak', kind='buffer')})"
 # Declared buffers and objects that explain a leak of which the explanation names nothing.
 _SUSPECTS = f"({select('job:trainer_leak:share')} unless on (job, instance) ({_IS_LEAK} == 1))"
 # Alerts: those of memory only where nothing of it has a name.
@@ -56,7 +58,7 @@ def _of_alert(expression: str) -> str:
 
 
 _PATH_STATE = (
-    f"{LEAK} * ({_IS_LEAK} == 1)"
+    f"{LEAK} * ({_IS_LEAK} == 1) or {_FILLING}"
     f" or 0 * {_GROWS} + on (job, instance) group_left () {_WORD}"
     f" or {GROWING} + 0 * {_GROWS}"
 )
@@ -101,13 +103,22 @@ _ALERT_BEGAN = select("ALERTS_FOR_STATE", 'kind=~"leak|growth"')
 SINCE = _column(
     f"1000 * min_over_time(timestamp({_IS_LEAK})[$__range:1m])", "", f"1000 * {_ALERT_BEGAN}", min_by
 )
+
+
+def of_rows(of_trainer: str) -> str:
+    """A value of the trainer in each of its rows."""
+    return f"0 * {max_by(_KEY, STATE)} + on (job, instance) group_left () ({of_trainer})"
+
+
 # The row of each trainer that is worst and grows fastest.
 TOP = (
     f"topk by ({TRAINER}) (1, {STATE} + on ({_KEY}) group_left () 1e-15 * clamp_min({BYTES_PER_MINUTE}, 0)"
     f" or {STATE})"
 )
 
-# Memory by what holds it. Declared buffers are known by their own series.
-_HELD = select("trainer_growing_path_bytes", 'kind!~"buffer|gpu|worker"')
+# Memory by what holds it; what is declared is known by its own series, under the last name of its path.
+_LAST_NAME = '"component", "$1", "path", "(?:.*\\\\.)?([^.\\\\[]+).*"'
+_PATH_BYTES = select("trainer_growing_path_bytes", 'kind!~"gpu|worker"')
+_HELD = f"(label_replace({_PATH_BYTES}, {_LAST_NAME}) unless on (job, instance, component) {_EXPLAINED})"
 PATHS = sum_by("path", _HELD)
 HELD_BY_PATHS = sum_by(TRAINER, _HELD)

@@ -2,7 +2,7 @@
 
 from ..promql import TRAINER, max_by, min_by, of_one, or_zero, rate, select, sum_by, total
 from ..variables import NAME
-from ..verdicts import HEALTHY
+from ..verdicts import HEALTHY, LEAK
 from .explanation import HELD_BY_PATHS, by_word, said
 from .recorded import aged, current, forecast, limits, of_trainers, soon, soonest
 
@@ -35,6 +35,7 @@ def _last(series: str) -> str:
 
 LAST_VERDICT = max_by(_LIFE, _last(max_by(TRAINER, _STATE)))
 LAST_MEMORY = max_by(_LIFE, _last(select("job:trainer_memory:resident_bytes")))
+LEAKS = select("ALERTS", kind="leak", alertstate="firing")
 WORST_VERDICT = f"max({VERDICT})"
 TRAINERS_COUNT = f"count({VERDICT})"
 
@@ -44,13 +45,17 @@ def trainers_in_state(state: float) -> str:
     return or_zero(f"count({VERDICT} == {state:g})", TRAINERS_COUNT)
 
 
+def trainers_that_leak() -> str:
+    """How many trainers leak, by an alert or by their own explanation."""
+    by_alert = f"group by ({TRAINER}) ({current(LEAKS)})"
+    return or_zero(f"count({by_alert} or {VERDICT} == {LEAK})", TRAINERS_COUNT)
+
+
 def trainers_with_alert(kind: str) -> str:
     """How many trainers have a firing alert of this kind (regular expression), among others."""
     alerts = select("ALERTS", f'kind=~"{kind}"', alertstate="firing")
     return or_zero(f"count({current(f'count by ({TRAINER}) ({alerts})')})", TRAINERS_COUNT)
 
-
-LEAKS = select("ALERTS", kind="leak", alertstate="firing")
 
 # Memory of the process tree.
 _RESIDENT = select("trainer_process_resident_memory_bytes")

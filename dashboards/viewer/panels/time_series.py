@@ -66,6 +66,9 @@ def _axis(index: int, unit: dict[str, Any], shown: list[tuple[Series, Field]]) -
         field.custom["axisSoftMax"] for field in mine if field.custom.get("axisSoftMax") is not None
     ]
     axis: dict[str, Any] = {"type": "log" if log else "value", "position": "left" if index == 0 else "right"}
+    widths = [field.custom["axisWidth"] for field in mine if field.custom.get("axisWidth")]
+    if widths:
+        axis["width"] = max(widths)
     if lows:
         axis["min"] = min(lows)
     if highs:

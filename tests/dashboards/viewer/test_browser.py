@@ -76,7 +76,16 @@ def test_a_link_leads_to_the_trainer_and_keeps_the_time_range(page, viewer):
 def test_an_alert_leads_to_its_runbook_and_that_to_no_dead_end(page, viewer):
     opened(page, f"{viewer}/d/heapwatch-fleet")
     page.get_by_role("link", name="TrainerStalled").first.click()
-    expect(page.get_by_role("heading", name="TrainerStalled")).to_be_visible()
+    expect(page.get_by_role("heading", name="TrainerStalled", level=1)).to_be_visible()
+    heading = page.get_by_role("heading", name="Mitigation", level=2)
+    weight = heading.evaluate("element => Number(getComputedStyle(element).fontWeight)")
+    size = heading.evaluate("element => parseFloat(getComputedStyle(element).fontSize)")
+    assert weight >= 600
+    assert size > 15  # of the text below it
+    page.get_by_role("link", name="All runbooks").click()
+    expect(page).to_have_url(re.compile("/docs/runbooks.md"))
+    page.get_by_role("link", name="Fleet", exact=True).click()
+    expect(page).to_have_url(re.compile("/d/heapwatch-fleet"))
     assert page.request.get(f"{viewer}/docs/../pyproject.toml").status == 404
     assert page.request.get(f"{viewer}/docs/%2e%2e/pyproject.toml").status == 404
 
