@@ -99,6 +99,16 @@ def test_a_panel_without_data_says_why(document: Json) -> None:
     assert [panel["title"] for panel in shown if panel not in explained] == []
 
 
+def test_the_axes_of_all_charts_are_as_wide_so_that_their_times_agree() -> None:
+    charts = [
+        panel
+        for document in DOCUMENTS.values()
+        for panel in panels(document)
+        if panel["type"] == "timeseries"
+    ]
+    assert len({panel["fieldConfig"]["defaults"]["custom"]["axisWidth"] for panel in charts}) == 1
+
+
 @every_document
 def test_a_page_can_be_taken_in(document: Json) -> None:
     unfolded = [panel for panel in document["panels"] if panel["type"] != "row"]
