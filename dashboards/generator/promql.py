@@ -78,17 +78,15 @@ def or_zero(expression: str, of: str) -> str:
 
 def named(expression: str) -> str:
     """The expression with the label `trainer_name`, so that one line is one life of a process."""
-    return _with_name(expression, select(NAME))
+    # The latest of an address: after a crash of Prometheus an earlier name may still be looked back at.
+    latest = f"(topk by ({TRAINER}) (1, timestamp({select(NAME)})) > bool 0)"
+    return f"({expression}) * on ({TRAINER}) group_left (trainer_name) {latest}"
 
 
 def living(expression: str) -> str:
     """The same, only of processes that live at the end of the time range."""
-    at_the_end = f"last_over_time({select(NAME)}[5m] @ end())"
-    return _with_name(expression, f"({select(NAME)} and on ({TRAINER}, trainer_name) {at_the_end})")
-
-
-def _with_name(expression: str, names: str) -> str:
-    return f"({expression}) * on ({TRAINER}) group_left (trainer_name) {names}"
+    at_the_end = f"last_over_time({select(NAME)}[2m] @ end())"
+    return f"({named(expression)}) and on ({TRAINER}, trainer_name) {at_the_end}"
 
 
 def of_one(expression: str) -> str:

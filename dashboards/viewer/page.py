@@ -9,10 +9,11 @@ from nicegui import background_tasks, ui
 
 from heapwatch.viewer import queries, units
 from heapwatch.viewer.links import board_address, complete
-from heapwatch.viewer.model import Dashboard, Row
+from heapwatch.viewer.model import Dashboard
 from heapwatch.viewer.panel import PanelView
 from heapwatch.viewer.panels.base import Mark
 from heapwatch.viewer.prometheus import Prometheus, QueryError
+from heapwatch.viewer.row import RowView
 from heapwatch.viewer.state import State
 from heapwatch.viewer.timerange import TimeRange, Window, shortest_that_holds
 from heapwatch.viewer.toolbar import Toolbar
@@ -52,6 +53,7 @@ class DashboardPage:
         self._prometheus = prometheus
         self._problem = problem
         self._views: list[PanelView] = []
+        self._rows: list[RowView] = []
         self._marks: list[Mark] = []
         self._asking: set[asyncio.Task[None]] = set()
         self._with_variables = {
@@ -68,8 +70,8 @@ class DashboardPage:
         self._links[self.board.uid].classes("here")
         self._toolbar = Toolbar(self)
         self._note = ui.label(self._problem).classes("note error")
-        for row in self.board.rows:
-            self._build_row(row)
+        self._rows = [RowView(row, self.link, self.zoom, self._fill_opened) for row in self.board.rows]
+        self._views = [view for row in self._rows for view in row.views]
         ui.label(ABOUT).classes("note")
 
     def show_in(self, zone: tzinfo) -> None:
@@ -159,32 +161,8 @@ class DashboardPage:
         ui.navigate.history.replace(self.address(self.board.uid))
         ui.run_javascript("setTimeout(() => window.dispatchEvent(new Event('heapwatch-theme')), 50)")
 
-    def _build_row(self, row: Row) -> None:
-        title = ui.element("div").classes("row-title") if row.title else None
-        grid = ui.element("div").classes("grid")
-        top = min(panel.grid[1] for panel in row.panels)
-        with grid:
-            views = [PanelView(panel, top, self.link, self.zoom) for panel in row.panels]
-        self._views += views
-        if title is None:
-            return
-        with title:
-            arrow = ui.icon("expand_more")
-            ui.label(row.title)
-
-        def show(visible: bool) -> None:
-            grid.set_visibility(visible)
-            arrow.name = "expand_more" if visible else "chevron_right"
-            for view in views:
-                view.in_sight = visible
-
-        def toggle() -> None:
-            show(not grid.visible)
-            if grid.visible:
-                self._begin(self._fill(views, time.time()))
-
-        title.on("click", toggle)
-        show(not row.collapsed)
+    def _fill_opened(self, views: Sequence[PanelView]) -> None:
+        self._begin(self._fill(views, time.time()))
 
     def _begin(self, asking: Coroutine[None, None, None]) -> None:
         task = background_tasks.create(asking)
@@ -207,6 +185,8 @@ class DashboardPage:
             self._say(self._problem)
         self._update_links()
         await self._fill([view for view in self._views if view.in_sight], now)
+        for row in self._rows:
+            row.fold_if_empty()
 
     async def _fill(self, views: Sequence[PanelView], now: float) -> None:
         units.zone.set(self.zone)

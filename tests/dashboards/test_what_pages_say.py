@@ -38,7 +38,7 @@ def _cycles(ppo: Trainer) -> None:
 
 
 def level(clock: Clock) -> list[Series]:
-    """Its buffer filled half an hour ago, its steps are told by a clock that is ahead."""
+    """Its buffer filled half an hour ago, its steps are told by a clock that is forty seconds ahead."""
     dqn = Trainer(clock, "level:7777", "dqn", "torch")
     resident = dqn.memory(lambda m: 200e6 + filling(300e6, 40)(m), HOST)
     held: list[Value] = [None if value is None else value - 150e6 for value in resident]
@@ -50,7 +50,7 @@ def level(clock: Clock) -> list[Series]:
     dqn.verdicts((0, 0), (15, 1))
     dqn.says((0, "too early"), (50, "healthy"))
     dqn.progress(step=60)
-    stamps = [moment + 7 for moment in clock.times]
+    stamps = [moment + 40 for moment in clock.times]
     dqn.series = [one for one in dqn.series if one.name not in REPLACED]
     dqn.add("trainer_last_progress_timestamp_seconds", [float(stamp) for stamp in stamps])
     dqn.add("trainer_exporter_safe_point_age_seconds", lambda m: 60 * m)
@@ -212,6 +212,13 @@ def test_a_step_is_a_safe_point(url: str) -> None:
 def test_a_line_is_one_life_of_a_process(url: str) -> None:
     lines = asked(url, "trainer", "Memory growth per minute", of="lives:7777")
     assert {one["metric"]["trainer_name"] for one in lines} == {"lives, 11-24 12:00", "lives, 11-24 10:00"}
+
+
+def test_a_name_is_the_latest_where_an_earlier_one_is_still_looked_back_at(url: str) -> None:
+    lines = asked(url, "alerts", "Memory around cleanups", of="lives:7777")
+    moments = [moment for line in lines for moment, _ in line["values"]]
+    assert len(lines) == 2
+    assert len(moments) == len(set(moments))
 
 
 def test_in_fleet_lives_that_ended_are_folded_away(url: str) -> None:

@@ -43,8 +43,8 @@ EXPLANATION = table(
     [
         verdict(named(explanation.STATE), width=100),
         WHAT,
-        Column("Type", label="type", width=130),
         SITE,
+        REMEDY,
         Column("Since", explanation.SINCE, AGO, width=110),
         Column("Bytes per minute", explanation.BYTES_PER_MINUTE, BYTES, width=130),
         time_left(explanation.of_rows(trainers.TIME_TO_LIMIT)),
@@ -52,7 +52,7 @@ EXPLANATION = table(
         Column("Items per minute", explanation.ITEMS_PER_MINUTE, COUNT, width=130),
         Column("Items", explanation.ITEMS, COUNT, width=80),
         Column("Share", explanation.SHARE, SHARE, width=70),
-        REMEDY,
+        Column("Type", label="type", width=130),
         *ADDRESS,
         Column("trainer_name", label="trainer_name", hidden=True),
     ],

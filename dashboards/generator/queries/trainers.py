@@ -1,6 +1,6 @@
 """Who trains, what grows in it, what its memory consists of, and how its process does."""
 
-from ..promql import TRAINER, max_by, min_by, of_one, or_zero, rate, select, sum_by, total
+from ..promql import TRAINER, max_by, min_by, named, of_one, or_zero, rate, select, sum_by, total
 from ..variables import NAME
 from ..verdicts import HEALTHY, LEAK
 from .explanation import HELD_BY_PATHS, by_word, said
@@ -23,14 +23,13 @@ VERDICT = current(
 _LIFE = f"{TRAINER}, trainer_name"
 _NAME = select(NAME)
 _SEEN = f"max_over_time(timestamp({_NAME})[$__range:1m])"
-_GONE = f"{_SEEN} unless on ({_LIFE}) last_over_time({_NAME}[5m])"
+_GONE = f"{_SEEN} unless on ({_LIFE}) last_over_time({_NAME}[2m])"
 ENDED = f"1000 * {max_by(_LIFE, _GONE)}"
 
 
 def _last(series: str) -> str:
     """The last value in each life that ended; the life of another process at the same address is another one."""
-    of_life = f"({series}) * on (job, instance) group_left (trainer_name) {_NAME}"
-    return f"last_over_time(({of_life})[$__range:1m]) and on ({_LIFE}) {_GONE}"
+    return f"last_over_time(({named(series)})[$__range:1m]) and on ({_LIFE}) {_GONE}"
 
 
 LAST_VERDICT = max_by(_LIFE, _last(max_by(TRAINER, _STATE)))

@@ -8,6 +8,7 @@ import pytest
 from playwright.sync_api import expect
 
 from tests.dashboards.browser import chromium, opened, stretch, unroll
+from tests.dashboards.server import prometheus
 from tests.dashboards.viewer.conftest import start_viewer
 from tests.ports import free_port
 
@@ -137,6 +138,27 @@ def test_a_phone_shows_growth_and_time_left_without_scrolling_sideways(page, vie
     assert page.evaluate("document.documentElement.scrollWidth") <= PHONE["width"]
     body = table.locator(".panel-body")
     assert body.evaluate("body => body.scrollWidth <= body.clientWidth")
+
+
+def test_a_page_without_its_subject_says_so_in_one_line(page, viewer):
+    opened(page, f"{viewer}/d/heapwatch-world?var-instance=dqn-stalled:7777")
+    line = page.locator(".row-empty").first
+    expect(line).to_have_text("No physics world, entities or event lists watched")
+    expect(page.locator(".panel.timeseries:visible")).to_have_count(0)
+    page.locator(".row-title", has_text="Bodies").click()  # whoever wants to see the empty panels can
+    expect(page.locator(".panel.timeseries:visible").first).to_be_visible()
+
+
+def test_without_trainers_fleet_says_once_how_to_add_one(page, tmp_path):
+    with prometheus(tmp_path) as nothing:
+        process, url = start_viewer(nothing)
+        try:
+            opened(page, f"{url}/d/heapwatch-fleet")
+            expect(page.locator("code:visible")).to_have_text(["heapwatch run train.py"])
+            expect(page.locator(".panel:visible")).to_have_count(0)
+        finally:
+            process.terminate()
+            process.wait(timeout=20)
 
 
 def test_a_phone_has_no_bar_over_the_page(page, viewer):
