@@ -21,7 +21,7 @@ class Empty(NamedTuple):
 NO_TRAINER = Empty("No trainer now", "Prometheus has no current sample of a chosen trainer")
 HOW_TO_ADD = Empty(
     "No trainer yet. Add one:  heapwatch run train.py",
-    'Prometheus scrapes no trainer; `import heapwatch; heapwatch.start("my-trainer")` in the program adds one, too',
+    'Prometheus scrapes no trainer; `import heapwatch; heapwatch.start("my-trainer")` does it, too',
 )
 NOBODY_ENDED = Empty("No trainer ended in this range", "those that are there are in the first table")
 NOTHING_GROWS = Empty(

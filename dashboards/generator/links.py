@@ -17,8 +17,8 @@ TITLES = {
     "heapwatch-stack": "Stack health",
 }
 
-# The stack's jobs and instances are not the trainers': going there or leaving it, the choice does not travel. Fleet
-# is about all trainers.
+# The stack's jobs and instances are not the trainers': going there or leaving it, the choice does not travel.
+# Fleet is about all trainers.
 STACK = "heapwatch-stack"
 FLEET = "heapwatch-fleet"
 

@@ -32,7 +32,7 @@ LEGACY_PANEL_KEYS = (
 )
 
 # The shapes are those of this Grafana: without it, migrations would look for shapes of Grafana 6.
-PLUGIN_VERSION = "9.4.0"
+PLUGIN_VERSION = "10.0.0"
 
 LEAST_FOR_TWO_VALUES = 16
 
@@ -63,8 +63,8 @@ AGO = Unit("dateTimeFromNow")
 class Query:
     """One PromQL query, over the range or at an `instant`; `interval` is the smallest step, `15s` say.
 
-    With `{{trainer_name}}` in the legend the series are named by their trainers; `lives` leaves those out that
-    have ended before the end of the range.
+    With `{{trainer_name}}` in the legend the series are named by their trainers. `lives` leaves out those
+    that ended before the range does.
     """
 
     expression: str
@@ -180,9 +180,9 @@ def _override(matcher: Json, properties: Json) -> Json:
     }
 
 
-# Grafana writes a field's text for "no value" at axis ticks, too; an empty panel takes it from the defaults. A text
-# that JavaScript reads as a number (the empty one is 0) would be drawn in place of missing data: this one is none,
-# and has no width.
+# Grafana writes a field's text for "no value" at axis ticks, too; an empty panel takes it from the defaults.
+# A text that JavaScript reads as a number (the empty one is 0) would be drawn in place of missing data: this
+# one is none, and has no width.
 _NO_TEXT_ON_AXES = override_matching(".*", noValue="\u200b")
 
 

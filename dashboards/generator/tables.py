@@ -13,7 +13,8 @@ from .panel import NUMBER, Json, Panel, Query, Unit, override, override_matching
 class Column:
     """A column filled by an instant query, or by a label of one when `label` is given.
 
-    A query whose value is not shown, only its labels, has no title. A `hidden` column serves the links of others.
+    A query whose value is not shown, only its labels, has no title. A `hidden` column serves the
+    links of others.
     """
 
     title: str = ""

@@ -37,7 +37,7 @@ def of_targets() -> list[dict[str, Any]]:
 
 
 def of_trainers() -> list[dict[str, Any]]:
-    """Data source and trainer: chosen by name, the latest life of each address; a job only travels in links."""
+    """Data source and trainer, by name, the latest life of each address; the job only travels in links."""
     seen = 'max_over_time(timestamp(job:trainer:name{job=~"$job"})[$__range:1m])'
     names = '/trainer_name="(?<text>[^"]+)|instance="(?<value>[^"]+)/g'
     return [

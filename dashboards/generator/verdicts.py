@@ -1,7 +1,7 @@
 """The words of a verdict, their numbers in queries, and their colours: the one place that maps them.
 
-The contract has seven words, which the explanation of a trainer gives. `over a limit` and `down or stalled` come from alerts
-alone. A greater number is worse; `job:trainer_verdict:state` has the whole ones.
+The contract has seven words, which the explanation of a trainer gives. `over a limit` and `down or stalled`
+come from alerts alone. A greater number is worse; `job:trainer_verdict:state` has the whole ones.
 """
 
 from . import colors

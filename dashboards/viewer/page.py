@@ -15,11 +15,10 @@ from heapwatch.viewer.panels.base import Mark
 from heapwatch.viewer.prometheus import Prometheus, QueryError
 from heapwatch.viewer.row import RowView
 from heapwatch.viewer.state import State
-from heapwatch.viewer.timerange import TimeRange, Window, shortest_that_holds
+from heapwatch.viewer.timerange import TimeRange, Window
 from heapwatch.viewer.toolbar import Toolbar
 from heapwatch.viewer.variables import Selection, choices, settle
 
-FIT_POINTS = 240
 ABOUT = (
     "This is Heapwatch's built-in viewer of its Grafana dashboards. Install Grafana "
     "(https://grafana.com/grafana/download) and run `make up` again to have these pages there."
@@ -173,8 +172,6 @@ class DashboardPage:
         """Ask for variables, annotations and panels, and say what fails where it fails."""
         now = time.time()
         try:
-            if not self.state.chosen_range:
-                await self._fit_range(now)
             window = Window.of(self.state.span, 300, now)
             await self._settle_variables(window)
             shown = [item for item in self.board.annotations if item.name in self.state.annotations]
@@ -197,13 +194,6 @@ class DashboardPage:
                 for view, window in zip(views, windows, strict=True)
             )
         )
-
-    async def _fit_range(self, now: float) -> None:
-        """On a young stack, start where the data does; a range that somebody chose stays."""
-        whole = TimeRange(self.board.start, self.board.end)
-        first = await self._prometheus.first_sample(Window.of(whole, FIT_POINTS, now))
-        self.state.span = whole if first is None else shortest_that_holds(first, whole, now)
-        self._toolbar.update()
 
     async def _settle_variables(self, window: Window) -> None:
         selections: dict[str, Selection] = {}

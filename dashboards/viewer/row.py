@@ -1,4 +1,4 @@
-"""One row of a dashboard: its heading, its panels, and one line in their place while none of them has data."""
+"""One row of a dashboard: heading and panels, and one line in their place while none of them has data."""
 
 from collections.abc import Callable, Sequence
 

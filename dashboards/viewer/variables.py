@@ -72,7 +72,8 @@ async def choices(
     match = _LABEL_VALUES.match(query)
     if not match:
         raise ValueError(
-            f"variable {variable.name}: only label_values(…) and query_result(…) are known, not {variable.query!r}"
+            f"variable {variable.name}: only label_values(…) and query_result(…) are known, not "
+            f"{variable.query!r}"
         )
     selector = interpolate(match["selector"] or "", chosen, window)
     values = await prometheus.label_values(match["label"], selector, window)

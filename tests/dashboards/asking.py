@@ -16,7 +16,7 @@ def ask(url: str, path: str, **parameters: Any) -> list[dict[str, Any]]:
 
 
 def run(url: str, target: Target, hours: float = 3, instance: str = ".+") -> list[dict[str, Any]]:
-    """What a panel gets for its query over the last hours, at a step of a minute, with this trainer chosen."""
+    """What a panel gets for its query over the last hours, a step a minute, with this trainer chosen."""
     now = time.time()
     expression = interpolate(
         target.target["expr"], step=60, range_seconds=int(hours * 3600), instance=instance

@@ -81,7 +81,7 @@ def empty_texts_stay_off_axes(document: Json) -> Iterator[str]:
 
 
 def missing_data_stay_missing(document: Json) -> Iterator[str]:
-    """Missing values become `Number(noValue)` where that is a number, as of the empty text: they are drawn as zero."""
+    """Missing values become `Number(noValue)` where that is a number: 0 of the empty text."""
     for panel in _of(document, "timeseries"):
         reset = [entry["value"] for entry in _overridden(panel, "noValue")]
         for text in reset or [_fields(panel).get("noValue", "no text")]:

@@ -1,4 +1,4 @@
-"""What the pages say of a leaking, a level, a healthy and an ended trainer, and of a fleet on one machine, is so."""
+"""What the pages say of a leaking, a level and an ended trainer, and of a fleet on one machine, is so."""
 
 from collections.abc import Iterator
 from pathlib import Path

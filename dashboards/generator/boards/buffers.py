@@ -28,9 +28,8 @@ GLANCE = [
         "Memory used when full",
         buffers.MOST_USED_WHEN_FULL,
         SHARE,
-        f"Memory over its limit once every buffer is full. Good: {BELOW_WARNING}. Bad: above 100 %: the process "
-        "will be "
-        "killed because of a buffer that is too large, not of a leak.",
+        f"Memory over its limit once every buffer is full. Good: {BELOW_WARNING}. Bad: above 100 %: the "
+        "process will be killed because of a buffer that is too large, not of a leak.",
         thresholds=USED,
     ),
     alarm(

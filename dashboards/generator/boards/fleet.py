@@ -114,9 +114,9 @@ TRAINERS = table(
             options={"noValue": "none"},
         ),
     ],
-    "One row a trainer, the worst first; click its name to open it. What: what grows most, by its path from a root of "
-    "the program, and the line that fills it. Good: healthy, growth near zero. Bad: leak. The last cleanup is that "
-    "of the time range.",
+    "One row a trainer, the worst first; click its name to open it. What: what grows most, by its path "
+    "from a root of the program, and the line that fills it. Good: healthy, growth near zero. Bad: "
+    "leak. The last cleanup is that of the time range.",
     empty=HOW_TO_ADD,
     sort_by="Verdict",
 )
@@ -232,8 +232,8 @@ ENDED = [
             verdict(trainers.LAST_VERDICT, "Last verdict"),
             Column("Last memory", trainers.LAST_MEMORY, BYTES, width=110),
         ],
-        "Processes that ended in the time range, the latest first, with what was last known of each. Click a name to "
-        "open its page.",
+        "Processes that ended in the time range, the latest first, with what was last known of each. "
+        "Click a name to open its page.",
         empty=NOBODY_ENDED,
         sort_by="Ended",
     )
@@ -253,8 +253,8 @@ READING = text(
 - **down or stalled**: the trainer cannot be scraped, or makes no progress.
 
 Growth limits and thresholds are dashed lines, or stand in the legend where they are far away; a trainer can
-set its own. Marks over the charts: red where a trainer's first leak or critical alert starts, green for a cleanup,
-blue for a start of the process. Trainers that have ended are in a row of their own, which is folded.
+set its own. Marks over the charts: red where a trainer's first leak or critical alert starts, green for a
+cleanup, blue for a start of the process. Trainers that have ended are in a row of their own, which is folded.
 """,
     "The words of the verdict column and of the timeline.",
     height=10,

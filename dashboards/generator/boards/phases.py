@@ -29,8 +29,8 @@ GLANCE = [
         "Phase that gains most",
         phases.PHASE_THAT_GAINS_MOST,
         BYTES,
-        "The phase across which memory rises most, on average of the time range: what a run of it gains. Others that "
-        "end later end as much higher, and are innocent.",
+        "The phase across which memory rises most, on average of the time range: what a run of it "
+        "gains. Others that end later end as much higher, and are innocent.",
         legend="{{phase}}",
     ),
     number(

@@ -74,7 +74,7 @@ def growth_limit(resource: str, per: str = "minute") -> tuple[Query, Query]:
 
 
 def memory_limit() -> tuple[Query, Query]:
-    """What each trainer can use, under its own limit and beside other programs; drawn where memory comes near it."""
+    """What each trainer can use, under its own limit and beside other programs; drawn where it is near."""
     return limit_of_each(
         trainers.MEMORY_AVAILABLE,
         select("job:trainer_memory:resident_bytes"),

@@ -56,8 +56,9 @@ EXPLANATION = table(
         *ADDRESS,
         Column("trainer_name", label="trainer_name", hidden=True),
     ],
-    "What grows, by its path from a root of the program or by its resource: the line that fills it, since when, how "
-    "fast, its share of the growth, and what to do. Leaks first. Good: nothing grows, or a buffer fills.",
+    "What grows, by its path from a root of the program or by its resource: the line that fills it, "
+    "since when, how fast, its share of the growth, and what to do. Leaks first. Good: nothing grows, "
+    "or a buffer fills.",
     empty=NOTHING_GROWS,
     sort_by="Verdict",
     large=True,
@@ -112,9 +113,9 @@ EXPLAINED = lines(
         *limit(trainers.MEMORY_LIMITS, trainers.MEMORY_OF_ALL, "{{severity}} limit", across="sum"),
     ],
     BYTES,
-    "Resident memory, stacked by what holds it: declared buffers and objects, the paths that grow, workers, and the "
-    "rest. Good: bands flat. Bad: one band widens without end: that is the leak. Dashed, while one trainer is chosen: "
-    "its limits.",
+    "Resident memory, stacked by what holds it: declared buffers and objects, the paths that grow, "
+    "workers, and the rest. Good: bands flat. Bad: one band widens without end: that is the leak. "
+    "Dashed, while one trainer is chosen: its limits.",
     stacked=True,
     overrides=[
         override("unexplained", color=fixed(colors.UNKNOWN)),
@@ -165,8 +166,8 @@ PROCESS = [
                 *memory_limit(),
             ],
             BYTES,
-            "The trainer itself and the sum of its worker processes, against what it can use: under the limit of the "
-            "container, and of the host beside other programs.",
+            "The trainer itself and the sum of its worker processes, against what it can use: under "
+            "the limit of the container, and of the host beside other programs.",
         ),
         lines(
             "Allocator",

@@ -36,8 +36,8 @@ NOW = table(
         TRAINER,
         *ADDRESS,
     ],
-    "Bodies by type, entities and event lists, each with its growth over ten minutes. Bad: unknown bodies, which no "
-    "agent, terrain or obstacle accounts for; a list over 100 % of its bound.",
+    "Bodies by type, entities and event lists, each with its growth over ten minutes. Bad: unknown "
+    "bodies, which no agent, terrain or obstacle accounts for; a list over 100 % of its bound.",
     empty=NO_WORLD,
     sort_by="Verdict",
     width=12,
@@ -52,7 +52,7 @@ BODIES_BY_TYPE = lines(
     ],
     COUNT,
     "Every body under exactly one type, stacked. Good: bands of constant height. Bad: one band widens: "
-    "unknown means that something destroyed only a part of an agent. Dashed, while one trainer is chosen: its limits.",
+    "unknown means that something destroyed only a part of an agent. Dashed, with one trainer: its limits.",
     stacked=True,
     overrides=BODY_COLORS,
     marked=True,

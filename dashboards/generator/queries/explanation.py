@@ -1,7 +1,7 @@
 """What grows in a trainer, by the names that its explanation gives; the rest by what the rules found.
 
-A row has the labels `what` (a path from a root of the program, or a resource and its component), `type`, `site`
-(file and line) and `remedy`. The first table of Trainer and of Fleet show the same rows.
+A row has the labels `what` (a path from a root of the program, or a resource and its component), `type`,
+`site` (file and line) and `remedy`. The first table of Trainer and of Fleet show the same rows.
 """
 
 from collections.abc import Callable
@@ -89,7 +89,7 @@ def _growth(resources: str) -> str:
 
 
 def _level(resources: str) -> str:
-    return f"{select('job:trainer_resource:level', resources)} or {select('job:trainer_resource:total', resources)}"
+    return " or ".join(select(f"job:trainer_resource:{of}", resources) for of in ("level", "total"))
 
 
 _EXPLAINED = select("job:trainer_memory:explained_bytes")

@@ -8,7 +8,8 @@ from .recorded import aged, current, forecast, limits, of_trainers, soon, soones
 
 # Who is there, and how are they.
 NAMES = max_by(f"{TRAINER}, trainer_name", select(NAME))
-# The worse of what the rules and what the explanation say; an explanation that waits is heard before "healthy".
+# The worse of what the rules and what the explanation say; an explanation that waits is heard before
+# "healthy".
 _STATE = select("job:trainer_verdict:state")
 _WAITS = said("too early")
 _EXPLAINED_WORDS = by_word("warm-up", "filling", "growing", "will not fit", "leak")
@@ -28,7 +29,7 @@ ENDED = f"1000 * {max_by(_LIFE, _GONE)}"
 
 
 def _last(series: str) -> str:
-    """The last value in each life that ended; the life of another process at the same address is another one."""
+    """The last value in each life that ended; the next process at the same address has a life of its own."""
     return f"last_over_time(({named(series)})[$__range:1m]) and on ({_LIFE}) {_GONE}"
 
 

@@ -1,4 +1,4 @@
-"""The points of a time series panel as ECharts needs them: gaps as gaps or filled, stacks on common moments."""
+"""The points of a time series panel as ECharts needs them: gaps, stacks on common moments."""
 
 from collections.abc import Sequence
 

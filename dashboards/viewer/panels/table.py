@@ -63,7 +63,8 @@ class _Column:
             style = f' style="color:{ink(paint)}"'
         elif self._look == "gauge":
             text = self._gauge(value, text, paint)
-        # On a phone a row is a card: there each value carries the name of its column, and one that is missing is left out.
+        # On a phone a row is a card: there each value carries the name of its column, and one that is missing
+        # is left out.
         name = escape(self.field.name, quote=True)
         missing = "" if value is not None else " missing"
         shown = self._linked(text, value, row)

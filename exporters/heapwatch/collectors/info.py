@@ -25,8 +25,8 @@ class InfoCollector:
         """Yield `trainer_info` and `trainer_machine_info`."""
         family = GaugeMetricFamily(
             "trainer_info",
-            "The names of this process, and when it started, in its own time zone; rank and world size are empty "
-            "outside a distributed run.",
+            "The names of this process, and when it started, in its own time zone; rank and world size "
+            "are empty outside a distributed run.",
             labels=["trainer", "framework", "run", "rank", "world_size", "started"],
         )
         family.add_metric(self._labels, 1)
