@@ -22,9 +22,11 @@ SKY = "#56B4E9"
 SEVERITIES = {"warning": WARNING, "critical": CRITICAL, "emergency": DOWN}
 
 Json = dict[str, Any]
+# Value to text and colour.
+Words = Mapping[int, tuple[str, str]] | Mapping[float, tuple[str, str]]
 
 
-def value_mappings(texts: Mapping[float, tuple[str, str]]) -> list[Json]:
+def value_mappings(texts: Words) -> list[Json]:
     """Grafana value mappings from value to (text, colour)."""
     options = {
         f"{value:g}": {"text": text, "color": color, "index": index}

@@ -3,7 +3,7 @@
 What a panel says without data follows from its queries, its decimals from its unit.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 
 from . import colors, limits
 from .empty import Empty, meaning
@@ -13,8 +13,7 @@ _TOOLTIP = {"mode": "multi", "sort": "desc"}
 AXIS_WIDTH = 72  # pixels: the same in every chart, so that the times of charts below each other agree
 _LATEST = {"calcs": ["lastNotNull"], "fields": "", "values": False}
 
-# Value to text and colour.
-Words = Mapping[float, tuple[str, str]]
+Words = colors.Words
 
 
 def lines(
