@@ -30,6 +30,4 @@ _COLORS = {
 }
 VERDICTS = {code: (word, _COLORS[word]) for word, code in CODES.items()}
 
-HEALTHY, GROWING, OVER, LEAK, DOWN = (
-    f"{CODES[word]:g}" for word in ("healthy", "growing", "over a limit", "leak", "down or stalled")
-)
+HEALTHY, GROWING, OVER, LEAK = (f"{CODES[word]:g}" for word in ("healthy", "growing", "over a limit", "leak"))

@@ -6,7 +6,7 @@ They resemble the trainers the project was made for: a Box2D world, a trading po
 from collections.abc import Callable
 
 from tests.dashboards.gpus import filled, fragmented, gpu
-from tests.dashboards.series import Clock, Series, filling, noisy, ramp, sawtooth, whole
+from tests.dashboards.series import Clock, Series, filling, noisy, ramp, sawtooth, whole, within
 from tests.dashboards.stack_scenario import stack
 from tests.dashboards.trainers import Trainer
 
@@ -73,6 +73,10 @@ def leaking_walker(clock: Clock) -> list[Series]:
             "job:trainer_leak:share", lambda m, s=share: s if m >= leak + 20 else None, component=component
         )
     walker.verdicts((0, 1), (restart, 0), (restart + 10, 1), (leak + 12, 2), (leak + 25, 4))
+    walker.add("trainer_memory_growth_bytes_per_minute", lambda m: 8.5e6 if m > leak else 0)
+    for bound, hours in (("least", 5.1), ("most", 5.9)):
+        left = within(lambda m, h=hours: 3600 * h, leak + 10)
+        walker.add("trainer_memory_time_to_limit_seconds", left, bound=bound)
     walker.says((restart, "too early"), (restart + 10, "healthy"), (leak + 10, "leak"))
     walker.alert("TrainerLeak", "critical", "leak", "memory", "trainer", leak + 20)
     walker.alert("TrainerLeak", "warning", "leak", "bodies", "unknown", leak + 20)

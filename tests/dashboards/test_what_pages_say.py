@@ -60,6 +60,16 @@ def level(clock: Clock) -> list[Series]:
 REPLACED = ("trainer_last_progress_timestamp_seconds", "trainer_exporter_safe_point_age_seconds")
 
 
+def young(clock: Clock) -> list[Series]:
+    """Five minutes old, and sure of its growth."""
+    sac = Trainer(clock, "young:7777", "sac", "torch", started=clock.minutes - 5)
+    sac.memory(lambda m: 2e9 if m >= clock.minutes - 5 else None, HOST)
+    sac.add("trainer_memory_growth_bytes_per_minute", lambda m: 50e6)
+    for bound, seconds in (("least", 5400.0), ("most", 9000.0)):
+        sac.add("trainer_memory_time_to_limit_seconds", lambda m, s=seconds: s, bound=bound)
+    return sac.series
+
+
 def several_lives(clock: Clock) -> list[Series]:
     """Two processes, one after the other, at one address."""
     second = Trainer(clock, "lives:7777", "walker", "box2d", started=45)
@@ -98,7 +108,7 @@ def fleet(clock: Clock) -> list[Series]:
 def url(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     """A Prometheus with an hour and a half of them."""
     data: Path = tmp_path_factory.mktemp("truth")
-    build_tsdb(data, HOURS, scenarios=(leaking, level, several_lives, ended, fleet))
+    build_tsdb(data, HOURS, scenarios=(leaking, level, young, several_lives, ended, fleet))
     with prometheus(data) as address:
         yield address
 
@@ -180,6 +190,11 @@ def test_growth_per_cycle_is_known_wherever_the_table_knows_it(url: str) -> None
     assert stat == pytest.approx(20e6, rel=0.2)
 
 
+def test_the_growth_of_a_young_trainer_and_its_time_left_are_those_that_it_says(url: str) -> None:
+    assert values(asked(url, "trainer", "Growth per minute", of="young:7777")) == [50e6]
+    assert values(asked(url, "trainer", "Time left", of="young:7777")) == [5400]
+
+
 def test_two_numbers_about_cycles_are_two_numbers(url: str) -> None:
     (seconds,) = values(asked(url, "phases", "Time of a cycle", of="leaking:7777"))
     assert seconds == pytest.approx(60, rel=0.1)
@@ -226,7 +241,7 @@ def test_in_fleet_lives_that_ended_are_folded_away(url: str) -> None:
     assert "lives, 11-24 12:00" in lines
     assert lines.isdisjoint({"lives, 11-24 10:00", "ended, 11-24 12:00"})
     gone = {one["metric"]["trainer_name"] for one in asked(url, "fleet", "Ended in this range")}
-    assert gone == {"lives, 11-24 10:00", "ended, 11-24 12:00"}
+    assert gone == {"lives, 11-24 10:00", "ended, 11-24 12:00", "young, 11-24 10:00"}
 
 
 def test_what_was_last_known_of_an_ended_trainer_is_told(url: str) -> None:

@@ -115,8 +115,8 @@ TRAINERS = table(
         ),
     ],
     "One row a trainer, the worst first; click its name to open it. What: what grows most, by its path "
-    "from a root of the program, and the line that fills it. Good: healthy, growth near zero. Bad: "
-    "leak. The last cleanup is that of the time range.",
+    "from a root of the program, and the line that fills it. "
+    "Good: healthy, growth near zero. Bad: leak. The last cleanup is that of the range.",
     empty=HOW_TO_ADD,
     sort_by="Verdict",
 )

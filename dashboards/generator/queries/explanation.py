@@ -29,9 +29,14 @@ _IS_LEAK = select("trainer_growing_path_leak")
 _RECENT = f"60 * deriv({select('trainer_growing_path_bytes')}[10m])"
 _STATED = select("trainer_growing_path_growth_bytes_per_minute")
 _GROWS = f"({_IS_LEAK} == 0 unless ignoring (site, remedy) ({_RECENT} < 0.1 * {_STATED}))"
-# What is no leak has the word of the whole; a buffer ends at its bound.
+# What is no leak and has a bound fits or does not; the rest has the word of the whole.
 _WORD = max_by(TRAINER, by_word("too early", "warm-up", "filling", "growing", "will not fit"))
-_FILLING = f"{CODES['filling']:g} + 0 * ({_GROWS} and {select('trainer_growing_path_leak', kind='buffer')})"
+_FITS = f"ignoring (site, remedy) {select('trainer_growing_path_fits')}"
+_BOUNDED = (
+    f"{CODES['will not fit']:g} + 0 * ({_GROWS} and {_FITS} == 0)"
+    f" or {CODES['filling']:g} + 0 * ({_GROWS} and {_FITS} == 1)"
+    f" or {CODES['filling']:g} + 0 * ({_GROWS} and {select('trainer_growing_path_leak', kind='buffer')})"
+)
 # Declared buffers and objects that explain a leak of which the explanation names nothing.
 _SUSPECTS = f"({select('job:trainer_leak:share')} unless on (job, instance) ({_IS_LEAK} == 1))"
 # Alerts: those of memory only where nothing of it has a name.
@@ -46,7 +51,9 @@ def _alerts(kind: str, **equal: str) -> str:
 
 
 def _of_path(expression: str) -> str:
-    return f'label_replace({expression}, "what", "$1", "path", "(.*)")'
+    """What has no path, such as a level or a type, is called by its type, once."""
+    called = f'label_replace({expression}, "what", "$1", "path", "(.*)")'
+    return f'label_replace({called}, "type", "", "kind", "level|type")'
 
 
 def _of_suspect(expression: str) -> str:
@@ -58,7 +65,7 @@ def _of_alert(expression: str) -> str:
 
 
 _PATH_STATE = (
-    f"{LEAK} * ({_IS_LEAK} == 1) or {_FILLING}"
+    f"{LEAK} * ({_IS_LEAK} == 1) or {_BOUNDED}"
     f" or 0 * {_GROWS} + on (job, instance) group_left () {_WORD}"
     f" or {GROWING} + 0 * {_GROWS}"
 )

@@ -67,13 +67,17 @@ MEMORY_LIMIT = max_by(TRAINER, select("trainer_memory_limit_bytes"))
 MEMORY_AVAILABLE = max_by(TRAINER, select("job:trainer_memory:available_bytes"))
 USED_SHARE = f"{RESIDENT} / {MEMORY_LIMIT}"
 MOST_USED = f"max({USED_SHARE})"
-MEMORY_GROWTH = sum_by(TRAINER, aged(10, select("job:trainer_resource:growth_per_minute", resource="memory")))
+# Over ten minutes; of a younger process as it says itself, over its life.
+_SLOPE = sum_by(TRAINER, aged(10, select("job:trainer_resource:growth_per_minute", resource="memory")))
+MEMORY_GROWTH = f"({_SLOPE} or {max_by(TRAINER, select('trainer_memory_growth_bytes_per_minute'))})"
 MOST_GROWTH = f"max({MEMORY_GROWTH})"
 
 _TIME_TO_LIMIT = select("job:trainer_memory:time_to_limit_seconds")
-TIME_TO_LIMIT = forecast(_TIME_TO_LIMIT, select("trainer_memory_limit_bytes"), TRAINER)
+# As the explanation says it, once growth is sure: the least; else by the rules.
+_SAID = min_by(TRAINER, select("trainer_memory_time_to_limit_seconds", bound="least"))
+TIME_TO_LIMIT = f"{_SAID} or {forecast(_TIME_TO_LIMIT, select('trainer_memory_limit_bytes'), TRAINER)}"
 SHORTEST_TIME_TO_LIMIT = soonest(TIME_TO_LIMIT)
-TIME_TO_LIMIT_SOON = soon(_TIME_TO_LIMIT, TRAINER)
+TIME_TO_LIMIT_SOON = f"{_SAID} or {soon(_TIME_TO_LIMIT, TRAINER)}"
 
 # Memory explained: sums over the chosen trainers, so that the stack and its lines stay comparable.
 RESIDENT_SUM = total(_RESIDENT)
