@@ -50,7 +50,7 @@ def opened(page: Page, address: str) -> Page:
 def unroll(page: Page) -> None:
     """Open every collapsed row, and wait for its panels."""
     # A row that is one line for lack of data stays open once somebody has opened it.
-    for title in page.locator(".row-title:has(+ .row-empty:visible)").all():
+    for title in page.locator(".row-title:has(+ .row-empty:visible)").all()[::-1]:
         title.click()
     collapsed = page.locator(".row-title:has(:text('chevron_right'))")
     for title in collapsed.all()[::-1]:
