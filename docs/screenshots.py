@@ -13,10 +13,11 @@ from contextlib import contextmanager
 from io import BytesIO
 from pathlib import Path
 from typing import NamedTuple
+from urllib.parse import parse_qs, urlsplit
 
 import httpx
 from PIL import Image
-from playwright.sync_api import Browser, expect
+from playwright.sync_api import Browser, Locator, expect
 
 from tests.dashboards.backfill import build_tsdb
 from tests.dashboards.browser import chromium, opened
@@ -68,11 +69,16 @@ def _trainers(browser: Browser, address: str) -> dict[str, str]:
     """Verdict to the last trainer that Fleet lists under it. Exits when there is no trainer."""
     page = opened(browser.new_page(), f"{address}/d/heapwatch-fleet?refresh=")
     rows = page.locator(f".panel:has(.panel-title :text-is('{TRAINERS}')) tbody tr").all()
-    found = {row.locator("td").first.inner_text(): row.locator("a").first.inner_text() for row in rows}
+    found = {row.locator("td").nth(1).inner_text(): _instance(row.locator("a").first) for row in rows}
     page.close()
     if not found:
         sys.exit("there is no trainer yet: start one first")
     return found
+
+
+def _instance(link: Locator) -> str:
+    """The address of the trainer that a link leads to."""
+    return parse_qs(urlsplit(link.get_attribute("href") or "").query)["var-instance"][0]
 
 
 def _write(picture: Picture, screenshot: bytes) -> None:

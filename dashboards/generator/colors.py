@@ -21,24 +21,15 @@ SKY = "#56B4E9"
 
 SEVERITIES = {"warning": WARNING, "critical": CRITICAL, "emergency": DOWN}
 
-# Values of job:trainer_verdict:state.
-VERDICTS = {
-    0: ("warming up", UNKNOWN),
-    1: ("healthy", GOOD),
-    2: ("growing", NOTICE),
-    3: ("over a limit", WARNING),
-    4: ("leak", CRITICAL),
-    5: ("down or stalled", DOWN),
-}
-
-
 Json = dict[str, Any]
+# Value to text and colour.
+Words = Mapping[int, tuple[str, str]] | Mapping[float, tuple[str, str]]
 
 
-def value_mappings(texts: Mapping[int, tuple[str, str]]) -> list[Json]:
+def value_mappings(texts: Words) -> list[Json]:
     """Grafana value mappings from value to (text, colour)."""
     options = {
-        str(value): {"text": text, "color": color, "index": index}
+        f"{value:g}": {"text": text, "color": color, "index": index}
         for index, (value, (text, color)) in enumerate(texts.items())
     }
     return [{"type": "value", "options": options}]
@@ -62,6 +53,11 @@ def thresholds(base: str, *steps: tuple[float, str]) -> dict[str, Any]:
             *({"color": color, "value": value} for value, color in steps),
         ],
     }
+
+
+def judged(good: str, *steps: tuple[float, str]) -> dict[str, Any]:
+    """Thresholds of what is 0 or more: a missing value lies below them, and has no colour of a verdict."""
+    return thresholds(UNKNOWN, (0, good), *steps)
 
 
 NEUTRAL = thresholds(PLAIN)

@@ -38,12 +38,11 @@ class Row:
 
 @dataclass(frozen=True)
 class Dashboard:
-    """A page; its variables job and instance are read from `variables_from`."""
+    """A page about trainers, or about the stack."""
 
     uid: str
     description: str
     rows: Sequence[Row]
-    variables_from: str = "trainer_info"
     about_trainers: bool = True
     start: str = "now-1h"
 
@@ -59,7 +58,9 @@ class Dashboard:
             uid=self.uid,
             description=self.description,
             tags=[links.TAG],
-            templating=core.Templating(variables.of(self.variables_from)),
+            templating=core.Templating(
+                variables.of_trainers() if self.about_trainers else variables.of_targets()
+            ),
             annotations=core.Annotations(self._annotations()),
             links=links.between_dashboards(self.uid),
             panels=list(_place(self.rows)),

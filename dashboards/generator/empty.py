@@ -19,7 +19,17 @@ class Empty(NamedTuple):
 
 
 NO_TRAINER = Empty("No trainer now", "Prometheus has no current sample of a chosen trainer")
-NOTHING_GROWS = Empty("No alert of growth", "no growth or leak is pending or fires; it may be too early")
+HOW_TO_ADD = Empty(
+    "No trainer yet. Add one:  heapwatch run train.py",
+    'Prometheus scrapes no trainer; `import heapwatch; heapwatch.start("my-trainer")` does it, too',
+)
+NOBODY_ENDED = Empty("No trainer ended in this range", "those that are there are in the first table")
+NOTHING_GROWS = Empty(
+    "Nothing grows", "neither the explanation nor an alert names anything; it may be too early"
+)
+NO_WORLD = Empty(
+    "No physics world, entities or event lists watched", "there are none, or they are not watched"
+)
 NOTHING_FIRES = Empty("Nothing fires", "no alert fires now for the chosen trainers")
 NOTHING_FIRED = Empty("Nothing fired in this range", "no alert's condition held for long enough")
 NO_LIMIT = Empty("No limit known", "it could not be read, or the trainer ended")
@@ -33,16 +43,6 @@ NO_TORCH_GPU = Empty("No torch on a GPU now", "no chosen trainer has allocated m
 _MEANINGS = (
     # Judgement.
     (r"job:trainer_verdict", *NO_TRAINER),
-    (
-        r"job:trainer_leak:share",
-        "No suspect",
-        "no leak of memory is confirmed that a component could explain",
-    ),
-    (
-        r"trainer_growing_path",
-        "No growing path",
-        "nothing grows that the trainer's own search leads to, or it is too early",
-    ),
     (r"ALERTS", "No alert in this range", "nothing was pending and nothing fired"),
     (
         r"time_to_limit",

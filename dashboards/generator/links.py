@@ -18,7 +18,9 @@ TITLES = {
 }
 
 # The stack's jobs and instances are not the trainers': going there or leaving it, the choice does not travel.
+# Fleet is about all trainers.
 STACK = "heapwatch-stack"
+FLEET = "heapwatch-fleet"
 
 
 def between_dashboards(uid: str) -> list[dict[str, Any]]:
@@ -30,7 +32,7 @@ def between_dashboards(uid: str) -> list[dict[str, Any]]:
             uri=f"/d/{other}",
             icon="dashboard",
             keepTime=True,
-            includeVars=STACK not in (uid, other),
+            includeVars=STACK not in (uid, other) and other != FLEET,
         ).to_json_data()
         for other, title in TITLES.items()
         if other != uid

@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 from grafanalib import core
 
 from .empty import Empty
+from .promql import living, named
 from .variables import DATASOURCE
 
 Json = dict[str, Any]
@@ -31,9 +32,8 @@ LEGACY_PANEL_KEYS = (
 )
 
 # The shapes are those of this Grafana: without it, migrations would look for shapes of Grafana 6.
-PLUGIN_VERSION = "9.4.0"
+PLUGIN_VERSION = "10.0.0"
 
-LEAST_FOR_LEGEND_AT_RIGHT = 12
 LEAST_FOR_TWO_VALUES = 16
 
 
@@ -61,13 +61,25 @@ AGO = Unit("dateTimeFromNow")
 
 @dataclass(frozen=True)
 class Query:
-    """One PromQL query, over the range or at an `instant`; `interval` is the smallest step, `15s` say."""
+    """One PromQL query, over the range or at an `instant`; `interval` is the smallest step, `15s` say.
+
+    With `{{trainer_name}}` in the legend the series are named by their trainers. `lives` leaves out those
+    that ended before the range does.
+    """
 
     expression: str
     legend: str = ""
     instant: bool = False
     format: str = "time_series"
     interval: str = ""
+    lives: bool = False
+
+    @property
+    def asked(self) -> str:
+        """The PromQL that is asked."""
+        if self.lives:
+            return living(self.expression)
+        return named(self.expression) if "{{trainer_name}}" in self.legend else self.expression
 
     @property
     def display_name(self) -> str:
@@ -77,7 +89,7 @@ class Query:
     def render(self, ref_id: str) -> Json:
         """The target of a panel."""
         target = core.Target(
-            expr=self.expression,
+            expr=self.asked,
             legendFormat=self.legend,
             format=self.format,
             instant=self.instant,
@@ -141,11 +153,9 @@ class Panel:
 
 
 def _legend(width: int, values: Sequence[str]) -> Json:
-    """At the right where there is room: below the chart Grafana cuts it after three rows."""
-    if width < LEAST_FOR_LEGEND_AT_RIGHT:
-        return {"displayMode": "list", "placement": "bottom", "showLegend": True, "calcs": [values[0]]}
+    """A list below the chart, on every width: at the right it leaves a phone's chart no room."""
     shown = list(values if width >= LEAST_FOR_TWO_VALUES else values[:1])
-    return {"displayMode": "table", "placement": "right", "showLegend": True, "calcs": shown}
+    return {"displayMode": "list", "placement": "bottom", "showLegend": True, "calcs": shown}
 
 
 def identity(title: str) -> int:
@@ -171,7 +181,9 @@ def _override(matcher: Json, properties: Json) -> Json:
 
 
 # Grafana writes a field's text for "no value" at axis ticks, too; an empty panel takes it from the defaults.
-_NO_TEXT_ON_AXES = override_matching(".*", noValue="")
+# A text that JavaScript reads as a number (the empty one is 0) would be drawn in place of missing data: this
+# one is none, and has no width.
+_NO_TEXT_ON_AXES = override_matching(".*", noValue="\u200b")
 
 
 def fixed(color: str) -> Json:

@@ -3,17 +3,17 @@
 What a panel says without data follows from its queries, its decimals from its unit.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 
 from . import colors, limits
 from .empty import Empty, meaning
 from .panel import NUMBER, Json, Panel, Query, Unit
 
 _TOOLTIP = {"mode": "multi", "sort": "desc"}
+AXIS_WIDTH = 72  # pixels: the same in every chart, so that the times of charts below each other agree
 _LATEST = {"calcs": ["lastNotNull"], "fields": "", "values": False}
 
-# Value to text and colour.
-Words = Mapping[int, tuple[str, str]]
+Words = colors.Words
 
 
 def lines(
@@ -45,6 +45,7 @@ def lines(
         "showPoints": "auto" if steps else "never",
         "spanNulls": False,
         "stacking": {"group": "A", "mode": "normal" if stacked or bars else "none"},
+        "axisWidth": AXIS_WIDTH,
         "axisSoftMin": floor,
         "axisSoftMax": top,
     }
@@ -118,48 +119,8 @@ def number(
 
 def alarm(title: str, expression: str, color: str, description: str, width: int = 0) -> Panel:
     """A count of what should not be: green at zero, this colour from one on."""
-    thresholds = colors.thresholds(colors.GOOD, (1, color))
+    thresholds = colors.judged(colors.GOOD, (1, color))
     return number(title, expression, NUMBER, description, thresholds=thresholds, filled=True, width=width)
-
-
-def gauge(
-    title: str,
-    query: Query,
-    unit: Unit,
-    description: str,
-    *,
-    thresholds: Json = colors.NEUTRAL,
-    top: float | None = None,
-    width: int = 0,
-    height: int = 8,
-) -> Panel:
-    """One named bar a series, as it is now; the query's legend is the name."""
-    defaults: Json = {
-        **unit.field(),
-        "displayName": query.display_name,
-        "min": 0,
-        **({} if top is None else {"max": top}),
-        "color": {"mode": "thresholds"},
-        "thresholds": thresholds,
-        "mappings": [],
-    }
-    options = {
-        "displayMode": "basic",
-        "orientation": "horizontal",
-        "showUnfilled": True,
-        "reduceOptions": _LATEST,
-    }
-    return Panel(
-        "bargauge",
-        title,
-        description,
-        [query],
-        defaults,
-        options=options,
-        empty=meaning(query.expression),
-        width=width,
-        height=height,
-    )
 
 
 def states(

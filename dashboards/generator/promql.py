@@ -5,7 +5,7 @@
 
 import re
 
-from .variables import SELECTED
+from .variables import NAME, SELECTED
 
 TRAINER = "job, instance"
 
@@ -74,3 +74,21 @@ def events_or_zero(labels: str, counter: str) -> str:
 def or_zero(expression: str, of: str) -> str:
     """The expression, or 0 where `of` has something to count: what is not known stays absent."""
     return f"{expression} or 0 * {of}"
+
+
+def named(expression: str) -> str:
+    """The expression with the label `trainer_name`, so that one line is one life of a process."""
+    # The latest of an address: after a crash of Prometheus an earlier name may still be looked back at.
+    latest = f"(topk by ({TRAINER}) (1, timestamp({select(NAME)})) > bool 0)"
+    return f"({expression}) * on ({TRAINER}) group_left (trainer_name) {latest}"
+
+
+def living(expression: str) -> str:
+    """The same, only of processes that live at the end of the time range."""
+    at_the_end = f"last_over_time({select(NAME)}[2m] @ end())"
+    return f"({named(expression)}) and on ({TRAINER}, trainer_name) {at_the_end}"
+
+
+def of_one(expression: str) -> str:
+    """The expression while one trainer is chosen: the sum of several trainers has no limit."""
+    return f"({expression}) and on () count({select(NAME)}) == 1"

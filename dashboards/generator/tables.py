@@ -13,7 +13,8 @@ from .panel import NUMBER, Json, Panel, Query, Unit, override, override_matching
 class Column:
     """A column filled by an instant query, or by a label of one when `label` is given.
 
-    A query whose value is not shown, only its labels, has no title.
+    A query whose value is not shown, only its labels, has no title. A `hidden` column serves the
+    links of others.
     """
 
     title: str = ""
@@ -23,10 +24,13 @@ class Column:
     width: int | None = None
     cell: Json | None = None
     options: Json = field(default_factory=dict)
+    hidden: bool = False
 
     def render(self) -> Json:
         """The override that gives the column its look."""
         properties: dict[str, Any] = {**self.unit.field(), "noValue": "-", **self.options}
+        if self.hidden:
+            properties["custom.hidden"] = True
         if self.width is not None:
             properties["custom.width"] = self.width
         if self.cell is not None:
@@ -37,6 +41,7 @@ class Column:
 BACKGROUND = {"type": "color-background", "mode": "basic"}
 GAUGE = {"type": "gauge", "mode": "basic"}
 COLORED_TEXT = {"type": "color-text"}
+WRAPPED = {"type": "auto", "wrapText": True}  # Grafana 11 and newer; older ones cut it
 
 
 def table(
@@ -46,6 +51,7 @@ def table(
     *,
     empty: Empty | None = None,
     sort_by: str | None = None,
+    large: bool = False,
     width: int = 0,
     height: int = 8,
 ) -> Panel:
@@ -71,11 +77,36 @@ def table(
         defaults={**_DEFAULTS, "unit": "none"},
         empty=empty or meaning(queries[0].expression),
         overrides=[column.render() for column in columns if column.title],
-        options={**_OPTIONS, "sortBy": [{"displayName": sort_by, "desc": True}] if sort_by else []},
+        options={
+            **_OPTIONS,
+            "cellHeight": "lg" if large else "sm",
+            "sortBy": [{"displayName": sort_by, "desc": True}] if sort_by else [],
+        },
         transformations=transformations,
         width=width,
         height=height,
     )
+
+
+def bars(
+    title: str,
+    query: Query,
+    labels: Sequence[str],
+    unit: Unit,
+    description: str,
+    *,
+    thresholds: Json = colors.NEUTRAL,
+    top: float | None = None,
+    width: int = 0,
+    height: int = 8,
+) -> Panel:
+    """One bar a series, as it is now, by its labels; a table, since an empty bar gauge is one huge bar."""
+    options = {"min": 0, "thresholds": thresholds} | ({} if top is None else {"max": top})
+    columns = [Column(label.partition("_")[0].title(), label=label) for label in labels]
+    if "trainer_name" in labels:
+        columns += [Column(label, label=label, hidden=True) for label in ("instance", "job")]
+    value = Column("Now", query.asked, unit, cell=GAUGE, options=options)
+    return table(title, [*columns, value], description, sort_by="Now", width=width, height=height)
 
 
 def series_table(

@@ -8,6 +8,9 @@ DATASOURCE = {"type": "prometheus", "uid": "${datasource}"}
 SELECTED = 'job=~"$job", instance=~"$instance"'
 
 ON_TIME_RANGE_CHANGE = 2
+ALPHABETICAL = 1
+HIDDEN = 2
+NAME = "job:trainer:name"
 LEGACY_KEYS = ("useTags", "tagsQuery", "tagValuesQuery", "auto", "auto_min", "auto_count")
 
 
@@ -24,36 +27,45 @@ def datasource() -> dict[str, Any]:
     return _modern(template, current={"selected": False, "text": "Prometheus", "value": "prometheus"})
 
 
-def job(metric: str) -> dict[str, Any]:
-    """The scrape jobs that have this metric."""
-    return _label_values("job", f"label_values({metric}, job)")
+def of_targets() -> list[dict[str, Any]]:
+    """Data source, job and instance of everything that is scraped."""
+    return [
+        datasource(),
+        _several("job", "Job", "label_values(up, job)"),
+        _several("instance", "Instance", 'label_values(up{job=~"$job"}, instance)'),
+    ]
 
 
-def instance(metric: str) -> dict[str, Any]:
-    """The instances of the chosen jobs that have this metric."""
-    return _label_values("instance", f'label_values({metric}{{job=~"$job"}}, instance)')
+def of_trainers() -> list[dict[str, Any]]:
+    """Data source and trainer, by name, the latest life of each address; the job only travels in links."""
+    seen = 'max_over_time(timestamp(job:trainer:name{job=~"$job"})[$__range:1m])'
+    names = '/trainer_name="(?<text>[^"]+)|instance="(?<value>[^"]+)/g'
+    return [
+        datasource(),
+        _several("job", "Job", f"label_values({NAME}, job)", hide=HIDDEN),
+        _several("instance", "Trainer", f"query_result(sort_desc({seen}))", regex=names, sort=ALPHABETICAL),
+    ]
 
 
-def of(metric: str) -> list[dict[str, Any]]:
-    """Data source, job and instance, the latter two read from this metric."""
-    return [datasource(), job(metric), instance(metric)]
-
-
-def _label_values(name: str, query: str) -> dict[str, Any]:
+def _several(
+    name: str, label: str, query: str, regex: str = "", sort: int = 0, hide: int = 0
+) -> dict[str, Any]:
     template = core.Template(
         name=name,
-        label=name.title(),
+        label=label,
         dataSource=DATASOURCE,
         query={"query": query, "refId": f"{name}-values"},
         includeAll=True,
         allValue=".+",
         multi=True,
+        sort=sort,
+        hide=hide,
         refresh=ON_TIME_RANGE_CHANGE,
     )
     definition = {
         "current": {"selected": True, "text": ["All"], "value": ["$__all"]},
         "definition": query,
-        "regex": "",
+        "regex": regex,
     }
     return _modern(template, **definition)
 

@@ -12,13 +12,14 @@ from prometheus_client import CONTENT_TYPE_LATEST, Gauge, generate_latest
 from heapwatch.http.known_names import KnownNames, known_names
 from heapwatch.viewer import documents
 from heapwatch.viewer.library import Library
-from heapwatch.viewer.page import DashboardPage
+from heapwatch.viewer.page import DashboardPage, short_title
 from heapwatch.viewer.ports import check_free
 from heapwatch.viewer.prometheus import Prometheus
 from heapwatch.viewer.settings import Settings
 from heapwatch.viewer.state import State
 
 STYLE = Path(__file__).with_name("style.css")
+RUNBOOKS = "/docs/runbooks.md"
 FAVICON = Path(__file__).with_name("favicon.svg")
 # What the server has to know of the browser: its clock, and whether anybody can see the page.
 TIME_ZONE = "Intl.DateTimeFormat().resolvedOptions().timeZone"
@@ -71,6 +72,10 @@ def _add_pages(library: Library, prometheus: Prometheus) -> None:
         ui.add_css(style)
         ui.dark_mode(None)
         ui.page_title(f"{file.stem} · Heapwatch")
+        with ui.element("nav").classes("boards document-bar"):
+            for uid, board in library.boards.items():
+                ui.link(short_title(board.title), f"/d/{uid}")
+            ui.link("All runbooks", RUNBOOKS)
         ui.html(documents.rendered(file.read_text()), sanitize=False).classes("text document")
         return None
 

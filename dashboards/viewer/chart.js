@@ -106,6 +106,12 @@ function nameWidth(names, width) {
   return Math.ceil(Math.min(Math.max(...measured, 0) + 4, width * MOST_NAME));
 }
 
+// Axes of a given width make the times of charts below each other agree.
+function gridOf(axes) {
+  if (!axes.every((axis) => axis.width)) return { left: 8, right: HALF_A_TIME, top: 10, bottom: 4, containLabel: true };
+  return { left: axes[0].width, right: axes[1]?.width ?? HALF_A_TIME, top: 10, bottom: 24 };
+}
+
 function complete(chart, width) {
   const text = paintOf("--muted");
   const line = paintOf("--line");
@@ -114,7 +120,7 @@ function complete(chart, width) {
     animation: false,
     useUTC: false,
     textStyle: { fontFamily: "inherit" },
-    grid: { left: 8, right: HALF_A_TIME, top: 10, bottom: 4, containLabel: true },
+    grid: gridOf(chart.options.yAxis),
     legend: { show: false },
     tooltip: {
       trigger: categories ? "item" : "axis",

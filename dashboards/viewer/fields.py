@@ -34,6 +34,7 @@ NAMED = {
     "text": "var(--text)",
     "transparent": "transparent",
 }
+_NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)(e[+-]?\d+)?", re.IGNORECASE | re.ASCII)
 _LABEL = re.compile(r"\$\{__field\.labels\.(\w+)\}")
 _SHADES = {"dark": 0.7, "semi-dark": 0.85, "light": 1.15, "super-light": 1.35}
 
@@ -56,7 +57,10 @@ def ink(paint: str) -> str:
 
 @dataclass(frozen=True)
 class Field:
-    """Everything that decides how a value of one series is written and painted."""
+    """Everything that decides how a value of one series is written and painted.
+
+    `in_place_of_gaps`: a time series that has no value at a moment has this one, as in Grafana.
+    """
 
     name: str
     unit: Unit
@@ -64,6 +68,7 @@ class Field:
     minimum: float | None = None
     maximum: float | None = None
     no_value: str = "–"
+    in_place_of_gaps: float | None = None
     color: str | None = None
     color_mode: str = ""
     steps: tuple[tuple[float, str], ...] = ()
@@ -143,6 +148,7 @@ def field_for(panel: dict[str, Any], series: Series) -> Field:
         minimum=settings.get("min"),
         maximum=settings.get("max"),
         no_value=settings.get("noValue") or "–",
+        in_place_of_gaps=number_of_text(settings.get("noValue")),
         color=color(paint["fixedColor"])
         if paint.get("mode") == "fixed" and paint.get("fixedColor")
         else None,
@@ -156,6 +162,14 @@ def field_for(panel: dict[str, Any], series: Series) -> Field:
         links=tuple(settings.get("links") or ()),
         custom=settings["custom"],
     )
+
+
+def number_of_text(text: str | None) -> float | None:
+    """What JavaScript's `Number` makes of a text: 0 of a blank one, None where that is not a number."""
+    stripped = None if text is None else text.strip()
+    if stripped == "":
+        return 0.0
+    return float(stripped) if stripped and _NUMBER.fullmatch(stripped) else None
 
 
 def _display_name(template: str, labels: dict[str, str]) -> str:

@@ -9,16 +9,16 @@ from nicegui import background_tasks, ui
 
 from heapwatch.viewer import queries, units
 from heapwatch.viewer.links import board_address, complete
-from heapwatch.viewer.model import Dashboard, Row
+from heapwatch.viewer.model import Dashboard
 from heapwatch.viewer.panel import PanelView
 from heapwatch.viewer.panels.base import Mark
 from heapwatch.viewer.prometheus import Prometheus, QueryError
+from heapwatch.viewer.row import RowView
 from heapwatch.viewer.state import State
-from heapwatch.viewer.timerange import TimeRange, Window, shortest_that_holds
+from heapwatch.viewer.timerange import TimeRange, Window
 from heapwatch.viewer.toolbar import Toolbar
 from heapwatch.viewer.variables import Selection, choices, settle
 
-FIT_POINTS = 240
 ABOUT = (
     "This is Heapwatch's built-in viewer of its Grafana dashboards. Install Grafana "
     "(https://grafana.com/grafana/download) and run `make up` again to have these pages there."
@@ -52,8 +52,12 @@ class DashboardPage:
         self._prometheus = prometheus
         self._problem = problem
         self._views: list[PanelView] = []
+        self._rows: list[RowView] = []
         self._marks: list[Mark] = []
         self._asking: set[asyncio.Task[None]] = set()
+        self._with_variables = {
+            link["url"].rpartition("/")[2] for link in board.links if link.get("includeVars")
+        }
         self.zone: tzinfo = timezone.utc
         self.watched = True
 
@@ -61,12 +65,12 @@ class DashboardPage:
         """Lay out everything; data come with the first `reload`."""
         self._dark = ui.dark_mode(self.state.theme != "light")
         with ui.element("nav").classes("boards"):
-            self._links = {uid: ui.link(_short(board.title), "") for uid, board in self.boards.items()}
+            self._links = {uid: ui.link(short_title(board.title), "") for uid, board in self.boards.items()}
         self._links[self.board.uid].classes("here")
         self._toolbar = Toolbar(self)
         self._note = ui.label(self._problem).classes("note error")
-        for row in self.board.rows:
-            self._build_row(row)
+        self._rows = [RowView(row, self.link, self.zoom, self._fill_opened) for row in self.board.rows]
+        self._views = [view for row in self._rows for view in row.views]
         ui.label(ABOUT).classes("note")
 
     def show_in(self, zone: tzinfo) -> None:
@@ -99,7 +103,8 @@ class DashboardPage:
         """The address of dashboard `uid` with this page's state."""
         state = self.state
         span = state.span if state.chosen_range else None
-        return board_address(uid, span, state.selections, state.refresh, state.theme)
+        selections = state.selections if uid == self.board.uid or uid in self._with_variables else {}
+        return board_address(uid, span, selections, state.refresh, state.theme)
 
     def link(self, address: str, values: dict[str, str]) -> str:
         """An address found in a panel, completed with `values` and this page's state."""
@@ -155,32 +160,8 @@ class DashboardPage:
         ui.navigate.history.replace(self.address(self.board.uid))
         ui.run_javascript("setTimeout(() => window.dispatchEvent(new Event('heapwatch-theme')), 50)")
 
-    def _build_row(self, row: Row) -> None:
-        title = ui.element("div").classes("row-title") if row.title else None
-        grid = ui.element("div").classes("grid")
-        top = min(panel.grid[1] for panel in row.panels)
-        with grid:
-            views = [PanelView(panel, top, self.link, self.zoom) for panel in row.panels]
-        self._views += views
-        if title is None:
-            return
-        with title:
-            arrow = ui.icon("expand_more")
-            ui.label(row.title)
-
-        def show(visible: bool) -> None:
-            grid.set_visibility(visible)
-            arrow.name = "expand_more" if visible else "chevron_right"
-            for view in views:
-                view.in_sight = visible
-
-        def toggle() -> None:
-            show(not grid.visible)
-            if grid.visible:
-                self._begin(self._fill(views, time.time()))
-
-        title.on("click", toggle)
-        show(not row.collapsed)
+    def _fill_opened(self, views: Sequence[PanelView]) -> None:
+        self._begin(self._fill(views, time.time()))
 
     def _begin(self, asking: Coroutine[None, None, None]) -> None:
         task = background_tasks.create(asking)
@@ -191,8 +172,6 @@ class DashboardPage:
         """Ask for variables, annotations and panels, and say what fails where it fails."""
         now = time.time()
         try:
-            if not self.state.chosen_range:
-                await self._fit_range(now)
             window = Window.of(self.state.span, 300, now)
             await self._settle_variables(window)
             shown = [item for item in self.board.annotations if item.name in self.state.annotations]
@@ -203,6 +182,8 @@ class DashboardPage:
             self._say(self._problem)
         self._update_links()
         await self._fill([view for view in self._views if view.in_sight], now)
+        for row in self._rows:
+            row.fold_if_empty()
 
     async def _fill(self, views: Sequence[PanelView], now: float) -> None:
         units.zone.set(self.zone)
@@ -213,13 +194,6 @@ class DashboardPage:
                 for view, window in zip(views, windows, strict=True)
             )
         )
-
-    async def _fit_range(self, now: float) -> None:
-        """On a young stack, start where the data does; a range that somebody chose stays."""
-        whole = TimeRange(self.board.start, self.board.end)
-        first = await self._prometheus.first_sample(Window.of(whole, FIT_POINTS, now))
-        self.state.span = whole if first is None else shortest_that_holds(first, whole, now)
-        self._toolbar.update()
 
     async def _settle_variables(self, window: Window) -> None:
         selections: dict[str, Selection] = {}
@@ -243,6 +217,6 @@ class DashboardPage:
         self._note.set_visibility(bool(problem))
 
 
-def _short(title: str) -> str:
+def short_title(title: str) -> str:
     """A dashboard's title without the name of the project, which all of them have."""
     return title.rpartition(" / ")[2]

@@ -15,6 +15,7 @@ from heapwatch.viewer.timerange import Window
 from heapwatch.viewer.variables import Selections, interpolate
 
 POINTS_PER_COLUMN = 25
+TALL = 4  # grid cells; more is a panel that a phone shows over its whole width
 
 Content = TypeVar("Content", bound=ui.element)
 
@@ -27,6 +28,10 @@ class PanelView:
         link: completes an address in the panel with the values of a table row.
         zoom: called with (from, to) in milliseconds.
 
+    Attributes:
+        in_sight: its row is open.
+        says: what it says for lack of data, as HTML; empty when it has some.
+
     """
 
     def __init__(
@@ -38,6 +43,7 @@ class PanelView:
     ) -> None:
         self.panel = panel
         self.in_sight = True
+        self.says = ""
         self._link = link
         self._zoom = zoom
         self._content: ui.element | None = None
@@ -45,7 +51,7 @@ class PanelView:
         place = f"--column: {column + 1}; --width: {width}; --row: {row - top + 1}; --height: {height}"
         with (
             ui.element("section")
-            .classes(f"panel {panel.kind}")
+            .classes(f"panel {panel.kind}{' tall' if height > TALL else ''}")
             .style(place)
             .props(f'data-panel="{panel.id}"')
         ):
@@ -78,6 +84,7 @@ class PanelView:
             mine = [mark for mark in marks if not mark.panels or self.panel.id in mark.panels]
             shown = RENDERERS[self.panel.kind](Answers(self.panel, series, window, self._link, mine))
         except (QueryError, ValueError) as problem:
+            self.says = ""
             self._error.set_text(str(problem))
             self._error.set_visibility(True)
             return
@@ -88,6 +95,7 @@ class PanelView:
     def _show(self, shown: Chart | Html) -> None:
         if isinstance(shown, Chart) and not any(series["data"] for series in shown.options["series"]):
             shown = Html(nothing(self.panel))
+        self.says = shown.body if isinstance(shown, Html) and shown.body == nothing(self.panel) else ""
         if isinstance(shown, Chart):
             self._content_of(ChartElement, lambda: ChartElement(self._zoom)).show(shown)
         else:

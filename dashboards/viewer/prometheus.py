@@ -62,11 +62,6 @@ class Prometheus:
             return [_series({}, [data["result"]])]
         return [_series(item["metric"], [item["value"]]) for item in data["result"]]
 
-    async def first_sample(self, window: Window) -> float | None:
-        """When the first scrape of anything in `window` was, in seconds since 1970. Raises QueryError."""
-        found = await self.range("count(up)", window)
-        return found[0].points[0][0] if found else None
-
     async def label_values(self, label: str, selector: str, window: Window) -> list[str]:
         """Values of `label` on the series that `selector` picks ("" for all). Raises QueryError."""
         parameters: dict[str, Any] = {"start": window.start, "end": window.end}

@@ -69,16 +69,6 @@ class TimeRange:
         return " to ".join(f"{end:%Y-%m-%d %H:%M:%S}" for end in ends)
 
 
-def shortest_that_holds(moment: float, whole: TimeRange, now: float) -> TimeRange:
-    """The shortest preset within `whole` that holds `moment`, in seconds since 1970; else `whole`."""
-    start, _ = whole.seconds(now)
-    for preset in PRESETS:
-        begin = _moment(preset, now)
-        if start < begin <= moment:
-            return TimeRange(preset)
-    return whole
-
-
 @dataclass(frozen=True)
 class Window:
     """A time range made concrete for one refresh, aligned to the step so that graphs do not wobble.

@@ -1,7 +1,7 @@
 """The top of a dashboard: title, variables, annotations, time range, refresh, theme."""
 
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping
 from datetime import datetime, tzinfo
 from html import escape
 from typing import Any, Protocol
@@ -78,12 +78,12 @@ class Toolbar:
         """Show a time range that was changed elsewhere."""
         self._range.set_text(self._page.span.label(self._page.zone))
 
-    def offer(self, variable: Variable, available: Sequence[str], selection: Selection) -> None:
+    def offer(self, variable: Variable, available: Mapping[str, str], selection: Selection) -> None:
         """Show the choices of a variable and what is chosen."""
         if variable.hidden:
             return
         options = {ALL: "All"} if variable.include_all else {}
-        options |= {value: value for value in available}
+        options |= available
         value: Any = list(selection.values) if variable.multi else next(iter(selection.values), None)
         known = self._selects.get(variable.name)
         if known is None:

@@ -1,7 +1,7 @@
 """Template variables: their choices, and their place in queries and links."""
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from urllib.parse import urlencode
 
@@ -11,6 +11,7 @@ from heapwatch.viewer.timerange import Window
 
 ALL = "$__all"
 _REFERENCE = re.compile(r"\$(?:\{(?P<braced>\w+)(?::(?P<format>\w+))?\}|(?P<plain>\w+))")
+_QUERY_RESULT = re.compile(r"^query_result\((?P<query>.+)\)$", re.DOTALL)
 _LABEL_VALUES = re.compile(r"^label_values\(\s*(?:(?P<selector>.+),\s*)?(?P<label>\w+)\s*\)$", re.DOTALL)
 
 
@@ -53,26 +54,56 @@ def _quoted(text: str) -> str:
 
 async def choices(
     variable: Variable, chosen: Selections, prometheus: Prometheus, window: Window
-) -> list[str]:
-    """What `variable` can be, given the variables before it. Raises QueryError."""
+) -> dict[str, str]:
+    """What `variable` can be, given the variables before it: value to text. Raises QueryError."""
     if variable.kind in ("custom", "interval", "constant", "textbox"):
-        return [part.strip() for part in variable.query.split(",") if part.strip()]
+        return _plain([part.strip() for part in variable.query.split(",") if part.strip()])
     if variable.kind != "query":
-        return list(variable.default)
-    match = _LABEL_VALUES.match(variable.query.strip())
+        return _plain(variable.default)
+    query = variable.query.strip()
+    asked = _QUERY_RESULT.match(query)
+    if asked:
+        found = await prometheus.instant(interpolate(asked["query"], chosen, window), window.end)
+        pairs = [_captured(variable.regex, series.labels) for series in found]
+        known: dict[str, str] = {}
+        for value, text in pairs:  # as in Grafana, the first text of a value counts
+            known.setdefault(value, text)
+        return dict(sorted(known.items(), key=lambda pair: pair[1]))
+    match = _LABEL_VALUES.match(query)
     if not match:
-        raise ValueError(f"variable {variable.name}: only label_values(…) is known, not {variable.query!r}")
+        raise ValueError(
+            f"variable {variable.name}: only label_values(…) and query_result(…) are known, not "
+            f"{variable.query!r}"
+        )
     selector = interpolate(match["selector"] or "", chosen, window)
     values = await prometheus.label_values(match["label"], selector, window)
     if variable.regex:
         pattern = re.compile(variable.regex.strip("/"))
         values = [value for value in values if pattern.search(value)]
-    return sorted(values)
+    return _plain(sorted(values))
 
 
-def settle(variable: Variable, wanted: Sequence[str], available: Sequence[str]) -> Selection:
+def _plain(values: Sequence[str]) -> dict[str, str]:
+    return {value: value for value in values}
+
+
+def _captured(regex: str, labels: Mapping[str, str]) -> tuple[str, str]:
+    """Value and text that the groups of the expression find in a series, written as Grafana writes it."""
+    written = "{" + ",".join(f'{key}="{value}"' for key, value in labels.items()) + "}"
+    pattern = re.sub(r"\(\?<(\w+)>", r"(?P<\1>", regex.removesuffix("g").strip("/"))
+    groups = {
+        name: text
+        for match in re.finditer(pattern, written)
+        for name, text in match.groupdict().items()
+        if text is not None
+    }
+    value = groups.get("value") or groups.get("text") or written
+    return value, groups.get("text") or value
+
+
+def settle(variable: Variable, wanted: Sequence[str], available: Collection[str]) -> Selection:
     """What is chosen: what was wanted where that is available, else the default, else all or the first."""
-    values: tuple[str, ...] = (ALL,) if variable.include_all else tuple(available[:1])
+    values: tuple[str, ...] = (ALL,) if variable.include_all else tuple(available)[:1]
     for candidate in (wanted, variable.default):
         kept = [value for value in candidate if value in available or (value == ALL and variable.include_all)]
         if kept:

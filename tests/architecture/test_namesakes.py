@@ -25,8 +25,9 @@ TESTED_BY = {
         "dashboards/generator: __main__ dashboard panel panels tables limits colors variables links promql "
         "configmaps queries/trainers"
     ),
+    "tests/dashboards/test_what_pages_say.py": "dashboards/generator: queries/explanation verdicts",
     "tests/dashboards/viewer/test_browser.py": (
-        f"{VIEWER}: app toolbar panel panels/heatmap panels/annotations"
+        f"{VIEWER}: app toolbar panel row panels/heatmap panels/annotations"
     ),
     "tests/dashboards/viewer/test_page.py": f"{VIEWER}: model state",
     "tests/dashboards/viewer/test_panels.py": (

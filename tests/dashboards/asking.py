@@ -15,10 +15,12 @@ def ask(url: str, path: str, **parameters: Any) -> list[dict[str, Any]]:
     return result
 
 
-def run(url: str, target: Target, hours: float = 3) -> list[dict[str, Any]]:
-    """What a panel gets for its query over the last hours, at a step of a minute."""
+def run(url: str, target: Target, hours: float = 3, instance: str = ".+") -> list[dict[str, Any]]:
+    """What a panel gets for its query over the last hours, a step a minute, with this trainer chosen."""
     now = time.time()
-    expression = interpolate(target.target["expr"], step=60, range_seconds=int(hours * 3600))
+    expression = interpolate(
+        target.target["expr"], step=60, range_seconds=int(hours * 3600), instance=instance
+    )
     if target.target["instant"]:
         return ask(url, "query", query=expression, time=now)
     return ask(url, "query_range", query=expression, start=now - hours * 3600, end=now, step=60)

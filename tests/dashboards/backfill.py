@@ -13,18 +13,24 @@ import shutil
 import subprocess
 import sys
 import time
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import TextIO
 
 from tests.dashboards.scenarios import SCENARIOS
 from tests.dashboards.series import Clock, Series
 
+Scenario = Callable[[Clock], list[Series]]
 STEP_SECONDS = 15
 AHEAD_SECONDS = 1800
 
 
-def build_tsdb(directory: Path, hours: float = 6, ahead_seconds: int = AHEAD_SECONDS) -> Clock:
+def build_tsdb(
+    directory: Path,
+    hours: float = 6,
+    ahead_seconds: int = AHEAD_SECONDS,
+    scenarios: Iterable[Scenario] = SCENARIOS,
+) -> Clock:
     """Write blocks of history into `directory`, from `hours` before now until `ahead_seconds` after it.
 
     Raises FileNotFoundError when promtool is not on PATH, RuntimeError when it refuses the data.
@@ -37,7 +43,7 @@ def build_tsdb(directory: Path, hours: float = 6, ahead_seconds: int = AHEAD_SEC
     directory.mkdir(parents=True, exist_ok=True)
     text = directory / "backfill.om"
     with text.open("w") as stream:
-        write_openmetrics((series for scenario in SCENARIOS for series in scenario(clock)), clock, stream)
+        write_openmetrics((series for scenario in scenarios for series in scenario(clock)), clock, stream)
     command = [promtool, "tsdb", "create-blocks-from", "openmetrics", "--quiet", str(text), str(directory)]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     text.unlink()

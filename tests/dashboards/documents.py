@@ -48,8 +48,10 @@ def expressions() -> Iterator[tuple[str, str]]:
             yield f"{uid} / annotation {annotation['name']}", annotation["expr"]
 
 
-def interpolate(expression: str, *, step: int = 60, range_seconds: int = 3 * 3600, scrape: int = 15) -> str:
-    """The expression with All chosen, as Grafana sends it; the step in seconds.
+def interpolate(
+    expression: str, *, step: int = 60, range_seconds: int = 3 * 3600, scrape: int = 15, instance: str = ".+"
+) -> str:
+    """The expression with All or one instance chosen, as Grafana sends it; the step in seconds.
 
     `$__rate_interval` is max(step + scrape interval, 4 x scrape interval):
     https://grafana.com/docs/grafana/latest/datasources/prometheus/template-variables/
@@ -59,6 +61,6 @@ def interpolate(expression: str, *, step: int = 60, range_seconds: int = 3 * 360
         "$__interval": f"{step}s",
         "$__range": f"{range_seconds}s",
         "$job": ".+",
-        "$instance": ".+",
+        "$instance": instance,
     }
     return re.sub(r"\$\w+", lambda match: values.get(match.group(), match.group()), expression)

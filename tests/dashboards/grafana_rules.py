@@ -7,13 +7,15 @@ what is wrong in it.
 import re
 from collections.abc import Callable, Iterator
 
+from heapwatch.dashboards import colors
+from heapwatch.viewer.fields import number_of_text
 from tests.dashboards.documents import Json, panels
 
 Rule = Callable[[Json], Iterator[str]]
 
 # What fits below the bars at the top of a window of 1440 by 900, in cells of 30 pixels and gaps of 8.
 FIRST_LOOK_CELLS = 20
-NARROW_CELLS = 12
+COLORS_OF_NOTHING = {colors.UNKNOWN, colors.PLAIN}
 
 
 def _fields(panel: Json) -> Json:
@@ -46,10 +48,23 @@ def timelines_use_their_value_mappings(document: Json) -> Iterator[str]:
 
 def single_values_have_a_name(document: Json) -> Iterator[str]:
     """The name of a single series is left out unless a display name is set."""
-    for panel in _of(document, "bargauge", "stat"):
-        nameless = "displayName" not in _fields(panel)
-        if nameless and (panel["type"] == "bargauge" or panel["options"]["textMode"] != "value"):
+    for panel in _of(document, "stat"):
+        if "displayName" not in _fields(panel) and panel["options"]["textMode"] != "value":
             yield f"{panel['title']}: a single series would have no name"
+
+
+def empty_gauges_are_no_bars(document: Json) -> Iterator[str]:
+    """A bar gauge without data is one huge bar without a name."""
+    for panel in _of(document, "bargauge", "gauge"):
+        yield f"{panel['title']}: is a bar even without data"
+
+
+def missing_values_have_no_colour_of_a_verdict(document: Json) -> Iterator[str]:
+    """A missing value has the lowest colour of the thresholds: it must say nothing."""
+    for panel in _of(document, "stat", "table"):
+        chosen = [_fields(panel)["thresholds"], *(e["value"] for e in _overridden(panel, "thresholds"))]
+        for color in {thresholds["steps"][0]["color"] for thresholds in chosen} - COLORS_OF_NOTHING:
+            yield f"{panel['title']}: a missing value is {color}"
 
 
 def empty_texts_stay_off_axes(document: Json) -> Iterator[str]:
@@ -58,10 +73,20 @@ def empty_texts_stay_off_axes(document: Json) -> Iterator[str]:
         reset = [
             entry
             for entry in _overridden(panel, "noValue")
-            if entry == {"matcher": {"id": "byRegexp", "options": "/.*/"}, "value": ""}
+            if entry["matcher"] == {"id": "byRegexp", "options": "/.*/"}
+            and not entry["value"].strip("\u200b")
         ]
         if _fields(panel).get("noValue") and not reset:
             yield f"{panel['title']}: {_fields(panel)['noValue']!r} would stand between its ticks"
+
+
+def missing_data_stay_missing(document: Json) -> Iterator[str]:
+    """Missing values become `Number(noValue)` where that is a number: 0 of the empty text."""
+    for panel in _of(document, "timeseries"):
+        reset = [entry["value"] for entry in _overridden(panel, "noValue")]
+        for text in reset or [_fields(panel).get("noValue", "no text")]:
+            if number_of_text(text) is not None:
+                yield f"{panel['title']}: {text!r} draws missing data as {number_of_text(text):g}"
 
 
 def annotations_are_moments(document: Json) -> Iterator[str]:
@@ -105,13 +130,13 @@ def far_limits_do_not_set_the_scale(document: Json) -> Iterator[str]:
 
 
 def legends_have_room(document: Json) -> Iterator[str]:
-    """A table below a chart is cut after three rows; at the right it leaves a narrow chart no room."""
+    """A table below a chart is cut after three rows; at the right a legend leaves a phone's chart no room."""
     for panel in _of(document, "timeseries"):
-        legend, width = panel["options"]["legend"], panel["gridPos"]["w"]
+        legend = panel["options"]["legend"]
         if (legend["displayMode"], legend["placement"]) == ("table", "bottom"):
             yield f"{panel['title']}: its legend is a table below it"
-        if legend["placement"] == "right" and width < NARROW_CELLS:
-            yield f"{panel['title']}: a legend at the right of {width} cells"
+        if legend["placement"] == "right":
+            yield f"{panel['title']}: its legend is at the right"
 
 
 def axes_are_not_rounded(document: Json) -> Iterator[str]:
@@ -175,7 +200,10 @@ def the_answer_is_seen_at_once(document: Json) -> Iterator[str]:
 RULES: list[Rule] = [
     timelines_use_their_value_mappings,
     single_values_have_a_name,
+    empty_gauges_are_no_bars,
+    missing_values_have_no_colour_of_a_verdict,
     empty_texts_stay_off_axes,
+    missing_data_stay_missing,
     annotations_are_moments,
     annotations_are_few,
     annotations_are_filtered,

@@ -6,7 +6,7 @@ They resemble the trainers the project was made for: a Box2D world, a trading po
 from collections.abc import Callable
 
 from tests.dashboards.gpus import filled, fragmented, gpu
-from tests.dashboards.series import Clock, Series, filling, noisy, ramp, sawtooth, whole
+from tests.dashboards.series import Clock, Series, filling, noisy, ramp, sawtooth, whole, within
 from tests.dashboards.stack_scenario import stack
 from tests.dashboards.trainers import Trainer
 
@@ -26,6 +26,7 @@ def healthy_walker(clock: Clock) -> list[Series]:
     walker.cleanups([], "bodies", 0)
     walker.count("trainer_cleanups_total", lambda m: float(int(m / 30)), action="regular", trigger="startup")
     walker.verdicts((0, 0), (75, 1))
+    walker.says((0, "too early"), (30, "healthy"))
     return walker.series
 
 
@@ -46,9 +47,23 @@ def leaking_walker(clock: Clock) -> list[Series]:
     walker.explained(resident, {"replay": replay, "events death": deaths})
     limbs = walker.clock.each(lambda m: 30e6 + 6e6 * leaked(m))
     walker.growing_path(
-        "trainer.ecosystem.world.limbs", "list of b2Body", "ecosystem.py:118", limbs, 0.71, leak=True
+        "trainer.ecosystem.world.limbs",
+        "list of b2Body",
+        "ecosystem.py:118",
+        limbs,
+        0.71,
+        leak=True,
+        remedy="remove an item from trainer.ecosystem.world.limbs when its robot is removed",
     )
-    walker.growing_path("trainer.history.deaths", "list of dict", "history.py:41", deaths, 0.17, leak=True)
+    walker.growing_path(
+        "trainer.history.deaths",
+        "list of dict",
+        "history.py:41",
+        deaths,
+        0.17,
+        leak=True,
+        remedy="keep the last ones: deque(maxlen=1000)",
+    )
     walker.limits()
     _world(walker, dynamic=lambda m: 150 + 6 * (m % 3), unknown=lambda m: float(int(4.5 * leaked(m))))
     walker.progress(step=3400, episode=4)
@@ -58,6 +73,11 @@ def leaking_walker(clock: Clock) -> list[Series]:
             "job:trainer_leak:share", lambda m, s=share: s if m >= leak + 20 else None, component=component
         )
     walker.verdicts((0, 1), (restart, 0), (restart + 10, 1), (leak + 12, 2), (leak + 25, 4))
+    walker.add("trainer_memory_growth_bytes_per_minute", lambda m: 8.5e6 if m > leak else 0)
+    for bound, hours in (("least", 5.1), ("most", 5.9)):
+        left = within(lambda m, h=hours: 3600 * h, leak + 10)
+        walker.add("trainer_memory_time_to_limit_seconds", left, bound=bound)
+    walker.says((restart, "too early"), (restart + 10, "healthy"), (leak + 10, "leak"))
     walker.alert("TrainerLeak", "critical", "leak", "memory", "trainer", leak + 20)
     walker.alert("TrainerLeak", "warning", "leak", "bodies", "unknown", leak + 20)
     walker.leaks("memory", "trainer", 8.5e6, leak + 20)
@@ -95,6 +115,7 @@ def filling_trading(clock: Clock) -> list[Series]:
     trading.growth_per_cycle("memory", "trainer", "generation", lambda m: 2.5e9 if m > 40 else None)
     trading.cleanups([(0.7 * total, 0.8e9)], "experiences", 120)
     trading.verdicts((0, 0), (20, 1), (0.5 * total, 3))
+    trading.says((0, "too early"), (20, "filling"), (0.5 * total, "will not fit"))
     trading.alert("TrainerBufferWillNotFit", "critical", "forecast", "buffer", "replay", 0.5 * total)
     return trading.series
 
@@ -222,6 +243,8 @@ def _world(walker: Trainer, dynamic: Callable[[float], float], unknown: Callable
         walker.level("events", kind, walker.add("trainer_event_list_items", shape, list=kind))
     for kind, capacity in (("consumption", 1000), ("predation", 500)):
         walker.add("trainer_event_list_capacity_items", lambda m, c=capacity: c, list=kind)
+        bound = {"resource": "events", "component": kind}
+        walker.add("job:trainer_resource:capacity", lambda m, c=capacity: c, **bound)
 
 
 SCENARIOS = (

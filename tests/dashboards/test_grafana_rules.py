@@ -16,6 +16,10 @@ def titled(document: Json, title: str) -> Json:
     return dict(found)
 
 
+def titled_in_place(document: Json, title: str) -> Json:
+    return next(panel for panel in panels(document) if panel["title"] == title)
+
+
 def defaults(document: Json, title: str) -> Json:
     fields: Json = titled(document, title)["fieldConfig"]["defaults"]
     return fields
@@ -28,6 +32,13 @@ def no_overrides_of(document: Json, title: str, name: str) -> None:
         for override in configuration["overrides"]
         if name not in [item["id"] for item in override["properties"]]
     ]
+
+
+def every_override(document: Json, title: str, name: str, value: str) -> None:
+    for override in titled(document, title)["fieldConfig"]["overrides"]:
+        for item in override["properties"]:
+            if item["id"] == name:
+                item["value"] = value
 
 
 def alert_annotation(document: Json) -> Json:
@@ -52,10 +63,15 @@ MISTAKES: dict[str, tuple[rules.Rule, str, Callable[[Json], object]]] = {
         FLEET,
         lambda page: defaults(page, "Verdicts").update(mappings=[]),
     ),
-    "a bar without a name": (
-        rules.single_values_have_a_name,
+    "an empty bar gauge": (
+        rules.empty_gauges_are_no_bars,
         TRAINER,
-        lambda page: defaults(page, "Suspects").pop("displayName"),
+        lambda page: titled_in_place(page, "Time left").update(type="bargauge"),
+    ),
+    "a missing value in green": (
+        rules.missing_values_have_no_colour_of_a_verdict,
+        FLEET,
+        lambda page: defaults(page, "Leaking")["thresholds"]["steps"][0].update(color="#009E73"),
     ),
     "a number without its name": (
         rules.single_values_have_a_name,
@@ -66,6 +82,11 @@ MISTAKES: dict[str, tuple[rules.Rule, str, Callable[[Json], object]]] = {
         rules.empty_texts_stay_off_axes,
         TRAINER,
         lambda page: no_overrides_of(page, "Memory freed by cleanups", "noValue"),
+    ),
+    "gaps drawn as zero": (
+        rules.missing_data_stay_missing,
+        TRAINER,
+        lambda page: every_override(page, "Memory explained", "noValue", ""),
     ),
     "an alert as a region": (
         rules.annotations_are_moments,
@@ -85,7 +106,9 @@ MISTAKES: dict[str, tuple[rules.Rule, str, Callable[[Json], object]]] = {
     "alerts over a table": (
         rules.annotations_are_filtered,
         TRAINER,
-        lambda page: alert_annotation(page)["filter"]["ids"].append(titled(page, "What grows")["id"]),
+        lambda page: alert_annotation(page)["filter"]["ids"].append(
+            titled(page, "What grows, where, and what to do")["id"]
+        ),
     ),
     "a limit that is far away": (
         rules.far_limits_do_not_set_the_scale,
@@ -95,7 +118,7 @@ MISTAKES: dict[str, tuple[rules.Rule, str, Callable[[Json], object]]] = {
     "a table below a chart": (
         rules.legends_have_room,
         FLEET,
-        lambda page: titled(page, "Memory by trainer")["options"]["legend"].update(placement="bottom"),
+        lambda page: titled(page, "Memory by trainer")["options"]["legend"].update(displayMode="table"),
     ),
     "a legend beside a narrow chart": (
         rules.legends_have_room,
@@ -125,14 +148,14 @@ MISTAKES: dict[str, tuple[rules.Rule, str, Callable[[Json], object]]] = {
     "a forecast of its own": (
         rules.forecasts_have_one_source,
         TRAINER,
-        lambda page: first_query(page, "Time to limit").update(
+        lambda page: first_query(page, "Time left").update(
             expr="min(job:trainer_memory:time_to_limit_seconds)"
         ),
     ),
     "a forecast without words": (
         rules.forecasts_have_one_source,
         TRAINER,
-        lambda page: defaults(page, "Time to limit").update(mappings=[]),
+        lambda page: defaults(page, "Time left").update(mappings=[]),
     ),
     "an answer below the fold": (
         rules.the_answer_is_seen_at_once,

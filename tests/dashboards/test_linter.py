@@ -24,7 +24,9 @@ UNITS = {
     "dateTimeFromNow",
     "dateTimeAsIso",
 }
-VISUALIZATIONS = {"stat", "timeseries", "bargauge", "state-timeline", "table", "heatmap"}
+# The linter wants the variable called Instance. People know a trainer by its name.
+LABELS = {(False, "instance"): "Trainer"}
+VISUALIZATIONS = {"stat", "timeseries", "state-timeline", "table", "heatmap"}
 
 RECEIVER = (
     "one receiver serves all trainers under its own job: choosing a trainer must not hide what was decided"
@@ -71,7 +73,7 @@ def _template(document: Json, name: str) -> Iterator[str]:
     entry = variable(document, name)
     wanted = {
         "type": "query",
-        "label": name.title(),
+        "label": LABELS.get((document["uid"] == "heapwatch-stack", name), name.title()),
         "multi": True,
         "includeAll": True,
         "allValue": ".+",
@@ -91,7 +93,9 @@ def template_instance_rule(document: Json) -> Iterator[str]:
 def template_label_promql_rule(document: Json) -> Iterator[str]:
     for name in ("job", "instance"):
         query = variable(document, name)["query"]["query"]
-        if not re.fullmatch(r"label_values\((\w+)(\{job=~\"\$job\"\})?, (job|instance)\)", query):
+        if re.fullmatch(r"query_result\(.+\)", query):
+            continue
+        if not re.fullmatch(r"label_values\(([\w:]+)(\{job=~\"\$job\"\})?, (job|instance)\)", query):
             yield f"{name}: {query}"
 
 

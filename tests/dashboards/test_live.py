@@ -33,7 +33,7 @@ MAY_BE_EMPTY = {
     r"job, trainer, run, world_size": "not a rank of a distributed run",
     r"heapwatch_receiver_|job:machine_memory|alertmanager_": "neither receiver nor Alertmanager runs",
     r"prometheus_notifications_(sent|errors)": "there is no Alertmanager to notify",
-    r"job:trainer_leak:share|time_to_limit_seconds.* < \d+$": "nothing leaks or grows towards its limit",
+    r"job:trainer_leak:share|time_to_limit_seconds.* < \d+": "nothing leaks or grows towards its limit",
     r"^(?!.*or vector\(0\)).*ALERTS": "nothing fires",
     r"(role|component)=\"worker\"": "no worker processes",
     r"generation\"\} > last_over_time": "needs a cycle that ended a step ago",
@@ -43,6 +43,8 @@ MAY_BE_EMPTY = {
     r"max_over_time\(timestamp": "nothing was cleaned up",
     r"trainer_buffer_capacity_items.*deriv": "a buffer that is full, or not yet measured long enough",
     r"increase\(": "needs two events in the range",
+    r"avg_over_time\(trainer_phase_memory_delta": "no phase gains memory",
+    r"deriv\(trainer_progress_total": "needs two cycles",
 }
 
 

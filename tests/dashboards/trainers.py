@@ -53,6 +53,13 @@ class Trainer:
         self.add("scrape_samples_scraped", lambda minute: 180)
         ranked = {} if rank is None else {"rank": str(rank[0]), "world_size": str(rank[1])}
         self.add("trainer_info", lambda minute: 1, trainer=trainer, framework=framework, run="demo", **ranked)
+        # The name of the address says what it is; a life before the last start has a name of its own.
+        name = instance.partition(":")[0]
+        self.add("job:trainer:name", within(lambda minute: 1, started), trainer_name=f"{name}, 11-24 12:00")
+        if started > lives[0]:
+            self.add(
+                "job:trainer:name", within(lambda minute: 1, 0, started), trainer_name=f"{name}, 11-24 10:00"
+            )
         self.add(
             "process_start_time_seconds",
             lambda minute: clock.start + (started if minute >= started else -7200) * 60,
@@ -251,7 +258,14 @@ class Trainer:
         self.add("job:trainer_leak:confirmed_per_minute", within(lambda m: per_minute, start), **labels)
 
     def growing_path(
-        self, path: str, kind: str, site: str, values: Sequence[Value], share: float, leak: bool
+        self,
+        path: str,
+        kind: str,
+        site: str,
+        values: Sequence[Value],
+        share: float,
+        leak: bool,
+        remedy: str = "",
     ) -> None:
         """What the trainer's own search found: a path from a root of the program to what grows."""
         labels = {"path": path, "type": kind, "kind": "container"}
@@ -259,7 +273,7 @@ class Trainer:
         self.add("trainer_growing_path_bytes", values, **labels)
         self.add("trainer_growing_path_growth_bytes_per_minute", rates, **labels)
         self.add("trainer_growing_path_share_ratio", lambda m: share, **labels)
-        self.add("trainer_growing_path_leak", lambda m: float(leak), **labels, site=site, remedy="")
+        self.add("trainer_growing_path_leak", lambda m: float(leak), **labels, site=site, remedy=remedy)
 
     def verdicts(self, *changes: tuple[float, int]) -> None:
         """The verdict from each minute on."""
@@ -267,6 +281,17 @@ class Trainer:
             "job:trainer_verdict:state",
             lambda minute: next(state for since, state in reversed(changes) if minute >= since),
         )
+
+    def says(self, *changes: tuple[float, str]) -> None:
+        """The word of the trainer's own explanation from each minute on."""
+        for word in ("healthy", "warm-up", "filling", "too early", "growing", "will not fit", "leak"):
+
+            def value(minute: float, word: str = word) -> Value:
+                return next(
+                    (float(said == word) for since, said in reversed(changes) if minute >= since), None
+                )
+
+            self.add("trainer_memory_verdict", value, verdict=word)
 
     def alert(
         self,

@@ -4,10 +4,11 @@ from .. import colors
 from ..dashboard import Dashboard, Row
 from ..empty import NOTHING_FIRED
 from ..panel import BYTES, COUNT, SECONDS, SHARE, Query
-from ..panels import alarm, gauge, heatmap, lines, number, states
+from ..panels import alarm, heatmap, lines, number, states
+from ..promql import named
 from ..queries import alerts, stack, trainers
-from ..tables import Column, table
-from .shared import ALERT, cleanups, firing_alerts, freed_memory
+from ..tables import Column, bars, table
+from .shared import ADDRESS, ALERT, SEVERITY, TRAINER, cleanups, firing_alerts, freed_memory
 
 ALERT_STATES = {1: ("pending", colors.NOTICE), 2: ("firing", colors.CRITICAL)}
 
@@ -46,7 +47,7 @@ GLANCE = [
         SHARE,
         "Share of the receiver's actions in the time range after which the alert's cause was gone. Good: "
         "100 %.",
-        thresholds=colors.thresholds(colors.CRITICAL, (0.5, colors.WARNING), (0.9, colors.GOOD)),
+        thresholds=colors.judged(colors.CRITICAL, (0.5, colors.WARNING), (0.9, colors.GOOD)),
     ),
     number(
         "From alert to effect, all trainers",
@@ -65,7 +66,7 @@ GLANCE = [
 
 OVER_TIME = states(
     "Alerts over time",
-    Query(alerts.ALERT_STATES, "{{alertname}} {{component}} {{instance}}", interval="30s"),
+    Query(alerts.ALERT_STATES, "{{alertname}} {{component}} {{trainer_name}}", interval="30s"),
     ALERT_STATES,
     "Each alert from pending to firing to gone. Good: empty, or ended by a cleanup.",
     height=10,
@@ -73,10 +74,7 @@ OVER_TIME = states(
 
 FIRED = table(
     "Alerts in range",
-    [
-        *ALERT,
-        Column("Fired for", alerts.ALERTS_FIRED_FOR, SECONDS, width=110),
-    ],
+    [SEVERITY, Column("Fired for", named(alerts.ALERTS_FIRED_FOR), SECONDS, width=110), *ALERT],
     "Everything that fired in the time range, and for how long altogether.",
     empty=NOTHING_FIRED,
     sort_by="Fired for",
@@ -88,7 +86,7 @@ DONE = [
     [
         lines(
             "Memory around cleanups",
-            Query(trainers.RESIDENT, "{{instance}}"),
+            Query(trainers.RESIDENT, "{{trainer_name}}"),
             BYTES,
             "Memory of each trainer, with cleanups as marks. Good: a drop at each mark that lasts. "
             "Bad: no drop, or back within minutes.",
@@ -105,7 +103,7 @@ DONE = [
     [
         lines(
             "Cleanup duration",
-            Query(alerts.CLEANUP_DURATION, "{{instance}} {{action}}", interval="1m"),
+            Query(alerts.CLEANUP_DURATION, "{{trainer_name}} {{action}}", interval="1m"),
             SECONDS,
             "How long training stood still for a cleanup. Good: below a second.",
             bars=True,
@@ -113,9 +111,9 @@ DONE = [
         table(
             "Last cleanup without effect",
             [
-                Column("Trainer", label="trainer_instance"),
-                Column("Job", label="trainer_job"),
-                Column("Without effect", f"{stack.NO_EFFECT} > 0", COUNT),
+                TRAINER,
+                *ADDRESS,
+                Column("Without effect", named(f"{stack.NO_EFFECT} > 0"), COUNT),
             ],
             "Trainers whose last cleanup did not help and whose alert goes on. Good: empty.",
         ),
@@ -142,9 +140,10 @@ RECEIVER = [
         ),
     ],
     [
-        gauge(
+        bars(
             "Actions in range",
-            Query(stack.ACTIONS_IN_RANGE, "{{action}} {{result}}", instant=True),
+            Query(stack.ACTIONS_IN_RANGE),
+            ("action", "result"),
             COUNT,
             "Actions of the time range by result.",
         ),

@@ -4,11 +4,12 @@ from .. import colors
 from ..dashboard import Dashboard, Row
 from ..panel import BYTES, COUNT, SECONDS, SHARE, Query
 from ..panels import alarm, lines, number
+from ..promql import named
 from ..queries import buffers, trainers
 from ..tables import GAUGE, Column, table
-from .shared import INSTANCE, JOB, USED, growth_limit
+from .shared import ADDRESS, BELOW_WARNING, TRAINER, USED, growth_limit
 
-FILL = colors.thresholds(colors.SKY, (0.999, colors.GOOD), (1.1, colors.CRITICAL))
+FILL = colors.judged(colors.SKY, (0.999, colors.GOOD), (1.1, colors.CRITICAL))
 
 GLANCE = [
     number(
@@ -27,9 +28,8 @@ GLANCE = [
         "Memory used when full",
         buffers.MOST_USED_WHEN_FULL,
         SHARE,
-        "Memory over its limit once every buffer is full. Good: below 80 %. Bad: above 100 %: the process "
-        "will be "
-        "killed because of a buffer that is too large, not of a leak.",
+        f"Memory over its limit once every buffer is full. Good: {BELOW_WARNING}. Bad: above 100 %: the "
+        "process will be killed because of a buffer that is too large, not of a leak.",
         thresholds=USED,
     ),
     alarm(
@@ -56,9 +56,9 @@ NOW = table(
     "Buffers now",
     [
         Column("Buffer", label="buffer"),
-        INSTANCE,
-        JOB,
-        Column("Items", buffers.BUFFER_ITEMS, COUNT),
+        TRAINER,
+        *ADDRESS,
+        Column("Items", named(buffers.BUFFER_ITEMS), COUNT),
         Column("Capacity", buffers.BUFFER_CAPACITY_ITEMS, COUNT, options={"noValue": "unbounded"}),
         Column(
             "Fill",
@@ -82,7 +82,7 @@ NOW = table(
 OVER_TIME = [
     lines(
         "Bytes held by buffers",
-        Query(buffers.BUFFER_BYTES, "{{buffer}} {{instance}}"),
+        Query(buffers.BUFFER_BYTES, "{{buffer}} {{trainer_name}}"),
         BYTES,
         "Stacked. Good: rises, then flat at capacity. Bad: rises beyond, or has no capacity.",
         stacked=True,
@@ -92,8 +92,8 @@ OVER_TIME = [
     lines(
         "Memory of its limit, now and when buffers are full",
         [
-            Query(buffers.USED_WHEN_FULL, "when full {{instance}}"),
-            Query(trainers.USED_SHARE, "now {{instance}}"),
+            Query(buffers.USED_WHEN_FULL, "when full {{trainer_name}}"),
+            Query(trainers.USED_SHARE, "now {{trainer_name}}"),
         ],
         SHARE,
         "Memory now, and with what the bounded buffers will still take, over the memory limit. "
@@ -106,13 +106,13 @@ MORE = [
     [
         lines(
             "Items in buffers",
-            Query(buffers.BUFFER_ITEMS, "{{buffer}} {{instance}}"),
+            Query(buffers.BUFFER_ITEMS, "{{buffer}} {{trainer_name}}"),
             COUNT,
             "Good: rises to capacity and stays.",
         ),
         lines(
             "Tensors that hold graphs",
-            Query(buffers.ATTACHED_TENSORS, "{{buffer}} {{instance}}"),
+            Query(buffers.ATTACHED_TENSORS, "{{buffer}} {{trainer_name}}"),
             COUNT,
             "Stored tensors that still hold an autograd graph, or live on the GPU (estimated from a sample). "
             "Good: zero. Bad: anything else: detach and move to the CPU before storing.",
@@ -124,14 +124,14 @@ OBJECTS = [
     [
         lines(
             "Live objects by type",
-            Query(buffers.OBJECTS, "{{type}} {{instance}}"),
+            Query(buffers.OBJECTS, "{{type}} {{trainer_name}}"),
             COUNT,
             "Instances of the watched classes. Good: constant from cycle to cycle. Bad: a few more with "
             "each.",
         ),
         lines(
             "Object growth per minute",
-            Query(buffers.OBJECTS_GROWTH, "{{component}} {{instance}}"),
+            Query(buffers.OBJECTS_GROWTH, "{{component}} {{trainer_name}}"),
             COUNT,
             "Slope over ten minutes. Good: around zero.",
         ),
@@ -139,19 +139,18 @@ OBJECTS = [
     [
         lines(
             "Sizes of named objects",
-            Query(buffers.OBJECT_SIZES, "{{object}} {{instance}}"),
+            Query(buffers.OBJECT_SIZES, "{{object}} {{trainer_name}}"),
             BYTES,
             "Deep size, each storage counted once. Good: constant after the first cycles.",
         ),
         lines(
             "Growth of named objects per cycle",
             [
-                Query(buffers.OBJECT_GROWTH_PER_CYCLE, "{{component}} {{instance}}"),
+                Query(buffers.OBJECT_GROWTH_PER_CYCLE, "{{component}} {{trainer_name}}"),
                 *growth_limit("object_size", "epoch"),
             ],
             BYTES,
-            "Growth per epoch or generation. Good: around zero. Bad: above the limit (5 MB an epoch by "
-            "default).",
+            "Growth per epoch or generation. Good: around zero. Bad: above the dashed limit.",
         ),
     ],
     [
@@ -159,9 +158,9 @@ OBJECTS = [
             "Named objects",
             [
                 Column("Object", label="object"),
-                INSTANCE,
-                JOB,
-                Column("Size", buffers.OBJECT_SIZES, BYTES),
+                TRAINER,
+                *ADDRESS,
+                Column("Size", named(buffers.OBJECT_SIZES), BYTES),
                 Column("Growth in range", buffers.OBJECT_GROWTH_IN_RANGE, BYTES),
             ],
             "Size now, and what was gained over the time range; the fastest first.",

@@ -1,14 +1,31 @@
 """Every trainer in one table: which one leaks, what, and how long it has."""
 
-from .. import colors, links, tables
+from .. import colors, tables
 from ..dashboard import Dashboard, Row
-from ..empty import NO_LIMIT, NO_RANKS
+from ..empty import HOW_TO_ADD, NO_LIMIT, NO_RANKS, NOBODY_ENDED
 from ..panel import AGO, BYTES, COUNT, NUMBER, PER_SECOND, SECONDS, SHARE, Query
 from ..panels import alarm, lines, number, states, text
-from ..queries import alerts, ranks, trainers
+from ..queries import alerts, explanation, ranks, trainers
 from ..queries.recorded import current
 from ..tables import Column, table
-from .shared import FORECAST_WORDS, JOB, TIME_LEFT, TO_TRAINER, USED, cleanups, firing_alerts, growth_limit
+from ..verdicts import CODES, VERDICTS
+from .shared import (
+    ADDRESS,
+    FORECAST_WORDS,
+    NAMED,
+    REMEDY,
+    SITE,
+    TIME_LEFT,
+    TO_TRAINER,
+    TRAINER,
+    USED,
+    WHAT,
+    cleanups,
+    firing_alerts,
+    growth_limit,
+    time_left,
+    verdict,
+)
 
 GLANCE = [
     number(
@@ -20,7 +37,7 @@ GLANCE = [
     ),
     alarm(
         "Leaking",
-        trainers.trainers_with_alert("leak"),
+        trainers.trainers_that_leak(),
         colors.CRITICAL,
         "Trainers with a leak: growth that no warm-up, filling buffer or sawtooth explains. Good: 0.",
     ),
@@ -39,7 +56,7 @@ GLANCE = [
     ),
     alarm(
         "Down or stalled",
-        trainers.trainers_in_state(5),
+        trainers.trainers_in_state(CODES["down or stalled"]),
         colors.DOWN,
         "Trainers that cannot be scraped or make no progress. Good: 0.",
     ),
@@ -58,47 +75,30 @@ GLANCE = [
 TRAINERS = table(
     "Trainers by verdict",
     [
+        *NAMED,
+        verdict(trainers.VERDICT),
         Column(
-            "Verdict",
-            trainers.VERDICT,
-            width=130,
-            cell=tables.BACKGROUND,
-            options={"mappings": colors.value_mappings(colors.VERDICTS)},
+            "Per minute",
+            current(trainers.MEMORY_GROWTH),
+            BYTES,
+            width=100,
+            options={"noValue": "too early"},
         ),
-        Column("Trainer", label="trainer"),
-        Column(
-            "instance",
-            label="instance",
-            options={"links": [links.from_row("heapwatch-trainer"), links.from_row("heapwatch-alerts")]},
-        ),
-        JOB,
-        Column("", trainers.TRAINERS),
+        time_left(trainers.TIME_TO_LIMIT),
+        WHAT,
+        Column("type", label="type", hidden=True),
+        SITE,
+        REMEDY,
+        Column("", explanation.TOP),
         Column("Memory", trainers.RESIDENT, BYTES, width=90),
         Column(
             "Used",
             trainers.USED_SHARE,
             SHARE,
-            width=130,
+            width=120,
             cell=tables.GAUGE,
             options={"min": 0, "max": 1, "thresholds": USED},
         ),
-        Column(
-            "Growth per minute",
-            current(trainers.MEMORY_GROWTH),
-            BYTES,
-            width=140,
-            options={"noValue": "too early"},
-        ),
-        Column(
-            "Time to limit",
-            trainers.TIME_TO_LIMIT,
-            SECONDS,
-            width=130,
-            cell=tables.COLORED_TEXT,
-            options={"mappings": colors.value_mappings(FORECAST_WORDS), "thresholds": TIME_LEFT},
-        ),
-        Column("Top suspect", label="component"),
-        Column("Share", current(trainers.TOP_SUSPECTS), SHARE, width=70),
         Column(
             "Alerts",
             current(alerts.ALERTS_FIRING_BY_TRAINER),
@@ -110,20 +110,20 @@ TRAINERS = table(
             "Last cleanup",
             current(alerts.LAST_CLEANUP),
             AGO,
-            width=130,
-            options={"noValue": "none in range"},
+            width=120,
+            options={"noValue": "none"},
         ),
-        Column("Freed", current(alerts.FREED_IN_RANGE_BY_TRAINER), BYTES, width=90),
     ],
-    "One row a trainer, the worst first; click an instance to open it. Good: healthy, growth near zero. "
-    "Bad: leak, with the suspect that explains most of the growth. Last cleanup and freed are of the time "
-    "range.",
+    "One row a trainer, the worst first; click its name to open it. What: what grows most, by its path "
+    "from a root of the program, and the line that fills it. "
+    "Good: healthy, growth near zero. Bad: leak. The last cleanup is that of the range.",
+    empty=HOW_TO_ADD,
     sort_by="Verdict",
 )
 
 MEMORY = lines(
     "Memory used of the limit by trainer",
-    Query(trainers.USED_SHARE, "{{instance}}"),
+    Query(trainers.USED_SHARE, "{{trainer_name}}", lives=True),
     SHARE,
     "Resident memory of each trainer and its workers over the container's limit, else over physical memory. "
     "Good: rises while buffers fill, then flat. Bad: rises without end.",
@@ -131,10 +131,10 @@ MEMORY = lines(
     height=9,
     marked=True,
 )
-VERDICTS = states(
+VERDICT_LINES = states(
     "Verdicts",
-    Query(trainers.VERDICT, "{{instance}}"),
-    colors.VERDICTS,
+    Query(trainers.VERDICT, "{{trainer_name}}", lives=True),
+    VERDICTS,
     "The verdict on each trainer, and since when. Good: healthy after a short warm-up. "
     "Bad: growing, then leak.",
 )
@@ -143,7 +143,7 @@ OVER_TIME = [
     [
         lines(
             "Memory growth per minute by trainer",
-            [Query(trainers.MEMORY_GROWTH, "{{instance}}"), *growth_limit("memory")],
+            [Query(trainers.MEMORY_GROWTH, "{{trainer_name}}", lives=True), *growth_limit("memory")],
             BYTES,
             "Slope over ten minutes. Good: near zero, or above it only while buffers fill. "
             "Bad: above the dashed limit for long.",
@@ -152,7 +152,7 @@ OVER_TIME = [
         ),
         lines(
             "Memory by trainer",
-            Query(trainers.RESIDENT, "{{instance}}"),
+            Query(trainers.RESIDENT, "{{trainer_name}}", lives=True),
             BYTES,
             "Resident memory of each trainer and its workers.",
             links=TO_TRAINER,
@@ -162,14 +162,14 @@ OVER_TIME = [
     [
         lines(
             "Time to limit by trainer",
-            Query(trainers.TIME_TO_LIMIT_SOON, "{{instance}}"),
+            Query(trainers.TIME_TO_LIMIT_SOON, "{{trainer_name}}", lives=True),
             SECONDS,
             "How long each growing trainer has until its limit. Good: no line. Bad: a line falling to zero.",
             links=TO_TRAINER,
         ),
         lines(
             "Progress by trainer",
-            Query(trainers.PROGRESS, "{{instance}} {{unit}}s"),
+            Query(trainers.PROGRESS, "{{trainer_name}} {{unit}}s", lives=True),
             PER_SECOND,
             "Steps, episodes, epochs or generations per second. Good: steady. Bad: falling while memory "
             "grows, "
@@ -192,16 +192,10 @@ RANKS = [
     table(
         "Distributed runs",
         [
-            Column(
-                "Worst verdict",
-                ranks.WORST_VERDICT,
-                width=130,
-                cell=tables.BACKGROUND,
-                options={"mappings": colors.value_mappings(colors.VERDICTS)},
-            ),
+            verdict(ranks.WORST_VERDICT, "Worst verdict", 130),
             Column("Trainer", label="trainer"),
             Column("Run", label="run"),
-            JOB,
+            Column("job", label="job", hidden=True),
             Column("Ranks", ranks.RANKS, COUNT, width=60),
             Column("Of", label="world_size", width=50),
             Column("Leaking", ranks.LEAKING, COUNT, width=80),
@@ -228,32 +222,53 @@ RANKS = [
     ),
 ]
 
+ENDED = [
+    table(
+        "Ended in this range",
+        [
+            Column("Trainer", label="trainer_name", options=TRAINER.options),
+            *ADDRESS,
+            Column("Ended", trainers.ENDED, AGO, width=140),
+            verdict(trainers.LAST_VERDICT, "Last verdict"),
+            Column("Last memory", trainers.LAST_MEMORY, BYTES, width=110),
+        ],
+        "Processes that ended in the time range, the latest first, with what was last known of each. "
+        "Click a name to open its page.",
+        empty=NOBODY_ENDED,
+        sort_by="Ended",
+    )
+]
+
 READING = text(
     "What the verdicts mean",
     """\
-- **healthy**: what grows is explained by filling buffers, or nothing grows.
-- **warming up**: too early to say.
-- **growing**: over a growth limit; not yet long enough, or not yet unexplained enough, to be a leak.
+- **too early**: cannot be said yet.
+- **healthy**: nothing that is watched grows by an amount that matters.
+- **warm-up**: it grew, and was tested to slow down.
+- **filling**: a bound ends the growth, and the memory that is left suffices for it.
+- **growing**: it goes on, and is not yet certain, or over a growth limit.
 - **over a limit**: a level is over its threshold, or memory will reach its limit within hours.
-- **leak**: something keeps rising that no buffer, warm-up or cycle explains; the suspect says what.
+- **will not fit**: a bound ends the growth, but memory ends before it.
+- **leak**: something keeps rising that no buffer, warm-up or cycle explains: see the line and what to do.
 - **down or stalled**: the trainer cannot be scraped, or makes no progress.
 
 Growth limits and thresholds are dashed lines, or stand in the legend where they are far away; a trainer can
-set its own. Marks over the charts: red for the start of a leak or a critical alert, green for a cleanup, blue
-for a start of the process.
+set its own. Marks over the charts: red where a trainer's first leak or critical alert starts, green for a
+cleanup, blue for a start of the process. Trainers that have ended are in a row of their own, which is folded.
 """,
     "The words of the verdict column and of the timeline.",
-    height=6,
+    height=10,
 )
 
 DASHBOARD = Dashboard(
     uid="heapwatch-fleet",
     description="Which trainer leaks, what, since when, and how long has it got?",
     rows=[
-        Row("", [GLANCE, [TRAINERS], [MEMORY, VERDICTS]]),
+        Row("", [GLANCE, [TRAINERS], [MEMORY, VERDICT_LINES]]),
         Row("Over time", OVER_TIME),
-        Row("Ranks", [RANKS], collapsed=True),
         Row("Alerts and cleanups", [[firing_alerts(width=14, height=8), cleanups()]]),
+        Row("Ended trainers", [ENDED], collapsed=True),
+        Row("Ranks", [RANKS], collapsed=True),
         Row("How to read this", [[READING]], collapsed=True),
     ],
 )

@@ -5,11 +5,21 @@ from ..dashboard import Dashboard, Row
 from ..empty import NO_DEVICE_FILLS, NO_GPU, NO_TORCH_GPU
 from ..limits import limit
 from ..panel import BYTES, CELSIUS, COUNT, NUMBER, SECONDS, SHARE, WATTS, Query, fixed, override
-from ..panels import gauge, lines, number
-from ..promql import select
+from ..panels import lines, number
+from ..promql import named, select
 from ..queries import gpu
-from ..tables import BACKGROUND, GAUGE, Column, table
-from .shared import FORECAST_WORDS, INSTANCE, JOB, TIME_LEFT, USED, firing_alerts, growth_limit
+from ..tables import BACKGROUND, GAUGE, Column, bars, table
+from ..verdicts import VERDICTS
+from .shared import (
+    ADDRESS,
+    BELOW_WARNING,
+    FORECAST_WORDS,
+    TIME_LEFT,
+    TRAINER,
+    USED,
+    firing_alerts,
+    growth_limit,
+)
 
 GLANCE = [
     number("Devices", gpu.COUNT, NUMBER, "GPUs that the chosen trainers see."),
@@ -17,7 +27,7 @@ GLANCE = [
         "Fullest device",
         gpu.FULLEST,
         SHARE,
-        "Memory in use over the device's memory. Good: below 80 %.",
+        f"Memory in use over the device's memory. Good: {BELOW_WARNING}.",
         thresholds=USED,
     ),
     number(
@@ -33,7 +43,7 @@ GLANCE = [
         "Memory that torch reserved and cannot use: it lies between blocks in use. Counted where it is a "
         "fifth of the reserve and the reserve matters. Good: no.",
         words={0: ("no", colors.GOOD)},
-        thresholds=colors.thresholds(colors.GOOD, (1, colors.WARNING)),
+        thresholds=colors.judged(colors.GOOD, (1, colors.WARNING)),
         empty=NO_TORCH_GPU,
     ),
     number(
@@ -85,11 +95,12 @@ EXPLAINED = [
         height=9,
         marked=True,
     ),
-    gauge(
+    bars(
         "Device memory used",
-        Query(gpu.USED_SHARE, "GPU {{device}} {{instance}}", instant=True),
+        Query(named(gpu.USED_SHARE)),
+        ("device", "trainer_name"),
         SHARE,
-        "Memory in use by everybody over the device's memory. Good: below 80 %.",
+        f"Memory in use by everybody over the device's memory. Good: {BELOW_WARNING}.",
         thresholds=USED,
         top=1,
     ),
@@ -101,9 +112,9 @@ NOW = table(
         Column("Name", label="name"),
         Column("Device", label="device", width=80),
         Column("Driver", label="driver", width=110),
-        INSTANCE,
-        JOB,
-        Column("", gpu.INFO),
+        TRAINER,
+        *ADDRESS,
+        Column("", named(gpu.INFO)),
         Column("Memory", gpu.TOTAL, BYTES, width=100),
         Column(
             "Used",
@@ -119,24 +130,24 @@ NOW = table(
     height=5,
 )
 
-VERDICTS = colors.VERDICTS | {3: ("fragmented", colors.WARNING)}
+OF_PARTS = colors.value_mappings({**VERDICTS, 3: ("fragmented", colors.WARNING)})
 PARTS = [
     table(
         "Parts of GPU memory",
         [
             Column(
                 "Verdict",
-                gpu.PART_VERDICT,
+                named(gpu.PART_VERDICT),
                 width=100,
                 cell=BACKGROUND,
-                options={"mappings": colors.value_mappings(VERDICTS)},
+                options={"mappings": OF_PARTS},
             ),
             Column("Part", label="part", width=130),
             Column("Device", label="device", width=60),
             Column("Bytes", gpu.PARTS, BYTES, width=90),
             Column("Per minute", gpu.PART_GROWTH, BYTES, width=90),
-            INSTANCE,
-            JOB,
+            TRAINER,
+            *ADDRESS,
         ],
         "Every part of each device as each trainer sees it, and the verdict on it: a leak, or torch's "
         "reserve fragmented. The parts of one trainer and device add up to the device's memory. The context "
@@ -148,7 +159,7 @@ PARTS = [
     ),
     lines(
         "Parts other than torch",
-        Query(gpu.NOT_OF_TORCH, "{{part}}, GPU {{device}} {{instance}}"),
+        Query(gpu.NOT_OF_TORCH, "{{part}}, GPU {{device}} {{trainer_name}}"),
         BYTES,
         "What JAX, CuPy, other pools of the process, workers and other processes hold. Good: flat. Bad: one "
         "rises: torch does not know of it.",
@@ -162,8 +173,8 @@ GROWTH = [
         lines(
             "Allocated and reserved",
             [
-                Query(gpu.ALLOCATED, "allocated, GPU {{device}} {{instance}}"),
-                Query(gpu.RESERVED, "reserved, GPU {{device}} {{instance}}"),
+                Query(gpu.ALLOCATED, "allocated, GPU {{device}} {{trainer_name}}"),
+                Query(gpu.RESERVED, "reserved, GPU {{device}} {{trainer_name}}"),
             ],
             BYTES,
             "Good: both flat. Bad: allocated rises: tensors are kept. Reserved alone rises: fragmentation.",
@@ -171,7 +182,7 @@ GROWTH = [
         ),
         lines(
             "GPU growth per minute",
-            [Query(gpu.GROWTH, "GPU {{component}} {{instance}}"), *growth_limit("gpu_memory")],
+            [Query(gpu.GROWTH, "GPU {{component}} {{trainer_name}}"), *growth_limit("gpu_memory")],
             BYTES,
             "Slope of allocated memory over ten minutes. Good: around zero. Bad: above the limit for long.",
         ),
@@ -179,7 +190,7 @@ GROWTH = [
     [
         lines(
             "Unusable share of the reserve",
-            Query(gpu.UNUSABLE_SHARE, "GPU {{device}} {{instance}}"),
+            Query(gpu.UNUSABLE_SHARE, "GPU {{device}} {{trainer_name}}"),
             SHARE,
             "Reserved by torch and stuck between blocks in use: neither given back nor used for a larger "
             "block. Good: a few per cent. Bad: above 20 % for ten minutes: fragmented.",
@@ -187,7 +198,7 @@ GROWTH = [
         ),
         lines(
             "Allocation retries",
-            Query(gpu.RETRIES, "GPU {{device}} {{instance}}", interval="1m"),
+            Query(gpu.RETRIES, "GPU {{device}} {{trainer_name}}", interval="1m"),
             COUNT,
             "Allocations for which torch gave all its reserve back first. Good: none. Bad: again and again: "
             "the device is full, or fragmented.",
@@ -198,7 +209,7 @@ GROWTH = [
     [
         lines(
             "Time until a device is full",
-            Query(gpu.TIME_TO_LIMIT, "GPU {{device}} {{instance}}"),
+            Query(gpu.TIME_TO_LIMIT, "GPU {{device}} {{trainer_name}}"),
             SECONDS,
             "At the growth of that moment. Good: no line. Bad: falling to zero.",
             empty=NO_DEVICE_FILLS,
@@ -211,21 +222,21 @@ GROWTH = [
 DEVICE = [
     lines(
         "Utilization",
-        Query(gpu.UTILIZATION, "GPU {{device}} {{instance}}"),
+        Query(gpu.UTILIZATION, "GPU {{device}} {{trainer_name}}"),
         SHARE,
         "Share of time in which a kernel ran. Good: steady. Bad: zero while training should run.",
         top=1,
     ),
     lines(
         "Temperature",
-        Query(gpu.TEMPERATURE, "GPU {{device}} {{instance}}"),
+        Query(gpu.TEMPERATURE, "GPU {{device}} {{trainer_name}}"),
         CELSIUS,
         "Good: steady, below about 80 °C.",
         floor=None,
     ),
     lines(
         "Power",
-        Query(gpu.POWER, "GPU {{device}} {{instance}}"),
+        Query(gpu.POWER, "GPU {{device}} {{trainer_name}}"),
         WATTS,
         "Good: steady. Falls to the idle draw when training stalls.",
     ),
@@ -238,6 +249,6 @@ DASHBOARD = Dashboard(
         Row("", [GLANCE, EXPLAINED, [NOW]]),
         Row("Parts", [PARTS]),
         Row("Growth", GROWTH),
-        Row("Device", [DEVICE]),
+        Row("Device", [DEVICE], collapsed=True),
     ],
 )

@@ -4,10 +4,11 @@ from .. import links
 from ..dashboard import Dashboard, Row
 from ..limits import limit
 from ..panel import BYTES, COUNT, SECONDS, SHARE, Query
-from ..panels import gauge, lines, number
+from ..panels import lines, number
+from ..promql import named
 from ..queries import phases
-from ..tables import Column, series_table, table
-from .shared import INSTANCE, JOB, growth_limit
+from ..tables import Column, bars, series_table, table
+from .shared import ADDRESS, TRAINER, growth_limit
 
 GLANCE = [
     number(
@@ -28,21 +29,22 @@ GLANCE = [
         "Phase that gains most",
         phases.PHASE_THAT_GAINS_MOST,
         BYTES,
-        "The phase whose end lies highest above where it was when the time range began.",
+        "The phase across which memory rises most, on average of the time range: what a run of it "
+        "gains. Others that end later end as much higher, and are innocent.",
         legend="{{phase}}",
     ),
     number(
-        "Cycles in the last hour",
-        phases.CYCLES_LAST_HOUR,
-        COUNT,
-        "Speed of training. Bad: falling while memory grows.",
+        "Time of a cycle",
+        phases.CYCLE_SECONDS,
+        SECONDS,
+        "How long a cycle takes, over the last hour; of the slowest trainer. Bad: rising while memory grows.",
     ),
 ]
 
 TREND = [
     lines(
         "Memory at phase end",
-        Query(phases.PHASE_END, "{{phase}} {{instance}}"),
+        Query(phases.PHASE_END, "{{phase}} {{trainer_name}}"),
         BYTES,
         "Memory at the same point of every cycle. Good: rises in the first cycles, then flat. "
         "Bad: the same step up in every cycle.",
@@ -54,9 +56,9 @@ TREND = [
         "Phases",
         [
             Column("Phase", label="phase"),
-            INSTANCE,
-            JOB,
-            Column("At its end", phases.PHASE_END, BYTES, width=90),
+            TRAINER,
+            *ADDRESS,
+            Column("At its end", named(phases.PHASE_END), BYTES, width=90),
             Column("In range", phases.PHASE_GROWTH_IN_RANGE, BYTES, width=90),
             Column("Per cycle", phases.PHASE_GROWTH_PER_CYCLE, BYTES, width=90),
             Column("Takes", phases.PHASE_DURATION_IN_RANGE, SECONDS, width=80),
@@ -71,7 +73,7 @@ TREND = [
 GAINS = [
     lines(
         "Gain per phase",
-        Query(phases.PHASE_GAIN, "{{phase}} {{instance}}"),
+        Query(phases.PHASE_GAIN, "{{phase}} {{trainer_name}}"),
         BYTES,
         "Change of memory across each phase's last run. Good: what one phase takes another gives back.",
         steps=True,
@@ -80,7 +82,7 @@ GAINS = [
     lines(
         "Memory growth per cycle",
         [
-            Query(phases.MEMORY_GROWTH_PER_CYCLE, "per {{per}} {{instance}}"),
+            Query(phases.MEMORY_GROWTH_PER_CYCLE, "per {{per}} {{trainer_name}}"),
             *growth_limit("memory", "episode|epoch|generation"),
         ],
         BYTES,
@@ -90,7 +92,7 @@ GAINS = [
     lines(
         "Memory since the start",
         [
-            Query(phases.MEMORY_SINCE_START, "{{instance}}"),
+            Query(phases.MEMORY_SINCE_START, "{{trainer_name}}"),
             *limit(phases.LIMITS_SINCE_START, phases.MEMORY_SINCE_START, "{{severity}} limit"),
         ],
         BYTES,
@@ -115,7 +117,7 @@ BY_CYCLE = series_table(
 TIME = [
     lines(
         "Phase duration",
-        Query(phases.PHASE_DURATION, "{{phase}} {{instance}}"),
+        Query(phases.PHASE_DURATION, "{{phase}} {{trainer_name}}"),
         SECONDS,
         "Mean seconds a run of each phase over the last half hour. Good: constant. Bad: slower with every "
         "cycle, "
@@ -123,9 +125,10 @@ TIME = [
         steps=True,
         width=16,
     ),
-    gauge(
+    bars(
         "Share of time by phase",
-        Query(phases.PHASE_TIME_SHARE, "{{phase}} {{instance}}", instant=True),
+        Query(named(phases.PHASE_TIME_SHARE)),
+        ("phase", "trainer_name"),
         SHARE,
         "What each phase takes of the time in all watched phases, over the time range.",
         top=1,

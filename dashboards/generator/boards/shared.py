@@ -1,24 +1,41 @@
 """Panels, columns and looks that several dashboards have in common."""
 
+from heapwatch.analysis.limits import MEMORY_SHARES
+
 from .. import colors, links
 from ..empty import NOTHING_FIRES
 from ..limits import limit, limit_of_each
-from ..panel import AGO, BYTES, COUNT, Panel, Query
+from ..panel import AGO, BYTES, COUNT, SECONDS, Panel, Query
 from ..panels import lines
-from ..promql import select
+from ..promql import named, select
 from ..queries import alerts, recorded, trainers
-from ..tables import COLORED_TEXT, Column, table
+from ..tables import BACKGROUND, COLORED_TEXT, WRAPPED, Column, table
+from ..verdicts import VERDICTS
 
-USED = colors.thresholds(colors.GOOD, (0.8, colors.WARNING), (0.9, colors.CRITICAL))
-TIME_LEFT = colors.thresholds(colors.CRITICAL, (3600, colors.WARNING), (6 * 3600, colors.PLAIN))
+USED = colors.judged(
+    colors.GOOD, (MEMORY_SHARES["warning"], colors.WARNING), (MEMORY_SHARES["critical"], colors.CRITICAL)
+)
+BELOW_WARNING = f"below {100 * MEMORY_SHARES['warning']:g} %"
+TIME_LEFT = colors.judged(colors.CRITICAL, (3600, colors.WARNING), (6 * 3600, colors.PLAIN))
 FORECAST_WORDS = {
     recorded.TOO_EARLY: ("too early", colors.UNKNOWN),
     recorded.NOT_SOON: ("not within 3 days", colors.UNKNOWN),
 }
-RING = colors.thresholds(colors.GOOD, (1.001, colors.CRITICAL))
+RING = colors.judged(colors.GOOD, (1.001, colors.CRITICAL))
 TO_TRAINER = [links.from_series("heapwatch-trainer")]
 TO_ALERTS = [links.from_series("heapwatch-alerts")]
 
+# The trainer by its name; the labels that its links need are there, but not to be seen.
+TRAINER = Column("Trainer", label="trainer_name", options={"links": [links.from_row("heapwatch-trainer")]})
+ADDRESS = [
+    Column("instance", label="instance", hidden=True),
+    Column("job", label="job", hidden=True),
+]
+# For tables of one row a trainer; others name their first query.
+NAMED = [TRAINER, Column("", trainers.NAMES), *ADDRESS]
+WHAT = Column("What", label="what", cell=WRAPPED)
+SITE = Column("Line", label="site", width=150)
+REMEDY = Column("What to do", label="remedy", cell=WRAPPED)
 SEVERITY = Column(
     "Severity",
     label="severity",
@@ -26,17 +43,26 @@ SEVERITY = Column(
     cell=COLORED_TEXT,
     options={"mappings": colors.word_mappings(colors.SEVERITIES)},
 )
-INSTANCE = Column("instance", label="instance", options={"links": [links.from_row("heapwatch-trainer")]})
-JOB = Column("job", label="job", width=80)
 ALERT = [
-    SEVERITY,
     Column("Alert", label="alertname"),
-    Column("Kind", label="kind", width=90),
     Column("Resource", label="resource", width=110),
     Column("Component", label="component"),
-    INSTANCE,
-    JOB,
+    TRAINER,
+    *ADDRESS,
+    Column("kind", label="kind", hidden=True),
 ]
+
+
+def time_left(expression: str) -> Column:
+    """The time until memory reaches its limit, or why there is no forecast."""
+    options = {"mappings": colors.value_mappings(FORECAST_WORDS), "thresholds": TIME_LEFT}
+    return Column("Time left", expression, SECONDS, width=120, cell=COLORED_TEXT, options=options)
+
+
+def verdict(expression: str, title: str = "Verdict", width: int = 120) -> Column:
+    """A verdict as a word on its colour."""
+    mappings = colors.value_mappings(VERDICTS)
+    return Column(title, expression, width=width, cell=BACKGROUND, options={"mappings": mappings})
 
 
 def growth_limit(resource: str, per: str = "minute") -> tuple[Query, Query]:
@@ -48,9 +74,11 @@ def growth_limit(resource: str, per: str = "minute") -> tuple[Query, Query]:
 
 
 def memory_limit() -> tuple[Query, Query]:
-    """What the container or the host gives, drawn where memory comes near it."""
+    """What each trainer can use, under its own limit and beside other programs; drawn where it is near."""
     return limit_of_each(
-        trainers.MEMORY_LIMIT, select("job:trainer_memory:resident_bytes"), "{{instance}} memory limit"
+        trainers.MEMORY_AVAILABLE,
+        select("job:trainer_memory:resident_bytes"),
+        "{{trainer_name}} memory limit",
     )
 
 
@@ -58,10 +86,7 @@ def firing_alerts(height: int = 7, width: int = 0) -> Panel:
     """The alerts that fire now."""
     return table(
         "Firing alerts",
-        [
-            *ALERT,
-            Column("Since", alerts.ALERTS_SINCE, AGO, width=140),
-        ],
+        [SEVERITY, Column("Since", named(alerts.ALERTS_SINCE), AGO, width=120), *ALERT],
         "What fires now, and since when; the newest first. Good: empty.",
         empty=NOTHING_FIRES,
         sort_by="Since",
@@ -74,9 +99,9 @@ def freed_memory() -> Panel:
     """What each cleanup gave back."""
     return lines(
         "Memory freed by cleanups",
-        Query(alerts.FREED, "{{instance}} {{action}}", interval="1m"),
+        Query(alerts.FREED, "{{trainer_name}} {{action}}", interval="1m"),
         BYTES,
-        "Memory that each cleanup gave back. Good: a bar at each cleanup mark. Bad: a mark without a bar.",
+        "Memory that each cleanup gave back. Good: a bar at each cleanup. Bad: cleanups without a bar.",
         bars=True,
         links=TO_ALERTS,
     )
@@ -86,7 +111,7 @@ def cleanups(width: int = 0) -> Panel:
     """How many cleanups ran."""
     return lines(
         "Cleanups",
-        Query(alerts.CLEANUP_EVENTS, "{{instance}} {{action}}", interval="1m"),
+        Query(alerts.CLEANUP_EVENTS, "{{trainer_name}} {{action}}", interval="1m"),
         COUNT,
         "Cleanups in each interval. Good: few, and memory falls after each. Bad: again and again without "
         "effect.",

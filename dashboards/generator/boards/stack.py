@@ -42,7 +42,7 @@ GLANCE = [
         SECONDS,
         "Since the watchdog alert last came through Prometheus, Alertmanager and receiver. Good: below five "
         "minutes.",
-        thresholds=colors.thresholds(colors.GOOD, (300, colors.WARNING), (900, colors.CRITICAL)),
+        thresholds=colors.judged(colors.GOOD, (300, colors.WARNING), (900, colors.CRITICAL)),
     ),
 ]
 
@@ -74,7 +74,7 @@ RULES = [
         "Rule evaluation time",
         Query(stack.RULE_SECONDS, "{{group}}"),
         SECONDS,
-        "How long each group of rules takes. Good: far below its interval of 30 s.",
+        "How long each group of rules takes. Good: far below its interval, half a minute.",
     ),
     lines(
         "Rule failures and missed evaluations",
@@ -189,6 +189,5 @@ DASHBOARD = Dashboard(
         Row("Scrapes and services", SERVICES),
         Row("What watching costs the trainers", EXPORTERS),
     ],
-    variables_from="up",
     about_trainers=False,
 )

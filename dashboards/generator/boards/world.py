@@ -2,12 +2,14 @@
 
 from .. import colors
 from ..dashboard import Dashboard, Row
+from ..empty import NO_WORLD
 from ..limits import limit
 from ..panel import COUNT, SHARE, Query, fixed, override
-from ..panels import alarm, gauge, lines, number
-from ..promql import select
+from ..panels import lines
+from ..promql import named, select
 from ..queries import world
-from .shared import RING, firing_alerts, growth_limit
+from ..tables import COLORED_TEXT, Column, table
+from .shared import ADDRESS, RING, TRAINER, firing_alerts, growth_limit, verdict
 
 BODY_COLORS = [
     override(kind, color=fixed(color))
@@ -22,65 +24,44 @@ BODY_COLORS = [
 ALL_BODIES = select("job:trainer_resource:total", resource="bodies")
 
 
-GLANCE = [
-    number(
-        "Bodies",
-        world.BODIES_SUM,
-        COUNT,
-        "All bodies in the worlds of the chosen trainers. Good: around the number of agents times their "
-        "parts.",
-    ),
-    alarm(
-        "Bodies without an owner",
-        world.UNKNOWN_BODIES_SUM,
-        colors.CRITICAL,
-        "Bodies that no agent, terrain or obstacle accounts for: orphans. Good: 0, or constant.",
-    ),
-    number(
-        "Body growth per minute",
-        world.BODIES_GROWTH_SUM,
-        COUNT,
-        "Slope over ten minutes. Good: around zero. Bad: above the limit (10 by default) for long.",
-    ),
-    number(
-        "Entities",
-        world.ENTITIES_SUM,
-        COUNT,
-        "Things the environments keep: food sources and the like. Good: constant on average.",
-    ),
-    number(
-        "Events kept",
-        world.EVENTS_SUM,
-        COUNT,
-        "Items in all event lists. Good: at most the sum of their bounds.",
-    ),
-    number(
-        "Fullest event list",
-        world.FULLEST_EVENTS,
-        SHARE,
-        "Items over the bound that the list declares. 100 % is normal for a ring; more: it is not bounded.",
-        thresholds=RING,
-    ),
-]
+NOW = table(
+    "In the world now",
+    [
+        verdict(named(world.STATE), width=110),
+        Column("Kind", label="resource", width=90),
+        Column("What", label="component"),
+        Column("Now", world.NOW, COUNT, width=80),
+        Column("Per minute", world.GROWTH, COUNT, width=100, options={"noValue": "too early"}),
+        Column("Of its bound", world.FILL, SHARE, width=100, cell=COLORED_TEXT, options={"thresholds": RING}),
+        TRAINER,
+        *ADDRESS,
+    ],
+    "Bodies by type, entities and event lists, each with its growth over ten minutes. Bad: unknown "
+    "bodies, which no agent, terrain or obstacle accounts for; a list over 100 % of its bound.",
+    empty=NO_WORLD,
+    sort_by="Verdict",
+    width=12,
+    height=10,
+)
+
+BODIES_BY_TYPE = lines(
+    "Bodies by type",
+    [
+        Query(world.BODIES_BY_TYPE, "{{type}}"),
+        *limit(world.BODY_LIMITS_OF_ONE, ALL_BODIES, "{{severity}} limit", across="sum"),
+    ],
+    COUNT,
+    "Every body under exactly one type, stacked. Good: bands of constant height. Bad: one band widens: "
+    "unknown means that something destroyed only a part of an agent. Dashed, with one trainer: its limits.",
+    stacked=True,
+    overrides=BODY_COLORS,
+    marked=True,
+)
 
 BODIES = [
     lines(
-        "Bodies by type",
-        [
-            Query(world.BODIES_BY_TYPE, "{{type}}"),
-            *limit(world.BODY_LIMITS_SUM, ALL_BODIES, "{{severity}} limit", across="sum"),
-        ],
-        COUNT,
-        "Every body under exactly one type, stacked. Good: bands of constant height. Bad: one band widens: "
-        "unknown means that something destroyed only a part of an agent. Dashed: the limits of the sum.",
-        stacked=True,
-        overrides=BODY_COLORS,
-        height=9,
-        marked=True,
-    ),
-    lines(
         "Body growth per minute by type",
-        [Query(world.BODIES_GROWTH, "{{component}} {{instance}}"), *growth_limit("bodies")],
+        [Query(world.BODIES_GROWTH, "{{component}} {{trainer_name}}"), *growth_limit("bodies")],
         COUNT,
         "Slope over ten minutes. Good: around zero. Bad: above the dashed limit for long.",
     ),
@@ -89,14 +70,17 @@ BODIES = [
 BY_TRAINER = [
     lines(
         "Bodies by trainer",
-        [Query(world.BODIES, "{{instance}}"), *limit(world.BODY_LIMITS, ALL_BODIES, "{{severity}} limit")],
+        [
+            Query(world.BODIES, "{{trainer_name}}"),
+            *limit(world.BODY_LIMITS, ALL_BODIES, "{{severity}} limit"),
+        ],
         COUNT,
         "The sum of all types of each trainer, against the limits.",
     ),
     lines(
         "Static bodies",
         [
-            Query(world.STATIC_BODIES, "{{instance}}"),
+            Query(world.STATIC_BODIES, "{{trainer_name}}"),
             *limit(
                 world.STATIC_BODY_LIMITS,
                 select("job:trainer_resource:level", resource="bodies", component="static"),
@@ -109,7 +93,7 @@ BY_TRAINER = [
     ),
     lines(
         "Bodies without an owner by trainer",
-        Query(world.UNKNOWN_BODIES, "{{instance}}"),
+        Query(world.UNKNOWN_BODIES, "{{trainer_name}}"),
         COUNT,
         "Orphans. Good: zero, or constant. Bad: a few more with every death: limbs are forgotten.",
     ),
@@ -119,7 +103,7 @@ ENTITIES = [
     lines(
         "Entities by type",
         [
-            Query(world.ENTITIES, "{{type}} {{instance}}"),
+            Query(world.ENTITIES, "{{type}} {{trainer_name}}"),
             *limit(
                 world.FOOD_LIMITS,
                 select("job:trainer_resource:level", resource="entities", component="food_sources"),
@@ -132,48 +116,35 @@ ENTITIES = [
     ),
     lines(
         "Entity growth per minute",
-        [Query(world.ENTITIES_GROWTH, "{{component}} {{instance}}"), *growth_limit("entities")],
+        [Query(world.ENTITIES_GROWTH, "{{component}} {{trainer_name}}"), *growth_limit("entities")],
         COUNT,
         "Slope over ten minutes. Good: around zero. Bad: above the dashed limit for long.",
     ),
 ]
 
 EVENTS = [
-    [
-        lines(
-            "Event list items",
-            Query(world.EVENTS, "{{list}} {{instance}}"),
-            COUNT,
-            "Length of each event list. Good: rises to its bound and stays. Bad: rises for ever.",
-        ),
-        lines(
-            "Event growth per minute",
-            Query(world.EVENTS_GROWTH, "{{component}} {{instance}}"),
-            COUNT,
-            "Slope over ten minutes. Good: zero once the bound is reached. Bad: steady and above zero.",
-        ),
-    ],
-    [
-        gauge(
-            "Event list fill",
-            Query(world.EVENTS_FILL, "{{list}} {{instance}}", instant=True),
-            SHARE,
-            "Items over the declared bound. 100 % is normal for a ring. A list that is missing here has no "
-            "bound.",
-            thresholds=RING,
-            top=1,
-        ),
-        firing_alerts(width=16),
-    ],
+    lines(
+        "Event list items",
+        Query(world.EVENTS, "{{list}} {{trainer_name}}"),
+        COUNT,
+        "Length of each event list. Good: rises to its bound and stays. Bad: rises for ever.",
+    ),
+    lines(
+        "Event growth per minute",
+        Query(world.EVENTS_GROWTH, "{{component}} {{trainer_name}}"),
+        COUNT,
+        "Slope over ten minutes. Good: zero once the bound is reached. Bad: steady and above zero.",
+    ),
 ]
 
 DASHBOARD = Dashboard(
     uid="heapwatch-world",
     description="Which bodies, entities or event lists of the simulated world pile up?",
     rows=[
-        Row("", [GLANCE, BODIES]),
-        Row("Bodies", [BY_TRAINER]),
-        Row("Entities", [ENTITIES]),
-        Row("Event lists", EVENTS),
+        Row("", [[NOW, BODIES_BY_TYPE]]),
+        Row("Bodies", [BODIES, BY_TRAINER], collapsed=True),
+        Row("Entities", [ENTITIES], collapsed=True),
+        Row("Event lists", [EVENTS], collapsed=True),
+        Row("Alerts", [[firing_alerts()]]),
     ],
 )

@@ -15,8 +15,9 @@ ALERT_STATES = max_by(f"alertname, component, {TRAINER}", f"2 * {_FIRING} or {_P
 ALERTS_SINCE = max_by(_ALERT, f"1000 * ({select('ALERTS_FOR_STATE')} and ignoring (alertstate) {_FIRING})")
 _MAJOR = max_by(_ALERT, f"{LEAKS} or {select('ALERTS', alertstate='firing', severity='critical')}")
 _ANY = max_by(_ALERT, _FIRING)
-MAJOR_ALERT_STARTS = started(_MAJOR)
-MINOR_ALERT_STARTS = f"({started(_ANY)}) unless ({_MAJOR})"
+# One mark a trainer, when the first of them begins: a mark for each hides the data.
+MAJOR_ALERT_STARTS = started(max_by(TRAINER, _MAJOR))
+MINOR_ALERT_STARTS = f"({started(max_by(TRAINER, _ANY))}) unless on (job, instance) ({_MAJOR})"
 ALERTS_FIRED_FOR = max_by(_ALERT, f"60 * count_over_time({_FIRING}[$__range:1m])")
 
 # Cleanups, as the trainers count them: the count of durations starts at 0, so the first one shows.
@@ -31,7 +32,6 @@ LAST_CLEANUP = (
 _FREED = select("trainer_cleanup_freed_bytes_total")
 FREED = f"{sum_by(_ACTION, increment(_FREED))} > 0"
 FREED_IN_RANGE = total(in_range("increase", _FREED))
-FREED_IN_RANGE_BY_TRAINER = sum_by(TRAINER, in_range("increase", _FREED))
 REMOVED = f"{sum_by('resource', increment_from_zero(select('trainer_cleanup_removed_total')))} > 0"
 _CLEANUP_SECONDS = increment(select("trainer_cleanup_duration_seconds_sum"))
 CLEANUP_DURATION = f"{sum_by(_ACTION, _CLEANUP_SECONDS)} / ({CLEANUP_EVENTS})"

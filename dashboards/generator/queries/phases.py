@@ -8,7 +8,7 @@ _CYCLES = select("trainer_progress_total", 'unit=~"episode|epoch|generation"')
 CYCLES_IN_RANGE = min_by(TRAINER, in_range("increase", _CYCLES))
 CYCLES_IN_RANGE_SUM = f"round(sum({CYCLES_IN_RANGE}))"
 _PER_CYCLE = f"on (job, instance) group_left () ({CYCLES_IN_RANGE} > 0)"
-CYCLES_LAST_HOUR = f"round(sum({min_by(TRAINER, f'increase({_CYCLES}[1h])')}))"
+CYCLE_SECONDS = f"max(1 / {min_by(TRAINER, f'deriv({_CYCLES}[1h])')} > 0)"
 
 # Phases.
 _PHASE = f"{TRAINER}, phase"
@@ -16,9 +16,17 @@ _PHASE_END = select("trainer_phase_end_resident_memory_bytes")
 PHASE_END = max_by(_PHASE, _PHASE_END)
 PHASE_GAIN = max_by(_PHASE, select("trainer_phase_memory_delta_bytes"))
 PHASE_GROWTH_IN_RANGE = max_by(_PHASE, in_range("delta", _PHASE_END))
-PHASE_THAT_GAINS_MOST = f"topk(1, max by (phase) ({PHASE_GROWTH_IN_RANGE}))"
+# Its own gain: memory at the end of an innocent phase lies as much higher as at the end of a guilty one.
+_GAINED = max_by("phase", in_range("avg_over_time", select("trainer_phase_memory_delta_bytes")))
+PHASE_THAT_GAINS_MOST = f"topk(1, {_GAINED} > 0)"
 PHASE_GROWTH_PER_CYCLE = f"{PHASE_GROWTH_IN_RANGE} / {_PER_CYCLE}"
-MEMORY_GROWTH_PER_CYCLE = growth_per_cycle("memory")
+# As recorded for a limit; else of the phase that gained most at its end in half an hour.
+_RECENT_CYCLES = f"{min_by(TRAINER, f'increase({_CYCLES}[30m])')} > 1"
+_BY_PHASE = f"{max_by(TRAINER, f'delta({_PHASE_END}[30m])')} / ({_RECENT_CYCLES})"
+_RECORDED = growth_per_cycle("memory")
+MEMORY_GROWTH_PER_CYCLE = (
+    f'{_RECORDED} or label_replace({_BY_PHASE} unless on (job, instance) {_RECORDED}, "per", "cycle", "", "")'
+)
 MOST_GROWTH_PER_CYCLE = f"max({MEMORY_GROWTH_PER_CYCLE})"
 _SINCE_START = select("job:trainer_resource:total", resource="memory", component="since start")
 MEMORY_SINCE_START = max_by(TRAINER, _SINCE_START)

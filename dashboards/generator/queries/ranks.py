@@ -1,6 +1,7 @@
 """The ranks of a distributed run, taken together."""
 
 from ..promql import max_by, min_by, select, sum_by
+from ..verdicts import LEAK
 from .trainers import RESIDENT, VERDICT
 
 _RUN = "job, trainer, run, world_size"
@@ -13,7 +14,7 @@ def _of_ranks(of_trainer: str) -> str:
 
 RANKS = f"count by ({_RUN}) ({_RANK})"
 WORST_VERDICT = max_by(_RUN, _of_ranks(VERDICT))
-LEAKING = sum_by(_RUN, _of_ranks(f"{VERDICT} == bool 4"))
+LEAKING = sum_by(_RUN, _of_ranks(f"{VERDICT} == bool {LEAK}"))
 MEMORY = sum_by(_RUN, _of_ranks(RESIDENT))
 LARGEST = max_by(_RUN, _of_ranks(RESIDENT))
 MEDIAN = f"quantile by ({_RUN}) (0.5, {_of_ranks(RESIDENT)})"

@@ -11,6 +11,7 @@ from ..promql import (
     in_range,
     increment,
     max_by,
+    min_by,
     or_zero,
     rate,
     select,
@@ -33,12 +34,18 @@ _ANSWERED = total(
 )
 HELPED_SHARE = f"{_HELPED} / ({_ANSWERED} > 0)"
 SUPPRESSED = f"{sum_by('reason', increment(receiver('alerts_suppressed_total')))} > 0"
-ALERT_TO_EFFECT = sum_by("le", increment(receiver("alert_to_effect_seconds_bucket")))
+_EFFECTS = sum_by("le", increment(receiver("alert_to_effect_seconds_bucket")))
+_ANY_EFFECT = f"sum({increment(receiver('alert_to_effect_seconds_count'))}) > 0"
+ALERT_TO_EFFECT = f"{_EFFECTS} and on () ({_ANY_EFFECT})"
 _EFFECT_BUCKETS = sum_by("le", in_range("increase", receiver("alert_to_effect_seconds_bucket")))
 # Without an action the quantile is not a number, which no comparison lets through.
 ALERT_TO_EFFECT_P90 = f"histogram_quantile(0.9, {_EFFECT_BUCKETS}) >= 0"
 _OF_CHOSEN = 'trainer_job=~"$job", trainer_instance=~"$instance"'
-NO_EFFECT = f"max by (trainer_job, trainer_instance) ({receiver('cleanup_no_effect')}{{{_OF_CHOSEN}}})"
+_TRAINERS_JOB = (
+    f'label_replace({receiver("cleanup_no_effect")}{{{_OF_CHOSEN}}}, "job", "$1", "trainer_job", "(.*)")'
+)
+_OF_TRAINER = f'label_replace({_TRAINERS_JOB}, "instance", "$1", "trainer_instance", "(.*)")'
+NO_EFFECT = max_by(TRAINER, _OF_TRAINER)
 NO_EFFECT_COUNT = or_zero(f"sum({NO_EFFECT})", f"max({receiver('queue_length')})")
 
 # Targets.
@@ -92,4 +99,9 @@ COLLECT_ERRORS_IN_RANGE = f"round({_ERRORS})"
 SAMPLE_AGE = max_by(_COLLECTOR, select("trainer_exporter_sample_age_seconds"))
 SAMPLE_SHARE = f"({sum_by(TRAINER, rate(select('trainer_exporter_sample_seconds_total')))})"
 SAMPLE_BUDGET = f"min({select('trainer_exporter_budget_ratio')})"
-SAFE_POINT_AGE = max_by(TRAINER, select("trainer_exporter_safe_point_age_seconds"))
+# A step is a safe point, too, whichever thread made it.
+_AGE = select("trainer_exporter_safe_point_age_seconds")
+_SINCE_STEP = f"clamp_min(time() - {select('trainer_last_progress_timestamp_seconds')}, 0)"
+SAFE_POINT_AGE = min_by(
+    TRAINER, f'{_AGE} or label_replace({_SINCE_STEP}, "of", "step", "", "") and on (job, instance) {_AGE}'
+)

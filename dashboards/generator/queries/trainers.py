@@ -1,59 +1,60 @@
 """Who trains, what grows in it, what its memory consists of, and how its process does."""
 
-from ..promql import TRAINER, max_by, min_by, or_zero, rate, select, sum_by, total
-from .recorded import aged, current, forecast, limits, of_trainers, slope, soon, soonest
+from ..promql import TRAINER, max_by, min_by, named, of_one, or_zero, rate, select, sum_by, total
+from ..variables import NAME
+from ..verdicts import HEALTHY, LEAK
+from .explanation import HELD_BY_PATHS, by_word, said
+from .recorded import aged, current, forecast, limits, of_trainers, soon, soonest
 
 # Who is there, and how are they.
-# A rank of a distributed run reads "ppo rank 3".
-_RANKS = select("trainer_info", 'rank!=""')
-_SINGLE = select("trainer_info", 'rank=""')
-TRAINERS = max_by(
-    f"{TRAINER}, trainer", f'label_join({_RANKS}, "trainer", " rank ", "trainer", "rank") or {_SINGLE}'
+NAMES = max_by(f"{TRAINER}, trainer_name", select(NAME))
+# The worse of what the rules and what the explanation say; an explanation that waits is heard before
+# "healthy".
+_STATE = select("job:trainer_verdict:state")
+_WAITS = said("too early")
+_EXPLAINED_WORDS = by_word("warm-up", "filling", "growing", "will not fit", "leak")
+VERDICT = current(
+    max_by(
+        TRAINER,
+        f"{_STATE} != {HEALTHY} or ({_STATE} unless on (job, instance) {_WAITS}) or 0 * {_STATE}"
+        f" or {_EXPLAINED_WORDS}",
+    )
 )
-VERDICT = current(max_by(TRAINER, select("job:trainer_verdict:state")))
+# Lives of processes that ended in the time range, with what was last known of them.
+_LIFE = f"{TRAINER}, trainer_name"
+_NAME = select(NAME)
+_SEEN = f"max_over_time(timestamp({_NAME})[$__range:1m])"
+_GONE = f"{_SEEN} unless on ({_LIFE}) last_over_time({_NAME}[2m])"
+ENDED = f"1000 * {max_by(_LIFE, _GONE)}"
+
+
+def _last(series: str) -> str:
+    """The last value in each life that ended; the next process at the same address has a life of its own."""
+    return f"last_over_time(({named(series)})[$__range:1m]) and on ({_LIFE}) {_GONE}"
+
+
+LAST_VERDICT = max_by(_LIFE, _last(max_by(TRAINER, _STATE)))
+LAST_MEMORY = max_by(_LIFE, _last(select("job:trainer_memory:resident_bytes")))
+LEAKS = select("ALERTS", kind="leak", alertstate="firing")
 WORST_VERDICT = f"max({VERDICT})"
 TRAINERS_COUNT = f"count({VERDICT})"
 
 
-def trainers_in_state(state: int) -> str:
+def trainers_in_state(state: float) -> str:
     """How many trainers have this verdict: 0 when none has, absent when there is no trainer."""
-    return or_zero(f"count({VERDICT} == {state})", TRAINERS_COUNT)
+    return or_zero(f"count({VERDICT} == {state:g})", TRAINERS_COUNT)
+
+
+def trainers_that_leak() -> str:
+    """How many trainers leak, by an alert or by their own explanation."""
+    by_alert = f"group by ({TRAINER}) ({current(LEAKS)})"
+    return or_zero(f"count({by_alert} or {VERDICT} == {LEAK})", TRAINERS_COUNT)
 
 
 def trainers_with_alert(kind: str) -> str:
     """How many trainers have a firing alert of this kind (regular expression), among others."""
     alerts = select("ALERTS", f'kind=~"{kind}"', alertstate="firing")
     return or_zero(f"count({current(f'count by ({TRAINER}) ({alerts})')})", TRAINERS_COUNT)
-
-
-# What grows: alerts of growth and of leaks, from pending on.
-_WHAT = f"{TRAINER}, resource, component"
-_GROWS = select("ALERTS", 'kind=~"leak|growth"')
-LEAKS = select("ALERTS", kind="leak", alertstate="firing")
-GROWING_VERDICT = current(max_by(_WHAT, f"4 * {LEAKS} or 2 * {_GROWS}"))
-_GROWS_SINCE = select("ALERTS_FOR_STATE", 'kind=~"leak|growth"')
-GROWING_SINCE = current(min_by(_WHAT, f"1000 * {_GROWS_SINCE}"))
-
-
-def _growing(resources: str) -> tuple[str, str]:
-    """Growth per minute and level of what grows, of these resources (regular expression)."""
-    chosen = f'resource=~"{resources}"'
-
-    def of(*series: str) -> str:
-        return current(max_by(_WHAT, f"({' or '.join(series)}) and on ({_WHAT}) {_GROWS}"))
-
-    return (
-        of(
-            select("job:trainer_leak:confirmed_per_minute", chosen),
-            select("job:trainer_resource:growth_per_minute", chosen),
-            slope(chosen),
-        ),
-        of(select("job:trainer_resource:level", chosen), select("job:trainer_resource:total", chosen)),
-    )
-
-
-GROWING_BYTES_PER_MINUTE, GROWING_BYTES = _growing("memory|gpu_memory|object_size")
-GROWING_ITEMS_PER_MINUTE, GROWING_ITEMS = _growing("bodies|entities|events|buffer|objects")
 
 
 # Memory of the process tree.
@@ -63,18 +64,20 @@ RESIDENT = sum_by(TRAINER, _RESIDENT)
 UNWATCHED = "job:machine_memory:unwatched_bytes"
 UNIQUE_BY_ROLE = sum_by(f"{TRAINER}, role", select("trainer_process_unique_memory_bytes"))
 MEMORY_LIMIT = max_by(TRAINER, select("trainer_memory_limit_bytes"))
-MEMORY_LEFT = (
-    f"{select('job:trainer_memory:available_bytes')} - {select('job:trainer_memory:resident_bytes')}"
-)
+MEMORY_AVAILABLE = max_by(TRAINER, select("job:trainer_memory:available_bytes"))
 USED_SHARE = f"{RESIDENT} / {MEMORY_LIMIT}"
 MOST_USED = f"max({USED_SHARE})"
-MEMORY_GROWTH = sum_by(TRAINER, aged(10, select("job:trainer_resource:growth_per_minute", resource="memory")))
+# Over ten minutes; of a younger process as it says itself, over its life.
+_SLOPE = sum_by(TRAINER, aged(10, select("job:trainer_resource:growth_per_minute", resource="memory")))
+MEMORY_GROWTH = f"({_SLOPE} or {max_by(TRAINER, select('trainer_memory_growth_bytes_per_minute'))})"
 MOST_GROWTH = f"max({MEMORY_GROWTH})"
 
 _TIME_TO_LIMIT = select("job:trainer_memory:time_to_limit_seconds")
-TIME_TO_LIMIT = forecast(_TIME_TO_LIMIT, select("trainer_memory_limit_bytes"), TRAINER)
+# As the explanation says it, once growth is sure: the least; else by the rules.
+_SAID = min_by(TRAINER, select("trainer_memory_time_to_limit_seconds", bound="least"))
+TIME_TO_LIMIT = f"{_SAID} or {forecast(_TIME_TO_LIMIT, select('trainer_memory_limit_bytes'), TRAINER)}"
 SHORTEST_TIME_TO_LIMIT = soonest(TIME_TO_LIMIT)
-TIME_TO_LIMIT_SOON = soon(_TIME_TO_LIMIT, TRAINER)
+TIME_TO_LIMIT_SOON = f"{_SAID} or {soon(_TIME_TO_LIMIT, TRAINER)}"
 
 # Memory explained: sums over the chosen trainers, so that the stack and its lines stay comparable.
 RESIDENT_SUM = total(_RESIDENT)
@@ -82,41 +85,14 @@ EXPLAINED = sum_by("component", select("job:trainer_memory:explained_bytes"))
 # The recorded level bridges a missed scrape, which would be a hole in the stack.
 WORKERS_SUM = total(select("job:trainer_resource:level", resource="memory", component="worker"))
 _TRAINER_ALONE = sum_by(TRAINER, select("job:trainer_resource:level", resource="memory", component="trainer"))
-_EXPLAINED_ALONE = sum_by(TRAINER, select("job:trainer_memory:explained_bytes"))
-UNEXPLAINED = total(f"clamp_min({_TRAINER_ALONE} - ({_EXPLAINED_ALONE} or 0 * {_TRAINER_ALONE}), 0)")
+_NOTHING = f"0 * {_TRAINER_ALONE}"
+_DECLARED = sum_by(TRAINER, select("job:trainer_memory:explained_bytes"))
+UNEXPLAINED = total(
+    f"clamp_min({_TRAINER_ALONE} - ({_DECLARED} or {_NOTHING}) - ({HELD_BY_PATHS} or {_NOTHING}), 0)"
+)
 # The lowest of a severity: one of the trainer's own process, or of the process with its workers.
-MEMORY_LIMITS_SUM = sum_by("severity", min_by(f"{TRAINER}, severity", limits("memory", "all|trainer")))
+MEMORY_LIMITS = of_one(min_by("severity", limits("memory", "all|trainer")))
 MEMORY_OF_ALL = select("job:trainer_resource:total", resource="memory", component="all")
-
-# What the explainer of a trainer found: paths from a root of the program to what grows.
-_PATH = f"{TRAINER}, path, type"
-_IS_LEAK = max_by(f"{_PATH}, site, remedy", select("trainer_growing_path_leak"))
-PATH_IS_LEAK = current(_IS_LEAK)
-
-
-def _of_path(series: str) -> str:
-    """A value of each growing path, with the labels that its row has."""
-    return current(f"0 * {_IS_LEAK} + on ({_PATH}) group_left () {max_by(_PATH, select(series))}")
-
-
-PATH_BYTES_PER_MINUTE = _of_path("trainer_growing_path_growth_bytes_per_minute")
-PATH_BYTES = _of_path("trainer_growing_path_bytes")
-PATH_SHARE = _of_path("trainer_growing_path_share_ratio")
-PATHS_OVER_TIME = sum_by("path", select("trainer_growing_path_bytes"))
-
-# The share that a leak alert names, and that of a buffer past its bound before memory itself is judged.
-_PAST_BOUND = select("ALERTS", alertname="TrainerLeakPastBound", alertstate="firing")
-_PAST_BOUND_GROWTH = (
-    f"60 * deriv({select('job:trainer_memory:explained_bytes')}[10m])"
-    f" and on (job, instance, component) {_PAST_BOUND}"
-)
-_SHARES = max_by(
-    f"{TRAINER}, component",
-    f"({select('job:trainer_leak:share')}"
-    f" or clamp_max(({_PAST_BOUND_GROWTH}) / on (job, instance) group_left () ({MEMORY_GROWTH} > 0), 1) > 0)",
-)
-SUSPECTS = f"sort_desc({max_by('component', _SHARES)})"
-TOP_SUSPECTS = f"topk by ({TRAINER}) (1, {_SHARES})"
 
 # Life of the process.
 CPU = sum_by(f"{TRAINER}, role", rate(select("trainer_process_cpu_seconds_total")))
@@ -129,6 +105,9 @@ PYTHON_BLOCKS = max_by(TRAINER, select("trainer_python_allocated_blocks"))
 _STEPS = rate(select("trainer_progress_total", 'unit!~"epoch|generation"'))
 _CYCLES = select("trainer_progress_total", 'unit=~"epoch|generation"')
 PROGRESS = sum_by(f"{TRAINER}, unit", f"{_STEPS} or increase({_CYCLES}[30m]) / 1800")
-SINCE_PROGRESS = f"time() - {max_by(TRAINER, select('trainer_last_progress_timestamp_seconds'))}"
+# The clock of another machine may be ahead.
+SINCE_PROGRESS = (
+    f"clamp_min(time() - {max_by(TRAINER, select('trainer_last_progress_timestamp_seconds'))}, 0)"
+)
 # Only in the minutes after a start: Grafana would mark one before the range at its left edge.
 RESTARTS = f"1000 * ({max_by(TRAINER, of_trainers(select('process_start_time_seconds')))} > time() - 120)"

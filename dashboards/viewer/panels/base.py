@@ -70,9 +70,11 @@ class Html:
 
 
 def nothing(panel: Panel) -> str:
-    """What a panel without data says instead, escaped."""
-    no_value = panel.raw.get("fieldConfig", {}).get("defaults", {}).get("noValue")
-    return f'<div class="empty">{escape(no_value or "No data")}</div>'
+    """What a panel without data says instead, escaped; what follows two spaces is a line to copy."""
+    no_value = panel.raw.get("fieldConfig", {}).get("defaults", {}).get("noValue") or "No data"
+    says, _, line = no_value.partition("  ")
+    code = f"<code>{escape(line)}</code>" if line else ""
+    return f'<div class="empty">{escape(says)}{code}</div>'
 
 
 def painted(field_: Field, index: int, value: float | None = None) -> str:

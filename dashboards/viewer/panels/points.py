@@ -1,8 +1,9 @@
-"""The points of a time series panel as ECharts needs them: gaps as gaps, stacks on common moments."""
+"""The points of a time series panel as ECharts needs them: gaps, stacks on common moments."""
 
 from collections.abc import Sequence
 
 from heapwatch.viewer.prometheus import Series
+from heapwatch.viewer.timerange import Window
 
 Point = tuple[float, float | None]
 
@@ -15,6 +16,17 @@ def with_gaps(series: Series, spans: bool) -> list[Point]:
             broken.append((broken[-1][0] + series.step, None))
         broken.append((moment, value if value == value else None))
     return broken
+
+
+def filled(series: Series, window: Window, value: float) -> list[Point]:
+    """The points with `value` at every step of the window that has none: Grafana does so with some texts."""
+    known = {round((moment - window.start) / series.step): point for moment, point in series.points}
+    count = int((window.end - window.start) / series.step) + 1
+    steps = [known.get(index, value) for index in range(count)]
+    return [
+        (window.start + index * series.step, point if point == point else value)
+        for index, point in enumerate(steps)
+    ]
 
 
 def on_common_moments(members: Sequence[list[Point]]) -> list[list[Point]]:

@@ -24,7 +24,10 @@ def render(answers: Answers) -> Html:
     more = (
         f'<div class="muted">and {len(table.rows) - ROWS} more rows</div>' if len(table.rows) > ROWS else ""
     )
-    return Html(f'<table class="data"><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>{more}')
+    size = " large" if answers.panel.options.get("cellHeight") == "lg" else ""
+    return Html(
+        f'<table class="data{size}"><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>{more}'
+    )
 
 
 class _Column:
@@ -40,6 +43,7 @@ class _Column:
         self._look = self.field.custom.get("cellOptions", {}).get("type", "auto")
         is_number = self._measured and not self.field.mappings and self._look != "gauge"
         self._side = "number" if is_number else "word"
+        self._wraps = " wraps" if self.field.custom.get("cellOptions", {}).get("wrapText") else ""
 
     def head(self) -> str:
         """The heading; a column without a width takes its share of what is left."""
@@ -59,7 +63,12 @@ class _Column:
             style = f' style="color:{ink(paint)}"'
         elif self._look == "gauge":
             text = self._gauge(value, text, paint)
-        return f'<td class="{self._side}"{style}>{self._linked(text, value, row)}</td>'
+        # On a phone a row is a card: there each value carries the name of its column, and one that is missing
+        # is left out.
+        name = escape(self.field.name, quote=True)
+        missing = "" if value is not None else " missing"
+        shown = self._linked(text, value, row)
+        return f'<td class="{self._side}{self._wraps}{missing}" data-name="{name}"{style}>{shown}</td>'
 
     def _gauge(self, value: float | None, text: str, paint: str | None) -> str:
         if value is None or not self.field.maximum:

@@ -6,7 +6,7 @@ from typing import Any
 from heapwatch.viewer.fields import Field, color
 from heapwatch.viewer.panels.annotations import drawn
 from heapwatch.viewer.panels.base import Answers, Chart, painted
-from heapwatch.viewer.panels.points import Point, on_common_moments, with_gaps
+from heapwatch.viewer.panels.points import Point, filled, on_common_moments, with_gaps
 from heapwatch.viewer.prometheus import Series
 from heapwatch.viewer.reduce import CALCULATIONS, reduced
 from heapwatch.viewer.timerange import Window
@@ -22,7 +22,9 @@ def render(answers: Answers) -> Chart:
     units = _units([field for _, field in shown])
     lines = [
         _line(index, series, field, units, points)
-        for index, ((series, field), points) in enumerate(zip(shown, _points(shown), strict=True))
+        for index, ((series, field), points) in enumerate(
+            zip(shown, _points(shown, answers.window), strict=True)
+        )
     ]
     options: dict[str, Any] = {
         "xAxis": time_axis(answers.window),
@@ -64,6 +66,9 @@ def _axis(index: int, unit: dict[str, Any], shown: list[tuple[Series, Field]]) -
         field.custom["axisSoftMax"] for field in mine if field.custom.get("axisSoftMax") is not None
     ]
     axis: dict[str, Any] = {"type": "log" if log else "value", "position": "left" if index == 0 else "right"}
+    widths = [field.custom["axisWidth"] for field in mine if field.custom.get("axisWidth")]
+    if widths:
+        axis["width"] = max(widths)
     if lows:
         axis["min"] = min(lows)
     if highs:
@@ -81,9 +86,14 @@ def _stack(field: Field) -> str:
     return str(stacking.get("group", "A")) if stacking.get("mode", "none") != "none" else ""
 
 
-def _points(shown: list[tuple[Series, Field]]) -> list[list[Point]]:
+def _points(shown: list[tuple[Series, Field]], window: Window) -> list[list[Point]]:
     """The points of each series, those of one stack on common moments."""
-    points = [with_gaps(series, field.custom.get("spanNulls") is True) for series, field in shown]
+    points = [
+        with_gaps(series, field.custom.get("spanNulls") is True)
+        if field.in_place_of_gaps is None
+        else filled(series, window, field.in_place_of_gaps)
+        for series, field in shown
+    ]
     for stack in {_stack(field) for _, field in shown} - {""}:
         members = [index for index, (_, field) in enumerate(shown) if _stack(field) == stack]
         for index, aligned in zip(members, on_common_moments([points[i] for i in members]), strict=True):

@@ -141,7 +141,8 @@ def _paths(findings: Iterable[Any]) -> Iterable[Metric]:
             share.add_metric(key, finding.share)
         site = finding.site
         where = "" if site is None else f"{site.file.rpartition('/')[2]}:{site.line}"
-        leaks.add_metric([*key, where, finding.remedy or ""], float(finding.is_leak))
+        remedy = (finding.remedy or "").replace("`", "")  # no page renders a label's Markdown
+        leaks.add_metric([*key, where, remedy], float(finding.is_leak))
     return held, items, capacity, fits, growth, share, leaks
 
 

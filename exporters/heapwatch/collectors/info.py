@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterable
 
+import psutil
 from prometheus_client import Metric
 from prometheus_client.core import GaugeMetricFamily
 
@@ -17,14 +19,15 @@ class InfoCollector:
     name = "info"
 
     def __init__(self, trainer: str, framework: str, run: str, rank: Rank | None = None) -> None:
-        self._labels = [trainer, framework, run, *(map(str, rank) if rank else ("", ""))]
+        self._labels = [trainer, framework, run, *(map(str, rank) if rank else ("", "")), _started()]
 
     def collect(self) -> Iterable[Metric]:
         """Yield `trainer_info` and `trainer_machine_info`."""
         family = GaugeMetricFamily(
             "trainer_info",
-            "The names of this process; rank and world size are empty outside a distributed run.",
-            labels=["trainer", "framework", "run", "rank", "world_size"],
+            "The names of this process, and when it started, in its own time zone; rank and world size "
+            "are empty outside a distributed run.",
+            labels=["trainer", "framework", "run", "rank", "world_size", "started"],
         )
         family.add_metric(self._labels, 1)
         yield family
@@ -35,3 +38,11 @@ class InfoCollector:
         )
         place.add_metric([machine()], 1)
         yield place
+
+
+def _started() -> str:
+    """Month, day, hour and minute; empty where the system does not tell."""
+    try:
+        return time.strftime("%m-%d %H:%M", time.localtime(psutil.Process().create_time()))
+    except (psutil.Error, OSError):
+        return ""

@@ -8,6 +8,7 @@ import pytest
 from playwright.sync_api import expect
 
 from tests.dashboards.browser import chromium, opened, stretch, unroll
+from tests.dashboards.server import prometheus
 from tests.dashboards.viewer.conftest import start_viewer
 from tests.ports import free_port
 
@@ -50,10 +51,11 @@ def test_every_panel_of_every_dashboard_shows_data(page, viewer, uid):
 def test_the_leak_is_visible_at_a_glance(page, viewer):
     opened(page, f"{viewer}/d/heapwatch-fleet")
     trainers = page.locator(".panel", has_text="Trainers by verdict").locator("tbody tr")
-    expect(trainers.filter(has_text="walker-leaking:7777")).to_contain_text("leak")
-    expect(trainers.filter(has_text="walker-healthy:7777")).to_contain_text("healthy")
-    expect(trainers.last).to_contain_text("warming up")
-    expect(trainers.filter(has_text="dqn-ended:7777")).to_have_count(0)
+    expect(trainers.filter(has_text="walker-leaking")).to_contain_text("leak")
+    expect(trainers.filter(has_text="walker-leaking")).to_contain_text("ecosystem.py:118")
+    expect(trainers.filter(has_text="walker-healthy")).to_contain_text("healthy")
+    expect(trainers.last).to_contain_text("too early")
+    expect(trainers.filter(has_text="dqn-ended")).to_have_count(0)
     for title, number in (("Trainers", 7), ("Leaking", 2), ("Over a limit", 3), ("Down or stalled", 1)):
         panel = page.locator(f".panel.stat:has(.panel-title :text-is('{title}'))")
         expect(panel.locator(".value")).to_have_text(str(number))
@@ -69,14 +71,23 @@ def test_charts_out_of_sight_are_drawn_when_they_are_scrolled_to(page, viewer):
 
 def test_a_link_leads_to_the_trainer_and_keeps_the_time_range(page, viewer):
     opened(page, f"{viewer}/d/heapwatch-fleet?from=now-1h&to=now")
-    page.locator("table.data a", has_text="walker-leaking:7777").first.click()
+    page.locator("table.data a", has_text="walker-leaking").first.click()
     page.wait_for_url(re.compile(r"/d/heapwatch-trainer.*var-instance=walker-leaking.*from=now-1h"))
 
 
 def test_an_alert_leads_to_its_runbook_and_that_to_no_dead_end(page, viewer):
     opened(page, f"{viewer}/d/heapwatch-fleet")
     page.get_by_role("link", name="TrainerStalled").first.click()
-    expect(page.get_by_role("heading", name="TrainerStalled")).to_be_visible()
+    expect(page.get_by_role("heading", name="TrainerStalled", level=1)).to_be_visible()
+    heading = page.get_by_role("heading", name="Mitigation", level=2)
+    weight = heading.evaluate("element => Number(getComputedStyle(element).fontWeight)")
+    size = heading.evaluate("element => parseFloat(getComputedStyle(element).fontSize)")
+    assert weight >= 600
+    assert size > 15  # of the text below it
+    page.get_by_role("link", name="All runbooks").click()
+    expect(page).to_have_url(re.compile("/docs/runbooks.md"))
+    page.get_by_role("link", name="Fleet", exact=True).click()
+    expect(page).to_have_url(re.compile("/d/heapwatch-fleet"))
     assert page.request.get(f"{viewer}/docs/../pyproject.toml").status == 404
     assert page.request.get(f"{viewer}/docs/%2e%2e/pyproject.toml").status == 404
 
@@ -84,7 +95,7 @@ def test_an_alert_leads_to_its_runbook_and_that_to_no_dead_end(page, viewer):
 def test_a_variable_narrows_every_panel(page, viewer):
     opened(page, f"{viewer}/d/heapwatch-world?var-instance=walker-leaking:7777")
     expect(page.locator(".legend").first).to_be_visible()
-    assert "trading-filling:7777" not in page.locator(".grid").first.inner_text()
+    assert "trading-filling" not in page.locator(".grid").first.inner_text()
 
 
 def test_the_address_alone_shows_the_fleet(page, viewer):
@@ -94,14 +105,68 @@ def test_the_address_alone_shows_the_fleet(page, viewer):
 
 def test_what_the_toolbar_offers_is_chosen_and_kept_in_the_address(page, viewer):
     opened(page, f"{viewer}/d/heapwatch-world")
-    page.get_by_role("combobox", name="Instance").click()
-    page.get_by_role("option", name="walker-leaking:7777").click()
+    page.get_by_role("combobox", name="Trainer").click()
+    page.get_by_role("option", name="walker-leaking, 11-24 12:00").click()
     page.wait_for_url(re.compile("var-instance=walker-leaking%3A7777"))
     page.keyboard.press("Escape")
     page.get_by_role("combobox", name="30s").click()
     page.get_by_role("option", name="1m", exact=True).click()
     page.wait_for_url(re.compile("refresh=1m"))
-    expect(page.locator(".grid").first).not_to_contain_text("walker-healthy:7777")
+    expect(page.locator(".grid").first).not_to_contain_text("walker-healthy")
+
+
+def test_a_link_to_fleet_shows_all_trainers_and_others_keep_the_choice(page, viewer):
+    opened(page, f"{viewer}/d/heapwatch-trainer?var-instance=walker-leaking:7777")
+    chosen = re.compile("var-instance=walker-leaking")
+    expect(page.get_by_role("link", name="Phases")).to_have_attribute("href", chosen)
+    expect(page.get_by_role("link", name="Fleet")).not_to_have_attribute("href", chosen)
+
+
+PHONE = {"width": 420, "height": 900}
+
+
+def test_a_phone_shows_growth_and_time_left_without_scrolling_sideways(page, viewer):
+    page.set_viewport_size(PHONE)
+    opened(page, f"{viewer}/d/heapwatch-fleet")
+    table = page.locator(".panel:has(.panel-title :text-is('Trainers by verdict'))")
+    for column in ("Per minute", "Time left"):
+        cell = table.locator(f"td[data-name='{column}']").first
+        cell.scroll_into_view_if_needed()
+        box = cell.bounding_box()
+        assert box["x"] >= 0
+        assert box["x"] + box["width"] <= PHONE["width"]
+    assert page.evaluate("document.documentElement.scrollWidth") <= PHONE["width"]
+    body = table.locator(".panel-body")
+    assert body.evaluate("body => body.scrollWidth <= body.clientWidth")
+
+
+def test_a_page_without_its_subject_says_so_in_one_line(page, viewer):
+    opened(page, f"{viewer}/d/heapwatch-world?var-instance=dqn-stalled:7777")
+    line = page.locator(".row-empty").first
+    expect(line).to_have_text("No physics world, entities or event lists watched")
+    expect(page.locator(".panel.timeseries:visible")).to_have_count(0)
+    page.locator(".row-title", has_text="Bodies").click()  # whoever wants to see the empty panels can
+    expect(page.locator(".panel.timeseries:visible").first).to_be_visible()
+
+
+def test_without_trainers_fleet_says_once_how_to_add_one(page, tmp_path):
+    with prometheus(tmp_path) as nothing:
+        process, url = start_viewer(nothing)
+        try:
+            opened(page, f"{url}/d/heapwatch-fleet")
+            expect(page.locator("code:visible")).to_have_text(["heapwatch run train.py"])
+            expect(page.locator(".panel:visible")).to_have_count(0)
+        finally:
+            process.terminate()
+            process.wait(timeout=20)
+
+
+def test_a_phone_has_no_bar_over_the_page(page, viewer):
+    page.set_viewport_size(PHONE)
+    opened(page, f"{viewer}/d/heapwatch-fleet")
+    page.mouse.wheel(0, 1500)
+    page.wait_for_function("() => window.scrollY > 500")
+    assert page.locator(".bar-top").evaluate("bar => bar.getBoundingClientRect().bottom") <= 0
 
 
 def test_a_time_range_is_chosen_and_kept_in_the_address(page, viewer):

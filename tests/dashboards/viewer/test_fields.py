@@ -1,4 +1,6 @@
-from heapwatch.viewer.fields import color, field_for
+import pytest
+
+from heapwatch.viewer.fields import color, field_for, number_of_text
 from heapwatch.viewer.prometheus import Series
 
 PANEL = {
@@ -65,3 +67,24 @@ def test_mappings_give_text_and_colour():
 def test_shades_of_named_colours():
     assert color("dark-red") != color("red")
     assert color("#123456") == "#123456"
+
+
+@pytest.mark.parametrize(
+    ("text", "number"),
+    [
+        ("", 0),
+        (" \n", 0),
+        ("0", 0),
+        (" -1.5e3 ", -1500),
+        (".5", 0.5),
+        ("\u200b", None),
+        ("-", None),
+        ("nan", None),
+    ],
+)
+def test_a_text_is_a_number_where_javascript_reads_one(text, number):
+    assert number_of_text(text) == number
+
+
+def test_no_text_is_no_number():
+    assert number_of_text(None) is None

@@ -28,6 +28,20 @@ def test_a_missing_scrape_is_a_gap_and_not_a_line_across():
     assert line["data"] == [[0, 1.0], [60_000, 2.0], [120_000, None], [240_000, 3.0]]
 
 
+@pytest.mark.parametrize("text", ["", " ", "0"])
+def test_a_text_that_is_a_number_is_drawn_in_place_of_missing_values_as_grafana_does(text):
+    series = Series({}, [(60, 2.0), (240, 3.0)], name="memory", step=60)
+    (line,) = rendered("timeseries", [series], defaults={"noValue": text}).options["series"]
+    assert [value for _, value in line["data"]] == [0, 2.0, 0, 0, 3.0, 0]
+
+
+@pytest.mark.parametrize("text", ["\u200b", "No trainer now"])
+def test_a_text_that_is_no_number_leaves_missing_values_missing(text):
+    series = Series({}, [(60, 2.0), (240, 3.0)], name="memory", step=60)
+    (line,) = rendered("timeseries", [series], defaults={"noValue": text}).options["series"]
+    assert line["data"] == [[60_000, 2.0], [120_000, None], [240_000, 3.0]]
+
+
 def test_two_units_get_two_axes():
     custom = [
         {

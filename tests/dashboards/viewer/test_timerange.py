@@ -2,7 +2,7 @@ from zoneinfo import ZoneInfo
 
 import pytest
 
-from heapwatch.viewer.timerange import TimeRange, Window, shortest_that_holds
+from heapwatch.viewer.timerange import TimeRange, Window
 
 
 def test_relative_and_absolute_ends():
@@ -50,12 +50,3 @@ def test_long_ranges_widen_the_step_and_the_rate_interval():
 def test_the_label_is_in_the_time_zone_of_who_looks():
     span = TimeRange("1767312000000", "1767315600000")
     assert span.label(ZoneInfo("Asia/Tokyo")) == "2026-01-02 09:00:00 to 2026-01-02 10:00:00"
-
-
-@pytest.mark.parametrize(
-    ("minutes", "start"),
-    [(3, "now-5m"), (5, "now-5m"), (12, "now-15m"), (40, "now-1h"), (200, "now-1h")],
-)
-def test_on_a_young_stack_the_range_starts_where_the_data_does(minutes, start):
-    whole, now = TimeRange("now-1h"), 1_000_000
-    assert shortest_that_holds(now - 60 * minutes, whole, now).start == start

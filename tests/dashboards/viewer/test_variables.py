@@ -5,6 +5,7 @@ import re
 import pytest
 
 from heapwatch.viewer.model import Variable
+from heapwatch.viewer.prometheus import Series
 from heapwatch.viewer.timerange import Window
 from heapwatch.viewer.variables import ALL, Selection, choices, interpolate, settle
 
@@ -25,6 +26,21 @@ def variable(**changes):
         "default": (),
     }
     return Variable(**(fields | changes))
+
+
+NAMED = '/trainer_name="(?<text>[^"]+)|instance="(?<value>[^"]+)/g'
+
+
+class Names:
+    """Stands in for Prometheus: answers a query with these series."""
+
+    def __init__(self, series):
+        self.series = series
+        self.asked = None
+
+    async def instant(self, expression, moment):
+        self.asked = expression
+        return self.series
 
 
 class Labels:
@@ -68,8 +84,18 @@ def test_grafanas_own_variables():
 def test_choices_are_narrowed_by_the_variables_before():
     labels = Labels(["b", "a"])
     chosen = {"job": Selection(("trainer",))}
-    assert asyncio.run(choices(variable(), chosen, labels, WINDOW)) == ["a", "b"]
+    assert asyncio.run(choices(variable(), chosen, labels, WINDOW)) == {"a": "a", "b": "b"}
     assert labels.asked == ("instance", 'up{job=~"trainer"}')
+
+
+def test_a_choice_has_a_value_and_a_text_of_its_own():
+    asked = variable(query="query_result(last_over_time(name[$__range]))", regex=NAMED)
+    labels = [{"instance": "a:1", "trainer_name": "walker"}, {"trainer_name": "ppo", "instance": "b:1"}]
+    # Another life at the same address, longer ago.
+    labels.append({"instance": "a:1", "trainer_name": "earlier"})
+    prometheus = Names([Series(one, [(0, 1.0)]) for one in labels])
+    assert asyncio.run(choices(asked, {}, prometheus, WINDOW)) == {"b:1": "ppo", "a:1": "walker"}
+    assert prometheus.asked == "last_over_time(name[3600s])"
 
 
 def test_an_unknown_kind_of_query_is_refused_by_name():

@@ -33,6 +33,7 @@ def test_a_growing_path_is_told_with_its_bytes_line_and_remedy():
     assert values(families, "trainer_growing_path_bytes", "path") == {"trainer.history0": 48_000_000}
     assert value(families, "trainer_growing_path_growth_bytes_per_minute", path="trainer.history0") == 48e6
     assert value(families, "trainer_growing_path_leak", site="train.py:212") == 1
+    assert list(values(families, "trainer_growing_path_leak", "remedy")) == ["collections.deque(maxlen=...)"]
     assert value(families, "trainer_memory_growth_explained_ratio") == 0.97
     assert values(families, "trainer_memory_verdict", "verdict")["leak"] == 1
     assert sum(values(families, "trainer_memory_verdict", "verdict").values()) == 1

@@ -1,0 +1,131 @@
+"""What grows in a trainer, by the names that its explanation gives; the rest by what the rules found.
+
+A row has the labels `what` (a path from a root of the program, or a resource and its component), `type`,
+`site` (file and line) and `remedy`. The first table of Trainer and of Fleet show the same rows.
+"""
+
+from collections.abc import Callable
+
+from ..promql import TRAINER, max_by, min_by, select, sum_by
+from ..verdicts import CODES, GROWING, LEAK
+from .recorded import current, slope
+
+_KEY = f"{TRAINER}, what, type"
+_ROW = f"{_KEY}, site, remedy"
+
+
+def said(word: str) -> str:
+    """1 for each trainer whose explanation has this verdict."""
+    return f"({select('trainer_memory_verdict', verdict=word)} == 1)"
+
+
+def by_word(*words: str) -> str:
+    """The number of each trainer's word, if it is one of these."""
+    return " or ".join(f"{CODES[word]:g} * {said(word)}" for word in words)
+
+
+# Paths. One whose bytes have been level for ten minutes no longer grows, whatever its growth was before.
+_IS_LEAK = select("trainer_growing_path_leak")
+_RECENT = f"60 * deriv({select('trainer_growing_path_bytes')}[10m])"
+_STATED = select("trainer_growing_path_growth_bytes_per_minute")
+_GROWS = f"({_IS_LEAK} == 0 unless ignoring (site, remedy) ({_RECENT} < 0.1 * {_STATED}))"
+# What is no leak and has a bound fits or does not; the rest has the word of the whole.
+_WORD = max_by(TRAINER, by_word("too early", "warm-up", "filling", "growing", "will not fit"))
+_FITS = f"ignoring (site, remedy) {select('trainer_growing_path_fits')}"
+_BOUNDED = (
+    f"{CODES['will not fit']:g} + 0 * ({_GROWS} and {_FITS} == 0)"
+    f" or {CODES['filling']:g} + 0 * ({_GROWS} and {_FITS} == 1)"
+    f" or {CODES['filling']:g} + 0 * ({_GROWS} and {select('trainer_growing_path_leak', kind='buffer')})"
+)
+# Declared buffers and objects that explain a leak of which the explanation names nothing.
+_SUSPECTS = f"({select('job:trainer_leak:share')} unless on (job, instance) ({_IS_LEAK} == 1))"
+# Alerts: those of memory only where nothing of it has a name.
+_NAMELESS = f"unless on (job, instance) ({_IS_LEAK} or {_SUSPECTS})"
+
+
+def _alerts(kind: str, **equal: str) -> str:
+    of_kind = f'kind=~"{kind}"'
+    of_things = select("ALERTS", of_kind, 'resource!~"memory|object_size"', **equal)
+    of_memory = select("ALERTS", of_kind, 'resource=~"memory|object_size"', **equal)
+    return f"({of_things} or {of_memory} {_NAMELESS})"
+
+
+def _of_path(expression: str) -> str:
+    """What has no path, such as a level or a type, is called by its type, once."""
+    called = f'label_replace({expression}, "what", "$1", "path", "(.*)")'
+    return f'label_replace({called}, "type", "", "kind", "level|type")'
+
+
+def _of_suspect(expression: str) -> str:
+    return f'label_replace({expression}, "what", "$1", "component", "(.*)")'
+
+
+def _of_alert(expression: str) -> str:
+    return f'label_join({expression}, "what", " ", "resource", "component")'
+
+
+_PATH_STATE = (
+    f"{LEAK} * ({_IS_LEAK} == 1) or {_BOUNDED}"
+    f" or 0 * {_GROWS} + on (job, instance) group_left () {_WORD}"
+    f" or {GROWING} + 0 * {_GROWS}"
+)
+_ALERT_STATE = (
+    f"{LEAK} + 0 * {_alerts('leak', alertstate='firing')} or {GROWING} + 0 * {_alerts('leak|growth')}"
+)
+_ROWS = f"{_of_path(_PATH_STATE)} or {_of_suspect(f'{LEAK} + 0 * {_SUSPECTS}')} or {_of_alert(_ALERT_STATE)}"
+STATE = current(max_by(_ROW, _ROWS))
+
+
+def _column(of_path: str, of_suspect: str, of_alert: str, combine: Callable[[str, str], str] = max_by) -> str:
+    """A value of each row; the three have the labels of a path, a suspect's component, an alert."""
+    parts = ((_of_path, of_path), (_of_suspect, of_suspect), (_of_alert, of_alert))
+    values = " or ".join(label(expression) for label, expression in parts if expression)
+    return current(combine(_KEY, f"({values}) and on ({_KEY}) ({_ROWS})"))
+
+
+_SIZES = 'resource=~"memory|gpu_memory|object_size"'
+_COUNTS = 'resource!~"memory|gpu_memory|object_size"'
+
+
+def _growth(resources: str) -> str:
+    recorded = (
+        select(f"job:trainer_{series}_per_minute", resources)
+        for series in ("leak:confirmed", "resource:growth")
+    )
+    return " or ".join((*recorded, slope(resources)))
+
+
+def _level(resources: str) -> str:
+    return " or ".join(select(f"job:trainer_resource:{of}", resources) for of in ("level", "total"))
+
+
+_EXPLAINED = select("job:trainer_memory:explained_bytes")
+_ITEMS = select("trainer_growing_path_items")
+BYTES_PER_MINUTE = _column(f"{_RECENT} or {_STATED}", f"60 * deriv({_EXPLAINED}[10m])", _growth(_SIZES))
+ITEMS_PER_MINUTE = _column(f"60 * deriv({_ITEMS}[10m])", "", _growth(_COUNTS))
+BYTES = _column(select("trainer_growing_path_bytes"), _EXPLAINED, _level(_SIZES))
+ITEMS = _column(_ITEMS, "", _level(_COUNTS))
+SHARE = _column(select("trainer_growing_path_share_ratio"), select("job:trainer_leak:share"), "")
+_ALERT_BEGAN = select("ALERTS_FOR_STATE", 'kind=~"leak|growth"')
+SINCE = _column(
+    f"1000 * min_over_time(timestamp({_IS_LEAK})[$__range:1m])", "", f"1000 * {_ALERT_BEGAN}", min_by
+)
+
+
+def of_rows(of_trainer: str) -> str:
+    """A value of the trainer in each of its rows."""
+    return f"0 * {max_by(_KEY, STATE)} + on (job, instance) group_left () ({of_trainer})"
+
+
+# The row of each trainer that is worst and grows fastest.
+TOP = (
+    f"topk by ({TRAINER}) (1, {STATE} + on ({_KEY}) group_left () 1e-15 * clamp_min({BYTES_PER_MINUTE}, 0)"
+    f" or {STATE})"
+)
+
+# Memory by what holds it; what is declared is known by its own series, under the last name of its path.
+_LAST_NAME = '"component", "$1", "path", "(?:.*\\\\.)?([^.\\\\[]+).*"'
+_PATH_BYTES = select("trainer_growing_path_bytes", 'kind!~"gpu|worker"')
+_HELD = f"(label_replace({_PATH_BYTES}, {_LAST_NAME}) unless on (job, instance, component) {_EXPLAINED})"
+PATHS = sum_by("path", _HELD)
+HELD_BY_PATHS = sum_by(TRAINER, _HELD)

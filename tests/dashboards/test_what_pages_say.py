@@ -1,0 +1,262 @@
+"""What the pages say of a leaking, a level and an ended trainer, and of a fleet on one machine, is so."""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.dashboards.asking import run
+from tests.dashboards.backfill import build_tsdb
+from tests.dashboards.documents import DOCUMENTS, Json, Target, panels
+from tests.dashboards.series import Clock, Series, Value, filling
+from tests.dashboards.server import prometheus
+from tests.dashboards.trainers import Trainer
+
+HOURS = 1.5
+HOST = 23e9
+SITE, REMEDY = "ppo_leaky.py:80", "collections.deque(maxlen=...)"
+
+
+def leaking(clock: Clock) -> list[Series]:
+    """A list that nobody declared takes all the growth."""
+    ppo = Trainer(clock, "leaking:7777", "ppo", "torch")
+    resident = ppo.memory(lambda m: 200e6 + 20e6 * m, HOST)
+    held = [None if value is None else value - 150e6 for value in resident]
+    ppo.growing_path("loss_history", "list of list", SITE, held, 1, leak=True, remedy=REMEDY)
+    ppo.limits()
+    ppo.verdicts((0, 0), (15, 1))
+    ppo.says((0, "too early"), (10, "leak"))
+    _cycles(ppo)
+    return ppo.series
+
+
+def _cycles(ppo: Trainer) -> None:
+    """An epoch a minute; memory rises in the rollout, and lies higher at the end of every phase after it."""
+    ppo.progress(epoch=1)
+    ppo.phase("rollout", lambda m: 200e6 + 20e6 * m, lambda m: 20e6, 30, 1)
+    ppo.phase("update", lambda m: 230e6 + 20.2e6 * m, lambda m: -1e6, 30, 1)
+
+
+def level(clock: Clock) -> list[Series]:
+    """Its buffer filled half an hour ago, its steps are told by a clock that is forty seconds ahead."""
+    dqn = Trainer(clock, "level:7777", "dqn", "torch")
+    resident = dqn.memory(lambda m: 200e6 + filling(300e6, 40)(m), HOST)
+    held: list[Value] = [None if value is None else value - 150e6 for value in resident]
+    labels = {"path": "agent.replay", "type": "deque of tuple", "kind": "buffer"}
+    dqn.add("trainer_growing_path_bytes", held, **labels)
+    dqn.add("trainer_growing_path_growth_bytes_per_minute", lambda m: 2.3e6, **labels)
+    dqn.add("trainer_growing_path_leak", lambda m: 0, **labels)
+    dqn.limits()
+    dqn.verdicts((0, 0), (15, 1))
+    dqn.says((0, "too early"), (50, "healthy"))
+    dqn.progress(step=60)
+    stamps = [moment + 40 for moment in clock.times]
+    dqn.series = [one for one in dqn.series if one.name not in REPLACED]
+    dqn.add("trainer_last_progress_timestamp_seconds", [float(stamp) for stamp in stamps])
+    dqn.add("trainer_exporter_safe_point_age_seconds", lambda m: 60 * m)
+    return dqn.series
+
+
+REPLACED = ("trainer_last_progress_timestamp_seconds", "trainer_exporter_safe_point_age_seconds")
+
+
+def young(clock: Clock) -> list[Series]:
+    """Five minutes old, and sure of its growth."""
+    sac = Trainer(clock, "young:7777", "sac", "torch", started=clock.minutes - 5)
+    sac.memory(lambda m: 2e9 if m >= clock.minutes - 5 else None, HOST)
+    sac.add("trainer_memory_growth_bytes_per_minute", lambda m: 50e6)
+    for bound, seconds in (("least", 5400.0), ("most", 9000.0)):
+        sac.add("trainer_memory_time_to_limit_seconds", lambda m, s=seconds: s, bound=bound)
+    return sac.series
+
+
+def several_lives(clock: Clock) -> list[Series]:
+    """Two processes, one after the other, at one address."""
+    second = Trainer(clock, "lives:7777", "walker", "box2d", started=45)
+    second.memory(lambda m: 300e6, HOST)
+    second.limits()
+    second.verdicts((0, 1))
+    return second.series
+
+
+def ended(clock: Clock) -> list[Series]:
+    """It ended half an hour ago, in silence."""
+    done = Trainer(clock, "ended:7777", "walker", "box2d", lives=(0, clock.minutes - 30))
+    done.memory(lambda m: 400e6, HOST)
+    done.limits()
+    done.verdicts((0, 1))
+    return done.series
+
+
+def fleet(clock: Clock) -> list[Series]:
+    """Fifteen on one machine, each of which could have all of it; and a receiver that had nothing to do."""
+    series = []
+    for number in range(15):
+        one = Trainer(clock, f"fleet-{number}:7777", "sweep", "torch")
+        one.memory(lambda m: 1e9, HOST)
+        one.limits(memory=20)
+        one.verdicts((0, 1))
+        series += one.series
+    idle = {"job": "stack", "instance": "127.0.0.1:9095", "service": "receiver"}
+    for suffix, labels in (("bucket", {"le": "5"}), ("bucket", {"le": "+Inf"}), ("count", {})):
+        name = f"heapwatch_receiver_alert_to_effect_seconds_{suffix}"
+        series.append(Series(name, {**idle, **labels}, clock.each(lambda m: 0)))
+    return series
+
+
+@pytest.fixture(scope="module")
+def url(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """A Prometheus with an hour and a half of them."""
+    data: Path = tmp_path_factory.mktemp("truth")
+    build_tsdb(data, HOURS, scenarios=(leaking, level, young, several_lives, ended, fleet))
+    with prometheus(data) as address:
+        yield address
+
+
+def panel(board: str, title: str) -> Json:
+    return next(one for one in panels(DOCUMENTS[f"heapwatch-{board}"]) if one["title"] == title)
+
+
+def asked(url: str, board: str, title: str, ref: str = "A", of: str = ".+") -> list[Json]:
+    """The answer to one query of a panel, for one instance or all."""
+    shown = panel(board, title)
+    (target,) = (target for target in shown["targets"] if target["refId"] == ref)
+    return run(url, Target(board, shown, target), HOURS, of)
+
+
+def values(series: list[Json]) -> list[float]:
+    return [float(value) for one in series for _, value in one.get("values", [one.get("value")])]
+
+
+def column(url: str, board: str, title: str, name: str, of: str) -> list[Json]:
+    """The answer to the query that fills this column of a table."""
+    renamed = panel(board, title)["transformations"][-1]["options"]["renameByName"]
+    (field,) = (field for field, shown in renamed.items() if shown == name)
+    return asked(url, board, title, field.removeprefix("Value #"), of)
+
+
+GROWS = "What grows, where, and what to do"
+EXPLAINED = "Memory explained"
+
+
+def test_the_first_panel_says_what_leaks_where_how_fast_and_what_to_do(url: str) -> None:
+    (row,) = asked(url, "trainer", GROWS, of="leaking:7777")
+    told = {name: row["metric"][name] for name in ("what", "type", "site", "remedy", "trainer_name")}
+    assert told == {
+        "what": "loss_history",
+        "type": "list of list",
+        "site": SITE,
+        "remedy": REMEDY,
+        "trainer_name": "leaking, 11-24 12:00",
+    }
+    assert values([row]) == [4]
+    (rate,) = values(column(url, "trainer", GROWS, "Bytes per minute", "leaking:7777"))
+    assert rate == pytest.approx(20e6, rel=0.05)
+
+
+def test_fleet_has_the_same_in_the_trainers_row(url: str) -> None:
+    tops = {
+        one["metric"].get("what"): one["metric"]
+        for target in panel("fleet", "Trainers by verdict")["targets"]
+        for one in run(url, Target("fleet", panel("fleet", "Trainers by verdict"), target), HOURS)
+    }
+    assert tops["loss_history"]["site"] == SITE
+    assert tops["loss_history"]["remedy"] == REMEDY
+    assert values(asked(url, "fleet", "Leaking")) == [1]
+
+
+def test_memory_is_explained_by_the_same_path(url: str) -> None:
+    shown = panel("trainer", EXPLAINED)
+    refs = {target.get("legendFormat"): target["refId"] for target in shown["targets"]}
+    (held,) = asked(url, "trainer", EXPLAINED, refs["{{path}}"], "leaking:7777")
+    (rest,) = asked(url, "trainer", EXPLAINED, refs["unexplained"], "leaking:7777")
+    assert held["metric"]["path"] == "loss_history"
+    assert values([rest])[-1] < 0.1 * values([held])[-1]
+
+
+def test_what_is_level_does_not_grow(url: str) -> None:
+    assert asked(url, "trainer", GROWS, of="level:7777") == []
+
+
+def test_the_phase_that_gains_is_the_one_across_which_memory_rises(url: str) -> None:
+    (found,) = asked(url, "phases", "Phase that gains most", of="leaking:7777")
+    assert found["metric"]["phase"] == "rollout"
+
+
+def test_growth_per_cycle_is_known_wherever_the_table_knows_it(url: str) -> None:
+    (stat,) = values(asked(url, "phases", "Growth per cycle", of="leaking:7777"))
+    rows = values(column(url, "phases", "Phases", "Per cycle", "leaking:7777"))
+    assert stat == pytest.approx(max(rows), rel=0.2)
+    assert stat == pytest.approx(20e6, rel=0.2)
+
+
+def test_the_growth_of_a_young_trainer_and_its_time_left_are_those_that_it_says(url: str) -> None:
+    assert values(asked(url, "trainer", "Growth per minute", of="young:7777")) == [50e6]
+    assert values(asked(url, "trainer", "Time left", of="young:7777")) == [5400]
+
+
+def test_two_numbers_about_cycles_are_two_numbers(url: str) -> None:
+    (seconds,) = values(asked(url, "phases", "Time of a cycle", of="leaking:7777"))
+    assert seconds == pytest.approx(60, rel=0.1)
+
+
+LIMITS = [
+    target["refId"] for target in panel("trainer", EXPLAINED)["targets"] if "limit" in target["legendFormat"]
+]
+
+
+@pytest.mark.parametrize("ref", LIMITS)
+def test_limits_of_trainers_on_one_machine_are_not_added_up(url: str, ref: str) -> None:
+    assert asked(url, "trainer", EXPLAINED, ref) == []
+    of_one = values(asked(url, "trainer", EXPLAINED, ref, "fleet-3:7777"))
+    assert all(limit <= 2 * HOST for limit in of_one)
+
+
+def test_a_limit_is_there_for_one_trainer(url: str) -> None:
+    assert any(asked(url, "trainer", EXPLAINED, ref, "fleet-3:7777") for ref in LIMITS)
+
+
+def test_time_since_progress_is_never_negative(url: str) -> None:
+    assert min(values(asked(url, "trainer", "Time since last progress", of="level:7777"))) == 0
+
+
+def test_a_step_is_a_safe_point(url: str) -> None:
+    assert max(values(asked(url, "stack", "Time since the last safe point", of="level:7777"))) < 60
+
+
+def test_a_line_is_one_life_of_a_process(url: str) -> None:
+    lines = asked(url, "trainer", "Memory growth per minute", of="lives:7777")
+    assert {one["metric"]["trainer_name"] for one in lines} == {"lives, 11-24 12:00", "lives, 11-24 10:00"}
+
+
+def test_a_name_is_the_latest_where_an_earlier_one_is_still_looked_back_at(url: str) -> None:
+    lines = asked(url, "alerts", "Memory around cleanups", of="lives:7777")
+    moments = [moment for line in lines for moment, _ in line["values"]]
+    assert len(lines) == 2
+    assert len(moments) == len(set(moments))
+
+
+def test_in_fleet_lives_that_ended_are_folded_away(url: str) -> None:
+    lines = {one["metric"]["trainer_name"] for one in asked(url, "fleet", "Memory by trainer")}
+    assert "lives, 11-24 12:00" in lines
+    assert lines.isdisjoint({"lives, 11-24 10:00", "ended, 11-24 12:00"})
+    gone = {one["metric"]["trainer_name"] for one in asked(url, "fleet", "Ended in this range")}
+    assert gone == {"lives, 11-24 10:00", "ended, 11-24 12:00", "young, 11-24 10:00"}
+
+
+def test_what_was_last_known_of_an_ended_trainer_is_told(url: str) -> None:
+    memory = column(url, "fleet", "Ended in this range", "Last memory", "ended:7777")
+    assert values(memory) == [400e6]
+    assert values(column(url, "fleet", "Ended in this range", "Last verdict", "ended:7777")) == [1]
+
+
+def test_a_receiver_that_did_nothing_has_no_heatmap(url: str) -> None:
+    assert asked(url, "alerts", "From alert to effect over time") == []
+
+
+def test_a_leak_without_a_world_says_so_in_one_line(url: str) -> None:
+    unfolded = [one for one in DOCUMENTS["heapwatch-world"]["panels"] if one["type"] != "row"]
+    about_world = [one for one in unfolded if one["title"] != "Firing alerts"]
+    assert len({one["gridPos"]["y"] for one in about_world}) == 1
+    for one in about_world:
+        assert asked(url, "world", one["title"], of="leaking:7777") == []
