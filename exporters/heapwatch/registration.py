@@ -10,6 +10,7 @@ from pathlib import Path
 
 from heapwatch import discovery, stacks
 from heapwatch.http.guards import checked_token, find_token
+from heapwatch.runtime.own_files import read_text
 from heapwatch.stacks import Stack
 
 log = logging.getLogger("heapwatch")
@@ -35,19 +36,19 @@ def choose(environ: Mapping[str, str] = os.environ, joined: Stack | None = None)
 
     """
     found = stacks.running(environ)
-    folder, state = environ.get("HEAPWATCH_TARGETS_DIR"), environ.get("HEAPWATCH_STATE")
+    folder, state = _named(environ, "HEAPWATCH_TARGETS_DIR"), _named(environ, "HEAPWATCH_STATE")
     if folder:
-        found = [stack for stack in found if stacks.same_folder(stack.targets, Path(folder).expanduser())]
+        found = [stack for stack in found if stacks.same_folder(stack.targets, folder)]
     elif state:
-        found = [stack for stack in found if stacks.same_folder(stack.state, Path(state).expanduser())]
+        found = [stack for stack in found if stacks.same_folder(stack.state, state)]
     still = [stack for stack in found if joined is not None and stack.state == joined.state]
     stack = next(iter(still or found), None)
     if folder:
-        path = Path(folder).expanduser()
+        path = folder
     elif stack is not None and stack.targets:
         path = Path(stack.targets)
     elif state:
-        path = Path(state).expanduser().absolute() / "targets"
+        path = state.absolute() / "targets"
     else:
         path = stacks.user_folder(environ) / "targets"
     return Choice(path, stack, max(0, len(found) - 1))
@@ -75,7 +76,12 @@ def token_of(stack: Stack) -> str:
         ValueError: it cannot travel in a header.
 
     """
-    return checked_token(stacks.private_text(Path(stack.token_file)).strip())
+    return checked_token(read_text(stack.token_file, private=True).strip())
+
+
+def _named(environ: Mapping[str, str], name: str) -> Path | None:
+    path = environ.get(name)
+    return stacks.expanded(path) if path else None
 
 
 class Registration:
@@ -121,7 +127,7 @@ class Registration:
             # A stack that is gone may come back: the target waits for it where it is.
             stays = choice.stack is None and self._target is not None and self._target.path.exists()
             self._leave_target(self._target.path.parent if stays and self._target else choice.folder)
-        except OSError as error:
+        except Exception as error:  # psutil has errors of its own
             self._say(f"no stack will find this trainer: {error}")
         if self.stack is not None:
             self._take_token(self.stack)

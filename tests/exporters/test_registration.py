@@ -153,7 +153,7 @@ def test_another_users_token_file_is_one_line(stand, caplog, monkeypatch):
     joining = registration()
     found = stacks.running()
     monkeypatch.setattr(stacks, "running", lambda _environ: found)
-    monkeypatch.setattr(os, "getuid", lambda: owner + 1)
+    monkeypatch.setattr(os, "geteuid", lambda: owner + 1)
     with caplog.at_level(logging.WARNING, "heapwatch"):
         joining.look()
     assert joining.token is None
