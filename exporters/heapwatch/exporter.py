@@ -91,6 +91,7 @@ class Exporter:
     ) -> None:
         self.name = name
         self.interval = interval
+        self.is_running = False
         self.server: Server | None = None
         self.registration: Registration | NetworkRegistration | None = None
 
@@ -146,10 +147,11 @@ class Exporter:
             self.progress,
             self.limits,
             CleanupCollector(self.cleanup_queue, self._takes_cleanups),
-            ExplanationCollector(self.explanation, lambda: self.explainer.spent_on),
             ExporterCollector(self.failures, self.safe_point, lambda: self.exposition.collect_seconds.copy()),
         ):
             self.register(collector)
+        if self.explainer.enabled:
+            self.register(ExplanationCollector(self.explanation, lambda: self.explainer.spent_on))
         # Sampled from the first declaration on.
         for declared in (self.entities, self.events, self.buffers, self.buffers.sizes, self.sizes):
             self.exposition.register(declared)
@@ -231,7 +233,7 @@ class Exporter:
     def serve(
         self, host: str, port: int, *, token: str | None, port_search: bool, register: str | None = None
     ) -> None:
-        """Start serving and sampling, and join the running stack.
+        """Serve, and join the running stack; `begin` is the rest of a start.
 
         Raises:
             OSError: when the port is taken (the message names its owner) or the host is not ours.
@@ -244,7 +246,7 @@ class Exporter:
             exposition=self.exposition,
             cleanup_queue=self.cleanup_queue,
             status=self._status,
-            explain=lambda: self.explanation().as_json(),
+            explain=(lambda: self.explanation().as_json()) if self.explainer.enabled else None,
             token=None if token is None else checked_token(token),
             port_search=port_search,
         )
@@ -257,6 +259,10 @@ class Exporter:
         )
         self._join_stack()
         server.on_observe.append(self._look_for_stack)
+
+    def begin(self) -> None:
+        """Start sampling and explaining, also where nothing is served."""
+        self.is_running = True
         self.safe_point.start()
         self.explainer.start()
 
@@ -288,6 +294,7 @@ class Exporter:
 
     def stop(self, *, log_findings: bool = True) -> None:
         """Stop serving and sampling, and log the findings. A second call does nothing."""
+        was_running, self.is_running = self.is_running, False
         registration, self.registration = self.registration, None
         if registration is not None:
             registration.remove()
@@ -296,7 +303,7 @@ class Exporter:
             self.server = None
         self.safe_point.stop()
         self.explainer.stop()
-        if registration is not None and log_findings:
+        if was_running and log_findings and self.explainer.enabled:
             log.info("%s has ended: %s", self.name, headline(self.explanation()))
         if self._journal is not None:
             self._journal.stop()
@@ -323,6 +330,7 @@ class Exporter:
         if self._journal is not None:
             self._journal.abandon()
         self.server = self.registration = None
+        self.is_running = False
 
     def _levels(self) -> dict[str, Any]:
         """What a cleanup compares: sampled at once, in the trainer's thread."""
