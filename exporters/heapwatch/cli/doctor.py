@@ -119,6 +119,7 @@ def installed() -> Iterator[Check]:
 def collectors() -> Iterator[Check]:
     """Read every collector that needs no objects of a trainer, in this process."""
     watch = Watch("doctor")
+    idle = []
     exposition, failures = watch.exporter.exposition, watch.exporter.failures
     messages = _Messages()
     logging.getLogger("heapwatch").addHandler(messages)
@@ -132,9 +133,11 @@ def collectors() -> Iterator[Check]:
             elif samples:
                 yield Check("ok", collector.name, f"{samples} series")
             else:
-                yield Check("none", collector.name, "nothing to read in this process")
+                idle.append(collector.name)
     finally:
         logging.getLogger("heapwatch").removeHandler(messages)
+    if idle:
+        yield Check("none", "without a trainer", f"nothing to read: {', '.join(idle)}")
 
 
 def configuration() -> Iterator[Check]:
@@ -165,6 +168,8 @@ def configuration() -> Iterator[Check]:
     else:
         live = discovery.addresses(directory)
         yield Check("ok", "targets", f"{directory}: {', '.join(live) or 'no live trainer'}")
+        for problem in discovery.unusable(directory):
+            yield Check("WARN", "targets", f"{problem}; Prometheus reads it too: remove it")
 
 
 def answering(trainer: str) -> Iterator[Check]:
