@@ -7,8 +7,9 @@ import shutil
 from pathlib import Path
 
 from heapwatch.runtime.own_files import make_private, open_own
+from heapwatch.stacks import MARK
 
-NAME = ".made-by-heapwatch"
+NAME = MARK
 TEXT = "heapwatch made this folder: `make clean` and `heapwatch clean` remove what is theirs in it.\n"
 # Identify a folder of an earlier version, which has no mark.
 OWN_FOLDER = ".heapwatch"

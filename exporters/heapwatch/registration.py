@@ -18,29 +18,30 @@ log = logging.getLogger("heapwatch")
 
 @dataclass(frozen=True)
 class Choice:
-    """The folder for the target, the stack that reads it (None: none that runs), how many others run."""
+    """The folder for the target, the stack that reads it (None: none that runs), the states of others."""
 
     folder: Path
     stack: Stack | None
-    others: int
+    others: tuple[str, ...] = ()
 
 
 def choose(environ: Mapping[str, str] = os.environ, joined: Stack | None = None) -> Choice:
     """Choose among the running stacks of this user.
 
-    HEAPWATCH_TARGETS_DIR names the folder, HEAPWATCH_STATE the stack. Otherwise it is the one joined already,
-    else the one that was brought up last; a folder of the user where none runs.
+    HEAPWATCH_TARGETS_DIR names the folder, HEAPWATCH_STATE the stack. Without them it is the default stack of
+    this user, see `stacks.default_state`: no other that happens to run. A folder of the user where none runs.
 
     Raises:
         OSError: the user has no home folder.
 
     """
-    found = stacks.running(environ)
+    running = stacks.running(environ)
     folder, state = _named(environ, "HEAPWATCH_TARGETS_DIR"), _named(environ, "HEAPWATCH_STATE")
     if folder:
-        found = [stack for stack in found if stacks.same_folder(stack.targets, folder)]
-    elif state:
-        found = [stack for stack in found if stacks.same_folder(stack.state, state)]
+        found = [stack for stack in running if stacks.same_folder(stack.targets, folder)]
+    else:
+        wanted = state or stacks.default_state(environ)
+        found = [stack for stack in running if stacks.same_folder(stack.state, wanted)]
     still = [stack for stack in found if joined is not None and stack.state == joined.state]
     stack = next(iter(still or found), None)
     if folder:
@@ -51,7 +52,7 @@ def choose(environ: Mapping[str, str] = os.environ, joined: Stack | None = None)
         path = state.absolute() / "targets"
     else:
         path = stacks.user_folder(environ) / "targets"
-    return Choice(path, stack, max(0, len(found) - 1))
+    return Choice(path, stack, tuple(one.state for one in running if one != stack))
 
 
 def folders(environ: Mapping[str, str] = os.environ) -> list[Path]:
@@ -104,7 +105,7 @@ class Registration:
         self, host: str, port: int, *, token: str | None = None, environ: Mapping[str, str] = os.environ
     ) -> None:
         self.stack: Stack | None = None
-        self.others = 0
+        self.others: tuple[str, ...] = ()
         self._host = host
         self._port = port
         self._environ = environ
@@ -138,6 +139,8 @@ class Registration:
         stack = self.stack
         if stack is None:
             waits = f" (its target is in {self.folder})" if self.folder else ""
+            if self.others:
+                return f"your stack does not run{waits}; HEAPWATCH_STATE={self.others[0]} joins one that does"
             return (
                 f"no running stack of yours sees it{waits}: `heapwatch up`, or `make up`, starts one; "
                 "`heapwatch monitor` needs none"
@@ -150,7 +153,7 @@ class Registration:
         if self.folder is None:
             return f"the stack in {stack.state} cannot see it, as its target cannot be written"
         cleanups = "may ask it to clean up" if self.token else "cannot ask it to clean up, as it has no token"
-        several = f"; {self.others} more run, HEAPWATCH_STATE chooses one" if self.others else ""
+        several = f"; {len(self.others)} more run, HEAPWATCH_STATE chooses one" if self.others else ""
         return f"the stack in {stack.state} sees it and {cleanups}{several}; look at {stack.dashboards}"
 
     def remove(self) -> None:

@@ -6,6 +6,7 @@ import hashlib
 import json
 import os
 import socket
+import sys
 from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import asdict, dataclass
@@ -13,6 +14,8 @@ from pathlib import Path
 
 from heapwatch.runtime.own_files import make_private, read_json, replace
 
+# Its name is that of a file in every state folder.
+MARK = ".made-by-heapwatch"
 _CONNECT_SECONDS = 0.2
 
 
@@ -69,6 +72,23 @@ def user_folder(environ: Mapping[str, str] = os.environ) -> Path:
 
     """
     return expanded(environ.get("XDG_STATE_HOME") or "~/.local/state") / "heapwatch"
+
+
+def default_state(environ: Mapping[str, str] = os.environ) -> Path:
+    """The state folder of the stack that `heapwatch up` starts and a trainer joins, where none is named.
+
+    That of the clone whose virtual environment runs this, else `stack` in the user's folder.
+
+    Raises:
+        OSError: the user has no home folder.
+
+    """
+    around = _around()
+    return around if (around / MARK).is_file() else user_folder(environ) / "stack"
+
+
+def _around() -> Path:
+    return Path(sys.prefix).parent
 
 
 def expanded(path: str) -> Path:

@@ -36,6 +36,7 @@ def own_environment(monkeypatch, tmp_path):
         monkeypatch.delenv(name)
     monkeypatch.setenv("HEAPWATCH_TARGETS_DIR", str(tmp_path / "targets"))
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "user"))
+    monkeypatch.setattr("heapwatch.stacks._around", lambda: tmp_path / "no clone")
     environment._said.clear()
 
 

@@ -14,6 +14,7 @@ import psutil
 import pytest
 
 import heapwatch
+from heapwatch import stacks
 from tests.exporters.standing_stack import StandingStack
 from tests.hostile_files import HOSTILE, OF_ANOTHER_USER, others_file
 
@@ -264,7 +265,7 @@ def test_a_start_says_in_one_line_on_stderr_where_it_is_and_what_to_do(tmp_path)
 
 def test_a_running_stack_gets_the_trainer_and_its_token_closes_the_loop(tmp_path, monkeypatch):
     monkeypatch.delenv("HEAPWATCH_TARGETS_DIR")
-    stack = StandingStack(tmp_path / "stack")
+    stack = StandingStack(stacks.default_state())
     try:
         with heapwatch.start(port=0) as watch:
             headers = {"Authorization": "Bearer the-stacks-token", "Content-Type": "application/json"}

@@ -68,6 +68,7 @@ def add_parser(commands: Any) -> None:
     )
     parser.add_argument("--prometheus", default=prometheus, metavar="URL", help="address (%(default)s)")
     parser.add_argument("--json", action="store_true", help="print one JSON object")
+    parser.add_argument("-q", "--quiet", action="store_true", help="print what is wrong alone")
     parser.set_defaults(run=run)
 
 
@@ -76,11 +77,11 @@ def run(arguments: argparse.Namespace) -> int:
     sections: list[tuple[str, list[Check]]] = []
     for title, found in _sections(base_url(arguments.trainer), base_url(arguments.prometheus)):
         sections.append((title, []))
-        if not arguments.json:
+        if not arguments.json and not arguments.quiet:
             print(plain(title))
         for finding in found:
             sections[-1][1].append(finding)
-            if not arguments.json:
+            if not arguments.json and (not arguments.quiet or finding.state in ("WARN", "FAIL")):
                 line = f"  {finding.state:<5} {finding.what:<18} {finding.detail}"
                 print(plain(line, _LONGEST_LINE), flush=True)
     failed = any(finding.state == "FAIL" for _, findings in sections for finding in findings)

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import argparse
+import difflib
 import importlib.metadata
 import sys
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from typing import NoReturn
 
 from heapwatch.cli import attach, completion, doctor, explain, monitor, processes, report, run, serve, shipped
@@ -18,11 +19,21 @@ COMMANDS = (run, explain, stack, processes, monitor, report, attach, doctor, shi
 
 
 class _Parser(argparse.ArgumentParser):
+    verbs: Collection[str] = ()
+
     def error(self, message: str) -> NoReturn:
         self.exit(USAGE_ERROR, f"{self.format_usage()}{self.prog}: error: {message}\n")
 
+    def check_verb(self, arguments: Sequence[str]) -> None:
+        """End with a suggestion where the first argument is no command."""
+        given = arguments[0] if arguments else "-"
+        if not given.startswith("-") and given not in self.verbs:
+            near = difflib.get_close_matches(given, self.verbs, n=1)
+            meant = f"did you mean {near[0]}?" if near else "`heapwatch --help` lists them"
+            self.exit(USAGE_ERROR, plain(f"heapwatch: there is no command {given[:80]}; {meant}") + "\n")
 
-def _parser() -> argparse.ArgumentParser:
+
+def _parser() -> _Parser:
     whole = _Parser(prog="heapwatch", description="Watch the memory of reinforcement-learning trainers.")
     whole.add_argument("--version", action="version", version=f"heapwatch {_version()}")
     subcommands = whole.add_subparsers(metavar="COMMAND", required=True)
@@ -30,12 +41,14 @@ def _parser() -> argparse.ArgumentParser:
         command.add_parser(subcommands)
     for parser in subcommands.choices.values():
         parser.set_defaults(command=parser)
+    whole.verbs = subcommands.choices
     return whole
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command line given, or the process's own, and return its exit code."""
     whole = _parser()
+    whole.check_verb(sys.argv[1:] if arguments is None else arguments)
     parsed, unknown = whole.parse_known_args(arguments, argparse.Namespace(parser=whole))
     if unknown:
         parsed.command.error(f"unrecognized arguments: {' '.join(unknown)}")

@@ -19,10 +19,17 @@ _NONE = "no trainer is registered in {folders}; start one, or see `heapwatch doc
 
 @dataclass(frozen=True)
 class ListedTrainer:
-    """One trainer; unknown values are None. Memory is resident bytes of trainer and workers."""
+    """One trainer; unknown values are None. Memory is resident bytes of trainer and workers.
+
+    `grows` is the path, or the type, that leaks or else grows most, `line` the one that fills it.
+    """
 
     trainer: str | None
     address: str
+    verdict: str | None
+    grows: str | None
+    bytes_per_minute: float | None
+    line: str | None
     memory_bytes: float | None
     workers: int | None
     steps: float | None
@@ -38,16 +45,20 @@ def add_parser(commands: Any) -> None:
         description="List the trainers that are registered as targets of this user.",
     )
     parser.add_argument("--json", action="store_true", help="print JSON, one object per trainer")
+    parser.add_argument("-q", "--quiet", action="store_true", help="print the addresses alone")
     parser.set_defaults(run=run)
 
 
 def run(arguments: argparse.Namespace) -> int:
     """Print one line per trainer; returns 0 also when there is none."""
     looked_in = folders()
-    addresses = [address for folder in looked_in for address in discovery.addresses(folder)]
+    addresses = dict.fromkeys(at for folder in looked_in for at in discovery.addresses(folder))
     rows = [_row(sample) for sample in TrainerSource([base_url(at) for at in addresses]).samples()]
     if arguments.json:
         print(json.dumps([asdict(row) for row in rows], indent=2))
+    elif arguments.quiet:
+        for row in rows:
+            print(plain(row.address))
     elif not rows:
         print(plain(_NONE.format(folders=" or ".join(map(str, looked_in)))))
     else:
@@ -60,32 +71,63 @@ def _row(sample: Sample) -> ListedTrainer:
     readings = sample.readings or Readings([])
     memory = readings.by("trainer_process_resident_memory_bytes", "role")
     processes = readings.by("trainer_processes", "role")
+    verdicts = readings.by("trainer_memory_verdict", "verdict")
+    grows, rate, line = _grows(readings)
     return ListedTrainer(
         trainer=readings.labels("trainer_info").get("trainer"),
         address=sample.instance,
+        verdict=next((name for name, holds in verdicts.items() if holds), None),
+        grows=grows,
+        bytes_per_minute=rate,
+        line=line,
         memory_bytes=sum(memory.values()) if memory else None,
         workers=int(processes.get("worker", 0)) if processes else None,
         steps=readings.by("trainer_progress_total", "unit").get("step"),
-        cleanups=sum(readings.by("trainer_cleanups_total", "action").values()),
+        cleanups=sum(readings.by("trainer_cleanups_total", "action").values()) if sample.readings else None,
         problem=sample.problem,
     )
 
 
+def _grows(readings: Readings) -> tuple[str | None, float | None, str | None]:
+    """What leaks, else what grows most: its path or type, bytes per minute, and the line that fills it."""
+    rates = {
+        (labels.get("path"), labels.get("type")): rate
+        for labels, rate in readings.samples("trainer_growing_path_growth_bytes_per_minute")
+    }
+    known = [
+        (leaks, rates.get((labels.get("path"), labels.get("type")), 0.0), labels)
+        for labels, leaks in readings.samples("trainer_growing_path_leak")
+    ]
+    if not known:
+        return None, None, None
+    _, rate, labels = max(known, key=lambda one: one[:2])
+    return labels.get("path") or labels.get("type"), rate, labels.get("site") or None
+
+
 def _lines(rows: list[ListedTrainer]) -> list[str]:
-    table = [("TRAINER", "ADDRESS", "MEMORY", "WORKERS", "STEPS", "CLEANUPS")]
+    table = [("TRAINER", "ADDRESS", "VERDICT", "MEMORY", "WORKERS", "STEPS", "CLEANUPS", "GROWS")]
     table += [
         (
             row.trainer or "?",
             row.address,
-            row.problem or _cell(row.memory_bytes, 1e6, " MB"),
+            row.verdict or "",
+            _cell(row.memory_bytes, 1e6, " MB"),
             _cell(row.workers),
             _cell(row.steps),
             _cell(row.cleanups),
+            row.problem or _growth(row),
         )
         for row in rows
     ]
     widths = [max(len(cell) for cell in column) for column in zip(*table, strict=True)]
     return ["  ".join(map(str.ljust, line, widths)).rstrip() for line in table]
+
+
+def _growth(row: ListedTrainer) -> str:
+    if row.grows is None:
+        return ""
+    rate = f" {row.bytes_per_minute / 1e6:+,.1f} MB/min" if row.bytes_per_minute else ""
+    return f"{row.grows}{rate}{f' ({row.line})' if row.line else ''}"
 
 
 def _cell(value: float | None, unit: float = 1, name: str = "") -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import logging
 import os
 import re
 import sys
@@ -11,10 +12,13 @@ from pathlib import Path
 from typing import Any
 
 from heapwatch.cli.program import CannotRun, Program
-from heapwatch.errors import reason
+from heapwatch.errors import UsageError, reason
 from heapwatch.explain.findings import Explanation, narrative
-from heapwatch.lifecycle import start
+from heapwatch.lifecycle import port_from_environment, start
+from heapwatch.runtime import environment
+from heapwatch.runtime.notices import show_notices
 
+_TO_BE_TOLD = ("growing", "will not fit", "leak")
 _EPILOG = """
 exit codes:
   that of the program; 0 when --seconds ended it
@@ -30,12 +34,17 @@ def add_parser(commands: Any) -> None:
         description="Run an unchanged Python program under watch, and report at its end what grows.",
         epilog=_EPILOG,
         formatter_class=argparse.RawDescriptionHelpFormatter,
-        usage="%(prog)s [--record FILE] [--seconds N] [--json] [--port N] (SCRIPT | -m MODULE) [ARG...]",
+        usage="%(prog)s [--record FILE] [--seconds N] [--json] [-q] [--port N] (SCRIPT | -m MODULE) [ARG...]",
     )
     parser.add_argument("--record", type=Path, metavar="FILE", help="record the run for `heapwatch report`")
     parser.add_argument("--seconds", type=_seconds, metavar="N", help="stop the program after N seconds")
     parser.add_argument("--json", action="store_true", help="print the explanation as JSON, last on stdout")
-    parser.add_argument("--port", type=int, default=0, metavar="N", help="serve metrics there (a free port)")
+    parser.add_argument(
+        "-q", "--quiet", action="store_true", help="print nothing of its own but warnings and leaks"
+    )
+    parser.add_argument(
+        "--port", type=int, metavar="N", help="serve metrics there (HEAPWATCH_TRAINER_PORT, else a free port)"
+    )
     parser.add_argument("-m", dest="module", action="store_true", help="SCRIPT is the name of a module")
     parser.add_argument(
         "program", nargs=argparse.REMAINDER, metavar="SCRIPT", help="the program and its own arguments"
@@ -45,13 +54,18 @@ def add_parser(commands: Any) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     """Run the program, print the explanation, and return the program's exit code."""
+    if unread := environment.unread():
+        raise UsageError(unread)
+    if arguments.quiet:
+        show_notices()
+        logging.getLogger("heapwatch").setLevel(logging.WARNING)
     try:
         program = Program(arguments.program, module=arguments.module)
     except CannotRun as error:
         print(f"heapwatch: {error}", file=sys.stderr)
         return 64
     try:
-        watch = start(_name(program.name), port=arguments.port, record=arguments.record)
+        watch = start(_name(program.name), port=_port(arguments.port), record=arguments.record)
     except (OSError, ValueError) as error:
         print(f"heapwatch: {reason(error)}", file=sys.stderr)
         return 64
@@ -62,7 +76,10 @@ def run(arguments: argparse.Namespace) -> int:
         return ended.code  # a child that the program forked: the explanation is the parent's
     explanation = ended.result if isinstance(ended.result, Explanation) else explainer.explain_now()
     watch.exporter.stop(log_findings=False)
-    _print(explanation, arguments.json)
+    if not explainer.enabled and not arguments.json:
+        environment.say_once(f"{environment.EXPLAIN} is off: what grows is not known")
+    elif arguments.json or explanation.verdict in _TO_BE_TOLD or not arguments.quiet:
+        _print(explanation, arguments.json)
     ended.leave()
     return ended.code
 
@@ -72,6 +89,13 @@ def _print(explanation: Explanation, as_json: bool) -> None:
         print(json.dumps(explanation.as_json(), indent=2), flush=True)
         return
     print(f"heapwatch: {narrative(explanation)}", file=sys.stderr)
+
+
+def _port(given: int | None) -> int:
+    if given is not None:
+        return given
+    named = port_from_environment()
+    return 0 if named is None else named
 
 
 def _name(program: str) -> str:
