@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import json
 import os
+import shlex
 import shutil
 import sys
 from collections.abc import Callable
@@ -14,11 +15,13 @@ from typing import TYPE_CHECKING, Any
 
 from heapwatch.runtime.plain_text import plain
 from heapwatch.stack.errors import StackError
+from heapwatch.stacks import same_folder, user_folder
 
 if TYPE_CHECKING:
     from heapwatch.stack.compose import ComposeStack
     from heapwatch.stack.native import NativeStack
     from heapwatch.stack.report import ServiceStatus
+    from heapwatch.stack.settings import Settings
 
     Stack = NativeStack | ComposeStack
 
@@ -118,7 +121,7 @@ def up(arguments: argparse.Namespace) -> int:
     stack = chosen_stack(arguments.mode)
     stack.up()
     show(stack.status())
-    print(how_to_go_on(Settings.from_environment().state))
+    print(how_to_go_on(Settings.from_environment()))
     return 0
 
 
@@ -208,9 +211,15 @@ def show(rows: list[ServiceStatus]) -> None:
     console.print(table(rows))
 
 
-def how_to_go_on(state: Path) -> str:
-    """The commands to continue with, and the state folder."""
+def how_to_go_on(settings: Settings) -> str:
+    """The commands to continue with, in a clone those of make, and the state folder."""
     program = Path(sys.prefix) / "bin" / "heapwatch"
     found = shutil.which("heapwatch")
     on_path = found is not None and program.exists() and os.path.samefile(found, program)
-    return f"\n{'heapwatch' if on_path else program} ps | status | logs | demo | down    state: {state}"
+    own = "heapwatch" if on_path else str(program)
+    verbs = "status | logs | demo | down"
+    commands = f"make {verbs}    {own} ps" if settings.checkout else f"{own} ps | {verbs}"
+    joins = ""
+    if not same_folder(settings.state, user_folder(settings.environment) / "stack"):
+        joins = f"\na trainer joins this stack with HEAPWATCH_STATE={shlex.quote(str(settings.state))}"
+    return f"\n{commands}    state: {settings.state}{joins}"

@@ -44,17 +44,19 @@ class NativeStack:
         """Start or update everything; on failure, everything that this call started is stopped."""
         preflight.check_system()
         with self._locked(), _interruptible():
+            was_running = self._supervisor.running()
+            if not was_running:
+                if leftovers := processes.of_stack(self._settings.state):
+                    self._say(f"ending {len(leftovers)} processes that an earlier stack left")
+                    processes.end_all(self._settings.state)
+                preflight.check_ports(self._settings, self._endpoints().values())
             wanted = self._prepare()
-            if self._supervisor.running():
+            if was_running:
                 self._announce()
                 restarted = self._update(wanted)
                 self._wait([service.endpoint for service in wanted], restarted)
                 delivery.prove(self._settings, fresh=bool(restarted))
                 return
-            if leftovers := processes.of_stack(self._settings.state):
-                self._say(f"ending {len(leftovers)} processes that an earlier stack left")
-                processes.end_all(self._settings.state)
-            preflight.check_ports(self._settings, [service.endpoint for service in wanted])
             try:
                 self._announce()
                 self._say(f"starting {', '.join(service.name for service in wanted)}")

@@ -35,7 +35,7 @@ TESTED_BY = {
     ),
     "tests/dashboards/viewer/test_ports.py": f"{VIEWER}: settings",
     "tests/e2e/test_loop.py": "stack: loop trainer",
-    "tests/e2e/test_operations.py": "stack: cli native keeper report example",
+    "tests/e2e/test_operations.py": "stack: native keeper report example",
     "tests/exporters/analysis/test_leak.py": f"{LIBRARY}/analysis: observed process timeline explained judge",
     "tests/exporters/analysis/test_limits.py": f"{LIBRARY}: analysis/readings cli/thresholds",
     "tests/exporters/cli/test_main.py": f"{LIBRARY}/cli: processes serve named",
