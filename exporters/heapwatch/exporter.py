@@ -134,7 +134,9 @@ class Exporter:
         self.safe_point.on_visit += [baseline.note, self.cleanup_queue.run_pending]
         self.safe_point.on_tick.append(self.progress.observe)
         self.cleanup_queue.on_done.append(self._sample_costly_soon)
-        explained = ExplanationCollector(self.explanation, lambda: self.explainer.spent_on)
+        explained: list[Collector] = []
+        if self.explainer.enabled:
+            explained = [ExplanationCollector(self.explanation, lambda: self.explainer.spent_on)]
         for collector in (
             StandardCollector(),
             InfoCollector(name, framework, run or array_task(), current_rank()),
@@ -148,7 +150,7 @@ class Exporter:
             self.progress,
             self.limits,
             CleanupCollector(self.cleanup_queue, self._takes_cleanups),
-            *([explained] if self.explainer.enabled else []),
+            *explained,
             ExporterCollector(self.failures, self.safe_point, lambda: self.exposition.collect_seconds.copy()),
         ):
             self.register(collector)
