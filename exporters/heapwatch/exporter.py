@@ -137,7 +137,7 @@ class Exporter:
         explained: list[Collector] = []
         if self.explainer.enabled:
             explained = [ExplanationCollector(self.explanation, lambda: self.explainer.spent_on)]
-        for collector in (
+        collectors: list[Collector] = [
             StandardCollector(),
             InfoCollector(name, framework, run or array_task(), current_rank()),
             unique,
@@ -152,7 +152,8 @@ class Exporter:
             CleanupCollector(self.cleanup_queue, self._takes_cleanups),
             *explained,
             ExporterCollector(self.failures, self.safe_point, lambda: self.exposition.collect_seconds.copy()),
-        ):
+        ]
+        for collector in collectors:
             self.register(collector)
         # Sampled from the first declaration on.
         for declared in (self.entities, self.events, self.buffers, self.buffers.sizes, self.sizes):
