@@ -60,7 +60,7 @@ class Store:
         try:
             make_private(self.path.parent)
             # SQLite gives its journal the mode of the database
-            os.close(open_own(self.path, os.O_RDWR | os.O_CREAT))
+            os.close(open_own(self.path, os.O_RDWR | os.O_CREAT, named=True))
             self._lock = open_own(self.path.with_name(self.path.name + ".lock"), os.O_RDWR | os.O_CREAT)
             fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:

@@ -107,6 +107,9 @@ def _answer(path: Path, seconds: float) -> dict[str, Any] | None:
     until = time.monotonic() + seconds
     while time.monotonic() < until:
         if path.exists():
-            return dict(read_json(path))
+            try:
+                return dict(read_json(path))
+            except (OSError, TypeError, ValueError) as error:
+                raise CannotInject(f"the process does not answer as Heapwatch does: {error}") from None
         time.sleep(_POLL_SECONDS)
     return None
