@@ -8,7 +8,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).parents[2]
 LIBRARY = "exporters/heapwatch"
-FOLDERS = (LIBRARY, f"{LIBRARY}/http", f"{LIBRARY}/cli", "stack", "alerting/receiver")
+FOLDERS = (LIBRARY, f"{LIBRARY}/http", f"{LIBRARY}/cli", "stack", "alerting/receiver", "examples/common")
 BARE = {"open", "read_text", "read_bytes", "write_text", "write_bytes", "touch", "mkdir", "makedirs"}
 KERNEL, SHIPPED = "of the kernel", "of the installation"
 # What opens something else than a file of ours: `module:function`, and whose it is.
