@@ -4,12 +4,21 @@ from __future__ import annotations
 
 import difflib
 import os
+from pathlib import Path
 
 from heapwatch.cli.sources import TrainerSource
 from heapwatch.discovery import addresses, addresses_of
-from heapwatch.errors import Unreachable
+from heapwatch.errors import Unreachable, UsageError, reason
 from heapwatch.http.client import base_url
 from heapwatch.registration import folders
+
+
+def searched_folders() -> list[Path]:
+    """Every folder in which a trainer of this user may be registered; UsageError where none can be named."""
+    try:
+        return folders()
+    except OSError as error:
+        raise UsageError(f"the folders of targets are not known: {reason(error)}") from None
 
 
 def address_of_process(pid: int) -> str:
@@ -25,7 +34,7 @@ def address_of_process(pid: int) -> str:
         raise Unreachable(f"there is no process {pid}") from None
     except PermissionError:
         raise Unreachable(f"process {pid} belongs to another user") from None
-    found = [address for folder in folders() for address in addresses_of(folder, pid)]
+    found = [address for folder in searched_folders() for address in addresses_of(folder, pid)]
     if not found:
         raise Unreachable(
             f"process {pid} does not run Heapwatch: start it with `heapwatch run`, have it call"
@@ -42,7 +51,7 @@ def address_of_name(name: str) -> str:
 
     """
     known: dict[str, list[str]] = {}
-    registered = dict.fromkeys(address for folder in folders() for address in addresses(folder))
+    registered = dict.fromkeys(address for folder in searched_folders() for address in addresses(folder))
     for sample in TrainerSource([base_url(address) for address in registered]).samples():
         if sample.readings is not None:
             called = sample.readings.labels("trainer_info").get("trainer", "")

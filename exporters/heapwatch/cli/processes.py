@@ -9,9 +9,9 @@ from typing import Any
 
 from heapwatch import discovery
 from heapwatch.analysis.readings import Readings
+from heapwatch.cli.named import searched_folders
 from heapwatch.cli.sources import Sample, TrainerSource
 from heapwatch.http.client import base_url
-from heapwatch.registration import folders
 from heapwatch.runtime.plain_text import plain
 
 _NONE = "no trainer is registered in {folders}; start one, or see `heapwatch doctor`"
@@ -51,7 +51,7 @@ def add_parser(commands: Any) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     """Print one line per trainer; returns 0 also when there is none."""
-    looked_in = folders()
+    looked_in = searched_folders()
     addresses = dict.fromkeys(at for folder in looked_in for at in discovery.addresses(folder))
     rows = [_row(sample) for sample in TrainerSource([base_url(at) for at in addresses]).samples()]
     if arguments.json:

@@ -167,6 +167,17 @@ def test_ps_lists_a_trainer_beside_files_that_are_none(
     assert "swimmer" in capsys.readouterr().out
 
 
+@pytest.mark.parametrize("command", [["ps"], ["explain", "swimmer"], ["monitor", "--all", "--count", "1"]])
+def test_a_folder_of_nobody_is_one_line(
+    command: list[str], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("HEAPWATCH_TARGETS_DIR", "~nobody-here/targets")
+    assert main(command) == 64
+    told = capsys.readouterr().err
+    assert told.startswith("heapwatch: the folders of targets are not known: ~nobody-here/targets: ")
+    assert told.count("\n") == 1
+
+
 def test_a_registered_trainer_is_explained_by_its_name(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
