@@ -11,6 +11,8 @@ from heapwatch import discovery
 from heapwatch.analysis.readings import Readings
 from heapwatch.cli.named import searched_folders
 from heapwatch.cli.sources import Sample, TrainerSource
+from heapwatch.explain.findings import TimeLeft, foremost, range_text
+from heapwatch.explain.told import told
 from heapwatch.http.client import base_url
 from heapwatch.runtime.plain_text import plain
 
@@ -21,12 +23,13 @@ _NONE = "no trainer is registered in {folders}; start one, or see `heapwatch doc
 class ListedTrainer:
     """One trainer; unknown values are None. Memory is resident bytes of trainer and workers.
 
-    `grows` is the path, or the type, that leaks or else grows most, `line` the one that fills it.
+    `grows` is the path, or the type, that the verdict is about, or else grows most; `line` fills it.
     """
 
     trainer: str | None
     address: str
     verdict: str | None
+    time_to_limit_seconds: dict[str, float] | None
     grows: str | None
     bytes_per_minute: float | None
     line: str | None
@@ -71,15 +74,17 @@ def _row(sample: Sample) -> ListedTrainer:
     readings = sample.readings or Readings([])
     memory = readings.by("trainer_process_resident_memory_bytes", "role")
     processes = readings.by("trainer_processes", "role")
-    verdicts = readings.by("trainer_memory_verdict", "verdict")
-    grows, rate, line = _grows(readings)
+    explanation = told(readings)
+    first = foremost(explanation) if explanation else None
+    left = explanation.time_left if explanation else None
     return ListedTrainer(
         trainer=readings.labels("trainer_info").get("trainer"),
         address=sample.instance,
-        verdict=next((name for name, holds in verdicts.items() if holds), None),
-        grows=grows,
-        bytes_per_minute=rate,
-        line=line,
+        verdict=explanation.verdict if explanation else None,
+        time_to_limit_seconds=left._asdict() if left else None,
+        grows=(first.path or first.type) if first else None,
+        bytes_per_minute=first.bytes_per_minute if first else None,
+        line=f"{first.site.file}:{first.site.line}" if first and first.site else None,
         memory_bytes=sum(memory.values()) if memory else None,
         workers=int(processes.get("worker", 0)) if processes else None,
         steps=readings.by("trainer_progress_total", "unit").get("step"),
@@ -88,29 +93,14 @@ def _row(sample: Sample) -> ListedTrainer:
     )
 
 
-def _grows(readings: Readings) -> tuple[str | None, float | None, str | None]:
-    """What leaks, else what grows most: its path or type, bytes per minute, and the line that fills it."""
-    rates = {
-        (labels.get("path"), labels.get("type")): rate
-        for labels, rate in readings.samples("trainer_growing_path_growth_bytes_per_minute")
-    }
-    known = [
-        (leaks, rates.get((labels.get("path"), labels.get("type")), 0.0), labels)
-        for labels, leaks in readings.samples("trainer_growing_path_leak")
-    ]
-    if not known:
-        return None, None, None
-    _, rate, labels = max(known, key=lambda one: one[:2])
-    return labels.get("path") or labels.get("type"), rate, labels.get("site") or None
-
-
 def _lines(rows: list[ListedTrainer]) -> list[str]:
-    table = [("TRAINER", "ADDRESS", "VERDICT", "MEMORY", "WORKERS", "STEPS", "CLEANUPS", "GROWS")]
+    table = [("TRAINER", "ADDRESS", "VERDICT", "LEFT", "MEMORY", "WORKERS", "STEPS", "CLEANUPS", "GROWS")]
     table += [
         (
             row.trainer or "?",
             row.address,
             row.verdict or "",
+            range_text(TimeLeft(**row.time_to_limit_seconds)) if row.time_to_limit_seconds else "",
             _cell(row.memory_bytes, 1e6, " MB"),
             _cell(row.workers),
             _cell(row.steps),

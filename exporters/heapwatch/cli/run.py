@@ -11,6 +11,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
+from heapwatch.analysis.verdict import SERIOUS
 from heapwatch.cli.program import CannotRun, Program
 from heapwatch.errors import UsageError, reason
 from heapwatch.explain.findings import Explanation, narrative
@@ -18,7 +19,7 @@ from heapwatch.lifecycle import port_from_environment, start
 from heapwatch.runtime import environment
 from heapwatch.runtime.notices import show_notices
 
-_TO_BE_TOLD = ("growing", "will not fit", "leak")
+_TO_BE_TOLD = ("growing", *SERIOUS)
 _EPILOG = """
 exit codes:
   that of the program; 0 when --seconds ended it

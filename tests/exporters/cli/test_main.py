@@ -127,6 +127,8 @@ trainer_info{trainer="ppo"} 1
 trainer_process_resident_memory_bytes{role="trainer"} 5e8
 trainer_memory_verdict{verdict="too early"} 0
 trainer_memory_verdict{verdict="leak"} 1
+trainer_memory_time_to_limit_seconds{bound="least"} 2400
+trainer_memory_time_to_limit_seconds{bound="most"} 3500
 trainer_growing_path_growth_bytes_per_minute{path="buffer",type="deque",kind="container"} 9e7
 trainer_growing_path_growth_bytes_per_minute{path="history",type="list",kind="container"} 3.73e7
 trainer_growing_path_leak{path="buffer",type="deque",kind="container",site="",remedy=""} 0
@@ -142,10 +144,13 @@ def test_ps_says_what_a_trainer_does_and_what_leaks_most(
     monkeypatch.setattr("heapwatch.cli.processes.TrainerSource.samples", lambda _: [sample, down])
     assert main(["ps"]) == 0
     _, ppo, other = capsys.readouterr().out.splitlines()
-    assert re.fullmatch(r"ppo +127.0.0.1:7777 +leak +500 MB .*history \+37.3 MB/min \(ppo.py:80\)", ppo)
+    assert re.fullmatch(
+        r"ppo +127.0.0.1:7777 +leak +40 to 59 min +500 MB .*history \+37.3 MB/min \(ppo.py:80\)", ppo
+    )
     assert re.fullmatch(r"\? +127.0.0.1:7778 +it does not answer", other)
     assert main(["ps", "--json"]) == 0
     row = json.loads(capsys.readouterr().out)[0]
+    assert row["time_to_limit_seconds"] == {"least": 2400, "most": 3500}
     assert (row["verdict"], row["grows"], row["bytes_per_minute"], row["line"]) == (
         "leak",
         "history",
