@@ -114,7 +114,7 @@ class Explainer:
         self._thread: threading.Thread | None = None
 
     def start(self) -> None:
-        """Start the thread, unless it is off, or this interpreter has no lock that would make its reads safe."""
+        """Start the thread, unless it is off, or this interpreter has no lock that makes its reads safe."""
         if not self.enabled:
             return
         if not has_lock():
