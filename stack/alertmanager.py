@@ -23,6 +23,8 @@ from urllib.parse import urlsplit
 
 import yaml
 
+from heapwatch.runtime.own_files import read_text
+
 PEOPLE = "people"
 TITLE = '{{ template "heapwatch.title" . }}'
 _CHANNEL_NAMES = {
@@ -153,8 +155,8 @@ def _at_most_one(environment: Mapping[str, str], name: str, other: str) -> None:
 
 def _read(name: str, file: str) -> str:
     try:
-        text = Path(file).read_text(encoding="utf-8").strip()
-    except (OSError, UnicodeDecodeError) as error:
+        text = read_text(file, named=True).strip()
+    except OSError as error:
         raise ValueError(f"{name} is {file!r}, which cannot be read: {error}") from error
     if not text:
         raise ValueError(f"{name} is {file!r}, which is empty")

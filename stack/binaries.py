@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import fcntl
+import os
 import re
 import shutil
 import subprocess
@@ -11,6 +12,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
+from heapwatch.runtime.own_files import make_private, open_own
 from heapwatch.stack.configuration import claim
 from heapwatch.stack.debian import PackageError, Progress, unpack
 from heapwatch.stack.download import DownloadError, NoAnswer, bring, is_whole
@@ -91,7 +93,7 @@ def link_tools(settings: Settings, binaries: Binaries) -> Path:
     """A folder with the four programs, for PATH."""
     folder = settings.state / "bin"
     claim(settings.state)
-    folder.mkdir(mode=0o700, exist_ok=True)
+    make_private(folder)
     for name in MINIMUM:
         path = getattr(binaries, name).path
         if path.parent != folder:
@@ -181,7 +183,7 @@ def _fetch(missing: str, packages: Path, folder: Path, progress: Progress) -> No
 def _alone(state: Path) -> Iterator[None]:
     """A lock: a second process waits here and then finds the packages that the first one unpacked."""
     claim(state)
-    with (state / "packages.lock").open("w", encoding="utf-8") as lock:
+    with os.fdopen(open_own(state / "packages.lock", os.O_RDWR | os.O_CREAT), "r+b") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         yield
 
@@ -221,7 +223,7 @@ def _new_enough(name: str, binary: Binary) -> bool:
 
 def _link(packages: Path, folder: Path) -> None:
     """Give the unpacked programs their upstream names in one folder."""
-    folder.mkdir(parents=True, exist_ok=True)
+    make_private(folder)
     for name in MINIMUM:
         link, program = folder / name, packages / "usr" / "bin" / ALSO_CALLED.get(name, name)
         if name == "alertmanager":

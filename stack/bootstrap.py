@@ -23,6 +23,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+from heapwatch.runtime.own_files import make_private, open_own, read_text, replace
 from heapwatch.stack import marker
 from heapwatch.stack.debian import PackageError, unpack
 
@@ -53,7 +54,7 @@ def ensure(venv: Path, requirements: list[Path]) -> None:
 def _ensure(venv: Path, requirements: list[Path]) -> None:
     stamp = venv / "complete"
     wanted = {_fingerprint(path) for path in requirements}
-    installed = set(stamp.read_text(encoding="utf-8").splitlines()) if stamp.is_file() else set()
+    installed = set(read_text(stamp).splitlines()) if stamp.is_file() else set()
     damaged = not installed or bool(damage(venv))
     if wanted <= installed and not damaged:
         return
@@ -69,13 +70,13 @@ def _ensure(venv: Path, requirements: list[Path]) -> None:
     _install(venv, requirements)
     names = {path.name for path in requirements}
     kept = {line for line in installed if line.split()[0] not in names}
-    stamp.write_text("\n".join(sorted(wanted | kept)) + "\n", encoding="utf-8")
+    replace(stamp, "\n".join(sorted(wanted | kept)) + "\n", 0o644)
 
 
 @contextmanager
 def _alone(state: Path) -> Iterator[None]:
     """A lock: a second process waits here and then finds the environment that the first one made."""
-    with (state / "bootstrap.lock").open("w", encoding="utf-8") as lock:
+    with os.fdopen(open_own(state / "bootstrap.lock", os.O_RDWR | os.O_CREAT), "r+b") as lock:
         try:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
@@ -148,7 +149,7 @@ def _install(venv: Path, requirements: list[Path]) -> None:
     locked = [option for path in requirements for option in ("-r", str(path))]
     pins = [pin for path in requirements for pin in _pins(path)]
     log = venv.parent / "logs" / "pip.log"
-    log.parent.mkdir(mode=0o700, exist_ok=True)
+    make_private(log.parent)
     # The lock file names every package with its hashes, so pip resolves nothing and verifies everything.
     _pip([*pip, "--no-deps", "--require-hashes", *locked], log, len(pins))
     if any(path.name != WITHOUT_TORCH for path in requirements):
@@ -179,7 +180,7 @@ def _pip(command: list[str], log: Path, expected: int) -> None:
     """Run pip with its output in `log`; show one line of progress, without a terminal the large downloads."""
     moving = sys.stderr.isatty()
     collected = 0
-    with log.open("a", encoding="utf-8") as output:
+    with os.fdopen(open_own(log, os.O_WRONLY | os.O_APPEND | os.O_CREAT), "a", encoding="utf-8") as output:
         process = subprocess.Popen(
             command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, cwd=REPOSITORY
         )

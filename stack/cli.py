@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import os
+import shlex
 import shutil
 import sys
 from collections.abc import Callable
@@ -13,11 +14,13 @@ from typing import TYPE_CHECKING, Any
 
 from heapwatch.runtime.plain_text import say, say_json
 from heapwatch.stack.errors import StackError
+from heapwatch.stacks import same_folder, user_folder
 
 if TYPE_CHECKING:
     from heapwatch.stack.compose import ComposeStack
     from heapwatch.stack.native import NativeStack
     from heapwatch.stack.report import ServiceStatus
+    from heapwatch.stack.settings import Settings
 
     Stack = NativeStack | ComposeStack
 
@@ -116,7 +119,7 @@ def up(arguments: argparse.Namespace) -> int:
     stack = chosen_stack(arguments.mode)
     stack.up()
     show(stack.status())
-    say(*how_to_go_on(Settings.from_environment().state).split("\n"))
+    say(*how_to_go_on(Settings.from_environment()).split("\n"))
     return 0
 
 
@@ -203,9 +206,15 @@ def show(rows: list[ServiceStatus]) -> None:
     terminal.print(table(rows))
 
 
-def how_to_go_on(state: Path) -> str:
-    """The commands to continue with, and the state folder."""
+def how_to_go_on(settings: Settings) -> str:
+    """The commands to continue with, in a clone those of make, and the state folder."""
     program = Path(sys.prefix) / "bin" / "heapwatch"
     found = shutil.which("heapwatch")
     on_path = found is not None and program.exists() and os.path.samefile(found, program)
-    return f"\n{'heapwatch' if on_path else program} ps | status | logs | demo | down    state: {state}"
+    own = "heapwatch" if on_path else str(program)
+    verbs = "status | logs | demo | down"
+    commands = f"make {verbs}    {own} ps" if settings.checkout else f"{own} ps | {verbs}"
+    joins = ""
+    if not same_folder(settings.state, user_folder(settings.environment) / "stack"):
+        joins = f"\na trainer joins this stack with HEAPWATCH_STATE={shlex.quote(str(settings.state))}"
+    return f"\n{commands}    state: {settings.state}{joins}"

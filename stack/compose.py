@@ -11,6 +11,7 @@ import time
 from contextlib import suppress
 from pathlib import Path
 
+from heapwatch.runtime.own_files import make_private, read_text
 from heapwatch.runtime.plain_text import plain
 from heapwatch.stack import configuration, containers, delivery, health, preflight, presence
 from heapwatch.stack.endpoints import TRAINER, endpoints
@@ -146,8 +147,8 @@ class ComposeStack:
                 copy.unlink(missing_ok=True)
                 continue
             try:
-                text = Path(source).expanduser().read_text(encoding="utf-8")
-            except (OSError, UnicodeDecodeError) as error:
+                text = read_text(Path(source).expanduser(), named=True)
+            except (OSError, RuntimeError) as error:
                 raise StackError(f"{name} is {source!r}, which cannot be read: {error}") from error
             configuration.write_if_changed(copy, text, mode=0o600)
 
@@ -193,10 +194,10 @@ class ComposeStack:
             "alertmanager": (data / "alerting" / "templates",),
         }
         file = self._settings.state / "run" / f"{name}.loaded-in-container"
-        file.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        make_private(file.parent)
         rendered = alertmanager_text if name == "alertmanager" else ""
         digest = f"{fingerprint(*read[name])} {hashlib.sha256(rendered.encode()).hexdigest()}"
-        if not is_new and (not file.exists() or file.read_text(encoding="utf-8") != digest):
+        if not is_new and (not file.exists() or read_text(file) != digest):
             sent = time.time()
             self._run("exec", "-T", name, "sh", "-c", "kill -HUP 1")
             try:

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import json
-import os
 import secrets
 from collections.abc import Mapping
 from pathlib import Path
 
 from heapwatch.http.guards import find_token
 from heapwatch.http.signing import webhook_token
+from heapwatch.runtime.own_files import make_private, read_text, replace
 from heapwatch.stack import marker
 from heapwatch.stack.alertmanager import render
 from heapwatch.stack.errors import StackError
@@ -17,6 +17,7 @@ from heapwatch.stack.settings import Settings
 
 TOKEN_BYTES = 32
 SHIPPED_RECEIVER = "receiver:9095"  # in prometheus.yml
+_MOST_BYTES = 1 << 20
 
 
 def claim(state: Path) -> None:
@@ -26,9 +27,7 @@ def claim(state: Path) -> None:
     except FileExistsError as error:
         raise StackError(f"{error}: set HEAPWATCH_STATE to a folder of the stack's own") from error
     except OSError as error:
-        raise StackError(
-            f"cannot create {state}: {error.strerror}; set HEAPWATCH_STATE to a folder of yours"
-        ) from error
+        raise StackError(f"cannot create {_said(error)}; set HEAPWATCH_STATE to a folder of yours") from error
 
 
 def lay_out(settings: Settings) -> None:
@@ -37,13 +36,11 @@ def lay_out(settings: Settings) -> None:
         claim(settings.state)
         for name in ("etc", "data", "logs", "run", "secrets", "etc/targets"):
             folder = settings.state / name
-            folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+            make_private(folder)
             folder.chmod(0o700)
-        settings.targets.mkdir(mode=0o700, parents=True, exist_ok=True)
+        make_private(settings.targets)
     except OSError as error:
-        raise StackError(
-            f"cannot create {error.filename}: {error.strerror}; set HEAPWATCH_STATE to a folder of yours"
-        ) from error
+        raise StackError(f"cannot create {_said(error)}; set HEAPWATCH_STATE to a folder of yours") from error
     make_secrets(settings)
     _link(settings.etc / "targets" / "trainer", settings.targets)
     ports = settings.ports
@@ -100,7 +97,7 @@ def make_secrets(settings: Settings) -> None:
     use the same one. StackError if it is no valid token.
     """
     own = settings.token_file
-    own.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+    make_private(own.parent)
     named = settings.environment.get("HEAPWATCH_TOKEN_FILE") or own
     if settings.environment.get("HEAPWATCH_TOKEN") or Path(named).expanduser().absolute() != own:
         try:
@@ -109,22 +106,29 @@ def make_secrets(settings: Settings) -> None:
             raise StackError(f"HEAPWATCH_TOKEN or HEAPWATCH_TOKEN_FILE cannot be used: {error}") from error
         write_if_changed(own, f"{given}\n", mode=0o600)
     for file in (own, settings.grafana_password_file):
-        if not file.is_file() or not file.stat().st_size:
-            write_if_changed(file, secrets.token_urlsafe(TOKEN_BYTES) + "\n", mode=0o600)
+        if not _content(file).strip():
+            replace(file, secrets.token_urlsafe(TOKEN_BYTES) + "\n")
         file.chmod(0o600)
-    secret = own.read_text(encoding="utf-8").strip()
+    secret = read_text(own, private=True).strip()
     write_if_changed(settings.webhook_token_file, webhook_token(secret) + "\n", mode=0o600)
+
+
+def _content(file: Path) -> str:
+    """The text of a file of ours; empty where it is missing, or something else has its name."""
+    try:
+        return read_text(file, most=_MOST_BYTES)
+    except OSError:
+        return ""
+
+
+def _said(error: OSError) -> str:
+    return f"{error.filename}: {error.strerror}" if error.strerror else str(error)
 
 
 def write_if_changed(file: Path, text: str, mode: int = 0o644) -> None:
     """Replace a file atomically, unless it already contains `text`."""
-    if file.is_file() and file.read_text(encoding="utf-8") == text:
-        return
-    fresh = file.with_name(f".{file.name}.{os.getpid()}")
-    descriptor = os.open(fresh, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, mode)
-    with os.fdopen(descriptor, "w", encoding="utf-8") as stream:
-        stream.write(text)
-    fresh.replace(file)
+    if _content(file) != text:
+        replace(file, text, mode)
 
 
 def _link(link: Path, target: Path) -> None:

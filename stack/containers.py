@@ -6,12 +6,12 @@ It is the only one that runs as root, because the files belong to different user
 from __future__ import annotations
 
 import os
-import shutil
 import sys
 from collections.abc import Mapping
 from pathlib import Path
 
 from heapwatch import data
+from heapwatch.runtime.own_files import read_text, replace
 from heapwatch.stack import configuration
 from heapwatch.stack.errors import StackError
 
@@ -43,8 +43,7 @@ def prepare(data: Path, etc: Path, given: Path, handed: Path) -> None:
         copy = handed / name
         copy.unlink(missing_ok=True)
         if (given / name).is_file():
-            shutil.copyfile(given / name, copy)
-            copy.chmod(0o400)
+            replace(copy, read_text(given / name, named=True), 0o400)
             os.chown(copy, reader, reader)
     configuration.write(data, etc, environment(os.environ, handed), ADDRESSES)
     os.chown(etc / "alertmanager.yml", NOBODY, NOBODY)

@@ -9,6 +9,8 @@ import tempfile
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
+from heapwatch.runtime.own_files import make_private
+
 Progress = Callable[[str], None]
 
 
@@ -25,7 +27,7 @@ def unpack(packages: Sequence[str], destination: Path, progress: Progress) -> No
     for tool in ("apt-get", "dpkg-deb"):
         if shutil.which(tool) is None:
             raise PackageError(f"{tool} is not on this system")
-    destination.parent.mkdir(parents=True, exist_ok=True)
+    make_private(destination.parent)
     for leftover in destination.parent.glob(f"{destination.name}.partial-*"):
         shutil.rmtree(leftover, ignore_errors=True)
     work = Path(tempfile.mkdtemp(prefix=f"{destination.name}.partial-", dir=destination.parent))

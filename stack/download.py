@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import fcntl
 import hashlib
+import os
 import shutil
 import tarfile
 import tempfile
@@ -15,6 +16,7 @@ from urllib.parse import urlsplit
 
 import httpx
 
+from heapwatch.runtime.own_files import make_private, open_own
 from heapwatch.stack.releases import Release, architecture
 
 Say = Callable[[str], None]
@@ -49,7 +51,7 @@ def bring(release: Release, cache: Path, mirror: str, say: Say) -> Path:
     wanted = release.sha256.get(architecture())
     if wanted is None:
         raise DownloadError(f"{release.name} {release.version} is not pinned for {architecture()}")
-    cache.mkdir(mode=0o700, parents=True, exist_ok=True)
+    make_private(cache)
     with _alone(cache / f"{release.name}.lock"):
         if is_whole(place, release):
             return place
@@ -106,7 +108,8 @@ def _fetch(release: Release, archive: Path, url: str, say: Say) -> None:
         verb = "resuming" if resumed else "downloading"
         say(f"{verb} {release.name} {release.version} from {urlsplit(url).netloc}")
         watch = _Pace(have, total, lambda text: say(f"{release.name}: {text}"))
-        with archive.open("ab" if resumed else "wb") as file:
+        written = os.O_WRONLY | os.O_CREAT | (os.O_APPEND if resumed else os.O_TRUNC)
+        with os.fdopen(open_own(archive, written), "ab" if resumed else "wb") as file:
             for chunk in answer.iter_raw():
                 file.write(chunk)
                 watch.count(len(chunk))
@@ -158,7 +161,7 @@ def _unpack(archive: Path, place: Path, release: Release) -> None:
 
 def _sha256(file: Path) -> str:
     digest = hashlib.sha256()
-    with file.open("rb") as stream:
+    with os.fdopen(open_own(file), "rb") as stream:
         while chunk := stream.read(1 << 20):
             digest.update(chunk)
     return digest.hexdigest()
@@ -166,6 +169,6 @@ def _sha256(file: Path) -> str:
 
 @contextmanager
 def _alone(lock: Path) -> Iterator[None]:
-    with lock.open("w", encoding="utf-8") as stream:
+    with os.fdopen(open_own(lock, os.O_RDWR | os.O_CREAT), "r+b") as stream:
         fcntl.flock(stream, fcntl.LOCK_EX)
         yield

@@ -15,6 +15,7 @@ from datetime import datetime
 from pathlib import Path
 
 from heapwatch.discovery import sweep
+from heapwatch.runtime.own_files import open_own
 from heapwatch.runtime.plain_text import say
 from heapwatch.stack import processes
 from heapwatch.stack.settings import Settings
@@ -30,9 +31,10 @@ def main() -> int:
     while not select.select([parent], [], [], SWEEP_SECONDS)[0]:
         _sweep(settings.targets)
     # standard output was a pipe to supervisord
-    with (settings.logs / "keeper.log").open("a", encoding="utf-8") as log:
+    appended = os.O_WRONLY | os.O_APPEND | os.O_CREAT
+    with suppress(OSError), os.fdopen(open_own(settings.logs / "keeper.log", appended), "a") as log:
         log.write(f"{datetime.now():%Y-%m-%d %H:%M:%S} supervisord died: starting the stack again\n")
-    with (settings.state / "run" / "lock").open("a", encoding="utf-8") as lock:
+    with os.fdopen(open_own(settings.state / "run" / "lock", os.O_RDWR | os.O_CREAT), "r+b") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)  # wait for a running `up` or `down`
         supervisor = Supervisor(settings)
         if not supervisor.running():

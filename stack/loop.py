@@ -10,6 +10,7 @@ import httpx
 
 from heapwatch.errors import Unreachable
 from heapwatch.http.client import post_json
+from heapwatch.runtime.own_files import read_text
 from heapwatch.stack.errors import StackError
 from heapwatch.stack.settings import Settings
 
@@ -93,7 +94,7 @@ class Loop:
 
     def clean(self, action: str) -> None:
         """Request a cleanup from the trainer directly."""
-        secret = self._settings.token_file.read_text(encoding="utf-8").strip()
+        secret = read_text(self._settings.token_file, private=True).strip()
         url = self._settings.url(self._trainer_port) + "/force_cleanup"
         asked = {"action": action, "reason": "demonstration: what leaked after the receiver's cleanup"}
         try:

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 from pathlib import Path
 
-NAME = ".made-by-heapwatch"
+from heapwatch.runtime.own_files import make_private, open_own
+from heapwatch.stacks import MARK
+
+NAME = MARK
 TEXT = "heapwatch made this folder: `make clean` and `heapwatch clean` remove what is theirs in it.\n"
 # Identify a folder of an earlier version, which has no mark.
 OWN_FOLDER = ".heapwatch"
@@ -25,14 +29,15 @@ def make(folder: Path) -> None:
         OSError: it cannot be created.
 
     """
-    folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+    make_private(folder)
     if carried_by(folder):
         return
     earlier = folder.name == OWN_FOLDER or all((folder / name).is_file() for name in EVIDENCE)
     # The mark is always the first file: if another process is creating this folder, it is there by now.
     if not earlier and any(folder.iterdir()) and not carried_by(folder):
         raise FileExistsError(f"{folder} holds files that heapwatch did not make")
-    (folder / NAME).write_text(TEXT, encoding="utf-8")
+    with os.fdopen(open_own(folder / NAME, os.O_WRONLY | os.O_CREAT | os.O_TRUNC), "w") as mark:
+        mark.write(TEXT)
 
 
 def carried_by(folder: Path) -> bool:

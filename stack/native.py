@@ -14,6 +14,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from types import FrameType
 
+from heapwatch.runtime.own_files import MOST_BYTES, make_private, open_own, read_json, replace
 from heapwatch.stack import binaries, configuration, delivery, health, preflight, presence, processes
 from heapwatch.stack.endpoints import TRAINER, Endpoint, endpoints
 from heapwatch.stack.errors import StackError
@@ -43,17 +44,19 @@ class NativeStack:
         """Start or update everything; on failure, everything that this call started is stopped."""
         preflight.check_system()
         with self._locked(), _interruptible():
+            was_running = self._supervisor.running()
+            if not was_running:
+                if leftovers := processes.of_stack(self._settings.state):
+                    self._say(f"ending {len(leftovers)} processes that an earlier stack left")
+                    processes.end_all(self._settings.state)
+                preflight.check_ports(self._settings, self._endpoints().values())
             wanted = self._prepare()
-            if self._supervisor.running():
+            if was_running:
                 self._announce()
                 restarted = self._update(wanted)
                 self._wait([service.endpoint for service in wanted], restarted)
                 delivery.prove(self._settings, fresh=bool(restarted))
                 return
-            if leftovers := processes.of_stack(self._settings.state):
-                self._say(f"ending {len(leftovers)} processes that an earlier stack left")
-                processes.end_all(self._settings.state)
-            preflight.check_ports(self._settings, [service.endpoint for service in wanted])
             try:
                 self._announce()
                 self._say(f"starting {', '.join(service.name for service in wanted)}")
@@ -117,9 +120,10 @@ class NativeStack:
 
     def logs(self, name: str | None, lines: int, follow: bool) -> None:
         """Print the last lines of one or all logs; with `follow`, also new lines."""
-        files = sorted(file for file in self._settings.logs.glob("*.log") if name in (None, file.stem))
+        there = sorted(file for file in self._settings.logs.glob("*.log") if file.is_file())
+        files = [file for file in there if name in (None, file.stem)]
         if not files:
-            known = ", ".join(sorted(file.stem for file in self._settings.logs.glob("*.log")))
+            known = ", ".join(file.stem for file in there)
             raise StackError(
                 f"there is no log of {name!r}; there is {known}"
                 if known
@@ -164,12 +168,13 @@ class NativeStack:
             self._say(f"{name} {binary.version}: {binary.source}")
         self._say(f"dashboards: {f'Grafana, {grafana.source}' if grafana else 'the built-in viewer'}")
         configuration.lay_out(self._settings)
+        preflight.check_files(self._settings.state, self._settings.targets)
         preflight.check_data(self._settings, found)
         for checked in preflight.check_configuration(self._settings, found):
             self._say(f"checked {checked}")
         wanted = services(self._settings, found, grafana)
         if grafana:
-            self._grafana_mark.touch(mode=0o600)
+            replace(self._grafana_mark, "")
         else:
             self._grafana_mark.unlink(missing_ok=True)
         self._supervisor.configure(wanted)
@@ -210,7 +215,10 @@ class NativeStack:
 
     def _last_line(self, name: str) -> str:
         file = self._settings.logs / f"{name}.log"
-        lines = file.read_text(encoding="utf-8", errors="replace").splitlines() if file.exists() else []
+        lines: list[str] = []
+        with suppress(OSError), os.fdopen(open_own(file), "rb") as stream:
+            stream.seek(max(0, os.fstat(stream.fileno()).st_size - MOST_BYTES))
+            lines = stream.read(MOST_BYTES).decode(errors="replace").splitlines()
         last = next((line.strip() for line in reversed(lines) if line.strip()), "no output")
         return f"{last} (see {file})"
 
@@ -228,8 +236,8 @@ class NativeStack:
         return self._settings.state / "run" / "loaded.json"
 
     def _loaded(self) -> dict[str, str]:
-        with suppress(OSError, ValueError):
-            return dict(json.loads(self._loaded_file.read_text(encoding="utf-8")))
+        with suppress(OSError, ValueError, TypeError):
+            return dict(read_json(self._loaded_file))
         return {}
 
     def _remember_loaded(self, wanted: list[Service]) -> None:
@@ -241,13 +249,13 @@ class NativeStack:
         """One `up`, `down` or `restart` at a time."""
         configuration.claim(self._settings.state)
         folder = self._settings.state / "run"
-        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-        with (folder / "lock").open("a+b", buffering=0) as lock:
+        make_private(folder)
+        descriptor = open_own(folder / "lock", os.O_RDWR | os.O_CREAT)
+        with os.fdopen(descriptor, "r+b", buffering=0) as lock:
             try:
                 fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
             except BlockingIOError:
-                lock.seek(0)
-                holder = lock.read().decode().strip() or "?"
+                holder = lock.read(20).decode(errors="replace").strip() or "?"
                 raise StackError(f"process {holder} is bringing this stack up or down; wait for it") from None
             with suppress(OSError):  # on a full disk the stack can still be stopped
                 lock.truncate(0)

@@ -7,11 +7,14 @@ import os
 import platform
 import shutil
 import socket
+import stat
 import subprocess
 import sys
 from collections.abc import Iterable
+from contextlib import suppress
 from pathlib import Path
 
+from heapwatch.runtime.own_files import read_text, replace
 from heapwatch.stack import processes
 from heapwatch.stack.binaries import Binaries
 from heapwatch.stack.endpoints import Endpoint
@@ -46,6 +49,19 @@ def check_ports(settings: Settings, endpoints: Iterable[Endpoint]) -> None:
         )
 
 
+def check_files(state: Path, targets: Path) -> None:
+    """Raise StackError for a pipe or a device in a folder of ours: a service that opens it waits for ever."""
+    for folder in (*(state / name for name in ("", "etc", "data", "logs", "run", "secrets")), targets):
+        with suppress(FileNotFoundError), os.scandir(folder) as entries:
+            for entry in entries:
+                if os.path.exists(entry) and _holds_up(entry.stat().st_mode):
+                    raise StackError(f"{entry.path} is a pipe or a device: remove it, nothing was started")
+
+
+def _holds_up(mode: int) -> bool:
+    return stat.S_ISFIFO(mode) or stat.S_ISCHR(mode) or stat.S_ISBLK(mode)
+
+
 def check_configuration(settings: Settings, binaries: Binaries) -> list[str]:
     """Check with promtool, amtool and docker-compose, if installed; returns what was checked."""
     promtool, amtool = str(binaries.promtool.path), str(binaries.amtool.path)
@@ -67,7 +83,7 @@ def check_data(settings: Settings, binaries: Binaries) -> None:
     folder = settings.state / "data" / "prometheus"
     note = folder.with_suffix(".version")
     ours = _version(binaries.prometheus.version)
-    newest = _version(note.read_text(encoding="utf-8")) if note.is_file() and folder.is_dir() else (0,)
+    newest = _version(read_text(note)) if note.exists() and folder.is_dir() else (0,)
     if ours < NEW_FORMAT <= newest:
         wrote = ".".join(map(str, newest))
         raise StackError(
@@ -75,7 +91,7 @@ def check_data(settings: Settings, binaries: Binaries) -> None:
             f" ({binaries.prometheus.source}) cannot read: put 2.55 or newer on PATH, or move the folder"
         )
     if ours > newest:
-        note.write_text(binaries.prometheus.version, encoding="utf-8")
+        replace(note, binaries.prometheus.version)
 
 
 def _version(text: str) -> tuple[int, ...]:

@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import os
-import sys
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
 from heapwatch import data, stacks
 from heapwatch.analysis.limits import PROFILE_NAMES
-from heapwatch.stack import marker
 from heapwatch.stack.environment import refuse_unknown
 from heapwatch.stack.errors import StackError
 
@@ -169,8 +167,5 @@ def _checkout(environment: Mapping[str, str]) -> Path | None:
 
 
 def _state(environment: Mapping[str, str]) -> Path:
-    """The chosen folder; else the folder of the running virtual environment, if `make` created it."""
-    if chosen := environment.get("HEAPWATCH_STATE"):
-        return Path(chosen).absolute()
-    around = Path(sys.prefix).parent
-    return around if marker.carried_by(around) else stacks.user_folder(environment) / "stack"
+    chosen = environment.get("HEAPWATCH_STATE")
+    return Path(chosen).absolute() if chosen else stacks.default_state(environment)

@@ -18,6 +18,7 @@ from typing import Any, cast
 
 from supervisor.xmlrpc import Faults, SupervisorTransport
 
+from heapwatch.runtime.own_files import make_private, replace
 from heapwatch.stack.errors import StackError
 from heapwatch.stack.processes import MARKER
 from heapwatch.stack.services import Service, environment
@@ -29,6 +30,7 @@ KEPT = (
     "HEAPWATCH_CHECKOUT",
     "HEAPWATCH_TARGETS_DIR",
 )  # variables that the keeper needs to start the same stack again
+START_SECONDS = 60
 # supervisord first binds PATH.PID; the kernel allows 107 bytes
 LONGEST_SOCKET_PATH = 95
 # characters that supervisord's configuration treats as a comment or the end of a value
@@ -50,7 +52,7 @@ class Supervisor:
 
     def configure(self, services: Iterable[Service]) -> None:
         """Write the configuration; `apply` makes a running supervisord read it."""
-        self._configuration.write_text(self._render(services), encoding="utf-8")
+        replace(self._configuration, self._render(services))
 
     def running(self) -> bool:
         """Whether supervisord answers."""
@@ -71,16 +73,20 @@ class Supervisor:
         # Services must not inherit variables of this shell.
         inherited = {name: value for name, value in os.environ.items() if not name.startswith("HEAPWATCH_")}
         marked = {**inherited, MARKER: str(self._settings.state)}
-        done = subprocess.run(
-            command,
-            env=marked,
-            cwd=self._settings.folder,
-            start_new_session=True,
-            text=True,
-            stdin=subprocess.DEVNULL,
-            capture_output=True,
-            check=False,
-        )
+        try:
+            done = subprocess.run(
+                command,
+                env=marked,
+                cwd=self._settings.folder,
+                start_new_session=True,
+                text=True,
+                stdin=subprocess.DEVNULL,
+                capture_output=True,
+                check=False,
+                timeout=START_SECONDS,
+            )
+        except subprocess.TimeoutExpired:
+            raise StackError(f"the supervisor did not start within {START_SECONDS} s") from None
         if done.returncode != 0:
             lines = (done.stderr or done.stdout).strip().splitlines()
             raise StackError(f"the supervisor did not start: {lines[0] if lines else done.returncode}")
@@ -206,7 +212,7 @@ def _socket_path(state: Path) -> Path:
         return inside
     name = hashlib.sha256(os.fsencode(state)).hexdigest()[:12]
     folder = Path(tempfile.gettempdir()) / f"heapwatch-{os.getuid()}-{name}"
-    folder.mkdir(mode=0o700, exist_ok=True)
+    make_private(folder)
     owner = folder.lstat()
     if not stat.S_ISDIR(owner.st_mode) or owner.st_uid != os.getuid() or owner.st_mode & 0o077:
         raise StackError(

@@ -12,6 +12,8 @@ from typing import Annotated, Any, Literal
 import yaml
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator, model_validator
 
+from heapwatch.runtime.own_files import read_text
+
 PREFIX = "HEAPWATCH_RECEIVER_"
 # Variables of the whole stack, and the setting that each of them overrides.
 SHARED_NAMES = {
@@ -117,11 +119,18 @@ def load(file: Path | None, environment: Mapping[str, str] = os.environ) -> Sett
     for key in Settings.model_fields:
         text = environment.get(PREFIX + key.upper())
         if text is not None:
-            values[key] = yaml.safe_load(text)
+            values[key] = _value(PREFIX + key.upper(), text)
     try:
         return Settings.model_validate(values)
     except ValidationError as error:
         raise SettingsError(_explain(error, file)) from None
+
+
+def _value(name: str, text: str) -> Any:
+    try:
+        return yaml.safe_load(text)
+    except (yaml.YAMLError, RecursionError):
+        raise SettingsError(f"{name} is {text[:80]!r}, which is not YAML") from None
 
 
 def _refuse_unknown(environment: Mapping[str, str]) -> None:
@@ -157,11 +166,9 @@ def secret(file: Path | None, name: str) -> str:
     if file is None:
         raise SettingsError(f"{name} is not set")
     try:
-        text = file.read_text().strip()
+        text = read_text(file, named=True).strip()
     except OSError as error:
-        raise SettingsError(f"{name}: cannot read {file}: {error.strerror}") from None
-    except UnicodeDecodeError:
-        text = ""
+        raise SettingsError(f"{name}: cannot read {file}: {error.strerror or error}") from None
     if not text or not text.isascii() or not text.isprintable():
         raise SettingsError(f"{name}: {file} must hold one line of printable ASCII")
     return text
@@ -169,13 +176,13 @@ def secret(file: Path | None, name: str) -> str:
 
 def _read_file(file: Path) -> dict[str, Any]:
     try:
-        values = yaml.safe_load(file.read_text())
+        values = yaml.safe_load(read_text(file, named=True))
     except OSError as error:
-        raise SettingsError(f"cannot read {file}: {error.strerror}") from None
-    except UnicodeDecodeError:
-        raise SettingsError(f"{file} is not text") from None
+        raise SettingsError(f"cannot read {file}: {error.strerror or error}") from None
     except yaml.YAMLError as error:
         raise SettingsError(f"{file} is not YAML: {' '.join(str(error).split())}") from None
+    except RecursionError:
+        raise SettingsError(f"{file} is nested too deeply") from None
     if values is None:
         return {}
     if not isinstance(values, dict) or not all(isinstance(key, str) for key in values):

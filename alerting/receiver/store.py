@@ -17,6 +17,7 @@ from typing import Any, TypeVar
 
 from heapwatch.receiver.clock import Clock
 from heapwatch.receiver.schema import SCHEMA, VERSION
+from heapwatch.runtime.own_files import make_private, open_own
 
 log = logging.getLogger("heapwatch.receiver")
 T = TypeVar("T")
@@ -57,10 +58,10 @@ class Store:
 
         """
         try:
-            self.path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+            make_private(self.path.parent)
             # SQLite gives its journal the mode of the database
-            os.close(os.open(self.path, os.O_RDWR | os.O_CREAT, 0o600))
-            self._lock = os.open(self.path.with_name(self.path.name + ".lock"), os.O_RDWR | os.O_CREAT, 0o600)
+            os.close(open_own(self.path, os.O_RDWR | os.O_CREAT, named=True))
+            self._lock = open_own(self.path.with_name(self.path.name + ".lock"), os.O_RDWR | os.O_CREAT)
             fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
             raise StoreUnusable(f"database {self.path}: another receiver is using it") from None

@@ -31,11 +31,11 @@ class Stack:
         self._log = folder / "stack.log"
         self.ports = dict(zip(PORTS, free_ports(len(PORTS)), strict=True))
         clean = {name: value for name, value in os.environ.items() if not name.startswith("HEAPWATCH_")}
-        self.user = clean | {"XDG_STATE_HOME": str(folder / "home")}
+        self.user = clean | {"XDG_STATE_HOME": str(folder / "home"), "HEAPWATCH_STATE": str(folder / "stack")}
         self._environment = (
             self.user
             | {f"HEAPWATCH_{name}_PORT": str(port) for name, port in self.ports.items()}
-            | {"HEAPWATCH_STATE": str(folder / "stack"), "HEAPWATCH_CHECKOUT": str(ROOT)}
+            | {"HEAPWATCH_CHECKOUT": str(ROOT)}
         )
         self._client = httpx.Client(timeout=20, trust_env=False)
 

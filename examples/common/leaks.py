@@ -10,6 +10,8 @@ import time
 from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 
+from heapwatch.runtime.own_files import make_private, read_json, replace
+
 
 def leak_file(trainer: str, state: Path | None = None) -> Path:
     """Where the leak switches of the example `trainer` are kept; `state` defaults to HEAPWATCH_STATE."""
@@ -43,10 +45,8 @@ def parse(settings: Iterable[str], allowed: Mapping[str, str]) -> dict[str, floa
 
 def write(path: Path, rates: Mapping[str, float]) -> None:
     """Replace the switches in `path` at once, so that no reader sees half a file."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    fresh = path.with_suffix(f".{os.getpid()}.tmp")
-    fresh.write_text(json.dumps({name: rate for name, rate in rates.items() if rate > 0}))
-    fresh.replace(path)
+    make_private(path.parent)
+    replace(path, json.dumps({name: rate for name, rate in rates.items() if rate > 0}))
 
 
 class LeakSwitches:
@@ -74,16 +74,16 @@ class LeakSwitches:
     def refresh(self) -> None:
         """Read the switches again if the file has changed; a broken file changes nothing but says so."""
         try:
-            stamp = self._path.stat().st_mtime_ns
-        except FileNotFoundError:
+            stamp = self._path.lstat().st_mtime_ns
+        except OSError:
             return
         if stamp == self._stamp:
             return
         self._stamp = stamp
         try:
-            rates = json.loads(self._path.read_text())
+            rates = read_json(self._path)
             self.rates = parse([f"{name}={rate}" for name, rate in rates.items()], self._allowed)
-        except (ValueError, AttributeError) as problem:
+        except (OSError, ValueError, AttributeError) as problem:
             print(f"leak switches in {self._path} ignored: {problem}", flush=True)
         else:
             print(f"leaks on, units per minute: {self.rates or 'none'}", flush=True)

@@ -11,23 +11,28 @@ import math
 import os
 import re
 import socket
-import tempfile
 import time
+from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import asdict, dataclass
 from functools import cache
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
 import psutil
 
 from heapwatch.runtime.machine import boot
+from heapwatch.runtime.own_files import UnusableFile, is_left_over, make_private, read_json, replace
 
 # Prometheus drops labels of this kind after discovery: they name the owner in the file and reach no series.
 _OWNER_LABEL = "__meta_heapwatch_owner"
 # Only a target that says so expires: trainers with an older library do not renew theirs.
 _LIFETIME_LABEL = "__meta_heapwatch_lifetime_seconds"
 _PARTIAL_SECONDS = 60.0
+# Several times as many as a stack has trainers; the rest of an overfull folder is not read.
+_MOST_FILES = 20_000
+_ADDRESS = re.compile(r"(\[[0-9A-Fa-f:.%]+\]|[A-Za-z0-9._-]+):[0-9]{1,5}")
 RENEWAL_SECONDS = 600.0
 LIFETIME_SECONDS = 4 * RENEWAL_SECONDS
 
@@ -41,6 +46,13 @@ class Owner:
     pid_namespace: str
     pid: int
     started: float
+
+    def __post_init__(self) -> None:
+        """Raise TypeError for what no process is."""
+        texts = (self.host, self.boot, self.pid_namespace)
+        numbers = type(self.pid) is int and type(self.started) in (int, float)
+        if not (numbers and all(type(text) is str for text in texts) and 0 < self.pid < 2**31):
+            raise TypeError("not the owner of a target")
 
     @classmethod
     def current(cls, pid: int | None = None) -> Owner:
@@ -97,26 +109,14 @@ class TargetFile:
             OSError: the directory cannot be written.
 
         """
-        self.path.parent.mkdir(parents=True, exist_ok=True)
+        make_private(self.path.parent)
         labels = {
             _OWNER_LABEL: json.dumps(asdict(self._owner)),
             _LIFETIME_LABEL: f"{LIFETIME_SECONDS:g}",
         }
         content = json.dumps([{"targets": [self.address], "labels": labels}], indent=2) + "\n"
-        # The suffix keeps Prometheus' *.json from seeing it; same folder, because a rename must not copy.
-        descriptor, partial = tempfile.mkstemp(
-            prefix=f".{self.path.stem}", suffix=".tmp", dir=self.path.parent
-        )
-        try:
-            with os.fdopen(descriptor, "w", encoding="utf-8") as file:
-                file.write(content)
-                os.fchmod(file.fileno(), 0o644)  # Prometheus may run as another user
-            os.replace(partial, self.path)
-            self._renewed = time.monotonic()
-        except BaseException:
-            with suppress(OSError):
-                os.unlink(partial)
-            raise
+        replace(self.path, content, 0o644)  # Prometheus may run as another user
+        self._renewed = time.monotonic()
 
     def renew(self) -> bool:
         """Renew the target when that is due; returns whether it was.
@@ -133,66 +133,103 @@ class TargetFile:
 
     def remove(self) -> None:
         """Remove the target, unless this is a forked child or another trainer has taken the address over."""
-        if os.getpid() == self._writer and _owner_of(self.path) == self._owner:
+        if os.getpid() != self._writer:
+            return
+        left = _read(self.path)
+        if left is not None and left.owner == self._owner:
             with suppress(OSError):
                 self.path.unlink(missing_ok=True)
+
+
+@dataclass(frozen=True)
+class _Left:
+    """What a target file of this user says."""
+
+    path: Path
+    owner: Owner
+    addresses: list[str]
+    lifetime: float
+
+    def is_dead(self) -> bool:
+        """Whether its trainer has certainly ended, or has not renewed it in time."""
+        return self.owner.is_gone() or (not self.owner.is_visible() and self._has_expired())
+
+    def _has_expired(self) -> bool:
+        try:
+            return time.time() - self.path.lstat().st_mtime > self.lifetime
+        except OSError:
+            return False
 
 
 def sweep(directory: Path) -> list[Path]:
     """Remove expired targets, and those of trainers of this machine that did not remove theirs; returns them.
 
-    Files that heapwatch did not write stay.
+    Only files of this user go that carry heapwatch's own name or label; everything else stays.
     """
     swept = []
-    for partial in directory.glob(".*.tmp"):
+    now = time.time()
+    for path in _files(directory, ".tmp"):
         with suppress(OSError):
-            if time.time() - partial.stat().st_mtime > _PARTIAL_SECONDS:
-                partial.unlink()
-    for path in sorted(directory.glob("*.json")):
-        owner = _owner_of(path)
-        if owner is not None and (owner.is_gone() or (not owner.is_visible() and _expired(path))):
-            with suppress(OSError):
+            if is_left_over(path, _PARTIAL_SECONDS, now):
                 path.unlink()
-                swept.append(path)
+    for left in _targets(directory):
+        if left.is_dead():
+            with suppress(OSError):
+                left.path.unlink()
+                swept.append(left.path)
     return swept
 
 
 def addresses(directory: Path) -> list[str]:
-    """Return the addresses of all targets that heapwatch wrote and whose trainers may live."""
-    found = []
-    for path in sorted(directory.glob("*.json")):
-        owner = _owner_of(path)
-        if owner is not None and not owner.is_gone():
-            with suppress(OSError, ValueError, LookupError):
-                found += json.loads(path.read_text(encoding="utf-8"))[0]["targets"]
-    return found
+    """Return the addresses of all targets of this user whose trainers may live."""
+    return [at for left in _targets(directory) if not left.owner.is_gone() for at in left.addresses]
 
 
 def addresses_of(directory: Path, pid: int) -> list[str]:
     """Return the addresses that a live process of this machine serves at."""
-    found = []
-    for path in sorted(directory.glob("*.json")):
-        owner = _owner_of(path)
-        if owner is not None and owner.pid == pid and not owner.is_gone():
-            with suppress(OSError, ValueError, LookupError):
-                found += json.loads(path.read_text(encoding="utf-8"))[0]["targets"]
-    return found
+    found = [left for left in _targets(directory) if left.owner.pid == pid and not left.owner.is_gone()]
+    return [at for left in found for at in left.addresses]
 
 
-def _owner_of(path: Path) -> Owner | None:
+def unusable(directory: Path) -> list[str]:
+    """Return one line for each file that looks like a target and cannot be read: Prometheus reads it too."""
+    problems = []
+    for path in _files(directory, ".json"):
+        try:
+            read_json(path)
+        except FileNotFoundError:
+            pass
+        except UnusableFile as problem:
+            problems.append(str(problem))
+    return problems
+
+
+def _files(directory: Path, suffix: str) -> list[Path]:
     try:
-        groups: Any = json.loads(path.read_text(encoding="utf-8"))
-        return Owner(**json.loads(groups[0]["labels"][_OWNER_LABEL]))
-    except (OSError, ValueError, LookupError, TypeError):
+        with os.scandir(directory) as entries:
+            names = [entry.name for entry in islice(entries, _MOST_FILES)]
+    except OSError:
+        return []
+    return sorted(directory / name for name in names if name.endswith(suffix))
+
+
+def _targets(directory: Path) -> Iterator[_Left]:
+    for path in _files(directory, ".json"):
+        left = _read(path)
+        if left is not None:
+            yield left
+
+
+def _read(path: Path) -> _Left | None:
+    """The target in a file; None for whatever heapwatch did not write."""
+    try:
+        group: Any = read_json(path)[0]
+        owner = Owner(**json.loads(group["labels"][_OWNER_LABEL]))
+        lifetime = float(group["labels"].get(_LIFETIME_LABEL, "inf"))
+        found = [at for at in group["targets"] if _ADDRESS.fullmatch(at)]
+    except (OSError, ValueError, LookupError, TypeError, AttributeError, RecursionError):
         return None
-
-
-def _expired(path: Path) -> bool:
-    try:
-        lifetime = float(json.loads(path.read_text(encoding="utf-8"))[0]["labels"][_LIFETIME_LABEL])
-        return time.time() - path.stat().st_mtime > lifetime
-    except (OSError, ValueError, LookupError, TypeError):
-        return False
+    return _Left(path, owner, found, lifetime)
 
 
 def _address(host: str, port: int) -> str:

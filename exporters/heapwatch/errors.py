@@ -11,7 +11,7 @@ class Unreachable(Exception):
     """A trainer or Prometheus sent no usable response; the message says why."""
 
 
-def reason(error: OSError | ValueError) -> str:
+def reason(error: Exception) -> str:
     """What an error says: that of the system with its file, and without its number."""
     if isinstance(error, OSError) and error.strerror:
         return f"{error.filename}: {error.strerror}" if error.filename else error.strerror

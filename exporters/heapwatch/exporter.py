@@ -91,6 +91,7 @@ class Exporter:
     ) -> None:
         self.name = name
         self.interval = interval
+        self.is_running = False
         self.server: Server | None = None
         self.registration: Registration | NetworkRegistration | None = None
 
@@ -133,7 +134,10 @@ class Exporter:
         self.safe_point.on_visit += [baseline.note, self.cleanup_queue.run_pending]
         self.safe_point.on_tick.append(self.progress.observe)
         self.cleanup_queue.on_done.append(self._sample_costly_soon)
-        for collector in (
+        explained: list[Collector] = []
+        if self.explainer.enabled:
+            explained = [ExplanationCollector(self.explanation, lambda: self.explainer.spent_on)]
+        collectors: list[Collector] = [
             StandardCollector(),
             InfoCollector(name, framework, run or array_task(), current_rank()),
             unique,
@@ -146,9 +150,10 @@ class Exporter:
             self.progress,
             self.limits,
             CleanupCollector(self.cleanup_queue, self._takes_cleanups),
-            ExplanationCollector(self.explanation, lambda: self.explainer.spent_on),
+            *explained,
             ExporterCollector(self.failures, self.safe_point, lambda: self.exposition.collect_seconds.copy()),
-        ):
+        ]
+        for collector in collectors:
             self.register(collector)
         # Sampled from the first declaration on.
         for declared in (self.entities, self.events, self.buffers, self.buffers.sizes, self.sizes):
@@ -231,7 +236,7 @@ class Exporter:
     def serve(
         self, host: str, port: int, *, token: str | None, port_search: bool, register: str | None = None
     ) -> None:
-        """Start serving and sampling, and join the running stack.
+        """Serve, and join the running stack; `begin` is the rest of a start.
 
         Raises:
             OSError: when the port is taken (the message names its owner) or the host is not ours.
@@ -244,7 +249,7 @@ class Exporter:
             exposition=self.exposition,
             cleanup_queue=self.cleanup_queue,
             status=self._status,
-            explain=lambda: self.explanation().as_json(),
+            explain=(lambda: self.explanation().as_json()) if self.explainer.enabled else None,
             token=None if token is None else checked_token(token),
             port_search=port_search,
         )
@@ -259,6 +264,10 @@ class Exporter:
         if warning := token_warning(server.token):
             log.warning("%s", warning)
         server.on_observe.append(self._look_for_stack)
+
+    def begin(self) -> None:
+        """Start sampling and explaining, also where nothing is served."""
+        self.is_running = True
         self.safe_point.start()
         self.explainer.start()
 
@@ -290,6 +299,7 @@ class Exporter:
 
     def stop(self, *, log_findings: bool = True) -> None:
         """Stop serving and sampling, and log the findings. A second call does nothing."""
+        was_running, self.is_running = self.is_running, False
         registration, self.registration = self.registration, None
         if registration is not None:
             registration.remove()
@@ -298,7 +308,7 @@ class Exporter:
             self.server = None
         self.safe_point.stop()
         self.explainer.stop()
-        if registration is not None and log_findings:
+        if was_running and log_findings and self.explainer.enabled:
             log.info("%s has ended: %s", self.name, headline(self.explanation()))
         if self._journal is not None:
             self._journal.stop()
@@ -325,6 +335,7 @@ class Exporter:
         if self._journal is not None:
             self._journal.abandon()
         self.server = self.registration = None
+        self.is_running = False
 
     def _levels(self) -> dict[str, Any]:
         """What a cleanup compares: sampled at once, in the trainer's thread."""

@@ -14,6 +14,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+from heapwatch.runtime.own_files import read_json
+
 _WAIT_SECONDS = 30.0
 _POLL_SECONDS = 0.05
 _NEEDED = (3, 14)
@@ -105,7 +107,9 @@ def _answer(path: Path, seconds: float) -> dict[str, Any] | None:
     until = time.monotonic() + seconds
     while time.monotonic() < until:
         if path.exists():
-            found: dict[str, Any] = json.loads(path.read_text())
-            return found
+            try:
+                return dict(read_json(path))
+            except (OSError, TypeError, ValueError) as error:
+                raise CannotInject(f"the process does not answer as Heapwatch does: {error}") from None
         time.sleep(_POLL_SECONDS)
     return None

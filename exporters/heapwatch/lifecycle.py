@@ -3,17 +3,26 @@
 from __future__ import annotations
 
 import atexit
+import errno
 import logging
 import multiprocessing
 import os
+import socket
 from pathlib import Path
+from typing import Any
 
-from heapwatch.http.server import DEFAULT_PORT, port_owner
+from heapwatch.analysis.limits import PROFILE_NAMES
+from heapwatch.errors import reason
+from heapwatch.http.server import DEFAULT_PORT, PortTaken, port_owner
+from heapwatch.runtime import environment
 from heapwatch.runtime.notices import show_notices
 from heapwatch.runtime.safe_point import DEFAULT_BUDGET, DEFAULT_INTERVAL
 from heapwatch.watch import Watch
 
 log = logging.getLogger("heapwatch")
+
+_LOOPBACK = "127.0.0.1"
+_NO_ADDRESS = (errno.EADDRNOTAVAIL, errno.EAFNOSUPPORT)
 
 _running: dict[str, Watch] = {}
 
@@ -40,6 +49,9 @@ def start(
     which may then request cleanups; without a stack it waits for one. One line of level INFO says where it
     serves and which stack scrapes it; on stderr if the program has not configured logging.
 
+    What the environment has wrong (a variable, a port, a folder) is logged once and never raises: the default
+    is used, or that part is missing. HEAPWATCH_SERVE, HEAPWATCH_EXPLAIN and HEAPWATCH_TRACE switch parts off.
+
     A second start with the same name stops the first: a notebook's cell can be run again. While a worker
     process is being spawned, which runs the main script a second time, the watch it gets serves nothing.
 
@@ -64,18 +76,17 @@ def start(
 
     Raises:
         ValueError: for an argument that is not allowed.
-        OSError: the host is not an address of this machine, the record cannot be written, or the port
-            is taken and `port_search` is off (the message names its owner).
+        OSError: for an argument alone: the host is not an address of this machine, the record cannot be
+            written, the port is not permitted, or is taken and `port_search` is off (the message names its
+            owner).
 
     """
     show_notices()
-    asked = port if port is not None else port_from_environment()
-    wanted = DEFAULT_PORT if asked is None else asked
     watch = Watch(
         name,
         framework=framework,
         run=run,
-        profile=profile or os.environ.get("HEAPWATCH_PROFILE") or "default",
+        profile=profile or environment.choice("HEAPWATCH_PROFILE", PROFILE_NAMES, "default"),
         walker_names=walker_names,
         interval=interval,
         budget=budget,
@@ -85,25 +96,76 @@ def start(
     earlier = _running.pop(name, None)
     if earlier is not None:
         earlier.stop()
-    host = host or os.environ.get("HEAPWATCH_BIND") or "127.0.0.1"
+    if unread := environment.unread():
+        environment.say_once(unread)
+    wanted = port if port is not None else _port_of_environment()
     register = register or os.environ.get("HEAPWATCH_REGISTER")
-    watch.exporter.serve(host, wanted, token=token, port_search=port_search, register=register)
-    _running[name] = watch
-    record = record or os.environ.get("HEAPWATCH_RECORD")
-    if record:
-        try:
-            watch.record(record)
-        except OSError:
-            watch.exporter.stop(log_findings=False)
+    try:
+        _serve(watch, host, wanted, token=token, port_search=port_search, register=register)
+    except (OSError, RuntimeError) as error:
+        if not isinstance(error, OSError) or not _is_of_an_argument(error, host, port, port_search):
+            environment.say_once(f"{name} is not served: {reason(error)}")
+        else:
             raise
-    _log_address(watch, asked, wanted)
+    _begin(watch)
+    _running[name] = watch
+    try:
+        _record(watch, record)
+    except OSError:
+        del _running[name]
+        watch.exporter.stop(log_findings=False)
+        raise
+    _log_address(watch, wanted)
     return watch
 
 
-def _log_address(watch: Watch, asked: int | None, wanted: int) -> None:
+def _serve(watch: Watch, host: str | None, port: int | None, **options: Any) -> None:
+    """Serve, unless that is off: on loopback where HEAPWATCH_BIND names no address of this machine."""
+    if not environment.is_on(environment.SERVE):
+        log.info("%s is not served: %s is off", watch.name, environment.SERVE)
+        return
+    wanted = DEFAULT_PORT if port is None else port
+    bind = host or os.environ.get("HEAPWATCH_BIND") or _LOOPBACK
+    try:
+        watch.exporter.serve(bind, wanted, **options)
+    except (OSError, UnicodeError) as error:
+        if host or bind == _LOOPBACK or isinstance(error, PortTaken):
+            raise
+        environment.say_once(f"HEAPWATCH_BIND is {bind!r:.80}: {reason(error):.120}; {_LOOPBACK} is used")
+        watch.exporter.serve(_LOOPBACK, wanted, **options)
+
+
+def _is_of_an_argument(error: OSError, host: str | None, port: int | None, port_search: bool) -> bool:
+    """Whether the caller's own arguments cannot be carried out, and not something in the environment."""
+    if isinstance(error, PortTaken):
+        return port is not None or not port_search
+    if error.errno == errno.EACCES:
+        return port is not None
+    return host is not None and (isinstance(error, socket.gaierror) or error.errno in _NO_ADDRESS)
+
+
+def _begin(watch: Watch) -> None:
+    try:
+        watch.exporter.begin()
+    except RuntimeError as error:  # no further thread is allowed
+        environment.say_once(f"{watch.name} is watched in part: {error}")
+
+
+def _record(watch: Watch, record: str | Path | None) -> None:
+    if record:
+        watch.record(record)
+    elif path := os.environ.get("HEAPWATCH_RECORD"):
+        try:
+            watch.record(path)
+        except OSError as error:
+            environment.say_once(f"HEAPWATCH_RECORD is {path!r}, nothing is recorded: {reason(error)}")
+
+
+def _log_address(watch: Watch, asked: int | None) -> None:
     server, registration = watch.server, watch.exporter.registration
     if server is None or registration is None:
         return
+    wanted = DEFAULT_PORT if asked is None else asked
     passed_over = ""
     if wanted not in (0, server.port):
         if asked is not None:
@@ -124,9 +186,17 @@ def port_from_environment() -> int | None:
     text = os.environ.get("HEAPWATCH_TRAINER_PORT")
     if not text:
         return None
-    if not (text.isascii() and text.isdigit()) or int(text) > 65535:
-        raise ValueError(f"HEAPWATCH_TRAINER_PORT must be a port, 0 to 65535, got {text!r}")
+    if not (text.isascii() and text.isdigit() and len(text) <= 5) or int(text) > 65535:
+        raise ValueError(f"HEAPWATCH_TRAINER_PORT must be a port, 0 to 65535, got {text[:40]!r}")
     return int(text)
+
+
+def _port_of_environment() -> int | None:
+    try:
+        return port_from_environment()
+    except ValueError as error:
+        environment.say_once(f"{error}; {DEFAULT_PORT} is used")
+        return None
 
 
 def _stop_all() -> None:

@@ -10,6 +10,7 @@ from pathlib import Path
 
 from heapwatch import discovery, stacks
 from heapwatch.http.guards import checked_token, find_token
+from heapwatch.runtime.own_files import read_text
 from heapwatch.stacks import Stack
 
 log = logging.getLogger("heapwatch")
@@ -17,40 +18,41 @@ log = logging.getLogger("heapwatch")
 
 @dataclass(frozen=True)
 class Choice:
-    """The folder for the target, the stack that reads it (None: none that runs), how many others run."""
+    """The folder for the target, the stack that reads it (None: none that runs), the states of others."""
 
     folder: Path
     stack: Stack | None
-    others: int
+    others: tuple[str, ...] = ()
 
 
 def choose(environ: Mapping[str, str] = os.environ, joined: Stack | None = None) -> Choice:
     """Choose among the running stacks of this user.
 
-    HEAPWATCH_TARGETS_DIR names the folder, HEAPWATCH_STATE the stack. Otherwise it is the one joined already,
-    else the one that was brought up last; a folder of the user where none runs.
+    HEAPWATCH_TARGETS_DIR names the folder, HEAPWATCH_STATE the stack. Without them it is the default stack of
+    this user, see `stacks.default_state`: no other that happens to run. A folder of the user where none runs.
 
     Raises:
         OSError: the user has no home folder.
 
     """
-    found = stacks.running(environ)
-    folder, state = environ.get("HEAPWATCH_TARGETS_DIR"), environ.get("HEAPWATCH_STATE")
+    running = stacks.running(environ)
+    folder, state = _named(environ, "HEAPWATCH_TARGETS_DIR"), _named(environ, "HEAPWATCH_STATE")
     if folder:
-        found = [stack for stack in found if stacks.same_folder(stack.targets, Path(folder).expanduser())]
-    elif state:
-        found = [stack for stack in found if stacks.same_folder(stack.state, Path(state).expanduser())]
+        found = [stack for stack in running if stacks.same_folder(stack.targets, folder)]
+    else:
+        wanted = state or stacks.default_state(environ)
+        found = [stack for stack in running if stacks.same_folder(stack.state, wanted)]
     still = [stack for stack in found if joined is not None and stack.state == joined.state]
     stack = next(iter(still or found), None)
     if folder:
-        path = Path(folder).expanduser()
+        path = folder
     elif stack is not None and stack.targets:
         path = Path(stack.targets)
     elif state:
-        path = Path(state).expanduser().absolute() / "targets"
+        path = state.absolute() / "targets"
     else:
         path = stacks.user_folder(environ) / "targets"
-    return Choice(path, stack, max(0, len(found) - 1))
+    return Choice(path, stack, tuple(one.state for one in running if one != stack))
 
 
 def folders(environ: Mapping[str, str] = os.environ) -> list[Path]:
@@ -75,7 +77,12 @@ def token_of(stack: Stack) -> str:
         ValueError: it cannot travel in a header.
 
     """
-    return checked_token(stacks.private_text(Path(stack.token_file)).strip())
+    return checked_token(read_text(stack.token_file, private=True).strip())
+
+
+def _named(environ: Mapping[str, str], name: str) -> Path | None:
+    path = environ.get(name)
+    return stacks.expanded(path) if path else None
 
 
 class Registration:
@@ -98,7 +105,7 @@ class Registration:
         self, host: str, port: int, *, token: str | None = None, environ: Mapping[str, str] = os.environ
     ) -> None:
         self.stack: Stack | None = None
-        self.others = 0
+        self.others: tuple[str, ...] = ()
         self._host = host
         self._port = port
         self._environ = environ
@@ -121,7 +128,7 @@ class Registration:
             # A stack that is gone may come back: the target waits for it where it is.
             stays = choice.stack is None and self._target is not None and self._target.path.exists()
             self._leave_target(self._target.path.parent if stays and self._target else choice.folder)
-        except OSError as error:
+        except Exception as error:  # psutil has errors of its own
             self._say(f"no stack will find this trainer: {error}")
         if self.stack is not None:
             self._take_token(self.stack)
@@ -132,6 +139,8 @@ class Registration:
         stack = self.stack
         if stack is None:
             waits = f" (its target is in {self.folder})" if self.folder else ""
+            if self.others:
+                return f"your stack does not run{waits}; HEAPWATCH_STATE={self.others[0]} joins one that does"
             return (
                 f"no running stack of yours sees it{waits}: `heapwatch up`, or `make up`, starts one; "
                 "`heapwatch monitor` needs none"
@@ -144,7 +153,7 @@ class Registration:
         if self.folder is None:
             return f"the stack in {stack.state} cannot see it, as its target cannot be written"
         cleanups = "may ask it to clean up" if self.token else "cannot ask it to clean up, as it has no token"
-        several = f"; {self.others} more run, HEAPWATCH_STATE chooses one" if self.others else ""
+        several = f"; {len(self.others)} more run, HEAPWATCH_STATE chooses one" if self.others else ""
         return f"the stack in {stack.state} sees it and {cleanups}{several}; look at {stack.dashboards}"
 
     def remove(self) -> None:

@@ -6,12 +6,16 @@ import hashlib
 import json
 import os
 import socket
-import stat
+import sys
 from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
+from heapwatch.runtime.own_files import make_private, read_json, replace
+
+# Its name is that of a file in every state folder.
+MARK = ".made-by-heapwatch"
 _CONNECT_SECONDS = 0.2
 
 
@@ -36,6 +40,14 @@ class Stack:
     answers_at: str
     started: float
 
+    def __post_init__(self) -> None:
+        """Raise TypeError for fields of another type, ValueError for what no path may hold."""
+        texts = (self.state, self.targets, self.token_file, self.dashboards, self.answers_at)
+        if not all(type(text) is str for text in texts) or type(self.started) not in (int, float):
+            raise TypeError("not a stack")
+        if b"\0" in os.fsencode("".join(texts)):
+            raise ValueError("not a path")
+
     def answers(self) -> bool:
         """Whether it runs; its file may be left over from a crash."""
         kind, _, address = self.answers_at.partition(":")
@@ -59,10 +71,37 @@ def user_folder(environ: Mapping[str, str] = os.environ) -> Path:
         OSError: the user has no home folder.
 
     """
+    return expanded(environ.get("XDG_STATE_HOME") or "~/.local/state") / "heapwatch"
+
+
+def default_state(environ: Mapping[str, str] = os.environ) -> Path:
+    """The state folder of the stack that `heapwatch up` starts and a trainer joins, where none is named.
+
+    That of the clone whose virtual environment runs this, else `stack` in the user's folder.
+
+    Raises:
+        OSError: the user has no home folder.
+
+    """
+    around = _around()
+    return around if (around / MARK).is_file() else user_folder(environ) / "stack"
+
+
+def _around() -> Path:
+    return Path(sys.prefix).parent
+
+
+def expanded(path: str) -> Path:
+    """A path of the environment, `~` replaced.
+
+    Raises:
+        OSError: there is no such home folder.
+
+    """
     try:
-        return Path(environ.get("XDG_STATE_HOME") or "~/.local/state").expanduser() / "heapwatch"
+        return Path(path).expanduser()
     except RuntimeError as error:
-        raise OSError(str(error)) from None
+        raise OSError(f"{path}: {error}") from None
 
 
 def announce(stack: Stack, environ: Mapping[str, str] = os.environ) -> None:
@@ -73,14 +112,9 @@ def announce(stack: Stack, environ: Mapping[str, str] = os.environ) -> None:
 
     """
     file = _file_of(stack.state, environ)
-    file.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-    file.parent.chmod(0o700)
-    partial = file.with_suffix(f".{os.getpid()}")
-    partial.unlink(missing_ok=True)
-    descriptor = os.open(partial, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
-    with os.fdopen(descriptor, "w", encoding="utf-8") as stream:
-        json.dump(asdict(stack), stream, indent=2)
-    partial.replace(file)
+    make_private(file.parent)
+    file.parent.chmod(0o700)  # an earlier version may have made it
+    replace(file, json.dumps(asdict(stack), indent=2))
 
 
 def withdraw(state: Path, environ: Mapping[str, str] = os.environ) -> None:
@@ -103,29 +137,10 @@ def running(environ: Mapping[str, str] = os.environ) -> list[Stack]:
     found = []
     for file in files:
         with suppress(OSError, ValueError, TypeError):
-            stack = Stack(**json.loads(private_text(file)))
+            stack = Stack(**read_json(file, private=True))
             if stack.answers():
                 found.append(stack)
     return sorted(found, key=lambda stack: (bool(stack.targets), stack.started), reverse=True)
-
-
-def private_text(file: Path) -> str:
-    """The text of a file that belongs to this user and that no other user may read.
-
-    Raises:
-        OSError: it cannot be read; PermissionError when others may read it, or it is another user's.
-
-    """
-    descriptor = os.open(file, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
-    with os.fdopen(descriptor, encoding="utf-8") as stream:
-        found = os.fstat(stream.fileno())
-        if not stat.S_ISREG(found.st_mode):
-            raise PermissionError(f"{file} is not a regular file")
-        if found.st_uid != os.getuid():
-            raise PermissionError(f"{file} belongs to another user (uid {found.st_uid})")
-        if found.st_mode & 0o077:
-            raise PermissionError(f"others may read {file} (mode {found.st_mode & 0o777:04o}): chmod 600 it")
-        return stream.read()
 
 
 def same_folder(one: str | Path, other: str | Path) -> bool:

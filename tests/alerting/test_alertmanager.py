@@ -116,7 +116,7 @@ def test_mail_without_tls_or_login(tmp_path):
         ({"HEAPWATCH_SLACK_URL": "http://[broken"}, "HEAPWATCH_SLACK_URL", "http://"),
         ({"HEAPWATCH_SLACK_URL": "http://a b"}, "HEAPWATCH_SLACK_URL", "http://"),
         ({"HEAPWATCH_SLACK_URL_FILE": "/nowhere/slack"}, "HEAPWATCH_SLACK_URL_FILE", "cannot be read"),
-        ({"HEAPWATCH_SLACK_URL_FILE": "/dev/null"}, "HEAPWATCH_SLACK_URL_FILE", "empty"),
+        ({"HEAPWATCH_SLACK_URL_FILE": "/dev/null"}, "HEAPWATCH_SLACK_URL_FILE", "a regular file is allowed"),
         ({"HEAPWATCH_SLACK_CHANNEL": "#a"}, "HEAPWATCH_SLACK_URL_FILE", "set both"),
         (
             {"HEAPWATCH_SLACK_URL": "http://a", "HEAPWATCH_SLACK_URL_FILE": "b"},

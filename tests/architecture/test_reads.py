@@ -50,6 +50,7 @@ OWN = {
     "measure.native": {"name"},
     "measure.rings": {"nbytes"},
     "measure.traversal": {"address", "nbytes"},
+    "measure.waiting_calls": {"offset"},
 }
 
 

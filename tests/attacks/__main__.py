@@ -14,11 +14,21 @@ from pathlib import Path
 from heapwatch.stack.binaries import find
 from heapwatch.stack.settings import Settings
 from tests.alerting.faults.stage import stage
-from tests.attacks import disclosures, impostors, liars, machines, networks, pages, stacks, trainers
+from tests.attacks import (
+    disclosures,
+    files,
+    impostors,
+    liars,
+    machines,
+    networks,
+    pages,
+    stacks,
+    trainers,
+)
 from tests.attacks.record import ATTACKS, Exchange, NotHere
 
 DOCUMENT = Path(__file__).parents[2] / "docs" / "attacks.md"
-SUITE = (impostors, trainers, liars, disclosures, pages, networks, machines, stacks)
+SUITE = (impostors, trainers, liars, disclosures, pages, networks, machines, stacks, files)
 
 
 def document(said: list[str], summary: str) -> str:

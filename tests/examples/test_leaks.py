@@ -1,6 +1,7 @@
 import pytest
 
 from examples.common.leaks import LeakSwitches, parse, write
+from tests.hostile_files import HOSTILE
 
 ALLOWED = {"static": "bodies", "memory": "MB"}
 
@@ -50,6 +51,14 @@ def test_a_broken_file_changes_nothing_and_says_so(tmp_path, capsys):
     switches.due()
     assert switches.rates == {"memory": 60.0}
     assert "ignored" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("kind", sorted(HOSTILE))
+def test_whatever_has_the_name_of_the_switches_the_trainer_goes_on(tmp_path, kind, capsys):
+    HOSTILE[kind](tmp_path / "leaks.json")
+    switches = LeakSwitches(tmp_path / "leaks.json", ALLOWED, Clock())
+    assert switches.due() == {}
+    assert capsys.readouterr().out.count("ignored") == 1
 
 
 @pytest.mark.parametrize("setting", ["stat=1", "static", "static=fast", "static=-1", "static=nan"])

@@ -4,6 +4,7 @@ import os
 import pytest
 
 from heapwatch.measure import alone
+from heapwatch.runtime import environment
 from heapwatch.runtime.failures import Failures
 from heapwatch.runtime.safe_point import SafePoint
 
@@ -35,6 +36,8 @@ def own_environment(monkeypatch, tmp_path):
         monkeypatch.delenv(name)
     monkeypatch.setenv("HEAPWATCH_TARGETS_DIR", str(tmp_path / "targets"))
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "user"))
+    monkeypatch.setattr("heapwatch.stacks._around", lambda: tmp_path / "no clone")
+    environment._said.clear()
 
 
 class _Anything(set):

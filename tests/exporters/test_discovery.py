@@ -5,12 +5,14 @@ import subprocess
 import sys
 import threading
 import time
+from contextlib import suppress
 from dataclasses import replace
 
 import pytest
 
 from heapwatch import discovery
 from heapwatch.discovery import LIFETIME_SECONDS, RENEWAL_SECONDS, Owner, TargetFile, sweep
+from tests.hostile_files import HOSTILE
 
 
 def groups(path):
@@ -145,13 +147,124 @@ def test_sweep_leaves_what_it_cannot_read(tmp_path, content):
     assert (tmp_path / "odd.json").exists()
 
 
-def test_sweep_removes_what_a_killed_writer_left_half_done(tmp_path):
-    old, fresh = tmp_path / ".old.tmp", tmp_path / ".fresh.tmp"
-    old.touch()
-    fresh.touch()
-    os.utime(old, (1, 1))
+def test_sweep_removes_what_a_killed_writer_left_half_done_and_nothing_of_others(tmp_path):
+    old, fresh = tmp_path / ".heapwatch-0123abcd.tmp", tmp_path / ".heapwatch-0123abce.tmp"
+    others = [tmp_path / name for name in (".mydata.tmp", ".host_127.0.0.1_7777abcd1234.tmp", "notes.tmp")]
+    for path in (old, fresh, *others):
+        path.touch()
+        if path != fresh:
+            os.utime(path, (1, 1))
     sweep(tmp_path)
-    assert list(tmp_path.iterdir()) == [fresh]
+    assert sorted(tmp_path.iterdir()) == sorted([fresh, *others])
+
+
+def test_a_killed_writer_leaves_a_name_that_is_swept(tmp_path):
+    code = (
+        "import os, sys, pathlib; from heapwatch.discovery import TargetFile\n"
+        "os.replace = lambda *_: os._exit(9)\n"
+        "TargetFile(pathlib.Path(sys.argv[1]), '127.0.0.1', 7777).write()"
+    )
+    assert subprocess.run([sys.executable, "-c", code, str(tmp_path)], check=False).returncode == 9
+    (partial,) = tmp_path.iterdir()
+    os.utime(partial, (1, 1))
+    sweep(tmp_path)
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("kind", HOSTILE)
+def test_what_lies_beside_the_targets_neither_hides_nor_holds_them(tmp_path, kind):
+    for name in ("hostile.json", ".heapwatch-0123abcd.tmp"):
+        HOSTILE[kind](tmp_path / name)
+        with suppress(OSError):
+            os.utime(tmp_path / name, (1, 1), follow_symlinks=False)
+    target = TargetFile(tmp_path, "127.0.0.1", 7777)
+    target.write()
+    assert discovery.addresses(tmp_path) == ["127.0.0.1:7777"]
+    assert discovery.addresses_of(tmp_path, os.getpid()) == ["127.0.0.1:7777"]
+    assert sweep(tmp_path) == []
+    assert os.path.lexists(tmp_path / "hostile.json")
+    target.remove()
+    assert not target.path.exists()
+
+
+@pytest.mark.parametrize("kind", HOSTILE)
+def test_a_target_replaces_what_has_its_name(tmp_path, kind):
+    target = TargetFile(tmp_path, "127.0.0.1", 7777)
+    HOSTILE[kind](target.path)
+    target.remove()
+    assert os.path.lexists(target.path)
+    if kind == "a folder":
+        with pytest.raises(OSError, match="7777"):
+            target.write()
+    else:
+        target.write()
+        assert discovery.addresses(tmp_path) == ["127.0.0.1:7777"]
+
+
+def test_a_file_that_prometheus_could_not_read_either_is_named(tmp_path):
+    TargetFile(tmp_path, "127.0.0.1", 7777).write()
+    assert discovery.unusable(tmp_path) == []
+    os.mkfifo(tmp_path / "pipe.json")
+    assert discovery.unusable(tmp_path) == [
+        f"{tmp_path}/pipe.json is a named pipe: a regular file is allowed"
+    ]
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root makes files of others")
+def test_a_dead_target_of_another_user_stays(tmp_path):
+    target = TargetFile(tmp_path, "127.0.0.1", 7777)
+    target._owner = replace(target._owner, started=1.0)
+    target.write()
+    os.chown(target.path, 61234, 61234)
+    assert sweep(tmp_path) == []
+    os.chown(target.path, 0, 0)
+    assert sweep(tmp_path) == [target.path]
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"pid": "1"},
+        {"pid": True},
+        {"pid": -1},
+        {"pid": 10**30},
+        {"host": 7},
+        {"started": None},
+        {"started": [1]},
+        {"boot": {}},
+        {"more": 1},
+    ],
+)
+def test_an_owner_that_is_none_owns_nothing(tmp_path, change):
+    target = TargetFile(tmp_path, "127.0.0.1", 7777)
+    target.write()
+    content = groups(target.path)
+    owner = json.loads(content[0]["labels"][discovery._OWNER_LABEL]) | change
+    content[0]["labels"][discovery._OWNER_LABEL] = json.dumps(owner)
+    target.path.write_text(json.dumps(content))
+    assert discovery.addresses(tmp_path) == []
+    assert sweep(tmp_path) == []
+
+
+@pytest.mark.parametrize("addresses", [7, None, "127.0.0.1:1", [1], ["a b:1"], ["http://x:1"], [["x:1"]]])
+def test_only_addresses_are_addresses(tmp_path, addresses):
+    target = TargetFile(tmp_path, "127.0.0.1", 7777)
+    target.write()
+    content = groups(target.path)
+    content[0]["targets"] = addresses
+    target.path.write_text(json.dumps(content))
+    assert discovery.addresses(tmp_path) == []
+
+
+def test_the_folder_that_a_trainer_makes_is_private(tmp_path):
+    before = os.umask(0)
+    try:
+        TargetFile(tmp_path / "new" / "targets", "127.0.0.1", 7777).write()
+    finally:
+        os.umask(before)
+    assert {path.stat().st_mode & 0o777 for path in (tmp_path / "new", tmp_path / "new" / "targets")} == {
+        0o700
+    }
 
 
 def test_sweep_of_no_directory(tmp_path):

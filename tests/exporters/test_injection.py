@@ -15,6 +15,7 @@ from pathlib import Path
 import pytest
 
 from heapwatch.injection import CannotInject, inject
+from tests.hostile_files import HOSTILE
 
 FOREIGN = """
     import signal, sys, time
@@ -86,6 +87,17 @@ def test_what_the_interpreter_refuses_is_told() -> None:
 
     with pytest.raises(CannotInject, match=r"does not run code from outside: .*not permitted"):
         inject(os.getpid(), "robots", remote_exec=refused)
+
+
+@pytest.mark.parametrize(
+    "kind", [kind for kind in HOSTILE if kind not in ("a link to nothing", "other JSON")]
+)
+def test_an_answer_that_is_none_is_one_line(kind: str) -> None:
+    def answers(_pid: int, script: str) -> None:
+        HOSTILE[kind](Path(script).with_name("answer.json"))
+
+    with pytest.raises(CannotInject, match="does not answer as Heapwatch does"):
+        inject(os.getpid(), "robots", remote_exec=answers)
 
 
 def test_an_older_python_says_what_it_takes() -> None:

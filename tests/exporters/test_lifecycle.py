@@ -7,12 +7,16 @@ import socket
 import subprocess
 import sys
 import textwrap
+from urllib.error import HTTPError
 from urllib.request import Request, urlopen
 
+import psutil
 import pytest
 
 import heapwatch
+from heapwatch import stacks
 from tests.exporters.standing_stack import StandingStack
+from tests.hostile_files import HOSTILE, OF_ANOTHER_USER, others_file
 
 PRELUDE = """
 import json, multiprocessing, os, sys, threading, time, urllib.request
@@ -261,7 +265,7 @@ def test_a_start_says_in_one_line_on_stderr_where_it_is_and_what_to_do(tmp_path)
 
 def test_a_running_stack_gets_the_trainer_and_its_token_closes_the_loop(tmp_path, monkeypatch):
     monkeypatch.delenv("HEAPWATCH_TARGETS_DIR")
-    stack = StandingStack(tmp_path / "stack")
+    stack = StandingStack(stacks.default_state())
     try:
         with heapwatch.start(port=0) as watch:
             headers = {"Authorization": "Bearer the-stacks-token", "Content-Type": "application/json"}
@@ -287,3 +291,171 @@ def test_without_a_token_the_series_says_that_no_cleanup_can_be_asked_for():
 def test_an_unknown_profile_is_one_clear_line(monkeypatch):
     with pytest.raises(ValueError, match=r"profile 'fast' is not known; allowed: .*default"):
         heapwatch.start(port=0, profile="fast")
+
+
+def lines(caplog):
+    return [record.getMessage() for record in caplog.records if record.levelno >= logging.WARNING]
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "said"),
+    [
+        ("TRAINER_PORT", "http", "must be a port, 0 to 65535"),
+        ("TRAINER_PORT", "9" * 5000, "must be a port, 0 to 65535"),
+        ("TRAINER_PORT", "-1", "must be a port, 0 to 65535"),
+        ("BIND", "192.0.2.1", "127.0.0.1 is used"),
+        ("BIND", "no such host", "127.0.0.1 is used"),
+        ("BIND", "a" * 300, "127.0.0.1 is used"),
+        ("PROFILE", "fast", "allowed is default"),
+        ("RECORD", "/nowhere/run.jsonl", "nothing is recorded"),
+        ("RECORD", "/dev/null", "nothing is recorded: /dev/null is a device"),
+        ("REGISTER", "ftp://", "not registered with the stack"),
+        ("REGISTER", "http://[", "not registered with the stack"),
+        ("TOKEN", "a b", "cannot be used"),
+        ("TOKEN_FILE", "~nobody-here/token", "cannot be used"),
+        ("TARGETS_DIR", "~nobody-here/targets", "no stack will find this trainer"),
+        ("TARGETS_DIR", "/dev/null", "no stack will find this trainer"),
+        ("STATE", "~nobody-here/state", "no stack will find this trainer"),
+        ("STALL_MS", "much", "0 to 60000; 20 is used"),
+        ("STALL_MS", "9" * 5000, "0 to 60000; 20 is used"),
+        ("TRACE", "sometimes", "allowed is off, on or a percentage"),
+        ("EXPLAIN", "200%", "allowed is off, on or a percentage"),
+        ("SERVE", "maybe", "allowed is on or off"),
+        ("TRACES", "0", "nothing reads HEAPWATCH_TRACES; did you mean HEAPWATCH_TRACE?"),
+    ],
+)
+def test_a_wrong_variable_is_one_line_and_the_run_goes_on(name, value, said, monkeypatch, caplog):
+    monkeypatch.delenv("HEAPWATCH_TARGETS_DIR")
+    monkeypatch.setenv("HEAPWATCH_TRAINER_PORT", "0")
+    monkeypatch.setenv(f"HEAPWATCH_{name}", value)
+    for _ in range(2):
+        with caplog.at_level(logging.WARNING, "heapwatch"), heapwatch.start() as watch:
+            watch.step()
+            with urlopen(f"{watch.server.url}metrics", timeout=20) as answer:
+                assert answer.status == 200
+    found = [line for line in lines(caplog) if said in line]
+    assert found, caplog.text
+    assert len(set(found)) == 1
+    assert all(line.isprintable() and len(line) < 500 for line in lines(caplog))
+
+
+PLACES = {
+    "a target": ("targets", "x.json"),
+    "a stack": ("user", "heapwatch", "stacks", "x.json"),
+    "a token file": ("token",),
+    "a record": ("record.jsonl",),
+}
+
+
+@pytest.mark.parametrize("kind", [*HOSTILE, OF_ANOTHER_USER])
+@pytest.mark.parametrize("place", PLACES)
+def test_no_file_holds_or_ends_a_start(place, kind, tmp_path, monkeypatch, caplog):
+    path = tmp_path.joinpath(*PLACES[place])
+    path.parent.mkdir(parents=True, exist_ok=True)
+    if kind == OF_ANOTHER_USER:
+        if os.geteuid() != 0:
+            pytest.skip("only root makes files of others")
+        others_file(path, [{"targets": ["127.0.0.1:1"], "labels": {}}])
+    else:
+        HOSTILE[kind](path)
+    monkeypatch.setenv("HEAPWATCH_TOKEN_FILE", str(tmp_path / "token"))
+    monkeypatch.setenv("HEAPWATCH_RECORD", str(tmp_path / "record.jsonl"))
+    if place != "a token file":
+        (tmp_path / "token").write_text("secret")
+    with caplog.at_level(logging.WARNING, "heapwatch"), heapwatch.start(port=0) as watch:
+        watch.step()
+        assert watch.exporter.registration.folder == tmp_path / "targets"
+    assert all(line.isprintable() and len(line) < 300 for line in lines(caplog))
+    assert len(lines(caplog)) <= 1
+
+
+def homeless(_path):
+    raise RuntimeError("Could not determine home directory.")
+
+
+def test_a_user_without_a_home_is_told_once(monkeypatch, caplog):
+    for name in ("XDG_STATE_HOME", "HEAPWATCH_TARGETS_DIR", "HOME"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setattr("pathlib.Path.expanduser", homeless)
+    with caplog.at_level(logging.WARNING, "heapwatch"), heapwatch.start(port=0) as watch:
+        watch.exporter.registration.look()
+        with urlopen(f"{watch.server.url}metrics", timeout=20) as answer:
+            assert answer.status == 200
+    assert len(lines(caplog)) == 1
+    assert "no stack will find this trainer" in caplog.text
+
+
+def test_a_process_that_may_not_be_inspected_trains(monkeypatch, caplog):
+    def denied(*_arguments, **_options):
+        raise psutil.AccessDenied
+
+    for name in ("net_connections", "cpu_times", "virtual_memory", "process_iter", "boot_time"):
+        monkeypatch.setattr(psutil, name, denied)
+    for name in ("memory_info", "memory_full_info", "children", "cpu_times", "create_time", "status"):
+        monkeypatch.setattr(psutil.Process, name, denied)
+    with (
+        socket.create_server(("127.0.0.1", 0)) as taken,
+        caplog.at_level(logging.WARNING, "heapwatch"),
+        heapwatch.start(port=taken.getsockname()[1]) as watch,
+    ):
+        watch.step()
+        with urlopen(f"{watch.server.url}metrics", timeout=20) as answer:
+            assert answer.status == 200
+
+
+@pytest.mark.parametrize("error", [OSError(24, "Too many open files"), RuntimeError("no new thread")])
+def test_a_process_that_can_serve_nothing_trains(error, monkeypatch, caplog):
+    def broken(_server):
+        raise error
+
+    monkeypatch.setattr("heapwatch.http.server.Server.start", broken)
+    with caplog.at_level(logging.WARNING, "heapwatch"), heapwatch.start(port=0) as watch:
+        watch.step()
+        assert watch.port is None
+    assert len(lines(caplog)) == 1
+    assert f"trainer is not served: {error.args[-1]}" in caplog.text
+
+
+def test_what_the_caller_asks_for_still_raises(tmp_path):
+    with pytest.raises(OSError, match=r"cannot listen on 192\.0\.2\.1"):
+        heapwatch.start(port=0, host="192.0.2.1")
+    os.mkfifo(tmp_path / "pipe")
+    with pytest.raises(OSError, match="pipe is a named pipe"):
+        heapwatch.start(port=0, record=tmp_path / "pipe")
+
+
+def test_the_endpoint_is_switched_off(monkeypatch, tmp_path, caplog):
+    monkeypatch.setenv("HEAPWATCH_SERVE", "off")
+    with caplog.at_level(logging.INFO, "heapwatch"), heapwatch.start("mine", record=tmp_path / "r") as watch:
+        assert watch.port is None
+        watch.step()
+        watch.progress("epoch")
+        assert watch.exporter.is_running
+    assert not watch.exporter.is_running
+    assert not (tmp_path / "targets").exists()
+    assert "mine is not served: HEAPWATCH_SERVE is off" in caplog.text
+    assert "mine has ended" in caplog.text
+
+
+def test_the_explainer_is_switched_off(monkeypatch, caplog):
+    monkeypatch.setenv("HEAPWATCH_EXPLAIN", "0")
+    with caplog.at_level(logging.INFO, "heapwatch"), heapwatch.start("mine", port=0) as watch:
+        explainer = watch.exporter.explainer
+        assert explainer._thread is None
+        assert explainer.explain_now() is explainer.latest
+        with urlopen(f"{watch.server.url}metrics", timeout=20) as answer:
+            assert b"trainer_memory_verdict" not in answer.read()
+        with pytest.raises(HTTPError) as refused:
+            urlopen(f"{watch.server.url}explain", timeout=20)
+    assert refused.value.code == 404
+    assert "HEAPWATCH_EXPLAIN is off" in refused.value.read().decode()
+    assert "has ended" not in caplog.text
+
+
+def test_the_shares_of_explainer_and_tracing_are_bounds(monkeypatch):
+    monkeypatch.setenv("HEAPWATCH_EXPLAIN", "0.05%")
+    monkeypatch.setenv("HEAPWATCH_TRACE", "0.1%")
+    with heapwatch.start(port=0) as watch:
+        explainer = watch.exporter.explainer
+        assert explainer._budget._share == pytest.approx(0.0005)
+        assert explainer.tracer._share == pytest.approx(0.001)

@@ -1,6 +1,7 @@
 import logging
 import os
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
@@ -15,12 +16,12 @@ def no_folder_is_named(monkeypatch):
 
 
 @pytest.fixture
-def stand(tmp_path):
-    """Makes a running stack."""
+def stand():
+    """Makes a running stack: the default one, unless it is given another name."""
     standing = []
 
     def make(name="stack", **about):
-        standing.append(StandingStack(tmp_path / name, **about))
+        standing.append(StandingStack(stacks.user_folder() / name, **about))
         return standing[-1]
 
     yield make
@@ -51,11 +52,36 @@ def test_a_trainer_joins_the_running_stack_and_takes_its_token(stand):
 
 
 def test_two_stacks_of_one_user_do_not_share_a_trainer(stand):
-    older, newer = stand("older"), stand("newer", started=2.0)
+    default, newer = stand(), stand("newer", started=2.0)
     joining = registration()
     joining.look()
-    assert (len(targets(older.targets)), len(targets(newer.targets))) == (0, 1)
+    assert (len(targets(default.targets)), len(targets(newer.targets))) == (1, 0)
     assert "1 more run, HEAPWATCH_STATE chooses one" in joining.describe()
+
+
+def test_a_stack_of_another_state_folder_is_not_joined_unasked(stand, monkeypatch):
+    other = stand("other")
+    joining = registration()
+    assert not joining.look()
+    assert joining.token is None
+    assert targets(other.targets) == []
+    assert targets(stacks.user_folder() / "targets")
+    assert f"HEAPWATCH_STATE={other.stack.state} joins one that does" in joining.describe()
+    joining.remove()
+    monkeypatch.setenv("HEAPWATCH_STATE", other.stack.state)
+    asked = registration()
+    assert asked.look()
+    assert asked.token == "the-stacks-token"
+    asked.remove()
+
+
+def test_the_virtual_environment_of_a_clone_has_the_clones_stack(stand, monkeypatch, tmp_path):
+    clone = stand("clone")
+    stand()
+    monkeypatch.setattr(stacks, "_around", lambda: Path(clone.stack.state))
+    assert choose().stack != clone.stack
+    Path(clone.stack.state, stacks.MARK).touch()
+    assert choose().stack == clone.stack
 
 
 def test_the_environment_chooses_the_stack(stand, monkeypatch):
@@ -103,14 +129,14 @@ def test_the_target_waits_for_a_stack_that_went_down_and_is_written_again_after_
     assert targets(stacks.user_folder() / "targets")
 
 
-def test_a_trainer_moves_to_another_stack_when_its_own_is_gone(stand):
+def test_a_trainer_waits_for_its_own_stack_and_moves_to_no_other(stand):
     stack = stand()
     joining = registration()
     joining.look()
     stack.down()
     other = stand("other")
     assert joining.look()
-    assert (targets(stack.targets), len(targets(other.targets))) == ([], 1)
+    assert (len(targets(stack.targets)), targets(other.targets)) == (1, [])
 
 
 def test_a_stack_in_containers_does_not_reach_this_machine(stand):
@@ -153,7 +179,7 @@ def test_another_users_token_file_is_one_line(stand, caplog, monkeypatch):
     joining = registration()
     found = stacks.running()
     monkeypatch.setattr(stacks, "running", lambda _environ: found)
-    monkeypatch.setattr(os, "getuid", lambda: owner + 1)
+    monkeypatch.setattr(os, "geteuid", lambda: owner + 1)
     with caplog.at_level(logging.WARNING, "heapwatch"):
         joining.look()
     assert joining.token is None
@@ -197,7 +223,7 @@ def test_a_folder_that_cannot_be_written_is_told_once(caplog, monkeypatch, tmp_p
 
 def test_every_folder_that_may_hold_a_trainer(stand, monkeypatch):
     one, other = stand("one"), stand("other", started=2.0)
-    assert folders() == [other.targets, one.targets, stacks.user_folder() / "targets"]
+    assert folders() == [stacks.user_folder() / "targets", other.targets, one.targets]
     monkeypatch.setenv("HEAPWATCH_TARGETS_DIR", "/y")
     assert [str(folder) for folder in folders()] == ["/y"]
 

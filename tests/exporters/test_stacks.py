@@ -1,4 +1,4 @@
-import os
+import json
 import socket
 from dataclasses import replace
 
@@ -6,6 +6,7 @@ import pytest
 
 from heapwatch import stacks
 from tests.exporters.standing_stack import StandingStack
+from tests.hostile_files import HOSTILE
 
 
 @pytest.fixture
@@ -71,33 +72,22 @@ def test_a_file_that_others_could_have_written_is_passed_over(stack):
     assert stacks.running() == []
 
 
-@pytest.mark.parametrize("mode", [0o640, 0o604, 0o660])
-def test_a_secret_that_others_may_read_is_refused(tmp_path, mode):
-    file = tmp_path / "secret"
-    file.write_text("x")
-    file.chmod(mode)
-    with pytest.raises(PermissionError, match=rf"others may read .*mode 0{mode:o}"):
-        stacks.private_text(file)
+@pytest.mark.parametrize("kind", HOSTILE)
+def test_what_lies_beside_it_neither_hides_nor_holds_it(stack, kind):
+    (file,) = (stacks.user_folder() / "stacks").iterdir()
+    HOSTILE[kind](file.with_name("hostile.json"))
+    assert stacks.running() == [stack.stack]
 
 
-def test_a_secret_of_another_user_is_refused(tmp_path, monkeypatch):
-    file = tmp_path / "secret"
-    file.write_text("x")
-    file.chmod(0o600)
-    monkeypatch.setattr(os, "getuid", lambda: file.stat().st_uid + 1)
-    with pytest.raises(PermissionError, match="belongs to another user"):
-        stacks.private_text(file)
-
-
-def test_a_secret_behind_a_link_or_a_pipe_is_refused(tmp_path):
-    file = tmp_path / "secret"
-    file.write_text("x")
-    file.chmod(0o600)
-    (tmp_path / "link").symlink_to(file)
-    os.mkfifo(tmp_path / "pipe", 0o600)
-    for name in ("link", "pipe"):
-        with pytest.raises(OSError, match=name):
-            stacks.private_text(tmp_path / name)
+@pytest.mark.parametrize(
+    "change", [{"answers_at": 1}, {"state": None}, {"targets": "a\0b"}, {"state": "\ud800"}, {"started": "1"}]
+)
+def test_a_file_with_fields_of_other_types_is_passed_over(stack, change, monkeypatch):
+    (file,) = (stacks.user_folder() / "stacks").iterdir()
+    odd = file.with_name("odd.json")
+    odd.write_text(json.dumps(json.loads(file.read_text()) | change))
+    odd.chmod(0o600)
+    assert stacks.running() == [stack.stack]
 
 
 def test_a_user_without_a_home_has_no_stacks(monkeypatch):

@@ -67,6 +67,7 @@ def add_parser(commands: Any) -> None:
     )
     parser.add_argument("--prometheus", default=prometheus, metavar="URL", help="address (%(default)s)")
     parser.add_argument("--json", action="store_true", help="print one JSON object")
+    parser.add_argument("-q", "--quiet", action="store_true", help="print what is wrong alone")
     parser.set_defaults(run=run)
 
 
@@ -75,11 +76,11 @@ def run(arguments: argparse.Namespace) -> int:
     sections: list[tuple[str, list[Check]]] = []
     for title, found in _sections(base_url(arguments.trainer), base_url(arguments.prometheus)):
         sections.append((title, []))
-        if not arguments.json:
+        if not arguments.json and not arguments.quiet:
             say(title)
         for finding in found:
             sections[-1][1].append(finding)
-            if not arguments.json:
+            if not arguments.json and (not arguments.quiet or finding.state in ("WARN", "FAIL")):
                 line = f"  {finding.state:<5} {finding.what:<18} {finding.detail}"
                 say(line, most=_LONGEST_LINE)
     failed = any(finding.state == "FAIL" for _, findings in sections for finding in findings)
@@ -118,6 +119,7 @@ def installed() -> Iterator[Check]:
 def collectors() -> Iterator[Check]:
     """Read every collector that needs no objects of a trainer, in this process."""
     watch = Watch("doctor")
+    idle = []
     exposition, failures = watch.exporter.exposition, watch.exporter.failures
     messages = _Messages()
     logging.getLogger("heapwatch").addHandler(messages)
@@ -131,9 +133,11 @@ def collectors() -> Iterator[Check]:
             elif samples:
                 yield Check("ok", collector.name, f"{samples} series")
             else:
-                yield Check("none", collector.name, "nothing to read in this process")
+                idle.append(collector.name)
     finally:
         logging.getLogger("heapwatch").removeHandler(messages)
+    if idle:
+        yield Check("none", "without a trainer", f"nothing to read: {', '.join(idle)}")
 
 
 def configuration() -> Iterator[Check]:
@@ -164,6 +168,8 @@ def configuration() -> Iterator[Check]:
     else:
         live = discovery.addresses(directory)
         yield Check("ok", "targets", f"{directory}: {', '.join(live) or 'no live trainer'}")
+        for problem in discovery.unusable(directory):
+            yield Check("WARN", "targets", f"{problem}; Prometheus reads it too: remove it")
 
 
 def answering(trainer: str) -> Iterator[Check]:

@@ -3,18 +3,16 @@
 from __future__ import annotations
 
 import argparse
-import os
 from pathlib import Path
 from typing import Any
 
 from heapwatch.analysis.verdict import exit_code
-from heapwatch.discovery import addresses_of
+from heapwatch.cli.named import address_of_name, address_of_process
 from heapwatch.errors import Unreachable
 from heapwatch.explain.findings import Explanation, narrative
 from heapwatch.explain.received import MOST_BYTES, explanation_of
 from heapwatch.http.client import base_url, get_json
 from heapwatch.recording.reader import NoRecording, read_explanation
-from heapwatch.registration import folders
 from heapwatch.runtime.plain_text import say, say_json
 
 _EPILOG = """
@@ -38,8 +36,11 @@ def add_parser(commands: Any) -> None:
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.add_argument(
-        "source", metavar="URL|FILE|PID", help="a trainer's address, a recording or a process"
+        "source",
+        metavar="URL|FILE|NAME|PID",
+        help="a trainer's address, a recording, a registered trainer (see `heapwatch ps`) or a process",
     )
+    parser.add_argument("-q", "--quiet", action="store_true", help="print nothing: the exit code tells")
     parser.add_argument("--json", action="store_true", help="print the JSON of GET /explain")
     parser.set_defaults(run=run)
 
@@ -51,24 +52,25 @@ def run(arguments: argparse.Namespace) -> int:
     except (Unreachable, NoRecording) as error:
         say(f"heapwatch: {error}", error=True)
         return 3
-    if arguments.json:
+    if arguments.json and not arguments.quiet:
         say_json(explanation.as_json())
-    else:
+    elif not arguments.quiet:
         say(*narrative(explanation).split("\n"))
     return exit_code(explanation.verdict)
 
 
 def _read(source: str) -> Explanation:
-    if source.isdigit() and not Path(source).exists():
-        return _ask(_address_of(int(source)))
-    if Path(source).exists():
+    if Path(source).is_file():
         try:
             return explanation_of(read_explanation(Path(source)))
         except ValueError as error:
             raise NoRecording(f"{source} holds no explanation that can be shown: {error}") from None
+    if source.isascii() and source.isdigit():
+        return _ask(address_of_process(int(source)))
     if "://" not in source and source.endswith(_FILE_ENDINGS):
         raise NoRecording(f"there is no file {source}")
-    return _ask(source)
+    is_address = any(mark in source for mark in ":./") or source == "localhost"
+    return _ask(source if is_address else address_of_name(source))
 
 
 def _ask(url: str) -> Explanation:
@@ -77,25 +79,3 @@ def _ask(url: str) -> Explanation:
         return explanation_of(get_json(f"{address}/explain", max_bytes=MOST_BYTES))
     except ValueError as error:
         raise Unreachable(f"{address}/explain does not send an explanation: {error}") from None
-
-
-def _address_of(pid: int) -> str:
-    """The address that a process of this user serves at.
-
-    Raises:
-        Unreachable: there is no such process, or it does not serve; the message says what to do.
-
-    """
-    try:
-        os.kill(pid, 0)
-    except ProcessLookupError:
-        raise Unreachable(f"there is no process {pid}") from None
-    except PermissionError:
-        raise Unreachable(f"process {pid} belongs to another user") from None
-    found = [address for folder in folders() for address in addresses_of(folder, pid)]
-    if not found:
-        raise Unreachable(
-            f"process {pid} does not run Heapwatch: start it with `heapwatch run`, have it call"
-            f" heapwatch.start(), or on Python 3.14 and newer use `heapwatch attach {pid}`"
-        )
-    return found[0]

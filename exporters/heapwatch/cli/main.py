@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import argparse
+import difflib
 import importlib.metadata
 import sys
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from typing import NoReturn
 
 from heapwatch.cli import attach, completion, doctor, explain, monitor, processes, report, run, serve, shipped
 from heapwatch.errors import UsageError
-from heapwatch.runtime.plain_text import say
+from heapwatch.runtime.plain_text import plain, say
 from heapwatch.stack import cli as stack
 
 USAGE_ERROR = 64  # EX_USAGE of sysexits.h; 1 to 3 report the state of trainers
@@ -18,13 +19,23 @@ COMMANDS = (run, explain, stack, processes, monitor, report, attach, doctor, shi
 
 
 class _Parser(argparse.ArgumentParser):
+    verbs: Collection[str] = ()
+
     def error(self, message: str) -> NoReturn:
         self.print_usage(sys.stderr)
         say(f"{self.prog}: error: {message}", error=True)
         self.exit(USAGE_ERROR)
 
+    def check_verb(self, arguments: Sequence[str]) -> None:
+        """End with a suggestion where the first argument is no command."""
+        given = arguments[0] if arguments else "-"
+        if not given.startswith("-") and given not in self.verbs:
+            near = difflib.get_close_matches(given, self.verbs, n=1)
+            meant = f"did you mean {near[0]}?" if near else "`heapwatch --help` lists them"
+            self.exit(USAGE_ERROR, plain(f"heapwatch: there is no command {given[:80]}; {meant}") + "\n")
 
-def _parser() -> argparse.ArgumentParser:
+
+def _parser() -> _Parser:
     whole = _Parser(prog="heapwatch", description="Watch the memory of reinforcement-learning trainers.")
     whole.add_argument("--version", action="version", version=f"heapwatch {_version()}")
     subcommands = whole.add_subparsers(metavar="COMMAND", required=True)
@@ -32,12 +43,14 @@ def _parser() -> argparse.ArgumentParser:
         command.add_parser(subcommands)
     for parser in subcommands.choices.values():
         parser.set_defaults(command=parser)
+    whole.verbs = subcommands.choices
     return whole
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command line given, or the process's own, and return its exit code."""
     whole = _parser()
+    whole.check_verb(sys.argv[1:] if arguments is None else arguments)
     parsed, unknown = whole.parse_known_args(arguments, argparse.Namespace(parser=whole))
     if unknown:
         parsed.command.error(f"unrecognized arguments: {' '.join(unknown)}")

@@ -16,6 +16,7 @@ from typing import Any
 from heapwatch.analysis.limits import BODIES, MEMORY
 from heapwatch.cli.cleaner import Cleaner
 from heapwatch.cli.interrupt import interrupt_on_termination
+from heapwatch.cli.named import searched_folders
 from heapwatch.cli.reporter import Message, Reporter
 from heapwatch.cli.sources import PrometheusSource, Sample, SampleSource, TrainerSource
 from heapwatch.cli.thresholds import Thresholds
@@ -23,7 +24,7 @@ from heapwatch.discovery import addresses
 from heapwatch.errors import Unreachable, UsageError
 from heapwatch.http.client import base_url
 from heapwatch.http.guards import find_token
-from heapwatch.registration import choose, folders, token_of
+from heapwatch.registration import choose, token_of
 from heapwatch.runtime.failures import describe
 from heapwatch.runtime.plain_text import say
 
@@ -226,7 +227,7 @@ def _source(arguments: argparse.Namespace) -> SampleSource:
     if arguments.all:
         if arguments.trainers:
             raise UsageError("give either trainers or --all")
-        looked_in = folders()
+        looked_in = searched_folders()
         found = [address for folder in looked_in for address in addresses(folder)]
         if not found:
             raise UsageError(f"no trainer is registered in {' or '.join(map(str, looked_in))}")

@@ -9,9 +9,11 @@ from typing import Any
 
 from heapwatch import discovery
 from heapwatch.analysis.readings import Readings
+from heapwatch.cli.named import searched_folders
 from heapwatch.cli.sources import Sample, TrainerSource
+from heapwatch.explain.findings import TimeLeft, foremost, range_text
+from heapwatch.explain.told import told
 from heapwatch.http.client import base_url
-from heapwatch.registration import folders
 from heapwatch.runtime.plain_text import plain, say, say_json
 
 _LONGEST_CELL = 100
@@ -20,10 +22,18 @@ _NONE = "no trainer is registered in {folders}; start one, or see `heapwatch doc
 
 @dataclass(frozen=True)
 class ListedTrainer:
-    """One trainer; unknown values are None. Memory is resident bytes of trainer and workers."""
+    """One trainer; unknown values are None. Memory is resident bytes of trainer and workers.
+
+    `grows` is the path, or the type, that the verdict is about, or else grows most; `line` fills it.
+    """
 
     trainer: str | None
     address: str
+    verdict: str | None
+    time_to_limit_seconds: dict[str, float] | None
+    grows: str | None
+    bytes_per_minute: float | None
+    line: str | None
     memory_bytes: float | None
     workers: int | None
     steps: float | None
@@ -39,16 +49,19 @@ def add_parser(commands: Any) -> None:
         description="List the trainers that are registered as targets of this user.",
     )
     parser.add_argument("--json", action="store_true", help="print JSON, one object per trainer")
+    parser.add_argument("-q", "--quiet", action="store_true", help="print the addresses alone")
     parser.set_defaults(run=run)
 
 
 def run(arguments: argparse.Namespace) -> int:
     """Print one line per trainer; returns 0 also when there is none."""
-    looked_in = folders()
-    addresses = [address for folder in looked_in for address in discovery.addresses(folder)]
+    looked_in = searched_folders()
+    addresses = dict.fromkeys(at for folder in looked_in for at in discovery.addresses(folder))
     rows = [_row(sample) for sample in TrainerSource([base_url(at) for at in addresses]).samples()]
     if arguments.json:
         say_json([asdict(row) for row in rows])
+    elif arguments.quiet:
+        say(*(row.address for row in rows))
     elif not rows:
         say(_NONE.format(folders=" or ".join(map(str, looked_in))))
     else:
@@ -71,33 +84,51 @@ def _understood(sample: Sample) -> ListedTrainer:
     cleanups = sum(readings.by("trainer_cleanups_total", "action").values())
     if not all(map(math.isfinite, (*memory.values(), sum(memory.values()), steps or 0.0, cleanups))):
         raise ValueError("a level that is no number")
+    explanation = told(readings)
+    first = foremost(explanation) if explanation else None
+    left = explanation.time_left if explanation else None
     return ListedTrainer(
         trainer=readings.labels("trainer_info").get("trainer"),
         address=sample.instance,
+        verdict=explanation.verdict if explanation else None,
+        time_to_limit_seconds=left._asdict() if left else None,
+        grows=(first.path or first.type) if first else None,
+        bytes_per_minute=first.bytes_per_minute if first else None,
+        line=f"{first.site.file}:{first.site.line}" if first and first.site else None,
         memory_bytes=sum(memory.values()) if memory else None,
         workers=int(processes.get("worker", 0)) if processes else None,
         steps=steps,
-        cleanups=cleanups,
+        cleanups=cleanups if sample.readings else None,
         problem=sample.problem,
     )
 
 
 def _lines(rows: list[ListedTrainer]) -> list[str]:
-    table = [("TRAINER", "ADDRESS", "MEMORY", "WORKERS", "STEPS", "CLEANUPS")]
+    table = [("TRAINER", "ADDRESS", "VERDICT", "LEFT", "MEMORY", "WORKERS", "STEPS", "CLEANUPS", "GROWS")]
     table += [
         (
             row.trainer or "?",
             row.address,
-            row.problem or _cell(row.memory_bytes, 1e6, " MB"),
+            row.verdict or "",
+            range_text(TimeLeft(**row.time_to_limit_seconds)) if row.time_to_limit_seconds else "",
+            _cell(row.memory_bytes, 1e6, " MB"),
             _cell(row.workers),
             _cell(row.steps),
             _cell(row.cleanups),
+            row.problem or _growth(row),
         )
         for row in rows
     ]
     shown = [[plain(cell, _LONGEST_CELL) for cell in line] for line in table]
     widths = [max(len(cell) for cell in column) for column in zip(*shown, strict=True)]
     return ["  ".join(map(str.ljust, line, widths)).rstrip() for line in shown]
+
+
+def _growth(row: ListedTrainer) -> str:
+    if row.grows is None:
+        return ""
+    rate = f" {row.bytes_per_minute / 1e6:+,.1f} MB/min" if row.bytes_per_minute else ""
+    return f"{row.grows}{rate}{f' ({row.line})' if row.line else ''}"
 
 
 def _cell(value: float | None, unit: float = 1, name: str = "") -> str:

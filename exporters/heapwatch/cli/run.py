@@ -3,17 +3,22 @@
 from __future__ import annotations
 
 import argparse
+import logging
 import os
 import re
 from pathlib import Path
 from typing import Any
 
+from heapwatch.analysis.verdict import SERIOUS
 from heapwatch.cli.program import CannotRun, Program
-from heapwatch.errors import reason
+from heapwatch.errors import UsageError, reason
 from heapwatch.explain.findings import Explanation, narrative
-from heapwatch.lifecycle import start
+from heapwatch.lifecycle import port_from_environment, start
+from heapwatch.runtime import environment
+from heapwatch.runtime.notices import show_notices
 from heapwatch.runtime.plain_text import say, say_json
 
+_TO_BE_TOLD = ("growing", *SERIOUS)
 _EPILOG = """
 exit codes:
   that of the program; 0 when --seconds ended it
@@ -29,12 +34,17 @@ def add_parser(commands: Any) -> None:
         description="Run an unchanged Python program under watch, and report at its end what grows.",
         epilog=_EPILOG,
         formatter_class=argparse.RawDescriptionHelpFormatter,
-        usage="%(prog)s [--record FILE] [--seconds N] [--json] [--port N] (SCRIPT | -m MODULE) [ARG...]",
+        usage="%(prog)s [--record FILE] [--seconds N] [--json] [-q] [--port N] (SCRIPT | -m MODULE) [ARG...]",
     )
     parser.add_argument("--record", type=Path, metavar="FILE", help="record the run for `heapwatch report`")
     parser.add_argument("--seconds", type=_seconds, metavar="N", help="stop the program after N seconds")
     parser.add_argument("--json", action="store_true", help="print the explanation as JSON, last on stdout")
-    parser.add_argument("--port", type=int, default=0, metavar="N", help="serve metrics there (a free port)")
+    parser.add_argument(
+        "-q", "--quiet", action="store_true", help="print nothing of its own but warnings and leaks"
+    )
+    parser.add_argument(
+        "--port", type=int, metavar="N", help="serve metrics there (HEAPWATCH_TRAINER_PORT, else a free port)"
+    )
     parser.add_argument("-m", dest="module", action="store_true", help="SCRIPT is the name of a module")
     parser.add_argument(
         "program", nargs=argparse.REMAINDER, metavar="SCRIPT", help="the program and its own arguments"
@@ -44,13 +54,18 @@ def add_parser(commands: Any) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     """Run the program, print the explanation, and return the program's exit code."""
+    if unread := environment.unread():
+        raise UsageError(unread)
+    if arguments.quiet:
+        show_notices()
+        logging.getLogger("heapwatch").setLevel(logging.WARNING)
     try:
         program = Program(arguments.program, module=arguments.module)
     except CannotRun as error:
         say(f"heapwatch: {error}", error=True)
         return 64
     try:
-        watch = start(_name(program.name), port=arguments.port, record=arguments.record)
+        watch = start(_name(program.name), port=_port(arguments.port), record=arguments.record)
     except (OSError, ValueError) as error:
         say(f"heapwatch: {reason(error)}", error=True)
         return 64
@@ -61,7 +76,10 @@ def run(arguments: argparse.Namespace) -> int:
         return ended.code  # a child that the program forked: the explanation is the parent's
     explanation = ended.result if isinstance(ended.result, Explanation) else explainer.explain_now()
     watch.exporter.stop(log_findings=False)
-    _print(explanation, arguments.json)
+    if not explainer.enabled and not arguments.json:
+        environment.say_once(f"{environment.EXPLAIN} is off: what grows is not known")
+    elif arguments.json or explanation.verdict in _TO_BE_TOLD or not arguments.quiet:
+        _print(explanation, arguments.json)
     ended.leave()
     return ended.code
 
@@ -71,6 +89,13 @@ def _print(explanation: Explanation, as_json: bool) -> None:
         say_json(explanation.as_json())
         return
     say(*f"heapwatch: {narrative(explanation)}".split("\n"), error=True)
+
+
+def _port(given: int | None) -> int:
+    if given is not None:
+        return given
+    named = port_from_environment()
+    return 0 if named is None else named
 
 
 def _name(program: str) -> str:

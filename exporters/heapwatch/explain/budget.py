@@ -18,7 +18,7 @@ class Budget:
 
     Args:
         clock: monotonic seconds.
-        share: largest share of the time.
+        share: largest share of the time. Below the usual one, the time in advance is smaller in proportion.
 
     Attributes:
         spent: CPU seconds used so far.
@@ -30,32 +30,34 @@ class Budget:
         self._clock = clock
         self._share = share
         self._began = self._credited = clock()
-        self._ahead = self._left = START_SECONDS
+        self._scale = min(1.0, share / SHARE)
+        self._start = self._ahead = self._left = START_SECONDS * self._scale
+        self._loan = LOAN_SECONDS * self._scale
         self._lent_at: float | None = None
 
     @property
     def has_lent(self) -> bool:
         """Whether the loan was given and a part of it is left."""
-        return self._lent_at is not None and self._left > START_SECONDS
+        return self._lent_at is not None and self._left > self._start
 
     def lend(self) -> None:
         """Give the loan, once: there is growth without an explanation."""
         if self._lent_at is None:
             self._lent_at = self._clock()
-            self._ahead += LOAN_SECONDS
-            self._left += LOAN_SECONDS
+            self._ahead += self._loan
+            self._left += self._loan
 
     def allows(self) -> bool:
         """Whether any time is left now."""
         now = self._clock()
-        repaid = START_SECONDS / _REPAID_SECONDS if now - self._began < _REPAID_SECONDS else 0.0
+        repaid = self._start / _REPAID_SECONDS if now - self._began < _REPAID_SECONDS else 0.0
         if self._lent_at is not None and now - self._lent_at < _REPAID_SECONDS:
-            repaid += LOAN_SECONDS / _REPAID_SECONDS
+            repaid += self._loan / _REPAID_SECONDS
         self._left = min(self._ahead, self._left + (now - self._credited) * (self._share - repaid))
         self._credited = now
-        at_most = _AT_ONCE_SECONDS + _AHEAD_SHARE * (now - self._began)
+        at_most = self._scale * (_AT_ONCE_SECONDS + _AHEAD_SHARE * (now - self._began))
         if self._lent_at is not None:
-            at_most += LOAN_SECONDS
+            at_most += self._loan
         return self._left > 0 and self.spent <= at_most
 
     def charge(self, seconds: float) -> None:

@@ -10,7 +10,7 @@ from collections.abc import Callable
 from dataclasses import replace
 
 from heapwatch.collectors.progress import Progress
-from heapwatch.explain.budget import Budget
+from heapwatch.explain.budget import SHARE, Budget
 from heapwatch.explain.census import Census, LongContainer
 from heapwatch.explain.describe import Describer
 from heapwatch.explain.evidence import Levels
@@ -28,6 +28,7 @@ from heapwatch.explain.weigh import weigh
 from heapwatch.measure.alone import has_lock
 from heapwatch.measure.own_time import own_time
 from heapwatch.measure.roots import OWN_THREADS, Root
+from heapwatch.runtime import environment
 from heapwatch.runtime.failures import raised
 from heapwatch.runtime.owned_reads import OwnedReads
 
@@ -68,6 +69,7 @@ class Explainer:
 
     Attributes:
         latest: the newest explanation.
+        enabled: False where HEAPWATCH_EXPLAIN is off; then nothing is read.
         spent_on: CPU seconds by activity; for `trace` the time for which allocations were traced.
 
     """
@@ -96,7 +98,9 @@ class Explainer:
         self._clock = clock
         self._spent = spent
         self._began = clock()
-        self._budget = Budget(clock)
+        allowed = environment.share(environment.EXPLAIN, SHARE)
+        self.enabled = allowed > 0
+        self._budget = Budget(clock, allowed)
         self._log_limit = LogLimit()
         self._due: dict[str, float] = {}
         self._rhythm = HURRIED
@@ -111,7 +115,9 @@ class Explainer:
         self._thread: threading.Thread | None = None
 
     def start(self) -> None:
-        """Start the thread, unless this interpreter has no lock that would make its reads safe."""
+        """Start the thread, unless it is off, or this interpreter has no lock that makes its reads safe."""
+        if not self.enabled:
+            return
         if not has_lock():
             log.warning("heapwatch: what grows is not looked for: this Python runs without its global lock")
         elif self._thread is None:
@@ -133,6 +139,8 @@ class Explainer:
 
     def explain_now(self) -> Explanation:
         """Read everything again and judge it, in the calling thread."""
+        if not self.enabled:
+            return self.latest
         with self._working:
             self._read_memory()
             for known in list(self.inventory.known.values()):

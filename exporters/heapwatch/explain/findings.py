@@ -147,7 +147,7 @@ def from_json(document: Any) -> Explanation:
 
 def narrative(explanation: Explanation) -> str:
     """The message, then one line for each further finding."""
-    shown = _shown(explanation)
+    shown = foremost(explanation)
     rest = [finding for finding in explanation.findings if finding is not shown]
     lines = [headline(explanation), *(f"  {described(found)}" for found in rest)]
     if explanation.unread:
@@ -167,7 +167,7 @@ def labelled(word: Word, about: str) -> str:
     return f"{word}: {about}" if about else word
 
 
-def _shown(explanation: Explanation) -> Finding | None:
+def foremost(explanation: Explanation) -> Finding | None:
     """The finding that the message is about: the first leak, the first that will not fit, or the first."""
     findings = explanation.findings
     serious = [*(one for one in findings if one.is_leak), *(one for one in findings if one.fits is False)]
@@ -176,7 +176,7 @@ def _shown(explanation: Explanation) -> Finding | None:
 
 def message(explanation: Explanation) -> str:
     """The explanation in one line."""
-    verdict, first = explanation.verdict, _shown(explanation)
+    verdict, first = explanation.verdict, foremost(explanation)
     grown = explanation.growth_bytes_per_minute
     grows = f"Memory grows by {size_text(grown)}/min." if grown >= _LEAST_PACE else ""
     left = time_left_text(explanation.time_left)
@@ -250,11 +250,14 @@ def _filling(explanation: Explanation) -> str:
 
 def time_left_text(left: TimeLeft | None) -> str:
     """Such as "Memory ends in 40 to 60 min at this pace."; empty if it is not known."""
-    if left is None:
-        return ""
+    return f"Memory ends in {range_text(left)} at this pace." if left is not None else ""
+
+
+def range_text(left: TimeLeft) -> str:
+    """Such as "40 to 60 min"."""
     unit, seconds, _ = next(one for one in _UNITS if left.most < one[2])
     least, most = int(left.least // seconds), -int(-left.most // seconds)
-    return f"Memory ends in {f'{least} to {most}' if least < most else most} {unit} at this pace."
+    return f"{f'{least} to {most}' if least < most else most} {unit}"
 
 
 def _duration(seconds: float) -> str:

@@ -3,21 +3,19 @@
 from __future__ import annotations
 
 import gc
-import logging
-import os
 import sys
 from collections.abc import Callable
 from typing import Literal, TypeVar
 
 from heapwatch.measure.own_time import own_time
-
-log = logging.getLogger("heapwatch")
+from heapwatch.runtime.environment import whole_number
 
 T = TypeVar("T")
 What = Literal["types", "objects"]  # what a list of all tracked objects is made for
 
 VARIABLE = "HEAPWATCH_STALL_MS"
 STALL_SECONDS = 0.02
+_LONGEST_MS = 60_000
 # Before a list was made: seconds for each block of memory that Python has allocated. In processes that have
 # imported torch a third of the blocks are tracked objects.
 _FIRST_PACE = 25e-9
@@ -27,18 +25,8 @@ _YOUNG_PACE = 150e-9  # seconds for each object of the young generations
 
 def allowed_seconds() -> float:
     """Seconds for which a list of all objects may stop the program: HEAPWATCH_STALL_MS, or 20 ms."""
-    text = os.environ.get(VARIABLE, "")
-    if text.isascii() and text.isdigit():
-        return int(text) / 1000
-    if text:
-        usual = f"{1000 * STALL_SECONDS:.0f}"
-        log.warning(
-            "heapwatch: %s is %r, allowed is a whole number of milliseconds; %s is used",
-            VARIABLE,
-            text,
-            usual,
-        )
-    return STALL_SECONDS
+    usual = 1000 * STALL_SECONDS
+    return whole_number(VARIABLE, usual, _LONGEST_MS, "a whole number of milliseconds") / 1000
 
 
 class Stall:

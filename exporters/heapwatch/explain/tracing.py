@@ -9,7 +9,6 @@ traced.
 from __future__ import annotations
 
 import gc
-import os
 import time
 import tracemalloc
 from collections import Counter, deque
@@ -21,6 +20,7 @@ from heapwatch.explain.sites import Site, code_of_class
 from heapwatch.measure.layout import Kind, layout_of
 from heapwatch.measure.reading import array_bytes, instance_dict
 from heapwatch.measure.roots import is_user_file, is_user_module
+from heapwatch.runtime import environment
 
 FRAMES = 10
 DEEP_FRAMES = 40  # for items that a library allocates, many calls below the user's code
@@ -45,11 +45,11 @@ _HEADS = (0, 16, 32)
 class Tracer:
     """Traces allocations for short periods, within a share of the time.
 
-    HEAPWATCH_TRACE=0 switches it off.
+    HEAPWATCH_TRACE=off switches it off, and a percentage such as 0.1% is its share.
 
     Args:
         clock: monotonic seconds.
-        share: largest share of the time.
+        share: largest share of the time, where HEAPWATCH_TRACE gives no other.
 
     Attributes:
         seconds: total time for which allocations were traced.
@@ -59,11 +59,11 @@ class Tracer:
     def __init__(self, clock: Callable[[], float] = time.monotonic, share: float = SHARE) -> None:
         self.seconds = 0.0
         self._clock = clock
-        self._share = share
+        self._share = environment.share(environment.TRACE, share)
         self._next = clock()
         self._tries: Counter[str] = Counter()
         self._deep: set[str] = set()
-        self.enabled = os.environ.get("HEAPWATCH_TRACE", "1") != "0"
+        self.enabled = self._share > 0
 
     def may_trace(self, path: str) -> bool:
         """Whether the pause after the last period is over and this path has tries left."""

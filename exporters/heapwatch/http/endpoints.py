@@ -170,7 +170,10 @@ class Endpoints(BaseHTTPRequestHandler):
         self._request_read()
         explain = self.server.trainer.explain
         if explain is None:
-            raise Refusal(HTTPStatus.NOT_FOUND, "no explanation: this process is watched from outside")
+            raise Refusal(
+                HTTPStatus.NOT_FOUND,
+                "no explanation: this process is watched from outside, or HEAPWATCH_EXPLAIN is off",
+            )
         self._send_json(HTTPStatus.OK, explain())
 
     def _health(self) -> None:

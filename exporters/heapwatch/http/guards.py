@@ -15,12 +15,12 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from email.message import Message
 from http import HTTPStatus
-from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
 from heapwatch.http.signing import SCHEME, NotSigned, TooMany, Verifier
 from heapwatch.runtime.cleanup import CleanupTarget
+from heapwatch.runtime.own_files import read_text
 
 ACTIONS = ("regular", "emergency")
 SHORTEST_TOKEN = 16  # characters; a shorter one is taken with a warning
@@ -91,13 +91,13 @@ def find_token(token: str | None = None, environ: Mapping[str, str] = os.environ
 
     Raises:
         ValueError: the token is empty or cannot travel in a header.
-        OSError: HEAPWATCH_TOKEN_FILE cannot be read.
+        OSError: HEAPWATCH_TOKEN_FILE cannot be read, or is neither this user's nor root's.
 
     """
     if token is None:
         token = environ.get("HEAPWATCH_TOKEN") or None
     if token is None and environ.get("HEAPWATCH_TOKEN_FILE"):
-        token = Path(environ["HEAPWATCH_TOKEN_FILE"]).expanduser().read_text(encoding="utf-8").strip()
+        token = read_text(os.path.expanduser(environ["HEAPWATCH_TOKEN_FILE"]), named=True).strip()
     return None if token is None else checked_token(token)
 
 

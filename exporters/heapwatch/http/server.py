@@ -122,7 +122,12 @@ class Server:
         self._thread = threading.Thread(
             target=self._listener.serve_forever, name="heapwatch-server", daemon=True
         )
-        self._thread.start()
+        try:
+            self._thread.start()
+        except RuntimeError:  # no further thread is allowed
+            self._listener.server_close()
+            self._listener = None
+            raise
         _running.add(self)
         return self
 
@@ -180,7 +185,7 @@ def port_owner(port: int) -> str:
     """Name the process that listens on a local TCP port, if this user may see it."""
     try:
         listening = psutil.net_connections(kind="tcp")
-    except psutil.Error:
+    except (psutil.Error, OSError, RuntimeError):
         listening = []
     for connection in listening:
         local = connection.laddr

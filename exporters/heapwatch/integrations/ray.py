@@ -18,6 +18,7 @@ from typing import Any
 from heapwatch.lifecycle import start
 from heapwatch.measure.roots import OWN_THREADS
 from heapwatch.runtime.failures import raised
+from heapwatch.runtime.own_files import open_own
 from heapwatch.watch import Watch
 
 log = logging.getLogger("heapwatch")
@@ -72,7 +73,7 @@ def _wait_for_turn() -> int:
     from ray._private.worker import global_worker
 
     node: Any = global_worker.node
-    lock = os.open(Path(node.get_session_dir_path(), "heapwatch.lock"), os.O_RDWR | os.O_CREAT, 0o600)
+    lock = open_own(Path(node.get_session_dir_path(), "heapwatch.lock"), os.O_RDWR | os.O_CREAT)
     fcntl.lockf(lock, fcntl.LOCK_EX)  # of the process, so a forked child does not keep it
     return lock
 

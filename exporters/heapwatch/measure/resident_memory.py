@@ -54,8 +54,15 @@ def memory_limit(proc: Path = Path("/proc/self"), physical: int | None = None) -
         physical: bytes of RAM; by default those of the machine.
 
     """
-    ram = int(psutil.virtual_memory().total) if physical is None else physical
+    ram = _physical() if physical is None else physical
     return min([ram, *(limit for limit, _, _ in _cgroup_limits(proc))])
+
+
+def _physical() -> int:
+    try:
+        return int(psutil.virtual_memory().total)
+    except (psutil.Error, OSError):  # a sandbox without /proc
+        return os.sysconf("SC_PHYS_PAGES") * _PAGE_BYTES
 
 
 def free_memory(proc: Path = Path("/proc/self"), available: int | None = None) -> int:

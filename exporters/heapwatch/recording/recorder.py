@@ -11,6 +11,7 @@ from typing import IO, Any
 
 from heapwatch.recording.points import Point, to_json
 from heapwatch.recording.thinning import Thinning
+from heapwatch.runtime.own_files import check_replaceable
 
 FORMAT = 1
 MAX_BYTES = 4_000_000
@@ -32,7 +33,7 @@ class Recorder:
             the end.
 
     Raises:
-        OSError: the file cannot be written.
+        OSError: the file cannot be written, or its name is taken by a folder, a pipe or a device.
 
     """
 
@@ -51,6 +52,7 @@ class Recorder:
         self._max_bytes = max_bytes
         self._thinning = Thinning()
         self._large: tuple[int, Point] | None = None
+        check_replaceable(path)
         _shift(path)
         self._file: IO[bytes] | None = _open(path, "xb")
         self._line({"heapwatch": FORMAT, **about})

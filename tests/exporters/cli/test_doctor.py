@@ -1,6 +1,10 @@
 import json
 import re
 
+import pytest
+
+from tests.hostile_files import HOSTILE
+
 
 def test_trainer_that_works(trainer, heapwatch):
     command = heapwatch("doctor", trainer.address, "--prometheus", "127.0.0.1:1")
@@ -53,3 +57,29 @@ def test_collector_that_fails_says_why(monkeypatch):
     assert findings["process"].state == "FAIL"
     assert "PermissionError: Permission denied, raised at test_doctor.py" in findings["process"].detail
     assert findings["info"].state == "ok"
+
+
+def test_collectors_without_anything_to_read_take_one_line():
+    from heapwatch.cli import doctor
+
+    findings = list(doctor.collectors())
+    (idle,) = [finding for finding in findings if finding.state == "none"]
+    assert "nothing to read: " in idle.detail
+    assert len(idle.detail.split(", ")) > 5
+    assert findings[-1] == idle
+
+
+@pytest.mark.parametrize("kind", HOSTILE)
+def test_a_file_among_the_targets_that_is_none_is_named(kind, tmp_path):
+    from heapwatch.cli import doctor
+
+    targets = tmp_path / "targets"
+    targets.mkdir()
+    HOSTILE[kind](targets / "x.json")
+    findings = [finding for finding in doctor.configuration() if finding.what == "targets"]
+    assert findings[0].state == "ok"
+    if kind == "other JSON":
+        return
+    (warning,) = findings[1:]
+    assert warning.state == "WARN"
+    assert warning.detail.startswith(f"{targets}/x.json ")

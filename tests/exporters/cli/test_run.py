@@ -12,6 +12,8 @@ from typing import Any
 
 import pytest
 
+from tests.ports import free_ports
+
 LEAK = """
 import time
 class Trainer:
@@ -242,3 +244,46 @@ def test_where_there_is_nothing_to_explain(tmp_path: Path, source: str, said: st
     assert done.returncode == 3
     assert said in done.stderr
     assert len(done.stderr.strip().splitlines()) == 1
+
+
+SERVED = "import heapwatch.lifecycle as l; print(next(iter(l._running.values())).port)"
+
+
+def test_the_port_is_that_of_the_environment(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (port,) = free_ports(1)
+    monkeypatch.setenv("HEAPWATCH_TRAINER_PORT", str(port))
+    name = script(tmp_path, SERVED)
+    assert heapwatch("run", name, cwd=tmp_path).stdout == f"{port}\n"
+    assert heapwatch("run", "--port", "0", name, cwd=tmp_path).stdout != f"{port}\n"
+    monkeypatch.setenv("HEAPWATCH_TRAINER_PORT", "http")
+    refused = heapwatch("run", name, cwd=tmp_path)
+    assert refused.returncode == 64
+    assert refused.stderr == "heapwatch: HEAPWATCH_TRAINER_PORT must be a port, 0 to 65535, got 'http'\n"
+
+
+def test_an_unknown_variable_is_refused_before_the_program_runs(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("HEAPWATCH_TRACES", "0")
+    done = heapwatch("run", script(tmp_path, "print(1)"), cwd=tmp_path)
+    assert (done.returncode, done.stdout) == (64, "")
+    assert (
+        done.stderr
+        == "heapwatch: nothing reads HEAPWATCH_TRACES; did you mean HEAPWATCH_TRACE? (or unset it)\n"
+    )
+
+
+def test_a_quiet_run_says_nothing_of_its_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    name = script(tmp_path, "print(1)")
+    done = heapwatch("run", "--quiet", name, cwd=tmp_path)
+    assert (done.returncode, done.stdout, done.stderr) == (0, "1\n", "")
+    monkeypatch.setenv("HEAPWATCH_STALL_MS", "much")
+    warned = heapwatch("run", "--quiet", name, cwd=tmp_path).stderr
+    assert warned.startswith("heapwatch: HEAPWATCH_STALL_MS is 'much'")
+    assert warned.count("\n") == 1
+
+
+def test_a_run_without_an_explainer_says_so(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HEAPWATCH_EXPLAIN", "off")
+    done = heapwatch("run", script(tmp_path, "print(1)"), cwd=tmp_path)
+    assert done.stderr.splitlines()[-1] == "heapwatch: HEAPWATCH_EXPLAIN is off: what grows is not known"

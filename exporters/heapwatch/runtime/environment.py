@@ -1,0 +1,146 @@
+"""The variables `HEAPWATCH_*`: their names, and the values of those that a trainer reads.
+
+A wrong value in the environment of a trainer is logged once, and the default is used: it never raises.
+"""
+
+from __future__ import annotations
+
+import difflib
+import logging
+import os
+import re
+from collections.abc import Collection, Mapping
+
+from heapwatch.runtime.plain_text import plain
+
+log = logging.getLogger("heapwatch")
+
+PREFIX = "HEAPWATCH_"
+RECEIVER_PREFIX = "HEAPWATCH_RECEIVER_"
+EXPLAIN, TRACE, SERVE = (f"{PREFIX}{name}" for name in ("EXPLAIN", "TRACE", "SERVE"))
+# Variables of the stack, the library and the viewer; those of the receiver come from its settings.
+KNOWN = frozenset(
+    PREFIX + name
+    for name in (
+        "ALERTMANAGER_PORT",
+        "ALERTMANAGER_TOKEN_FILE",
+        "ALERTMANAGER_URL",
+        "ALLOWED_HOSTS",
+        "BIND",
+        "CACHE",
+        "CHECKOUT",
+        "DASHBOARDS_DIR",
+        "DASHBOARDS_PORT",
+        "DASHBOARDS_URL",
+        "DOWNLOADS",
+        "EMAIL_FROM",
+        "EMAIL_TO",
+        "EXPLAIN",
+        "PROFILE",
+        "PROMETHEUS_PORT",
+        "PROMETHEUS_URL",
+        "RECEIVER_CONFIG",
+        "RECEIVER_PORT",
+        "RECEIVER_URL",
+        "RECORD",
+        "REGISTER",
+        "REVISION",
+        "RUNBOOKS_URL",
+        "SECRETS",
+        "SERVE",
+        "SLACK_CHANNEL",
+        "SLACK_URL",
+        "SLACK_URL_FILE",
+        "SMTP_HOST",
+        "SMTP_PASSWORD_FILE",
+        "SMTP_TLS",
+        "SMTP_USER",
+        "STACK",
+        "STALL_MS",
+        "STATE",
+        "TARGETS_DIR",
+        "TOKEN",
+        "TOKEN_FILE",
+        "TORCH_INDEX",
+        "TRACE",
+        "TRAINER_PORT",
+        "WEBHOOK_URL",
+        "WEBHOOK_URL_FILE",
+    )
+)
+_OFF, _ON = ("0", "off", "no", "false"), ("", "1", "on", "yes", "true")
+_PERCENT = re.compile(r"([0-9]{1,3}(?:\.[0-9]{1,6})?)%")
+_LONGEST_NUMBER = 9  # digits
+
+_said: set[str] = set()
+
+
+def is_on(name: str, environ: Mapping[str, str] = os.environ) -> bool:
+    """Whether a part is not switched off."""
+    text = environ.get(name, "").strip().lower()
+    if text not in (*_OFF, *_ON):
+        _say_wrong(name, environ[name], "on or off", "it stays on")
+    return text not in _OFF
+
+
+def share(name: str, usual: float, environ: Mapping[str, str] = os.environ) -> float:
+    """The largest share of the time that a part may take: 0 when it is off, `usual` without a value.
+
+    The value is `off`, `on` or a percentage such as `0.1%`, of at most 100%.
+    """
+    text = environ.get(name, "").strip().lower()
+    if text in _OFF:
+        return 0.0
+    given = _PERCENT.fullmatch(text)
+    if given and float(given[1]) <= 100:
+        return float(given[1]) / 100
+    if text not in _ON:
+        _say_wrong(name, environ[name], "off, on or a percentage such as 0.1%", f"{usual:.1%} is used")
+    return usual
+
+
+def whole_number(
+    name: str, usual: float, most: int, what: str, environ: Mapping[str, str] = os.environ
+) -> float:
+    """The whole number from 0 to `most` that a variable holds, else `usual`."""
+    text = environ.get(name, "")
+    if text.isascii() and text.isdigit() and len(text) <= _LONGEST_NUMBER and int(text) <= most:
+        return int(text)
+    if text:
+        _say_wrong(name, text, f"{what}, 0 to {most}", f"{usual:g} is used")
+    return usual
+
+
+def choice(name: str, allowed: Collection[str], usual: str, environ: Mapping[str, str] = os.environ) -> str:
+    """The value of a variable that is one of `allowed`, else `usual`."""
+    text = environ.get(name, "")
+    if text and text not in allowed:
+        _say_wrong(name, text, ", ".join(allowed), f"{usual} is used")
+    return text if text in allowed else usual
+
+
+def unread(environ: Mapping[str, str] = os.environ, more: Collection[str] = ()) -> str | None:
+    """One line about the first variable that nothing reads, with the nearest known name; None without one.
+
+    Args:
+        environ: the environment.
+        more: further names that are known; without any, those of the receiver are not checked.
+
+    """
+    known = KNOWN | set(more)
+    for name in sorted(name for name in environ if name.startswith(PREFIX) and name not in known):
+        if not name.startswith(RECEIVER_PREFIX if not more else f"{RECEIVER_PREFIX}TEST_"):
+            near = difflib.get_close_matches(name, sorted(known), n=1, cutoff=0)
+            return f"nothing reads {plain(name, 100)}; did you mean {near[0]}? (or unset it)"
+    return None
+
+
+def say_once(message: str) -> None:
+    """Log a warning about the environment, the first time that it is said in this process."""
+    if message not in _said:
+        _said.add(message)
+        log.warning("%s", plain(message))
+
+
+def _say_wrong(name: str, text: str, allowed: str, instead: str) -> None:
+    say_once(f"{name} is {plain(repr(text), 80)}, allowed is {allowed}; {instead}")

@@ -1,0 +1,52 @@
+"""Files of ours are opened through `runtime/own_files.py` alone, as anything may lie under their names."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+from pathlib import Path
+
+ROOT = Path(__file__).parents[2]
+LIBRARY = "exporters/heapwatch"
+FOLDERS = (LIBRARY, f"{LIBRARY}/http", f"{LIBRARY}/cli", "stack", "alerting/receiver", "examples/common")
+BARE = {"open", "read_text", "read_bytes", "write_text", "write_bytes", "touch", "mkdir", "makedirs"}
+KERNEL, SHIPPED = "of the kernel", "of the installation"
+# What opens something else than a file of ours: `module:function`, and whose it is.
+OTHERS = {
+    f"{LIBRARY}/discovery.py:_started": KERNEL,
+    f"{LIBRARY}/http/listeners.py:_listening": KERNEL,
+    f"{LIBRARY}/injection.py:inject": "in a new temporary folder",
+    f"{LIBRARY}/cli/report.py:_write": "of the user, who names it; opened with mode x",
+    f"{LIBRARY}/cli/shipped.py:rules": SHIPPED,
+    f"{LIBRARY}/cli/shipped.py:dashboard": SHIPPED,
+    f"{LIBRARY}/cli/shipped.py:_write": "of the user, who names the folder",
+    "stack/alertmanager.py:render": SHIPPED,
+    "stack/binaries.py:_lacks_templates": SHIPPED,
+    "stack/bootstrap.py:damage": SHIPPED,
+    "stack/bootstrap.py:_fingerprint": SHIPPED,
+    "stack/bootstrap.py:_pins": SHIPPED,
+    "stack/configuration.py:write": f"{SHIPPED}; the folder is read by other users in containers",
+    "stack/debian.py:_PrivateApt": "of apt, which reads it as another user",
+    "stack/download.py:_unpack": "an archive whose checksum was right",
+    "stack/fingerprint.py:fingerprint": SHIPPED,
+    "stack/preflight.py:_command": KERNEL,
+    "stack/relocate.py:relocate": SHIPPED,
+    "stack/relocate.py:_write": SHIPPED,
+    "alerting/receiver/app.py:create_app": f"{SHIPPED}, and the database",
+    "alerting/receiver/hooks.py:wall": "of the fault tests",
+}
+
+
+def bare_uses(path: Path) -> Iterator[str]:
+    """Functions and classes with a call that opens or makes a file by itself."""
+    for node in ast.parse(path.read_text(encoding="utf-8")).body:
+        for call in (inner for inner in ast.walk(node) if isinstance(inner, ast.Call)):
+            opens = isinstance(call.func, ast.Attribute) and call.func.attr in BARE
+            if opens or (isinstance(call.func, ast.Name) and call.func.id == "open"):
+                yield f"{path.relative_to(ROOT).as_posix()}:{getattr(node, 'name', '')}"
+
+
+def test_no_module_that_meets_files_of_ours_opens_one_by_itself() -> None:
+    modules = [path for folder in FOLDERS for path in sorted((ROOT / folder).glob("*.py"))]
+    assert len(modules) > 80
+    assert {use for path in modules for use in bare_uses(path)} == set(OTHERS)

@@ -1,0 +1,220 @@
+import json
+import os
+import stat
+import subprocess
+import sys
+import time
+
+import pytest
+
+from heapwatch.runtime import own_files
+from heapwatch.runtime.own_files import (
+    MOST_BYTES,
+    UnusableFile,
+    check_replaceable,
+    is_left_over,
+    make_private,
+    open_own,
+    read_json,
+    read_text,
+    replace,
+)
+from tests.hostile_files import HOSTILE
+
+NO_REGULAR_FILES = ("a pipe", "a link to /dev/zero", "a link to nothing", "a folder", "a socket")
+NEEDS_ROOT = pytest.mark.skipif(os.geteuid() != 0, reason="only root makes files of others")
+
+
+@pytest.fixture
+def file(tmp_path):
+    return tmp_path / "file.json"
+
+
+@pytest.mark.parametrize("kind", HOSTILE)
+def test_a_file_that_is_no_small_document_is_refused_in_one_line(file, kind):
+    HOSTILE[kind](file)
+    if kind == "other JSON":
+        assert read_json(file) == {"a": [float("inf"), None]}
+        return
+    with pytest.raises(UnusableFile) as refused:
+        read_json(file)
+    assert str(file) in str(refused.value)
+    assert "\n" not in str(refused.value)
+
+
+@pytest.mark.parametrize(
+    ("kind", "said"),
+    [
+        ("a pipe", "is a named pipe: a regular file is allowed"),
+        ("a folder", "is a folder: a regular file is allowed"),
+        ("a socket", "is a socket: a regular file is allowed"),
+        ("a link to /dev/zero", "is a link: a regular file is allowed"),
+        ("a gigabyte", f"is too large: up to {MOST_BYTES} bytes are allowed"),
+        ("no UTF-8", "is not text: UTF-8 is allowed"),
+        ("deep JSON", "holds too much"),
+        ("no JSON", "is not valid JSON"),
+    ],
+)
+def test_the_line_says_what_is_wrong_and_what_is_allowed(file, kind, said):
+    HOSTILE[kind](file)
+    with pytest.raises(UnusableFile, match=said):
+        read_json(file)
+
+
+@pytest.mark.parametrize(
+    "flags", [os.O_RDONLY, os.O_WRONLY | os.O_CREAT, os.O_RDWR | os.O_CREAT | os.O_APPEND]
+)
+@pytest.mark.parametrize(
+    "kind", ["a pipe", "a link to /dev/zero", "a link to nothing", "a folder", "a socket"]
+)
+def test_nothing_but_a_regular_file_is_opened_for_reading_or_writing(file, kind, flags):
+    HOSTILE[kind](file)
+    before = len(os.listdir("/proc/self/fd"))
+    with pytest.raises(UnusableFile):
+        open_own(file, flags)
+    assert len(os.listdir("/proc/self/fd")) == before
+
+
+def test_a_missing_file_is_told_apart(file):
+    with pytest.raises(FileNotFoundError):
+        read_text(file)
+
+
+def test_a_name_that_is_none(tmp_path):
+    with pytest.raises(UnusableFile, match="null"):
+        read_text(f"{tmp_path}/a\0b")
+
+
+def test_the_name_in_the_line_controls_no_terminal(tmp_path):
+    odd = tmp_path / "a\nb\x1b[31m"
+    odd.mkdir()
+    with pytest.raises(UnusableFile) as refused:
+        read_text(odd)
+    assert str(refused.value).isprintable()
+
+
+@NEEDS_ROOT
+def test_a_file_of_another_user_is_refused(file, monkeypatch):
+    file.write_text("x")
+    os.chown(file, 61234, 61234)
+    with pytest.raises(UnusableFile, match=r"belongs to another user \(uid 61234\)"):
+        read_text(file)
+    assert read_text(file, named=True) == "x"  # as root, which may name anyone's
+    monkeypatch.setattr(os, "geteuid", lambda: 61235)
+    with pytest.raises(UnusableFile, match="belongs to another user"):
+        read_text(file, named=True)
+
+
+@NEEDS_ROOT
+def test_a_user_may_name_a_secret_that_root_mounted_behind_links(file, monkeypatch):
+    (file.parent / "..data").mkdir()
+    (file.parent / "..data" / "token").write_text("secret")
+    file.symlink_to("..data/token")
+    monkeypatch.setattr(os, "geteuid", lambda: 61235)
+    assert read_text(file, named=True) == "secret"
+    with pytest.raises(UnusableFile):
+        read_text(file)
+
+
+def test_a_named_pipe_and_an_endless_device_are_refused_behind_links_too(tmp_path):
+    os.mkfifo(tmp_path / "pipe")
+    (tmp_path / "link").symlink_to("pipe")
+    for name in (tmp_path / "link", "/dev/zero", "/dev/stdin"):
+        with pytest.raises(UnusableFile):
+            read_text(name, named=True)
+
+
+@pytest.mark.parametrize("mode", [0o640, 0o604, 0o660])
+def test_a_secret_that_others_may_read_is_refused(file, mode):
+    file.write_text("x")
+    file.chmod(mode)
+    with pytest.raises(UnusableFile, match=rf"by others \(mode 0{mode:o}\)"):
+        read_text(file, private=True)
+
+
+def test_a_program_with_a_raised_limit_of_recursion_survives_deep_json(file):
+    file.write_text('{"a":' * 12_000)
+    code = (
+        "import sys; sys.setrecursionlimit(10**6)\n"
+        "from heapwatch.runtime.own_files import UnusableFile, read_json\n"
+        f"try: read_json({str(file)!r})\n"
+        "except UnusableFile as refused: print(refused)"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert "holds too much" in done.stdout, (done.returncode, done.stderr)
+
+
+def test_what_is_written_replaces_whatever_has_the_name(file):
+    os.mkfifo(file)
+    replace(file, "[1]", 0o640)
+    assert read_json(file) == [1]
+    assert file.stat().st_mode & 0o777 == 0o640
+    replace(file, "[2]")
+    assert file.stat().st_mode & 0o777 == 0o600
+    assert [path.name for path in file.parent.iterdir()] == [file.name]
+
+
+def test_a_failed_write_leaves_nothing(file):
+    file.mkdir()
+    with pytest.raises(OSError, match=r"file\.json"):
+        replace(file, "x")
+    assert list(file.parent.iterdir()) == [file]
+
+
+@pytest.mark.parametrize("name", ["pipe", "folder", "/dev/null"])
+def test_what_is_no_file_is_not_replaced(tmp_path, name):
+    os.mkfifo(tmp_path / "pipe")
+    (tmp_path / "folder").mkdir()
+    with pytest.raises(UnusableFile, match="a regular file is allowed"):
+        check_replaceable(tmp_path / name)
+
+
+def test_a_file_and_a_free_name_may_be_replaced(file):
+    check_replaceable(file)
+    file.touch()
+    check_replaceable(file)
+
+
+def test_only_what_replace_leaves_is_left_over(tmp_path, monkeypatch):
+    def killed(*_arguments):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(own_files.os, "replace", killed)
+    monkeypatch.setattr(own_files.os, "unlink", killed)
+    with pytest.raises(KeyboardInterrupt):
+        replace(tmp_path / "a.json", json.dumps(1))
+    (ours,) = tmp_path.iterdir()
+    for name in (".mydata.tmp", ".heapwatch-.tmp", ".heapwatch-01234567.tmp.gz", "heapwatch-01234567.tmp"):
+        (tmp_path / name).touch()
+    (tmp_path / ".heapwatch-0123456_.tmp").mkdir()
+    (tmp_path / ".heapwatch-0123456a.tmp").symlink_to(ours)
+    later = time.time() + 61
+    assert [path for path in tmp_path.iterdir() if is_left_over(path, 60, later)] == [ours]
+    assert not is_left_over(ours, 60, time.time())
+
+
+@pytest.mark.parametrize("umask", [0o000, 0o022, 0o077, 0o777])
+def test_folders_are_private_whatever_the_umask(tmp_path, umask):
+    before = os.umask(umask)
+    try:
+        make_private(tmp_path / "a" / "b" / "c")
+        make_private(tmp_path / "a" / "b" / "c")
+    finally:
+        os.umask(before)
+    for folder in ("a", "a/b", "a/b/c"):
+        assert stat.S_IMODE((tmp_path / folder).stat().st_mode) == 0o700
+
+
+@pytest.mark.parametrize("kind", ["a pipe", "a link to nothing", "no UTF-8", "a socket"])
+def test_a_file_in_the_place_of_a_folder_is_one_line(file, kind):
+    HOSTILE[kind](file)
+    with pytest.raises(OSError, match=r"file\.json"):
+        make_private(file)
+    with pytest.raises(OSError, match=r"file\.json"):
+        make_private(file / "inside")
+
+
+def test_a_folder_that_exists_keeps_its_mode(tmp_path):
+    tmp_path.chmod(0o755)
+    make_private(tmp_path)
+    assert stat.S_IMODE(tmp_path.stat().st_mode) == 0o755

@@ -1,0 +1,50 @@
+"""What `up` looks at first, and what it ends with."""
+
+from __future__ import annotations
+
+import socket
+from pathlib import Path
+
+import pytest
+
+from heapwatch.cli.main import main
+from heapwatch.stack import native, processes
+from heapwatch.stack.cli import how_to_go_on
+from heapwatch.stack.settings import Settings
+from tests.ports import free_ports
+from tests.repository import REPOSITORY
+
+
+def test_a_port_that_is_taken_ends_up_before_anything_is_unpacked(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def unpack(*_: object) -> None:
+        raise AssertionError("programs were looked for")
+
+    monkeypatch.setattr(native.binaries, "find", unpack)
+    monkeypatch.setattr(processes, "of_stack", lambda _: [])
+    monkeypatch.delenv("HEAPWATCH_CHECKOUT", raising=False)
+    monkeypatch.setenv("HEAPWATCH_STATE", str(tmp_path / "state"))
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "user"))
+    names = ("PROMETHEUS", "ALERTMANAGER", "RECEIVER", "DASHBOARDS")
+    for name, port in zip(names, free_ports(4), strict=True):
+        monkeypatch.setenv(f"HEAPWATCH_{name}_PORT", str(port))
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+        monkeypatch.setenv("HEAPWATCH_DASHBOARDS_PORT", str(port))
+        assert main(["up", "--mode", "native"]) == 1
+    assert f"port {port} (dashboards) is taken by" in capsys.readouterr().err
+
+
+def test_a_clone_goes_on_with_make_and_an_installation_with_its_command(tmp_path: Path) -> None:
+    user = {"XDG_STATE_HOME": str(tmp_path)}
+    default = str(tmp_path / "heapwatch" / "stack")
+    installed = how_to_go_on(Settings.from_environment({**user, "HEAPWATCH_STATE": default}))
+    assert "heapwatch ps | status | logs | demo | down" in installed
+    assert "make status" not in installed
+    assert "joins this stack" not in installed
+    other = str(tmp_path / "my state")
+    environment = {**user, "HEAPWATCH_STATE": other, "HEAPWATCH_CHECKOUT": str(REPOSITORY)}
+    clone = how_to_go_on(Settings.from_environment(environment))
+    assert "make status | logs | demo | down" in clone
+    assert f"HEAPWATCH_STATE='{other}'" in clone
