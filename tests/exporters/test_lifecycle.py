@@ -361,7 +361,7 @@ def test_no_file_holds_or_ends_a_start(place, kind, tmp_path, monkeypatch, caplo
     monkeypatch.setenv("HEAPWATCH_TOKEN_FILE", str(tmp_path / "token"))
     monkeypatch.setenv("HEAPWATCH_RECORD", str(tmp_path / "record.jsonl"))
     if place != "a token file":
-        (tmp_path / "token").write_text("secret")
+        (tmp_path / "token").write_text("secret" * 4)
     with caplog.at_level(logging.WARNING, "heapwatch"), heapwatch.start(port=0) as watch:
         watch.step()
         assert watch.exporter.registration.folder == tmp_path / "targets"

@@ -108,7 +108,7 @@ def test_a_prometheus_that_lies_is_unreachable_or_empty(number, capsys):
         assert "UNKNOWN" in messages[0].text
         with pytest.raises((Unreachable, UsageError)):
             read_prometheus(liar.url, job="trainer", instance=None, since_seconds=60)
-        doctor.run(argparse.Namespace(trainer=liar.url, prometheus=liar.url, json=False))
+        doctor.run(argparse.Namespace(trainer=liar.url, prometheus=liar.url, json=False, quiet=False))
         assert "FAIL" in capsys.readouterr().out
 
 
@@ -171,7 +171,7 @@ def test_a_lie_of_one_trainer_costs_no_other_its_row(number, monkeypatch, capsys
     with lying({"/metrics": LIES[number]}) as liar, lying({"/metrics": WELL}) as well:
         found = [one.url.partition("://")[2] for one in (liar, well)]
         monkeypatch.setattr("heapwatch.discovery.addresses", lambda folder: found)
-        monkeypatch.setattr("heapwatch.cli.processes.folders", lambda: ["targets"])
+        monkeypatch.setattr("heapwatch.cli.processes.searched_folders", lambda: ["targets"])
         assert main(["ps"]) == 0
         lines = capsys.readouterr().out.splitlines()
         assert main(["ps", "--json"]) == 0
