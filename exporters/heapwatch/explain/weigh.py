@@ -14,7 +14,7 @@ from heapwatch.explain.inventory import Inventory, KnownContainer
 from heapwatch.measure.deep_size import SAMPLES, OutOfTime, deep_size
 from heapwatch.measure.graph import has_graph
 from heapwatch.measure.layout import Layout, layout_of
-from heapwatch.measure.object_arrays import filled_items
+from heapwatch.measure.object_arrays import filled_items, is_object_array
 from heapwatch.measure.own_time import own_time
 from heapwatch.measure.reading import array_bytes, parts
 from heapwatch.measure.sampling import ContainerChanged, same_samples
@@ -100,7 +100,7 @@ def _bytes_of(
         if left <= 0:
             break
         try:
-            held = filled_items(obj) if known.kind == "objects" else obj
+            held = filled_items(obj) if is_object_array(obj) else obj
             if held is None:
                 continue
             size = deep_size(held, samples=samples, budget_seconds=left, elsewhere=anchors, storages=storages)

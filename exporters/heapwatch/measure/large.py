@@ -85,8 +85,11 @@ def _array(array: Any) -> tuple[int, int]:
 
 def _tensor(tensor: Any) -> tuple[int, int]:
     size = array_bytes(tensor, layout_of(type(tensor))) or 0
-    plain = size and tensor.layout is sys.modules["torch"].strided
-    return sys.modules["torch"]._C._storage_address(tensor) if plain else id(tensor), size
+    try:
+        plain = size and tensor.layout is sys.modules["torch"].strided
+        return sys.modules["torch"]._C._storage_address(tensor) if plain else id(tensor), size
+    except RuntimeError:  # a wrapper that `torch.func` or `torch.compile` makes has no storage
+        return id(tensor), size
 
 
 def _raw(text: Any) -> tuple[int, int]:

@@ -98,7 +98,8 @@ class Layout:
     )  # fmt: skip
 
     def __init__(self, cls: type) -> None:
-        self.mro = _mro(cls)
+        # A class has no order of its bases while it is being made, and once the collector has cleared it.
+        self.mro = _mro(cls) or (cls, object)
         self.name = _name(cls)
         self.module = _module(cls)
         self.kind: Kind = _kind(self.mro)

@@ -24,8 +24,11 @@ def is_object_array(obj: Any) -> bool:
 
 
 def item_at(array: Any, at: int) -> Any:
-    """The item at a position in the flat array."""
-    return sys.modules["numpy"].ndarray.item(array, at)
+    """The item at a position in the flat array; None if the array has become shorter."""
+    try:
+        return sys.modules["numpy"].ndarray.item(array, at)
+    except IndexError:
+        return None
 
 
 def filled(array: Any) -> int:

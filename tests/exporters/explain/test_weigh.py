@@ -8,7 +8,7 @@ import torch
 
 from heapwatch.explain import inventory as subject
 from heapwatch.explain import weigh as weighing
-from heapwatch.explain.inventory import Inventory
+from heapwatch.explain.inventory import Inventory, KnownContainer, Place
 from heapwatch.explain.remedies import remedy_for
 from heapwatch.explain.weigh import traits_of, weigh
 from heapwatch.measure import tensor_storage
@@ -166,3 +166,11 @@ def test_what_an_item_only_refers_to_is_not_looked_into(found, name):
     agent.past = [{"of": getattr(agent, name)} for _ in range(3)]
     inventory, known = found(agent)
     assert not traits_of(known["agent.past"], inventory).opaque
+
+
+def test_a_path_at_which_a_list_has_taken_the_place_of_an_array_is_weighed() -> None:
+    inventory, held = Inventory(), [bytes(1000) for _ in range(100)]
+    known = KnownContainer("it", "objects", "ndarray")
+    known.places = [Place(None, None, Root("it", "it", lambda: held), 1.0)]
+    weigh(known, inventory, 1.0)
+    assert (known.held.last or 0) > 100_000

@@ -62,3 +62,16 @@ def test_the_largest_come_first_and_no_more_than_asked_for():
     assert largest[0].nbytes >= largest[1].nbytes >= UNUSUAL + 2_000_000
     assert all(isinstance(large, Large) for large in largest)
     assert kept
+
+
+def test_wrappers_without_a_storage_are_passed_over():
+    held = []
+
+    def keep(row):
+        held.append(row)
+        found = large_objects(1)
+        assert found
+        return row * 2
+
+    torch.func.jacrev(keep)(torch.ones(3))
+    assert held

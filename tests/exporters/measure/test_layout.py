@@ -12,3 +12,17 @@ def test_a_class_without_a_module_has_a_layout() -> None:
     layout = layout_of(scope["Body"])
     assert layout.kind == "object"
     assert (layout.name, layout.module) == ("Body", "builtins")
+
+
+def test_a_class_that_is_being_made_has_an_order_of_bases():
+    found = []
+
+    class Making(type):
+        def mro(cls):
+            found.append(layout_of(cls).mro)
+            return super().mro()
+
+    class Made(metaclass=Making):
+        pass
+
+    assert found == [(Made, object)]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from heapwatch.measure.object_arrays import filled, filled_items, is_object_array
+from heapwatch.measure.object_arrays import filled, filled_items, is_object_array, item_at
 
 
 class Hostile:
@@ -60,3 +60,7 @@ def test_an_array_of_more_dimensions_is_read_flat() -> None:
 
 def test_a_huge_array_is_not_copied() -> None:
     assert filled_items(np.broadcast_to(np.empty(1, dtype=object), 2_000_000)) is None
+
+
+def test_an_array_that_becomes_shorter_meanwhile_has_nothing_there() -> None:
+    assert item_at(np.empty(3, dtype=object), 7) is None
