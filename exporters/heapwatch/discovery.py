@@ -21,10 +21,14 @@ from typing import Any
 
 import psutil
 
+from heapwatch import lost
+from heapwatch.lost import Lost
+from heapwatch.measure.kernel_kills import KernelKills
 from heapwatch.runtime.machine import boot
 
 # Prometheus drops labels of this kind after discovery: they name the owner in the file and reach no series.
 _OWNER_LABEL = "__meta_heapwatch_owner"
+_TRAINER_LABEL = "__meta_heapwatch_trainer"
 # Only a target that says so expires: trainers with an older library do not renew theirs.
 _LIFETIME_LABEL = "__meta_heapwatch_lifetime_seconds"
 _PARTIAL_SECONDS = 60.0
@@ -79,19 +83,25 @@ class TargetFile:
         host: the address listened on; a wildcard address is published as this machine's name.
         port: the real port, after binding.
         pid: the process that owns the target; this one by default.
+        trainer: the trainer's name, for the alert about its end.
 
     """
 
-    def __init__(self, directory: Path, host: str, port: int, *, pid: int | None = None) -> None:
+    def __init__(
+        self, directory: Path, host: str, port: int, *, pid: int | None = None, trainer: str = ""
+    ) -> None:
         self.address = _address(host, port)
         name = re.sub(r"[^A-Za-z0-9.-]", "_", f"{socket.gethostname()}_{self.address}")
         self.path = directory / f"{name}.json"
         self._owner = Owner.current(pid)
+        self._trainer = trainer
         self._writer = os.getpid()
         self._renewed = -math.inf
 
     def write(self) -> None:
-        """Write the target; a reader sees the whole file or none of it. Replaces a stale one of this address.
+        """Write the target; a reader sees the whole file or none of it.
+
+        A trainer whose target is still at this address has ended without saying goodbye, and is kept as lost.
 
         Raises:
             OSError: the directory cannot be written.
@@ -100,8 +110,11 @@ class TargetFile:
         self.path.parent.mkdir(parents=True, exist_ok=True)
         labels = {
             _OWNER_LABEL: json.dumps(asdict(self._owner)),
+            _TRAINER_LABEL: self._trainer,
             _LIFETIME_LABEL: f"{LIFETIME_SECONDS:g}",
         }
+        if _owner_of(self.path) not in (None, self._owner):
+            _keep(self.path, lost.UNKNOWN)
         content = json.dumps([{"targets": [self.address], "labels": labels}], indent=2) + "\n"
         # The suffix keeps Prometheus' *.json from seeing it; same folder, because a rename must not copy.
         descriptor, partial = tempfile.mkstemp(
@@ -131,6 +144,12 @@ class TargetFile:
         self._renewed = time.monotonic()
         return True
 
+    def lose(self, cause: str) -> None:
+        """Remove the target, and keep the trainer as lost: it has failed."""
+        if os.getpid() == self._writer and _owner_of(self.path) == self._owner:
+            _keep(self.path, cause)
+            self.remove()
+
     def remove(self) -> None:
         """Remove the target, unless this is a forked child or another trainer has taken the address over."""
         if os.getpid() == self._writer and _owner_of(self.path) == self._owner:
@@ -138,23 +157,50 @@ class TargetFile:
                 self.path.unlink(missing_ok=True)
 
 
-def sweep(directory: Path) -> list[Path]:
+def sweep(directory: Path, kills: KernelKills | None = None) -> list[Path]:
     """Remove expired targets, and those of trainers of this machine that did not remove theirs; returns them.
 
-    Files that heapwatch did not write stay.
+    Files that heapwatch did not write stay. The trainers of the others are kept as lost, with the cause if it
+    is known: `kills` knows it if it has seen the trainer in an earlier sweep.
     """
     swept = []
+    kills = kills or KernelKills()
+    alive = []
     for partial in directory.glob(".*.tmp"):
         with suppress(OSError):
             if time.time() - partial.stat().st_mtime > _PARTIAL_SECONDS:
                 partial.unlink()
     for path in sorted(directory.glob("*.json")):
         owner = _owner_of(path)
-        if owner is not None and (owner.is_gone() or (not owner.is_visible() and _expired(path))):
+        if owner is None:
+            continue
+        if owner.is_gone() or (not owner.is_visible() and _expired(path)):
+            _keep(path, _cause(owner, kills))
             with suppress(OSError):
                 path.unlink()
                 swept.append(path)
+        elif owner.is_visible():
+            alive.append(owner.pid)
+    kills.look(alive)
     return swept
+
+
+def _cause(owner: Owner, kills: KernelKills) -> str:
+    host, booted, _ = _machine()
+    if owner.host == host and owner.boot != booted:
+        return lost.REBOOTED
+    if not owner.is_visible():
+        return lost.SILENT
+    reasons = {"out of memory": lost.OUT_OF_MEMORY, "segmentation fault": lost.CRASHED, None: lost.UNKNOWN}
+    return reasons[kills.reason(owner.pid)]
+
+
+def _keep(path: Path, cause: str) -> None:
+    """Keep the trainer of a target as lost."""
+    with suppress(OSError, ValueError, LookupError):
+        group = json.loads(path.read_text(encoding="utf-8"))[0]
+        trainer = str(group["labels"].get(_TRAINER_LABEL, ""))
+        lost.write(path.parent / lost.FOLDER, Lost(group["targets"][0], trainer, cause, time.time()))
 
 
 def addresses(directory: Path) -> list[str]:

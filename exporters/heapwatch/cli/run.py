@@ -6,6 +6,7 @@ import argparse
 import json
 import os
 import re
+import signal
 import sys
 from pathlib import Path
 from typing import Any
@@ -61,7 +62,7 @@ def run(arguments: argparse.Namespace) -> int:
     if os.getpid() != process:
         return ended.code  # a child that the program forked: the explanation is the parent's
     explanation = ended.result if isinstance(ended.result, Explanation) else explainer.explain_now()
-    watch.exporter.stop(log_findings=False)
+    watch.exporter.stop(log_findings=False, failure=_failure(ended.code))
     _print(explanation, arguments.json)
     ended.leave()
     return ended.code
@@ -72,6 +73,16 @@ def _print(explanation: Explanation, as_json: bool) -> None:
         print(json.dumps(explanation.as_json(), indent=2), flush=True)
         return
     print(f"heapwatch: {narrative(explanation)}", file=sys.stderr)
+
+
+def _failure(code: int) -> str:
+    """Why the program failed; empty if it ended well or by Ctrl-C."""
+    if code in (0, 128 + signal.SIGINT):
+        return ""
+    try:
+        return f"ended by {signal.Signals(code - 128).name}"
+    except ValueError:
+        return f"exit status {code}"
 
 
 def _name(program: str) -> str:
