@@ -61,11 +61,12 @@ def test_a_killed_trainer_is_alerted_and_one_that_ends_is_not(stack: Stack) -> N
     assert said["summary"] == f"killed ({at}): {lost.UNKNOWN}"
     assert "B of memory" in said["description"]
     assert "verdict: too early" in said["description"]
-    (down,) = loop.query(f'job:trainer_verdict:state{{instance="{at}"}}')
-    assert down[1] == 5
+    wait_for("its row", lambda: loop.query(f'job:trainer_verdict:state{{instance="{at}"}} == 5'), 2 * MINUTES)
     (known,) = loop.query(f'job:trainer_known:info{{instance="{at}"}}')
     assert known[0]["trainer"] == "killed"
     # The one that ended in the same second has no alert, no record and no row.
     assert alerts(stack, there) == []
     assert [one.trainer for one in lost.read(Path(stack.settings.targets) / lost.FOLDER)] == ["killed"]
-    assert not loop.query(f'job:trainer_verdict:state{{instance="{there}"}}')
+    wait_for(
+        "no row", lambda: not loop.query(f'job:trainer_verdict:state{{instance="{there}"}}'), 2 * MINUTES
+    )
