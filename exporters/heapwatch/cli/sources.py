@@ -6,7 +6,7 @@ import time
 from collections.abc import Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 from prometheus_client import Metric
 from prometheus_client.parser import text_string_to_metric_families
@@ -21,6 +21,13 @@ _AT_ONCE = 16
 MAX_METRICS_BYTES = 4 * 2**20
 
 
+class Firing(NamedTuple):
+    """An alert that fires in Prometheus: its severity, a leak being critical, and its line."""
+
+    severity: str
+    line: str
+
+
 @dataclass(frozen=True)
 class Sample:
     """The readings of one trainer at one time; `problem` says why there are none.
@@ -32,7 +39,7 @@ class Sample:
     time: float
     readings: Readings | None = None
     problem: str = ""
-    firing: tuple[str, ...] | None = None
+    firing: tuple[Firing, ...] | None = None
 
 
 class SampleSource(Protocol):
@@ -100,13 +107,14 @@ class PrometheusSource:
         selector = f'job="{escaped(self._job)}"'
         scraped = self._query(f"timestamp(up{{{selector}}})")
         times = {labels.get("instance", ""): value for labels, value in scraped}
-        names = "trainer_.+|up|process_start_time_seconds|ALERTS"
+        names = "trainer_.+|up|process_start_time_seconds|ALERTS|job:trainer:lost"
         families: dict[str, Metric] = {}
         for labels, value in self._query(f'{{__name__=~"{names}", {selector}}}'):
             instance = labels.pop("instance", "")
             family = families.setdefault(instance, Metric(instance, "", "unknown"))
             family.add_sample(labels.pop("__name__"), labels, value)
-        wanted = self._instances or times.keys()
+        lost = {instance for instance, family in families.items() if _lost(family)}
+        wanted = self._instances or times.keys() | lost
         return [self._sample(instance, times, families) for instance in sorted(wanted)]
 
     def url_of(self, instance: str) -> str:
@@ -121,9 +129,10 @@ class PrometheusSource:
 
     def _sample(self, instance: str, times: dict[str, float], families: dict[str, Metric]) -> Sample:
         if instance not in times:
-            return Sample(
-                instance, time.time(), problem=f"Prometheus scrapes no {instance} as job {self._job}"
-            )
+            cause = _lost(families[instance]) if instance in families else ""
+            unknown = f"Prometheus scrapes no {instance} as job {self._job}"
+            problem = f"{instance} was lost: {cause}" if cause else unknown
+            return Sample(instance, time.time(), problem=problem)
         readings = Readings([families[instance]] if instance in families else [])
         if readings.value("up") == 0:
             return Sample(instance, times[instance], problem=f"{instance} is down, as Prometheus reports")
@@ -153,10 +162,17 @@ def read_metrics(trainer: str) -> Readings:
         ) from None
 
 
-def _firing(family: Metric) -> Iterable[str]:
+def _firing(family: Metric) -> Iterable[Firing]:
     for sample in family.samples:
         labels = sample.labels
         if sample.name == "ALERTS" and labels.get("alertstate") == "firing":
             about = " ".join(filter(None, (labels.get("resource"), labels.get("component"))))
             severity = labels.get("severity", "")
-            yield f"{severity.upper()}: {labels.get('alertname', '')} fires{about and f' ({about})'}"
+            line = f"{severity.upper()}: {labels.get('alertname', '')} fires{about and f' ({about})'}"
+            yield Firing("critical" if labels.get("kind") == "leak" else severity, line)
+
+
+def _lost(family: Metric) -> str:
+    """Why the trainer was lost; empty if it was not."""
+    causes = (sample.labels.get("cause", "") for sample in family.samples if sample.name == "job:trainer:lost")
+    return next(causes, "")

@@ -1,4 +1,5 @@
 import http.server
+import json
 import threading
 import time
 
@@ -98,3 +99,41 @@ def test_something_else_than_prometheus_is_said_to_be_that_or_empty(server, body
         return
     with pytest.raises(Unreachable, match=r"not a Prometheus|not respond with JSON"):
         source.samples()
+
+
+def vector(*series):
+    """The answer to an instant query."""
+    result = [{"metric": labels, "value": [1000, "1"]} for labels in series]
+    return json.dumps({"status": "success", "data": {"resultType": "vector", "result": result}}).encode()
+
+
+def test_what_fires_counts_by_its_severity_and_a_leak_is_critical(server):
+    about = {"__name__": "ALERTS", "instance": "a:1", "alertstate": "firing"}
+    server.body = vector(
+        {"__name__": "up", "instance": "a:1"},
+        about | {"alertname": "TrainerLeak", "kind": "leak", "severity": "warning", "resource": "bodies"},
+        about | {"alertname": "TrainerGrowthPerMinute", "kind": "growth", "severity": "warning"},
+        about | {"alertname": "TrainerLeak", "kind": "leak", "severity": "critical", "alertstate": "pending"},
+    )
+    (sample,) = PrometheusSource(server.url, "trainer").samples()
+    assert [(one.severity, one.line) for one in sample.firing] == [
+        ("critical", "WARNING: TrainerLeak fires (bodies)"),
+        ("warning", "WARNING: TrainerGrowthPerMinute fires"),
+    ]
+
+
+def test_a_lost_trainer_is_shown_with_the_cause(server, monkeypatch):
+    up = {"__name__": "up", "instance": "a:1"}
+    lost = {"__name__": "job:trainer:lost", "instance": "b:2", "cause": "killed by the kernel, out of memory"}
+    answers = iter([vector(up), vector(up, lost)])
+    source = PrometheusSource(server.url, "trainer")
+    query = source._query
+
+    def next_query(expression):
+        server.body = next(answers)
+        return query(expression)
+
+    monkeypatch.setattr(source, "_query", next_query)
+    known, gone = source.samples()
+    assert (known.instance, known.problem) == ("a:1", "")
+    assert gone.problem == "b:2 was lost: killed by the kernel, out of memory"
