@@ -14,7 +14,6 @@ from tests.exporters.analysis.recordings import (
     SHARE,
     START,
     STEPS,
-    TRAINING,
     VMS,
     first,
     in_epochs,
@@ -117,15 +116,6 @@ def test_growth_with_a_name_that_is_not_material_waits_for_the_longer_windows():
 @pytest.mark.parametrize("share", [0.4, 0.8])
 def test_so_it_is_in_a_script_that_counts_nothing(share):
     assert told(named(1e9, 12e6, share=share, series={})) <= 5 + 6
-
-
-@pytest.mark.parametrize("series", [{}, TRAINING])
-def test_a_smaller_part_that_is_named_now_and_then_is_not_enough(series):
-    """A name for a minute, in each three."""
-    leaking = named(1e9, 12e6, share=0.4, series=series)
-    for one in (GROWTH, SHARE):
-        leaking[one] = [value if number % 12 < 4 else None for number, value in enumerate(leaking[one])]
-    assert told(leaking) > 15
 
 
 @pytest.mark.parametrize(("minutes", "reported"), [(3, 8), (8, 17)])
