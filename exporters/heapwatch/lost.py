@@ -103,7 +103,7 @@ def _read(path: Path) -> Lost | None:
             if not stat.S_ISREG(os.fstat(descriptor).st_mode):
                 return None
             document = json.loads(file.read(_MOST_BYTES))
-        texts = (str(document[name])[:_LONGEST] for name in ("address", "trainer", "cause"))
-        return Lost(*texts, at=float(document["at"]))
+        address, trainer, cause = (str(document[name])[:_LONGEST] for name in ("address", "trainer", "cause"))
+        return Lost(address, trainer, cause, float(document["at"]))
     except (OSError, ValueError, LookupError, TypeError):
         return None

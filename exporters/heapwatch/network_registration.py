@@ -78,7 +78,7 @@ class NetworkRegistration:
         return f"registers at {self._url}" if self._url else f"no stack will find this trainer: {self._said}"
 
     def remove(self, failure: str = "") -> None:
-        """Take the registration back; after a failure it is left to fall silent. A second call does nothing."""
+        """Take the registration back; after a failure it falls silent. A second call does nothing."""
         if self._ended.is_set():
             return
         self._ended.set()

@@ -51,7 +51,9 @@ def test_a_killed_trainer_is_alerted_and_one_that_ends_is_not(stack: Stack) -> N
         for instance in (at, there):
             wait_for(
                 "its memory",
-                lambda instance=instance: loop.query(f'job:trainer_known:memory_bytes{{instance="{instance}"}}'),
+                lambda instance=instance: loop.query(
+                    f'job:trainer_known:memory_bytes{{instance="{instance}"}}'
+                ),
                 3 * MINUTES,
             )
         killed.send_signal(signal.SIGKILL)

@@ -32,7 +32,9 @@ def test_the_last_life_at_an_address_counts(tmp_path: Path) -> None:
     assert lost.read(tmp_path) == []
 
 
-@pytest.mark.parametrize("at", [time.time() - KEPT_SECONDS - 1, time.time() + 3600, float("nan"), float("inf")])
+@pytest.mark.parametrize(
+    "at", [time.time() - KEPT_SECONDS - 1, time.time() + 3600, float("nan"), float("inf")]
+)
 def test_it_folds_away_after_a_day(tmp_path: Path, at: float) -> None:
     lost.write(tmp_path, replace(one(), at=at))
     assert lost.read(tmp_path) == []
@@ -43,7 +45,9 @@ def test_a_folder_that_is_missing_has_none(tmp_path: Path) -> None:
     assert lost.read(tmp_path / "missing") == []
 
 
-@pytest.mark.parametrize("content", ["", "[", "[]", "{}", '{"address": "a", "trainer": "", "cause": "", "at": "x"}'])
+@pytest.mark.parametrize(
+    "content", ["", "[", "[]", "{}", '{"address": "a", "trainer": "", "cause": "", "at": "x"}']
+)
 def test_what_is_no_record_is_passed_over(tmp_path: Path, content: str) -> None:
     (tmp_path / "odd.json").write_text(content)
     assert lost.read(tmp_path) == []

@@ -54,7 +54,9 @@ STRAIGHT, STEEP = 0.985, (0.85, 1.5)
 YOUNG_STRAIGHT, YOUNG_STEEP = 0.995, (0.93, 1.2)
 FAST_CHANGES, FAST_HALVES = 9, (0.8, 1.35)
 STALE_SECONDS = 45.0  # oldest sample for a verdict over six minutes; for a longer window an eighth of it
-NAMED_SHARE = 0.5  # least growth of memory, as a share of the growth that the explainer names, and the reverse
+NAMED_SHARE = (
+    0.5  # least growth of memory, as a share of the growth that the explainer names, and the reverse
+)
 NAMED_OFTEN = 4  # number of looks in a row with a name, after which its share of the growth may be smaller
 NAMED_MINUTES, NAMED_AGE = WINDOWS[0], 15  # time to a material rise; age of a process that counts no steps
 NAMED_LOOKS = 5  # number of looks for which the process has been training
@@ -290,7 +292,7 @@ def _every_look(seen: Values) -> float | None:
 
 
 def _named(process: Process, level: Values, reset: Sequence[bool], since: int) -> Values:
-    """Growth of memory while the trainer's explainer names leaks that make up most of it, or names them often."""
+    """Growth of memory while the explainer names leaks that make up most of it, or names them often."""
     return [
         None if look < since or reset[look] else _named_at(process, level, look) for look in range(len(level))
     ]
@@ -307,7 +309,9 @@ def _named_at(process: Process, level: Values, look: int) -> float | None:
     trained = has_trained(process, look, NAMED_LOOKS, NAMED_CYCLES)
     trained = trained or same_process(process, look, NAMED_AGE) or (often and not counts(process, look))
     certain = often or (share is not None and share > NAMED_SHARE)
-    leaks = NAMED_MINUTES * named > material(MEMORY, now) and grown > NAMED_SHARE * named and trained and certain
+    leaks = (
+        NAMED_MINUTES * named > material(MEMORY, now) and grown > NAMED_SHARE * named and trained and certain
+    )
     return grown if leaks else None
 
 

@@ -36,8 +36,7 @@ _EPILOG = """
 exit codes, of the last sample, worst trainer first:
   0   every level and growth rate is below its limit, and nothing leaks or it is too early to tell
   1   a warning: a limit is exceeded, or something other than memory leaks
-  2   a critical or emergency limit is exceeded, memory leaks, or training is stalled; with --prometheus also if
-      a leak alert or a critical alert fires (and 1 for a warning)
+  2   a critical or emergency limit is exceeded, memory leaks, or training is stalled
   3   a trainer, or Prometheus, does not respond
   64  the command line is wrong
 

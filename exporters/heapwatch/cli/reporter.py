@@ -19,7 +19,7 @@ from heapwatch.analysis.readings import (
     limit_of,
     threshold_alert,
 )
-from heapwatch.cli.sources import Firing, Sample
+from heapwatch.cli.sources import Sample
 from heapwatch.cli.thresholds import Thresholds
 from heapwatch.runtime.plain_text import plain
 
@@ -87,7 +87,7 @@ class Reporter:
         self._history: GrowthRates[Component] = GrowthRates(window_seconds=max(600.0, 20 * interval))
         self._live = LiveVerdicts()
         self._printed: dict[tuple[str, Component], _Printed] = {}
-        self._firing: frozenset[Firing] = frozenset()
+        self._firing: frozenset[str] = frozenset()
         self._sampled_at: float | None = None
         self._started: float | None = None
         self._problem = ""
@@ -99,8 +99,7 @@ class Reporter:
         """The worst active alert: `ok`, a severity, or `unknown` without a sample."""
         if self._problem or self._sampled_at is None:
             return "unknown"
-        severities = [one.severity for one in (*self.alerts, *self._firing) if one.severity in SEVERITIES]
-        worst = max(severities, key=SEVERITIES.index, default="ok")
+        worst = max((alert.severity for alert in self.alerts), key=SEVERITIES.index, default="ok")
         return "critical" if self._stalled and worst in ("ok", "warning") else worst
 
     def growing(self, readings: Readings) -> list[GrowingLevel]:
@@ -215,8 +214,8 @@ class Reporter:
 
     def _prometheus_news(self, sample: Sample) -> Iterator[str]:
         firing = frozenset(sample.firing or ())
-        yield from sorted(one.line for one in firing - self._firing)
-        yield from (f"ENDED: {one.line}" for one in sorted(self._firing - firing))
+        yield from sorted(firing - self._firing)
+        yield from (f"ENDED: {line}" for line in sorted(self._firing - firing))
         self._firing = firing
 
 

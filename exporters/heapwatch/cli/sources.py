@@ -6,7 +6,7 @@ import time
 from collections.abc import Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from typing import NamedTuple, Protocol
+from typing import Protocol
 
 from prometheus_client import Metric
 from prometheus_client.parser import text_string_to_metric_families
@@ -21,13 +21,6 @@ _AT_ONCE = 16
 MAX_METRICS_BYTES = 4 * 2**20
 
 
-class Firing(NamedTuple):
-    """An alert that fires in Prometheus: its severity, a leak being critical, and its line."""
-
-    severity: str
-    line: str
-
-
 @dataclass(frozen=True)
 class Sample:
     """The readings of one trainer at one time; `problem` says why there are none.
@@ -39,7 +32,7 @@ class Sample:
     time: float
     readings: Readings | None = None
     problem: str = ""
-    firing: tuple[Firing, ...] | None = None
+    firing: tuple[str, ...] | None = None
 
 
 class SampleSource(Protocol):
@@ -113,8 +106,7 @@ class PrometheusSource:
             instance = labels.pop("instance", "")
             family = families.setdefault(instance, Metric(instance, "", "unknown"))
             family.add_sample(labels.pop("__name__"), labels, value)
-        lost = {instance for instance, family in families.items() if _lost(family)}
-        wanted = self._instances or times.keys() | lost
+        wanted = self._instances or times.keys() | {one for one, family in families.items() if _lost(family)}
         return [self._sample(instance, times, families) for instance in sorted(wanted)]
 
     def url_of(self, instance: str) -> str:
@@ -131,8 +123,9 @@ class PrometheusSource:
         if instance not in times:
             cause = _lost(families[instance]) if instance in families else ""
             unknown = f"Prometheus scrapes no {instance} as job {self._job}"
-            problem = f"{instance} was lost: {cause}" if cause else unknown
-            return Sample(instance, time.time(), problem=problem)
+            return Sample(
+                instance, time.time(), problem=f"{instance} was lost: {cause}" if cause else unknown
+            )
         readings = Readings([families[instance]] if instance in families else [])
         if readings.value("up") == 0:
             return Sample(instance, times[instance], problem=f"{instance} is down, as Prometheus reports")
@@ -144,6 +137,14 @@ class PrometheusSource:
             ({str(name): str(value) for name, value in row["metric"].items()}, float(row["value"][1]))
             for row in data_of(answer).get("result", [])
         ]
+
+
+def _lost(family: Metric) -> str:
+    """Why the trainer was lost; empty if it was not."""
+    causes = (
+        sample.labels.get("cause", "") for sample in family.samples if sample.name == "job:trainer:lost"
+    )
+    return next(causes, "")
 
 
 def read_metrics(trainer: str) -> Readings:
@@ -162,17 +163,10 @@ def read_metrics(trainer: str) -> Readings:
         ) from None
 
 
-def _firing(family: Metric) -> Iterable[Firing]:
+def _firing(family: Metric) -> Iterable[str]:
     for sample in family.samples:
         labels = sample.labels
         if sample.name == "ALERTS" and labels.get("alertstate") == "firing":
             about = " ".join(filter(None, (labels.get("resource"), labels.get("component"))))
             severity = labels.get("severity", "")
-            line = f"{severity.upper()}: {labels.get('alertname', '')} fires{about and f' ({about})'}"
-            yield Firing("critical" if labels.get("kind") == "leak" else severity, line)
-
-
-def _lost(family: Metric) -> str:
-    """Why the trainer was lost; empty if it was not."""
-    causes = (sample.labels.get("cause", "") for sample in family.samples if sample.name == "job:trainer:lost")
-    return next(causes, "")
+            yield f"{severity.upper()}: {labels.get('alertname', '')} fires{about and f' ({about})'}"

@@ -1,4 +1,4 @@
-"""Why the kernel ended a process of this machine, as far as it tells: its counters of OOM kills, and its log."""
+"""Why the kernel ended a process, as far as it tells: its counters of OOM kills, and its log."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ def _files_of(pid: int) -> list[Path]:
         return []
     files = []
     for line in lines:
-        _, controllers, path = (line.split(":", 2) + ["", ""])[:3]
+        _, controllers, path = [*line.split(":", 2), "", ""][:3]
         below = path.lstrip("/")
         if not controllers:
             files += [_CGROUPS / below / name for name in ("memory.events.local", "memory.events")]
@@ -74,7 +74,7 @@ def _kills(file: Path) -> int | None:
 
 
 def _logged(pid: int) -> Reason | None:
-    """What the kernel's log says about the process, of the last two minutes; None where it is not readable."""
+    """What the kernel's log of the last two minutes says about the process; None if it is not readable."""
     try:
         log = os.open(_LOG, os.O_RDONLY | os.O_NONBLOCK)
     except OSError:

@@ -73,7 +73,16 @@ def agreed(series):
         in_epochs(8),
         in_turns(40e6),
     ],
-    ids=["steps", "no steps", "a smaller part", "a smaller part, no steps", "pages touched now", "short epochs", "long epochs", "steps in turns"],
+    ids=[
+        "steps",
+        "no steps",
+        "a smaller part",
+        "a smaller part, no steps",
+        "pages touched now",
+        "short epochs",
+        "long epochs",
+        "steps in turns",
+    ],
 )
 def test_they_agree_on_growth_of_memory(series):
     assert agreed(series) == {("leak", "memory", "trainer")}

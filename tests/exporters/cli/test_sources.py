@@ -107,21 +107,6 @@ def vector(*series):
     return json.dumps({"status": "success", "data": {"resultType": "vector", "result": result}}).encode()
 
 
-def test_what_fires_counts_by_its_severity_and_a_leak_is_critical(server):
-    about = {"__name__": "ALERTS", "instance": "a:1", "alertstate": "firing"}
-    server.body = vector(
-        {"__name__": "up", "instance": "a:1"},
-        about | {"alertname": "TrainerLeak", "kind": "leak", "severity": "warning", "resource": "bodies"},
-        about | {"alertname": "TrainerGrowthPerMinute", "kind": "growth", "severity": "warning"},
-        about | {"alertname": "TrainerLeak", "kind": "leak", "severity": "critical", "alertstate": "pending"},
-    )
-    (sample,) = PrometheusSource(server.url, "trainer").samples()
-    assert [(one.severity, one.line) for one in sample.firing] == [
-        ("critical", "WARNING: TrainerLeak fires (bodies)"),
-        ("warning", "WARNING: TrainerGrowthPerMinute fires"),
-    ]
-
-
 def test_a_lost_trainer_is_shown_with_the_cause(server, monkeypatch):
     up = {"__name__": "up", "instance": "a:1"}
     lost = {"__name__": "job:trainer:lost", "instance": "b:2", "cause": "killed by the kernel, out of memory"}
