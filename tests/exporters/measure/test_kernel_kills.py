@@ -59,9 +59,9 @@ def test_nothing_is_said_of_a_process_that_was_never_seen(counters: tuple[Path, 
 @pytest.mark.parametrize(
     ("message", "reason"),
     [
-        (f"Memory cgroup out of memory: Killed process {PID} (python) total-vm:9kB", "out of memory"),
-        (f"python[{PID}]: segfault at 0 ip 00007f sp 00007f error 4", "segmentation fault"),
-        (f"Killed process {PID}1 (python)", None),
+        ("Memory cgroup out of memory: Killed process {pid} (python) total-vm:9kB", "out of memory"),
+        ("python[{pid}]: segfault at 0 ip 00007f sp 00007f error 4", "segmentation fault"),
+        ("Killed process {pid}1 (python)", None),
         ("usb 1-1: new device", None),
     ],
 )
@@ -75,7 +75,7 @@ def test_the_log_names_the_process(
     seconds_ago: float,
 ) -> None:
     log = tmp_path / "kmsg"
-    log.write_text(f"6,1,{(time.monotonic() - seconds_ago) * 1e6:.0f},-;{message}\n")
+    log.write_text(f"6,1,{(time.monotonic() - seconds_ago) * 1e6:.0f},-;{message.format(pid=PID)}\n")
     monkeypatch.setattr(kernel_kills, "_LOG", log)
     assert KernelKills().reason(PID) == (reason if seconds_ago < 60 else None)
 
