@@ -114,7 +114,7 @@ class TargetFile:
             _LIFETIME_LABEL: f"{LIFETIME_SECONDS:g}",
         }
         if _owner_of(self.path) not in (None, self._owner):
-            _keep(self.path, lost.UNKNOWN)
+            _keep(self.path.parent, _lost(self.path, lost.UNKNOWN))
         content = json.dumps([{"targets": [self.address], "labels": labels}], indent=2) + "\n"
         # The suffix keeps Prometheus' *.json from seeing it; same folder, because a rename must not copy.
         descriptor, partial = tempfile.mkstemp(
@@ -147,7 +147,7 @@ class TargetFile:
     def lose(self, cause: str) -> None:
         """Remove the target, and keep the trainer as lost: it has failed."""
         if os.getpid() == self._writer and _owner_of(self.path) == self._owner:
-            _keep(self.path, cause)
+            _keep(self.path.parent, _lost(self.path, cause))
             self.remove()
 
     def remove(self) -> None:
@@ -164,7 +164,6 @@ def sweep(directory: Path, kills: KernelKills | None = None) -> list[Path]:
     is known: `kills` knows it if it has seen the trainer in an earlier sweep.
     """
     swept = []
-    kills = kills or KernelKills()
     alive = []
     for partial in directory.glob(".*.tmp"):
         with suppress(OSError):
@@ -175,13 +174,15 @@ def sweep(directory: Path, kills: KernelKills | None = None) -> list[Path]:
         if owner is None:
             continue
         if owner.is_gone() or (not owner.is_visible() and _expired(path)):
-            _keep(path, _cause(owner, kills))
+            gone = _lost(path, _cause(owner, kills or KernelKills()))
             with suppress(OSError):
-                path.unlink()
+                path.unlink()  # fails in all but one of several that sweep at the same time
                 swept.append(path)
+                _keep(directory, gone)
         elif owner.is_visible():
             alive.append(owner.pid)
-    kills.look(alive)
+    if kills is not None:
+        kills.look(alive)
     return swept
 
 
@@ -195,12 +196,19 @@ def _cause(owner: Owner, kills: KernelKills) -> str:
     return reasons[kills.reason(owner.pid)]
 
 
-def _keep(path: Path, cause: str) -> None:
-    """Keep the trainer of a target as lost."""
+def _lost(path: Path, cause: str) -> Lost | None:
+    """The trainer of a target, as lost now; None if the target cannot be read."""
     with suppress(OSError, ValueError, LookupError):
         group = json.loads(path.read_text(encoding="utf-8"))[0]
         trainer = str(group["labels"].get(_TRAINER_LABEL, ""))
-        lost.write(path.parent / lost.FOLDER, Lost(group["targets"][0], trainer, cause, time.time()))
+        return Lost(group["targets"][0], trainer, cause, time.time())
+    return None
+
+
+def _keep(directory: Path, gone: Lost | None) -> None:
+    if gone is not None:
+        with suppress(OSError):
+            lost.write(directory / lost.FOLDER, gone)
 
 
 def addresses(directory: Path) -> list[str]:
