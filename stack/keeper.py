@@ -1,7 +1,7 @@
 """Restarts supervisord if it dies; supervisord in turn restarts this process.
 
 The services of a dead supervisord would run unsupervised, so they are stopped and started again. This process
-also removes the target files of trainers that were killed.
+also removes the target files of trainers that were killed, and keeps these as lost, with the cause.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ from datetime import datetime
 from pathlib import Path
 
 from heapwatch.discovery import sweep
+from heapwatch.measure.kernel_kills import KernelKills
 from heapwatch.runtime.own_files import open_own
 from heapwatch.runtime.plain_text import say
 from heapwatch.stack import processes
@@ -28,8 +29,9 @@ def main() -> int:
     """Remove stale targets until the parent dies; a supervisord that shuts down ends this process first."""
     settings = Settings.from_environment()
     parent = os.pidfd_open(os.getppid())
+    kills = KernelKills()
     while not select.select([parent], [], [], SWEEP_SECONDS)[0]:
-        _sweep(settings.targets)
+        _sweep(settings.targets, kills)
     # standard output was a pipe to supervisord
     appended = os.O_WRONLY | os.O_APPEND | os.O_CREAT
     with suppress(OSError), os.fdopen(open_own(settings.logs / "keeper.log", appended), "a") as log:
@@ -43,10 +45,10 @@ def main() -> int:
     return 0
 
 
-def _sweep(targets: Path) -> None:
+def _sweep(targets: Path, kills: KernelKills) -> None:
     """Remove the targets of trainers that were killed: other programs may soon use their ports."""
     with suppress(OSError):
-        for path in sweep(targets):
+        for path in sweep(targets, kills):
             say(f"{path.stem} has ended without removing its target: removed")
 
 

@@ -50,7 +50,7 @@ def create_app(settings: Settings, token: str) -> FastAPI:
     clock = Clock()
     store = Store(settings.database, clock)
     store.open()
-    metrics = Metrics(store, clock)
+    metrics = Metrics(store, clock, settings.lost_dirs)
     client = fetch.client()
     worker = Worker(settings, store, clock, client, metrics, token)
 
@@ -101,7 +101,7 @@ def create_app(settings: Settings, token: str) -> FastAPI:
 
     # A plain Starlette route: FastAPI's handling of parameters would take a fifth of the time per alert.
     app.add_route("/alerts", alerts, methods=["POST"])
-    targets.add_routes(app, Registrations(), token)
+    targets.add_routes(app, Registrations(settings.silent_dir), token)
 
     @app.get("/actions", responses=_problems(422, 503))
     def actions(chosen: Annotated[audit.Filter, Query()]) -> audit.Page:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from pathlib import Path
 
 import psutil
 from prometheus_client import (
@@ -16,6 +17,7 @@ from prometheus_client import (
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily
 from prometheus_client.registry import Collector
 
+from heapwatch import lost
 from heapwatch.receiver.clock import Clock
 from heapwatch.receiver.decide import REASONS, Refuse
 from heapwatch.receiver.ledger import ActionRecord
@@ -34,18 +36,20 @@ _RESULTS = {
 }
 _RECENT_SECONDS = 86400
 _PREFIX = "heapwatch_receiver_"
+_TRAINERS_JOB = "trainer"  # as prometheus.yml calls it
 
 
 class Metrics:
     """Counters and a histogram. Known label values start at zero, so that `increase` sees the first event."""
 
-    def __init__(self, store: Store, clock: Clock) -> None:
+    def __init__(self, store: Store, clock: Clock, lost_dirs: Iterable[Path] = ()) -> None:
         self.registry = registry = CollectorRegistry()
         self._resources: set[str] = set()
         ProcessCollector(registry=registry)
         PlatformCollector(registry=registry)
         registry.register(LedgerCollector(store, clock))
         registry.register(MachineCollector())
+        registry.register(LostCollector(lost_dirs))
         self.received = Counter(_PREFIX + "alerts_received", "Alerts written down.", registry=registry)
         self.rejected = Counter(
             _PREFIX + "requests_rejected",
@@ -192,3 +196,21 @@ class MachineCollector(Collector):
         )
         used.add_metric([machine()], memory.total - memory.available)
         yield used
+
+
+class LostCollector(Collector):
+    """Trainers of the last day that ended without saying goodbye."""
+
+    def __init__(self, folders: Iterable[Path]) -> None:
+        self._folders = tuple(folders)
+
+    def collect(self) -> Iterator[Metric]:
+        """Read the folders."""
+        family = GaugeMetricFamily(
+            _PREFIX + "trainer_lost_timestamp_seconds",
+            "When it was noticed that a trainer had ended without saying goodbye (of the last day).",
+            labels=["trainer_job", "trainer_instance", "trainer", "cause"],
+        )
+        for one in (one for folder in self._folders for one in lost.read(folder)):
+            family.add_metric([_TRAINERS_JOB, one.address, one.trainer, one.cause], one.at)
+        yield family

@@ -12,6 +12,7 @@ from typing import Annotated, Any, Literal
 import yaml
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator, model_validator
 
+from heapwatch import lost
 from heapwatch.runtime.own_files import read_text
 
 PREFIX = "HEAPWATCH_RECEIVER_"
@@ -22,6 +23,7 @@ SHARED_NAMES = {
     "HEAPWATCH_PROMETHEUS_URL": "prometheus_url",
     "HEAPWATCH_ALERTMANAGER_URL": "alertmanager_url",
     "HEAPWATCH_RUNBOOKS_URL": "runbooks_url",
+    "HEAPWATCH_TARGETS_DIR": "targets_dir",
 }
 # Variables that the command line reads, and the one that renders Alertmanager's configuration.
 _ALSO_READ = {PREFIX + "CONFIG", PREFIX + "URL"}
@@ -50,6 +52,7 @@ class Settings(BaseModel):
     prometheus_warm_up: Seconds = 120
     alertmanager_url: HttpUrl = "http://127.0.0.1:9093"
     runbooks_url: HttpUrl = "http://127.0.0.1:9095/runbooks"
+    targets_dir: Path | None = None
     grafana_url: HttpUrl | None = None
     grafana_token_file: Path | None = None
 
@@ -99,6 +102,16 @@ class Settings(BaseModel):
         if (self.grafana_url is None) != (self.grafana_token_file is None):
             raise ValueError("grafana_url and grafana_token_file belong together: set both or neither")
         return self
+
+    @property
+    def silent_dir(self) -> Path:
+        """Where the trainers are kept that registered over the network and fell silent."""
+        return self.database.parent / lost.FOLDER
+
+    @property
+    def lost_dirs(self) -> list[Path]:
+        """Where trainers that ended without saying goodbye are kept."""
+        return [*([self.targets_dir / lost.FOLDER] if self.targets_dir else []), self.silent_dir]
 
     def cooldown(self, action: str) -> float:
         """Seconds between two actions of this kind on one trainer."""

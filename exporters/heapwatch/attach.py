@@ -91,7 +91,7 @@ class Attachment:
         """
         self.server.start()
         # The target stands for this exporter, not for the process: it is what answers the scrape.
-        self.registration = Registration(self._host, self.server.port)
+        self.registration = Registration(self._host, self.server.port, trainer=self.name)
         self.registration.look()
         self.server.on_observe.append(self.registration.look)
 

@@ -22,11 +22,15 @@ from typing import Any
 
 import psutil
 
+from heapwatch import lost
+from heapwatch.lost import Lost
+from heapwatch.measure.kernel_kills import KernelKills
 from heapwatch.runtime.machine import boot
 from heapwatch.runtime.own_files import UnusableFile, is_left_over, make_private, read_json, replace
 
 # Prometheus drops labels of this kind after discovery: they name the owner in the file and reach no series.
 _OWNER_LABEL = "__meta_heapwatch_owner"
+_TRAINER_LABEL = "__meta_heapwatch_trainer"
 # Only a target that says so expires: trainers with an older library do not renew theirs.
 _LIFETIME_LABEL = "__meta_heapwatch_lifetime_seconds"
 _PARTIAL_SECONDS = 60.0
@@ -91,19 +95,25 @@ class TargetFile:
         host: the address listened on; a wildcard address is published as this machine's name.
         port: the real port, after binding.
         pid: the process that owns the target; this one by default.
+        trainer: the trainer's name, for the alert about its end.
 
     """
 
-    def __init__(self, directory: Path, host: str, port: int, *, pid: int | None = None) -> None:
+    def __init__(
+        self, directory: Path, host: str, port: int, *, pid: int | None = None, trainer: str = ""
+    ) -> None:
         self.address = _address(host, port)
         name = re.sub(r"[^A-Za-z0-9.-]", "_", f"{socket.gethostname()}_{self.address}")
         self.path = directory / f"{name}.json"
         self._owner = Owner.current(pid)
+        self._trainer = trainer
         self._writer = os.getpid()
         self._renewed = -math.inf
 
     def write(self) -> None:
-        """Write the target; a reader sees the whole file or none of it. Replaces a stale one of this address.
+        """Write the target; a reader sees the whole file or none of it.
+
+        A trainer whose target is still at this address has ended without saying goodbye, and is kept as lost.
 
         Raises:
             OSError: the directory cannot be written.
@@ -112,8 +122,12 @@ class TargetFile:
         make_private(self.path.parent)
         labels = {
             _OWNER_LABEL: json.dumps(asdict(self._owner)),
+            _TRAINER_LABEL: self._trainer,
             _LIFETIME_LABEL: f"{LIFETIME_SECONDS:g}",
         }
+        left = _read(self.path)
+        if left is not None and left.owner != self._owner:
+            _keep(left, lost.UNKNOWN)
         content = json.dumps([{"targets": [self.address], "labels": labels}], indent=2) + "\n"
         replace(self.path, content, 0o644)  # Prometheus may run as another user
         self._renewed = time.monotonic()
@@ -131,6 +145,13 @@ class TargetFile:
         self._renewed = time.monotonic()
         return True
 
+    def lose(self, cause: str) -> None:
+        """Remove the target, and keep the trainer as lost: it has failed."""
+        left = _read(self.path)
+        if os.getpid() == self._writer and left is not None and left.owner == self._owner:
+            _keep(left, cause)
+            self.remove()
+
     def remove(self) -> None:
         """Remove the target, unless this is a forked child or another trainer has taken the address over."""
         if os.getpid() != self._writer:
@@ -147,6 +168,7 @@ class _Left:
 
     path: Path
     owner: Owner
+    trainer: str
     addresses: list[str]
     lifetime: float
 
@@ -161,12 +183,15 @@ class _Left:
             return False
 
 
-def sweep(directory: Path) -> list[Path]:
+def sweep(directory: Path, kills: KernelKills | None = None) -> list[Path]:
     """Remove expired targets, and those of trainers of this machine that did not remove theirs; returns them.
 
-    Only files of this user go that carry heapwatch's own name or label; everything else stays.
+    Only files of this user go that carry heapwatch's own name or label; everything else stays. Their trainers
+    are kept as lost, with the cause if it is known: `kills` knows it if it has seen the trainer in an earlier
+    sweep.
     """
     swept = []
+    alive = []
     now = time.time()
     for path in _files(directory, ".tmp"):
         with suppress(OSError):
@@ -174,10 +199,33 @@ def sweep(directory: Path) -> list[Path]:
                 path.unlink()
     for left in _targets(directory):
         if left.is_dead():
+            cause = _cause(left.owner, kills or KernelKills())
             with suppress(OSError):
-                left.path.unlink()
+                left.path.unlink()  # fails in all but one of several that sweep at the same time
                 swept.append(left.path)
+                _keep(left, cause)
+        elif left.owner.is_visible():
+            alive.append(left.owner.pid)
+    if kills is not None:
+        kills.look(alive)
     return swept
+
+
+def _cause(owner: Owner, kills: KernelKills) -> str:
+    host, booted, _ = _machine()
+    if owner.host == host and owner.boot != booted:
+        return lost.REBOOTED
+    if not owner.is_visible():
+        return lost.SILENT
+    reasons = {"out of memory": lost.OUT_OF_MEMORY, "segmentation fault": lost.CRASHED, None: lost.UNKNOWN}
+    return reasons[kills.reason(owner.pid)]
+
+
+def _keep(left: _Left, cause: str) -> None:
+    """Keep the trainer of a target as lost now."""
+    for address in left.addresses[:1]:
+        with suppress(OSError):
+            lost.write(left.path.parent / lost.FOLDER, Lost(address, left.trainer, cause, time.time()))
 
 
 def addresses(directory: Path) -> list[str]:
@@ -225,11 +273,12 @@ def _read(path: Path) -> _Left | None:
     try:
         group: Any = read_json(path)[0]
         owner = Owner(**json.loads(group["labels"][_OWNER_LABEL]))
+        trainer = str(group["labels"].get(_TRAINER_LABEL, ""))
         lifetime = float(group["labels"].get(_LIFETIME_LABEL, "inf"))
         found = [at for at in group["targets"] if _ADDRESS.fullmatch(at)]
     except (OSError, ValueError, LookupError, TypeError, AttributeError, RecursionError):
         return None
-    return _Left(path, owner, found, lifetime)
+    return _Left(path, owner, trainer, found, lifetime)
 
 
 def _address(host: str, port: int) -> str:

@@ -258,7 +258,7 @@ class Exporter:
         self.registration = (
             NetworkRegistration(register, host, server.port, token=token)
             if register
-            else Registration(host, server.port, token=token)
+            else Registration(host, server.port, token=token, trainer=self.name)
         )
         self._join_stack()
         if warning := token_warning(server.token):
@@ -297,12 +297,18 @@ class Exporter:
         except Exception as error:
             self.failures.record("registration", "stack", error)
 
-    def stop(self, *, log_findings: bool = True) -> None:
-        """Stop serving and sampling, and log the findings. A second call does nothing."""
+    def stop(self, *, log_findings: bool = True, failure: str = "") -> None:
+        """Stop serving and sampling, and log the findings. A second call does nothing.
+
+        Args:
+            log_findings: whether to log them.
+            failure: why the program failed; the stack then alerts its end, which it otherwise does not.
+
+        """
         was_running, self.is_running = self.is_running, False
         registration, self.registration = self.registration, None
         if registration is not None:
-            registration.remove()
+            registration.remove(failure)
         if self.server is not None:
             self.server.stop()
             self.server = None

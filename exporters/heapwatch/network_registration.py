@@ -77,12 +77,12 @@ class NetworkRegistration:
         """One line: where this registers, or why it does not."""
         return f"registers at {self._url}" if self._url else f"no stack will find this trainer: {self._said}"
 
-    def remove(self) -> None:
-        """Take the registration back. A second call does nothing."""
+    def remove(self, failure: str = "") -> None:
+        """Take the registration back; after a failure it falls silent. A second call does nothing."""
         if self._ended.is_set():
             return
         self._ended.set()
-        if self._thread is not None and self.token is not None:
+        if self._thread is not None and self.token is not None and not failure:
             with suppress(Unreachable):  # then it expires
                 post_json(self._url, {"port": self._port, "ends": True}, self.token, _LAST_TIMEOUT_SECONDS)
 

@@ -95,6 +95,7 @@ class Registration:
         port: the port that is served.
         token: the token given by the trainer's own code; by default that of the environment or the stack.
         environ: names the stack, see `choose`.
+        trainer: the trainer's name.
 
     Raises:
         ValueError: the token given cannot travel in a header.
@@ -102,12 +103,19 @@ class Registration:
     """
 
     def __init__(
-        self, host: str, port: int, *, token: str | None = None, environ: Mapping[str, str] = os.environ
+        self,
+        host: str,
+        port: int,
+        *,
+        token: str | None = None,
+        environ: Mapping[str, str] = os.environ,
+        trainer: str = "",
     ) -> None:
         self.stack: Stack | None = None
         self.others: tuple[str, ...] = ()
         self._host = host
         self._port = port
+        self._trainer = trainer
         self._environ = environ
         self._target: discovery.TargetFile | None = None
         self._said: set[str] = set()
@@ -156,11 +164,18 @@ class Registration:
         several = f"; {len(self.others)} more run, HEAPWATCH_STATE chooses one" if self.others else ""
         return f"the stack in {stack.state} sees it and {cleanups}{several}; look at {stack.dashboards}"
 
-    def remove(self) -> None:
-        """Remove the target. A second call does nothing."""
-        if self._target is not None:
-            self._target.remove()
-            self._target = None
+    def remove(self, failure: str = "") -> None:
+        """Remove the target. A second call does nothing.
+
+        Args:
+            failure: why the trainer failed; it is then kept as lost, and alerted.
+
+        """
+        target, self._target = self._target, None
+        if target is not None and failure:
+            target.lose(failure)
+        elif target is not None:
+            target.remove()
 
     def _leave_target(self, folder: Path) -> None:
         if self.folder != folder:
@@ -170,7 +185,7 @@ class Registration:
             if self._target.renew():
                 discovery.sweep(folder)
             return
-        target = discovery.TargetFile(folder, self._host, self._port)
+        target = discovery.TargetFile(folder, self._host, self._port, trainer=self._trainer)
         target.write()
         self._target = target
 

@@ -178,6 +178,13 @@ def test_labels_choose_who_is_told(labels, receivers):
     assert routed.returncode == 0, routed.stdout + routed.stderr
 
 
+def test_a_trainer_that_is_down_is_told_at_once_and_once_a_day():
+    """It may be lost in a second, and stays in the list for a day."""
+    routes = yaml.safe_load(SOURCE.read_text())["route"]["routes"]
+    (route,) = (one for one in routes if 'component="process"' in one["matchers"])
+    assert (route["group_wait"], route["repeat_interval"]) == ("10s", "1d")
+
+
 def test_routes_never_name_an_alert():
     assert "alertname" not in SOURCE.read_text()
 

@@ -22,6 +22,7 @@ LAYERS = (
     ("recording",),
     ("explain",),
     ("http",),
+    ("lost",),
     ("discovery", "housekeeping", "stacks"),
     ("registration", "network_registration"),
     ("exporter", "attach", "injection"),
@@ -33,7 +34,7 @@ LAYERS = (
 )
 # The stack's rooms stand beside the library and take only what is listed here from the rest.
 BESIDE = {
-    "receiver": {"data", "errors", "runtime", "http", "analysis"},
+    "receiver": {"data", "errors", "runtime", "http", "analysis", "lost"},
     "dashboards": {"analysis"},
     "viewer": {"analysis", "data", "http"},
     "stack": {
@@ -43,6 +44,7 @@ BESIDE = {
         "http",
         "analysis",
         "discovery",
+        "measure",
         "lifecycle",
         "stacks",
         "receiver",

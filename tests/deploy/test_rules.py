@@ -67,7 +67,7 @@ def test_alerts_name_the_namespace_and_their_links() -> None:
 def test_rules_by_other_names_load_and_hold_for_these_jobs_alone(tmp_path: Path) -> None:
     rendered = groups(RULES, JOBS, {"namespace": "ml"}, "https://g", "https://r", "30s")
     (tmp_path / "rules.yml").write_text(yaml.safe_dump({"groups": rendered}))
-    health = [group for group in rendered if group["name"] in ("health_trainer", "health_stack")]
+    health = [group for group in rendered if group["name"] in ("lost", "health_stack")]
     (tmp_path / "health.yml").write_text(yaml.safe_dump({"groups": health}))
     jobs = [*JOBS, *JOBS.values()]
     inputs = [{"series": f'up{{job="{job}", instance="i", service="s"}}', "values": "0x80"} for job in jobs]

@@ -10,8 +10,9 @@ from dataclasses import replace
 
 import pytest
 
-from heapwatch import discovery
+from heapwatch import discovery, lost
 from heapwatch.discovery import LIFETIME_SECONDS, RENEWAL_SECONDS, Owner, TargetFile, sweep
+from heapwatch.measure.kernel_kills import KernelKills
 from tests.hostile_files import HOSTILE
 
 
@@ -79,7 +80,56 @@ def test_restart_at_the_same_address_replaces_the_target_and_keeps_it(tmp_path):
     old.write()
     new.write()
     old.remove()
-    assert [path.name for path in tmp_path.iterdir()] == [new.path.name]
+    assert [path.name for path in tmp_path.glob("*.json")] == [new.path.name]
+
+
+def test_a_trainer_whose_address_another_takes_over_is_kept_as_lost(tmp_path):
+    old = TargetFile(tmp_path, "127.0.0.1", 7777, trainer="ppo")
+    new = TargetFile(tmp_path, "127.0.0.1", 7777)
+    old._owner = replace(old._owner, started=1.0)
+    old.write()
+    new.write()
+    new.write()
+    new.remove()
+    (kept,) = lost.read(tmp_path / lost.FOLDER)
+    assert (kept.address, kept.trainer, kept.cause) == ("127.0.0.1:7777", "ppo", lost.UNKNOWN)
+
+
+def test_a_trainer_that_says_goodbye_is_not_kept_and_one_that_failed_is(tmp_path):
+    target = TargetFile(tmp_path, "127.0.0.1", 7777, trainer="ppo")
+    target.write()
+    target.remove()
+    target.lose("exit status 1")
+    assert lost.read(tmp_path / lost.FOLDER) == []
+    target.write()
+    target.lose("exit status 1")
+    assert not target.path.exists()
+    assert [one.cause for one in lost.read(tmp_path / lost.FOLDER)] == ["exit status 1"]
+
+
+@pytest.mark.parametrize(
+    ("change", "reason", "cause"),
+    [
+        ({"started": 1.0}, None, lost.UNKNOWN),
+        ({"started": 1.0}, "out of memory", lost.OUT_OF_MEMORY),
+        ({"started": 1.0}, "segmentation fault", lost.CRASHED),
+        ({"boot": "earlier"}, None, lost.REBOOTED),
+    ],
+)
+def test_a_sweep_keeps_the_cause(tmp_path, monkeypatch, change, reason, cause):
+    kills = KernelKills()
+    monkeypatch.setattr(kills, "reason", lambda pid: reason)
+    target = TargetFile(tmp_path, "127.0.0.1", 7777)
+    target._owner = replace(target._owner, **change)
+    target.write()
+    sweep(tmp_path, kills)
+    assert [one.cause for one in lost.read(tmp_path / lost.FOLDER)] == [cause]
+
+
+def test_a_trainer_of_another_container_that_expired_fell_silent(tmp_path):
+    aged(foreign(tmp_path, "removed"), LIFETIME_SECONDS + 60)
+    sweep(tmp_path)
+    assert [one.cause for one in lost.read(tmp_path / lost.FOLDER)] == [lost.SILENT]
 
 
 def test_forked_child_does_not_remove_the_target(tmp_path):
@@ -116,7 +166,9 @@ def test_target_of_a_killed_trainer_is_swept_and_no_other(tmp_path):
         os.waitid(os.P_PID, trainer.pid, os.WEXITED | os.WNOWAIT)  # dead, and still a zombie
         (swept,) = sweep(tmp_path)
         assert "7777" in swept.name
-    assert sorted(path.name for path in tmp_path.iterdir()) == sorted([mine.path.name, stranger.name])
+    assert sorted(path.name for path in tmp_path.glob("*.json")) == sorted([mine.path.name, stranger.name])
+    (killed,) = lost.read(tmp_path / lost.FOLDER)
+    assert (killed.address, killed.cause) == ("127.0.0.1:7777", lost.UNKNOWN)
 
 
 @pytest.mark.parametrize(

@@ -1,7 +1,7 @@
 """Alerts, and the cleanups that follow them."""
 
 from ..promql import TRAINER, in_range, increment, increment_from_zero, max_by, select, started, sum_by, total
-from .recorded import of_trainers
+from .recorded import of_known_trainers
 from .trainers import LEAKS
 
 # Alerts.
@@ -10,7 +10,7 @@ _FIRING = select("ALERTS", alertstate="firing")
 _PENDING = select("ALERTS", alertstate="pending")
 ALERTS_FIRING_COUNT = f"count({_FIRING}) or vector(0)"
 ALERTS_PENDING_COUNT = f"count({_PENDING}) or vector(0)"
-ALERTS_FIRING_BY_TRAINER = of_trainers(f"count by ({TRAINER}) ({_FIRING})")
+ALERTS_FIRING_BY_TRAINER = of_known_trainers(f"count by ({TRAINER}) ({_FIRING})")
 ALERT_STATES = max_by(f"alertname, component, {TRAINER}", f"2 * {_FIRING} or {_PENDING}")
 ALERTS_SINCE = max_by(_ALERT, f"1000 * ({select('ALERTS_FOR_STATE')} and ignoring (alertstate) {_FIRING})")
 _MAJOR = max_by(_ALERT, f"{LEAKS} or {select('ALERTS', alertstate='firing', severity='critical')}")

@@ -60,6 +60,12 @@ def of_trainers(expression: str) -> str:
     return f"({expression} and on (job, instance) {select('trainer_info')})"
 
 
+def of_known_trainers(expression: str) -> str:
+    """Only what is said of trainers, also of those that are lost or do not answer."""
+    known = f"{select('trainer_info')} or {select('job:trainer_known:info')}"
+    return f"({expression} and on (job, instance) ({known}))"
+
+
 # Forecasts: stat, table and chart show the same, no further than half an hour of growth can be trusted.
 _SOON = 3 * 86400
 TOO_EARLY, NOT_SOON = -1, -2

@@ -15,6 +15,7 @@ from heapwatch.analysis.explained import BUFFER_TOLERANCE, explained
 from heapwatch.analysis.process import (
     MATURE_MINUTES,
     Process,
+    counts,
     has_trained,
     maturity_of,
     pace,
@@ -53,7 +54,10 @@ STRAIGHT, STEEP = 0.985, (0.85, 1.5)
 YOUNG_STRAIGHT, YOUNG_STEEP = 0.995, (0.93, 1.2)
 FAST_CHANGES, FAST_HALVES = 9, (0.8, 1.35)
 STALE_SECONDS = 45.0  # oldest sample for a verdict over six minutes; for a longer window an eighth of it
-NAMED_SHARE = 0.5  # least growth of memory, as a share of the growth that the explainer names
+NAMED_SHARE = (
+    0.5  # least growth of memory, as a share of the growth that the explainer names, and the reverse
+)
+NAMED_OFTEN = 4  # number of looks in a row with a name, after which its share of the growth may be smaller
 NAMED_MINUTES, NAMED_AGE = WINDOWS[0], 15  # time to a material rise; age of a process that counts no steps
 NAMED_LOOKS = 5  # number of looks for which the process has been training
 NAMED_CYCLES = 2  # cycles that it has been through: what lives for one cycle has ended
@@ -288,20 +292,26 @@ def _every_look(seen: Values) -> float | None:
 
 
 def _named(process: Process, level: Values, reset: Sequence[bool], since: int) -> Values:
-    """Growth of memory while the trainer's explainer names leaks that make up most of it."""
+    """Growth of memory while the explainer names leaks that make up most of it, or names them often."""
     return [
         None if look < since or reset[look] else _named_at(process, level, look) for look in range(len(level))
     ]
 
 
 def _named_at(process: Process, level: Values, look: int) -> float | None:
-    named, now = process.named[look] if process.named else None, level[look]
-    if named is None or now is None:
+    now = level[look]
+    named = process.named[look] if process.named else None
+    if process.named is None or named is None or now is None:
         return None
+    share = at(process.named_share, look) if process.named_share else None
+    often = all(at(process.named, look - back) is not None for back in range(NAMED_OFTEN))
     grown = (slope(level[max(0, look - FAST_LOOKS + 1) : look + 1]) or 0.0) * steps(1)
     trained = has_trained(process, look, NAMED_LOOKS, NAMED_CYCLES)
-    trained = trained or same_process(process, look, NAMED_AGE)
-    leaks = NAMED_MINUTES * named > material(MEMORY, now) and grown > NAMED_SHARE * named and trained
+    trained = trained or same_process(process, look, NAMED_AGE) or (often and not counts(process, look))
+    certain = often or (share is not None and share > NAMED_SHARE)
+    leaks = (
+        NAMED_MINUTES * named > material(MEMORY, now) and grown > NAMED_SHARE * named and trained and certain
+    )
     return grown if leaks else None
 
 

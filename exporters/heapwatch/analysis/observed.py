@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 from functools import reduce
 from typing import NamedTuple
 
-from heapwatch.analysis.leak import MEMORY, NAMED_SHARE
+from heapwatch.analysis.leak import MEMORY
 from heapwatch.analysis.process import Process
 from heapwatch.analysis.readings import Component
 from heapwatch.analysis.timeline import STEP_SECONDS, Samples, Values, looks
@@ -137,20 +137,10 @@ def observed(series: Mapping[Series, Samples], start: float, many: int) -> Obser
             for one, values in seen.items()
             if one.name == "trainer_exporter_sample_age_seconds"
         },
-        named=_named(seen),
+        named=_of(seen, "trainer_named_leaks_growth_bytes_per_minute"),
+        named_share=_of(seen, "trainer_named_leaks_share_ratio"),
     )
     return Observed(process, levels, _bounded(seen), _graphs(seen))
-
-
-def _named(seen: Mapping[Series, Values]) -> Values | None:
-    growth = _of(seen, "trainer_named_leaks_growth_bytes_per_minute")
-    share = _of(seen, "trainer_named_leaks_share_ratio")
-    if not growth or not share:
-        return None
-    return [
-        pace if part is not None and part > NAMED_SHARE else None
-        for pace, part in zip(growth, share, strict=True)
-    ]
 
 
 def _bounded(seen: Mapping[Series, Values]) -> dict[Component, tuple[Values, Values]]:

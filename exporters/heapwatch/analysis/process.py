@@ -27,8 +27,8 @@ class Process:
         virtual: virtual memory of the trainer's process, in bytes.
         retained: freed memory that malloc keeps, in bytes.
         sample_age: seconds since the last sample, by resource.
-        named: growth in bytes per minute of the leaks that the trainer's explainer names, while they make up
-            most of its growth.
+        named: growth in bytes per minute of the leaks that the trainer's explainer names.
+        named_share: share of these in the growth of the process.
 
     """
 
@@ -42,6 +42,7 @@ class Process:
     retained: Values | None = None
     sample_age: Mapping[str, Values] | None = None
     named: Values | None = None
+    named_share: Values | None = None
 
 
 def resets(process: Process) -> list[bool]:
@@ -81,6 +82,11 @@ def has_trained(process: Process, look: int, looks: int, least: int = YOUNG_CYCL
     if cycles is not None:
         return before and cycles >= least
     return before and steps_taken is not None and steps_taken >= YOUNG_CYCLES
+
+
+def counts(process: Process, look: int) -> bool:
+    """Whether it counts cycles or steps."""
+    return _of(process.cycles, look) is not None or _of(process.steps, look) is not None
 
 
 def pace(process: Process, look: int) -> float | None:

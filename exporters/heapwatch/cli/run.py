@@ -6,6 +6,7 @@ import argparse
 import logging
 import os
 import re
+import signal
 from pathlib import Path
 from typing import Any
 
@@ -75,7 +76,7 @@ def run(arguments: argparse.Namespace) -> int:
     if os.getpid() != process:
         return ended.code  # a child that the program forked: the explanation is the parent's
     explanation = ended.result if isinstance(ended.result, Explanation) else explainer.explain_now()
-    watch.exporter.stop(log_findings=False)
+    watch.exporter.stop(log_findings=False, failure=_failure(ended.code))
     if not explainer.enabled and not arguments.json:
         environment.say_once(f"{environment.EXPLAIN} is off: what grows is not known")
     elif arguments.json or explanation.verdict in _TO_BE_TOLD or not arguments.quiet:
@@ -96,6 +97,16 @@ def _port(given: int | None) -> int:
         return given
     named = port_from_environment()
     return 0 if named is None else named
+
+
+def _failure(code: int) -> str:
+    """Why the program failed; empty if it ended well or by Ctrl-C."""
+    if code in (0, 128 + signal.SIGINT):
+        return ""
+    try:
+        return f"ended by {signal.Signals(code - 128).name}"
+    except ValueError:
+        return f"exit status {code}"
 
 
 def _name(program: str) -> str:

@@ -102,13 +102,13 @@ class PrometheusSource:
         selector = f'job="{escaped(self._job)}"'
         scraped = self._query(f"timestamp(up{{{selector}}})")
         times = {labels.get("instance", ""): value for labels, value in scraped}
-        names = "trainer_.+|up|process_start_time_seconds|ALERTS"
+        names = "trainer_.+|up|process_start_time_seconds|ALERTS|job:trainer:lost"
         families: dict[str, Metric] = {}
         for labels, value in self._query(f'{{__name__=~"{names}", {selector}}}'):
             instance = labels.pop("instance", "")
             family = families.setdefault(instance, Metric(instance, "", "unknown"))
             family.add_sample(labels.pop("__name__"), labels, value)
-        wanted = self._instances or times.keys()
+        wanted = self._instances or times.keys() | {one for one, family in families.items() if _lost(family)}
         return [self._sample(instance, times, families) for instance in sorted(wanted)]
 
     def url_of(self, instance: str) -> str:
@@ -123,8 +123,10 @@ class PrometheusSource:
 
     def _sample(self, instance: str, times: dict[str, float], families: dict[str, Metric]) -> Sample:
         if instance not in times:
+            cause = _lost(families[instance]) if instance in families else ""
+            unknown = f"Prometheus scrapes no {instance} as job {self._job}"
             return Sample(
-                instance, time.time(), problem=f"Prometheus scrapes no {instance} as job {self._job}"
+                instance, time.time(), problem=f"{instance} was lost: {cause}" if cause else unknown
             )
         readings = Readings([families[instance]] if instance in families else [])
         if readings.value("up") == 0:
@@ -144,6 +146,14 @@ class PrometheusSource:
             ({str(name): str(value) for name, value in row["metric"].items()}, float(row["value"][1]))
             for row in data_of(answer).get("result", [])
         ]
+
+
+def _lost(family: Metric) -> str:
+    """Why the trainer was lost; empty if it was not."""
+    causes = (
+        sample.labels.get("cause", "") for sample in family.samples if sample.name == "job:trainer:lost"
+    )
+    return next(causes, "")
 
 
 def read_metrics(trainer: str) -> Readings:

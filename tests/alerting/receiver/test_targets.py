@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Mapping
+from pathlib import Path
 
 import httpx
 import pytest
@@ -20,10 +21,10 @@ URL = "http://stack:9095/targets"
 class Receiver:
     """An application with these routes alone, asked from 10.0.0.5."""
 
-    def __init__(self) -> None:
+    def __init__(self, lost_dir: Path) -> None:
         self.now = 0.0
         app = FastAPI()
-        add_routes(app, Registrations(lambda: self.now), TOKEN)
+        add_routes(app, Registrations(lost_dir, lambda: self.now), TOKEN)
         self.client = TestClient(app, base_url="http://stack:9095", client=("10.0.0.5", 50000))
         self.now = 3600.0
 
@@ -37,8 +38,8 @@ class Receiver:
 
 
 @pytest.fixture
-def receiver() -> Receiver:
-    return Receiver()
+def receiver(tmp_path: Path) -> Receiver:
+    return Receiver(tmp_path)
 
 
 def test_a_trainer_registers_the_address_that_it_has_and_takes_it_back(receiver: Receiver) -> None:
@@ -106,8 +107,8 @@ def test_a_trainer_too_many_is_told_to_come_later(
     assert (answer.status_code, answer.headers["Retry-After"]) == (429, "180")
 
 
-def test_prometheus_keeps_its_targets_when_the_receiver_has_just_started() -> None:
-    receiver = Receiver()
+def test_prometheus_keeps_its_targets_when_the_receiver_has_just_started(tmp_path: Path) -> None:
+    receiver = Receiver(tmp_path)
     receiver.now = 1.0
     receiver.post({"port": 7777})
     assert receiver.client.get("/targets").status_code == 503

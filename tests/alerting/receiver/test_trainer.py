@@ -1,9 +1,12 @@
 import asyncio
 import json
+import time
 
 import httpx
 import pytest
 
+from heapwatch import lost
+from heapwatch.lost import Lost
 from heapwatch.receiver.clock import Clock
 from heapwatch.receiver.metrics import Metrics
 from heapwatch.receiver.store import Store
@@ -109,3 +112,21 @@ def test_memory_that_cannot_be_read_is_absent(tmp_path, monkeypatch):
 
     monkeypatch.setattr("psutil.virtual_memory", unreadable)
     assert memory_in_use(tmp_path) is None
+
+
+def test_trainers_that_were_lost_are_served_with_the_cause(tmp_path):
+    lost.write(tmp_path / "targets", Lost("127.0.0.1:7778", "ppo", lost.OUT_OF_MEMORY, time.time()))
+    lost.write(tmp_path / "silent", Lost("10.0.0.1:7777", "", lost.SILENT, time.time()))
+    clock = Clock()
+    folders = [tmp_path / "targets", tmp_path / "silent", tmp_path / "missing"]
+    registry = Metrics(Store(tmp_path / "ledger.sqlite3", clock), clock, folders).registry
+    labels = {
+        "trainer_job": "trainer",
+        "trainer_instance": "127.0.0.1:7778",
+        "trainer": "ppo",
+        "cause": "killed by the kernel, out of memory",
+    }
+    name = "heapwatch_receiver_trainer_lost_timestamp_seconds"
+    assert registry.get_sample_value(name, labels) == pytest.approx(time.time(), abs=600)
+    labels |= {"trainer_instance": "10.0.0.1:7777", "trainer": "", "cause": lost.SILENT}
+    assert registry.get_sample_value(name, labels) is not None

@@ -271,6 +271,27 @@ def test_growth_with_a_name_is_material_and_makes_memory_grow(per_minute: float,
     assert named(per_minute, level) == (pytest.approx(20e6) if leaks else None)
 
 
+@pytest.mark.parametrize(("looks", "share", "leaks"), [(4, 0.4, True), (3, 0.4, False), (3, 0.6, True)])
+@pytest.mark.parametrize("counting", [True, False])
+def test_a_name_is_for_most_of_the_growth_or_comes_four_times(
+    looks: int, share: float, leaks: bool, counting: bool
+) -> None:
+    level: Values = [1e9 + 10e6 * (look - LAST) for look in range(LOOKS)]
+    names: Values = [None] * (LOOKS - looks) + [10e6] * looks
+    series = {"steps": [100.0 * look for look in range(LOOKS)]} if counting else {}
+    found = leak._named_at(process(named=names, named_share=[share] * LOOKS, **series), level, LAST)
+    assert (found is not None) is leaks
+
+
+def test_a_young_script_that_counts_nothing_is_believed_if_it_names_often() -> None:
+    level: Values = [1e9 + 10e6 * (look - LAST) for look in range(LOOKS)]
+    young: Values = [None] * (LOOKS - 12) + [0.0] * 12
+    for looks, leaks in ((4, True), (3, False)):
+        names: Values = [None] * (LOOKS - looks) + [10e6] * looks
+        about = process(start=young, named=names, named_share=[1.0] * LOOKS)
+        assert (leak._named_at(about, level, LAST) is not None) is leaks
+
+
 def test_growth_with_a_name_is_looked_for_since_a_look_and_not_at_a_reset(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:

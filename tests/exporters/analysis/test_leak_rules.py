@@ -66,12 +66,23 @@ def agreed(series):
     [
         named(1e9, 12e6),
         named(1e9, 12e6, series={}),
+        named(1e9, 12e6, share=0.4),
+        named(1e9, 12e6, share=0.4, series={}),
         named(1e9, 12e6) | {VMS: [4e9] * SCRAPES},
         in_epochs(3),
         in_epochs(8),
         in_turns(40e6),
     ],
-    ids=["steps", "no steps", "pages touched now", "short epochs", "long epochs", "steps in turns"],
+    ids=[
+        "steps",
+        "no steps",
+        "a smaller part",
+        "a smaller part, no steps",
+        "pages touched now",
+        "short epochs",
+        "long epochs",
+        "steps in turns",
+    ],
 )
 def test_they_agree_on_growth_of_memory(series):
     assert agreed(series) == {("leak", "memory", "trainer")}

@@ -12,6 +12,7 @@ from typing import Any
 
 import pytest
 
+from heapwatch import lost
 from tests.ports import free_ports
 
 LEAK = """
@@ -82,6 +83,25 @@ def test_the_exit_code_is_the_programs(tmp_path: Path, text: str, code: int, sai
     assert done.returncode == code, done.stderr
     assert said in done.stderr
     assert "heapwatch/cli" not in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("text", "causes"),
+    [
+        ("", []),
+        ("raise SystemExit(7)", ["exit status 7"]),
+        ("import os, signal, time; os.kill(os.getpid(), signal.SIGINT); time.sleep(60)", []),
+        (
+            "import os, signal, time; os.kill(os.getpid(), signal.SIGTERM); time.sleep(60)",
+            ["ended by SIGTERM"],
+        ),
+    ],
+)
+def test_a_program_that_fails_is_kept_as_lost(tmp_path: Path, text: str, causes: list[str]) -> None:
+    heapwatch("run", script(tmp_path, text), cwd=tmp_path)
+    kept = lost.read(tmp_path / "targets" / lost.FOLDER)
+    assert [(one.trainer, one.cause) for one in kept] == [("train", cause) for cause in causes]
+    assert list((tmp_path / "targets").glob("*.json")) == []
 
 
 def test_a_program_sees_what_python_would_show_it(tmp_path: Path) -> None:

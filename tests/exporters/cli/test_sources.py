@@ -117,3 +117,26 @@ def test_a_firing_alert_of_prometheus_says_whether_it_is_about_a_leak(server, ki
     (sample,) = PrometheusSource(server.url, "trainer").samples()
     assert sample.firing == ("CRITICAL: TrainerLeak fires (memory)",)
     assert sample.leak_fires is leaks
+
+
+def vector(*series):
+    """The answer to an instant query."""
+    result = [{"metric": labels, "value": [1000, "1"]} for labels in series]
+    return json.dumps({"status": "success", "data": {"resultType": "vector", "result": result}}).encode()
+
+
+def test_a_lost_trainer_is_shown_with_the_cause(server, monkeypatch):
+    up = {"__name__": "up", "instance": "a:1"}
+    lost = {"__name__": "job:trainer:lost", "instance": "b:2", "cause": "killed by the kernel, out of memory"}
+    answers = iter([vector(up), vector(up, lost)])
+    source = PrometheusSource(server.url, "trainer")
+    query = source._query
+
+    def next_query(expression):
+        server.body = next(answers)
+        return query(expression)
+
+    monkeypatch.setattr(source, "_query", next_query)
+    known, gone = source.samples()
+    assert (known.instance, known.problem) == ("a:1", "")
+    assert gone.problem == "b:2 was lost: killed by the kernel, out of memory"

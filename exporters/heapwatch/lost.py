@@ -1,0 +1,101 @@
+"""Trainers that ended without saying goodbye: one small file each, kept for a day beside the targets.
+
+Whoever notices the end writes the file; the receiver exposes it as a series, from which an alert fires.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import stat
+import time
+from contextlib import suppress
+from dataclasses import asdict, dataclass
+from itertools import islice
+from pathlib import Path
+
+from heapwatch.runtime.own_files import replace
+
+FOLDER = "lost"  # in the folder of the targets, where Prometheus does not look
+KEPT_SECONDS = 86400.0
+
+OUT_OF_MEMORY = "killed by the kernel, out of memory"
+CRASHED = "crashed with a segmentation fault"
+REBOOTED = "its machine was restarted"
+SILENT = "silent, its registration was not renewed"
+UNKNOWN = "killed or crashed, nothing recorded why"
+
+_CLOCK_SECONDS = 60.0  # by which another machine's clock may be ahead
+_MOST = 4000
+_MOST_BYTES = 4096
+_LONGEST = 200  # characters
+
+
+@dataclass(frozen=True)
+class Lost:
+    """A trainer that ended without saying goodbye.
+
+    Attributes:
+        address: where it was scraped, `host:port`.
+        trainer: its name; empty if unknown.
+        cause: why it ended, in words.
+        at: when that was noticed, in seconds since 1970.
+
+    """
+
+    address: str
+    trainer: str
+    cause: str
+    at: float
+
+
+def write(folder: Path, lost: Lost) -> None:
+    """Keep a trainer for a day; replaces an earlier one of the same address.
+
+    Raises:
+        OSError: the folder cannot be written.
+
+    """
+    folder.mkdir(mode=folder.parent.stat().st_mode & 0o777, exist_ok=True)
+    replace(_file(folder, lost.address), json.dumps(asdict(lost)) + "\n", 0o644)
+
+
+def forget(folder: Path, address: str) -> None:
+    """Remove what is kept about an address."""
+    with suppress(OSError):
+        _file(folder, address).unlink()
+
+
+def read(folder: Path) -> list[Lost]:
+    """The trainers lost in the last day. What is older is removed; what is no such file is passed over."""
+    found = []
+    now = time.time()
+    for path in islice(sorted(folder.glob("*.json")), _MOST):
+        lost = _read(path)
+        if lost is None:
+            continue
+        if not now - KEPT_SECONDS < lost.at < now + _CLOCK_SECONDS:
+            with suppress(OSError):
+                path.unlink()
+        else:
+            found.append(lost)
+    return found
+
+
+def _file(folder: Path, address: str) -> Path:
+    return folder / (re.sub(r"[^A-Za-z0-9.-]", "_", address) + ".json")
+
+
+def _read(path: Path) -> Lost | None:
+    """Other users may write into a shared folder: a link, a pipe or a large file is not read."""
+    try:
+        descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
+        with os.fdopen(descriptor, "rb") as file:
+            if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+                return None
+            document = json.loads(file.read(_MOST_BYTES))
+        address, trainer, cause = (str(document[name])[:_LONGEST] for name in ("address", "trainer", "cause"))
+        return Lost(address, trainer, cause, float(document["at"]))
+    except (OSError, ValueError, LookupError, TypeError, RecursionError):
+        return None

@@ -1,0 +1,78 @@
+"""What is kept of trainers that ended without saying goodbye."""
+
+import os
+import time
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from heapwatch import lost
+from heapwatch.lost import KEPT_SECONDS, Lost
+
+
+def one(address: str = "127.0.0.1:7777") -> Lost:
+    return Lost(address, "ppo", lost.OUT_OF_MEMORY, round(time.time(), 3))
+
+
+def test_what_is_kept_is_read_again(tmp_path: Path) -> None:
+    kept = [one(), one("[::1]:7778")]
+    for each in kept:
+        lost.write(tmp_path / "lost", each)
+    assert sorted(lost.read(tmp_path / "lost"), key=lambda each: each.address) == kept
+
+
+def test_the_last_life_at_an_address_counts(tmp_path: Path) -> None:
+    lost.write(tmp_path, one())
+    later = replace(one(), trainer="dqn")
+    lost.write(tmp_path, later)
+    assert lost.read(tmp_path) == [later]
+    lost.forget(tmp_path, later.address)
+    lost.forget(tmp_path, later.address)
+    assert lost.read(tmp_path) == []
+
+
+@pytest.mark.parametrize("later", [-KEPT_SECONDS - 1, 3600, float("nan"), float("inf")])
+def test_it_folds_away_after_a_day(tmp_path: Path, later: float) -> None:
+    lost.write(tmp_path, replace(one(), at=time.time() + later))
+    assert lost.read(tmp_path) == []
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_folder_that_is_missing_has_none(tmp_path: Path) -> None:
+    assert lost.read(tmp_path / "missing") == []
+
+
+@pytest.mark.parametrize(
+    "content", ["", "[", "[]", "{}", '{"address": "a", "trainer": "", "cause": "", "at": "x"}']
+)
+def test_what_is_no_record_is_passed_over(tmp_path: Path, content: str) -> None:
+    (tmp_path / "odd.json").write_text(content)
+    assert lost.read(tmp_path) == []
+
+
+def test_links_pipes_and_folders_are_not_read(tmp_path: Path) -> None:
+    lost.write(tmp_path / "elsewhere", one())
+    (record,) = (tmp_path / "elsewhere").iterdir()
+    folder = tmp_path / "lost"
+    folder.mkdir()
+    (folder / "link.json").symlink_to(record)
+    os.mkfifo(folder / "pipe.json")
+    (folder / "folder.json").mkdir()
+    assert lost.read(folder) == []
+
+
+def test_long_texts_are_cut(tmp_path: Path) -> None:
+    lost.write(tmp_path, replace(one(), trainer="x" * 1000))
+    (read,) = lost.read(tmp_path)
+    assert len(read.trainer) == 200
+
+
+def test_a_failed_write_leaves_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def full(*_arguments: object) -> None:
+        raise OSError("No space left on device")
+
+    monkeypatch.setattr("os.replace", full)
+    with pytest.raises(OSError, match="No space"):
+        lost.write(tmp_path, one())
+    assert list(tmp_path.iterdir()) == []
