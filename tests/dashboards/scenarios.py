@@ -202,6 +202,21 @@ def young_walker(clock: Clock) -> list[Series]:
     return walker.series
 
 
+def killed_sac(clock: Clock) -> list[Series]:
+    """The kernel killed it twenty minutes ago, because of a list that grew without end."""
+    minute = clock.minutes - 20
+    sac = Trainer(clock, "sac-killed:7777", "sac", "torch", lives=(0, minute))
+    sac.memory(lambda m: 2e9 + ramp(0, 20e6)(m), 12e9)
+    sac.limits(memory=5)
+    sac.progress(step=900)
+    sac.verdicts((0, 0), (30, 4))
+    sac.says((0, "too early"), (10, "leak"))
+    leak = {"path": "agent.losses", "type": "list of Tensor", "kind": "container", "site": "sac.py:61"}
+    leak["remedy"] = "store loss.item()"
+    sac.lost(minute, "killed by the kernel, out of memory", 9.1e9, leak, 20e6)
+    return sac.series
+
+
 def ended_dqn(clock: Clock) -> list[Series]:
     """It ended half an hour ago and took its target back."""
     dqn = Trainer(clock, "dqn-ended:7777", "fuel-breaks", "torch", lives=(0, clock.minutes - 30))
@@ -255,6 +270,7 @@ SCENARIOS = (
     steady_ppo,
     stalled_dqn,
     young_walker,
+    killed_sac,
     ended_dqn,
     stack,
 )

@@ -60,6 +60,16 @@ def level(clock: Clock) -> list[Series]:
 REPLACED = ("trainer_last_progress_timestamp_seconds", "trainer_exporter_safe_point_age_seconds")
 
 
+def killed(clock: Clock) -> list[Series]:
+    """The kernel killed it half an hour ago."""
+    sac = Trainer(clock, "killed:7777", "sac", "torch", lives=(0, clock.minutes - 30))
+    sac.memory(lambda m: 2e9, HOST)
+    sac.verdicts((0, 4))
+    leak = {"path": "agent.losses", "type": "list", "kind": "container", "site": SITE, "remedy": REMEDY}
+    sac.lost(clock.minutes - 30, "out of memory", 9e9, leak, 20e6)
+    return sac.series
+
+
 def young(clock: Clock) -> list[Series]:
     """Five minutes old, and sure of its growth."""
     sac = Trainer(clock, "young:7777", "sac", "torch", started=clock.minutes - 5)
@@ -108,7 +118,7 @@ def fleet(clock: Clock) -> list[Series]:
 def url(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     """A Prometheus with an hour and a half of them."""
     data: Path = tmp_path_factory.mktemp("truth")
-    build_tsdb(data, HOURS, scenarios=(leaking, level, young, several_lives, ended, fleet))
+    build_tsdb(data, HOURS, scenarios=(leaking, level, killed, young, several_lives, ended, fleet))
     with prometheus(data) as address:
         yield address
 
@@ -188,6 +198,25 @@ def test_growth_per_cycle_is_known_wherever_the_table_knows_it(url: str) -> None
     rows = values(column(url, "phases", "Phases", "Per cycle", "leaking:7777"))
     assert stat == pytest.approx(max(rows), rel=0.2)
     assert stat == pytest.approx(20e6, rel=0.2)
+
+
+def test_of_a_killed_trainer_all_is_shown_that_was_known_last(url: str) -> None:
+    of = "killed:7777"
+    (row,) = asked(url, "trainer", GROWS, of=of)
+    assert {name: row["metric"][name] for name in ("what", "site", "remedy")} == {
+        "what": "agent.losses",
+        "site": SITE,
+        "remedy": REMEDY,
+    }
+    assert values(column(url, "trainer", GROWS, "Bytes per minute", of)) == [20e6]
+    assert values(asked(url, "trainer", "Memory", of=of)) == [9e9]
+    assert values(asked(url, "trainer", "Verdict", of=of)) == [5]
+    shown = panel("fleet", "Trainers by verdict")
+    answers = [run(url, Target("fleet", shown, target), HOURS, of) for target in shown["targets"]]
+    labels = [one["metric"] for answer in answers for one in answer]
+    assert any(one.get("trainer_name") == "killed, 11-24 12:00" for one in labels)
+    assert any(one.get("cause") == "out of memory" for one in labels)
+    assert any(one.get("what") == "agent.losses" for one in labels)
 
 
 def test_the_growth_of_a_young_trainer_and_its_time_left_are_those_that_it_says(url: str) -> None:

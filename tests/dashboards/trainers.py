@@ -293,6 +293,24 @@ class Trainer:
 
             self.add("trainer_memory_verdict", value, verdict=word)
 
+    def lost(
+        self, minute: float, cause: str, memory: float, leak: Mapping[str, str], per_minute: float
+    ) -> None:
+        """It ended without a goodbye at this minute; what the rules recorded as known last."""
+        self.lives = (minute, float("inf"))
+        stamp = self.clock.start + 60 * minute
+        self.add("job:trainer:lost", lambda m: stamp, trainer="x", cause=cause)
+        self.add("job:trainer:gone", lambda m: 1)
+        self.add("job:trainer_known:memory_bytes", lambda m: memory)
+        self.add("job:trainer_known:leak_bytes_per_minute", lambda m: per_minute, **leak)
+        self.add("job:trainer_verdict:state", lambda m: 5)
+        name = next(one.labels["trainer_name"] for one in self.series if one.name == "job:trainer:name")
+        self.add("job:trainer:name", lambda m: 1, trainer_name=name)
+        labels = {"alertname": "TrainerDown", "severity": "critical", "kind": "health"}
+        about = {"resource": "trainer", "component": "process"}
+        self.add("ALERTS", lambda m: 1, alertstate="firing", **labels, **about)
+        self.add("ALERTS_FOR_STATE", lambda m: stamp, **labels, **about)
+
     def alert(
         self,
         name: str,

@@ -90,7 +90,9 @@ TRAINERS = table(
         SITE,
         REMEDY,
         Column("", explanation.TOP),
-        Column("Memory", trainers.RESIDENT, BYTES, width=90),
+        Column("Ended by", label="cause", cell=tables.WRAPPED),
+        Column("", trainers.CAUSES),
+        Column("Memory", trainers.KNOWN_RESIDENT, BYTES, width=90),
         Column(
             "Used",
             trainers.USED_SHARE,
@@ -115,8 +117,8 @@ TRAINERS = table(
         ),
     ],
     "One row a trainer, the worst first; click its name to open it. What: what grows most, by its path "
-    "from a root of the program, and the line that fills it. "
-    "Good: healthy, growth near zero. Bad: leak. The last cleanup is that of the range.",
+    "from a root of the program, and the line that fills it. Trainers that were lost stay for a day, with "
+    "what was known last. Good: healthy, growth near zero. Bad: leak. The last cleanup is that of the range.",
     empty=HOW_TO_ADD,
     sort_by="Verdict",
 )

@@ -37,6 +37,9 @@ _BOUNDED = (
     f" or {CODES['filling']:g} + 0 * ({_GROWS} and {_FITS} == 1)"
     f" or {CODES['filling']:g} + 0 * ({_GROWS} and {select('trainer_growing_path_leak', kind='buffer')})"
 )
+# What leaked last in a trainer that was lost, or does not answer.
+_GONE = select("job:trainer:gone")
+_LAST_LEAK = f"({select('job:trainer_known:leak_bytes_per_minute')} and on (job, instance) {_GONE})"
 # Declared buffers and objects that explain a leak of which the explanation names nothing.
 _SUSPECTS = f"({select('job:trainer_leak:share')} unless on (job, instance) ({_IS_LEAK} == 1))"
 # Alerts: those of memory only where nothing of it has a name.
@@ -65,7 +68,7 @@ def _of_alert(expression: str) -> str:
 
 
 _PATH_STATE = (
-    f"{LEAK} * ({_IS_LEAK} == 1) or {_BOUNDED}"
+    f"{LEAK} * ({_IS_LEAK} == 1) or {LEAK} + 0 * {_LAST_LEAK} or {_BOUNDED}"
     f" or 0 * {_GROWS} + on (job, instance) group_left () {_WORD}"
     f" or {GROWING} + 0 * {_GROWS}"
 )
@@ -101,7 +104,9 @@ def _level(resources: str) -> str:
 
 _EXPLAINED = select("job:trainer_memory:explained_bytes")
 _ITEMS = select("trainer_growing_path_items")
-BYTES_PER_MINUTE = _column(f"{_RECENT} or {_STATED}", f"60 * deriv({_EXPLAINED}[10m])", _growth(_SIZES))
+BYTES_PER_MINUTE = _column(
+    f"{_RECENT} or {_STATED} or {_LAST_LEAK}", f"60 * deriv({_EXPLAINED}[10m])", _growth(_SIZES)
+)
 ITEMS_PER_MINUTE = _column(f"60 * deriv({_ITEMS}[10m])", "", _growth(_COUNTS))
 BYTES = _column(select("trainer_growing_path_bytes"), _EXPLAINED, _level(_SIZES))
 ITEMS = _column(_ITEMS, "", _level(_COUNTS))

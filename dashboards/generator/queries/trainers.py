@@ -8,6 +8,8 @@ from .recorded import aged, current, forecast, limits, of_trainers, soon, soones
 
 # Who is there, and how are they.
 NAMES = max_by(f"{TRAINER}, trainer_name", select(NAME))
+# Why trainers ended without saying goodbye, for a day.
+CAUSES = max_by(f"{TRAINER}, cause", select("job:trainer:lost"))
 # The worse of what the rules and what the explanation say; an explanation that waits is heard before
 # "healthy".
 _STATE = select("job:trainer_verdict:state")
@@ -61,6 +63,8 @@ def trainers_with_alert(kind: str) -> str:
 _RESIDENT = select("trainer_process_resident_memory_bytes")
 RESIDENT_BY_ROLE = sum_by(f"{TRAINER}, role", _RESIDENT)
 RESIDENT = sum_by(TRAINER, _RESIDENT)
+# Of one that is lost or does not answer the last that is known.
+KNOWN_RESIDENT = f"{RESIDENT} or {max_by(TRAINER, select('job:trainer_known:memory_bytes'))}"
 UNWATCHED = "job:machine_memory:unwatched_bytes"
 UNIQUE_BY_ROLE = sum_by(f"{TRAINER}, role", select("trainer_process_unique_memory_bytes"))
 MEMORY_LIMIT = max_by(TRAINER, select("trainer_memory_limit_bytes"))
@@ -80,7 +84,7 @@ SHORTEST_TIME_TO_LIMIT = soonest(TIME_TO_LIMIT)
 TIME_TO_LIMIT_SOON = f"{_SAID} or {soon(_TIME_TO_LIMIT, TRAINER)}"
 
 # Memory explained: sums over the chosen trainers, so that the stack and its lines stay comparable.
-RESIDENT_SUM = total(_RESIDENT)
+RESIDENT_SUM = total(KNOWN_RESIDENT)
 EXPLAINED = sum_by("component", select("job:trainer_memory:explained_bytes"))
 # The recorded level bridges a missed scrape, which would be a hole in the stack.
 WORKERS_SUM = total(select("job:trainer_resource:level", resource="memory", component="worker"))

@@ -55,8 +55,17 @@ def test_the_leak_is_visible_at_a_glance(page, viewer):
     expect(trainers.filter(has_text="walker-leaking")).to_contain_text("ecosystem.py:118")
     expect(trainers.filter(has_text="walker-healthy")).to_contain_text("healthy")
     expect(trainers.last).to_contain_text("too early")
+    killed = trainers.filter(has_text="sac-killed")
+    for known in (
+        "down or stalled",
+        "9.1 GB",
+        "agent.losses",
+        "sac.py:61",
+        "killed by the kernel, out of memory",
+    ):
+        expect(killed).to_contain_text(known)
     expect(trainers.filter(has_text="dqn-ended")).to_have_count(0)
-    for title, number in (("Trainers", 7), ("Leaking", 2), ("Over a limit", 3), ("Down or stalled", 1)):
+    for title, number in (("Trainers", 8), ("Leaking", 2), ("Over a limit", 3), ("Down or stalled", 2)):
         panel = page.locator(f".panel.stat:has(.panel-title :text-is('{title}'))")
         expect(panel.locator(".value")).to_have_text(str(number))
 
