@@ -221,11 +221,13 @@ def _locals_of(frame: FrameType) -> dict[str, Any]:
 
     Before Python 3.13 the interpreter returns a snapshot that stays with the frame and would keep alive
     objects that the function releases. So it is emptied again, unless the program itself got it from
-    `locals()`. No other thread can run between counting its references and emptying it.
+    `locals()`. No other thread can run between counting its references and emptying it. While a trace
+    function has the frame, as in a debugger, the interpreter would take the variables from it afterwards.
     """
     snapshot = frame.f_locals
     found = dict(snapshot)
-    if sys.version_info < (3, 13):
+    traced = frame.f_trace is not None or sys.getrefcount(frame) > _FRAME_HELD
+    if sys.version_info < (3, 13) and not traced:
         one = [snapshot]
         del snapshot
         # References: the frame's, the list's, and those of the call chain itself.
@@ -245,7 +247,21 @@ def _held() -> int:
     return probe()[0] + 1  # `compress` holds the element while it asks for its selector
 
 
+def _frame_held() -> int:
+    """References that `sys.getrefcount` counts in `_locals_of` of a frame that nothing else has."""
+
+    def read() -> int:
+        found: FrameType | None = sys._getframe(1)
+        return count(found)
+
+    def count(frame: FrameType | None) -> int:
+        return sys.getrefcount(frame)
+
+    return read()
+
+
 _HELD = _held()
+_FRAME_HELD = _frame_held()
 
 
 def _registry(module: str, path: str) -> Root:

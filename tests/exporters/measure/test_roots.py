@@ -4,7 +4,7 @@ import gc
 import sys
 import threading
 import weakref
-from types import ModuleType
+from types import FrameType, ModuleType
 
 import pytest
 
@@ -67,6 +67,32 @@ def test_a_snapshot_that_the_program_took_is_left_as_it_is() -> None:
     assert type(taken[0]["batch"]) is Batch
     done.set()
     thread.join(10)
+
+
+@pytest.mark.parametrize("local", [True, False])
+def test_the_variables_of_a_function_that_is_traced_stay(local: bool) -> None:
+    ended: list[str] = []
+
+    def traced(batch: str) -> None:
+        ended.append(batch)
+
+    def training(ready: threading.Event, done: threading.Event) -> None:
+        def trace(frame: FrameType, event: str, arg: object) -> object:
+            if frame.f_code is traced.__code__ and not done.is_set():
+                ready.set()
+                done.wait(10)  # as a debugger that waits for a command
+            return trace if local else None
+
+        sys.settrace(trace)
+        traced("kept")
+        sys.settrace(None)
+
+    thread, _, done = run_in_thread(training)
+    (root,) = [root for root in frame_roots() if root.label == "traced()"]
+    assert root.read()["batch"] == "kept"
+    done.set()
+    thread.join(10)
+    assert ended == ["kept"]
 
 
 def test_modules_of_a_library_and_of_the_package_are_not_the_users() -> None:
