@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import fcntl
 import os
 import re
 import shutil
@@ -20,6 +19,7 @@ from heapwatch.stack.errors import StackError
 from heapwatch.stack.releases import ALERTMANAGER, GRAFANA, PROMETHEUS, Release
 from heapwatch.stack.relocate import BUILT_IN, relocate
 from heapwatch.stack.settings import Settings
+from heapwatch.stack.turns import take_turn
 
 # The rules use keep_firing_for, which needs 2.42; 0.25 is the oldest Alertmanager that is tested.
 MINIMUM = {"prometheus": (2, 42), "promtool": (2, 42), "alertmanager": (0, 25), "amtool": (0, 25)}
@@ -184,7 +184,7 @@ def _alone(state: Path) -> Iterator[None]:
     """A lock: a second process waits here and then finds the packages that the first one unpacked."""
     claim(state)
     with os.fdopen(open_own(state / "packages.lock", os.O_RDWR | os.O_CREAT), "r+b") as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)
+        take_turn(lock, state / "packages.lock")
         yield
 
 

@@ -26,8 +26,12 @@ from pathlib import Path
 from heapwatch.runtime.own_files import make_private, open_own, read_text, replace
 from heapwatch.stack import marker
 from heapwatch.stack.debian import PackageError, unpack
+from heapwatch.stack.errors import StackError
+from heapwatch.stack.turns import take_turn
 
 MINIMUM = (3, 11)  # the interpreter the requirements are locked for
+_RUN_SECONDS = 1800
+_END_SECONDS = 60  # for a program that has closed its output
 REPOSITORY = Path(__file__).resolve().parents[1]
 TORCH = REPOSITORY / "requirements" / "torch.txt"
 # With containers, the host needs no torch: the example trainer, which uses it, runs in a container.
@@ -81,7 +85,10 @@ def _alone(state: Path) -> Iterator[None]:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
             _say("another make sets up the Python environment: waiting for it")
-            fcntl.flock(lock, fcntl.LOCK_EX)
+            try:
+                take_turn(lock, state / "bootstrap.lock")
+            except StackError as error:
+                raise BootstrapError(str(error)) from None
         yield
 
 
@@ -201,12 +208,15 @@ def _pip(command: list[str], log: Path, expected: int) -> None:
                 _say(line.strip()[:100])
     if moving:
         print("\r\033[K", end="", file=sys.stderr)
-    if process.wait() != 0:
+    if process.wait(_END_SECONDS) != 0:
         raise BootstrapError(f"pip failed: {error or f'see {log}'} (whole output: {log})")
 
 
 def _run(command: list[str], name: str) -> None:
-    done = subprocess.run(command, text=True, capture_output=True, check=False)
+    try:
+        done = subprocess.run(command, text=True, capture_output=True, check=False, timeout=_RUN_SECONDS)
+    except subprocess.TimeoutExpired:
+        raise BootstrapError(f"{name} has not ended within {_RUN_SECONDS} s") from None
     if done.returncode != 0:
         lines = (done.stderr or done.stdout).strip().splitlines() or [f"exit {done.returncode}"]
         raise BootstrapError(f"{name} failed: {lines[-1]}")

@@ -8,8 +8,10 @@ import os
 import shutil
 import subprocess
 import time
+from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
+from typing import Any
 
 from heapwatch.runtime.own_files import make_private, read_text
 from heapwatch.runtime.plain_text import plain
@@ -20,6 +22,9 @@ from heapwatch.stack.fingerprint import fingerprint
 from heapwatch.stack.health import Say
 from heapwatch.stack.report import ServiceStatus
 from heapwatch.stack.settings import Settings
+
+_RUN_SECONDS = 3600.0  # images may have to be built
+_ANSWER_SECONDS = 300.0
 
 # Images that are built here; the others are Prometheus's, Alertmanager's and Grafana's own.
 OWN_IMAGES = ("heapwatch/configuration", "heapwatch/receiver", "heapwatch/walker-training-app")
@@ -88,7 +93,7 @@ class ComposeStack:
         """Remove the volumes, and the images built here if no container of another clone uses them."""
         self._run("down", "--volumes")
         for image in OWN_IMAGES:
-            subprocess.run(["docker", "image", "rm", image], capture_output=True, check=False)
+            _ended(["docker", "image", "rm", image], stderr=subprocess.PIPE)
 
     def status(self) -> list[ServiceStatus]:
         """The status of each service."""
@@ -245,7 +250,13 @@ class ComposeStack:
         }
 
     def _run(self, *arguments: str) -> None:
-        done = subprocess.run([*self._command(), *arguments], env=self._environment(), check=False)
+        following = "-f" in arguments  # until Ctrl-C
+        done = _ended(
+            [*self._command(), *arguments],
+            None if following else _RUN_SECONDS,
+            env=self._environment(),
+            stdout=None,
+        )
         if done.returncode != 0:
             raise StackError(
                 f"docker compose {arguments[0]} failed ({done.returncode}); see its output above"
@@ -253,9 +264,7 @@ class ComposeStack:
 
     def _output(self, *arguments: str) -> str:
         command = [*self._command(), *arguments]
-        return subprocess.run(
-            command, env=self._environment(), text=True, capture_output=True, check=False
-        ).stdout
+        return _ended(command, env=self._environment(), stderr=subprocess.PIPE).stdout
 
 
 @functools.cache
@@ -271,14 +280,23 @@ def _label(name: str, value: str) -> str:
 
 
 def _last_line(container: str) -> str:
-    done = subprocess.run(
-        ["docker", "logs", "--tail", "1", container], text=True, capture_output=True, check=False
-    )
+    done = _ended(["docker", "logs", "--tail", "1", container], stderr=subprocess.PIPE)
     return plain((done.stderr or done.stdout).strip(), 300)
 
 
 def _output(*command: str) -> str:
-    return subprocess.run(command, text=True, capture_output=True, check=False).stdout.strip()
+    return _ended(command, stderr=subprocess.PIPE).stdout.strip()
+
+
+def _ended(
+    command: Sequence[str], seconds: float | None = _ANSWER_SECONDS, **options: Any
+) -> subprocess.CompletedProcess[str]:
+    try:
+        return subprocess.run(
+            command, text=True, check=False, timeout=seconds, **{"stdout": subprocess.PIPE, **options}
+        )
+    except subprocess.TimeoutExpired:
+        raise StackError(f"{' '.join(command[:3])} has not ended within {seconds:g} s") from None
 
 
 def _succeeds(*command: str) -> bool:

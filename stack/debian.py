@@ -14,6 +14,9 @@ from heapwatch.runtime.own_files import make_private
 Progress = Callable[[str], None]
 
 
+_RUN_SECONDS = 1800
+
+
 class PackageError(Exception):
     """The packages could not be fetched; the message is one line."""
 
@@ -74,7 +77,18 @@ class _PrivateApt:
 
 def _run(command: list[str], folder: Path) -> None:
     environment = {**os.environ, "LC_ALL": "C", "DEBIAN_FRONTEND": "noninteractive"}
-    done = subprocess.run(command, cwd=folder, env=environment, text=True, capture_output=True, check=False)
+    try:
+        done = subprocess.run(
+            command,
+            cwd=folder,
+            env=environment,
+            text=True,
+            capture_output=True,
+            check=False,
+            timeout=_RUN_SECONDS,
+        )
+    except subprocess.TimeoutExpired:
+        raise PackageError(f"{command[0]} has not ended within {_RUN_SECONDS} s") from None
     if done.returncode != 0:
         lines = [line for line in (done.stderr or done.stdout).splitlines() if line.strip()]
         reasons = [line for line in lines if line.startswith(("E:", "Err", "dpkg-deb: error"))] or lines

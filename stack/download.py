@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import fcntl
 import hashlib
 import os
 import shutil
@@ -18,6 +17,7 @@ import httpx
 
 from heapwatch.runtime.own_files import make_private, open_own
 from heapwatch.stack.releases import Release, architecture
+from heapwatch.stack.turns import take_turn
 
 Say = Callable[[str], None]
 
@@ -170,5 +170,5 @@ def _sha256(file: Path) -> str:
 @contextmanager
 def _alone(lock: Path) -> Iterator[None]:
     with os.fdopen(open_own(lock, os.O_RDWR | os.O_CREAT), "r+b") as stream:
-        fcntl.flock(stream, fcntl.LOCK_EX)
+        take_turn(stream, lock)
         yield

@@ -18,6 +18,7 @@ from heapwatch.stack.services import environment
 from heapwatch.stack.settings import Settings
 
 ENDS_WITHIN = 20
+SWITCHED_WITHIN = 120
 
 
 class Example(Protocol):
@@ -43,7 +44,17 @@ class StacksOwn:
         """Call the command of the example."""
         arguments = [f"{name}={rate:g}" for name, rate in rates.items()] or ["off"]
         command = self._stack.leak(*arguments)
-        done = subprocess.run(command, cwd=self._checkout, text=True, capture_output=True, check=False)
+        try:
+            done = subprocess.run(
+                command,
+                cwd=self._checkout,
+                text=True,
+                capture_output=True,
+                check=False,
+                timeout=SWITCHED_WITHIN,
+            )
+        except subprocess.TimeoutExpired:
+            raise StackError(f"the leak was not switched within {SWITCHED_WITHIN} s") from None
         if done.returncode != 0:
             raise StackError(f"the leak could not be switched: {(done.stderr or done.stdout).strip()}")
 

@@ -6,7 +6,6 @@ also removes the target files of trainers that were killed, and keeps these as l
 
 from __future__ import annotations
 
-import fcntl
 import os
 import select
 import sys
@@ -21,6 +20,7 @@ from heapwatch.runtime.plain_text import say
 from heapwatch.stack import processes
 from heapwatch.stack.settings import Settings
 from heapwatch.stack.supervision import Supervisor
+from heapwatch.stack.turns import take_turn
 
 SWEEP_SECONDS = 5.0
 
@@ -36,8 +36,9 @@ def main() -> int:
     appended = os.O_WRONLY | os.O_APPEND | os.O_CREAT
     with suppress(OSError), os.fdopen(open_own(settings.logs / "keeper.log", appended), "a") as log:
         log.write(f"{datetime.now():%Y-%m-%d %H:%M:%S} supervisord died: starting the stack again\n")
-    with os.fdopen(open_own(settings.state / "run" / "lock", os.O_RDWR | os.O_CREAT), "r+b") as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)  # wait for a running `up` or `down`
+    path = settings.state / "run" / "lock"
+    with os.fdopen(open_own(path, os.O_RDWR | os.O_CREAT), "r+b") as lock:
+        take_turn(lock, path)  # wait for a running `up` or `down`
         supervisor = Supervisor(settings)
         if not supervisor.running():
             processes.end_all(settings.state)

@@ -6,6 +6,7 @@ import hashlib
 import os
 import re
 import shlex
+import socket
 import stat
 import subprocess
 import sys
@@ -16,7 +17,7 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any, cast
 
-from supervisor.xmlrpc import Faults, SupervisorTransport
+from supervisor.xmlrpc import Faults, SupervisorTransport, UnixStreamHTTPConnection
 
 from heapwatch.runtime.own_files import make_private, replace
 from heapwatch.stack.errors import StackError
@@ -25,6 +26,7 @@ from heapwatch.stack.services import Service, environment
 from heapwatch.stack.settings import Settings
 
 KEEPER = "keeper"
+ANSWER_SECONDS = 120  # stopping a service takes up to 20 s
 KEPT = (
     "HEAPWATCH_STATE",
     "HEAPWATCH_CHECKOUT",
@@ -140,7 +142,13 @@ class Supervisor:
 
     def _rpc(self) -> Any:
         transport = SupervisorTransport(None, None, f"unix://{self._socket}")
+        transport._get_connection = self._connection
         return cast(Any, xmlrpc.client.ServerProxy("http://127.0.0.1", transport=transport)).supervisor
+
+    def _connection(self) -> _Connection:
+        connection = _Connection("localhost")
+        connection.socketfile = str(self._socket)
+        return connection
 
     def _render(self, services: Iterable[Service]) -> str:
         logs, run = self._settings.logs, self._settings.state / "run"
@@ -185,6 +193,16 @@ class Supervisor:
             stdout_logfile_maxbytes="5MB",
             stdout_logfile_backups=2,
         )
+
+
+class _Connection(UnixStreamHTTPConnection):  # type: ignore[misc]
+    """A connection to supervisord on which no answer is waited for without an end."""
+
+    def connect(self) -> None:
+        """Connect; raises OSError."""
+        self.sock = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+        self.sock.settimeout(ANSWER_SECONDS)
+        self.sock.connect(self.socketfile)
 
 
 def _section(header: str, **values: object) -> str:

@@ -25,6 +25,7 @@ _Operation = tuple[Callable[[sqlite3.Connection], Any], "asyncio.Future[Any]"]
 
 _BATCH = 256
 _BUSY_SECONDS = 5.0
+_STOP_SECONDS = 10.0
 
 
 class StoreUnavailable(Exception):
@@ -80,9 +81,9 @@ class Store:
         self._thread.start()
 
     def stop(self) -> None:
-        """Finish the waiting operations, then close."""
+        """Finish the waiting operations, then close; a disk that does not answer is not waited for."""
         self._queue.put(None)
-        self._thread.join()
+        self._thread.join(_STOP_SECONDS)
         os.close(self._lock)
 
     async def run(self, operation: Callable[[sqlite3.Connection], T]) -> T:

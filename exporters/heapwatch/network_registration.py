@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from contextlib import suppress
 from urllib.parse import urlsplit
 
-from heapwatch.errors import Unreachable, UsageError
+from heapwatch.errors import UsageError
 from heapwatch.http.client import RENEWAL_SECONDS, base_url, post_json
 from heapwatch.http.guards import find_token
 
@@ -53,6 +53,7 @@ class NetworkRegistration:
         self._said = ""
         self._ended = threading.Event()
         self._thread: threading.Thread | None = None
+        self._silent = False
         try:
             self.token = find_token(token, environ)
             base = base_url(url)
@@ -81,10 +82,10 @@ class NetworkRegistration:
         """Take the registration back; after a failure it falls silent. A second call does nothing."""
         if self._ended.is_set():
             return
+        self._silent = bool(failure)
         self._ended.set()
-        if self._thread is not None and self.token is not None and not failure:
-            with suppress(Unreachable):  # then it expires
-                post_json(self._url, {"port": self._port, "ends": True}, self.token, _LAST_TIMEOUT_SECONDS)
+        if self._thread is not None and not failure:
+            self._thread.join(_LAST_TIMEOUT_SECONDS)
 
     def _renew(self) -> None:
         pause = 0.0
@@ -95,6 +96,11 @@ class NetworkRegistration:
             except Exception as error:
                 pause = _RETRY_SECONDS
                 self._say(str(error))
+        if self._silent:
+            return
+        with suppress(Exception):  # then it expires
+            ends = {"port": self._port, "ends": True}
+            post_json(self._url, ends, self.token or "", _LAST_TIMEOUT_SECONDS)
 
     def _say(self, message: str) -> None:
         if message != self._said:

@@ -35,6 +35,8 @@ from heapwatch.runtime.owned_reads import OwnedReads
 log = logging.getLogger("heapwatch")
 
 SLICE_SECONDS = 0.001
+NOW_SECONDS = 10.0  # for an explanation that is asked for
+_WAITED_AT_ONCE = 0.05
 _FIRST_TICKS_SECONDS = 0.02
 _WAITING_SECONDS = 1.0  # while the budget is used up: a wake-up alone costs a tenth of a millisecond
 # Between the first walks through the program's objects, and after so many without a new container.
@@ -111,7 +113,7 @@ class Explainer:
         self._long: list[LongContainer] = []
         self._storages_unread = False
         self._stopped = threading.Event()
-        self._working = threading.Lock()
+        self._asked, self._answered = threading.Event(), threading.Event()
         self._thread: threading.Thread | None = None
 
     def start(self) -> None:
@@ -127,6 +129,7 @@ class Explainer:
     def stop(self) -> None:
         """Stop the thread; the latest explanation stays."""
         self._stopped.set()
+        self._asked.set()
         if self._thread is not None and self._thread is not threading.current_thread():
             self._thread.join(2.0)
 
@@ -134,20 +137,31 @@ class Explainer:
         """In a forked child: drop the thread, which belongs to the parent."""
         self._stopped.set()
         self._thread = None
-        self._working = threading.Lock()
+        self._asked, self._answered = threading.Event(), threading.Event()
         self._reads.abandon()
 
-    def explain_now(self) -> Explanation:
-        """Read everything again and judge it, in the calling thread."""
-        if not self.enabled:
-            return self.latest
-        with self._working:
-            self._read_memory()
-            for known in list(self.inventory.known.values()):
-                known.due = 0.0
-            self.inventory.read(0.5)
-            self._weigh(_MOST_WEIGHED)
-            return self._judge()
+    def explain_now(self, seconds: float = NOW_SECONDS) -> Explanation:
+        """Have the thread read everything again and judge it; at the deadline the latest explanation.
+
+        Reading an object of the program may never return. The thread is waited for in short pieces, so that
+        signals and pending calls still reach the caller.
+        """
+        until = time.monotonic() + seconds
+        self._answered.clear()
+        self._asked.set()
+        while not self._answered.is_set() and time.monotonic() < until:
+            if self._thread is None or not self._thread.is_alive():
+                break
+            self._answered.wait(_WAITED_AT_ONCE)
+        return self.latest
+
+    def _look_again(self) -> None:
+        self._read_memory()
+        for known in list(self.inventory.known.values()):
+            known.due = 0.0
+        self.inventory.read(0.5)
+        self._weigh(_MOST_WEIGHED)
+        self._judge()
 
     def tick(self) -> float:
         """Do one slice of what is due; returns the seconds until the next."""
@@ -226,13 +240,21 @@ class Explainer:
 
     def _work(self) -> None:
         pause = _FIRST_TICKS_SECONDS
-        while not self._stopped.wait(pause):
+        while True:
+            asked = self._asked.wait(pause)
+            if self._stopped.is_set():
+                return
             try:
-                with self._working:
-                    pause = self.tick()
+                if asked:
+                    self._asked.clear()
+                    self._look_again()
+                pause = self.tick()
             except Exception as error:
                 pause = _WAITING_SECONDS
                 log.debug("a slice of the inventory failed: %s", raised(error))
+            finally:
+                if asked:
+                    self._answered.set()
 
     def _read_memory(self) -> None:
         self.memory.read_resident()

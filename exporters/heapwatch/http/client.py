@@ -130,7 +130,8 @@ def _within(seconds: float, parts: SplitResult) -> Iterator[http.client.HTTPConn
 
     timer = threading.Timer(seconds, cut)
     timer.daemon = True
-    timer.start()
+    with suppress(RuntimeError):  # no thread can be started at the end of the interpreter
+        timer.start()
     try:
         connection.connect()
         opened = connection.sock  # `connection.sock` is None while a response of unknown length is read

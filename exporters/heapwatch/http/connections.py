@@ -22,6 +22,7 @@ IDLE_SECONDS = 5.0  # between wake-ups while no connection is open
 # Time for a complete request while new connections wait. Most requests arrive at once, and what has arrived
 # is read even after the cut. 300 slow clients delay a scrape by about a second.
 CROWDED_SECONDS = 0.1
+STOP_SECONDS = 2.0  # for the accepting thread to end
 logger = logging.getLogger("heapwatch")
 
 
@@ -75,7 +76,7 @@ class ConnectionServer(socketserver.ThreadingMixIn, socketserver.TCPServer):
         """Stop accepting and wait for the end of `serve_forever`, which must run in another thread."""
         self._stopping.set()
         self._waker.send(b"x")
-        self._ended.wait()
+        self._ended.wait(STOP_SECONDS)
 
     def server_close(self) -> None:
         """Close the listening socket."""

@@ -83,7 +83,7 @@ class Ticket:
         self.result: CleanupResult | None = None
         self._done = threading.Event()
 
-    def wait(self, timeout: float | None = None) -> CleanupResult | None:
+    def wait(self, timeout: float) -> CleanupResult | None:
         """Wait for the result for at most `timeout` seconds; None if it is not available yet."""
         self._done.wait(timeout)
         return self.result

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gc
 import sys
+import threading
 
 import pytest
 
@@ -167,3 +168,37 @@ def test_nothing_is_looked_for_where_the_interpreter_has_no_lock(monkeypatch, ca
     explainer.start()
     assert explainer._thread is None
     assert "without its global lock" in caplog.text
+
+
+def test_an_object_that_cannot_be_read_does_not_hold_up_an_explanation(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    explainer, released = Explainer(), threading.Event()
+    monkeypatch.setattr(explainer.inventory, "read", lambda seconds: released.wait(60))
+    explainer.start()
+    try:
+        assert explainer.explain_now(0.2) is explainer.latest
+    finally:
+        released.set()
+        explainer.stop()
+
+
+def test_an_explanation_that_fails_leaves_the_one_before(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    explainer = Explainer()
+    monkeypatch.setattr(explainer.inventory, "read", lambda seconds: 1 / 0)
+    explainer.start()
+    before = explainer.latest
+    assert explainer.explain_now(60) is before
+    explainer.stop()
+    assert capsys.readouterr().err == ""
+
+
+def test_an_explanation_that_is_asked_for_is_new() -> None:
+    explainer = Explainer()
+    explainer.start()
+    before = explainer.latest
+    assert explainer.explain_now(60) is not before
+    explainer.stop()
+    assert explainer.explain_now(60) is explainer.latest  # nothing answers any more

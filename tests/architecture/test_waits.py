@@ -1,0 +1,157 @@
+"""Nothing waits without an end: each call that can block has a deadline, or stands below with its reason."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+FOLDERS = ("exporters/heapwatch", "alerting/receiver", "stack", "dashboards/viewer")
+# By what is called, how many arguments given by position, or which by name, set a deadline: `wait(5)`,
+# `acquire(blocking=False)`. `"".join(words)` is no wait, `thread.join()` is one.
+DEADLINES: dict[str, tuple[int, tuple[str, ...]]] = {
+    "acquire": (1, ("timeout", "blocking")),
+    "join": (1, ("timeout",)),
+    "wait": (1, ("timeout",)),
+    "get": (1, ("timeout", "block")),
+    "result": (1, ("timeout",)),
+    "communicate": (2, ("timeout",)),
+    "urlopen": (3, ("timeout",)),
+    "create_connection": (2, ("timeout",)),
+    "HTTPConnection": (3, ("timeout",)),
+    "select": (4, ("timeout",)),
+    "run": (99, ("timeout",)),
+    "call": (99, ("timeout",)),
+    "check_call": (99, ("timeout",)),
+    "check_output": (99, ("timeout",)),
+    "waitpid": (99, ()),
+}
+# Only as functions of these modules: other objects have methods of the same names.
+MODULES = {
+    "select": "select",
+    "run": "subprocess",
+    "call": "subprocess",
+    "check_call": "subprocess",
+    "check_output": "subprocess",
+    "waitpid": "os",
+}
+# A call that may wait for ever, and why it must or cannot. The file, what is called, and how often.
+ALLOWED: dict[tuple[str, str, int], str] = {
+    ("alerting/receiver/store.py", "self._queue.get", 1): "the writer is idle until its end is put there",
+    ("alerting/receiver/escalate.py", "process.wait", 2): (
+        "awaited within wait_for, and after a kill of the whole session"
+    ),
+    ("alerting/receiver/worker.py", "self._wake.wait", 1): "awaited within wait_for",
+    ("dashboards/viewer/units.py", "zone.get", 1): "a context variable",
+    ("exporters/heapwatch/integrations/ray.py", "fcntl.lockf", 1): (
+        "a daemon thread of an actor waits until no other actor measures the machine"
+    ),
+    ("exporters/heapwatch/testing/rounds.py", "pool.submit(work).result", 1): (
+        "in a test, between its rounds: the time of the test is its own to limit"
+    ),
+    ("stack/example.py", "self._process.wait", 1): "after a kill",
+    ("stack/native.py", "subprocess.run", 1): "`logs --follow` is `tail -F`, until Ctrl-C",
+}
+# `with lock` waits as long as another thread holds it. These are held for a few operations on memory alone.
+LOCKS = {
+    ("exporters/heapwatch/http/connections.py", "self._lock"): "the dict of open connections",
+    ("exporters/heapwatch/http/guards.py", "self._lock"): "the tokens of a bucket",
+    ("exporters/heapwatch/http/server.py", "self._observing"): "taken where it is free, in a thread for it",
+    ("exporters/heapwatch/http/signing.py", "self._lock"): "the dict of nonces",
+    ("exporters/heapwatch/http/snapshots.py", "self._encoding"): "one encoding, among threads of requests",
+    ("exporters/heapwatch/http/status.py", "self._observing"): "one observation, among threads of requests",
+    ("exporters/heapwatch/integrations/sharing.py", "_lock"): "the start or stop of a watch, with deadlines",
+    ("exporters/heapwatch/runtime/cleanup.py", "self._lock"): "the queue of tickets",
+}
+
+
+def sources() -> Iterator[tuple[str, ast.Module]]:
+    for folder in FOLDERS:
+        for path in sorted((ROOT / folder).rglob("*.py")):
+            if not any(parent.is_symlink() for parent in path.parents):
+                yield path.relative_to(ROOT).as_posix(), ast.parse(path.read_text(encoding="utf-8"))
+
+
+def waits(tree: ast.AST) -> Iterator[str]:
+    """What is called without a deadline."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Call) and (name := _name(node.func)) in DEADLINES:
+            positional, named = DEADLINES[name]
+            whole = ast.unparse(node.func)
+            module = MODULES.get(name)
+            if module is not None and whole != f"{module}.{name}":
+                continue
+            if module is None and isinstance(node.func, ast.Name) and name in ("get", "wait", "join"):
+                continue
+            given = {keyword.arg for keyword in node.keywords}
+            if len(node.args) < positional and not given & {*named, None}:
+                yield whole
+        elif isinstance(node, ast.Call) and _name(node.func) in ("flock", "lockf"):
+            how = ast.unparse(node.args[1])
+            if "LOCK_NB" not in how and "LOCK_UN" not in how:
+                yield ast.unparse(node.func)
+
+
+def locks(tree: ast.AST) -> Iterator[str]:
+    """What `with` waits for and is called a lock."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.With):
+            for item in node.items:
+                name = ast.unparse(item.context_expr)
+                if name.lower().endswith(
+                    ("lock", "_condition", "_semaphore", "observing", "encoding", "collecting")
+                ):
+                    yield name
+
+
+def _name(function: ast.expr) -> str:
+    if isinstance(function, ast.Attribute):
+        return function.attr
+    return function.id if isinstance(function, ast.Name) else ""
+
+
+def test_every_wait_has_a_deadline() -> None:
+    found: dict[tuple[str, str], int] = {}
+    for file, tree in sources():
+        for what in waits(tree):
+            found[file, what] = found.get((file, what), 0) + 1
+    assert {(*place, count) for place, count in found.items()} == set(ALLOWED)
+
+
+def test_every_lock_that_is_waited_for_is_held_for_a_moment() -> None:
+    assert {(file, lock) for file, tree in sources() for lock in locks(tree)} == set(LOCKS)
+
+
+@pytest.mark.parametrize(
+    ("code", "found"),
+    [
+        ("lock.acquire()", True),
+        ("lock.acquire(timeout=5)", False),
+        ("lock.acquire(False)", False),
+        ("thread.join()", True),
+        ("thread.join(2)", False),
+        ("', '.join(names)", False),
+        ("event.wait()", True),
+        ("event.wait(5)", False),
+        ("queue.get()", True),
+        ("values.get('x')", False),
+        ("future.result()", True),
+        ("process.communicate()", True),
+        ("process.communicate(timeout=5)", False),
+        ("subprocess.run(['x'])", True),
+        ("subprocess.run(['x'], timeout=5)", False),
+        ("asyncio.run(main())", False),
+        ("urllib.request.urlopen(url)", True),
+        ("select.select([a], [], [])", True),
+        ("select.select([a], [], [], 5)", False),
+        ("ui.select(['a'])", False),
+        ("fcntl.flock(file, fcntl.LOCK_EX)", True),
+        ("fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)", False),
+        ("os.waitpid(pid, 0)", True),
+    ],
+)
+def test_what_is_a_wait(code: str, found: bool) -> None:
+    assert bool(list(waits(ast.parse(code)))) is found
