@@ -298,7 +298,9 @@ class Exporter:
             self.failures.record("registration", "stack", error)
 
     def stop(self, *, log_findings: bool = True, failure: str = "") -> None:
-        """Stop serving and sampling, and log the findings. A second call does nothing.
+        """Log the findings, close the records, and stop serving and sampling. A second call does nothing.
+
+        What is to be kept comes first, as there may be no time for the rest.
 
         Args:
             log_findings: whether to log them.
@@ -307,6 +309,10 @@ class Exporter:
         """
         was_running, self.is_running = self.is_running, False
         registration, self.registration = self.registration, None
+        if was_running and log_findings and self.explainer.enabled:
+            log.info("%s has ended: %s", self.name, headline(self.explanation()))
+        if self._journal is not None:
+            self._journal.stop()
         if registration is not None:
             registration.remove(failure)
         if self.server is not None:
@@ -314,10 +320,6 @@ class Exporter:
             self.server = None
         self.safe_point.stop()
         self.explainer.stop()
-        if was_running and log_findings and self.explainer.enabled:
-            log.info("%s has ended: %s", self.name, headline(self.explanation()))
-        if self._journal is not None:
-            self._journal.stop()
 
     def add_sink(self, sink: Sink) -> None:
         """Hand the points of the run to `sink`: the ends of phases and cycles, with what was sampled last."""

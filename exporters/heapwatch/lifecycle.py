@@ -17,10 +17,12 @@ from heapwatch.http.server import DEFAULT_PORT, PortTaken, port_owner
 from heapwatch.runtime import environment
 from heapwatch.runtime.notices import show_notices
 from heapwatch.runtime.safe_point import DEFAULT_BUDGET, DEFAULT_INTERVAL
+from heapwatch.runtime.termination import Termination
 from heapwatch.watch import Watch
 
 log = logging.getLogger("heapwatch")
 
+TERMINATED = "ended by SIGTERM"
 _LOOPBACK = "127.0.0.1"
 _NO_ADDRESS = (errno.EADDRNOTAVAIL, errno.EAFNOSUPPORT)
 
@@ -51,6 +53,9 @@ def start(
 
     What the environment has wrong (a variable, a port, a folder) is logged once and never raises: the default
     is used, or that part is missing. HEAPWATCH_SERVE, HEAPWATCH_EXPLAIN and HEAPWATCH_TRACE switch parts off.
+
+    The watch ends with the program, also when SIGTERM ends it: unless the program handles that signal itself,
+    the summary is logged and the record is closed first, in two seconds at most.
 
     A second start with the same name stops the first: a notebook's cell can be run again. While a worker
     process is being spawned, which runs the main script a second time, the watch it gets serves nothing.
@@ -147,6 +152,7 @@ def _is_of_an_argument(error: OSError, host: str | None, port: int | None, port_
 def _begin(watch: Watch) -> None:
     try:
         watch.exporter.begin()
+        termination.install()
     except RuntimeError as error:  # no further thread is allowed
         environment.say_once(f"{watch.name} is watched in part: {error}")
 
@@ -209,8 +215,15 @@ def _abandon_all() -> None:
     for watch in list(_running.values()):
         watch.exporter.abandon()
     _running.clear()
+    termination.abandon()
 
 
+def _end_all() -> None:
+    for watch in list(_running.values()):
+        watch.exporter.stop(failure=TERMINATED)
+
+
+termination = Termination([_end_all])
 atexit.register(_stop_all)
 if hasattr(os, "register_at_fork"):
     os.register_at_fork(after_in_child=_abandon_all)
