@@ -26,9 +26,7 @@ def take_turn(file: IO[Any], path: Path, seconds: float = TURN_SECONDS) -> None:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
             if time.monotonic() >= until:
-                raise StackError(
-                    f"another process has held {path} for {seconds:.0f} s: end it"
-                ) from None
+                raise StackError(f"another process has held {path} for {seconds:.0f} s: end it") from None
             time.sleep(_POLL_SECONDS)
         else:
             return

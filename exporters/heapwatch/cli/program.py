@@ -1,277 +1,171 @@
-"""Running a program in this process as Python itself would."""
+"""The part of `heapwatch run` inside the program's process: start before it, explain at its end."""
 
 from __future__ import annotations
 
-import importlib.machinery
-import importlib.util
-import io
+import atexit
+import json
+import logging
 import os
 import signal
 import sys
 import threading
 import time
-import traceback
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
-from types import CodeType, ModuleType
-from typing import Any, NoReturn
+import warnings
+from contextlib import suppress
+from typing import Any, NoReturn, TextIO
 
 import psutil
 
-_GRACE_SECONDS = 10.0
-# As a shell reports a program that SIGINT or SIGTERM ended.
-_INTERRUPTED = 130
-_TERMINATED = 143
-_RESULT_SECONDS = 10.0
+from heapwatch.analysis.verdict import SERIOUS
+from heapwatch.errors import reason
+from heapwatch.explain.engine import NOW_SECONDS
+from heapwatch.explain.findings import Explanation, narrative
+from heapwatch.lifecycle import TERMINATED, start, termination
+from heapwatch.measure.roots import OWN_THREADS
+from heapwatch.runtime import environment
+from heapwatch.runtime.notices import show_notices
+from heapwatch.runtime.plain_text import json_text, say
+from heapwatch.watch import Watch
 
-
-class CannotRun(Exception):
-    """The program cannot be run; the message says why."""
+VARIABLE = "HEAPWATCH_RUN"  # what `heapwatch run` was asked for, as JSON
+USAGE_ERROR = 64
+_TO_BE_TOLD = ("growing", *SERIOUS)
+_GRACE_SECONDS = 10.0  # for the program to end when its time is up
+_THREADS_SECONDS = 1.0  # for its other threads when the main one has ended
+_LAST_SECONDS = 1.0  # for the explanation when SIGTERM ends the program
+_POLL_SECONDS = 0.1
 
 
 class TimeIsUp(SystemExit):
     """Raised in the main thread to end the program, so that its `finally` blocks run."""
 
 
-class Terminated(SystemExit):
-    """Raised in the main thread when the program gets SIGTERM, so that its `finally` blocks run."""
+def begin() -> None:
+    """Start the watch that `heapwatch run` asked for, and leave the environment as it was before."""
+    asked = json.loads(os.environ.pop(VARIABLE))
+    if asked["pythonpath"] is None:
+        del os.environ["PYTHONPATH"]
+    else:
+        os.environ["PYTHONPATH"] = asked["pythonpath"]
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # -W error is meant for the program
+        if asked["quiet"]:
+            show_notices()
+            logging.getLogger("heapwatch").setLevel(logging.WARNING)
+        try:
+            watch = start(asked["name"], port=asked["port"], record=asked["record"])
+        except (OSError, ValueError) as error:
+            say(f"heapwatch: {reason(error)}", error=True)
+            os._exit(USAGE_ERROR)  # nothing else has begun, and `site` reports other ends as a crash
+    Run(watch, as_json=asked["json"], quiet=asked["quiet"]).begin(asked["seconds"])
 
 
-@dataclass(frozen=True)
-class ProgramEnd:
-    """How a program ended: exit code, result of `before_end`, whether its threads may still run."""
-
-    code: int
-    result: object = None
-    cut_short: bool = False
-
-    def leave(self) -> None:
-        """End the process at once if the program was cut short: its threads may never end by themselves."""
-        if self.cut_short:
-            sys.stdout.flush()
-            sys.stderr.flush()
-            _end_children()
-            os._exit(self.code)
-
-
-class Program:
-    """A script, a folder or archive with a `__main__.py`, or a module.
+class Run:
+    """The end of a program that runs under watch: its explanation, once, whatever ends it.
 
     Args:
-        arguments: the program and its own arguments.
-        module: whether the first argument is the name of a module.
-
-    Raises:
-        CannotRun: it does not exist or does not compile.
+        watch: of the program.
+        as_json: whether the explanation is printed as JSON on stdout, else in words on stderr.
+        quiet: whether words are printed of what grows alone.
 
     """
 
-    def __init__(self, arguments: Sequence[str], *, module: bool) -> None:
-        if not arguments:
-            raise CannotRun("run needs a script, or -m and a module")
-        self.name = arguments[0] if module else os.path.splitext(os.path.basename(arguments[0]))[0]
-        self._arguments = list(arguments)
-        self._spec: importlib.machinery.ModuleSpec | None = None
-        if module:
-            sys.path[0] = os.getcwd()
-            self._spec, self._code = _module(arguments[0])
-            self._file = self._spec.origin or arguments[0]
-        else:
-            self._file = os.path.abspath(arguments[0])
-            self._code = _script(arguments[0])
-            folder = os.path.realpath(self._file)
-            sys.path[0] = folder if os.path.isdir(folder) else os.path.dirname(folder)
-
-    def run(self, seconds: float | None, before_end: Callable[[], object]) -> ProgramEnd:
-        """Run it to its end, or for a limited time.
-
-        Args:
-            seconds: time after which the program is stopped; None: never.
-            before_end: called when the time is up, or on Ctrl-C or SIGTERM unless the program handles these,
-                while the program's objects are still alive.
-
-        """
-        module = ModuleType("__main__")
-        names = {"__file__": self._file, "__builtins__": __builtins__, "__cached__": None}
-        vars(module).update(names, __spec__=self._spec)
-        if self._spec is not None:
-            vars(module).update(__package__=self._spec.parent, __loader__=self._spec.loader)
-        sys.argv = [self._file if self._spec else self._arguments[0], *self._arguments[1:]]
-        own_main = sys.modules["__main__"]
-        sys.modules["__main__"] = module
-        timer = None if seconds is None else _Timer(seconds, before_end)
-        process = os.getpid()
-        signals = _Signals(before_end)
-        try:
-            code = self._execute(vars(module), timer)
-        finally:
-            if os.getpid() == process:
-                signals.restore()
-                if timer is not None:
-                    timer.cancel()
-        if isinstance(sys.modules, dict):
-            # Keeps the objects of the program alive until they are explained.
-            sys.modules["__heapwatch_main__"] = own_main
-        if timer is not None and timer.rang:
-            return ProgramEnd(0, timer.result, cut_short=True)
-        return ProgramEnd(code, signals.result, cut_short=signals.terminated and code == _TERMINATED)
-
-    def _execute(self, namespace: dict[str, Any], timer: _Timer | None) -> int:
-        try:
-            if timer is not None:
-                timer.start()
-            exec(self._code, namespace)
-            _join_threads()
-        except TimeIsUp:
-            return 0
-        except SystemExit as exit_:
-            return _exit_code(exit_.code)
-        except KeyboardInterrupt:
-            traceback.print_exc()
-            return _INTERRUPTED
-        except BaseException as error:
-            # Without the frames of this file, as Python itself would print it.
-            frames = error.__traceback__.tb_next if error.__traceback__ is not None else None
-            traceback.print_exception(type(error), error, frames)
-            return 1
-        return 0
-
-
-class _Signals:
-    """Explains the program before Ctrl-C or SIGTERM unwinds its frames, which then hold nothing any more.
-
-    A handler that the program installs replaces these. Child processes get the default handlers.
-    """
-
-    def __init__(self, before_end: Callable[[], object]) -> None:
-        self.result: object = None
-        self.terminated = False
-        self._before_end = before_end
+    def __init__(self, watch: Watch, *, as_json: bool, quiet: bool) -> None:
+        self._exporter = watch.exporter
+        # The program may replace or close its own.
+        self._stream: TextIO | None = sys.stdout if as_json else sys.stderr
+        self._as_json = as_json
+        self._quiet = quiet
+        self._explanation: Explanation | None = None
+        self._time_is_up = False
+        self._printing = threading.Lock()
+        self._ended = threading.Event()
         self._process = os.getpid()
-        self._replaced: dict[int, Any] = {}
-        for number, usual in ((signal.SIGINT, signal.default_int_handler), (signal.SIGTERM, signal.SIG_DFL)):
-            if signal.getsignal(number) is usual:
-                self._replaced[number] = usual
-                signal.signal(number, self._end)
-        if hasattr(os, "register_at_fork"):
-            os.register_at_fork(after_in_child=self.restore)
 
-    def restore(self) -> None:
-        """Restore the usual handlers, unless the program has replaced these."""
-        for number, usual in self._replaced.items():
-            if signal.getsignal(number) == self._end:
-                signal.signal(number, usual)
-
-    def _end(self, number: int, _frame: object) -> NoReturn:
-        self.restore()  # a second signal ends it at once
-        if os.getpid() != self._process:  # forked a moment ago
-            os.kill(os.getpid(), number)
-            time.sleep(_RESULT_SECONDS)
-        # In a thread, because this one may hold any lock.
-        thread = threading.Thread(target=self._explain, name="heapwatch-before-end", daemon=True)
-        thread.start()
-        thread.join(_RESULT_SECONDS)
-        if number == signal.SIGINT:
-            raise KeyboardInterrupt
-        self.terminated = True
-        raise Terminated(_TERMINATED)
-
-    def _explain(self) -> None:
-        self.result = self._before_end()
-
-
-class _Timer:
-    """Stops the program when its time is up, by an exception in the main thread."""
-
-    def __init__(self, seconds: float, before_end: Callable[[], object]) -> None:
-        self.rang = False
-        self.result: object = None
-        self._seconds = seconds
-        self._before_end = before_end
-        self._cancelled = threading.Event()
-        self._main = threading.main_thread().ident
-        self._can_signal = hasattr(signal, "SIGALRM")
-
-    def start(self) -> None:
-        if self._can_signal:
+    def begin(self, seconds: float | None) -> None:
+        """Wait for the end of the program in the background, and end it when its time is up."""
+        atexit.register(self._at_exit)
+        termination.before_end.insert(0, lambda: self._finish(_LAST_SECONDS, TERMINATED))
+        if seconds is not None:
             signal.signal(signal.SIGALRM, _raise_time_is_up)
-        threading.Thread(target=self._wait, name="heapwatch-timer", daemon=True).start()
+            threading.Thread(
+                target=self._end_after, args=(seconds,), name=f"{OWN_THREADS}timer", daemon=True
+            ).start()
 
-    def cancel(self) -> None:
-        self._cancelled.set()
+    def _at_exit(self) -> None:
+        if os.getpid() != self._process:
+            return  # a child that the program forked: the explanation is the parent's
+        self._ended.set()
+        self._finish(NOW_SECONDS, "" if self._time_is_up else _failure())
+        if self._time_is_up:
+            _leave()
 
-    def _wait(self) -> None:
-        if self._cancelled.wait(self._seconds):
+    def _finish(self, seconds: float, failure: str = "") -> None:
+        """Print the explanation, unless it is printed already, and close what is open."""
+        explanation = self._explanation or self._exporter.explainer.explain_now(seconds)
+        # No lock to wait for: SIGTERM may have come to the thread that was about to print.
+        if self._printing.acquire(blocking=False):
+            self._print(explanation)
+        self._exporter.stop(log_findings=False, failure=failure)
+
+    def _print(self, explanation: Explanation) -> None:
+        if self._as_json:
+            lines = json_text(explanation.as_json()).split("\n")
+        elif not self._exporter.explainer.enabled:
+            lines = [f"heapwatch: {environment.EXPLAIN} is off: what grows is not known"]
+        elif self._quiet and explanation.verdict not in _TO_BE_TOLD:
             return
-        self.result = self._before_end()
-        self.rang = True
-        if self._can_signal and self._main is not None:
-            signal.pthread_kill(self._main, signal.SIGALRM)
         else:
-            import _thread
+            lines = f"heapwatch: {narrative(explanation)}".split("\n")
+        with suppress(OSError, ValueError, AttributeError):
+            sys.stdout.flush()
+        with suppress(OSError, ValueError, AttributeError):
+            say(*lines, stream=self._stream)
 
-            _thread.interrupt_main()
+    def _end_after(self, seconds: float) -> None:
+        if self._ended.wait(seconds):
+            return
+        self._explanation = self._exporter.explainer.explain_now()
+        self._time_is_up = True
+        main = threading.main_thread()
+        if main.ident is not None and signal.getsignal(signal.SIGALRM) is _raise_time_is_up:
+            signal.pthread_kill(main.ident, signal.SIGALRM)
+        until = time.monotonic() + _GRACE_SECONDS
+        while time.monotonic() < until and not self._ended.wait(_POLL_SECONDS):
+            if not main.is_alive():
+                until = min(until, time.monotonic() + _THREADS_SECONDS)
+                self._ended.wait(until - time.monotonic())
+                break
+        if not self._ended.is_set():
+            try:
+                threading.Thread(target=self._end_now, name=f"{OWN_THREADS}end", daemon=True).start()
+            except RuntimeError:  # no thread can be started at the end of the interpreter
+                self._end_now()
+        time.sleep(_GRACE_SECONDS)  # then nobody reads what is printed
+        os._exit(0)
+
+    def _end_now(self) -> None:
+        self._finish(NOW_SECONDS)
+        _leave()
 
 
-def _raise_time_is_up(*_arguments: object) -> NoReturn:
+def _failure() -> str:
+    """Why the program failed, as far as the interpreter keeps it: not what is given to `sys.exit`."""
+    error = getattr(sys, "last_type", None)
+    return "" if error in (None, KeyboardInterrupt) else "exit status 1"
+
+
+def _raise_time_is_up(*_arguments: Any) -> NoReturn:
     raise TimeIsUp(0)
 
 
-def _script(file: str) -> CodeType:
-    path = os.path.join(file, "__main__.py") if os.path.isdir(file) else file
-    try:
-        with io.open_code(path) as source:
-            return compile(source.read(), os.path.abspath(path), "exec", dont_inherit=True)
-    except OSError as error:
-        raise CannotRun(f"cannot open {file!r}: {error.strerror}") from None
-    except (SyntaxError, ValueError) as error:
-        raise CannotRun(f"{file!r} is not a Python program: {error}") from None
-
-
-def _module(name: str) -> tuple[importlib.machinery.ModuleSpec, CodeType]:
-    try:
-        spec = importlib.util.find_spec(name)
-        if spec is not None and spec.submodule_search_locations is not None:
-            spec = importlib.util.find_spec(f"{name}.__main__")
-    except (ImportError, ValueError, AttributeError) as error:
-        raise CannotRun(f"no module {name!r}: {error}") from None
-    code = None if spec is None or spec.loader is None else _code_of(spec)
-    if spec is None or code is None:
-        raise CannotRun(f"no module {name!r} that can be run")
-    return spec, code
-
-
-def _code_of(spec: importlib.machinery.ModuleSpec) -> CodeType | None:
-    try:
-        code: CodeType | None = spec.loader.get_code(spec.name)  # type: ignore[union-attr]
-    except (ImportError, SyntaxError, AttributeError) as error:
-        raise CannotRun(f"module {spec.name!r} cannot be run: {error}") from None
-    return code
-
-
-def _exit_code(code: object) -> int:
-    if code is None:
-        return 0
-    if isinstance(code, int):
-        return code
-    print(code, file=sys.stderr)
-    return 1
-
-
-def _join_threads() -> None:
-    """Wait for the program's threads, as the interpreter does at its end."""
-    for thread in threading.enumerate():
-        if thread is not threading.current_thread() and not thread.daemon:
-            thread.join()
-
-
-def _end_children() -> None:
-    try:
-        children = psutil.Process().children(recursive=True)
-    except psutil.Error:
-        return
-    for child in children:
-        try:
-            child.terminate()
-        except psutil.Error:
-            continue
+def _leave() -> NoReturn:
+    """End at once, with the child processes: the threads of the program may never end by themselves."""
+    for stream in (sys.stdout, sys.stderr):
+        with suppress(OSError, ValueError, AttributeError):
+            stream.flush()
+    with suppress(psutil.Error):
+        for child in psutil.Process().children(recursive=True):
+            with suppress(psutil.Error):
+                child.terminate()
+    os._exit(0)

@@ -1,29 +1,34 @@
-"""`heapwatch run SCRIPT`: run an unchanged program under watch, and explain its growth at the end."""
+"""`heapwatch run SCRIPT`: run an unchanged program under watch, and explain its growth at the end.
+
+The program is run by the interpreter itself, as `python SCRIPT` is: this process becomes it. The watch begins
+in `startup/sitecustomize.py`, which the interpreter imports before the program.
+"""
 
 from __future__ import annotations
 
 import argparse
-import logging
+import json
 import os
 import re
-import signal
+import subprocess
+import sys
 from pathlib import Path
-from typing import Any
+from typing import Any, NoReturn
 
-from heapwatch.analysis.verdict import SERIOUS
-from heapwatch.cli.program import CannotRun, Program
-from heapwatch.errors import UsageError, reason
-from heapwatch.explain.findings import Explanation, narrative
-from heapwatch.lifecycle import port_from_environment, start
+from heapwatch.cli.program import VARIABLE
+from heapwatch.errors import UsageError
+from heapwatch.lifecycle import port_from_environment
 from heapwatch.runtime import environment
-from heapwatch.runtime.notices import show_notices
-from heapwatch.runtime.plain_text import say, say_json
 
-_TO_BE_TOLD = ("growing", *SERIOUS)
+_STARTUP = Path(__file__).with_name("startup")
+_FLAGS, _WITH_VALUE = "bBdEiIOPsSuvx", "WX"
+_WITHOUT_US = ("-E", "-I", "-S")
 _EPILOG = """
+options of Python before SCRIPT, such as -u, -O, -X dev and -W error, are passed on
+
 exit codes:
   that of the program; 0 when --seconds ended it
-  64  the command line is wrong, or there is no such program
+  64  the command line is wrong, or there is no such script
 """
 
 
@@ -35,7 +40,8 @@ def add_parser(commands: Any) -> None:
         description="Run an unchanged Python program under watch, and report at its end what grows.",
         epilog=_EPILOG,
         formatter_class=argparse.RawDescriptionHelpFormatter,
-        usage="%(prog)s [--record FILE] [--seconds N] [--json] [-q] [--port N] (SCRIPT | -m MODULE) [ARG...]",
+        usage="%(prog)s [--record FILE] [--seconds N] [--json] [-q] [--port N] [PYTHON OPTION...]"
+        " (SCRIPT | FOLDER | - | -m MODULE | -c CODE) [ARG...]",
     )
     parser.add_argument("--record", type=Path, metavar="FILE", help="record the run for `heapwatch report`")
     parser.add_argument("--seconds", type=_seconds, metavar="N", help="stop the program after N seconds")
@@ -46,71 +52,81 @@ def add_parser(commands: Any) -> None:
     parser.add_argument(
         "--port", type=int, metavar="N", help="serve metrics there (HEAPWATCH_TRAINER_PORT, else a free port)"
     )
-    parser.add_argument("-m", dest="module", action="store_true", help="SCRIPT is the name of a module")
+    kinds = parser.add_mutually_exclusive_group()
+    for kind, what in (("-m", "the name of a module"), ("-c", "Python code")):
+        kinds.add_argument(
+            kind, dest="kind", action="store_const", const=kind, default="", help=f"SCRIPT is {what}"
+        )
+    for option in _FLAGS:
+        parser.add_argument(f"-{option}", dest="options", nargs=0, action=_PassOn, help=argparse.SUPPRESS)
+    for option in _WITH_VALUE:
+        parser.add_argument(f"-{option}", dest="options", action=_PassOn, help=argparse.SUPPRESS)
     parser.add_argument(
         "program", nargs=argparse.REMAINDER, metavar="SCRIPT", help="the program and its own arguments"
     )
-    parser.set_defaults(run=run)
+    parser.set_defaults(run=run, options=[])
 
 
-def run(arguments: argparse.Namespace) -> int:
-    """Run the program, print the explanation, and return the program's exit code."""
-    if unread := environment.unread():
-        raise UsageError(unread)
-    if arguments.quiet:
-        show_notices()
-        logging.getLogger("heapwatch").setLevel(logging.WARNING)
+class _PassOn(argparse.Action):
+    """Collects options of Python."""
+
+    def __call__(
+        self, parser: object, namespace: argparse.Namespace, values: Any, option_string: str | None = None
+    ) -> None:
+        namespace.options = [*namespace.options, option_string, *([values] if values else [])]
+
+
+def run(arguments: argparse.Namespace) -> NoReturn:
+    """Become the program, or raise UsageError where there is none."""
+    if problem := environment.unread() or _problem(arguments):
+        raise UsageError(problem)
     try:
-        program = Program(arguments.program, module=arguments.module)
-    except CannotRun as error:
-        say(f"heapwatch: {error}", error=True)
-        return 64
-    try:
-        watch = start(_name(program.name), port=_port(arguments.port), record=arguments.record)
-    except (OSError, ValueError) as error:
-        say(f"heapwatch: {reason(error)}", error=True)
-        return 64
-    process = os.getpid()
-    explainer = watch.exporter.explainer
-    ended = program.run(arguments.seconds, before_end=explainer.explain_now)
-    if os.getpid() != process:
-        return ended.code  # a child that the program forked: the explanation is the parent's
-    explanation = ended.result if isinstance(ended.result, Explanation) else explainer.explain_now()
-    watch.exporter.stop(log_findings=False, failure=_failure(ended.code))
-    if not explainer.enabled and not arguments.json:
-        environment.say_once(f"{environment.EXPLAIN} is off: what grows is not known")
-    elif arguments.json or explanation.verdict in _TO_BE_TOLD or not arguments.quiet:
-        _print(explanation, arguments.json)
-    ended.leave()
-    return ended.code
+        port = port_from_environment() if arguments.port is None else arguments.port
+    except ValueError as error:
+        raise UsageError(str(error)) from None
+    kind = [arguments.kind] if arguments.kind else []
+    command = [sys.executable, *_inherited(), *arguments.options, *kind, *arguments.program]
+    sys.stdout.flush()
+    os.execve(command[0], command, _environment(arguments, port or 0))
 
 
-def _print(explanation: Explanation, as_json: bool) -> None:
-    if as_json:
-        say_json(explanation.as_json())
-        return
-    say(*f"heapwatch: {narrative(explanation)}".split("\n"), error=True)
+def _problem(arguments: argparse.Namespace) -> str:
+    """What keeps the program from being run under watch; empty where nothing does."""
+    if not arguments.program:
+        return "run needs a script, or -m and a module"
+    script = arguments.program[0]
+    if not arguments.kind and script != "-" and not os.path.exists(script):
+        return f"cannot open {script!r}: No such file or directory"
+    shut = [option for option in arguments.options if option in _WITHOUT_US]
+    return f"{shut[0]} keeps Heapwatch out of the program: call heapwatch.start() in it" if shut else ""
 
 
-def _port(given: int | None) -> int:
-    if given is not None:
-        return given
-    named = port_from_environment()
-    return 0 if named is None else named
+def _inherited() -> list[str]:
+    """The options of this interpreter, as in `python -O -m heapwatch run`."""
+    found: list[str] = subprocess._args_from_interpreter_flags()  # type: ignore[attr-defined]
+    return [flag for flag in found if flag not in _WITHOUT_US]
 
 
-def _failure(code: int) -> str:
-    """Why the program failed; empty if it ended well or by Ctrl-C."""
-    if code in (0, 128 + signal.SIGINT):
-        return ""
-    try:
-        return f"ended by {signal.Signals(code - 128).name}"
-    except ValueError:
-        return f"exit status {code}"
+def _environment(arguments: argparse.Namespace, port: int) -> dict[str, str]:
+    earlier = os.environ.get("PYTHONPATH")
+    asked = {
+        "name": _name(arguments),
+        "port": port,
+        "record": None if arguments.record is None else str(arguments.record),
+        "seconds": arguments.seconds,
+        "json": arguments.json,
+        "quiet": arguments.quiet,
+        "pythonpath": earlier,
+    }
+    path = os.pathsep.join([str(_STARTUP), earlier]) if earlier else str(_STARTUP)
+    return {**os.environ, "PYTHONPATH": path, VARIABLE: json.dumps(asked)}
 
 
-def _name(program: str) -> str:
-    return re.sub(r"[^\w.-]", "_", program)[:64] or "trainer"
+def _name(arguments: argparse.Namespace) -> str:
+    name = "code" if arguments.kind == "-c" or arguments.program[0] == "-" else arguments.program[0]
+    if not arguments.kind:
+        name = os.path.splitext(os.path.basename(os.path.normpath(name)))[0]
+    return re.sub(r"[^\w.-]", "_", name)[:64] or "trainer"
 
 
 def _seconds(text: str) -> float:

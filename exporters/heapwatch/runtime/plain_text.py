@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import logging
 import sys
-from typing import Any
+from typing import Any, TextIO
 
 
 def plain(text: object, most: int = 0) -> str:
@@ -40,16 +40,17 @@ class Block(tuple[str, ...]):
         return "\n".join(map(plain, self))
 
 
-def say(*lines: object, error: bool = False, most: int = 0) -> None:
+def say(*lines: object, error: bool = False, most: int = 0, stream: TextIO | None = None) -> None:
     """Print each of these lines as `plain` text, and what the stream cannot encode as an escape.
 
     Args:
         lines: a line break inside of one is escaped.
         error: whether to print to stderr.
         most: largest number of characters of a line; 0 keeps all.
+        stream: to print to in place of these.
 
     """
-    stream = sys.stderr if error else sys.stdout
+    stream = stream or (sys.stderr if error else sys.stdout)
     if stream is None:
         return
     encoding = getattr(stream, "encoding", None) or "utf-8"
