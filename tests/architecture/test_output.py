@@ -12,7 +12,6 @@ from tests.architecture.test_imports import MODULES
 OWN_TEXT = {
     "heapwatch.runtime.plain_text": "the place itself",
     "heapwatch.cli.completion": "a script that shtab makes of the parser",
-    "heapwatch.cli.program": "what the program under watch hands to sys.exit",
     "heapwatch.cli.shipped": "rules and dashboards of the package",
     "heapwatch.dashboards.__main__": "names of its own files",
     "heapwatch.stack.bootstrap": "runs before anything is installed, beside pip",
@@ -55,8 +54,8 @@ def test_rich_is_given_no_markup(module: str) -> None:
 def test_no_log_line_has_a_traceback_of_the_program(module: str) -> None:
     """The texts of errors may hold what a program works on: `raised` says the class and the line."""
     beside = ("heapwatch.receiver", "heapwatch.viewer", "heapwatch.stack")
-    if module.startswith(beside) or module == "heapwatch.cli.program":
-        return  # they run beside the program; and the program's own end looks as without a watcher
+    if module.startswith(beside):
+        return  # they run beside the program
     logged = [
         f"{call.lineno}: {ast.unparse(call)}"
         for call in calls(module)

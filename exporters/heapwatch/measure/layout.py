@@ -77,6 +77,12 @@ _KINDS: tuple[tuple[type, Kind], ...] = (
 _KIND_OF: dict[type, Kind] = dict(_KINDS)
 
 
+def is_complete(cls: type) -> bool:
+    """Whether a class has bases and attributes: not while it is made, nor after the collector cleared it."""
+    mro = _mro(cls)
+    return mro is not None and all(namespace_of(base) is not None for base in mro)
+
+
 class Layout:
     """How instances of one class are inspected.
 
@@ -98,8 +104,7 @@ class Layout:
     )  # fmt: skip
 
     def __init__(self, cls: type) -> None:
-        # A class has no order of its bases while it is being made, and once the collector has cleared it.
-        self.mro = _mro(cls) or (cls, object)
+        self.mro = _mro(cls) if is_complete(cls) else (object,)
         self.name = _name(cls)
         self.module = _module(cls)
         self.kind: Kind = _kind(self.mro)
@@ -149,7 +154,8 @@ def layout_of(cls: type) -> Layout:
     if len(_cached) >= _MOST_CACHED:
         _cached.clear()
     layout = Layout(cls)
-    _cached[id(cls)] = (weakref.ref(cls), layout)
+    if is_complete(cls):
+        _cached[id(cls)] = (weakref.ref(cls), layout)
     return layout
 
 

@@ -53,7 +53,7 @@ def test_selectors_are_the_users_and_still_accepted(
     assert len(files) == len(list(data.path("prometheus", "rules").glob("*.yml")))
     done = subprocess.run(["promtool", "check", "rules", *files], capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stdout + done.stderr
-    assert 'up{job=~"train.+",team="rl"}' in (tmp_path / "health.yml").read_text()
+    assert 'up{job=~"train.+",team="rl"}' in (tmp_path / "lost.yml").read_text()
 
 
 @pytest.mark.parametrize(

@@ -14,7 +14,7 @@ def test_a_class_without_a_module_has_a_layout() -> None:
     assert (layout.name, layout.module) == ("Body", "builtins")
 
 
-def test_a_class_that_is_being_made_has_an_order_of_bases():
+def test_a_class_that_is_being_made_is_a_plain_object_until_it_is_complete():
     found = []
 
     class Making(type):
@@ -25,4 +25,5 @@ def test_a_class_that_is_being_made_has_an_order_of_bases():
     class Made(metaclass=Making):
         pass
 
-    assert found == [(Made, object)]
+    assert found == [(object,)]
+    assert layout_of(Made).mro == (Made, object)
