@@ -354,7 +354,7 @@ def _function(obj: Any) -> Any:
 def _method_part(obj: Any, what: Any) -> Any:
     if type(obj) is MethodType:
         return obj.__self__ if what == "self" else obj.__func__
-    if type(obj) is BuiltinFunctionType and what == "self":
+    if issubclass(type(obj), BuiltinFunctionType) and what == "self":
         return obj.__self__
     raise TypeError("no method any more")
 
