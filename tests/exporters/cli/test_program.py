@@ -159,7 +159,7 @@ warnings.warn("a warning")
         ("-c", SEEN, "-m", "a"),
         ("-", "a"),
         ("-u", "-O", "train.py"),
-        ("-OO", "-B", "-q", "-s", "train.py"),
+        ("-OO", "-B", "-s", "train.py"),
         ("-W", "error", "train.py"),
         ("-Werror::UserWarning", "-W", "ignore::DeprecationWarning", "-bb", "train.py"),
         ("-X", "dev", "-Xfaulthandler", "train.py"),
