@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from types import MappingProxyType
 from typing import Any
@@ -92,3 +93,9 @@ def test_a_read_only_view_of_a_dict_leads_to_the_dict() -> None:
     ((step, part),) = parts(view, layout_of(type(view)), 3)
     assert part is kept
     assert follow(view, step) is kept
+
+
+def test_a_method_of_c_code_that_knows_its_class_leads_to_its_object() -> None:
+    pattern = re.compile("a")
+    ((_, part),) = parts(pattern.match, layout_of(type(pattern.match)), 3)
+    assert part is pattern
