@@ -51,7 +51,8 @@ _code_of = attrgetter("f_code")
 _instruction_of = attrgetter("f_lasti")
 _is_none = partial(is_, None)
 _unseen = list(_WAITING)
-_waiting: set[int] = set()
+# Not their ids: `id` is audited, and a hook of the program would run inside the call.
+_waiting: set[CodeType] = set()
 
 
 def read_alone(objects: Sequence[Any], *columns: tuple[Reader, ...]) -> list[tuple[Any, ...]] | None:
@@ -79,20 +80,20 @@ def others_wait() -> Iterator[bool]:
     The caller is declared by `waits_in`, as its own thread is among all threads.
     """
     calls = {
-        (id(frame.f_code), frame.f_lasti)
+        (frame.f_code, frame.f_lasti)
         for frame in sys._current_frames().values()
-        if id(frame.f_code) not in _waiting and in_waiting_call(frame)
+        if frame.f_code not in _waiting and in_waiting_call(frame)
     }
     frames = chain.from_iterable(map(dict.values, islice(iter(sys._current_frames, None), 1)))
     one, other, another = tee(frames, 3)
-    places = zip(map(id, map(_code_of, one)), map(_instruction_of, other))  # noqa: B905 - as long as the other
-    in_functions = map(_waiting.__contains__, map(id, map(_code_of, another)))
+    places = zip(map(_code_of, one), map(_instruction_of, other))  # noqa: B905 - as long as the other
+    in_functions = map(_waiting.__contains__, map(_code_of, another))
     return map(all, [map(or_, in_functions, map(calls.__contains__, places))])
 
 
 def waits_in(function: Function) -> Function:
     """Declare, as a decorator, that a thread in this function itself changes nothing of the program."""
-    _waiting.add(id(function.__code__))
+    _waiting.add(function.__code__)
     return function
 
 
@@ -126,7 +127,7 @@ def _may_read() -> bool:
     for entry in _unseen.copy():
         if entry[0] in sys.modules:
             _unseen.remove(entry)
-            _waiting.update(map(id, _code(*entry)))
+            _waiting.update(_code(*entry))
     return True
 
 

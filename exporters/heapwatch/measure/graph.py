@@ -30,7 +30,7 @@ def has_graph(tensor: Any) -> bool:
 
 
 def read_graphs(tensors: Sequence[ref[Any]]) -> list[tuple[int, Any]] | None:
-    """The ids of tensors and the operations that made them; None while another thread may change them.
+    """Tensors' ids and the operations that made them; None while another thread may change them.
 
     An operation itself does not change any more, and may be asked by any thread that refers to it.
     """

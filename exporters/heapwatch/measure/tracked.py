@@ -20,6 +20,8 @@ from itertools import chain, compress, repeat, starmap
 from operator import is_, is_not, itemgetter
 from typing import Any, NamedTuple
 
+from heapwatch.measure.audit import may_have_audit_hooks
+
 _MOST_OWN = 100  # more objects than a chain consists of
 _is_tuple = partial(is_, tuple)
 _is_no_tuple = partial(is_not, tuple)
@@ -52,8 +54,12 @@ def tracked_objects(type_ids: Collection[int] | None = None, generation: int | N
 
     """
     held: list[list[Any]] = []
-    wanted = _of(held, _is_no_tuple) if type_ids is None else _of_types(held, {*type_ids} - {id(tuple)})
+    audited = may_have_audit_hooks()
+    of_all = type_ids is None or audited
+    wanted = _of(held, _is_no_tuple) if of_all else _of_types(held, {*(type_ids or ())} - {id(tuple)})
     found = _selected(held, map(gc.get_objects, (generation,)), wanted)
+    if audited and type_ids is not None:
+        found = [obj for obj in found if id(type(obj)) in type_ids]
     for at in range(max(0, len(found) - _MOST_OWN), len(found)):
         if found[at] is held:  # it and what follows was made here
             del found[at:]
@@ -62,9 +68,13 @@ def tracked_objects(type_ids: Collection[int] | None = None, generation: int | N
 
 
 def tracked_slices(numbers: Iterable[int], size: int) -> tuple[dict[int, Slice], int]:
-    """Slices of so many objects of the list of all, by their numbers; and the length of that list."""
+    """Slices of so many objects of the list of all, by their numbers; and the length of that list.
+
+    Under an audit hook, which would run while the tuples are referred to, what they hold is left out.
+    """
     held: list[list[Any]] = []
     results: list[Any] = []
+    in_tuples = starmap if not may_have_audit_hooks() else _nothing
     steps = [
         _each(map(held.append, map(gc.get_objects, (None,)))),
         _each(map(results.append, map(len, held))),
@@ -76,7 +86,7 @@ def tracked_slices(numbers: Iterable[int], size: int) -> tuple[dict[int, Slice],
         steps += [
             _each(map(cut.append, map(part, held))),
             _each(map(results.append, map(list, (_of(cut, _is_no_tuple),)))),
-            _each(map(results.append, starmap(gc.get_referents, (_of(cut, _is_tuple),)))),
+            _each(map(results.append, in_tuples(gc.get_referents, (_of(cut, _is_tuple),)))),
             _each(map(list.clear, cut)),
         ]
     _run(*steps, _each(map(list.clear, held)))
@@ -119,6 +129,10 @@ def _selected(
 
 def _of(held: list[list[Any]], is_wanted: Callable[[type], bool]) -> Iterator[Any]:
     return compress(chain.from_iterable(held), map(is_wanted, map(type, chain.from_iterable(held))))
+
+
+def _nothing(function: Callable[..., Any], arguments: Iterable[Any]) -> Iterator[list[Any]]:
+    return map(list, ((),))
 
 
 def _of_types(held: list[list[Any]], type_ids: set[int]) -> Iterator[Any]:

@@ -28,7 +28,7 @@ def others_wait(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(alone, "_unseen", list(alone._WAITING))
     for ident, frame in sys._current_frames().items():
         if ident != threading.get_ident():
-            waiting.add(id(frame.f_code))
+            waiting.add(frame.f_code)
 
 
 @contextmanager

@@ -23,6 +23,8 @@ def steps(held, dropped, watch):
         objects[count % len(objects)] = [item, count]
         if count % 50 == 0:
             # Without refcheck: with it, numpy refuses while anybody else refers to the array.
+            # What it cuts off it does not release.
+            objects.fill(None)
             objects.resize(50 + count % 200, refcheck=False)
         held["column"] = np.concatenate([held.get("column", np.zeros(1)), np.ones(10)])[-20_000:]
         held["views"] = [np.zeros((10, LARGE // 8))[at % 10] for at in range(3)]
