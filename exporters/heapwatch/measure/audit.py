@@ -9,7 +9,7 @@ _FRAMES_APART = sys.version_info >= (3, 11)  # before, deep recursion needs the 
 
 
 def may_have_audit_hooks() -> bool:
-    """Whether a hook of `sys.addaudithook` written in Python would run; False on Python 3.10, which cannot tell.
+    """Whether a hook of `sys.addaudithook` written in Python would run; False on 3.10, which cannot tell.
 
     The interpreter does not list its hooks. But at the end of the stack of Python functions no hook can be
     called any more, and `sys.audit` fails if there is one.
