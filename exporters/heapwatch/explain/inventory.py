@@ -44,7 +44,7 @@ from heapwatch.measure.roots import (
     registry_roots,
     user_modules,
 )
-from heapwatch.measure.tensor_storage import Ask
+from heapwatch.measure.tensor_storage import Ask, first_answer
 from heapwatch.measure.written import attribute_label, qualified_type_name, type_name
 
 SAMPLES = (8, 3, 1)  # items visited of a container, by the number of containers around it
@@ -460,7 +460,8 @@ class Inventory:
             else:
                 known.due = now + _GRAPH_INTERVAL
                 tensors[found[0]] = known, found[1]
-        read = self._ask(partial(read_graphs, [weak for _, weak in tensors.values()])) if tensors else []
+        wanted = partial(read_graphs, [weak for _, weak in tensors.values()])
+        read = [] if not tensors else first_answer(wanted, self._ask)
         self.graphs_unread = read is None
         if read is None:
             return

@@ -111,6 +111,12 @@ def _texts(array: Any) -> list[Any]:
     return [arena] if step == 1 else [arena, UNREAD]
 
 
+def first_answer(read: Callable[[], Any], ask: Ask) -> Any:
+    """What a read returns in this thread, where all others may be waiting, else in the one that is asked."""
+    found = read()
+    return ask(read) if found is None else found
+
+
 class Storages:
     """What the memory of tensors is known to be that cannot be read at any time; filled by `read`.
 
@@ -145,7 +151,7 @@ class Storages:
         wanted, self._wanted = list(self._wanted.values()), {}
         torch = sys.modules["torch"]
         columns = (torch._C._storage_address,), (torch._C.TensorBase.untyped_storage,)
-        read = ask(partial(read_alone, wanted, *columns))
+        read = first_answer(partial(read_alone, wanted, *columns), ask)
         for address, storage in read or ():
             self.known[address] = storage_memory(storage)
         return read is not None
