@@ -15,13 +15,12 @@ import pytest
 import heapwatch
 from heapwatch.analysis.readings import Readings
 from heapwatch.analysis.verdict import MEANINGS, SERIOUS, WORDS, Word
-from heapwatch.cli import run as cli_run
 from heapwatch.cli.main import main
 from heapwatch.cli.reporter import Reporter
 from heapwatch.cli.sources import Sample, read_metrics
 from heapwatch.cli.thresholds import Thresholds
 from heapwatch.explain.evidence import Candidate
-from heapwatch.explain.findings import Explanation, headline
+from heapwatch.explain.findings import Explanation, headline, narrative
 from heapwatch.explain.levels import LeakingLevels
 from heapwatch.explain.log_limit import LogLimit
 from heapwatch.explain.sites import Site
@@ -29,6 +28,7 @@ from heapwatch.explain.told import told
 from heapwatch.http.client import get_json, get_text
 from heapwatch.recording.points import Point
 from heapwatch.recording.recorder import Recorder
+from heapwatch.runtime.plain_text import say
 from tests.exporters.explain.test_judge import candidate, curve, judged
 from tests.exporters.explain.test_levels import bodies, live
 
@@ -139,7 +139,7 @@ def test_the_command_explain(trainer: Trainer, source: str, capsys: pytest.Captu
 
 
 def test_the_summary_of_run(trainer: Trainer, capsys: pytest.CaptureFixture[str]) -> None:
-    cli_run._print(trainer.explanation, as_json=False)
+    say(*f"heapwatch: {narrative(trainer.explanation)}".split("\n"), error=True)
     agrees(trainer, capsys.readouterr().err)
 
 

@@ -1,6 +1,7 @@
 import gc
 import json
 import logging
+import re
 import threading
 import urllib.request
 import weakref
@@ -297,16 +298,16 @@ def test_each_rank_of_a_distributed_run_says_which_it_is(monkeypatch):
     monkeypatch.setenv("SLURM_ARRAY_JOB_ID", "812")
     monkeypatch.setenv("SLURM_ARRAY_TASK_ID", "17")
     with heapwatch.start("ppo", port=0) as watch:
-        labels = 'framework="",rank="3",run="812_17",trainer="ppo",world_size="64"'
-        assert f"trainer_info{{{labels}}} 1.0" in get(watch)
+        labels = r'framework="",rank="3",run="812_17",started="[^"]+",trainer="ppo",world_size="64"'
+        assert re.search(rf"trainer_info{{{labels}}} 1.0", get(watch))
 
 
 def test_start_serves_and_stops(tmp_path):
     with heapwatch.start("walker", port=0) as watch:
         targets = list((tmp_path / "targets").glob("*.json"))
         assert f"127.0.0.1:{watch.port}" in targets[0].read_text()
-        labels = 'framework="",rank="",run="",trainer="walker",world_size=""'
-        assert f"trainer_info{{{labels}}} 1.0" in get(watch)
+        labels = r'framework="",rank="",run="",started="[^"]+",trainer="walker",world_size=""'
+        assert re.search(rf"trainer_info{{{labels}}} 1.0", get(watch))
         assert json.loads(get(watch, "performance_status"))["trainer"]["trainer"] == "walker"
     assert not list((tmp_path / "targets").glob("*.json"))
     assert watch.server is None

@@ -38,7 +38,8 @@ def exposed(explanation):
 )
 def test_series_carry_the_whole_message(explanation):
     again = told(exposed(explanation))
-    assert message(again) == message(explanation)
+    # A label has no backticks: tables would show them as they are.
+    assert message(again).replace("`", "") == message(explanation).replace("`", "")
     assert again.verdict == explanation.verdict
     assert again.time_left == explanation.time_left
 

@@ -5,6 +5,7 @@ Ray is imported by the tests, not at the top: each worker collects all tests, an
 
 import json
 import os
+import re
 import threading
 import time
 import urllib.request
@@ -76,8 +77,9 @@ def test_an_actor_is_watched_under_the_name_of_its_class(local_ray):
     collector = Collector.remote()
     ray.get([collector.keep.remote() for _ in range(3)])
     job = ray.get_runtime_context().get_job_id()
-    name = f'trainer_info{{framework="ray",rank="",run="{job}",trainer="Collector",world_size=""}} 1.0'
-    wait_for(lambda: [text for text in series_of_actors(local_ray) if name in text])
+    labels = rf'framework="ray",rank="",run="{job}",started="[^"]+",trainer="Collector",world_size=""'
+    name = rf"trainer_info{{{labels}}} 1.0"
+    wait_for(lambda: [text for text in series_of_actors(local_ray) if re.search(name, text)])
 
     def kept_in_the_store():
         sizes = [
