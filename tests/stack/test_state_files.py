@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from heapwatch.discovery import TargetFile
+from heapwatch.measure.kernel_kills import KernelKills
 from heapwatch.runtime.own_files import UnusableFile
 from heapwatch.stack import bootstrap, configuration, containers, keeper, marker, preflight
 from heapwatch.stack.errors import StackError
@@ -126,9 +127,9 @@ def test_the_keeper_sweeps_beside_it(
 ) -> None:
     HOSTILE[kind](settings.targets / "a.json")
     subprocess.run([sys.executable, "-c", TRAINER, settings.targets], check=True)
-    keeper._sweep(settings.targets)
+    keeper._sweep(settings.targets, KernelKills())
     assert "has ended without removing its target" in capsys.readouterr().out
-    assert [path.name for path in settings.targets.iterdir()] == ["a.json"]
+    assert {path.name for path in settings.targets.iterdir()} == {"a.json", "lost"}
 
 
 @pytest.mark.parametrize("kind", HOSTILE)
@@ -174,6 +175,6 @@ def test_a_secret_that_the_containers_are_given_is_a_small_file(tmp_path: Path, 
 def test_a_target_of_this_process_stays_where_the_keeper_looks(settings: Settings) -> None:
     target = TargetFile(settings.targets, "127.0.0.1", 7777)
     target.write()
-    keeper._sweep(settings.targets)
+    keeper._sweep(settings.targets, KernelKills())
     assert target.path.exists()
     target.remove()

@@ -146,6 +146,10 @@ class Storages:
             self._wanted[address] = ref(tensor)
         return MemoryBlock(address, int(tensor.nbytes), _place(tensor))
 
+    def knows(self, memory: MemoryBlock) -> bool:
+        """Whether this is the memory of a whole storage."""
+        return any(memory is known for known in self.known.values())
+
     def read(self, ask: Ask) -> bool:
         """Ask the thread that changes the tensors for the storages that were wanted; whether it answered."""
         wanted, self._wanted = list(self._wanted.values()), {}
@@ -184,7 +188,11 @@ def tensor_parts(tensor: Any, storages: Storages) -> list[Any]:
         return parts + _sparse_parts(tensor)
     if tensor.device.type == "meta":
         return parts
-    memory = _memory_alone(tensor) or storages.memory(tensor)
+    memory = _memory_alone(tensor)
+    if memory is None:
+        memory = storages.memory(tensor)
+        if not storages.knows(memory):
+            parts.append(UNREAD)
     return [*parts, replace(memory, slack=memory.slack + slack) if slack else memory]
 
 
