@@ -27,12 +27,11 @@ def _said(folder: Path, *arguments: object) -> str:
 @attack("a pipe, a link to /dev/zero, a gigabyte and deep JSON among the targets")
 def among_the_targets(stage: Stage, exchange: Exchange) -> None:
     folder = stage.folder("files")
-    targets = folder / "heapwatch" / "targets"
-    targets.mkdir(parents=True)
+    targets = folder / "targets"
+    targets.mkdir()
     for number, (kind, make) in enumerate(HOSTILE.items()):
         make(targets / f"{number}.json")
         exchange.sent(f"{number}.json: {kind}")
-    (folder / "targets").symlink_to(targets)
     with real_trainer(folder) as trainer:
         exchange.back("heapwatch.start() has returned; training goes on")
         assert trainer.goes_on()

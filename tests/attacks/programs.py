@@ -103,7 +103,12 @@ sys.exit(heapwatch.cli.main.main(sys.argv[2:]))
 @contextmanager
 def heapwatch(folder: Path, *arguments: object, user: int | None = None) -> Iterator[subprocess.Popen[bytes]]:
     """The command line, its output in `folder/output`."""
-    environment = {**os.environ, "HEAPWATCH_TOKEN": TOKEN, "XDG_STATE_HOME": str(folder)}
+    environment = {
+        **os.environ,
+        "HEAPWATCH_TOKEN": TOKEN,
+        "HEAPWATCH_TARGETS_DIR": str(folder / "targets"),
+        "XDG_STATE_HOME": str(folder),
+    }
     command = [sys.executable, "-c", AS_USER, str(user or os.geteuid()), *map(str, arguments)]
     with (folder / "output").open("wb") as output:
         process = subprocess.Popen(command, stdout=output, stderr=output, env=environment)

@@ -39,6 +39,7 @@ MAY_BE_EMPTY = {
     r"generation\"\} > last_over_time": "needs a cycle that ended a step ago",
     r"growth_per_cycle": "needs half an hour of cycles",
     r"trainer_cleanup_": "nothing was cleaned up",
+    r"job:trainer:lost": "no trainer was lost",
     r"_(failures|missed|errors)_total": "nothing fails",
     r"max_over_time\(timestamp": "nothing was cleaned up",
     r"trainer_buffer_capacity_items.*deriv": "a buffer that is full, or not yet measured long enough",

@@ -45,6 +45,7 @@ KNOWN = frozenset(
         "RECORD",
         "REGISTER",
         "REVISION",
+        "RUN",
         "RUNBOOKS_URL",
         "SECRETS",
         "SERVE",
