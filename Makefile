@@ -118,7 +118,7 @@ lock: ## Pin the newest versions that pyproject.toml allows (requirements/*.txt)
 	@PATH="$(HEAPWATCH_STATE)/lock/bin:$$PATH" requirements/lock.sh
 
 .PHONY: light
-light: ## Test the trainer's library without optional packages, on every installed Python
+light: dev ## Test the trainer's library without optional packages, on every installed Python
 	@.ci/light
 
 .PHONY: release-check
