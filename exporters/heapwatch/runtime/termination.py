@@ -13,6 +13,7 @@ import time
 from collections.abc import Callable
 from contextlib import suppress
 
+from heapwatch.measure.alone import waits_in
 from heapwatch.measure.roots import OWN_THREADS
 
 LAST_SECONDS = 2.0
@@ -119,6 +120,7 @@ class Termination:
         ctypes.pythonapi.PyOS_setsig(signal.SIGTERM, None)
         os.kill(os.getpid(), signal.SIGTERM)
 
+    @waits_in
     def _is_asked(self) -> bool:
         """Wait for the next signal; returns whether it is for this to answer. Raises OSError."""
         byte, ancillary, _, _ = self._woken.recvmsg(1, socket.CMSG_SPACE(_CREDENTIALS.size))
