@@ -17,6 +17,7 @@ from typing import Any
 _MOST_KNOWN = 1000
 _HAVE_PLACES = sys.version_info >= (3, 11)
 _FUNCTIONS = {"sleep": time.sleep}
+_CALLS = ("CALL", "PRECALL")  # Python 3.11 calls what it knows well from the instruction before
 
 # By the id of the code, which is kept so that no other takes its id.
 _names: dict[tuple[int, int], tuple[CodeType, tuple[str, ...]]] = {}
@@ -47,7 +48,7 @@ def _called_at(code: CodeType, at: int) -> tuple[str, ...]:
 
 def _read(code: CodeType, at: int) -> tuple[str, ...]:
     instructions = list(dis.get_instructions(code))
-    call = next((one for one in instructions if one.offset == at and one.opname.startswith("CALL")), None)
+    call = next((one for one in instructions if one.offset == at and one.opname.startswith(_CALLS)), None)
     if call is None or (begin := _begin(call)) is None:
         return ()
     together = [one for one in instructions if _begin(one) == begin]
