@@ -11,13 +11,10 @@ from __future__ import annotations
 import ctypes
 import sys
 import threading
-import time
 from collections.abc import Callable
-from functools import partial
 from typing import Any
 
-from heapwatch.measure.alone import waits_in
-from heapwatch.runtime.failures import is_trainers
+from heapwatch.runtime.request import Request
 
 
 class _Question:
@@ -25,14 +22,14 @@ class _Question:
 
     def __init__(self) -> None:
         self.queued = False
-        self.read: Callable[[], None] | None = None
+        self.request: Request | None = None
 
     def __bool__(self) -> bool:
         # Nothing is logged here, imported or waited for: the program may be inside any of that.
         self.queued = False
-        read, self.read = self.read, None
-        if read is not None:
-            read()
+        request, self.request = self.request, None
+        if request is not None:
+            request.make()
         return False
 
 
@@ -50,49 +47,27 @@ class MainThread:
         self._question = _Question()
         self._asking = threading.Lock()
 
-    @waits_in
     def ask(self, read: Callable[[], Any], seconds: float) -> Any:
-        """The result of `read`; None if it failed, or the main thread did not come to it in this time.
-
-        Args:
-            read: is to take less than a millisecond, take no lock, and call no code of the program.
-            seconds: longest time to wait.
-
-        """
+        """The result of `read`; None if it failed, or the main thread did not come to it in this time."""
         if threading.current_thread() is threading.main_thread():
             return read()
         if not _can_be_asked() or not self._asking.acquire(timeout=seconds):
             return None
         try:
-            results: list[Any] = []
-            answered = threading.Lock()
-            answered.acquire(timeout=0)
-            self._question.read = partial(self._answer, read, results, answered)
+            request = self._question.request = Request(read)
             if not self._question.queued:
                 self._question.queued = _queue(self._question)
-            if self._question.queued:
-                answered.acquire(timeout=seconds)
-            self._question.read = None
-            return results[0] if results else None
+            result = request.wait(seconds if self._question.queued else 0)
+            self._question.request = None
+            self.seconds += request.seconds
+            self.longest = max(self.longest, request.seconds)
+            return result
         finally:
             self._asking.release()
 
-    def _answer(self, read: Callable[[], Any], results: list[Any], answered: threading.Lock) -> None:
-        began = time.thread_time()
-        try:
-            results.append(read())
-        except BaseException as error:
-            if is_trainers(error):
-                raise
-        finally:
-            took = time.thread_time() - began
-            self.seconds += took
-            self.longest = max(self.longest, took)
-            answered.release()
-
     def abandon(self) -> None:
         """In a forked child: another thread's question is not answered."""
-        self._question.read = None
+        self._question.request = None
         self._asking = threading.Lock()
 
 

@@ -10,10 +10,10 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
-from heapwatch.measure.alone import waits_in
 from heapwatch.runtime.budget import Costs, fair_share
 from heapwatch.runtime.failures import Failures, is_trainers
 from heapwatch.runtime.protocols import Sampler
+from heapwatch.runtime.request import Request
 
 log = logging.getLogger("heapwatch")
 
@@ -102,7 +102,7 @@ class SafePoint:
         self._owner_steps = False
         self._busy = threading.Lock()
         self._stopped = threading.Event()
-        self._asked: tuple[Callable[[], Any], list[Any], threading.Lock] | None = None
+        self._asked: Request | None = None
         self.answering_seconds = 0.0
 
     def schedule(self, sampler: Sampler, *, anywhere: bool) -> None:
@@ -141,32 +141,22 @@ class SafePoint:
         owner = self._owner() if self._owner is not None and self._owner_steps else None
         return owner if owner is not None and owner.is_alive() else None
 
-    @waits_in
     def ask(self, read: Callable[[], Any], seconds: float) -> Any:
         """The result of `read` at the owner's next visit; None if it failed or none came within `seconds`."""
-        results: list[Any] = []
-        answered = threading.Lock()
-        answered.acquire(timeout=0)
-        self._asked = read, results, answered
+        request = self._asked = Request(read, self._cpu_clock)
         self.due = True
-        answered.acquire(timeout=seconds)
+        result = request.wait(seconds)
         self._asked = None
-        return results[0] if results else None
+        return result
 
     def _answer(self) -> None:
         asked, self._asked = self._asked, None
         if asked is None:
             return
-        read, results, answered = asked
-        began = self._cpu_clock()
         try:
-            results.append(read())
-        except BaseException as error:
-            if is_trainers(error):
-                raise
+            asked.make()
         finally:
-            self.answering_seconds += self._cpu_clock() - began
-            answered.release()
+            self.answering_seconds += asked.seconds
 
     def wake(self) -> None:
         """Make the next visit check what is due; callable from any thread."""
