@@ -16,6 +16,8 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import NamedTuple
 
+from tests.harmless import PATIENCE_SECONDS
+
 ROOT = Path(__file__).parents[2]
 # Programs by name, with the modules that they need.
 PROGRAMS = {
@@ -41,8 +43,8 @@ PROGRAMS = {
 }
 # What C code of torch changes fastest is also read by the readers alone, which come around more often then.
 READ_FAST = ("gradients", "graphs", "storages", "training_thread")
-# Beyond the time that a program runs: imports, and the last look under a loaded machine.
-_START_SECONDS = 300
+# For imports, on a loaded machine; a program that hangs later ends itself.
+_START_SECONDS = 120
 
 
 class Run(NamedTuple):
@@ -67,7 +69,7 @@ def run(one: Run, seconds: float) -> tuple[int, str]:
             env=environment,
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
-            timeout=seconds + _START_SECONDS,
+            timeout=_START_SECONDS + seconds + PATIENCE_SECONDS,
             check=False,
         )
     except subprocess.TimeoutExpired as error:

@@ -19,6 +19,7 @@ from collections import deque
 from typing import Any
 
 import heapwatch
+from tests.harmless import PATIENCE_SECONDS
 from tests.harmless.looking import Looking
 
 # How often threads take turns, in seconds: the interpreter's default is a thousand times as long.
@@ -42,6 +43,7 @@ def _unraisable(arguments: Any) -> None:
 
 def main(name: str, seconds: float, who: str = "all") -> int:
     """Run the program for this long; returns the exit code."""
+    faulthandler.dump_traceback_later(seconds + PATIENCE_SECONDS, exit=True)
     threading.excepthook = _failed
     sys.unraisablehook = _unraisable
     program = importlib.import_module(f"tests.harmless.programs.{name}")
