@@ -134,6 +134,9 @@ class Exporter:
         self.safe_point.on_visit += [baseline.note, self.cleanup_queue.run_pending]
         self.safe_point.on_tick.append(self.progress.observe)
         self.cleanup_queue.on_done.append(self._sample_costly_soon)
+        self._own = ExporterCollector(
+            self.failures, self.safe_point, lambda: self.exposition.collect_seconds.copy()
+        )
         explained: list[Collector] = []
         if self.explainer.enabled:
             explained = [ExplanationCollector(self.explanation, lambda: self.explainer.spent_on)]
@@ -151,7 +154,7 @@ class Exporter:
             self.limits,
             CleanupCollector(self.cleanup_queue, self._takes_cleanups),
             *explained,
-            ExporterCollector(self.failures, self.safe_point, lambda: self.exposition.collect_seconds.copy()),
+            self._own,
         ]
         for collector in collectors:
             self.register(collector)
@@ -364,7 +367,7 @@ class Exporter:
                 family for collector in self._costly for family in self.exposition.read(collector)
             ]
         sampled: list[Collector] = [*self._counting, self.buffers.sizes, self.sizes, self.limits]
-        sampled += [self._objects] if self._objects else []
+        sampled += [self._objects, self._own] if self._objects else []
         families = [family for collector in sampled for family in self.exposition.read(collector)]
         return Readings(self._costly_families + families)
 

@@ -163,6 +163,7 @@ class Journal:
                 self._read(costly),
                 time=round(mark.time, 3),
                 event=mark.event,
+                read_at=time.time(),
                 resident_bytes=mark.resident_bytes,
                 phase=mark.name if mark.event == "phase" else "",
                 delta_bytes=mark.delta_bytes,

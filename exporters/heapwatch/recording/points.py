@@ -13,6 +13,7 @@ from heapwatch.analysis.readings import Readings
 CYCLES = ("generation", "epoch", "episode")  # the largest first
 EVENTS = ("start", "phase", "cycle", "sample")
 _MOST_NAMES = 1024
+_CLOCKS_SECONDS = 0.01  # by which two clocks may differ
 
 
 class Buffer(NamedTuple):
@@ -34,10 +35,10 @@ class Point:
 
     `event` says which moment: the `start` of the recording, the end of a `phase`, the end of a `cycle`
     (a generation, an epoch, an episode), or none of these (`sample`). `time` is Unix time in seconds.
-    `objects` are live objects by class, `items` other counts (`static bodies`, `food_sources`, items of a
-    buffer without a bound), `bounds` the upper bounds of some of these, `graphs` the number of tensors of a
-    buffer that hold their autograd graph, `large` class and bytes of the largest single objects, if the
-    trainer searched for them.
+    `objects` are live objects by class, as counted at `counted_at`, `items` other counts (`static bodies`,
+    `food_sources`, items of a buffer without a bound), `bounds` the upper bounds of some of these, `graphs`
+    the number of tensors of a buffer that hold their autograd graph, `large` class and bytes of the largest
+    single objects, if the trainer searched for them.
     """
 
     time: float
@@ -52,6 +53,7 @@ class Point:
     progress: Mapping[str, float] = field(default_factory=dict)
     buffers: Mapping[str, Buffer] = field(default_factory=dict)
     objects: Mapping[str, float] = field(default_factory=dict)
+    counted_at: float | None = None
     items: Mapping[str, float] = field(default_factory=dict)
     bounds: Mapping[str, float] = field(default_factory=dict)
     graphs: Mapping[str, float] = field(default_factory=dict)
@@ -71,6 +73,10 @@ class Point:
         if self.event == "start":
             return done
         return max(1, done if self.event == "cycle" else done + 1)
+
+    def is_counted_since(self, time: float) -> bool:
+        """Whether objects were counted between this time and the point's own, or it is not known when."""
+        return self.counted_at is None or time < self.counted_at <= self.time + _CLOCKS_SECONDS
 
     def count(self, name: str) -> float:
         """The count of a class or of another counted item; 0 if it was not known."""
@@ -101,7 +107,13 @@ class Run:
 
 
 def point_of(
-    readings: Readings, *, time: float, event: str, resident_bytes: float | None = None, **about: Any
+    readings: Readings,
+    *,
+    time: float,
+    event: str,
+    read_at: float | None = None,
+    resident_bytes: float | None = None,
+    **about: Any,
 ) -> Point | None:
     """The point of an exposition; None if its resident memory is not known.
 
@@ -109,6 +121,7 @@ def point_of(
         readings: one exposition, or a part of it.
         time: Unix time, in seconds.
         event: see `Point`.
+        read_at: when it was exposed, in Unix time; by default at `time`.
         resident_bytes: replaces the exposition's value.
         about: further fields of the point.
 
@@ -117,6 +130,7 @@ def point_of(
     resident = by_role.get("trainer") if resident_bytes is None else resident_bytes
     if resident is None:
         return None
+    age = readings.value("trainer_exporter_sample_age_seconds", collector="objects")
     nbytes, items, full = (
         readings.by(f"trainer_buffer_{what}", "buffer") for what in ("bytes", "items", "capacity_bytes")
     )
@@ -130,6 +144,7 @@ def point_of(
         gpu_reserved_bytes=_sum(readings.by("trainer_gpu_memory_reserved_bytes", "device")),
         buffers={name: Buffer(size, items.get(name), full.get(name)) for name, size in nbytes.items()},
         objects=readings.by("trainer_objects", "type"),
+        counted_at=None if age is None else round((time if read_at is None else read_at) - age, 3),
         items=_items(readings),
         bounds=_as_events(readings.by("trainer_event_list_capacity_items", "list")),
         graphs={name: n for name, n in readings.by("trainer_buffer_graph_tensors", "buffer").items() if n},

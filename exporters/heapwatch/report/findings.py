@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from itertools import pairwise
 
 from heapwatch.analysis.leak import MEMORY, material
 from heapwatch.analysis.readings import Component
@@ -148,7 +147,8 @@ def analyse(run: Run, *, large_bytes: float = 50e6, size_limit_bytes: float | No
     stored = cycles.series(lambda point: _stored(point) if point.buffers else None)
     for kind, field in (("objects", "objects"), ("entities", "items")):
         for name in cycles.names(field):
-            history = histories[f"objects {name}"] = cycles.series(_reader(field, name))
+            history = cycles.series(_reader(field, name), counted=kind == "objects")
+            histories[f"objects {name}"] = history
             component = Component(kind, name)
             objects[name] = judged(
                 history,
@@ -209,11 +209,24 @@ class Cycles:
         """The cycle of a point."""
         return point.cycle(self.unit) if self._counted else int((point.time - self._began) // 60)
 
-    def series(self, read: Callable[[Point], float | None]) -> Points:
-        """The level at the end of each cycle: temporary memory is freed by then."""
-        series = []
+    def series(self, read: Callable[[Point], float | None], *, counted: bool = False) -> Points:
+        """The level at the end of each cycle: temporary memory is freed by then.
+
+        Args:
+            read: returns the level of a point; None if it is not known.
+            counted: leave out cycles in which objects were not counted; the first is a baseline.
+
+        """
+        series: list[tuple[float, float]] = []
+        began = float("-inf")
         for number, points in self._by_cycle.items():
-            known = [value for point in points if (value := read(point)) is not None]
+            known = [
+                value
+                for point in points
+                if not (counted and series) or point.is_counted_since(began)
+                if (value := read(point)) is not None
+            ]
+            began = points[-1].time
             if known:
                 series.append((float(number), known[-1]))
         return series
@@ -322,15 +335,23 @@ def _finding(
 
 
 def _phase(cycles: Cycles, leaking: dict[str, Judgement], since: int) -> str:
-    """The phase that grows: by where the leaking objects appear if that is clear, else by memory."""
+    """The phase that grows: by where the leaking objects appear if that is clear, else by memory.
+
+    A count that is older than the phase tells nothing of it.
+    """
     objects: dict[str, float] = defaultdict(float)
     memory: dict[str, float] = defaultdict(float)
-    for before, point in pairwise(cycles.points):
-        if point.event != "phase" or cycles.number(point) < since:
+    began, before = float("-inf"), cycles.points[0]
+    for point in cycles.points:
+        if point.event != "phase":
             continue
-        memory[point.phase] += point.delta_bytes or 0.0
-        for name in leaking:
-            objects[point.phase] += max(0.0, point.count(name) - before.count(name))
+        if cycles.number(point) >= since:
+            memory[point.phase] += point.delta_bytes or 0.0
+            counted = point.is_counted_since(before.time) and before.is_counted_since(began)
+            for name in leaking:
+                if counted or name not in point.objects:
+                    objects[point.phase] += max(0.0, point.count(name) - before.count(name))
+        began, before = before.time, point
     total = sum(objects.values())
     for phase, risen in objects.items():
         if total and risen >= _CLEAR_SHARE * total:

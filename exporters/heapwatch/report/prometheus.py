@@ -25,7 +25,7 @@ _NAMES = (
     "|trainer_progress_total|trainer_phase_(end_resident|delta).*|trainer_phase_memory_delta_bytes"
     "|trainer_phase_duration_seconds_count|process_start_time_seconds"
     "|trainer_memory_(verdict|growth_bytes_per_minute|growth_explained_ratio|time_to_limit_seconds)"
-    "|trainer_growing_path_.*"
+    "|trainer_growing_path_.*|trainer_exporter_sample_age_seconds"
 )
 _SCRAPE_SECONDS = 15.0
 _MOST_STEPS = 3000

@@ -31,6 +31,21 @@ def test_objects_name_the_phase_where_memory_cannot():
     assert report.finding.since == 3
 
 
+def test_a_count_that_is_older_than_a_phase_does_not_name_it():
+    """Evaluation leaks, and objects are counted at the end of each other evolution alone."""
+    run = generations(12, environments=16, evaluation=4e9, other=1e8)
+    counted, objects, points = 0.0, run.points[0].objects, []
+    for point in run.points:
+        if point.phase == "evolve_population" and point.cycle("generation") % 2:
+            counted, objects = point.time, point.objects
+        points.append(replace(point, objects=objects, counted_at=counted))
+    report = analyse(Run("erl_trading", tuple(points)))
+    assert report.finding.phase == "evaluate_population"
+    assert report.histories["objects TradingEnvironment"] == [
+        (generation, 2 + 16 * generation) for generation in (0, 1, 3, 5, 7, 9, 11)
+    ]
+
+
 def grown(point):
     """Generations from the third on whose evolution is over."""
     return point.cycle("generation") - 2 - (point.event == "phase" and point.phase != "evolve_population")

@@ -32,6 +32,12 @@ def test_a_level_is_told_in_the_words_of_every_verdict(level, wanted):
     assert word(level, 20) == wanted
 
 
+@pytest.mark.parametrize("count", range(2, 24))
+@pytest.mark.parametrize("every", [2, 3, 5])
+def test_what_rose_tenfold_is_never_healthy(count, every):
+    assert word(lambda cycle: 200 if cycle % every == count % every and cycle else 2, count) != "healthy"
+
+
 @pytest.mark.parametrize("count", range(1, 5))
 def test_with_a_few_cycles_it_is_too_early(count):
     assert word(lambda cycle: 100 + 20 * cycle, count) == "too early"
