@@ -1,4 +1,4 @@
-"""The threads of a watch only wait, as far as reads beside them are concerned: otherwise none would ever be made."""
+"""The threads of a watch only wait, as far as reads beside them are concerned: else none would be made."""
 
 from __future__ import annotations
 
