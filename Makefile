@@ -94,18 +94,20 @@ lint: dev ## Check style, types and generated files
 	@"$(BIN)/python" -m docs.metrics_reference --check
 	@"$(BIN)/python" -m docs.limits --check
 	@"$(BIN)/python" -m docs.reads --check
-	@"$(BIN)/python" -m deploy.generator --check
 	@"$(BIN)/python" -m tests.documents.tables --check
 	@"$(BIN)/python" -m benchmarks.zoo.document --check
 
 .PHONY: generate
-generate: dev ## Write the dashboards, the metrics reference and the Kubernetes objects
+generate: dev ## Write the dashboards and the generated parts of the docs
 	@"$(BIN)/python" -m heapwatch.dashboards
 	@"$(BIN)/python" -m docs.metrics_reference
 	@"$(BIN)/python" -m docs.limits
 	@"$(BIN)/python" -m docs.reads
-	@"$(BIN)/python" -m deploy.generator
 	@"$(BIN)/python" -m tests.documents.tables
+
+.PHONY: deploy
+deploy: dev ## Write a Kustomize base and a Helm chart into build/deploy (ARGS="--configuration mine.yml")
+	@"$(BIN)/python" -m deploy.generator $(ARGS)
 
 .PHONY: documents-test
 documents-test: dev ## Try every row of the tables in docs/systems on the examples (ARGS="-k walker")

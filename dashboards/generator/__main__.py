@@ -5,11 +5,10 @@ import json
 import sys
 from pathlib import Path
 
-from . import boards, configmaps
+from . import boards
 
 ROOT = Path(__file__).resolve().parents[2]
 GENERATED = ROOT / "dashboards" / "generated"
-CONFIGMAPS = ROOT / "deploy" / "kubernetes" / "dashboards"
 
 
 def files() -> dict[str, str]:
@@ -27,20 +26,14 @@ def main(arguments: list[str] | None = None) -> int:
         "--output", type=Path, default=GENERATED, help="folder of the JSON (default: %(default)s)"
     )
     parser.add_argument(
-        "--configmaps", type=Path, default=CONFIGMAPS, help="folder of the ConfigMaps (default: %(default)s)"
-    )
-    parser.add_argument(
         "--check", action="store_true", help="write nothing; fail when a file is missing, stale or left over"
     )
     options = parser.parse_args(arguments)
-    dashboards = files()
-    wanted = {options.output: dashboards, options.configmaps: configmaps.manifests(dashboards)}
     if options.check:
-        return max(check(folder, contents) for folder, contents in wanted.items())
-    for folder, contents in wanted.items():
-        folder.mkdir(parents=True, exist_ok=True)
-        for name, content in contents.items():
-            (folder / name).write_text(content)
+        return check(options.output, files())
+    options.output.mkdir(parents=True, exist_ok=True)
+    for name, content in files().items():
+        (options.output / name).write_text(content)
     return 0
 
 

@@ -7,7 +7,7 @@ expressions of Prometheus in the same braces, so Helm reads them from a file as 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import asdict, fields
 from typing import Any
 
@@ -21,11 +21,12 @@ _VALUE = re.compile(r"@([a-z_]+)@")
 _MAPS = ("labels", "trainer_labels")
 
 
-def files(configuration: Configuration, version: str) -> dict[str, str]:
-    """File name to content of the chart, without the dashboards.
+def files(configuration: Configuration, boards: Mapping[str, str], version: str) -> dict[str, str]:
+    """File name to content of the chart.
 
     Args:
         configuration: the defaults of values.yaml.
+        boards: file name to JSON of each dashboard.
         version: of the chart and of what it installs.
 
     """
@@ -56,6 +57,7 @@ def files(configuration: Configuration, version: str) -> dict[str, str]:
         "templates/receiver.yaml": _template(receiver.manifests(asked)),
         "templates/sample-job.yaml": _only_if("sampleEnabled", _template([sample.job(asked)])),
         "templates/dashboards.yaml": _DASHBOARDS,
+        **{f"dashboards/{name}": content for name, content in boards.items()},
     }
 
 

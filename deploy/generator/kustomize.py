@@ -2,24 +2,23 @@
 
 from __future__ import annotations
 
-from pathlib import Path
+from collections.abc import Mapping
 
-from deploy.generator import monitoring, receiver, sample, text
+from deploy.generator import dashboards, monitoring, receiver, sample, text
 from deploy.generator.configuration import Configuration
 
 SAMPLE = "sample-job.yaml"
-# Written by `python -m heapwatch.dashboards`.
-DASHBOARDS = Path("dashboards")
 
 
-def files(configuration: Configuration, dashboards: list[str]) -> dict[str, str]:
+def files(configuration: Configuration, boards: Mapping[str, str]) -> dict[str, str]:
     """File name to content.
 
     Args:
         configuration: of the installation.
-        dashboards: names of the files in DASHBOARDS.
+        boards: file name to JSON of each dashboard.
 
     """
+    config_maps = {f"dashboards/{name}": text for name, text in dashboards.manifests(boards).items()}
     objects = {
         "rules.yaml": [monitoring.rule(configuration)],
         "discovery.yaml": [monitoring.pod_monitor(configuration), monitoring.service_monitor(configuration)],
@@ -30,10 +29,11 @@ def files(configuration: Configuration, dashboards: list[str]) -> dict[str, str]
         "apiVersion": "kustomize.config.k8s.io/v1beta1",
         "kind": "Kustomization",
         "namespace": configuration.namespace,
-        "resources": [*objects, *(f"{DASHBOARDS}/{name}" for name in sorted(dashboards))],
+        "resources": [*objects, *sorted(config_maps)],
     }
     return {
         **{name: text.file(documents) for name, documents in objects.items()},
+        **config_maps,
         SAMPLE: text.file([sample.job(configuration)]),
         "kustomization.yaml": text.file([kustomization]),
     }

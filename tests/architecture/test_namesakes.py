@@ -23,7 +23,7 @@ TESTED_BY = {
     "tests/alerting/test_services.py": f"{RECEIVER}: prometheus escalate fetch annotate",
     "tests/dashboards/test_generated.py": (
         "dashboards/generator: __main__ dashboard panel panels tables limits colors variables links promql "
-        "configmaps queries/trainers"
+        "queries/trainers"
     ),
     "tests/dashboards/test_what_pages_say.py": "dashboards/generator: queries/explanation verdicts",
     "tests/dashboards/viewer/test_browser.py": (

@@ -1,11 +1,9 @@
 """The committed files are what the code writes, and each page is laid out soundly."""
 
-import json
 from itertools import pairwise
 from pathlib import Path
 
 import pytest
-import yaml
 
 from heapwatch.dashboards import __main__ as command
 from heapwatch.dashboards import boards, links
@@ -33,26 +31,16 @@ def test_the_committed_files_are_up_to_date() -> None:
 def test_what_is_stale_missing_or_left_over_is_named(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    folders = [f"--output={tmp_path / 'json'}", f"--configmaps={tmp_path / 'yaml'}"]
-    command.main(folders)
-    assert command.main([*folders, "--check"]) == 0
-    (tmp_path / "json" / "heapwatch-gpu.json").write_text("{}")
-    (tmp_path / "json" / "old.json").write_text("{}")
-    (tmp_path / "yaml" / "heapwatch-gpu.yaml").unlink()
-    assert command.main([*folders, "--check"]) == 1
+    folder = f"--output={tmp_path}"
+    command.main([folder])
+    assert command.main([folder, "--check"]) == 0
+    (tmp_path / "heapwatch-gpu.json").write_text("{}")
+    (tmp_path / "heapwatch-world.json").unlink()
+    (tmp_path / "old.json").write_text("{}")
+    assert command.main([folder, "--check"]) == 1
     named = [line.split(" is not ")[0] for line in capsys.readouterr().err.splitlines()]
-    wrong = ["json/heapwatch-gpu.json", "json/old.json", "yaml/heapwatch-gpu.yaml"]
+    wrong = ["heapwatch-gpu.json", "heapwatch-world.json", "old.json"]
     assert named == [str(tmp_path / file) for file in wrong]
-
-
-@pytest.mark.parametrize("uid", DOCUMENTS)
-def test_a_configmap_holds_the_dashboard_for_the_sidecar(uid: str) -> None:
-    manifest = yaml.safe_load((command.CONFIGMAPS / f"{uid}.yaml").read_text())
-    assert (manifest["apiVersion"], manifest["kind"]) == ("v1", "ConfigMap")
-    assert manifest["metadata"]["labels"] == {"grafana_dashboard": "1"}
-    assert json.loads(manifest["data"][f"{uid}.json"]) == DOCUMENTS[uid]
-    # What Kubernetes accepts in one object.
-    assert len(manifest["data"][f"{uid}.json"].encode()) < 1_000_000
 
 
 def test_there_is_a_page_for_every_link() -> None:

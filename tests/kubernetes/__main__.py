@@ -22,7 +22,7 @@ import kubernetes_validate
 import yaml
 from cloudcoil.models.prometheus_operator import v1, v1alpha1
 
-DEPLOY = Path(__file__).parents[2] / "deploy"
+ROOT = Path(__file__).parents[2]
 VERSIONS = ("1.25", "1.35")
 OPERATOR = {"monitoring.coreos.com/v1": v1, "monitoring.coreos.com/v1alpha1": v1alpha1}
 # Values other than the defaults, one with what YAML and Helm's templates could trip over.
@@ -106,11 +106,14 @@ def unknown(given: Any, known: Any, path: str) -> Iterator[str]:
 def main() -> int:
     with tempfile.TemporaryDirectory(prefix="heapwatch-kubernetes-") as temporary:
         helm, kubectl = (program(name, Path(temporary)) for name in ("helm", "kubectl"))
-        chart = str(DEPLOY / "chart")
+        deploy = Path(temporary) / "deploy"
+        generate = [sys.executable, "-m", "deploy.generator", f"--output={deploy}"]
+        subprocess.run(generate, cwd=ROOT, check=True)
+        chart = str(deploy / "chart")
         output(helm, "lint", "--strict", chart)
         rendered = {
-            "base": output(kubectl, "kustomize", str(DEPLOY / "kubernetes")),
-            "sample": (DEPLOY / "kubernetes" / "sample-job.yaml").read_text(encoding="utf-8"),
+            "base": output(kubectl, "kustomize", str(deploy / "kubernetes")),
+            "sample": (deploy / "kubernetes" / "sample-job.yaml").read_text(encoding="utf-8"),
             "chart": output(helm, "template", "heapwatch", chart, "--namespace", "monitoring"),
             "chart, changed": output(helm, "template", "heapwatch", chart, "--namespace", "ml", *CHANGED),
         }

@@ -1,9 +1,10 @@
 """The dashboards as Kubernetes ConfigMaps, which the sidecar of Grafana's Helm chart finds by their label."""
 
 import json
+from collections.abc import Mapping
 
 
-def manifests(files: dict[str, str]) -> dict[str, str]:
+def manifests(files: Mapping[str, str]) -> dict[str, str]:
     """One manifest a dashboard: manifest file name to YAML.
 
     YAML is a superset of JSON: names are written as JSON, the dashboard as a literal block.
