@@ -26,6 +26,8 @@ def leaking(clock: Clock) -> list[Series]:
     ppo.limits()
     ppo.verdicts((0, 0), (15, 1))
     ppo.says((0, "too early"), (10, "leak"))
+    ppo.alert("TrainerLeak", "critical", "leak", "memory", "trainer", 15)
+    ppo.alert("TrainerLimitExceeded", "warning", "threshold", "memory", "trainer", 15)
     _cycles(ppo)
     return ppo.series
 
@@ -173,6 +175,14 @@ def test_fleet_has_the_same_in_the_trainers_row(url: str) -> None:
     assert tops["loss_history"]["site"] == SITE
     assert tops["loss_history"]["remedy"] == REMEDY
     assert values(asked(url, "fleet", "Leaking")) == [1]
+
+
+def test_a_leak_among_the_alerts_says_what_leaks_and_where(url: str) -> None:
+    rows = [one["metric"] for one in asked(url, "alerts", "Firing alerts", of="leaking:7777")]
+    assert {(row["alertname"], row.get("path"), row.get("site")) for row in rows} == {
+        ("TrainerLeak", "loss_history", SITE),
+        ("TrainerLimitExceeded", None, None),
+    }
 
 
 def test_memory_is_explained_by_the_same_path(url: str) -> None:

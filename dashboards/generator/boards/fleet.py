@@ -90,7 +90,7 @@ TRAINERS = table(
         SITE,
         REMEDY,
         Column("", explanation.TOP),
-        Column("Ended by", label="cause", cell=tables.WRAPPED),
+        Column("Ended by", label="cause", width=150, cell=tables.WRAPPED),
         Column("", trainers.CAUSES),
         Column("Memory", trainers.KNOWN_RESIDENT, BYTES, width=90),
         Column(
