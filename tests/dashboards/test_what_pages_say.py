@@ -220,6 +220,9 @@ def test_of_a_killed_trainer_all_is_shown_that_was_known_last(url: str) -> None:
     }
     assert values(column(url, "trainer", GROWS, "Bytes per minute", of)) == [20e6]
     assert values(asked(url, "trainer", "Memory", of=of)) == [9e9]
+    assert values(asked(url, "trainer", "Used of the limit", of=of)) == [0.9]
+    assert values(asked(url, "trainer", "Growth per minute", of=of)) == [20e6]
+    assert values(column(url, "fleet", "Trainers by verdict", "Per minute", of)) == [20e6]
     assert values(asked(url, "trainer", "Verdict", of=of)) == [5]
     shown = panel("fleet", "Trainers by verdict")
     answers = [run(url, Target("fleet", shown, target), HOURS, of) for target in shown["targets"]]

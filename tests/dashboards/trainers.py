@@ -305,6 +305,7 @@ class Trainer:
         self.add("job:trainer:gone", lambda m: 1)
         self.add("job:trainer_known:info", lambda m: 1, trainer="x")
         self.add("job:trainer_known:memory_bytes", lambda m: memory)
+        self.add("job:trainer_known:available_bytes", lambda m: memory / 0.9)
         self.add("job:trainer_known:leak_bytes_per_minute", lambda m: per_minute, **leak)
         self.add("job:trainer_verdict:state", lambda m: 5)
         name = next(one.labels["trainer_name"] for one in self.series if one.name == "job:trainer:name")

@@ -79,10 +79,10 @@ TRAINERS = table(
         verdict(trainers.VERDICT),
         Column(
             "Per minute",
-            current(trainers.MEMORY_GROWTH),
+            trainers.KNOWN_GROWTH,
             BYTES,
             width=100,
-            options={"noValue": "too early"},
+            options={"noValue": "-"},
         ),
         time_left(trainers.TIME_TO_LIMIT),
         WHAT,
@@ -95,7 +95,7 @@ TRAINERS = table(
         Column("Memory", trainers.KNOWN_RESIDENT, BYTES, width=90),
         Column(
             "Used",
-            trainers.USED_SHARE,
+            trainers.KNOWN_USED_SHARE,
             SHARE,
             width=120,
             cell=tables.GAUGE,

@@ -38,8 +38,8 @@ _BOUNDED = (
     f" or {CODES['filling']:g} + 0 * ({_GROWS} and {select('trainer_growing_path_leak', kind='buffer')})"
 )
 # What leaked last in a trainer that was lost, or does not answer.
-_GONE = select("job:trainer:gone")
-_LAST_LEAK = f"({select('job:trainer_known:leak_bytes_per_minute')} and on (job, instance) {_GONE})"
+GONE = select("job:trainer:gone")
+LAST_LEAK = f"({select('job:trainer_known:leak_bytes_per_minute')} and on (job, instance) {GONE})"
 # Declared buffers and objects that explain a leak of which the explanation names nothing.
 _SUSPECTS = f"({select('job:trainer_leak:share')} unless on (job, instance) ({_IS_LEAK} == 1))"
 # Alerts: those of memory only where nothing of it has a name.
@@ -70,7 +70,7 @@ def _of_alert(expression: str) -> str:
 def _path_state(leaks: str, grows: str) -> str:
     """The state of each path: `leaks` is 1 where it leaks, `grows` 0 where it grows and is no leak."""
     return (
-        f"{LEAK} * {leaks} or {LEAK} + 0 * {_LAST_LEAK} or {_BOUNDED}"
+        f"{LEAK} * {leaks} or {LEAK} + 0 * {LAST_LEAK} or {_BOUNDED}"
         f" or {grows} + on (job, instance) group_left () {_WORD} or {GROWING} + {grows}"
     )
 
@@ -110,7 +110,7 @@ def _level(resources: str) -> str:
 _EXPLAINED = select("job:trainer_memory:explained_bytes")
 _ITEMS = select("trainer_growing_path_items")
 BYTES_PER_MINUTE = _column(
-    f"{_RECENT} or {_STATED} or {_LAST_LEAK}", f"60 * deriv({_EXPLAINED}[10m])", _growth(_SIZES)
+    f"{_RECENT} or {_STATED} or {LAST_LEAK}", f"60 * deriv({_EXPLAINED}[10m])", _growth(_SIZES)
 )
 ITEMS_PER_MINUTE = _column(f"60 * deriv({_ITEMS}[10m])", "", _growth(_COUNTS))
 BYTES = _column(select("trainer_growing_path_bytes"), _EXPLAINED, _level(_SIZES))
@@ -139,7 +139,9 @@ TOP = f"topk by ({TRAINER}) (1, {current(max_by(_ROW, f'{_BY_RATE} or {_REST}'))
 
 # Memory by what holds it; what is declared is known by its own series, under the last name of its path.
 _LAST_NAME = '"component", "$1", "path", "(?:.*\\\\.)?([^.\\\\[]+).*"'
-_PATH_BYTES = select("trainer_growing_path_bytes", 'kind!~"gpu|worker"')
+# A missed scrape is bridged, as it is in the memory that it is a part of.
+_ON_HOST = select("trainer_growing_path_bytes", 'kind!~"gpu|worker"')
+_PATH_BYTES = f"last_over_time({_ON_HOST}[1m])"
 _HELD = f"(label_replace({_PATH_BYTES}, {_LAST_NAME}) unless on (job, instance, component) {_EXPLAINED})"
 PATHS = sum_by("path", _HELD)
 HELD_BY_PATHS = sum_by(TRAINER, _HELD)
