@@ -77,8 +77,9 @@ MOST_USED = f"max({KNOWN_USED_SHARE})"
 _SLOPE = sum_by(TRAINER, aged(10, select("job:trainer_resource:growth_per_minute", resource="memory")))
 MEMORY_GROWTH = f"({_SLOPE} or {max_by(TRAINER, select('trainer_memory_growth_bytes_per_minute'))})"
 # Of one that is lost or does not answer that of the leak that it named last.
-KNOWN_GROWTH = f"{current(MEMORY_GROWTH)} or {sum_by(TRAINER, LAST_LEAK)}"
-MOST_GROWTH = f"max({KNOWN_GROWTH})"
+_LAST_GROWTH = sum_by(TRAINER, LAST_LEAK)
+KNOWN_GROWTH = f"{current(MEMORY_GROWTH)} or {_LAST_GROWTH}"
+MOST_GROWTH = f"max({MEMORY_GROWTH} or {_LAST_GROWTH})"
 
 _TIME_TO_LIMIT = select("job:trainer_memory:time_to_limit_seconds")
 # As the explanation says it, once growth is sure: the least; else by the rules.
