@@ -14,7 +14,7 @@ def main(arguments: list[str]) -> int:
         print(f"usage: python -m examples.leak {{{','.join(EXAMPLES)}}} NAME=RATE ... | off")
         return 2
     name, *settings = arguments
-    leaks = importlib.import_module(f"examples.{name}.leaking").LEAKS
+    leaks = importlib.import_module(f"examples.{name}").LEAKS
     try:
         if not settings:
             raise ValueError("no leak given: write NAME=RATE, units per minute, or off")

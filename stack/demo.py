@@ -19,8 +19,8 @@ from heapwatch.stack.native import NativeStack
 from heapwatch.stack.report import Narrator
 from heapwatch.stack.settings import Settings
 
-# Fast enough to reach the limit between two evaluations of the rules.
-SECONDS_TO_LIMIT = 40
+# A scrape sees the bodies below the first limit or above the last, not between them.
+SECONDS_TO_LIMIT = 10
 FOOD_PER_MINUTE = 600
 MEGABYTES_PER_MINUTE = 200
 PATIENCE = 420
@@ -33,6 +33,8 @@ CLEAN_AGAIN_SECONDS = 10.0
 # A trainer on a busy machine reads its switches late, and levels are some seconds old.
 SETTLED_SECONDS = 20.0
 SETTLED_STEPS = 10
+SAID_AFTER = 5.0
+SAID_AGAIN_AFTER = 30.0
 T = TypeVar("T")
 
 
@@ -73,7 +75,6 @@ class _Demonstration:
         self._known_rows = {row["id"] for row in loop.actions()}
         self._freed_before = loop.freed()
         self._fired_before = {_name(alert) for alert in loop.firing()}
-        self._reported = 0.0
 
     def run(self) -> None:
         before = self._loop.levels()
@@ -200,26 +201,31 @@ class _Demonstration:
             raise StackError(f"the cleanup did not help: {action['result']}")
 
     def _see_silence(self) -> None:
-        def left() -> set[str]:
-            firing = {_name(alert) for alert in self._loop.firing()} - self._fired_before
-            return firing | {_name(alert) for alert in self._loop.alerts()}
+        """Wait for the alerts that asked for the cleanup; the rules hold warnings and leaks for minutes."""
 
-        self._wait("the end of the alerts", lambda: None if left() else True, left)
-        self._tell("prometheus", "every alert that the leak caused has ended")
+        def asking() -> set[str]:
+            return {_name(alert) for alert in self._loop.alerts()}
+
+        self._wait("the end of the alerts that asked for the cleanup", lambda: not asking() or None, asking)
+        self._tell("prometheus", "no alert asks for a cleanup any more")
+        if held := sorted({_name(alert) for alert in self._loop.firing()} - self._fired_before):
+            self._tell("prometheus", f"the rules hold for some minutes: {', '.join(held)}")
 
     def _wait(self, what: str, look: Callable[[], T | None], left: Callable[[], set[str]] = set) -> T:
-        """Call `look` every second until it returns something; report the trainer's levels meanwhile.
+        """Call `look` every second until it returns something; say what it waits for.
 
         `left` names what is still there, for the error of a wait that is given up.
         """
-        deadline = time.monotonic() + PATIENCE
+        began = time.monotonic()
+        say_at = began + SAID_AFTER
         while (found := look()) is None:
-            if time.monotonic() > deadline:
+            now = time.monotonic()
+            if now - began > PATIENCE:
                 waited_for = ": ".join(filter(None, (what, ", ".join(sorted(left())))))
                 raise StackError(f"the loop did not close: waited {PATIENCE} s for {waited_for}")
-            if time.monotonic() - self._reported > 15:
-                self._reported = time.monotonic()
-                self._tell("trainer", str(self._loop.levels()), "dim")
+            if now >= say_at:
+                say_at = now + SAID_AGAIN_AFTER
+                self._tell("waits", f"for {what}; the trainer has {self._loop.levels()}", "dim")
             time.sleep(1)
         return found
 

@@ -84,8 +84,9 @@ class Loop:
         return found[0][1] if found else None
 
     def alerts(self) -> list[dict[str, str]]:
-        """Labels of this trainer's alerts that request a cleanup, with `alertstate` (pending, firing)."""
-        return [labels for labels, _ in self.query(f'ALERTS{{instance="{self.instance}", action="cleanup"}}')]
+        """Labels of this trainer's alerts on limits that request a cleanup, with `alertstate`."""
+        chosen = f'instance="{self.instance}", action="cleanup", kind="threshold"'
+        return [labels for labels, _ in self.query(f"ALERTS{{{chosen}}}")]
 
     def firing(self) -> list[dict[str, str]]:
         """Labels of this trainer's firing alerts on limits, growth and leaks."""

@@ -3,7 +3,7 @@
 import sys
 
 from examples.common.command import run
-from examples.erl_trading.leaking import LEAKS
+from examples.erl_trading import LEAKS
 from examples.erl_trading.trainer import ErlTrainer
 
 if __name__ == "__main__":

@@ -8,17 +8,9 @@ import matplotlib.pyplot as plt
 import numpy as np
 
 from examples.common.leaks import LeakSwitches
+from examples.erl_trading import LEAKS
 from examples.erl_trading.agent import DDPGAgent
 from examples.erl_trading.market import Array, TradingEnvironment
-
-LEAKS = {
-    "environments": "environments made for an evaluation and kept",
-    "population": "agents of the old population, kept",
-    "episodes": "episode histories kept (1 MB each)",
-    "clones": "deep copies of the best agent's networks, kept",
-    "figures": "fitness plots not closed",
-    "buffer": "transitions beyond the buffer's bound",
-}
 
 
 class Leaks:

@@ -14,8 +14,9 @@ import heapwatch
 from examples.common.command import Served, profile
 from examples.common.leaks import LeakSwitches, leak_file
 from examples.common.pace import Pace
+from examples.erl_trading import LEAKS
 from examples.erl_trading.agent import DDPGAgent, ReplayBuffer, Transition
-from examples.erl_trading.leaking import LEAKS, Leaks
+from examples.erl_trading.leaking import Leaks
 from examples.erl_trading.market import TradingEnvironment, make_market
 
 mpl.use("agg")

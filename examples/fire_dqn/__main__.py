@@ -3,7 +3,7 @@
 import sys
 
 from examples.common.command import run
-from examples.fire_dqn.leaking import LEAKS
+from examples.fire_dqn import LEAKS
 from examples.fire_dqn.trainer import FireTrainer
 
 if __name__ == "__main__":

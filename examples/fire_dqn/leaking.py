@@ -9,14 +9,6 @@ from examples.common.leaks import LeakSwitches
 from examples.fire_dqn.agent import Transition
 from examples.fire_dqn.fire import CHANNELS, SIDE
 
-LEAKS = {
-    "losses": "losses: the history rebound without its bound",
-    "experience": "transitions: the collector's list grows past its bound (0.24 MB each)",
-    "graph": "losses stored with their graph",
-    "attached": "transitions in the bounded memory whose states hold the graph of a forward pass",
-    "figures": "plots not closed",
-}
-
 
 class Leaks:
     """Adds what is due to the trainer's own containers."""

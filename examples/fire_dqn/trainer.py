@@ -14,9 +14,10 @@ import heapwatch
 from examples.common.command import Served, profile
 from examples.common.leaks import LeakSwitches, leak_file
 from examples.common.pace import Pace
+from examples.fire_dqn import LEAKS
 from examples.fire_dqn.agent import CAPACITY, KEPT_HISTORY, DQNAgent, Transition
 from examples.fire_dqn.fire import FireGrid
-from examples.fire_dqn.leaking import LEAKS, Leaks
+from examples.fire_dqn.leaking import Leaks
 from heapwatch.housekeeping import Schedule, bounded, close_figures
 from heapwatch.runtime.release import empty_cuda_cache
 

@@ -4,7 +4,7 @@ import sys
 from pathlib import Path
 
 from examples.common.command import run
-from examples.metta_ppo.leaking import LEAKS
+from examples.metta_ppo import LEAKS
 from examples.metta_ppo.tracking import PREFIX, MemoryTracking
 from examples.metta_ppo.trainer import MettaTrainer
 

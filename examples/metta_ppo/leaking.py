@@ -9,13 +9,6 @@ from examples.common.leaks import LeakSwitches
 from examples.metta_ppo.environment import VectorEnvironments
 from examples.metta_ppo.policy import HIDDEN, Policy
 
-LEAKS = {
-    "lstm": "MB of LSTM states of environments that are gone",
-    "stats": "MB of statistics that are never cleared",
-    "evals": "MB of evaluation results",
-    "policy_store": "policies kept (100 of them are about 10 MB)",
-    "workers": "MB in the worker processes",
-}
 MB = 1_000_000
 
 

@@ -12,8 +12,9 @@ import heapwatch
 from examples.common.command import Served, profile
 from examples.common.leaks import LeakSwitches, leak_file
 from examples.common.pace import Pace
+from examples.metta_ppo import LEAKS
 from examples.metta_ppo.environment import VectorEnvironments
-from examples.metta_ppo.leaking import LEAKS, Leaks
+from examples.metta_ppo.leaking import Leaks
 from examples.metta_ppo.monitor import SystemMonitor
 from examples.metta_ppo.policy import HIDDEN, HORIZON, Experience, Losses, Policy, State, update
 from examples.metta_ppo.tracking import MemoryTracking

@@ -3,7 +3,7 @@
 import sys
 
 from examples.common.command import run
-from examples.walker.leaking import LEAKS
+from examples.walker import LEAKS
 from examples.walker.trainer import Walker
 
 if __name__ == "__main__":

@@ -11,16 +11,6 @@ from examples.walker.ecosystem import HALF_WIDTH, Ecosystem
 from examples.walker.learner import Experience, Learner
 from examples.walker.robot import OBSERVATIONS
 
-LEAKS = {
-    "static": "bodies: terrain is made again, the old one is not destroyed",
-    "dynamic": "bodies: limbs of dead robots that pile up in the pool of spare parts",
-    "unknown": "bodies: limbs of dead robots that nobody owns any more",
-    "food": "food sources: resources made and never consumed",
-    "events": "events: the list of consumptions rebound without its bound",
-    "replay": "experiences: the replay buffer rebound without its bound",
-    "memory": "MB: history that nobody reads",
-}
-
 
 class Leaks:
     """Adds what is due of each leak, at the trainer's own pace."""

@@ -9,10 +9,11 @@ import heapwatch
 from examples.common.command import Served, profile
 from examples.common.leaks import LeakSwitches, leak_file
 from examples.common.pace import Pace
+from examples.walker import LEAKS
 from examples.walker.cleaning import Cleaner
 from examples.walker.ecosystem import Ecosystem
 from examples.walker.health import HealthLog
-from examples.walker.leaking import LEAKS, Leaks
+from examples.walker.leaking import Leaks
 from examples.walker.learner import Experience, Learner
 from examples.walker.robot import Robot
 from heapwatch.runtime.cleanup import CleanupTarget

@@ -152,12 +152,21 @@ class TargetFile:
             _keep(left, cause)
             self.remove()
 
-    def remove(self) -> None:
-        """Remove the target, unless this is a forked child or another trainer has taken the address over."""
+    def remove(self, *, at_exit: bool = False) -> None:
+        """Remove the target, unless this is a forked child or another trainer has taken the address over.
+
+        Args:
+            at_exit: whether the program ends now; the trainer is lost if its exit status is not 0.
+
+        """
         if os.getpid() != self._writer:
             return
         left = _read(self.path)
         if left is not None and left.owner == self._owner:
+            if at_exit:
+                ends = Lost(self.address, self._trainer, "", time.time())
+                with suppress(OSError):
+                    lost.end(self.path.parent / lost.FOLDER, ends)
             with suppress(OSError):
                 self.path.unlink(missing_ok=True)
 

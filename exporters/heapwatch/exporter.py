@@ -47,6 +47,7 @@ from heapwatch.recording.checkpoints import Checkpoints
 from heapwatch.recording.journal import Journal, Sink
 from heapwatch.registration import Registration
 from heapwatch.runtime.cleanup import CleanupQueue
+from heapwatch.runtime.exit_status import uncaught
 from heapwatch.runtime.exposition import Exposition
 from heapwatch.runtime.failures import Failures
 from heapwatch.runtime.owned_reads import OwnedReads
@@ -300,7 +301,7 @@ class Exporter:
         except Exception as error:
             self.failures.record("registration", "stack", error)
 
-    def stop(self, *, log_findings: bool = True, failure: str = "") -> None:
+    def stop(self, *, log_findings: bool = True, failure: str = "", at_exit: bool = False) -> None:
         """Log the findings, close the records, and stop serving and sampling. A second call does nothing.
 
         What is to be kept comes first, as there may be no time for the rest.
@@ -308,6 +309,7 @@ class Exporter:
         Args:
             log_findings: whether to log them.
             failure: why the program failed; the stack then alerts its end, which it otherwise does not.
+            at_exit: whether the program ends now, so that its exit status decides.
 
         """
         was_running, self.is_running = self.is_running, False
@@ -317,7 +319,7 @@ class Exporter:
         if self._journal is not None:
             self._journal.stop()
         if registration is not None:
-            registration.remove(failure)
+            registration.remove(failure or (uncaught() if at_exit else ""), at_exit=at_exit)
         if self.server is not None:
             self.server.stop()
             self.server = None

@@ -207,7 +207,7 @@ def _port_of_environment() -> int | None:
 
 def _stop_all() -> None:
     for watch in list(_running.values()):
-        watch.stop()
+        watch.exporter.stop(at_exit=True)
     _running.clear()
 
 

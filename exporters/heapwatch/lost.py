@@ -15,6 +15,7 @@ from dataclasses import asdict, dataclass
 from itertools import islice
 from pathlib import Path
 
+from heapwatch.runtime.exit_status import append_exit_status, said
 from heapwatch.runtime.own_files import replace
 
 FOLDER = "lost"  # in the folder of the targets, where Prometheus does not look
@@ -26,8 +27,11 @@ REBOOTED = "its machine was restarted"
 SILENT = "silent, its registration was not renewed"
 UNKNOWN = "killed or crashed, nothing recorded why"
 
+_ENDING_SECONDS = 60.0  # without an exit status: it was cut off, by `os._exit` for example
 _CLOCK_SECONDS = 60.0  # by which another machine's clock may be ahead
 _MOST = 4000
+_KEPT, _ENDING = ".json", ".ending"  # a record, and one that the exit status completes
+_GOODBYE = said(0)
 _MOST_BYTES = 4096
 _LONGEST = 200  # characters
 
@@ -57,34 +61,55 @@ def write(folder: Path, lost: Lost) -> None:
         OSError: the folder cannot be written.
 
     """
-    folder.mkdir(mode=folder.parent.stat().st_mode & 0o777, exist_ok=True)
-    replace(_file(folder, lost.address), json.dumps(asdict(lost)) + "\n", 0o644)
+    _write(_file(folder, lost.address, _KEPT), lost)
+
+
+def end(folder: Path, lost: Lost) -> None:
+    """Keep a trainer whose program ends now as lost if its exit status will not be 0; the cause is left out.
+
+    Does nothing where the exit status cannot be known.
+
+    Raises:
+        OSError: the folder cannot be written.
+
+    """
+    path = _file(folder, lost.address, _ENDING)
+    _write(path, lost)
+    if not append_exit_status(path):
+        path.unlink()
 
 
 def forget(folder: Path, address: str) -> None:
     """Remove what is kept about an address."""
-    with suppress(OSError):
-        _file(folder, address).unlink()
+    for suffix in (_KEPT, _ENDING):
+        with suppress(OSError):
+            _file(folder, address, suffix).unlink()
 
 
 def read(folder: Path) -> list[Lost]:
     """The trainers lost in the last day. What is older is removed; what is no such file is passed over."""
     found = []
     now = time.time()
-    for path in islice(sorted(folder.glob("*.json")), _MOST):
+    for path in islice(sorted([*folder.glob(f"*{_KEPT}"), *folder.glob(f"*{_ENDING}")]), _MOST):
         lost = _read(path)
         if lost is None:
             continue
-        if not now - KEPT_SECONDS < lost.at < now + _CLOCK_SECONDS:
+        kept = KEPT_SECONDS if lost.cause else _ENDING_SECONDS
+        if lost.cause == _GOODBYE or not now - kept < lost.at < now + _CLOCK_SECONDS:
             with suppress(OSError):
                 path.unlink()
-        else:
+        elif lost.cause:
             found.append(lost)
     return found
 
 
-def _file(folder: Path, address: str) -> Path:
-    return folder / (re.sub(r"[^A-Za-z0-9.-]", "_", address) + ".json")
+def _write(path: Path, lost: Lost) -> None:
+    path.parent.mkdir(mode=path.parent.parent.stat().st_mode & 0o777, exist_ok=True)
+    replace(path, json.dumps(asdict(lost)) + "\n", 0o644)
+
+
+def _file(folder: Path, address: str, suffix: str) -> Path:
+    return folder / (re.sub(r"[^A-Za-z0-9.-]", "_", address) + suffix)
 
 
 def _read(path: Path) -> Lost | None:
@@ -94,8 +119,11 @@ def _read(path: Path) -> Lost | None:
         with os.fdopen(descriptor, "rb") as file:
             if not stat.S_ISREG(os.fstat(descriptor).st_mode):
                 return None
-            document = json.loads(file.read(_MOST_BYTES))
+            record, _, status = file.read(_MOST_BYTES).partition(b"\n")
+        document = json.loads(record)
         address, trainer, cause = (str(document[name])[:_LONGEST] for name in ("address", "trainer", "cause"))
+        if path.suffix == _ENDING and status:
+            cause = said(status[-1])
         return Lost(address, trainer, cause, float(document["at"]))
     except (OSError, ValueError, LookupError, TypeError, RecursionError):
         return None

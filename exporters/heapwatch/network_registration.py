@@ -78,7 +78,7 @@ class NetworkRegistration:
         """One line: where this registers, or why it does not."""
         return f"registers at {self._url}" if self._url else f"no stack will find this trainer: {self._said}"
 
-    def remove(self, failure: str = "") -> None:
+    def remove(self, failure: str = "", *, at_exit: bool = False) -> None:
         """Take the registration back; after a failure it falls silent. A second call does nothing."""
         if self._ended.is_set():
             return

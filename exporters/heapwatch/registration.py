@@ -164,18 +164,19 @@ class Registration:
         several = f"; {len(self.others)} more run, HEAPWATCH_STATE chooses one" if self.others else ""
         return f"the stack in {stack.state} sees it and {cleanups}{several}; look at {stack.dashboards}"
 
-    def remove(self, failure: str = "") -> None:
+    def remove(self, failure: str = "", *, at_exit: bool = False) -> None:
         """Remove the target. A second call does nothing.
 
         Args:
             failure: why the trainer failed; it is then kept as lost, and alerted.
+            at_exit: whether the program ends now: it has failed if its exit status is not 0.
 
         """
         target, self._target = self._target, None
         if target is not None and failure:
             target.lose(failure)
         elif target is not None:
-            target.remove()
+            target.remove(at_exit=at_exit)
 
     def _leave_target(self, folder: Path) -> None:
         if self.folder != folder:

@@ -15,7 +15,7 @@ KERNEL, SHIPPED = "of the kernel", "of the installation"
 OTHERS = {
     f"{LIBRARY}/discovery.py:_started": KERNEL,
     f"{LIBRARY}/http/listeners.py:_listening": KERNEL,
-    f"{LIBRARY}/lost.py:write": "in the folder of the targets, and as open as that",
+    f"{LIBRARY}/lost.py:_write": "in the folder of the targets, and as open as that",
     f"{LIBRARY}/lost.py:_read": "of a trainer that may be another user's: opened without waiting or links",
     f"{LIBRARY}/injection.py:inject": "in a new temporary folder",
     f"{LIBRARY}/cli/report.py:_write": "of the user, who names it; opened with mode x",

@@ -26,6 +26,8 @@ def leaking(clock: Clock) -> list[Series]:
     ppo.limits()
     ppo.verdicts((0, 0), (15, 1))
     ppo.says((0, "too early"), (10, "leak"))
+    ppo.alert("TrainerLeak", "critical", "leak", "memory", "trainer", 15)
+    ppo.alert("TrainerLimitExceeded", "warning", "threshold", "memory", "trainer", 15)
     _cycles(ppo)
     return ppo.series
 
@@ -175,6 +177,14 @@ def test_fleet_has_the_same_in_the_trainers_row(url: str) -> None:
     assert values(asked(url, "fleet", "Leaking")) == [1]
 
 
+def test_a_leak_among_the_alerts_says_what_leaks_and_where(url: str) -> None:
+    rows = [one["metric"] for one in asked(url, "alerts", "Firing alerts", of="leaking:7777")]
+    assert {(row["alertname"], row.get("path"), row.get("site")) for row in rows} == {
+        ("TrainerLeak", "loss_history", SITE),
+        ("TrainerLimitExceeded", None, None),
+    }
+
+
 def test_memory_is_explained_by_the_same_path(url: str) -> None:
     shown = panel("trainer", EXPLAINED)
     refs = {target.get("legendFormat"): target["refId"] for target in shown["targets"]}
@@ -210,6 +220,9 @@ def test_of_a_killed_trainer_all_is_shown_that_was_known_last(url: str) -> None:
     }
     assert values(column(url, "trainer", GROWS, "Bytes per minute", of)) == [20e6]
     assert values(asked(url, "trainer", "Memory", of=of)) == [9e9]
+    assert values(asked(url, "trainer", "Used of the limit", of=of)) == [0.9]
+    assert values(asked(url, "trainer", "Growth per minute", of=of)) == [20e6]
+    assert values(column(url, "fleet", "Trainers by verdict", "Per minute", of)) == [20e6]
     assert values(asked(url, "trainer", "Verdict", of=of)) == [5]
     shown = panel("fleet", "Trainers by verdict")
     answers = [run(url, Target("fleet", shown, target), HOURS, of) for target in shown["targets"]]

@@ -274,6 +274,8 @@ class Trainer:
         self.add("trainer_growing_path_growth_bytes_per_minute", rates, **labels)
         self.add("trainer_growing_path_share_ratio", lambda m: share, **labels)
         self.add("trainer_growing_path_leak", lambda m: float(leak), **labels, site=site, remedy=remedy)
+        if leak and share > 0.5:  # the one that leaks most
+            self.add("job:trainer_known:leak_bytes_per_minute", rates, **labels, site=site, remedy=remedy)
 
     def verdicts(self, *changes: tuple[float, int]) -> None:
         """The verdict from each minute on."""
@@ -301,7 +303,9 @@ class Trainer:
         stamp = self.clock.start + 60 * minute
         self.add("job:trainer:lost", lambda m: stamp, trainer="x", cause=cause)
         self.add("job:trainer:gone", lambda m: 1)
+        self.add("job:trainer_known:info", lambda m: 1, trainer="x")
         self.add("job:trainer_known:memory_bytes", lambda m: memory)
+        self.add("job:trainer_known:available_bytes", lambda m: memory / 0.9)
         self.add("job:trainer_known:leak_bytes_per_minute", lambda m: per_minute, **leak)
         self.add("job:trainer_verdict:state", lambda m: 5)
         name = next(one.labels["trainer_name"] for one in self.series if one.name == "job:trainer:name")

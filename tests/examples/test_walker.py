@@ -4,10 +4,11 @@ from collections import deque
 import pytest
 
 from examples.common.leaks import LeakSwitches, write
+from examples.walker import LEAKS
 from examples.walker.cleaning import EMERGENCY_FOOD, REGULAR_FOOD, Cleaner
 from examples.walker.ecosystem import Ecosystem
 from examples.walker.health import HealthLog
-from examples.walker.leaking import LEAKS, Leaks
+from examples.walker.leaking import Leaks
 from examples.walker.learner import BATCH, REPLAY_CAPACITY, Experience, Learner
 
 

@@ -39,6 +39,21 @@ def test_it_folds_away_after_a_day(tmp_path: Path, later: float) -> None:
     assert list(tmp_path.iterdir()) == []
 
 
+@pytest.mark.parametrize(
+    ("status", "age", "causes", "stays"),
+    [(b"\x07", 0, ["exit status 7"], True), (b"\0", 0, [], False), (b"", 0, [], True), (b"", 120, [], False)],
+)
+def test_the_exit_status_tells_whether_a_program_that_ends_is_lost(
+    tmp_path: Path, status: bytes, age: float, causes: list[str], stays: bool
+) -> None:
+    lost.write(tmp_path, replace(one(), cause="", at=time.time() - age))
+    (record,) = tmp_path.iterdir()
+    ending = record.rename(record.with_suffix(".ending"))
+    ending.write_bytes(ending.read_bytes() + status)
+    assert [each.cause for each in lost.read(tmp_path)] == causes
+    assert ending.exists() == stays
+
+
 def test_a_folder_that_is_missing_has_none(tmp_path: Path) -> None:
     assert lost.read(tmp_path / "missing") == []
 

@@ -19,6 +19,7 @@ from heapwatch.cli.main import main
 from heapwatch.cli.reporter import Reporter
 from heapwatch.cli.sources import Sample, read_metrics
 from heapwatch.cli.thresholds import Thresholds
+from heapwatch.dashboards.verdicts import CODES
 from heapwatch.explain.evidence import Candidate
 from heapwatch.explain.findings import Explanation, headline, narrative
 from heapwatch.explain.levels import LeakingLevels
@@ -176,6 +177,29 @@ def test_the_monitor_of_what_prometheus_scraped(trainer: Trainer) -> None:
     sample = Sample(trainer.address, 1e9, read_metrics(f"http://{trainer.address}"), firing=())
     agrees(trainer, "\n".join(message.text for message in reporter.report(sample)))
     assert (reporter.severity == "critical") == bool(code(trainer))
+
+
+def test_the_row_of_ps(trainer: Trainer, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["ps", "--json"]) == 0
+    (row,) = json.loads(capsys.readouterr().out)
+    left = trainer.explanation.time_left
+    assert (row["address"], row["verdict"]) == (trainer.address, trainer.case.word)
+    assert row["time_to_limit_seconds"] == (left and left._asdict())
+    first = trainer.explanation.findings[0] if trainer.explanation.findings else None
+    assert row["grows"] == (first and first.path)
+    assert row["bytes_per_minute"] == (first and first.bytes_per_minute)
+    assert row["line"] == (first and "train.py:7")
+    assert main(["ps"]) == 0
+    assert f" {trainer.case.word} " in capsys.readouterr().out
+
+
+def test_the_pages_have_the_word_and_a_row_for_what_grows(trainer: Trainer) -> None:
+    """The queries read these series; tests/dashboards runs them."""
+    readings = read_metrics(f"http://{trainer.address}")
+    assert trainer.case.word in CODES
+    assert (CODES[trainer.case.word] >= CODES["will not fit"]) == bool(code(trainer))
+    shown = dict(readings.labels("trainer_growing_path_leak"))
+    assert shown.get("path") == (trainer.case.growing[0].known.path if trainer.case.growing else None)
 
 
 def test_the_status_and_the_landing_page(trainer: Trainer) -> None:

@@ -1,4 +1,4 @@
-"""How the demonstration ends: with nothing left of the leak, and with every alert that it caused over."""
+"""How the demonstration ends: with nothing left of the leak, and with no alert that asks for a cleanup."""
 
 import io
 from dataclasses import replace
@@ -16,10 +16,11 @@ HEALTHY = DemoLevels(186, 6, 4e8)
 OLD = {"alertname": "TrainerStalled", "severity": "warning"}
 CAUSED = {
     "alertname": "TrainerLimitExceeded",
-    "severity": "warning",
+    "severity": "critical",
     "resource": "bodies",
     "component": "all",
 }
+WARNING = {**CAUSED, "severity": "warning"}
 
 
 class Loop:
@@ -27,15 +28,17 @@ class Loop:
 
     Args:
         levels: of the trainer, one after another; the last stays.
-        firing: alerts, one list after another; the last stays.
-        pace: steps that the trainer makes between two looks.
+        asking: alerts that ask for a cleanup, one list after another; the last stays.
+        firing: all alerts that fire.
+        rate: steps that the trainer makes between two looks.
 
     """
 
-    def __init__(self, *levels, firing=(), pace=30):
+    def __init__(self, *levels, asking=(), firing=(), rate=30):
         self.next = list(levels) or [HEALTHY]
-        self.turns = list(firing)
-        self.steps = count(step=pace)
+        self.turns = list(asking)
+        self.fires = [*firing]
+        self.steps = count(step=rate)
         self.cleaned = []
 
     def levels(self):
@@ -49,10 +52,10 @@ class Loop:
         return 0.0
 
     def alerts(self):
-        return []
+        return self.turns.pop(0) if len(self.turns) > 1 else self.turns[0] if self.turns else []
 
     def firing(self):
-        return self.turns.pop(0) if len(self.turns) > 1 else self.turns[0] if self.turns else []
+        return self.fires
 
     def clean(self, action):
         self.cleaned.append(action)
@@ -82,8 +85,8 @@ def clock(monkeypatch):
 @pytest.fixture
 def demonstration(clock):
 
-    def make(loop):
-        return demo._Demonstration(None, loop, Narrator(Console(file=io.StringIO())))
+    def make(loop, said=None):
+        return demo._Demonstration(None, loop, Narrator(Console(file=said or io.StringIO())))
 
     return make
 
@@ -100,9 +103,9 @@ def test_what_a_slow_trainer_leaks_later_is_cleaned_up_too(demonstration):
     assert loop.cleaned == ["emergency"]
 
 
-@pytest.mark.parametrize(("pace", "seconds"), [(30, 20), (0.25, 35)])
-def test_the_trainer_has_to_go_on_without_the_leak_for_a_while(demonstration, clock, pace, seconds):
-    demonstration(Loop(pace=pace))._see_rest_gone(HEALTHY)
+@pytest.mark.parametrize(("rate", "seconds"), [(30, 20), (0.25, 35)])
+def test_the_trainer_has_to_go_on_without_the_leak_for_a_while(demonstration, clock, rate, seconds):
+    demonstration(Loop(rate=rate))._see_rest_gone(HEALTHY)
     assert seconds <= clock.now < seconds + 10
 
 
@@ -112,14 +115,26 @@ def test_nothing_is_asked_where_nothing_is_left(demonstration):
     assert not loop.cleaned
 
 
-def test_it_waits_for_every_alert_that_it_caused(demonstration):
-    loop = Loop(firing=[[OLD], [OLD, CAUSED], [OLD, CAUSED], [OLD]])
-    demonstration(loop)._see_silence()
-    assert loop.turns == [[OLD]]
+def test_it_waits_for_every_alert_that_asked_for_a_cleanup_and_names_those_that_are_held(demonstration):
+    loop, said = Loop(asking=[[CAUSED], [CAUSED], []], firing=[OLD]), io.StringIO()
+    shown = demonstration(loop, said)
+    loop.fires.append(WARNING)
+    shown._see_silence()
+    assert loop.turns == [[]]
+    assert "the rules hold for some minutes: TrainerLimitExceeded (bodies/all, warning)" in said.getvalue()
+    assert "TrainerStalled" not in said.getvalue()
+
+
+def test_a_long_wait_says_what_it_waits_for_and_not_often(demonstration):
+    loop, said = Loop(asking=[[CAUSED]] * 120 + [[]]), io.StringIO()
+    demonstration(loop, said)._see_silence()
+    lines = [line for line in said.getvalue().splitlines() if "waits" in line]
+    assert 1 < len(lines) < 6
+    assert all("for the end of the alerts" in line for line in lines)
 
 
 def test_an_alert_that_stays_is_no_success(demonstration, monkeypatch):
     monkeypatch.setattr(demo, "PATIENCE", 0)
-    loop = Loop(firing=[[], [CAUSED]])
-    with pytest.raises(StackError, match=r"end of the alerts: TrainerLimitExceeded \(bodies/all, warning\)$"):
+    loop = Loop(asking=[[CAUSED]])
+    with pytest.raises(StackError, match=r"for the cleanup: TrainerLimitExceeded \(bodies/all, critical\)$"):
         demonstration(loop)._see_silence()

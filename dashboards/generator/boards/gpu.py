@@ -213,9 +213,7 @@ GROWTH = [
             SECONDS,
             "At the growth of that moment. Good: no line. Bad: falling to zero.",
             empty=NO_DEVICE_FILLS,
-            width=10,
         ),
-        firing_alerts(),
     ],
 ]
 
@@ -250,5 +248,6 @@ DASHBOARD = Dashboard(
         Row("Parts", [PARTS]),
         Row("Growth", GROWTH),
         Row("Device", [DEVICE], collapsed=True),
+        Row("Alerts", [[firing_alerts()]]),
     ],
 )

@@ -33,7 +33,7 @@ ADDRESS = [
 ]
 # For tables of one row a trainer; others name their first query.
 NAMED = [TRAINER, Column("", trainers.NAMES), *ADDRESS]
-WHAT = Column("What", label="what", cell=WRAPPED)
+WHAT = Column("What", label="what", width=250, cell=WRAPPED)
 SITE = Column("Line", label="site", width=150)
 REMEDY = Column("What to do", label="remedy", cell=WRAPPED)
 SEVERITY = Column(
@@ -86,8 +86,15 @@ def firing_alerts(height: int = 7, width: int = 0) -> Panel:
     """The alerts that fire now."""
     return table(
         "Firing alerts",
-        [SEVERITY, Column("Since", named(alerts.ALERTS_SINCE), AGO, width=120), *ALERT],
-        "What fires now, and since when; the newest first. Good: empty.",
+        [
+            SEVERITY,
+            Column("Since", named(alerts.ALERTS_SINCE), AGO, width=120),
+            *ALERT,
+            Column("What leaks", label="path", cell=WRAPPED),
+            SITE,
+        ],
+        "What fires now, and since when; the newest first. Of a leak of memory also the path that leaks most "
+        "and the line that fills it. Good: empty.",
         empty=NOTHING_FIRES,
         sort_by="Since",
         width=width,

@@ -12,7 +12,17 @@ ALERTS_FIRING_COUNT = f"count({_FIRING}) or vector(0)"
 ALERTS_PENDING_COUNT = f"count({_PENDING}) or vector(0)"
 ALERTS_FIRING_BY_TRAINER = of_known_trainers(f"count by ({TRAINER}) ({_FIRING})")
 ALERT_STATES = max_by(f"alertname, component, {TRAINER}", f"2 * {_FIRING} or {_PENDING}")
-ALERTS_SINCE = max_by(_ALERT, f"1000 * ({select('ALERTS_FOR_STATE')} and ignoring (alertstate) {_FIRING})")
+
+
+def _since(**equal: str) -> str:
+    firing = f"{select('ALERTS_FOR_STATE', **equal)} and ignoring (alertstate) {_FIRING}"
+    return max_by(_ALERT, f"1000 * ({firing})")
+
+
+# A leak of memory with the path that leaks most, and the line that fills it.
+_OF_MEMORY = _since(kind="leak", resource="memory", component="trainer")
+_LEAK = f"0 * {select('job:trainer_known:leak_bytes_per_minute')}"
+ALERTS_SINCE = f"{_OF_MEMORY} + on ({TRAINER}) group_left (path, site) {_LEAK} or on ({_ALERT}) {_since()}"
 _MAJOR = max_by(_ALERT, f"{LEAKS} or {select('ALERTS', alertstate='firing', severity='critical')}")
 _ANY = max_by(_ALERT, _FIRING)
 # One mark a trainer, when the first of them begins: a mark for each hides the data.

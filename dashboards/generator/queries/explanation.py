@@ -38,8 +38,8 @@ _BOUNDED = (
     f" or {CODES['filling']:g} + 0 * ({_GROWS} and {select('trainer_growing_path_leak', kind='buffer')})"
 )
 # What leaked last in a trainer that was lost, or does not answer.
-_GONE = select("job:trainer:gone")
-_LAST_LEAK = f"({select('job:trainer_known:leak_bytes_per_minute')} and on (job, instance) {_GONE})"
+GONE = select("job:trainer:gone")
+LAST_LEAK = f"({select('job:trainer_known:leak_bytes_per_minute')} and on (job, instance) {GONE})"
 # Declared buffers and objects that explain a leak of which the explanation names nothing.
 _SUSPECTS = f"({select('job:trainer_leak:share')} unless on (job, instance) ({_IS_LEAK} == 1))"
 # Alerts: those of memory only where nothing of it has a name.
@@ -67,15 +67,20 @@ def _of_alert(expression: str) -> str:
     return f'label_join({expression}, "what", " ", "resource", "component")'
 
 
-_PATH_STATE = (
-    f"{LEAK} * ({_IS_LEAK} == 1) or {LEAK} + 0 * {_LAST_LEAK} or {_BOUNDED}"
-    f" or 0 * {_GROWS} + on (job, instance) group_left () {_WORD}"
-    f" or {GROWING} + 0 * {_GROWS}"
-)
+def _path_state(leaks: str, grows: str) -> str:
+    """The state of each path: `leaks` is 1 where it leaks, `grows` 0 where it grows and is no leak."""
+    return (
+        f"{LEAK} * {leaks} or {LEAK} + 0 * {LAST_LEAK} or {_BOUNDED}"
+        f" or {grows} + on (job, instance) group_left () {_WORD} or {GROWING} + {grows}"
+    )
+
+
 _ALERT_STATE = (
     f"{LEAK} + 0 * {_alerts('leak', alertstate='firing')} or {GROWING} + 0 * {_alerts('leak|growth')}"
 )
-_ROWS = f"{_of_path(_PATH_STATE)} or {_of_suspect(f'{LEAK} + 0 * {_SUSPECTS}')} or {_of_alert(_ALERT_STATE)}"
+_REST = f"{_of_suspect(f'{LEAK} + 0 * {_SUSPECTS}')} or {_of_alert(_ALERT_STATE)}"
+_LEAKS = f"({_IS_LEAK} == 1)"
+_ROWS = f"{_of_path(_path_state(_LEAKS, _GROWS))} or {_REST}"
 STATE = current(max_by(_ROW, _ROWS))
 
 
@@ -105,7 +110,7 @@ def _level(resources: str) -> str:
 _EXPLAINED = select("job:trainer_memory:explained_bytes")
 _ITEMS = select("trainer_growing_path_items")
 BYTES_PER_MINUTE = _column(
-    f"{_RECENT} or {_STATED} or {_LAST_LEAK}", f"60 * deriv({_EXPLAINED}[10m])", _growth(_SIZES)
+    f"{_RECENT} or {_STATED} or {LAST_LEAK}", f"60 * deriv({_EXPLAINED}[10m])", _growth(_SIZES)
 )
 ITEMS_PER_MINUTE = _column(f"60 * deriv({_ITEMS}[10m])", "", _growth(_COUNTS))
 BYTES = _column(select("trainer_growing_path_bytes"), _EXPLAINED, _level(_SIZES))
@@ -122,15 +127,21 @@ def of_rows(of_trainer: str) -> str:
     return f"0 * {max_by(_KEY, STATE)} + on (job, instance) group_left () ({of_trainer})"
 
 
+def _faster_first(paths: str) -> str:
+    """The same, and a little more for a path that grows faster: no two states come that close."""
+    rate = f"1e-15 * clamp_min({_STATED}, 0)"
+    return f"({paths} + on ({TRAINER}, path, type, kind) group_left () {rate} or {paths})"
+
+
 # The row of each trainer that is worst and grows fastest.
-TOP = (
-    f"topk by ({TRAINER}) (1, {STATE} + on ({_KEY}) group_left () 1e-15 * clamp_min({BYTES_PER_MINUTE}, 0)"
-    f" or {STATE})"
-)
+_BY_RATE = _of_path(_path_state(_faster_first(_LEAKS), _faster_first(_GROWS)))
+TOP = f"topk by ({TRAINER}) (1, {current(max_by(_ROW, f'{_BY_RATE} or {_REST}'))})"
 
 # Memory by what holds it; what is declared is known by its own series, under the last name of its path.
 _LAST_NAME = '"component", "$1", "path", "(?:.*\\\\.)?([^.\\\\[]+).*"'
-_PATH_BYTES = select("trainer_growing_path_bytes", 'kind!~"gpu|worker"')
+# A missed scrape is bridged, as it is in the memory that it is a part of.
+_ON_HOST = select("trainer_growing_path_bytes", 'kind!~"gpu|worker"')
+_PATH_BYTES = f"last_over_time({_ON_HOST}[1m])"
 _HELD = f"(label_replace({_PATH_BYTES}, {_LAST_NAME}) unless on (job, instance, component) {_EXPLAINED})"
 PATHS = sum_by("path", _HELD)
 HELD_BY_PATHS = sum_by(TRAINER, _HELD)

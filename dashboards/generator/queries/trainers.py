@@ -3,7 +3,7 @@
 from ..promql import TRAINER, max_by, min_by, named, of_one, or_zero, rate, select, sum_by, total
 from ..variables import NAME
 from ..verdicts import HEALTHY, LEAK
-from .explanation import HELD_BY_PATHS, by_word, said
+from .explanation import GONE, HELD_BY_PATHS, LAST_LEAK, by_word, said
 from .recorded import aged, current, forecast, limits, of_trainers, soon, soonest
 
 # Who is there, and how are they.
@@ -70,11 +70,16 @@ UNIQUE_BY_ROLE = sum_by(f"{TRAINER}, role", select("trainer_process_unique_memor
 MEMORY_LIMIT = max_by(TRAINER, select("trainer_memory_limit_bytes"))
 MEMORY_AVAILABLE = max_by(TRAINER, select("job:trainer_memory:available_bytes"))
 USED_SHARE = f"{RESIDENT} / {MEMORY_LIMIT}"
-MOST_USED = f"max({USED_SHARE})"
+_KNOWN = (select(f"job:trainer_known:{what}_bytes") for what in ("memory", "available"))
+KNOWN_USED_SHARE = f"{USED_SHARE} or {' / '.join(max_by(TRAINER, one) for one in _KNOWN)} and {GONE}"
+MOST_USED = f"max({KNOWN_USED_SHARE})"
 # Over ten minutes; of a younger process as it says itself, over its life.
 _SLOPE = sum_by(TRAINER, aged(10, select("job:trainer_resource:growth_per_minute", resource="memory")))
 MEMORY_GROWTH = f"({_SLOPE} or {max_by(TRAINER, select('trainer_memory_growth_bytes_per_minute'))})"
-MOST_GROWTH = f"max({MEMORY_GROWTH})"
+# Of one that is lost or does not answer that of the leak that it named last.
+_LAST_GROWTH = sum_by(TRAINER, LAST_LEAK)
+KNOWN_GROWTH = f"{current(MEMORY_GROWTH)} or {_LAST_GROWTH}"
+MOST_GROWTH = f"max({MEMORY_GROWTH} or {_LAST_GROWTH})"
 
 _TIME_TO_LIMIT = select("job:trainer_memory:time_to_limit_seconds")
 # As the explanation says it, once growth is sure: the least; else by the rules.

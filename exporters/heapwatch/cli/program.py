@@ -96,17 +96,17 @@ class Run:
         if os.getpid() != self._process:
             return  # a child that the program forked: the explanation is the parent's
         self._ended.set()
-        self._finish(NOW_SECONDS, "" if self._time_is_up else _failure())
+        self._finish(NOW_SECONDS, at_exit=not self._time_is_up)
         if self._time_is_up:
             _leave()
 
-    def _finish(self, seconds: float, failure: str = "") -> None:
+    def _finish(self, seconds: float, failure: str = "", *, at_exit: bool = False) -> None:
         """Print the explanation, unless it is printed already, and close what is open."""
         explanation = self._explanation or self._exporter.explainer.explain_now(seconds)
         # No lock to wait for: SIGTERM may have come to the thread that was about to print.
         if self._printing.acquire(blocking=False):
             self._print(explanation)
-        self._exporter.stop(log_findings=False, failure=failure)
+        self._exporter.stop(log_findings=False, failure=failure, at_exit=at_exit)
 
     def _print(self, explanation: Explanation) -> None:
         if self._as_json:
@@ -147,12 +147,6 @@ class Run:
     def _end_now(self) -> None:
         self._finish(NOW_SECONDS)
         _leave()
-
-
-def _failure() -> str:
-    """Why the program failed, as far as the interpreter keeps it: not what is given to `sys.exit`."""
-    error = getattr(sys, "last_type", None)
-    return "" if error in (None, KeyboardInterrupt) else "exit status 1"
 
 
 def _raise_time_is_up(*_arguments: Any) -> NoReturn:

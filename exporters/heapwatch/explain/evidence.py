@@ -199,8 +199,9 @@ class Levels:
     @property
     def left(self) -> float:
         """Bytes that this process and its child processes can still take."""
-        free = self.memory.limit - self.resident - (self.memory.workers.last or 0.0)
-        return max(0.0, free if self.memory.free is None else min(free, self.memory.free))
+        limit, ceiling = self.memory.limit, self.memory.ceiling
+        held = self.resident + (self.memory.workers.last or 0.0)
+        return max(0.0, (limit if ceiling is None else min(limit, ceiling)) - held)
 
     @cached_property
     def time_left(self) -> TimeLeft | None:

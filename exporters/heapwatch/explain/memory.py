@@ -6,9 +6,11 @@ import os
 import re
 import sys
 import time
+from collections import deque
 from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
+from statistics import median
 
 import psutil
 
@@ -30,6 +32,7 @@ _FIRST_PAUSE_SECONDS = 8.0
 _FIRST_COST_SECONDS = 0.02
 _MANY_MODULES = 12
 _MOST_WORKERS = 512
+_CEILING_SECONDS, _CEILINGS = 60.0, 30  # half an hour of what other programs left
 _CHILDLESS_SECONDS = 5.0  # between searches for child processes, as long as none was found
 _STATUS = Path("/proc/self/status")
 _FIELDS = {b"RssAnon": "anonymous", b"RssFile": "files", b"RssShmem": "shared", b"VmSize": "virtual"}
@@ -56,7 +59,8 @@ class ProcessMemory:
         steps: number of steps that the program has counted.
         cycles: number of cycles that it has ended.
         limit: the memory limit.
-        free: bytes that can still be allocated below it, beside what other programs use; None while unknown.
+        ceiling: memory that this process and its child processes can hold, beside other programs; None
+            while unknown. More than before counts once it has lasted for a quarter of an hour.
         history: levels for the verdict on growth that no object explains.
         settled_at: when the program last loaded a dozen modules or more; until then it is starting.
         first_step_at: when the first step was seen; minus infinity if the program counts none.
@@ -81,7 +85,9 @@ class ProcessMemory:
         self.steps = LevelSeries()
         self.cycles = LevelSeries()
         self.limit = memory_limit()
-        self.free: int | None = None
+        self.ceiling: float | None = None
+        self._ceilings: deque[float] = deque(maxlen=_CEILINGS)
+        self._ceiling_due = float("-inf")
         self.history = LevelHistory()
         self._began = self.settled_at = clock()
         self.first_step_at = float("-inf")
@@ -168,8 +174,12 @@ class ProcessMemory:
         if pools:
             self.gpu.add(now, sum(pool.in_use for pool in pools))
 
-    def _read_free(self, _now: float) -> None:
-        self.free = free_memory()
+    def _read_free(self, now: float) -> None:
+        ceiling = (self.resident.last or 0.0) + (self.workers.last or 0.0) + free_memory()
+        if now >= self._ceiling_due:
+            self._ceiling_due = now + _CEILING_SECONDS
+            self._ceilings.append(ceiling)
+        self.ceiling = min(ceiling, median(self._ceilings))
 
     def _read_workers(self, now: float) -> None:
         sizes = [

@@ -544,7 +544,7 @@ def test_the_time_until_the_limit_is_a_range_that_narrows() -> None:
 
 def test_other_programs_take_of_the_memory_that_is_left() -> None:
     grown = memory(20 * MB, 600, limit=2.5e9)
-    grown.free = int(100 * MB)
+    grown.ceiling = (grown.resident.last or 0.0) + 100 * MB
     left = judged(600, grown).time_left
     assert left is not None
     assert left.most < 600

@@ -68,3 +68,16 @@ def test_a_run_of_a_minute_and_a_half_has_a_pace_of_growth(watched: Any, cost: f
 def test_in_an_hour_reading_takes_its_share(watched: Any, cost: float, share: float) -> None:
     _, spent = watched(3600, cost)
     assert spent / 3600 <= share
+
+
+def test_what_other_programs_free_counts_once_it_has_lasted(monkeypatch: pytest.MonkeyPatch) -> None:
+    """At constant growth the time that is left must not follow them up and down; less counts at once."""
+    frees = iter([20_000 * MB] * 30 + [40_000 * MB] * 17 + [10_000 * MB])
+    monkeypatch.setattr(subject, "free_memory", lambda: next(frees))
+    memory = ProcessMemory()
+    ceilings = []
+    for minute in range(48):
+        memory._read_free(60.0 * minute)
+        ceilings.append(memory.ceiling)
+    assert ceilings[29:44] == [20_000 * MB] * 15
+    assert ceilings[46:] == [40_000 * MB, 10_000 * MB]
