@@ -10,8 +10,12 @@ import subprocess
 import sys
 import time
 
+import httpx
+
+from heapwatch.stack.services import IDLE_TIME, MOST_CONNECTIONS
 from tests.alerting.faults.stage import Stage
-from tests.alerting.harness import alert, wait_for
+from tests.alerting.harness import alert, find, wait_for
+from tests.attacks.pages import guarded, listeners
 from tests.attacks.record import Exchange, NotHere, attack
 
 
@@ -33,6 +37,57 @@ def idle(stage: Stage, exchange: Exchange) -> None:
     for connection in connections:
         connection.close()
     receiver.program.stop()
+
+
+BEGUN = """
+import encodings.idna, os, socket, sys, time
+os.setuid(int(sys.argv[1]))
+begun = b"POST / HTTP/1.1\\r\\nHost: 127.0.0.1\\r\\nContent-Length: 1000000\\r\\n\\r\\nx"
+kept = []
+for _ in range(int(sys.argv[3])):
+    kept.append(socket.create_connection(("127.0.0.1", int(sys.argv[2]))))
+    kept[-1].sendall(begun)
+print("open", flush=True)
+time.sleep(60)
+"""
+STRANGER = 61234
+
+
+@attack(
+    "another user's 600 requests that never end, to Alertmanager, Prometheus and its port behind the guard"
+)
+def begun(stage: Stage, exchange: Exchange) -> None:
+    folder = stage.folder("guarded")
+    alertmanager = (
+        *("--socket", f"{folder}/run/alertmanager.sock"),
+        *(find("alertmanager", "prometheus-alertmanager"), "--cluster.listen-address="),
+        *(f"--config.file={folder}/alertmanager.yml", f"--storage.path={folder}/data"),
+    )
+    prometheus_folder = stage.folder("guarded")
+    prometheus = (
+        *(find("prometheus"), f"--config.file={prometheus_folder}/prometheus.yml"),
+        *(f"--storage.tsdb.path={prometheus_folder}/data", f"--web.max-connections={MOST_CONNECTIONS}"),
+        f"--web.read-timeout={IDLE_TIME}",
+    )
+    user = STRANGER if os.geteuid() == 0 else os.geteuid()
+    with guarded(folder, *alertmanager) as first, guarded(prometheus_folder, *prometheus) as second:
+        (inside,) = listeners(prometheus_folder)
+        ports = [*(int(url.rpartition(":")[2]) for url in (first, second)), inside]
+        for port, url in zip(ports, (first, second, second), strict=True):
+            command = [sys.executable, "-c", BEGUN, str(user), str(port), "600"]
+            with subprocess.Popen(command, stdout=subprocess.PIPE) as stranger:
+                try:
+                    assert stranger.stdout is not None
+                    assert stranger.stdout.readline() == b"open\n"
+                    slowest = 0.0
+                    for _ in range(5):
+                        began = time.monotonic()
+                        assert httpx.get(f"{url}/-/ready", timeout=5).status_code == 200
+                        slowest = max(slowest, time.monotonic() - began)
+                finally:
+                    stranger.kill()
+            exchange.sent("600 connections, each with a head, Content-Length: 1000000 and one byte")
+            exchange.back(f"five requests of this user: 200, the slowest after {slowest:.2f} s")
 
 
 @attack("20,000 alerts about distinct trainers that nobody scrapes, then a genuine one", quick=False)
