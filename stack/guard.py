@@ -76,7 +76,8 @@ class Guard:
 
     async def serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         """Answer one request on a connection, then close it."""
-        who, task = sender(writer), asyncio.current_task()
+        who = sender(*map(writer.get_extra_info, ("peername", "sockname")))
+        task = asyncio.current_task()
         self._open.setdefault(who, {})[task] = None
         self._make_room()
         try:

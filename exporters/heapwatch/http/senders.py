@@ -21,17 +21,25 @@ _ANSWER_SECONDS = 1.0
 Sender = tuple[str, int | None]
 
 
-def sender(transport: Any) -> Sender:
-    """The address of the other side of a TCP connection; with the user's id if it is this machine's."""
-    peer, local = transport.get_extra_info("peername"), transport.get_extra_info("sockname")
-    if not isinstance(peer, tuple) or not isinstance(local, tuple):
+def sender(peer: Any, local: Any) -> Sender:
+    """The address of the other side of a TCP connection; with the user's id if it is this machine's.
+
+    Args:
+        peer: host and port of the other side, as of `socket.getpeername`.
+        local: host and port of this side; without both, the sender is unknown.
+
+    """
+    if not peer or not local:
         return "", None
-    host, here = _plain(peer[0]), _plain(local[0])
+    try:
+        host, here = _plain(peer[0]), _plain(local[0])
+    except ValueError:  # no address: a Unix socket, or a test
+        return str(peer[0]), None
     return host, _user((host, peer[1]), (here, local[1])) if host == here else None
 
 
 def _plain(address: str) -> str:
-    parsed = ipaddress.ip_address(address)
+    parsed = ipaddress.ip_address(address.partition("%")[0])
     mapped = parsed.ipv4_mapped if isinstance(parsed, ipaddress.IPv6Address) else None
     return str(mapped or parsed)
 
@@ -39,9 +47,7 @@ def _plain(address: str) -> str:
 def _user(peer: tuple[str, int], local: tuple[str, int]) -> int | None:
     """The user who owns the socket at `peer`; None if the kernel does not say."""
     family = socket.AF_INET6 if ":" in peer[0] else socket.AF_INET
-    addresses = [
-        socket.inet_pton(family, host.partition("%")[0]).ljust(16, b"\0") for host, _ in (peer, local)
-    ]
+    addresses = [socket.inet_pton(family, host).ljust(16, b"\0") for host, _ in (peer, local)]
     ports = struct.pack("!HH", peer[1], local[1])
     ends = ports + b"".join(addresses) + b"\0" * 4 + b"\xff" * 8  # any interface, any cookie
     question = _QUESTION.pack(family, socket.IPPROTO_TCP, 0, 0, _EVERY_STATE) + ends
