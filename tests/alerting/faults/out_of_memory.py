@@ -7,8 +7,10 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+import httpx
+
 from tests.alerting.faults.stage import Outcome, Stage, fault
-from tests.alerting.harness import Program, alert, wait_for
+from tests.alerting.harness import HEADERS, Program, alert, wait_for
 
 TRIES = 3
 LIMITS = ("memory.limit_in_bytes", "memory.max")
@@ -31,9 +33,11 @@ def _little_memory(program: Program) -> Iterator[bool]:
         except OSError:
             group.rmdir()
             continue
-        yield True
-        program.kill()
-        group.rmdir()
+        try:
+            yield True
+        finally:
+            program.kill()
+            group.rmdir()
         return
     yield False
 
@@ -43,7 +47,7 @@ def _killed(program: Program, outcome: Outcome, load: Callable[[], object]) -> N
         if not possible:
             outcome.note = "by SIGKILL: this machine lets nobody limit memory"
             program.kill()
-        wait_for(lambda: load() or program.process.poll() is not None, "the kernel ends it", 60)
+        wait_for(lambda: program.process.poll() is not None or load(), "the kernel ends it", 60)
         assert program.process.wait(10) == -signal.SIGKILL
 
 
@@ -53,10 +57,10 @@ def receiver(stage: Stage, outcome: Outcome) -> None:
         receiver = stage.receiver().start()
         trainer = stage.trainer("slow")
         receiver.post(alert(trainer.instance))
-        many = [alert(f"nobody:{number}", number) for number in range(1000, 1500)]
 
-        def load(receiver=receiver, many=many) -> bool:
-            receiver.post(*many)
+        def load(receiver=receiver) -> bool:
+            headers = {**HEADERS, "Content-Type": "application/json"}
+            httpx.post(f"{receiver.url}/alerts", content=b" " * 900_000, headers=headers, timeout=10)
             return False
 
         _killed(receiver.program, outcome, load)
