@@ -13,7 +13,6 @@ import hashlib
 import importlib.util
 import os
 import re
-import shutil
 import subprocess
 import sys
 import tempfile
@@ -64,10 +63,10 @@ def _ensure(venv: Path, requirements: list[Path]) -> None:
         return
     if damaged:
         if venv.exists():
-            if not marker.carried_by(venv) and not stamp.exists():
+            if not marker.carried_by(venv) and not stamp.exists() and any(venv.iterdir()):
                 raise BootstrapError(f"{venv} was not made by this project: move it, or set HEAPWATCH_STATE")
             _say("the Python environment is incomplete: creating it again")
-            shutil.rmtree(venv)
+            marker.discard(venv)
             installed = set()
         _create(venv)
     stamp.unlink(missing_ok=True)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from pathlib import Path
 
 from heapwatch.stack.settings import Settings
 
@@ -36,3 +37,13 @@ def endpoints(settings: Settings, *, grafana: bool) -> dict[str, Endpoint]:
     if settings.checkout:
         listed.append(Endpoint(TRAINER, ports.trainer, "HEAPWATCH_TRAINER_PORT", "/readyz"))
     return {endpoint.name: endpoint for endpoint in listed}
+
+
+def has_grafana(settings: Settings) -> bool:
+    """Whether the last `up` of the native stack chose Grafana."""
+    return grafana_mark(settings).exists()
+
+
+def grafana_mark(settings: Settings) -> Path:
+    """The file that says so."""
+    return settings.state / "run" / "grafana"

@@ -12,9 +12,11 @@ from prometheus_client.parser import text_string_to_metric_families
 from heapwatch.runtime.plain_text import plain
 from heapwatch.stack.endpoints import Endpoint
 from heapwatch.stack.errors import StackError
+from heapwatch.stack.processes import serves
 from heapwatch.stack.settings import Settings
 
 HEALTHY = "healthy"
+STRANGER = "port is taken"
 # Importing torch may take minutes on a busy machine. A service that keeps ending is noticed much earlier.
 PATIENCE = 600.0
 SAYS_AFTER = 30.0
@@ -36,6 +38,21 @@ def condition(settings: Settings, endpoint: Endpoint, timeout: float = 2) -> str
     except (httpx.HTTPError, ValueError, LookupError, TypeError):
         return "not answering"
     return plain(reason, 60)
+
+
+def supervised(settings: Settings, endpoint: Endpoint, info: Mapping[str, Any]) -> str:
+    """The condition of a service under the supervisor: what answers in its place is not taken for it.
+
+    Args:
+        settings: settings of the stack.
+        endpoint: the service.
+        info: its state as the supervisor reports it, with `pid` and `statename`.
+
+    """
+    state = condition(settings, endpoint)
+    if state == HEALTHY and not serves(info["pid"], endpoint.port):
+        return STRANGER
+    return state if state == HEALTHY or info["statename"] == "RUNNING" else str(info["statename"]).lower()
 
 
 def wait_healthy(

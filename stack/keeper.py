@@ -1,7 +1,8 @@
 """Restarts supervisord if it dies; supervisord in turn restarts this process.
 
 The services of a dead supervisord would run unsupervised, so they are stopped and started again. This process
-also removes the target files of trainers that were killed, and keeps these as lost, with the cause.
+also removes the target files of trainers that were killed, and keeps these as lost, with the cause. And it
+asks each service whether it is well: an alert about Alertmanager would need Alertmanager.
 """
 
 from __future__ import annotations
@@ -9,6 +10,9 @@ from __future__ import annotations
 import os
 import select
 import sys
+import time
+import xmlrpc.client
+from collections import Counter
 from contextlib import suppress
 from datetime import datetime
 from pathlib import Path
@@ -18,11 +22,15 @@ from heapwatch.measure.kernel_kills import KernelKills
 from heapwatch.runtime.own_files import open_own
 from heapwatch.runtime.plain_text import say
 from heapwatch.stack import processes
+from heapwatch.stack.endpoints import endpoints, has_grafana
+from heapwatch.stack.health import HEALTHY, supervised
 from heapwatch.stack.settings import Settings
 from heapwatch.stack.supervision import Supervisor
 from heapwatch.stack.turns import take_turn
 
 SWEEP_SECONDS = 5.0
+WATCH_SECONDS = 30.0
+TELL_AFTER = 3  # looks in a row
 
 
 def main() -> int:
@@ -30,8 +38,10 @@ def main() -> int:
     settings = Settings.from_environment()
     parent = os.pidfd_open(os.getppid())
     kills = KernelKills()
+    watch = Watch(settings)
     while not select.select([parent], [], [], SWEEP_SECONDS)[0]:
         _sweep(settings.targets, kills)
+        watch.look()
     # standard output was a pipe to supervisord
     appended = os.O_WRONLY | os.O_APPEND | os.O_CREAT
     with suppress(OSError), os.fdopen(open_own(settings.logs / "keeper.log", appended), "a") as log:
@@ -44,6 +54,36 @@ def main() -> int:
             processes.end_all(settings.state)
             supervisor.start()
     return 0
+
+
+class Watch:
+    """Says in the log when a service is unwell for longer than a restart takes, and when it is well again."""
+
+    def __init__(self, settings: Settings) -> None:
+        self._settings = settings
+        self._supervisor = Supervisor(settings)
+        self._unwell = Counter[str]()
+        self._next = 0.0
+
+    def look(self) -> None:
+        """Ask each service, once in WATCH_SECONDS."""
+        if time.monotonic() < self._next:
+            return
+        self._next = time.monotonic() + WATCH_SECONDS
+        with suppress(OSError, xmlrpc.client.Error):  # the supervisor is ending
+            running = self._supervisor.processes()
+            for endpoint in endpoints(self._settings, grafana=has_grafana(self._settings)).values():
+                if endpoint.name in running:
+                    self._judge(endpoint.name, supervised(self._settings, endpoint, running[endpoint.name]))
+
+    def _judge(self, name: str, state: str) -> None:
+        if state == HEALTHY:
+            if self._unwell.pop(name, 0) >= TELL_AFTER:
+                say(f"{name} is healthy again")
+            return
+        self._unwell[name] += 1
+        if self._unwell[name] == TELL_AFTER:
+            say(f"{name}: {state}. Alerts may be lost: heapwatch status")
 
 
 def _sweep(targets: Path, kills: KernelKills) -> None:

@@ -48,18 +48,37 @@ def carried_by(folder: Path) -> bool:
 def remove(folder: Path) -> list[str]:
     """Remove this project's files from a marked folder, and the folder if it is then empty.
 
+    After an interruption the marks are still there, so the next call goes on.
+
     Returns:
         The names of the files that are left, because heapwatch did not write them.
 
     """
     for name in OWN:
-        path = folder / name
-        if path.is_dir() and not path.is_symlink():
-            shutil.rmtree(path)
-        else:
-            path.unlink(missing_ok=True)
+        _remove(folder / name)
     left = sorted(path.name for path in folder.iterdir() if path.name != NAME)
     if not left:
-        (folder / NAME).unlink()
-        folder.rmdir()
+        discard(folder)
     return left
+
+
+def discard(folder: Path) -> None:
+    """Remove a folder of this project with all that is in it: its files, its folders, at last its mark."""
+    inside = [path for path in folder.iterdir() if path.name != NAME]
+    for path in sorted(inside, key=_is_folder):
+        _remove(path)
+    (folder / NAME).unlink(missing_ok=True)
+    folder.rmdir()
+
+
+def _remove(path: Path) -> None:
+    if not _is_folder(path):
+        path.unlink(missing_ok=True)
+    elif carried_by(path):
+        discard(path)
+    else:
+        shutil.rmtree(path)
+
+
+def _is_folder(path: Path) -> bool:
+    return path.is_dir() and not path.is_symlink()

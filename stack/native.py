@@ -16,7 +16,7 @@ from types import FrameType
 
 from heapwatch.runtime.own_files import MOST_BYTES, make_private, open_own, read_json, replace
 from heapwatch.stack import binaries, configuration, delivery, health, preflight, presence, processes
-from heapwatch.stack.endpoints import TRAINER, Endpoint, endpoints
+from heapwatch.stack.endpoints import TRAINER, Endpoint, endpoints, grafana_mark, has_grafana
 from heapwatch.stack.errors import StackError
 from heapwatch.stack.fingerprint import fingerprint
 from heapwatch.stack.health import Say
@@ -91,9 +91,7 @@ class NativeStack:
         rows = []
         for endpoint in self._endpoints().values():
             info = running.get(endpoint.name)
-            state = health.condition(self._settings, endpoint) if info else "stopped"
-            if info and state != health.HEALTHY and info["statename"] != "RUNNING":
-                state = info["statename"].lower()
+            state = health.supervised(self._settings, endpoint, info) if info else "stopped"
             target = seen.get(self._target(endpoint), {})
             rows.append(
                 ServiceStatus(
@@ -146,11 +144,7 @@ class NativeStack:
 
     def _endpoints(self) -> dict[str, Endpoint]:
         """The services that the last `up` chose."""
-        return endpoints(self._settings, grafana=self._grafana_mark.exists())
-
-    @property
-    def _grafana_mark(self) -> Path:
-        return self._settings.state / "run" / "grafana"
+        return endpoints(self._settings, grafana=has_grafana(self._settings))
 
     def _target(self, endpoint: Endpoint) -> str:
         return f"{self._announced_host(endpoint.name)}:{endpoint.port}"
@@ -174,9 +168,9 @@ class NativeStack:
             self._say(f"checked {checked}")
         wanted = services(self._settings, found, grafana)
         if grafana:
-            replace(self._grafana_mark, "")
+            replace(grafana_mark(self._settings), "")
         else:
-            self._grafana_mark.unlink(missing_ok=True)
+            grafana_mark(self._settings).unlink(missing_ok=True)
         self._supervisor.configure(wanted)
         return wanted
 
@@ -209,6 +203,12 @@ class NativeStack:
 
         say = self._say if started else (lambda _: None)
         health.wait_healthy(self._settings, wanted, watch, say)
+        running = self._supervisor.processes()
+        for endpoint in wanted:
+            if health.supervised(self._settings, endpoint, running[endpoint.name]) == health.STRANGER:
+                raise StackError(
+                    f"port {endpoint.port} ({endpoint.name}) is taken by another process: stop it"
+                )
         if started:
             self._say("waiting for Prometheus's first scrape of each")
         health.wait_scraped(self._settings, {endpoint.name: self._target(endpoint) for endpoint in wanted})

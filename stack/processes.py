@@ -41,14 +41,25 @@ def end_all(state: Path, patience: float = 10) -> list[psutil.Process]:
 
 def listening(port: int) -> psutil.Process | None:
     """The process that listens on a TCP port; None if there is none or this user may not see it."""
-    for process in psutil.process_iter():
-        try:
-            for connection in process.net_connections(kind="tcp"):
-                if connection.status == psutil.CONN_LISTEN and connection.laddr.port == port:
-                    return process
-        except (psutil.Error, OSError):
-            continue
-    return None
+    return next((process for process in psutil.process_iter() if _listens(process, port)), None)
+
+
+def serves(pid: int, port: int) -> bool:
+    """Whether this process, or one that it started, listens on a TCP port: another user may have taken it."""
+    try:
+        process = psutil.Process(pid)
+        family = [process, *process.children(recursive=True)]
+    except psutil.Error:
+        return False
+    return any(_listens(one, port) for one in family)
+
+
+def _listens(process: psutil.Process, port: int) -> bool:
+    try:
+        connections = process.net_connections(kind="tcp")
+    except (psutil.Error, OSError):
+        return False
+    return any(one.status == psutil.CONN_LISTEN and one.laddr.port == port for one in connections)
 
 
 def _quietly(action: Callable[[], None]) -> None:

@@ -18,6 +18,8 @@ RETENTION_TIME = "30d"
 RETENTION_SIZE = "5GB"
 # By default Prometheus allows pages of any site to read its answers; this expression matches no site.
 NO_OTHER_ORIGIN = "null-origin"
+MOST_CONNECTIONS = 10_000
+IDLE_TIME = "10s"
 PACKAGE = data.folder().parent
 HANDED_ON = ("HEAPWATCH_ALLOWED_HOSTS", "HEAPWATCH_RECORD")
 
@@ -66,6 +68,9 @@ def _prometheus(settings: Settings, binaries: Binaries, endpoint: Endpoint) -> S
         f"--storage.tsdb.retention.time={RETENTION_TIME}",
         f"--storage.tsdb.retention.size={RETENTION_SIZE}",
         f"--web.cors.origin={NO_OTHER_ORIGIN}",
+        # Its own port behind the guard is on loopback, where any user may open connections and say nothing.
+        f"--web.max-connections={MOST_CONNECTIONS}",
+        f"--web.read-timeout={IDLE_TIME}",
     ]
     if binaries.prometheus.version.startswith("2."):  # the default of later versions
         command.append("--enable-feature=expand-external-labels")
@@ -78,6 +83,8 @@ def _prometheus(settings: Settings, binaries: Binaries, endpoint: Endpoint) -> S
 def _alertmanager(settings: Settings, binaries: Binaries, endpoint: Endpoint) -> Service:
     command = (
         *_guarded(settings, endpoint),
+        "--socket",
+        str(settings.state / "run" / "alertmanager.sock"),
         str(binaries.alertmanager.path),
         f"--config.file={settings.etc / 'alertmanager.yml'}",
         f"--storage.path={settings.state / 'data' / 'alertmanager'}",

@@ -27,11 +27,6 @@ from heapwatch.stack.settings import Settings
 
 KEEPER = "keeper"
 ANSWER_SECONDS = 120  # stopping a service takes up to 20 s
-KEPT = (
-    "HEAPWATCH_STATE",
-    "HEAPWATCH_CHECKOUT",
-    "HEAPWATCH_TARGETS_DIR",
-)  # variables that the keeper needs to start the same stack again
 START_SECONDS = 60
 # supervisord first binds PATH.PID; the kernel allows 107 bytes
 LONGEST_SOCKET_PATH = 95
@@ -153,7 +148,6 @@ class Supervisor:
     def _render(self, services: Iterable[Service]) -> str:
         logs, run = self._settings.logs, self._settings.state / "run"
         keeper = (sys.executable, "-m", "heapwatch.stack.keeper")
-        kept = {name: value for name, value in environment(self._settings).items() if name in KEPT}
         sections = [
             _section("unix_http_server", file=self._socket, chmod="0700"),
             _section(
@@ -170,7 +164,7 @@ class Supervisor:
                 **{"supervisor.rpcinterface_factory": "supervisor.rpcinterface:make_main_rpcinterface"},
             ),
             *(self._program(s.name, s.command, s.environment, 100 + n) for n, s in enumerate(services)),
-            self._program(KEEPER, keeper, kept, 999),
+            self._program(KEEPER, keeper, environment(self._settings), 999),
         ]
         return "\n".join(sections)
 

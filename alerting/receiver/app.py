@@ -7,6 +7,7 @@ import hmac
 import logging
 import os
 import signal
+import socket
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, suppress
 from http import HTTPStatus
@@ -21,7 +22,7 @@ from starlette.exceptions import HTTPException as StarletteHTTPException
 
 from heapwatch import data
 from heapwatch.http.guards import token_warning
-from heapwatch.http.known_names import KnownNames, known_names
+from heapwatch.http.known_names import KnownNames, allowed_hosts, known_names
 from heapwatch.http.signing import webhook_token
 from heapwatch.receiver import audit, fetch, ledger, page, targets
 from heapwatch.receiver.clock import Clock
@@ -101,7 +102,8 @@ def create_app(settings: Settings, token: str) -> FastAPI:
 
     # A plain Starlette route: FastAPI's handling of parameters would take a fifth of the time per alert.
     app.add_route("/alerts", alerts, methods=["POST"])
-    targets.add_routes(app, Registrations(settings.silent_dir), token)
+    names = {*allowed_hosts(), settings.bind, socket.gethostname().lower()}
+    targets.add_routes(app, Registrations(settings.silent_dir), token, names, settings.ports)
 
     @app.get("/actions", responses=_problems(422, 503))
     def actions(chosen: Annotated[audit.Filter, Query()]) -> audit.Page:

@@ -63,6 +63,10 @@ def guarded(
                 if self._head_bytes > _MAX_HEAD_BYTES:
                     self._abort()
 
+        def handle_websocket_upgrade(self) -> None:
+            self._forget()  # a web socket lasts as long as its page; its own protocol asks for signs of life
+            super().handle_websocket_upgrade()
+
         def on_message_begin(self) -> None:
             super().on_message_begin()
             self._head_bytes = 0

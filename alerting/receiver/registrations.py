@@ -18,12 +18,13 @@ from heapwatch.lost import Lost
 
 LIFETIME = 3 * RENEWAL_SECONDS
 _LATE = _KNOWN_AFTER = 1.25 * RENEWAL_SECONDS
-# Each renewal is a signed request, and `signing.Verifier` remembers 4096 of them a minute.
+# Each renewal is a signed request; of those `signing.Verifier` remembers 8192 a minute, 1024 of one sender.
 MOST = 4000
+MOST_FROM_ONE = 500
 
 
 class TooManyTrainers(Exception):
-    """The largest number of trainers is registered."""
+    """The largest number of trainers is registered, in all or by this sender."""
 
 
 class Registrations:
@@ -40,13 +41,20 @@ class Registrations:
         self._steady = steady
         self._began = steady()
         self._until: dict[str, float] = {}
+        self._sender: dict[str, object] = {}
         self._late: set[str] = set()
 
-    def add(self, address: str) -> None:
+    def add(self, address: str, sender: object = None) -> None:
         """Register or renew. Raises TooManyTrainers."""
         self._forget()
-        if address not in self._until and len(self._until) >= MOST:
-            raise TooManyTrainers(f"{MOST} trainers are registered already")
+        if address not in self._until:
+            if len(self._until) >= MOST:
+                raise TooManyTrainers(f"{MOST} trainers are registered already")
+            if sum(sender == other for other in self._sender.values()) >= MOST_FROM_ONE:
+                raise TooManyTrainers(
+                    f"{MOST_FROM_ONE} trainers of this address and user are registered already"
+                )
+        self._sender[address] = sender
         self._until[address] = self._steady() + LIFETIME
         self._late.discard(address)
         lost.forget(self._lost_dir, address)
@@ -54,6 +62,7 @@ class Registrations:
     def remove(self, address: str) -> None:
         """Remove a registration, if there is one."""
         self._until.pop(address, None)
+        self._sender.pop(address, None)
         self._late.discard(address)
         lost.forget(self._lost_dir, address)
 
@@ -73,3 +82,4 @@ class Registrations:
                     lost.write(self._lost_dir, Lost(address, "", lost.SILENT, time.time()))
         self._late &= self._until.keys()
         self._until = {address: until for address, until in self._until.items() if until > now}
+        self._sender = {address: self._sender[address] for address in self._until}

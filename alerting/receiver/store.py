@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from heapwatch.receiver.clock import Clock
+from heapwatch.receiver.journal import drops_transactions
 from heapwatch.receiver.schema import SCHEMA, VERSION
 from heapwatch.runtime.own_files import make_private, open_own
 
@@ -32,12 +33,16 @@ class StoreUnavailable(Exception):
     """Nothing was written: the disk is full or read-only, the file locked or corrupt. A retry may help."""
 
 
+class _Moved(OSError):
+    """The file at the path is not the one that was written."""
+
+
 class StoreUnusable(Exception):
     """The database cannot be used at all; the message gives the reason."""
 
 
 class Store:
-    """A SQLite file in WAL mode, synced at every commit.
+    """A SQLite file in WAL mode, synced at every commit. What went to a file that was moved is not written.
 
     `run` passes an operation to the writer thread, which puts all waiting operations into one transaction, so
     several webhooks share one sync. `read` gives a read-only connection to any thread.
@@ -48,6 +53,7 @@ class Store:
         self.recoveries = 0
         self._clock = clock
         self._connection: sqlite3.Connection | None = None
+        self._file: tuple[int, int] | None = None
         self._queue: queue.SimpleQueue[_Operation | None] = queue.SimpleQueue()
         self._thread = threading.Thread(target=self._write, name="store", daemon=True)
 
@@ -60,8 +66,7 @@ class Store:
         """
         try:
             make_private(self.path.parent)
-            # SQLite gives its journal the mode of the database
-            os.close(open_own(self.path, os.O_RDWR | os.O_CREAT, named=True))
+            self._create()
             self._lock = open_own(self.path.with_name(self.path.name + ".lock"), os.O_RDWR | os.O_CREAT)
             fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
@@ -70,10 +75,14 @@ class Store:
             raise StoreUnusable(f"database {self.path}: its folder must be writable: {error}") from None
         try:
             connection = self._open()
+            damaged = self._journal_is_damaged(connection)
             row = connection.execute("SELECT wall, steady FROM clock").fetchone()
+            self._clock.resume(steady=row["steady"], wall=row["wall"])
+            if damaged:
+                log.error("database %s: its journal is damaged: the last actions are unknown", self.path)
+                self._forget_actions(connection)
         except sqlite3.Error as error:
             raise StoreUnusable(f"database {self.path}: {error}") from None
-        self._clock.resume(steady=row["steady"], wall=row["wall"])
 
     def start(self) -> None:
         """Start the writer thread, for callers on the running event loop."""
@@ -130,7 +139,25 @@ class Store:
                 self._connection = self._move_aside(error)
         return self._connection
 
+    def _create(self) -> None:
+        """Make the file, mode 0600, unless it is there: SQLite gives its journal the mode of the database."""
+        descriptor = open_own(self.path, os.O_RDWR | os.O_CREAT, named=True)
+        try:
+            self._file = _identity(os.fstat(descriptor))
+        finally:
+            os.close(descriptor)
+
+    def _check_in_place(self) -> None:
+        """Raise _Moved if the file was moved, removed or replaced since it was opened."""
+        try:
+            if _identity(os.stat(self.path)) == self._file:
+                return
+        except FileNotFoundError:
+            pass
+        raise _Moved(f"{self.path} was moved, removed or replaced")
+
     def _connect(self) -> sqlite3.Connection:
+        self._create()
         connection = sqlite3.connect(
             self.path,
             timeout=_BUSY_SECONDS,
@@ -148,6 +175,15 @@ class Store:
             connection.close()
             raise
         return connection
+
+    def _journal_is_damaged(self, connection: sqlite3.Connection) -> bool:
+        """Whether the journal that the last process left has transactions that SQLite does not read."""
+        try:
+            log = self.path.with_name(self.path.name + "-wal").read_bytes()
+        except FileNotFoundError:
+            return False
+        _, kept, _ = connection.execute("PRAGMA wal_checkpoint(PASSIVE)").fetchone()
+        return drops_transactions(log, max(0, kept))
 
     def _verify(self, _: sqlite3.Connection) -> None:
         """Read the file; if it is corrupt, the error makes the writer move it aside."""
@@ -172,11 +208,19 @@ class Store:
         for suffix in ("", "-wal", "-shm"):
             with contextlib.suppress(FileNotFoundError):
                 os.replace(f"{self.path}{suffix}", f"{corrupt}{suffix}")
+        return self._connect_to_another()
+
+    def _connect_to_another(self) -> sqlite3.Connection:
+        """Connect to a file that does not have what was written last."""
         connection = self._connect()
+        self._forget_actions(connection)
+        return connection
+
+    def _forget_actions(self, connection: sqlite3.Connection) -> None:
+        """Note that actions up to now may be unknown, so that none is taken for a while."""
         now = self._clock.steady()
         connection.execute("UPDATE clock SET wall=?, recovered=?, steady=?", (self._clock.wall(), now, now))
         self.recoveries += 1
-        return connection
 
     def _write(self) -> None:
         while True:
@@ -210,6 +254,7 @@ class Store:
                 times = (self._clock.wall(), self._clock.steady())
                 connection.execute("UPDATE clock SET wall=?, steady=?", times)
             connection.execute("COMMIT")
+            self._check_in_place()
         except Exception as error:
             self._recover(error)
             if len(batch) > 1:
@@ -226,12 +271,21 @@ class Store:
             return
         with contextlib.suppress(sqlite3.Error):
             self._connection.rollback()
-        if isinstance(error, sqlite3.DatabaseError) and _is_corrupt(error):
+        corrupt = error if isinstance(error, sqlite3.DatabaseError) and _is_corrupt(error) else None
+        if corrupt or isinstance(error, _Moved):
             with contextlib.suppress(sqlite3.Error):
+                if not corrupt:
+                    self._connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
                 self._connection.close()
             self._connection = None
             try:
-                self._connection = self._move_aside(error)
+                if corrupt:
+                    self._connection = self._move_aside(corrupt)
+                else:
+                    log.error("database %s: going on with what is there now", error)
+                    for suffix in ("-wal", "-shm"):  # of the other file, which has all that was in them
+                        Path(f"{self.path}{suffix}").unlink(missing_ok=True)
+                    self._connection = self._connect_to_another()
             except (sqlite3.Error, OSError) as another:
                 log.error("database %s: no fresh one could be made yet: %s", self.path, another)
 
@@ -247,6 +301,10 @@ class Store:
 
         with contextlib.suppress(RuntimeError):  # the loop is closed: no caller waits
             self._loop.call_soon_threadsafe(resolve)
+
+
+def _identity(status: os.stat_result) -> tuple[int, int]:
+    return status.st_dev, status.st_ino
 
 
 def _read_as_written(connection: sqlite3.Connection) -> None:

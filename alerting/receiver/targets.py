@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
+from http import HTTPStatus
 from typing import Annotated, Any
 
 from fastapi import FastAPI, HTTPException, Request
 from fastapi.responses import JSONResponse, Response
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
+from heapwatch.http.guards import Refusal, check_addressee, host_name
+from heapwatch.http.known_names import LOOPBACK, REFUSAL
+from heapwatch.http.senders import Sender, sender
 from heapwatch.http.signing import SCHEME, NotSigned, TooMany, Verifier
 from heapwatch.receiver.registrations import LIFETIME, Registrations, TooManyTrainers
 
@@ -19,17 +24,30 @@ class RegistrationRequest(BaseModel):
 
     model_config = ConfigDict(extra="forbid", strict=True)
 
-    port: Annotated[int, Field(ge=1, le=65535)]
+    port: Annotated[int, Field(ge=1024, le=65535)]
     ends: bool = False
 
 
-def add_routes(app: FastAPI, registrations: Registrations, token: str) -> None:
-    """Add `POST /targets` and `GET /targets` to the application."""
+def add_routes(
+    app: FastAPI, registrations: Registrations, token: str, names: Collection[str], taken: Collection[int]
+) -> None:
+    """Add `POST /targets` and `GET /targets` to the application.
+
+    Args:
+        app: the application.
+        registrations: where they are kept.
+        token: signs them.
+        names: names of this receiver, and `host:port` where a proxy forwards another port to it.
+        taken: ports of the stack's own services on this machine, at which there is no trainer.
+
+    """
     verifier = Verifier()
 
     async def register(request: Request) -> Response:
         body = await _body(request)
-        _authorize(request, body, token, verifier)
+        who, local = sender(request.client, request.scope.get("server")), request.scope.get("server")
+        _check_addressee(request, names)
+        _authorize(request, body, token, verifier, who)
         try:
             asked = RegistrationRequest.model_validate_json(body)
         except ValidationError as error:
@@ -43,12 +61,14 @@ def add_routes(app: FastAPI, registrations: Registrations, token: str) -> None:
         if request.client is None:
             raise HTTPException(400, "the request comes from no address")
         host = request.client.host
+        if local and host == local[0] and asked.port in taken:
+            raise HTTPException(400, f"port {asked.port} of this machine is a service of the stack")
         address = f"[{host}]:{asked.port}" if ":" in host else f"{host}:{asked.port}"
         if asked.ends:
             registrations.remove(address)
             return JSONResponse({"address": address, "expires_in_seconds": 0})
         try:
-            registrations.add(address)
+            registrations.add(address, who)
         except TooManyTrainers as error:
             raise HTTPException(429, str(error), {"Retry-After": f"{LIFETIME:.0f}"}) from None
         return JSONResponse({"address": address, "expires_in_seconds": LIFETIME})
@@ -64,7 +84,20 @@ def add_routes(app: FastAPI, registrations: Registrations, token: str) -> None:
         return [{"targets": addresses, "labels": {}}]
 
 
-def _authorize(request: Request, body: bytes, token: str, verifier: Verifier) -> None:
+def _check_addressee(request: Request, names: Collection[str]) -> None:
+    """Refuse a registration that was signed for another receiver, and is passed on."""
+    local = request.scope.get("server") or ("", 0)
+    host = host_name(request.headers.get("Host", ""))
+    known = {*LOOPBACK, *(name.rpartition(":")[0] or name for name in names), local[0]}
+    try:
+        if host not in known:
+            raise Refusal(HTTPStatus.MISDIRECTED_REQUEST, REFUSAL)
+        check_addressee(request.headers, local, names)
+    except Refusal as refusal:
+        raise HTTPException(refusal.status, refusal.detail) from None
+
+
+def _authorize(request: Request, body: bytes, token: str, verifier: Verifier, who: Sender) -> None:
     """Accept only requests that are signed with the token; the token itself is never sent."""
     scheme, _, credentials = request.headers.get("Authorization", "").partition(" ")
     if scheme.lower() != SCHEME.lower():
@@ -79,6 +112,7 @@ def _authorize(request: Request, body: bytes, token: str, verifier: Verifier) ->
             authority=request.headers.get("Host", ""),
             path=request.url.path,
             body=body,
+            sender=who,
         )
     except NotSigned as error:
         raise HTTPException(401, str(error), {"WWW-Authenticate": SCHEME}) from None

@@ -10,6 +10,7 @@ from nicegui import app, ui
 from prometheus_client import CONTENT_TYPE_LATEST, Gauge, generate_latest
 
 from heapwatch.http.known_names import KnownNames, known_names
+from heapwatch.receiver.protocol import guarded
 from heapwatch.viewer import documents
 from heapwatch.viewer.library import Library
 from heapwatch.viewer.page import DashboardPage, short_title
@@ -18,6 +19,8 @@ from heapwatch.viewer.prometheus import Prometheus
 from heapwatch.viewer.settings import Settings
 from heapwatch.viewer.state import State
 
+REQUEST_SECONDS = 10.0
+MOST_WAITING = 128
 STYLE = Path(__file__).with_name("style.css")
 RUNBOOKS = "/docs/runbooks.md"
 FAVICON = Path(__file__).with_name("favicon.svg")
@@ -44,6 +47,7 @@ def serve(settings: Settings) -> None:
         show=False,
         reload=False,
         show_welcome_message=False,
+        http=guarded(REQUEST_SECONDS, MOST_WAITING),
     )
 
 

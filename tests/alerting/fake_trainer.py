@@ -90,6 +90,8 @@ class Handler(BaseHTTPRequestHandler):
             time.sleep(3600)
         elif mode == "slow":
             time.sleep(1.5)
+        elif mode == "late":
+            time.sleep(9)
         elif mode == "error":
             return self.reply(500, b'{"error": "broken"}')
         elif mode == "forbidden":

@@ -9,9 +9,15 @@ import socket
 import subprocess
 import sys
 import time
+from collections import Counter
 
+import httpx
+
+from heapwatch.http import signing
+from heapwatch.stack.services import IDLE_TIME, MOST_CONNECTIONS
 from tests.alerting.faults.stage import Stage
-from tests.alerting.harness import alert, wait_for
+from tests.alerting.harness import TOKEN, Receiver, alert, find, wait_for
+from tests.attacks.pages import guarded, listeners
 from tests.attacks.record import Exchange, NotHere, attack
 
 
@@ -32,6 +38,93 @@ def idle(stage: Stage, exchange: Exchange) -> None:
     exchange.back(f"{row['action']['result']} after {time.monotonic() - began:.1f} s")
     for connection in connections:
         connection.close()
+    receiver.program.stop()
+
+
+BEGUN = """
+import encodings.idna, os, socket, sys, time
+os.setuid(int(sys.argv[1]))
+begun = b"POST / HTTP/1.1\\r\\nHost: 127.0.0.1\\r\\nContent-Length: 1000000\\r\\n\\r\\nx"
+kept = []
+for _ in range(int(sys.argv[3])):
+    kept.append(socket.create_connection(("127.0.0.1", int(sys.argv[2]))))
+    kept[-1].sendall(begun)
+print("open", flush=True)
+time.sleep(60)
+"""
+STRANGER = 61234
+
+
+@attack(
+    "another user's 600 requests that never end, to Alertmanager, Prometheus and its port behind the guard"
+)
+def begun(stage: Stage, exchange: Exchange) -> None:
+    folder = stage.folder("guarded")
+    alertmanager = (
+        *("--socket", f"{folder}/run/alertmanager.sock"),
+        *(find("alertmanager", "prometheus-alertmanager"), "--cluster.listen-address="),
+        *(f"--config.file={folder}/alertmanager.yml", f"--storage.path={folder}/data"),
+    )
+    prometheus_folder = stage.folder("guarded")
+    prometheus = (
+        *(find("prometheus"), f"--config.file={prometheus_folder}/prometheus.yml"),
+        *(f"--storage.tsdb.path={prometheus_folder}/data", f"--web.max-connections={MOST_CONNECTIONS}"),
+        f"--web.read-timeout={IDLE_TIME}",
+    )
+    user = STRANGER if os.geteuid() == 0 else os.geteuid()
+    with guarded(folder, *alertmanager) as first, guarded(prometheus_folder, *prometheus) as second:
+        (inside,) = listeners(prometheus_folder)
+        ports = [*(int(url.rpartition(":")[2]) for url in (first, second)), inside]
+        for port, url in zip(ports, (first, second, second), strict=True):
+            command = [sys.executable, "-c", BEGUN, str(user), str(port), "600"]
+            with subprocess.Popen(command, stdout=subprocess.PIPE) as stranger:
+                try:
+                    assert stranger.stdout is not None
+                    assert stranger.stdout.readline() == b"open\n"
+                    slowest = 0.0
+                    for _ in range(5):
+                        began = time.monotonic()
+                        assert httpx.get(f"{url}/-/ready", timeout=5).status_code == 200
+                        slowest = max(slowest, time.monotonic() - began)
+                finally:
+                    stranger.kill()
+            exchange.sent("600 connections, each with a head, Content-Length: 1000000 and one byte")
+            exchange.back(f"five requests of this user: 200, the slowest after {slowest:.2f} s")
+
+
+def _register(receiver: Receiver, client: httpx.Client, port: int, host: str = "") -> int:
+    body = json.dumps({"port": port}).encode()
+    authority = host or f"127.0.0.1:{receiver.port}"
+    signed = signing.authorization(TOKEN, "POST", f"http://{authority}/targets", body)
+    headers = {"Authorization": signed, "Host": authority}
+    return client.post(f"{receiver.url}/targets", content=body, headers=headers, timeout=10).status_code
+
+
+@attack("1,200 signed registrations of one token holder, of services, and one signed for another receiver")
+def registrations(stage: Stage, exchange: Exchange) -> None:
+    receiver = stage.receiver(prometheus_url="http://127.0.0.1:19090").start()
+    time.sleep(1.1)  # the second in which the receiver began is over
+    honest = httpx.HTTPTransport(local_address="127.0.0.2")
+    with httpx.Client() as client, httpx.Client(transport=honest) as other:
+        for what, port, host, expected in (
+            ("signed for another receiver, and passed on", 7777, f"10.0.0.66:{receiver.port}", 421),
+            ("the same for another port", 7777, "127.0.0.1:9", 421),
+            ("port 22", 22, "", 400),
+            ("the port of the receiver", receiver.port, "", 400),
+            ("the port of Prometheus", 19090, "", 400),
+        ):
+            code = _register(receiver, client, port, host)
+            exchange.sent(f"POST /targets, {what}")
+            exchange.back(code)
+            assert code == expected, what
+        codes = Counter(_register(receiver, client, 20_000 + number) for number in range(1200))
+        exchange.sent("1,200 registrations of different ports")
+        exchange.back(dict(codes))
+        assert codes == {200: 500, 429: 700}
+        code = _register(receiver, other, 7777)
+        exchange.sent("one of another address")
+        exchange.back(code)
+        assert code == 200
     receiver.program.stop()
 
 

@@ -68,7 +68,7 @@ SILENCE = {
 
 
 @contextmanager
-def _guarded(folder: Path, *command: str) -> Iterator[str]:
+def guarded(folder: Path, *command: str) -> Iterator[str]:
     (folder / "alertmanager.yml").write_text("route: {receiver: x}\nreceivers: [{name: x}]\n")
     (folder / "prometheus.yml").write_text("scrape_configs: []\n")
     port = free_port()
@@ -85,7 +85,7 @@ def alertmanager_page(stage: Stage, exchange: Exchange) -> None:
     folder = stage.folder("alertmanager")
     options = [f"--config.file={folder}/alertmanager.yml", f"--storage.path={folder}/data"]
     command = (find("alertmanager", "prometheus-alertmanager"), *options, "--cluster.listen-address=")
-    with _guarded(folder, *command) as url:
+    with guarded(folder, "--socket", f"{folder}/run/alertmanager.sock", *command) as url:
         for what, headers, expected in (
             ("a page's origin", {"Origin": "https://evil.example"}, 403),
             ("a page's form", {"Sec-Fetch-Site": "cross-site", "Content-Type": "text/plain"}, 403),
@@ -98,18 +98,22 @@ def alertmanager_page(stage: Stage, exchange: Exchange) -> None:
             exchange.back(f"{answer.status_code} {answer.text.strip()}")
             assert answer.status_code == expected, what
         assert len(httpx.get(f"{url}/api/v2/silences").json()) == 1
-        (inside,) = _listeners(folder)
-        answer = httpx.get(f"http://127.0.0.1:{inside}/api/v2/silences", timeout=10)
-        exchange.sent("GET /api/v2/silences at the port behind the guard")
-        exchange.back(answer.status_code)
-        assert answer.status_code == 404
+        exchange.sent("a port behind the guard")
+        exchange.back(f"there is none: {listeners(folder)}; its socket is in a folder of mode 0700")
+        assert listeners(folder) == []
+        assert (folder / "run").stat().st_mode & 0o777 == 0o700
 
 
 @attack("a page that makes its own name point to Prometheus", quick=False)
 def prometheus_page(stage: Stage, exchange: Exchange) -> None:
     folder = stage.folder("prometheus")
     options = (f"--config.file={folder}/prometheus.yml", f"--storage.tsdb.path={folder}/data")
-    with _guarded(folder, find("prometheus"), *options) as url:
+    with guarded(folder, find("prometheus"), *options) as url:
+        (inside,) = listeners(folder)
+        answer = httpx.get(f"http://127.0.0.1:{inside}/api/v1/query?query=up", timeout=10)
+        exchange.sent("GET /api/v1/query at the port behind the guard")
+        exchange.back(answer.status_code)
+        assert answer.status_code == 404
         for what, headers, expected in (
             ("a name made to point here", {"Host": "evil.example:9090"}, 421),
             ("a page's origin", {"Origin": "https://evil.example"}, 403),
@@ -126,7 +130,7 @@ def prometheus_page(stage: Stage, exchange: Exchange) -> None:
         assert page.headers["location"] in ("/graph", "/query", "/classic/graph")
 
 
-def _listeners(folder: Path) -> list[int]:
+def listeners(folder: Path) -> list[int]:
     """Ports of the program behind the guard, whose command line names its folder."""
     found = []
     for process in psutil.process_iter():

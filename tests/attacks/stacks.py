@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import shutil
+import signal
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -13,6 +14,7 @@ from pathlib import Path
 import httpx
 import psutil
 
+from heapwatch.stack.supervision import Supervisor
 from tests.alerting.faults.stage import Stage
 from tests.alerting.harness import HEADERS, Program, alert, notification, stopping, wait_for
 from tests.attacks.pages import EVIL, SILENCE
@@ -69,6 +71,44 @@ def reboot(stage: Stage, exchange: Exchange) -> None:
         assert stack.settings.token_file.read_bytes() == token
         wait_for(lambda: not list(stack.settings.targets.glob("*.json")), "the dead trainer is forgotten", 30)
         exchange.back("the secret is the same, the dead trainer's target is gone")
+
+
+LISTEN = """
+import encodings.idna, http.server, os, sys
+class All(http.server.BaseHTTPRequestHandler):
+    def do_GET(self):
+        self.send_response(200)
+        self.end_headers()
+    do_POST = do_GET
+    def log_message(self, *_):
+        pass
+server = http.server.ThreadingHTTPServer(("127.0.0.1", int(sys.argv[1])), All)
+os.setuid(int(sys.argv[2]))
+print("listens", flush=True)
+server.serve_forever()
+"""
+
+
+@attack("the receiver's port, taken by another user while it is restarted", quick=False)
+def taken_port(stage: Stage, exchange: Exchange) -> None:
+    user = 61234 if os.geteuid() == 0 else os.geteuid()
+    with _stack(stage.folder("stack")) as stack:
+        supervisor = Supervisor(stack.settings)
+        os.kill(supervisor.processes()["receiver"]["pid"], signal.SIGKILL)
+        command = [sys.executable, "-c", LISTEN, str(stack.settings.ports.receiver), str(user)]
+        with subprocess.Popen(command, stdout=subprocess.PIPE) as stranger:
+            try:
+                assert stranger.stdout is not None
+                assert stranger.stdout.readline() == b"listens\n"
+                exchange.sent(f"user {user} answers everything with 200 on the receiver's port")
+                for command in (("status",), ("restart", "--service", "receiver"), ("up",)):
+                    done = stack.run(*command, timeout=500)
+                    said = [line for line in (done.stdout + done.stderr).splitlines() if "receiver" in line]
+                    exchange.sent(f"heapwatch {' '.join(command)}")
+                    exchange.back(f"exit code {done.returncode}: {' '.join(said[-1].split())}")
+                    assert done.returncode == 1
+            finally:
+                stranger.kill()
 
 
 @attack("the disk of the whole stack fills while it runs, and is freed again", quick=False)

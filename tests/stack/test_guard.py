@@ -2,15 +2,22 @@
 
 from __future__ import annotations
 
+import asyncio
 from http import HTTPStatus
 
 import pytest
 
 from heapwatch.http.known_names import known_names
+from heapwatch.stack import guard as module
 from heapwatch.stack.guard import Guard, Refusal
 
-LOOPBACK = Guard(("127.0.0.1", 1), "/secret", known_names("127.0.0.1"))
-OPEN = Guard(("127.0.0.1", 1), "/secret", known_names("0.0.0.0"))
+
+async def unreachable() -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
+    raise OSError
+
+
+LOOPBACK = Guard(unreachable, "/secret", known_names("127.0.0.1"))
+OPEN = Guard(unreachable, "/secret", known_names("0.0.0.0"))
 
 
 def head(*fields: str, line: str = "GET /graph?g0=1 HTTP/1.1") -> bytes:
@@ -51,7 +58,7 @@ def test_open_to_the_network_it_answers_addresses_and_names_it_was_given(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setenv("HEAPWATCH_ALLOWED_HOSTS", "monitoring.example:443, other")
-    guard = Guard(("127.0.0.1", 1), "/secret", known_names("0.0.0.0"))
+    guard = Guard(unreachable, "/secret", known_names("0.0.0.0"))
     for host in ("10.0.0.1:9090", "[2001:db8::1]:9090", "monitoring.example", "other:9090"):
         assert guard.checked(head(f"Host: {host}"))
 
@@ -86,9 +93,85 @@ def test_a_page_may_link_here_and_its_own_page_may_post() -> None:
         b"nonsense\r\n\r\n",
         b"GET / HTTP/1.1\r\nHost: 127.0.0.1\r\nHost: evil.example\r\n\r\n",
         b"GET / HTTP/1.1\r\nHost: 127.0.0.1\r\nX: y\nHost: evil.example\r\n\r\n",
+        b"POST / HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Length: 1\r\nContent-Length: 2\r\n\r\n",
+        b"POST / HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Length: 1\r\nTransfer-Encoding: chunked\r\n\r\n",
     ],
 )
 def test_what_two_parsers_could_read_in_two_ways_is_refused(request_head: bytes) -> None:
     with pytest.raises(Refusal) as refused:
         LOOPBACK.checked(request_head)
     assert refused.value.status is HTTPStatus.BAD_REQUEST
+
+
+POST = b"POST / HTTP/1.1\r\nHost: localhost\r\n"
+LENGTH = POST + b"Content-Length: 5\r\n\r\n"
+CHUNKED = POST + b"Transfer-Encoding: chunked\r\n\r\n"
+
+
+async def ask(port: int, request: bytes, *, wait: bool = True) -> bytes:
+    reader, writer = await asyncio.open_connection("127.0.0.1", port)
+    writer.write(request)
+    if not wait:
+        LEFT_OPEN.append(writer)
+        return b""
+    try:
+        return await asyncio.wait_for(reader.read(), 10)
+    except ConnectionResetError:
+        return b"cut off"
+    finally:
+        writer.close()
+
+
+LEFT_OPEN: list[asyncio.StreamWriter] = []
+
+
+def guarded(*requests: tuple[bytes, bool]) -> list[bytes]:
+    """What comes back for requests, sent one after the other; the program answers with what it got."""
+
+    async def program(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        head = await reader.readuntil(b"\r\n\r\n")
+        end = b"0\r\n\r\n" if b"chunked" in head else b"whole" if b"Content-Length" in head else b""
+        writer.write(await reader.readuntil(end) if end else b"no body")
+        writer.close()
+
+    async def play() -> list[bytes]:
+        inside = await asyncio.start_server(program, "127.0.0.1", 0)
+        at = inside.sockets[0].getsockname()[1]
+        guard = Guard(lambda: asyncio.open_connection("127.0.0.1", at), "", known_names("127.0.0.1"))
+        server = await asyncio.start_server(guard.serve, "127.0.0.1", 0)
+        answers = [await ask(server.sockets[0].getsockname()[1], one, wait=wait) for one, wait in requests]
+        server.close()
+        inside.close()
+        return answers
+
+    return asyncio.run(play())
+
+
+@pytest.mark.parametrize(
+    ("request_sent", "answer"),
+    [
+        (POST + b"\r\n", b"no body"),
+        (LENGTH + b"whole", b"whole"),
+        (CHUNKED + b"3\r\nwho\r\n2;x=y\r\nle\r\n0\r\n\r\n", b"3\r\nwho\r\n2;x=y\r\nle\r\n0\r\n\r\n"),
+        (CHUNKED + b"x\r\n", b"HTTP/1.1 400 Bad Request"),
+        (POST + b"Content-Length: 99999999999\r\n\r\n", b"HTTP/1.1 413 Request Entity Too Large"),
+        (CHUNKED + b"ffffffffff\r\n", b"HTTP/1.1 413 Request Entity Too Large"),
+    ],
+)
+def test_a_body_is_passed_on_as_it_comes_and_not_beyond_a_size(request_sent: bytes, answer: bytes) -> None:
+    (got,) = guarded((request_sent, True))
+    assert got.partition(b"\r\nContent-Type")[0] == answer
+
+
+@pytest.mark.parametrize(
+    "begun", [b"", b"POST / HT", LENGTH, LENGTH + b"who", CHUNKED, CHUNKED + b"5\r\nwho"]
+)
+def test_a_request_that_does_not_end_is_cut_off(monkeypatch: pytest.MonkeyPatch, begun: bytes) -> None:
+    monkeypatch.setattr(module, "_REQUEST_SECONDS", 0.2)
+    assert guarded((begun, True)) in ([b""], [b"cut off"])
+
+
+def test_clients_that_never_end_do_not_keep_another_out(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "_MAX_CONNECTIONS", 4)
+    answers = guarded(*[(LENGTH, False)] * 10, (LENGTH + b"whole", True))
+    assert answers[-1] == b"whole"

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import shutil
 from pathlib import Path
 
 import pytest
@@ -72,3 +74,41 @@ def test_a_folder_that_another_process_makes_at_the_same_time_is_ours(
     seen = iter([False, True])  # the mark appears after the first look
     monkeypatch.setattr(marker, "carried_by", lambda _folder: next(seen))
     marker.make(tmp_path / "state")
+
+
+@pytest.mark.parametrize("after", range(9))
+def test_an_interrupted_removal_can_be_finished(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, after: int
+) -> None:
+    state = tmp_path / "state"
+    marker.make(state)
+    venv = state / "venv"
+    marker.make(venv)
+    (state / "secrets").mkdir()
+    for file in (venv / "complete", venv / "lib" / "module.py", venv / "bin" / "python", state / "lock"):
+        file.parent.mkdir(exist_ok=True)
+        file.touch()
+    left = [after]
+
+    def until(function):  # type: ignore[no-untyped-def]
+        def call(path, *arguments, **options):  # type: ignore[no-untyped-def]
+            if os.path.lexists(path):
+                left[0] -= 1
+            if left[0] < 0:
+                raise KeyboardInterrupt
+            return function(path, *arguments, **options)
+
+        return call
+
+    with monkeypatch.context() as patched:
+        patched.setattr(Path, "unlink", until(Path.unlink))
+        patched.setattr(Path, "rmdir", until(Path.rmdir))
+        patched.setattr(shutil, "rmtree", until(shutil.rmtree))
+        with pytest.raises(KeyboardInterrupt):
+            marker.remove(state)
+    assert marker.carried_by(state) or not list(state.iterdir())
+    if venv.exists():
+        assert marker.carried_by(venv) or not list(venv.iterdir())
+        assert (venv / "lib").exists() or not (venv / "complete").exists()
+    if marker.carried_by(state):
+        assert marker.remove(state) == []

@@ -158,8 +158,10 @@ def check_host(headers: Message, allowed: Iterable[str]) -> None:
         )
 
 
-def check_addressee(headers: Message, local: tuple[str, int], names: Iterable[str]) -> None:
-    """Reject a signed request that was made for another trainer and relayed.
+def check_addressee(
+    headers: Message | Mapping[str, str], local: tuple[str, int], names: Iterable[str]
+) -> None:
+    """Reject a signed request that was made for another trainer, or receiver, and relayed.
 
     Args:
         headers: of the request, after `check_host`.
@@ -180,7 +182,7 @@ def check_addressee(headers: Message, local: tuple[str, int], names: Iterable[st
         return
     raise Refusal(
         HTTPStatus.MISDIRECTED_REQUEST,
-        f"this request was signed for {authority}, which is not this trainer; "
+        f"this request was signed for {authority}, which is not this server; "
         "if it is, name that host and port in HEAPWATCH_ALLOWED_HOSTS",
     )
 

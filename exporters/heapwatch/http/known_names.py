@@ -26,11 +26,16 @@ _App = Callable[[_Message, _Receive, _Send], Awaitable[None]]
 
 def known_names(bind: str, environ: Mapping[str, str] = os.environ) -> frozenset[str]:
     """Accepted hosts of a service that listens on `bind`, with those of HEAPWATCH_ALLOWED_HOSTS."""
-    allowed = environ.get("HEAPWATCH_ALLOWED_HOSTS", "").lower().split(",")
-    names = {*LOOPBACK, *(name.strip().partition(":")[0] for name in allowed)} - {_ANY_ADDRESS}
+    names = {*LOOPBACK, *(name.partition(":")[0] for name in allowed_hosts(environ))} - {_ANY_ADDRESS}
     if bind not in LOOPBACK:
         names |= {bind.lower(), socket.gethostname().lower(), _ANY_ADDRESS}
     return frozenset(names - {""})
+
+
+def allowed_hosts(environ: Mapping[str, str] = os.environ) -> frozenset[str]:
+    """The hosts in HEAPWATCH_ALLOWED_HOSTS, some with a port."""
+    given = environ.get("HEAPWATCH_ALLOWED_HOSTS", "").lower().split(",")
+    return frozenset(name.strip() for name in given) - {""}
 
 
 def is_known(authority: str, names: frozenset[str]) -> bool:

@@ -14,12 +14,14 @@ import re
 import secrets
 import threading
 import time
+from collections import Counter
 from collections.abc import Callable
 from urllib.parse import urlsplit
 
 SCHEME = "Heapwatch-HMAC-SHA256"
 WINDOW_SECONDS = 30.0  # how far the clocks of both sides may be apart, and how long a request may travel
-_MOST_NONCES = 4096
+_MOST_NONCES = 8192
+MOST_FROM_ONE = 1024  # of these, where senders are told apart
 _CREDENTIALS = re.compile(r"timestamp=([0-9]{1,12}), ?nonce=([0-9a-f]{32}), ?signature=([0-9a-f]{64})")
 _DEFAULT_PORTS = {"http": 80, "https": 443}
 
@@ -79,11 +81,20 @@ class Verifier:
         self._clock = clock
         self._steady = steady
         self._made = steady()
-        self._nonces: dict[str, float] = {}
+        self._nonces: dict[str, tuple[float, object]] = {}
+        self._from: Counter[object] = Counter()
         self._lock = threading.Lock()
 
     def check(
-        self, credentials: str, secret: str, *, method: str, authority: str, path: str, body: bytes
+        self,
+        credentials: str,
+        secret: str,
+        *,
+        method: str,
+        authority: str,
+        path: str,
+        body: bytes,
+        sender: object = None,
     ) -> None:
         """Return when the request is signed with the secret and new.
 
@@ -94,10 +105,11 @@ class Verifier:
             authority: its Host header; the caller has checked that it names this server.
             path: its target, with the query.
             body: its body.
+            sender: who sends it, if each sender may have no more than a share.
 
         Raises:
             NotSigned: it is not; the message may be shown.
-            TooMany: more requests came than can be stored.
+            TooMany: more requests came than can be stored, or from one sender than his share.
 
         """
         found = _CREDENTIALS.fullmatch(credentials.strip())
@@ -108,7 +120,7 @@ class Verifier:
         if not hmac.compare_digest(given, expected):
             raise NotSigned("the signature does not match this request, or was made with another token")
         self._check_time(float(timestamp))
-        self._remember(nonce)
+        self._remember(nonce, sender)
 
     def _check_time(self, signed_at: float) -> None:
         now = self._clock()
@@ -121,17 +133,21 @@ class Verifier:
         if signed_at < int(now - (self._steady() - self._made)):
             raise NotSigned("signed before this trainer began to listen: sign the request anew")
 
-    def _remember(self, nonce: str) -> None:
+    def _remember(self, nonce: str, sender: object) -> None:
         now = self._steady()
         with self._lock:
             if nonce in self._nonces:
                 raise NotSigned("this request was received before: replays are rejected")
-            if len(self._nonces) >= _MOST_NONCES:
-                self._nonces = {kept: until for kept, until in self._nonces.items() if until > now}
-            if len(self._nonces) >= _MOST_NONCES:
-                raise TooMany(f"more than {_MOST_NONCES} signed requests within {2 * WINDOW_SECONDS:.0f} s")
+            share = _MOST_NONCES if sender is None else MOST_FROM_ONE
+            if len(self._nonces) >= _MOST_NONCES or self._from[sender] >= share:
+                self._nonces = {kept: entry for kept, entry in self._nonces.items() if entry[0] > now}
+                self._from = Counter(who for _, who in self._nonces.values())
+            if len(self._nonces) >= _MOST_NONCES or self._from[sender] >= share:
+                most = min(share, _MOST_NONCES)
+                raise TooMany(f"more than {most} signed requests within {2 * WINDOW_SECONDS:.0f} s")
             # a request may be dated WINDOW_SECONDS ahead and is then valid for twice as long
-            self._nonces[nonce] = now + 2 * WINDOW_SECONDS + 1
+            self._nonces[nonce] = (now + 2 * WINDOW_SECONDS + 1, sender)
+            self._from[sender] += 1
 
 
 def _signature(

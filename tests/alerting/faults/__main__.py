@@ -20,13 +20,14 @@ from tests.alerting.faults import (
     crashes,
     databases,
     floods,
+    out_of_memory,
     prometheuses,
     trainers,
 )
 from tests.alerting.faults.stage import FAULTS, Outcome, stage
 
 DOCUMENT = Path(__file__).parents[3] / "docs" / "faults.md"
-SUITE = (crashes, trainers, alertmanagers, prometheuses, databases, clocks, clients, floods)
+SUITE = (crashes, trainers, alertmanagers, prometheuses, databases, clocks, clients, floods, out_of_memory)
 LINE = "{:<52} {:>5} {:>5} {:>8} {:>11}  {}"
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import resource
 import time
 
@@ -98,6 +99,51 @@ def corrupt_while_running(stage: Stage, outcome: Outcome) -> None:
                 "a fresh database",
             )
             _repeat_until_done(receiver, second)
+        outcome.count(first)
+        outcome.count(second)
+        receiver.program.stop()
+
+
+@fault("the write-ahead log of the database corrupted, SIGKILL before")
+def corrupt_log(stage: Stage, outcome: Outcome) -> None:
+    for _ in range(TRIES):
+        receiver = stage.receiver(regular_cooldown=2, emergency_cooldown=2).start()
+        first, second = stage.trainer("useless"), stage.trainer()
+        receiver.post(alert(first.instance, 1))
+        receiver.settled(1)
+        receiver.program.kill()
+        log = receiver.database.with_name(receiver.database.name + "-wal")
+        assert log.stat().st_size > 4096
+        with log.open("r+b") as file:
+            file.seek(log.stat().st_size // 2)
+            file.write(os.urandom(2048))
+        with outcome.recovery():
+            receiver.start()
+            _repeat_until_done(receiver, second)
+        outcome.count(first)
+        outcome.count(second)
+        receiver.program.stop()
+
+
+@fault("database moved away, and replaced, while it runs")
+def moved(stage: Stage, outcome: Outcome) -> None:
+    for replaced in (False, True):
+        receiver = stage.receiver(regular_cooldown=2, emergency_cooldown=2).start()
+        first, second = stage.trainer("useless"), stage.trainer()
+        receiver.post(alert(first.instance, 1))
+        receiver.settled(1)
+        copy = receiver.database.read_bytes()
+        receiver.database.rename(receiver.folder / "elsewhere")
+        if replaced:
+            receiver.database.write_bytes(copy)
+        answer = receiver.post(alert(second.instance, 2))
+        assert answer.status_code == 503, answer
+        with outcome.recovery():
+            _repeat_until_done(receiver, second)
+        known = len(receiver.rows())
+        receiver.program.kill()
+        receiver.start()
+        assert len(receiver.rows()) >= known, "what was answered with 200 is there after a restart"
         outcome.count(first)
         outcome.count(second)
         receiver.program.stop()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import signal
+import time
 
 from tests.alerting.faults.stage import Outcome, Stage, fault
 from tests.alerting.harness import alert, wait_for
@@ -89,6 +90,24 @@ def slow(stage: Stage, outcome: Outcome) -> None:
     receiver.program.stop()
 
 
+@fault("trainer cleans up after every deadline, the alert repeats")
+def late(stage: Stage, outcome: Outcome) -> None:
+    receiver = stage.receiver(trainer_timeout=0.5, trainer_deadline=2).start()
+    trainers = [stage.trainer("late") for _ in range(TRIES)]
+    for _ in range(2):
+        receiver.post(*(alert(trainer.instance, number) for number, trainer in enumerate(trainers)))
+        rows = receiver.settled(TRIES)
+    results = {row["action"]["result"] for row in rows if row["action"]}
+    assert results <= {"failed", "pending"}, rows
+    for trainer in trainers:
+        wait_for(lambda trainer=trainer: trainer.done, "it cleans up nevertheless", 30)
+    time.sleep(2)
+    for trainer in trainers:
+        outcome.count(trainer)
+    outcome.note = f"the receiver says {', '.join(sorted(results))}"
+    receiver.program.stop()
+
+
 @fault("a hung trainer beside a well one")
 def beside(stage: Stage, outcome: Outcome) -> None:
     stuck = stage.trainer("hang")
@@ -140,8 +159,6 @@ def restarts(name: str, mode: str, done: int) -> None:
 
 def _another_second() -> None:
     """A process that starts within a second of the old one is not told from it."""
-    import time
-
     time.sleep(1.1)
 
 

@@ -57,10 +57,10 @@ def test_the_list_is_not_given_out_before_trainers_had_time_to_renew(time: Time,
 
 def test_the_count_is_bounded_and_who_is_in_may_renew(time: Time, known: Registrations) -> None:
     for number in range(MOST):
-        known.add(f"10.0.0.1:{number}")
+        known.add(f"10.0.0.1:{number}", number % 100)
     with pytest.raises(TooManyTrainers, match="4000 trainers are registered"):
         known.add("10.0.0.2:7777")
-    known.add("10.0.0.1:7")
+    known.add("10.0.0.1:7", 7)
     time.now += LIFETIME
     known.add("10.0.0.2:7777")
     assert known.addresses() == ["10.0.0.2:7777"]

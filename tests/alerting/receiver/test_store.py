@@ -153,3 +153,54 @@ def test_no_other_user_can_read_the_database(tmp_path: Path) -> None:
     finally:
         os.umask(before)
     assert {file.stat().st_mode & 0o777 for file in tmp_path.iterdir()} == {0o600}
+
+
+@pytest.mark.parametrize("how", ["moved", "moved with its journal", "removed", "replaced"])
+def test_nothing_counts_as_written_to_a_file_that_is_not_in_its_place(tmp_path, how):
+    path = tmp_path / "db"
+
+    async def write(store: Store) -> None:
+        await store.run(table)
+        (tmp_path / "copy").write_bytes(path.read_bytes())
+        if how == "removed":
+            path.unlink()
+        elif how == "replaced":
+            os.replace(tmp_path / "copy", path)
+        else:
+            for file in tmp_path.glob("db*" if "journal" in how else "db"):
+                if not file.name.endswith(".lock"):
+                    file.rename(tmp_path / f"away-{file.name}")
+        with pytest.raises(StoreUnavailable, match="moved, removed or replaced"):
+            await store.run(insert(1))
+        with contextlib.suppress(StoreUnavailable):
+            await store.run(table)  # a copy has it
+        await store.run(insert(2))
+        assert store.recoveries == 1
+
+    with_store(path, write)
+    assert with_store(path, lambda store: store.run(count)) == 1
+
+
+@pytest.mark.parametrize(("damaged_at", "kept", "noticed"), [(None, 3, 0), (0.3, 1, 1), (0.99, 3, 0)])
+def test_a_damaged_journal_is_noticed_if_a_transaction_behind_it_is_lost(tmp_path, damaged_at, kept, noticed):
+    path, killed = tmp_path / "db", tmp_path / "killed"
+
+    async def write(store: Store) -> None:
+        await store.run(table)
+        for number in range(3):
+            await store.run(insert(number))
+        killed.mkdir()
+        for file in ("db", "db-wal"):
+            content = bytearray((tmp_path / file).read_bytes())
+            if damaged_at and file == "db-wal":
+                content[int(len(content) * damaged_at)] ^= 1
+            (killed / file).write_bytes(content)
+
+    with_store(path, write)
+
+    async def read(store: Store) -> tuple[int, int]:
+        return await store.run(count), store.recoveries
+
+    number, recoveries = with_store(killed / "db", read)
+    assert number <= kept
+    assert recoveries == noticed

@@ -15,7 +15,7 @@ from heapwatch.receiver.registrations import Registrations
 from heapwatch.receiver.targets import add_routes
 
 TOKEN = "a-token-for-tests"
-URL = "http://stack:9095/targets"
+URL = "http://10.0.0.9:9095/targets"
 
 
 class Receiver:
@@ -24,8 +24,8 @@ class Receiver:
     def __init__(self, lost_dir: Path) -> None:
         self.now = 0.0
         app = FastAPI()
-        add_routes(app, Registrations(lost_dir, lambda: self.now), TOKEN)
-        self.client = TestClient(app, base_url="http://stack:9095", client=("10.0.0.5", 50000))
+        add_routes(app, Registrations(lost_dir, lambda: self.now), TOKEN, {"stack", "stack:19095"}, {9090})
+        self.client = TestClient(app, base_url="http://10.0.0.9:9095", client=("10.0.0.5", 50000))
         self.now = 3600.0
 
     def post(self, body: object, secret: str = TOKEN, **headers: str) -> httpx.Response:
@@ -81,6 +81,7 @@ def test_a_request_is_taken_once(receiver: Receiver) -> None:
     [
         ({}, "port: Field required"),
         ({"port": 0}, "port: "),
+        ({"port": 22}, "port: "),
         ({"port": "7777"}, "port: "),
         ({"port": 7777, "host": "example.com"}, "host: Extra inputs"),
         ([], "body: "),
@@ -112,3 +113,40 @@ def test_prometheus_keeps_its_targets_when_the_receiver_has_just_started(tmp_pat
     receiver.now = 1.0
     receiver.post({"port": 7777})
     assert receiver.client.get("/targets").status_code == 503
+
+
+@pytest.mark.parametrize(
+    ("called", "code"),
+    [
+        ("http://10.0.0.9:9095/targets", 200),
+        ("http://stack:9095/targets", 200),
+        ("http://stack:19095/targets", 200),  # forwarded by a proxy, and named
+        ("http://stack:9096/targets", 421),
+        ("http://127.0.0.1:9095/targets", 421),
+        ("http://10.0.0.66:9095/targets", 421),
+    ],
+)
+def test_what_was_signed_for_another_receiver_is_refused(receiver: Receiver, called: str, code: int) -> None:
+    body = b'{"port": 7777}'
+    signed = signing.authorization(TOKEN, "POST", called, body)
+    headers = {"Authorization": signed, "Host": called.split("/")[2]}
+    assert receiver.post(body, **headers).status_code == code
+    assert receiver.targets() == [{"targets": ["10.0.0.5:7777"] if code == 200 else [], "labels": {}}]
+
+
+def test_a_service_of_the_stack_is_no_trainer(receiver: Receiver) -> None:
+    assert receiver.post({"port": 9090}).status_code == 200  # of another machine
+    receiver.client = TestClient(
+        receiver.client.app, base_url="http://10.0.0.9:9095", client=("10.0.0.9", 50000)
+    )
+    assert receiver.post({"port": 9090}).status_code == 400
+    assert receiver.post({"port": 9091}).status_code == 200
+
+
+def test_one_sender_leaves_room_for_another(receiver: Receiver, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(registrations, "MOST_FROM_ONE", 2)
+    monkeypatch.setattr(signing, "MOST_FROM_ONE", 4)
+    codes = [receiver.post({"port": port}).status_code for port in (2001, 2002, 2003, 2001, 2002)]
+    assert codes == [200, 200, 429, 200, 429]
+    receiver.client = TestClient(receiver.client.app, base_url="http://10.0.0.9:9095", client=("10.0.0.6", 1))
+    assert receiver.post({"port": 2001}).status_code == 200

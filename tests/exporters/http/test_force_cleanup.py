@@ -106,7 +106,7 @@ def test_a_signature_passed_on_by_an_impostor_on_another_port_is_refused(trainer
     }
     response, answer = trainer.request("POST", "/force_cleanup", b"{}", **given)
     assert response.status == 421
-    assert "not this trainer" in json.loads(answer)["error"]
+    assert "not this server" in json.loads(answer)["error"]
 
 
 def test_cleanup_is_refused_when_no_token_is_configured():

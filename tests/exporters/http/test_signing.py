@@ -130,7 +130,7 @@ def test_a_clock_that_is_set_does_not_shut_the_trainer(verifier, clock, steady):
 def test_the_memory_is_bounded_and_never_forgets_too_early(verifier, clock, steady):
     first = credentials(clock)
     check(verifier, first)
-    for _ in range(4095):
+    for _ in range(8191):
         check(verifier, credentials(clock))
     with pytest.raises(TooMany):
         check(verifier, credentials(clock))

@@ -1,0 +1,46 @@
+"""What the keeper says about services that are unwell."""
+
+from __future__ import annotations
+
+import os
+import socket
+from pathlib import Path
+
+import pytest
+
+from heapwatch.stack import health, keeper
+from heapwatch.stack.endpoints import Endpoint
+from heapwatch.stack.settings import Settings
+
+
+def test_a_service_that_is_unwell_for_long_is_told_of_once_and_so_is_its_recovery(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    states = iter(["not answering"] * 2 + ["healthy"] + ["not answering"] * 9 + ["healthy"] * 2)
+    monkeypatch.setattr(keeper, "WATCH_SECONDS", 0.0)
+    monkeypatch.setattr(keeper, "supervised", lambda *_: next(states))
+    watch = keeper.Watch(Settings.from_environment({"HEAPWATCH_STATE": str(tmp_path)}))
+    monkeypatch.setattr(watch._supervisor, "processes", lambda: {"alertmanager": {}})
+    for _ in range(14):
+        watch.look()
+    assert capsys.readouterr().out.splitlines() == [
+        "alertmanager: not answering. Alerts may be lost: heapwatch status",
+        "alertmanager is healthy again",
+    ]
+
+
+def test_a_supervisor_that_ends_is_no_error(tmp_path: Path) -> None:
+    keeper.Watch(Settings.from_environment({"HEAPWATCH_STATE": str(tmp_path)})).look()
+
+
+@pytest.mark.parametrize("ours", [True, False])
+def test_what_answers_in_place_of_a_service_is_not_taken_for_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, ours: bool
+) -> None:
+    monkeypatch.setattr(health, "condition", lambda *_: health.HEALTHY)
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        endpoint = Endpoint("receiver", server.getsockname()[1], "X", "/healthz")
+        info = {"pid": os.getpid() if ours else os.getppid(), "statename": "RUNNING"}
+        monkeypatch.setattr("psutil.Process.children", lambda *_, **__: [])
+        settings = Settings.from_environment({"HEAPWATCH_STATE": str(tmp_path)})
+        assert health.supervised(settings, endpoint, info) == (health.HEALTHY if ours else health.STRANGER)
