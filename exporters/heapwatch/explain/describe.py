@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from itertools import islice
 from types import CodeType, FunctionType
 from typing import Any
@@ -31,7 +32,7 @@ from heapwatch.explain.sites import (
     uses_of,
 )
 from heapwatch.explain.tracing import Tracer
-from heapwatch.explain.weigh import keeps_its_arguments, newest_of, traits_of
+from heapwatch.explain.weigh import keeps_its_arguments, newest_of, newest_parts, traits_of
 from heapwatch.measure.attributes import Gone
 from heapwatch.measure.layout import CACHE_TYPE, layout_of
 from heapwatch.measure.reading import items_in
@@ -39,6 +40,7 @@ from heapwatch.measure.roots import calling_line, is_user_file, running_code
 from heapwatch.measure.written import qualified_type_name
 
 _MOST_HOLDERS = 6
+_MOST_COMPARED = 4  # candidates that are searched for items that two of them share
 _NOT_EXAMINED = "objects made while the collector is off, in cycles or not"
 _MOST_KEPT = 200
 _SEARCHED_AT_ONCE = 3  # containers for which the code is searched in one evaluation
@@ -64,7 +66,11 @@ class Describer:
         one that is cut to a length, which delays the verdict.
         """
         self._searches = 0
-        return [self.describe(known, growth) for known, growth in growing]
+        described = [self.describe(known, growth) for known, growth in growing]
+        return [
+            replace(one, parts=newest_parts(one.known, self._inventory)) if at < _MOST_COMPARED else one
+            for at, one in enumerate(described)
+        ]
 
     def describe(self, known: KnownContainer, growth: FloorGrowth) -> Candidate:
         """Describe one growing container."""
@@ -299,7 +305,7 @@ def _scope(parent: Place, how: str) -> Scope:
     root = parent.root
     if root is None or not root.namespace:
         return "attribute"
-    return "local" if root.name.startswith("frame ") else "global"
+    return "local" if root.frame_code else "global"
 
 
 def _codes(place: Place, owner: Any) -> tuple[list[CodeType], list[CodeType]]:
@@ -307,9 +313,8 @@ def _codes(place: Place, owner: Any) -> tuple[list[CodeType], list[CodeType]]:
     root = place
     while root.parent is not None:
         root = root.parent
-    if place.parent is root and root.root is not None and root.root.name.startswith("frame "):
-        wanted = int(root.root.name.rpartition(" ")[2])
-        return [code for code in running_code() if id(code) == wanted], []
+    if place.parent is root and root.root is not None and root.root.frame_code:
+        return [code for code in running_code() if id(code) == root.root.frame_code], []
     own: list[CodeType] = []
     if owner is not None:
         kind = layout_of(type(owner)).kind
@@ -324,9 +329,8 @@ def _library_codes(place: Place, owner: Any) -> set[int]:
     while root.parent is not None:
         root = root.parent
     codes = {id(code) for code in _codes(place, owner)[0] if not is_user_file(code.co_filename)}
-    if root.root is not None and root.root.name.startswith("frame "):
-        wanted = int(root.root.name.rpartition(" ")[2])
-        codes |= {wanted} - {id(code) for code in running_code()}
+    if root.root is not None and root.root.frame_code:
+        codes |= {root.root.frame_code} - {id(code) for code in running_code()}
     return codes
 
 
@@ -351,7 +355,7 @@ def _holders(place: Place) -> Iterator[str]:
         if at.parent is None:
             assert at.root is not None
             name = at.root.name
-            if name.startswith("frame "):
+            if at.root.frame_code:
                 yield f"local variable of {at.root.label}"
             elif name.startswith("module "):
                 yield f"global of {at.root.label or '__main__'}"

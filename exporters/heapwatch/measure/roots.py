@@ -52,6 +52,12 @@ class Root(NamedTuple):
     read: Callable[[], Any]
     namespace: bool = False
 
+    @property
+    def frame_code(self) -> int | None:
+        """Id of the code of the running function whose local variables it is; None for any other root."""
+        kind, _, of = self.name.partition(" ")
+        return int(of.rpartition(" ")[2]) if kind == "frame" else None
+
 
 def user_modules() -> list[str]:
     """Names of the loaded modules that belong neither to the standard library nor to an installed package."""
