@@ -36,7 +36,7 @@ from heapwatch.explain.weigh import keeps_its_arguments, newest_of, newest_parts
 from heapwatch.measure.attributes import Gone
 from heapwatch.measure.layout import CACHE_TYPE, layout_of
 from heapwatch.measure.reading import items_in
-from heapwatch.measure.roots import calling_line, is_user_file, running_code
+from heapwatch.measure.roots import calling_line, is_user_file, is_user_module, running_code
 from heapwatch.measure.written import qualified_type_name
 
 _MOST_HOLDERS = 6
@@ -77,11 +77,9 @@ class Describer:
         traits = traits_of(known, self._inventory)
         place = known.places[0] if known.places else None
         if place is None:
-            return Candidate(
-                known, growth, traits, known.capacity, remedy=remedy_for(known, traits, None, [])
-            )
+            return Candidate(known, growth, traits, known.capacity, remedy=remedy_for(known, traits, None))
         if known.path not in self._uses and self._searches >= _SEARCHED_AT_ONCE:
-            remedy = remedy_for(known, traits, known.capacity, [])
+            remedy = remedy_for(known, traits, known.capacity, _library_of(place))
             return Candidate(known, growth, traits, known.capacity, emptied="trimmed", remedy=remedy)
         uses, limits, site = self._code_of(known, place)
         # What is cut only now and then is above its limit until then.
@@ -98,7 +96,7 @@ class Describer:
             self._traced.get(known.path) or site or self._called_at(known, place, owner),
             emptied,
             tuple(islice(_holders(place), _MOST_HOLDERS)),
-            remedy_for(known, traits, capacity, uses),
+            remedy_for(known, traits, capacity, _library_of(place)),
         )
 
     def describe_type(
@@ -297,6 +295,24 @@ def _named(place: Place) -> tuple[str | None, Any, Scope]:
             return step.label.rpartition(".")[2], owner, _scope(at.parent, step.how)
         at = at.parent
     return None, None, "any"
+
+
+def _library_of(place: Place) -> str | None:
+    """The class of a library whose object owns a container, or a library's root; None if it is the user's."""
+    at = place
+    while at.parent is not None and at.parent.root is None:
+        at = at.parent
+        try:
+            layout = layout_of(type(at.find({})))
+        except (Gone, RuntimeError):
+            return None
+        if layout.kind == "object":
+            library = layout.module != "builtins" and not is_user_module(layout.module)
+            return qualified_type_name(layout) if library else None
+    root = at.root if at.parent is None else at.parent.root
+    if root is None or not root.frame_code:
+        return root.label if root is not None and root.name.startswith("registry ") else None
+    return None if any(id(code) == root.frame_code for code in running_code()) else root.label
 
 
 def _scope(parent: Place, how: str) -> Scope:

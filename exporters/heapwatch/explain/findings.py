@@ -218,6 +218,8 @@ def described(finding: Finding) -> str:
     if finding.shared_with:
         facts.append(f"what `{finding.shared_with}` has, too, is counted there")
     text = f"{share}{what}" + (f" ({', '.join(facts)})" if facts else "")
+    if not finding.path and finding.holders:
+        text += f", held by {' < '.join(finding.holders)}"
     if not share:
         text += " leaks" if finding.is_leak else " grows"
     text += _filled_at(finding) + "."

@@ -56,7 +56,7 @@ SAMPLES = (8, 3, 1)  # items visited of a container, by the number of containers
 _DEEPEST = 14
 _MOST_PENDING = 20_000
 _MOST_VISITED = 20_000
-_MOST_OF_ROOT = 5_000  # visited from one root before the next has its turn
+_MOST_OF_ROOT = 5_000  # found from one root before the next has its turn
 _MOST_COUNTED = 20_000
 _MOST_KNOWN = 3000
 _MOST_ANCHORS = 3000
@@ -238,7 +238,7 @@ class Inventory:
         self._roots: deque[list[tuple[Place, str]]] = deque()
         self._later: deque[tuple[Place, str]] = deque()
         self._walking = False
-        self._of_root = 0
+        self._before_root = 0
         self._entries: dict[int, int] = {}
         self._seen: set[int] = set()
         self._anchors: dict[int, str] = {}
@@ -263,18 +263,18 @@ class Inventory:
         return True
 
     @property
-    def waiting(self) -> int:
-        """Number of objects that were found and are not visited yet in this round."""
-        return len(self._pending) + len(self._later) + sum(map(len, self._roots))
+    def progress(self) -> tuple[int, int]:
+        """Number of objects that this walk has visited, and of those that it has found and not visited."""
+        waiting = len(self._pending) + len(self._later) + sum(map(len, self._roots))
+        return len(self._seen) - len(self._pending) - len(self._later), waiting
 
     def _next_root(self) -> bool:
         """Turn to the next root if all from this one was visited, or enough; False at the end of the walk."""
-        if self._pending and self._of_root < _MOST_OF_ROOT:
-            self._of_root += 1
+        if self._pending and len(self._seen) - self._before_root < _MOST_OF_ROOT:
             return True
         self._later += self._pending
         self._pending.clear()
-        self._of_root = 0
+        self._before_root = len(self._seen)
         while self._roots and not self._pending:
             self._pending += self._roots.popleft()
         if not self._pending:

@@ -43,6 +43,7 @@ def explain(
     types: Sequence[Finding] = (),
     rounds: int = 1,
     refused_seconds: float | None = None,
+    walked: tuple[int, int] = (0, 0),
 ) -> Explanation:
     """Judge what grows.
 
@@ -53,6 +54,7 @@ def explain(
         rounds: complete walks through the program's objects so far.
         refused_seconds: how long a count of all objects by type would have stopped the program, if it was
             refused for that.
+        walked: number of objects that the first walk has visited, and of those that are waiting.
 
     """
     seconds = levels.now - levels.began
@@ -66,14 +68,14 @@ def explain(
     findings += workers(levels)
     findings = inferred(findings, candidates, levels)
     findings = with_types(findings, types, levels)
-    findings += unnamed(findings, levels, refused_seconds)
+    findings += unnamed(findings, levels, refused_seconds if rounds else None)
     findings = _with_shares(findings, pace)
     findings = with_room(findings, levels)
     worth = [found for found in findings if _is_worth_reporting(found, levels)]
     share = (
         min(1.0, rate_of([found for found in worth if found.kind != "native"]) / pace) if pace > 0 else 1.0
     )
-    verdict, detail = _verdict(levels, worth, settled, rounds)
+    verdict, detail = _verdict(levels, worth, settled, None if rounds else walked)
     left = levels.time_left if verdict in _GROW_ON else None
     return Explanation(verdict, seconds, pace, share, ranked(worth)[:_MOST_FINDINGS], detail, left)
 
@@ -186,7 +188,9 @@ def _is_worth_reporting(finding: Finding, levels: Levels) -> bool:
     return levels.matters(finding.bytes_per_minute) and finding.share >= _NOTED_SHARE
 
 
-def _verdict(levels: Levels, findings: Sequence[Finding], seconds: float, rounds: int) -> tuple[Word, str]:
+def _verdict(
+    levels: Levels, findings: Sequence[Finding], seconds: float, walked: tuple[int, int] | None
+) -> tuple[Word, str]:
     if any(finding.is_leak for finding in findings):
         return "leak", ""
     if any(finding.fits is False for finding in findings):
@@ -195,14 +199,11 @@ def _verdict(levels: Levels, findings: Sequence[Finding], seconds: float, rounds
     grows = f"Memory grows by {size_text(max(pace, fast))}/min." if levels.matters(max(pace, fast)) else ""
     if seconds < TOO_EARLY_SECONDS:
         left = f"A verdict takes {TOO_EARLY_SECONDS:.0f} s, {math.ceil(TOO_EARLY_SECONDS - seconds)} s more."
-        return "too early", _joined(grows, left, _so_far(findings))
+        return "too early", _joined(grows, left, _searched(walked), _so_far(findings))
     remaining = _GOES_ON_SECONDS - levels.growing_seconds
-    if not rounds and remaining > 0:
-        waits = (
-            "The first search through the program's objects is not complete; growth is judged without it in "
-            f"{math.ceil(remaining / 60)} min."
-        )
-        return "too early", _joined(grows, waits, _so_far(findings))
+    if walked is not None and remaining > 0:
+        waits = f"Growth is judged without it in {math.ceil(remaining / 60)} min."
+        return "too early", _joined(grows, _searched(walked), waits, _so_far(findings))
     buffers = [finding for finding in findings if finding.kind == "buffer"]
     filled = rate_of([finding for finding in buffers if finding.fits])
     rises = fast > 0 and filled < EXPLAINED * fast
@@ -221,6 +222,17 @@ def _verdict(levels: Levels, findings: Sequence[Finding], seconds: float, rounds
         return "too early", _joined(grows, when, _so_far(findings))
     lasts = f"It has gone on for {levels.growing_seconds / 60:.0f} min and does not slow down."
     return "growing", _joined(grows, lasts, _so_far(findings))
+
+
+def _searched(walked: tuple[int, int] | None) -> str:
+    """How far the first search is; empty once it is complete."""
+    if walked is None:
+        return ""
+    visited, waiting = walked
+    return (
+        f"The first search through the program's objects is not complete: {visited:,} visited, at "
+        f"least {waiting:,} to go."
+    )
 
 
 def _so_far(findings: Sequence[Finding]) -> str:

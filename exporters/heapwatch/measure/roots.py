@@ -170,6 +170,8 @@ def calling_line(codes: Container[int]) -> tuple[str, int, str] | None:
         called = False
         for frame in _chain(None if thread in own else innermost):
             code = frame.f_code
+            if called and code.co_filename.replace("\\", "/").endswith(_EVENT_LOOP):
+                break  # the line that entered the loop called nothing that runs now
             if called and is_user_file(code.co_filename):
                 found.add((code.co_filename, frame.f_lineno, getattr(code, "co_qualname", code.co_name)))
                 break
@@ -299,4 +301,5 @@ _OWN_FOLDER = __file__.rpartition("measure")[0]
 _LIBRARY = tuple(
     {sysconfig.get_paths()["stdlib"], sysconfig.get_paths()["platstdlib"], sys.prefix + "/lib/python"}
 )
+_EVENT_LOOP = ("/asyncio/base_events.py", "/asyncio/events.py", "/asyncio/runners.py")
 _NOT_LOOKED_INTO = (_OWN_FOLDER, "<frozen")
