@@ -16,6 +16,7 @@ from heapwatch.explain.findings import Finding
 from heapwatch.explain.garbage import Garbage, Uncollected
 from heapwatch.explain.inventory import Inventory, KnownContainer, Place
 from heapwatch.explain.limits import Limit, limits_of
+from heapwatch.explain.registers import bound_by_keys
 from heapwatch.explain.remedies import remedy_for, remedy_for_type
 from heapwatch.explain.series import FloorGrowth
 from heapwatch.explain.sites import (
@@ -43,6 +44,7 @@ _MOST_HOLDERS = 6
 _MOST_COMPARED = 4  # candidates that are searched for items that two of them share
 _NOT_EXAMINED = "objects made while the collector is off, in cycles or not"
 _MOST_KEPT = 200
+_BOUND_SECONDS = 60.0  # between two looks for a bound among the program's other containers
 _SEARCHED_AT_ONCE = 3  # containers for which the code is searched in one evaluation
 _STARTERS = ("Process", "Popen", "Pool", "ProcessPoolExecutor", "SubprocVecEnv", "AsyncVectorEnv")
 
@@ -57,6 +59,7 @@ class Describer:
         self._called: dict[str, tuple[set[int], set[Site]]] = {}
         self._made: dict[str, Site | None] = {}
         self._stored: dict[str, Site | None] = {}
+        self._bounds: dict[str, tuple[int | None, float]] = {}
         self._searches = 0
 
     def describe_all(self, growing: Sequence[tuple[KnownContainer, FloorGrowth]]) -> list[Candidate]:
@@ -88,6 +91,8 @@ class Describer:
         capacity = known.capacity
         if capacity is None and known.kind not in ("ring", "graph") and emptied != "never":
             capacity = bound_of(owner, limits, items)
+        if capacity is None:
+            capacity = self._bound_by_keys(known)
         return Candidate(
             known,
             growth,
@@ -98,6 +103,17 @@ class Describer:
             tuple(islice(_holders(place), _MOST_HOLDERS)),
             remedy_for(known, traits, capacity, _library_of(place)),
         )
+
+    def _bound_by_keys(self, known: KnownContainer) -> int | None:
+        """See `bound_by_keys`; looked for anew when a dictionary has passed the bound that was found."""
+        now, items = known.items.read_at, known.items.last or 0.0
+        found, due = self._bounds.get(known.path, (None, 0.0))
+        if now >= due or (found is not None and items > found):
+            found = bound_by_keys(known, self._inventory)
+            if len(self._bounds) >= _MOST_KEPT:
+                self._bounds.clear()
+            self._bounds[known.path] = found, now + _BOUND_SECONDS
+        return found
 
     def describe_type(
         self, known: GrowingType, growth: FloorGrowth, holders: tuple[str, ...] | None

@@ -87,6 +87,20 @@ def test_what_two_containers_share_counts_once_and_shares_add_up_to_one() -> Non
     assert sum(one.share for one in alone.findings) <= 1.0
 
 
+@pytest.mark.parametrize(("pause", "stopped", "leaks"), [(1, 50, True), (1, 70, False), (60, 70, True)])
+def test_a_container_that_stands_still_for_longer_than_ever_is_no_leak(
+    pause: int, stopped: int, leaks: bool
+) -> None:
+    """All in seconds: between two additions, since the last one."""
+    known = KnownContainer("trainer.history", "list", "list")
+    for at in range(900):
+        known.items.add(at, 40 * (min(at, 900 - stopped) // pause * pause))
+    known.weighed_items = known.items.last or 0.0
+    known.held.add(900, known.weighed_items * 20_000)
+    found = judged(900, memory(48 * MB, 900), Candidate(known, known.items.growth(225)))
+    assert found.findings[0].is_leak == leaks
+
+
 def test_while_the_first_walk_goes_on_the_text_says_how_far_it_is() -> None:
     found = explain(Levels(memory(48 * MB, 100), 0.0, 100), [], rounds=0, walked=(12_000, 345))
     assert found.verdict == "too early"
