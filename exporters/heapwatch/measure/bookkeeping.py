@@ -16,6 +16,7 @@ _OWNERS = {
     ("torch.nn.modules.module", "Module"): frozenset[str](),
     ("torch.optim.optimizer", "Optimizer"): frozenset(("defaults", "param_groups", "state")),
     ("logging", "Logger"): frozenset(("_cache",)),
+    ("logging", "PlaceHolder"): frozenset(("loggerMap",)),
 }
 MODULES = "_modules"  # where a torch module keeps those that it consists of
 PARAMETERS = "_parameters"
