@@ -130,8 +130,9 @@ def growth_of(
             [growth for growth in ways if not least or growth >= least[look]]
             for look, ways in enumerate(found)
         ]
+        back = _taken_back(process, found) if component == MEMORY else [False] * len(level)
         verdicts[component] = Growth(
-            _highest(found, named), least, _held(_highest(confirmed, named), process.start)
+            _highest(found, named), least, _held(_highest(confirmed, named), process.start, back)
         )
     return verdicts
 
@@ -174,10 +175,22 @@ def _highest(found: list[list[float]], named: Values) -> Values:
     ]
 
 
-def _held(confirmed: Values, start: Values) -> Values:
+def _taken_back(process: Process, found: list[list[float]]) -> list[bool]:
+    """Whether no leak had a name at two looks, and no other test found one for a quarter of an hour."""
+    named = process.named or [None] * len(found)
+    last = -math.inf
+    back = []
+    for look, growth in enumerate(found):
+        last = look if growth else last
+        back.append(look - last > HOLD_LOOKS and named[look] == 0 == at(named, look - 1))
+    return back
+
+
+def _held(confirmed: Values, start: Values, back: Sequence[bool]) -> Values:
     """Verdicts: growth at three looks in a row, held for a quarter of an hour after the last one.
 
-    A verdict ends with the process: `start` is when it was started, in seconds.
+    A verdict ends with the process: `start` is when it was started, in seconds. It ends where it is taken
+    `back`.
     """
     verdicts: Values = []
     run, last, value = 0, 0, None
@@ -192,7 +205,7 @@ def _held(confirmed: Values, start: Values) -> Values:
             last = look
         if run >= CONFIRMATIONS:
             value = growth
-        elif look - last > HOLD_LOOKS:
+        elif look - last > HOLD_LOOKS or back[look]:
             value = None
         verdicts.append(value)
     return verdicts
@@ -301,10 +314,10 @@ def _named(process: Process, level: Values, reset: Sequence[bool], since: int) -
 def _named_at(process: Process, level: Values, look: int) -> float | None:
     now = level[look]
     named = process.named[look] if process.named else None
-    if process.named is None or named is None or now is None:
+    if process.named is None or not named or now is None:
         return None
     share = at(process.named_share, look) if process.named_share else None
-    often = all(at(process.named, look - back) is not None for back in range(NAMED_OFTEN))
+    often = all(at(process.named, look - back) for back in range(NAMED_OFTEN))
     grown = (slope(level[max(0, look - FAST_LOOKS + 1) : look + 1]) or 0.0) * steps(1)
     trained = has_trained(process, look, NAMED_LOOKS, NAMED_CYCLES)
     trained = trained or same_process(process, look, NAMED_AGE) or (often and not counts(process, look))

@@ -27,7 +27,7 @@ class Process:
         virtual: virtual memory of the trainer's process, in bytes.
         retained: freed memory that malloc keeps, in bytes.
         sample_age: seconds since the last sample, by resource.
-        named: growth in bytes per minute of the leaks that the trainer's explainer names.
+        named: growth in bytes per minute of the leaks that the trainer's explainer names; 0 if it names none.
         named_share: share of these in the growth of the process.
 
     """

@@ -77,16 +77,20 @@ def _named(latest: Any) -> Iterable[Metric]:
     """
     growth = GaugeMetricFamily(
         "trainer_named_leaks_growth_bytes_per_minute",
-        "Growth per minute of containers and types that leak and have kept their pace; absent without one.",
+        "Growth per minute of containers and types that leak and have kept their pace; 0 where none leaks, "
+        "absent where those that leak have not kept their pace for long.",
     )
     share = GaugeMetricFamily(
         "trainer_named_leaks_share_ratio",
         "Share of these in the growth of the process, without its workers and without freed memory that "
         "malloc keeps; absent without one.",
     )
-    leaks = [one for one in latest.findings if one.is_leak and one.steady and one.kind in _NAMED]
-    if leaks:
-        named = sum(one.bytes_per_minute for one in leaks)
+    leaks = [one for one in latest.findings if one.is_leak and one.kind in _NAMED]
+    steady = [one for one in leaks if one.steady]
+    if not leaks:
+        growth.add_metric([], 0.0)
+    elif steady:
+        named = sum(one.bytes_per_minute for one in steady)
         beside = sum(one.bytes_per_minute for one in latest.findings if one.kind in _BESIDE)
         own = latest.growth_bytes_per_minute - beside
         growth.add_metric([], named)

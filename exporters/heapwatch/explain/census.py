@@ -170,11 +170,12 @@ class Census:
             objects = self.stall.timed(partial(tracked_objects, samples.keys()), "objects")
         else:
             objects = self._young(samples.keys())
+        oldest = {id(type(obj)): at for at, obj in reversed(list(enumerate(objects)))}
         for obj in reversed(objects):
             found = samples[id(type(obj))]
             if len(found) < _WEIGHED:
                 found.append(obj)
-        objects.clear()
+        objects[:] = [objects[at] for at in oldest.values()]
         for key, instances in samples.items():
             if not instances:
                 continue
@@ -182,8 +183,13 @@ class Census:
             newest = instances[0]
             instances.clear()
             if searched:
-                chains[wanted[key].name] = tuple(self._holders(newest, objects))
+                name = wanted[key].name
+                chains[name] = tuple(self._holders(newest, objects))
+                if set(chains[name]) <= {name, "dict"} and chains[name] and key in oldest:
+                    # Only links of its chain refer to it: its owner has the other end.
+                    chains[name] = tuple(self._holders(objects[list(oldest).index(key)], objects))
             del newest
+        objects.clear()
         return chains
 
     def _young(self, type_ids: Collection[int]) -> list[Any]:
@@ -252,7 +258,7 @@ class Census:
         return found
 
     def _holders(self, obj: Any, ours: list[Any], sites: list[Site] | None = None) -> Iterator[str]:
-        seen = {id(obj), id(ours)}
+        seen, first = {id(obj), id(ours)}, type(obj)
         for _ in range(_DEEPEST):
             began = own_time()
             usable = _usable(referrers(obj), seen) or _usable(referrers_of_tuples(obj), seen)
@@ -260,7 +266,8 @@ class Census:
             self.stall.longest = max(self.stall.longest, took)
             if not usable:
                 return
-            held, obj = obj, min(usable, key=_rank)
+            # A link of the same chain leads to the next link, not to the owner.
+            held, obj = obj, min(usable, key=lambda one: (type(one) is first, _rank(one)))
             seen.add(id(obj))  # not the others: one of them may hold this one, too
             usable.clear()
             site = _current_line(obj)

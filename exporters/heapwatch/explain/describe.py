@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from itertools import islice
 from types import CodeType, FunctionType
 from typing import Any
@@ -15,6 +16,7 @@ from heapwatch.explain.findings import Finding
 from heapwatch.explain.garbage import Garbage, Uncollected
 from heapwatch.explain.inventory import Inventory, KnownContainer, Place
 from heapwatch.explain.limits import Limit, limits_of
+from heapwatch.explain.registers import bound_by_keys
 from heapwatch.explain.remedies import remedy_for, remedy_for_type
 from heapwatch.explain.series import FloorGrowth
 from heapwatch.explain.sites import (
@@ -31,16 +33,18 @@ from heapwatch.explain.sites import (
     uses_of,
 )
 from heapwatch.explain.tracing import Tracer
-from heapwatch.explain.weigh import keeps_its_arguments, newest_of, traits_of
+from heapwatch.explain.weigh import keeps_its_arguments, newest_of, newest_parts, traits_of
 from heapwatch.measure.attributes import Gone
 from heapwatch.measure.layout import CACHE_TYPE, layout_of
 from heapwatch.measure.reading import items_in
-from heapwatch.measure.roots import calling_line, is_user_file, running_code
+from heapwatch.measure.roots import calling_line, is_user_file, is_user_module, running_code
 from heapwatch.measure.written import qualified_type_name
 
 _MOST_HOLDERS = 6
+_MOST_COMPARED = 4  # candidates that are searched for items that two of them share
 _NOT_EXAMINED = "objects made while the collector is off, in cycles or not"
 _MOST_KEPT = 200
+_BOUND_SECONDS = 60.0  # between two looks for a bound among the program's other containers
 _SEARCHED_AT_ONCE = 3  # containers for which the code is searched in one evaluation
 _STARTERS = ("Process", "Popen", "Pool", "ProcessPoolExecutor", "SubprocVecEnv", "AsyncVectorEnv")
 
@@ -55,6 +59,7 @@ class Describer:
         self._called: dict[str, tuple[set[int], set[Site]]] = {}
         self._made: dict[str, Site | None] = {}
         self._stored: dict[str, Site | None] = {}
+        self._bounds: dict[str, tuple[int | None, float]] = {}
         self._searches = 0
 
     def describe_all(self, growing: Sequence[tuple[KnownContainer, FloorGrowth]]) -> list[Candidate]:
@@ -64,18 +69,20 @@ class Describer:
         one that is cut to a length, which delays the verdict.
         """
         self._searches = 0
-        return [self.describe(known, growth) for known, growth in growing]
+        described = [self.describe(known, growth) for known, growth in growing]
+        return [
+            replace(one, parts=newest_parts(one.known, self._inventory)) if at < _MOST_COMPARED else one
+            for at, one in enumerate(described)
+        ]
 
     def describe(self, known: KnownContainer, growth: FloorGrowth) -> Candidate:
         """Describe one growing container."""
         traits = traits_of(known, self._inventory)
         place = known.places[0] if known.places else None
         if place is None:
-            return Candidate(
-                known, growth, traits, known.capacity, remedy=remedy_for(known, traits, None, [])
-            )
+            return Candidate(known, growth, traits, known.capacity, remedy=remedy_for(known, traits, None))
         if known.path not in self._uses and self._searches >= _SEARCHED_AT_ONCE:
-            remedy = remedy_for(known, traits, known.capacity, [])
+            remedy = remedy_for(known, traits, known.capacity, _library_of(place))
             return Candidate(known, growth, traits, known.capacity, emptied="trimmed", remedy=remedy)
         uses, limits, site = self._code_of(known, place)
         # What is cut only now and then is above its limit until then.
@@ -84,6 +91,8 @@ class Describer:
         capacity = known.capacity
         if capacity is None and known.kind not in ("ring", "graph") and emptied != "never":
             capacity = bound_of(owner, limits, items)
+        if capacity is None:
+            capacity = self._bound_by_keys(known)
         return Candidate(
             known,
             growth,
@@ -92,8 +101,19 @@ class Describer:
             self._traced.get(known.path) or site or self._called_at(known, place, owner),
             emptied,
             tuple(islice(_holders(place), _MOST_HOLDERS)),
-            remedy_for(known, traits, capacity, uses),
+            remedy_for(known, traits, capacity, _library_of(place)),
         )
+
+    def _bound_by_keys(self, known: KnownContainer) -> int | None:
+        """See `bound_by_keys`; looked for anew when a dictionary has passed the bound that was found."""
+        now, items = known.items.read_at, known.items.last or 0.0
+        found, due = self._bounds.get(known.path, (None, 0.0))
+        if now >= due or (found is not None and items > found):
+            found = bound_by_keys(known, self._inventory)
+            if len(self._bounds) >= _MOST_KEPT:
+                self._bounds.clear()
+            self._bounds[known.path] = found, now + _BOUND_SECONDS
+        return found
 
     def describe_type(
         self, known: GrowingType, growth: FloorGrowth, holders: tuple[str, ...] | None
@@ -293,13 +313,31 @@ def _named(place: Place) -> tuple[str | None, Any, Scope]:
     return None, None, "any"
 
 
+def _library_of(place: Place) -> str | None:
+    """The class of a library whose object owns a container, or a library's root; None if it is the user's."""
+    at = place
+    while at.parent is not None and at.parent.root is None:
+        at = at.parent
+        try:
+            layout = layout_of(type(at.find({})))
+        except (Gone, RuntimeError):
+            return None
+        if layout.kind == "object":
+            library = layout.module != "builtins" and not is_user_module(layout.module)
+            return qualified_type_name(layout) if library else None
+    root = at.root if at.parent is None else at.parent.root
+    if root is None or not root.frame_code:
+        return root.label if root is not None and root.name.startswith("registry ") else None
+    return None if any(id(code) == root.frame_code for code in running_code()) else root.label
+
+
 def _scope(parent: Place, how: str) -> Scope:
     if how in ("closure", "default", "keyword_default"):
         return "local"
     root = parent.root
     if root is None or not root.namespace:
         return "attribute"
-    return "local" if root.name.startswith("frame ") else "global"
+    return "local" if root.frame_code else "global"
 
 
 def _codes(place: Place, owner: Any) -> tuple[list[CodeType], list[CodeType]]:
@@ -307,9 +345,8 @@ def _codes(place: Place, owner: Any) -> tuple[list[CodeType], list[CodeType]]:
     root = place
     while root.parent is not None:
         root = root.parent
-    if place.parent is root and root.root is not None and root.root.name.startswith("frame "):
-        wanted = int(root.root.name.rpartition(" ")[2])
-        return [code for code in running_code() if id(code) == wanted], []
+    if place.parent is root and root.root is not None and root.root.frame_code:
+        return [code for code in running_code() if id(code) == root.root.frame_code], []
     own: list[CodeType] = []
     if owner is not None:
         kind = layout_of(type(owner)).kind
@@ -324,9 +361,8 @@ def _library_codes(place: Place, owner: Any) -> set[int]:
     while root.parent is not None:
         root = root.parent
     codes = {id(code) for code in _codes(place, owner)[0] if not is_user_file(code.co_filename)}
-    if root.root is not None and root.root.name.startswith("frame "):
-        wanted = int(root.root.name.rpartition(" ")[2])
-        codes |= {wanted} - {id(code) for code in running_code()}
+    if root.root is not None and root.root.frame_code:
+        codes |= {root.root.frame_code} - {id(code) for code in running_code()}
     return codes
 
 
@@ -351,7 +387,7 @@ def _holders(place: Place) -> Iterator[str]:
         if at.parent is None:
             assert at.root is not None
             name = at.root.name
-            if name.startswith("frame "):
+            if at.root.frame_code:
                 yield f"local variable of {at.root.label}"
             elif name.startswith("module "):
                 yield f"global of {at.root.label or '__main__'}"

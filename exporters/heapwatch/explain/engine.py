@@ -294,12 +294,13 @@ class Explainer:
         candidates = self._describer.describe_all(
             [(known, known.items.growth(start)) for _, known in growing[:_MOST_DESCRIBED]]
         )
-        rounds = self.inventory.rounds
-        found = explain(levels, candidates, rounds=rounds)
+        rounds, walked = self.inventory.rounds, self.inventory.progress
+        found = explain(levels, candidates, rounds=rounds, walked=walked)
         self._searching = is_unexplained(found, levels)
         if self._searching:
             self._budget.lend()
-            found = explain(levels, candidates, self._types(levels), rounds, self.census.refused_seconds)
+            refused = self.census.refused_seconds
+            found = explain(levels, candidates, self._types(levels), rounds, refused, walked)
         if any(one.kind == "worker" and one.items_per_minute for one in found.findings):
             site = self._describer.processes_started()
             located = (replace(one, site=site) if one.kind == "worker" else one for one in found.findings)

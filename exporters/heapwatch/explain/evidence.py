@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Literal
@@ -18,6 +19,7 @@ WARM_UP_SHARE = 0.25  # share of the time watched that is left out at its beginn
 WARM_UP_SECONDS = 60.0  # the most that is left out
 _ENDS_MINUTES = 24 * 60.0  # growth that fills the memory within a day matters
 _PAST_BOUND = 1.05
+_STOPPED_SECONDS, _STOPPED = 60.0, 2.0  # least time without a change, and as a multiple of the longest before
 _SURE_SPAN = 60.0  # seconds of growth before a time until the limit is given
 _UNSURE_SECONDS = 30.0  # that range is wider by this share of the time for which memory has grown
 _LONGEST_AHEAD = 7 * 86400.0
@@ -45,6 +47,7 @@ class Candidate:
         emptied: how the program removes items, see `Emptying`.
         holders: what refers to it, the nearest first.
         remedy: suggested change.
+        parts: bytes of the arrays, tensors and texts in each of its newest items, by id; see `newest_parts`.
 
     """
 
@@ -56,6 +59,7 @@ class Candidate:
     emptied: Emptying = "never"
     holders: tuple[str, ...] = ()
     remedy: str | None = None
+    parts: Sequence[dict[int, int]] = ()
 
     @property
     def bytes(self) -> float | None:
@@ -79,9 +83,12 @@ class Candidate:
         """Whether it goes on rising.
 
         A container that is emptied again and again may seem to rise in a few readings, by chance. Its floor
-        has to rise by half of its largest swing.
+        has to rise by half of its largest swing. One that stands still for twice as long as ever between two
+        changes has stopped.
         """
-        growth = self.growth
+        growth, items = self.growth, self.known.items
+        if items.read_at - items.changed_at > max(_STOPPED_SECONDS, _STOPPED * items.longest_pause):
+            return False
         return growth.rising and (self.emptied == "never" or growth.total >= _OF_SWING * growth.swing)
 
     @property

@@ -48,6 +48,7 @@ class Finding:
         steady: whether it has grown at an even pace for minutes, which a filling cache does not.
         inferred: whether its bytes are growth that nothing else explains, and are not measured.
         fits: whether the memory that is left suffices for it when it is full; None if not known.
+        shared_with: path of the finding that counts the bytes which both keep; None if it shares none.
 
     """
 
@@ -67,6 +68,7 @@ class Finding:
     steady: bool = False
     inferred: bool = False
     fits: bool | None = None
+    shared_with: str | None = None
 
     def as_json(self) -> dict[str, Any]:
         """The finding with plain values."""
@@ -213,7 +215,11 @@ def described(finding: Finding) -> str:
         facts.append(f"{finding.items:,} now")
     if finding.path or finding.capacity_items is not None:
         facts.append("no bound" if finding.capacity_items is None else f"bound {finding.capacity_items:,}")
+    if finding.shared_with:
+        facts.append(f"what `{finding.shared_with}` has, too, is counted there")
     text = f"{share}{what}" + (f" ({', '.join(facts)})" if facts else "")
+    if not finding.path and finding.holders:
+        text += f", held by {' < '.join(finding.holders)}"
     if not share:
         text += " leaks" if finding.is_leak else " grows"
     text += _filled_at(finding) + "."

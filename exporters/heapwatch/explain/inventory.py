@@ -1,8 +1,11 @@
 """Finds the containers of a program from its roots, in short slices of time, and reads their lengths.
 
 A place is the path from a root to an object. It keeps no reference to an object of the program: the path is
-followed again at each reading. Discovery is breadth first, so objects near the roots are found early. A
-container is read more rarely while its length does not change.
+followed again at each reading. Discovery is breadth first from each root, so objects near the roots are found
+early. What lasts comes first: globals, then the variables of the outermost function, and so on inwards. So an
+object has the name that lasts longest, and the same in each walk. A walk that visits many objects stops, and
+the next one begins where it stopped. What libraries keep to manage their objects is not listed unless it
+grows. A container is read more rarely while its length does not change.
 """
 
 from __future__ import annotations
@@ -13,11 +16,13 @@ from collections import deque
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from functools import partial
+from itertools import chain
 from typing import Any, Literal
 from weakref import ref
 
 from heapwatch.explain.series import LevelSeries
 from heapwatch.measure.attributes import Gone, attributes_of
+from heapwatch.measure.bookkeeping import MODULES, PARAMETERS, bookkeeping_of, entries
 from heapwatch.measure.graph import has_graph, holds_operation, number_of, read_graphs
 from heapwatch.measure.layout import Kind, Layout, layout_of, namespace_of
 from heapwatch.measure.object_arrays import is_object_array
@@ -45,12 +50,14 @@ from heapwatch.measure.roots import (
     user_modules,
 )
 from heapwatch.measure.tensor_storage import Ask, first_answer
-from heapwatch.measure.written import attribute_label, qualified_type_name, type_name
+from heapwatch.measure.written import attribute_label, is_written, qualified_type_name, type_name
 
 SAMPLES = (8, 3, 1)  # items visited of a container, by the number of containers around it
 _DEEPEST = 14
 _MOST_PENDING = 20_000
 _MOST_VISITED = 20_000
+_MOST_OF_ROOT = 5_000  # found from one root before the next has its turn
+_MOST_COUNTED = 20_000
 _MOST_KNOWN = 3000
 _MOST_ANCHORS = 3000
 _MOST_PLACES = 8  # objects read for one path
@@ -101,6 +108,12 @@ class Place:
         )
         self.weight = weight
 
+    @property
+    def is_local(self) -> bool:
+        """Whether it is a local variable of a running function."""
+        root = None if self.parent is None else self.parent.root
+        return root is not None and root.frame_code is not None
+
     def find(self, memory: dict[Place | str, Any]) -> Any:
         """Follow the path to its object.
 
@@ -136,6 +149,7 @@ class KnownContainer:
         held: the bytes of all of them over time, measured when there were `weighed_items` items.
         weighing_due: when it may be measured again, after `weigh_failures` measurements that took too long.
         newest: for a graph, the numbers of its newest operation at the last two readings.
+        identity: id of the container; of the first one, if several have this path.
 
     For an autograd graph `items` is the time in seconds for which each reading found operations of the last
     reading among newer ones. It is 0 for a graph that each step replaces, however large it is.
@@ -143,8 +157,8 @@ class KnownContainer:
     """
 
     __slots__ = (
-        "capacity", "due", "held", "interval", "items", "kind", "misses", "multiplicity", "newest", "path",
-        "places", "type_name", "weigh_failures", "weighed_items", "weighing_due",
+        "capacity", "due", "held", "identity", "interval", "items", "kind", "misses", "multiplicity",
+        "newest", "path", "places", "type_name", "weigh_failures", "weighed_items", "weighing_due",
     )  # fmt: skip
 
     def __init__(self, path: str, kind: KnownKind, type_name: str, due: float = 0.0) -> None:
@@ -163,6 +177,13 @@ class KnownContainer:
         self.weigh_failures = 0
         self.weighing_due = float("-inf")
         self.newest = (-1, -1)
+        self.identity = 0
+
+    def take_over(self, other: KnownContainer) -> None:
+        """Continue the readings of the same container under another path."""
+        self.items, self.held, self.newest = other.items, other.held, other.newest
+        self.weighed_items, self.weighing_due = other.weighed_items, other.weighing_due
+        self.weigh_failures = other.weigh_failures
 
     @property
     def in_bytes(self) -> bool:
@@ -214,6 +235,11 @@ class Inventory:
         self._extra_roots = extra_roots
         self._ask = ask
         self._pending: deque[tuple[Place, str]] = deque()
+        self._roots: deque[list[tuple[Place, str]]] = deque()
+        self._later: deque[tuple[Place, str]] = deque()
+        self._walking = False
+        self._before_root = 0
+        self._entries: dict[int, int] = {}
         self._seen: set[int] = set()
         self._anchors: dict[int, str] = {}
         self._round_known: set[str] = set()
@@ -223,20 +249,37 @@ class Inventory:
     def discover(self, seconds: float) -> bool:
         """Look for containers for this many CPU seconds; True when a round is complete."""
         until = self._spent() + seconds
-        if not self._pending:
+        if not self._walking:
             self._begin()
         count = 0
-        while self._pending:
+        while len(self._seen) <= _MOST_VISITED and self._next_root():
             place, path = self._pending.popleft()
             with suppress(Gone, RuntimeError):
                 self._visit(place, path)
             count += 1
             if not count & 7 and self._spent() > until:
                 return False
-            if len(self._seen) > _MOST_VISITED:
-                self._pending.clear()
         self._complete()
         return True
+
+    @property
+    def progress(self) -> tuple[int, int]:
+        """Number of objects that this walk has visited, and of those that it has found and not visited."""
+        waiting = len(self._pending) + len(self._later) + sum(map(len, self._roots))
+        return len(self._seen) - len(self._pending) - len(self._later), waiting
+
+    def _next_root(self) -> bool:
+        """Turn to the next root if all from this one was visited, or enough; False at the end of the walk."""
+        if self._pending and len(self._seen) - self._before_root < _MOST_OF_ROOT:
+            return True
+        self._later += self._pending
+        self._pending.clear()
+        self._before_root = len(self._seen)
+        while self._roots and not self._pending:
+            self._pending += self._roots.popleft()
+        if not self._pending:
+            self._pending, self._later = self._later, self._pending
+        return bool(self._pending)
 
     def read(self, seconds: float) -> int:
         """Read the containers that are due for this many CPU seconds; returns how many were read."""
@@ -283,29 +326,50 @@ class Inventory:
         return found
 
     def _begin(self) -> None:
+        self._walking = True
         self._seen = set()
         self._anchors = {}
         self._round_known = set()
         self._round_multiplicity = {}
         modules = user_modules()
-        roots = [module_root(name) for name in sorted(modules, key=lambda name: name != "__main__")]
-        for root in [*roots, *self._extra_roots(), *frame_roots(), *registry_roots()]:
-            self._pending.append((Place(None, None, root, 1.0), root.label))
+        lasting = [module_root(name) for name in sorted(modules, key=lambda name: name != "__main__")]
+        lasting += self._extra_roots()
+        left = [*self._pending, *self._later, *chain.from_iterable(self._roots)][:_MOST_PENDING]
+        self._pending.clear()
+        self._later.clear()
+        groups = [lasting, *([root] for root in frame_roots()), registry_roots()]
+        self._roots = deque(
+            [left, *([(Place(None, None, one, 1.0), one.label) for one in group] for group in groups)]
+        )
 
     def _complete(self) -> None:
+        self._walking = False
         self.rounds += 1
         self.visited = len(self._seen)
         self.anchors, self._anchors = self._anchors, {}
         self._seen = set()
         for path, multiplicity in self._round_multiplicity.items():
             self.known[path].multiplicity = max(self.known[path].multiplicity, multiplicity)
+        stale = [path for path in self.known if path not in self._round_known]
+        self._rename(stale)
         if len(self.known) > _MOST_KNOWN:
             stale = sorted(
-                (path for path in self.known if path not in self._round_known),
+                (path for path in stale if path in self.known),
                 key=lambda path: self.known[path].items.growth().total,
             )
             for path in stale[: len(self.known) - _MOST_KNOWN]:
                 del self.known[path]
+
+    def _rename(self, stale: list[str]) -> None:
+        """Drop paths that this walk did not take to containers which it found under others."""
+        found = {self.known[path].identity: self.known[path] for path in self._round_known}
+        for path in stale:
+            now = found.get(self.known[path].identity)
+            if now is None or now.kind != self.known[path].kind:
+                continue
+            if len(now.items.since(float("-inf"))) < len(self.known[path].items.since(float("-inf"))):
+                now.take_over(self.known[path])
+            del self.known[path]
 
     def _visit(self, place: Place, path: str) -> None:
         obj = place.find({})
@@ -327,6 +391,9 @@ class Inventory:
         samples = SAMPLES[min(place.item_steps, len(SAMPLES) - 1)]
         count = 0
         found = list(parts(obj, layout, samples))
+        books = bookkeeping_of(layout)
+        if books:
+            found = self._without_books(obj, found, books, place, path)
         length = items_in(obj, layout) or 0
         sampled = sum(step.how in _TO_ITEMS for step, _ in found)
         weight = place.weight * max(1.0, length / sampled if sampled else 1.0)
@@ -338,6 +405,32 @@ class Inventory:
             self._note(instance_dict(obj), layout_of(dict), attributes, f"{path}.__dict__")
         if layout.kind == "object" and is_user_module(layout.module):
             self._push(cls, place, Step("type", "", ""), qualified_type_name(layout), full=True)
+
+    def _without_books(
+        self, obj: Any, found: list[tuple[Step, Any]], books: frozenset[str], place: Place, path: str
+    ) -> list[tuple[Step, Any]]:
+        """The parts of an object without a library's bookkeeping, unless that has grown since the last walk.
+
+        The modules of a torch module are pushed under the names that they have in code.
+        """
+        kept = {str(step.key): part for step, part in found if step.key in books}
+        count = entries(kept, books)
+        before = self._entries.get(id(obj), count)
+        if len(self._entries) < _MOST_COUNTED:
+            self._entries[id(obj)] = count
+        if count > before or any(f"{path}.{name}" in self.known for name in kept):
+            return found
+        for parameter in list((kept.get(PARAMETERS) or {}).values()):
+            if len(self._anchors) < _MOST_ANCHORS:
+                self._anchors[id(parameter)] = path
+        modules = kept.get(MODULES)
+        if type(modules) is dict:
+            within = Place(place, Step("name", MODULES, ""), None, place.weight)
+            samples = SAMPLES[min(place.item_steps, len(SAMPLES) - 1)]
+            for step, part in list(parts(modules, layout_of(dict), samples)):
+                named = is_written(step.key) and not str(step.key).isdecimal()
+                self._push(part, within, step._replace(label=f".{step.key}" if named else "[*]"), path)
+        return [(step, part) for step, part in found if step.key not in books]
 
     def _namespace(self, namespace: dict[str, Any], place: Place, path: str) -> None:
         if len(namespace) >= _LONG_NAMESPACE:
@@ -357,7 +450,7 @@ class Inventory:
         if sized:
             if kind == "tensor" and place.item_steps == 0 and has_graph(obj):
                 graph = Place(place, step, None, weight)
-                self._remember(path if full else path + step.label, "graph", layout, graph)
+                self._remember(path if full else path + step.label, "graph", layout, graph, obj)
                 return
             if (array_bytes(obj, layout) or 0) < _LARGE:
                 return
@@ -375,26 +468,27 @@ class Inventory:
         if below.item_steps == 0 and len(self._anchors) < _MOST_ANCHORS:
             self._anchors[id(obj)] = label
         if sized:
-            self._note(obj, layout, below, label)
+            if layout.name != "Parameter":
+                self._note(obj, layout, below, label)
         elif below.depth <= _DEEPEST and len(self._pending) < _MOST_PENDING:
             self._pending.append((below, label))
 
     def _note_ring(self, obj: Any, layout: Layout, place: Place, path: str) -> None:
         namespace = attributes_of(obj, layout)
         if namespace is not None and ring_of(namespace) is not None:
-            self._remember(path, "ring", layout, place)
+            self._remember(path, "ring", layout, place, obj)
 
     def _note(self, obj: Any, layout: Layout, place: Place, path: str) -> None:
         if layout.kind not in _LISTED and layout.kind not in _SIZED:
             return
         if is_object_array(obj):
-            self._remember(path, "objects", layout, place)
+            self._remember(path, "objects", layout, place, obj)
             return
         if layout.kind in _SIZED and (array_bytes(obj, layout) or 0) < _LARGE:
             return
-        self._remember(path, layout.kind, layout, place)
+        self._remember(path, layout.kind, layout, place, obj)
 
-    def _remember(self, path: str, kind: KnownKind, layout: Layout, place: Place) -> None:
+    def _remember(self, path: str, kind: KnownKind, layout: Layout, place: Place, obj: Any) -> None:
         if not path:
             return
         known = self.known.get(path)
@@ -406,7 +500,7 @@ class Inventory:
         if path not in self._round_known:
             self._round_known.add(path)
             self._round_multiplicity[path] = 0.0
-            known.places = []
+            known.places, known.identity = [], id(obj)
         self._round_multiplicity[path] += place.weight
         # All values of a small dict are read, since those under keys that may not be shown have one path. One
         # graph for each path is enough: those of a rollout's states contain one another.
@@ -440,6 +534,8 @@ class Inventory:
                 count += 1
         if not count:
             self._miss(known, now)
+            if known.places and known.places[0].is_local:
+                self.known.pop(known.path, None)  # it lived for one call
             return
         known.misses = 0
         level = total / count

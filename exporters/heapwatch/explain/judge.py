@@ -21,6 +21,7 @@ from heapwatch.explain.findings import (
 from heapwatch.explain.inventory import KnownContainer
 from heapwatch.explain.rest import EXPLAINED, goes_on, inferred, rate_of, unnamed, with_types, workers
 from heapwatch.explain.steadiness import is_steady
+from heapwatch.explain.weigh import shared_share
 
 TOO_EARLY_SECONDS = 40.0
 _SHORTEST_SPAN = 30.0
@@ -42,6 +43,7 @@ def explain(
     types: Sequence[Finding] = (),
     rounds: int = 1,
     refused_seconds: float | None = None,
+    walked: tuple[int, int] = (0, 0),
 ) -> Explanation:
     """Judge what grows.
 
@@ -52,27 +54,28 @@ def explain(
         rounds: complete walks through the program's objects so far.
         refused_seconds: how long a count of all objects by type would have stopped the program, if it was
             refused for that.
+        walked: number of objects that the first walk has visited, and of those that are waiting.
 
     """
     seconds = levels.now - levels.began
     settled = levels.now - max(levels.began, levels.memory.settled_at)
     pace = levels.per_minute
     findings: list[Finding] = []
-    met: set[int] = set()
+    met: list[Candidate] = []
     for candidate in sorted(candidates, key=lambda one: (-one.bytes_per_minute, len(one.known.path))):
-        findings.append(_finding(candidate, levels, shared=bool(candidate.traits.ids & met)))
-        met |= candidate.traits.ids
+        findings.append(_finding(candidate, levels, met))
+        met.append(candidate)
     findings += workers(levels)
     findings = inferred(findings, candidates, levels)
     findings = with_types(findings, types, levels)
-    findings += unnamed(findings, levels, refused_seconds)
-    findings = [replace(found, share=_share(found.bytes_per_minute, pace)) for found in findings]
+    findings += unnamed(findings, levels, refused_seconds if rounds else None)
+    findings = _with_shares(findings, pace)
     findings = with_room(findings, levels)
     worth = [found for found in findings if _is_worth_reporting(found, levels)]
     share = (
         min(1.0, rate_of([found for found in worth if found.kind != "native"]) / pace) if pace > 0 else 1.0
     )
-    verdict, detail = _verdict(levels, worth, settled, rounds)
+    verdict, detail = _verdict(levels, worth, settled, None if rounds else walked)
     left = levels.time_left if verdict in _GROW_ON else None
     return Explanation(verdict, seconds, pace, share, ranked(worth)[:_MOST_FINDINGS], detail, left)
 
@@ -87,8 +90,13 @@ def is_unexplained(explanation: Explanation, levels: Levels) -> bool:
     return levels.matters(rest) and rest / 60 * levels.own.span >= MATERIAL_BYTES
 
 
-def _finding(candidate: Candidate, levels: Levels, *, shared: bool) -> Finding:
+def _finding(candidate: Candidate, levels: Levels, met: Sequence[Candidate]) -> Finding:
     known, growth, bounded = candidate.known, candidate.growth, candidate.bounded
+    shared, owner = max(
+        ((_shared(candidate, one), one.known.path) for one in met),
+        default=(0.0, None),
+        key=lambda both: both[0],
+    )
     kind: FindingKind = "buffer" if bounded else "container"
     long_enough = growth.span >= _span_wanted(candidate, levels)
     pace = candidate.bytes_per_minute
@@ -102,8 +110,8 @@ def _finding(candidate: Candidate, levels: Levels, *, shared: bool) -> Finding:
         items=round((known.items.last or 0.0) * known.multiplicity) if known.counted else None,
         bytes=None if candidate.bytes is None else round(candidate.bytes),
         items_per_minute=60 * growth.per_second * known.multiplicity if known.counted else None,
-        # Items that two containers share count once.
-        bytes_per_minute=0.0 if shared else candidate.bytes_per_minute,
+        # What two containers share counts once.
+        bytes_per_minute=(1 - shared) * candidate.bytes_per_minute,
         share=0.0,
         capacity_items=None if capacity is None else round(capacity * known.multiplicity),
         site=candidate.site,
@@ -112,7 +120,15 @@ def _finding(candidate: Candidate, levels: Levels, *, shared: bool) -> Finding:
         is_leak=goes_on and not bounded,
         steady=_is_steady(known, levels),
         fits=not goes_on if bounded else None,  # a sure growth is compared with the memory by `with_room`
+        shared_with=owner if shared else None,
     )
+
+
+def _shared(candidate: Candidate, other: Candidate) -> float:
+    """Share of the bytes of a candidate that another one has, too: 0 to 1."""
+    if candidate.traits.ids & other.traits.ids:
+        return 1.0
+    return shared_share(list(candidate.parts), list(other.parts))
 
 
 def _is_steady(known: KnownContainer, levels: Levels) -> bool:
@@ -131,8 +147,14 @@ def _span_wanted(candidate: Candidate, levels: Levels) -> float:
     return _CAREFUL_SPAN if grown < little else _SHORTEST_SPAN
 
 
-def _share(rate: float, pace: float) -> float:
-    return min(1.0, rate / pace) if pace > 0 else 0.0
+def _with_shares(findings: Sequence[Finding], pace: float) -> list[Finding]:
+    """The findings with their shares of all growth, which add up to 1 at most: leaks come first."""
+    left, shares = 1.0, []
+    for found in ranked(findings):
+        share = min(left, found.bytes_per_minute / pace) if pace > 0 else 0.0
+        left -= share
+        shares.append(replace(found, share=share))
+    return shares
 
 
 def with_room(findings: Sequence[Finding], levels: Levels) -> list[Finding]:
@@ -166,7 +188,9 @@ def _is_worth_reporting(finding: Finding, levels: Levels) -> bool:
     return levels.matters(finding.bytes_per_minute) and finding.share >= _NOTED_SHARE
 
 
-def _verdict(levels: Levels, findings: Sequence[Finding], seconds: float, rounds: int) -> tuple[Word, str]:
+def _verdict(
+    levels: Levels, findings: Sequence[Finding], seconds: float, walked: tuple[int, int] | None
+) -> tuple[Word, str]:
     if any(finding.is_leak for finding in findings):
         return "leak", ""
     if any(finding.fits is False for finding in findings):
@@ -175,14 +199,11 @@ def _verdict(levels: Levels, findings: Sequence[Finding], seconds: float, rounds
     grows = f"Memory grows by {size_text(max(pace, fast))}/min." if levels.matters(max(pace, fast)) else ""
     if seconds < TOO_EARLY_SECONDS:
         left = f"A verdict takes {TOO_EARLY_SECONDS:.0f} s, {math.ceil(TOO_EARLY_SECONDS - seconds)} s more."
-        return "too early", _joined(grows, left, _so_far(findings))
+        return "too early", _joined(grows, left, _searched(walked), _so_far(findings))
     remaining = _GOES_ON_SECONDS - levels.growing_seconds
-    if not rounds and remaining > 0:
-        waits = (
-            "The first search through the program's objects is not complete; growth is judged without it in "
-            f"{math.ceil(remaining / 60)} min."
-        )
-        return "too early", _joined(grows, waits, _so_far(findings))
+    if walked is not None and remaining > 0:
+        waits = f"Growth is judged without it in {math.ceil(remaining / 60)} min."
+        return "too early", _joined(grows, _searched(walked), waits, _so_far(findings))
     buffers = [finding for finding in findings if finding.kind == "buffer"]
     filled = rate_of([finding for finding in buffers if finding.fits])
     rises = fast > 0 and filled < EXPLAINED * fast
@@ -201,6 +222,17 @@ def _verdict(levels: Levels, findings: Sequence[Finding], seconds: float, rounds
         return "too early", _joined(grows, when, _so_far(findings))
     lasts = f"It has gone on for {levels.growing_seconds / 60:.0f} min and does not slow down."
     return "growing", _joined(grows, lasts, _so_far(findings))
+
+
+def _searched(walked: tuple[int, int] | None) -> str:
+    """How far the first search is; empty once it is complete."""
+    if walked is None:
+        return ""
+    visited, waiting = walked
+    return (
+        f"The first search through the program's objects is not complete: {visited:,} visited, at "
+        f"least {waiting:,} to go."
+    )
 
 
 def _so_far(findings: Sequence[Finding]) -> str:

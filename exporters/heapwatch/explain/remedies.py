@@ -4,45 +4,78 @@ from __future__ import annotations
 
 import gc
 
+from heapwatch.explain.findings import size_text
 from heapwatch.explain.inventory import KnownContainer
-from heapwatch.explain.sites import Use
-from heapwatch.explain.weigh import ItemTraits
+from heapwatch.explain.weigh import BOUND, ItemTraits
 
-# The end of a qualified class name found among the items, and the call that is missing.
-_BY_TYPE = (
-    ("matplotlib.figure.Figure", "`plt.close(figure)` after saving it"),
-    ("FigureManager", "`plt.close(figure)` after saving it"),
-    ("FigureManagerBase", "`plt.close(figure)` after saving it"),
-    ("Handler", "`logger.removeHandler(handler)` and `handler.close()`"),
-    ("SummaryWriter", "`writer.close()`"),
-    ("Process", "`process.join()` and `process.close()`"),
-    ("Thread", "end the thread and `thread.join()` it"),
-    ("RemovableHandle", "keep the handle and call `handle.remove()`"),
-    ("traceback", "keep the error's text, not the exception: its traceback holds every local variable"),
-    ("Env", "`env.close()`, and drop it"),
-    ("_WorkItem", "wait for results before more is submitted: the pool is slower than what feeds it"),
+# A class of the items or one of its bases, and the call that is missing.
+_BY_TYPE = {
+    "matplotlib.figure.Figure": "`plt.close(figure)` after saving it",
+    "matplotlib.backend_bases.FigureManagerBase": "`plt.close(figure)` after saving it",
+    "logging.Handler": "`logger.removeHandler(handler)` and `handler.close()`",
+    "torch.utils.tensorboard.writer.SummaryWriter": "`writer.close()`",
+    "multiprocessing.process.BaseProcess": "`process.join()` and `process.close()`",
+    "threading.Thread": "end the thread and `thread.join()` it",
+    "torch.utils.hooks.RemovableHandle": "keep the handle and call `handle.remove()`",
+    "traceback": "keep the error's text, not the exception: its traceback holds every local variable",
+    "gymnasium.core.Env": "`env.close()`, and drop it",
+    "gym.core.Env": "`env.close()`, and drop it",
+    "concurrent.futures.thread._WorkItem": (
+        "wait for results before more is submitted: the pool is slower than what feeds it"
+    ),
+}
+# The class of a library that owns a container, the attribute, and the library's own way to shorten it.
+_BY_OWNER = (
+    ("asyncio.", "_waiters", "cancel those that wait, or `asyncio.wait_for(..., timeout)`"),
+    (
+        "asyncio.queues.",
+        "_queue",
+        "`asyncio.Queue(maxsize=...)`: what takes from it is slower than what fills it",
+    ),
+    ("queue.", "queue", "`queue.Queue(maxsize=...)`: what takes from it is slower than what fills it"),
+    ("prometheus_client.", "_metrics", "fewer values of labels, or `metric.remove(...)` of those that ended"),
+    ("sqlalchemy.orm.", "", "`session.expunge_all()`, or a session for each unit of work"),
 )
 # Where a `multiprocessing.Queue` keeps what its process has put into it and the pipe has not taken.
 _QUEUE_BUFFER = "_feed().buffer"
 
 
 def remedy_for(
-    known: KnownContainer, traits: ItemTraits, capacity: int | None, uses: list[Use]
+    known: KnownContainer, traits: ItemTraits, capacity: int | None, owner: str | None = None
 ) -> str | None:
-    """A suggestion for a growing container, as code where possible; None if none is known."""
+    """A suggestion for a growing container, as code where possible; None if none is certain.
+
+    Args:
+        known: the container.
+        traits: properties of its newest items.
+        capacity: its bound; None if it has none.
+        owner: class of the library whose object owns the container; None if it is the user's.
+
+    """
     if traits.graph:
         return "`.item()` for a number, `.detach()` for a tensor: each keeps the graph it was computed with"
+    if traits.view:
+        used, kept = map(size_text, traits.view)
+        return f"`.copy()` the part that is kept: {used} of each {kept} are used, but all is kept"
     if capacity is not None:
         return None
     if "_hooks" in known.path.rpartition(".")[2]:
         return "keep the handle that registering returns and call `handle.remove()`"
-    for ending, remedy in _BY_TYPE:
-        if any(name.endswith(ending) for name in traits.classes):
-            return remedy
+    by_type = next((remedy for name, remedy in _BY_TYPE.items() if name in traits.classes), None)
+    if by_type is not None:
+        return by_type
     if known.path == _QUEUE_BUFFER:
         return "`Queue(maxsize=...)`: what takes from the queue is slower than what fills it"
-    if traits.view:
-        return "`.copy()` the part that is kept: a view keeps the whole array alive"
+    if traits.item_type.startswith(BOUND):
+        return "register a function that does not refer to the object: what is registered keeps it alive"
+    if owner is not None:
+        name = known.path.rpartition(".")[2]
+        ways = (
+            way
+            for library, attribute, way in _BY_OWNER
+            if owner.startswith(library) and attribute in ("", name)
+        )
+        return next(ways, None)
     if known.kind == "programs":
         return (
             "pad to few shapes, and pass what varies as arrays, not as `static_argnums`; `jax.clear_caches()`"

@@ -63,21 +63,31 @@ class LevelSeries:
     """The readings of one level over a few hours, in at most a few dozen intervals that get longer with time.
 
     Older readings are dropped, so a leak that begins on the third day is compared with the hours before it.
+
+    Attributes:
+        last: the last level; None before the first reading.
+        read_at: when it was read, in seconds.
+        changed_at: when the level last changed.
+        longest_pause: most seconds between two changes.
+
     """
 
-    __slots__ = ("_buckets", "_width", "changed_at", "last", "read_at")
+    __slots__ = ("_buckets", "_width", "changed_at", "last", "longest_pause", "read_at")
 
     def __init__(self) -> None:
         self._buckets: list[Bucket] = []
         self._width = 0.5
         self.last: float | None = None
         self.read_at = self.changed_at = float("-inf")
+        self.longest_pause = 0.0
 
     def add(self, time: float, level: float) -> None:
         """Add a reading at a time in seconds, which must not be before the last one."""
         changed = self.last is not None and level != self.last
         self.last, self.read_at = level, time
         if changed:
+            if self.changed_at > float("-inf"):
+                self.longest_pause = max(self.longest_pause, time - self.changed_at)
             self.changed_at = time
         if self._buckets and time - self._buckets[-1].start < self._width:
             was = self._buckets[-1]

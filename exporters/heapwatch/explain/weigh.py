@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import gc
 import sys
+import weakref
 from collections import deque
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
 from itertools import islice
+from types import FunctionType, MethodType
 from typing import Any, NamedTuple
 
 from heapwatch.explain.inventory import Inventory, KnownContainer
@@ -28,6 +30,17 @@ _MOST_DOUBLINGS = 6
 _ARGUMENT_SECONDS = 0.002
 _MOST_INSPECTED = 400  # objects visited in an item: a wrapped environment has hundreds before its simulator
 _NEWEST = 3
+BOUND = "finalizers with the method"
+_DEEPEST_NAMED = 1  # steps from an item to what a suggestion may speak of
+_FINALIZER: Any = weakref.finalize._Info  # type: ignore[attr-defined]
+_MOST_REFERENTS = 32
+_LEAST_SHARED = 256  # bytes of a part; smaller ones are not worth a look
+_MOST_COMPARED = 64  # newest items in which parts are looked for that another container has, too
+_BACKWARDS: dict[str, Callable[[Any], Iterator[Any]]] = {
+    "list": list.__reversed__,
+    "deque": deque.__reversed__,
+    "dict": lambda obj: reversed(dict.values(obj)),
+}
 _PLAIN = ("list", "tuple", "deque", "dict", "set", "text", "raw", "array", "atom", "frame_table")
 
 
@@ -40,8 +53,9 @@ class ItemTraits(NamedTuple):
         opaque: whether an item holds memory that cannot be measured, such as an autograd graph or an object
             of an extension.
         graph: whether an item is, or contains, a tensor with its autograd graph.
-        view: whether an item is a view that keeps a larger array alive.
-        classes: qualified names of the classes inside an item, for the suggestions.
+        view: of an item that is, or contains, a view which keeps a larger array alive: the bytes that it
+            uses, and those of the array. None without one.
+        classes: qualified names of the classes of an item and of what it refers to itself, with their bases.
 
     """
 
@@ -49,11 +63,11 @@ class ItemTraits(NamedTuple):
     ids: frozenset[int]
     opaque: bool
     graph: bool
-    view: bool
+    view: tuple[int, int] | None
     classes: frozenset[str]
 
 
-NO_TRAITS = ItemTraits("", frozenset(), False, False, False, frozenset())
+NO_TRAITS = ItemTraits("", frozenset(), False, False, None, frozenset())
 
 
 def weigh(
@@ -114,9 +128,9 @@ def _bytes_of(
 def traits_of(known: KnownContainer, inventory: Inventory) -> ItemTraits:
     """Find the properties of the newest items of a container."""
     if known.kind == "graph":
-        return ItemTraits("autograd history", frozenset(), True, True, False, frozenset())
+        return ItemTraits("autograd history", frozenset(), True, True, None, frozenset())
     if known.kind == "programs":
-        return ItemTraits("compiled program", frozenset(), True, False, False, frozenset())
+        return ItemTraits("compiled program", frozenset(), True, False, None, frozenset())
     for obj, layout in inventory.places_of(known):
         try:
             newest = list(_newest(obj, layout))
@@ -133,6 +147,38 @@ def newest_of(known: KnownContainer, inventory: Inventory) -> list[Any]:
         with suppress(RuntimeError):
             return list(_newest(obj, layout))
     return []
+
+
+def newest_parts(known: KnownContainer, inventory: Inventory) -> list[dict[int, int]]:
+    """The bytes of the arrays, tensors and texts in each of the newest items of a container, by id."""
+    for obj, layout in inventory.places_of(known):
+        backwards = _BACKWARDS.get(layout.kind)
+        if backwards is not None:
+            with suppress(RuntimeError):
+                return [_parts_in(item) for item in list(islice(backwards(obj), _MOST_COMPARED))]
+    return []
+
+
+def _parts_in(item: Any) -> dict[int, int]:
+    found = {}
+    for part in (item, *gc.get_referents(item)[:_MOST_REFERENTS]):
+        size = array_bytes(part, layout_of(type(part)))
+        if size is not None and size >= _LEAST_SHARED:
+            found[id(part)] = size
+    return found
+
+
+def shared_share(own: list[dict[int, int]], other: list[dict[int, int]]) -> float:
+    """Share of the bytes in the newest items of one container that another has, too: 0 to 1.
+
+    One of them may lag behind the other, so the items count from the first to the last that share anything.
+    """
+    theirs = {key for parts in other for key in parts}
+    sharing = [at for at, parts in enumerate(own) if not theirs.isdisjoint(parts)]
+    if not sharing:
+        return 0.0
+    sizes = [entry for parts in own[sharing[0] : sharing[-1] + 1] for entry in parts.items()]
+    return sum(size for key, size in sizes if key in theirs) / sum(size for _, size in sizes)
 
 
 def keeps_its_arguments(cache: Any) -> bool:
@@ -170,14 +216,15 @@ def _newest(obj: Any, layout: Layout) -> Iterable[Any]:
 
 
 def _inspect(newest: list[Any], known: KnownContainer, inventory: Inventory) -> ItemTraits:
-    item_type = type_of(newest[-1])
+    item_type = _finalizes(newest[-1]) or type_of(newest[-1])
     ids = frozenset(id(item) for item in newest if layout_of(type(item)).kind != "atom")
-    opaque = graph = view = False
+    opaque = graph = False
+    view: tuple[int, int] | None = None
     found: set[str] = set()
-    ahead: deque[Any] = deque([newest[-1]])
+    ahead: deque[tuple[Any, int]] = deque([(newest[-1], 0)])
     seen: set[int] = set()
     while ahead and len(seen) < _MOST_INSPECTED:
-        obj = ahead.popleft()
+        obj, depth = ahead.popleft()
         if id(obj) in seen:
             continue
         seen.add(id(obj))
@@ -186,15 +233,16 @@ def _inspect(newest: list[Any], known: KnownContainer, inventory: Inventory) -> 
         layout = layout_of(type(obj))
         if layout.kind in ("atom", "class", "module", "text"):
             continue
-        found.add(qualified_type_name(layout))
+        if depth <= _DEEPEST_NAMED:
+            found.update(qualified_type_name(layout_of(base)) for base in layout.mro)
         if layout.kind == "tensor":
             graph = graph or has_graph(obj)
         elif layout.kind == "array":
-            view = view or _is_small_view(obj, layout)
+            view = view or _small_view(obj, layout)
         elif layout.kind == "object" and layout.namespace is None and not layout.slots:
             opaque = True
         if layout.kind not in ("array", "tensor"):
-            ahead += gc.get_referents(obj)[:20]
+            ahead += ((part, depth + 1) for part in gc.get_referents(obj)[:20])
     return ItemTraits(item_type, ids, opaque or graph, graph, view, frozenset(found))
 
 
@@ -202,6 +250,18 @@ def _is_inside(path: str, of: str) -> bool:
     return path == of or path.startswith((f"{of}.", f"{of}["))
 
 
-def _is_small_view(array: Any, layout: Layout) -> bool:
-    own = int(sys.modules["numpy"].ndarray.nbytes.__get__(array))
-    return (array_bytes(array, layout) or 0) > 2 * own + 4096
+def _small_view(array: Any, layout: Layout) -> tuple[int, int] | None:
+    """The bytes of a view, and of the much larger array that it keeps; None for any other array."""
+    own, kept = int(sys.modules["numpy"].ndarray.nbytes.__get__(array)), array_bytes(array, layout) or 0
+    return (own, kept) if kept > 2 * own + 4096 else None
+
+
+def _finalizes(item: Any) -> str | None:
+    """The function that an entry of `weakref.finalize` calls, in words; None for anything else."""
+    if type(item) is not _FINALIZER:
+        return None
+    function = item.func
+    if type(function) is MethodType:
+        return f"{BOUND} `{type_of(function.__self__)}.{function.__func__.__name__}`"
+    code = function.__code__ if type(function) is FunctionType else None
+    return f"finalizers with `{code.co_name}`" if code is not None else "finalizers"

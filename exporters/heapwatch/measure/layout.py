@@ -94,13 +94,15 @@ class Layout:
         slots: readers of the attributes in slots, by name.
         sizer: who wrote its `__sizeof__`: the `interpreter` with its libraries or numpy, somebody else in
             `python`, or a `library` in another language.
+        bookkeeping: kept for `heapwatch.measure.bookkeeping`.
         names: kept for `heapwatch.measure.attributes`.
         shown: kept for `heapwatch.measure.written`, as is `written`.
 
     """
 
     __slots__ = (
-        "kind", "module", "mro", "name", "names", "namespace", "shown", "sizer", "slots", "written",
+        "bookkeeping", "kind", "module", "mro", "name", "names", "namespace", "shown", "sizer", "slots",
+        "written",
     )  # fmt: skip
 
     def __init__(self, cls: type) -> None:
@@ -110,6 +112,7 @@ class Layout:
         self.kind: Kind = _kind(self.mro)
         self.namespace: Callable[[Any], Any] | None = None
         self.slots: dict[str, Callable[[Any], Any]] = {}
+        self.bookkeeping: Any = None
         self.names: Any = None
         self.sizer = _sizer(self.mro)
         self.shown: Any = None

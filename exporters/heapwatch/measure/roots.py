@@ -52,6 +52,12 @@ class Root(NamedTuple):
     read: Callable[[], Any]
     namespace: bool = False
 
+    @property
+    def frame_code(self) -> int | None:
+        """Id of the code of the running function whose local variables it is; None for any other root."""
+        kind, _, of = self.name.partition(" ")
+        return int(of.rpartition(" ")[2]) if kind == "frame" else None
+
 
 def user_modules() -> list[str]:
     """Names of the loaded modules that belong neither to the standard library nor to an installed package."""
@@ -164,6 +170,8 @@ def calling_line(codes: Container[int]) -> tuple[str, int, str] | None:
         called = False
         for frame in _chain(None if thread in own else innermost):
             code = frame.f_code
+            if called and code.co_filename.replace("\\", "/").endswith(_EVENT_LOOP):
+                break  # the line that entered the loop called nothing that runs now
             if called and is_user_file(code.co_filename):
                 found.add((code.co_filename, frame.f_lineno, getattr(code, "co_qualname", code.co_name)))
                 break
@@ -293,4 +301,5 @@ _OWN_FOLDER = __file__.rpartition("measure")[0]
 _LIBRARY = tuple(
     {sysconfig.get_paths()["stdlib"], sysconfig.get_paths()["platstdlib"], sys.prefix + "/lib/python"}
 )
+_EVENT_LOOP = ("/asyncio/base_events.py", "/asyncio/events.py", "/asyncio/runners.py")
 _NOT_LOOKED_INTO = (_OWN_FOLDER, "<frozen")

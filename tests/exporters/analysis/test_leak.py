@@ -124,6 +124,18 @@ def test_growth_with_a_name_is_reported_when_two_cycles_have_ended(minutes, repo
     assert 2 * minutes <= told(in_epochs(minutes)) <= reported
 
 
+def test_a_leak_by_name_alone_ends_when_it_is_taken_back_and_any_other_is_held():
+    """A dictionary fills for twelve minutes. Of one whose pace was even that is no proof."""
+    for known, least, most in ((0.0, 12, 13), (None, 26, 80)):
+        series = named(1e9, 20e6)
+        for one in (GROWTH, SHARE):
+            series[one] = [value if number < 48 else known for number, value in enumerate(series[one])]
+        series[RSS] = [series[RSS][min(number, 48)] for number in range(SCRAPES)]
+        leaking = [look / 2 for look, growth in enumerate(judged(series)[MEMORY]) if growth is not None]
+        assert leaking[0] <= 9
+        assert least <= leaking[-1] <= most
+
+
 def test_what_a_declared_buffer_holds_is_not_reported_by_its_name():
     series = named(1e9, 12e6)
     held = [12e6 * number / 4 for number in range(SCRAPES)]

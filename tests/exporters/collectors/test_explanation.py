@@ -62,11 +62,18 @@ def test_leaks_with_a_name_are_added_up_for_the_rules():
     assert value(families, "trainer_named_leaks_share_ratio") == pytest.approx(0.7)
 
 
+def test_it_is_said_that_no_leak_has_a_name_but_not_while_the_pace_of_one_varies():
+    families = collected(Explanation("leak", 60.0, 50e6, 1.0, (finding(kind="level", path=None),)))
+    assert value(families, "trainer_named_leaks_growth_bytes_per_minute") == 0
+    families = collected(Explanation("leak", 60.0, 50e6, 1.0, (finding(steady=False),)))
+    assert value(families, "trainer_named_leaks_growth_bytes_per_minute") is None
+
+
 def test_what_is_not_known_is_absent():
     families = collected(Explanation("healthy", 60.0, 0.0, 1.0, (finding(bytes=None, items=None),)))
     assert values(families, "trainer_growing_path_bytes", "path") == {}
     families = collected(Explanation("healthy", 60.0, 0.0, 1.0))
-    assert value(families, "trainer_named_leaks_growth_bytes_per_minute") is None
+    assert value(families, "trainer_named_leaks_growth_bytes_per_minute") == 0
     assert value(families, "trainer_memory_growth_explained_ratio") is None
 
 

@@ -103,6 +103,44 @@ def test_instances_that_refer_to_each_other_are_weighed_one_by_one(
         newest = newest.before
 
 
+class Chain:
+    """Keeps the first of many links, each of which refers to the one after it, and some to the one before."""
+
+    def __init__(self, *, both_ways: bool) -> None:
+        self.first = self._last = Link()
+        self._both_ways = both_ways
+
+    def extend(self, many: int) -> None:
+        last = self._last
+        for _ in range(many):
+            last.after = Link()
+            last.after.before = last if self._both_ways else None
+            last = last.after
+        self._last = last
+
+
+class Link:
+    def __init__(self) -> None:
+        self.before: Link | None = None
+        self.after: Link | None = None
+
+
+@pytest.mark.parametrize("both_ways", [False, True])
+@pytest.mark.parametrize("keeps_last", [False, True])
+def test_the_owner_of_a_chain_is_found_at_the_end_that_it_holds(
+    census: Census, clock: list[float], both_ways: bool, keeps_last: bool
+) -> None:
+    owner: list[Chain] = [Chain(both_ways=both_ways)]
+    for _ in range(6):
+        owner[0].extend(200)
+        clock[0] += 10
+        assert census.count()
+    if not keeps_last:
+        del owner[0]._last
+    name = f"{__name__}.Link"
+    assert f"{__name__}.Chain" in census.inspect([name], set())[name]
+
+
 class Pairs:
     def __init__(self) -> None:
         self.history: list[tuple[int, Leaked]] = []

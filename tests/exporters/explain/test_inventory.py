@@ -14,6 +14,7 @@ from heapwatch.explain import inventory as subject
 from heapwatch.explain.describe import Describer
 from heapwatch.explain.inventory import Inventory
 from heapwatch.explain.weigh import weigh
+from heapwatch.measure.attributes import Gone
 from heapwatch.measure.roots import Root
 
 
@@ -269,3 +270,132 @@ def test_a_list_that_only_its_own_method_leads_to_is_found() -> None:
         pass
     inventory.read(1000)
     assert inventory.known["it.replay.__self__"].items.last == 3
+
+
+def walked_from(*roots: Root) -> Inventory:
+    """An inventory after one walk from these roots, in this order."""
+    found = Inventory(clock=lambda: 0.0, spent=lambda: 0.0, extra_roots=lambda: list(roots))
+    while not found.discover(1000):
+        pass
+    return found
+
+
+def local(name: str, **variables: Any) -> Root:
+    """The variables of a function that is running."""
+    return Root(f"{name}()", "frame 1 2", lambda: variables, namespace=True)
+
+
+def test_what_libraries_keep_of_many_modules_is_not_listed_until_it_grows() -> None:
+    class Robot:
+        def __init__(self) -> None:
+            self.network = torch.nn.Sequential(*(torch.nn.Linear(8, 8) for _ in range(10)))
+            self.optimizer = torch.optim.Adam(self.network.parameters())
+            self.buffer = [0]
+
+    class Counting(torch.nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.losses = [0.0]
+
+    robots = [Robot() for _ in range(90)]
+    robots[0].network.append(Counting())
+    inventory = walked_from(Root("robots", "it", lambda: robots))
+    assert set(inventory.known) == {"robots", "robots[*].buffer", "robots[*].network[*].losses"}
+    assert inventory.visited < 300
+
+    robots[0].network[0].register_forward_hook(print)
+    while not inventory.discover(1000):
+        pass
+    assert [path for path in inventory.known if path.endswith("._forward_hooks")]
+
+
+def test_the_number_of_modules_that_a_network_consists_of_is_seen_to_grow() -> None:
+    network = torch.nn.Sequential(torch.nn.Linear(8, 8))
+    inventory = walked_from(Root("network", "it", lambda: network))
+    assert not inventory.known
+    network.append(torch.nn.Linear(8, 8))
+    while not inventory.discover(1000):
+        pass
+    assert "network._modules" in inventory.known
+
+
+@pytest.mark.parametrize("of_global", [True, False])
+def test_of_several_ways_to_a_container_the_one_that_lasts_longest_is_its_name(
+    monkeypatch: pytest.MonkeyPatch, of_global: bool
+) -> None:
+    collector, trainer = Holder(), Holder()
+    trainer.collector, collector.replay = collector, [1, 2]  # type: ignore[attr-defined]
+    inner = [local("collect", self=collector), local("step", experiences=collector.replay)]
+    outer = Root("", "module train", lambda: {"trainer": trainer}, namespace=True)
+    frames = inner if of_global else [local("main", trainer=trainer), *inner]
+    monkeypatch.setattr(subject, "frame_roots", lambda: frames)
+    inventory = walked_from(*([outer] if of_global else []))
+    expected = "trainer.collector.replay" if of_global else "main().trainer.collector.replay"
+    assert [path for path in inventory.known if "trainer" in path or "exp" in path] == [expected]
+
+
+def test_a_container_that_gets_a_better_name_keeps_its_readings(monkeypatch: pytest.MonkeyPatch) -> None:
+    replay: list[int] = []
+    trainer = Holder()
+    roots: list[Root] = []
+    now = [0.0]
+    monkeypatch.setattr(subject, "frame_roots", lambda: [local("train", experiences=replay)])
+    inventory = Inventory(clock=lambda: now[0], spent=lambda: 0.0, extra_roots=lambda: roots)
+    while not inventory.discover(1000):
+        pass
+    for now[0] in range(1, 60):
+        replay.append(1)
+        inventory.read(10)
+    trainer.replay = replay
+    roots.append(Root("trainer", "it", lambda: trainer))
+    while not inventory.discover(1000):
+        pass
+    (known,) = inventory.known.values()
+    assert known.path == "trainer.replay"
+    assert known.items.growth().rising
+
+
+def test_a_local_variable_of_a_call_that_has_ended_is_no_container(monkeypatch: pytest.MonkeyPatch) -> None:
+    running = [local("forward", identity=np.zeros(100_000), trainer=Holder())]
+
+    def variables() -> dict[str, Any]:
+        if not running:
+            raise Gone("forward")
+        return {"identity": np.zeros(100_000)}
+
+    monkeypatch.setattr(
+        subject, "frame_roots", lambda: [Root("forward()", "frame 1 2", variables, namespace=True)]
+    )
+    inventory = walked_from()
+    assert list(inventory.known) == ["forward().identity"]
+    inventory.read(10)
+    running.clear()
+    for known in inventory.known.values():
+        known.due = 0.0
+    inventory.read(10)
+    assert not inventory.known
+
+
+def test_a_walk_that_was_too_long_goes_on_where_it_stopped(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(subject, "_MOST_VISITED", 100)
+    holder = Holder()
+    for at in range(20):
+        vars(holder)[f"branch{at}"] = branch = Holder()
+        for leaf in range(20):
+            vars(branch)[f"leaf{leaf}"] = [leaf]
+    inventory = walked_from(Root("tree", "it", lambda: holder))
+    found: set[int] = set()
+    for _ in range(8):
+        found |= {known.identity for known in inventory.known.values()}
+        while not inventory.discover(1000):
+            pass
+    assert len(found) == 400
+
+
+def test_an_endless_program_does_not_keep_one_root_from_its_turn(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(subject, "_MOST_OF_ROOT", 50)
+    monkeypatch.setattr(subject, "_MOST_VISITED", 200)
+    large = {f"part{at}": {f"list{number}": [number] for number in range(20)} for at in range(20)}
+    monkeypatch.setattr(subject, "frame_roots", lambda: [local("main", history=[1])])
+    inventory = walked_from(Root("large", "it", lambda: large))
+    assert "main().history" in inventory.known

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from heapwatch.explain.evidence import WARM_UP_SECONDS, Candidate, Emptying, Levels
-from heapwatch.explain.findings import Explanation, Finding, from_json, message
+from heapwatch.explain.findings import Explanation, Finding, described, from_json, message
 from heapwatch.explain.inventory import KnownContainer
 from heapwatch.explain.judge import explain, is_unexplained
 from heapwatch.explain.level_history import OWN, RETAINED, VIRTUAL
@@ -66,6 +66,45 @@ def test_a_list_that_holds_all_growth_is_the_leak() -> None:
     assert finding.share == pytest.approx(1.0, abs=0.05)
     assert found.explained_share == pytest.approx(1.0, abs=0.05)
     assert "`trainer.history`" in message(found)
+
+
+def test_what_two_containers_share_counts_once_and_shares_add_up_to_one() -> None:
+    """A list of dicts has the tensors that a deque of tuples got 40 steps before."""
+    tensors = [{at: 20_000} for at in range(200)]
+    kept = candidate(40 * 60, 20_000, 100, parts=tensors[:64])
+    replay = candidate(
+        40 * 60, 20_000, 100, parts=[{**one, 1000 + at: 20_000} for at, one in enumerate(tensors[40:104])]
+    )
+    replay.known.path = "agent.memory.buffer"
+    found = judged(100, memory(50 * MB, 100), kept, replay)
+    first, second = found.findings
+    assert (first.path, first.shared_with) == ("trainer.history", None)
+    assert (second.path, second.shared_with) == ("agent.memory.buffer", "trainer.history")
+    assert second.bytes_per_minute == pytest.approx(first.bytes_per_minute / 2, rel=0.01)
+    assert sum(one.share for one in found.findings) <= 1.0
+    assert "what `trainer.history` has, too, is counted there" in described(second)
+    alone = judged(100, memory(48 * MB, 100), kept, candidate(40 * 60, 20_000, 100))
+    assert sum(one.share for one in alone.findings) <= 1.0
+
+
+@pytest.mark.parametrize(("pause", "stopped", "leaks"), [(1, 50, True), (1, 70, False), (60, 70, True)])
+def test_a_container_that_stands_still_for_longer_than_ever_is_no_leak(
+    pause: int, stopped: int, leaks: bool
+) -> None:
+    """All in seconds: between two additions, since the last one."""
+    known = KnownContainer("trainer.history", "list", "list")
+    for at in range(900):
+        known.items.add(at, 40 * (min(at, 900 - stopped) // pause * pause))
+    known.weighed_items = known.items.last or 0.0
+    known.held.add(900, known.weighed_items * 20_000)
+    found = judged(900, memory(48 * MB, 900), Candidate(known, known.items.growth(225)))
+    assert found.findings[0].is_leak == leaks
+
+
+def test_while_the_first_walk_goes_on_the_text_says_how_far_it_is() -> None:
+    found = explain(Levels(memory(48 * MB, 100), 0.0, 100), [], rounds=0, walked=(12_000, 345))
+    assert found.verdict == "too early"
+    assert "12,000 visited, at least 345 to go" in message(found)
 
 
 def test_items_that_get_larger_as_they_become_fewer_keep_their_pace_in_bytes() -> None:
@@ -210,7 +249,7 @@ def test_what_the_program_cuts_to_an_unknown_length_has_to_rise_for_longer() -> 
 
 
 def test_growth_that_two_containers_share_counts_once() -> None:
-    traits = ItemTraits("dict", frozenset((1, 2)), False, False, False, frozenset())
+    traits = ItemTraits("dict", frozenset((1, 2)), False, False, None, frozenset())
     first, second = (candidate(2400, 20_000, 100, traits=traits) for _ in range(2))
     second.known.path = "trainer.again"
     found = judged(100, memory(48 * MB, 100), first, second)
@@ -289,7 +328,7 @@ def test_a_full_buffer_is_not_filling() -> None:
 
 
 def test_it_goes_to_the_container_whose_items_cannot_be_measured() -> None:
-    traits = ItemTraits("Tensor", frozenset(), True, True, False, frozenset())
+    traits = ItemTraits("Tensor", frozenset(), True, True, None, frozenset())
     found = judged(100, memory(48 * MB, 100), candidate(2400, 4, 100, traits=traits))
     (finding,) = found.findings
     assert finding.path == "trainer.history"
@@ -299,7 +338,7 @@ def test_it_goes_to_the_container_whose_items_cannot_be_measured() -> None:
 
 @pytest.mark.parametrize("emptied", ["some", "trimmed"])
 def test_what_is_made_anew_and_rises_by_chance_gets_nothing(emptied: Emptying) -> None:
-    traits = ItemTraits("Tensor", frozenset(), True, True, False, frozenset())
+    traits = ItemTraits("Tensor", frozenset(), True, True, None, frozenset())
     lengths = [0, 150, 3, 190, 80, 6, 120, 199, 60, 9, 180, 40, 12, 160, 100, 15]
     anew = KnownContainer("log_probs", "list", "list")
     for at, length in enumerate(lengths):
@@ -348,7 +387,7 @@ def test_a_finding_is_one_that_json_knows() -> None:
 
 
 def test_objects_that_cannot_be_measured_leak_when_they_and_memory_keep_their_pace() -> None:
-    traits = ItemTraits("Figure", frozenset(), True, False, False, frozenset())
+    traits = ItemTraits("Figure", frozenset(), True, False, None, frozenset())
     held = {seconds: candidate(60, 4, seconds, traits=traits) for seconds in (100, 200)}
     assert judged(100, memory(48 * MB, 100), held[100]).verdict == "too early"
     assert judged(200, memory(48 * MB, 200), held[200]).verdict == "leak"
@@ -357,7 +396,7 @@ def test_objects_that_cannot_be_measured_leak_when_they_and_memory_keep_their_pa
 
 
 def test_of_the_names_of_one_graph_the_one_whose_line_is_known_speaks() -> None:
-    traits = ItemTraits("autograd history", frozenset(), True, True, False, frozenset())
+    traits = ItemTraits("autograd history", frozenset(), True, True, None, frozenset())
     faster, slower = candidate(2500, 0, 200, traits=traits), candidate(2400, 0, 200, traits=traits)
     slower.known.path = "state"
     located = replace(slower, site=Site("train.py", 30, "<module>"))
@@ -424,7 +463,7 @@ def test_growth_without_a_name_is_left_alone_when_it_has_ended_is_small_or_short
 
 
 def test_what_was_inferred_is_still_looked_into() -> None:
-    traits = ItemTraits("Tensor", frozenset(), True, True, False, frozenset())
+    traits = ItemTraits("Tensor", frozenset(), True, True, None, frozenset())
     levels = Levels(memory(48 * MB, 100), 0.0, 100)
     found = explain(levels, [candidate(2400, 4, 100, traits=traits)])
     assert found.findings[0].inferred

@@ -1,8 +1,10 @@
 """What containers hold where the memory is not Python's: tensors on a GPU, programs that JAX compiled."""
 
 import collections
+import weakref
 
 import jax
+import numpy as np
 import pytest
 import torch
 
@@ -10,7 +12,7 @@ from heapwatch.explain import inventory as subject
 from heapwatch.explain import weigh as weighing
 from heapwatch.explain.inventory import Inventory, KnownContainer, Place
 from heapwatch.explain.remedies import remedy_for
-from heapwatch.explain.weigh import traits_of, weigh
+from heapwatch.explain.weigh import newest_parts, shared_share, traits_of, weigh
 from heapwatch.measure import tensor_storage
 from heapwatch.measure.deep_size import OutOfTime
 from heapwatch.measure.memory import MemoryBlock
@@ -82,8 +84,8 @@ def test_a_bounded_buffer_of_graphs_has_the_remedy(found):
     memory = known["agent.memory"]
     traits = traits_of(memory, inventory)
     assert traits.graph
-    assert "`.detach()`" in remedy_for(memory, traits, 50, [])
-    assert remedy_for(memory, traits._replace(graph=False), 50, []) is None
+    assert "`.detach()`" in remedy_for(memory, traits, 50)
+    assert remedy_for(memory, traits._replace(graph=False), 50) is None
 
 
 def test_programs_that_a_jitted_function_keeps_are_named_by_their_holder(found):
@@ -96,7 +98,7 @@ def test_programs_that_a_jitted_function_keeps_are_named_by_their_holder(found):
     assert step.items.last == 5
     traits = traits_of(step, inventory)
     assert (traits.item_type, traits.opaque) == ("compiled program", True)
-    assert "pad to few shapes" in remedy_for(step, traits, None, [])
+    assert "pad to few shapes" in remedy_for(step, traits, None)
     weigh(step, inventory, 0.0)
 
 
@@ -174,3 +176,40 @@ def test_a_path_at_which_a_list_has_taken_the_place_of_an_array_is_weighed() -> 
     known.places = [Place(None, None, Root("it", "it", lambda: held), 1.0)]
     weigh(known, inventory, 1.0)
     assert (known.held.last or 0) > 100_000
+
+
+def test_a_view_tells_how_much_of_the_array_it_uses(found):
+    agent = Agent()
+    agent.losses += [np.zeros(10_000)[:16] for _ in range(20)]
+    inventory, known = found(agent)
+    assert traits_of(known["agent.losses"], inventory).view == (128, 80_000)
+
+
+def test_an_entry_for_the_end_of_an_object_is_named_by_what_it_calls(found):
+    class Loader:
+        def clean(self):
+            pass
+
+    agent, loader = Agent(), Loader()
+    finalizer = weakref.finalize(loader, loader.clean)
+    agent.registry = {0: weakref.finalize._registry[finalizer]}
+    inventory, known = found(agent)
+    traits = traits_of(known["agent.registry"], inventory)
+    finalizer.detach()
+    assert traits.item_type == "finalizers with the method `Loader.clean`"
+    assert "does not refer to the object" in remedy_for(known["agent.registry"], traits, None)
+
+
+def test_tensors_that_two_containers_have_are_found_in_their_newest_items(found):
+    agent = Agent()
+    agent.replay = collections.deque(maxlen=30)
+    for at in range(100):
+        state = torch.zeros(1000)
+        agent.replay.append((state, at))
+        if at < 90:
+            agent.losses.append({"state": state, "more": torch.zeros(1000)})
+    inventory, known = found(agent)
+    replay, losses = (newest_parts(known[path], inventory) for path in ("agent.replay", "agent.losses"))
+    assert shared_share(replay, losses) == 1.0
+    assert shared_share(losses, replay) == 0.5
+    assert shared_share(losses, []) == 0.0
