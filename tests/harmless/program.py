@@ -38,7 +38,8 @@ def _failed(arguments: Any) -> None:
 
 
 def _unraisable(arguments: Any) -> None:
-    _failures.append(f"{arguments.exc_type.__name__}: {arguments.exc_value} ({arguments.err_msg})")
+    where = f"{arguments.err_msg} {object.__repr__(arguments.object)}"
+    _failures.append(f"{arguments.exc_type.__name__}: {arguments.exc_value} ({where})")
 
 
 def main(name: str, seconds: float, who: str = "all") -> int:
