@@ -9,11 +9,11 @@ from __future__ import annotations
 import gc
 import time
 from collections import Counter
-from collections.abc import Callable
-from typing import NamedTuple
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
 
 from heapwatch.explain.census import Census
-from heapwatch.explain.series import LevelSeries
+from heapwatch.explain.series import Bucket, LevelSeries
 from heapwatch.explain.unreachable import bytes_held, closing_key, tuples_in, unreachable, without_namespaces
 from heapwatch.measure.layout import layout_of
 from heapwatch.measure.written import qualified_type_name
@@ -76,6 +76,12 @@ class Uncollected:
         objects = self._census.youngest()
         if objects is None:
             return
+        try:
+            self._examine(objects, since)
+        finally:
+            objects.clear()
+
+    def _examine(self, objects: list[Any], since: Sequence[Bucket]) -> None:
         # Those from before the first reading are the program's modules and what they set up.
         added = max(0, round((self.counts.last or 0.0) - min(bucket.least for bucket in since)))
         young, examined = len(objects), min(added, len(objects), _MOST_EXAMINED)
@@ -88,7 +94,6 @@ class Uncollected:
         types = Counter(qualified_type_name(layout_of(type(objects[at]))) for at in counted)
         nbytes, key = bytes_held(objects, found), closing_key(objects, found)
         share = len(found) / max(1, len(objects))
-        objects.clear()
         common = types.most_common(_TYPES_NAMED)
         names = tuple(name for name, count in common if count >= _COMMON * len(counted))
         self.latest = Garbage(

@@ -69,15 +69,24 @@ def read_alone(objects: Sequence[Any], *columns: tuple[Reader, ...]) -> list[tup
         return None
     weak = objects and type(objects[0]) is ref
     alive = filterfalse(_is_none, map(ref.__call__, objects)) if weak else iter(objects)
-    rows = zip(*map(_column, tee(alive, len(columns)), columns))  # noqa: B905 - all have the same length
-    found = list(map(list, compress([rows], others_wait())))
-    return found[0] if found else None
+    return call_alone(zip(*map(_column, tee(alive, len(columns)), columns)))  # noqa: B905 - equally long
 
 
-def others_wait() -> Iterator[bool]:
+def call_alone(calls: Iterator[Any]) -> list[Any] | None:
+    """What an iterator written in C yields, in one call; None while another thread may be in C code."""
+    used: list[Any] = []
+    try:
+        made = list(map(list, compress([calls], _others_wait(used))))
+    finally:
+        # Two threads that look at the same time may hold each other's frames, and all that these refer to.
+        used.clear()
+    return made[0] if made else None
+
+
+def _others_wait(used: list[Any]) -> Iterator[bool]:
     """Whether all other threads only wait, found out when the result is asked for: by the C code of a caller.
 
-    The caller is declared by `waits_in`, as its own thread is among all threads.
+    The caller is declared by `waits_in`, as its thread is among all threads. It empties `used` afterwards.
     """
     calls = {
         (frame.f_code, frame.f_lasti)
@@ -85,10 +94,15 @@ def others_wait() -> Iterator[bool]:
         if frame.f_code not in _waiting and in_waiting_call(frame)
     }
     frames = chain.from_iterable(map(dict.values, islice(iter(sys._current_frames, None), 1)))
-    one, other, another = tee(frames, 3)
-    places = zip(map(_code_of, one), map(_instruction_of, other))  # noqa: B905 - as long as the other
-    in_functions = map(_waiting.__contains__, map(_code_of, another))
-    return map(all, [map(or_, in_functions, map(calls.__contains__, places))])
+    used += tee(frames, 3)
+    del frames
+    places = zip(map(_code_of, used[0]), map(_instruction_of, used[1]))  # noqa: B905 - as long as the other
+    used.append(map(calls.__contains__, places))
+    del places
+    in_functions = map(_waiting.__contains__, map(_code_of, used[2]))
+    used.append(map(or_, in_functions, used[3]))
+    del in_functions
+    return map(all, used[4:])
 
 
 def waits_in(function: Function) -> Function:
@@ -160,4 +174,4 @@ def _code(module: str, path: str) -> Iterator[CodeType]:
         yield found.__code__
 
 
-waits_in(read_alone)
+waits_in(call_alone)

@@ -29,6 +29,7 @@ def held_by_ended(frame: FrameType) -> list[Any]:
 def _is_running(frame: FrameType) -> bool:
     for innermost in sys._current_frames().values():
         current: FrameType | None = innermost
+        del innermost  # it may be this function's own, which then would hold itself
         while current is not None:
             if current is frame:
                 return True

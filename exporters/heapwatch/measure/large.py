@@ -43,16 +43,20 @@ def large_objects(nbytes: float = 10e6, most: int = 20) -> list[Large]:
     of_classes: dict[type, Own | None] = {}
     slices, _ = tracked_slices([0], sys.maxsize)
     tracked, in_tuples = slices.pop(0)
-    for obj in chain(tracked, _others(tracked, in_tuples)):
-        cls = type(obj)
-        if cls not in of_classes:
-            of_classes[cls] = _reader(cls)
-        own = of_classes[cls]
-        if own is None:
-            continue
-        key, size = own(obj)
-        if size >= nbytes and (key not in found or size > found[key].nbytes):
-            found[key] = Large(type_name(layout_of(cls)), size)
+    try:
+        for obj in chain(tracked, _others(tracked, in_tuples)):
+            cls = type(obj)
+            if cls not in of_classes:
+                of_classes[cls] = _reader(cls)
+            own = of_classes[cls]
+            if own is None:
+                continue
+            key, size = own(obj)
+            if size >= nbytes and (key not in found or size > found[key].nbytes):
+                found[key] = Large(type_name(layout_of(cls)), size)
+    finally:
+        tracked.clear()  # it has frames that hold this function's, until Python 3.10
+        in_tuples.clear()
     return nlargest(most, found.values(), key=lambda large: large.nbytes)
 
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 import ctypes
 import sys
 from dataclasses import dataclass
-from itertools import chain, compress
+from itertools import chain
 from typing import Literal
 
-from heapwatch.measure.alone import others_wait, waits_in
+from heapwatch.measure.alone import call_alone
 
 # The place of bytes. Only the heap belongs to this process alone and stays until it is freed. The kernel can
 # drop file-backed pages (mapped), and shared memory has one copy for several processes.
@@ -70,7 +70,6 @@ class _Buffer(ctypes.Structure):
 _FULL_READ_ONLY = 0x11C  # PyBUF_FULL_RO: whatever its shape
 
 
-@waits_in
 def exported_memory(obj: object, *, alone: bool = False) -> tuple[int, int] | None:
     """Address and bytes of the buffer that `obj` exports; zeros if it exports none.
 
@@ -87,7 +86,7 @@ def exported_memory(obj: object, *, alone: bool = False) -> tuple[int, int] | No
     asked = map(api.PyObject_GetBuffer, [ctypes.py_object(obj)], [where], [_FULL_READ_ONLY])
     calls = chain(asked, map(api.PyBuffer_Release, [where]))
     try:
-        done = list(chain.from_iterable(compress([calls], others_wait() if alone else (True,))))
+        done = call_alone(calls) if alone else list(calls)
     except (TypeError, BufferError, ValueError, NotImplementedError):
         return 0, 0
     return (buffer.buf or 0, buffer.len) if done else None

@@ -176,6 +176,7 @@ def calling_line(codes: Container[int]) -> tuple[str, int, str] | None:
                 found.add((code.co_filename, frame.f_lineno, getattr(code, "co_qualname", code.co_name)))
                 break
             called = called or id(code) in codes
+    del innermost  # it may be this function's own, which then would hold itself
     return found.pop() if len(found) == 1 else None
 
 
@@ -183,6 +184,7 @@ def _running_functions(modules: bool = False) -> Iterator[tuple[int, Any, bool]]
     own = _own_threads()
     for thread, frame in sys._current_frames().items():
         if thread in own:
+            del frame  # it may be this function's own, which then would hold itself
             continue
         chain = list(_chain(frame))[-_MOST_FRAMES:]
         del frame

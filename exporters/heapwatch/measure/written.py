@@ -204,12 +204,14 @@ def _running() -> Iterator[CodeType]:
     """The code that runs and is in no file, such as that of `python -c`."""
     for frame in sys._current_frames().values():
         at: FrameType | None = frame
+        del frame  # it may be this function's own, which then would hold itself
         for _ in range(_MOST_FRAMES):
             if at is None:
                 break
             if at.f_code.co_filename.startswith(_PROMPTS):
                 yield from _nested(at.f_code)
             at = at.f_back
+        at = None
 
 
 def _words_of(code: CodeType) -> Iterator[str]:

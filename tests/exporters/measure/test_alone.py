@@ -10,6 +10,7 @@ import weakref
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from operator import methodcaller
+from types import FrameType
 from typing import Any
 
 import pytest
@@ -93,6 +94,34 @@ def test_a_function_that_is_declared_to_wait_is_no_reason_either() -> None:
 
     with beside(compute):
         assert read_alone([[1]], length) == [(1,)]
+
+
+def test_threads_that_look_at_the_same_time_leave_nothing_to_the_collector() -> None:
+    """Else what a frame of the program referred to would live on, and be freed in another order."""
+
+    def read_often() -> None:
+        for _ in range(400):
+            read_alone([[1]], length)
+
+    before = sys.getswitchinterval()
+    gc.collect()
+    gc.disable()
+    sys.setswitchinterval(1e-6)
+    try:
+        threads = [threading.Thread(target=read_often) for _ in range(4)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        gc.set_debug(gc.DEBUG_SAVEALL)
+        gc.collect()
+        left = {obj.f_code.co_name for obj in gc.garbage if type(obj) is FrameType}
+    finally:
+        gc.set_debug(0)
+        gc.garbage.clear()
+        gc.enable()
+        sys.setswitchinterval(before)
+    assert left == set()
 
 
 def test_what_has_died_has_no_row() -> None:
