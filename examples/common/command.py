@@ -43,22 +43,22 @@ class Trainer(Protocol):
 
 
 def run(
-    name: str, leaks: Mapping[str, str], pace: float, make: Callable[[int, float | None], Trainer]
+    name: str, leaks: Mapping[str, str], rate: float, make: Callable[[int, float | None], Trainer]
 ) -> int:
     """Parse the command line and train until told to stop; returns the exit status.
 
     Args:
         name: the example's name.
         leaks: name of each leak -> what one unit of it is.
-        pace: steps per second unless the command line says otherwise.
-        make: called with the seed and the pace (None: as fast as it goes).
+        rate: steps per second unless the command line says otherwise.
+        make: called with the seed and the rate (None: as fast as it goes).
 
     """
     options = argparse.ArgumentParser(prog=f"python -m examples.{name}")
     options.add_argument("--port", type=int, default=int(os.environ.get("HEAPWATCH_TRAINER_PORT", "7777")))
     options.add_argument("--host", default=os.environ.get("HEAPWATCH_BIND", "127.0.0.1"))
     options.add_argument(
-        "--pace", type=float, default=pace, help=f"steps per second at most; 0: as fast as it goes ({pace:g})"
+        "--rate", type=float, default=rate, help=f"steps per second at most; 0: as fast as it goes ({rate:g})"
     )
     options.add_argument("--steps", type=int, help="stop after so many steps (never)")
     options.add_argument(
@@ -83,7 +83,7 @@ def run(
         options.error(str(problem))
     torch.set_num_threads(1)  # these networks are too small to gain from more
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(0))
-    trainer = make(chosen.seed, chosen.pace or None)
+    trainer = make(chosen.seed, chosen.rate or None)
     # A sample may cost what it costs by default, however often it is taken.
     budget = DEFAULT_BUDGET * DEFAULT_INTERVAL / chosen.interval
     served = Served(

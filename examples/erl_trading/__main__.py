@@ -1,4 +1,4 @@
-"""Evolve traders: `python -m examples.erl_trading [--leak environments=16] [--pace 100] [--steps N]`."""
+"""Evolve traders: `python -m examples.erl_trading [--leak environments=16] [--rate 100] [--steps N]`."""
 
 import sys
 
@@ -7,4 +7,4 @@ from examples.erl_trading import LEAKS
 from examples.erl_trading.trainer import ErlTrainer
 
 if __name__ == "__main__":
-    sys.exit(run("erl_trading", LEAKS, 100.0, lambda seed, pace: ErlTrainer(seed, pace)))
+    sys.exit(run("erl_trading", LEAKS, 100.0, lambda seed, rate: ErlTrainer(seed, rate)))

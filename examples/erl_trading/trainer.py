@@ -13,7 +13,7 @@ import torch
 import heapwatch
 from examples.common.command import Served, profile
 from examples.common.leaks import LeakSwitches, leak_file
-from examples.common.pace import Pace
+from examples.common.rate import Rate
 from examples.erl_trading import LEAKS
 from examples.erl_trading.agent import DDPGAgent, ReplayBuffer, Transition
 from examples.erl_trading.leaking import Leaks
@@ -35,11 +35,11 @@ class ErlTrainer:
 
     Args:
         seed: of the market and the networks.
-        pace: environment steps per second at most; None for as fast as it goes.
+        rate: environment steps per second at most; None for as fast as it goes.
 
     """
 
-    def __init__(self, seed: int = 0, pace: float | None = 100.0) -> None:
+    def __init__(self, seed: int = 0, rate: float | None = 100.0) -> None:
         random.seed(seed)
         np.random.seed(seed)
         torch.manual_seed(seed)
@@ -53,8 +53,8 @@ class ErlTrainer:
         self.fitness_history: deque[float] = deque(maxlen=1000)
         self.generation_times: deque[float] = deque(maxlen=1000)
         self.uploads: deque[int] = deque()  # generations whose checkpoint waits to be uploaded
-        self._pace = Pace(pace)
-        self.leaks = Leaks(LeakSwitches(leak_file("erl_trading"), LEAKS, self._pace.clock))
+        self._rate = Rate(rate)
+        self.leaks = Leaks(LeakSwitches(leak_file("erl_trading"), LEAKS, self._rate.clock))
         self.steps = 0
 
     @contextmanager
@@ -145,7 +145,7 @@ class ErlTrainer:
             self.steps += 1
             self.leaks.step()
             watch.step()
-            self._pace.wait()
+            self._rate.wait()
         watch.progress("episode")
         return environment.get_episode_summary().fitness
 

@@ -1,4 +1,4 @@
-"""Place fuel breaks: `python -m examples.fire_dqn [--leak experience=60] [--pace 25] [--steps N]`."""
+"""Place fuel breaks: `python -m examples.fire_dqn [--leak experience=60] [--rate 25] [--steps N]`."""
 
 import sys
 
@@ -7,4 +7,4 @@ from examples.fire_dqn import LEAKS
 from examples.fire_dqn.trainer import FireTrainer
 
 if __name__ == "__main__":
-    sys.exit(run("fire_dqn", LEAKS, 25.0, lambda seed, pace: FireTrainer(seed, pace)))
+    sys.exit(run("fire_dqn", LEAKS, 25.0, lambda seed, rate: FireTrainer(seed, rate)))

@@ -13,7 +13,7 @@ import torch
 import heapwatch
 from examples.common.command import Served, profile
 from examples.common.leaks import LeakSwitches, leak_file
-from examples.common.pace import Pace
+from examples.common.rate import Rate
 from examples.fire_dqn import LEAKS
 from examples.fire_dqn.agent import CAPACITY, KEPT_HISTORY, DQNAgent, Transition
 from examples.fire_dqn.fire import FireGrid
@@ -43,11 +43,11 @@ class FireTrainer:
 
     Args:
         seed: of the landscape and the network.
-        pace: steps per second at most; None for as fast as it goes.
+        rate: steps per second at most; None for as fast as it goes.
 
     """
 
-    def __init__(self, seed: int = 0, pace: float | None = 25.0) -> None:
+    def __init__(self, seed: int = 0, rate: float | None = 25.0) -> None:
         random.seed(seed)
         torch.manual_seed(seed)
         self.grid = FireGrid(seed)
@@ -58,8 +58,8 @@ class FireTrainer:
         self.step_times: deque[float] = deque(maxlen=KEPT_STEP_TIMES)
         self.collection_times: deque[float] = deque(maxlen=KEPT_COLLECTION_TIMES)
         self.enforced = True  # the bound of what is collected, until a leak forgets it
-        self._pace = Pace(pace)
-        self.leaks = Leaks(LeakSwitches(leak_file("fire_dqn"), LEAKS, self._pace.clock))
+        self._rate = Rate(rate)
+        self.leaks = Leaks(LeakSwitches(leak_file("fire_dqn"), LEAKS, self._rate.clock))
         self.steps = 0
         self._schedule = self._cleanup_schedule()
 
@@ -169,7 +169,7 @@ class FireTrainer:
             watch.step()
             self._schedule.tick("step")
             self.step_times.append(time.monotonic() - step_started)
-            self._pace.wait()
+            self._rate.wait()
         self.agent.rewards.append(total)
         self.agent.exploration = max(0.05, self.agent.exploration * 0.995)
         self.collection_times.append(time.monotonic() - started)

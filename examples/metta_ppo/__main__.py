@@ -26,4 +26,4 @@ if __name__ == "__main__":
         chosen = tracking(sys.argv)
     except (OSError, ValueError) as problem:
         sys.exit(f"python -m examples.metta_ppo: {problem}")
-    sys.exit(run("metta_ppo", LEAKS, 50.0, lambda seed, pace: MettaTrainer(seed, pace, chosen)))
+    sys.exit(run("metta_ppo", LEAKS, 50.0, lambda seed, rate: MettaTrainer(seed, rate, chosen)))

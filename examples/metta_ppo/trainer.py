@@ -11,7 +11,7 @@ import torch
 import heapwatch
 from examples.common.command import Served, profile
 from examples.common.leaks import LeakSwitches, leak_file
-from examples.common.pace import Pace
+from examples.common.rate import Rate
 from examples.metta_ppo import LEAKS
 from examples.metta_ppo.environment import VectorEnvironments
 from examples.metta_ppo.leaking import Leaks
@@ -49,13 +49,13 @@ class MettaTrainer:
 
     Args:
         seed: of the environments and the network.
-        pace: steps of all environments together per second at most; None for as fast as it goes.
+        rate: steps of all environments together per second at most; None for as fast as it goes.
         tracking: the original's options of memory tracking.
 
     """
 
     def __init__(
-        self, seed: int = 0, pace: float | None = 50.0, tracking: MemoryTracking | None = None
+        self, seed: int = 0, rate: float | None = 50.0, tracking: MemoryTracking | None = None
     ) -> None:
         torch.manual_seed(seed)
         self.environments = VectorEnvironments(WORKERS, EACH, seed)
@@ -73,8 +73,8 @@ class MettaTrainer:
         self.wandb_run: Any = None
         self.torch_profiler: Any = None
         self.tracking = tracking or MemoryTracking()
-        self._pace = Pace(pace)
-        self.leaks = Leaks(LeakSwitches(leak_file("metta_ppo"), LEAKS, self._pace.clock))
+        self._rate = Rate(rate)
+        self.leaks = Leaks(LeakSwitches(leak_file("metta_ppo"), LEAKS, self._rate.clock))
         self.steps = 0
         self.epochs = 0
         self._observations = torch.from_numpy(self.environments.reset())
@@ -132,7 +132,7 @@ class MettaTrainer:
             self.steps += 1
             self.leaks.step(self)
             watch.step()
-            self._pace.wait()
+            self._rate.wait()
         self.lstm_states["live"] = state
         self.system_monitor.observe()
         self.stats["reward"] = [float(experience.rewards.mean())]

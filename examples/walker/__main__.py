@@ -1,4 +1,4 @@
-"""Train the walkers: `python -m examples.walker [--leak dynamic=60] [--pace 30] [--steps N]`."""
+"""Train the walkers: `python -m examples.walker [--leak dynamic=60] [--rate 30] [--steps N]`."""
 
 import sys
 
@@ -7,4 +7,4 @@ from examples.walker import LEAKS
 from examples.walker.trainer import Walker
 
 if __name__ == "__main__":
-    sys.exit(run("walker", LEAKS, 30.0, lambda seed, pace: Walker(seed=seed, pace=pace)))
+    sys.exit(run("walker", LEAKS, 30.0, lambda seed, rate: Walker(seed=seed, rate=rate)))

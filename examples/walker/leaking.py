@@ -13,7 +13,7 @@ from examples.walker.robot import OBSERVATIONS
 
 
 class Leaks:
-    """Adds what is due of each leak, at the trainer's own pace."""
+    """Adds what is due of each leak, at the trainer's own rate."""
 
     def __init__(self, switches: LeakSwitches, ecosystem: Ecosystem, learner: Learner) -> None:
         self._switches = switches

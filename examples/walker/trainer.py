@@ -8,7 +8,7 @@ import torch
 import heapwatch
 from examples.common.command import Served, profile
 from examples.common.leaks import LeakSwitches, leak_file
-from examples.common.pace import Pace
+from examples.common.rate import Rate
 from examples.walker import LEAKS
 from examples.walker.cleaning import Cleaner
 from examples.walker.ecosystem import Ecosystem
@@ -29,18 +29,18 @@ class Walker:
     Args:
         population: how many robots.
         seed: of the world and of the network.
-        pace: steps per second at most; None for as fast as it goes.
+        rate: steps per second at most; None for as fast as it goes.
 
     """
 
-    def __init__(self, population: int = 30, seed: int = 0, pace: float | None = 30.0) -> None:
+    def __init__(self, population: int = 30, seed: int = 0, rate: float | None = 30.0) -> None:
         self.ecosystem = Ecosystem(population, seed)
         self.learner = Learner(seed)
         self.leaks = Leaks(LeakSwitches(leak_file("walker"), LEAKS), self.ecosystem, self.learner)
         self.cleaner = Cleaner(self.ecosystem, self.learner, self.leaks)
         self.health = HealthLog(self.ecosystem)
         self.steps = 0
-        self._pace = Pace(pace)
+        self._rate = Rate(rate)
 
     @contextmanager
     def watched(self, served: Served) -> Iterator[heapwatch.Watch]:
@@ -100,4 +100,4 @@ class Walker:
             if self.steps % STEPS_PER_CLEANUP == 0:
                 watch.cleanup("regular", "routine")
             self.health.step(self.steps)
-            self._pace.wait()
+            self._rate.wait()

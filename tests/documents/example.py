@@ -159,7 +159,7 @@ class Example:
 def finished(name: str, folder: Path, *options: str, steps: int = 800) -> Iterator[tuple[str, Path]]:
     """What an example says that runs to its end as fast as it goes, and its record."""
     record = folder / "run.jsonl.gz"
-    arguments = ["--port=0", "--pace=0", f"--steps={steps}", f"--record={record}", *options]
+    arguments = ["--port=0", "--rate=0", f"--steps={steps}", f"--record={record}", *options]
     done = subprocess.run(
         [sys.executable, "-m", f"examples.{name}", *arguments],
         env=_environment(folder),

@@ -41,7 +41,7 @@ def test_cleaning_bounds_what_was_rebound_and_resetting_forgets_it():
 
 
 def test_clearing_the_local_buffer_loses_nothing_that_was_not_handed_over():
-    trainer = FireTrainer(pace=None)
+    trainer = FireTrainer(rate=None)
     held = transition(trainer.agent)
     trainer.collected = [held] * 7
     trainer._pending = 3
@@ -51,7 +51,7 @@ def test_clearing_the_local_buffer_loses_nothing_that_was_not_handed_over():
 
 
 def test_a_cleanup_takes_attached_transitions_out_of_the_memory():
-    trainer = FireTrainer(pace=None)
+    trainer = FireTrainer(rate=None)
     trainer.agent.memory.push(transition(trainer.agent))
     trainer.agent.memory.buffer.append(transition(trainer.agent))
     assert trainer.clean("regular")["attached"] == 1

@@ -77,7 +77,7 @@ def weights(module):
 
 
 def test_traders_evolve_and_only_two_environments_live(state):
-    trainer, watch = ErlTrainer(pace=None), Watch()
+    trainer, watch = ErlTrainer(rate=None), Watch()
     before = weights(trainer.population[0].critic)
     trainer.train(watch, steps=800)
     assert watch.steps == 800
@@ -91,7 +91,7 @@ def test_traders_evolve_and_only_two_environments_live(state):
 
 
 def test_every_trading_leak_is_kept_and_cleaned(state):
-    trainer, watch = ErlTrainer(pace=None), Watch()
+    trainer, watch = ErlTrainer(rate=None), Watch()
     rates = {"environments": 16.0, "population": 16.0, "episodes": 3.0, "clones": 2.0, "figures": 1.0}
     switched(state, "erl_trading", trainer, **rates, buffer=1000.0)
     trainer.train(watch, steps=800)
@@ -112,7 +112,7 @@ def test_every_trading_leak_is_kept_and_cleaned(state):
 def test_foragers_learn_and_everything_they_keep_is_bounded(monkeypatch):
     monkeypatch.setattr("examples.metta_ppo.trainer.STORED_POLICIES", 1)
     monkeypatch.setattr("examples.metta_ppo.trainer.EVALUATE_EVERY", 2)
-    trainer, watch = MettaTrainer(pace=None), Watch()
+    trainer, watch = MettaTrainer(rate=None), Watch()
     try:
         before = weights(trainer.policy)
         trainer.train(watch, steps=64 * 2 * 2)
@@ -126,7 +126,7 @@ def test_foragers_learn_and_everything_they_keep_is_bounded(monkeypatch):
 
 
 def test_every_foraging_leak_grows_its_own_container(state):
-    trainer, watch = MettaTrainer(pace=None), Watch()
+    trainer, watch = MettaTrainer(rate=None), Watch()
     try:
         switched(state, "metta_ppo", trainer, lstm=2.0, stats=2.0, evals=3.0, policy_store=10.0)
         trainer.train(watch, steps=64)
@@ -142,7 +142,7 @@ def test_every_foraging_leak_grows_its_own_container(state):
 
 
 def test_fuel_breaks_are_learnt_and_histories_keep_their_bounds(state):
-    trainer, watch = FireTrainer(pace=None), Watch()
+    trainer, watch = FireTrainer(rate=None), Watch()
     before = weights(trainer.agent.network)
     trainer.train(watch, steps=120)
     assert watch.units == {"episode": 12}
@@ -154,7 +154,7 @@ def test_fuel_breaks_are_learnt_and_histories_keep_their_bounds(state):
 
 
 def test_every_fuel_break_leak_passes_its_bound_and_is_brought_back(state):
-    trainer, watch = FireTrainer(pace=None), Watch()
+    trainer, watch = FireTrainer(rate=None), Watch()
     switched(state, "fire_dqn", trainer, losses=3000.0, experience=30.0, graph=30.0, figures=2.0)
     trainer.train(watch, steps=10)
     assert len(trainer.agent.losses) >= 3000

@@ -18,7 +18,7 @@ from heapwatch.analysis.process import (
     counts,
     has_trained,
     maturity_of,
-    pace,
+    rate_ratio,
     resets,
     same_process,
 )
@@ -256,7 +256,7 @@ def _fast(
     if steepness is None:
         return None
     # Even growth in time or per step: a trainer that slows down also leaks more slowly.
-    ratios = (steepness, steepness / (pace(process, look) or 1.0))
+    ratios = (steepness, steepness / (rate_ratio(process, look) or 1.0))
     return gained / 6 if any(limits[0] < ratio < limits[1] for ratio in ratios) else None
 
 

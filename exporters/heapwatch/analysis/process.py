@@ -89,7 +89,7 @@ def counts(process: Process, look: int) -> bool:
     return _of(process.cycles, look) is not None or _of(process.steps, look) is not None
 
 
-def pace(process: Process, look: int) -> float | None:
+def rate_ratio(process: Process, look: int) -> float | None:
     """Steps in the last three minutes over steps in the three minutes before; None without steps."""
     now, middle, half, first = (_of(process.steps, look - back) for back in (0, 5, 6, 11))
     if now is None or middle is None or half is None or first is None or half <= first:

@@ -47,7 +47,7 @@ class ExplanationCollector:
         grown.add_metric([], latest.growth_bytes_per_minute)
         left = GaugeMetricFamily(
             "trainer_memory_time_to_limit_seconds",
-            "Time until the memory is used up at the pace so far: the least and the most; absent unless "
+            "Time until the memory is used up at the rate so far: the least and the most; absent unless "
             "growth is sure and that is within a week.",
             labels=["bound"],
         )
@@ -77,8 +77,8 @@ def _named(latest: Any) -> Iterable[Metric]:
     """
     growth = GaugeMetricFamily(
         "trainer_named_leaks_growth_bytes_per_minute",
-        "Growth per minute of containers and types that leak and have kept their pace; 0 where none leaks, "
-        "absent where those that leak have not kept their pace for long.",
+        "Growth per minute of containers and types that leak and have kept their rate; 0 where none leaks, "
+        "absent where those that leak have not kept their rate for long.",
     )
     share = GaugeMetricFamily(
         "trainer_named_leaks_share_ratio",

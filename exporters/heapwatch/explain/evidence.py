@@ -23,7 +23,7 @@ _STOPPED_SECONDS, _STOPPED = 60.0, 2.0  # least time without a change, and as a 
 _SURE_SPAN = 60.0  # seconds of growth before a time until the limit is given
 _UNSURE_SECONDS = 30.0  # that range is wider by this share of the time for which memory has grown
 _LONGEST_AHEAD = 7 * 86400.0
-_SLOWED, _STILL = 0.5, 0.1  # shares of the overall pace
+_SLOWED, _STILL = 0.5, 0.1  # shares of the overall rate
 _TESTED_SECONDS = 120.0
 _RECENT_SECONDS = (60.0, 180.0)
 _FAST_SHARE = 0.01  # of the resident memory, in a minute
@@ -175,7 +175,7 @@ class Levels:
     def slowed_down(self) -> bool:
         """Whether all that grew by an amount that matters was tested to slow down, or to have ended.
 
-        Its last quarter has less than half of the overall pace; so has its rise above all that it was before,
+        Its last quarter has less than half of the overall rate; so has its rise above all that it was before,
         which the floor of a sawtooth does not show; or it has hardly risen above that.
         """
         return all(

@@ -45,7 +45,7 @@ class Finding:
         holders: what refers to it, the nearest first.
         remedy: suggested change; None if none is known.
         is_leak: whether it grows without a bound and is material.
-        steady: whether it has grown at an even pace for minutes, which a filling cache does not.
+        steady: whether it has grown at an even rate for minutes, which a filling cache does not.
         inferred: whether its bytes are growth that nothing else explains, and are not measured.
         fits: whether the memory that is left suffices for it when it is full; None if not known.
         shared_with: path of the finding that counts the bytes which both keep; None if it shares none.
@@ -255,8 +255,8 @@ def _filling(explanation: Explanation) -> str:
 
 
 def time_left_text(left: TimeLeft | None) -> str:
-    """Such as "Memory ends in 40 to 60 min at this pace."; empty if it is not known."""
-    return f"Memory ends in {range_text(left)} at this pace." if left is not None else ""
+    """Such as "Memory ends in 40 to 60 min at this rate."; empty if it is not known."""
+    return f"Memory ends in {range_text(left)} at this rate." if left is not None else ""
 
 
 def range_text(left: TimeLeft) -> str:

@@ -132,7 +132,7 @@ def _shared(candidate: Candidate, other: Candidate) -> float:
 
 
 def _is_steady(known: KnownContainer, levels: Levels) -> bool:
-    """Whether its items or its bytes keep their pace: episodes that get longer become fewer."""
+    """Whether its items or its bytes keep their rate: episodes that get longer become fewer."""
     paces = (levels.memory.steps, levels.memory.cycles)
     return any(is_steady(level, paces, levels.start) for level in (known.items, known.held))
 

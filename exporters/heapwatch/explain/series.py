@@ -11,7 +11,7 @@ _MOST = 48
 _WIDEST_SECONDS = 256.0
 _BLOCKS = 4
 _LEAST_STEPS = 4  # changes of a level before it can count as rising
-# Least pace of the last quarter of a rise that does not level off, as a share of the overall pace.
+# Least rate of the last quarter of a rise that does not level off, as a share of the overall rate.
 _STEADY = 0.5
 # Least rise in any quarter, as a share of the mean: below it the level stood still, and rose by noise.
 _LEAST_RISE = 0.05
@@ -40,7 +40,7 @@ class FloorGrowth:
         steps: number of changes of the level in that time.
         span: length of that time in seconds.
         total: rise of the floor over that time.
-        lasting: pace of the last quarter, as a share of the overall pace.
+        lasting: rate of the last quarter, as a share of the overall rate.
         floor: of the last quarter; 0 where it does not rise.
         swing: largest difference between the level and the floor of the same quarter.
 
@@ -196,7 +196,7 @@ class LevelSeries:
         )
         lasting = late / pace
         if rising:
-            # A single large step, such as loading a data set, must not count as a lasting pace.
+            # A single large step, such as loading a data set, must not count as a lasting rate.
             spans = [after[0] - before[0] for before, after in pairwise(floors)]
             pace = median(rise / max(seconds, span / 16) for rise, seconds in zip(rises, spans, strict=True))
         return FloorGrowth(pace, rising, steps, span, total, lasting, floors[-1][1], swing)

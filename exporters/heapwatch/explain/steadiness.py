@@ -1,4 +1,4 @@
-"""Whether growth keeps its pace: in time, per step or per cycle. A cache that fills slows down."""
+"""Whether growth keeps its rate: in time, per step or per cycle. A cache that fills slows down."""
 
 from __future__ import annotations
 

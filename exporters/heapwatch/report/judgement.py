@@ -17,7 +17,7 @@ from heapwatch.explain.series import LevelSeries
 Points = Sequence[tuple[float, float]]
 
 _FEWEST = 6  # levels; with fewer, a leak and a warm-up look the same
-_SLOWED = 0.5  # pace of the last quarter, as a share of the overall pace
+_SLOWED = 0.5  # rate of the last quarter, as a share of the overall rate
 _MOST_AN_ITEM = 8  # largest number of objects in an item of a buffer
 
 
@@ -81,13 +81,13 @@ def judged(series: Points, terms: Terms) -> Judgement:
     growth = level.growth(began)
     baseline, current = series[0][1], series[-1][1]
     risen = growth.total if growth.span else max(0.0, current - baseline)
-    pace = growth.per_second
+    rate = growth.per_second
     since = next((int(cycle) for cycle, _ in series if cycle > began and cycle > series[0][0]), 0)
 
     def verdict(word: Word, reason: str = "") -> Judgement:
         rises = word not in ("healthy", "warm-up")
         return Judgement(
-            word, baseline, current, pace if rises else 0.0, since if word != "healthy" else 0, reason
+            word, baseline, current, rate if rises else 0.0, since if word != "healthy" else 0, reason
         )
 
     if terms.bound is not None and current > PAST_BOUND * terms.bound:
@@ -105,17 +105,17 @@ def judged(series: Points, terms: Terms) -> Judgement:
         return verdict("warm-up", "rose and slows down") if slowed else verdict("growing", "rises unevenly")
     if terms.bound is not None:
         return verdict("filling", f"within its bound of {terms.bound:.0f}")
-    if terms.limit is not None and pace <= terms.limit:
+    if terms.limit is not None and rate <= terms.limit:
         return verdict("growing", f"within its limit of {terms.limit / 1e6:g} MB/{terms.unit}")
     if terms.decided and terms.by_rules is False and terms.limit is None:
         return verdict("growing", "rises, but not as steadily as a leak")
-    return verdict("leak", _reason(pace, terms))
+    return verdict("leak", _reason(rate, terms))
 
 
-def _reason(pace: float, terms: Terms) -> str:
+def _reason(rate: float, terms: Terms) -> str:
     if terms.limit is not None:
         return f"over its limit of {terms.limit / 1e6:g} MB/{terms.unit}"
-    count = f"{pace:.0f}" if pace >= 10 or pace == int(pace) else f"{pace:.1f}"
+    count = f"{rate:.0f}" if rate >= 10 or rate == int(rate) else f"{rate:.1f}"
     return f"increasing by {count} each {terms.unit}"
 
 

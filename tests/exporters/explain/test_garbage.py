@@ -61,7 +61,7 @@ def run(uncollected: Uncollected, clock: list[float], rounds: int, make: Any) ->
 
 
 def levels_of(clock: list[float], bytes_per_second: float) -> Levels:
-    """The levels of a process that has grown at this pace from the start."""
+    """The levels of a process that has grown at this rate from the start."""
     memory = ProcessMemory(lambda: 0.0)
     for second in range(round(clock[0])):
         memory.private.add(float(second), 1e9 + bytes_per_second * second)

@@ -1,4 +1,4 @@
-"""A leak keeps its pace, in time, by the step or by the cycle; a cache that fills does not."""
+"""A leak keeps its rate, in time, by the step or by the cycle; a cache that fills does not."""
 
 import math
 

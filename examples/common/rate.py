@@ -1,9 +1,9 @@
-"""Keeping a trainer at a steady pace, so that a demonstration leaves the machine usable."""
+"""Keeping a trainer at a steady rate, so that a demonstration leaves the machine usable."""
 
 import time
 
 
-class Pace:
+class Rate:
     """At most so many steps per second; None for no limit."""
 
     def __init__(self, steps_per_second: float | None) -> None:
@@ -12,7 +12,7 @@ class Pace:
         self._steps = 0
 
     def clock(self) -> float:
-        """Seconds that the steps so far take at this pace, or of the real clock where there is none.
+        """Seconds that the steps so far take at this rate, or of the real clock where there is none.
 
         What is due by this clock comes to the same for an epoch on any machine.
         """

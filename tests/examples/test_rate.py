@@ -1,35 +1,35 @@
-"""The pace of an example, and the clock of what it does."""
+"""The rate of an example, and the clock of what it does."""
 
 import pytest
 
-from examples.common import pace
-from examples.common.pace import Pace
+from examples.common import rate
+from examples.common.rate import Rate
 
 
 @pytest.fixture
 def slept(monkeypatch):
     """Seconds slept, by a clock that stands still otherwise."""
     times = []
-    monkeypatch.setattr(pace.time, "monotonic", lambda: 100.0 + sum(times))
-    monkeypatch.setattr(pace.time, "sleep", times.append)
+    monkeypatch.setattr(rate.time, "monotonic", lambda: 100.0 + sum(times))
+    monkeypatch.setattr(rate.time, "sleep", times.append)
     return times
 
 
-def test_steps_come_at_the_pace(slept):
-    steady = Pace(4.0)
+def test_steps_come_at_the_rate(slept):
+    steady = Rate(4.0)
     for _ in range(8):
         steady.wait()
     assert sum(slept) == pytest.approx(2.0)
 
 
-def test_without_a_pace_nothing_waits(slept):
-    Pace(None).wait()
+def test_without_a_rate_nothing_waits(slept):
+    Rate(None).wait()
     assert not slept
 
 
 @pytest.mark.parametrize("machine_is", ["fast", "slow"])
 def test_the_clock_of_work_is_the_same_on_any_machine(slept, machine_is):
-    steady = Pace(4.0)
+    steady = Rate(4.0)
     for _ in range(8):
         if machine_is == "slow":
             slept.append(60.0)
@@ -37,8 +37,8 @@ def test_the_clock_of_work_is_the_same_on_any_machine(slept, machine_is):
     assert steady.clock() == 2.0
 
 
-def test_without_a_pace_the_clock_is_the_real_one(slept):
-    free = Pace(None)
+def test_without_a_rate_the_clock_is_the_real_one(slept):
+    free = Rate(None)
     slept.append(7.0)
     free.wait()
     assert free.clock() == 107.0
