@@ -10,9 +10,9 @@ from pathlib import Path
 
 import uvicorn
 
+from heapwatch.http.protocol import guarded
 from heapwatch.receiver.app import create_app
 from heapwatch.receiver.log import log_to_stderr
-from heapwatch.receiver.protocol import guarded
 from heapwatch.receiver.settings import PREFIX, SettingsError, load, token
 from heapwatch.receiver.store import StoreUnusable
 from heapwatch.runtime.plain_text import say

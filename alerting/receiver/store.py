@@ -179,11 +179,12 @@ class Store:
     def _journal_is_damaged(self, connection: sqlite3.Connection) -> bool:
         """Whether the journal that the last process left has transactions that SQLite does not read."""
         try:
-            log = self.path.with_name(self.path.name + "-wal").read_bytes()
-        except FileNotFoundError:
+            with os.fdopen(open_own(self.path.with_name(self.path.name + "-wal"), named=True), "rb") as file:
+                journal = file.read()
+        except OSError:
             return False
         _, kept, _ = connection.execute("PRAGMA wal_checkpoint(PASSIVE)").fetchone()
-        return drops_transactions(log, max(0, kept))
+        return drops_transactions(journal, max(0, kept))
 
     def _verify(self, _: sqlite3.Connection) -> None:
         """Read the file; if it is corrupt, the error makes the writer move it aside."""

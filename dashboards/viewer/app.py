@@ -10,7 +10,7 @@ from nicegui import app, ui
 from prometheus_client import CONTENT_TYPE_LATEST, Gauge, generate_latest
 
 from heapwatch.http.known_names import KnownNames, known_names
-from heapwatch.receiver.protocol import guarded
+from heapwatch.http.protocol import guarded
 from heapwatch.viewer import documents
 from heapwatch.viewer.library import Library
 from heapwatch.viewer.page import DashboardPage, short_title

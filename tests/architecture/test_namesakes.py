@@ -16,8 +16,10 @@ TESTS_OF = {
 LIBRARY, RECEIVER, VIEWER = "exporters/heapwatch", "alerting/receiver", "dashboards/viewer"
 # Parts of one whole, tested through what they are parts of: the test, and the modules without a namesake.
 TESTED_BY = {
+    "tests/alerting/faults/clients.py": f"{LIBRARY}/http: protocol",
     "tests/alerting/receiver/test_ledger.py": f"{RECEIVER}: audit page cells",
-    "tests/alerting/receiver/test_receiver.py": f"{RECEIVER}: protocol worker performer hooks __main__",
+    "tests/alerting/receiver/test_receiver.py": f"{RECEIVER}: worker performer hooks __main__",
+    "tests/alerting/receiver/test_store.py": f"{RECEIVER}: journal",
     "tests/alerting/receiver/test_trainer.py": f"{RECEIVER}: metrics",
     "tests/alerting/test_alertmanager.py": "stack: alertmanager",
     "tests/alerting/test_services.py": f"{RECEIVER}: prometheus escalate fetch annotate",
@@ -36,7 +38,7 @@ TESTED_BY = {
     ),
     "tests/dashboards/viewer/test_ports.py": f"{VIEWER}: settings",
     "tests/e2e/test_loop.py": "stack: loop trainer",
-    "tests/e2e/test_operations.py": "stack: native keeper report example",
+    "tests/e2e/test_operations.py": "stack: native report example",
     "tests/exporters/analysis/test_leak.py": f"{LIBRARY}/analysis: observed process timeline explained judge",
     "tests/exporters/analysis/test_limits.py": f"{LIBRARY}: analysis/readings cli/thresholds",
     "tests/exporters/cli/test_main.py": f"{LIBRARY}/cli: processes serve named",

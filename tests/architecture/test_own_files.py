@@ -31,6 +31,7 @@ OTHERS = {
     "stack/debian.py:_PrivateApt": "of apt, which reads it as another user",
     "stack/download.py:_unpack": "an archive whose checksum was right",
     "stack/fingerprint.py:fingerprint": SHIPPED,
+    "stack/guard.py:_activated": "a folder of mode 0700, for a socket",
     "stack/preflight.py:_command": KERNEL,
     "stack/relocate.py:relocate": SHIPPED,
     "stack/relocate.py:_write": SHIPPED,

@@ -12,7 +12,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 import psutil
 import pytest
 
-from heapwatch.receiver.protocol import MAX_FROM_ONE
+from heapwatch.http.protocol import MAX_FROM_ONE
 from tests.alerting.faults.stage import stage
 from tests.alerting.harness import alert, wait_for
 
