@@ -6,6 +6,7 @@ would take too long, nothing is listed, and the explanation says so.
 
 from __future__ import annotations
 
+import gc
 import time
 from collections import Counter, deque
 from collections.abc import Callable, Collection, Iterator
@@ -92,6 +93,7 @@ class Census:
         stall: how long lists of objects take and may take.
         refused_seconds: how long the program would have been stopped the last time that types were to be
             counted; None if they were counted.
+        frozen: number of objects that `gc.freeze()` has moved where no list of objects shows them, over time.
 
     """
 
@@ -105,6 +107,7 @@ class Census:
         self.types: dict[int, GrowingType] = {}
         self.stall = Stall(float("inf") if unlimited else allowed_seconds())
         self.refused_seconds: float | None = None
+        self.frozen = LevelSeries()
         self._clock = clock
         self._fewest = fewest
         self._before: dict[int, int] = {}
@@ -113,6 +116,7 @@ class Census:
 
     def count(self) -> bool:
         """Count all tracked objects by type; False if that would stop the program for too long."""
+        self.frozen.add(self._clock(), gc.get_freeze_count())
         if not self.stall.allows("types"):
             self.refused_seconds = self.stall.predicted("types")
             return False
@@ -170,12 +174,11 @@ class Census:
             objects = self.stall.timed(partial(tracked_objects, samples.keys()), "objects")
         else:
             objects = self._young(samples.keys())
-        oldest = {id(type(obj)): at for at, obj in reversed(list(enumerate(objects)))}
         for obj in reversed(objects):
             found = samples[id(type(obj))]
             if len(found) < _WEIGHED:
                 found.append(obj)
-        objects[:] = [objects[at] for at in oldest.values()]
+        objects.clear()
         for key, instances in samples.items():
             if not instances:
                 continue
@@ -183,13 +186,8 @@ class Census:
             newest = instances[0]
             instances.clear()
             if searched:
-                name = wanted[key].name
-                chains[name] = tuple(self._holders(newest, objects))
-                if set(chains[name]) <= {name, "dict"} and chains[name] and key in oldest:
-                    # Only links of its chain refer to it: its owner has the other end.
-                    chains[name] = tuple(self._holders(objects[list(oldest).index(key)], objects))
+                chains[wanted[key].name] = self._owner(newest, wanted[key].name, objects)
             del newest
-        objects.clear()
         return chains
 
     def _young(self, type_ids: Collection[int]) -> list[Any]:
@@ -257,8 +255,22 @@ class Census:
             )
         return found
 
+    def _owner(self, newest: Any, name: str, ours: list[Any]) -> tuple[str, ...]:
+        """What refers to an instance; where that is only links of its chain, what refers to its ends."""
+        links = {name, "dict"}
+        holders = tuple(self._holders(newest, ours))
+        if holders and links.issuperset(holders):
+            ours += _ends(type(newest))
+            while ours and links.issuperset(holders):
+                end = ours.pop()
+                holders = tuple(self._holders(end, ours))
+                del end
+            ours.clear()
+        return holders
+
     def _holders(self, obj: Any, ours: list[Any], sites: list[Site] | None = None) -> Iterator[str]:
-        seen, first = {id(obj), id(ours)}, type(obj)
+        seen = {id(obj), id(ours)}
+        link = None if id(type(obj)) in _LISTS else type(obj)
         for _ in range(_DEEPEST):
             began = own_time()
             usable = _usable(referrers(obj), seen) or _usable(referrers_of_tuples(obj), seen)
@@ -267,7 +279,7 @@ class Census:
             if not usable:
                 return
             # A link of the same chain leads to the next link, not to the owner.
-            held, obj = obj, min(usable, key=lambda one: (type(one) is first, _rank(one)))
+            held, obj = obj, min(usable, key=lambda one: (type(one) is link, _rank(one)))
             seen.add(id(obj))  # not the others: one of them may hold this one, too
             usable.clear()
             site = _current_line(obj)
@@ -276,6 +288,13 @@ class Census:
             yield _described(obj, held)
             if type(obj) is FrameType or type(obj) is ModuleType or took > self.stall.allowed:
                 return
+
+
+def _ends(cls: type) -> list[Any]:
+    """The oldest and the newest instance of a class: a generation of the collector has the oldest first."""
+    found = [tracked_objects({id(cls)}, generation) for generation in (0, 1, 2)]
+    ends = [one for listed in found for one in (listed[:1], listed[-1:])]
+    return [instance for end in ends for instance in end]
 
 
 def _type_of(container: Any) -> str:

@@ -18,7 +18,7 @@ from heapwatch.explain.inventory import Inventory, KnownContainer, Place
 from heapwatch.explain.limits import Limit, limits_of
 from heapwatch.explain.registers import bound_by_keys
 from heapwatch.explain.remedies import remedy_for, remedy_for_type
-from heapwatch.explain.series import FloorGrowth
+from heapwatch.explain.series import FloorGrowth, LevelSeries
 from heapwatch.explain.sites import (
     Scope,
     Site,
@@ -134,6 +134,28 @@ class Describer:
             holders=("held from outside Python",) if holders == () else holders or (),
             remedy=remedy_for_type(holders),
         )
+
+    def describe_frozen(self, frozen: LevelSeries, levels: Levels) -> list[Finding]:
+        """Make a finding of what `gc.freeze()` hides, if that becomes more: all growth may be its."""
+        growth = frozen.growth(levels.start)
+        if not growth.rising:
+            return []
+        lines = callers_of("freeze", user_code())
+        return [
+            Finding(
+                kind="type",
+                path=None,
+                type="objects that `gc.freeze()` moved out of the collector's sight",
+                items=round(frozen.last or 0.0),
+                bytes=None,
+                items_per_minute=60 * growth.per_second,
+                bytes_per_minute=levels.per_minute,
+                share=0.0,
+                site=lines[0] if len(lines) == 1 else None,
+                remedy="call `gc.freeze()` once, before the workers are forked",
+                inferred=True,
+            )
+        ]
 
     def processes_started(self) -> Site | None:
         """The only line of the user's code that starts processes; None if there are several or none."""

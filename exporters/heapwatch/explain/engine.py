@@ -341,7 +341,8 @@ class Explainer:
             for known, growth in growing
         ]
         findings.sort(key=lambda found: (found.bytes is None, -found.bytes_per_minute))
-        return [*self._long_containers(levels), *findings[:_TYPES_REPORTED]]
+        frozen = self._describer.describe_frozen(self.census.frozen, levels)
+        return [*self._long_containers(levels), *frozen, *findings[:_TYPES_REPORTED]]
 
     def _long_containers(self, levels: Levels) -> list[Finding]:
         """Growing containers that only the list of all objects shows."""

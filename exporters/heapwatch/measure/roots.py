@@ -44,6 +44,7 @@ class Root(NamedTuple):
         name: unique among the roots.
         read: returns the present object; raises `Gone`.
         namespace: whether the object is a dict of names.
+        frame_code: id of the code of the running function whose local variables it is; None for other roots.
 
     """
 
@@ -51,12 +52,7 @@ class Root(NamedTuple):
     name: str
     read: Callable[[], Any]
     namespace: bool = False
-
-    @property
-    def frame_code(self) -> int | None:
-        """Id of the code of the running function whose local variables it is; None for any other root."""
-        kind, _, of = self.name.partition(" ")
-        return int(of.rpartition(" ")[2]) if kind == "frame" else None
+    frame_code: int | None = None
 
 
 def user_modules() -> list[str]:
@@ -223,7 +219,7 @@ def _frame(thread: int, code: int, function: str) -> Root:
             raise Gone(function)
         return _locals_of(found)
 
-    return Root(f"{function}()", f"frame {thread} {code}", read, namespace=True)
+    return Root(f"{function}()", f"frame {thread} {code}", read, namespace=True, frame_code=code)
 
 
 def _locals_of(frame: FrameType) -> dict[str, Any]:

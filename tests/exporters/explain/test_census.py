@@ -125,14 +125,17 @@ class Link:
         self.after: Link | None = None
 
 
+@pytest.mark.parametrize("collected", [False, True])
 @pytest.mark.parametrize("both_ways", [False, True])
 @pytest.mark.parametrize("keeps_last", [False, True])
 def test_the_owner_of_a_chain_is_found_at_the_end_that_it_holds(
-    census: Census, clock: list[float], both_ways: bool, keeps_last: bool
+    census: Census, clock: list[float], both_ways: bool, keeps_last: bool, collected: bool
 ) -> None:
     owner: list[Chain] = [Chain(both_ways=both_ways)]
     for _ in range(6):
         owner[0].extend(200)
+        if collected:
+            gc.collect(1)
         clock[0] += 10
         assert census.count()
     if not keeps_last:

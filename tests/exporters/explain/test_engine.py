@@ -202,3 +202,24 @@ def test_an_explanation_that_is_asked_for_is_new() -> None:
     assert explainer.explain_now(60) is not before
     explainer.stop()
     assert explainer.explain_now(60) is explainer.latest  # nothing answers any more
+
+
+def test_objects_that_are_frozen_again_and_again_are_a_finding(monkeypatch: pytest.MonkeyPatch) -> None:
+    now = [0.0]
+    explainer = Explainer(clock=lambda: now[0], spent=lambda: 0.0)
+    monkeypatch.setattr(explainer.census.stall, "allowed", 0.0)
+    monkeypatch.setattr(gc, "get_freeze_count", lambda: 100_000 + 50 * int(now[0]))
+    for now[0] in range(0, 200, 10):
+        explainer.census.count()
+        explainer.memory.private.add(now[0], 1e9 + 1e6 * now[0])
+    (found,) = explainer._types(Levels(explainer.memory, 0.0, now[0]))
+    assert "gc.freeze()" in found.type
+    assert found.items_per_minute == pytest.approx(3000, rel=0.1)
+    assert found.inferred
+
+    explainer = Explainer(clock=lambda: now[0], spent=lambda: 0.0)
+    monkeypatch.setattr(explainer.census.stall, "allowed", 0.0)
+    monkeypatch.setattr(gc, "get_freeze_count", lambda: 100_000)
+    for now[0] in range(0, 200, 10):
+        explainer.census.count()
+    assert explainer._types(Levels(explainer.memory, 0.0, now[0])) == []

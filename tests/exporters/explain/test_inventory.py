@@ -282,7 +282,7 @@ def walked_from(*roots: Root) -> Inventory:
 
 def local(name: str, **variables: Any) -> Root:
     """The variables of a function that is running."""
-    return Root(f"{name}()", "frame 1 2", lambda: variables, namespace=True)
+    return Root(f"{name}()", "frame 1 2", lambda: variables, namespace=True, frame_code=2)
 
 
 def test_what_libraries_keep_of_many_modules_is_not_listed_until_it_grows() -> None:
@@ -364,7 +364,9 @@ def test_a_local_variable_of_a_call_that_has_ended_is_no_container(monkeypatch: 
         return {"identity": np.zeros(100_000)}
 
     monkeypatch.setattr(
-        subject, "frame_roots", lambda: [Root("forward()", "frame 1 2", variables, namespace=True)]
+        subject,
+        "frame_roots",
+        lambda: [Root("forward()", "frame 1 2", variables, namespace=True, frame_code=2)],
     )
     inventory = walked_from()
     assert list(inventory.known) == ["forward().identity"]
