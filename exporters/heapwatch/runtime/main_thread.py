@@ -45,10 +45,12 @@ class MainThread:
 
     """
 
+    # One for all: the main thread may come to it when the watch that asked is gone.
+    _question = _Question()
+    _asking = threading.Lock()
+
     def __init__(self) -> None:
         self.seconds = self.longest = 0.0
-        self._question = _Question()
-        self._asking = threading.Lock()
 
     @waits_in
     def ask(self, read: Callable[[], Any], seconds: float) -> Any:
@@ -93,7 +95,7 @@ class MainThread:
     def abandon(self) -> None:
         """In a forked child: another thread's question is not answered."""
         self._question.read = None
-        self._asking = threading.Lock()
+        MainThread._asking = threading.Lock()
 
 
 def _queue(question: _Question) -> bool:
