@@ -166,7 +166,7 @@ class Entrance:
                 raise CannotEnter(f"process {self.pid} has too many pending calls; try again")
         # Without an answer the call is still to come, and its text has to stay.
         began = time.monotonic()
-        if self._waited(min(seconds, _SOON_SECONDS)) is None and not (self.folder / "taken").exists():
+        if seconds > _SOON_SECONDS and self._waited(_SOON_SECONDS) is None and not self._is_taken():
             self._aside(text)
         answer = self._answer(seconds - (time.monotonic() - began))
         with tracee.Tracee(self.pid) as thread:
@@ -207,6 +207,8 @@ class Entrance:
 
     def _answer(self, seconds: float) -> dict[str, Any]:
         document = self._waited(seconds)
+        if document is None and self._is_taken():
+            document = self._waited(WAIT_SECONDS)  # it has begun: imports take a while on a busy machine
         if document is None:
             raise CannotEnter(
                 f"process {self.pid} has not run Python code in its main thread for"
@@ -217,6 +219,10 @@ class Entrance:
         if "error" in document:
             raise CannotEnter(f"process {self.pid} {document['error']}")
         return document
+
+    def _is_taken(self) -> bool:
+        """Whether the process has begun to do what it is asked."""
+        return (self.folder / "taken").exists()
 
     def _waited(self, seconds: float) -> Any:
         """The document in the answer; None if there is none in time."""

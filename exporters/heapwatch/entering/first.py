@@ -39,20 +39,25 @@ def main() -> None:
 
 
 def work() -> None:
-    """Do what was asked."""
+    """Do what was asked, unless the sender is gone meanwhile."""
+    import os
+
     try:
         for name, folder in asked["packages"]:
             load(name, folder)
         from heapwatch.entering.inside import answer_to
 
+        if not os.path.isdir(asked["folder"]):
+            return
         result = answer_to(asked)
+        if not write(result) and result.get("already") is False:
+            answer_to({**asked, "action": "leave"})
     except BaseException as error:
-        result = {"error": f"cannot start Heapwatch: {type(error).__name__}: {error}"}
-    write(result)
+        write({"error": f"cannot start Heapwatch: {type(error).__name__}: {error}"})
 
 
-def write(result: dict[str, Any]) -> None:
-    """Write the answer."""
+def write(result: dict[str, Any]) -> bool:
+    """Write the answer; False where the sender waits no longer."""
     import json
     import os
 
@@ -61,8 +66,9 @@ def write(result: dict[str, Any]) -> None:
         with open(f"{path}.part", "w") as stream:
             json.dump(result, stream)
         os.replace(f"{path}.part", path)
-    except OSError:  # the sender waits no longer
-        pass
+    except OSError:
+        return False
+    return True
 
 
 def load(name: str, folder: str) -> None:
@@ -70,20 +76,17 @@ def load(name: str, folder: str) -> None:
     import importlib.util
     import os
     import sys
+    from importlib import _bootstrap
 
-    if name in sys.modules or (name != "heapwatch" and importlib.util.find_spec(name)):
-        return
-    spec = importlib.util.spec_from_file_location(
-        name, os.path.join(folder, "__init__.py"), submodule_search_locations=[folder]
-    )
-    if spec is None or spec.loader is None:
-        raise ImportError(f"{folder} cannot be read")
-    sys.modules[name] = module = importlib.util.module_from_spec(spec)
-    try:
-        spec.loader.exec_module(module)
-    except BaseException:
-        del sys.modules[name]
-        raise
+    imports: Any = _bootstrap
+    # The locks of `import` itself: another command may enter, and the program import, at the same time.
+    with imports._ModuleLockManager(name):
+        if name in sys.modules or (name != "heapwatch" and importlib.util.find_spec(name)):
+            return
+        spec = importlib.util.spec_from_file_location(
+            name, os.path.join(folder, "__init__.py"), submodule_search_locations=[folder]
+        )
+        imports._load_unlocked(spec)
 
 
 try:

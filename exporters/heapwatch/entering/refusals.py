@@ -34,7 +34,7 @@ def check_visible(process: psutil.Process) -> None:
             )
     if _status(pid).get("x86_Thread_features", "").find("shstk") >= 0:
         raise CannotEnter(f"process {pid} has a shadow stack, which allows no call from outside")
-    if process.status() in (psutil.STATUS_STOPPED, psutil.STATUS_TRACING_STOP):
+    if process.status() == psutil.STATUS_STOPPED:
         raise CannotEnter(f"process {pid} is stopped: let it go on first, with `kill -CONT {pid}`")
 
 

@@ -106,8 +106,9 @@ def test_a_program_sees_no_trace_of_it(tmp_path: Path) -> None:
     with program(OBSERVED, tmp_path) as process:
         for action, details in (("serve", SERVED), ("leave", {}), ("explain", {"name": "robots"})):
             ask(process.pid, action, **details)
-        ask(process.pid, "leave")
-        time.sleep(1.5)  # the thread that wrote the explanation looks once a second
+        end = time.monotonic() + 30  # the thread that writes the explanation looks once a second
+        while psutil.Process(process.pid).num_threads() > 2 and time.monotonic() < end:
+            time.sleep(0.05)
         assert process.stdin is not None
         assert process.stdout is not None
         process.stdin.write("look\n")
@@ -165,7 +166,8 @@ def test_a_main_thread_that_waits_for_others_is_entered_beside_it(tmp_path: Path
 
 
 def test_a_process_that_only_waits_is_not_entered_and_goes_on(tmp_path: Path) -> None:
-    with program("print(1, flush=True)\nimport time\ntime.sleep(600)", tmp_path) as process:
+    with program("import time\nprint(1, flush=True)\ntime.sleep(600)", tmp_path) as process:
+        time.sleep(0.5)
         with pytest.raises(CannotEnter, match="waits outside of Python in its only thread"):
             ask(process.pid, "leave")
         assert process.poll() is None
@@ -175,11 +177,12 @@ def test_a_process_that_is_long_in_c_code_is_not_entered_later(tmp_path: Path) -
     busy = """
         import hashlib, sys
         print("ready", flush=True)
-        hashlib.pbkdf2_hmac("sha256", b"", b"", 3_000_000)
+        hashlib.pbkdf2_hmac("sha256", b"", b"", 8_000_000)
         print(sorted(name for name in sys.modules if name.startswith("heapwatch")), flush=True)
         sys.stdin.read()
     """
     with program(busy, tmp_path) as process:
+        time.sleep(0.5)
         with pytest.raises(CannotEnter, match="has not run Python code in its main thread for 0 s"):
             ask(process.pid, "serve", wait_seconds=0.2, **SERVED)
         assert process.stdout is not None
