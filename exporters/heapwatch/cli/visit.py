@@ -6,10 +6,11 @@ import time
 
 from heapwatch.attach import name_of, process_of
 from heapwatch.cli.interrupt import interrupt_on_termination
+from heapwatch.cli.visited_workers import with_workers, workers_of
 from heapwatch.entering.entrance import Entrance
 from heapwatch.entering.inside import EXPLANATION
 from heapwatch.entering.refusals import CannotEnter
-from heapwatch.explain.findings import Explanation, headline
+from heapwatch.explain.findings import Explanation, foremost, headline
 from heapwatch.explain.received import explanation_of
 from heapwatch.runtime.plain_text import say
 
@@ -17,11 +18,13 @@ DEFAULT_SECONDS = 300.0
 _UNCERTAIN = ("too early", "growing")
 _EVERY_SECONDS = 1.0
 _TOLD_SECONDS = 10.0
+_WORKERS_SECONDS = 60.0
+_LEAST_SECONDS = 60.0  # for a worker: a verdict takes less
 _SILENT_SECONDS = 30.0  # a program may hold the interpreter's lock for long
 
 
 def visit(pid: int, seconds: float = DEFAULT_SECONDS, *, quiet: bool = False) -> Explanation:
-    """The explanation of a process that is entered for it, and left.
+    """The explanation of a process that is entered for it, and left; then of a worker if these grow.
 
     Args:
         pid: the process.
@@ -33,6 +36,16 @@ def visit(pid: int, seconds: float = DEFAULT_SECONDS, *, quiet: bool = False) ->
         CannotEnter: it cannot be entered, or ended before anything was known.
 
     """
+    workers, until = workers_of(pid), time.monotonic() + seconds
+    found = _visit_one(pid, seconds, quiet=quiet)
+
+    def visit_worker(worker: int) -> Explanation:
+        return _visit_one(worker, max(_LEAST_SECONDS, until - time.monotonic()), quiet=quiet)
+
+    return with_workers(found, workers, workers_of(pid), visit_worker)
+
+
+def _visit_one(pid: int, seconds: float, *, quiet: bool) -> Explanation:
     name = name_of(process_of(pid))
     with Entrance(pid) as entrance:
         began = time.monotonic()
@@ -61,7 +74,7 @@ def _watch(entrance: Entrance, until: float, *, quiet: bool) -> Explanation | No
         latest, now = _latest(entrance), time.monotonic()
         if latest is not None and latest != found:
             found, seen_at = latest, now
-            if found.verdict not in _UNCERTAIN:
+            if found.verdict not in _UNCERTAIN or _is_of_workers(found):
                 return found
             line = headline(found)
             if not quiet and now - told_at >= _TOLD_SECONDS and line != told:
@@ -70,6 +83,12 @@ def _watch(entrance: Entrance, until: float, *, quiet: bool) -> Explanation | No
         if now >= until or now - seen_at > _SILENT_SECONDS or not entrance.is_alive():
             return found
         time.sleep(_EVERY_SECONDS)
+
+
+def _is_of_workers(found: Explanation) -> bool:
+    """Whether the growth is that of its workers: one of them tells more, and sooner."""
+    first = foremost(found)
+    return first is not None and first.kind == "worker" and found.seconds >= _WORKERS_SECONDS
 
 
 def _latest(entrance: Entrance) -> Explanation | None:
