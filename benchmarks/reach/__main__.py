@@ -27,7 +27,7 @@ MARK = "<!-- the tables below are written by `make bench-reach` -->"
 BUSY = ("numpy_arrays", "torch_training", "threads", "asyncio_tasks", "forked_workers")
 SERVED: dict[str, Any] = {"name": "reach", "host": "127.0.0.1", "port": 0}
 PATIENCE = 180.0
-WARM_ROUNDS = 10
+FIRST_ROUNDS, ROUNDS = 20, 40  # the allocator settles in the first ones
 
 
 @contextmanager
@@ -76,11 +76,11 @@ def left(python: str) -> tuple[float, float, int, int]:
         inside = psutil.Process(process.pid)
         before = inside.memory_info().rss
         levels = []
-        for _ in range(WARM_ROUNDS):
+        for _ in range(ROUNDS):
             serve(process.pid)
             leave(process.pid)
             levels.append(inside.memory_info().rss)
-        further = (levels[-1] - levels[1]) / (len(levels) - 2)
+        further = (levels[-1] - levels[FIRST_ROUNDS - 1]) / (ROUNDS - FIRST_ROUNDS)
         return levels[0] - before, further, inside.num_threads() - 1, len(inside.net_connections())
 
 
