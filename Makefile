@@ -174,6 +174,10 @@ bench-fleet: dev ## Measure the stack with 1 to 1000 simulated trainers; writes 
 	@$(STACK) tools > /dev/null
 	@$(WITH_TOOLS) "$(BIN)/python" -m benchmarks.fleet $(or $(ARGS),--write)
 
+.PHONY: bench-reach
+bench-reach: dev ## Enter running processes on every Python that is here, and busy ones; writes docs/reach.md (ARGS="--seconds 20")
+	@"$(BIN)/python" -m benchmarks.reach $(or $(ARGS),--write)
+
 .PHONY: bench-zoo
 bench-zoo: rivals ## Find leaks of public projects with Heapwatch and with other tools; writes docs/leak-zoo.md (ARGS="--only replay --seconds 60 --jobs 2")
 	@"$(BIN)/python" -m benchmarks.zoo $(ARGS)

@@ -166,13 +166,22 @@ def process_of(pid: int) -> psutil.Process:
 
 
 def name_of(process: psutil.Process) -> str:
-    """Return the script's name, else the program's; no further arguments, which may hold secrets."""
+    """Return the name of Python's script or module, else the program's; other words may be secret."""
     try:
-        words = process.cmdline()[1:2]
+        words = iter(process.cmdline()[1:] if "python" in process.name() else ())
     except psutil.Error:
-        words = []
-    script = words[0] if words and not words[0].startswith("-") else ""
-    name = os.path.splitext(os.path.basename(script))[0] or process.name()
+        words = iter(())
+    name = ""
+    for word in words:
+        if word in ("-X", "-W"):
+            next(words, "")
+        elif word == "-m":
+            name = next(words, "")
+        elif not word.startswith("-"):
+            name = os.path.splitext(os.path.basename(word))[0]
+        if name or word in ("-", "-c"):
+            break
+    name = name or process.name()
     return re.sub(r"[^\w.-]", "_", name)[:64]
 
 

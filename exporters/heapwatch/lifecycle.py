@@ -124,6 +124,26 @@ def start(
     return watch
 
 
+def begin_unserved(name: str) -> Watch:
+    """Watch this process for what grows alone: nothing is served, no stack joined, no signal handled."""
+    watch = Watch(name)
+    watch.exporter.begin()
+    _running[name] = watch
+    return watch
+
+
+def running() -> list[Watch]:
+    """The watches of this process."""
+    return list(_running.values())
+
+
+def end(watch: Watch) -> None:
+    """Stop a watch, and forget it."""
+    watch.stop()
+    if _running.get(watch.name) is watch:
+        del _running[watch.name]
+
+
 def _serve(watch: Watch, host: str | None, port: int | None, **options: Any) -> None:
     """Serve, unless that is off: on loopback where HEAPWATCH_BIND names no address of this machine."""
     if not environment.is_on(environment.SERVE):
@@ -206,20 +226,20 @@ def _port_of_environment() -> int | None:
 
 
 def _stop_all() -> None:
-    for watch in list(_running.values()):
+    for watch in running():
         watch.exporter.stop(at_exit=True)
     _running.clear()
 
 
 def _abandon_all() -> None:
-    for watch in list(_running.values()):
+    for watch in running():
         watch.exporter.abandon()
     _running.clear()
     termination.abandon()
 
 
 def _end_all() -> None:
-    for watch in list(_running.values()):
+    for watch in running():
         watch.exporter.stop(failure=TERMINATED)
 
 

@@ -53,6 +53,9 @@ TESTED_BY = {
     "tests/exporters/explain/test_bounds.py": f"{LIBRARY}/explain: limits",
     "tests/exporters/explain/test_inventory_safety.py": (f"{LIBRARY}/explain: evidence rest"),
     "tests/exporters/explain/test_judge.py": f"{LIBRARY}/explain: findings level_history",
+    "tests/exporters/entering/test_entrance.py": (
+        f"{LIBRARY}/entering: exported first inside refusals tracee"
+    ),
     "tests/exporters/integrations/test_lightning.py": f"{LIBRARY}/integrations: lightning_hooks",
     "tests/exporters/integrations/test_ray.py": f"{LIBRARY}/integrations: rllib ray_tune sharing",
     "tests/exporters/measure/test_deep_size.py": (f"{LIBRARY}/measure: traversal"),

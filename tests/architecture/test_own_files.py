@@ -17,7 +17,6 @@ OTHERS = {
     f"{LIBRARY}/http/listeners.py:_listening": KERNEL,
     f"{LIBRARY}/lost.py:_write": "in the folder of the targets, and as open as that",
     f"{LIBRARY}/lost.py:_read": "of a trainer that may be another user's: opened without waiting or links",
-    f"{LIBRARY}/injection.py:inject": "in a new temporary folder",
     f"{LIBRARY}/cli/report.py:_write": "of the user, who names it; opened with mode x",
     f"{LIBRARY}/cli/shipped.py:rules": SHIPPED,
     f"{LIBRARY}/cli/shipped.py:dashboard": SHIPPED,

@@ -1,4 +1,4 @@
-"""`heapwatch attach PID`: watch a running process, from inside if Python allows it, else from outside."""
+"""`heapwatch attach PID` and `detach PID`: watch a running process, from inside where that is possible."""
 
 from __future__ import annotations
 
@@ -8,20 +8,32 @@ from typing import Any
 
 from heapwatch.attach import Attachment, CannotAttach, name_of, process_of, wait_until_ended
 from heapwatch.cli.interrupt import interrupt_on_termination
+from heapwatch.entering.entrance import Entrance
+from heapwatch.entering.refusals import CannotEnter
 from heapwatch.errors import reason
 from heapwatch.http.server import DEFAULT_PORT
-from heapwatch.injection import CannotInject, inject
 from heapwatch.lifecycle import port_from_environment
 from heapwatch.runtime.plain_text import say
 
 _EPILOG = """
-On Python 3.14 and newer, here and in the process, Heapwatch is started inside the process: it serves what
-`heapwatch run` serves until the process ends, and attach returns at once. Otherwise, and with --outside,
-attach serves what can be read from outside until the process ends.
+Heapwatch is started inside the process, which needs no Heapwatch of its own: it serves what
+`heapwatch run` serves, and joins the stack, until it ends or `heapwatch detach PID` takes everything
+out again; attach returns at once. Where a process cannot be entered attach says why. Then, and with
+--outside, it serves what can be read from outside until the process ends.
 
 exit codes:
   0   Heapwatch runs in the process, the process ended, or attach was stopped
   1   there is no such process, it belongs to another user, or the port is taken
+  64  the command line is wrong
+"""
+
+_LEAVING = """
+What was attached, and a `heapwatch explain PID` that still goes on: no thread and no port of theirs are left.
+What Python imported for them stays imported, until the process ends.
+
+exit codes:
+  0   Heapwatch has left the process
+  1   it was never attached, there is no such process, or it cannot be entered
   64  the command line is wrong
 """
 
@@ -49,6 +61,15 @@ def add_parser(commands: Any) -> None:
     )
     parser.add_argument("--outside", action="store_true", help="start nothing inside the process")
     parser.set_defaults(run=run)
+    leaving = commands.add_parser(
+        "detach",
+        help="end what `attach` started",
+        description="Take Heapwatch out of a process that `heapwatch attach` has put it into.",
+        epilog=_LEAVING,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    leaving.add_argument("pid", type=int, metavar="PID", help="the process")
+    leaving.set_defaults(run=leave)
 
 
 def run(arguments: argparse.Namespace) -> int:
@@ -59,7 +80,7 @@ def run(arguments: argparse.Namespace) -> int:
         except CannotAttach as error:
             say(f"heapwatch: {error}", error=True)
             return 1
-        except CannotInject as error:
+        except CannotEnter as error:
             say(f"heapwatch: cannot find what grows in the process: {error}", error=True)
     try:
         port = port_from_environment() if arguments.port is None else arguments.port
@@ -90,8 +111,23 @@ def run(arguments: argparse.Namespace) -> int:
     return 0
 
 
+def leave(arguments: argparse.Namespace) -> int:
+    """End what was attached to the process."""
+    try:
+        with Entrance(arguments.pid) as entrance:
+            entrance.ask("leave")
+    except (CannotAttach, CannotEnter) as error:
+        say(f"heapwatch: {error}", error=True)
+        return 1
+    say(f"Heapwatch has left process {arguments.pid}")
+    return 0
+
+
 def _start_inside(arguments: argparse.Namespace) -> int:
     name = arguments.name or name_of(process_of(arguments.pid))
-    url = inject(arguments.pid, name, host=arguments.host, port=arguments.port)
-    say(f"process {arguments.pid} ({name}) at {url}metrics; `heapwatch explain {url}` shows what grows")
+    with Entrance(arguments.pid) as entrance:
+        answer = entrance.ask("serve", name=name, host=arguments.host, port=arguments.port)
+    begins = "runs Heapwatch already," if answer.get("already") else f"({name})"
+    url = answer.get("url")
+    say(f"process {arguments.pid} {begins} at {url}metrics; `heapwatch explain {url}` shows what grows")
     return 0

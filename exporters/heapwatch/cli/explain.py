@@ -7,7 +7,10 @@ from pathlib import Path
 from typing import Any
 
 from heapwatch.analysis.verdict import exit_code
+from heapwatch.attach import CannotAttach
 from heapwatch.cli.named import address_of_name, address_of_process
+from heapwatch.cli.visit import DEFAULT_SECONDS, visit
+from heapwatch.entering.refusals import CannotEnter
 from heapwatch.errors import Unreachable
 from heapwatch.explain.findings import Explanation, narrative
 from heapwatch.explain.received import MOST_BYTES, explanation_of
@@ -16,10 +19,13 @@ from heapwatch.recording.reader import NoRecording, read_explanation
 from heapwatch.runtime.plain_text import say, say_json
 
 _EPILOG = """
+A process that runs no Heapwatch is entered, and left when the verdict is certain or the time is up; its
+program goes on. Ctrl-C leaves at once, with what is known.
+
 exit codes:
   0   healthy, warm-up, filling, too early or growing
   2   leak or will not fit
-  3   no explanation: the trainer does not answer, or the file has none
+  3   no explanation: the trainer does not answer, the process cannot be entered, or the file has none
   64  the command line is wrong
 """
 
@@ -40,6 +46,13 @@ def add_parser(commands: Any) -> None:
         metavar="URL|FILE|NAME|PID",
         help="a trainer's address, a recording, a registered trainer (see `heapwatch ps`) or a process",
     )
+    parser.add_argument(
+        "--seconds",
+        type=float,
+        default=DEFAULT_SECONDS,
+        metavar="N",
+        help="stay in a process for so many seconds at most (%(default)g)",
+    )
     parser.add_argument("-q", "--quiet", action="store_true", help="print nothing: the exit code tells")
     parser.add_argument("--json", action="store_true", help="print the JSON of GET /explain")
     parser.set_defaults(run=run)
@@ -48,8 +61,8 @@ def add_parser(commands: Any) -> None:
 def run(arguments: argparse.Namespace) -> int:
     """Print the explanation, and return whether there is a leak."""
     try:
-        explanation = _read(arguments.source)
-    except (Unreachable, NoRecording) as error:
+        explanation = _read(arguments)
+    except (CannotAttach, CannotEnter, Unreachable, NoRecording) as error:
         say(f"heapwatch: {error}", error=True)
         return 3
     if arguments.json and not arguments.quiet:
@@ -59,14 +72,16 @@ def run(arguments: argparse.Namespace) -> int:
     return exit_code(explanation.verdict)
 
 
-def _read(source: str) -> Explanation:
+def _read(arguments: argparse.Namespace) -> Explanation:
+    source: str = arguments.source
     if Path(source).is_file():
         try:
             return explanation_of(read_explanation(Path(source)))
         except ValueError as error:
             raise NoRecording(f"{source} holds no explanation that can be shown: {error}") from None
     if source.isascii() and source.isdigit():
-        return _ask(address_of_process(int(source)))
+        address = address_of_process(int(source))
+        return _ask(address) if address else visit(int(source), arguments.seconds, quiet=arguments.quiet)
     if "://" not in source and source.endswith(_FILE_ENDINGS):
         raise NoRecording(f"there is no file {source}")
     is_address = any(mark in source for mark in ":./") or source == "localhost"

@@ -21,11 +21,11 @@ def searched_folders() -> list[Path]:
         raise UsageError(f"the folders of targets are not known: {reason(error)}") from None
 
 
-def address_of_process(pid: int) -> str:
-    """The address that a process of this user serves at.
+def address_of_process(pid: int) -> str | None:
+    """The address that a process of this user serves at; None where it does not.
 
     Raises:
-        Unreachable: there is no such process, or it does not serve; the message says what to do.
+        Unreachable: there is no such process.
 
     """
     try:
@@ -33,14 +33,9 @@ def address_of_process(pid: int) -> str:
     except (ProcessLookupError, OverflowError):
         raise Unreachable(f"there is no process {pid}") from None
     except PermissionError:
-        raise Unreachable(f"process {pid} belongs to another user") from None
+        return None
     found = [address for folder in searched_folders() for address in addresses_of(folder, pid)]
-    if not found:
-        raise Unreachable(
-            f"process {pid} does not run Heapwatch: start it with `heapwatch run`, have it call"
-            f" heapwatch.start(), or on Python 3.14 and newer use `heapwatch attach {pid}`"
-        )
-    return found[0]
+    return found[0] if found else None
 
 
 def address_of_name(name: str) -> str:

@@ -33,7 +33,7 @@ def workers(levels: Levels) -> list[Finding]:
     if more.rising:
         remedy = "end them: `close()` of the environment or pool, `process.join()`"
     else:
-        remedy = "call `heapwatch.start()` in one of them, to learn what grows there"
+        remedy = "`heapwatch explain PID` of one of them names what grows there"
     # A growing number of processes is judged as a number of items, memory of the same processes as a level.
     leaks = more.span >= _COUNTED_SPAN if more.rising else "workers" in levels.leaks
     return [

@@ -42,10 +42,12 @@ class MainThread:
 
     """
 
+    # One for all: the main thread may come to it when the watch that asked is gone.
+    _question = _Question()
+    _asking = threading.Lock()
+
     def __init__(self) -> None:
         self.seconds = self.longest = 0.0
-        self._question = _Question()
-        self._asking = threading.Lock()
 
     def ask(self, read: Callable[[], Any], seconds: float) -> Any:
         """The result of `read`; None if it failed, or the main thread did not come to it in this time."""
@@ -68,7 +70,7 @@ class MainThread:
     def abandon(self) -> None:
         """In a forked child: another thread's question is not answered."""
         self._question.request = None
-        self._asking = threading.Lock()
+        MainThread._asking = threading.Lock()
 
 
 def _queue(question: _Question) -> bool:

@@ -95,9 +95,9 @@ def read_text(path: str | Path, *, most: int = MOST_BYTES, named: bool = False, 
         raise UnusableFile(path, "is not text: UTF-8 is allowed") from None
 
 
-def read_json(path: str | Path, *, most: int = MOST_BYTES, private: bool = False) -> Any:
+def read_json(path: str | Path, *, most: int = MOST_BYTES, named: bool = False, private: bool = False) -> Any:
     """The JSON document in a file. Arguments and errors: see `open_own`; UnusableFile also for no JSON."""
-    text = read_text(path, most=most, private=private)
+    text = read_text(path, most=most, named=named, private=private)
     if text.count("[") + text.count("{") > MOST_BRACKETS:
         raise UnusableFile(path, f"holds too much: up to {MOST_BRACKETS} lists and objects are allowed")
     try:

@@ -191,7 +191,7 @@ def test_growth_of_child_processes_does_not_slow_down_because_the_trainer_stands
     assert found.verdict == "too early"
     assert "Memory grows by 60 MB/min" in message(found)
     assert "So far, 100% of it is memory of the child processes" in message(found)
-    assert "call `heapwatch.start()` in one of them" in message(found)
+    assert "`heapwatch explain PID` of one of them names what grows there" in message(found)
 
 
 def test_numbers_that_weigh_nothing_are_no_leak() -> None:

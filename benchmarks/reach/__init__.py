@@ -1,0 +1,1 @@
+"""What Heapwatch reaches without a change of the program: processes that run already."""

@@ -1,0 +1,1 @@
+"""Heapwatch in a process that was started without it: entering from outside, staying inside, leaving."""

@@ -1,0 +1,268 @@
+"""Entering another process: sends code to it, which answers in a folder of this command."""
+
+from __future__ import annotations
+
+import importlib.util
+import os
+import re
+import shutil
+import sys
+import tempfile
+import time
+from collections.abc import Callable
+from pathlib import Path
+from types import TracebackType
+from typing import TYPE_CHECKING, Any
+
+import psutil
+
+from heapwatch.attach import process_of
+from heapwatch.entering import tracee
+from heapwatch.entering.exported import exported
+from heapwatch.entering.refusals import CannotEnter, check_visible, denied, no_interpreter, unsupported
+from heapwatch.errors import reason
+from heapwatch.runtime.own_files import UnusableFile, read_json
+
+if TYPE_CHECKING:
+    from typing_extensions import Self
+
+WAIT_SECONDS = 30.0
+_POLL_SECONDS = 0.05
+_OLDEST = (3, 10)
+_REMOTE_EXEC: Callable[[int, str], object] | None = getattr(sys, "remote_exec", None)
+_PACKAGES = ("psutil", "prometheus_client", "heapwatch")
+_FUNCTIONS = ("Py_IsInitialized", "Py_GetVersion", "Py_AddPendingCall", "PyRun_SimpleString")
+_FOR_A_THREAD = ("PyThread_start_new_thread", "PyGILState_Ensure", "PyRun_SimpleString", "PyGILState_Release")
+_SOON_SECONDS = 3.0  # in which a main thread that runs Python code comes to the next byte code
+_STANDS_SECONDS, _LOOKS = 1.0, 10
+_LONGEST_VERSION = 120
+_FIRST = Path(__file__).with_name("first.py")
+
+
+class Entrance:
+    """A process that one thing is asked of, and the folder for its answer, which a `with` block removes.
+
+    Args:
+        pid: the process.
+        remote_exec: `sys.remote_exec`, which Python 3.14 has, or None to do without.
+
+    Raises:
+        CannotAttach: there is no such process, or this user may not look at it.
+        CannotEnter: it is a process of another container, or no folder can be made.
+
+    """
+
+    def __init__(self, pid: int, remote_exec: Callable[[int, str], object] | None = _REMOTE_EXEC) -> None:
+        self.pid = pid
+        self._remote_exec = remote_exec
+        self._is_shared = False
+        self._process = process_of(pid)
+        check_visible(self._process)
+        try:
+            self.folder = Path(tempfile.mkdtemp(prefix="heapwatch-"))
+        except OSError as error:
+            raise CannotEnter(f"there is no folder for the answer: {reason(error)}") from None
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        shutil.rmtree(self.folder, ignore_errors=True)
+
+    def ask(self, action: str, *, wait_seconds: float = WAIT_SECONDS, **details: Any) -> dict[str, Any]:
+        """The answer of `heapwatch.entering.inside.answer_to`.
+
+        Args:
+            action: see there.
+            wait_seconds: how long the process has to run Python code.
+            details: of the action.
+
+        Raises:
+            CannotEnter: it refuses, ends, runs no Python of a version that is supported, or does not answer.
+
+        """
+        asked = {"action": action, "pid": self.pid, "folder": str(self.folder), **details}
+        code = _line(_FIRST.read_text(encoding="utf-8"), {**asked, "packages": _packages()})
+        self._wait_seconds = wait_seconds
+        try:
+            self._share()
+            if self._remote_exec is not None and self._same_version():
+                return self._told_to(code, wait_seconds)
+            return self._traced(code, wait_seconds)
+        except (psutil.NoSuchProcess, ProcessLookupError, FileNotFoundError):
+            raise CannotEnter(f"process {self.pid} has ended") from None
+        except tracee.NotStopped as error:
+            raise CannotEnter(f"process {self.pid} {error}") from None
+        except PermissionError:
+            raise denied(self.pid) from None
+        except OSError as error:
+            raise CannotEnter(f"process {self.pid} cannot be entered: {reason(error)}") from None
+
+    def latest(self, name: str) -> Any:
+        """A document that the process writes into the folder; None while there is none.
+
+        Raises:
+            CannotEnter: there is something else.
+
+        """
+        try:
+            return read_json(self.folder / name, most=4 * 2**20, named=self._is_shared)
+        except FileNotFoundError:
+            return None
+        except UnusableFile as error:
+            raise CannotEnter(f"process {self.pid} does not answer as Heapwatch does: {error}") from None
+
+    def is_alive(self) -> bool:
+        """Whether the process has not ended."""
+        try:
+            return self._process.is_running() and self._process.status() != psutil.STATUS_ZOMBIE
+        except psutil.NoSuchProcess:
+            return False
+
+    def _share(self) -> None:
+        """Give the folder to the owner of the process, where that is another than this user."""
+        uids, gids = self._process.uids(), self._process.gids()
+        self._is_shared = os.geteuid() == 0 and uids.effective != 0
+        if self._is_shared:
+            os.chown(self.folder, uids.effective, gids.effective)
+
+    def _same_version(self) -> bool:
+        program = os.path.basename(self._process.exe())
+        return program.endswith(f"python{sys.version_info[0]}.{sys.version_info[1]}")
+
+    def _told_to(self, code: str, seconds: float) -> dict[str, Any]:
+        """By the interpreter's own way, which runs a file at the next safe point of the main thread."""
+        script = self.folder / "first.py"
+        script.write_text(code, encoding="ascii")
+        script.chmod(0o644)
+        if self._remote_exec is None:
+            raise unsupported()
+        try:
+            self._remote_exec(self.pid, str(script))
+        except PermissionError:
+            raise
+        except (OSError, RuntimeError, ValueError) as error:
+            raise CannotEnter(f"process {self.pid} does not run code from outside: {error}") from None
+        return self._answer(seconds)
+
+    def _traced(self, code: str, seconds: float) -> dict[str, Any]:
+        """By a pending call of the interpreter, which its main thread makes between two byte codes."""
+        if not tracee.IS_SUPPORTED:
+            raise unsupported()
+        functions = exported(self.pid, _FUNCTIONS)
+        if not functions:
+            raise no_interpreter(self.pid, self._process.exe())
+        run, text = functions["PyRun_SimpleString"], code.encode("ascii") + b"\0"
+        with tracee.Tracee(self.pid) as thread:
+            if thread.call(functions["Py_IsInitialized"]) != 1:
+                raise CannotEnter(f"process {self.pid} is just starting or ending its interpreter")
+            self._check_version(thread.read_text(thread.call(functions["Py_GetVersion"]), _LONGEST_VERSION))
+            memory = thread.take_memory(len(text))
+            thread.write(memory, text)
+            if thread.call(functions["Py_AddPendingCall"], run, memory) & 0xFFFFFFFF:
+                thread.give_memory(memory, len(text))
+                raise CannotEnter(f"process {self.pid} has too many pending calls; try again")
+        # Without an answer the call is still to come, and its text has to stay.
+        began = time.monotonic()
+        if seconds > _SOON_SECONDS and self._waited(_SOON_SECONDS) is None and not self._is_taken():
+            self._aside(text)
+        answer = self._answer(seconds - (time.monotonic() - began))
+        with tracee.Tracee(self.pid) as thread:
+            thread.give_memory(memory, len(text))
+        return answer
+
+    def _aside(self, text: bytes) -> None:
+        """Where the main thread only waits, have it start another one, which runs the same."""
+        functions = exported(self.pid, _FOR_A_THREAD)
+        if not functions or not self._stands():
+            return
+        code = _thread_code(functions)
+        with tracee.Tracee(self.pid) as thread:
+            if not thread.waits():
+                return
+            # Both stay: nothing tells when the thread is through with them.
+            memory = thread.take_memory(len(text))
+            thread.write(memory, text)
+            runnable = thread.take_memory(len(code), runnable=True)
+            thread.write(runnable, code)
+            thread.call(functions["PyThread_start_new_thread"], runnable, memory)
+
+    def _stands(self) -> bool:
+        """Whether the main thread has stayed for a second in one and the same system call."""
+        seen = set()
+        for _ in range(_LOOKS):
+            seen.add(Path(f"/proc/{self.pid}/syscall").read_text())
+            time.sleep(_STANDS_SECONDS / _LOOKS)
+        return len(seen) == 1
+
+    def _check_version(self, version: str) -> None:
+        found = re.match(r"(\d+)\.(\d+)", version)
+        if found is None or (int(found[1]), int(found[2])) < _OLDEST:
+            raise CannotEnter(
+                f"process {self.pid} runs Python {version.split()[0] if version else '?'};"
+                f" Heapwatch takes {'.'.join(map(str, _OLDEST))} or newer"
+            )
+
+    def _answer(self, seconds: float) -> dict[str, Any]:
+        document = self._waited(seconds)
+        if document is None and self._is_taken():
+            document = self._waited(WAIT_SECONDS)  # it has begun: imports take a while on a busy machine
+        if document is None:
+            raise CannotEnter(
+                f"process {self.pid} has not run Python code in its main thread for"
+                f" {self._wait_seconds:.0f} s; it goes on unharmed, and is not entered later"
+            )
+        if not isinstance(document, dict):
+            raise CannotEnter(f"process {self.pid} does not answer as Heapwatch does")
+        if "error" in document:
+            raise CannotEnter(f"process {self.pid} {document['error']}")
+        return document
+
+    def _is_taken(self) -> bool:
+        """Whether the process has begun to do what it is asked."""
+        return (self.folder / "taken").exists()
+
+    def _waited(self, seconds: float) -> Any:
+        """The document in the answer; None if there is none in time."""
+        until = time.monotonic() + seconds
+        while (document := self.latest("answer.json")) is None and time.monotonic() < until:
+            if not self.is_alive():
+                raise CannotEnter(f"process {self.pid} has ended")
+            time.sleep(_POLL_SECONDS)
+        return document
+
+
+def _line(code: str, asked: dict[str, Any]) -> str:
+    """What the interpreter is to run, in a namespace of its own: the program's stays as it is."""
+    names = {"__name__": "heapwatch.entering", "asked": asked}
+    return f"__import__('builtins').exec({code!a}, {names!a})"
+
+
+def _thread_code(functions: dict[str, int]) -> bytes:
+    """Code of x86-64 for `void run(void *text)`: take the interpreter's lock, run the text, release it."""
+
+    def call(name: str) -> bytes:
+        return b"\x48\xb8" + functions[name].to_bytes(8, "little") + b"\xff\xd0"  # mov rax, name; call rax
+
+    return (
+        b"\x53\x41\x54\x48\x83\xec\x08\x48\x89\xfb"  # push rbx; push r12; sub rsp, 8; mov rbx, rdi
+        + call("PyGILState_Ensure")
+        + b"\x41\x89\xc4\x48\x89\xdf"  # mov r12d, eax; mov rdi, rbx
+        + call("PyRun_SimpleString")
+        + b"\x44\x89\xe7"  # mov edi, r12d
+        + call("PyGILState_Release")
+        + b"\x48\x83\xc4\x08\x41\x5c\x5b\xc3"  # add rsp, 8; pop r12; pop rbx; ret
+    )
+
+
+def _packages() -> list[tuple[str, str]]:
+    """Names and folders of this package and of what it needs, for a process that has none of them."""
+    found = []
+    for name in _PACKAGES:
+        spec = importlib.util.find_spec(name)
+        if spec is None or spec.origin is None:
+            raise CannotEnter(f"{name} is not installed as files")
+        found.append((name, str(Path(spec.origin).parent)))
+    return found

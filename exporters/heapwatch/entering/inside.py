@@ -1,0 +1,134 @@
+"""What is done inside an entered process: serve, explain, leave. In a thread of its own."""
+
+from __future__ import annotations
+
+import ctypes
+import json
+import logging
+import threading
+import time
+from pathlib import Path
+from typing import Any
+
+from heapwatch import lifecycle
+from heapwatch.measure.alone import has_lock
+from heapwatch.measure.roots import OWN_THREADS
+from heapwatch.runtime.own_files import replace
+from heapwatch.watch import Watch
+
+EXPLANATION = "explanation.json"
+_EVERY_SECONDS = 1.0
+_ENDING_SECONDS = 5.0
+
+_log = logging.getLogger("heapwatch")
+_one_at_a_time = threading.Lock()
+_silence = logging.NullHandler()
+# Begun from outside, the only ones that are ended from outside.
+_entered: list[Watch] = []
+
+
+def answer_to(asked: dict[str, Any]) -> dict[str, Any]:
+    """Do it; the answer has an `error` where it was not done, in words that follow "process N"."""
+    if not _one_at_a_time.acquire(timeout=_ENDING_SECONDS):
+        return {"error": "is being entered or left by another command"}
+    try:
+        if not has_lock():
+            return {"error": "runs without the global lock: what grows cannot be read safely"}
+        if _interpreter() != 0:
+            return {"error": "runs a subinterpreter in its main thread: try again while it does not"}
+        return {"serve": _serve, "explain": _explain, "leave": _leave}[asked["action"]](asked)
+    finally:
+        _one_at_a_time.release()
+
+
+def _serve(asked: dict[str, Any]) -> dict[str, Any]:
+    served = [watch for watch in lifecycle.running() if watch.server is not None]
+    if served:
+        return {"url": served[0].server.url if served[0].server else "", "already": True}
+    _be_silent()
+    try:
+        watch = lifecycle.start(
+            asked["name"], host=asked["host"], port=asked["port"], port_search=asked["port"] is None
+        )
+    except BaseException:
+        _be_heard()
+        raise
+    _entered.append(watch)
+    if watch.server is None:
+        _leave(asked)
+        return {"error": "has HEAPWATCH_SERVE=off in its environment: nothing is served"}
+    return {"url": watch.server.url, "already": False}
+
+
+def _explain(asked: dict[str, Any]) -> dict[str, Any]:
+    """Write the explanation into the sender's folder every second, for as long as there is that folder."""
+    own = None
+    if not lifecycle.running():
+        _be_silent()
+        own = lifecycle.begin_unserved(asked["name"])
+        _entered.append(own)
+    folder = Path(asked["folder"])
+
+    def report() -> None:
+        while running := lifecycle.running():
+            watch = running[0]  # an attach meanwhile takes the place of this one
+            try:
+                replace(folder / EXPLANATION, json.dumps(watch.exporter.explanation().as_json()))
+            except OSError:
+                break
+            time.sleep(_EVERY_SECONDS)
+        if own is not None and own in _entered and _one_at_a_time.acquire(timeout=_ENDING_SECONDS):
+            try:
+                _end(own)
+            finally:
+                _one_at_a_time.release()
+
+    threading.Thread(target=report, name=f"{OWN_THREADS}report", daemon=True).start()
+    return {"already": own is None, "enabled": lifecycle.running()[0].exporter.explainer.enabled}
+
+
+def _leave(_asked: dict[str, Any]) -> dict[str, Any]:
+    if not _entered:
+        own = bool(lifecycle.running())
+        return {"error": "runs Heapwatch by itself, not by attach" if own else "does not run Heapwatch"}
+    for watch in list(_entered):
+        _end(watch)
+    return {"threads": [thread.name for thread in threading.enumerate() if _is_ours(thread)]}
+
+
+def _end(watch: Watch) -> None:
+    if watch in _entered:
+        _entered.remove(watch)
+    lifecycle.end(watch)
+    until = time.monotonic() + _ENDING_SECONDS
+    while not lifecycle.running() and any(map(_is_ours, threading.enumerate())) and time.monotonic() < until:
+        time.sleep(0.02)
+    if not _entered:
+        _be_heard()
+
+
+def _is_ours(thread: threading.Thread) -> bool:
+    """Whether it is a thread of a watch, and not one that carries this answer or writes the explanation."""
+    passing = (f"{OWN_THREADS}enter", f"{OWN_THREADS}report")
+    return thread.name.startswith(OWN_THREADS) and thread.name not in passing
+
+
+def _be_silent() -> None:
+    """Write nothing on the program's stderr or into its log: the one who entered reads it elsewhere."""
+    _log.disabled = True
+    if not _log.handlers:
+        _log.addHandler(_silence)
+
+
+def _be_heard() -> None:
+    _log.disabled = False
+    _log.removeHandler(_silence)
+
+
+def _interpreter() -> int:
+    """The number of the interpreter that this runs in; 0 is the main one."""
+    api = ctypes.pythonapi
+    api.PyInterpreterState_Get.restype = ctypes.c_void_p
+    api.PyInterpreterState_GetID.argtypes = [ctypes.c_void_p]
+    api.PyInterpreterState_GetID.restype = ctypes.c_int64
+    return int(api.PyInterpreterState_GetID(api.PyInterpreterState_Get()))

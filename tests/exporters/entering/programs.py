@@ -1,0 +1,42 @@
+"""Programs that are entered: processes of an interpreter that has no Heapwatch and no packages."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import textwrap
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+LEAKING = """
+    import time
+    history = []
+    print("ready", flush=True)
+    while True:
+        history.append(bytearray(1000))
+        time.sleep(0.001)
+"""
+
+
+@contextmanager
+def program(code: str, tmp_path: Path, *options: str) -> Iterator[subprocess.Popen[str]]:
+    """A running program, from the moment when it has printed its first line."""
+    script = tmp_path / "train.py"
+    script.write_text(textwrap.dedent(code))
+    kept = {name: os.environ[name] for name in ("PATH", "HOME") if name in os.environ}
+    with subprocess.Popen(
+        [sys.executable, *(options or ("-I", "-S")), str(script)],
+        env={**kept, "HEAPWATCH_TARGETS_DIR": str(tmp_path / "targets")},
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+    ) as process:
+        assert process.stdout is not None
+        process.stdout.readline()
+        try:
+            yield process
+        finally:
+            process.kill()

@@ -1,0 +1,301 @@
+"""Real processes are entered and left; nothing of them changes, whatever they do."""
+
+from __future__ import annotations
+
+import json
+import os
+import random
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+import urllib.request
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+
+import psutil
+import pytest
+
+from heapwatch.entering.entrance import Entrance
+from heapwatch.entering.refusals import CannotEnter
+from heapwatch.entering.tracee import IS_SUPPORTED, Tracee
+from tests.exporters.entering.programs import LEAKING, program
+from tests.hostile_files import HOSTILE
+
+pytestmark = pytest.mark.skipif(not IS_SUPPORTED, reason="a process is entered on Linux on x86-64")
+
+SERVED = {"name": "robots", "host": "127.0.0.1", "port": 0}
+# What a program can see of a visitor, printed for each line of its stdin; it computes between them.
+OBSERVED = """
+    import signal, sys, threading, warnings
+    def seen():
+        handlers = [signal.getsignal(number) for number in sorted(signal.valid_signals())]
+        return dict(threads=threading.active_count(), path=sys.path[:], finders=sys.meta_path[:],
+            hooks=sys.path_hooks[:], handlers=handlers, wakeup=signal.set_wakeup_fd(-1), hook=sys.excepthook,
+            filters=warnings.filters[:], thread_hook=threading.excepthook, trace=sys.gettrace(),
+            profile=sys.getprofile(), names=sorted(vars(sys.modules["__main__"])))
+    asked = []
+    def ask():
+        for line in sys.stdin:
+            asked.append(line)
+    before = now = None
+    threading.Thread(target=ask, daemon=True).start()
+    before = seen()
+    print("ready", flush=True)
+    while True:
+        if asked:
+            asked.clear()
+            now = seen()
+            print({name: (before[name], now[name]) for name in now if now[name] != before[name]}, flush=True)
+        sum(range(100))
+"""
+BUSY = """
+    import os, signal, threading, time
+    import numpy
+    signal.signal(signal.SIGALRM, lambda *_: None)
+    signal.setitimer(signal.ITIMER_REAL, 0.003, 0.003)
+    values = numpy.arange(100_000, dtype=numpy.float64)
+    def work():
+        kept = {}
+        while True:
+            for at in range(5000):
+                kept[at] = [at] * 7
+            time.sleep(0.001)
+    threading.Thread(target=work, daemon=True).start()
+    print("ready", flush=True)
+    while True:
+        for _ in range(50):
+            assert float((values * 2.0 + 1.0).sum()) == 10_000_000_000.0 - 100_000 + 100_000, "wrong numbers"
+        began = time.monotonic()
+        time.sleep(0.002)
+        assert time.monotonic() - began >= 0.0019, "woken early"
+        child = os.fork()
+        if not child:
+            os._exit(0)
+        assert os.waitpid(child, 0)[1] == 0
+"""
+
+
+def ask(pid: int, action: str, **details: Any) -> dict[str, Any]:
+    with Entrance(pid) as entrance:
+        return entrance.ask(action, **details)
+
+
+def read(url: str) -> str:
+    with urllib.request.urlopen(url, timeout=30) as answer:
+        return str(answer.read().decode())
+
+
+def test_a_process_without_any_package_serves_what_grows_in_it_and_nothing_stays(tmp_path: Path) -> None:
+    with program(LEAKING, tmp_path) as process:
+        url = ask(process.pid, "serve", **SERVED)["url"]
+        assert 'trainer="robots"' in read(f"{url}metrics")
+        assert json.loads(read(f"{url}explain"))["verdict"] == "too early"
+        assert ask(process.pid, "serve", **SERVED) == {"url": url, "already": True}
+        assert ask(process.pid, "leave") == {"threads": []}
+        inside = psutil.Process(process.pid)
+        assert inside.net_connections() == []
+        assert inside.num_threads() == 1
+        assert process.poll() is None
+        assert list((tmp_path / "targets").glob("*.json")) == []
+
+
+def test_a_program_sees_no_trace_of_it(tmp_path: Path) -> None:
+    with program(OBSERVED, tmp_path) as process:
+        for action, details in (("serve", SERVED), ("leave", {}), ("explain", {"name": "robots"})):
+            ask(process.pid, action, **details)
+        end = time.monotonic() + 30  # the thread that writes the explanation looks once a second
+        while psutil.Process(process.pid).num_threads() > 2 and time.monotonic() < end:
+            time.sleep(0.05)
+        assert process.stdin is not None
+        assert process.stdout is not None
+        process.stdin.write("look\n")
+        process.stdin.flush()
+        assert process.stdout.readline() == "{}\n"
+
+
+def test_memory_is_back_after_the_first_round(tmp_path: Path) -> None:
+    with program("print(1, flush=True)\nwhile True: sum(range(100))", tmp_path) as process:
+        levels = []
+        for _ in range(6):
+            ask(process.pid, "serve", **SERVED)
+            ask(process.pid, "leave")
+            levels.append(psutil.Process(process.pid).memory_info().rss)
+    assert levels[-1] - levels[1] < 2e6
+
+
+def test_many_rounds_into_a_busy_program_change_no_number_in_it(tmp_path: Path) -> None:
+    with program(BUSY, tmp_path, "-W", "error") as process:
+        for _ in range(60):
+            with Tracee(process.pid):
+                pass
+            time.sleep(random.random() * 0.01)
+        for _ in range(5):
+            ask(process.pid, "serve", **SERVED)
+            ask(process.pid, "leave")
+        time.sleep(0.2)
+        assert process.poll() is None, process.communicate(timeout=10)
+
+
+def test_an_explanation_is_written_until_its_folder_is_gone(tmp_path: Path) -> None:
+    with program(LEAKING, tmp_path) as process:
+        with Entrance(process.pid) as entrance:
+            assert entrance.ask("explain", name="robots") == {"already": False, "enabled": True}
+            end = time.monotonic() + 30
+            while entrance.latest("explanation.json") is None and time.monotonic() < end:
+                time.sleep(0.05)
+            assert entrance.latest("explanation.json")["verdict"] == "too early"
+        while psutil.Process(process.pid).num_threads() > 1 and time.monotonic() < end:
+            time.sleep(0.05)
+        assert psutil.Process(process.pid).num_threads() == 1
+
+
+def test_a_main_thread_that_waits_for_others_is_entered_beside_it(tmp_path: Path) -> None:
+    waiting = """
+        import threading, time
+        thread = threading.Thread(target=time.sleep, args=(600,), daemon=True)
+        thread.start()
+        print("ready", flush=True)
+        thread.join()
+    """
+    with program(waiting, tmp_path) as process:
+        assert ask(process.pid, "serve", **SERVED)["already"] is False
+        assert process.poll() is None
+
+
+def test_a_process_that_only_waits_is_not_entered_and_goes_on(tmp_path: Path) -> None:
+    with program("import time\nprint(1, flush=True)\ntime.sleep(600)", tmp_path) as process:
+        time.sleep(0.5)
+        with pytest.raises(CannotEnter, match="waits outside of Python in its only thread"):
+            ask(process.pid, "leave")
+        assert process.poll() is None
+
+
+def test_a_process_that_is_long_in_c_code_is_not_entered_later(tmp_path: Path) -> None:
+    busy = """
+        import hashlib, sys
+        print("ready", flush=True)
+        hashlib.pbkdf2_hmac("sha256", b"", b"", 8_000_000)
+        print(sorted(name for name in sys.modules if name.startswith("heapwatch")), flush=True)
+        sys.stdin.read()
+    """
+    with program(busy, tmp_path) as process:
+        time.sleep(0.5)
+        with pytest.raises(CannotEnter, match="has not run Python code in its main thread for 0 s"):
+            ask(process.pid, "serve", wait_seconds=0.2, **SERVED)
+        assert process.stdout is not None
+        assert process.stdout.readline() == "[]\n"
+
+
+def test_two_at_once_share_one_watch(tmp_path: Path) -> None:
+    def serve(_: int) -> dict[str, Any]:
+        code = f"""
+import json
+from heapwatch.entering.entrance import Entrance
+with Entrance({process.pid}) as entrance:
+    print(json.dumps(entrance.ask('serve', **{SERVED!r})))
+"""
+        done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60)
+        assert done.returncode == 0, done.stderr
+        return dict(json.loads(done.stdout))
+
+    with program(LEAKING, tmp_path) as process, ThreadPoolExecutor(2) as pool:
+        answers = list(pool.map(serve, range(2)))
+    assert len({answer["url"] for answer in answers}) == 1
+    assert sorted(answer["already"] for answer in answers) == [False, True]
+
+
+def test_what_the_program_started_itself_is_left_alone(tmp_path: Path) -> None:
+    own = (
+        "import heapwatch\nheapwatch.start('own', port=0)\nprint(1, flush=True)\nwhile True: sum(range(100))"
+    )
+    with program(own, tmp_path, "-W", "error") as process:
+        assert ask(process.pid, "serve", **SERVED)["already"] is True
+        with pytest.raises(CannotEnter, match="runs Heapwatch by itself, not by attach"):
+            ask(process.pid, "leave")
+
+
+def test_what_goes_wrong_inside_is_told_and_harms_nothing(tmp_path: Path) -> None:
+    with program(LEAKING, tmp_path) as process:
+        with pytest.raises(CannotEnter, match=r"cannot start Heapwatch: .*Error: "):
+            ask(process.pid, "serve", **{**SERVED, "host": "192.0.2.1"})
+        with pytest.raises(CannotEnter, match="does not run Heapwatch"):
+            ask(process.pid, "leave")
+        assert process.poll() is None
+
+
+def test_processes_that_cannot_be_entered_are_told_apart(tmp_path: Path) -> None:
+    with subprocess.Popen(["sleep", "60"]) as other:
+        with pytest.raises(CannotEnter, match=r"\(sleep\) does not run Python"):
+            ask(other.pid, "leave")
+        other.kill()
+    with program(LEAKING, tmp_path) as process:
+        process.send_signal(signal.SIGSTOP)
+        time.sleep(0.1)
+        with pytest.raises(
+            CannotEnter, match=f"is stopped: let it go on first, with `kill -CONT {process.pid}`"
+        ):
+            ask(process.pid, "leave")
+        process.send_signal(signal.SIGCONT)
+        hold = f"import ctypes\nctypes.CDLL(None).ptrace(0x4206, {process.pid}, 0, 0)\nprint(1, flush=True)"
+        with subprocess.Popen(
+            [sys.executable, "-c", f"{hold}\ninput()"], stdin=subprocess.PIPE, stdout=subprocess.PIPE
+        ) as holding:
+            assert holding.stdout is not None
+            assert holding.stdout.readline() == b"1\n"
+            with pytest.raises(CannotEnter, match=f"held by another program, .*: process {holding.pid}"):
+                ask(process.pid, "leave")
+            holding.kill()
+
+
+def test_without_a_folder_for_the_answer_nothing_is_entered(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path / "none"))
+    with pytest.raises(CannotEnter, match="there is no folder for the answer: "):
+        Entrance(os.getppid())
+
+
+@pytest.mark.parametrize(
+    "kind", [kind for kind in HOSTILE if kind not in ("a link to nothing", "other JSON")]
+)
+def test_an_answer_that_is_none_is_one_line(kind: str) -> None:
+    entrance = Entrance(os.getppid())
+    with entrance:
+        HOSTILE[kind](entrance.folder / "answer.json")
+        with pytest.raises(CannotEnter, match="does not answer as Heapwatch does"):
+            entrance.latest("answer.json")
+
+
+def test_the_interpreters_own_way_is_taken_where_there_is_one(tmp_path: Path) -> None:
+    receiving = """
+        import signal, sys
+        def run_file(*_):
+            exec(compile(open(sys.argv[0] + ".asked").read(), "asked", "exec"), vars(sys.modules["__main__"]))
+        signal.signal(signal.SIGUSR1, run_file)
+        print("ready", flush=True)
+        while True:
+            sum(range(100))
+    """
+
+    def remote_exec(pid: int, script: str) -> None:
+        (tmp_path / "train.py.asked").write_text(Path(script).read_text())
+        os.kill(pid, signal.SIGUSR1)
+
+    with program(receiving, tmp_path) as process:
+        entrance = Entrance(process.pid, remote_exec)
+        entrance._same_version = lambda: True  # a link of the virtual environment has another name
+        with entrance:
+            assert entrance.ask("serve", **SERVED)["already"] is False
+
+
+def test_what_the_interpreter_refuses_is_told(tmp_path: Path) -> None:
+    def refuses(pid: int, script: str) -> None:
+        raise RuntimeError("remote debugging is disabled")
+
+    with program(LEAKING, tmp_path) as process, Entrance(process.pid, refuses) as entrance:
+        entrance._same_version = lambda: True
+        with pytest.raises(CannotEnter, match="does not run code from outside: remote debugging is disabled"):
+            entrance.ask("leave")
