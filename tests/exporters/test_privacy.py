@@ -76,7 +76,7 @@ def grown(secret: str, levels: Levels) -> list[Finding]:
     for known in mine:
         weigh(known, inventory, now[0], budget_seconds=1.0)
     candidates = Describer(inventory).describe_all([(known, known.items.growth()) for known in mine])
-    return [_finding(candidate, levels, shared=False) for candidate in candidates]
+    return [_finding(candidate, levels, met=()) for candidate in candidates]
 
 
 @pytest.fixture

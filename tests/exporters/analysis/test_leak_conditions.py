@@ -40,15 +40,20 @@ def test_the_least_rise_that_matters(component: Component, level: float, least: 
 
 
 def test_three_looks_confirm_and_a_quarter_of_an_hour_is_held() -> None:
-    held = leak._held([None, 2.0, 3.0, 4.0, *[None] * 32], [7.0] * 36)
+    held = leak._held([None, 2.0, 3.0, 4.0, *[None] * 32], [7.0] * 36, [False] * 36)
     assert held == [None, None, None, *[4.0] * 31, None, None]
-    assert leak._held([1.0, 1.0, None, 1.0, 1.0], [7.0] * 5) == [None] * 5
+    assert leak._held([1.0, 1.0, None, 1.0, 1.0], [7.0] * 5, [False] * 5) == [None] * 5
+
+
+def test_a_verdict_that_is_taken_back_ends() -> None:
+    back = [False, False, True, True, False]
+    assert leak._held([1.0, 1.0, 1.0, None, None], [7.0] * 5, back) == [None, None, 1.0, None, None]
 
 
 def test_a_verdict_ends_with_the_process() -> None:
     growth = [1.0, 1.0, 1.0, 1.0, None, 1.0, 1.0, 1.0, 1.0]
     start = [7.0, 7.0, 7.0, None, 7.0, 7.0, 9.0, 9.0, 9.0]
-    assert leak._held(growth, start) == [None, None, 1.0, 1.0, 1.0, 1.0, None, None, 1.0]
+    assert leak._held(growth, start, [False] * 9) == [None, None, 1.0, 1.0, 1.0, 1.0, None, None, 1.0]
 
 
 @pytest.mark.parametrize(
