@@ -84,7 +84,7 @@ class Entrance:
 
         """
         asked = {"action": action, "pid": self.pid, "folder": str(self.folder), **details}
-        code = _line(_FIRST.read_text(encoding="utf-8"), {**asked, "packages": _packages()})
+        code = _line(_FIRST.read_text(encoding="utf-8"), asked)
         self._wait_seconds = wait_seconds
         try:
             self._share()
@@ -236,8 +236,14 @@ class Entrance:
 
 def _line(code: str, asked: dict[str, Any]) -> str:
     """What the interpreter is to run, in a namespace of its own: the program's stays as it is."""
-    names = {"__name__": "heapwatch.entering", "asked": asked}
-    return f"__import__('builtins').exec({code!a}, {names!a})"
+    names = {
+        "__name__": "heapwatch.entering",
+        "asked": asked,
+        "folder": asked["folder"],
+        "packages": _packages(),
+    }
+    # What this let out would be raised in the program.
+    return f"try:\n    __import__('builtins').exec({code!a}, {names!a})\nexcept:\n    pass\n"
 
 
 def _thread_code(functions: dict[str, int]) -> bytes:

@@ -4,11 +4,10 @@ It runs in the main thread, between two byte codes of the program, and only star
 let out would be raised in the program.
 """
 
-from __future__ import annotations
-
-from typing import Any
-
-asked: dict[str, Any] = globals()["asked"]  # given by the sender
+# Nothing is imported out here: not every process can.
+asked: dict[str, object] = globals()["asked"]  # given by the sender
+folder: str = globals()["folder"]
+packages: list[tuple[str, str]] = globals()["packages"]
 
 
 def main() -> None:
@@ -16,10 +15,10 @@ def main() -> None:
     import os
 
     # A child that was forked before this ran has it from its parent. Without the folder its sender is gone.
-    if os.getpid() != asked["pid"] or not os.path.isdir(asked["folder"]):
+    if os.getpid() != asked["pid"] or not os.path.isdir(folder):
         return
     try:
-        os.mkdir(os.path.join(asked["folder"], "taken"))
+        os.mkdir(os.path.join(folder, "taken"))
     except OSError:  # it ran already
         return
     import _thread
@@ -29,7 +28,11 @@ def main() -> None:
     if "threading" not in sys.modules and sys.platform == "linux" and _thread.get_native_id() != os.getpid():
         write({"error": "waits outside of Python in its only thread: nothing can grow in it meanwhile"})
         return
-    import threading
+    try:
+        import threading
+    except ImportError:
+        write({"error": "cannot import the modules of its own Python"})
+        return
 
     def start() -> None:
         # Not in the main thread: it may hold the lock that this takes.
@@ -43,11 +46,11 @@ def work() -> None:
     import os
 
     try:
-        for name, folder in asked["packages"]:
-            load(name, folder)
+        for name, place in packages:
+            load(name, place)
         from heapwatch.entering.inside import answer_to
 
-        if not os.path.isdir(asked["folder"]):
+        if not os.path.isdir(folder):
             return
         result = answer_to(asked)
         if not write(result) and result.get("already") is False:
@@ -56,37 +59,41 @@ def work() -> None:
         write({"error": f"cannot start Heapwatch: {type(error).__name__}: {error}"})
 
 
-def write(result: dict[str, Any]) -> bool:
+def write(result: dict[str, object]) -> bool:
     """Write the answer; False where the sender waits no longer."""
-    import json
     import os
 
-    path = os.path.join(asked["folder"], "answer.json")
+    try:
+        import json
+
+        text = json.dumps(result)
+    except ImportError:
+        text = '{"error": "cannot import the modules of its own Python"}'
+    path = os.path.join(folder, "answer.json")
     try:
         with open(f"{path}.part", "w") as stream:
-            json.dump(result, stream)
+            stream.write(text)
         os.replace(f"{path}.part", path)
     except OSError:
         return False
     return True
 
 
-def load(name: str, folder: str) -> None:
+def load(name: str, place: str) -> None:
     """Import a package from its folder unless the process has one of this name; its path stays as it is."""
     import importlib.util
     import os
     import sys
-    from importlib import _bootstrap
+    from importlib import _bootstrap as imports
 
-    imports: Any = _bootstrap
     # The locks of `import` itself: another command may enter, and the program import, at the same time.
-    with imports._ModuleLockManager(name):
+    with imports._ModuleLockManager(name):  # type: ignore[attr-defined]
         if name in sys.modules or (name != "heapwatch" and importlib.util.find_spec(name)):
             return
         spec = importlib.util.spec_from_file_location(
-            name, os.path.join(folder, "__init__.py"), submodule_search_locations=[folder]
+            name, os.path.join(place, "__init__.py"), submodule_search_locations=[place]
         )
-        imports._load_unlocked(spec)
+        imports._load_unlocked(spec)  # type: ignore[attr-defined]
 
 
 try:

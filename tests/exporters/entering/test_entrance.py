@@ -189,6 +189,14 @@ def test_a_process_that_is_long_in_c_code_is_not_entered_later(tmp_path: Path) -
         assert process.stdout.readline() == "[]\n"
 
 
+def test_a_process_that_can_import_nothing_goes_on(tmp_path: Path) -> None:
+    shut = "import os, sys, time\nsys.meta_path.clear()\nprint(1, flush=True)\nwhile True: time.sleep(0.01)"
+    with program(shut, tmp_path) as process:
+        with pytest.raises(CannotEnter, match="cannot "):
+            ask(process.pid, "serve", **SERVED)
+        assert process.poll() is None
+
+
 def test_two_at_once_share_one_watch(tmp_path: Path) -> None:
     def serve(_: int) -> dict[str, Any]:
         code = f"""
