@@ -257,11 +257,10 @@ class Census:
 
     def _owner(self, newest: Any, name: str, ours: list[Any]) -> tuple[str, ...]:
         """What refers to an instance; where that is only links of its chain, what refers to its ends."""
-        links = {name, "dict"}
         holders = tuple(self._holders(newest, ours))
-        if holders and links.issuperset(holders):
+        if holders and _are_links(holders, name):
             ours += _ends(type(newest))
-            while ours and links.issuperset(holders):
+            while ours and _are_links(holders, name):
                 end = ours.pop()
                 holders = tuple(self._holders(end, ours))
                 del end
@@ -288,6 +287,14 @@ class Census:
             yield _described(obj, held)
             if type(obj) is FrameType or type(obj) is ModuleType or took > self.stall.allowed:
                 return
+
+
+def _are_links(holders: tuple[str, ...], name: str) -> bool:
+    """Whether these are only instances of one class and, until Python 3.10, the dicts of their attributes."""
+    return all(
+        one in (name, "dict") or (one.startswith("dict under ") and after == name)
+        for one, after in zip(holders, (*holders[1:], name), strict=False)
+    )
 
 
 def _ends(cls: type) -> list[Any]:

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import collections
 import gc
+import sys
 import itertools
 import threading
 from collections.abc import Iterator
@@ -125,6 +126,9 @@ class Link:
         self.after: Link | None = None
 
 
+@pytest.mark.skipif(
+    sys.version_info < (3, 11), reason="the collector reorders objects whose attributes are in dicts"
+)
 @pytest.mark.parametrize("collected", [False, True])
 @pytest.mark.parametrize("both_ways", [False, True])
 @pytest.mark.parametrize("keeps_last", [False, True])
