@@ -2,8 +2,8 @@ from __future__ import annotations
 
 import collections
 import gc
-import sys
 import itertools
+import sys
 import threading
 from collections.abc import Iterator
 
