@@ -30,6 +30,7 @@ from heapwatch.measure.sampling import ContainerChanged
 from heapwatch.measure.tensor_storage import Storages, tensor_parts
 from heapwatch.runtime.owned_reads import OwnedReads
 
+_FEWEST_LOOKS = 3
 _SPEED = 500.0  # seconds of the explainer's clock in a second
 _EXPECTED = (OutOfTime, ContainerChanged, RuntimeError, TypeError, ValueError)
 
@@ -75,12 +76,15 @@ class Looking:
         counts = ", ".join(f"{count} {what}" for what, count in sorted(self._counts.items()))
         return f"{rounds} walks, {len(self._explainer.inventory.known)} known, {counts}"
 
-    def problems(self, who: str, fewest: int) -> list[str]:
-        """Errors of the library itself, and whether it looked less often than this."""
-        alive = [f"{thread.name} did not end" for thread in self._threads if thread.is_alive()]
+    def few(self, who: str) -> list[str]:
+        """What was looked at too few times to have shown anything."""
         counted = {"all": "explain", "readers": "objects read"}.get(who)
-        few = [] if counted is None or self._counts[counted] >= fewest else [f"too few times: {counted}"]
-        return self._errors[:5] + alive + few
+        return [] if counted is None or self._counts[counted] >= _FEWEST_LOOKS else [counted]
+
+    def problems(self, who: str) -> list[str]:
+        """Errors of the library itself, and what was looked at too few times."""
+        alive = [f"{thread.name} did not end" for thread in self._threads if thread.is_alive()]
+        return self._errors[:5] + alive + [f"too few times: {counted}" for counted in self.few(who)]
 
     def _repeat(self, look: Any) -> None:
         while not self._stopped.is_set():
