@@ -11,7 +11,7 @@ import pytest
 
 from tests.harmless.__main__ import PROGRAMS, READ_FAST, Run, has, run
 
-SECONDS = 4
+SECONDS = 3
 RUNS = [(name, "all") for name in PROGRAMS] + [(name, "readers") for name in READ_FAST]
 
 
