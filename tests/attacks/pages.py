@@ -133,8 +133,8 @@ def prometheus_page(stage: Stage, exchange: Exchange) -> None:
 def listeners(folder: Path) -> list[int]:
     """Ports of the program behind the guard, whose command line names its folder."""
     found = []
-    for process in psutil.process_iter():
-        words = process.cmdline()
+    for process in psutil.process_iter(["cmdline"]):
+        words = process.info["cmdline"] or ()  # a process that has ended has none
         if any(str(folder) in word for word in words) and "heapwatch.stack.guard" not in words:
             found += [one.laddr.port for one in process.net_connections() if one.status == "LISTEN"]
     return found
