@@ -65,7 +65,7 @@ def read_alone(objects: Sequence[Any], *columns: tuple[Reader, ...]) -> list[tup
         columns: functions written in C that run no code of the program, applied one after the other.
 
     """
-    if not _may_read() or not _collects_no_more(len(objects) * (1 + len(columns))):
+    if not _may_read() or not collects_no_more(len(objects) * (1 + len(columns))):
         return None
     weak = objects and type(objects[0]) is ref
     alive = filterfalse(_is_none, map(ref.__call__, objects)) if weak else iter(objects)
@@ -145,7 +145,7 @@ def _may_read() -> bool:
     return True
 
 
-def _collects_no_more(made: int) -> bool:
+def collects_no_more(made: int) -> bool:
     """Whether the collector will not start while this many objects are made.
 
     If it would, it examines the youngest objects now, a moment early.

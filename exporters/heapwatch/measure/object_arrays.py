@@ -9,6 +9,7 @@ import sys
 from typing import Any
 
 from heapwatch.measure.layout import layout_of
+from heapwatch.measure.tensor_storage import object_items
 
 _COUNTED = 256  # items up to which each is looked at
 _SAMPLES = 64
@@ -57,10 +58,9 @@ def filled(array: Any) -> int:
 
 
 def filled_items(array: Any) -> list[Any] | None:
-    """The filled items; None for more than a million of them."""
-    if array.size > _MOST_LISTED:
-        return None
-    return [item for item in array.ravel().tolist() if not _is_empty(item)]
+    """The filled items; None for more than a million of them, or if they cannot be read now."""
+    items = object_items(array) if array.size <= _MOST_LISTED else None
+    return None if items is None else [item for item in items if not _is_empty(item)]
 
 
 def _is_filled(array: Any, at: int) -> bool:

@@ -131,7 +131,7 @@ READS = (
         ("item", "ravel", "tolist", "size", "dtype"),
         ("measure.object_arrays", "measure.tensor_storage"),
         "any",
-        "Items are changed only with the lock held.",
+        "Items are changed only with the lock held. A resized array moves: one call into C reads them all.",
     ),
     Read(
         "numpy arrays of StringDType",

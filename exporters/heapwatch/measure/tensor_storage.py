@@ -7,10 +7,11 @@ import sys
 from collections.abc import Callable
 from dataclasses import replace
 from functools import lru_cache, partial
+from operator import itemgetter
 from typing import Any, NamedTuple
 from weakref import ref
 
-from heapwatch.measure.alone import read_alone
+from heapwatch.measure.alone import collects_no_more, read_alone
 from heapwatch.measure.memory import UNREAD, MemoryBlock, MemoryPlace, classes
 
 # Runs a read in the thread that may do it, and returns its result; None if that was not possible.
@@ -36,6 +37,7 @@ class _Array(NamedTuple):
     nbytes: Any
     flags: Any
     ravel: Any
+    tolist: Any
 
 
 @lru_cache(maxsize=1)
@@ -44,7 +46,7 @@ def _numpy() -> _Array:
     base, dtype, nbytes, flags = (
         array.__dict__[name].__get__ for name in ("base", "dtype", "nbytes", "flags")
     )
-    return _Array(base, dtype, nbytes, flags, array.ravel)
+    return _Array(base, dtype, nbytes, flags, array.ravel, array.tolist)
 
 
 def owned_bytes(array: Any) -> int:
@@ -91,7 +93,20 @@ def array_items(array: Any) -> list[Any]:
         return []
     if type(dtype).__name__ == "StringDType":
         return _texts(array)
-    return [numpy.ravel(array).tolist()]
+    items = object_items(array)
+    return [UNREAD] if items is None else [items]
+
+
+def object_items(array: Any) -> list[Any] | None:
+    """All items of an array of objects, in one call into C; None where that could be interrupted.
+
+    A flat view has the address of the array: wrong after `resize(refcheck=False)` in another thread.
+    """
+    numpy = _numpy()
+    if not collects_no_more(2):
+        return None
+    items: list[Any] = next(map(numpy.tolist, map(numpy.ravel, (array,))))
+    return items
 
 
 def _texts(array: Any) -> list[Any]:
@@ -99,15 +114,15 @@ def _texts(array: Any) -> list[Any]:
 
     numpy does not report what it allocated for them, which may be a quarter more.
     """
-    flat = _numpy().ravel(array)
-    step = -(-len(flat) // _MOST_TEXTS) or 1
+    numpy = _numpy()
+    step = -(-int(array.size) // _MOST_TEXTS) or 1
     # numpy has a lock of its own for them: whoever waits for it with the interpreter's may wait for ever.
-    read = read_alone([flat[::step]], (type(array).tolist,))
+    read = read_alone([array], (numpy.ravel, itemgetter(slice(None, None, step)), numpy.tolist))
     if read is None:
-        return [MemoryBlock(id(array) + 1, int(_numpy().nbytes(array)), "heap"), UNREAD]
+        return [MemoryBlock(id(array) + 1, int(numpy.nbytes(array)), "heap"), UNREAD]
     lengths = [len(text.encode()) for text in read[0][0] if type(text) is str]
     texts = step * sum(length + (8 if length > 255 else 1) for length in lengths if length > 15)
-    arena = MemoryBlock(id(array) + 1, int(_numpy().nbytes(array)) + texts, "heap", slack=texts // 4 + 64)
+    arena = MemoryBlock(id(array) + 1, int(numpy.nbytes(array)) + texts, "heap", slack=texts // 4 + 64)
     return [arena] if step == 1 else [arena, UNREAD]
 
 

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
+
 import numpy as np
 import pytest
 
@@ -64,3 +67,33 @@ def test_a_huge_array_is_not_copied() -> None:
 
 def test_an_array_that_becomes_shorter_meanwhile_has_nothing_there() -> None:
     assert item_at(np.empty(3, dtype=object), 7) is None
+
+
+RESIZED = """
+import sys, threading, time
+import numpy as np
+from heapwatch.measure.object_arrays import filled_items
+from heapwatch.measure.tensor_storage import array_items
+
+def read():
+    while time.monotonic() < end:
+        array_items(objects)
+        filled_items(objects)
+
+sys.setswitchinterval(1e-6)
+objects = np.empty(100, dtype=object)
+end = time.monotonic() + 2
+thread = threading.Thread(target=read)
+thread.start()
+count = 0
+while time.monotonic() < end:
+    count += 1
+    objects.resize(50 + count * 37 % 20000, refcheck=False)
+thread.join()
+"""
+
+
+def test_an_array_that_is_resized_meanwhile_is_not_read_at_its_old_address() -> None:
+    command = [sys.executable, "-c", RESIZED]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
+    assert done.returncode == 0, (done.returncode, done.stderr)
