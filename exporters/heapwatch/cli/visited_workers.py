@@ -81,5 +81,5 @@ def with_workers(
 
 
 def _in_workers(finding: Finding, alike: int, count: int) -> Finding:
-    """What grows in one worker, as it is told of all."""
+    """A finding in one worker, as a finding about all workers that are like it."""
     return replace(finding, type=f"{finding.type} in {alike} of {count} workers", share=0.0)

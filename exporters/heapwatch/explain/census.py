@@ -19,7 +19,7 @@ from typing import Any, NamedTuple
 
 from heapwatch.explain.series import FloorGrowth, LevelSeries
 from heapwatch.explain.sites import Site
-from heapwatch.explain.stall import Stall, allowed_seconds
+from heapwatch.explain.stall import STALL_SECONDS, Stall, allowed_seconds
 from heapwatch.measure.deep_size import OutOfTime, deep_size
 from heapwatch.measure.layout import layout_of
 from heapwatch.measure.own_time import own_time
@@ -108,6 +108,7 @@ class Census:
         self.stall = Stall(float("inf") if unlimited else allowed_seconds())
         self.refused_seconds: float | None = None
         self.frozen = LevelSeries()
+        self._freeze_seconds = 0.0  # that the last count of what is frozen took
         self._clock = clock
         self._fewest = fewest
         self._before: dict[int, int] = {}
@@ -116,7 +117,7 @@ class Census:
 
     def count(self) -> bool:
         """Count all tracked objects by type; False if that would stop the program for too long."""
-        self.frozen.add(self._clock(), gc.get_freeze_count())
+        self._count_frozen()
         if not self.stall.allows("types"):
             self.refused_seconds = self.stall.predicted("types")
             return False
@@ -149,6 +150,13 @@ class Census:
             known.counts.add(now, number)
         self._counted_at = now
         return True
+
+    def _count_frozen(self) -> None:
+        """Count what `gc.freeze()` hides. The collector goes through all of it: only where that is short."""
+        if self._freeze_seconds <= STALL_SECONDS:
+            began = own_time()
+            self.frozen.add(self._clock(), gc.get_freeze_count())
+            self._freeze_seconds = own_time() - began
 
     def growing(self, start: float) -> list[tuple[GrowingType, FloorGrowth]]:
         """Types whose number of instances has risen since `start`, the fastest first."""
@@ -259,7 +267,7 @@ class Census:
         """What refers to an instance; where that is only links of its chain, what refers to its ends."""
         holders = tuple(self._holders(newest, ours))
         if holders and _are_links(holders, name):
-            ours += _ends(type(newest))
+            ours += self.stall.timed(partial(_ends, type(newest)))
             while ours and _are_links(holders, name):
                 end = ours.pop()
                 holders = tuple(self._holders(end, ours))

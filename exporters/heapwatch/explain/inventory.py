@@ -420,14 +420,14 @@ class Inventory:
             self._entries[id(obj)] = count
         if count > before or any(f"{path}.{name}" in self.known for name in kept):
             return found
-        for parameter in list((kept.get(PARAMETERS) or {}).values()):
+        parameters, modules = _as_dict(kept.get(PARAMETERS)), _as_dict(kept.get(MODULES))
+        for parameter in list(dict.values(parameters)):
             if len(self._anchors) < _MOST_ANCHORS:
                 self._anchors[id(parameter)] = path
-        modules = kept.get(MODULES)
-        if type(modules) is dict:
+        if dict.__len__(modules):
             within = Place(place, Step("name", MODULES, ""), None, place.weight)
             samples = SAMPLES[min(place.item_steps, len(SAMPLES) - 1)]
-            for step, part in list(parts(modules, layout_of(dict), samples)):
+            for step, part in list(parts(modules, layout_of(type(modules)), samples)):
                 named = is_written(step.key) and not str(step.key).isdecimal()
                 self._push(part, within, step._replace(label=f".{step.key}" if named else "[*]"), path)
         return [(step, part) for step, part in found if step.key not in books]
@@ -622,6 +622,11 @@ def _read_ring(known: KnownContainer, obj: Any, now: float) -> float | None:
 def _module_of(cls: type) -> str:
     module = namespace_of(cls).get("__module__", "builtins")
     return module if type(module) is str else "builtins"
+
+
+def _as_dict(part: Any) -> dict[Any, Any]:
+    """A dict, or one of a subclass, whose own methods may do more than read; empty for anything else."""
+    return part if layout_of(type(part)).kind == "dict" else {}
 
 
 def _dunder(name: str) -> bool:

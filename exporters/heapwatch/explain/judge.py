@@ -147,11 +147,11 @@ def _span_wanted(candidate: Candidate, levels: Levels) -> float:
     return _CAREFUL_SPAN if grown < little else _SHORTEST_SPAN
 
 
-def _with_shares(findings: Sequence[Finding], pace: float) -> list[Finding]:
+def _with_shares(findings: Sequence[Finding], bytes_per_minute: float) -> list[Finding]:
     """The findings with their shares of all growth, which add up to 1 at most: leaks come first."""
     left, shares = 1.0, []
     for found in ranked(findings):
-        share = min(left, found.bytes_per_minute / pace) if pace > 0 else 0.0
+        share = min(left, found.bytes_per_minute / bytes_per_minute) if bytes_per_minute > 0 else 0.0
         left -= share
         shares.append(replace(found, share=share))
     return shares

@@ -58,11 +58,10 @@ def _keys(known: KnownContainer, inventory: Inventory) -> set[Any]:
 def _names(obj: Any, layout: Layout) -> list[set[Any]]:
     """The keys of a dictionary, and the values of each attribute that tells the things in it apart."""
     things = list(islice(dict.values(obj) if layout.kind == "dict" else list.__iter__(obj), _MOST))
-    found = [set(filter(_is_plain, dict.keys(obj)))] if layout.kind == "dict" else []
+    found = [set(filter(_is_plain, list(dict.keys(obj))))] if layout.kind == "dict" else []
     by_name: dict[str, set[Any]] = {}
     for thing in things:
-        attributes = attributes_of(thing)
-        for name, value in list((attributes or {}).items()):
+        for name, value in list(dict.items(attributes_of(thing) or {})):
             if _is_plain(value):
                 by_name.setdefault(name, set()).add(value)
     return found + [values for values in by_name.values() if len(values) >= _DISTINCT * len(things)]

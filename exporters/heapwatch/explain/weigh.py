@@ -32,7 +32,7 @@ _MOST_INSPECTED = 400  # objects visited in an item: a wrapped environment has h
 _NEWEST = 3
 BOUND = "finalizers with the method"
 _DEEPEST_NAMED = 1  # steps from an item to what a suggestion may speak of
-_FINALIZER: Any = weakref.finalize._Info  # type: ignore[attr-defined]
+_FINALIZER: Any = getattr(weakref.finalize, "_Info", None)
 _MOST_REFERENTS = 32
 _LEAST_SHARED = 256  # bytes of a part; smaller ones are not worth a look
 _MOST_COMPARED = 64  # newest items in which parts are looked for that another container has, too
@@ -261,7 +261,7 @@ def _finalizes(item: Any) -> str | None:
     if type(item) is not _FINALIZER:
         return None
     function = item.func
-    if type(function) is MethodType:
+    if type(function) is MethodType and type(function.__func__) is FunctionType:
         return f"{BOUND} `{type_of(function.__self__)}.{function.__func__.__name__}`"
     code = function.__code__ if type(function) is FunctionType else None
     return f"finalizers with `{code.co_name}`" if code is not None else "finalizers"

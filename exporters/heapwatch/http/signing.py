@@ -21,7 +21,7 @@ from urllib.parse import urlsplit
 SCHEME = "Heapwatch-HMAC-SHA256"
 WINDOW_SECONDS = 30.0  # how far the clocks of both sides may be apart, and how long a request may travel
 _MOST_NONCES = 8192
-MOST_FROM_ONE = 1024  # of these, where senders are told apart
+MOST_FROM_ONE = 1024  # signatures that are remembered for one sender, where the sender is known
 _CREDENTIALS = re.compile(r"timestamp=([0-9]{1,12}), ?nonce=([0-9a-f]{32}), ?signature=([0-9a-f]{64})")
 _DEFAULT_PORTS = {"http": 80, "https": 443}
 

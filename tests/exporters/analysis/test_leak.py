@@ -125,7 +125,7 @@ def test_growth_with_a_name_is_reported_when_two_cycles_have_ended(minutes, repo
 
 
 def test_a_leak_by_name_alone_ends_when_it_is_taken_back_and_any_other_is_held():
-    """A dictionary fills for twelve minutes. Of one whose pace was even that is no proof."""
+    """A dictionary fills for twelve minutes at an even rate: that does not prove a leak."""
     for known, least, most in ((0.0, 12, 13), (None, 26, 80)):
         series = named(1e9, 20e6)
         for one in (GROWTH, SHARE):

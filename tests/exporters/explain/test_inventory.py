@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import OrderedDict
 from collections.abc import Callable
 from itertools import count
 from typing import Any
@@ -285,17 +286,18 @@ def local(name: str, **variables: Any) -> Root:
     return Root(f"{name}()", "frame 1 2", lambda: variables, namespace=True, frame_code=2)
 
 
+class Counting(torch.nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.losses = [0.0]
+
+
 def test_what_libraries_keep_of_many_modules_is_not_listed_until_it_grows() -> None:
     class Robot:
         def __init__(self) -> None:
             self.network = torch.nn.Sequential(*(torch.nn.Linear(8, 8) for _ in range(10)))
             self.optimizer = torch.optim.Adam(self.network.parameters())
             self.buffer = [0]
-
-    class Counting(torch.nn.Module):
-        def __init__(self) -> None:
-            super().__init__()
-            self.losses = [0.0]
 
     robots = [Robot() for _ in range(90)]
     robots[0].network.append(Counting())
@@ -317,6 +319,27 @@ def test_the_number_of_modules_that_a_network_consists_of_is_seen_to_grow() -> N
     while not inventory.discover(1000):
         pass
     assert "network._modules" in inventory.known
+
+
+class Gathering(OrderedDict[str, Any]):
+    """As DeepSpeed's, which fetches parameters from other machines when they are read."""
+
+    def _fetch(self, *_: Any) -> Any:
+        raise AssertionError("code of a library runs")
+
+    values = items = keys = __getitem__ = __iter__ = __len__ = __bool__ = _fetch
+
+
+def test_modules_and_parameters_in_dicts_of_a_librarys_own_are_found_without_their_methods() -> None:
+    network = torch.nn.Sequential(Counting())
+    for name in ("_modules", "_parameters"):
+        own = network.__dict__[name]
+        network.__dict__[name] = Gathering()
+        for key, value in own.items():
+            dict.__setitem__(network.__dict__[name], key, value)
+    assert [path.rpartition(".")[2] for path in walked_from(Root("it", "it", lambda: network)).known] == [
+        "losses"
+    ]
 
 
 @pytest.mark.parametrize("of_global", [True, False])
