@@ -92,10 +92,9 @@ def wanted(pythons: list[str], only: list[str]) -> Iterator[tuple[Run, str | Non
 
 
 def has(python: str, module: str) -> bool:
-    """Whether a Python can import a module."""
-    return (
-        subprocess.run([python, "-c", f"import {module}"], capture_output=True, check=False).returncode == 0
-    )
+    """Whether a Python has a module installed."""
+    found = f"import sys, importlib.util; sys.exit(importlib.util.find_spec({module!r}) is None)"
+    return subprocess.run([python, "-c", found], capture_output=True, check=False).returncode == 0
 
 
 def main() -> int:

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from itertools import islice
 from typing import Any
 
 from heapwatch.explain.evidence import Emptying
 from heapwatch.explain.limits import Limit
 from heapwatch.explain.sites import Use
 from heapwatch.measure.attributes import attributes_of
+from heapwatch.measure.first_items import first_items
 from heapwatch.measure.layout import layout_of, namespace_of
 from heapwatch.measure.reading import length_of
 from heapwatch.measure.rings import CAPACITY_NAMES, capacity_beside
@@ -85,7 +85,7 @@ def _found(name: str, owner: Any) -> Any:
     classes = [namespace_of(cls) for cls in layout.mro] if layout.kind == "object" else []
     settings = [
         namespace
-        for value in list(islice(own.values(), _MOST_SETTINGS))
+        for value in first_items(own, _MOST_SETTINGS, dict.values)
         if layout_of(type(value)).kind == "object" and (namespace := attributes_of(value)) is not None
     ]
     namespaces = [own, *classes, module_namespace(layout.module), *settings, module_namespace("__main__")]

@@ -21,6 +21,7 @@ from heapwatch.explain.series import FloorGrowth, LevelSeries
 from heapwatch.explain.sites import Site
 from heapwatch.explain.stall import STALL_SECONDS, Stall, allowed_seconds
 from heapwatch.measure.deep_size import OutOfTime, deep_size
+from heapwatch.measure.first_items import first_items
 from heapwatch.measure.layout import layout_of
 from heapwatch.measure.own_time import own_time
 from heapwatch.measure.roots import is_user_file, module_label
@@ -313,9 +314,8 @@ def _ends(cls: type) -> list[Any]:
 
 
 def _type_of(container: Any) -> str:
-    items = dict.values(container) if type(container) is dict else container
-    first = next(iter(list(islice(items, 1))), None)
-    return f"{type(container).__name__} of {type_of(first)}"
+    first = first_items(container, 1, *([dict.values] if type(container) is dict else []))
+    return f"{type(container).__name__} of {type_of(first[0] if first else None)}"
 
 
 def _weigh_one(obj: Any, elsewhere: set[int]) -> int | None:

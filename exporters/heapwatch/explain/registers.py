@@ -11,6 +11,7 @@ from typing import Any
 
 from heapwatch.explain.inventory import Inventory, KnownContainer
 from heapwatch.measure.attributes import attributes_of
+from heapwatch.measure.first_items import first_items
 from heapwatch.measure.layout import Layout
 
 _FEWEST, _MOST = 8, 2000  # things that are compared
@@ -57,7 +58,7 @@ def _keys(known: KnownContainer, inventory: Inventory) -> set[Any]:
 
 def _names(obj: Any, layout: Layout) -> list[set[Any]]:
     """The keys of a dictionary, and the values of each attribute that tells the things in it apart."""
-    things = list(islice(dict.values(obj) if layout.kind == "dict" else list.__iter__(obj), _MOST))
+    things = first_items(obj, _MOST, dict.values if layout.kind == "dict" else list.__iter__)
     found = [set(filter(_is_plain, list(dict.keys(obj))))] if layout.kind == "dict" else []
     by_name: dict[str, set[Any]] = {}
     for thing in things:

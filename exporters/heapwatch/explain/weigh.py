@@ -6,14 +6,14 @@ import gc
 import sys
 import weakref
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable
 from contextlib import suppress
-from itertools import islice
 from types import FunctionType, MethodType
 from typing import Any, NamedTuple
 
 from heapwatch.explain.inventory import Inventory, KnownContainer
 from heapwatch.measure.deep_size import SAMPLES, OutOfTime, deep_size
+from heapwatch.measure.first_items import first_items
 from heapwatch.measure.graph import has_graph
 from heapwatch.measure.layout import Layout, layout_of
 from heapwatch.measure.object_arrays import filled_items, is_object_array
@@ -36,10 +36,10 @@ _FINALIZER: Any = getattr(weakref.finalize, "_Info", None)
 _MOST_REFERENTS = 32
 _LEAST_SHARED = 256  # bytes of a part; smaller ones are not worth a look
 _MOST_COMPARED = 64  # newest items in which parts are looked for that another container has, too
-_BACKWARDS: dict[str, Callable[[Any], Iterator[Any]]] = {
-    "list": list.__reversed__,
-    "deque": deque.__reversed__,
-    "dict": lambda obj: reversed(dict.values(obj)),
+_BACKWARDS: dict[str, tuple[Callable[[Any], Iterable[Any]], ...]] = {
+    "list": (list.__reversed__,),
+    "deque": (deque.__reversed__,),
+    "dict": (dict.values, reversed),
 }
 _PLAIN = ("list", "tuple", "deque", "dict", "set", "text", "raw", "array", "atom", "frame_table")
 
@@ -155,7 +155,7 @@ def newest_parts(known: KnownContainer, inventory: Inventory) -> list[dict[int, 
         backwards = _BACKWARDS.get(layout.kind)
         if backwards is not None:
             with suppress(RuntimeError):
-                return [_parts_in(item) for item in list(islice(backwards(obj), _MOST_COMPARED))]
+                return [_parts_in(item) for item in first_items(obj, _MOST_COMPARED, *backwards)]
     return []
 
 
@@ -195,7 +195,7 @@ def keeps_its_arguments(cache: Any) -> bool:
 def _newest_entries(cache: Any) -> list[tuple[Any, Any]]:
     # The largest dict is the cache; another may hold the function's attributes.
     held = max((part for part in gc.get_referents(cache) if type(part) is dict), key=len, default={})
-    return list(islice(reversed(dict.items(held)), _NEWEST))
+    return first_items(held, _NEWEST, dict.items, reversed)
 
 
 def _first_object(key: Any) -> Any:
@@ -209,7 +209,7 @@ def _newest(obj: Any, layout: Layout) -> Iterable[Any]:
         arguments = keeps_its_arguments(obj)
         return [_first_object(key) if arguments else value for key, value in _newest_entries(obj)]
     if layout.kind == "dict":
-        return list(islice(reversed(dict.values(obj)), _NEWEST))
+        return first_items(obj, _NEWEST, dict.values, reversed)
     if layout.kind in ("tensor", "text", "raw", "frame_table", "programs"):
         return []
     return [part for _, part in list(parts(obj, layout, 8))[-_NEWEST:]]

@@ -21,6 +21,7 @@ from opcode import EXTENDED_ARG, opmap
 from types import CodeType, FunctionType
 from typing import Any
 
+from heapwatch.measure.first_items import first_items
 from heapwatch.measure.layout import DULL, Layout, keeps_values_apart, layout_of, namespace_of
 
 _MOST_NAMES = 4000
@@ -165,7 +166,7 @@ def _is_namespace_of(obj: Any, part: dict[Any, Any]) -> bool:
     layout = layout_of(type(obj))
     return any(
         type(name) is str and _is_plain(layout, name) and _value(obj, layout, name) is value
-        for name, value in islice(dict.items(part), 3)
+        for name, value in first_items(part, 3, dict.items)
     )
 
 

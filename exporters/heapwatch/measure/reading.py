@@ -11,11 +11,11 @@ import sys
 from array import array
 from collections import deque
 from collections.abc import Callable, Iterator
-from itertools import islice
 from types import BuiltinFunctionType, FunctionType, MethodType
 from typing import Any, NamedTuple
 
 from heapwatch.measure.attributes import Gone, attribute_of, attributes_of
+from heapwatch.measure.first_items import first_items
 from heapwatch.measure.layout import CACHE_TYPE, DULL, Layout, layout_of, namespace_of
 from heapwatch.measure.object_arrays import filled, is_object_array, item_at
 from heapwatch.measure.written import attribute_label, code_label, key_label
@@ -108,7 +108,7 @@ def parts(obj: Any, layout: Layout, samples: int) -> Iterator[tuple[Step, Any]]:
     elif kind == "dict":
         yield from _entries(obj, samples)
     elif kind == "set":
-        for at, item in enumerate(islice(_iterate_set(obj), samples)):
+        for at, item in enumerate(first_items(obj, samples, _set_iterator(obj))):
             yield Step("element", at, "[*]"), item
     elif kind in ("function", "method", "partial", "cell", "generator", "thread_local"):
         yield from _wrapped(obj, kind)
@@ -129,7 +129,7 @@ def parts(obj: Any, layout: Layout, samples: int) -> Iterator[tuple[Step, Any]]:
 
 def namespace_parts(namespace: dict[Any, Any], layout: Layout | None = None) -> Iterator[tuple[Step, Any]]:
     """The names of a module, or of the dict of an instance with this layout."""
-    names = list(islice(dict.items(namespace), _MOST_ATTRIBUTES))
+    names = first_items(namespace, _MOST_ATTRIBUTES, dict.items)
     for name, value in names:
         if type(name) is str and len(name) <= _LONGEST_NAME:
             yield Step("name", name, attribute_label(name, layout)), value
@@ -144,7 +144,7 @@ def follow(obj: Any, step: Step) -> Any:
     """
     try:
         return _FOLLOW[step.how](obj, step.key)
-    except (LookupError, AttributeError, TypeError, ValueError, RuntimeError, StopIteration) as error:
+    except (LookupError, AttributeError, TypeError, ValueError, RuntimeError) as error:
         raise Gone(step.label) from error
 
 
@@ -184,8 +184,8 @@ def _entries(obj: Any, samples: int) -> Iterator[tuple[Step, Any]]:
 def _value(obj: Any, at: Any) -> Any:
     position = int(at)
     if position >= 0:
-        return next(islice(iter(dict.values(obj)), position, None))
-    return next(islice(reversed(dict.values(obj)), -position - 1, None))
+        return first_items(obj, 1, dict.values, start=position)[0]
+    return first_items(obj, 1, dict.values, reversed, start=-position - 1)[0]
 
 
 def _attributes(obj: Any, layout: Layout) -> Iterator[tuple[Step, Any]]:
@@ -234,8 +234,8 @@ def _wrapped(obj: Any, kind: str) -> Iterator[tuple[Step, Any]]:
 
 def _thread_namespaces(local: Any) -> list[dict[Any, Any]]:
     """The attribute dicts of all threads; asking for `__dict__` would make one for the calling thread."""
-    by_thread = [part for part in gc.get_referents(local) if type(part) is dict]
-    return [namespace for table in by_thread for namespace in dict.values(table) if type(namespace) is dict]
+    tables = [list(dict.values(part)) for part in gc.get_referents(local) if type(part) is dict]
+    return [part for values in tables for part in values if type(part) is dict]
 
 
 def _cell(cell: Any) -> Any:
@@ -319,8 +319,8 @@ def _text_length(obj: Any) -> int:
     return int(base.__len__(obj))
 
 
-def _iterate_set(obj: Any) -> Iterator[Any]:
-    return set.__iter__(obj) if issubclass(type(obj), set) else frozenset.__iter__(obj)
+def _set_iterator(obj: Any) -> Callable[[Any], Iterator[Any]]:
+    return set.__iter__ if issubclass(type(obj), set) else frozenset.__iter__
 
 
 def _set_length(obj: Any) -> int:
@@ -388,7 +388,7 @@ _FOLLOW: dict[str, Callable[[Any, Any], Any]] = {
     "item": _sequence_item,
     "key": dict.__getitem__,
     "value": _value,
-    "element": lambda obj, at: next(islice(_iterate_set(obj), at, None)),
+    "element": lambda obj, at: first_items(obj, 1, _set_iterator(obj), start=at)[0],
     "closure": lambda obj, at: _cell(_function(obj).__closure__[at]),
     "default": lambda obj, at: _function(obj).__defaults__[at],
     "keyword_default": lambda obj, name: _function(obj).__kwdefaults__[name],

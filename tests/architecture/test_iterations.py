@@ -1,0 +1,61 @@
+"""A container of the program is read in one call into C, since another thread may change it between two."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+PACKAGE = Path(__file__).parents[2] / "exporters" / "heapwatch"
+# Methods of built-in types are called unbound on objects of the program alone.
+TYPES = ("dict", "set", "frozenset", "list", "tuple", "deque")
+ITERATE = ("items", "keys", "values", "__iter__", "__reversed__")
+WHOLE = ("list", "tuple", "set", "frozenset", "dict", "len")
+# Where the iterator is used by the next instruction, and an error is answered by another attempt.
+REPEATED = {"measure/sampling.py:_pick"}
+
+
+def iterations(tree: ast.Module) -> Iterator[str]:
+    """Functions that make an iterator over a container and use it in another instruction."""
+    for function in tree.body:
+        parents = {child: node for node in ast.walk(function) for child in ast.iter_child_nodes(node)}
+        for node in ast.walk(function):
+            if isinstance(node, ast.Call) and _iterates(node.func):
+                used = parents[node]
+                whole = isinstance(used, ast.Call) and used.args == [node] and ast.unparse(used.func) in WHOLE
+                if not whole:
+                    yield getattr(function, "name", "")
+
+
+def _iterates(function: ast.expr) -> bool:
+    return (
+        isinstance(function, ast.Attribute)
+        and isinstance(function.value, ast.Name)
+        and function.value.id in TYPES
+        and function.attr in ITERATE
+    )
+
+
+def test_no_iterator_over_a_container_of_the_program_outlives_a_call() -> None:
+    found = {
+        f"{path.relative_to(PACKAGE).as_posix()}:{name}"
+        for path in sorted(PACKAGE.rglob("*.py"))
+        for name in iterations(ast.parse(path.read_text(encoding="utf-8")))
+    }
+    assert found == REPEATED
+
+
+@pytest.mark.parametrize(
+    ("code", "found"),
+    [
+        ("list(dict.items(obj))", False),
+        ("list(islice(dict.items(obj), 3))", True),
+        ("next(iter(dict.values(obj)))", True),
+        ("[key for key in dict.keys(obj)]", True),
+        ("first_items(obj, 3, dict.items)", False),
+    ],
+)
+def test_what_is_an_iteration(code: str, found: bool) -> None:
+    assert bool(list(iterations(ast.parse(code)))) is found
