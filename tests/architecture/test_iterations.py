@@ -1,4 +1,7 @@
-"""A container of the program is read in one call into C, since another thread may change it between two."""
+"""A container of the program is read in one call into C, since another thread may change it between two.
+
+The frames of all threads are listed and dropped in one call, too: see `heapwatch.measure.frames`.
+"""
 
 from __future__ import annotations
 
@@ -59,3 +62,17 @@ def test_no_iterator_over_a_container_of_the_program_outlives_a_call() -> None:
 )
 def test_what_is_an_iteration(code: str, found: bool) -> None:
     assert bool(list(iterations(ast.parse(code)))) is found
+
+
+def test_no_dict_of_frames_outlives_a_call() -> None:
+    uses = [
+        (path.relative_to(PACKAGE).as_posix(), ast.unparse(call))
+        for path in sorted(PACKAGE.rglob("*.py"))
+        for call in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
+        if isinstance(call, ast.Call) and "_current_frames" in ast.unparse(call)
+    ]
+    assert [use for use in uses if use[1].startswith("iter(")] == [
+        ("measure/frames.py", "iter(sys._current_frames, None)")
+    ]
+    assert {file for file, _ in uses} == {"measure/frames.py"}
+    assert not any("_current_frames()" in use for _, use in uses)

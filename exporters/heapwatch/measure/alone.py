@@ -11,13 +11,15 @@ from __future__ import annotations
 import gc
 import sys
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
 from functools import partial
-from itertools import chain, compress, filterfalse, islice, tee
-from operator import attrgetter, is_, or_
+from itertools import chain, compress, filterfalse, repeat, tee
+from operator import attrgetter, is_, itemgetter, or_
 from types import CodeType, FunctionType
 from typing import Any, TypeVar
 from weakref import ref
 
+from heapwatch.measure.frames import innermost_frames, thread_ids
 from heapwatch.measure.waiting_calls import in_waiting_call
 
 Reader = Callable[[Any], Any]
@@ -48,7 +50,8 @@ _WAITING = (
 _COLLECTS_IN_CALLS = sys.version_info < (3, 12)
 
 _code_of = attrgetter("f_code")
-_instruction_of = attrgetter("f_lasti")
+_place = attrgetter("f_code", "f_lasti")
+_place_and_names = attrgetter("f_code", "f_lasti", "f_globals")
 _is_none = partial(is_, None)
 _unseen = list(_WAITING)
 # Not their ids: `id` is audited, and a hook of the program would run inside the call.
@@ -74,35 +77,24 @@ def read_alone(objects: Sequence[Any], *columns: tuple[Reader, ...]) -> list[tup
 
 def call_alone(calls: Iterator[Any]) -> list[Any] | None:
     """What an iterator written in C yields, in one call; None while another thread may be in C code."""
-    used: list[Any] = []
-    try:
-        made = list(map(list, compress([calls], _others_wait(used))))
-    finally:
-        # Two threads that look at the same time may hold each other's frames, and all that these refer to.
-        used.clear()
+    made = list(map(list, compress([calls], _others_wait())))
     return made[0] if made else None
 
 
-def _others_wait(used: list[Any]) -> Iterator[bool]:
+def _others_wait() -> Iterator[bool]:
     """Whether all other threads only wait, found out when the result is asked for: by the C code of a caller.
 
-    The caller is declared by `waits_in`, as its thread is among all threads. It empties `used` afterwards.
+    The caller is declared by `waits_in`, as its thread is among all threads.
     """
     calls = {
-        (frame.f_code, frame.f_lasti)
-        for frame in sys._current_frames().values()
-        if frame.f_code not in _waiting and in_waiting_call(frame)
+        (code, at)
+        for code, at, names in list(map(_place_and_names, innermost_frames()))
+        if code not in _waiting and in_waiting_call(code, at, names)
     }
-    frames = chain.from_iterable(map(dict.values, islice(iter(sys._current_frames, None), 1)))
-    used += tee(frames, 3)
-    del frames
-    places = zip(map(_code_of, used[0]), map(_instruction_of, used[1]))  # noqa: B905 - as long as the other
-    used.append(map(calls.__contains__, places))
-    del places
-    in_functions = map(_waiting.__contains__, map(_code_of, used[2]))
-    used.append(map(or_, in_functions, used[3]))
-    del in_functions
-    return map(all, used[4:])
+    places: list[tuple[CodeType, int]] = []
+    look: Iterator[Any] = compress(map(places.extend, [map(_place, innermost_frames())]), repeat(False))
+    in_functions = map(_waiting.__contains__, map(itemgetter(0), places))
+    return chain(look, map(all, [map(or_, in_functions, map(calls.__contains__, places))]))
 
 
 def waits_in(function: Function) -> Function:
@@ -140,8 +132,9 @@ def _may_read() -> bool:
         return False
     for entry in _unseen.copy():
         if entry[0] in sys.modules:
-            _unseen.remove(entry)
             _waiting.update(_code(*entry))
+            with suppress(ValueError):  # another thread was first
+                _unseen.remove(entry)
     return True
 
 
@@ -152,7 +145,7 @@ def collects_no_more(made: int) -> bool:
     """
     if not _COLLECTS_IN_CALLS or not gc.isenabled():
         return True
-    made += 2 * len(sys._current_frames())
+    made += 2 * len(thread_ids())
     threshold = gc.get_threshold()[0]
     if gc.get_count()[0] + made >= threshold > made:
         gc.collect(0)

@@ -12,6 +12,7 @@ from types import FrameType, ModuleType
 from typing import Any, NamedTuple
 
 from heapwatch.measure.attributes import Gone, attribute_of
+from heapwatch.measure.frames import innermost, thread_ids
 
 OWN_THREADS = "heapwatch-"
 _OPTIMIZED = 0x1  # CO_OPTIMIZED: the code of a function, whose locals are no namespace
@@ -162,9 +163,9 @@ def calling_line(codes: Container[int]) -> tuple[str, int, str] | None:
     """
     found: set[tuple[str, int, str]] = set()
     own = _own_threads()
-    for thread, innermost in sys._current_frames().items():
+    for thread in thread_ids():
         called = False
-        for frame in _chain(None if thread in own else innermost):
+        for frame in _chain(None if thread in own else innermost(thread)):
             code = frame.f_code
             if called and code.co_filename.replace("\\", "/").endswith(_EVENT_LOOP):
                 break  # the line that entered the loop called nothing that runs now
@@ -172,18 +173,13 @@ def calling_line(codes: Container[int]) -> tuple[str, int, str] | None:
                 found.add((code.co_filename, frame.f_lineno, getattr(code, "co_qualname", code.co_name)))
                 break
             called = called or id(code) in codes
-    del innermost  # it may be this function's own, which then would hold itself
     return found.pop() if len(found) == 1 else None
 
 
 def _running_functions(modules: bool = False) -> Iterator[tuple[int, Any, bool]]:
     own = _own_threads()
-    for thread, frame in sys._current_frames().items():
-        if thread in own:
-            del frame  # it may be this function's own, which then would hold itself
-            continue
-        chain = list(_chain(frame))[-_MOST_FRAMES:]
-        del frame
+    for thread in thread_ids():
+        chain = list(_chain(None if thread in own else innermost(thread)))[-_MOST_FRAMES:]
         while chain:
             code = chain.pop().f_code
             if (modules or code.co_flags & _OPTIMIZED) and not code.co_filename.startswith(_NOT_LOOKED_INTO):
@@ -207,7 +203,7 @@ def _chain(frame: FrameType | None) -> Iterator[FrameType]:
 
 def _frame(thread: int, code: int, function: str) -> Root:
     def read() -> dict[str, Any]:
-        frame = sys._current_frames().get(thread)
+        frame = innermost(thread)
         found = None
         while frame is not None:
             if frame.f_trace is not None:

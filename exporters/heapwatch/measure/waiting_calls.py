@@ -11,7 +11,7 @@ from __future__ import annotations
 import dis
 import sys
 import time
-from types import CodeType, FrameType, ModuleType
+from types import CodeType, ModuleType
 from typing import Any
 
 _MOST_KNOWN = 1000
@@ -23,12 +23,12 @@ _CALLS = ("CALL", "PRECALL")  # Python 3.11 calls what it knows well from the in
 _names: dict[tuple[int, int], tuple[CodeType, tuple[str, ...]]] = {}
 
 
-def in_waiting_call(frame: FrameType) -> bool:
-    """Whether the instruction that the innermost function of a thread is at calls `time.sleep`."""
-    names = _called_at(frame.f_code, frame.f_lasti)
+def in_waiting_call(code: CodeType, at: int, namespace: dict[str, Any]) -> bool:
+    """Whether the instruction at this offset of a function with these global names calls `time.sleep`."""
+    names = _called_at(code, at)
     if not names or names[-1] not in _FUNCTIONS:
         return False
-    found: Any = frame.f_globals.get(names[0])
+    found: Any = namespace.get(names[0])
     if len(names) == 2:
         found = vars(found).get(names[1]) if type(found) is ModuleType else None
     return found is _FUNCTIONS[names[-1]]

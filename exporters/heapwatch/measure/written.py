@@ -16,9 +16,10 @@ import stat
 import sys
 from collections.abc import Iterable, Iterator
 from contextlib import suppress
-from types import CodeType, FrameType, FunctionType, MethodDescriptorType
+from types import CodeType, FunctionType, MethodDescriptorType
 from typing import Any
 
+from heapwatch.measure.frames import innermost, thread_ids
 from heapwatch.measure.layout import Layout, flags_of, layout_of, namespace_of
 from heapwatch.measure.roots import is_user_file, module_label, module_namespace, user_modules
 
@@ -202,16 +203,14 @@ def _text_of(file: str) -> str | None:
 
 def _running() -> Iterator[CodeType]:
     """The code that runs and is in no file, such as that of `python -c`."""
-    for frame in sys._current_frames().values():
-        at: FrameType | None = frame
-        del frame  # it may be this function's own, which then would hold itself
+    for thread in thread_ids():
+        at = innermost(thread)
         for _ in range(_MOST_FRAMES):
             if at is None:
                 break
             if at.f_code.co_filename.startswith(_PROMPTS):
                 yield from _nested(at.f_code)
             at = at.f_back
-        at = None
 
 
 def _words_of(code: CodeType) -> Iterator[str]:

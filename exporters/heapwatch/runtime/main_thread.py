@@ -14,6 +14,7 @@ import threading
 from collections.abc import Callable
 from typing import Any
 
+from heapwatch.measure.frames import innermost
 from heapwatch.runtime.request import Request
 
 
@@ -91,7 +92,7 @@ def _can_be_asked() -> bool:
     api.PyInterpreterState_GetID.restype = ctypes.c_int64
     if api.PyInterpreterState_GetID(api.PyInterpreterState_Get()) != 0:
         return False
-    frame = sys._current_frames().get(threading.main_thread().ident or 0)
+    frame = innermost(threading.main_thread().ident or 0)
     if frame is None:
         return False
     while frame is not None:

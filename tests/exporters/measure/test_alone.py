@@ -17,6 +17,8 @@ import pytest
 
 from heapwatch.measure import alone
 from heapwatch.measure.alone import in_an_operation, read_alone, waits_in
+from heapwatch.measure.roots import OWN_THREADS, calling_line, running_code
+from heapwatch.measure.tracked import tracked_slices
 
 length = (list.__len__,)
 
@@ -98,19 +100,28 @@ def test_a_function_that_is_declared_to_wait_is_no_reason_either() -> None:
 
 def test_threads_that_look_at_the_same_time_leave_nothing_to_the_collector() -> None:
     """Else what a frame of the program referred to would live on, and be freed in another order."""
+    ended = threading.Event()
+    looks: list[Callable[[], Any]] = [
+        lambda: read_alone([[1]], length),
+        lambda: read_alone([[1]], length),
+        lambda: tracked_slices(range(200), 2000),
+        lambda: (running_code(), calling_line({id(length)})),
+    ]
 
-    def read_often() -> None:
-        for _ in range(400):
-            read_alone([[1]], length)
+    def repeat(look: Callable[[], Any]) -> None:
+        while not ended.is_set():
+            look()
 
     before = sys.getswitchinterval()
     gc.collect()
     gc.disable()
     sys.setswitchinterval(1e-6)
     try:
-        threads = [threading.Thread(target=read_often) for _ in range(4)]
+        threads = [threading.Thread(target=repeat, args=[look], name=f"{OWN_THREADS}look") for look in looks]
         for thread in threads:
             thread.start()
+        ended.wait(2)
+        ended.set()
         for thread in threads:
             thread.join()
         gc.set_debug(gc.DEBUG_SAVEALL)

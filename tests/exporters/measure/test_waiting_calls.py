@@ -76,7 +76,7 @@ def test_a_call_of_sleep_is_known_and_nothing_else_is(run: Callable[[], None], e
     for _ in range(20):
         frame = sys._current_frames().get(thread.ident or 0)
         if frame is not None and frame.f_code is run.__code__:
-            found.append(in_waiting_call(frame))
+            found.append(in_waiting_call(frame.f_code, frame.f_lasti, frame.f_globals))
         sleep(0.01)
     assert found
     assert set(found) == {expected}
