@@ -106,7 +106,10 @@ def plausible(found: Finding, levels: Levels) -> Finding:
 def with_types(findings: list[Finding], types: Sequence[Finding], levels: Levels) -> list[Finding]:
     """Add growing types while a part of the growth is unexplained."""
     for found in types:
-        if _rest(findings, levels):
+        rest = _rest(findings, levels)
+        if rest:
+            if found.inferred:
+                found = replace(found, bytes_per_minute=min(rest, found.bytes_per_minute))
             grown = found.bytes_per_minute / 60 * levels.own.span
             leaks = goes_on(levels.own) and grown >= MATERIAL_BYTES and levels.matters(found.bytes_per_minute)
             findings = [*findings, replace(found, is_leak=leaks)]

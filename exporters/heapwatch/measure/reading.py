@@ -100,7 +100,7 @@ def parts(obj: Any, layout: Layout, samples: int) -> Iterator[tuple[Step, Any]]:
     if kind in _NOT_FOLLOWED:
         return
     if kind in ("list", "tuple", "deque"):
-        yield from _items(obj, _GET[kind], length_of(obj, layout) or 0, samples)
+        yield from _items(obj, "item", _GET[kind], length_of(obj, layout) or 0, samples)
     elif kind == "array" and is_object_array(obj):
         length = filled(obj)
         for at in _positions(length, samples):
@@ -154,10 +154,12 @@ def instance_dict(obj: Any) -> Any:
     return None if read is None else read(obj)
 
 
-def _items(obj: Any, get: Callable[[Any, int], Any], length: int, samples: int) -> Iterator[tuple[Step, Any]]:
+def _items(
+    obj: Any, how: str, get: Callable[[Any, int], Any], length: int, samples: int
+) -> Iterator[tuple[Step, Any]]:
     for at in _positions(length, samples):
         try:
-            yield Step("item", at, "[*]"), get(obj, at)
+            yield Step(how, at, "[*]"), get(obj, at)
         except IndexError:
             return
 
@@ -177,8 +179,7 @@ def _entries(obj: Any, samples: int) -> Iterator[tuple[Step, Any]]:
             for key, value in items:
                 yield Step("key", key, key_label(key)), value
             return
-    for at in _positions(length, samples):
-        yield Step("value", at, "[*]"), _value(obj, at)
+    yield from _items(obj, "value", _value, length, samples)
 
 
 def _value(obj: Any, at: Any) -> Any:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gc
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -13,12 +14,14 @@ from heapwatch.explain import describe, garbage
 from heapwatch.explain.census import Census
 from heapwatch.explain.describe import Describer
 from heapwatch.explain.evidence import Levels
+from heapwatch.explain.findings import Finding
 from heapwatch.explain.garbage import Garbage, Uncollected
 from heapwatch.explain.inventory import Inventory
 from heapwatch.explain.memory import ProcessMemory
+from heapwatch.explain.rest import with_types
 
 EVERY = 8.0  # seconds between two looks at the objects
-ENTRY = 40_000  # bytes
+ENTRY = 8_000  # bytes
 
 
 class Holder:
@@ -75,16 +78,16 @@ def test_garbage_is_told_from_living_objects_with_its_pace_and_its_bytes(
     living: list[Holder] = []
 
     def make() -> None:
-        cycles(20)
-        living.extend(Holder(number) for number in range(10))
+        cycles(100)
+        living.extend(Holder(number) for number in range(50))
 
     run(uncollected, clock, 12, make)
     found = uncollected.latest
     assert found is not None
     assert found.types == (f"{__name__}.Holder",)
-    assert found.objects == pytest.approx(240, rel=0.1)
-    assert found.bytes == pytest.approx(240 * ENTRY, rel=0.1)
-    assert uncollected.per_second(30.0) == pytest.approx(20 / EVERY, rel=0.1)
+    assert found.objects == pytest.approx(1200, rel=0.1)
+    assert found.bytes == pytest.approx(1200 * ENTRY, rel=0.1)
+    assert uncollected.per_second(30.0) == pytest.approx(100 / EVERY, rel=0.1)
 
 
 def test_a_program_without_cycles_has_no_garbage(uncollected: Uncollected, clock: list[float]) -> None:
@@ -125,11 +128,11 @@ def test_garbage_is_named_though_the_number_of_living_objects_levels_off(
     living: list[list[Any]] = []
 
     def make() -> None:
-        cycles(16)
-        living.extend([[]] for _ in range(max(0, 400 - 20 * round(clock[0] / EVERY))))
+        cycles(80)
+        living.extend([[]] for _ in range(max(0, 2000 - 100 * round(clock[0] / EVERY))))
 
     run(uncollected, clock, 40, make)
-    levels = levels_of(clock, 16 * ENTRY / EVERY)
+    levels = levels_of(clock, 80 * ENTRY / EVERY)
     assert not uncollected.counts.growth(levels.settled).rising
     (found,) = Describer(Inventory()).describe_garbage(uncollected, levels)
     assert "Holder" in found.type
@@ -213,3 +216,37 @@ def test_a_key_that_leads_out_of_the_cycle_does_not_close_it(
     run(uncollected, clock, 4, step)
     assert uncollected.latest is not None
     assert uncollected.latest.key in ("first", "second")
+
+
+def test_the_newest_do_not_stand_for_what_had_come_before(
+    uncollected: Uncollected, clock: list[float], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(garbage, "_MOST_EXAMINED", 200)
+    living: list[Any] = []
+    run(uncollected, clock, 4, lambda: living.extend([at] for at in range(5000)))
+    run(uncollected, clock, 1, lambda: cycles(50))
+    run(uncollected, clock, 4, lambda: living.extend([at] for at in range(5000)))
+    assert uncollected.latest is not None
+    assert uncollected.latest.objects < 300
+    assert uncollected.latest.share < 0.01
+
+
+def test_what_was_found_is_forgotten_when_the_program_collects(
+    uncollected: Uncollected, clock: list[float]
+) -> None:
+    run(uncollected, clock, 4, lambda: cycles(100))
+    gc.collect()
+    run(uncollected, clock, 2, lambda: cycles(1))
+    assert uncollected.latest is not None
+    assert uncollected.latest.objects < 20
+
+
+def test_cycles_whose_bytes_are_unknown_take_what_measured_containers_leave() -> None:
+    memory = ProcessMemory(lambda: 0.0)
+    for second in range(300):
+        memory.private.add(float(second), 1e9 + 1e6 * second)
+    levels = Levels(memory, 0.0, 300.0)
+    found = Finding("type", None, "cycles", 10, None, 1.0, levels.per_minute, 0.0, inferred=True)
+    named = replace(found, kind="container", bytes_per_minute=0.4 * levels.per_minute, inferred=False)
+    _, cycles = with_types([named], [found], levels)
+    assert cycles.bytes_per_minute == pytest.approx(0.6 * levels.per_minute)

@@ -89,3 +89,15 @@ def test_the_key_that_leads_back_is_named() -> None:
     assert closing_key([cycle(other=[1]), cycle(), {"last": None}], [0, 1, 2]) == "last"
     assert closing_key([{"last": None}], [0]) is None
     assert closing_key([cycle()], []) is None
+
+
+def test_what_the_list_alone_holds_is_no_cycle() -> None:
+    cycle, kept, held = Node(), Node(), Node()
+    cycle.other = [cycle, kept]
+    chain = Node()
+    chain.other = [held, Node()]
+    objects = with_dicts([cycle, cycle.other, kept, chain, chain.other, chain.other[1], held])
+    positions = range(3)
+    del cycle, kept, chain
+    assert [at for at in unreachable(objects) if at < 7] == list(positions)
+    del held

@@ -99,3 +99,11 @@ def test_a_method_of_c_code_that_knows_its_class_leads_to_its_object() -> None:
     pattern = re.compile("a")
     ((_, part),) = parts(pattern.match, layout_of(type(pattern.match)), 3)
     assert part is pattern
+
+
+def test_a_dict_that_shrinks_while_it_is_read() -> None:
+    values = dict.fromkeys(range(100), 0)
+    found = parts(values, layout_of(dict), 8)
+    next(found)
+    values.clear()
+    assert list(found) == []
