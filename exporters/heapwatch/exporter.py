@@ -53,6 +53,7 @@ from heapwatch.runtime.failures import Failures
 from heapwatch.runtime.owned_reads import OwnedReads
 from heapwatch.runtime.protocols import Collector, Sampler
 from heapwatch.runtime.safe_point import SafePoint
+from heapwatch.runtime.sources import Source
 
 log = logging.getLogger("heapwatch")
 Declared = TypeVar("Declared")
@@ -129,6 +130,7 @@ class Exporter:
             progress=self.progress.so_far,
             reads=OwnedReads(self.safe_point),
             beside=self._beside,
+            found_world=self._count_world,
         )
 
         baseline = BaselineCollector(self.memory.read)
@@ -236,6 +238,12 @@ class Exporter:
         self._counting.append(bodies)
         self.register(bodies, anywhere=False)
         self.register(bodies.total, anywhere=False)
+
+    def _count_world(self, name: str, count: Callable[[], float]) -> None:
+        """Count the bodies of a world that the explainer found, if the trainer has declared none."""
+        if not any(isinstance(counting, BodyCollector) for counting in self._counting):
+            self.entities.count(name, Source.of(count))
+            self.sample(self.entities)
 
     def serve(
         self, host: str, port: int, *, token: str | None, port_search: bool, register: str | None = None

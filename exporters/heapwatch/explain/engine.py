@@ -25,6 +25,7 @@ from heapwatch.explain.rhythm import HURRIED, rhythm_of
 from heapwatch.explain.steadiness import is_steady
 from heapwatch.explain.tracing import Tracer
 from heapwatch.explain.weigh import weigh
+from heapwatch.explain.worlds import Found, Worlds
 from heapwatch.measure.alone import has_lock
 from heapwatch.measure.own_time import own_time
 from heapwatch.measure.roots import OWN_THREADS, Root
@@ -47,6 +48,7 @@ _CENSUS_SECONDS = 10.0
 _INSPECT_SECONDS = 60.0
 _SEARCH_SECONDS = 8.0
 _TRACE_SECONDS = 5.0
+_WORLDS_SECONDS = 5.0
 _WEIGHED_AT_ONCE = 3
 _MOST_WEIGHED = 40
 _MOST_DESCRIBED = 40
@@ -68,6 +70,7 @@ class Explainer:
         progress: returns the progress that the program reported.
         reads: asks the thread that may read what it changes.
         beside: adds to an explanation what else leaks.
+        found_world: told of each physics world, as by `Worlds`.
 
     Attributes:
         latest: the newest explanation.
@@ -85,9 +88,11 @@ class Explainer:
         progress: Callable[[], Progress] = lambda: NO_PROGRESS,
         reads: OwnedReads | None = None,
         beside: Callable[[Explanation], Explanation] = lambda found: found,
+        found_world: Found = lambda name, count: None,
     ) -> None:
         self._reads = reads or OwnedReads()
         self.inventory = Inventory(clock, spent, extra_roots, self._reads.ask)
+        self.worlds = Worlds(self.inventory, self._reads.ask, found_world, clock)
         self.census = Census(clock)
         self.uncollected = Uncollected(self.census, clock)
         self.tracer = Tracer(clock)
@@ -193,6 +198,9 @@ class Explainer:
         if self._is_due("judge", now, self._rhythm.judge):
             self._judge()
             return "judge"
+        if self.inventory.worlds and self._is_due("worlds", now, _WORLDS_SECONDS):
+            self.worlds.count()
+            return "read"
         if self._is_due("weigh", now, self._rhythm.weigh):
             self._weigh(_WEIGHED_AT_ONCE)
             return "weigh"

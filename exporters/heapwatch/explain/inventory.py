@@ -61,6 +61,7 @@ _MOST_COUNTED = 20_000
 _MOST_KNOWN = 3000
 _MOST_ANCHORS = 3000
 _MOST_PLACES = 8  # objects read for one path
+_MOST_WORLDS = 8
 _LARGE = 65_536  # bytes from which an array or a text is followed
 _LONG_NAMESPACE = 64
 _TO_ITEMS = frozenset(("item", "key", "value", "element"))
@@ -212,6 +213,7 @@ class Inventory:
         newest_round: the number of rounds that were complete when a new container was last found.
         visited: number of objects visited in the last round.
         shortest_interval: seconds between readings of a container that changes.
+        worlds: places of Box2D worlds, by path.
         anchors: path by id of the objects that are reached without a step to an item. They have a place of
             their own, so they do not count for the items that refer to them.
 
@@ -225,6 +227,7 @@ class Inventory:
         ask: Ask = lambda read: read(),
     ) -> None:
         self.known: dict[str, KnownContainer] = {}
+        self.worlds: dict[str, list[Place]] = {}
         self.graphs_unread = False
         self.rounds = self.newest_round = 0
         self.visited = 0
@@ -243,6 +246,7 @@ class Inventory:
         self._seen: set[int] = set()
         self._anchors: dict[int, str] = {}
         self._round_known: set[str] = set()
+        self._round_worlds: dict[str, int] = {}  # the round in which each was found last
         self._round_multiplicity: dict[str, float] = {}
         self._graphs_due = self._graphs_asked = float("-inf")
 
@@ -386,6 +390,8 @@ class Inventory:
                         self._push(value, place, Step("class", name, attribute_label(name, layout)), path)
             return
         self._note(obj, layout, place, path)
+        if layout.name == "b2World" and layout.module.partition(".")[0] == "Box2D":
+            self._note_world(place, path)
         if layout.kind == "object" and layout.namespace is not None:
             self._note_ring(obj, layout, place, path)
         samples = SAMPLES[min(place.item_steps, len(SAMPLES) - 1)]
@@ -472,6 +478,15 @@ class Inventory:
                 self._note(obj, layout, below, label)
         elif below.depth <= _DEEPEST and len(self._pending) < _MOST_PENDING:
             self._pending.append((below, label))
+
+    def _note_world(self, place: Place, path: str) -> None:
+        if path in self.worlds or len(self.worlds) < _MOST_WORLDS:
+            places = self.worlds.setdefault(path, [])
+            if self._round_worlds.get(path) != self.rounds:
+                self._round_worlds[path] = self.rounds
+                places.clear()
+            if len(places) < _MOST_PLACES:
+                places.append(place)
 
     def _note_ring(self, obj: Any, layout: Layout, place: Place, path: str) -> None:
         namespace = attributes_of(obj, layout)

@@ -1,0 +1,74 @@
+"""Bodies of physics worlds that the program did not declare: C code keeps them in lists of its own.
+
+They are counted in the thread that steps the world, outside a step. No body is touched: a proxy that outlives
+its body reads freed memory.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from contextlib import suppress
+from functools import partial
+from typing import Any
+
+from heapwatch.explain.inventory import Inventory
+from heapwatch.measure.attributes import Gone
+from heapwatch.runtime.sources import SourceGone
+
+Ask = Callable[[Callable[[], Any]], Any]
+Found = Callable[[str, Callable[[], float]], None]
+
+_OLDEST_SECONDS = 60.0
+
+
+class Worlds:
+    """Counts the bodies of the Box2D worlds that a walk found.
+
+    Args:
+        inventory: has the places of the worlds.
+        ask: runs a read in the thread that steps them.
+        found: told of each path to a world with a function that returns its number of bodies. That function
+            raises SourceGone when the number is older than a minute.
+        clock: monotonic seconds.
+
+    """
+
+    def __init__(
+        self, inventory: Inventory, ask: Ask, found: Found, clock: Callable[[], float] = time.monotonic
+    ) -> None:
+        self._inventory = inventory
+        self._ask = ask
+        self._found = found
+        self._clock = clock
+        self._counts: dict[str, tuple[float, float]] = {}
+
+    def count(self) -> None:
+        """Count the bodies at each path. Those of a world that is inside its step keep their last number."""
+        counted: set[int] = set()  # a world that another path leads to counts once
+        for path, places in list(self._inventory.worlds.items()):
+            worlds = []
+            for place in places:
+                with suppress(Gone, RuntimeError):
+                    worlds.append(place.find({}))
+            worlds = [world for world in worlds if id(world) not in counted]
+            counted.update(map(id, worlds))
+            bodies = self._ask(partial(_bodies, worlds)) if worlds else None
+            worlds.clear()
+            if bodies is not None:
+                is_new = path not in self._counts
+                self._counts[path] = self._clock(), bodies
+                if is_new:
+                    self._found(f"{path}.bodies", partial(self._latest, path))
+
+    def _latest(self, path: str) -> float:
+        counted_at, bodies = self._counts[path]
+        if self._clock() - counted_at > _OLDEST_SECONDS:
+            raise SourceGone(f"{path} was not counted for {_OLDEST_SECONDS:.0f} s")
+        return bodies
+
+
+def _bodies(worlds: list[Any]) -> int | None:
+    if any(world.locked for world in worlds):
+        return None
+    return sum(int(world.bodyCount) for world in worlds)

@@ -1,0 +1,116 @@
+"""Worlds that nobody declared: what the walk finds, and how many bodies they have."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from heapwatch import Watch
+from heapwatch.explain.inventory import Inventory
+from heapwatch.explain.worlds import Worlds
+from heapwatch.measure.roots import Root
+from heapwatch.runtime.sources import SourceGone
+
+Box2D = pytest.importorskip("Box2D")
+
+
+class Environment:
+    def __init__(self) -> None:
+        self.world = Box2D.b2World()
+
+    def spawn(self, bodies: int) -> None:
+        for _ in range(bodies):
+            self.world.CreateDynamicBody()
+
+
+class Found:
+    """The counts by name, and a clock."""
+
+    def __init__(self, held: dict[str, Any]) -> None:
+        self.counts: dict[str, Callable[[], float]] = {}
+        self.now = 0.0
+        root = Root("held", "held", lambda: held)
+        self.inventory = Inventory(extra_roots=lambda: [root])
+        self.worlds = Worlds(self.inventory, lambda read: read(), self.counts.__setitem__, lambda: self.now)
+
+    def look(self) -> None:
+        while not self.inventory.discover(10.0):
+            pass
+        self.worlds.count()
+
+    def only(self) -> Callable[[], float]:
+        (count,) = self.counts.values()
+        return count
+
+
+def test_bodies_of_a_world_are_counted_under_its_path() -> None:
+    environment = Environment()
+    found = Found({"env": environment})
+    environment.spawn(3)
+    found.look()
+    assert [name.endswith(".world.bodies") for name in found.counts] == [True]
+    assert found.only()() == 3
+    environment.spawn(4)
+    found.worlds.count()
+    assert found.only()() == 7
+
+
+def test_a_world_with_two_paths_is_one() -> None:
+    environment = Environment()
+    found = Found({"env": environment, "trainer": {"world": environment.world}})
+    found.look()
+    found.look()
+    assert len(found.counts) == 1
+
+
+def test_worlds_at_one_path_are_counted_together() -> None:
+    environments = [Environment(), Environment()]
+    found = Found({"envs": environments})
+    environments[0].spawn(1)
+    environments[1].spawn(3)
+    found.look()
+    found.look()
+    assert [name.endswith("[*].world.bodies") for name in found.counts] == [True]
+    assert found.only()() == 4
+
+
+def test_a_world_in_its_step_is_not_touched(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(Box2D.b2World, "locked", True)
+    environment = Environment()
+    found = Found({"env": environment})
+    found.look()
+    assert not found.counts
+
+
+def test_an_old_count_is_no_count() -> None:
+    held = {"env": Environment()}
+    found = Found(held)
+    found.look()
+    count = found.only()
+    held.clear()
+    found.now = 61.0
+    found.worlds.count()
+    with pytest.raises(SourceGone):
+        count()
+
+
+@pytest.fixture
+def watch() -> Watch:
+    return Watch("worlds")
+
+
+def test_a_trainer_that_declares_its_bodies_keeps_its_own_count(watch: Watch) -> None:
+    watch.bodies(Box2D.b2World())
+    watch.exporter._count_world("env.world.bodies", lambda: 3.0)
+    watch.exporter.entities.sample()
+    assert not any(metric.samples for metric in watch.exporter.entities.collect())
+
+
+def test_one_that_declares_none_gets_an_entity(watch: Watch) -> None:
+    watch.exporter._count_world("env.world.bodies", lambda: 3.0)
+    watch.exporter.entities.sample()
+    (metric,) = watch.exporter.entities.collect()
+    (sample,) = metric.samples
+    assert (sample.labels, sample.value) == ({"type": "env.world.bodies"}, 3.0)
