@@ -43,26 +43,31 @@ def run(stack: NativeStack | ComposeStack, settings: Settings, console: Console)
     if unhealthy := [row.service for row in stack.status() if not row.healthy]:
         raise StackError(f"unhealthy services ({', '.join(unhealthy)}): run heapwatch up first")
     try:
-        with example(stack, settings) as trainer:
-            loop = Loop(settings, trainer.instance, trainer.port)
-            _wait_for_cooldown(loop, console)
+        with example(stack, settings, lambda one: _cooldown_left(_loop(settings, one)) > 0) as trainer:
+            loop = _loop(settings, trainer)
+            if (left := _cooldown_left(loop)) > 0:
+                console.print(
+                    f"The receiver cleaned up recently; waiting {left:.0f} s for the end of its cooldown."
+                )
+                time.sleep(left)
             _Demonstration(trainer, loop, Narrator(console)).run()
     except KeyboardInterrupt:
         raise StackError("interrupted: the leak is off") from None
 
 
-def _wait_for_cooldown(loop: Loop, console: Console) -> None:
-    """Wait for the end of the receiver's cooldown after an earlier cleanup."""
+def _loop(settings: Settings, trainer: Example) -> Loop:
+    return Loop(settings, trainer.instance, trainer.port)
+
+
+def _cooldown_left(loop: Loop) -> float:
+    """Seconds for which the receiver still leaves the trainer alone after a cleanup."""
     cooldown = float(os.environ.get("HEAPWATCH_RECEIVER_EMERGENCY_COOLDOWN") or RECEIVER_COOLDOWN)
     finished = [
         datetime.fromisoformat(row["action"]["finished_at"]).timestamp()
         for row in loop.actions()
         if row["action"] and row["action"]["finished_at"]
     ]
-    left = max(finished, default=0.0) + cooldown - time.time()
-    if left > 0:
-        console.print(f"The receiver cleaned up recently; waiting {left:.0f} s for the end of its cooldown.")
-        time.sleep(left)
+    return max(0.0, max(finished, default=0.0) + cooldown - time.time())
 
 
 class _Demonstration:

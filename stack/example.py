@@ -6,7 +6,7 @@ import json
 import os
 import subprocess
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import Protocol
 
@@ -97,11 +97,23 @@ class Small:
 
 
 @contextmanager
-def example(stack: NativeStack | ComposeStack, settings: Settings) -> Iterator[Example]:
-    """The stack's example if it has one, else a small trainer that ends with the context."""
+def example(
+    stack: NativeStack | ComposeStack, settings: Settings, rests: Callable[[Example], bool]
+) -> Iterator[Example]:
+    """The stack's example if it has one, else a small trainer that ends with the context.
+
+    Args:
+        stack: the stack that watches it.
+        settings: its settings.
+        rests: whether the receiver leaves a trainer alone after a cleanup. Then a small one is started, where
+            the stack can see it: outside of containers.
+
+    """
     if settings.checkout or isinstance(stack, ComposeStack):
-        yield StacksOwn(stack, settings)
-        return
+        own = StacksOwn(stack, settings)
+        if isinstance(stack, ComposeStack) or not rests(own):
+            yield own
+            return
     small = Small(settings)
     try:
         health.wait_scraped(settings, {"the demonstration's trainer": small.instance})

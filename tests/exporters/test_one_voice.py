@@ -11,8 +11,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from prometheus_client import Metric
+from prometheus_client.parser import text_string_to_metric_families
 
 import heapwatch
+from benchmarks.leaks.replay import replay
+from benchmarks.leaks.scenario import Scenario
 from heapwatch.analysis.readings import Readings
 from heapwatch.analysis.verdict import MEANINGS, SERIOUS, WORDS, Word
 from heapwatch.cli.main import main
@@ -32,9 +36,12 @@ from heapwatch.recording.recorder import Recorder
 from heapwatch.runtime.plain_text import say
 from tests.exporters.explain.test_judge import candidate, curve, judged
 from tests.exporters.explain.test_levels import bodies, live
+from tests.repository import REPOSITORY
 
 MB = 1e6
 SECONDS = 900
+SCRAPES = 160  # of 15 s
+RULES = sorted((REPOSITORY / "prometheus" / "rules").glob("*.yml"))
 LINE = Site("/home/me/train.py", 7, "")
 
 
@@ -110,6 +117,10 @@ def trainer(
     watch.stop()
 
 
+def read_families(address: str) -> list[Metric]:
+    return list(text_string_to_metric_families(get_text(f"http://{address}/metrics", 2**22)))
+
+
 def agrees(trainer: Trainer, text: str) -> None:
     """The text has the word of the verdict and no other, and what it is about."""
     found = text.lower()
@@ -177,6 +188,27 @@ def test_the_monitor_of_what_prometheus_scraped(trainer: Trainer) -> None:
     sample = Sample(trainer.address, 1e9, read_metrics(f"http://{trainer.address}"), firing=())
     agrees(trainer, "\n".join(message.text for message in reporter.report(sample)))
     assert (reporter.severity == "critical") == bool(code(trainer))
+
+
+def test_the_alerts(trainer: Trainer) -> None:
+    """What it exports, with the memory of its recording, through Prometheus's own rule engine."""
+    of_job = 'job="trainer",instance="walker:8000"'
+    series: dict[str, list[float | None]] = {}
+    for sample in (one for family in read_families(trainer.address) for one in family.samples):
+        labels = ",".join([of_job, *(f"{name}={json.dumps(value)}" for name, value in sample.labels.items())])
+        values = [sample.value] * SCRAPES
+        if (sample.name, sample.labels.get("role")) == ("trainer_process_resident_memory_bytes", "trainer"):
+            values = [trainer.case.level(15.0 * at) for at in range(SCRAPES)]
+        series[f"{sample.name}{{{labels}}}"] = [*values]
+    series[f"process_start_time_seconds{{{of_job}}}"] = [0.0] * SCRAPES
+    series[f"up{{{of_job}}}"] = [1.0] * SCRAPES
+    fired = {
+        alert["alertname"]
+        for alerts in replay(Scenario(trainer.case.word, series), RULES).values()
+        for alert in alerts
+    }
+    serious = {"leak": {"TrainerLeak"}, "will not fit": {"TrainerBufferWillNotFit"}}
+    assert fired & {"TrainerLeak", "TrainerBufferWillNotFit"} == serious.get(trainer.case.word, set()), fired
 
 
 def test_the_row_of_ps(trainer: Trainer, capsys: pytest.CaptureFixture[str]) -> None:

@@ -3,11 +3,13 @@
 import io
 from dataclasses import replace
 from itertools import count
+from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 from rich.console import Console
 
-from heapwatch.stack import demo
+from heapwatch.stack import demo, example
 from heapwatch.stack.errors import StackError
 from heapwatch.stack.loop import DemoLevels
 from heapwatch.stack.report import Narrator
@@ -138,3 +140,30 @@ def test_an_alert_that_stays_is_no_success(demonstration, monkeypatch):
     loop = Loop(asking=[[CAUSED]])
     with pytest.raises(StackError, match=r"for the cleanup: TrainerLimitExceeded \(bodies/all, critical\)$"):
         demonstration(loop)._see_silence()
+
+
+def test_where_the_own_trainer_is_left_alone_a_small_one_leaks(monkeypatch):
+    """Else the third of three demonstrations in a row waits for the end of a cooldown."""
+
+    class Started:
+        def __init__(self, settings):
+            self.instance, self.port, self.ended = "127.0.0.1:1", 1, False
+
+        def end(self):
+            self.ended = True
+
+    class Own:
+        instance, port = "127.0.0.1:2", 2
+
+        def __init__(self, stack, settings):
+            pass
+
+    settings = SimpleNamespace(checkout=Path())
+    monkeypatch.setattr(example, "Small", Started)
+    monkeypatch.setattr(example, "StacksOwn", Own)
+    monkeypatch.setattr(example.health, "wait_scraped", lambda settings, instances: None)
+    with example.example(None, settings, lambda one: False) as trainer:
+        assert type(trainer) is Own
+    with example.example(None, settings, lambda one: one.port == 2) as trainer:
+        assert type(trainer) is Started
+    assert trainer.ended
