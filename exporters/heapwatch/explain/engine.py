@@ -20,6 +20,7 @@ from heapwatch.explain.inventory import Inventory
 from heapwatch.explain.judge import explain, is_unexplained
 from heapwatch.explain.log_limit import LogLimit
 from heapwatch.explain.memory import NO_PROGRESS, ProcessMemory
+from heapwatch.explain.native_tracing import NativeTracer
 from heapwatch.explain.rest import plausible
 from heapwatch.explain.rhythm import HURRIED, rhythm_of
 from heapwatch.explain.steadiness import is_steady
@@ -49,6 +50,7 @@ _INSPECT_SECONDS = 60.0
 _SEARCH_SECONDS = 8.0
 _TRACE_SECONDS = 5.0
 _WORLDS_SECONDS = 5.0
+_NATIVE_SECONDS = 1.0
 _WEIGHED_AT_ONCE = 3
 _MOST_WEIGHED = 40
 _MOST_DESCRIBED = 40
@@ -96,6 +98,7 @@ class Explainer:
         self.census = Census(clock)
         self.uncollected = Uncollected(self.census, clock)
         self.tracer = Tracer(clock)
+        self.native = NativeTracer(clock)
         self.memory = ProcessMemory(clock, progress)
         self.latest = Explanation("too early", 0.0, 0.0, 0.0)
         self.spent_on = dict.fromkeys(("read", "walk", "weigh", "judge", "census", "trace", "ask"), 0.0)
@@ -143,6 +146,7 @@ class Explainer:
         self._stopped.set()
         self._thread = None
         self._asked, self._answered = threading.Event(), threading.Event()
+        self.native.abandon()
         self._reads.abandon()
 
     def explain_now(self, seconds: float = NOW_SECONDS) -> Explanation:
@@ -185,6 +189,8 @@ class Explainer:
             self.spent_on[activity] += cost
             self.spent_on["ask"] = self._reads.seconds
             self.longest_slice = max(self.longest_slice, cost)
+        if self.native.enabled and self._is_due("native", now, _NATIVE_SECONDS):
+            self.native.step(any(one.kind == "native" for one in self.latest.findings))
         longest = _LONGEST_PAUSE_SECONDS if activity == "judge" else float("inf")
         self._pause(activity, now, cost, longest)
         if not allowed:
@@ -251,6 +257,7 @@ class Explainer:
         while True:
             asked = self._asked.wait(pause)
             if self._stopped.is_set():
+                self.native.stop()
                 return
             try:
                 if asked:
@@ -309,17 +316,19 @@ class Explainer:
             self._budget.lend()
             refused = self.census.refused_seconds
             found = explain(levels, candidates, self._types(levels), rounds, refused, walked)
-        if any(one.kind == "worker" and one.items_per_minute for one in found.findings):
-            site = self._describer.processes_started()
-            located = (replace(one, site=site) if one.kind == "worker" else one for one in found.findings)
-            found = replace(found, findings=tuple(located))
-        found = replace(found, unread=self._unread())
+        found = replace(found, findings=tuple(map(self._located, found.findings)), unread=self._unread())
         self.latest = found = self._beside(found)
         self._set_rhythm(levels)
         line = self._log_limit.line(found, levels.now)
         if line is not None:
             log.log(line.level, "%s", line.text)
         return found
+
+    def _located(self, finding: Finding) -> Finding:
+        """The finding with the line that no search of its container can tell."""
+        if finding.kind == "worker" and finding.items_per_minute:
+            return replace(finding, site=self._describer.processes_started())
+        return replace(finding, site=self.native.site) if finding.kind == "native" else finding
 
     def _unread(self) -> tuple[str, ...]:
         """What could not be read the last time, as other threads might have been changing it."""

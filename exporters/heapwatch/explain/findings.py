@@ -233,7 +233,8 @@ def _filled_at(finding: Finding) -> str:
         return ""
     file = finding.site.file.replace("\\", "/").rpartition("/")[2]
     within = f" in `{finding.site.function}`" if finding.site.function else ""
-    return f", filled at {file}:{finding.site.line}{within}"
+    how = "taken" if finding.kind == "native" else "filled"
+    return f", {how} at {file}:{finding.site.line}{within}"
 
 
 def _filling(explanation: Explanation) -> str:

@@ -17,7 +17,7 @@ log = logging.getLogger("heapwatch")
 
 PREFIX = "HEAPWATCH_"
 RECEIVER_PREFIX = "HEAPWATCH_RECEIVER_"
-EXPLAIN, TRACE, SERVE = (f"{PREFIX}{name}" for name in ("EXPLAIN", "TRACE", "SERVE"))
+EXPLAIN, TRACE, NATIVE, SERVE = (f"{PREFIX}{name}" for name in ("EXPLAIN", "TRACE", "NATIVE", "SERVE"))
 # Variables of the stack, the library and the viewer; those of the receiver come from its settings.
 KNOWN = frozenset(
     PREFIX + name
@@ -36,6 +36,7 @@ KNOWN = frozenset(
         "EMAIL_FROM",
         "EMAIL_TO",
         "EXPLAIN",
+        "NATIVE",
         "PROFILE",
         "PROMETHEUS_PORT",
         "PROMETHEUS_URL",
@@ -82,6 +83,14 @@ def is_on(name: str, environ: Mapping[str, str] = os.environ) -> bool:
     if text not in (*_OFF, *_ON):
         _say_wrong(name, environ[name], "on or off", "it stays on")
     return text not in _OFF
+
+
+def is_asked_for(name: str, environ: Mapping[str, str] = os.environ) -> bool:
+    """Whether a part that is off by default is switched on."""
+    text = environ.get(name, "").strip().lower()
+    if text not in (*_OFF, *_ON):
+        _say_wrong(name, environ[name], "on or off", "it stays off")
+    return text in _ON[1:]
 
 
 def share(name: str, usual: float, environ: Mapping[str, str] = os.environ) -> float:

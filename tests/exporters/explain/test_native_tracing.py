@@ -1,0 +1,115 @@
+"""Memory of C code gets the line of the program that takes it, and the program is left as it was."""
+
+from __future__ import annotations
+
+import sqlite3
+import sys
+import threading
+import time
+import tracemalloc
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from heapwatch.explain import native_tracing
+from heapwatch.explain.engine import Explainer
+from heapwatch.explain.findings import Explanation, Finding, headline
+from heapwatch.explain.native_tracing import NativeTracer
+from heapwatch.explain.sites import Site
+
+pytest.importorskip("memray")
+
+
+@pytest.fixture
+def tracer(monkeypatch: pytest.MonkeyPatch) -> Iterator[NativeTracer]:
+    monkeypatch.setenv("HEAPWATCH_NATIVE", "on")
+    monkeypatch.setattr(native_tracing, "WINDOW_SECONDS", 0.5)
+    monkeypatch.setattr(native_tracing, "is_user_file", lambda file: file == __file__)
+    monkeypatch.setattr(native_tracing, "_is_profiled", lambda: False)  # as under coverage
+    one = NativeTracer()
+    yield one
+    one.stop()
+
+
+def fill(database: sqlite3.Connection, ended: threading.Event) -> None:
+    while not ended.wait(0.001):
+        database.execute("insert into kept values (zeroblob(20000))")
+
+
+@pytest.fixture
+def leaking() -> Iterator[None]:
+    database = sqlite3.connect(":memory:", check_same_thread=False)
+    database.execute("create table kept (x blob)")
+    ended = threading.Event()
+    thread = threading.Thread(target=fill, args=[database, ended])
+    thread.start()
+    yield
+    ended.set()
+    thread.join(10)
+    database.close()
+
+
+def until(tracer: NativeTracer, done: Callable[[], bool]) -> None:
+    end = time.monotonic() + 60
+    while not done() and time.monotonic() < end:
+        tracer.step(True)
+        time.sleep(0.05)
+    assert done()
+
+
+@pytest.mark.usefixtures("leaking")
+def test_the_line_that_takes_the_memory_is_found(tracer: NativeTracer) -> None:
+    until(tracer, lambda: tracer.site is not None)
+    assert tracer.site == Site(__file__, fill.__code__.co_firstlineno + 2, "fill")
+
+
+def test_nothing_is_left_of_a_window(
+    tracer: NativeTracer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(native_tracing.tempfile, "tempdir", str(tmp_path))
+    threads = threading.active_count()
+    tracer.step(True)
+    assert list(tmp_path.iterdir())
+    tracer.stop()
+    assert (list(tmp_path.iterdir()), threading.active_count(), sys.getprofile()) == ([], threads, None)
+
+
+def test_a_window_begins_only_where_it_is_asked_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("HEAPWATCH_NATIVE", raising=False)
+    one = NativeTracer()
+    one.step(True)
+    assert (one.enabled, one.windows) == (False, 0)
+
+
+def test_none_begins_beside_another_tracer_or_without_a_reason(tracer: NativeTracer) -> None:
+    tracer.step(False)
+    tracemalloc.start()
+    try:
+        tracer.step(True)
+    finally:
+        tracemalloc.stop()
+    assert tracer.windows == 0
+
+
+@pytest.mark.parametrize("install", [sys.setprofile, threading.setprofile])
+def test_none_begins_in_a_program_that_is_profiled(install: Callable[[object], None]) -> None:
+    install(lambda *_: None)
+    try:
+        assert native_tracing._is_profiled()
+    finally:
+        install(None)
+
+
+def test_a_record_that_is_too_large_ends_it(tracer: NativeTracer, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(native_tracing, "MOST_BYTES", 10)
+    until(tracer, lambda: not tracer.enabled)
+    assert tracer.site is None
+
+
+def test_the_explanation_has_the_line() -> None:
+    explainer = Explainer()
+    explainer.native.site = Site("/home/me/train.py", 7, "step")
+    what = "memory that no Python object accounts for"
+    found = explainer._located(Finding("native", None, what, None, None, None, 48e6, 1.0, is_leak=True))
+    assert "taken at train.py:7 in `step`" in headline(Explanation("leak", 900.0, 48e6, 0.0, (found,)))
