@@ -181,17 +181,18 @@ def message(explanation: Explanation) -> str:
     verdict, first = explanation.verdict, foremost(explanation)
     grown = explanation.growth_bytes_per_minute
     grows = f"Memory grows by {size_text(grown)}/min." if grown >= _LEAST_PACE else ""
+    so_far = f"So far, {described(first)}" if first else ""
     left = time_left_text(explanation.time_left)
     if verdict == "too early":
         after = f" after {_duration(explanation.seconds)}" if explanation.seconds else ""
-        said = [f"Too early to tell{after}.", explanation.detail, left]
+        said = [f"Too early to tell{after}.", explanation.detail, so_far, left]
     elif verdict == "healthy":
         said = ["Nothing leaks.", explanation.detail]
     elif verdict == "warm-up":
         pace = f" by {size_text(grown)}/min" if grows else ""
         said = [f"No leak. Memory grew{pace} and slows down: a warm-up."]
     elif verdict == "growing":
-        said = [explanation.detail, left]
+        said = [explanation.detail, so_far, left]
     elif verdict == "filling" or (verdict == "will not fit" and first is not None and first.capacity_items):
         said = [grows, _filling(explanation), explanation.detail, left]
     else:

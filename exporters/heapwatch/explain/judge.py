@@ -14,7 +14,6 @@ from heapwatch.explain.findings import (
     Explanation,
     Finding,
     FindingKind,
-    described,
     ranked,
     size_text,
 )
@@ -199,11 +198,11 @@ def _verdict(
     grows = f"Memory grows by {size_text(max(pace, fast))}/min." if levels.matters(max(pace, fast)) else ""
     if seconds < TOO_EARLY_SECONDS:
         left = f"A verdict takes {TOO_EARLY_SECONDS:.0f} s, {math.ceil(TOO_EARLY_SECONDS - seconds)} s more."
-        return "too early", _joined(grows, left, _searched(walked), _so_far(findings))
+        return "too early", _joined(grows, left, _searched(walked))
     remaining = _GOES_ON_SECONDS - levels.growing_seconds
     if walked is not None and remaining > 0:
         waits = f"Growth is judged without it in {math.ceil(remaining / 60)} min."
-        return "too early", _joined(grows, _searched(walked), waits, _so_far(findings))
+        return "too early", _joined(grows, _searched(walked), waits)
     buffers = [finding for finding in findings if finding.kind == "buffer"]
     filled = rate_of([finding for finding in buffers if finding.fits])
     rises = fast > 0 and filled < EXPLAINED * fast
@@ -219,9 +218,9 @@ def _verdict(
             return "warm-up", ""
     if remaining > 0:
         when = f"Whether it slows down can be told in {math.ceil(remaining / 60)} min."
-        return "too early", _joined(grows, when, _so_far(findings))
+        return "too early", _joined(grows, when)
     lasts = f"It has gone on for {levels.growing_seconds / 60:.0f} min and does not slow down."
-    return "growing", _joined(grows, lasts, _so_far(findings))
+    return "growing", _joined(grows, lasts)
 
 
 def _searched(walked: tuple[int, int] | None) -> str:
@@ -233,14 +232,6 @@ def _searched(walked: tuple[int, int] | None) -> str:
         f"The first search through the program's objects is not complete: {visited:,} visited, at "
         f"least {waiting:,} to go."
     )
-
-
-def _so_far(findings: Sequence[Finding]) -> str:
-    """What grows most, while it is not certain that it leaks."""
-    first = next(iter(ranked(findings)), None)
-    if first is None or (first.kind == "native" and not first.remedy):
-        return ""
-    return f"So far, {described(first)}"
 
 
 def _joined(*parts: str) -> str:

@@ -12,7 +12,6 @@ from heapwatch.explain.findings import (
     Finding,
     FindingKind,
     TimeLeft,
-    described,
     message,
     ranked,
 )
@@ -32,17 +31,13 @@ def told(readings: Readings) -> Explanation | None:
         return None
     findings = ranked(_findings(readings))
     left = readings.by("trainer_memory_time_to_limit_seconds", "bound")
-    detail = ""
-    if findings and word in ("too early", "growing"):
-        detail = f"So far, {described(findings[0])}"
     return Explanation(
         word,
         0.0,
         readings.value("trainer_memory_growth_bytes_per_minute") or 0.0,
         readings.value("trainer_memory_growth_explained_ratio") or 0.0,
         findings,
-        detail,
-        TimeLeft(left["least"], left["most"]) if {"least", "most"} <= left.keys() else None,
+        time_left=TimeLeft(left["least"], left["most"]) if {"least", "most"} <= left.keys() else None,
     )
 
 
