@@ -44,7 +44,7 @@ PROGRAMS = {
 # What C code of torch changes fastest is also read by the readers alone, which come around more often then.
 READ_FAST = ("gradients", "graphs", "storages", "training_thread")
 # For imports, on a loaded machine; a program that hangs later ends itself.
-_START_SECONDS = 120
+_START_SECONDS = 600
 
 
 class Run(NamedTuple):

@@ -44,13 +44,13 @@ def _unraisable(arguments: Any) -> None:
 
 def main(name: str, seconds: float, who: str = "all") -> int:
     """Run the program for this long; returns the exit code."""
-    faulthandler.dump_traceback_later(seconds + PATIENCE_SECONDS, exit=True)
     threading.excepthook = _failed
     sys.unraisablehook = _unraisable
     program = importlib.import_module(f"tests.harmless.programs.{name}")
     watch = heapwatch.Watch(name)
     steps = program.steps(held, dropped, watch)
-    next(steps)
+    next(steps)  # the libraries are imported now, which may take minutes the first time
+    faulthandler.dump_traceback_later(seconds + PATIENCE_SECONDS, exit=True)
     sys.setswitchinterval(SWITCH_SECONDS)
     looking = Looking(watch, held)
     looking.start(who)
