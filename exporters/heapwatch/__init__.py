@@ -10,7 +10,13 @@ if TYPE_CHECKING:
 
 __all__ = ["Watch", "start"]
 
-_MODULES = {"start": "heapwatch.lifecycle", "Watch": "heapwatch.watch"}
+_MODULES = {
+    "start": "heapwatch.lifecycle",
+    "Watch": "heapwatch.watch",
+    # what `%load_ext heapwatch` calls
+    "load_ipython_extension": "heapwatch.notebook.extension",
+    "unload_ipython_extension": "heapwatch.notebook.extension",
+}
 
 
 def __getattr__(name: str) -> Any:

@@ -8,6 +8,7 @@ from typing import Any, Literal, NamedTuple
 
 from heapwatch.analysis.verdict import Word
 from heapwatch.explain.sites import Site
+from heapwatch.runtime.markup import paragraph, table
 from heapwatch.runtime.plain_text import plain
 
 FindingKind = Literal["container", "type", "buffer", "native", "allocator", "gpu", "worker", "level"]
@@ -114,6 +115,12 @@ class Explanation:
             "findings": [finding.as_json() for finding in self.findings],
             "unread": list(self.unread),
         }
+
+    def _repr_html_(self) -> str:
+        """The verdict and a table of the findings, for a notebook."""
+        return paragraph(headline(self), strong=True) + table(
+            ("path", "type", "items", "bytes", "a minute", "line", "suggested"), map(_row, self.findings)
+        )
 
 
 def from_json(document: Any) -> Explanation:
@@ -228,12 +235,27 @@ def described(finding: Finding) -> str:
     return text
 
 
+def _row(finding: Finding) -> tuple[str | None, ...]:
+    return (
+        finding.path,
+        finding.type,
+        None if finding.items is None else f"{finding.items:,}",
+        None if finding.bytes is None else size_text(finding.bytes),
+        f"+{size_text(finding.bytes_per_minute)}" if finding.bytes_per_minute else None,
+        None if finding.site is None else f"{_file_of(finding.site)}:{finding.site.line}",
+        finding.remedy,
+    )
+
+
+def _file_of(site: Site) -> str:
+    return site.file.replace("\\", "/").rpartition("/")[2]
+
+
 def _filled_at(finding: Finding) -> str:
     if finding.site is None:
         return ""
-    file = finding.site.file.replace("\\", "/").rpartition("/")[2]
     within = f" in `{finding.site.function}`" if finding.site.function else ""
-    return f", filled at {file}:{finding.site.line}{within}"
+    return f", filled at {_file_of(finding.site)}:{finding.site.line}{within}"
 
 
 def _filling(explanation: Explanation) -> str:

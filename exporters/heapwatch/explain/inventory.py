@@ -11,6 +11,7 @@ grows. A container is read more rarely while its length does not change.
 from __future__ import annotations
 
 import gc
+import sys
 import time
 from collections import deque
 from collections.abc import Callable, Iterator
@@ -79,7 +80,10 @@ _CLASS_BOOKKEEPING = frozenset(
      "__match_args__", "__firstlineno__", "__static_attributes__", "__annotate__")
 )  # fmt: skip
 _SKIPPED_MODULES = ("heapwatch", "typing", "inspect", "re", "enum", "ast", "importlib", "_frozen_importlib",
-                    "_frozen_importlib_external", "zipimport", "abc", "dis", "ctypes", "pathlib")  # fmt: skip
+                    "_frozen_importlib_external", "zipimport", "abc", "dis", "ctypes", "pathlib",
+                    "IPython", "ipykernel", "traitlets")  # fmt: skip
+# Where IPython keeps results and inputs, by the name that people know.
+_IPYTHONS = {"_oh": ".Out", "_ih": ".In"}
 
 
 # Beside the kinds of classes: a buffer object with its arrays, an autograd graph, an array of objects.
@@ -437,6 +441,8 @@ class Inventory:
             self._note(namespace, layout_of(dict), place, f"{path or '__main__'}.__dict__")
         for step, part in list(namespace_parts(namespace)):
             if not _dunder(str(step.key)):
+                if step.key in _IPYTHONS and "IPython" in sys.modules:
+                    step = step._replace(label=_IPYTHONS[str(step.key)])
                 self._push(part, place, step, f"{path}{step.label}".removeprefix("."), full=True)
 
     def _push(
