@@ -61,6 +61,7 @@ TESTED_BY = {
     "tests/exporters/measure/test_deep_size.py": (f"{LIBRARY}/measure: traversal"),
     "tests/exporters/measure/test_instances.py": f"{LIBRARY}/measure: untracked",
     "tests/exporters/measure/test_mappings.py": f"{LIBRARY}/measure: memory",
+    "tests/exporters/notebook/test_extension.py": f"{LIBRARY}/notebook: holders looks lines shown",
     "tests/exporters/recording/test_reader.py": f"{LIBRARY}/recording: points recorder",
     "tests/exporters/report/test_formats.py": (
         f"{LIBRARY}: report/text report/page report/plot cli/report_terminal"

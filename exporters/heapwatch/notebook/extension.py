@@ -77,6 +77,9 @@ class Extension:
 
         As the first line of a cell, `%%heapwatch` shows what the cell leaves behind.
         """
+        self._tried(self._show_all)
+
+    def _show_all(self) -> None:
         since, now = self._since, self._looker.look()
         grown = self._looker.grown(since, now)
         self._since = now

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import gc
 import math
+import threading
 from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple, TypeVar
 
@@ -22,6 +23,7 @@ T = TypeVar("T")
 LEAST_BYTES = 50_000  # less is not worth a line
 _ERRORS = 2.0  # a difference between two estimates counts from so many standard errors on
 _SEARCH_SECONDS = 10.0
+_DEADLINE_SECONDS = 60.0
 _MOST_WEIGHED = 20
 _WEIGH_SECONDS = 0.2
 _EXPLAINS = 0.5  # share of the growth of a variable from which paths in it are named in its place
@@ -106,15 +108,12 @@ class Looker:
         paths = list(self._paths(before))
         found: list[Grown] = []
         for holder in now.holders.values():
-            more = _more(before.holders.get(holder.name), holder)
             inside = [one for one in paths if _is_inside(one.path, holder.name)]
             paths = [one for one in paths if one not in inside]
-            named = [one for one in inside if one.bytes >= _NOTED * more]
-            if more and sum(one.bytes for one in named) >= _EXPLAINS * more:
-                found += named
-            elif more:
-                found.append(Grown(holder.name, holder.type, more, remedy=holder.remedy))
-        return sorted(found + paths, key=lambda one: -one.bytes)
+            if more := _more(before.holders.get(holder.name), holder):
+                found += _named(inside, more) or [_whole(holder, inside, more)]
+        outside = [one for one in paths if one.bytes >= LEAST_BYTES]
+        return sorted(found + outside, key=lambda one: -one.bytes)
 
     def _paths(self, before: Look) -> Iterator[Grown]:
         """The containers that have grown, none inside another one of them."""
@@ -126,7 +125,7 @@ class Looker:
         weighed = [(self._weighed(known, more), more, known) for more, known in growing[:_MOST_WEIGHED]]
         taken: list[str] = []
         for held, more, known in sorted(weighed, key=lambda one: (-one[0], len(one[2].path))):
-            if held >= LEAST_BYTES and not any(_is_inside(known.path, path) for path in taken):
+            if held and not any(_is_inside(known.path, path) for path in taken):
                 taken.append(known.path)
                 yield self._described(known, held, more, is_new=known.path not in before.levels)
 
@@ -171,6 +170,22 @@ class Looker:
         return Grown(known.path, about, held, items, one.site, remedy)
 
 
+def _named(inside: Sequence[Grown], more: float) -> list[Grown]:
+    """The paths that explain by how much more a variable holds; empty where they do not."""
+    named = [one for one in inside if one.bytes >= _NOTED * more]
+    return named if sum(one.bytes for one in named) >= _EXPLAINS * more else []
+
+
+def _whole(holder: Holder, inside: Sequence[Grown], more: float) -> Grown:
+    """A variable as a whole, with what is known of it as a container."""
+    same = next((one for one in inside if one.path == holder.name), None)
+    return (
+        Grown(holder.name, holder.type, more, remedy=holder.remedy)
+        if same is None
+        else same._replace(bytes=more)
+    )
+
+
 def _level(known: KnownContainer) -> float:
     return (known.items.last or 0.0) * known.multiplicity
 
@@ -199,9 +214,22 @@ def _is_inside(path: str, of: str) -> bool:
 
 
 def _in_a_thread(work: Callable[[], T]) -> T:
-    """Run `work` in another thread: the explainer leaves the functions of its own threads out."""
-    with ThreadPoolExecutor(1, thread_name_prefix=f"{OWN_THREADS}look") as pool:
-        return pool.submit(work).result()
+    """Run `work` in another thread: the explainer leaves the functions of its own threads out.
+
+    Raises:
+        TimeoutError: an object could not be read.
+
+    """
+    done: Future[T] = Future()
+
+    def run() -> None:
+        try:
+            done.set_result(work())
+        except BaseException as error:
+            done.set_exception(error)
+
+    threading.Thread(target=run, name=f"{OWN_THREADS}look", daemon=True).start()
+    return done.result(timeout=_DEADLINE_SECONDS)
 
 
 def most(look: Look, count: int) -> Sequence[Holder]:
