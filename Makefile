@@ -217,6 +217,7 @@ soak: dev ## Train a day's steps with and without the exporter and compare memor
 screenshots: dev ## Take the pictures of the docs, from made-up history (ARGS=--running: from the running stack)
 	@$(STACK) tools > /dev/null
 	@$(WITH_TOOLS) "$(BIN)/python" -m docs.screenshots $(ARGS)
+	@"$(BIN)/python" -m docs.terminal
 
 .PHONY: pictures
 pictures: dev ## Take pictures of every dashboard page in all themes and widths, into .heapwatch/pictures (ARGS="trainer light")

@@ -8,7 +8,7 @@ from typing import Any
 
 from heapwatch.analysis.verdict import exit_code
 from heapwatch.attach import CannotAttach
-from heapwatch.cli.named import address_of_name, address_of_process
+from heapwatch.cli.named import address_of_name, address_of_process, is_address
 from heapwatch.cli.visit import DEFAULT_SECONDS, visit
 from heapwatch.entering.refusals import CannotEnter
 from heapwatch.errors import Unreachable
@@ -84,8 +84,7 @@ def _read(arguments: argparse.Namespace) -> Explanation:
         return _ask(address) if address else visit(int(source), arguments.seconds, quiet=arguments.quiet)
     if "://" not in source and source.endswith(_FILE_ENDINGS):
         raise NoRecording(f"there is no file {source}")
-    is_address = any(mark in source for mark in ":./") or source == "localhost"
-    return _ask(source if is_address else address_of_name(source))
+    return _ask(source if is_address(source) else address_of_name(source))
 
 
 def _ask(url: str) -> Explanation:

@@ -242,20 +242,22 @@ def _row(finding: Finding) -> tuple[str | None, ...]:
         None if finding.items is None else f"{finding.items:,}",
         None if finding.bytes is None else size_text(finding.bytes),
         f"+{size_text(finding.bytes_per_minute)}" if finding.bytes_per_minute else None,
-        None if finding.site is None else f"{_file_of(finding.site)}:{finding.site.line}",
+        None if finding.site is None else place_of(finding.site),
         finding.remedy,
     )
 
 
-def _file_of(site: Site) -> str:
-    return site.file.replace("\\", "/").rpartition("/")[2]
+def place_of(site: Site) -> str:
+    """The line as `train.py:16`."""
+    file = site.file.replace("\\", "/").rpartition("/")[2]
+    return f"{file}:{site.line}"
 
 
 def _filled_at(finding: Finding) -> str:
     if finding.site is None:
         return ""
     within = f" in `{finding.site.function}`" if finding.site.function else ""
-    return f", filled at {_file_of(finding.site)}:{finding.site.line}{within}"
+    return f", filled at {place_of(finding.site)}{within}"
 
 
 def _filling(explanation: Explanation) -> str:
