@@ -42,6 +42,7 @@ TESTED_BY = {
     "tests/exporters/analysis/test_leak.py": f"{LIBRARY}/analysis: observed process timeline explained judge",
     "tests/exporters/analysis/test_limits.py": f"{LIBRARY}: analysis/readings cli/thresholds",
     "tests/exporters/cli/test_main.py": f"{LIBRARY}/cli: processes serve named",
+    "tests/exporters/cli/test_results.py": f"{LIBRARY}/runtime: github",
     "tests/exporters/cli/test_run.py": f"{LIBRARY}/cli: explain",
     "tests/exporters/cli/test_sources.py": f"{LIBRARY}/http: client prometheus",
     "tests/exporters/cli/test_top.py": f"{LIBRARY}/cli: seen top_screen top_text",
