@@ -41,7 +41,7 @@ TESTED_BY = {
     "tests/e2e/test_operations.py": "stack: native report example",
     "tests/exporters/analysis/test_leak.py": f"{LIBRARY}/analysis: observed process timeline explained judge",
     "tests/exporters/analysis/test_limits.py": f"{LIBRARY}: analysis/readings cli/thresholds",
-    "tests/exporters/cli/test_main.py": f"{LIBRARY}/cli: processes serve named",
+    "tests/exporters/cli/test_main.py": f"{LIBRARY}/cli: processes serve named completion",
     "tests/exporters/cli/test_results.py": f"{LIBRARY}/runtime: github",
     "tests/exporters/cli/test_run.py": f"{LIBRARY}/cli: explain",
     "tests/exporters/cli/test_sources.py": f"{LIBRARY}/http: client prometheus",
