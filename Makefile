@@ -218,6 +218,7 @@ screenshots: dev ## Take the pictures of the docs, from made-up history (ARGS=--
 	@$(STACK) tools > /dev/null
 	@$(WITH_TOOLS) "$(BIN)/python" -m docs.screenshots $(ARGS)
 	@"$(BIN)/python" -m docs.terminal
+	@"$(BIN)/python" -m docs.shown_elsewhere
 
 .PHONY: pictures
 pictures: dev ## Take pictures of every dashboard page in all themes and widths, into .heapwatch/pictures (ARGS="trainer light")
