@@ -106,7 +106,7 @@ generate: dev ## Write the dashboards and the generated parts of the docs
 	@"$(BIN)/python" -m tests.documents.tables
 
 .PHONY: deploy
-deploy: dev ## Write a Kustomize base and a Helm chart into build/deploy (ARGS="--configuration mine.yml")
+deploy: dev ## Write a Kustomize base, a Helm chart and a jsonnet mixin into build/deploy (ARGS="--configuration mine.yml")
 	@"$(BIN)/python" -m deploy.generator $(ARGS)
 
 .PHONY: documents-test
