@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import pathlib
 import time
 from collections.abc import Mapping, Sequence
@@ -33,6 +32,7 @@ from heapwatch.measure.resident_memory import memory_limit
 
 _AT_ONCE = 16
 _LONGEST_NAME = 100
+_ABSURD = 1e18  # neither bytes nor items; also what is no number
 _FIRST_SECONDS, _POLL_SECONDS = 10.0, 0.1  # until a process that was entered tells something
 
 
@@ -260,5 +260,5 @@ def _numbers(values: Mapping[str, Any]) -> dict[str, float]:
     return {
         str(name)[:_LONGEST_NAME]: float(value)
         for name, value in values.items()
-        if isinstance(value, (int, float)) and not isinstance(value, bool) and math.isfinite(value)
+        if isinstance(value, (int, float)) and not isinstance(value, bool) and abs(value) < _ABSURD
     }

@@ -9,7 +9,7 @@ from contextlib import AbstractContextManager, nullcontext
 from dataclasses import asdict
 from typing import Any
 
-from heapwatch.analysis.verdict import WORDS, exit_code
+from heapwatch.analysis.verdict import exit_code
 from heapwatch.attach import CannotAttach
 from heapwatch.cli import monitor
 from heapwatch.cli.named import address_of_name, address_of_process, is_address, searched_folders
@@ -124,9 +124,6 @@ def _lines(urls: list[str], interval: float) -> int:
 
 
 def _exit_code(found: Sequence[Seen]) -> int:
-    words = [word for word in WORDS if any(one.verdict == word for one in found)]
-    return (
-        exit_code(words[-1])
-        if any(not one.problem for one in found) and words
-        else 3 * all(one.problem for one in found)
-    )
+    if all(one.problem for one in found):
+        return 3
+    return max((exit_code(one.verdict) for one in found if one.verdict), default=0)

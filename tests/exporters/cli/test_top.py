@@ -147,6 +147,14 @@ def test_a_held_screen_stays_as_it_is():
     assert any(", held" in line for line in lines)
 
 
+@pytest.mark.parametrize(
+    ("seen", "code"), [([WALKER, PPO], 2), ([WALKER, LOST], 0), ([LOST], 3), ([PPO, LOST], 2)]
+)
+def test_the_exit_code_is_that_of_the_worst(seen, code, monkeypatch, capsys):
+    monkeypatch.setattr(Served, "read", lambda _: seen)
+    assert main.main(["top", "--once", "127.0.0.1:7777"]) == code
+
+
 def test_what_is_printed():
     assert printed([PPO, LOST]) == [
         "ppo (127.0.0.1:7777): leak: Memory grows by 180 MB/min.",
