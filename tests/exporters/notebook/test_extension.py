@@ -13,10 +13,14 @@ CELLS = {
     "define": """\
 import gc, sys, threading
 history = []
+blob = bytearray(1_000_000)
+class Table(bytearray):
+    def __repr__(self):
+        return "a table"
 class Agent:
     losses = []
     def __init__(self):
-        self.memory = []
+        self.memory, self.table = [], Table(5_000_000)
     def learn(self):
         for _ in range(100):
             self.memory.append(bytearray(20_000))
@@ -25,7 +29,7 @@ agent = Agent()""",
     "function": "%%heapwatch\nagent.learn()",
     "class": "%%heapwatch\nAgent.losses.extend(bytearray(1000) for _ in range(1000))",
     "array": "%%heapwatch\nimport array\nnumbers = array.array('d', range(100_000))",
-    "alias": "%%heapwatch\nsame = history",
+    "alias": "%%heapwatch\nsame, also = history, blob",
     "nothing": "%%heapwatch\nx = bytearray(10_000_000); del x",
     "await": """%%heapwatch
 import asyncio
@@ -38,12 +42,13 @@ def fail():
     raise KeyError(7)
 fail()""",
     "result": "list(range(100_000, 200_000))",
+    "held": "agent.table",
     "look": "%heapwatch",
     "named": """
 from heapwatch.explain.inventory import Inventory
 found = Inventory()
 found.discover(10.0)
-print(sorted(path for path in found.known if path.startswith(("Out", "In", "get_ipython", "*"))))
+print(sorted(path for path in found.known if path[0] in "OI*" or "ipython" in path))
 del found""",
     "drop": "%reset -f out",
     "drop error": "1/0",
@@ -91,7 +96,7 @@ def told(outputs, cell):
     ("cell", "line"),
     [
         ("grows", "+1.01 MB  history (list of bytearray, +100 items), filled at In[3]:3"),
-        ("function", "agent.memory (list of bytearray, +100 items), filled at In[2]:9"),
+        ("function", "agent.memory (list of bytearray, +100 items), filled at In[2]:13"),
         ("class", "Agent.losses (list of bytearray, +1,000 items), filled at In[5]:2"),
         ("array", "+817 kB   numbers (array, +100,000 items), filled at In[6]:3"),
         ("await", "+1 MB     waited (list of bytearray, +1 items), filled at In[9]:4"),
@@ -117,13 +122,14 @@ def test_the_cell_runs_as_any_other(outputs):
 def test_a_look_tells_what_grew_since_the_last_and_what_holds_most(outputs):
     grown, _, held = told(outputs, "look").partition("holds most:")
     assert "history (list of bytearray, +100 items)" in grown
-    assert [line.split()[2] for line in held.splitlines()[1:4]] == ["Out[11]", "the", "agent"]
+    assert [line.split()[2] for line in held.splitlines()[1:4]] == ["agent", "Out[11]", "the"]
 
 
 def test_what_ipython_keeps_is_named_with_the_way_to_drop_it(outputs):
     before, after = told(outputs, "look"), told(outputs, "look again")
     assert "\nOut[11] keeps 3.6 MB: `%reset -f out`, and a `;`" in before
     assert "\nthe last error keeps 3." in before
+    assert "Out[12]" not in before  # a variable holds it
     assert "keeps" not in after
     assert "Out[11]" not in after
 
