@@ -106,7 +106,7 @@ generate: dev ## Write the dashboards and the generated parts of the docs
 	@"$(BIN)/python" -m tests.documents.tables
 
 .PHONY: deploy
-deploy: dev ## Write a Kustomize base and a Helm chart into build/deploy (ARGS="--configuration mine.yml")
+deploy: dev ## Write a Kustomize base, a Helm chart and a jsonnet mixin into build/deploy (ARGS="--configuration mine.yml")
 	@"$(BIN)/python" -m deploy.generator $(ARGS)
 
 .PHONY: documents-test
@@ -217,6 +217,8 @@ soak: dev ## Train a day's steps with and without the exporter and compare memor
 screenshots: dev ## Take the pictures of the docs, from made-up history (ARGS=--running: from the running stack)
 	@$(STACK) tools > /dev/null
 	@$(WITH_TOOLS) "$(BIN)/python" -m docs.screenshots $(ARGS)
+	@"$(BIN)/python" -m docs.terminal
+	@"$(BIN)/python" -m docs.shown_elsewhere
 
 .PHONY: pictures
 pictures: dev ## Take pictures of every dashboard page in all themes and widths, into .heapwatch/pictures (ARGS="trainer light")

@@ -1,4 +1,4 @@
-"""Write the Kustomize base and the Helm chart."""
+"""Write the Kustomize base, the Helm chart and the jsonnet mixin."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import re
 import sys
 from pathlib import Path
 
-from deploy.generator import chart, kustomize
+from deploy.generator import chart, kustomize, mixin
 from deploy.generator.configuration import load
 from deploy.generator.monitoring import ROOT
 
@@ -20,6 +20,7 @@ def files(configuration_file: Path) -> dict[str, str]:
     folders = {
         "kubernetes": kustomize.files(configuration, boards),
         "chart": chart.files(configuration, boards, _version()),
+        "mixin": mixin.files(configuration, boards),
     }
     return {
         f"{folder}/{name}": content
@@ -49,7 +50,9 @@ def main(arguments: list[str] | None = None) -> int:
     for name, content in written.items():
         (options.output / name).parent.mkdir(parents=True, exist_ok=True)
         (options.output / name).write_text(content, encoding="utf-8")
-    print(f"{options.output}/kubernetes is a Kustomize base, {options.output}/chart a Helm chart")
+    print(
+        f"{options.output}/ has a Kustomize base (kubernetes), a Helm chart (chart), a jsonnet mixin (mixin)"
+    )
     return 0
 
 

@@ -20,6 +20,7 @@ from heapwatch.recording.checkpoints import Checkpoint, CheckpointGrowth
 from heapwatch.recording.recorder import Recorder
 from heapwatch.runtime.cleanup import CleanupResult
 from heapwatch.runtime.labels import checked_name
+from heapwatch.runtime.markup import paragraph
 from heapwatch.runtime.safe_point import DEFAULT_BUDGET, DEFAULT_INTERVAL
 from heapwatch.runtime.sources import Source, SourceGone, count_of, is_accessor
 
@@ -417,6 +418,12 @@ class Watch:
 
         """
         return self.exporter.cleanup_queue.run(action, reason, trigger="trainer")
+
+    def _repr_html_(self) -> str:
+        """Where it serves and what grows, for a notebook."""
+        server = self.server
+        where = f"{self.name} at {server.url}" if server else f"{self.name} is not served"
+        return paragraph(where) + self.exporter.explanation()._repr_html_()
 
     def stop(self) -> None:
         """Stop serving and sampling; `step`, `progress` and `phase` stay harmless. Idempotent."""

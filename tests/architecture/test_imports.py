@@ -29,7 +29,7 @@ LAYERS = (
     ("watch",),
     ("lifecycle",),
     ("entering",),
-    ("report", "trackers", "integrations", "testing"),
+    ("report", "trackers", "integrations", "testing", "notebook"),
     ("cli",),
     ("__main__",),
 )
@@ -55,7 +55,10 @@ BESIDE = {
     },
 }
 # What `import heapwatch; heapwatch.start(...)` must not load.
-HEAVY = ("report", "trackers", "integrations", "testing", "cli", "receiver", "dashboards", "viewer", "stack")
+HEAVY = (
+    "report", "trackers", "integrations", "testing", "notebook", "cli", "receiver", "dashboards", "viewer",
+    "stack",
+)  # fmt: skip
 
 
 def modules() -> dict[str, Path]:

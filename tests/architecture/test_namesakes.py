@@ -41,9 +41,11 @@ TESTED_BY = {
     "tests/e2e/test_operations.py": "stack: native report example",
     "tests/exporters/analysis/test_leak.py": f"{LIBRARY}/analysis: observed process timeline explained judge",
     "tests/exporters/analysis/test_limits.py": f"{LIBRARY}: analysis/readings cli/thresholds",
-    "tests/exporters/cli/test_main.py": f"{LIBRARY}/cli: processes serve named",
+    "tests/exporters/cli/test_main.py": f"{LIBRARY}/cli: processes serve named completion",
+    "tests/exporters/cli/test_results.py": f"{LIBRARY}/runtime: github",
     "tests/exporters/cli/test_run.py": f"{LIBRARY}/cli: explain",
     "tests/exporters/cli/test_sources.py": f"{LIBRARY}/http: client prometheus",
+    "tests/exporters/cli/test_top.py": f"{LIBRARY}/cli: seen top_screen top_text",
     "tests/exporters/collectors/test_allocator.py": f"{LIBRARY}/measure: malloc",
     "tests/exporters/collectors/test_gpu.py": f"{LIBRARY}/measure: nvml",
     "tests/exporters/collectors/test_process.py": (
@@ -61,6 +63,7 @@ TESTED_BY = {
     "tests/exporters/measure/test_deep_size.py": (f"{LIBRARY}/measure: traversal"),
     "tests/exporters/measure/test_instances.py": f"{LIBRARY}/measure: untracked",
     "tests/exporters/measure/test_mappings.py": f"{LIBRARY}/measure: memory",
+    "tests/exporters/notebook/test_extension.py": f"{LIBRARY}/notebook: holders looks lines shown",
     "tests/exporters/recording/test_reader.py": f"{LIBRARY}/recording: points recorder",
     "tests/exporters/report/test_formats.py": (
         f"{LIBRARY}: report/text report/page report/plot cli/report_terminal"

@@ -11,7 +11,7 @@ from tests.architecture.test_imports import MODULES
 # What prints by itself, and why nothing of a trainer is in it.
 OWN_TEXT = {
     "heapwatch.runtime.plain_text": "the place itself",
-    "heapwatch.cli.completion": "a script that shtab makes of the parser",
+    "heapwatch.cli.completion": "a script and a manual page that are made of the parser",
     "heapwatch.cli.shipped": "rules and dashboards of the package",
     "heapwatch.dashboards.__main__": "names of its own files",
     "heapwatch.stack.bootstrap": "runs before anything is installed, beside pip",

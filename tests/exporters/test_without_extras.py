@@ -1,8 +1,13 @@
 """With nothing installed but prometheus-client and psutil, the library runs and says what is missing."""
 
+import importlib
 import json
 import subprocess
 import sys
+
+import pytest
+
+import heapwatch.cli
 
 TRAINER = """
 import importlib.abc, json, logging, sys
@@ -67,3 +72,11 @@ def test_the_library_runs_without_any_extra():
     assert errors == {}
     assert not [name for name in series if name.startswith("trainer_gpu")]
     assert "GPU" not in done.stderr  # where there is no library for it, there is nothing to say
+
+
+def test_windows_is_refused_in_one_line(monkeypatch):
+    monkeypatch.setattr(sys, "platform", "win32")
+    with pytest.raises(ImportError, match=r"^heapwatch runs on Linux and macOS; on Windows .*WSL 2$"):
+        heapwatch.__getattr__("start")
+    with pytest.raises(SystemExit, match="WSL 2"):
+        importlib.reload(heapwatch.cli)

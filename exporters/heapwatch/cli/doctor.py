@@ -28,7 +28,7 @@ _OPTIONAL = {
     "torch": "memory of torch's allocator, bytes of tensors",
     "numpy": "bytes of arrays",
     "box2d": "bodies of a Box2D world",
-    "rich": "heapwatch monitor --live: pip install 'heapwatch[cli]'",
+    "textual": "heapwatch top: pip install 'heapwatch[cli]'",
 }
 _LONGEST_LINE = 2000
 _EPILOG = """

@@ -6,9 +6,9 @@ import argparse
 from pathlib import Path
 from typing import Any
 
-from heapwatch.analysis.verdict import exit_code
 from heapwatch.attach import CannotAttach
-from heapwatch.cli.named import address_of_name, address_of_process
+from heapwatch.cli import results
+from heapwatch.cli.named import address_of_name, address_of_process, is_address
 from heapwatch.cli.visit import DEFAULT_SECONDS, visit
 from heapwatch.entering.refusals import CannotEnter
 from heapwatch.errors import Unreachable
@@ -24,7 +24,7 @@ program goes on. Ctrl-C leaves at once, with what is known.
 
 exit codes:
   0   healthy, warm-up, filling, too early or growing
-  2   leak or will not fit
+  2   leak or will not fit, or as --fail-on says
   3   no explanation: the trainer does not answer, the process cannot be entered, or the file has none
   64  the command line is wrong
 """
@@ -55,6 +55,7 @@ def add_parser(commands: Any) -> None:
     )
     parser.add_argument("-q", "--quiet", action="store_true", help="print nothing: the exit code tells")
     parser.add_argument("--json", action="store_true", help="print the JSON of GET /explain")
+    results.add_arguments(parser)
     parser.set_defaults(run=run)
 
 
@@ -69,7 +70,7 @@ def run(arguments: argparse.Namespace) -> int:
         say_json(explanation.as_json())
     elif not arguments.quiet:
         say(*narrative(explanation).split("\n"))
-    return exit_code(explanation.verdict)
+    return results.conclude(explanation, arguments.output, arguments.fail_on)
 
 
 def _read(arguments: argparse.Namespace) -> Explanation:
@@ -84,8 +85,7 @@ def _read(arguments: argparse.Namespace) -> Explanation:
         return _ask(address) if address else visit(int(source), arguments.seconds, quiet=arguments.quiet)
     if "://" not in source and source.endswith(_FILE_ENDINGS):
         raise NoRecording(f"there is no file {source}")
-    is_address = any(mark in source for mark in ":./") or source == "localhost"
-    return _ask(source if is_address else address_of_name(source))
+    return _ask(source if is_address(source) else address_of_name(source))
 
 
 def _ask(url: str) -> Explanation:

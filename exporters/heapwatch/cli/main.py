@@ -6,20 +6,55 @@ import argparse
 import difflib
 import importlib.metadata
 import sys
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import NoReturn
 
-from heapwatch.cli import attach, completion, doctor, explain, monitor, processes, report, run, serve, shipped
+from heapwatch.cli import (
+    attach,
+    completion,
+    doctor,
+    explain,
+    monitor,
+    processes,
+    report,
+    run,
+    serve,
+    shipped,
+    top,
+)
 from heapwatch.errors import UsageError
 from heapwatch.runtime.plain_text import plain, say
 from heapwatch.stack import cli as stack
 
 USAGE_ERROR = 64  # EX_USAGE of sysexits.h; 1 to 3 report the state of trainers
-COMMANDS = (run, explain, stack, processes, monitor, report, attach, doctor, shipped, serve, completion)
+COMMANDS = (run, explain, top, stack, processes, monitor, report, attach, doctor, shipped, serve, completion)
+
+
+GROUPS = {
+    "find a leak": "run explain top report",
+    "watch for days": "attach detach ps monitor doctor",
+    "the stack": "up down status logs restart demo clean tools",
+    "parts of the stack": "rules dashboards receiver viewer",
+    "the command line": "completion",
+}
 
 
 class _Parser(argparse.ArgumentParser):
     verbs: Collection[str] = ()
+    groups: Mapping[str, Sequence[argparse.Action]] = {}
+
+    def format_help(self) -> str:
+        """The commands in groups."""
+        if not self.groups:
+            return super().format_help()
+        formatter = self._get_formatter()
+        formatter.add_usage(self.usage, self._actions, self._mutually_exclusive_groups)
+        formatter.add_text(self.description)
+        for title, actions in {**self.groups, "options": self._get_optional_actions()}.items():
+            formatter.start_section(title)
+            formatter.add_arguments(actions)
+            formatter.end_section()
+        return formatter.format_help()
 
     def error(self, message: str) -> NoReturn:
         self.print_usage(sys.stderr)
@@ -44,6 +79,8 @@ def _parser() -> _Parser:
     for parser in subcommands.choices.values():
         parser.set_defaults(command=parser)
     whole.verbs = subcommands.choices
+    told = {action.dest: action for action in subcommands._choices_actions}
+    whole.groups = {title: [told[verb] for verb in verbs.split()] for title, verbs in GROUPS.items()}
     return whole
 
 

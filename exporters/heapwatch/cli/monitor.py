@@ -8,7 +8,7 @@ import math
 import os
 import sys
 import time
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from typing import Any
@@ -49,7 +49,7 @@ HEAPWATCH_TOKEN_FILE, else that of the running stack.
 examples:
   heapwatch monitor
   heapwatch monitor --auto-cleanup --aggressive-thresholds
-  heapwatch monitor --prometheus http://127.0.0.1:9090 --live
+  heapwatch monitor --prometheus http://127.0.0.1:9090
   heapwatch monitor --count 1 127.0.0.1:7777 || echo "not healthy"
 """
 
@@ -83,18 +83,17 @@ def add_parser(commands: Any) -> None:
     )
     how = parser.add_argument_group("sampling")
     how.add_argument(
-        "--interval", type=_positive, default=20.0, metavar="S", help="seconds between samples (%(default)g)"
+        "--interval", type=positive, default=20.0, metavar="S", help="seconds between samples (%(default)g)"
     )
     how.add_argument("--count", type=_count, metavar="N", help="end after N samples")
-    how.add_argument("--live", action="store_true", help="a full-screen view (needs heapwatch[cli])")
     how.add_argument(
         "--auto-cleanup", action="store_true", help="request an emergency cleanup when a level is critical"
     )
     limits = parser.add_argument_group("limits")
-    limits.add_argument("--memory-warning", type=_positive, metavar="MB", help="of the trainer's process")
-    limits.add_argument("--memory-critical", type=_positive, metavar="MB")
-    limits.add_argument("--bodies-warning", type=_positive, metavar="N", help="of all types together")
-    limits.add_argument("--bodies-critical", type=_positive, metavar="N")
+    limits.add_argument("--memory-warning", type=positive, metavar="MB", help="of the trainer's process")
+    limits.add_argument("--memory-critical", type=positive, metavar="MB")
+    limits.add_argument("--bodies-warning", type=positive, metavar="N", help="of all types together")
+    limits.add_argument("--bodies-critical", type=positive, metavar="N")
     limits.add_argument(
         "--aggressive-thresholds",
         action="store_true",
@@ -112,24 +111,32 @@ def run(arguments: argparse.Namespace) -> int:
     """
     source = _source(arguments)
     monitor = Monitor(source, _thresholds(arguments), interval=arguments.interval, token=_token(arguments))
+    return _watch(monitor, arguments.interval, arguments.count)
+
+
+def print_lines(urls: Sequence[str], interval: float) -> int:
+    """Watch these trainers by their own limits until interrupted; return the exit code of the last sample."""
+    return _watch(Monitor(TrainerSource(urls), Thresholds(None, {}), interval=interval), interval, None)
+
+
+def _watch(monitor: Monitor, interval: float, count: int | None) -> int:
     interrupt_on_termination()
-    with suppress(KeyboardInterrupt), _view(arguments) as view:
+    with suppress(KeyboardInterrupt):
         for sampled in itertools.count(1):
-            view.show(monitor.sample(), monitor)
-            if sampled == arguments.count:
+            _show(monitor.sample(), several=len(monitor.samples) > 1)
+            if sampled == count:
                 break
-            time.sleep(arguments.interval)
+            time.sleep(interval)
+    sys.stdout.flush()
     return EXIT_CODES[monitor.severity]
 
 
-def _view(arguments: argparse.Namespace) -> Any:
-    if not arguments.live:
-        return _Lines()
-    if not sys.stdout.isatty():
-        raise UsageError("--live needs a terminal; omit it to print lines")
-    from heapwatch.cli.live import LiveView
-
-    return LiveView(interval=arguments.interval)
+def _show(messages: Iterable[Message], *, several: bool) -> None:
+    """Print plain lines, each at once."""
+    for message in messages:
+        name = f"[{message.instance}] " if several and message.instance else ""
+        line = f"{message.clock}: {name}{message.text}" if message.heading else f"   {message.text}"
+        say(line, most=_LONGEST_LINE)
 
 
 class Monitor:
@@ -204,23 +211,6 @@ class Monitor:
             yield from (Message(sample.time, sample.instance, line) for line in lines)
 
 
-class _Lines:
-    """Plain lines, each written at once."""
-
-    def __enter__(self) -> _Lines:
-        return self
-
-    def __exit__(self, *_exception: object) -> None:
-        sys.stdout.flush()
-
-    def show(self, messages: Iterable[Message], monitor: Monitor) -> None:
-        several = len(monitor.samples) > 1
-        for message in messages:
-            name = f"[{message.instance}] " if several and message.instance else ""
-            line = f"{message.clock}: {name}{message.text}" if message.heading else f"   {message.text}"
-            say(line, most=_LONGEST_LINE)
-
-
 def _source(arguments: argparse.Namespace) -> SampleSource:
     if arguments.prometheus:
         return PrometheusSource(base_url(arguments.prometheus), arguments.job, arguments.trainers)
@@ -265,7 +255,13 @@ def _token(arguments: argparse.Namespace) -> str | None:
     return token
 
 
-def _positive(text: str) -> float:
+def positive(text: str) -> float:
+    """A number of a command line.
+
+    Raises:
+        argparse.ArgumentTypeError: it is not above 0.
+
+    """
     try:
         value = float(text)
     except ValueError:

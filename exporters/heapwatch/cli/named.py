@@ -21,6 +21,11 @@ def searched_folders() -> list[Path]:
         raise UsageError(f"the folders of targets are not known: {reason(error)}") from None
 
 
+def is_address(text: str) -> bool:
+    """Whether a text is a host, with a port or as a URL, and no name of a trainer."""
+    return any(mark in text for mark in ":./") or text == "localhost"
+
+
 def address_of_process(pid: int) -> str | None:
     """The address that a process of this user serves at; None where it does not.
 

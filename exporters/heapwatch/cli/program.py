@@ -11,13 +11,14 @@ import sys
 import threading
 import time
 import warnings
+from collections.abc import Sequence
 from contextlib import suppress
 from typing import Any, NoReturn, TextIO
 
 import psutil
 
-from heapwatch.analysis.verdict import SERIOUS
-from heapwatch.errors import reason
+from heapwatch.analysis.verdict import SERIOUS, Word
+from heapwatch.errors import UsageError, reason
 from heapwatch.explain.engine import NOW_SECONDS
 from heapwatch.explain.findings import Explanation, narrative
 from heapwatch.lifecycle import TERMINATED, start, termination
@@ -57,7 +58,10 @@ def begin() -> None:
         except (OSError, ValueError) as error:
             say(f"heapwatch: {reason(error)}", error=True)
             os._exit(USAGE_ERROR)  # nothing else has begun, and `site` reports other ends as a crash
-    Run(watch, as_json=asked["json"], quiet=asked["quiet"]).begin(asked["seconds"])
+    run = Run(
+        watch, as_json=asked["json"], quiet=asked["quiet"], output=asked["output"], fail_on=asked["fail_on"]
+    )
+    run.begin(asked["seconds"])
 
 
 class Run:
@@ -67,15 +71,22 @@ class Run:
         watch: of the program.
         as_json: whether the explanation is printed as JSON on stdout, else in words on stderr.
         quiet: whether words are printed of what grows alone.
+        output: files to write the explanation to.
+        fail_on: the verdict from which on the exit code is 2; None leaves it to the program.
 
     """
 
-    def __init__(self, watch: Watch, *, as_json: bool, quiet: bool) -> None:
+    def __init__(
+        self, watch: Watch, *, as_json: bool, quiet: bool, output: Sequence[str], fail_on: Word | None
+    ) -> None:
         self._exporter = watch.exporter
         # The program may replace or close its own.
         self._stream: TextIO | None = sys.stdout if as_json else sys.stderr
         self._as_json = as_json
         self._quiet = quiet
+        self._output = output
+        self._fail_on = fail_on
+        self._code = 0
         self._explanation: Explanation | None = None
         self._time_is_up = False
         self._printing = threading.Lock()
@@ -98,7 +109,25 @@ class Run:
         self._ended.set()
         self._finish(NOW_SECONDS, at_exit=not self._time_is_up)
         if self._time_is_up:
-            _leave()
+            _leave(self._code)
+        if self._code:
+            _flush()
+            os._exit(self._code)
+
+    def _conclude(self, explanation: Explanation) -> None:
+        """Write what was asked for, and decide on the exit code."""
+        if not (self._output or self._fail_on):
+            return
+        from heapwatch.cli.results import FAILED, conclude, fails  # nothing that the program loads by itself
+
+        if self._fail_on and fails(explanation.verdict, self._fail_on):
+            self._code = FAILED
+        with suppress(OSError, ValueError, AttributeError):
+            try:
+                conclude(explanation, self._output, self._fail_on, self._stream)
+            except UsageError as error:
+                self._code = USAGE_ERROR
+                say(f"heapwatch: {error}", stream=self._stream)
 
     def _finish(self, seconds: float, failure: str = "", *, at_exit: bool = False) -> None:
         """Print the explanation, unless it is printed already, and close what is open."""
@@ -106,6 +135,7 @@ class Run:
         # No lock to wait for: SIGTERM may have come to the thread that was about to print.
         if self._printing.acquire(blocking=False):
             self._print(explanation)
+            self._conclude(explanation)
         self._exporter.stop(log_findings=False, failure=failure, at_exit=at_exit)
 
     def _print(self, explanation: Explanation) -> None:
@@ -142,24 +172,28 @@ class Run:
             except RuntimeError:  # no thread can be started at the end of the interpreter
                 self._end_now()
         time.sleep(_GRACE_SECONDS)  # then nobody reads what is printed
-        os._exit(0)
+        os._exit(self._code)
 
     def _end_now(self) -> None:
         self._finish(NOW_SECONDS)
-        _leave()
+        _leave(self._code)
 
 
 def _raise_time_is_up(*_arguments: Any) -> NoReturn:
     raise TimeIsUp(0)
 
 
-def _leave() -> NoReturn:
+def _leave(code: int) -> NoReturn:
     """End at once, with the child processes: the threads of the program may never end by themselves."""
-    for stream in (sys.stdout, sys.stderr):
-        with suppress(OSError, ValueError, AttributeError):
-            stream.flush()
+    _flush()
     with suppress(psutil.Error):
         for child in psutil.Process().children(recursive=True):
             with suppress(psutil.Error):
                 child.terminate()
-    os._exit(0)
+    os._exit(code)
+
+
+def _flush() -> None:
+    for stream in (sys.stdout, sys.stderr):
+        with suppress(OSError, ValueError, AttributeError):
+            stream.flush()

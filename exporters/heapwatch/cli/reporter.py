@@ -55,23 +55,6 @@ class Message:
             return "--:--:--"
 
 
-@dataclass(frozen=True)
-class GrowingLevel:
-    """Something that grows: its name, its level, its growth per minute, whether both are bytes."""
-
-    name: str
-    level: float | None
-    per_minute: float
-    is_bytes: bool
-
-    @property
-    def described(self) -> tuple[str, str]:
-        """Level and growth, with their units."""
-        resource = "memory" if self.is_bytes else ""
-        level = "" if self.level is None else _amount(resource, self.level)
-        return level, f"+{_amount(resource, self.per_minute)}/min"
-
-
 @dataclass
 class _Printed:
     severity: str
@@ -107,25 +90,6 @@ class Reporter:
         worst = max((alert.severity for alert in self.alerts), key=SEVERITIES.index, default="ok")
         serious = self._stalled or self._leak_fires or self.verdict in SERIOUS
         return "critical" if serious and worst in ("ok", "warning") else worst
-
-    def growing(self, readings: Readings) -> list[GrowingLevel]:
-        """Return growing paths that the trainer reports, then growing components; fastest first."""
-        held = _by_path(readings, "trainer_growing_path_bytes")
-        paths = [
-            GrowingLevel(path, held.get(path), rate, True)
-            for path, rate in _by_path(readings, "trainer_growing_path_growth_bytes_per_minute").items()
-        ]
-        components = [
-            GrowingLevel(named(component), level, rate, component.resource in BYTES)
-            for component, level in readings.levels().items()
-            if (rate := self._history.per_minute(component)) is not None
-        ]
-        return [
-            one
-            for group in (paths, components)
-            for one in sorted(group, key=lambda one: (one.is_bytes, one.per_minute), reverse=True)
-            if one.per_minute > 0
-        ]
 
     def report(self, sample: Sample) -> list[Message]:
         """Return the messages about a sample; none if it was reported before."""
@@ -300,12 +264,6 @@ def cleanup_lines(answer: Any) -> list[str]:
     errors = answer.get("errors")
     shown = errors[:_MOST_LINES] if isinstance(errors, list) else []
     return [*lines, *(f"   error: {_short(error)}" for error in shown)]
-
-
-def _by_path(readings: Readings, series: str) -> dict[str, float]:
-    return {
-        _short(path): value for path, value in readings.by(series, "path").items() if abs(value) < _ABSURD
-    }
 
 
 def _heading(sample: Sample, text: str) -> Message:

@@ -15,6 +15,7 @@ import sys
 from pathlib import Path
 from typing import Any, NoReturn
 
+from heapwatch.cli import results
 from heapwatch.cli.program import VARIABLE
 from heapwatch.errors import UsageError
 from heapwatch.lifecycle import port_from_environment
@@ -28,6 +29,7 @@ options of Python before SCRIPT, such as -u, -O, -X dev and -W error, are passed
 
 exit codes:
   that of the program; 0 when --seconds ended it
+  2   as --fail-on says, whatever the program's own
   64  the command line is wrong, or there is no such script
 """
 
@@ -40,7 +42,8 @@ def add_parser(commands: Any) -> None:
         description="Run an unchanged Python program under watch, and report at its end what grows.",
         epilog=_EPILOG,
         formatter_class=argparse.RawDescriptionHelpFormatter,
-        usage="%(prog)s [--record FILE] [--seconds N] [--json] [-q] [--port N] [PYTHON OPTION...]"
+        usage="%(prog)s [--record FILE] [--seconds N] [--json] [-q] [--port N] [--output FILE]"
+        " [--fail-on VERDICT] [PYTHON OPTION...]"
         " (SCRIPT | FOLDER | - | -m MODULE | -c CODE) [ARG...]",
     )
     parser.add_argument("--record", type=Path, metavar="FILE", help="record the run for `heapwatch report`")
@@ -52,6 +55,7 @@ def add_parser(commands: Any) -> None:
     parser.add_argument(
         "--port", type=int, metavar="N", help="serve metrics there (HEAPWATCH_TRAINER_PORT, else a free port)"
     )
+    results.add_arguments(parser)
     kinds = parser.add_mutually_exclusive_group()
     for kind, what in (("-m", "the name of a module"), ("-c", "Python code")):
         kinds.add_argument(
@@ -116,6 +120,8 @@ def _environment(arguments: argparse.Namespace, port: int) -> dict[str, str]:
         "seconds": arguments.seconds,
         "json": arguments.json,
         "quiet": arguments.quiet,
+        "output": list(map(str, arguments.output)),
+        "fail_on": arguments.fail_on,
         "pythonpath": earlier,
     }
     path = os.pathsep.join([str(_STARTUP), earlier]) if earlier else str(_STARTUP)

@@ -8,6 +8,7 @@ from typing import Any, Literal, NamedTuple
 
 from heapwatch.analysis.verdict import Word
 from heapwatch.explain.sites import Site
+from heapwatch.runtime.markup import paragraph, table
 from heapwatch.runtime.plain_text import plain
 
 FindingKind = Literal["container", "type", "buffer", "native", "allocator", "gpu", "worker", "level"]
@@ -114,6 +115,12 @@ class Explanation:
             "findings": [finding.as_json() for finding in self.findings],
             "unread": list(self.unread),
         }
+
+    def _repr_html_(self) -> str:
+        """The verdict and a table of the findings, for a notebook."""
+        return paragraph(headline(self), strong=True) + table(
+            ("path", "type", "items", "bytes", "a minute", "line", "suggested"), map(_row, self.findings)
+        )
 
 
 def from_json(document: Any) -> Explanation:
@@ -229,13 +236,30 @@ def described(finding: Finding) -> str:
     return text
 
 
+def _row(finding: Finding) -> tuple[str | None, ...]:
+    return (
+        finding.path,
+        finding.type,
+        None if finding.items is None else f"{finding.items:,}",
+        None if finding.bytes is None else size_text(finding.bytes),
+        f"+{size_text(finding.bytes_per_minute)}" if finding.bytes_per_minute else None,
+        None if finding.site is None else place_of(finding.site),
+        finding.remedy,
+    )
+
+
+def place_of(site: Site) -> str:
+    """The line as `train.py:16`."""
+    file = site.file.replace("\\", "/").rpartition("/")[2]
+    return f"{file}:{site.line}"
+
+
 def _filled_at(finding: Finding) -> str:
     if finding.site is None:
         return ""
-    file = finding.site.file.replace("\\", "/").rpartition("/")[2]
     within = f" in `{finding.site.function}`" if finding.site.function else ""
     how = "taken" if finding.kind == "native" else "filled"
-    return f", {how} at {file}:{finding.site.line}{within}"
+    return f", {how} at {place_of(finding.site)}{within}"
 
 
 def _filling(explanation: Explanation) -> str:

@@ -11,6 +11,8 @@ grows. A container is read more rarely while its length does not change.
 from __future__ import annotations
 
 import gc
+import re
+import sys
 import time
 from collections import deque
 from collections.abc import Callable, Iterator
@@ -80,7 +82,11 @@ _CLASS_BOOKKEEPING = frozenset(
      "__match_args__", "__firstlineno__", "__static_attributes__", "__annotate__")
 )  # fmt: skip
 _SKIPPED_MODULES = ("heapwatch", "typing", "inspect", "re", "enum", "ast", "importlib", "_frozen_importlib",
-                    "_frozen_importlib_external", "zipimport", "abc", "dis", "ctypes", "pathlib")  # fmt: skip
+                    "_frozen_importlib_external", "zipimport", "abc", "dis", "ctypes", "pathlib",
+                    "IPython", "ipykernel", "traitlets")  # fmt: skip
+# Where IPython keeps results and inputs, by the name that people know, and its other names for them.
+_IPYTHONS = {"_oh": "Out", "_ih": "In"}
+_ALSO_IPYTHONS = re.compile(r"_+|_i*\d*|_dh")
 
 
 # Beside the kinds of classes: a buffer object with its arrays, an autograd graph, an array of objects.
@@ -441,8 +447,12 @@ class Inventory:
     def _namespace(self, namespace: dict[str, Any], place: Place, path: str) -> None:
         if len(namespace) >= _LONG_NAMESPACE:
             self._note(namespace, layout_of(dict), place, f"{path or '__main__'}.__dict__")
+        of_ipython = path == "" and "IPython" in sys.modules
         for step, part in list(namespace_parts(namespace)):
-            if not _dunder(str(step.key)):
+            name = str(step.key)
+            if of_ipython and name in _IPYTHONS:
+                self._push(part, place, step, _IPYTHONS[name], full=True)
+            elif not (_dunder(name) or (of_ipython and _ALSO_IPYTHONS.fullmatch(name))):
                 self._push(part, place, step, f"{path}{step.label}".removeprefix("."), full=True)
 
     def _push(

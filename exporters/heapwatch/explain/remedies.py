@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import sys
 
 from heapwatch.explain.findings import size_text
 from heapwatch.explain.inventory import KnownContainer
@@ -36,6 +37,8 @@ _BY_OWNER = (
     ("prometheus_client.", "_metrics", "fewer values of labels, or `metric.remove(...)` of those that ended"),
     ("sqlalchemy.orm.", "", "`session.expunge_all()`, or a session for each unit of work"),
 )
+# Where IPython keeps the results of cells.
+DROP_RESULTS = "`%reset -f out`, and a `;` at the end of a line whose value is not to be kept"
 # Where a `multiprocessing.Queue` keeps what its process has put into it and the pipe has not taken.
 _QUEUE_BUFFER = "_feed().buffer"
 
@@ -59,6 +62,8 @@ def remedy_for(
         return f"`.copy()` the part that is kept: {used} of each {kept} are used, but all is kept"
     if capacity is not None:
         return None
+    if known.path == "Out" and "IPython" in sys.modules:
+        return DROP_RESULTS
     if "_hooks" in known.path.rpartition(".")[2]:
         return "keep the handle that registering returns and call `handle.remove()`"
     by_type = next((remedy for name, remedy in _BY_TYPE.items() if name in traits.classes), None)

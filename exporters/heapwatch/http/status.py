@@ -181,6 +181,8 @@ def _memory(readings: Readings) -> dict[str, Any]:
         f"{kind}_bytes": _numbers(readings.by(f"trainer_process_{kind}_memory_bytes", "role"))
         for kind in ("resident", "virtual", "unique")
     }
+    malloc = {kind: readings.value(f"trainer_allocator_{kind}_bytes") for kind in ("used", "retained")}
+    memory["allocator_bytes"] = _numbers({kind: held for kind, held in malloc.items() if held is not None})
     for name in ("limit", "available"):
         known = readings.value(f"trainer_memory_{name}_bytes")
         if known is not None:

@@ -118,6 +118,10 @@ class Walk:
             self._visit(obj, counted, tally, stack, samples)
         return tally, back
 
+    def has_counted(self, obj: Any) -> bool:
+        """Whether an object is counted already, or was to be left out."""
+        return _key(obj) in self._counted
+
     def one_of_many(self, obj: Any, samples: int) -> Tally:
         """Size of all that `obj` reaches without passing another object of its class."""
         tally, counted = Tally(), self._counted

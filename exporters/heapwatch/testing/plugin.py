@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from html import escape
 from typing import Any
 
 import pytest
@@ -12,6 +13,7 @@ _MARKER = (
     "round; `allow` names paths that may (`*` stands for anything), or bytes a round"
 )
 _running = pytest.StashKey[bool]()
+_annotations = pytest.StashKey[list[str]]()
 
 
 def pytest_configure(config: pytest.Config) -> None:
@@ -29,6 +31,7 @@ def pytest_pyfunc_call(pyfuncitem: pytest.Function) -> object | None:
     try:
         _check(
             lambda: pyfuncitem.ihook.pytest_pyfunc_call(pyfuncitem=pyfuncitem),
+            pyfuncitem,
             pyfuncitem.funcargs,
             *marker.args,
             **marker.kwargs,
@@ -38,6 +41,12 @@ def pytest_pyfunc_call(pyfuncitem: pytest.Function) -> object | None:
     return True
 
 
+def pytest_terminal_summary(terminalreporter: Any, config: pytest.Config) -> None:
+    """In a job of GitHub Actions, annotate the lines at which something grows."""
+    for line in config.stash.get(_annotations, []):
+        terminalreporter.write_line(line)
+
+
 @pytest.fixture
 def no_leak(request: pytest.FixtureRequest) -> Callable[..., None]:
     """Return a function: `no_leak(unit, rounds=24, allow=())` runs a unit of work until it can be judged."""
@@ -45,13 +54,14 @@ def no_leak(request: pytest.FixtureRequest) -> Callable[..., None]:
 
     def check(unit: Callable[[], object], *, rounds: int | None = None, allow: Any = ()) -> None:
         __tracebackhide__ = True
-        _check(unit, names, rounds, allow)
+        _check(unit, request.node, names, rounds, allow)
 
     return check
 
 
 def _check(
     unit: Callable[[], object],
+    test: pytest.Item,
     names: dict[str, Any],
     rounds: int | None = None,
     allow: str | float | Sequence[str | float] = (),
@@ -72,4 +82,20 @@ def _check(
     if found:
         lines = "\n".join(f"  {plain(growing)}" for growing in found)
         word = worst(growing.verdict for growing in found)
+        _annotate(test, word, found)
         pytest.fail(f"{word}: something grows with every one of {check.done} rounds:\n{lines}", pytrace=False)
+
+
+def _annotate(test: pytest.Item, word: str, found: Sequence[Any]) -> None:
+    """Keep an annotation for each finding, and add them to the summary of the job."""
+    from heapwatch.runtime.github import annotation, append_summary, in_actions
+    from heapwatch.runtime.plain_text import plain
+
+    if not in_actions():
+        return
+    for growing in found:
+        site = growing.site
+        file, line = (site.file, site.line) if site else (str(test.path), (test.reportinfo()[1] or 0) + 1)
+        kept = test.config.stash.setdefault(_annotations, [])
+        kept.append(annotation("error", f"Heapwatch: {word} in {test.name}", str(growing), file, line))
+        append_summary(f"- **{word}** in `{test.name}`: {escape(plain(growing), quote=False)}\n")

@@ -181,3 +181,22 @@ def test_a_lie_of_one_trainer_costs_no_other_its_row(number, monkeypatch, capsys
     assert all(line.isprintable() and len(line) < 700 for line in lines)
     assert "NaN" not in document
     assert "Infinity" not in document
+
+
+STATUSES = {
+    "a list": [],
+    "wrong types": {"trainer": 3, "memory": [], "buffers": {"a": 3}, "gpu_memory": {"0": None}, "leaks": "x"},
+    "no numbers": {"memory": {"resident_bytes": {"trainer": 10**400, "worker": "9"}, "limit_bytes": -1e300}},
+    "names that draw": {"trainer": {"trainer": "\x1b[2J" * 99}, "buffers": {"\x1b]0;x\x07": {"items": 1}}},
+    "an odd verdict": {"leaks": {"verdict": "doom\x1b[2J", "message": "\x9b2J"}},
+}
+
+
+@pytest.mark.parametrize("name", STATUSES)
+def test_no_status_ends_top_or_controls_its_terminal(name, capsys):
+    status = json.dumps(STATUSES[name]).encode()
+    with lying({"/performance_status": status, "/explain": b"no"}) as liar:
+        assert main(["top", "--once", liar.url]) in (0, 3)
+    lines = capsys.readouterr().out.splitlines()
+    assert lines
+    assert all(line.isprintable() and len(line) < 400 for line in lines)

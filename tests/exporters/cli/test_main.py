@@ -15,25 +15,34 @@ from prometheus_client.parser import text_string_to_metric_families
 
 import heapwatch.lifecycle
 from heapwatch.analysis.readings import Readings
-from heapwatch.cli.main import main
+from heapwatch.cli.main import GROUPS, _parser, main
 from heapwatch.cli.sources import Sample
 from heapwatch.runtime.plain_text import plain
 from tests.hostile_files import HOSTILE
 from tests.ports import free_ports
 
-VERBS = (
-    "up", "down", "status", "logs", "restart", "demo", "clean", "tools", "ps", "monitor", "report", "attach",
-    "doctor", "rules", "dashboards", "receiver", "viewer", "completion", "run",
-)  # fmt: skip
 
-
-def test_one_command_has_every_verb(capsys: pytest.CaptureFixture[str]) -> None:
+def test_help_has_every_verb_in_one_group(capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit) as ended:
         main(["--help"])
     assert ended.value.code == 0
     told = capsys.readouterr().out
-    for verb in VERBS:
-        assert re.search(rf"^    {verb}\b", told, re.MULTILINE), verb
+    assert sorted(" ".join(GROUPS.values()).split()) == sorted(_parser().verbs)
+    for title, verbs in GROUPS.items():
+        listed = re.search(rf"^{title}:\n(.*?)\n\n", told, re.MULTILINE | re.DOTALL)
+        assert listed, title
+        assert re.findall(r"^  (\w+)", listed[1], re.MULTILINE) == verbs.split()
+
+
+def test_completion_and_manual_page_are_made_of_the_parser(capsys: pytest.CaptureFixture[str]) -> None:
+    pytest.importorskip("argparse_manpage", reason="argparse-manpage is not installed")
+    for shell in ("bash", "zsh", "tcsh"):
+        assert main(["completion", shell]) == 0
+        assert "--fail-on" in capsys.readouterr().out
+    assert main(["completion", "man"]) == 0
+    page = capsys.readouterr().out
+    assert page.startswith(".TH HEAPWATCH")
+    assert all(rf"\fI\,{verb}\/\fR" in page for verb in _parser().verbs)
 
 
 def test_the_version_is_that_of_the_distribution(capsys: pytest.CaptureFixture[str]) -> None:

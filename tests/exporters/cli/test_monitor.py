@@ -1,13 +1,9 @@
-import fcntl
 import os
 import re
 import shutil
 import signal
 import socket
-import struct
 import subprocess
-import sys
-import termios
 import time
 
 import pytest
@@ -105,67 +101,6 @@ def test_help_tells_the_exit_codes(heapwatch):
     command = heapwatch("monitor", "--help")
     assert command.wait() == 0
     assert re.search(r"exit codes.*\n  0 .*\n  1 .*\n  2 .*\n  3 .*\n  64 ", command.text)
-
-
-def live(*arguments, **environment):
-    """Start the live view in a terminal of its own; returns the process and the terminal's other end."""
-    ours, theirs = os.openpty()
-    fcntl.ioctl(theirs, termios.TIOCSWINSZ, struct.pack("HHHH", 40, 140, 0, 0))
-    command = [sys.executable, "-m", "heapwatch.cli.main", "monitor", "--live", *SOON, *arguments]
-    process = subprocess.Popen(
-        command, stdout=theirs, stderr=theirs, env=os.environ | {"TERM": "xterm"} | environment
-    )
-    os.close(theirs)
-    return process, ours
-
-
-def read_until(terminal, pattern):
-    shown = ""
-    while not re.search(pattern, shown):
-        shown += os.read(terminal, 65536).decode(errors="replace")
-    return shown
-
-
-def read_rest(terminal):
-    shown = b""
-    try:
-        while chunk := os.read(terminal, 65536):
-            shown += chunk
-    except OSError:  # a terminal that nobody holds any more
-        pass
-    return shown.decode(errors="replace")
-
-
-def test_live_view_draws_trainers_alerts_and_messages(trainer):
-    trainer.leak()
-    process, terminal = live(trainer.address)
-    try:
-        shown = read_until(terminal, "CRITICAL: world_bodies = 1247")
-        process.send_signal(signal.SIGINT)
-        shown += read_rest(terminal)
-        assert process.wait() == 2
-    finally:
-        process.kill()
-        os.close(terminal)
-    assert trainer.address in shown
-    assert "Traceback" not in shown
-    assert shown.endswith("\x1b[?25h\x1b[?1049l")  # the cursor is back, and what was on the screen before
-
-
-def test_live_view_without_rich_says_what_to_install(tmp_path):
-    (tmp_path / "rich").mkdir()
-    (tmp_path / "rich" / "__init__.py").write_text("raise ImportError('no rich here')")
-    process, terminal = live(PYTHONPATH=str(tmp_path))
-    shown = read_rest(terminal)
-    os.close(terminal)
-    assert process.wait() == 64
-    assert "pip install 'heapwatch[cli]'" in shown
-
-
-def test_live_view_without_a_terminal_says_so(heapwatch):
-    command = heapwatch("monitor", "--live")
-    assert command.wait() == 64
-    assert "needs a terminal" in command.text
 
 
 @pytest.fixture

@@ -49,8 +49,10 @@ def ran(project: pytest.Pytester, text: str, *options: str) -> pytest.RunResult:
 
 
 def test_a_fixture_that_keeps_what_it_is_given_fails_with_path_line_and_remedy(
-    project: pytest.Pytester,
+    project: pytest.Pytester, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setenv("GITHUB_ACTIONS", "true")
+    monkeypatch.setenv("GITHUB_STEP_SUMMARY", str(project.path / "summary.md"))
     before = "@pytest.fixture\ndef trainer():\n    return Trainer()\n\n@pytest.mark.no_leak"
     done = ran(project, LEAKS.format(before=before, test="test_update(trainer):\n    trainer.update()"))
     done.assert_outcomes(failed=1)
@@ -63,6 +65,11 @@ def test_a_fixture_that_keeps_what_it_is_given_fails_with_path_line_and_remedy(
     text = done.stdout.str()
     assert "test_a_fixture_that_keeps_what_it_is_given_fails_with_path_line_and_remedy.py:7 in " in text
     assert "collections.deque(maxlen=...)" in text
+    file = "test_a_fixture_that_keeps_what_it_is_given_fails_with_path_line_and_remedy.py"
+    title = "Heapwatch%3A leak in test_update"
+    assert f"\n::error file={file},line=7,title={title}::trainer.history (list of bytearray): +" in text
+    summary = (project.path / "summary.md").read_text()
+    assert summary.startswith("- **leak** in `test_update`: trainer.history (list of bytearray): +")
 
 
 def test_a_unit_of_work_is_given_to_the_fixture(project: pytest.Pytester) -> None:

@@ -1,0 +1,129 @@
+"""`heapwatch top`: what grows and what holds memory in running trainers, on one screen."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Sequence
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import asdict
+from typing import Any
+
+from heapwatch.analysis.verdict import exit_code
+from heapwatch.attach import CannotAttach
+from heapwatch.cli import monitor
+from heapwatch.cli.named import address_of_name, address_of_process, is_address, searched_folders
+from heapwatch.cli.seen import Entered, Seen, Served, Source
+from heapwatch.cli.top_text import printed
+from heapwatch.discovery import addresses
+from heapwatch.entering.refusals import CannotEnter
+from heapwatch.errors import Unreachable, UsageError
+from heapwatch.http.client import base_url
+from heapwatch.runtime.plain_text import say, say_json
+
+_EPILOG = """
+keys: s sorts by growth, bytes, items or path; / filters, Escape ends that; t shows the next trainer or all;
+Space holds the screen still; Enter tells all about a path; q ends
+
+A process that runs no Heapwatch is entered, and left at the end; its program goes on.
+
+exit codes, of the worst trainer:
+  0   healthy, warm-up, filling, too early or growing
+  2   leak or will not fit
+  3   none answers, or the process cannot be entered
+  64  the command line is wrong
+"""
+
+
+def add_parser(commands: Any) -> None:
+    """Add the subcommand."""
+    parser = commands.add_parser(
+        "top",
+        help="watch what grows in running trainers, on one screen",
+        description="Watch what grows and what holds memory in running trainers, on one screen.",
+        epilog=_EPILOG,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument(
+        "source",
+        nargs="?",
+        metavar="PID|NAME|URL",
+        help="a process, a registered trainer or an address; by default all trainers of this machine",
+    )
+    parser.add_argument(
+        "--interval",
+        type=monitor.positive,
+        default=2.0,
+        metavar="S",
+        help="seconds between looks (%(default)g)",
+    )
+    how = parser.add_mutually_exclusive_group()
+    how.add_argument("--once", action="store_true", help="print what is seen now, and end")
+    how.add_argument("--json", action="store_true", help="print it as JSON, one object per trainer, and end")
+    how.add_argument("--plain", action="store_true", help="print lines, as `heapwatch monitor` does")
+    parser.set_defaults(run=run, extra="cli")
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Show the screen until it is left, or print once; return the exit code.
+
+    Raises:
+        UsageError: there is no terminal, or no trainer.
+
+    """
+    once = arguments.once or arguments.json
+    if not (once or arguments.plain or (sys.stdout.isatty() and sys.stdin.isatty())):
+        raise UsageError("the screen needs a terminal; --once prints")
+    try:
+        urls = _urls(arguments.source)
+        if arguments.plain:
+            return _lines(urls, arguments.interval)
+        with _opened(urls, arguments.source) as source:
+            if not once:
+                from heapwatch.cli.top_screen import TopScreen
+
+                screen = TopScreen(source, arguments.interval)
+                screen.run()
+                return _exit_code(screen.seen)
+            found = source.read()
+    except (CannotAttach, CannotEnter, Unreachable) as error:
+        say(f"heapwatch: {error}", error=True)
+        return 3
+    if arguments.json:
+        say_json([asdict(one) for one in found])
+    else:
+        say(*printed(found))
+    return _exit_code(found)
+
+
+def _urls(source: str | None) -> list[str]:
+    """The addresses to look at; empty for a process that has none."""
+    if source is None:
+        folders = searched_folders()
+        found = list(dict.fromkeys(address for folder in folders for address in addresses(folder)))
+        if not found:
+            raise UsageError(
+                f"no trainer is registered in {' or '.join(map(str, folders))}; give a PID or an address"
+            )
+    elif source.isascii() and source.isdigit():
+        address = address_of_process(int(source))
+        found = [] if address is None else [address]
+    else:
+        found = [source if is_address(source) else address_of_name(source)]
+    return list(map(base_url, found))
+
+
+def _opened(urls: list[str], source: str | None) -> AbstractContextManager[Source]:
+    return nullcontext(Served(urls)) if urls else Entered(int(source or 0))
+
+
+def _lines(urls: list[str], interval: float) -> int:
+    if not urls:
+        raise UsageError("--plain reads what a trainer serves: `heapwatch attach` lets a process serve")
+    return monitor.print_lines(urls, interval)
+
+
+def _exit_code(found: Sequence[Seen]) -> int:
+    if all(one.problem for one in found):
+        return 3
+    return max((exit_code(one.verdict) for one in found if one.verdict), default=0)

@@ -1,0 +1,1 @@
+"""The IPython extension: what the cells of a notebook leave behind."""

@@ -1,0 +1,238 @@
+"""Looks at what a notebook holds, and compares two of them: what has grown, where, and what holds most."""
+
+from __future__ import annotations
+
+import gc
+import math
+import threading
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import Future
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple, TypeVar
+
+from heapwatch.explain.describe import Describer
+from heapwatch.explain.inventory import Inventory, KnownContainer
+from heapwatch.explain.sites import Site
+from heapwatch.explain.weigh import weigh
+from heapwatch.measure.resident_memory import ResidentMemory
+from heapwatch.measure.roots import OWN_THREADS, Root, running_code
+from heapwatch.notebook.holders import Holder, holders
+
+T = TypeVar("T")
+
+LEAST_BYTES = 50_000  # less is not worth a line
+_ERRORS = 2.0  # a difference between two estimates counts from so many standard errors on
+_SEARCH_SECONDS = 10.0
+_DEADLINE_SECONDS = 60.0
+_MOST_WEIGHED = 20
+_WEIGH_SECONDS = 0.2
+_EXPLAINS = 0.5  # share of the growth of a variable from which paths in it are named in its place
+_NOTED = 0.1
+
+
+class Grown(NamedTuple):
+    """Something that holds more than before.
+
+    Attributes:
+        path: as written in a cell.
+        about: what it is, in words.
+        bytes: how much more it holds.
+        items: how many items it has more; None if they are not counted.
+        site: the line of a function that fills it; None if it was not found.
+        remedy: what to do.
+
+    """
+
+    path: str
+    about: str
+    bytes: float
+    items: float | None = None
+    site: Site | None = None
+    remedy: str | None = None
+
+
+@dataclass(frozen=True)
+class Look:
+    """What is held at one time.
+
+    Attributes:
+        resident: RSS in bytes.
+        holders: bytes by name.
+        levels: items of each container by path, or its bytes where it is an array or a text.
+        unmeasured: names that could not be measured.
+
+    """
+
+    resident: int
+    holders: dict[str, Holder] = field(default_factory=dict)
+    levels: dict[str, float] = field(default_factory=dict)
+    unmeasured: tuple[str, ...] = ()
+
+
+class Looker:
+    """Looks at a notebook's objects when it is asked to, and does nothing in between.
+
+    Args:
+        shell: the `InteractiveShell`.
+
+    """
+
+    def __init__(self, shell: Any) -> None:
+        self._shell = shell
+        self._looks = 0
+        self._memory = ResidentMemory()
+        self._inventory = Inventory(lambda: float(self._looks), lambda: 0.0)
+        self._describer = Describer(self._inventory)
+
+    def look(self) -> Look:
+        """Collect garbage, and read what every name and every container holds."""
+        if gc.isenabled():
+            gc.collect()
+        return _in_a_thread(self._look)
+
+    def grown(self, before: Look, now: Look) -> list[Grown]:
+        """What holds more now than before, most first; `now` is the newest look."""
+        return _in_a_thread(lambda: self._grown(before, now))
+
+    def _look(self) -> Look:
+        self._looks += 1
+        self._inventory.discover(_SEARCH_SECONDS)
+        for known in list(self._inventory.known.values()):
+            known.due = 0.0
+        self._inventory.read(_SEARCH_SECONDS)
+        found, unmeasured = holders(self._shell)
+        levels = {known.path: _level(known) for known in self._inventory.known.values() if _is_read(known)}
+        return Look(self._memory.read(), {one.name: one for one in found}, levels, tuple(unmeasured))
+
+    def _grown(self, before: Look, now: Look) -> list[Grown]:
+        paths = list(self._paths(before))
+        found: list[Grown] = []
+        for holder in now.holders.values():
+            inside = [one for one in paths if _is_inside(one.path, holder.name)]
+            paths = [one for one in paths if one not in inside]
+            if more := _more(before.holders.get(holder.name), holder):
+                found += _named(inside, more) or [_whole(holder, inside, more)]
+        outside = [one for one in paths if one.bytes >= LEAST_BYTES]
+        return sorted(found + outside, key=lambda one: -one.bytes)
+
+    def _paths(self, before: Look) -> Iterator[Grown]:
+        """The containers that have grown, none inside another one of them."""
+        growing = list(self._growing(before))
+        # What a container weighs includes all that its items hold.
+        parents = tuple(f"{known.path}[*]" for _, known in growing if not known.in_bytes)
+        growing = [one for one in growing if not one[1].path.startswith(parents)]
+        growing.sort(key=lambda one: (not one[1].in_bytes, -one[0]))
+        weighed = [(self._weighed(known, more), more, known) for more, known in growing[:_MOST_WEIGHED]]
+        taken: list[str] = []
+        for held, more, known in sorted(weighed, key=lambda one: (-one[0], len(one[2].path))):
+            if held and not any(_is_inside(known.path, path) for path in taken):
+                taken.append(known.path)
+                yield self._described(known, held, more, is_new=known.path not in before.levels)
+
+    def _growing(self, before: Look) -> Iterator[tuple[float, KnownContainer]]:
+        """Containers with more items, or bytes, than before, and how many; another name is not more."""
+        running = set(map(id, running_code()))
+        present = [known for known in self._inventory.known.values() if _is_read(known)]
+        met = {known.identity for known in present if known.path in before.levels}
+        for known in present:
+            more = _level(known) - before.levels.get(known.path, 0.0)
+            again = known.path not in before.levels and known.identity in met
+            met.add(known.identity)
+            if more > 0 and not again and self._is_ours(known, running):
+                yield more, known
+
+    def _is_ours(self, known: KnownContainer, running: set[int]) -> bool:
+        """Whether it is not IPython's: these are among the holders, and its running functions end."""
+        at, root = known.places[0], _root(known)
+        name: object = None
+        while at.parent is not None:
+            name = None if at.step is None else at.step.key
+            at = at.parent
+        if root.frame_code is not None:
+            return root.frame_code in running
+        return not root.namespace or name not in self._shell.user_ns_hidden
+
+    def _weighed(self, known: KnownContainer, more: float) -> float:
+        """The bytes by which a container has grown; 0 where they cannot be measured."""
+        if known.in_bytes:
+            return more
+        weigh(known, self._inventory, float(self._looks), _WEIGH_SECONDS)
+        return (known.held.last or 0.0) * more / _level(known)
+
+    def _described(self, known: KnownContainer, held: float, more: float, *, is_new: bool) -> Grown:
+        growth = known.items.growth(float("-inf"))
+        one = self._describer.describe_all([(known, growth)])[0]
+        about = " of ".join(filter(None, (known.type_name, one.traits.item_type)))
+        items = None if known.in_bytes else more
+        # What a cell has just bound to a name is meant to be there.
+        meant = is_new and _root(known).name == "module __main__"
+        remedy = None if meant and not (one.traits.graph or one.traits.view) else one.remedy
+        return Grown(known.path, about, held, items, one.site, remedy)
+
+
+def _named(inside: Sequence[Grown], more: float) -> list[Grown]:
+    """The paths that explain by how much more a variable holds; empty where they do not."""
+    named = [one for one in inside if one.bytes >= _NOTED * more]
+    return named if sum(one.bytes for one in named) >= _EXPLAINS * more else []
+
+
+def _whole(holder: Holder, inside: Sequence[Grown], more: float) -> Grown:
+    """A variable as a whole, with what is known of it as a container."""
+    same = next((one for one in inside if one.path == holder.name), None)
+    return (
+        Grown(holder.name, holder.type, more, remedy=holder.remedy)
+        if same is None
+        else same._replace(bytes=more)
+    )
+
+
+def _level(known: KnownContainer) -> float:
+    return (known.items.last or 0.0) * known.multiplicity
+
+
+def _is_read(known: KnownContainer) -> bool:
+    return bool(known.places) and known.kind != "graph" and known.misses == 0 and _level(known) > 0
+
+
+def _root(known: KnownContainer) -> Root:
+    at = known.places[0]
+    while at.parent is not None:
+        at = at.parent
+    assert at.root is not None
+    return at.root
+
+
+def _more(before: Holder | None, now: Holder) -> float:
+    """By how much more a name holds now; 0 where that may be the error of the estimates."""
+    was, error = (0.0, now.error) if before is None else (before.bytes, math.hypot(before.error, now.error))
+    more = now.bytes - was
+    return more if more >= max(LEAST_BYTES, _ERRORS * error) else 0.0
+
+
+def _is_inside(path: str, of: str) -> bool:
+    return path == of or path.startswith((f"{of}.", f"{of}["))
+
+
+def _in_a_thread(work: Callable[[], T]) -> T:
+    """Run `work` in another thread: the explainer leaves the functions of its own threads out.
+
+    Raises:
+        TimeoutError: an object could not be read.
+
+    """
+    done: Future[T] = Future()
+
+    def run() -> None:
+        try:
+            done.set_result(work())
+        except BaseException as error:
+            done.set_exception(error)
+
+    threading.Thread(target=run, name=f"{OWN_THREADS}look", daemon=True).start()
+    return done.result(timeout=_DEADLINE_SECONDS)
+
+
+def most(look: Look, count: int) -> Sequence[Holder]:
+    """The names that hold most, most first."""
+    held = sorted(look.holders.values(), key=lambda one: -one.bytes)
+    return [one for one in held[:count] if one.bytes >= LEAST_BYTES]

@@ -1,0 +1,220 @@
+"""`heapwatch top`: its screen in 80 columns, what it prints, and where it reads."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import re
+
+import pytest
+
+import heapwatch
+from heapwatch.cli import main
+from heapwatch.cli.seen import Path, Seen, Served, seen_at
+from heapwatch.cli.top_text import printed
+from heapwatch.entering.tracee import IS_SUPPORTED
+from tests.exporters.entering.programs import LEAKING, program
+
+HISTORY = Path(
+    "ppo",
+    "agent.history",
+    "list of dict",
+    3924,
+    115e6,
+    173.8e6,
+    "train.py:16",
+    "`deque`",
+    True,
+    ("All of it.",),
+)
+REPLAY = Path("ppo", "agent.replay", "deque of dict", 9_000, 220e6, 12e6)
+WEIGHTS = Path("walker", "\x1b[2Jweights", "dict", 12, 9e6)
+PPO = Seen(
+    "ppo",
+    "127.0.0.1:7777",
+    "leak",
+    "leak: Memory grows by 180 MB/min.",
+    "1 to 3 h",
+    {"resident": 169e6, "in use": 148e6, "shared": 17.7e6, "limit": 25e9},
+    (HISTORY, REPLAY),
+)
+WALKER = Seen(
+    "walker",
+    "127.0.0.1:7778",
+    "healthy",
+    "healthy: Nothing leaks.",
+    memory={"resident": 1e6},
+    paths=(WEIGHTS,),
+)
+LOST = Seen("127.0.0.1:7779", "127.0.0.1:7779", problem="does not answer")
+
+
+class Told:
+    """A source of what a test tells."""
+
+    def __init__(self, *seen):
+        self.seen = list(seen)
+
+    def read(self):
+        return self.seen
+
+
+def screen_of(source, act, size=(80, 24)):
+    """What is on the screen after `act`, as lines."""
+    pytest.importorskip("textual", reason="textual is not installed")
+    from heapwatch.cli.top_screen import TopScreen
+
+    async def run():
+        app = TopScreen(source, 3600.0)
+        async with app.run_test(size=size) as pilot:
+            await app.workers.wait_for_complete()
+            await pilot.pause()
+            await act(pilot, app)
+            await pilot.pause()
+            return [strip.text for strip in app.screen._compositor.render_strips()]
+
+    return asyncio.run(asyncio.wait_for(run(), 60))
+
+
+async def nothing(pilot, app):
+    """Leave the screen as it is."""
+
+
+def keys(*pressed):
+    async def press(pilot, app):
+        for one in pressed:
+            await pilot.press(one)
+            await pilot.pause()
+
+    return press
+
+
+def paths_on(lines):
+    return [name for line in lines for name in re.findall(r"agent\.\w+|weights", line)]
+
+
+def test_one_trainer_in_80_columns():
+    lines = screen_of(Told(PPO), nothing)
+    text = "\n".join(lines)
+    assert "leak: Memory grows by 180 MB/min." in text
+    assert "memory 169 MB of 25 GB: 148 MB in use, 17.7 MB shared" in text
+    row = next(line for line in lines if "agent.history" in line)
+    assert not any("\u2501" in line or "\u2581" in line for line in lines)  # a bar to scroll with
+    assert re.search(r"list of dict +3,924 +115 MB +\+173\.8 MB +train\.py:16", row)
+    assert max(len(line.rstrip()) for line in lines) <= 80
+
+
+def test_all_trainers_have_one_line_each_the_worst_first_and_draw_nothing_themselves():
+    lines = screen_of(Told(WALKER, PPO, LOST), nothing, size=(120, 30))
+    text = "\n".join(lines)
+    assert text.index("ppo (1 to 3 h left) leak:") < text.index("walker healthy:")
+    assert "127.0.0.1:7779 does not answer" in text
+    assert "walker \\x1b[2Jweights" in text
+
+
+@pytest.mark.parametrize(
+    ("pressed", "shown"),
+    [
+        ((), ["agent.history", "agent.replay", "weights"]),
+        (("s",), ["agent.replay", "agent.history", "weights"]),
+        (("slash", "r", "e", "p", "l"), ["agent.replay"]),
+        (("slash", "r", "e", "p", "l", "escape"), ["agent.history", "agent.replay", "weights"]),
+        (("t", "t"), ["agent.history", "agent.replay"]),
+    ],
+)
+def test_keys_sort_filter_and_choose_a_trainer(pressed, shown):
+    assert paths_on(screen_of(Told(WALKER, PPO), keys(*pressed))) == shown
+
+
+def test_enter_tells_all_about_a_path():
+    text = "\n".join(screen_of(Told(PPO), keys("enter")))
+    assert "All of it." in text
+    assert "All of it." not in "\n".join(screen_of(Told(PPO), keys("enter", "escape")))
+
+
+def test_a_held_screen_stays_as_it_is():
+    source = Told(PPO)
+
+    async def act(pilot, app):
+        await pilot.press("space")
+        source.seen = [WALKER]
+        app._look()
+        app._show(source.read())
+        await pilot.pause()
+
+    lines = screen_of(source, act)
+    assert paths_on(lines) == ["agent.history", "agent.replay"]
+    assert any(", held" in line for line in lines)
+
+
+@pytest.mark.parametrize(
+    ("seen", "code"), [([WALKER, PPO], 2), ([WALKER, LOST], 0), ([LOST], 3), ([PPO, LOST], 2)]
+)
+def test_the_exit_code_is_that_of_the_worst(seen, code, monkeypatch, capsys):
+    monkeypatch.setattr(Served, "read", lambda _: seen)
+    assert main.main(["top", "--once", "127.0.0.1:7777"]) == code
+
+
+def test_what_is_printed():
+    assert printed([PPO, LOST]) == [
+        "ppo (127.0.0.1:7777): leak: Memory grows by 180 MB/min.",
+        "  memory: 169 MB of 25 GB: 148 MB in use, 17.7 MB shared",
+        "  PATH           TYPE           ITEMS  BYTES   A MINUTE   LINE",
+        "  agent.history  list of dict   3,924  115 MB  +173.8 MB  train.py:16",
+        "  agent.replay   deque of dict  9,000  220 MB  +12.0 MB",
+        "127.0.0.1:7779 (127.0.0.1:7779): does not answer",
+    ]
+
+
+def test_a_trainer_is_read_by_what_it_serves(monkeypatch, wait_until):
+    replay = [bytearray(1000) for _ in range(5)]
+    with heapwatch.start("seen", port=0, interval=0.01, budget=0.5) as watch:
+        watch.buffer("replay", replay)
+
+        def has_paths():
+            watch.step()
+            return seen_at(watch.server.url.rstrip("/")).paths
+
+        wait_until(has_paths)
+        seen = seen_at(watch.server.url.rstrip("/"))
+        assert (seen.trainer, seen.verdict, seen.problem) == ("seen", "too early", "")
+        assert seen.memory["resident"] > 1e6
+        assert seen.memory["in use"] > 1e6
+        assert [(one.path, one.type, one.items) for one in seen.paths] == [("replay", "buffer", 5)]
+        monkeypatch.setattr(
+            "heapwatch.cli.seen.explanation_of", lambda _: (_ for _ in ()).throw(ValueError("no"))
+        )
+        assert seen_at(watch.server.url.rstrip("/")).problem == "no"
+    assert "does not answer" in Served(["http://127.0.0.1:9"]).read()[0].problem
+
+
+@pytest.mark.parametrize(
+    ("words", "code", "says"),
+    [
+        (["top"], 64, "the screen needs a terminal; --once prints"),
+        (["top", "--once"], 64, "no trainer is registered"),
+        (["top", "--once", "127.0.0.1:9"], 3, "does not answer"),
+        (["top", "--plain", "1"], 64, "heapwatch attach"),
+        (["top", "--once", "nobody"], 3, "no trainer is registered as nobody"),
+    ],
+)
+def test_what_cannot_be_shown_is_said(words, code, says, capsys):
+    assert main.main(words) == code
+    told = capsys.readouterr()
+    assert says in told.out + told.err
+
+
+@pytest.mark.skipif(not IS_SUPPORTED, reason="a process is entered on Linux on x86-64")
+def test_a_process_without_heapwatch_is_entered_and_left(tmp_path, capsys):
+    with program(LEAKING, tmp_path) as process:
+        assert main.main(["top", "--json", str(process.pid)]) == 0
+        (seen,) = json.loads(capsys.readouterr().out)
+        assert (seen["address"], seen["verdict"]) == (f"pid {process.pid}", "too early")
+        assert seen["memory"]["resident"] > 1e6
+        assert process.poll() is None
+
+
+def test_plain_prints_the_lines_of_the_monitor(trainer, heapwatch):
+    command = heapwatch("top", "--plain", trainer.address)
+    command.until(r"Memory=\d+\.\dMB, Bodies=186, Food=6")
+    assert command.end() == 0
