@@ -22,17 +22,15 @@ class HealthLog:
         if time.monotonic() < self._next:
             return
         self._next = time.monotonic() + LINE_SECONDS
-        ecosystem = self._ecosystem
-        bodies, owned = ecosystem.world.bodyCount, ecosystem.owned_bodies()
-        orphans = bodies - sum(map(len, owned.values()))
+        ecosystem, types = self._ecosystem, self._ecosystem.body_types()
         print(
             f"{time.strftime('%H:%M:%S')}: Memory={self._process.memory_info().rss / 1e6:.1f}MB, "
-            f"Bodies={bodies}, Food={len(ecosystem.food)}, Step={steps}",
+            f"Bodies={sum(types.values())}, Food={len(ecosystem.food)}, Step={steps}",
             flush=True,
         )
-        types = ", ".join(f"{kind.capitalize()}={len(group)}" for kind, group in owned.items())
-        print(f"   Body Types: {types}, Terrain=0, Unknown={orphans}", flush=True)
-        if orphans:
+        counts = ", ".join(f"{kind.capitalize()}={count}" for kind, count in types.items())
+        print(f"   Body Types: {counts}", flush=True)
+        if orphans := types["unknown"]:
             print(f"   ORPHANS: {orphans} bodies that nobody owns", flush=True)
 
     @staticmethod
