@@ -18,15 +18,6 @@ class Row(NamedTuple):
     check: Callable[[Example], None]
 
 
-def exposes(*names: str) -> Callable[[Example], None]:
-    """A check that these series are exposed."""
-
-    def check(example: Example) -> None:
-        example.until(lambda: not [name for name in names if f"\n{name}" not in example.metrics()])
-
-    return check
-
-
 def labels(series: str, label: str, *values: str) -> Callable[[Example], None]:
     """A check that a series has these values of a label."""
 
@@ -84,6 +75,8 @@ def _recorded(profile: str, component: Component, wanted: dict[str, float]) -> N
     """Check that the rules have these limits of a component, and no others of these sorts."""
     exported = next((alias for alias, of in ALIASES.items() if of == profile), profile)
     series, label = LEVEL_SERIES[component.resource]
+    if component.resource == "gpu_memory":
+        series = "trainer_gpu_memory_allocated_bytes"
     name = component.name or "any"
     text = f'trainer_limit_profile{{profile="{exported}"}} 1\n{series}{{{label}="{name}"}} 1\n'
     selector = f'{{resource="{component.resource}",component="{name}"}}'

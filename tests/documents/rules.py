@@ -42,6 +42,7 @@ def evaluate(
 
     """
     values = {f"{name}{{{_labels(labels)}}}": f"{value!r}x{SCRAPES}" for name, labels, value in _samples(text)}
+    values |= {"process_start_time_seconds{}": f"-3600x{SCRAPES}"}  # promtool's clock begins at 0
     document = {
         "rule_files": [str(file) for file in sorted(RULES.glob("*.yml"))],
         "evaluation_interval": "30s",

@@ -6,7 +6,7 @@ import logging
 
 from heapwatch.recording.points import CYCLES, Point, Run
 from heapwatch.recording.thinning import Thinning
-from heapwatch.report.document import finding_lines, object_change, signed, size, verdict
+from heapwatch.report.document import finding_lines, leak_line, object_change, signed, size, verdict
 from heapwatch.report.findings import Report, analyse
 from heapwatch.runtime.plain_text import Block
 
@@ -24,6 +24,9 @@ class MemoryReport:
         interval: cycles between two reports.
         unit: what a cycle is: `generation`, `epoch` or `episode`.
 
+    Attributes:
+        leak: the leak of the newest report in a line, with the cycle of the report; empty where it has none.
+
     Raises:
         ValueError: an invalid interval or unit.
 
@@ -40,6 +43,7 @@ class MemoryReport:
         self._interval = interval
         self._unit = unit
         self._reported = 0
+        self.leak = ""
         self._thinning = Thinning()
         self._points: list[tuple[int, Point]] = []
 
@@ -56,7 +60,9 @@ class MemoryReport:
             self._reported = done
             report = analyse(Run(self._trainer, tuple(kept for _, kept in self._points)))
             log.info("%s", interval_lines(report, self._unit, done))
+            self.leak = ""
             if report.finding is not None:
+                self.leak = f"{leak_line(report)} (report of {self._unit} {done})"
                 log.warning("%s", Block(["LEAK FOUND:", *finding_lines(report.finding, report.unit)]))
 
     def close(self) -> None:
