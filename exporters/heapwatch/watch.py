@@ -392,7 +392,7 @@ class Watch:
         """
         from heapwatch.report.interval import MemoryReport  # reports are loaded by those who ask for one
 
-        report = MemoryReport(self.name, interval, unit)
+        report = MemoryReport(self.name, interval, unit, lambda: self.exporter.explanation().as_json())
         self.exporter.add_sink(report)
         self.exporter.reported_leak = lambda: report.leak
 

@@ -54,7 +54,9 @@ def limit(profile: str, resource: str, component: str, **wanted: float) -> Calla
             assert [(alert["severity"], alert["limit"]) for alert in at] == [(severity, value)]
             assert severity not in [alert["severity"] for alert in below]
         if "minute" in wanted:
-            assert [a["limit"] for a in alerts_growing(text, key, 1.1 * wanted["minute"])] == [wanted["minute"]]
+            assert [a["limit"] for a in alerts_growing(text, key, 1.1 * wanted["minute"])] == [
+                wanted["minute"]
+            ]
             assert not alerts_growing(text, key, 0.9 * wanted["minute"])
         _recorded(profile, key, wanted)
 

@@ -19,7 +19,8 @@ from tests.repository import REPOSITORY
 RULES = REPOSITORY / "prometheus" / "rules"
 # Without it promtool takes the groups in any order.
 ORDER = (
-    "trainer-leak", "limits", "default_limits", "leak_alerts", "thresholds", "growth_alerts", "forecast", "lost",
+    "trainer-leak", "limits", "default_limits", "leak_alerts", "thresholds", "growth_alerts", "forecast",
+    "lost",
     "health_trainer", "health_cleanup", "health_stack", "verdict",
 )  # fmt: skip
 SCRAPES = 80  # of 15 s: twenty minutes
@@ -41,7 +42,9 @@ def evaluate(
         AssertionError: with what promtool found instead.
 
     """
-    values = {f"{name}{{{_labels(labels)}}}": f"{value!r}x{SCRAPES}" for name, labels, value in _samples(text)}
+    values = {
+        f"{name}{{{_labels(labels)}}}": f"{value!r}x{SCRAPES}" for name, labels, value in _samples(text)
+    }
     values |= {"process_start_time_seconds{}": f"-3600x{SCRAPES}"}  # promtool's clock begins at 0
     document = {
         "rule_files": [str(file) for file in sorted(RULES.glob("*.yml"))],

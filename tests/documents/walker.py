@@ -86,7 +86,12 @@ def console(example: Example) -> None:
 
 def options(example: Example) -> None:
     """Each option in both directions: a limit below the level is exceeded, one above it is not."""
-    far = ("--memory-warning=60000", "--memory-critical=90000", "--bodies-warning=300", "--bodies-critical=500")
+    far = (
+        "--memory-warning=60000",
+        "--memory-critical=90000",
+        "--bodies-warning=300",
+        "--bodies-critical=500",
+    )
     said = monitor(example, "--count=2", "--interval=2", *far)
     assert "memory = " not in said
     assert "world_bodies = " not in said
@@ -137,7 +142,7 @@ def queries(title: str) -> list[str]:
 
 
 def panels(example: Example) -> None:
-    """What the panels' queries return for what the example exposes, with a leak and a limit that is exceeded."""
+    """What the queries return for what the example exposes, and with a leak and a limit that is exceeded."""
     text = example.metrics()
     bodies = example.readings().by("trainer_bodies", "type")
     resident = example.value("trainer_process_resident_memory_bytes", role="trainer")
@@ -160,7 +165,9 @@ def panels(example: Example) -> None:
         text,
         {
             f"round(max by (component) ({growth}) > 1)": {'{component="unknown"}': 20},
-            f'count({firing} and on (component) ALERTS{{alertname="TrainerLimitExceeded"}}) > bool 0': {"{}": 1},
+            f'count({firing} and on (component) ALERTS{{alertname="TrainerLimitExceeded"}}) > bool 0': {
+                "{}": 1
+            },
         },
         {'trainer_bodies{type="unknown"}': "0+5x80", 'trainer_bodies{type="static"}': "301x80"},
     )
@@ -245,7 +252,10 @@ def alerts(example: Example) -> None:
         if alert["kind"] == "threshold"
     }
     assert ("warning", "entities", "food_sources", 50) in found
-    assert {limit for _, resource, name, limit in found if (resource, name) == ("bodies", "all")} <= {500, 1000}
+    assert {limit for _, resource, name, limit in found if (resource, name) == ("bodies", "all")} <= {
+        500,
+        1000,
+    }
     assert [name for _, resource, name, _ in found if resource == "bodies"].count("all") == 1
 
 
@@ -262,7 +272,9 @@ def orphans(example: Example) -> None:
 
     def told() -> bool:
         now = {kind: int(example.value("trainer_bodies", type=kind)) for kind in BODIES if kind != "terrain"}
-        types = "Static={static}, Dynamic={dynamic}, Terrain=0, Agent={agent}, Unknown={unknown}".format(**now)
+        types = "Static={static}, Dynamic={dynamic}, Terrain=0, Agent={agent}, Unknown={unknown}".format(
+            **now
+        )
         return f"Body Types: {types}\n   ORPHANS: {now['unknown']} bodies that nobody owns" in example.log()
 
     example.until(told, 60)
@@ -291,6 +303,7 @@ def routine(example: Example) -> None:
 
 
 def emergency(example: Example) -> None:
+    crowd(example)
     replay = example.value("trainer_buffer_items", buffer="replay")
     answer = example.force_cleanup()
     assert answer["after"]["bodies"] <= 500
