@@ -7,6 +7,8 @@ import psutil
 from examples.walker.ecosystem import Ecosystem
 
 LINE_SECONDS = 20.0
+FOOD_WARNING = 30
+EMERGENCY_BYTES, EMERGENCY_BODIES = 2e9, 1500
 
 
 class HealthLog:
@@ -30,8 +32,19 @@ class HealthLog:
         )
         counts = ", ".join(f"{kind.capitalize()}={count}" for kind, count in types.items())
         print(f"   Body Types: {counts}", flush=True)
+        if len(ecosystem.food) > FOOD_WARNING:
+            print(f"   WARNING: food_sources = {len(ecosystem.food)} (> {FOOD_WARNING})", flush=True)
         if orphans := types["unknown"]:
             print(f"   ORPHANS: {orphans} bodies that nobody owns", flush=True)
+
+    def emergency(self) -> str:
+        """Why an emergency cleanup is needed now; empty if it is not."""
+        bodies = self._ecosystem.world.bodyCount
+        memory = self._process.memory_info().rss
+        if bodies <= EMERGENCY_BODIES and memory <= EMERGENCY_BYTES:
+            return ""
+        print("   EMERGENCY: Triggering emergency cleanup!", flush=True)
+        return f"{bodies} bodies, {memory / 1e6:.0f} MB"
 
     @staticmethod
     def cleaned(action: str, removed: dict[str, int]) -> None:

@@ -181,7 +181,7 @@ ROWS = (
     Row(
         "Wandb: `memory/{object_name}/size_mb`, `…/growth_mb_per_epoch`",
         "`heapwatch.trackers.wandb.log_memory`",
-        "`docs/frameworks.md`",
+        "[reports](../reports.md)",
         wandb,
     ),
     Row("old data is cleared", "`watch.on_cleanup`", "`POST /force_cleanup`", cleaned),

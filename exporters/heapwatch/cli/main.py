@@ -9,13 +9,38 @@ import sys
 from collections.abc import Collection, Sequence
 from typing import NoReturn
 
-from heapwatch.cli import attach, completion, doctor, explain, monitor, processes, report, run, serve, shipped
+from heapwatch.cli import (
+    attach,
+    cleanup,
+    completion,
+    doctor,
+    explain,
+    monitor,
+    processes,
+    report,
+    run,
+    serve,
+    shipped,
+)
 from heapwatch.errors import UsageError
 from heapwatch.runtime.plain_text import plain, say
 from heapwatch.stack import cli as stack
 
 USAGE_ERROR = 64  # EX_USAGE of sysexits.h; 1 to 3 report the state of trainers
-COMMANDS = (run, explain, stack, processes, monitor, report, attach, doctor, shipped, serve, completion)
+COMMANDS = (
+    run,
+    explain,
+    stack,
+    processes,
+    monitor,
+    cleanup,
+    report,
+    attach,
+    doctor,
+    shipped,
+    serve,
+    completion,
+)
 
 
 class _Parser(argparse.ArgumentParser):
