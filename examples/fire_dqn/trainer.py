@@ -61,6 +61,7 @@ class FireTrainer:
         self._rate = Rate(rate)
         self.leaks = Leaks(LeakSwitches(leak_file("fire_dqn"), LEAKS, self._rate.clock))
         self.steps = 0
+        self.episodes = 0
         self._schedule = self._cleanup_schedule()
 
     @contextmanager
@@ -82,11 +83,13 @@ class FireTrainer:
 
     def train(self, watch: heapwatch.Watch, steps: int | None = None) -> None:
         """Train for about `steps` steps (whole episodes), or for ever."""
-        while steps is None or self.steps < steps:
-            with watch.phase("episode"):
-                self._run_episode(watch)
-            watch.progress("episode")
-        self._clean_all("end of training")
+        try:
+            while steps is None or self.steps < steps:
+                with watch.phase("episode"):
+                    self._run_episode(watch)
+                watch.progress("episode")
+        finally:  # also where training is told to stop
+            self._clean_all("end of training")
 
     def clean(self, action: str) -> dict[str, int]:
         """Bring every history back to the original's bounds; an emergency empties the collector."""
@@ -119,18 +122,18 @@ class FireTrainer:
         schedule = Schedule()
         schedule.every(50, "step")(self._clean_collector)
         schedule.every(100, "update")(self._clean_agent)
-        schedule.every(10, "episode")(lambda: self._clean_all("10 episodes"))
+        schedule.every(10, "episode")(lambda: self._clean_all(f"after episode {self.episodes}"))
         return schedule
 
     def _clean_collector(self) -> None:
         """Step and collection times stay bounded whatever a caller has made of them."""
         self.step_times = bounded(self.step_times, KEPT_STEP_TIMES)
         self.collection_times = bounded(self.collection_times, KEPT_COLLECTION_TIMES)
-        print(f"Cleanup after 50 steps: experience buffer {len(self.collected)}", flush=True)
+        print(f"Cleanup after step {self.steps}: experience buffer {len(self.collected)}", flush=True)
 
     def _clean_agent(self) -> None:
         empty_cuda_cache()
-        print(f"Cleanup after 100 updates: {_gpu_memory()}", flush=True)
+        print(f"Cleanup after update {self.agent.updates}: {_gpu_memory()}", flush=True)
 
     def _clean_all(self, when: str) -> None:
         if self.enforced:  # a leak that forgets the bound forgets to clear, too
@@ -173,6 +176,7 @@ class FireTrainer:
         self.agent.rewards.append(total)
         self.agent.exploration = max(0.05, self.agent.exploration * 0.995)
         self.collection_times.append(time.monotonic() - started)
+        self.episodes += 1
         self._schedule.tick("episode")
 
     def _hand_over(self) -> None:

@@ -87,6 +87,14 @@ class Ecosystem:
             "dynamic": limbs + self.spare_parts,
         }
 
+    def body_types(self) -> dict[str, int]:
+        """How many bodies there are of each type; one that does not move is `static`, whoever made it."""
+        owned = self.owned_bodies()
+        static = sum(body.type == b2.b2_staticBody for body in self.world.bodies)
+        agents, limbs = len(owned["agent"]), len(owned["dynamic"])
+        unknown = self.world.bodyCount - static - agents - limbs
+        return {"static": static, "dynamic": limbs, "terrain": 0, "agent": agents, "unknown": unknown}
+
     def destroy_orphans(self) -> int:
         """Destroy every body that nobody owns; returns how many."""
         owned = {body for bodies in self.owned_bodies().values() for body in bodies}

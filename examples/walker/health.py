@@ -7,6 +7,8 @@ import psutil
 from examples.walker.ecosystem import Ecosystem
 
 LINE_SECONDS = 20.0
+FOOD_WARNING = 30
+EMERGENCY_BYTES, EMERGENCY_BODIES = 2e9, 1500
 
 
 class HealthLog:
@@ -22,18 +24,27 @@ class HealthLog:
         if time.monotonic() < self._next:
             return
         self._next = time.monotonic() + LINE_SECONDS
-        ecosystem = self._ecosystem
-        bodies, owned = ecosystem.world.bodyCount, ecosystem.owned_bodies()
-        orphans = bodies - sum(map(len, owned.values()))
+        ecosystem, types = self._ecosystem, self._ecosystem.body_types()
         print(
             f"{time.strftime('%H:%M:%S')}: Memory={self._process.memory_info().rss / 1e6:.1f}MB, "
-            f"Bodies={bodies}, Food={len(ecosystem.food)}, Step={steps}",
+            f"Bodies={sum(types.values())}, Food={len(ecosystem.food)}, Step={steps}",
             flush=True,
         )
-        types = ", ".join(f"{kind.capitalize()}={len(group)}" for kind, group in owned.items())
-        print(f"   Body Types: {types}, Terrain=0, Unknown={orphans}", flush=True)
-        if orphans:
+        counts = ", ".join(f"{kind.capitalize()}={count}" for kind, count in types.items())
+        print(f"   Body Types: {counts}", flush=True)
+        if len(ecosystem.food) > FOOD_WARNING:
+            print(f"   WARNING: food_sources = {len(ecosystem.food)} (> {FOOD_WARNING})", flush=True)
+        if orphans := types["unknown"]:
             print(f"   ORPHANS: {orphans} bodies that nobody owns", flush=True)
+
+    def emergency(self) -> str:
+        """Why an emergency cleanup is needed now; empty if it is not."""
+        bodies = self._ecosystem.world.bodyCount
+        memory = self._process.memory_info().rss
+        if bodies <= EMERGENCY_BODIES and memory <= EMERGENCY_BYTES:
+            return ""
+        print("   EMERGENCY: Triggering emergency cleanup!", flush=True)
+        return f"{bodies} bodies, {memory / 1e6:.0f} MB"
 
     @staticmethod
     def cleaned(action: str, removed: dict[str, int]) -> None:

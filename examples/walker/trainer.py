@@ -12,6 +12,7 @@ from examples.common.rate import Rate
 from examples.walker import LEAKS
 from examples.walker.cleaning import Cleaner
 from examples.walker.ecosystem import Ecosystem
+from examples.walker.experiment import log_to_mlflow
 from examples.walker.health import HealthLog
 from examples.walker.leaking import Leaks
 from examples.walker.learner import Experience, Learner
@@ -20,6 +21,7 @@ from heapwatch.runtime.cleanup import CleanupTarget
 
 STEPS_PER_GENERATION = 1800
 LEARN_EVERY = 4
+STEPS_PER_LOOK = 30  # for an emergency
 STEPS_PER_CLEANUP = 18_000  # ten minutes
 
 
@@ -30,16 +32,24 @@ class Walker:
         population: how many robots.
         seed: of the world and of the network.
         rate: steps per second at most; None for as fast as it goes.
+        auto_cleanup: whether it cleans up itself in an emergency.
 
     """
 
-    def __init__(self, population: int = 30, seed: int = 0, rate: float | None = 30.0) -> None:
+    def __init__(
+        self,
+        population: int = 30,
+        seed: int = 0,
+        rate: float | None = 30.0,
+        auto_cleanup: bool = False,
+    ) -> None:
         self.ecosystem = Ecosystem(population, seed)
         self.learner = Learner(seed)
         self.leaks = Leaks(LeakSwitches(leak_file("walker"), LEAKS), self.ecosystem, self.learner)
         self.cleaner = Cleaner(self.ecosystem, self.learner, self.leaks)
         self.health = HealthLog(self.ecosystem)
         self.steps = 0
+        self._auto_cleanup = auto_cleanup
         self._rate = Rate(rate)
 
     @contextmanager
@@ -59,6 +69,7 @@ class Walker:
             watch.size("policy.state_dict", learner.policy.state_dict)
             watch.size("optimizer.state_dict", learner.optimizer.state_dict)
             watch.on_cleanup(self.clean)
+            log_to_mlflow(watch)
             yield watch
 
     def clean(self, action: str, target: CleanupTarget) -> dict[str, int]:
@@ -99,5 +110,7 @@ class Walker:
             watch.step()
             if self.steps % STEPS_PER_CLEANUP == 0:
                 watch.cleanup("regular", "routine")
+            if self._auto_cleanup and self.steps % STEPS_PER_LOOK == 0 and (why := self.health.emergency()):
+                watch.cleanup("emergency", why)
             self.health.step(self.steps)
             self._rate.wait()

@@ -9,6 +9,7 @@ from typing import Any, TypeVar
 from prometheus_client import Metric
 
 from heapwatch.analysis.readings import Readings
+from heapwatch.analysis.verdict import SERIOUS
 from heapwatch.collectors.allocator import AllocatorCollector
 from heapwatch.collectors.baseline import BaselineCollector
 from heapwatch.collectors.bodies import BodyCollector
@@ -122,6 +123,7 @@ class Exporter:
         self._costly: list[Collector] = [process, gpu]
         self._costly_families: list[Metric] = []
         self._journal: Journal | None = None
+        self.reported_leak: Callable[[], str] = str
         self.roots: list[Root] = []
         self._status = Status(last_cleanup=lambda: self.cleanup_queue.last)
         self._leaking = LeakingLevels(self._status.verdicts)
@@ -323,7 +325,7 @@ class Exporter:
         was_running, self.is_running = self.is_running, False
         registration, self.registration = self.registration, None
         if was_running and log_findings and self.explainer.enabled:
-            log.info("%s has ended: %s", self.name, headline(self.explanation()))
+            log.info("%s has ended: %s", self.name, self._conclusion())
         if self._journal is not None:
             self._journal.stop()
         if registration is not None:
@@ -333,6 +335,12 @@ class Exporter:
             self.server = None
         self.safe_point.stop()
         self.explainer.stop()
+
+    def _conclusion(self) -> str:
+        """What was found, in a line. What a memory report found is not contradicted at the end."""
+        explanation = self.explanation()
+        reported = "" if explanation.verdict in SERIOUS else self.reported_leak()
+        return reported or headline(explanation)
 
     def add_sink(self, sink: Sink) -> None:
         """Hand the points of the run to `sink`: the ends of phases and cycles, with what was sampled last."""

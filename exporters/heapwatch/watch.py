@@ -393,7 +393,9 @@ class Watch:
         """
         from heapwatch.report.interval import MemoryReport  # reports are loaded by those who ask for one
 
-        self.exporter.add_sink(MemoryReport(self.name, interval, unit))
+        report = MemoryReport(self.name, interval, unit, lambda: self.exporter.explanation().as_json())
+        self.exporter.add_sink(report)
+        self.exporter.reported_leak = lambda: report.leak
 
     def on_cleanup(self, function: Function) -> Function:
         """Call `function(action)` in every cleanup, at a safe point in the trainer's thread; a decorator.

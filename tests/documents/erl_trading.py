@@ -6,6 +6,9 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 import numpy as np
+import psutil
+import pytest
+import torch
 from prometheus_client.parser import text_string_to_metric_families
 
 from heapwatch.analysis.readings import GROWN
@@ -16,10 +19,12 @@ from heapwatch.recording.reader import read_recording
 from heapwatch.report.document import finding_lines, sections
 from heapwatch.report.findings import analyse
 from heapwatch.report.text import as_text
+from heapwatch.watch import Watch
+from tests.dashboards.documents import interpolate, targets
 from tests.documents.example import Example, finished
-from tests.documents.rows import Row, exposes, labels, limit, logs
+from tests.documents.rows import Row, labels, limit, logs
+from tests.documents.rules import evaluate
 from tests.exporters.report.runs import GB, filled, generations
-from tests.repository import REPOSITORY
 
 COUNTS = {"TradingEnvironment": 2, "DDPGAgent": 17, "ReplayBuffer": 1}
 
@@ -36,10 +41,39 @@ def arrays(_example: Example) -> None:
     assert found >= len(kept)
 
 
+def memory(example: Example) -> None:
+    process = psutil.Process(example.process.pid).memory_info()
+    for kind, nbytes in (("resident", process.rss), ("virtual", process.vms)):
+        known = example.value(f"trainer_process_{kind}_memory_bytes", role="trainer")
+        assert known == pytest.approx(nbytes, rel=0.1)
+
+
 def gpu(_example: Example) -> None:
-    reference = (REPOSITORY / "docs" / "metrics.md").read_text()
-    assert "`trainer_gpu_memory_allocated_bytes`" in reference
-    assert "`trainer_gpu_memory_reserved_bytes`" in reference
+    """What torch's allocator says is exposed, in this process, on any machine."""
+    said = {"allocated_bytes.all.current": 2_340_000_000, "reserved_bytes.all.current": 3_000_000_000}
+    with pytest.MonkeyPatch.context() as patch:
+        for name, value in (
+            ("is_initialized", True),
+            ("device_count", 1),
+            ("get_allocator_backend", "native"),
+            ("memory_stats", said),
+        ):
+            patch.setattr(torch.cuda, name, lambda *_, value=value: value)
+        exposed = {
+            (sample.name, sample.labels.get("device")): sample.value
+            for family in Watch("erl_trading").exporter.exposition.families()
+            for sample in family.samples
+        }
+    assert exposed["trainer_gpu_memory_allocated_bytes", "0"] == 2.34e9
+    assert exposed["trainer_gpu_memory_reserved_bytes", "0"] == 3e9
+
+
+def reports(example: Example) -> None:
+    """One after each of the first generations."""
+    line = re.compile(r"(?m)^Memory Report - Generation (\d+)$")
+    example.until(lambda: len(line.findall(example.log())) > 3)
+    assert [int(number) for number in line.findall(example.log())][:4] == [1, 2, 3, 4]
+    assert "Object Count Changes:" in example.log()
 
 
 def titled(example: Example, *titles: str) -> None:
@@ -90,11 +124,25 @@ def whole_run(example: Example) -> None:
     assert said == [[], ["warning"], ["critical"]]
 
 
-def memory_left(_example: Example) -> None:
-    rules = (REPOSITORY / "prometheus" / "rules" / "forecast.yml").read_text()
-    assert "job:trainer_memory:available_bytes" in rules
-    page = (REPOSITORY / "dashboards" / "generated" / "heapwatch-trainer.json").read_text()
-    assert "left for {{instance}}" in page
+def memory_left(example: Example) -> None:
+    """What the rules and the panel make of what the example exposes."""
+    text = example.metrics()
+    found = re.search(r"(?m)^trainer_memory_available_bytes ([\d.e+]+)$", text)
+    assert found
+    available = float(found[1])
+    shown = [
+        f"({interpolate(one.target['expr'])})"
+        for one in targets()
+        if one.panel["title"] == "Resident memory by role" and "memory limit" in one.target["legendFormat"]
+    ]
+    assert len(shown) == 2  # on the scale, or in the legend alone
+    evaluate(
+        text,
+        {
+            "max(job:trainer_memory:available_bytes)": {"{}": available},
+            f"max({' or '.join(shown)})": {"{}": available},
+        },
+    )
 
 
 def will_hold(example: Example) -> None:
@@ -143,9 +191,18 @@ def report_of_a_leak(example: Example) -> None:
 
 
 def sites(example: Example) -> None:
-    document = example.explain()
-    assert {"verdict", "findings", "growth_bytes_per_minute"} <= document.keys()
-    assert all("site" in finding for finding in document["findings"])
+    """The line of the example that keeps environments."""
+
+    def told() -> bool:
+        found = {str(one["path"]): one["site"] for one in example.explain()["findings"]}
+        site = next((site for path, site in found.items() if "environments" in path), None)
+        return site is not None and (site["file"].rpartition("/")[2], site["function"]) == (
+            "leaking.py",
+            "Leaks.in_evaluation",
+        )
+
+    with example.leaking(environments=900.0):
+        example.until(told)
 
 
 def host_memory(example: Example) -> None:
@@ -165,7 +222,7 @@ ROWS = (
         "RSS and VMS of the process",
         "`trainer_process_resident_memory_bytes`, `…_virtual_memory_bytes`",
         "`curl URL/metrics`",
-        exposes("trainer_process_resident_memory_bytes", "trainer_process_virtual_memory_bytes"),
+        memory,
     ),
     Row(
         "GPU memory, allocated and reserved",
@@ -231,7 +288,7 @@ ROWS = (
         "a report after each generation",
         '`watch.memory_report_interval(1, "generation")`, printed without setup',
         "`python -m examples.erl_trading`",
-        logs("Memory Report - Generation 1", "Object Count Changes:"),
+        reports,
     ),
     Row(
         "more than +5 GB a generation is a leak",

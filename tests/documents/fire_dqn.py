@@ -3,40 +3,95 @@
 import math
 import re
 import sys
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import replace
-from pathlib import Path
+from itertools import pairwise
+from tempfile import TemporaryDirectory
 
-import yaml
+import pytest
+import torch
+from prometheus_client.parser import text_string_to_metric_families
 
-from examples.fire_dqn.agent import DQNAgent
+from examples.fire_dqn.agent import Transition
 from examples.fire_dqn.trainer import FireTrainer
-from heapwatch.analysis.readings import ExceededLimit
-from heapwatch.cli.reporter import described
+from heapwatch.analysis.readings import Readings
+from heapwatch.cli.reporter import Reporter
+from heapwatch.cli.sources import Sample
+from heapwatch.cli.thresholds import Thresholds
 from heapwatch.recording.points import Run
 from heapwatch.report.document import finding_lines
 from heapwatch.report.findings import analyse
+from heapwatch.watch import Watch
 from tests.documents.example import SECONDS, Example
-from tests.documents.rows import Row, labels, limit, logs
+from tests.documents.rows import Row, both, limit
+from tests.documents.rules import evaluate
 from tests.exporters.report.runs import generations
-from tests.repository import REPOSITORY
 
 BOUNDS = {"losses": 1000, "rewards": 1000, "step_times": 100, "collection_times": 20}
+ADDRESS = "example:7777"
 
 
 def bounds(example: Example) -> None:
-    capacities = "trainer_event_list_capacity_items"
+    """They are exported, and kept: two of them are reached."""
+    capacities, items = "trainer_event_list_capacity_items", "trainer_event_list_items"
     example.until(lambda: BOUNDS.items() <= example.readings().by(capacities, "list").items())
+    example.until(lambda: example.value(items, list="step_times") == 100)
+    example.until(lambda: example.value(items, list="collection_times") == 20)
+
+
+def experience(example: Example) -> None:
+    found = example.readings().by("trainer_buffer_capacity_items", "buffer")
+    assert {name: found[name] for name in ("experience", "memory")} == {"experience": 2000, "memory": 1000}
+    with kept_state():
+        trainer = FireTrainer(rate=None)
+        trainer.collected = [transition(trainer)] * 2500
+        trainer.train(Watch("fire_dqn"), 10)
+        assert len(trainer.collected) <= 2000
 
 
 def methods(_example: Example) -> None:
-    assert callable(DQNAgent.cleanup_memory)
-    assert callable(DQNAgent.reset_memory)
-    assert callable(FireTrainer.clear_local_buffer)
-    agent = DQNAgent()
-    agent.rewards.append(1.0)
+    with kept_state():
+        trainer = FireTrainer(rate=None)
+    agent = trainer.agent
+    agent.losses, agent.rewards = [0.0] * 1500, [1.0] * 1500
+    agent.memory.buffer = [transition(trainer)] * 1500
+    agent.cleanup_memory()
+    assert [len(held) for held in (agent.losses, agent.rewards, agent.memory.buffer)] == [1000, 1000, 1000]
     agent.reset_memory()
-    assert not agent.rewards
+    assert not [held for held in (agent.losses, agent.rewards, agent.memory.buffer) if held]
+    trainer.collected, trainer._pending = [transition(trainer)] * 7, 3
+    trainer.clear_local_buffer()
+    assert not trainer.collected
+    assert len(agent.memory.buffer) == 3
+    agent.memory.clear()
     assert not agent.memory.buffer
+
+
+@contextmanager
+def kept_state() -> Iterator[None]:
+    """The example's switches in a folder of their own, for one in this process."""
+    with TemporaryDirectory() as folder, pytest.MonkeyPatch.context() as patch:
+        patch.setenv("HEAPWATCH_STATE", folder)
+        yield
+
+
+def transition(trainer: FireTrainer) -> Transition:
+    state = torch.from_numpy(trainer.grid.reset())
+    return Transition(state, 0, 0.0, state, False)
+
+
+def every(count: int, unit: str, text: str) -> Callable[[Example], None]:
+    """A check that the log has this after every so many steps, updates or episodes, and at no others."""
+    line = re.compile(rf"(?m)^{text}")
+
+    def check(example: Example) -> None:
+        example.until(lambda: len(line.findall(example.log())) > 2)
+        found = [int(number) for number in line.findall(example.log())]
+        assert found == list(range(count, count * (len(found) + 1), count)), unit
+
+    return check
 
 
 def detached(example: Example) -> None:
@@ -55,10 +110,13 @@ def figures(example: Example) -> None:
 
 def steady(example: Example) -> None:
     example.until(lambda: len(example.report().trend) > 5)
-    assert {row.phase for row in example.report().trend} >= {"episode"}
+    rows = example.report().trend[1:]
+    assert {row.phase for row in rows} == {"episode"}
+    assert all(before.cycle < after.cycle for before, after in pairwise(rows))
 
 
 def constant(_example: Example) -> None:
+    """More than its limit an episode is a leak, in a run of sixty."""
     limits = {"memory/trainer/episode": 1e6}
     for growth, leaks in ((0.0, False), (3e6, True)):
         points = [
@@ -66,6 +124,17 @@ def constant(_example: Example) -> None:
             for point in generations(60, evaluation=growth).points
         ]
         assert (analyse(Run("fire_dqn", tuple(points))).finding is not None) == leaks
+
+
+def stopped(example: Example) -> None:
+    """One that is told to stop cleans up, and does not say that nothing leaks after it said what does."""
+    before = example.log().count("LEAK FOUND:")
+    with example.leaking(attached=600.0):
+        example.until(lambda: example.log().count("LEAK FOUND:") > before)
+        example.stop()
+    *_, cleanup, last = example.log().splitlines()
+    assert cleanup.startswith("Performing memory cleanup (end of training): ")
+    assert re.match(r"fire_dqn has ended: leak: .*memory.*graph", last), last
 
 
 def explained(example: Example) -> None:
@@ -89,24 +158,45 @@ def held_graphs(example: Example) -> bool:
 def losses_past_their_bound(example: Example) -> None:
     with example.leaking(losses=60_000.0):
         example.until(lambda: example.value("trainer_event_list_items", list="losses") > 1100)
-    alerts = {(alert["resource"], alert["component"]) for alert in example.status()["alerts"]}
-    assert ("events", "losses") in alerts
+    alerts = {
+        (alert["resource"], alert["component"], alert["limit"])
+        for alert in example.status()["alerts"]
+        if alert["kind"] == "threshold"
+    }
+    assert ("events", "losses", 1001) in alerts
+
+
+def with_graphs(example: Example) -> str:
+    """What it exposes once most of its memory holds tensors with their graphs."""
+
+    def most() -> bool:
+        tensors = example.value("trainer_buffer_graph_tensors", buffer="memory")
+        return tensors > 0.6 * example.value("trainer_buffer_items", buffer="memory")
+
+    with example.leaking(attached=12_000.0):
+        example.until(most)
+    return example.metrics()
+
+
+def without_graphs(example: Example) -> str:
+    """What it exposes after a cleanup."""
+    example.force_cleanup("regular")
+    example.until(lambda: example.value("trainer_buffer_graph_tensors", buffer="memory") == 0)
+    return example.metrics()
 
 
 def graphs(example: Example) -> None:
-    with example.leaking(attached=600.0):
-        example.until(lambda: example.value("trainer_buffer_graph_tensors", buffer="memory") > 5)
+    with_graphs(example)
     assert example.status()["buffers"]["memory"]["graph_tensors"] > 5
+    without_graphs(example)
+    assert example.status()["buffers"]["memory"]["graph_tensors"] == 0
 
 
-def graphs_alert(_example: Example) -> None:
-    files = sorted(Path(REPOSITORY / "prometheus" / "rules").glob("*.yml"))
-    groups = [group for file in files for group in yaml.safe_load(file.read_text())["groups"]]
-    (rule,) = [
-        rule for group in groups for rule in group["rules"] if rule.get("alert") == "TrainerBufferHoldsGraphs"
-    ]
-    assert rule["labels"]["kind"] == "leak"
-    assert "detach().cpu()" in rule["annotations"]["description"]
+def graphs_alert(example: Example) -> None:
+    """The alert of what the example exposes, were it so for twenty minutes, and after a cleanup none."""
+    firing = 'count by (kind) (ALERTS{alertname="TrainerBufferHoldsGraphs", component="memory"})'
+    evaluate(with_graphs(example), {firing: {'{kind="leak"}': 1}})
+    evaluate(without_graphs(example), {firing: {}})
 
 
 def graphs_reported(example: Example) -> None:
@@ -120,14 +210,30 @@ def graphs_reported(example: Example) -> None:
         assert any(line.startswith("Remedy: store `tensor.detach().cpu()`") for line in lines())
 
 
-def graphs_console(_example: Example) -> None:
-    alert = ExceededLimit("warning", "graphs", "buffer", "memory", 177, 0.0)
-    assert described(alert).startswith(
-        "WARNING: buffer memory: 177 tensors keep their autograd graphs; store"
+def graphs_console(example: Example) -> None:
+    """The lines of a monitor that saw for a quarter of an hour what the example exposes now."""
+    exposed = [with_graphs(example), without_graphs(example)]
+    told = []
+    for text in exposed:
+        reporter, now = Reporter(Thresholds(), interval=20.0), time.time()
+        readings = Readings(text_string_to_metric_families(text))
+        told.append(
+            [
+                message.text
+                for second in range(0, 900, 20)
+                for message in reporter.report(Sample(ADDRESS, now + second, readings))
+            ]
+        )
+    line = (
+        r"WARNING: buffer memory: \d+ tensors keep their autograd graphs; store tensor.detach\(\).cpu\(\).*"
     )
+    assert [bool(any(re.fullmatch(line, text) for text in texts)) for texts in told] == [True, False]
 
 
 def cleaned(example: Example) -> None:
+    with example.leaking(attached=600.0, losses=60_000.0):
+        example.until(lambda: example.value("trainer_buffer_graph_tensors", buffer="memory") > 5)
+        example.until(lambda: example.value("trainer_event_list_items", list="losses") > 1100)
     removed = example.force_cleanup("regular")["removed"]
     assert removed["attached"] > 0
     assert removed["losses"] > 0
@@ -145,13 +251,16 @@ ROWS = (
         "experience buffer: 2000 entries",
         '`watch.buffer("experience", …, capacity=2000)`',
         "`curl URL/metrics`",
-        labels("trainer_buffer_capacity_items", "buffer", "experience", "memory"),
+        experience,
     ),
     Row(
         "more than these is flagged",
         "profile `fire-dqn`",
         "`docs/alerting.md`",
-        limit("fire-dqn", "events", "losses", warning=1100),
+        both(
+            *(limit("fire-dqn", "events", name, warning=bound + 1) for name, bound in BOUNDS.items()),
+            limit("fire-dqn", "buffer", "experience", warning=2001),
+        ),
     ),
     Row(
         "`cleanup_memory()`, `reset_memory()`, `clear()`, `clear_local_buffer()`",
@@ -163,19 +272,23 @@ ROWS = (
         "every 50 steps: experience collector",
         "`heapwatch.housekeeping.Schedule`",
         "`python -m examples.fire_dqn`",
-        logs("Cleanup after 50 steps: experience buffer"),
+        every(50, "step", r"Cleanup after step (\d+): experience buffer \d+$"),
     ),
     Row(
         "every 100 training steps: GPU memory",
         "likewise",
         "`python -m examples.fire_dqn`",
-        logs("Cleanup after 100 updates"),
+        every(100, "update", r"Cleanup after update (\d+): (?:no GPU|GPU memory .*)$"),
     ),
     Row(
         "every 10 episodes: everything, with a message",
         "likewise",
         "`python -m examples.fire_dqn`",
-        logs("Performing memory cleanup (10 episodes)", "agent memory", "experience buffer"),
+        every(
+            10,
+            "episode",
+            r"Performing memory cleanup \(after episode (\d+)\): .+, agent memory \d+, experience buffer \d",
+        ),
     ),
     Row(
         "tensors detached and on the CPU",
@@ -247,4 +360,10 @@ ROWS = (
         graphs_reported,
     ),
     Row("cleanup brings all back", "`watch.on_cleanup`", "`POST /force_cleanup`", cleaned),
+    Row(
+        "final cleanup at the end of training",
+        "also at SIGTERM; the last line names the leak that was reported",
+        "`kill -TERM PID`",
+        stopped,
+    ),
 )

@@ -1,11 +1,14 @@
 """Memory tracking during training: the Metta trainer."""
 
+import re
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
+import pytest
+
 from examples.metta_ppo.tracking import MemoryTracking
 from heapwatch.recording.points import Point
-from heapwatch.trackers.values import CycleLogger
+from heapwatch.trackers.wandb import log_memory
 from heapwatch.watch import Watch
 from tests.documents.example import Example, finished
 from tests.documents.rows import Row, labels, limit, logs
@@ -21,12 +24,24 @@ def tracked(*names: str):
     return labels("trainer_object_size_bytes", "object", *names)
 
 
-def configured(_example: Example) -> None:
+def shapes(example: Example) -> None:
+    """64 steps of 16 environments: 128 floats are observed, and 64 are each part of the state."""
+    names = {"experience.obs": 128, "experience.lstm_h": 64, "experience.lstm_c": 64, "experience.rewards": 1}
+    tracked(*EXPERIENCE)(example)
+    known = example.readings().by("trainer_object_size_bytes", "object")
+    for name, floats in names.items():
+        assert known[name] == pytest.approx(64 * 16 * 4 * floats, abs=500)
+    assert known["experience"] > sum(known[name] for name in names)
+
+
+def configured(example: Example) -> None:
+    """The example runs with 2 epochs and 4.5 MB; the defaults are the document's."""
     assert MemoryTracking() == MemoryTracking(True, 100, 5.0)
-    asked = MemoryTracking().overridden(
-        ["trainer.memory_report_interval=50", "trainer.memory_leak_threshold_mb=1.5"]
-    )
-    assert asked == MemoryTracking(True, 50, 1.5)
+    declared = example.readings().growth_limits_by_key()
+    assert declared["object_size//epoch"] == 4.5e6
+    line = re.compile(r"(?m)^Memory Report - Epoch (\d+)$")
+    example.until(lambda: len(line.findall(example.log())) > 2)
+    assert [int(number) for number in line.findall(example.log())][:3] == [2, 4, 6]
 
 
 def switched_off(_example: Example) -> None:
@@ -64,19 +79,41 @@ def steady(example: Example) -> None:
 
 
 def leaks(example: Example) -> None:
-    with example.leaking(stats=480.0):  # 8 MB an epoch
-        example.until(lambda: "Potential memory leaks detected in: ['trainer.stats'" in example.log())
+    """What grows by less than the threshold an epoch is none, what grows by more is one."""
+    detected = re.compile(r"Potential memory leaks detected in: (\[.*\])")
+    reported = "Memory Report - Epoch "
+    with example.leaking(evals=120.0, stats=480.0):  # 2 and 8 MB an epoch
+        example.until(lambda: "'trainer.stats'" in str(detected.findall(example.log())))
+        said = example.log().count(reported)
+        example.until(lambda: example.log().count(reported) > said + 1)
+    assert "'trainer.evals'" not in str(detected.findall(example.log()))
+    limits = {example.report().sizes[name].reason for name in ("trainer.stats", "trainer.evals")}
+    assert limits == {"over its limit of 4.5 MB/epoch", "within its limit of 4.5 MB/epoch"}
+
+
+class Logged:
+    """A run of Weights & Biases, as far as its user sees it."""
+
+    def __init__(self) -> None:
+        self.values: dict[str, float] = {}
+
+    def define_metric(self, *_: object, **__: object) -> None:
+        pass
+
+    def log(self, values: dict[str, float], **_: object) -> None:
+        self.values |= values
 
 
 def wandb(_example: Example) -> None:
-    logged: list[str] = []
-    logger = CycleLogger("wandb", lambda values, _: logged.extend(values))
-    for epoch in (1, 2):
-        logger.take(
-            Point(epoch, "cycle", 1e9, progress={"epoch": epoch}, sizes={"trainer.stats": 1e6 * epoch})
-        )
-    assert "memory/trainer.stats/size_mb" in logged
-    assert "memory/trainer.stats/growth_mb_per_epoch" in logged
+    run = Logged()
+    with Watch("metta_ppo") as watch:
+        log_memory(watch, run)
+        (sink,) = watch.exporter._journal.sinks
+        for epoch in (1, 2):
+            sizes = {"trainer.stats": 1e6 * epoch}
+            sink.take(Point(epoch, "cycle", 1e9, progress={"epoch": epoch}, sizes=sizes))
+    assert run.values["memory/trainer.stats/size_mb"] == 2
+    assert run.values["memory/trainer.stats/growth_mb_per_epoch"] == 1
 
 
 def cleaned(example: Example) -> None:
@@ -88,7 +125,7 @@ ROWS = (
         "the experience buffer and its parts",
         "`watch.size`, by the same names",
         "`curl URL/metrics`",
-        tracked(*EXPERIENCE),
+        shapes,
     ),
     Row(
         "`trainer.stats`, `trainer.losses`, `trainer.evals`, policy and optimizer",
@@ -144,7 +181,7 @@ ROWS = (
     Row(
         "Wandb: `memory/{object_name}/size_mb`, `…/growth_mb_per_epoch`",
         "`heapwatch.trackers.wandb.log_memory`",
-        "`docs/frameworks.md`",
+        "[reports](../reports.md)",
         wandb,
     ),
     Row("old data is cleared", "`watch.on_cleanup`", "`POST /force_cleanup`", cleaned),

@@ -1,13 +1,12 @@
 """What a row of the tables in `docs/systems` is, and what most rows look at."""
 
-import re
 from collections.abc import Callable
 from typing import NamedTuple
 
-from heapwatch.analysis.limits import PROFILES, limits_of
-from heapwatch.analysis.readings import Component
+from heapwatch.analysis.limits import ALIASES
+from heapwatch.analysis.readings import LEVEL_SERIES, SEVERITIES, Component
 from tests.documents.example import Example
-from tests.repository import REPOSITORY
+from tests.documents.rules import alerts_at, alerts_growing, evaluate
 
 
 class Row(NamedTuple):
@@ -17,15 +16,6 @@ class Row(NamedTuple):
     here: str
     attempt: str
     check: Callable[[Example], None]
-
-
-def exposes(*names: str) -> Callable[[Example], None]:
-    """A check that these series are exposed."""
-
-    def check(example: Example) -> None:
-        example.until(lambda: not [name for name in names if f"\n{name}" not in example.metrics()])
-
-    return check
 
 
 def labels(series: str, label: str, *values: str) -> Callable[[Example], None]:
@@ -49,17 +39,57 @@ def logs(*parts: str) -> Callable[[Example], None]:
 def limit(profile: str, resource: str, component: str, **wanted: float) -> Callable[[Example], None]:
     """A check of limits, by severity or as growth by `minute`, `episode`, `epoch` or `generation`.
 
-    The trainer exports the profile's name, and the console and the rules have the limits of that.
+    At the limit, and growing past it, the status of the running example has the alert, and below it has not.
+    The rules record exactly this limit for what the example exposes.
     """
 
     def check(example: Example) -> None:
-        chosen, key = PROFILES[profile], Component(resource, component)
-        readings = example.readings()
-        assert list(readings.by("trainer_limit_profile", "profile")) == [profile.removesuffix("-aggressive")]
-        known = {**limits_of(readings, profile).get(key, {}), **chosen.growth.get(key, {})}
-        assert {name: known.get(name) for name in wanted} == wanted
-        rules = (REPOSITORY / "prometheus" / "rules" / "default_limits.yml").read_text()
-        for value in wanted.values():
-            assert re.search(rf"\b{re.escape(f'{value:g}')} .*{{profile=\"{profile}\"}}", rules)
+        base, text = profile.removesuffix("-aggressive"), example.metrics()
+        assert list(example.readings().by("trainer_limit_profile", "profile")) == [base]
+        key = Component(resource, component)
+        levels = {name: value for name, value in wanted.items() if name in SEVERITIES}
+        for severity, value in levels.items():
+            own = "" if profile == base else profile
+            at, below = (alerts_at(text, key, share * value, own) for share in (1, 0.99))
+            assert [(alert["severity"], alert["limit"]) for alert in at] == [(severity, value)]
+            assert severity not in [alert["severity"] for alert in below]
+        if "minute" in wanted:
+            assert [a["limit"] for a in alerts_growing(text, key, 1.1 * wanted["minute"])] == [
+                wanted["minute"]
+            ]
+            assert not alerts_growing(text, key, 0.9 * wanted["minute"])
+        _recorded(profile, key, wanted)
 
     return check
+
+
+def both(*checks: Callable[[Example], None]) -> Callable[[Example], None]:
+    """All of these checks."""
+
+    def check(example: Example) -> None:
+        for one in checks:
+            one(example)
+
+    return check
+
+
+def _recorded(profile: str, component: Component, wanted: dict[str, float]) -> None:
+    """Check that the rules have these limits of a component, and no others of these sorts."""
+    exported = next((alias for alias, of in ALIASES.items() if of == profile), profile)
+    series, label = LEVEL_SERIES[component.resource]
+    if component.resource == "gpu_memory":
+        series = "trainer_gpu_memory_allocated_bytes"
+    name = component.name or "any"
+    text = f'trainer_limit_profile{{profile="{exported}"}} 1\n{series}{{{label}="{name}"}} 1\n'
+    selector = f'{{resource="{component.resource}",component="{name}"}}'
+    levels = {f'{{severity="{key}"}}': value for key, value in wanted.items() if key in SEVERITIES}
+    growth = {f'{{per="{key}"}}': value for key, value in wanted.items() if key not in SEVERITIES}
+    expected = {}
+    if levels:
+        severities = "|".join(key for key in wanted if key in SEVERITIES)
+        limits = f'job:trainer_limit:default{selector[:-1]},severity=~"{severities}"}}'
+        expected[f"sum by (severity) ({limits})"] = levels
+    if growth:
+        expected[f"max by (per) (job:trainer_growth_limit:default{selector})"] = growth
+        expected[f"min by (per) (job:trainer_growth_limit:default{selector})"] = growth
+    evaluate(text, expected)

@@ -133,5 +133,5 @@ def test_the_health_line_is_the_documents_and_tells_orphans(ecosystem, tmp_path,
     capsys_lines = capsys.readouterr().out.splitlines()
     line, types, orphans = capsys_lines[-3:]
     assert re.fullmatch(r"\d\d:\d\d:\d\d: Memory=\d+\.\dMB, Bodies=246, Food=\d+, Step=5558", line)
-    assert types == "   Body Types: Static=1, Agent=30, Dynamic=155, Terrain=0, Unknown=60"
+    assert types == "   Body Types: Static=1, Dynamic=155, Terrain=0, Agent=30, Unknown=60"
     assert orphans == "   ORPHANS: 60 bodies that nobody owns"

@@ -9,7 +9,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from types import MappingProxyType
 
-from heapwatch.analysis.bounds import PAST_BOUND
 from heapwatch.analysis.readings import GROWN, Component, Readings
 
 # Levels by severity; growth by period (minute, episode, epoch, generation). Bytes or items.
@@ -73,11 +72,12 @@ PROFILES: Mapping[str, Profile] = MappingProxyType(
         "metta": Profile(growth={Component("object_size", ""): {"epoch": 5e6}}),
         "fire-dqn": Profile(
             levels={
-                Component("events", "losses"): {"warning": 1000 * PAST_BOUND},
-                Component("events", "rewards"): {"warning": 1000 * PAST_BOUND},
-                Component("events", "step_times"): {"warning": 100 * PAST_BOUND},
-                Component("events", "collection_times"): {"warning": 20 * PAST_BOUND},
-                Component("buffer", "experience"): {"warning": 2000 * PAST_BOUND},
+                # One more than the document's bounds, which it keeps at every step.
+                Component("events", "losses"): {"warning": 1001},
+                Component("events", "rewards"): {"warning": 1001},
+                Component("events", "step_times"): {"warning": 101},
+                Component("events", "collection_times"): {"warning": 21},
+                Component("buffer", "experience"): {"warning": 2001},
             },
             # Memory should be the same after each of more than sixty episodes.
             growth={MEMORY: {"episode": 10e6}, Component("gpu_memory", ""): {"episode": 10e6}},

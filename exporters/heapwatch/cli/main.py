@@ -11,6 +11,7 @@ from typing import NoReturn
 
 from heapwatch.cli import (
     attach,
+    cleanup,
     completion,
     doctor,
     explain,
@@ -27,12 +28,26 @@ from heapwatch.runtime.plain_text import plain, say
 from heapwatch.stack import cli as stack
 
 USAGE_ERROR = 64  # EX_USAGE of sysexits.h; 1 to 3 report the state of trainers
-COMMANDS = (run, explain, top, stack, processes, monitor, report, attach, doctor, shipped, serve, completion)
+COMMANDS = (
+    run,
+    explain,
+    top,
+    stack,
+    processes,
+    monitor,
+    cleanup,
+    report,
+    attach,
+    doctor,
+    shipped,
+    serve,
+    completion,
+)
 
 
 GROUPS = {
     "find a leak": "run explain top report",
-    "watch for days": "attach detach ps monitor doctor",
+    "watch for days": "attach detach ps monitor cleanup doctor",
     "the stack": "up down status logs restart demo clean tools",
     "parts of the stack": "rules dashboards receiver viewer",
     "the command line": "completion",

@@ -15,6 +15,7 @@ from typing import Any
 
 from heapwatch.analysis.limits import BODIES, MEMORY
 from heapwatch.cli.cleaner import Cleaner
+from heapwatch.cli.cleanup import find_token_of_user
 from heapwatch.cli.interrupt import interrupt_on_termination
 from heapwatch.cli.named import searched_folders
 from heapwatch.cli.reporter import Message, Reporter
@@ -23,8 +24,6 @@ from heapwatch.cli.thresholds import Thresholds
 from heapwatch.discovery import addresses
 from heapwatch.errors import Unreachable, UsageError
 from heapwatch.http.client import base_url
-from heapwatch.http.guards import find_token
-from heapwatch.registration import choose, token_of
 from heapwatch.runtime.failures import describe
 from heapwatch.runtime.plain_text import say
 
@@ -242,17 +241,7 @@ def _thresholds(arguments: argparse.Namespace) -> Thresholds:
 def _token(arguments: argparse.Namespace) -> str | None:
     if not arguments.auto_cleanup:
         return None
-    try:
-        stack = choose().stack
-        token = find_token() or (token_of(stack) if stack is not None else None)
-    except (OSError, ValueError) as error:
-        raise UsageError(f"the token cannot be read: {error}") from None
-    if token is None:
-        raise UsageError(
-            "--auto-cleanup needs the trainer's token: no stack of this user runs, so set HEAPWATCH_TOKEN or "
-            "HEAPWATCH_TOKEN_FILE"
-        )
-    return token
+    return find_token_of_user()
 
 
 def positive(text: str) -> float:

@@ -44,6 +44,9 @@ class WalkerNames:
             things.add_metric([kind], count)
         memory = GaugeMetricFamily("walker_system_memory_mb", "Resident memory of the trainer, in 1e6 bytes.")
         memory.add_metric([], self._resident() / _MEGABYTE)
-        cpu = GaugeMetricFamily("walker_system_cpu_percent", "CPU use of the machine since the last scrape.")
+        cpu = GaugeMetricFamily(
+            "walker_system_cpu_percent",
+            "CPU use of the whole machine since the last scrape; 100 is all cores.",
+        )
         cpu.add_metric([], psutil.cpu_percent())
         yield from (types, things, memory, cpu)

@@ -49,6 +49,9 @@ _TABLES: dict[str, tuple[str, dict[str, str]]] = {
 }
 
 
+CPU_OF = "the trainer's process; 100 is one core"
+
+
 class Status:
     """Keeps a short history of the levels, and reports the status. Unknown values are absent, never 0.
 
@@ -129,12 +132,13 @@ class Status:
         age = readings.seconds_since_progress(now)
         return health if age is None else health | {"seconds_since_progress": round(age, 3)}
 
-    def _performance(self, readings: Readings) -> dict[str, float]:
+    def _performance(self, readings: Readings) -> dict[str, float | str]:
         resident = readings.value("trainer_process_resident_memory_bytes", role="trainer")
         steps = readings.value("trainer_progress_total", unit="step")
-        known = {
+        known: dict[str, float | str | None] = {
             "memory_mb": None if resident is None else round(resident / 1e6, 3),
             "cpu_percent": None if self._cpu_percent is None else round(self._cpu_percent, 2),
+            "cpu_percent_of": None if self._cpu_percent is None else CPU_OF,
             "step_count": None if steps is None else _number(steps),
             "fps": None if self._fps is None else round(self._fps, 2),
             "seconds_since_progress": readings.seconds_since_progress(self._clock()),

@@ -36,7 +36,7 @@ class Point:
     `event` says which moment: the `start` of the recording, the end of a `phase`, the end of a `cycle`
     (a generation, an epoch, an episode), or none of these (`sample`). `time` is Unix time in seconds.
     `objects` are live objects by class, as counted at `counted_at`, `items` other counts (`static bodies`,
-    `food_sources`, items of a buffer without a bound), `bounds` the upper bounds of some of these, `graphs`
+    `food_sources`, items of a buffer without a bound), `bounds` the upper bounds of some of both, `graphs`
     the number of tensors of a buffer that hold their autograd graph, `large` class and bytes of the largest
     single objects, if the trainer searched for them.
     """
@@ -146,7 +146,7 @@ def point_of(
         objects=readings.by("trainer_objects", "type"),
         counted_at=None if age is None else round((time if read_at is None else read_at) - age, 3),
         items=_items(readings),
-        bounds=_as_events(readings.by("trainer_event_list_capacity_items", "list")),
+        bounds=_bounds(readings),
         graphs={name: n for name, n in readings.by("trainer_buffer_graph_tensors", "buffer").items() if n},
         sizes=readings.by("trainer_object_size_bytes", "object"),
         growth_limits=readings.growth_limits_by_key(),
@@ -168,6 +168,16 @@ def _items(readings: Readings) -> dict[str, float]:
             if not any(name in known for known in bounds)
         },
     }
+
+
+def _bounds(readings: Readings) -> dict[str, float]:
+    """What event lists may hold, and how many instances of a class are expected: one less than its limit."""
+    expected = {
+        component.name: limits["warning"] - 1
+        for component, limits in readings.limits().items()
+        if component.resource == "objects" and component.name and limits.get("warning", 0.0) > 1
+    }
+    return {**_as_events(readings.by("trainer_event_list_capacity_items", "list")), **expected}
 
 
 def _as_events(lists: Mapping[str, float]) -> dict[str, float]:

@@ -56,13 +56,20 @@ def _headline(report: Report) -> str:
     if report.quoted:
         return report.quoted
     if report.finding is not None:
-        return labelled("leak", finding_lines(report.finding, report.unit)[_first(report.finding)])
+        return leak_line(report)
     about = report.memory.reason or "memory is at its level of the start"
     if report.memory.per_cycle:
         about = f"memory grows by {size(report.memory.per_cycle)} per {report.unit}: {about}"
     if report.waits:
         about += f" (watched for {report.waits})"
     return labelled(report.verdict, f"{about}.")
+
+
+def leak_line(report: Report) -> str:
+    """The leak that a report found, in a line; empty where it found none."""
+    if report.finding is None:
+        return ""
+    return labelled("leak", finding_lines(report.finding, report.unit)[_first(report.finding)])
 
 
 def _first(finding: FoundLeak) -> int:

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from itertools import pairwise
+from statistics import median
 
 from heapwatch.analysis.leak import MEMORY, material
 from heapwatch.analysis.readings import Component
@@ -13,12 +15,16 @@ from heapwatch.explain.findings import Explanation, headline
 from heapwatch.explain.received import explanation_of
 from heapwatch.recording.points import Buffer, Point, Run
 from heapwatch.report.definition import verdicts_of
-from heapwatch.report.judgement import Judgement, Points, Terms, judged
+from heapwatch.report.judgement import Judgement, Points, Terms, each, judged
 
 SIZE_LIMIT_BYTES = 5e6  # growth of a named object in a cycle
 _NOISE_OF_SIZES = 0.01
 _MEMORY_SHARE = 0.7  # of a rise of memory; buffers that take as much explain it
 _CLEAR_SHARE = 0.8  # of a rise, in one phase
+_LEAST_GROWTH = 1e5  # bytes a cycle, above the noise of a process that stands still
+_FEWEST_COUNTS = 3  # of a rise, that tell where it began
+_APART = 2  # cycles between the starts of two rises that are one
+_SEEN_SHARE = 0.5  # of a rise, in phases at whose ends objects were counted: fewer counts tell no phase
 _GRAPH_CYCLES = 5  # for which a buffer that holds graphs may not have let go of any
 
 
@@ -124,7 +130,7 @@ def analyse(run: Run, *, large_bytes: float = 50e6, size_limit_bytes: float | No
             declared (`watch.growth_limit("object_size", per_epoch=...)`), else 5 MB.
 
     """
-    cycles = Cycles(run)
+    cycles, explanation = Cycles(run), _explanation(run)
     unit, last = cycles.unit, run.points[-1]
     verdicts = verdicts_of(run)
     leaking = {} if verdicts is None else verdicts.leaking()
@@ -175,11 +181,11 @@ def analyse(run: Run, *, large_bytes: float = 50e6, size_limit_bytes: float | No
         sizes=sizes,
         large=[held for held in _held(last) if held.nbytes >= large_bytes],
         largest=next((point.large for point in reversed(run.points) if point.large), ()),
-        finding=_finding(cycles, memory, objects, sizes),
+        finding=_finding(cycles, memory, objects, sizes, histories, explanation),
         histories=histories,
         waits=waits,
         notes=run.notes,
-        explanation=_explanation(run),
+        explanation=explanation,
     )
 
 
@@ -235,6 +241,16 @@ class Cycles:
         """The names in a field of the points, in the order in which they came."""
         finished = (point for points in self._by_cycle.values() for point in points)
         return list(dict.fromkeys(name for point in finished for name in getattr(point, field)))
+
+    def growth_since(self, number: int) -> float:
+        """Bytes by which the process grows a cycle from this one on, without what fills bounded buffers."""
+        levels = self.series(lambda point: point.resident_bytes - point.bounded_bytes)
+        rises = [
+            (level - before) / (cycle - last)
+            for (last, before), (cycle, level) in pairwise(levels)
+            if cycle >= number
+        ]
+        return median(rises) if rises else 0.0
 
     def past_bound_since(self, name: str) -> int:
         """The cycle since which a buffer has been past its bound without a break."""
@@ -314,33 +330,75 @@ def _label(cycles: Cycles, point: Point, *, first: bool = False) -> str:
 
 
 def _finding(
-    cycles: Cycles, memory: Judgement, objects: dict[str, Judgement], sizes: dict[str, Judgement]
+    cycles: Cycles,
+    memory: Judgement,
+    objects: dict[str, Judgement],
+    sizes: dict[str, Judgement],
+    histories: Mapping[str, Points],
+    explanation: Explanation | None,
 ) -> FoundLeak | None:
     leaking = {name: judged for name, judged in objects.items() if judged.verdict == "leak"}
+    told = explanation is not None and explanation.verdict == "leak"
+    memory_leaks = memory.verdict == "leak" or (told and memory.verdict == "growing")
+    if memory_leaks:
+        leaking |= {
+            name: replace(judged, reason=each(judged.per_cycle, cycles.unit))
+            for name, judged in objects.items()
+            if judged.verdict in ("too early", "growing") and _rises_with(judged, memory)
+        }
+    leaking = {
+        name: _placed(judged, histories[f"objects {name}"], memory, cycles.unit)
+        for name, judged in leaking.items()
+    }
     grown = {name: judged for name, judged in sizes.items() if judged.verdict == "leak"}
     past_bound = {name: held for name, held in cycles.points[-1].buffers.items() if held.past_bound}
     # Objects, sizes and bounds tell when it began; memory is still warming up then.
-    begins = [judged.since for judged in (*leaking.values(), *grown.values())]
+    # What has risen most above its level of before tells it best: 2 environments, and not a million dicts.
+    most = max((*leaking.values(), *grown.values()), key=_times, default=None)
+    begins = [] if most is None else [most.since]
     begins += [cycles.past_bound_since(name) for name in past_bound]
     graphs = cycles.graphs()
     begins += [since for _, since in graphs.values()]
-    begins = begins or ([memory.since] if memory.verdict == "leak" else [])
+    begins = begins or ([memory.since] if memory_leaks else [])
     if not begins:
         return None
     since = min(begins)
-    growth = memory.per_cycle
-    growth = growth or sum(judged.per_cycle for judged in grown.values())
+    growth = cycles.growth_since(since)
+    if growth < _LEAST_GROWTH:
+        growth = memory.per_cycle or sum(judged.per_cycle for judged in grown.values())
     held = {name: tensors for name, (tensors, _) in graphs.items()}
     return FoundLeak(_phase(cycles, leaking, since), growth, since, leaking, grown, past_bound, held)
+
+
+def _rises_with(judged: Judgement, memory: Judgement) -> bool:
+    """Whether objects have doubled at least since memory began to rise, though they were rarely counted."""
+    return judged.change >= max(judged.baseline, 1.0) and judged.since >= memory.since - _APART
+
+
+def _placed(judged: Judgement, counted: Points, memory: Judgement, unit: str) -> Judgement:
+    """A rise that was counted once or twice: it began with that of memory, if that was between two counts."""
+    before = [point for point in counted if point[0] < judged.since]
+    after = counted[len(before) :]
+    if len(after) >= _FEWEST_COUNTS or not before or not before[-1][0] < memory.since <= after[0][0]:
+        return judged
+    (cycle, level), (_, low) = after[-1], before[-1]
+    rate = (level - low) / (cycle - memory.since + 1)
+    reason = judged.reason.replace(each(judged.per_cycle, unit), each(rate, unit))
+    return replace(judged, since=memory.since, per_cycle=rate, reason=reason)
+
+
+def _times(judged: Judgement) -> float:
+    return judged.change / max(judged.baseline, 1.0)
 
 
 def _phase(cycles: Cycles, leaking: dict[str, Judgement], since: int) -> str:
     """The phase that grows: by where the leaking objects appear if that is clear, else by memory.
 
-    A count that is older than the phase tells nothing of it.
+    A count that is older than the phase tells nothing of it, and where most are, memory tells.
     """
     objects: dict[str, float] = defaultdict(float)
     memory: dict[str, float] = defaultdict(float)
+    risen = sum(judged.change for judged in leaking.values())
     began, before = float("-inf"), cycles.points[0]
     for point in cycles.points:
         if point.event != "phase":
@@ -353,8 +411,8 @@ def _phase(cycles: Cycles, leaking: dict[str, Judgement], since: int) -> str:
                     objects[point.phase] += max(0.0, point.count(name) - before.count(name))
         began, before = before.time, point
     total = sum(objects.values())
-    for phase, risen in objects.items():
-        if total and risen >= _CLEAR_SHARE * total:
+    for phase, seen in objects.items():
+        if total > _SEEN_SHARE * risen and seen >= _CLEAR_SHARE * total:
             return phase
     best = max(memory, key=memory.__getitem__, default="")
     return best if best and memory[best] > 0 else ""

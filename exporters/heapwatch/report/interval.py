@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import logging
+from collections.abc import Callable, Mapping
+from typing import Any
 
 from heapwatch.recording.points import CYCLES, Point, Run
 from heapwatch.recording.thinning import Thinning
-from heapwatch.report.document import finding_lines, object_change, signed, size, verdict
+from heapwatch.report.document import finding_lines, leak_line, object_change, signed, size, verdict
 from heapwatch.report.findings import Report, analyse
 from heapwatch.runtime.plain_text import Block
 
@@ -23,6 +25,10 @@ class MemoryReport:
         name: the trainer's.
         interval: cycles between two reports.
         unit: what a cycle is: `generation`, `epoch` or `episode`.
+        explain: returns what the trainer says of itself, as a JSON object.
+
+    Attributes:
+        leak: the leak of the newest report in a line, with the cycle of the report; empty where it has none.
 
     Raises:
         ValueError: an invalid interval or unit.
@@ -31,15 +37,23 @@ class MemoryReport:
 
     name = "memory_report"
 
-    def __init__(self, name: str, interval: int, unit: str) -> None:
+    def __init__(
+        self,
+        name: str,
+        interval: int,
+        unit: str,
+        explain: Callable[[], Mapping[str, Any] | None] = lambda: None,
+    ) -> None:
         if isinstance(interval, bool) or not isinstance(interval, int) or interval < 1:
             raise ValueError(f"memory_report_interval must be a whole number above 0, got {interval!r}")
         if unit not in CYCLES:
             raise ValueError(f"memory_report_interval counts {', '.join(CYCLES)}, got {unit!r}")
         self._trainer = name
+        self._explain = explain
         self._interval = interval
         self._unit = unit
         self._reported = 0
+        self.leak = ""
         self._thinning = Thinning()
         self._points: list[tuple[int, Point]] = []
 
@@ -54,9 +68,12 @@ class MemoryReport:
             self._points = [kept for kept in self._points if self._thinning.keeps(kept[0])]
         if point.event == "cycle" and done // self._interval > self._reported // self._interval:
             self._reported = done
-            report = analyse(Run(self._trainer, tuple(kept for _, kept in self._points)))
+            points = tuple(kept for _, kept in self._points)
+            report = analyse(Run(self._trainer, points, explanation=self._explain()))
             log.info("%s", interval_lines(report, self._unit, done))
+            self.leak = ""
             if report.finding is not None:
+                self.leak = f"{leak_line(report)} (report of {self._unit} {done})"
                 log.warning("%s", Block(["LEAK FOUND:", *finding_lines(report.finding, report.unit)]))
 
     def close(self) -> None:

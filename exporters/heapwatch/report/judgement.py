@@ -6,10 +6,13 @@ say, or a limit that the trainer declares. Where the rules can judge memory, the
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from statistics import fmean
 
 from heapwatch.analysis.bounds import PAST_BOUND
+from heapwatch.analysis.growth import median_slope
 from heapwatch.analysis.verdict import Word
 from heapwatch.explain.series import LevelSeries
 
@@ -18,6 +21,8 @@ Points = Sequence[tuple[float, float]]
 
 _FEWEST = 6  # levels; with fewer, a leak and a warm-up look the same
 _SLOWED = 0.5  # rate of the last quarter, as a share of the overall rate
+_FITTED = 64  # levels, and places of a bend, that are tried at most
+_WITHIN = 0.25  # cycles by which the bend may be found too early
 _MOST_AN_ITEM = 8  # largest number of objects in an item of a buffer
 
 
@@ -83,6 +88,10 @@ def judged(series: Points, terms: Terms) -> Judgement:
     risen = growth.total if growth.span else max(0.0, current - baseline)
     rate = growth.per_second
     since = next((int(cycle) for cycle, _ in series if cycle > began and cycle > series[0][0]), 0)
+    bend = series[0][0]
+    if (risen > terms.least or terms.by_rules) and len(series) > 2:
+        bend, rate = _bend(series)
+        since = max(math.floor(bend + _WITHIN) + 1, int(series[0][0]) + 1)
 
     def verdict(word: Word, reason: str = "") -> Judgement:
         rises = word not in ("healthy", "warm-up")
@@ -91,12 +100,15 @@ def judged(series: Points, terms: Terms) -> Judgement:
         )
 
     if terms.bound is not None and current > PAST_BOUND * terms.bound:
-        return verdict("leak", f"past its bound of {terms.bound:.0f}")
+        rises = f", {each(rate, terms.unit)}" if rate > 0 else ""
+        return verdict("leak", f"past its bound of {terms.bound:.0f}{rises}")
     if terms.by_rules:
-        return verdict("leak", "rises, and does not slow down")
+        return verdict(
+            "leak", "rises, and does not slow down" if terms.decided or not rate else each(rate, terms.unit)
+        )
     if risen <= terms.least:
         return verdict("healthy")
-    if _fills(series, terms, lasting=growth.rising):
+    if _fills(series, terms, bend, lasting=growth.rising):
         return verdict("filling", "buffers that fill explain it")
     if sum(cycle >= began for cycle, _ in series) < _FEWEST:
         return verdict("too early", f"too few {terms.unit}s to tell from a warm-up")
@@ -112,11 +124,47 @@ def judged(series: Points, terms: Terms) -> Judgement:
     return verdict("leak", _reason(rate, terms))
 
 
+def _bend(series: Points) -> tuple[float, float]:
+    """The cycle after which the level rises, and by how much a cycle: a constant, then a straight line.
+
+    Least squares of the level's floor, so that a level that was not read for some cycles before or after the
+    bend, as on a busy machine, is placed between its readings.
+    """
+    every = math.ceil(len(series) / _FITTED)
+    floor, lowest = [], math.inf
+    for cycle, level in series[::-1][::every]:
+        lowest = min(lowest, level)
+        floor.append((cycle, lowest))
+    first, last = series[0][0], series[-1][0]
+    step = (last - first) / _FITTED
+    _, bend = min(_hinge(floor, first + step * place) for place in range(_FITTED))
+    _, bend = min(_hinge(floor, bend + step * (place / 8 - 1)) for place in range(17))
+    risen = [point for point in reversed(floor) if point[0] > bend]
+    return max(first, bend), median_slope(risen if len(risen) > 2 else floor[::-1])
+
+
+def _hinge(floor: Points, bend: float) -> tuple[float, float]:
+    """Squared error of the best line that rises from this cycle on, and the cycle."""
+    after = [max(0.0, cycle - bend) for cycle, _ in floor]
+    middle, mean = fmean(after), fmean(level for _, level in floor)
+    spread = sum((passed - middle) ** 2 for passed in after)
+    if not spread:
+        return math.inf, bend
+    off = [(passed - middle, level - mean) for passed, (_, level) in zip(after, floor, strict=True)]
+    slope = sum(passed * level for passed, level in off) / spread
+    return sum((level - slope * passed) ** 2 for passed, level in off), bend
+
+
 def _reason(rate: float, terms: Terms) -> str:
     if terms.limit is not None:
         return f"over its limit of {terms.limit / 1e6:g} MB/{terms.unit}"
+    return each(rate, terms.unit)
+
+
+def each(rate: float, unit: str) -> str:
+    """Such as `increasing by 16 each generation`."""
     count = f"{rate:.0f}" if rate >= 10 or rate == int(rate) else f"{rate:.1f}"
-    return f"increasing by {count} each {terms.unit}"
+    return f"increasing by {count} each {unit}"
 
 
 def _as_level(series: Points) -> LevelSeries:
@@ -126,10 +174,11 @@ def _as_level(series: Points) -> LevelSeries:
     return level
 
 
-def _fills(series: Points, terms: Terms, *, lasting: bool) -> bool:
-    """Whether the buffers took enough for the rise; if it lasts, also in the last half of the cycles."""
+def _fills(series: Points, terms: Terms, bend: float, *, lasting: bool) -> bool:
+    """Whether the buffers took enough for the rise from its bend on; if it lasts, also in the last half."""
     held = dict(terms.filled)
-    for part in (series, series[len(series) // 2 :])[: 1 + lasting]:
+    before = max((number for number, (cycle, _) in enumerate(series) if cycle <= bend), default=0)
+    for part in (series, series[before:], series[len(series) // 2 :])[: 2 + lasting]:
         risen = part[-1][1] - part[0][1]
         took = held.get(part[-1][0], 0.0) - held.get(part[0][0], 0.0)
         if risen > 0 and took < terms.share * risen:

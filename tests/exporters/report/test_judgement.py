@@ -48,7 +48,7 @@ def test_a_bound_makes_it_fill_until_it_is_past_the_bound():
     rising = cycles(lambda cycle: 20 * cycle)
     assert judged(rising, Terms(10.0, "epoch", bound=500.0)).verdict == "filling"
     past = judged(rising, Terms(10.0, "epoch", bound=200.0))
-    assert (past.verdict, past.reason) == ("leak", "past its bound of 200")
+    assert (past.verdict, past.reason) == ("leak", "past its bound of 200, increasing by 20 each epoch")
 
 
 def test_a_declared_limit_decides_what_is_too_much():

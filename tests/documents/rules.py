@@ -1,0 +1,156 @@
+"""What the alert rules, the status and the panels make of the series that an example exposes now."""
+
+import json
+import shutil
+import subprocess
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+from prometheus_client import Metric
+from prometheus_client.parser import text_string_to_metric_families
+
+from heapwatch.analysis.limits import ALIASES
+from heapwatch.analysis.readings import GROWN, LEVEL_SERIES, Component
+from heapwatch.http.status import Status
+from tests.repository import REPOSITORY
+
+RULES = REPOSITORY / "prometheus" / "rules"
+# Without it promtool takes the groups in any order.
+ORDER = (
+    "trainer-leak", "limits", "default_limits", "leak_alerts", "thresholds", "growth_alerts", "forecast",
+    "lost",
+    "health_trainer", "health_cleanup", "health_stack", "verdict",
+)  # fmt: skip
+SCRAPES = 80  # of 15 s: twenty minutes
+SECONDS = 60.0
+GROWTH_SAMPLES = 10
+
+
+def evaluate(
+    text: str, expected: Mapping[str, Mapping[str, float]], changed: Mapping[str, str] | None = None
+) -> None:
+    """Have promtool evaluate expressions over an exposition that stays the same for twenty minutes.
+
+    Args:
+        text: the exposition.
+        expected: expression -> {labels of each sample, such as `{type="static"}`: value}.
+        changed: series, such as `trainer_bodies{type="static"}` -> its values as promtool writes them.
+
+    Raises:
+        AssertionError: with what promtool found instead.
+
+    """
+    values = {
+        f"{name}{{{_labels(labels)}}}": f"{value!r}x{SCRAPES}" for name, labels, value in _samples(text)
+    }
+    values |= {"process_start_time_seconds{}": f"-3600x{SCRAPES}"}  # promtool's clock begins at 0
+    document = {
+        "rule_files": [str(file) for file in sorted(RULES.glob("*.yml"))],
+        "evaluation_interval": "30s",
+        "group_eval_order": ORDER,
+        "tests": [
+            {
+                "interval": "15s",
+                "input_series": [
+                    {"series": series.replace("{", '{job="trainer",instance="example",'), "values": numbers}
+                    for series, numbers in (values | dict(changed or {})).items()
+                ],
+                "promql_expr_test": [
+                    {
+                        "expr": expression,
+                        "eval_time": "18m",
+                        "exp_samples": [
+                            {"labels": labels, "value": value} for labels, value in samples.items()
+                        ],
+                    }
+                    for expression, samples in expected.items()
+                ],
+            }
+        ],
+    }
+    promtool = shutil.which("promtool")
+    assert promtool, "promtool is not on PATH: `heapwatch tools` fetches it"
+    with TemporaryDirectory() as folder:
+        file = Path(folder) / "test.yml"
+        file.write_text(json.dumps(document))
+        done = subprocess.run(
+            [promtool, "test", "rules", str(file)],
+            capture_output=True,
+            text=True,
+            timeout=SECONDS,
+            check=False,
+        )
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
+def alerts_at(text: str, component: Component, level: float, profile: str = "") -> list[dict[str, Any]]:
+    """The alerts of the status about a component, were its level this and everything else as exposed.
+
+    Args:
+        text: the exposition.
+        component: of what.
+        level: in bytes or items.
+        profile: whose limits apply, by default that of the trainer.
+
+    """
+    document = Status().document(_with_level(text, component, level, profile))
+    return _about(document, component, "threshold")
+
+
+def alerts_growing(text: str, component: Component, per_minute: float) -> list[dict[str, Any]]:
+    """The alerts of the status about a component that grows so much a minute."""
+    now = [0.0]
+    status = Status(clock=lambda: now[0])
+    for sample in range(GROWTH_SAMPLES):
+        now[0] = 60.0 * sample
+        document = status.document(_with_level(text, component, 1.0 + per_minute * sample))
+    return _about(document, component, "growth")
+
+
+def _about(document: Mapping[str, Any], component: Component, kind: str) -> list[dict[str, Any]]:
+    return [
+        alert
+        for alert in document["alerts"]
+        if (alert["resource"], alert["component"], alert["kind"]) == (*component, kind)
+    ]
+
+
+def _with_level(text: str, component: Component, level: float, profile: str = "") -> list[Metric]:
+    """The exposition with another level of a component, and another profile where one is given."""
+    series, label = LEVEL_SERIES[component.resource]
+    name = component.name
+    if component == GROWN:
+        name = "trainer"
+        level += next(value for found, _, value in _samples(text) if found == "trainer_memory_baseline_bytes")
+    elif component.resource == "bodies" and name == "all":
+        name = "dynamic"  # the only ones then
+    families = [_only(series, [({label: name}, level)])]
+    if profile:
+        exported = next((alias for alias, of in ALIASES.items() if of == profile), profile)
+        families.append(_only("trainer_limit_profile", [({"profile": exported}, 1.0)]))
+    replaced = {family.name for family in families}
+    return families + [
+        family for family in text_string_to_metric_families(text) if family.name not in replaced
+    ]
+
+
+def _only(name: str, samples: Sequence[tuple[dict[str, str], float]]) -> Metric:
+    family = Metric(name, "", "gauge")
+    for labels, value in samples:
+        family.add_sample(name, labels, value)
+    return family
+
+
+def _samples(text: str) -> list[tuple[str, dict[str, str], float]]:
+    return [
+        (sample.name, sample.labels, sample.value)
+        for family in text_string_to_metric_families(text)
+        for sample in family.samples
+        if sample.value == sample.value and abs(sample.value) < float("inf")
+    ]
+
+
+def _labels(labels: Mapping[str, str]) -> str:
+    return ",".join(f"{name}={json.dumps(value)}" for name, value in labels.items())

@@ -1,0 +1,78 @@
+"""Phase, growth, count and start of a leak, on made histories of a machine too busy to count in time."""
+
+from dataclasses import replace
+
+import pytest
+
+from heapwatch.recording.points import Run
+from heapwatch.report.findings import analyse
+from tests.exporters.report.runs import PHASES, generations, on_a_busy_machine
+
+LEAKS = {
+    "TradingEnvironment": {"of": 2, "made": 30, "leaking": 39e6, "phase": 0},
+    "Tensor": {"of": 280, "made": 60, "leaking": 12e6, "phase": 1},
+    "DDPGAgent": {"of": 17, "made": 16, "leaking": 25e6, "phase": 2},
+}
+
+
+@pytest.mark.parametrize("kind", LEAKS)
+@pytest.mark.parametrize("begins", [6, 14])
+def test_the_answers_are_right_or_it_is_too_early(kind, begins):
+    leak = LEAKS[kind]
+    answered = 0
+    for seed in range(6):
+        for count in (begins + 9, begins + 14, begins + 20):
+            report = analyse(on_a_busy_machine(seed, begins=begins, count=count, kind=kind, **leak))
+            found = report.finding
+            if found is None:
+                assert report.objects[kind].verdict != "healthy"
+                continue
+            answered += 1
+            assert found.phase == PHASES[leak["phase"]]
+            assert abs(found.since - begins) <= 1
+            assert found.objects[kind].per_cycle == pytest.approx(leak["made"], rel=0.15)
+            assert found.growth_bytes_per_cycle == pytest.approx(leak["leaking"] + 2e6, rel=0.15)
+    assert answered >= 10
+
+
+def test_counts_of_few_phases_do_not_outweigh_memory():
+    """In one generation training made a few; all others were made where nobody counted."""
+    points = []
+    for point in generations(20, environments=16, evaluation=39e6, other=2e6).points:
+        generation = point.cycle("generation")
+        fresh = generation == 12 and point.phase in ("evaluate_population", "train_population")
+        made = 10 * (point.phase == "train_population") if fresh else 0
+        alive = {"TradingEnvironment": 2 + 16 * generation + made}
+        counted_at = point.time if fresh or point.event == "cycle" else point.time - 1000
+        points.append(replace(point, objects=alive, counted_at=counted_at))
+    found = analyse(Run("erl_trading", tuple(points))).finding
+    assert found is not None
+    assert found.phase == "evaluate_population"
+
+
+def test_a_class_that_is_expected_twice_needs_two_counts():
+    """Counted in generations 7, 12 and 21 alone; memory tells in which generation between them it began."""
+    points = []
+    for point in generations(28, evaluation=0, other=0).points:
+        generation = point.cycle("generation")
+        counted = max(number for number in (0, 7, 12, 21) if number <= generation)
+        alive = {"TradingEnvironment": 2 + 30 * max(0, counted - 8)}
+        resident = 4.23e9 + 40e6 * max(0, generation - 8)
+        made = 40e6 * (generation > 8 and point.phase == "evaluate_population")
+        points.append(
+            replace(
+                point,
+                resident_bytes=resident,
+                delta_bytes=made,
+                objects=alive,
+                counted_at=point.time if counted == generation else 60.0 * 3 * counted,
+                bounds={"TradingEnvironment": 2},
+            )
+        )
+    for last in (14, 20, 28):
+        found = analyse(Run("erl_trading", tuple(p for p in points if p.cycle("generation") <= last))).finding
+        assert found is not None
+        assert (found.phase, found.since) == ("evaluate_population", 9)
+        assert found.growth_bytes_per_cycle == pytest.approx(40e6)
+        assert found.objects["TradingEnvironment"].per_cycle == pytest.approx(30)
+        assert "past its bound of 2, increasing by 30" in found.objects["TradingEnvironment"].reason
