@@ -80,23 +80,28 @@ class ErlTrainer:
     def train(self, watch: heapwatch.Watch, steps: int | None = None) -> None:
         """Train for about `steps` environment steps (whole generations), or for ever."""
         watch.checkpoint("baseline")
-        while steps is None or self.steps < steps:
-            started = time.monotonic()
-            with watch.phase("evaluate_population"):
-                fitness = self.evaluate_population(watch)
-            watch.checkpoint("after_evaluation")
-            with watch.phase("train_population"):
-                self.train_population()
-            watch.checkpoint("after_training")
-            with watch.phase("evolve_population"):
-                self.evolve_population(fitness)
-            watch.checkpoint("after_evolution")
-            self.generation_times.append(time.monotonic() - started)
-            self.uploads.append(len(self.generation_times))
-            watch.progress("generation")
-        print(watch.growth_since("baseline"), flush=True)
-        for large in watch.large_objects(LARGE_BYTES):
-            print(f"LARGE OBJECT: {large.type:<20} {large.nbytes / 1e6:.2f} MB", flush=True)
+        try:
+            while steps is None or self.steps < steps:
+                self._run_generation(watch)
+        finally:  # also where training is told to stop
+            print(watch.growth_since("baseline"), flush=True)
+            for large in watch.large_objects(LARGE_BYTES):
+                print(f"LARGE OBJECT: {large.type:<20} {large.nbytes / 1e6:.2f} MB", flush=True)
+
+    def _run_generation(self, watch: heapwatch.Watch) -> None:
+        started = time.monotonic()
+        with watch.phase("evaluate_population"):
+            fitness = self.evaluate_population(watch)
+        watch.checkpoint("after_evaluation")
+        with watch.phase("train_population"):
+            self.train_population()
+        watch.checkpoint("after_training")
+        with watch.phase("evolve_population"):
+            self.evolve_population(fitness)
+        watch.checkpoint("after_evolution")
+        self.generation_times.append(time.monotonic() - started)
+        self.uploads.append(len(self.generation_times))
+        watch.progress("generation")
 
     def evaluate_population(self, watch: heapwatch.Watch) -> list[float]:
         """One episode of every agent; returns their fitness."""

@@ -32,10 +32,10 @@ class HealthLog:
         )
         counts = ", ".join(f"{kind.capitalize()}={count}" for kind, count in types.items())
         print(f"   Body Types: {counts}", flush=True)
-        if len(ecosystem.food) > FOOD_WARNING:
-            print(f"   WARNING: food_sources = {len(ecosystem.food)} (> {FOOD_WARNING})", flush=True)
         if orphans := types["unknown"]:
             print(f"   ORPHANS: {orphans} bodies that nobody owns", flush=True)
+        if len(ecosystem.food) > FOOD_WARNING:
+            print(f"   WARNING: food_sources = {len(ecosystem.food)} (> {FOOD_WARNING})", flush=True)
 
     def emergency(self) -> str:
         """Why an emergency cleanup is needed now; empty if it is not."""

@@ -116,6 +116,33 @@ CHANGES = (
         ("erl_trading: a report after each generation",),
     ),
     Change(
+        "examples/erl_trading/trainer.py",
+        "finally:  # also where training is told to stop",
+        "except ValueError:",
+        ("erl_trading: the final summary",),
+    ),
+    Change(
+        "examples/walker/trainer.py",
+        "if self._auto_cleanup and",
+        "if False and",
+        ("walker: emergency by the trainer itself",),
+    ),
+    Change(
+        "examples/walker/experiment.py",
+        "log_memory(watch, run.info.run_id)",
+        "pass",
+        ("walker: MLflow",),
+    ),
+    Change(
+        "exporters/heapwatch/cli/cleanup.py",
+        '"action": arguments.action,',
+        '"action": "regular",',
+        ("walker: a cleanup by hand",),
+    ),
+    Change(
+        "examples/walker/health.py", "FOOD_WARNING = 30", "FOOD_WARNING = 5000", ("walker: more than 30",)
+    ),
+    Change(
         "exporters/heapwatch/collectors/gpu.py",
         'yield "trainer_gpu_memory_reserved_bytes", device, pool.held',
         "pass",
