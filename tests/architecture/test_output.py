@@ -14,6 +14,7 @@ OWN_TEXT = {
     "heapwatch.cli.completion": "a script and a manual page that are made of the parser",
     "heapwatch.cli.shipped": "rules and dashboards of the package",
     "heapwatch.dashboards.__main__": "names of its own files",
+    "heapwatch.explain.native_record": "JSON for the process that started it, without this package",
     "heapwatch.stack.bootstrap": "runs before anything is installed, beside pip",
 }
 _STREAMS = ("stdout", "stderr", "__stdout__", "__stderr__")

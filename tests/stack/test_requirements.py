@@ -17,6 +17,7 @@ LEFT_OUT = {
     "stack.txt": {
         "arrays",
         "gpu",
+        "native",
         "dashboards",
         "examples",
         "frameworks",
@@ -25,10 +26,10 @@ LEFT_OUT = {
         "bench",
         "strangers",
     },
-    "run.txt": {"arrays", "frameworks", "test", "lint", "bench", "strangers"},
+    "run.txt": {"arrays", "native", "frameworks", "test", "lint", "bench", "strangers"},
     "dev.txt": {"bench", "strangers"},
     "bench.txt": {"strangers"},
-    "strangers.txt": {"arrays", "test", "lint", "bench"},
+    "strangers.txt": {"arrays", "native", "test", "lint", "bench"},
 }
 
 

@@ -1,16 +1,19 @@
-"""Small pieces of HTML for notebooks, in which every text is escaped."""
+"""Small pieces of HTML for notebooks, in which every text is escaped; what stands in backticks is code."""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Sequence
 from html import escape
 
 from heapwatch.runtime.plain_text import plain
 
+_CODE = re.compile("`([^`]+)`")
+
 
 def paragraph(text: object, *, strong: bool = False) -> str:
     """A line of text."""
-    shown = escape(plain(text))
+    shown = _shown(text)
     return f"<p>{f'<strong>{shown}</strong>' if strong else shown}</p>"
 
 
@@ -24,5 +27,8 @@ def table(columns: Sequence[str], rows: Iterable[Sequence[object]]) -> str:
 
 
 def _cell(value: object) -> str:
-    text = "" if value is None else escape(plain(value))
-    return f'<td style="text-align:left">{text}</td>'
+    return f'<td style="text-align:left">{"" if value is None else _shown(value)}</td>'
+
+
+def _shown(value: object) -> str:
+    return _CODE.sub(r"<code>\1</code>", escape(plain(value)))

@@ -74,11 +74,11 @@ exec(  # a module of an installed package
         """
 class Buffer:
     def __init__(self):
-        self.kept = []
+        self.kept_by_library = []
 
     def fill(self, look):
         for number in range(20):
-            self.kept.append([number])
+            self.kept_by_library.append([number])
         look(self)
 
 def learn(look):
@@ -196,7 +196,7 @@ def test_what_a_library_fills_is_told_with_the_line_that_calls_it(walked: Any) -
 
     def look(buffer: Any) -> None:
         inventory: Inventory = walked(buffer)
-        (known,) = (one for one in inventory.known.values() if one.path == "it.kept")
+        (known,) = (one for one in inventory.known.values() if one.path == "it.kept_by_library")
         describer = Describer(inventory)
         # The explainer asks from a thread of its own.
         with ThreadPoolExecutor(1) as other:

@@ -15,3 +15,9 @@ def test_no_text_is_markup_or_a_control_character():
 def test_what_is_unknown_is_an_empty_cell_and_no_rows_are_no_table():
     assert '<td style="text-align:left"></td>' in table(["bytes"], [[None]])
     assert table(["bytes"], []) == ""
+
+
+def test_what_stands_in_backticks_is_code() -> None:
+    assert paragraph("`%reset -f out`, then `<b>`") == (
+        "<p><code>%reset -f out</code>, then <code>&lt;b&gt;</code></p>"
+    )
