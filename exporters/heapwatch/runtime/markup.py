@@ -8,8 +8,6 @@ from html import escape
 
 from heapwatch.runtime.plain_text import plain
 
-_CODE = re.compile("`([^`]+)`")
-
 
 def paragraph(text: object, *, strong: bool = False) -> str:
     """A line of text."""
@@ -31,4 +29,4 @@ def _cell(value: object) -> str:
 
 
 def _shown(value: object) -> str:
-    return _CODE.sub(r"<code>\1</code>", escape(plain(value)))
+    return re.sub("`([^`]+)`", r"<code>\1</code>", escape(plain(value)))
