@@ -76,13 +76,13 @@ class Buffer:
     def __init__(self):
         self.kept_by_library = []
 
-    def fill(self, look):
+    def fill_of_library(self, look):
         for number in range(20):
             self.kept_by_library.append([number])
         look(self)
 
 def learn(look):
-    Buffer().fill(look)
+    Buffer().fill_of_library(look)
 """,
         f"{sys.prefix}/lib/site-packages/library.py",
         "exec",
