@@ -83,7 +83,7 @@ class ErlTrainer:
         try:
             while steps is None or self.steps < steps:
                 self._run_generation(watch)
-        finally:  # also where training is told to stop
+        finally:  # also at SIGTERM
             print(watch.growth_since("baseline"), flush=True)
             for large in watch.large_objects(LARGE_BYTES):
                 print(f"LARGE OBJECT: {large.type:<20} {large.nbytes / 1e6:.2f} MB", flush=True)

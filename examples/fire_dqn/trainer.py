@@ -88,7 +88,7 @@ class FireTrainer:
                 with watch.phase("episode"):
                     self._run_episode(watch)
                 watch.progress("episode")
-        finally:  # also where training is told to stop
+        finally:  # also at SIGTERM
             self._clean_all("end of training")
 
     def clean(self, action: str) -> dict[str, int]:

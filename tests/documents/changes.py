@@ -117,7 +117,7 @@ CHANGES = (
     ),
     Change(
         "examples/erl_trading/trainer.py",
-        "finally:  # also where training is told to stop",
+        "finally:  # also at SIGTERM",
         "except ValueError:",
         ("erl_trading: the final summary",),
     ),

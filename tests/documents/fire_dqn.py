@@ -127,7 +127,7 @@ def constant(_example: Example) -> None:
 
 
 def stopped(example: Example) -> None:
-    """One that is told to stop cleans up, and does not say that nothing leaks after it said what does."""
+    """At SIGTERM the trainer cleans up, and its last line does not contradict the leak that it reported."""
     before = example.log().count("LEAK FOUND:")
     with example.leaking(attached=600.0):
         example.until(lambda: example.log().count("LEAK FOUND:") > before)

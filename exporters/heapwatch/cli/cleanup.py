@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 from typing import Any
 
-from heapwatch.cli.named import address_of_name
+from heapwatch.cli.named import address_of_name, is_address
 from heapwatch.cli.reporter import cleanup_lines
 from heapwatch.errors import Unreachable, UsageError
 from heapwatch.http.client import base_url, post_json
@@ -57,7 +57,7 @@ def run(arguments: argparse.Namespace) -> int:
     }
     try:
         where = arguments.trainer
-        url = base_url(where if ":" in where else address_of_name(where))
+        url = base_url(where if is_address(where) else address_of_name(where))
         _, answer = post_json(f"{url}/force_cleanup", document, token, _WAIT_SECONDS + 5)
     except Unreachable as error:
         say(f"heapwatch: {error}", error=True)

@@ -10,7 +10,6 @@ from __future__ import annotations
 import importlib.util
 import json
 import logging
-import os
 import shutil
 import subprocess
 import sys
@@ -37,7 +36,6 @@ READ_SECONDS = 30.0
 MOST_BYTES = 200_000_000  # of a record: a program that allocates more in a window is not traced again
 _ENOUGH = 3  # windows with an answer
 _MOST_WINDOWS = 6
-_MOST_OUTPUT = 1_000_000
 
 
 class NativeTracer:
@@ -119,24 +117,30 @@ class NativeTracer:
         size = self._record().stat().st_size
         if size > MOST_BYTES:
             raise ValueError(f"a window of {WINDOW_SECONDS:g} s has {size / 1e6:.0f} MB of allocations")
-        self._reader = subprocess.Popen(
-            [sys.executable, "-I", str(Path(__file__).with_name("native_record.py")), str(self._record())],
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.DEVNULL,
-        )
-        assert self._reader.stdout is not None
-        os.set_blocking(self._reader.stdout.fileno(), False)
+        import memray
+
+        arguments = [self._record(), Path(memray.__file__).parents[1]]
+        # To a file: a pipe that nobody empties would stop the reader.
+        with self._lines_file().open("wb") as lines:
+            self._reader = subprocess.Popen(
+                [sys.executable, "-I", Path(__file__).with_name("native_record.py"), *arguments],
+                stdin=subprocess.DEVNULL,
+                stdout=lines,
+                stderr=subprocess.DEVNULL,
+            )
 
     def _take(self, now: float) -> None:
         assert self._reader is not None
-        assert self._reader.stdout is not None
-        if self._reader.poll() is None and now < self._until:
+        code = self._reader.poll()
+        if code is None and now < self._until:
             return
-        text = self._reader.stdout.read(_MOST_OUTPUT) if self._reader.returncode == 0 else b""
+        if code != 0:
+            took = f"ended with {code}" if code is not None else f"took more than {READ_SECONDS:g} s"
+            raise ValueError(f"reading the record of memray {took}")
+        found = json.loads(self._lines_file().read_bytes())
         self._drop_record()
         before = sum(self._lines.values())
-        for size, frames in json.loads(text or b"[]"):
+        for size, frames in found:
             site = next((Site(file, line, name) for name, file, line in frames if is_user_file(file)), None)
             if site is not None:
                 self._lines[site] += size
@@ -144,19 +148,19 @@ class NativeTracer:
             self._answers += 1
             self.site = self._lines.most_common(1)[0][0]
 
+    def _lines_file(self) -> Path:
+        return self._record().with_name("lines")
+
     def _record(self) -> Path:
         assert self._folder is not None
         return self._folder / "record"
 
     def _drop_record(self) -> None:
         reader, self._reader = self._reader, None
-        if reader is not None:
-            if reader.poll() is None:
-                reader.kill()
-                with suppress(subprocess.TimeoutExpired):
-                    reader.wait(1.0)
-            if reader.stdout is not None:
-                reader.stdout.close()
+        if reader is not None and reader.poll() is None:
+            reader.kill()
+            with suppress(subprocess.TimeoutExpired):
+                reader.wait(1.0)
         folder, self._folder = self._folder, None
         if folder is not None:
             shutil.rmtree(folder, ignore_errors=True)

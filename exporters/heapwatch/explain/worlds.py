@@ -1,7 +1,7 @@
 """Bodies of physics worlds that the program did not declare: C code keeps them in lists of its own.
 
-They are counted in the thread that steps the world, outside a step. No body is touched: a proxy that outlives
-its body reads freed memory.
+They are counted in the thread that calls `watch.step()`, else in the main thread, and outside a step. No body
+is touched: a proxy that outlives its body reads freed memory.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ class Worlds:
 
     Args:
         inventory: has the places of the worlds.
-        ask: runs a read in the thread that steps them.
+        ask: runs a read in the thread that calls `watch.step()`, else in the main thread.
         found: told of each path to a world with a function that returns its number of bodies. That function
             raises SourceGone when the number is older than a minute.
         clock: monotonic seconds.

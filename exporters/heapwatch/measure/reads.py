@@ -220,6 +220,15 @@ READS = (
         "A world may be inside its step in any other thread, and a destroyed body is freed memory.",
     ),
     Read(
+        "Box2D worlds that nobody declared",
+        ("bodyCount", "locked"),
+        ("explain.worlds",),
+        "safe point",
+        "Without `watch.step()` it is the main thread. If another thread steps the world, it holds the "
+        "interpreter's lock meanwhile, except in a callback of the program, where `locked` is set and "
+        "nothing is read.",
+    ),
+    Read(
         "frames and generators of running threads",
         ("f_locals", "f_back", "f_code", "f_lineno", "gi_frame"),
         ("measure.roots", "measure.frames", "explain.census"),

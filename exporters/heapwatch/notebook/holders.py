@@ -31,7 +31,7 @@ class Holder(NamedTuple):
         type: in words.
         bytes: on the heap, on a GPU and in shared memory.
         error: standard error of the bytes, which are an estimate for long containers.
-        remedy: how IPython is told to drop it; None for a variable.
+        remedy: how to drop it in IPython; None for a variable.
 
     """
 

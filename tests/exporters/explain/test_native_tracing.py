@@ -107,6 +107,34 @@ def test_a_record_that_is_too_large_ends_it(tracer: NativeTracer, monkeypatch: p
     assert tracer.site is None
 
 
+def test_a_record_that_cannot_be_read_is_said(
+    tracer: NativeTracer, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr(native_tracing.NativeTracer, "_lines_file", lambda self: Path("/dev/null"))
+    until(tracer, lambda: not tracer.enabled)
+    assert "memory of C code is not traced any more" in caplog.text
+
+
+def deep(frames: int, database: sqlite3.Connection, ended: threading.Event) -> None:
+    if frames:
+        deep(frames - 1, database, ended)
+    else:
+        fill(database, ended)
+
+
+def test_deep_calls_of_long_names_are_read(tracer: NativeTracer) -> None:
+    """Their text is longer than what a pipe holds."""
+    databases = [sqlite3.connect(":memory:", check_same_thread=False) for _ in range(8)]
+    ended = threading.Event()
+    for at, database in enumerate(databases):
+        database.execute("create table kept (x blob)")
+        threading.Thread(target=deep, args=[60 + at, database, ended], daemon=True).start()
+    try:
+        until(tracer, lambda: tracer.site is not None)
+    finally:
+        ended.set()
+
+
 def test_the_explanation_has_the_line() -> None:
     explainer = Explainer()
     explainer.native.site = Site("/home/me/train.py", 7, "step")
