@@ -228,6 +228,8 @@ def _searched(walked: tuple[int, int] | None) -> str:
     if walked is None:
         return ""
     visited, waiting = walked
+    if not visited:
+        return "The search through the program's objects has not begun."
     return (
         f"The first search through the program's objects is not complete: {visited:,} visited, at "
         f"least {waiting:,} to go."

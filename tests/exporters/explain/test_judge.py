@@ -438,7 +438,7 @@ def test_growth_of_nine_megabytes_is_not_little() -> None:
 def test_too_early_lasts_forty_seconds() -> None:
     assert judged(39, memory(0, 39)).verdict == "too early"
     assert judged(41, memory(0, 41)).verdict == "healthy"
-    unfinished = explain(Levels(memory(0, 100), 0.0, 100), [], rounds=0)
+    unfinished = explain(Levels(memory(0, 100), 0.0, 100), [], rounds=0, walked=(40, 3))
     assert unfinished.verdict == "too early"
     assert "first search through the program's objects is not complete" in message(unfinished)
     assert "judged without it in 23 min" in message(unfinished)
@@ -588,3 +588,9 @@ def test_other_programs_take_of_the_memory_that_is_left() -> None:
     left = judged(600, grown).time_left
     assert left is not None
     assert left.most < 600
+
+
+def test_a_run_of_a_moment_says_that_nothing_was_searched() -> None:
+    found = judged(1, memory(0, 1), rounds=0)
+    assert "has not begun" in message(found)
+    assert "0 visited" not in message(found)
