@@ -18,6 +18,7 @@ _FEWEST, _MOST = 8, 2000  # things that are compared
 _MOST_SEARCHED = 40  # containers in which the keys are looked for
 _DISTINCT = 0.9  # least share of different values of an attribute that tells things apart
 _STILL_SECONDS = 60.0
+_COMPARED = ("list", "dict")
 
 
 def bound_by_keys(known: KnownContainer, inventory: Inventory) -> int | None:
@@ -40,7 +41,7 @@ def bound_by_keys(known: KnownContainer, inventory: Inventory) -> int | None:
 
 def _stands_still(other: KnownContainer, known: KnownContainer) -> bool:
     """Whether a container is at least as long as the growing one, and had not changed for long before."""
-    if other.kind not in ("list", "dict") or len(other.places) != 1 or other is known:
+    if other.kind not in _COMPARED or len(other.places) != 1 or other is known:
         return False
     read = other.items.since(float("-inf"))
     still_since = max(other.items.changed_at, read[0].start) if read else float("inf")
@@ -49,8 +50,8 @@ def _stands_still(other: KnownContainer, known: KnownContainer) -> bool:
 
 
 def _keys(known: KnownContainer, inventory: Inventory) -> set[Any]:
-    for obj, _ in inventory.places_of(known):
-        keys = list(dict.keys(obj))
+    for obj, layout in inventory.places_of(known):
+        keys = list(dict.keys(obj)) if layout.kind == "dict" else []
         if all(map(_is_plain, keys)) and not (set(map(type, keys)) == {int} and keys == sorted(keys)):
             return set(keys)
     return set()
@@ -58,6 +59,8 @@ def _keys(known: KnownContainer, inventory: Inventory) -> set[Any]:
 
 def _names(obj: Any, layout: Layout) -> list[set[Any]]:
     """The keys of a dictionary, and the values of each attribute that tells the things in it apart."""
+    if layout.kind not in _COMPARED:  # there was a list or a dictionary when the place was read
+        return []
     things = first_items(obj, _MOST, dict.values if layout.kind == "dict" else list.__iter__)
     found = [set(filter(_is_plain, list(dict.keys(obj))))] if layout.kind == "dict" else []
     by_name: dict[str, set[Any]] = {}

@@ -1,10 +1,13 @@
-"""Lists the objects that the garbage collector tracks, without tuples.
+"""Lists the objects that the garbage collector tracks, without tuples and weak references.
 
 The collector already tracks a tuple that C code is still filling, as in `tuple(generator)`. If anybody else
 refers to it by then, the program's own code fails with a SystemError; whoever reads its items crashes the
 process (CPython issue 39117, bpo-15108). So tuples are sorted out by chained C functions: between two of them
 no other thread runs, and the lists that `gc` returns never reach Python code. Meanwhile the collector is off,
 as it may run Python code: finalizers and `gc.callbacks`.
+
+The callback of a weak reference runs for as long as somebody has the reference. A program that drops it to
+be rid of the callback (`torch.compiler.reset` does) would see it called if it were listed here.
 
 A result that existed when the objects were listed would be listed itself, and hold itself for ever while the
 collector is off. So results are made after that, inside the chain, and taken out of it.
@@ -17,18 +20,20 @@ from collections import deque
 from collections.abc import Callable, Collection, Iterable, Iterator
 from functools import partial
 from itertools import chain, compress, repeat, starmap
-from operator import is_, is_not, itemgetter
+from operator import is_, is_not, itemgetter, lt, not_
 from typing import Any, NamedTuple
+from weakref import ref
 
 from heapwatch.measure.audit import may_have_audit_hooks
 
 _MOST_OWN = 100  # more objects than a chain consists of
 _is_tuple = partial(is_, tuple)
 _is_no_tuple = partial(is_not, tuple)
+_is_reference = ref.__subclasscheck__  # of a type, without code of its metaclass
 
 
 class Slice(NamedTuple):
-    """Tracked objects that are no tuples, and what the tuples among them refer to."""
+    """Tracked objects, and what the tuples among them refer to."""
 
     objects: list[Any]
     in_tuples: list[Any]
@@ -46,7 +51,7 @@ def tracked_count() -> int:
 
 
 def tracked_objects(type_ids: Collection[int] | None = None, generation: int | None = None) -> list[Any]:
-    """Tracked objects that are no tuples, the oldest first.
+    """Tracked objects, the oldest first.
 
     Args:
         type_ids: only objects whose type is exactly one of these, given by their ids.
@@ -56,7 +61,7 @@ def tracked_objects(type_ids: Collection[int] | None = None, generation: int | N
     held: list[list[Any]] = []
     audited = may_have_audit_hooks()
     of_all = type_ids is None or audited
-    wanted = _of(held, _is_no_tuple) if of_all else _of_types(held, {*(type_ids or ())} - {id(tuple)})
+    wanted = _listed(held) if of_all else _of_types(held, {*(type_ids or ())} - {id(tuple)})
     found = _selected(held, map(gc.get_objects, (generation,)), wanted)
     if audited and type_ids is not None:
         found = [obj for obj in found if id(type(obj)) in type_ids]
@@ -82,12 +87,14 @@ def tracked_slices(numbers: Iterable[int], size: int) -> tuple[dict[int, Slice],
     numbers = list(numbers)
     for number in numbers:
         cut: list[list[Any]] = []
+        inside: list[list[Any]] = []
         part = itemgetter(slice(number * size, (number + 1) * size))
         steps += [
             _each(map(cut.append, map(part, held))),
-            _each(map(results.append, map(list, (_of(cut, _is_no_tuple),)))),
-            _each(map(results.append, in_tuples(gc.get_referents, (_of(cut, _is_tuple),)))),
-            _each(map(list.clear, cut)),
+            _each(map(results.append, map(list, (_listed(cut),)))),
+            _each(map(inside.append, in_tuples(gc.get_referents, (_of(cut, _is_tuple),)))),
+            _each(map(results.append, map(list, (_no_references(inside),)))),
+            _each(map(list.clear, chain(cut, inside))),
         ]
     _run(*steps, _each(map(list.clear, held)))
     length, *lists = results
@@ -99,7 +106,7 @@ def tracked_slices(numbers: Iterable[int], size: int) -> tuple[dict[int, Slice],
 def referrers(obj: Any) -> list[Any]:
     """What refers to `obj` and is no tuple."""
     held: list[list[Any]] = []
-    return _selected(held, starmap(gc.get_referrers, ((obj,),)), _of(held, _is_no_tuple))
+    return _selected(held, starmap(gc.get_referrers, ((obj,),)), _listed(held))
 
 
 def referrers_of_tuples(obj: Any) -> list[Any]:
@@ -107,7 +114,7 @@ def referrers_of_tuples(obj: Any) -> list[Any]:
     held: list[list[Any]] = []
     direct: list[list[Any]] = []
     tuples = chain(_each(map(direct.append, starmap(gc.get_referrers, ((obj,),)))), _of(direct, _is_tuple))
-    found = _selected(held, starmap(gc.get_referrers, (tuples,)), _of(held, _is_no_tuple), direct)
+    found = _selected(held, starmap(gc.get_referrers, (tuples,)), _listed(held), direct)
     return [one for one in found if one is not direct[0]]
 
 
@@ -129,6 +136,16 @@ def _selected(
 
 def _of(held: list[list[Any]], is_wanted: Callable[[type], bool]) -> Iterator[Any]:
     return compress(chain.from_iterable(held), map(is_wanted, map(type, chain.from_iterable(held))))
+
+
+def _listed(held: list[list[Any]]) -> Iterator[Any]:
+    types, same = (map(type, chain.from_iterable(held)) for _ in range(2))
+    return compress(chain.from_iterable(held), map(lt, map(_is_reference, types), map(_is_no_tuple, same)))
+
+
+def _no_references(held: list[list[Any]]) -> Iterator[Any]:
+    types = map(type, chain.from_iterable(held))
+    return compress(chain.from_iterable(held), map(not_, map(_is_reference, types)))
 
 
 def _nothing(function: Callable[..., Any], arguments: Iterable[Any]) -> Iterator[list[Any]]:

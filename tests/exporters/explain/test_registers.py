@@ -31,8 +31,14 @@ def held(monkeypatch: pytest.MonkeyPatch) -> Holder:
     return found
 
 
-def bound(held: Holder) -> int | None:
-    """The bound of the networks of a program, the last of which is added after two minutes."""
+def bound(held: Holder, **later: Any) -> int | None:
+    """The bound of the networks of a program, the last of which is added after two minutes.
+
+    Args:
+        held: the program.
+        later: attributes that change before the bound is looked for.
+
+    """
     now = [0.0]
     inventory = Inventory(
         clock=lambda: now[0], spent=lambda: 0.0, extra_roots=lambda: [Root("env", "env", lambda: held)]
@@ -43,6 +49,7 @@ def bound(held: Holder) -> int | None:
     for now[0] in (1.0, 120.0):
         inventory.read(10)
         held.networks.update(last)
+    vars(held).update(later)
     return bound_by_keys(inventory.known["env.networks"], inventory)
 
 
@@ -51,6 +58,12 @@ def test_a_dictionary_with_an_entry_for_each_agent_ends_with_their_number(held: 
     assert bound(held) == 90
     held.agents = {f"robot {number}": [] for number in range(70)}
     assert bound(held) == 70
+
+
+@pytest.mark.parametrize("later", [{"agents": None}, {"networks": None}])
+def test_what_is_no_container_any_more_has_no_keys(held: Holder, later: dict[str, None]) -> None:
+    held.networks = {f"robot {number}": [0.0] for number in range(40)}
+    assert bound(held, **later) is None
 
 
 def test_what_grows_itself_is_no_bound(held: Holder) -> None:

@@ -6,6 +6,7 @@ import gc
 import sys
 from collections.abc import Callable, Iterator
 from typing import Any
+from weakref import KeyedRef, ref
 
 import pytest
 
@@ -70,6 +71,24 @@ def test_objects_are_those_of_the_collector_without_tuples() -> None:
     listed.clear()
     assert [one is item for one in tracked_objects({id(Own)})] == [True, False]
     assert abs(len(tracked_types()) - tracked_count()) < 50
+
+
+@pytest.mark.parametrize("kind", [ref, KeyedRef])
+def test_no_reference_is_held_whose_callback_the_program_is_rid_of(kind: Any) -> None:
+    """As `torch.compiler.reset` is: it drops the references, and what their callback would look for."""
+    item, seen, key = Item(), {1}, () if kind is ref else ("key",)
+    held = kind(item, lambda _: seen.remove(1), *key)
+    beside = Item()
+    inside = [(kind(item, lambda _: seen.remove(1), *key), beside)]
+    slices, _ = tracked_slices(range(1 + tracked_count() // 1000), 1000)
+    lists = [
+        tracked_objects(),
+        referrers(held.__callback__),
+        *(part for one in slices.values() for part in one),
+    ]
+    assert inside
+    assert any(one is beside for part in slices.values() for one in part.in_tuples)
+    assert not any(isinstance(one, ref) for listed in lists for one in listed)
 
 
 def test_what_is_made_for_the_list_is_not_listed() -> None:
