@@ -126,6 +126,31 @@ def demonstration(clone: Clone) -> str:
     return "the loop closed"
 
 
+def killed_trainer(clone: Clone) -> str:
+    """A killed trainer is alerted within two minutes, with what was last known of it."""
+    docker("kill", container("walker-training-app"))
+    began = time.monotonic()
+    texts: list[str] = []
+
+    def alerted() -> bool:
+        alerts = clone.get("prometheus", "/api/v1/alerts").json()["data"]["alerts"]
+        fire = [
+            one for one in alerts if one["labels"]["alertname"] == "TrainerDown" and one["state"] == "firing"
+        ]
+        texts[:] = [" ".join(one["annotations"].values()) for one in fire]
+        return bool(texts)
+
+    wait_for("TrainerDown", alerted, 120)
+    took = time.monotonic() - began
+    if len(texts) != 1 or "walker" not in texts[0] or "Last known: " not in texts[0]:
+        raise Failed(f"what was last known is missing: {texts}")
+    known = clone.get("prometheus", "/api/v1/query?query=job:trainer_known:memory_bytes")
+    if not known.json()["data"]["result"]:
+        raise Failed("no page can show the memory that was last known")
+    clone.heapwatch("up")
+    return f"alerted after {took:.0f} s: {texts[0]}"
+
+
 def reload_then_crash(clone: Clone) -> str:
     """A changed rule is loaded without a restart, and a killed Prometheus comes back after that."""
     before = container("prometheus")
@@ -202,6 +227,7 @@ STEPS = (
     up,
     confined,
     demonstration,
+    killed_trainer,
     reload_then_crash,
     broken_rule,
     changed_channel,
@@ -227,6 +253,7 @@ def main(names: list[str]) -> int:
         finally:
             if step is not STEPS[-1]:
                 clone.heapwatch("down")
+                clone.heapwatch("clean")
     return 0
 
 

@@ -36,7 +36,7 @@ rm -rf "$base"/var/cache/apt/archives/*.deb "$base"/var/lib/apt/lists/* "$base"/
 ln -s /usr/bin/python3 "$base/usr/local/bin/python"
 cp /etc/ssl/certs/ca-certificates.crt "$base/etc/ssl/certs/ca-certificates.crt"
 echo "[global]" > "$base/etc/pip.conf"
-pip config list | sed -n "s/^\(:env:\.\|global\.\)\([a-z-]*\)='\(.*\)'$/\2 = \3/p" | grep -v '^extra-index-url.*file:' | sort -u -t= -k1,1 >> "$base/etc/pip.conf"
+pip config list | sed -n "s/^\(:env:\.\|global\.\)\([a-z-]*\)='\(.*\)'$/\2 = \3/p" | grep -vE '^(constraint|extra-index-url.*file:)' | sort -u -t= -k1,1 >> "$base/etc/pip.conf"
 for wheels in $(sed -n 's/^find-links = //p' "$base/etc/pip.conf"); do
     [ ! -d "$wheels" ] || { mkdir -p "$base$wheels" && cp -a "$wheels/." "$base$wheels/"; }
 done
