@@ -12,7 +12,12 @@ pytestmark = pytest.mark.timeout(420)
 CASES = [(system, row) for system, rows in SYSTEMS.items() for row in rows]
 # At these rates an epoch takes a second and a generation two, or more: a cycle has its lines and its samples.
 OPTIONS = {
-    "metta_ppo": ("trainer.memory_report_interval=2", "trainer.memory_leak_threshold_mb=4.5", "--rate=64"),
+    "metta_ppo": (
+        "trainer=simple.medium",
+        "trainer.memory_report_interval=2",
+        "trainer.memory_leak_threshold_mb=4.5",
+        "--rate=64",
+    ),
     "erl_trading": ("--rate=200",),
 }
 

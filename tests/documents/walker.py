@@ -472,7 +472,7 @@ ROWS = (
     Row(
         "MLflow: performance metrics, with bodies, food and events",
         "the example logs with `MLFLOW_TRACKING_URI` or `MLFLOW_RUN_ID`; `heapwatch.trackers.mlflow`",
-        "[reports](../reports.md)",
+        "[trackers](../reports.md#experiment-trackers)",
         mlflow,
     ),
     Row(
