@@ -21,7 +21,7 @@ from heapwatch.report.findings import analyse
 from heapwatch.report.text import as_text
 from heapwatch.watch import Watch
 from tests.dashboards.documents import interpolate, targets
-from tests.documents.example import Example, finished
+from tests.documents.example import SECONDS, Example, finished
 from tests.documents.rows import Row, labels, limit
 from tests.documents.rules import evaluate
 from tests.exporters.report.runs import GB, filled, generations
@@ -33,12 +33,13 @@ def counts(example: Example) -> None:
     example.until(lambda: COUNTS.items() <= example.readings().by("trainer_objects", "type").items())
 
 
-def arrays(_example: Example) -> None:
-    """Not on the example: on a busy machine it takes many minutes until each part of it was seen once."""
+def arrays(example: Example) -> None:
+    """Of the example once each part of it was seen; the replay buffer alone holds more than a thousand."""
     kept = [np.zeros(1) for _ in range(10)]
     census = InstanceCounter([np.ndarray])
     found = next(filter(None, (census.take().get("ndarray") for _ in range(500))), 0)
     assert found >= len(kept)
+    example.until(lambda: example.value("trainer_objects", type="ndarray") > 1000, 2 * SECONDS)
 
 
 def memory(example: Example) -> None:
