@@ -4,6 +4,7 @@ from collections.abc import Iterator
 
 import pytest
 
+from tests.documents.changes import CHANGES
 from tests.documents.example import Example
 from tests.documents.rows import Row
 from tests.documents.tables import SYSTEMS, page, written
@@ -50,6 +51,13 @@ def running(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Running]:
 @pytest.mark.parametrize(("system", "row"), CASES, ids=[f"{s}: {r.has}" for s, r in CASES])
 def test_what_the_document_has_is_here(running: Running, system: str, row: Row) -> None:
     row.check(running.example(system))
+
+
+def test_each_row_has_a_change_that_it_must_notice() -> None:
+    changed = tuple(row for change in CHANGES for row in change.rows)
+    names = [f"{system}: {row.has}" for system, row in CASES]
+    assert not [name for name in names if not any(map(name.startswith, changed))]
+    assert not [start for start in changed if not any(name.startswith(start) for name in names)]
 
 
 @pytest.mark.parametrize("system", SYSTEMS)
