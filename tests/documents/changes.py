@@ -167,9 +167,9 @@ CHANGES = (
         ("erl_trading: GPU memory stable",),
     ),
     Change(
-        LIMITS,
-        '{"generation": 500e6}',
-        '{"generation": 5000e6}',
+        RULES,
+        '5e+08 * job:trainer:profile{profile="erl-trading-aggressive"}',
+        '5e+09 * job:trainer:profile{profile="erl-trading-aggressive"}',
         ("erl_trading: ~500 MB",),
     ),
     Change(
@@ -413,11 +413,10 @@ CHANGES = (
         "pass",
         ("erl_trading: the top 20",),
     ),
-    Change(LIMITS, 'GROWN: {"warning": 35e9', 'GROWN: {"warning": 45e9', ("erl_trading: total growth",)),
     Change(
-        LIMITS,
-        'growth={MEMORY: {"generation": 5e9}}',
-        'growth={MEMORY: {"generation": 6e9}}',
+        RULES,
+        '5e+09 * job:trainer:profile{profile="erl-trading"}',
+        '6e+09 * job:trainer:profile{profile="erl-trading"}',
         ("erl_trading: more than +5 GB",),
     ),
     Change(LIMITS, 'MEMORY: {"warning": 40e9', 'MEMORY: {"warning": 50e9', ("erl_trading: 30 to 40 GB",)),
@@ -524,9 +523,9 @@ CHANGES = (
         ("metta_ppo: a report every",),
     ),
     Change(
-        LIMITS,
-        'Component("object_size", ""): {"epoch": 5e6}',
-        'Component("object_size", ""): {"epoch": 6e6}',
+        RULES,
+        '5e+06 * job:trainer:profile{profile="metta"}',
+        '6e+06 * job:trainer:profile{profile="metta"}',
         ("metta_ppo: growth above",),
     ),
     Change(
@@ -590,15 +589,9 @@ CHANGES = (
         ("fire_dqn: memory constant",),
     ),
     Change(
-        LIMITS,
-        'growth={MEMORY: {"episode": 10e6}',
-        'growth={MEMORY: {"episode": 11e6}',
-        ("fire_dqn: the same without",),
-    ),
-    Change(
-        LIMITS,
-        'Component("gpu_memory", ""): {"episode": 10e6}',
-        'Component("gpu_memory", ""): {"episode": 11e6}',
+        RULES,
+        '(1e+07 * job:trainer:profile{profile="fire-dqn"}',
+        '(1.1e+07 * job:trainer:profile{profile="fire-dqn"}',
         ("fire_dqn: the same on a GPU",),
     ),
     Change(
@@ -630,5 +623,12 @@ CHANGES = (
         "agent.memory.buffer = bounded(kept, CAPACITY)",
         "pass",
         ("fire_dqn: cleanup brings",),
+    ),
+    Change(LIMITS, 'GROWN: {"warning": 35e9', 'GROWN: {"warning": 45e9', ("erl_trading: total growth",)),
+    Change(
+        RULES,
+        'per: episode, profile: ""}\n        expr: 1e+07',
+        'per: episode, profile: ""}\n        expr: 1.1e+07',
+        ("fire_dqn: the same without",),
     ),
 )
