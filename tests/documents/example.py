@@ -96,13 +96,16 @@ class Example:
 
     @contextmanager
     def leaking(self, **rates: float) -> Iterator[None]:
-        """Have it leak, units a minute, for as long as the context lasts."""
-        switches = leak_file(self.name, self.folder)
+        """Have it leak, units a minute, for as long as the context lasts, and wait until it has stopped."""
+        switches, off = leak_file(self.name, self.folder), "leaks on, units per minute: none"
         write(switches, rates)
         try:
             yield
         finally:
+            before = self.log().count(off)
             write(switches, {})
+        if self.process.poll() is None:
+            self.until(lambda: self.log().count(off) > before)
 
     def force_cleanup(self, action: str = "emergency", **target: str) -> dict[str, Any]:
         """`POST /force_cleanup`, of the `resource` and `component` where they are given."""
