@@ -32,9 +32,7 @@ groups:
 def rules() -> str:
     """The rule file: one rule for each labelled limit, whichever profiles have it."""
     expressions: dict[tuple[str, str, str], list[str]] = {}
-    for record, labels, expression in (*_shares(), *_levels()):
-        expressions.setdefault((record, labels, ""), []).append(expression)
-    for record, labels, of_each, expression in _growth():
+    for record, labels, of_each, expression in (*_shares(), *_declared()):
         expressions.setdefault((record, labels, of_each), []).append(expression)
     chosen = "last_over_time(trainer_limit_profile[5m]) == 1"
     for alias, name in ALIASES.items():
@@ -58,29 +56,33 @@ def _chosen(profile: str) -> str:
     return f'job:trainer:profile{{profile="{profile}"}}'
 
 
-def _shares() -> Iterator[tuple[str, str, str]]:
+# Record, labels, the resource of which each component has the limit ("": the labels name one), expression.
+_Rule = tuple[str, str, str, str]
+
+
+def _shares() -> Iterator[_Rule]:
     for severity, share in MEMORY_SHARES.items():
         labels = f"resource: memory, component: all, severity: {severity}"
-        yield "job:trainer_limit:default", labels, f"{share:g} * job:trainer_memory:available_bytes"
+        yield "job:trainer_limit:default", labels, "", f"{share:g} * job:trainer_memory:available_bytes"
 
 
-def _levels() -> Iterator[tuple[str, str, str]]:
-    for profile, limits in PROFILES.items():
-        for (resource, component), by_severity in limits.levels.items():
-            for severity, value in by_severity.items():
-                labels = f'resource: {resource}, component: {component}, severity: {severity}, profile: ""'
-                yield "job:trainer_limit:default", labels, f"{value:g} * {_chosen(profile)}"
-
-
-def _growth() -> Iterator[tuple[str, str, str, str]]:
-    for profile, limits in PROFILES.items():
-        for (resource, component), by_period in limits.growth.items():
-            for period, value in by_period.items():
-                labels, of_each = f"per: {period}", resource
+def _declared() -> Iterator[_Rule]:
+    kinds = [
+        ("job:trainer_limit:default", "severity", profile, limits.levels)
+        for profile, limits in PROFILES.items()
+    ]
+    kinds += [
+        ("job:trainer_growth_limit:default", "per", profile, limits.growth)
+        for profile, limits in PROFILES.items()
+    ]
+    for record, label, profile, declared in kinds:
+        for (resource, component), values in declared.items():
+            for name, value in values.items():
+                labels, of_each = f"{label}: {name}", resource
                 if component:
                     labels = f'resource: {resource}, component: {component}, {labels}, profile: ""'
                     of_each = ""
-                yield "job:trainer_growth_limit:default", labels, of_each, f"{value:g} * {_chosen(profile)}"
+                yield record, labels, of_each, f"{value:g} * {_chosen(profile)}"
 
 
 def table() -> str:

@@ -22,6 +22,9 @@ DEFAULT_PORTS = {
 }
 
 
+_EXAMPLE = "examples/walker/__main__.py"
+
+
 @dataclass(frozen=True)
 class Ports:
     """TCP ports of the services on `Settings.bind`."""
@@ -65,7 +68,7 @@ class Settings:
         state = _state(environment)
         return cls(
             data=data.folder(),
-            checkout=_checkout(environment),
+            checkout=_checkout(environment, state),
             state=state,
             targets=Path(environment.get("HEAPWATCH_TARGETS_DIR") or state / "targets").absolute(),
             bind=environment.get("HEAPWATCH_BIND") or "127.0.0.1",
@@ -156,10 +159,10 @@ def _port(environment: Mapping[str, str], name: str, default: int) -> int:
     return int(text)
 
 
-def _checkout(environment: Mapping[str, str]) -> Path | None:
+def _checkout(environment: Mapping[str, str], state: Path) -> Path | None:
     chosen = environment.get("HEAPWATCH_CHECKOUT")
     if not chosen:
-        return None
+        return state.parent if (state.parent / _EXAMPLE).is_file() else None  # the state folder of `make`
     checkout = Path(chosen).absolute()
     if not (checkout / "docker-compose.yml").is_file():
         raise StackError(f"HEAPWATCH_CHECKOUT is {chosen!r}, which is not a clone of heapwatch")

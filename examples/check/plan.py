@@ -46,6 +46,8 @@ RUNS = (
     Run("erl_trading", "environments", 30, (("objects", "TradingEnvironment"), MEMORY), (ARRAYS, *LISTS)),
     Run("erl_trading", "population", 60, (("objects", "DDPGAgent"), MEMORY), (TENSORS, ARRAYS, *LISTS)),
     Run("erl_trading", "episodes", 60, (MEMORY,), (ARRAYS, *LISTS)),
+    Run("erl_trading", "tensors", 60, (MEMORY,), (TENSORS, ARRAYS, *LISTS)),
+    Run("erl_trading", "uploads", 300, (("events", "upload_queue"),), LISTS),
     Run("erl_trading", "clones", 60, (MEMORY,), (TENSORS, ARRAYS, *LISTS)),
     Run("erl_trading", "figures", 30, (MEMORY,), (("objects", "Figure"), TENSORS, ARRAYS, *LISTS)),
     Run("erl_trading", "buffer", 400, (("buffer", "replay"),), (MEMORY, ARRAYS, *LISTS)),

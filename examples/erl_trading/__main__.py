@@ -1,4 +1,7 @@
-"""Evolve traders: `python -m examples.erl_trading [--leak environments=16] [--rate 100] [--steps N]`."""
+"""Evolve traders: `python -m examples.erl_trading [--resume] [--leak environments=16] [--steps N]`.
+
+With `--resume` it goes on from the checkpoint of its last generation.
+"""
 
 import sys
 
@@ -7,4 +10,6 @@ from examples.erl_trading import LEAKS
 from examples.erl_trading.trainer import ErlTrainer
 
 if __name__ == "__main__":
-    sys.exit(run("erl_trading", LEAKS, 100.0, lambda seed, rate: ErlTrainer(seed, rate)))
+    resume = "--resume" in sys.argv
+    sys.argv = [argument for argument in sys.argv if argument != "--resume"]
+    sys.exit(run("erl_trading", LEAKS, 100.0, lambda seed, rate: ErlTrainer(seed, rate, resume)))

@@ -11,7 +11,10 @@ from torch import nn
 from examples.erl_trading.market import ASSETS, FEATURES, Array
 
 DISCOUNT, SOFT = 0.95, 0.01
+NETWORKS = ("actor", "actor_target", "critic", "critic_target")
 STATE = 2 * ASSETS * FEATURES
+
+Weights = dict[str, dict[str, torch.Tensor]]
 
 
 class Transition(TypedDict):
@@ -90,10 +93,19 @@ class DDPGAgent:
 
     def clone(self) -> "DDPGAgent":
         """A copy with the same weights and fresh optimizers."""
-        copied = DDPGAgent()
-        for name in ("actor", "actor_target", "critic", "critic_target"):
-            getattr(copied, name).load_state_dict(getattr(self, name).state_dict())
-        return copied
+        return self.loaded(self.weights())
+
+    def weights(self) -> Weights:
+        """The weights of its networks, by network."""
+        return {name: getattr(self, name).state_dict() for name in NETWORKS}
+
+    @classmethod
+    def loaded(cls, weights: Weights) -> "DDPGAgent":
+        """An agent with these weights and fresh optimizers."""
+        agent = cls()
+        for name in NETWORKS:
+            getattr(agent, name).load_state_dict(weights[name])
+        return agent
 
     def mutate(self, scale: float) -> "DDPGAgent":
         """A clone whose actor is a little different."""

@@ -6,10 +6,11 @@ from typing import Any
 
 import matplotlib.pyplot as plt
 import numpy as np
+import torch
 
 from examples.common.leaks import LeakSwitches
 from examples.erl_trading import LEAKS
-from examples.erl_trading.agent import DDPGAgent
+from examples.erl_trading.agent import STATE, DDPGAgent
 from examples.erl_trading.market import Array, TradingEnvironment
 
 
@@ -22,6 +23,7 @@ class Leaks:
         self.environments: list[TradingEnvironment] = []
         self.old_agents: list[DDPGAgent] = []
         self.histories: list[Array] = []
+        self.losses: list[torch.Tensor] = []
         self.clones: list[object] = []
 
     def step(self) -> None:
@@ -41,6 +43,11 @@ class Leaks:
         for _ in range(self.take("episodes")):
             self.histories.append(np.ones(250_000, dtype=np.float32))
 
+    def in_training(self, agent: DDPGAgent) -> None:
+        """Losses that keep the 512 states they were computed from."""
+        for _ in range(self.take("tensors")):
+            self.losses.append(agent.actor(torch.ones(512, STATE)).mean())
+
     def in_evolution(self, old: list[DDPGAgent], best: DDPGAgent, fitness: deque[float]) -> None:
         """Agents of `old` that are not let go, copies of `best`, plots of `fitness`."""
         for index in range(self.take("population")):
@@ -58,6 +65,7 @@ class Leaks:
             "environments": self.environments,
             "agents": self.old_agents,
             "histories": self.histories,
+            "losses": self.losses,
             "clones": self.clones,
         }
         removed = {name: len(items) for name, items in kept.items()}

@@ -14,7 +14,7 @@ import heapwatch
 from examples.common.command import Served, profile
 from examples.common.leaks import LeakSwitches, leak_file
 from examples.common.rate import Rate
-from examples.erl_trading import LEAKS
+from examples.erl_trading import LEAKS, checkpoint
 from examples.erl_trading.agent import DDPGAgent, ReplayBuffer, Transition
 from examples.erl_trading.leaking import Leaks
 from examples.erl_trading.market import TradingEnvironment, make_market
@@ -36,10 +36,14 @@ class ErlTrainer:
     Args:
         seed: of the market and the networks.
         rate: environment steps per second at most; None for as fast as it goes.
+        resume: whether it goes on from the last checkpoint.
+
+    Raises:
+        FileNotFoundError: there is no checkpoint.
 
     """
 
-    def __init__(self, seed: int = 0, rate: float | None = 100.0) -> None:
+    def __init__(self, seed: int = 0, rate: float | None = 100.0, resume: bool = False) -> None:
         random.seed(seed)
         np.random.seed(seed)
         torch.manual_seed(seed)
@@ -49,6 +53,9 @@ class ErlTrainer:
         self.replay_buffer = ReplayBuffer(CAPACITY)
         self.population = [DDPGAgent() for _ in range(POPULATION)]
         self.best_agent = self.population[0].clone()
+        self.generation = 0
+        if resume:
+            self._resume()
         self.best_fitness = float("-inf")
         self.fitness_history: deque[float] = deque(maxlen=1000)
         self.generation_times: deque[float] = deque(maxlen=1000)
@@ -80,6 +87,8 @@ class ErlTrainer:
     def train(self, watch: heapwatch.Watch, steps: int | None = None) -> None:
         """Train for about `steps` environment steps (whole generations), or for ever."""
         watch.checkpoint("baseline")
+        if self.generation:
+            watch.progress("generation", self.generation)
         try:
             while steps is None or self.steps < steps:
                 self._run_generation(watch)
@@ -100,13 +109,17 @@ class ErlTrainer:
             self.evolve_population(fitness)
         watch.checkpoint("after_evolution")
         self.generation_times.append(time.monotonic() - started)
-        self.uploads.append(len(self.generation_times))
+        self.generation += 1
+        checkpoint.save(self.generation, [self.best_agent, *self.population[:ELITE]])
+        self.uploads.append(self.generation)
         watch.progress("generation")
 
     def evaluate_population(self, watch: heapwatch.Watch) -> list[float]:
         """One episode of every agent; returns their fitness."""
         self.leaks.in_evaluation(self.market)
-        self.uploads.clear()  # an upload takes less than a generation
+        if not (pending := self.leaks.take("uploads")):
+            self.uploads.clear()  # an upload takes less than a generation
+        self.uploads.extend([self.generation] * pending)
         return [self._run_episode(agent, watch) for agent in self.population]
 
     def train_population(self) -> None:
@@ -116,6 +129,7 @@ class ErlTrainer:
         for agent in self.population[:ELITE]:
             for _ in range(UPDATES):
                 agent.learn(self.replay_buffer.sample(BATCH))
+        self.leaks.in_training(self.best_agent)
 
     def evolve_population(self, fitness: list[float]) -> None:
         """The best survive; the others are mutants of them."""
@@ -125,9 +139,14 @@ class ErlTrainer:
             self.best_fitness = fitness[ranked[0]]
             self.best_agent = self.population[ranked[0]].clone()
         old = self.population
-        elite = [old[index] for index in ranked[:ELITE]]
-        self.population = elite + [random.choice(elite).mutate(0.05) for _ in range(POPULATION - ELITE)]
+        self.population = _with_mutants([old[index] for index in ranked[:ELITE]])
         self.leaks.in_evolution(old, self.best_agent, self.fitness_history)
+
+    def _resume(self) -> None:
+        self.generation, agents = checkpoint.load()
+        self.best_agent, *elite = map(DDPGAgent.loaded, agents)
+        self.population = _with_mutants(elite)
+        print(f"resumed from the checkpoint of generation {self.generation}", flush=True)
 
     def clean(self, action: str) -> dict[str, int]:
         """Drop what has leaked, and bound the replay buffer again."""
@@ -164,3 +183,8 @@ class ErlTrainer:
         for _ in range(beyond):
             buffer.append(Transition(**{**transition, "state": transition["state"].copy()}))
         buffer.append(transition)
+
+
+def _with_mutants(elite: list[DDPGAgent]) -> list[DDPGAgent]:
+    """A population of these and their mutants."""
+    return elite + [random.choice(elite).mutate(0.05) for _ in range(POPULATION - len(elite))]

@@ -1,4 +1,7 @@
-"""Train foragers: `python -m examples.metta_ppo [--leak stats=10] [--config FILE] [trainer.NAME=VALUE]`."""
+"""Train foragers: `python -m examples.metta_ppo [--leak stats=10] [trainer.NAME=VALUE]`.
+
+`trainer=simple.medium` reads `configurations/simple/medium.yaml`, and `--config FILE` any file of this form.
+"""
 
 import sys
 from pathlib import Path
@@ -8,10 +11,15 @@ from examples.metta_ppo import LEAKS
 from examples.metta_ppo.tracking import PREFIX, MemoryTracking
 from examples.metta_ppo.trainer import MettaTrainer
 
+CONFIGURATIONS = Path(__file__).parent / "configurations"
+
 
 def tracking(arguments: list[str]) -> MemoryTracking:
     """The options of memory tracking, taken out of the command line. Raises ValueError for a wrong one."""
     options = MemoryTracking()
+    for argument in [argument for argument in arguments if argument.startswith("trainer=")]:
+        options = MemoryTracking.from_yaml(CONFIGURATIONS / f"{argument[8:].replace('.', '/')}.yaml")
+        arguments.remove(argument)
     if "--config" in arguments[:-1]:
         at = arguments.index("--config")
         options = MemoryTracking.from_yaml(Path(arguments[at + 1]))

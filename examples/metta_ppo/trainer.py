@@ -14,10 +14,12 @@ from examples.common.leaks import LeakSwitches, leak_file
 from examples.common.rate import Rate
 from examples.metta_ppo import LEAKS
 from examples.metta_ppo.environment import VectorEnvironments
+from examples.metta_ppo.experiment import active_run
 from examples.metta_ppo.leaking import Leaks
 from examples.metta_ppo.monitor import SystemMonitor
 from examples.metta_ppo.policy import HIDDEN, HORIZON, Experience, Losses, Policy, State, update
 from examples.metta_ppo.tracking import MemoryTracking
+from heapwatch.trackers.wandb import log_memory
 
 WORKERS, EACH = 2, 8
 STORED_POLICIES = 5
@@ -39,9 +41,8 @@ WATCHED = (
     "policy_store",
     "curriculum",
     "system_monitor._metrics",
-    "wandb_run",
-    "torch_profiler",
 )
+OPTIONAL = ("wandb_run", "torch_profiler")
 
 
 class MettaTrainer:
@@ -70,8 +71,8 @@ class MettaTrainer:
         self.policy_store: list[dict[str, Any]] = []
         self.curriculum: dict[str, float] = {}  # how well each task is mastered
         self.system_monitor = SystemMonitor()
-        self.wandb_run: Any = None
-        self.torch_profiler: Any = None
+        self.wandb_run: Any = active_run()
+        self.torch_profiler: torch.profiler.profile | None = None
         self.tracking = tracking or MemoryTracking()
         self._rate = Rate(rate)
         self.leaks = Leaks(LeakSwitches(leak_file("metta_ppo"), LEAKS, self._rate.clock))
@@ -87,7 +88,7 @@ class MettaTrainer:
             return
         with heapwatch.start("metta_ppo", **served, profile=profile("metta"), framework="torch") as watch:
             watch.root = self
-            for name in WATCHED:
+            for name in (*WATCHED, *(name for name in OPTIONAL if getattr(self, name) is not None)):
                 watch.size(name, name.removeprefix("trainer."))
             watch.size("policy.state_dict", self.policy.state_dict)
             watch.size("optimizer.state_dict", self.optimizer.state_dict)
@@ -95,6 +96,8 @@ class MettaTrainer:
             watch.size_interval(MEASURE_EVERY)
             watch.memory_report_interval(self.tracking.memory_report_interval, "epoch")
             watch.on_cleanup(self.clean)
+            if self.wandb_run is not None:
+                log_memory(watch, self.wandb_run)
             yield watch
 
     def train(self, watch: heapwatch.Watch, steps: int | None = None) -> None:
@@ -108,6 +111,8 @@ class MettaTrainer:
             if self.epochs % EVALUATE_EVERY == 0:
                 with watch.phase("evaluate"):
                     self.evaluate()
+            if self.wandb_run is not None:
+                self.wandb_run.log({"reward": self.stats["reward"][0]})
             watch.progress("epoch")
 
     @torch.no_grad()

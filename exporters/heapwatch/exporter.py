@@ -38,13 +38,14 @@ from heapwatch.explain.levels import LeakingLevels
 from heapwatch.http.guards import checked_token, token_warning
 from heapwatch.http.server import Server
 from heapwatch.http.status import Status
+from heapwatch.measure.device_pools import torch_pools
 from heapwatch.measure.large import Large
 from heapwatch.measure.process_tree import ProcessTree
 from heapwatch.measure.ranks import array_task, current_rank
 from heapwatch.measure.resident_memory import ResidentMemory
 from heapwatch.measure.roots import Root
 from heapwatch.network_registration import NetworkRegistration
-from heapwatch.recording.checkpoints import Checkpoints
+from heapwatch.recording.checkpoints import Checkpoints, Memory
 from heapwatch.recording.journal import Journal, Sink
 from heapwatch.registration import Registration
 from heapwatch.runtime.cleanup import CleanupQueue
@@ -114,7 +115,7 @@ class Exporter:
         self.sizes = SizeCollector(self.failures, interval)
         self._objects: ObjectCollector | None = None
         self.checkpoints = Checkpoints(
-            self.memory.read, lambda: self._objects.latest if self._objects else {}
+            self._memory_now, lambda: self._objects.latest if self._objects else {}
         )
         self._counting: list[Any] = [self.entities, self.events, self.buffers]
         tree = ProcessTree()
@@ -377,6 +378,11 @@ class Exporter:
         for key, (series, label) in _LEVELS.items():
             levels[key] = {name: round(value) for name, value in readings.by(series, label).items()}
         return levels
+
+    def _memory_now(self) -> Memory:
+        pools = torch_pools().values()
+        gpu = (sum(pool.in_use for pool in pools), sum(pool.held for pool in pools)) if pools else ()
+        return Memory(self.memory.read(), self.memory.read_virtual(), *gpu)
 
     def _levels_for_points(self, costly: bool) -> Readings:
         """What points are made of; the process tree and the GPU as last read where that costs too much."""

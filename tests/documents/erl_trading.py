@@ -1,7 +1,8 @@
 """MEMORY_DEBUGGING.md and the memory leak fixes of generation 13: evolutionary trading."""
 
 import re
-from dataclasses import replace
+import subprocess
+import sys
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
@@ -14,15 +15,14 @@ from prometheus_client.parser import text_string_to_metric_families
 from heapwatch.analysis.readings import GROWN
 from heapwatch.http.status import Status
 from heapwatch.measure.instances import InstanceCounter
-from heapwatch.recording.points import Run
 from heapwatch.recording.reader import read_recording
 from heapwatch.report.document import finding_lines, sections
 from heapwatch.report.findings import analyse
 from heapwatch.report.text import as_text
 from heapwatch.watch import Watch
 from tests.dashboards.documents import interpolate, targets
-from tests.documents.example import Example, finished
-from tests.documents.rows import Row, labels, limit, logs
+from tests.documents.example import SECONDS, Example, finished
+from tests.documents.rows import Row, labels, limit
 from tests.documents.rules import evaluate
 from tests.exporters.report.runs import GB, filled, generations
 
@@ -33,12 +33,13 @@ def counts(example: Example) -> None:
     example.until(lambda: COUNTS.items() <= example.readings().by("trainer_objects", "type").items())
 
 
-def arrays(_example: Example) -> None:
-    """Not on the example: on a busy machine it takes many minutes until each part of it was seen once."""
+def arrays(example: Example) -> None:
+    """Of the example once each part of it was seen; the replay buffer alone holds more than a thousand."""
     kept = [np.zeros(1) for _ in range(10)]
     census = InstanceCounter([np.ndarray])
     found = next(filter(None, (census.take().get("ndarray") for _ in range(500))), 0)
     assert found >= len(kept)
+    example.until(lambda: example.value("trainer_objects", type="ndarray") > 1000, 2 * SECONDS)
 
 
 def memory(example: Example) -> None:
@@ -63,13 +64,17 @@ def gpu(_example: Example) -> None:
             ("memory_stats", said),
         ):
             patch.setattr(torch.cuda, name, lambda *_, value=value: value)
+        watch = Watch("erl_trading")
+        point = watch.checkpoint("baseline")
         exposed = {
             (sample.name, sample.labels.get("device")): sample.value
-            for family in Watch("erl_trading").exporter.exposition.families()
+            for family in watch.exporter.exposition.families()
             for sample in family.samples
         }
     assert exposed["trainer_gpu_memory_allocated_bytes", "0"] == 2.34e9
     assert exposed["trainer_gpu_memory_reserved_bytes", "0"] == 3e9
+    assert point is not None
+    assert (point.memory.gpu_allocated, point.memory.gpu_reserved) == (2.34e9, 3e9)
 
 
 def reports(example: Example) -> None:
@@ -165,15 +170,18 @@ def evaluation_leaks(_example: Example) -> None:
 
 
 def training_leaks(_example: Example) -> None:
-    points = []
-    for point in generations(8, evaluation=0.5e9, other=4e9).points:
-        done = point.progress.get("generation", 0)
-        trained = point.phase in ("train_population", "evolve_population")
-        points.append(replace(point, objects={**point.objects, "Batch": 50.0 * (done + trained)}))
-    finding = analyse(Run("erl_trading", tuple(points))).finding
-    assert finding is not None
-    assert finding.phase == "train_population"
-    assert "Batch" in finding.objects
+    """In a run of its own, with 30 MB of tensors a generation."""
+
+    def named() -> bool:
+        finding = leaking.report().finding
+        return finding is not None and finding.phase == "train_population" and "Tensor" in finding.objects
+
+    with TemporaryDirectory() as folder:
+        leaking = Example("erl_trading", Path(folder), "--rate=200", "--leak=tensors=900")
+        try:
+            leaking.until(named)
+        finally:
+            leaking.stop()
 
 
 def evolution_leaks(example: Example) -> None:
@@ -191,7 +199,8 @@ def no_leak(_example: Example) -> None:
 def report_of_a_leak(example: Example) -> None:
     with example.leaking(environments=900.0):
         example.until(lambda: example.value("trainer_objects", type="TradingEnvironment") > 20)
-        example.until(lambda: "LEAK FOUND:" in example.log())
+        named = r"LEAK FOUND:\nPhase: evaluate_population\n(.+\n)?TradingEnvironment count: 2 -> \d+ "
+        example.until(lambda: re.search(named, example.log()))
 
 
 def sites(example: Example) -> None:
@@ -212,6 +221,48 @@ def sites(example: Example) -> None:
 def host_memory(example: Example) -> None:
     memory = example.status()["memory"]
     assert 0 < memory["available_bytes"] <= memory["limit_bytes"]
+
+
+def resumed(_example: Example) -> None:
+    with TemporaryDirectory() as folder:
+        with finished("erl_trading", Path(folder)) as (said, _record):
+            assert "resumed" not in said
+        with finished("erl_trading", Path(folder), "--resume", steps=400) as (said, _record):
+            assert "resumed from the checkpoint of generation 2\n" in said
+            assert "Memory Report - Generation 3\n" in said
+
+
+def uploads(example: Example) -> None:
+    """More than 50 that wait are an alert, until the uploads are done."""
+
+    def alert() -> bool:
+        found = [one["limit"] for one in example.status()["alerts"] if one["component"] == "upload_queue"]
+        return 51 in found
+
+    labels("trainer_event_list_capacity_items", "list", "upload_queue")(example)
+    assert example.value("trainer_event_list_capacity_items", list="upload_queue") == 50
+    assert not alert()
+    with example.leaking(uploads=6000.0):
+        example.until(alert)
+    example.until(lambda: not alert())
+
+
+def checkpoint_lines(example: Example) -> None:
+    """Each has the address space; the arrays follow once they are counted, in any of the lines."""
+    line = r"(?m)^checkpoint {}: [\d.]+ GB, .*VMS [\d.]+ GB, "
+    for label in ("baseline", "after_evaluation", "after_training", "after_evolution"):
+        example.until(lambda label=label: re.search(line.format(label), example.log()))
+    example.until(lambda: re.search(r"since the last after_evaluation, .*Tensor \d+", example.log()))
+
+
+def end_of_the_log(example: Example) -> None:
+    with TemporaryDirectory() as folder:
+        log = Path(folder) / "train.log"
+        log.write_text("".join(f"line {number}\n" for number in range(1000)))
+        command = ("-m", "heapwatch", "report", str(example.record), "--log", str(log))
+        said = subprocess.run([sys.executable, *command], capture_output=True, text=True, check=False).stdout
+    *_, end = said.partition("LAST 50 LINES OF THE LOG\n")
+    assert re.findall(r"(?m)^line (\d+)$", end) == [str(number) for number in range(950, 1000)]
 
 
 def freed(example: Example) -> None:
@@ -255,15 +306,9 @@ ROWS = (
     ),
     Row(
         "baseline and a snapshot after evaluation, training and evolution",
-        '`watch.checkpoint("after_evaluation")`, a line each',
+        '`watch.checkpoint("after_evaluation")`, a line each: RAM, VMS, GPU and counts',
         "`python -m examples.erl_trading`",
-        logs(
-            "checkpoint baseline",
-            "checkpoint after_evaluation",
-            "checkpoint after_training",
-            "checkpoint after_evolution",
-            "since the last after_evaluation",
-        ),
+        checkpoint_lines,
     ),
     Row(
         "the trend across generations",
@@ -308,6 +353,18 @@ ROWS = (
         limit("erl-trading", "memory", "trainer", generation=5e9),
     ),
     Row(
+        "~500 MB a generation after the fixes",
+        "profile `erl-trading-aggressive`",
+        "`docs/alerting.md`",
+        limit("erl-trading-aggressive", "memory", "trainer", generation=500e6),
+    ),
+    Row(
+        "GPU memory stable under 20 GB",
+        "profile `erl-trading`",
+        "`docs/alerting.md`",
+        limit("erl-trading", "gpu_memory", "", warning=20e9),
+    ),
+    Row(
         "30 to 40 GB is stable, the run with 175 GB was killed",
         "profile `erl-trading`: warning at 40, critical at 100 GB",
         "`docs/alerting.md`",
@@ -333,9 +390,9 @@ ROWS = (
     ),
     Row(
         "upload queue, more than 50 pending",
-        "`trainer_event_list_items` and its capacity of 50",
-        "`curl URL/metrics`",
-        labels("trainer_event_list_capacity_items", "list", "upload_queue"),
+        "profile `erl-trading`: an alert from 51 on",
+        "`python -m examples.leak erl_trading uploads=6000`",
+        uploads,
     ),
     Row(
         "figures that are not closed",
@@ -356,6 +413,24 @@ ROWS = (
         memory_left,
     ),
     Row(
+        "what to report: phase, growth, counts, since when",
+        "`LEAK FOUND:` in the log and the report",
+        "`python -m examples.leak erl_trading environments=180`",
+        report_of_a_leak,
+    ),
+    Row(
+        "what to report: the last 50 lines of the log",
+        "`heapwatch report --log FILE`",
+        "`heapwatch report run.jsonl.gz --log train.log`",
+        end_of_the_log,
+    ),
+    Row(
+        "`--resume` from the checkpoint of a generation",
+        "the example's, without the buffer as there",
+        "`python -m examples.erl_trading --resume`",
+        resumed,
+    ),
+    Row(
         "scenario 1: evaluation leaks environments",
         "`heapwatch report` names phase, growth and counts",
         "`python -m examples.leak erl_trading environments=180`",
@@ -363,8 +438,8 @@ ROWS = (
     ),
     Row(
         "scenario 2: training leaks tensors",
-        "`heapwatch report` names the phase",
-        "`heapwatch report`",
+        "`heapwatch report` names the phase and the tensors",
+        "`python -m examples.leak erl_trading tensors=450`",
         training_leaks,
     ),
     Row(
@@ -374,12 +449,6 @@ ROWS = (
         evolution_leaks,
     ),
     Row("scenario 4: no leak while the buffer fills", "no finding", "`heapwatch report`", no_leak),
-    Row(
-        "what to report: phase, growth, counts, since when",
-        "`LEAK FOUND:` in the log and the report",
-        "`python -m examples.leak erl_trading environments=180`",
-        report_of_a_leak,
-    ),
     Row("tracemalloc: where it was allocated", "`site` of what grows", "`heapwatch explain URL`", sites),
     Row(
         "old environments and agents deleted, buffer kept",

@@ -1,14 +1,20 @@
 """Memory tracking during training: the Metta trainer."""
 
 import re
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from types import SimpleNamespace
 
 import pytest
+import torch
 
+from examples.common.command import Served
+from examples.metta_ppo.__main__ import tracking
 from examples.metta_ppo.tracking import MemoryTracking
-from heapwatch.recording.points import Point
-from heapwatch.trackers.wandb import log_memory
+from examples.metta_ppo.trainer import MettaTrainer
 from heapwatch.watch import Watch
 from tests.documents.example import Example, finished
 from tests.documents.rows import Row, labels, limit, logs
@@ -17,7 +23,9 @@ EXPERIENCE = tuple(
     f"experience{part}" for part in ("", ".obs", ".actions", ".rewards", ".values", ".lstm_h", ".lstm_c")
 )
 STATE = ("trainer.stats", "trainer.losses", "trainer.evals", "policy.state_dict", "optimizer.state_dict")
-INFRASTRUCTURE = ("policy_store", "system_monitor._metrics", "curriculum", "wandb_run", "torch_profiler")
+INFRASTRUCTURE = ("policy_store", "system_monitor._metrics", "curriculum")
+OPTIONAL = {"wandb_run", "torch_profiler"}
+SERVED = Served(port=0, host="127.0.0.1", interval=0.1, budget=0.5, port_search=False)
 
 
 def tracked(*names: str):
@@ -104,16 +112,55 @@ class Logged:
         self.values |= values
 
 
+@contextmanager
+def trained(
+    run: Logged | None, profiler: object, enough: Callable[[], bool] = lambda: True
+) -> Iterator[dict[str, float]]:
+    """The sizes of objects in the example, in this process, after enough epochs; a run may be active."""
+    with TemporaryDirectory() as folder, pytest.MonkeyPatch.context() as patch:
+        patch.setenv("HEAPWATCH_STATE", folder)
+        patch.setenv("HEAPWATCH_TARGETS_DIR", folder)
+        patch.setitem(sys.modules, "wandb", SimpleNamespace(run=run))
+        torch.set_num_threads(1)  # as the example does
+        trainer = MettaTrainer(rate=None)
+        trainer.torch_profiler = profiler
+        try:
+            with trainer.watched(SERVED) as watch:
+                for epoch in range(1, 100):
+                    trainer.train(watch, 64 * epoch)
+                    if enough():
+                        break
+                watch.exporter.sizes.sample()
+                yield {
+                    sample.labels["object"]: sample.value
+                    for sample in next(iter(watch.exporter.sizes.collect())).samples
+                }
+        finally:
+            trainer.environments.close()
+
+
 def wandb(_example: Example) -> None:
-    run = Logged()
-    with Watch("metta_ppo") as watch:
-        log_memory(watch, run)
-        (sink,) = watch.exporter._journal.sinks
-        for epoch in (1, 2):
-            sizes = {"trainer.stats": 1e6 * epoch}
-            sink.take(Point(epoch, "cycle", 1e9, progress={"epoch": epoch}, sizes=sizes))
-    assert run.values["memory/trainer.stats/size_mb"] == 2
-    assert run.values["memory/trainer.stats/growth_mb_per_epoch"] == 1
+    """The example logs to the run that is active, by itself."""
+    run, growth = Logged(), "memory/experience/growth_mb_per_epoch"
+    with trained(run, None, lambda: growth in run.values):
+        pass
+    assert run.values["memory/experience/size_mb"] == pytest.approx(1.07, rel=0.1)
+    assert run.values[growth] == pytest.approx(0, abs=0.01)
+
+
+def where_they_exist(_example: Example) -> None:
+    with trained(None, None) as sizes:
+        assert not OPTIONAL & sizes.keys()
+    with trained(Logged(), torch.profiler.profile()) as sizes:
+        assert all(sizes[name] > 100 for name in OPTIONAL)
+
+
+def named_configuration(_example: Example) -> None:
+    assert tracking(["trainer=simple.medium", "trainer.memory_report_interval=50"]) == MemoryTracking(
+        True, 50, 5.0
+    )
+    with pytest.raises(FileNotFoundError):
+        tracking(["trainer=simple.unknown"])
 
 
 def cleaned(example: Example) -> None:
@@ -134,10 +181,22 @@ ROWS = (
         tracked(*STATE),
     ),
     Row(
-        "`policy_store`, `system_monitor._metrics`, `curriculum`, `wandb_run`, `torch_profiler`",
+        "`policy_store`, `system_monitor._metrics`, `curriculum`",
         "the same names",
         "`curl URL/metrics`",
         tracked(*INFRASTRUCTURE),
+    ),
+    Row(
+        "`wandb_run`, `torch_profiler`",
+        "the same names, where the trainer has them",
+        "`WANDB_MODE=offline WANDB_PROJECT=forage python -m examples.metta_ppo`",
+        where_they_exist,
+    ),
+    Row(
+        "`trainer=simple.medium`",
+        "the same, from `examples/metta_ppo/configurations`",
+        "`python -m examples.metta_ppo trainer=simple.medium trainer.memory_report_interval=50`",
+        named_configuration,
     ),
     Row(
         "`memory_tracking_enabled`, `memory_report_interval`, `memory_leak_threshold_mb`",
@@ -180,8 +239,8 @@ ROWS = (
     ),
     Row(
         "Wandb: `memory/{object_name}/size_mb`, `…/growth_mb_per_epoch`",
-        "`heapwatch.trackers.wandb.log_memory`",
-        "[reports](../reports.md)",
+        "the example logs to the active run; `heapwatch.trackers.wandb`",
+        "[trackers](../reports.md#experiment-trackers)",
         wandb,
     ),
     Row("old data is cleared", "`watch.on_cleanup`", "`POST /force_cleanup`", cleaned),

@@ -4,6 +4,7 @@ from collections.abc import Iterator
 
 import pytest
 
+from tests.documents.changes import CHANGES
 from tests.documents.example import Example
 from tests.documents.rows import Row
 from tests.documents.tables import SYSTEMS, page, written
@@ -12,7 +13,12 @@ pytestmark = pytest.mark.timeout(420)
 CASES = [(system, row) for system, rows in SYSTEMS.items() for row in rows]
 # At these rates an epoch takes a second and a generation two, or more: a cycle has its lines and its samples.
 OPTIONS = {
-    "metta_ppo": ("trainer.memory_report_interval=2", "trainer.memory_leak_threshold_mb=4.5", "--rate=64"),
+    "metta_ppo": (
+        "trainer=simple.medium",
+        "trainer.memory_report_interval=2",
+        "trainer.memory_leak_threshold_mb=4.5",
+        "--rate=64",
+    ),
     "erl_trading": ("--rate=200",),
 }
 
@@ -45,6 +51,13 @@ def running(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Running]:
 @pytest.mark.parametrize(("system", "row"), CASES, ids=[f"{s}: {r.has}" for s, r in CASES])
 def test_what_the_document_has_is_here(running: Running, system: str, row: Row) -> None:
     row.check(running.example(system))
+
+
+def test_each_row_has_a_change_that_it_must_notice() -> None:
+    changed = tuple(row for change in CHANGES for row in change.rows)
+    names = [f"{system}: {row.has}" for system, row in CASES]
+    assert not [name for name in names if not any(map(name.startswith, changed))]
+    assert not [start for start in changed if not any(name.startswith(start) for name in names)]
 
 
 @pytest.mark.parametrize("system", SYSTEMS)

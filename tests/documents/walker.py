@@ -110,7 +110,7 @@ def options(example: Example) -> None:
 def aggressive(example: Example) -> None:
     """More than 600 MB and 300 bodies are within the walker's limits, and above these."""
     script = ("bash", "scripts/start_monitoring.sh", "--count=1")
-    with example.leaking(unknown=2400.0, memory=12_000.0):
+    with example.leaking(unknown=900.0, memory=3000.0):
         example.until(lambda: example.status()["performance"]["memory_mb"] > 620)
         example.until(lambda: example.status()["entities"]["world_bodies"] > 310)
     usual = example.run(*script)
@@ -472,7 +472,7 @@ ROWS = (
     Row(
         "MLflow: performance metrics, with bodies, food and events",
         "the example logs with `MLFLOW_TRACKING_URI` or `MLFLOW_RUN_ID`; `heapwatch.trackers.mlflow`",
-        "[reports](../reports.md)",
+        "[trackers](../reports.md#experiment-trackers)",
         mlflow,
     ),
     Row(

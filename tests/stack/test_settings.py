@@ -6,6 +6,7 @@ import pytest
 
 from heapwatch.stack.errors import StackError
 from heapwatch.stack.settings import Settings
+from tests.repository import REPOSITORY
 
 
 def test_defaults_are_the_documented_ports_on_loopback(
@@ -21,6 +22,12 @@ def test_defaults_are_the_documented_ports_on_loopback(
     assert settings.bind == "127.0.0.1"
     assert settings.state == Path("/home/someone/state/heapwatch/stack")
     assert settings.checkout is None
+
+
+def test_the_state_folder_of_a_clone_knows_the_clone(tmp_path: Path) -> None:
+    settings = Settings.from_environment({"HEAPWATCH_STATE": str(REPOSITORY / ".heapwatch")})
+    assert settings.checkout == REPOSITORY
+    assert Settings.from_environment({"HEAPWATCH_STATE": str(tmp_path / ".heapwatch")}).checkout is None
 
 
 @pytest.mark.parametrize("text", ["abc", "0", "65536", "-1", "9090.0", "٣"])

@@ -47,6 +47,18 @@ _WALKER = Profile(
     },
 )
 
+_ERL_TRADING = Profile(
+    levels={
+        MEMORY: {"warning": 40e9, "critical": 100e9},
+        GROWN: {"warning": 35e9, "critical": 100e9},
+        Component("gpu_memory", ""): {"warning": 20e9},
+        Component("objects", "TradingEnvironment"): {"warning": 3},
+        Component("objects", "DDPGAgent"): {"warning": 30},
+        Component("events", "upload_queue"): {"warning": 51},
+    },
+    growth={MEMORY: {"generation": 5e9}},
+)
+
 PROFILES: Mapping[str, Profile] = MappingProxyType(
     {
         # Any trainer: shares of memory and the leak rules, and no absolute limits.
@@ -60,15 +72,9 @@ PROFILES: Mapping[str, Profile] = MappingProxyType(
             },
             growth=_WALKER.growth,
         ),
-        "erl-trading": Profile(
-            levels={
-                MEMORY: {"warning": 40e9, "critical": 100e9},
-                GROWN: {"warning": 35e9, "critical": 100e9},
-                Component("objects", "TradingEnvironment"): {"warning": 3},
-                Component("objects", "DDPGAgent"): {"warning": 30},
-            },
-            growth={MEMORY: {"generation": 5e9}},
-        ),
+        "erl-trading": _ERL_TRADING,
+        # What is left to grow once its leaks are fixed.
+        "erl-trading-aggressive": Profile(levels=_ERL_TRADING.levels, growth={MEMORY: {"generation": 500e6}}),
         "metta": Profile(growth={Component("object_size", ""): {"epoch": 5e6}}),
         "fire-dqn": Profile(
             levels={

@@ -7,7 +7,7 @@ import os
 import re
 import sys
 from collections.abc import Callable
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
@@ -21,9 +21,12 @@ from heapwatch.report.findings import Report, analyse
 from heapwatch.report.page import as_html
 from heapwatch.report.prometheus import read_prometheus
 from heapwatch.report.text import as_markdown, as_text
+from heapwatch.runtime.own_files import UnusableFile, open_own
 from heapwatch.runtime.plain_text import json_text, plain, say
 
 _SECONDS = {"s": 1, "m": 60, "h": 3600, "d": 86400}
+_LOG_LINES = 50
+_LOG_BYTES = 100_000  # at its end, in which they are looked for
 _EPILOG = """
 exit codes:
   0   healthy, warm-up, filling, too early or growing
@@ -96,6 +99,9 @@ def add_parser(commands: Any) -> None:
         metavar="N",
         help="lines of the trend at most, 0 for all (%(default)s)",
     )
+    parser.add_argument(
+        "--log", type=Path, metavar="FILE", help=f"add the last {_LOG_LINES} lines of the trainer's log"
+    )
     parser.set_defaults(run=run)
 
 
@@ -117,6 +123,8 @@ def run(arguments: argparse.Namespace) -> int:
     _progress(f"analysing {len(found.points):,} samples")
     limit = arguments.growth_limit * 1e6 if arguments.growth_limit else None
     report = analyse(found, large_bytes=arguments.large * 1e6, size_limit_bytes=limit)
+    if arguments.log:
+        report = replace(report, log=_last_lines(arguments.log))
     _write(report, arguments)
     return exit_code(report.verdict)
 
@@ -133,6 +141,17 @@ def _read(arguments: argparse.Namespace) -> Run:
         instance=arguments.instance,
         since_seconds=arguments.since,
     )
+
+
+def _last_lines(log: Path) -> list[str]:
+    try:
+        with os.fdopen(open_own(log, named=True), "rb") as file:
+            file.seek(max(0, file.seek(0, os.SEEK_END) - _LOG_BYTES))
+            return file.read(_LOG_BYTES).decode(errors="replace").splitlines()[-_LOG_LINES:]
+    except FileNotFoundError:
+        raise UsageError(f"{log} does not exist") from None
+    except UnusableFile as error:
+        raise UsageError(str(error)) from None
 
 
 def _progress(text: str) -> None:

@@ -11,7 +11,7 @@ _PAGE_BYTES = os.sysconf("SC_PAGE_SIZE") if hasattr(os, "sysconf") else 4096
 
 
 class ResidentMemory:
-    """Reads this process's RSS from an open descriptor of `/proc/self/statm`, else with psutil.
+    """Reads this process's RSS, and VMS, from an open descriptor of `/proc/self/statm`, else with psutil.
 
     After a fork the descriptor still shows the parent: call `reopen` in the child.
     """
@@ -40,10 +40,17 @@ class ResidentMemory:
 
     def read(self) -> int:
         """Resident bytes."""
+        return self._read(1, "rss")
+
+    def read_virtual(self) -> int:
+        """Bytes of address space."""
+        return self._read(0, "vms")
+
+    def _read(self, column: int, name: str) -> int:
         try:
-            return int(os.pread(self._descriptor, 128, 0).split()[1]) * _PAGE_BYTES
+            return int(os.pread(self._descriptor, 128, 0).split()[column]) * _PAGE_BYTES
         except (OSError, IndexError, ValueError):
-            return int(psutil.Process().memory_info().rss)
+            return int(getattr(psutil.Process().memory_info(), name))
 
 
 def memory_limit(proc: Path = Path("/proc/self"), physical: int | None = None) -> int:

@@ -7,6 +7,7 @@ import time
 from collections import deque
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from heapwatch.runtime.plain_text import plain
 
@@ -17,14 +18,28 @@ _QUIET_SECONDS = 1.0  # between two lines of one label
 _LONGEST_LABEL = 100
 
 
+class Memory(NamedTuple):
+    """Memory of the process, in bytes; GPU memory of torch on all devices, None where it uses none."""
+
+    resident: int
+    virtual: int
+    gpu_allocated: int | None = None
+    gpu_reserved: int | None = None
+
+
 @dataclass(frozen=True)
 class Checkpoint:
-    """Resident memory in bytes and live objects by class (as last counted) at a named point."""
+    """Memory and live objects by class (as last counted) at a named point."""
 
     label: str
     time: float
-    resident_bytes: int
+    memory: Memory
     objects: Mapping[str, float]
+
+    @property
+    def resident_bytes(self) -> int:
+        """Resident memory, in bytes."""
+        return self.memory.resident
 
 
 @dataclass(frozen=True)
@@ -65,7 +80,7 @@ class Checkpoints:
     """The first checkpoint of a run and the newest thousand.
 
     Args:
-        resident: reads the resident memory, in bytes.
+        memory: reads the memory of the process.
         objects: the live objects by class, as last counted.
         clock: seconds since 1970.
 
@@ -73,11 +88,11 @@ class Checkpoints:
 
     def __init__(
         self,
-        resident: Callable[[], int],
+        memory: Callable[[], Memory],
         objects: Callable[[], Mapping[str, float]],
         clock: Callable[[], float] = time.time,
     ) -> None:
-        self._resident = resident
+        self._memory = memory
         self._objects = objects
         self._clock = clock
         self._first: Checkpoint | None = None
@@ -86,7 +101,7 @@ class Checkpoints:
     def take(self, label: str) -> Checkpoint:
         """Add a checkpoint, and log the change since the previous, the label's last and the first one."""
         label = plain(label, _LONGEST_LABEL)
-        now = Checkpoint(label, self._clock(), self._resident(), dict(self._objects()))
+        now = Checkpoint(label, self._clock(), self._memory(), dict(self._objects()))
         before = self._newest[-1] if self._newest else None
         same = self._last(label)
         first = self._first = self._first or now
@@ -134,6 +149,10 @@ def _line(now: Checkpoint, before: Checkpoint | None, same: Checkpoint | None, f
             for words, point in named.items()
             if words == f"since {before.label}" or point is not before
         ]
+    parts.append(f"VMS {_gigabytes(now.memory.virtual)}")
+    if now.memory.gpu_allocated is not None and now.memory.gpu_reserved is not None:
+        held = f"{_gigabytes(now.memory.gpu_allocated)}, {_gigabytes(now.memory.gpu_reserved)} reserved"
+        parts.append(f"GPU {held}")
     parts += [f"{name} {count:.0f}" for name, count in now.objects.items()]
     return ", ".join(parts)
 

@@ -37,6 +37,8 @@ def sections(report: Report, most_rows: int) -> list[Section]:
         _large(report),
         _largest(report),
     ]
+    if report.log:
+        written.append(Section(f"LAST {len(report.log)} LINES OF THE LOG", lines=report.log))
     if report.notes:
         written.append(Section("NOTES", lines=report.notes))
     return [_plain(section) for section in written if section.rows or section.lines]

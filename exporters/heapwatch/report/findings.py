@@ -74,6 +74,7 @@ class Report:
     of the largest single objects that the trainer found last. `histories` are the levels by cycle of
     `objects NAME` and `sizes NAME`. `waits` is a text such as "12 of 24 minutes" while a slow leak cannot be
     distinguished from a warm-up. `explanation` is what the trainer itself said last, if it is recorded.
+    `log` are the last lines of a log that was given.
     """
 
     trainer: str
@@ -91,6 +92,7 @@ class Report:
     waits: str
     notes: tuple[str, ...]
     explanation: Explanation | None = None
+    log: Sequence[str] = ()
 
     @property
     def baseline_label(self) -> str:

@@ -32,6 +32,19 @@ def test_a_leak_is_told_and_is_the_exit_code(leaking, capsys):
     assert "- TradingEnvironment count: 2 -> 98 (increasing by 16 each generation)" in capsys.readouterr().out
 
 
+def test_the_end_of_a_log_is_added(leaking, tmp_path, capsys):
+    log = tmp_path / "train.log"
+    log.write_bytes(b"".join(b"line %d \x1b[2J\xff\n" % number for number in range(20_000)))
+    assert main(["report", leaking, "--log", str(log)]) == 2
+    _, _, end = capsys.readouterr().out.partition("LAST 50 LINES OF THE LOG\n")
+    assert [line.split()[1] for line in end.splitlines() if line.startswith("line ")] == [
+        str(number) for number in range(19_950, 20_000)
+    ]
+    assert "\x1b" not in end
+    assert main(["report", leaking, "--log", str(tmp_path / "none")]) == 64
+    assert "none does not exist" in capsys.readouterr().err
+
+
 def test_a_record_of_one_sample_is_too_short_to_judge(recording, capsys):
     run = generations(6)
     assert main(["report", recording(replace(run, points=run.points[:1]))]) == 3

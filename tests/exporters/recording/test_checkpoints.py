@@ -2,7 +2,7 @@ import logging
 
 import pytest
 
-from heapwatch.recording.checkpoints import Checkpoints
+from heapwatch.recording.checkpoints import Checkpoints, Memory
 
 
 class Trainer:
@@ -10,11 +10,14 @@ class Trainer:
 
     def __init__(self):
         self.resident = 4_230_000_000
+        self.gpu = ()
         self.objects = {"TradingEnvironment": 2, "DDPGAgent": 16}
         self.now = 1000.0
 
     def checkpoints(self):
-        return Checkpoints(lambda: self.resident, lambda: self.objects, lambda: self.now)
+        return Checkpoints(
+            lambda: Memory(self.resident, 12_450_000_000, *self.gpu), lambda: self.objects, lambda: self.now
+        )
 
 
 def run(trainer, checkpoints, *steps):
@@ -38,16 +41,24 @@ def test_a_line_tells_the_change_since_the_point_before_the_same_point_and_the_f
             ("after_evaluation", 10_230_000_000, 18),
         )
     assert caplog.messages[0] == (
-        "checkpoint baseline: 4.230 GB, baseline, TradingEnvironment 2, DDPGAgent 16"
+        "checkpoint baseline: 4.230 GB, baseline, VMS 12.450 GB, TradingEnvironment 2, DDPGAgent 16"
     )
     assert caplog.messages[1].startswith(
-        "checkpoint after_evaluation: 8.520 GB, +4.290 GB since baseline, Tra"
+        "checkpoint after_evaluation: 8.520 GB, +4.290 GB since baseline, VMS "
     )
     assert caplog.messages[3] == (
         "checkpoint after_evaluation: 10.230 GB, +1.110 GB since after_training, "
         "+1.710 GB since the last after_evaluation, +6.000 GB since the first, "
-        "TradingEnvironment 18, DDPGAgent 17"
+        "VMS 12.450 GB, TradingEnvironment 18, DDPGAgent 17"
     )
+
+
+def test_a_line_has_the_gpu_memory_of_a_trainer_that_uses_one(caplog):
+    trainer = Trainer()
+    trainer.gpu = (2_340_000_000, 3_000_000_000)
+    with caplog.at_level(logging.INFO, logger="heapwatch"):
+        trainer.checkpoints().take("baseline")
+    assert ", GPU 2.340 GB, 3.000 GB reserved, " in caplog.messages[0]
 
 
 def test_growth_since_a_label_is_data_and_words():
