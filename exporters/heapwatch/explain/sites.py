@@ -67,11 +67,10 @@ def _uses(name: str, codes: Iterable[CodeType], scope: Scope, effects: dict[Deed
 
 
 def mentions(code: CodeType, name: str) -> bool:
-    """Whether a function uses a name of a variable, an attribute or a key, also in its inner functions."""
+    """Whether a function uses a name of a variable, an attribute or a key, also in its comprehensions."""
+    parts = [one for one in code.co_consts if type(one) is CodeType and one.co_name.startswith("<")]
     names = (*code.co_names, *code.co_varnames, *code.co_freevars, *code.co_cellvars, *code.co_consts)
-    return any(
-        one == name if type(one) is str else type(one) is CodeType and mentions(one, name) for one in names
-    )
+    return any(type(one) is str and one == name for one in names) or any(mentions(one, name) for one in parts)
 
 
 def only_return(code: CodeType) -> Site | None:

@@ -24,7 +24,7 @@ from heapwatch.runtime.own_files import read_bytes
 
 _MOST_BYTES = 2_000_000
 _MOST_CHARACTERS = 100_000  # are compiled and parsed in 30 ms, during which no other thread runs
-_MOST_ENDS = 8
+_MOST_ENDS = 30  # lines after the last one with instructions, such as those of a long text
 _NAME = "<heapwatch>"
 _NO_WARNINGS: tuple[Any, ...] = ("ignore", None, Warning, re.compile(_NAME), 0)
 _PARTS = ("<listcomp>", "<setcomp>", "<dictcomp>", "<genexpr>")
@@ -49,53 +49,46 @@ def _found_in(lines: list[str], code: CodeType) -> list[ast.stmt] | None:
     first = code.co_firstlineno if named else min(used, default=0)
     if not 0 < first <= max(used, default=0) <= len(lines):
         return None
-    indent = len(lines[first - 1]) - len(lines[first - 1].lstrip())
     # What is around it gives it the same free variables.
     outside = f"def _({', '.join(code.co_freevars)}):\n" if code.co_freevars else "class _:\n"
-    header = outside if indent else ""
-    before = "\n" * (first - 1 - bool(header)) + header
+    header = outside if lines[first - 1][:1].isspace() else ""
+    before = first - 1 - bool(header)
     flags = code.co_flags & __future__.annotations.compiler_flag | ast.PyCF_ALLOW_TOP_LEVEL_AWAIT
-    for end in _ends(lines, max(used), indent):
-        text = before + "".join(lines[first - 1 : end])
-        if len(text) - first > _MOST_CHARACTERS:
+    for end in range(max(used), min(max(used) + _MOST_ENDS, len(lines) + 1)):
+        text = header + "".join(lines[first - 1 : end])
+        if len(text) > _MOST_CHARACTERS:
             return None
         with suppress(SyntaxError), _without_warnings():  # it may end within a statement
             compiled = compile(text, _NAME, "exec", flags, dont_inherit=True)
-            if not any(_is_same(one, code) for one in _nested(compiled)):
+            if not any(_is_same(one, code, before) for one in _nested(compiled)):
                 return None
-            body: Any = ast.parse(text, _NAME).body
+            body: Any = ast.parse("\n" * before + text, _NAME).body
             body = body[0].body if header else body
             return list(body if code.co_name.startswith("<") else body[0].body)
     return None
 
 
-def _ends(lines: list[str], last: int, indent: int) -> Iterator[int]:
-    """The first lines after which a block may end, from its last one with instructions."""
-    left = _MOST_ENDS
-    for at in range(last, len(lines) + 1):
-        following = lines[at].rstrip() if at < len(lines) else "."
-        if left and following and len(following) - len(following.lstrip()) <= indent:
-            left -= 1
-            yield at
-
-
-def _is_same(compiled: CodeType, code: CodeType) -> bool:
+def _is_same(compiled: CodeType, code: CodeType, before: int) -> bool:
     """Whether two code objects have the same lines, numbers and names in the same order.
 
     Their instructions may differ: they depend on what the whole file imports.
     """
-    (names, facts), (others, wanted) = map(_facts, (compiled, code))
+    (names, facts), (others, wanted) = _facts(compiled, before), _facts(code, 0)
     # The name of the class is a part of private names.
-    return (len(names), facts) == (len(others), wanted) and all(
-        a == b or (a.startswith("__") and b.endswith(a)) for a, b in zip(names, others, strict=True)
-    )
+    same = [
+        mine == its or (mine[:2] == "__" and its.endswith(mine))
+        for mine, its in zip(names, others, strict=False)
+    ]
+    return facts == wanted and all(same)
 
 
-def _facts(code: CodeType) -> tuple[tuple[str, ...], tuple[object, ...]]:
-    numbers = [value for value in code.co_consts if type(value) in (int, float, tuple)]
-    lines = {line for _, _, line in code.co_lines() if line}
-    name = "" if code.co_name.startswith("<") else code.co_name
-    return code.co_names + code.co_varnames, (numbers, lines, name)
+def _facts(code: CodeType, before: int) -> tuple[tuple[str, ...], tuple[object, ...]]:
+    names = code.co_names + code.co_varnames
+    numbers = [value for value in code.co_consts if type(value) in (int, float)]
+    if "__firstlineno__" in names:
+        numbers = []  # a class of Python 3.13, of which one is its first line
+    lines = {before + line for _, _, line in code.co_lines() if line}
+    return names, (len(names), numbers, lines, code.co_name.startswith("<") or code.co_name)
 
 
 def _nested(code: CodeType) -> Iterator[CodeType]:

@@ -158,20 +158,24 @@ class _Reader:
             case ast.Assign(targets=targets, value=value):
                 for target in targets:
                     self._assign(target, value)
-            case ast.AnnAssign(target=target, value=ast.expr() as value):
-                self._assign(target, value)
-            case ast.NamedExpr(target=target, value=value):
+            case (
+                ast.AnnAssign(target=target, value=ast.expr() as value)
+                | ast.NamedExpr(target=target, value=value)
+            ):
                 self._assign(target, value)
             case ast.AugAssign(target=target, op=sign, value=value):
                 self._assign(target, ast.BinOp(target, sign, value))
-            case ast.Delete(targets=targets):
-                for target in targets:
-                    if isinstance(target, ast.Subscript):
-                        self._delete(target)
-            case ast.If(test=test, body=body) | ast.While(test=test, body=body):
-                self._guard(test, body[-1])
-            case ast.IfExp(test=test, body=result):
-                self._guard(test, result)
+            case ast.Subscript(value=value, slice=ast.Slice() as cut, ctx=ast.Del()):
+                self._cut(_container(value), cut, node.lineno)
+            case ast.Subscript(value=value, ctx=ast.Del()):
+                self._act(_container(value), "shrinks", node.lineno)
+            case (
+                ast.If(test=test, body=[*_, last])
+                | ast.While(test=test, body=[*_, last])
+                | ast.IfExp(test=test, body=last)
+            ):
+                for condition in self._conditions(test):
+                    self.found.guards.append((condition, test.lineno, last.end_lineno or last.lineno))
             case ast.Return(value=ast.expr() as value):
                 if not (isinstance(value, ast.Constant) and value.value is None):
                     self.found.returns.append((node.lineno, list(self._conditions(value))))
@@ -196,26 +200,23 @@ class _Reader:
         return [*inner, node] if inner or self._named(node) == named else []
 
     def _assign(self, target: ast.expr, value: ast.expr) -> None:
-        named = self._named(_container(target))
-        if isinstance(target, ast.Tuple | ast.List):
-            for one in target.elts:
-                self._assign(one, value)
-        elif isinstance(target, ast.Subscript):
-            if isinstance(target.slice, ast.Constant) and type(target.slice.value) is str:
-                self.found.acts.append((target.slice.value, "any", "assigned", target.lineno))
-            if named is not None:
-                self._store(target, value, named)
-        elif named is not None:
-            self._bind(target, value, named)
-
-    def _store(self, target: ast.Subscript, value: ast.expr, named: tuple[str, Scope]) -> None:
         container = _container(target)
-        if isinstance(target.slice, ast.Slice) and target.value is container:
-            self._cut(container, target.slice, target.lineno)
-        else:
-            inside = target.value is not container or self._around(value, named)
-            self._act(container, "changes" if inside else "stores", target.lineno)
-            self.found.keys.append((named[0], self._operand(target.slice)))
+        named = self._named(container)
+        match target:
+            case ast.Tuple(elts=targets) | ast.List(elts=targets):
+                for one in targets:
+                    self._assign(one, value)
+            case ast.Subscript(slice=ast.Slice() as cut, value=whole) if whole is container:
+                self._cut(container, cut, target.lineno)
+            case ast.Subscript(slice=key):
+                if isinstance(key, ast.Constant) and type(key.value) is str:
+                    self.found.acts.append((key.value, "any", "assigned", target.lineno))
+                if named is not None:
+                    changes = target.value is not container or self._around(value, named)
+                    self._act(container, "changes" if changes else "stores", target.lineno)
+                    self.found.keys.append((named[0], self._operand(key)))
+            case _ if named is not None:
+                self._bind(target, value, named)
 
     def _bind(self, target: ast.expr, value: ast.expr, named: tuple[str, Scope]) -> None:
         name, other, around = named[0], self._named(value), self._around(value, named)
@@ -237,21 +238,11 @@ class _Reader:
         if self.found.bound.get(name, _OTHER).sort != "modulo":
             self.found.bound[name] = self._operand(value)
 
-    def _delete(self, target: ast.Subscript) -> None:
-        if isinstance(target.slice, ast.Slice):
-            self._cut(_container(target), target.slice, target.lineno)
-        else:
-            self._act(_container(target), "shrinks", target.lineno)
-
     def _cut(self, container: ast.expr, cut: ast.Slice, line: int) -> None:
         named = self._named(container)
         if named is not None:
             self._act(container, "trims", line)
             self.found.cuts.append((named[0], [self._operand(end) for end in (cut.lower, cut.upper) if end]))
-
-    def _guard(self, test: ast.expr, last: ast.expr | ast.stmt) -> None:
-        for condition in self._conditions(test):
-            self.found.guards.append((condition, test.lineno, last.end_lineno or last.lineno))
 
     def _conditions(self, test: ast.expr) -> Iterator[Operand]:
         match test:
