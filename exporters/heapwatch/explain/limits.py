@@ -56,7 +56,8 @@ def limits_of(name: str, codes: Iterable[CodeType], lines: Collection[int]) -> l
         for target, value in one.bound.items()
         if value.sort == "modulo"
     }
-    found: dict[Limit, None] = {}
+    # There may be one in what cannot be read.
+    found: dict[Limit, None] = {Limit(None): None} if any(one.missing for one in read) else {}
     for one in read:
         for test, first, last in one.guards:
             test = answers.get(test.value, test) if test.sort == "call" else test

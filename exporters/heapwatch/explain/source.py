@@ -27,7 +27,7 @@ _MOST_CHARACTERS = 100_000  # are compiled and parsed in 30 ms, during which no 
 _MOST_ENDS = 30  # lines after the last one with instructions, such as those of a long text
 _NAME = "<heapwatch>"
 _NO_WARNINGS: tuple[Any, ...] = ("ignore", None, Warning, re.compile(_NAME), 0)
-_PARTS = ("<listcomp>", "<setcomp>", "<dictcomp>", "<genexpr>")
+PARTS = ("<listcomp>", "<setcomp>", "<dictcomp>", "<genexpr>")
 
 
 def source_of(code: CodeType) -> list[ast.stmt] | None:
@@ -35,7 +35,7 @@ def source_of(code: CodeType) -> list[ast.stmt] | None:
 
     Of a lambda expression it is the statement around it. A comprehension is a part of a function.
     """
-    for lines in _files(code.co_filename) if code.co_name not in _PARTS else ():
+    for lines in _files(code.co_filename) if code.co_name not in PARTS else ():
         with suppress(SyntaxError, ValueError, RecursionError, MemoryError):
             found = _found_in(lines, code)
             if found is not None:

@@ -12,7 +12,7 @@ from types import CodeType
 from typing import Any, Literal, NamedTuple
 from weakref import WeakKeyDictionary
 
-from heapwatch.explain.source import source_of
+from heapwatch.explain.source import PARTS, source_of
 
 _GROWING = frozenset(
     ("append", "appendleft", "extend", "extendleft", "add", "insert", "update", "setdefault", "put",
@@ -70,6 +70,7 @@ class Statements:
         keys: containers, and the keys under which is stored.
         cuts: containers, and the ends of the slices that are kept or deleted.
         bound: the first modulo, else the last value, that each name is bound to.
+        missing: nothing is known of them.
 
     """
 
@@ -79,16 +80,19 @@ class Statements:
     keys: list[tuple[str, Operand]] = field(default_factory=list)
     cuts: list[tuple[str, list[Operand]]] = field(default_factory=list)
     bound: dict[str, Operand] = field(default_factory=dict)
+    missing: bool = False
 
 
 _known: WeakKeyDictionary[CodeType, Statements] = WeakKeyDictionary()
 
 
 def statements_of(code: CodeType) -> Statements:
-    """What the source of a function does; nothing where the source is unknown."""
+    """What the source of a function does."""
     found = _known.get(code)
     if found is None:
-        found = _known[code] = statements_in(source_of(code) or [], code)
+        body = source_of(code)
+        found = _known[code] = statements_in(body or [], code)
+        found.missing = body is None and code.co_name != "<lambda>" and code.co_name not in PARTS
     return found
 
 
