@@ -195,7 +195,7 @@ class _Reader:
         named = self._named(node)
         if named is not None:
             self.found.acts.append((*named, deed, line or 0))
-            if named[1] == "local" and deed != "resets" and named[0] in self._aliases:
+            if named[1] == "local" and deed not in ("resets", "rebinds") and named[0] in self._aliases:
                 self.found.acts.append((*self._aliases[named[0]], deed, line or 0))
 
     def _around(self, node: ast.AST, named: tuple[str, Scope]) -> list[ast.AST]:
