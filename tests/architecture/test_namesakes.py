@@ -52,7 +52,8 @@ TESTED_BY = {
         f"{LIBRARY}: collectors/unique_memory measure/unique_memory measure/housekeepers"
     ),
     "tests/exporters/collectors/test_sizes.py": f"{LIBRARY}/collectors: off_heap",
-    "tests/exporters/explain/test_bounds.py": f"{LIBRARY}/explain: limits",
+    "tests/exporters/explain/test_bounds.py": f"{LIBRARY}/explain: limits user_code",
+    "tests/exporters/explain/test_sites.py": f"{LIBRARY}/explain: statements",
     "tests/exporters/explain/test_inventory_safety.py": (f"{LIBRARY}/explain: evidence rest"),
     "tests/exporters/explain/test_judge.py": f"{LIBRARY}/explain: findings level_history",
     "tests/exporters/entering/test_entrance.py": (

@@ -39,7 +39,7 @@ PLAIN = {
 OWN = {
     "collectors.limits": {"max"},
     "explain.engine": {"log", "set"},
-    "explain.limits": {"offset"},
+    "explain.statements": {"slice"},
     "explain.tracing": {"filename", "traceback"},
     "runtime.cleanup": {"set"},
     "runtime.safe_point": {"set"},

@@ -20,19 +20,18 @@ from heapwatch.explain.registers import bound_by_keys
 from heapwatch.explain.remedies import remedy_for, remedy_for_type
 from heapwatch.explain.series import FloorGrowth, LevelSeries
 from heapwatch.explain.sites import (
-    Scope,
     Site,
     Use,
     callers_of,
-    code_of_class,
     function_at,
     only_return,
     rebound_at,
     stores_of,
-    user_code,
     uses_of,
 )
+from heapwatch.explain.statements import Scope
 from heapwatch.explain.tracing import Tracer
+from heapwatch.explain.user_code import code_of_class, user_code
 from heapwatch.explain.weigh import keeps_its_arguments, newest_of, newest_parts, traits_of
 from heapwatch.measure.attributes import Gone
 from heapwatch.measure.layout import CACHE_TYPE, layout_of

@@ -6,7 +6,8 @@ import ast
 import re
 from typing import Any
 
-from heapwatch.explain.sites import Site, uses_of
+from heapwatch.explain.sites import Site
+from heapwatch.explain.statements import statements_in
 
 _NAMES = re.compile(r"[^\W\d]\w*")
 _TYPED = "<cell>"
@@ -24,7 +25,10 @@ def line_in(source: str, path: str) -> int | None:
         return None
     used = [node for node in ast.walk(tree) if isinstance(node, ast.Name) and node.id == names[0]]
     bound = {node.lineno for node in used if isinstance(node.ctx, ast.Store)}
-    grown = {use.site.line for use in uses_of(names[-1], [code]) if use.effect == "grows"}
+    acts = statements_in(tree.body, code).acts
+    grown = {
+        line for name, _, deed, line in acts if name == names[-1] and deed in ("grows", "stores", "changes")
+    }
     for lines in (grown, bound, {node.lineno for node in used}):
         if lines:
             return lines.pop() if len(lines) == 1 else None

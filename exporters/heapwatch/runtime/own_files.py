@@ -42,7 +42,12 @@ class UnusableFile(OSError):
 
 
 def open_own(
-    path: str | Path, flags: int = os.O_RDONLY, *, named: bool = False, private: bool = False
+    path: str | Path,
+    flags: int = os.O_RDONLY,
+    *,
+    named: bool = False,
+    private: bool = False,
+    foreign: bool = False,
 ) -> int:
     """Open a regular file of this user without waiting and without following a link; returns the descriptor.
 
@@ -52,6 +57,7 @@ def open_own(
         named: the user named this very file, such as a mounted secret: links are followed, and the file may
             also be root's. Root may name a file of anyone.
         private: no other user may have a permission on it.
+        foreign: it may be of any user, such as the source of a program.
 
     Raises:
         FileNotFoundError: there is none.
@@ -65,7 +71,7 @@ def open_own(
     except (OSError, ValueError) as error:
         raise UnusableFile(path, _unopened(path, error)) from None
     try:
-        if problem := _problem(os.fstat(descriptor), named=named, private=private):
+        if problem := _problem(os.fstat(descriptor), named=named, private=private, foreign=foreign):
             raise UnusableFile(path, problem)
     except BaseException:
         os.close(descriptor)
@@ -74,10 +80,15 @@ def open_own(
 
 
 def read_bytes(
-    path: str | Path, *, most: int = MOST_BYTES, named: bool = False, private: bool = False
+    path: str | Path,
+    *,
+    most: int = MOST_BYTES,
+    named: bool = False,
+    private: bool = False,
+    foreign: bool = False,
 ) -> bytes:
     """The content of a file of up to `most` bytes. Arguments and errors: see `open_own`."""
-    with os.fdopen(open_own(path, named=named, private=private), "rb") as stream:
+    with os.fdopen(open_own(path, named=named, private=private, foreign=foreign), "rb") as stream:
         try:
             content = stream.read(most + 1)
         except OSError as error:
@@ -168,10 +179,10 @@ def _unopened(path: str | Path, error: OSError | ValueError) -> str:
     return f"cannot be opened: {error.strerror}"
 
 
-def _problem(found: os.stat_result, *, named: bool, private: bool) -> str:
+def _problem(found: os.stat_result, *, named: bool, private: bool, foreign: bool) -> str:
     if problem := _wrong_kind(found.st_mode):
         return problem
-    if not (_is_mine(found) or (named and _may_be_named(found))):
+    if not (foreign or _is_mine(found) or (named and _may_be_named(found))):
         return f"belongs to another user (uid {found.st_uid}): one of this user is allowed"
     if private and found.st_mode & 0o077:
         return f"may be read or written by others (mode {found.st_mode & 0o777:04o}): chmod 600 it"

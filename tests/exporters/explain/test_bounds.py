@@ -11,6 +11,7 @@ import pytest
 
 from heapwatch.explain import describe as describing
 from heapwatch.explain import inventory as subject
+from heapwatch.explain import statements
 from heapwatch.explain.describe import Describer
 from heapwatch.explain.inventory import Inventory
 from heapwatch.explain.series import NO_GROWTH
@@ -304,3 +305,11 @@ def test_a_buffer_that_is_cut_after_each_batch_is_over_its_bound_until_then(
     buffer = CutAfterBatch()
     buffer.items = [0] * 1_255
     assert described(buffer, items=1, floor=floor).bounded == bounded
+
+
+def test_a_limit_is_unknown_where_the_source_is(described: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(statements, "source_of", lambda code: None)
+    monkeypatch.setattr(statements, "_known", {})
+    found = described(OldestOut())
+    assert (found.capacity, found.site) == (None, None)
+    assert found.emptied == "trimmed", "until it is known, it is given the time of a buffer"

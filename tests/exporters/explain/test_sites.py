@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import heapq
+import linecache
 from types import CodeType, FunctionType
 from typing import Any
 
@@ -175,3 +176,12 @@ def test_a_line_is_in_the_innermost_function() -> None:
     assert function_at(Site(__file__, line, ""), codes).endswith("inner")
     assert function_at(Site(__file__, 1, ""), codes) == ""
     assert function_at(Site("elsewhere.py", line, ""), codes) == ""
+
+
+def test_a_statement_that_is_nested_too_deeply_is_passed_over() -> None:
+    text = "def deep(x):\n    history.append(0)\n    history.append(" + "+".join(["x"] * 500) + ")\n"
+    code = compile(text, "<deep>", "exec")
+    linecache.cache["<deep>"] = (len(text), None, text.splitlines(keepends=True), "<deep>")
+    (deep,) = (value for value in code.co_consts if isinstance(value, CodeType))
+    assert [use.site.line for use in uses_of("history", [deep])] == [2]
+    del linecache.cache["<deep>"]

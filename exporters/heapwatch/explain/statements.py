@@ -1,0 +1,322 @@
+"""What the statements of a function do with the names in them, read once from its source."""
+
+from __future__ import annotations
+
+import ast
+import inspect
+import operator
+from collections.abc import Iterator
+from contextlib import suppress
+from dataclasses import dataclass, field
+from types import CodeType
+from typing import Any, Literal, NamedTuple
+from weakref import WeakKeyDictionary
+
+from heapwatch.explain.source import PARTS, source_of
+
+_GROWING = frozenset(
+    ("append", "appendleft", "extend", "extendleft", "add", "insert", "update", "setdefault", "put",
+     "put_nowait", "push", "concat", "concatenate", "cat", "hstack", "vstack", "__setitem__")
+)  # fmt: skip
+_SHRINKING = frozenset(
+    ("pop", "popleft", "popitem", "clear", "remove", "discard", "get", "get_nowait", "cache_clear", "flush")
+)
+_PASSED_TO = frozenset(("heappush", "insort", "insort_left", "insort_right"))
+_CONVERSIONS = frozenset(("int", "float", "round"))
+_ORDER: dict[type[ast.cmpop], str] = {ast.Lt: "<", ast.LtE: "<=", ast.Gt: ">", ast.GtE: ">=", ast.Eq: "=="}
+_FOLDED: dict[type[ast.operator], Any] = {
+    ast.Mult: operator.mul,
+    ast.Add: operator.add,
+    ast.Sub: operator.sub,
+}
+_DEEPEST = 200
+SETTING_UP = ("__init__", "__post_init__", "__new__", "__setstate__", "setup")
+
+# How code uses a name: as an attribute, a global variable or a local variable. One name may stand for three
+# different objects.
+Scope = Literal["attribute", "global", "local", "any"]
+Deed = Literal[
+    "grows",  # adds items
+    "shrinks",  # removes items
+    "trims",  # cuts to a length
+    "resets",  # assigns a new object
+    "stores",  # stores under a key
+    "changes",  # stores what is made of the items
+    "rebinds",  # assigns what is made of the old object
+    "assigned",  # an attribute or a constant key that gets a value
+    "loaded",  # an attribute or a global variable whose value is taken
+]
+
+
+class Operand(NamedTuple):
+    """What is known of an expression: a name, a number, the length of a name, or what is made of others."""
+
+    sort: Literal["name", "number", "length", "modulo", "difference", "comparison", "call", "other"]
+    value: Any = None
+    parts: tuple[Any, ...] = ()
+
+
+_OTHER = Operand("other")
+
+
+@dataclass
+class Statements:
+    """What the statements of a function do.
+
+    Attributes:
+        acts: name, scope, what is done to its object, and the line.
+        returns: lines that return a value, and the comparisons that they return.
+        guards: conditions, with the first and the last line that run if they hold.
+        keys: containers, and the keys under which is stored.
+        cuts: containers, and the ends of the slices that are kept or deleted.
+        bound: the first modulo, else the last value, that each name is bound to.
+        missing: nothing is known of them.
+
+    """
+
+    acts: list[tuple[str, Scope, Deed, int]] = field(default_factory=list)
+    returns: list[tuple[int, list[Operand]]] = field(default_factory=list)
+    guards: list[tuple[Operand, int, int]] = field(default_factory=list)
+    keys: list[tuple[str, Operand]] = field(default_factory=list)
+    cuts: list[tuple[str, list[Operand]]] = field(default_factory=list)
+    bound: dict[str, Operand] = field(default_factory=dict)
+    missing: bool = False
+
+
+_known: WeakKeyDictionary[CodeType, Statements] = WeakKeyDictionary()
+
+
+def statements_of(code: CodeType) -> Statements:
+    """What the source of a function does."""
+    found = _known.get(code)
+    if found is None:
+        body = source_of(code)
+        found = _known[code] = statements_in(body or [], code)
+        found.missing = body is None and code.co_name != "<lambda>" and code.co_name not in PARTS
+    return found
+
+
+def statements_in(body: list[ast.stmt], code: CodeType) -> Statements:
+    """What these statements do, of which a function with this code consists."""
+    reader = _Reader(code)
+    for statement in body:
+        with suppress(RecursionError):
+            for node in _parts(statement):
+                reader.read(node)
+    return reader.found
+
+
+def _parts(statement: ast.stmt) -> list[ast.AST]:
+    """The parts of a statement in the order of the source, without annotations and what has code of its own.
+
+    Raises:
+        RecursionError: they are nested too deeply to be looked at.
+
+    """
+    found: list[ast.AST] = []
+    left: list[tuple[ast.AST | None, int]] = [(statement, 0)]
+    while left:
+        node, depth = left.pop()
+        if node is None:
+            continue
+        if depth > _DEEPEST:
+            raise RecursionError
+        found.append(node)
+        children: list[ast.AST | None] = list(ast.iter_child_nodes(node))
+        match node:
+            case ast.FunctionDef(args=args) | ast.AsyncFunctionDef(args=args):
+                children = [*node.decorator_list, *args.defaults, *args.kw_defaults]
+            case ast.ClassDef():
+                children = [*node.decorator_list, *node.bases]
+            case ast.AnnAssign():
+                children = [node.target, node.value]
+        left += [(child, depth + 1) for child in reversed(children)]
+    return found
+
+
+class _Reader:
+    def __init__(self, code: CodeType) -> None:
+        self.found = Statements()
+        parts = [one for one in code.co_consts if type(one) is CodeType and one.co_name.startswith("<")]
+        self._own = {name for one in (code, *parts) for name in (*one.co_varnames, *one.co_cellvars)}
+        self._locals = {*self._own, *code.co_freevars}
+        self._runs_again = bool(code.co_flags & inspect.CO_OPTIMIZED) and code.co_name not in SETTING_UP
+        self._aliases: dict[str, tuple[str, Scope]] = {}
+        # The name of the class is a part of private names in the code, and not in the source.
+        names = [name for name in (*code.co_names, *self._locals) if name.startswith("_")]
+        self._private = {"__" + name.partition("__")[2]: name for name in names}
+
+    def read(self, node: ast.AST) -> None:
+        match node:
+            case ast.Attribute(value=value, attr=attr, ctx=ast.Load()):
+                base = _container(value)
+                if attr in _GROWING or attr in _SHRINKING:
+                    self._act(base, "grows" if attr in _GROWING else "shrinks", base.end_lineno)
+                self._act(node, "loaded", node.end_lineno)
+            case ast.Attribute(ctx=ast.Store()):
+                self._act(node, "assigned", node.lineno)
+            case ast.Name(id=name, ctx=ast.Load()) if name not in self._locals:
+                self._act(node, "loaded", node.lineno)
+            case ast.Call(args=[first, *_]) if _called(node) in _PASSED_TO:
+                self._act(first, "grows", first.lineno)
+            case ast.Assign(targets=targets, value=value):
+                for target in targets:
+                    self._assign(target, value)
+            case (
+                ast.AnnAssign(target=target, value=ast.expr() as value)
+                | ast.NamedExpr(target=target, value=value)
+            ):
+                self._assign(target, value)
+            case ast.AugAssign(target=target, op=sign, value=value):
+                self._assign(target, ast.BinOp(target, sign, value))
+            case ast.Subscript(value=value, slice=ast.Slice() as cut, ctx=ast.Del()):
+                self._cut(_container(value), cut, node.lineno)
+            case ast.Subscript(value=value, ctx=ast.Del()):
+                self._act(_container(value), "shrinks", node.lineno)
+            case (
+                ast.If(test=test, body=[*_, last])
+                | ast.While(test=test, body=[*_, last])
+                | ast.IfExp(test=test, body=last)
+            ):
+                for condition in self._conditions(test):
+                    self.found.guards.append((condition, test.lineno, last.end_lineno or last.lineno))
+            case ast.Return(value=ast.expr() as value):
+                if not (isinstance(value, ast.Constant) and value.value is None):
+                    self.found.returns.append((node.lineno, list(self._conditions(value))))
+
+    def _named(self, node: ast.AST) -> tuple[str, Scope] | None:
+        if isinstance(node, ast.Attribute):
+            return self._private.get(node.attr, node.attr), "attribute"
+        if isinstance(node, ast.Name):
+            return node.id, "local" if node.id in self._locals else "global"
+        return None
+
+    def _act(self, node: ast.AST, deed: Deed, line: int | None) -> None:
+        named = self._named(node)
+        if named is not None:
+            self.found.acts.append((*named, deed, line or 0))
+            if named[1] == "local" and deed not in ("resets", "rebinds") and named[0] in self._aliases:
+                self.found.acts.append((*self._aliases[named[0]], deed, line or 0))
+
+    def _around(self, node: ast.AST, named: tuple[str, Scope]) -> list[ast.AST]:
+        """A name in an expression, and the expressions that contain it."""
+        inner = [one for child in ast.iter_child_nodes(node) for one in self._around(child, named)]
+        return [*inner, node] if inner or self._named(node) == named else []
+
+    def _assign(self, target: ast.expr, value: ast.expr) -> None:
+        container = _container(target)
+        named = self._named(container)
+        match target:
+            case ast.Tuple(elts=targets) | ast.List(elts=targets):
+                for one in targets:
+                    self._assign(one, value)
+            case ast.Subscript(slice=ast.Slice() as cut, value=whole) if whole is container:
+                self._cut(container, cut, target.lineno)
+            case ast.Subscript(slice=key):
+                if isinstance(key, ast.Constant) and type(key.value) is str:
+                    self.found.acts.append((key.value, "any", "assigned", target.lineno))
+                if named is not None:
+                    changes = target.value is not container or self._around(value, named)
+                    self._act(container, "changes" if changes else "stores", target.lineno)
+                    self.found.keys.append((named[0], self._operand(key)))
+            case _ if named is not None:
+                self._bind(target, value, named)
+
+    def _bind(self, target: ast.expr, value: ast.expr, named: tuple[str, Scope]) -> None:
+        name, other, around = named[0], self._named(value), self._around(value, named)
+        cuts = [
+            node.slice
+            for node in around
+            if isinstance(node, ast.Subscript) and isinstance(node.slice, ast.Slice) and node.value in around
+        ]
+        if around:
+            self._act(target, "rebinds", target.lineno)
+        if cuts:
+            self._cut(target, cuts[0], target.lineno)
+        elif any(map(_adds, around)):
+            self._act(target, "grows", target.lineno)
+        elif self._runs_again and name not in self._own:
+            self._act(target, "resets", target.lineno)
+        if named[1] == "local" and other is not None:
+            self._aliases[name] = other
+        if self.found.bound.get(name, _OTHER).sort != "modulo":
+            self.found.bound[name] = self._operand(value)
+
+    def _cut(self, container: ast.expr, cut: ast.Slice, line: int) -> None:
+        named = self._named(container)
+        if named is not None:
+            self._act(container, "trims", line)
+            self.found.cuts.append((named[0], [self._operand(end) for end in (cut.lower, cut.upper) if end]))
+
+    def _conditions(self, test: ast.expr) -> Iterator[Operand]:
+        match test:
+            case ast.BoolOp(op=joint, values=values):
+                for value in values if isinstance(joint, ast.And) else values[-1:]:
+                    yield from self._conditions(value)
+            case ast.UnaryOp(op=ast.Not(), operand=operand):
+                yield from self._conditions(operand)
+            case ast.Compare(left=first, ops=signs, comparators=others):
+                for left, sign, right in zip([first, *others], signs, others, strict=False):
+                    if type(sign) in _ORDER:
+                        parts = self._operand(left), self._operand(right)
+                        yield Operand("comparison", _ORDER[type(sign)], parts)
+            case _:
+                yield self._operand(test)
+
+    def _operand(self, node: ast.expr) -> Operand:
+        number = _number(node)
+        if number is not None:
+            return Operand("number", number)
+        match node:
+            case ast.Name(id=name):
+                known = self.found.bound.get(name, _OTHER)
+                return Operand("name", name) if known.sort in ("call", "comparison", "other") else known
+            case ast.Attribute():
+                return Operand("name", self._private.get(node.attr, node.attr))
+            case ast.UnaryOp(operand=inner) | ast.NamedExpr(value=inner):
+                return self._operand(inner)
+            case ast.BinOp(op=ast.Mod()):
+                return Operand("modulo", None, (self._operand(node.left), self._operand(node.right)))
+            case ast.BinOp(op=ast.Sub()):
+                return Operand("difference", None, (self._operand(node.left), self._operand(node.right)))
+            case ast.Call(args=args):
+                first, called = self._operand(args[0]) if args else _OTHER, _called(node)
+                if called == "len" and first.sort == "name":
+                    return Operand("length", first.value)
+                return first if called in _CONVERSIONS else Operand("call", called)
+        return _OTHER
+
+
+def _container(node: ast.expr) -> ast.expr:
+    while isinstance(node, ast.Subscript):
+        node = node.value
+    return node
+
+
+def _called(node: ast.AST) -> str | None:
+    """The last name of the function that an expression calls."""
+    match node:
+        case ast.Call(func=ast.Attribute(attr=name) | ast.Name(id=name)):
+            return name
+    return None
+
+
+def _adds(node: ast.AST) -> bool:
+    """Whether an expression joins its parts, by an operator, a display or a call such as `cat`."""
+    match node:
+        case ast.BinOp(op=ast.Add() | ast.BitOr()) | ast.Starred():
+            return True
+        case ast.Dict(keys=keys):
+            return None in keys
+    return _called(node) in _GROWING
+
+
+def _number(node: ast.expr) -> int | None:
+    """The value of a whole number, or of a product, sum or difference of some."""
+    match node:
+        case ast.Constant(value=int(value)) if type(value) is int:
+            return value
+        case ast.BinOp(left=left, op=sign, right=right) if type(sign) in _FOLDED:
+            first, second = _number(left), _number(right)
+            return None if first is None or second is None else int(_FOLDED[type(sign)](first, second))
+    return None
