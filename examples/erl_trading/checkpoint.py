@@ -27,7 +27,9 @@ def save(generation: int, agents: list[DDPGAgent]) -> None:
 
 
 def load() -> Checkpoint:
-    """The checkpoint. Raises FileNotFoundError if there is none."""
+    """The checkpoint. Raises SystemExit if there is none."""
+    if not _file().exists():
+        raise SystemExit(f"--resume: {_file()} does not exist, which the first generation writes")
     return Checkpoint(**torch.load(_file(), weights_only=True))
 
 

@@ -39,7 +39,7 @@ class ErlTrainer:
         resume: whether it goes on from the last checkpoint.
 
     Raises:
-        FileNotFoundError: there is no checkpoint.
+        SystemExit: there is no checkpoint.
 
     """
 

@@ -30,6 +30,17 @@ def test_the_state_folder_of_a_clone_knows_the_clone(tmp_path: Path) -> None:
     assert Settings.from_environment({"HEAPWATCH_STATE": str(tmp_path / ".heapwatch")}).checkout is None
 
 
+def test_what_another_user_may_have_put_beside_the_state_folder_is_no_clone(tmp_path: Path) -> None:
+    example = tmp_path / "examples" / "walker" / "__main__.py"
+    example.parent.mkdir(parents=True)
+    example.touch()
+    chosen = {"HEAPWATCH_STATE": str(tmp_path / "state")}
+    tmp_path.chmod(0o755)
+    assert Settings.from_environment(chosen).checkout == tmp_path
+    tmp_path.chmod(0o1777)
+    assert Settings.from_environment(chosen).checkout is None
+
+
 @pytest.mark.parametrize("text", ["abc", "0", "65536", "-1", "9090.0", "٣"])
 def test_a_wrong_port_is_named_with_what_it_may_be(text: str) -> None:
     with pytest.raises(

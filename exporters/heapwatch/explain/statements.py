@@ -31,6 +31,10 @@ _FOLDED: dict[type[ast.operator], Any] = {
 }
 _DEEPEST = 200
 SETTING_UP = ("__init__", "__post_init__", "__new__", "__setstate__", "setup")
+# What `dataclass` and the like write without source uses every attribute, and bounds none.
+_GENERATED = frozenset(
+    (*SETTING_UP, "__repr__", "__eq__", "__ne__", "__lt__", "__le__", "__gt__", "__ge__", "__hash__")
+)
 
 # How code uses a name: as an attribute, a global variable or a local variable. One name may stand for three
 # different objects.
@@ -92,7 +96,7 @@ def statements_of(code: CodeType) -> Statements:
     if found is None:
         body = source_of(code)
         found = _known[code] = statements_in(body or [], code)
-        found.missing = body is None and code.co_name != "<lambda>" and code.co_name not in PARTS
+        found.missing = body is None and code.co_name not in ("<lambda>", *PARTS, *_GENERATED)
     return found
 
 

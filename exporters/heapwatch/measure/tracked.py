@@ -104,13 +104,13 @@ def tracked_slices(numbers: Iterable[int], size: int) -> tuple[dict[int, Slice],
 
 
 def referrers(obj: Any) -> list[Any]:
-    """What refers to `obj` and is no tuple."""
+    """What refers to `obj`, without tuples and weak references."""
     held: list[list[Any]] = []
     return _selected(held, starmap(gc.get_referrers, ((obj,),)), _listed(held))
 
 
 def referrers_of_tuples(obj: Any) -> list[Any]:
-    """What refers to the tuples that hold `obj`, and is no tuple."""
+    """What refers to the tuples that hold `obj`, without tuples and weak references."""
     held: list[list[Any]] = []
     direct: list[list[Any]] = []
     tuples = chain(_each(map(direct.append, starmap(gc.get_referrers, ((obj,),)))), _of(direct, _is_tuple))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import OrderedDict
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -234,6 +234,14 @@ class CutAfterBatch(Buffer):
             del self.items[: -self.room]
 
 
+@dataclass
+class Declared(Buffer):
+    items: list[Any] = field(default_factory=list)
+
+    def add(self, item: Any) -> None:
+        self.items.append(item)
+
+
 class ByTwoKeys(Buffer):
     def __init__(self) -> None:
         super().__init__()
@@ -281,7 +289,8 @@ def test_a_buffer_that_is_bounded_by_hand_has_its_bound(
 
 
 @pytest.mark.parametrize(
-    "kind", [Endless, Warns, LearnsLater, OneOutForManyIn, GrowsWithItsPosition, Normalizes, ByTwoKeys]
+    "kind",
+    [Endless, Warns, LearnsLater, OneOutForManyIn, GrowsWithItsPosition, Normalizes, ByTwoKeys, Declared],
 )
 def test_what_only_looks_like_it_has_none(described: Any, kind: type[Buffer]) -> None:
     found = described(kind())
