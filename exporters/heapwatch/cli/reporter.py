@@ -232,8 +232,9 @@ def described(alert: ExceededLimit, rise: float | None = None) -> str:
     name = named(Component(alert.resource, alert.component))
     value, limit = _amount(alert.resource, alert.value), _amount(alert.resource, alert.limit)
     if alert.kind == "graphs":
-        remedy = "store tensor.detach().cpu(), or .item() for a number"
-        return f"{alert.severity.upper()}: {name}: {value} tensors keep their autograd graphs; {remedy}"
+        # An estimate from a sample need not be whole.
+        kept = f"{name}: {alert.value:.0f} tensors keep their autograd graphs"
+        return f"{alert.severity.upper()}: {kept}; store tensor.detach().cpu(), or .item() for a number"
     if alert.kind == "leak" and not alert.limit:
         return f"{alert.severity.upper()}: {name} leaks: it grows by {value}/min and does not slow down"
     if alert.kind == "leak":

@@ -247,7 +247,7 @@ def test_a_buffer_that_keeps_graphs_is_told_with_its_remedy_and_when_it_lets_go(
     watching = reporter()
     said = []
     for i in range(60):
-        held = 177 if i < 40 else 0
+        held = 176.6 if i < 40 else 0
         extra = (
             f'trainer_buffer_items{{buffer="memory"}} 177\n'
             f'trainer_buffer_graph_tensors{{buffer="memory"}} {held}'
