@@ -46,9 +46,9 @@ def in_range(function: str, series: str) -> str:
     return f"{function}({series}[$__range])"
 
 
-def increment(series: str, step: str = "$__interval") -> str:
+def increment(series: str) -> str:
     """By how much counters rose in a step: whole events stay whole, which `increase` would smear."""
-    return f"clamp_min({series} - last_over_time({series}[5m] offset {step}), 0)"
+    return f"clamp_min({series} - last_over_time({series}[5m] offset $__interval), 0)"
 
 
 def increment_from_zero(series: str) -> str:

@@ -127,6 +127,7 @@ def start(
 def begin_unserved(name: str) -> Watch:
     """Watch this process for what grows alone: nothing is served, no stack joined, no signal handled."""
     watch = Watch(name)
+    watch.exporter.explainer.workers.enabled = False  # the command that entered this process visits them
     watch.exporter.begin()
     _running[name] = watch
     return watch

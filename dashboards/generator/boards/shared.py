@@ -33,8 +33,8 @@ ADDRESS = [
 ]
 # For tables of one row a trainer; others name their first query.
 NAMED = [TRAINER, Column("", trainers.NAMES), *ADDRESS]
-WHAT = Column("What", label="what", width=250, cell=WRAPPED)
-SITE = Column("Line", label="site", width=150)
+WHAT = Column("What", label="what", width=220, cell=WRAPPED)
+SITE = Column("Line", label="site", width=130)
 REMEDY = Column("What to do", label="remedy", cell=WRAPPED)
 SEVERITY = Column(
     "Severity",
@@ -56,10 +56,10 @@ ALERT = [
 def time_left(expression: str) -> Column:
     """The time until memory reaches its limit, or why there is no forecast."""
     options = {"mappings": colors.value_mappings(FORECAST_WORDS), "thresholds": TIME_LEFT}
-    return Column("Time left", expression, SECONDS, width=120, cell=COLORED_TEXT, options=options)
+    return Column("Time left", expression, SECONDS, width=110, cell=COLORED_TEXT, options=options)
 
 
-def verdict(expression: str, title: str = "Verdict", width: int = 120) -> Column:
+def verdict(expression: str, title: str = "Verdict", width: int = 110) -> Column:
     """A verdict as a word on its colour."""
     mappings = colors.value_mappings(VERDICTS)
     return Column(title, expression, width=width, cell=BACKGROUND, options={"mappings": mappings})

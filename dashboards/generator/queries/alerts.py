@@ -36,9 +36,6 @@ _ACTION = f"{TRAINER}, action"
 _CLEANUPS = select("trainer_cleanup_duration_seconds_count")
 CLEANUP_EVENTS = f"{sum_by(_ACTION, increment(_CLEANUPS))} > 0"
 CLEANUPS_IN_RANGE = f"round({total(in_range('increase', _CLEANUPS))})"
-LAST_CLEANUP = (
-    f"1000 * max_over_time(timestamp({sum_by(TRAINER, increment(_CLEANUPS, '1m'))} > 0)[$__range:1m])"
-)
 _FREED = select("trainer_cleanup_freed_bytes_total")
 FREED = f"{sum_by(_ACTION, increment(_FREED))} > 0"
 FREED_IN_RANGE = total(in_range("increase", _FREED))

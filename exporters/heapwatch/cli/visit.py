@@ -6,7 +6,7 @@ import time
 
 from heapwatch.attach import name_of, process_of
 from heapwatch.cli.interrupt import interrupt_on_termination
-from heapwatch.cli.visited_workers import with_workers, workers_of
+from heapwatch.cli.visited_workers import children_of, with_workers
 from heapwatch.entering.entrance import Entrance
 from heapwatch.entering.inside import EXPLANATION
 from heapwatch.entering.refusals import CannotEnter
@@ -36,13 +36,13 @@ def visit(pid: int, seconds: float = DEFAULT_SECONDS, *, quiet: bool = False) ->
         CannotEnter: it cannot be entered, or ended before anything was known.
 
     """
-    workers, until = workers_of(pid), time.monotonic() + seconds
+    children, until = children_of(pid), time.monotonic() + seconds
     found = _visit_one(pid, seconds, quiet=quiet)
 
     def visit_worker(worker: int) -> Explanation:
         return _visit_one(worker, max(_LEAST_SECONDS, until - time.monotonic()), quiet=quiet)
 
-    return with_workers(found, workers, workers_of(pid), visit_worker)
+    return with_workers(found, children, children_of(pid), visit_worker)
 
 
 def _visit_one(pid: int, seconds: float, *, quiet: bool) -> Explanation:

@@ -113,6 +113,7 @@ class Census:
         self._clock = clock
         self._fewest = fewest
         self._before: dict[int, int] = {}
+        self._first_at: float | None = None
         self._counted_at = 0.0
         self._lengths: dict[int, tuple[tuple[float, int], ...]] = {}
 
@@ -150,7 +151,13 @@ class Census:
                 known.counts.add(self._counted_at, before[key])
             known.counts.add(now, number)
         self._counted_at = now
+        self._first_at = now if self._first_at is None else self._first_at
         return True
+
+    @property
+    def seconds(self) -> float:
+        """Seconds from the first count to the last one."""
+        return 0.0 if self._first_at is None else self._counted_at - self._first_at
 
     def _count_frozen(self) -> None:
         """Count what `gc.freeze()` hides. The collector goes through all of it: only where that is short."""

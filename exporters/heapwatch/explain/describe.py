@@ -331,7 +331,9 @@ def _named(place: Place) -> tuple[str | None, Any, Scope]:
                 owner = None
             return step.label.rpartition(".")[2], owner, _scope(at.parent, step.how)
         at = at.parent
-    return None, None, "any"
+    root = None if at is None else at.root
+    is_of_context = root is not None and root.name.startswith("context ")
+    return root.label if root is not None and is_of_context else None, None, "any"
 
 
 def _library_of(place: Place) -> str | None:

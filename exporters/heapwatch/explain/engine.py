@@ -26,6 +26,8 @@ from heapwatch.explain.rhythm import HURRIED, rhythm_of
 from heapwatch.explain.steadiness import is_steady
 from heapwatch.explain.tracing import Tracer
 from heapwatch.explain.weigh import weigh
+from heapwatch.explain.worker_names import grows_in_workers
+from heapwatch.explain.worker_visits import WorkerVisits
 from heapwatch.explain.worlds import Found, Worlds
 from heapwatch.measure.alone import has_lock
 from heapwatch.measure.own_time import own_time
@@ -51,6 +53,7 @@ _SEARCH_SECONDS = 8.0
 _TRACE_SECONDS = 5.0
 _WORLDS_SECONDS = 5.0
 _NATIVE_SECONDS = 1.0
+_VISITS_SECONDS = 5.0
 _WEIGHED_AT_ONCE = 3
 _MOST_WEIGHED = 40
 _MOST_DESCRIBED = 40
@@ -99,6 +102,7 @@ class Explainer:
         self.uncollected = Uncollected(self.census, clock)
         self.tracer = Tracer(clock)
         self.native = NativeTracer(clock)
+        self.workers = WorkerVisits(clock)
         self.memory = ProcessMemory(clock, progress)
         self.latest = Explanation("too early", 0.0, 0.0, 0.0)
         self.spent_on = dict.fromkeys(("read", "walk", "weigh", "judge", "census", "trace", "ask"), 0.0)
@@ -116,7 +120,7 @@ class Explainer:
         self._rhythm = HURRIED
         self._walking = False
         self._turn = 0
-        self._searching = False
+        self._searching = self._workers_grow = False
         self._chains: dict[str, tuple[str, ...]] = {}
         self._long: list[LongContainer] = []
         self._storages_unread = False
@@ -147,6 +151,7 @@ class Explainer:
         self._thread = None
         self._asked, self._answered = threading.Event(), threading.Event()
         self.native.abandon()
+        self.workers.abandon()
         self._reads.abandon()
 
     def explain_now(self, seconds: float = NOW_SECONDS) -> Explanation:
@@ -191,6 +196,8 @@ class Explainer:
             self.longest_slice = max(self.longest_slice, cost)
         if self.native.enabled and self._is_due("native", now, _NATIVE_SECONDS):
             self.native.step(any(one.kind == "native" for one in self.latest.findings))
+        if self.workers.enabled and self._is_due("visits", now, _VISITS_SECONDS):
+            self.workers.step(self._workers_grow)
         longest = _LONGEST_PAUSE_SECONDS if activity == "judge" else float("inf")
         self._pause(activity, now, cost, longest)
         if not allowed:
@@ -258,6 +265,7 @@ class Explainer:
             asked = self._asked.wait(pause)
             if self._stopped.is_set():
                 self.native.stop()
+                self.workers.stop()
                 return
             try:
                 if asked:
@@ -314,10 +322,18 @@ class Explainer:
         self._searching = is_unexplained(found, levels)
         if self._searching:
             self._budget.lend()
-            refused = self.census.refused_seconds
-            found = explain(levels, candidates, self._types(levels), rounds, refused, walked)
+            found = explain(
+                levels,
+                candidates,
+                self._types(levels),
+                rounds,
+                self.census.refused_seconds,
+                self.census.seconds,
+                walked,
+            )
         found = replace(found, findings=tuple(map(self._located, found.findings)), unread=self._unread())
-        self.latest = found = self._beside(found)
+        self._workers_grow = grows_in_workers(found) is not None
+        self.latest = found = self._beside(self.workers.with_names(found))
         self._set_rhythm(levels)
         line = self._log_limit.line(found, levels.now)
         if line is not None:

@@ -25,6 +25,7 @@ from weakref import ref
 from heapwatch.explain.series import LevelSeries
 from heapwatch.measure.attributes import Gone, attributes_of
 from heapwatch.measure.bookkeeping import MODULES, PARAMETERS, bookkeeping_of, entries
+from heapwatch.measure.contexts import context_roots
 from heapwatch.measure.graph import has_graph, holds_operation, number_of, read_graphs
 from heapwatch.measure.layout import Kind, Layout, layout_of, namespace_of
 from heapwatch.measure.object_arrays import is_object_array
@@ -343,7 +344,7 @@ class Inventory:
         self._round_multiplicity = {}
         modules = user_modules()
         lasting = [module_root(name) for name in sorted(modules, key=lambda name: name != "__main__")]
-        lasting += self._extra_roots()
+        lasting += [*self._extra_roots(), *context_roots(self._ask)]
         left = [*self._pending, *self._later, *chain.from_iterable(self._roots)][:_MOST_PENDING]
         self._pending.clear()
         self._later.clear()

@@ -42,6 +42,7 @@ def explain(
     types: Sequence[Finding] = (),
     rounds: int = 1,
     refused_seconds: float | None = None,
+    counted_seconds: float = 0.0,
     walked: tuple[int, int] = (0, 0),
 ) -> Explanation:
     """Judge what grows.
@@ -53,6 +54,7 @@ def explain(
         rounds: complete walks through the program's objects so far.
         refused_seconds: how long a count of all objects by type would have stopped the program, if it was
             refused for that.
+        counted_seconds: for how long objects have been counted by type.
         walked: number of objects that the first walk has visited, and of those that are waiting.
 
     """
@@ -67,7 +69,7 @@ def explain(
     findings += workers(levels)
     findings = inferred(findings, candidates, levels)
     findings = with_types(findings, types, levels)
-    findings += unnamed(findings, levels, refused_seconds if rounds else None)
+    findings += unnamed(findings, levels, refused_seconds if rounds else None, counted_seconds)
     findings = _with_shares(findings, pace)
     findings = with_room(findings, levels)
     worth = [found for found in findings if _is_worth_reporting(found, levels)]

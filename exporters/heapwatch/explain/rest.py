@@ -117,10 +117,14 @@ def with_types(findings: list[Finding], types: Sequence[Finding], levels: Levels
 
 
 def unnamed(
-    findings: Sequence[Finding], levels: Levels, refused_seconds: float | None = None
+    findings: Sequence[Finding],
+    levels: Levels,
+    refused_seconds: float | None = None,
+    counted_seconds: float = 0.0,
 ) -> list[Finding]:
     """A finding for growth that no Python object explains, named by the sort of memory that grows.
 
+    Until objects have been counted by type for two minutes, only containers are known not to be the cause.
     Where objects were not counted by type, as that would have stopped the program for `refused_seconds`, it
     says how to allow it.
     """
@@ -128,7 +132,9 @@ def unnamed(
     if not (rest and goes_on(levels.own)):
         return []
     kind: FindingKind = "native"
-    what, remedy, level = "memory that no Python object accounts for", None, OWN
+    counted = refused_seconds is None and counted_seconds >= _COUNTED_SPAN
+    searched = "Python object" if counted else "container"
+    what, remedy, level = f"memory that no {searched} accounts for", None, OWN
     kept = _pace(memory.retained.growth(levels.settled))
     # Where `malloc_trim` has returned freed memory, resident memory grows by less than `retained`.
     if EXPLAINED * rest < kept <= rest / EXPLAINED:
@@ -142,7 +148,6 @@ def unnamed(
     elif refused_seconds is not None:
         # Twice that of a count: a list of the instances, and of what refers to them, takes longer.
         allowed = 50 * math.ceil(2 * 1000 * refused_seconds / 50)
-        what = "memory that no container accounts for"
         remedy = (
             f"let objects be counted by type, too: start it with {VARIABLE}={allowed}, since a count stops "
             f"the program for about {1000 * refused_seconds:.0f} ms"

@@ -13,6 +13,7 @@ from typing import Any, Literal, NamedTuple
 from weakref import WeakKeyDictionary
 
 from heapwatch.explain.source import PARTS, source_of
+from heapwatch.measure.contexts import SUFFIX
 
 _GROWING = frozenset(
     ("append", "appendleft", "extend", "extendleft", "add", "insert", "update", "setdefault", "put",
@@ -193,6 +194,10 @@ class _Reader:
             return self._private.get(node.attr, node.attr), "attribute"
         if isinstance(node, ast.Name):
             return node.id, "local" if node.id in self._locals else "global"
+        match node:
+            case ast.Call(func=ast.Attribute(value=value, attr="get")):
+                of = self._named(value)
+                return of and (of[0] + SUFFIX, of[1])
         return None
 
     def _act(self, node: ast.AST, deed: Deed, line: int | None) -> None:

@@ -17,7 +17,9 @@ log = logging.getLogger("heapwatch")
 
 PREFIX = "HEAPWATCH_"
 RECEIVER_PREFIX = "HEAPWATCH_RECEIVER_"
-EXPLAIN, TRACE, NATIVE, SERVE = (f"{PREFIX}{name}" for name in ("EXPLAIN", "TRACE", "NATIVE", "SERVE"))
+EXPLAIN, TRACE, NATIVE, SERVE, WORKERS = (
+    f"{PREFIX}{name}" for name in ("EXPLAIN", "TRACE", "NATIVE", "SERVE", "WORKERS")
+)
 # Variables of the stack, the library and the viewer; those of the receiver come from its settings.
 KNOWN = frozenset(
     PREFIX + name
@@ -68,6 +70,7 @@ KNOWN = frozenset(
         "TRAINER_PORT",
         "WEBHOOK_URL",
         "WEBHOOK_URL_FILE",
+        "WORKERS",
     )
 )
 _OFF, _ON = ("0", "off", "no", "false"), ("", "1", "on", "yes", "true")

@@ -1,0 +1,174 @@
+"""Has a worker process explained while the memory of the workers grows, by a command that enters it.
+
+The command runs as a process of its own: it stops the worker for about a millisecond, as a debugger does. The
+parent of the worker could not do that without disturbing how the program waits for its children.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import json
+import logging
+import os
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable
+from contextlib import suppress
+from importlib.util import find_spec
+from pathlib import Path
+from typing import IO
+
+from heapwatch.explain.findings import Explanation
+from heapwatch.explain.received import MOST_BYTES, explanation_of
+from heapwatch.explain.worker_names import Worker, grown_most, with_names
+from heapwatch.measure.descendants import descendants, private_bytes
+from heapwatch.measure.housekeepers import VISITOR
+from heapwatch.runtime import environment
+from heapwatch.runtime.failures import raised
+
+log = logging.getLogger("heapwatch")
+
+COMPARED_SECONDS = 20.0
+STAY_SECONDS = 120.0
+_AGAIN_SECONDS, _RENEWED_SECONDS = 300.0, 1800.0  # after a visit without a name, and with one
+_ENDING_SECONDS = 60.0  # that the command takes beside its stay: to enter, and to leave
+_MOST_VISITS = 12
+_MOST_WORKERS = 512
+_PR_SET_PTRACER = 0x59616D61  # linux/prctl.h
+_PACKAGES = ("heapwatch", "psutil", "prometheus_client")
+
+
+# Loaded now: a forked child must not.
+_prctl = getattr(ctypes.PyDLL(None), "prctl", None) if sys.platform == "linux" else None
+
+
+def sizes() -> dict[int, int]:
+    """Bytes of the workers' own memory by process id."""
+    found = {pid: private_bytes(pid) for pid in descendants(os.getpid(), _MOST_WORKERS)}
+    return {pid: size for pid, size in found.items() if size is not None}
+
+
+def command_for(pid: int) -> list[str]:
+    """The command that explains a process as JSON; it finds the packages where this process has them."""
+    found = (find_spec(name) for name in _PACKAGES)
+    folders = [str(Path(spec.origin).parents[1]) for spec in found if spec is not None and spec.origin]
+    code = f"import sys; sys.path += {folders!a}; from {VISITOR} import main; sys.exit(main())"
+    return [sys.executable, "-I", "-c", code, "explain", str(pid), "--json", f"--seconds={STAY_SECONDS:.0f}"]
+
+
+class WorkerVisits:
+    """Visits in steps that do not wait: call `step` every few seconds, always from one thread.
+
+    Args:
+        clock: monotonic seconds.
+        sizes: returns the bytes of each worker.
+        command_for: returns the command that explains a process as JSON.
+
+    Attributes:
+        visits: number of visits so far.
+
+    """
+
+    def __init__(
+        self,
+        clock: Callable[[], float] = time.monotonic,
+        sizes: Callable[[], dict[int, int]] = sizes,
+        command_for: Callable[[int], list[str]] = command_for,
+    ) -> None:
+        self.enabled = environment.is_on(environment.WORKERS)
+        self.visits = 0
+        self._clock = clock
+        self._sizes = sizes
+        self._command_for = command_for
+        self._next = float("-inf")
+        self._before: tuple[float, dict[int, int]] | None = None
+        self._visitor: subprocess.Popen[bytes] | None = None
+        self._until = 0.0
+        self._said: IO[bytes] | None = None
+        self._errors: IO[bytes] | None = None
+        self._worker = Worker(0, 0, 0)
+        self._inside: tuple[Explanation, Worker] | None = None
+
+    def step(self, grows: bool) -> None:
+        """Begin a visit if the workers grow and one is due, or take what it has found."""
+        try:
+            self._step(grows)
+        except Exception as error:
+            self.enabled = False
+            self.stop()
+            log.warning("heapwatch: what grows in workers is not looked for any more: %s", raised(error))
+
+    def with_names(self, found: Explanation) -> Explanation:
+        """The explanation with what the last visit has found, while the workers grow."""
+        return found if self._inside is None else with_names(found, *self._inside)
+
+    def abandon(self) -> None:
+        """In a forked child: the visitor belongs to the parent, and may enter this process.
+
+        Where the kernel lets a process be looked into by its ancestors only (Yama), that has to be said.
+        """
+        if self.enabled and _prctl is not None:
+            _prctl(_PR_SET_PTRACER, os.getppid(), 0, 0, 0)
+        self.enabled = False
+        self._visitor = self._said = self._errors = None
+
+    def stop(self) -> None:
+        """End a visit: the worker is left within seconds."""
+        visitor, self._visitor = self._visitor, None
+        if visitor is not None and visitor.poll() is None:
+            visitor.kill()
+            with suppress(subprocess.TimeoutExpired):
+                visitor.wait(1.0)
+        for file in (self._said, self._errors):
+            if file is not None:
+                file.close()
+        self._said = self._errors = None
+
+    def _step(self, grows: bool) -> None:
+        now = self._clock()
+        if self._visitor is not None:
+            self._take(self._visitor, now)
+        elif not grows:
+            self._before = self._inside = None
+        elif now >= self._next and self.visits < _MOST_VISITS:
+            if self._before is None:
+                self._before = now, self._sizes()
+            elif now >= self._before[0] + COMPARED_SECONDS:
+                before, after = self._before[1], self._sizes()
+                self._before = None
+                first = grown_most(before, after)
+                if first is not None:
+                    self._begin(Worker(*first, len(after)), now)
+
+    def _begin(self, worker: Worker, now: float) -> None:
+        # To files: a pipe that nobody empties would stop it.
+        self._said, self._errors = (tempfile.TemporaryFile() for _ in range(2))  # noqa: SIM115
+        self._visitor = subprocess.Popen(
+            self._command_for(worker.pid), stdin=subprocess.DEVNULL, stdout=self._said, stderr=self._errors
+        )
+        self.visits += 1
+        self._worker, self._until = worker, now + STAY_SECONDS + _ENDING_SECONDS
+
+    def _take(self, visitor: subprocess.Popen[bytes], now: float) -> None:
+        if visitor.poll() is None and now < self._until:
+            return
+        said, errors = _text(self._said), _text(self._errors)
+        self.stop()
+        self._next = now + _AGAIN_SECONDS
+        if not said:
+            why = errors.strip().rpartition("\n")[2] or f"the command ended with {visitor.returncode}"
+            log.info("heapwatch: cannot find what grows in the workers: %s", why.removeprefix("heapwatch: "))
+            return
+        inside = explanation_of(json.loads(said))
+        if any(one.path for one in inside.findings):
+            self._inside = inside, self._worker
+            self._next = now + _RENEWED_SECONDS
+
+
+def _text(file: IO[bytes] | None) -> str:
+    if file is None:
+        return ""
+    file.seek(0)
+    return file.read(MOST_BYTES).decode("utf-8", "replace")
