@@ -30,6 +30,12 @@ def emptying_of(uses: list[Use], limits: list[Limit], owner: Any, items: float) 
     return "some" if effects & {"shrinks", "resets"} else "never"
 
 
+def is_cut_shorter(uses: list[Use], limits: list[Limit], owner: Any, items: float) -> bool:
+    """Whether a limit that is not known may keep a container below the bound that its owner declares."""
+    trims = any(use.effect == "trims" for use in uses)
+    return (trims and not limits) or any(_items_at(limit, owner, items) is None for limit in limits)
+
+
 def bound_of(owner: Any, limits: list[Limit], items: float) -> int | None:
     """The bound that the owner declares or the code enforces; None where there is none."""
     namespace = _namespace(owner)

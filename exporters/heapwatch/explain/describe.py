@@ -9,7 +9,7 @@ from itertools import islice
 from types import CodeType, FunctionType
 from typing import Any
 
-from heapwatch.explain.bounds import bound_of, emptying_of
+from heapwatch.explain.bounds import bound_of, emptying_of, is_cut_shorter
 from heapwatch.explain.census import GrowingType, LongContainer
 from heapwatch.explain.evidence import Candidate, Levels
 from heapwatch.explain.findings import Finding
@@ -90,6 +90,12 @@ class Describer:
         capacity = known.capacity
         if capacity is None and known.kind not in ("ring", "graph") and emptied != "never":
             capacity = bound_of(owner, limits, items)
+            if (
+                capacity is not None
+                and emptied == "trimmed"
+                and not is_cut_shorter(uses, limits, owner, items)
+            ):
+                emptied = "some"
         if capacity is None:
             capacity = self._bound_by_keys(known)
         return Candidate(

@@ -58,9 +58,11 @@ def limits_of(name: str, codes: Iterable[CodeType], lines: Collection[int]) -> l
     }
     # There may be one in what cannot be read.
     found: dict[Limit, None] = {Limit(None): None} if any(one.missing for one in read) else {}
-    for one in read:
+    for code, one in zip(naming, read, strict=True):
         for test, first, last in one.guards:
             test = answers.get(test.value, test) if test.sort == "call" else test
+            if _is_end(test, name, code):
+                continue
             if test.sort == "comparison" and any(first <= line <= last for line in lines):
                 found.update(dict.fromkeys(_limits_in(test, name)))
         for container, key in one.keys:
@@ -80,6 +82,13 @@ def _moving(code: CodeType) -> set[str]:
     if code.co_name in SETTING_UP or not code.co_flags & inspect.CO_OPTIMIZED:
         return set()
     return set(statements_of(code).bound) - {*code.co_varnames, *code.co_cellvars}
+
+
+def _is_end(test: Operand, name: str, code: CodeType) -> bool:
+    """Whether it asks if an index that the function is given is the end of the container."""
+    given = code.co_varnames[: code.co_argcount + code.co_kwonlyargcount]
+    others = [part for part in test.parts if part != Operand("length", name)]
+    return test.value == "==" and len(others) == 1 and others[0].sort == "name" and others[0].value in given
 
 
 def _limits_in(comparison: Operand, name: str) -> Iterator[Limit]:

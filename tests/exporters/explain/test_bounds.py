@@ -252,6 +252,34 @@ class ByTwoKeys(Buffer):
         self.total += 1
 
 
+class AtAnIndex(Buffer):
+    """As TorchRL stores episodes."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.max_size = 1_000_000
+
+    def store(self, cursor: int, item: Any) -> None:
+        if cursor == len(self.items):
+            self.items.append(item)
+        else:
+            self.items[cursor] = item
+
+    def add(self, item: Any) -> None:
+        self.store(len(self.items), item)
+
+
+class OfUnknownLength(AtAnIndex):
+    def store(self, cursor: int, item: Any) -> None:
+        self.items.append(item)
+        if len(self.items) > recent_length():
+            self.items.pop(0)
+
+
+def recent_length() -> int:
+    return 1_000
+
+
 @pytest.fixture
 def described(monkeypatch: pytest.MonkeyPatch) -> Any:
     """What is said of the items of a buffer after some of them were added."""
@@ -286,6 +314,17 @@ def test_a_buffer_that_is_bounded_by_hand_has_its_bound(
     found = described(kind())
     assert found.capacity == bound
     assert found.bounded
+
+
+@pytest.mark.parametrize(
+    ("kind", "emptied"), [(AtAnIndex, "some"), (Ring, "some"), (OfUnknownLength, "trimmed")]
+)
+def test_a_known_bound_needs_no_patience_and_one_that_may_be_lower_does(
+    described: Any, kind: type[Buffer], emptied: str
+) -> None:
+    found = described(kind())
+    assert found.bounded
+    assert found.emptied == emptied
 
 
 @pytest.mark.parametrize(
