@@ -67,7 +67,7 @@ WORKERS := 4
 .PHONY: test
 test: dev ## Install what the tests need and run all of them (ARGS="tests/stack -k port")
 	@$(STACK) tools > /dev/null
-	@"$(BIN)/python" -m pytest --numprocesses $(WORKERS) --dist loadfile --no-loadscope-reorder $(ARGS)
+	@"$(BIN)/python" -m pytest --numprocesses $(WORKERS) --dist loadfile --no-loadscope-reorder --durations 25 --durations-min 5 $(ARGS)
 
 # Unit tests: no servers, no network, no programs that `tools` fetches.
 FAST := $(addprefix --ignore tests/exporters/,analysis/test_leak_rules.py report/test_prometheus.py) \
