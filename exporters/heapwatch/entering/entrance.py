@@ -83,7 +83,13 @@ class Entrance:
             CannotEnter: it refuses, ends, runs no Python of a version that is supported, or does not answer.
 
         """
-        asked = {"action": action, "pid": self.pid, "folder": str(self.folder), **details}
+        asked = {
+            "action": action,
+            "pid": self.pid,
+            "folder": str(self.folder),
+            "sender": os.getpid(),
+            **details,
+        }
         code = _line(_FIRST.read_text(encoding="utf-8"), asked)
         self._wait_seconds = wait_seconds
         try:

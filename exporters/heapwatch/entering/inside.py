@@ -5,6 +5,8 @@ from __future__ import annotations
 import ctypes
 import json
 import logging
+import os
+import shutil
 import threading
 import time
 from pathlib import Path
@@ -61,7 +63,7 @@ def _serve(asked: dict[str, Any]) -> dict[str, Any]:
 
 
 def _explain(asked: dict[str, Any]) -> dict[str, Any]:
-    """Write the explanation into the sender's folder every second, for as long as there is that folder."""
+    """Write the explanation into the sender's folder every second, until one of the two is gone."""
     own = None
     if not lifecycle.running():
         _be_silent()
@@ -70,13 +72,15 @@ def _explain(asked: dict[str, Any]) -> dict[str, Any]:
     folder = Path(asked["folder"])
 
     def report() -> None:
-        while running := lifecycle.running():
+        while (running := lifecycle.running()) and not _has_ended(asked["sender"]):
             watch = running[0]  # an attach meanwhile takes the place of this one
             try:
                 replace(folder / EXPLANATION, json.dumps(watch.exporter.explanation().as_json()))
             except OSError:
                 break
             time.sleep(_EVERY_SECONDS)
+        if _has_ended(asked["sender"]):
+            shutil.rmtree(folder, ignore_errors=True)  # a killed sender has left it
         if own is not None and own in _entered and _one_at_a_time.acquire(timeout=_ENDING_SECONDS):
             try:
                 _end(own)
@@ -85,6 +89,16 @@ def _explain(asked: dict[str, Any]) -> dict[str, Any]:
 
     threading.Thread(target=report, name=f"{OWN_THREADS}report", daemon=True).start()
     return {"already": own is None, "enabled": lifecycle.running()[0].exporter.explainer.enabled}
+
+
+def _has_ended(pid: int) -> bool:
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return True
+    except PermissionError:  # it is another user's
+        return False
+    return False
 
 
 def _leave(_asked: dict[str, Any]) -> dict[str, Any]:

@@ -46,7 +46,7 @@ def with_names(found: Explanation, inside: Explanation, worker: Worker) -> Expla
     named = [one for one in inside.findings if one.path]
     if whole is None or not named:
         return found
-    left, pace, added = whole.bytes_per_minute, whole.bytes_per_minute, []
+    left, whole_rate, added = whole.bytes_per_minute, whole.bytes_per_minute, []
     for one in named:
         rate = min(left, worker.alike * one.bytes_per_minute)
         left -= rate
@@ -56,11 +56,12 @@ def with_names(found: Explanation, inside: Explanation, worker: Worker) -> Expla
                 kind="worker",
                 type=f"{one.type} in {worker.alike} of {worker.among} workers",
                 bytes_per_minute=rate,
-                share=whole.share * rate / pace,
+                share=whole.share * rate / whole_rate,
             )
         )
-    if left > EXPLAINED * pace:
-        added.append(replace(whole, remedy=None, bytes_per_minute=left, share=whole.share * left / pace))
+    if left > EXPLAINED * whole_rate:
+        share = whole.share * left / whole_rate
+        added.append(replace(whole, remedy=None, bytes_per_minute=left, share=share))
     others = [one for one in found.findings if one is not whole]
     return replace(
         found,

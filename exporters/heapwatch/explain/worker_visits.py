@@ -34,6 +34,7 @@ COMPARED_SECONDS = 20.0
 STAY_SECONDS = 120.0
 _AGAIN_SECONDS, _RENEWED_SECONDS = 300.0, 1800.0  # after a visit without a name, and with one
 _ENDING_SECONDS = 60.0  # that the command takes beside its stay: to enter, and to leave
+_LEAVING_SECONDS = 0.7
 _MOST_VISITS = 12
 _MOST_WORKERS = 512
 _PR_SET_PTRACER = 0x59616D61  # linux/prctl.h
@@ -115,12 +116,14 @@ class WorkerVisits:
         self._visitor = self._said = self._errors = None
 
     def stop(self) -> None:
-        """End a visit: the worker is left within seconds."""
+        """End a visit: the command leaves the worker; where it is killed, the worker leaves by itself."""
         visitor, self._visitor = self._visitor, None
         if visitor is not None and visitor.poll() is None:
-            visitor.kill()
-            with suppress(subprocess.TimeoutExpired):
-                visitor.wait(1.0)
+            for end in (visitor.terminate, visitor.kill):
+                end()
+                with suppress(subprocess.TimeoutExpired):
+                    visitor.wait(_LEAVING_SECONDS)
+                    break
         for file in (self._said, self._errors):
             if file is not None:
                 file.close()

@@ -6,6 +6,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable
+from pathlib import Path
 
 import pytest
 
@@ -111,3 +112,22 @@ def test_the_command_is_no_worker_and_explains_as_json() -> None:
     assert not is_housekeeper("python train.py", "")
     shown = subprocess.run([*command[:4], "explain", "--help"], capture_output=True, text=True, timeout=60)
     assert "--json" in shown.stdout, shown.stderr
+
+
+def test_the_command_is_asked_to_leave_before_it_is_killed(tmp_path: Path) -> None:
+    clock, left, ready = Clock(), tmp_path / "left", tmp_path / "ready"
+    code = (
+        "import pathlib, signal, sys, time\n"
+        f"signal.signal(signal.SIGTERM, lambda *_: (pathlib.Path({str(left)!r}).touch(), sys.exit()))\n"
+        f"pathlib.Path({str(ready)!r}).touch()\n"
+        "time.sleep(60)"
+    )
+    visits = visits_of(lambda pid: [sys.executable, "-S", "-c", code], clock)
+    visits.step(True)
+    clock.now += COMPARED_SECONDS
+    visits.step(True)
+    until = time.monotonic() + 30
+    while not ready.exists() and time.monotonic() < until:
+        time.sleep(0.01)
+    visits.stop()
+    assert left.exists()
