@@ -152,6 +152,19 @@ def test_an_explanation_is_written_until_its_folder_is_gone(tmp_path: Path) -> N
         assert psutil.Process(process.pid).num_threads() == 1
 
 
+def test_a_process_is_left_and_the_folder_removed_when_the_command_was_killed(tmp_path: Path) -> None:
+    command = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(60)"])
+    with program(LEAKING, tmp_path) as process, Entrance(process.pid) as entrance:
+        entrance.ask("explain", name="robots", sender=command.pid)
+        command.kill()
+        command.wait(30)
+        end = time.monotonic() + 30
+        while psutil.Process(process.pid).num_threads() > 1 and time.monotonic() < end:
+            time.sleep(0.05)
+        assert psutil.Process(process.pid).num_threads() == 1
+        assert not entrance.folder.exists()
+
+
 def test_a_main_thread_that_waits_for_others_is_entered_beside_it(tmp_path: Path) -> None:
     waiting = """
         import threading, time
