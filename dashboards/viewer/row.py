@@ -27,13 +27,12 @@ class RowView:
     ) -> None:
         self._fill = fill
         self._opened_by_hand = False
-        title = ui.element("div").classes("row-title") if row.title else None
-        self._arrow = None
-        if title is not None:
-            with title:
-                self._arrow = ui.icon("expand_more")
-                ui.label(row.title)
-            title.on("click", self._toggle)
+        self._title = ui.element("div").classes("row-title").props("role=button tabindex=0")
+        self._title.set_visibility(bool(row.title))
+        with self._title:
+            self._arrow = ui.icon("expand_more")
+            ui.label(row.title)
+        self._title.on("click", self._toggle).on("keydown.enter", self._toggle)
         self._line = ui.html("", sanitize=False).classes("row-empty")
         self._line.set_visibility(False)
         self._grid = ui.element("div").classes("grid")
@@ -48,19 +47,22 @@ class RowView:
             return
         says = [view.says for view in self.views]
         empty = all(says)
-        self._grid.set_visibility(not empty)
+        self._unfold(not empty)
         self._line.set_visibility(empty)
         if empty:
             # A line to copy says more than that there is nothing.
             self._line.set_content(next((text for text in says if "<code>" in text), says[0]))
 
     def _show(self, visible: bool) -> None:
-        self._grid.set_visibility(visible)
+        self._unfold(visible)
         self._line.set_visibility(False)
-        if self._arrow is not None:
-            self._arrow.name = "expand_more" if visible else "chevron_right"
+        self._arrow.name = "expand_more" if visible else "chevron_right"
         for view in self.views:
             view.in_sight = visible
+
+    def _unfold(self, visible: bool) -> None:
+        self._grid.set_visibility(visible)
+        self._title.props(f"aria-expanded={str(visible).lower()}")
 
     def _toggle(self) -> None:
         self._show(not self._grid.visible)

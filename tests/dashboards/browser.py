@@ -2,7 +2,7 @@
 
 import shutil
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 
 from playwright.sync_api import Browser, Page, expect, sync_playwright
 
@@ -24,7 +24,7 @@ SETTLED = """() => {
     return panels.length + lines.length > 0 && panels.every(done);
 }"""
 
-_MOST_CLICKS = 5
+CLOSED = ".row-title[aria-expanded=false]:visible"
 expect.set_options(timeout=PATIENCE_MILLISECONDS)
 
 
@@ -49,16 +49,15 @@ def opened(page: Page, address: str) -> Page:
 
 
 def unroll(page: Page) -> None:
-    """Open every collapsed row, and wait for its panels."""
-    # A row that is one line for lack of data stays open once it was opened. It may become that line late.
-    closed = page.locator(".row-title:has(+ .row-empty:visible), .row-title:has(:text('chevron_right'))")
-    for _ in range(_MOST_CLICKS):
-        for title in closed.all()[::-1]:
-            title.click()
+    """Open every row, and wait for its panels."""
+    # A row may become one line late, for lack of data; and it may get data while it is clicked, which closes it.
+    while page.locator(CLOSED).count():
+        for title in page.locator(".row-title:visible").all():
+            if title.get_attribute("aria-expanded") == "false":
+                title.click()
+                with suppress(AssertionError):
+                    expect(title).to_have_attribute("aria-expanded", "true", timeout=10_000)
         page.wait_for_function(SETTLED)
-        if not closed.count():
-            return
-    expect(closed).to_have_count(0)
 
 
 def stretch(page: Page) -> None:
