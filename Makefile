@@ -153,6 +153,11 @@ test-attacks: dev ## Attack real processes; writes docs/attacks.md (ARGS=word)
 test-containers: dev ## Test the stack in containers: demonstration, killed services, changed settings (needs a Docker engine)
 	@"$(BIN)/python" -m tests.containers
 
+.PHONY: test-collector
+test-collector: dev ## Send series to a real OpenTelemetry collector, Rotel
+	@"$(BIN)/python" -m pip install --quiet --disable-pip-version-check rotel==0.0.1a15
+	@"$(BIN)/python" -m pytest -q tests/exporters/otlp -k real_collector
+
 KUBERNETES := $(HEAPWATCH_STATE)/kubernetes
 .PHONY: test-kubernetes
 test-kubernetes: ## Render chart and base with helm and kustomize, and check every object against its schema

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Iterable, Sequence
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from prometheus_client import Metric
 
@@ -57,6 +57,9 @@ from heapwatch.runtime.protocols import Collector, Sampler
 from heapwatch.runtime.safe_point import SafePoint
 from heapwatch.runtime.sources import Source
 
+if TYPE_CHECKING:
+    from heapwatch.otlp.sender import Sender
+
 log = logging.getLogger("heapwatch")
 Declared = TypeVar("Declared")
 
@@ -98,6 +101,7 @@ class Exporter:
         self.is_running = False
         self.server: Server | None = None
         self.registration: Registration | NetworkRegistration | None = None
+        self.sender: Sender | None = None
 
         self.failures = Failures()
         self.memory = ResidentMemory()
@@ -331,6 +335,9 @@ class Exporter:
             self._journal.stop()
         if registration is not None:
             registration.remove(failure or (uncaught() if at_exit else ""), at_exit=at_exit)
+        if self.sender is not None:
+            self.sender.stop()
+            self.sender = None
         if self.server is not None:
             self.server.stop()
             self.server = None
@@ -364,7 +371,7 @@ class Exporter:
         self.memory.reopen()
         if self._journal is not None:
             self._journal.abandon()
-        self.server = self.registration = None
+        self.server = self.registration = self.sender = None
         self.is_running = False
 
     def _levels(self) -> dict[str, Any]:

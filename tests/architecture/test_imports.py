@@ -21,7 +21,7 @@ LAYERS = (
     ("collectors",),
     ("recording",),
     ("explain",),
-    ("http",),
+    ("http", "otlp"),
     ("lost",),
     ("discovery", "housekeeping", "stacks"),
     ("registration", "network_registration"),
@@ -57,7 +57,7 @@ BESIDE = {
 # What `import heapwatch; heapwatch.start(...)` must not load.
 HEAVY = (
     "report", "trackers", "integrations", "testing", "notebook", "cli", "receiver", "dashboards", "viewer",
-    "stack",
+    "stack", "otlp",
 )  # fmt: skip
 
 

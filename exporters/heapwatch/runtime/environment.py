@@ -17,8 +17,8 @@ log = logging.getLogger("heapwatch")
 
 PREFIX = "HEAPWATCH_"
 RECEIVER_PREFIX = "HEAPWATCH_RECEIVER_"
-EXPLAIN, TRACE, NATIVE, SERVE, WORKERS = (
-    f"{PREFIX}{name}" for name in ("EXPLAIN", "TRACE", "NATIVE", "SERVE", "WORKERS")
+EXPLAIN, TRACE, NATIVE, SERVE, WORKERS, OTLP = (
+    f"{PREFIX}{name}" for name in ("EXPLAIN", "TRACE", "NATIVE", "SERVE", "WORKERS", "OTLP")
 )
 # Variables of the stack, the library and the viewer; those of the receiver come from its settings.
 KNOWN = frozenset(
@@ -39,6 +39,7 @@ KNOWN = frozenset(
         "EMAIL_TO",
         "EXPLAIN",
         "NATIVE",
+        "OTLP",
         "PROFILE",
         "PROMETHEUS_PORT",
         "PROMETHEUS_URL",
@@ -122,6 +123,19 @@ def whole_number(
     if text:
         _say_wrong(name, text, f"{what}, 0 to {most}", f"{usual:g} is used")
     return usual
+
+
+def address(name: str, environ: Mapping[str, str] = os.environ) -> str | None:
+    """The web address that a variable holds; empty where it is only switched on, None where it is off."""
+    text = environ.get(name, "").strip()
+    if text.lower() in ("", *_OFF):
+        return None
+    if text.lower() in _ON:
+        return ""
+    if re.fullmatch(r"https?://[^/\s]+(/\S*)?", text):
+        return text
+    _say_wrong(name, text, "off, on or an address such as http://127.0.0.1:4318", "it stays off")
+    return None
 
 
 def choice(name: str, allowed: Collection[str], usual: str, environ: Mapping[str, str] = os.environ) -> str:
