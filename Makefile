@@ -165,6 +165,17 @@ test-kubernetes: ## Render chart and base with helm and kustomize, and check eve
 	@"$(KUBERNETES)/bin/python" -m pip install --quiet --disable-pip-version-check --no-deps -r requirements/kubernetes.txt
 	@"$(KUBERNETES)/bin/python" -m tests.kubernetes
 
+CONDA := $(HEAPWATCH_STATE)/conda
+.PHONY: test-conda
+test-conda: ## Build the conda package, install it and run its tests, from a channel of stand-ins
+	@test -x "$(CONDA)/bin/python" || $(PYTHON) -m venv "$(CONDA)"
+	@"$(CONDA)/bin/python" -m pip install --quiet --disable-pip-version-check py-rattler-build==0.73.0
+	@"$(CONDA)/bin/python" -m tests.conda
+
+.PHONY: mixin
+mixin: dev ## Write the jsonnet mixin of rules and dashboards into build/deploy (ARGS="--configuration mine.yml")
+	@"$(BIN)/python" -m deploy.generator --only mixin $(ARGS)
+
 .PHONY: bench
 bench: rivals ## Measure what watching costs; writes docs/benchmarks.md (ARGS=census: only that, not written)
 	@"$(BIN)/python" -m benchmarks $(ARGS)

@@ -11,6 +11,8 @@ from deploy.generator import chart, kustomize, mixin
 from deploy.generator.configuration import load
 from deploy.generator.monitoring import ROOT
 
+MADE = {"kubernetes": "a Kustomize base", "chart": "a Helm chart", "mixin": "a jsonnet mixin"}
+
 
 def files(configuration_file: Path) -> dict[str, str]:
     """Path below the output folder to content. Raises ValueError for a configuration that is wrong."""
@@ -41,18 +43,19 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument(
         "--output", type=Path, default=ROOT / "build" / "deploy", help="folder (default: %(default)s)"
     )
+    parser.add_argument("--only", choices=MADE, help="write this alone (all)")
     options = parser.parse_args(arguments)
+    wanted = [options.only] if options.only else list(MADE)
     try:
-        written = files(options.configuration)
+        found = files(options.configuration)
     except (OSError, ValueError) as error:
         print(error, file=sys.stderr)
         return 2
+    written = {name: text for name, text in found.items() if name.partition("/")[0] in wanted}
     for name, content in written.items():
         (options.output / name).parent.mkdir(parents=True, exist_ok=True)
         (options.output / name).write_text(content, encoding="utf-8")
-    print(
-        f"{options.output}/ has a Kustomize base (kubernetes), a Helm chart (chart), a jsonnet mixin (mixin)"
-    )
+    print(f"{options.output}/ has {', '.join(f'{MADE[folder]} ({folder})' for folder in wanted)}")
     return 0
 
 

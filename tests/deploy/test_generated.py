@@ -53,6 +53,12 @@ def test_another_configuration_is_written_elsewhere(tmp_path: Path) -> None:
     assert (tmp_path / "out" / "chart" / "dashboards" / "heapwatch-fleet.json").is_file()
 
 
+def test_one_of_them_is_written_alone(tmp_path: Path) -> None:
+    assert command.main(["--only=mixin", f"--output={tmp_path}"]) == 0
+    assert [folder.name for folder in tmp_path.iterdir()] == ["mixin"]
+    assert (tmp_path / "mixin" / "mixin.libsonnet").is_file()
+
+
 def test_a_wrong_configuration_is_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert command.main([f"--configuration={changed(tmp_path, secret=None)}"]) == 2
     assert "missing or unknown: secret" in capsys.readouterr().err
