@@ -1,6 +1,8 @@
-"""A project that uses the package, as mypy and pyright read it: what is wrong there is found, and nothing else.
+"""A project that uses the package, read by mypy and pyright: what is wrong in it is found, and no more.
 
-python -m tests.typed_consumer PYTHON   (with the package installed in that Python)
+python -m tests.typed_consumer PYTHON
+
+PYTHON has the package. `basedpyright` brings pyright's engine with the node that it needs.
 """
 
 from __future__ import annotations
