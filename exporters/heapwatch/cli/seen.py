@@ -33,6 +33,8 @@ from heapwatch.measure.resident_memory import memory_limit
 _AT_ONCE = 16
 _LONGEST_NAME = 100
 _ABSURD = 1e18  # neither bytes nor items; also what is no number
+_TOLD = {"used": "in use", "retained": "freed but kept", "gpu": "on GPUs"}  # by a process that was entered
+_OBJECTS = ("container", "type", "buffer")
 _FIRST_SECONDS, _POLL_SECONDS = 10.0, 0.1  # until a process that was entered tells something
 
 
@@ -141,7 +143,9 @@ class Entered:
             found = None if document is None else explanation_of(document)
         except (CannotEnter, ValueError) as error:
             return [Seen(self._name, address, problem=str(error))]
-        return [_explained(self._name, address, found, _memory_of(self._pid), ())]
+        told = _numbers(_within(document or {}, "memory"))
+        memory = _memory_of(self._pid) | {_TOLD[part]: held for part, held in told.items() if part in _TOLD}
+        return [_explained(self._name, address, found, memory, ())]
 
 
 def seen_at(url: str) -> Seen:
@@ -175,7 +179,13 @@ def _explained(
         return Seen(name, address, None, "nothing is known yet", memory=memory, paths=tuple(declared))
     paths = (*(_path(name, finding) for finding in found.findings), *declared)
     left = range_text(found.time_left) if found.time_left is not None else ""
-    return Seen(name, address, found.verdict, headline(found), left, memory, paths)
+    growing = sum(
+        finding.bytes or 0
+        for finding in found.findings
+        if finding.kind in _OBJECTS and not finding.inferred and finding.shared_with is None
+    )
+    known = {**memory, "in objects that grow": float(growing)} if growing else memory
+    return Seen(name, address, found.verdict, headline(found), left, known, paths)
 
 
 def _path(name: str, found: Finding) -> Path:

@@ -75,7 +75,9 @@ def _explain(asked: dict[str, Any]) -> dict[str, Any]:
         while (running := lifecycle.running()) and not _has_ended(asked["sender"]):
             watch = running[0]  # an attach meanwhile takes the place of this one
             try:
-                replace(folder / EXPLANATION, json.dumps(watch.exporter.explanation().as_json()))
+                found = watch.exporter.explanation().as_json()
+                parts = watch.exporter.explainer.memory.parts()
+                replace(folder / EXPLANATION, json.dumps(found | {"memory": parts}))
             except OSError:
                 break
             time.sleep(_EVERY_SECONDS)

@@ -52,6 +52,7 @@ class ProcessMemory:
         virtual: size of the address space in use.
         files: resident pages of file mappings.
         shared: resident pages of shared memory.
+        used: memory that the C allocator has handed out.
         retained: freed memory that the C allocator keeps.
         gpu: memory that the allocators of torch, JAX and CuPy have handed out on GPUs.
         workers: resident memory of all child processes that belongs to no file.
@@ -78,6 +79,7 @@ class ProcessMemory:
         self.files = LevelSeries()
         self.shared = LevelSeries()
         self.virtual = LevelSeries()
+        self.used = LevelSeries()
         self.retained = LevelSeries()
         self.gpu = LevelSeries()
         self.workers = LevelSeries()
@@ -133,6 +135,11 @@ class ProcessMemory:
             "workers": self.workers,
         }
 
+    def parts(self) -> dict[str, float]:
+        """The parts that only the process itself can read, in bytes."""
+        last = {"used": self.used.last, "retained": self.retained.last, "gpu": self.gpu.last}
+        return {name: held for name, held in last.items() if held is not None}
+
     def read_parts(self) -> None:
         """Read the other parts that are due; a part that takes longer is read more rarely."""
         for read in (
@@ -165,8 +172,9 @@ class ProcessMemory:
             self.private.add(now, found[b"RssAnon"] + found.get(b"RssShmem", 0))
 
     def _read_malloc(self, now: float) -> None:
-        _, retained = malloc_bytes()
-        if retained is not None:
+        used, retained = malloc_bytes()
+        if used is not None and retained is not None:
+            self.used.add(now, used)
             self.retained.add(now, retained)
 
     def _read_gpu(self, now: float) -> None:

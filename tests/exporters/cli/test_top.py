@@ -10,9 +10,11 @@ import pytest
 
 import heapwatch
 from heapwatch.cli import main
-from heapwatch.cli.seen import Path, Seen, Served, seen_at
+from heapwatch.cli.seen import Entered, Path, Seen, Served, _explained, seen_at
 from heapwatch.cli.top_text import printed
 from heapwatch.entering.tracee import IS_SUPPORTED
+from heapwatch.explain.findings import Explanation, Finding
+from heapwatch.measure.malloc import malloc_bytes
 from tests.exporters.entering.programs import LEAKING, program
 
 HISTORY = Path(
@@ -166,6 +168,28 @@ def test_what_is_printed():
     ]
 
 
+def test_measured_objects_are_a_part_of_memory_and_each_byte_counts_once():
+    def found(kind, held, **more):
+        return Finding(kind, "a.b", "list", 1, held, 1.0, 1e6, 0.1, **more)
+
+    findings = (
+        found("container", 100),
+        found("type", 20),
+        found("container", 3, shared_with="a.b"),
+        found("container", 4, inferred=True),
+        found("container", None),
+        found("native", 5),
+    )
+    explanation = Explanation("growing", 60.0, 1e6, 1.0, findings)
+    memory = {"resident": 1000.0}
+    assert _explained("ppo", "pid 1", explanation, memory, ()).memory == {
+        **memory,
+        "in objects that grow": 120,
+    }
+    nothing_grows = Explanation("healthy", 60.0, 0.0, 1.0)
+    assert _explained("ppo", "pid 1", nothing_grows, memory, ()).memory == memory
+
+
 def test_a_trainer_is_read_by_what_it_serves(monkeypatch, wait_until):
     replay = [bytearray(1000) for _ in range(5)]
     with heapwatch.start("seen", port=0, interval=0.01, budget=0.5) as watch:
@@ -212,6 +236,17 @@ def test_a_process_without_heapwatch_is_entered_and_left(tmp_path, capsys):
         assert (seen["address"], seen["verdict"]) == (f"pid {process.pid}", "too early")
         assert seen["memory"]["resident"] > 1e6
         assert process.poll() is None
+
+
+@pytest.mark.skipif(not IS_SUPPORTED, reason="a process is entered on Linux on x86-64")
+def test_a_process_that_was_entered_tells_what_malloc_has_handed_out(tmp_path, wait_until):
+    if malloc_bytes() == (None, None):
+        pytest.skip("this C library has no mallinfo2")
+    with program(LEAKING, tmp_path) as process, Entered(process.pid) as source:
+        wait_until(lambda: "in use" in source.read()[0].memory)
+        (seen,) = source.read()
+        assert seen.memory["in use"] > 0
+        assert "freed but kept" in seen.memory
 
 
 def test_plain_prints_the_lines_of_the_monitor(trainer, heapwatch):
