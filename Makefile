@@ -198,6 +198,10 @@ bench-fleet: dev ## Measure the stack with 1 to 1000 simulated trainers; writes 
 	@$(STACK) tools > /dev/null
 	@$(WITH_TOOLS) "$(BIN)/python" -m benchmarks.fleet $(or $(ARGS),--write)
 
+.PHONY: bench-first-leak
+bench-first-leak: dev ## Measure the time from `pip install` to a named leak of a running process; writes docs/entering.md
+	@"$(BIN)/python" -m benchmarks.first_leak $(or $(ARGS),--write)
+
 .PHONY: bench-reach
 bench-reach: dev ## Enter running processes on every Python that is here, and busy ones; writes docs/reach.md (ARGS="--seconds 20")
 	@"$(BIN)/python" -m benchmarks.reach $(or $(ARGS),--write)
