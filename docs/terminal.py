@@ -23,7 +23,7 @@ PROGRAM = Path(__file__).with_name("tutorial") / "train.py"
 WIDTH = 80
 SIZES = {"top.svg": (WIDTH, 24), "top-wide.svg": (150, 36)}
 VERDICT_SECONDS = 240.0
-LONGEST_PAUSE = 2.5  # seconds of the cast; the run takes longer
+LONGEST_PAUSE = 1.5  # seconds of the cast; the run takes longer
 FADE = "@keyframes shown { from { opacity: 0; } }"
 
 
