@@ -234,7 +234,6 @@ mutation: dev ## Mutation testing of the judging modules: list changes that no t
 .PHONY: coverage
 coverage: dev ## Show line coverage by folder, and functions that no test calls (ARGS=tests/exporters/http)
 	@$(STACK) tools > /dev/null
-	@"$(BIN)/python" -m pip install --quiet --disable-pip-version-check coverage==7.17.3
 	@"$(BIN)/python" -m tests.coverage_by_folder $(ARGS)
 
 .PHONY: soak

@@ -50,7 +50,7 @@ def opened(page: Page, address: str) -> Page:
 
 def unroll(page: Page) -> None:
     """Open every row, and wait for its panels."""
-    # A row may become one line late, for lack of data; and it may get data while it is clicked, which closes it.
+    # A row may become one line late, for lack of data; data that come while it is clicked close it again.
     while page.locator(CLOSED).count():
         for title in page.locator(".row-title:visible").all():
             if title.get_attribute("aria-expanded") == "false":

@@ -1,12 +1,15 @@
 """Types with a growing number of instances, and what refers to them: for growth that no container explains.
 
 To list all tracked objects stops the program. How long that takes is predicted from the last time. Where it
-would take too long, nothing is listed, and the explanation says so.
+would take too long, some of the objects are counted after each full collection of the program's own, which
+stops it for three to five times as long; until there is one, the explanation says that nothing was counted.
 """
 
 from __future__ import annotations
 
 import gc
+import math
+import sys
 import time
 from collections import Counter, deque
 from collections.abc import Callable, Collection, Iterator
@@ -32,6 +35,14 @@ from heapwatch.measure.written import is_written, qualified_type_name, type_of
 _CHUNK = 20_000
 _FEWEST = 10  # instances of a type worth following
 _MOST_TYPES = 300
+_SAMPLED = 50_000  # objects of a heap that is too large to count all
+# Primes: objects of several types often follow each other in turn.
+_STEPS = (11, 23, 47, 97, 199, 397, 797)
+_BLOCKS_PER_OBJECT = 3  # memory blocks of Python, in processes that have imported torch
+_RECENT_SECONDS = 300.0  # for which a count tells what there is
+_SURE = 4.0  # standard deviations by which a count by sampling has to differ
+# From then on the collector works in small steps, and a full collection stops nothing.
+_COLLECTS_AT_ONCE = sys.version_info < (3, 14)
 _WEIGHED = 8
 _OWN = "module heapwatch"
 _PACKAGE = str(Path(__file__).parents[1])
@@ -92,8 +103,8 @@ class Census:
     Attributes:
         types: growing types, by the id of the class.
         stall: how long lists of objects take and may take.
-        refused_seconds: how long the program would have been stopped the last time that types were to be
-            counted; None if they were counted.
+        refused_seconds: for how long a count of all objects would stop the program; None if they were
+            counted lately.
         frozen: number of objects that `gc.freeze()` has moved where no list of objects shows them, over time.
 
     """
@@ -116,16 +127,19 @@ class Census:
         self._first_at: float | None = None
         self._counted_at = 0.0
         self._lengths: dict[int, tuple[tuple[float, int], ...]] = {}
+        self._collections = _full_collections()
 
     def count(self) -> bool:
-        """Count all tracked objects by type; False if that would stop the program for too long."""
+        """Count the tracked objects by type; False if that would stop the program for too long."""
         self._count_frozen()
-        if not self.stall.allows("types"):
-            self.refused_seconds = self.stall.predicted("types")
+        now = self._clock()
+        step = self._step()
+        if step is None:
+            if self._first_at is None or now - self._counted_at > _RECENT_SECONDS:
+                self.refused_seconds = self.stall.predicted("types")
             return False
         self.refused_seconds = None
-        now = self._clock()
-        listed = self.stall.timed(tracked_types, "types")
+        listed = self.stall.timed(partial(tracked_types, step), "types" if step == 1 else None)
         counts: Counter[int] = Counter()
         names: dict[int, str] = {}
         while listed:
@@ -139,9 +153,11 @@ class Census:
                     names[key] = qualified_type_name(layout) if layout.name not in _PLAIN else ""
         before, self._before = (
             self._before,
-            {key: number for key, number in counts.items() if number >= self._fewest},
+            {key: step * number for key, number in counts.items() if number >= self._fewest},
         )
         for key, number in self._before.items():
+            if step > 1 and abs(number - before.get(key, 0)) < _SURE * math.sqrt(step * number):
+                self._before[key] = number = before.get(key, number)
             known = self.types.get(key)
             if known is None or known.name != names[key]:
                 changed = key in before and before[key] != number
@@ -153,6 +169,16 @@ class Census:
         self._counted_at = now
         self._first_at = now if self._first_at is None else self._first_at
         return True
+
+    def _step(self) -> int | None:
+        """Of how many objects one is counted; None where that would stop the program for too long."""
+        if self.stall.allows("types"):
+            return 1
+        before, self._collections = self._collections, _full_collections()
+        if not _COLLECTS_AT_ONCE or self._collections == before:
+            return None
+        wanted = sys.getallocatedblocks() / _BLOCKS_PER_OBJECT / _SAMPLED
+        return next((step for step in _STEPS if step >= wanted), _STEPS[-1])
 
     @property
     def seconds(self) -> float:
@@ -303,6 +329,10 @@ class Census:
             yield _described(obj, held)
             if type(obj) is FrameType or type(obj) is ModuleType or took > self.stall.allowed:
                 return
+
+
+def _full_collections() -> int:
+    return int(gc.get_stats()[-1]["collections"])
 
 
 def _are_links(holders: tuple[str, ...], name: str) -> bool:

@@ -13,6 +13,7 @@ import subprocess
 import sys
 import time
 import zipfile
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -20,6 +21,14 @@ import pytest
 
 PYTHON = [sys.executable]
 HEAPWATCH = [sys.executable, "-m", "heapwatch.cli.main", "run"]
+
+
+@pytest.fixture(autouse=True, scope="module")
+def compiled(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    """Python's own modules are compiled once, and no program finds compiled files beside it."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("PYTHONPYCACHEPREFIX", str(tmp_path_factory.mktemp("compiled")))
+        yield
 
 
 @dataclass
@@ -56,7 +65,6 @@ def both(
         shutil.copytree(folder, place)
         variables = {**os.environ, "HEAPWATCH_TARGETS_DIR": str(folder.parent / "targets")}
         variables |= {"HEAPWATCH_STATE": str(folder.parent / "state")}
-        variables |= {"PYTHONPYCACHEPREFIX": str(folder.parent / "compiled")}
         for absent in ("PYTHONPATH", "PYTHONDONTWRITEBYTECODE"):
             variables.pop(absent, None)
         process = subprocess.Popen(

@@ -3,12 +3,14 @@ from __future__ import annotations
 import collections
 import gc
 import itertools
+import random
 import sys
 import threading
 from collections.abc import Iterator
 
 import pytest
 
+from heapwatch.explain import census as census_module
 from heapwatch.explain import stall
 from heapwatch.explain.census import Census
 
@@ -16,6 +18,11 @@ from heapwatch.explain.census import Census
 class Leaked:
     def __init__(self) -> None:
         self.payload = bytearray(5000)
+
+
+class Steady:
+    def __init__(self) -> None:
+        self.steps = [0]
 
 
 @pytest.fixture
@@ -56,14 +63,40 @@ def test_types_that_stay_are_not_remembered(census: Census, clock: list[float]) 
     assert len(kept) == 100
 
 
-def test_a_heap_that_takes_too_long_is_not_listed(census: Census) -> None:
+def test_a_heap_that_takes_too_long_is_not_listed(census: Census, clock: list[float]) -> None:
     census.count()
     assert census.refused_seconds is None
     census.stall.allowed = 0.0
+    clock[0] += 1000
     assert not census.count()
     assert census.refused_seconds == pytest.approx(census.stall.predicted("types"), rel=0.2)
     assert census.search(set()) == []
     assert census.inspect(["anything"], set()) == {}
+
+
+@pytest.mark.skipif(sys.version_info >= (3, 14), reason="no collection stops the program")
+def test_a_large_heap_is_counted_by_samples_after_each_full_collection_of_the_program(
+    census: Census, clock: list[float], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(census_module, "_SAMPLED", 20_000)
+    census.stall.allowed = 0.0
+    kept: list[Leaked] = []
+    chance = random.Random(1)
+    front = [Leaked() for _ in range(100)]
+    steady = [Steady() if chance.random() < 0.3 else set() for _ in range(100_000)]
+    census.count()  # the list may have caused a collection
+    for _ in range(12):
+        kept += [Leaked() for _ in range(8000)]
+        del front[: chance.randrange(1, 8)]  # so that others are counted than the last time
+        clock[0] += 10
+        gc.collect()
+        assert census.count()
+        assert not census.count()  # once for each
+        assert census.refused_seconds is None
+    growing = {known.name: growth.per_second for known, growth in census.growing(0.0)}
+    assert growing[f"{__name__}.Leaked"] == pytest.approx(800, rel=0.1)
+    assert not any(known.name.endswith(".Steady") for known in census.types.values())
+    assert len(steady) == 100_000
 
 
 def test_where_only_types_may_be_listed_young_instances_are_measured(

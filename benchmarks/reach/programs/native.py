@@ -1,0 +1,67 @@
+"""Takes memory of C code and keeps it, 2 MB a second, in the way that the first argument names."""
+
+import ctypes
+import sys
+import time
+
+
+def sqlite():
+    import sqlite3
+
+    database = sqlite3.connect(":memory:", check_same_thread=False)
+    database.execute("create table steps (observation blob)")
+    while True:
+        database.execute("insert into steps values (?)", (b"x" * 20_000,))
+        yield
+
+
+def box2d():
+    import Box2D
+
+    world = Box2D.b2World()
+    body = world.CreateStaticBody()
+    while True:
+        for _ in range(100):
+            body.CreateEdgeFixture(vertices=[(0, 0), (1, 0)])
+        yield
+
+
+def simulator():
+    libc = ctypes.CDLL(None)
+    libc.malloc.restype = ctypes.c_void_p
+    libc.malloc.argtypes = [ctypes.c_size_t]
+    libc.memset.argtypes = [ctypes.c_void_p, ctypes.c_int, ctypes.c_size_t]
+    while True:
+        state = libc.malloc(20_000)
+        libc.memset(state, 1, 20_000)
+        yield
+
+
+def torch_cycle():
+    import torch
+
+    while True:
+        value = torch.ones(5000, requires_grad=True)
+        value.sum().backward(create_graph=True)
+        yield
+
+
+def arrow():
+    import pyarrow
+
+    sink = pyarrow.BufferOutputStream()
+    while True:
+        sink.write(b"x" * 20_000)
+        yield
+
+
+KINDS = {
+    "SQLite in memory": sqlite,
+    "Box2D fixtures": box2d,
+    "ctypes simulator": simulator,
+    "torch: C++ cycle": torch_cycle,
+    "Arrow's pool": arrow,
+}
+if __name__ == "__main__":
+    for _ in KINDS[sys.argv[1]]():
+        time.sleep(0.01)
