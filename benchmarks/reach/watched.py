@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import signal
 import socket
 import subprocess
 import sys
@@ -12,6 +11,8 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from typing import Any
+
+import psutil
 
 from heapwatch.errors import Unreachable
 from heapwatch.http.client import get_json
@@ -35,8 +36,11 @@ def started(*command: str, **environment: str) -> Iterator[subprocess.Popen[byte
     try:
         yield process
     finally:
-        with suppress(ProcessLookupError):
-            os.killpg(process.pid, signal.SIGKILL)
+        # torchrun gives each worker a session of its own.
+        parent = psutil.Process(process.pid)
+        for one in (*parent.children(recursive=True), parent):
+            with suppress(psutil.NoSuchProcess):
+                one.kill()
         process.wait()
 
 
