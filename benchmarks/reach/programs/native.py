@@ -1,6 +1,7 @@
 """Takes memory of C code and keeps it, 2 MB a second, in the way that the first argument names."""
 
 import ctypes
+import ctypes.util
 import sys
 import time
 
@@ -26,15 +27,21 @@ def box2d():
         yield
 
 
-def simulator():
-    libc = ctypes.CDLL(None)
-    libc.malloc.restype = ctypes.c_void_p
-    libc.malloc.argtypes = [ctypes.c_size_t]
-    libc.memset.argtypes = [ctypes.c_void_p, ctypes.c_int, ctypes.c_size_t]
+class Stream(ctypes.Structure):
+    """`z_stream` of zlib.h, whose state is what a simulator's handle is."""
+
+    _fields_ = [(f"field_{number}", ctypes.c_long) for number in range(14)]
+
+
+def library():
+    zlib = ctypes.CDLL(ctypes.util.find_library("z"))
+    zlib.zlibVersion.restype = ctypes.c_char_p
+    version = zlib.zlibVersion()
     while True:
-        state = libc.malloc(20_000)
-        libc.memset(state, 1, 20_000)
-        yield
+        stream = Stream()
+        zlib.deflateInit_(ctypes.byref(stream), 6, version, ctypes.sizeof(stream))
+        for _ in range(10):
+            yield
 
 
 def torch_cycle():
@@ -58,7 +65,7 @@ def arrow():
 KINDS = {
     "SQLite in memory": sqlite,
     "Box2D fixtures": box2d,
-    "ctypes simulator": simulator,
+    "C library by ctypes": library,
     "torch: C++ cycle": torch_cycle,
     "Arrow's pool": arrow,
 }

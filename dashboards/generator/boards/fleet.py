@@ -261,7 +261,7 @@ DASHBOARD = Dashboard(
     rows=[
         Row("", [GLANCE, [TRAINERS], [MEMORY, VERDICT_LINES]]),
         Row("Over time", OVER_TIME),
-        Row("Alerts and cleanups", [[firing_alerts(width=14, height=8), cleanups()]]),
+        Row("Alerts and cleanups", [[firing_alerts(width=18, height=8), cleanups()]]),
         Row("Ended trainers", [ENDED], collapsed=True),
         Row("Ranks", [RANKS], collapsed=True),
         Row("How to read this", [[READING]], collapsed=True),

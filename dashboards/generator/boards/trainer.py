@@ -36,7 +36,7 @@ VERDICT = number(
     thresholds=colors.thresholds(colors.UNKNOWN),
     filled=True,
     width=4,
-    height=6,
+    height=8,
 )
 EXPLANATION = table(
     "What grows, where, and what to do",
@@ -50,7 +50,6 @@ EXPLANATION = table(
         time_left(explanation.of_rows(trainers.TIME_TO_LIMIT)),
         Column("Bytes", explanation.BYTES, BYTES, width=90),
         Column("Items per minute", explanation.ITEMS_PER_MINUTE, COUNT, width=130),
-        Column("Items", explanation.ITEMS, COUNT, width=80),
         Column("Share", explanation.SHARE, SHARE, width=70),
         Column("Type", label="type", width=130),
         *ADDRESS,
@@ -62,7 +61,7 @@ EXPLANATION = table(
     empty=NOTHING_GROWS,
     sort_by="Verdict",
     large=True,
-    height=6,
+    height=8,
 )
 
 GLANCE = [

@@ -114,7 +114,6 @@ BYTES_PER_MINUTE = _column(
 )
 ITEMS_PER_MINUTE = _column(f"60 * deriv({_ITEMS}[10m])", "", _growth(_COUNTS))
 BYTES = _column(select("trainer_growing_path_bytes"), _EXPLAINED, _level(_SIZES))
-ITEMS = _column(_ITEMS, "", _level(_COUNTS))
 SHARE = _column(select("trainer_growing_path_share_ratio"), select("job:trainer_leak:share"), "")
 _ALERT_BEGAN = select("ALERTS_FOR_STATE", 'kind=~"leak|growth"')
 SINCE = _column(
