@@ -40,7 +40,7 @@ def library():
     while True:
         stream = Stream()
         zlib.deflateInit_(ctypes.byref(stream), 6, version, ctypes.sizeof(stream))
-        for _ in range(10):
+        for _ in range(3):
             yield
 
 
