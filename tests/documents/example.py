@@ -25,6 +25,10 @@ SECONDS = float(os.environ.get("DOCUMENT_SECONDS", "240"))  # that anything may 
 START_SECONDS = 300.0  # importing torch on a busy machine
 
 
+class NotStarted(Exception):
+    """An example did not begin to serve; the message has the end of its log."""
+
+
 class Example:
     """A running example with its leaks off.
 
@@ -52,9 +56,9 @@ class Example:
             )
         try:
             self.until(lambda: self._address() is not None, START_SECONDS)
-        except AssertionError:
+        except AssertionError as error:
             self.stop()
-            raise
+            raise NotStarted(str(error)) from error
 
     @property
     def url(self) -> str:

@@ -9,20 +9,27 @@ import argparse
 import os
 import re
 import shutil
-import subprocess
 import sys
 import tempfile
 import time
 from collections import Counter
-from collections.abc import Sequence
-from concurrent.futures import ThreadPoolExecutor, as_completed
+from collections.abc import Mapping, Sequence
+from concurrent.futures import ProcessPoolExecutor, as_completed
+from importlib import import_module
+from multiprocessing import get_context
 from pathlib import Path
+
+import pytest
 
 from tests.documents.changes import CHANGES, Change
 from tests.repository import REPOSITORY
 
 NOTICED = "noticed"
 AT_ONCE = 8  # they mostly wait
+SECONDS = 1200.0  # for the rows of a change
+# Loaded once, and not for each change: most of the time that a run takes to begin.
+LOADED = ("matplotlib.pyplot", "torch")
+FORKED = get_context("fork")
 SKIPPED = shutil.ignore_patterns(".git", ".heapwatch", ".*_cache", "shared", "build")
 
 
@@ -39,7 +46,9 @@ def main() -> int:
     known = kept.read_text(encoding="utf-8").splitlines() if kept.exists() else []
     left = [change for change in chosen if f"{NOTICED}: {change}" not in known]
     counts = Counter({NOTICED: len(chosen) - len(left)})
-    with ThreadPoolExecutor(options.at_once) as pool:
+    for name in LOADED:
+        import_module(name)
+    with ProcessPoolExecutor(options.at_once, FORKED) as pool:
         running = {pool.submit(tried, change): change for change in left}
         for done in as_completed(running):
             result, failure = done.result()
@@ -62,36 +71,50 @@ def tried(change: Change) -> tuple[str, str]:
         if change.old not in before:
             raise SystemExit(f"{change.file} has no {change.old!r}: tests/documents/changes.py is stale")
         began = time.monotonic()
-        if failure := failed(copy, change.rows):
+        if failure := failed(copy, change.rows, {}):
             return "FAILS WITHOUT IT", failure
         file.write_text(before.replace(change.old, change.new), encoding="utf-8")
         # What did not come in twice the time does not come.
         enough = f"{30 + 2 * (time.monotonic() - began):.0f}"
-        failure = failed(copy, change.rows, DOCUMENT_SECONDS=enough)
+        failure = failed(copy, change.rows, {"DOCUMENT_SECONDS": enough})
+        if "NotStarted" in failure:
+            return "DID NOT START", failure
         return (NOTICED if failure else "NOT NOTICED"), failure
 
 
-def failed(copy: Path, rows: Sequence[str], **environment: str) -> str:
+def failed(copy: Path, rows: Sequence[str], environment: Mapping[str, str]) -> str:
     """How one of these rows fails in the copy; empty when all pass."""
-    command = [sys.executable, "-m", "pytest", "-q", "-x", "-p", "no:cacheprovider", "tests/documents"]
-    environment |= {
-        "PYTHONPATH": os.pathsep.join([str(copy / "exporters"), str(copy)]),
+    output = copy / "output"
+    child = FORKED.Process(target=_tried, args=(copy, rows, environment, output))
+    child.start()
+    child.join(SECONDS)
+    child.kill()
+    child.join()
+    if child.exitcode == 0:
+        return ""
+    said = output.read_text(errors="replace")
+    if child.exitcode != 1:  # no row was collected, or the change is no Python
+        raise SystemExit(said[-4000:])
+    return re.findall(r"(?m)^E +(.+)$", said)[0]
+
+
+def _tried(copy: Path, rows: Sequence[str], environment: Mapping[str, str], output: Path) -> None:
+    """Run these rows in this process, with nothing loaded of the tree that it came from."""
+    with output.open("w") as file:
+        for stream in (1, 2):
+            os.dup2(file.fileno(), stream)
+    own = {path.name for path in (copy / "exporters", copy) for path in path.iterdir()}
+    for name in [name for name in sys.modules if name.partition(".")[0] in own]:
+        del sys.modules[name]
+    folders = [str(copy / "exporters"), str(copy)]
+    sys.path[:0] = folders
+    os.environ |= environment | {
+        "PYTHONPATH": os.pathsep.join(folders),
         "PYTHONDONTWRITEBYTECODE": "",
         "DOCUMENT_ROWS": "\n".join(rows),
     }
-    done = subprocess.run(
-        command,
-        cwd=copy,
-        env=os.environ | environment,
-        capture_output=True,
-        text=True,
-        timeout=1200,
-        check=False,
-    )
-    if done.returncode not in (0, 1):  # no row was collected, or the change is no Python
-        raise SystemExit(done.stdout[-2000:] + done.stderr[-2000:])
-    told = re.search(r"(?m)^E +(.+)$", done.stdout)
-    return "" if done.returncode == 0 else told[1] if told else done.stdout[-200:]
+    os.chdir(copy)
+    sys.exit(pytest.main(["-q", "-x", "-p", "no:cacheprovider", "tests/documents"]))
 
 
 if __name__ == "__main__":

@@ -12,7 +12,7 @@ from heapwatch.analysis.readings import Readings
 from heapwatch.recording.points import CYCLES, Point, point_of
 from heapwatch.runtime.failures import Failures
 
-# Seconds between batches. A batch has at most one moment of each phase: this bounds the cost of short phases.
+# Between batches, and between the moments of a phase that are kept: this bounds the cost of short phases.
 _BATCH_SECONDS = 0.5
 _SAMPLE_SECONDS = 15.0  # between points without a phase or a cycle
 _STOP_SECONDS = 2.0
@@ -147,13 +147,19 @@ class Journal:
                 self._failures.record("journal", f"{sink.name}, closing", error)
 
     def _drain(self, costly: bool) -> None:
-        latest: dict[tuple[str, str], _Mark] = {}
-        while self._marks:
-            mark = self._marks.popleft()
+        """Hand over what waits, the latest moment of each phase and those that are well before it.
+
+        On a busy machine a batch comes late, and has several cycles.
+        """
+        marks = [self._marks.popleft() for _ in range(len(self._marks))]
+        kept: list[_Mark] = []
+        following: dict[tuple[str, str], float] = {}
+        for mark in reversed(marks):
             key = (mark.event, mark.name)
-            latest.pop(key, None)
-            latest[key] = mark
-        for mark in latest.values():
+            if key not in following or mark.time <= following[key] - _BATCH_SECONDS:
+                following[key] = mark.time
+                kept.append(mark)
+        for mark in reversed(kept):
             self._give(mark, costly, self.sinks)
             costly = False
 
