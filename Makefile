@@ -95,7 +95,6 @@ lint: dev ## Check style, types and generated files
 	@"$(BIN)/python" -m docs.limits --check
 	@"$(BIN)/python" -m docs.reads --check
 	@"$(BIN)/python" -m tests.documents.tables --check
-	@"$(BIN)/python" -m docs.systems.samples --check
 	@"$(BIN)/python" -m benchmarks.zoo.document --check
 
 .PHONY: generate
@@ -105,7 +104,8 @@ generate: dev ## Write the dashboards and the generated parts of the docs
 	@"$(BIN)/python" -m docs.limits
 	@"$(BIN)/python" -m docs.reads
 	@"$(BIN)/python" -m tests.documents.tables
-	@"$(BIN)/python" -m docs.systems.samples
+	@$(STACK) tools > /dev/null
+	@$(WITH_TOOLS) "$(BIN)/python" -m docs.systems.samples
 
 .PHONY: deploy
 deploy: dev ## Write a Kustomize base, a Helm chart and a jsonnet mixin into build/deploy (ARGS="--configuration mine.yml")

@@ -86,16 +86,25 @@ def reports(example: Example) -> None:
 
 
 def titled(example: Example, *titles: str) -> None:
-    example.until(lambda: len(example.report().trend) > 3)
+    """Of the report once a generation has ended: until then it counts episodes."""
+    example.until(lambda: "Gen 1: After evolve_population" in trend_of(example))
     known = [section.title for section in sections(example.report(), 30)]
     assert not [title for title in titles if not any(title in found for found in known)], known
 
 
+def trend_of(example: Example) -> list[str]:
+    return [row.label for row in example.report().trend]
+
+
 def trend(example: Example) -> None:
+    """Every phase of every generation, in the order in which they end."""
     titled(example, "BASELINE", "MEMORY SNAPSHOT", "MEMORY TREND ACROSS GENERATIONS")
-    labels = [row.label for row in example.report().trend]
-    assert labels[0] == "Trainer initialized (baseline)"
-    assert "Gen 1: After evaluate_population" in labels
+    example.until(lambda: len(trend_of(example)) > 3 * 3)
+    first, *others = trend_of(example)
+    assert first == "Trainer initialized (baseline)"
+    phases = ("evaluate_population", "train_population", "evolve_population")
+    ended = [f"Gen {number}: After {phase}" for number in range(1, len(others)) for phase in phases]
+    assert others == ended[: len(others)]
 
 
 def growth(example: Example) -> None:
