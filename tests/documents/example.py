@@ -21,8 +21,9 @@ from heapwatch.report.findings import Report, analyse
 from tests.repository import REPOSITORY
 
 TOKEN = "correct-horse-battery-staple"
-SECONDS = float(os.environ.get("DOCUMENT_SECONDS", "240"))  # that anything may take on a busy machine
-START_SECONDS = 300.0  # importing torch on a busy machine
+SECONDS = float(os.environ.get("DOCUMENT_SECONDS", "600"))  # that anything may take on a busy machine
+START_SECONDS = 900.0  # importing torch on a busy machine
+ANSWER_SECONDS = 120.0
 
 
 class NotStarted(Exception):
@@ -118,7 +119,7 @@ class Example:
             json.dumps({"action": action, "timeout_seconds": 30, **target}).encode(),
             {"Content-Type": "application/json", "Authorization": f"Bearer {TOKEN}"},
         )
-        with urllib.request.urlopen(request, timeout=60) as answer:
+        with urllib.request.urlopen(request, timeout=ANSWER_SECONDS) as answer:
             document: dict[str, Any] = json.load(answer)
         return document
 
@@ -147,7 +148,7 @@ class Example:
         """End it."""
         self.process.terminate()
         try:
-            self.process.wait(timeout=30)
+            self.process.wait(timeout=ANSWER_SECONDS)
         except subprocess.TimeoutExpired:
             self.process.kill()
             self.process.wait()
@@ -157,7 +158,7 @@ class Example:
         return None if found is None else found[1]
 
     def _get(self, path: str) -> str:
-        with urllib.request.urlopen(self.url + path, timeout=15) as answer:
+        with urllib.request.urlopen(self.url + path, timeout=ANSWER_SECONDS) as answer:
             text: str = answer.read().decode()
         return text
 

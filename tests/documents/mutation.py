@@ -26,7 +26,7 @@ from tests.repository import REPOSITORY
 
 NOTICED = "noticed"
 AT_ONCE = 8  # they mostly wait
-SECONDS = 1200.0  # for the rows of a change
+SECONDS = 3600.0  # for the rows of a change
 # Loaded once, and not for each change: most of the time that a run takes to begin.
 LOADED = ("matplotlib.pyplot", "torch")
 FORKED = get_context("fork")

@@ -9,8 +9,13 @@ from tests.documents.example import Example
 from tests.documents.rows import Row
 from tests.documents.tables import SYSTEMS, page, written
 
-pytestmark = pytest.mark.timeout(420)
+pytestmark = pytest.mark.timeout(3600)
 CASES = [(system, row) for system, rows in SYSTEMS.items() for row in rows]
+# In processes of pytest-xdist, all rows of a system are tried by one.
+GROUPED = [
+    pytest.param(system, row, id=f"{system}: {row.has}", marks=pytest.mark.xdist_group(system))
+    for system, row in CASES
+]
 # At these rates an epoch takes a second and a generation two, or more: a cycle has its lines and its samples.
 OPTIONS = {
     "metta_ppo": (
@@ -48,7 +53,7 @@ def running(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Running]:
     examples.stop()
 
 
-@pytest.mark.parametrize(("system", "row"), CASES, ids=[f"{s}: {r.has}" for s, r in CASES])
+@pytest.mark.parametrize(("system", "row"), GROUPED)
 def test_what_the_document_has_is_here(running: Running, system: str, row: Row) -> None:
     row.check(running.example(system))
 
