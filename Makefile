@@ -114,7 +114,7 @@ deploy: dev ## Write a Kustomize base, a Helm chart and a jsonnet mixin into bui
 .PHONY: documents-test
 documents-test: dev ## Try every row of the tables in docs/systems on the examples (ARGS="-k walker")
 	@$(STACK) tools > /dev/null
-	@"$(BIN)/python" -m pytest -q --numprocesses 4 --dist loadgroup tests/documents $(ARGS)
+	@"$(BIN)/python" -m pytest -q --numprocesses 4 --dist loadscope tests/documents $(ARGS)
 
 .PHONY: documents-mutation
 documents-mutation: dev ## Break what the rows of docs/systems claim, one change at a time: each must be noticed (ARGS=word)
