@@ -9,6 +9,7 @@ from collections.abc import Callable
 from typing import NamedTuple, Protocol
 
 from heapwatch.analysis.readings import Readings
+from heapwatch.measure.instances import Census
 from heapwatch.recording.points import CYCLES, Point, point_of
 from heapwatch.runtime.failures import Failures
 
@@ -33,6 +34,7 @@ class Sink(Protocol):
 
 class _Mark(NamedTuple):
     time: float
+    census: Census
     event: str
     name: str
     resident_bytes: int
@@ -52,16 +54,22 @@ class Journal:
         failures: counts the errors of sinks.
         resident: reads the resident memory, in bytes.
         read: returns the latest levels; with True, costly ones such as the process tree are read again.
+        count: returns the latest count of objects: at the moment itself, since a later one is not of it.
 
     """
 
     def __init__(
-        self, failures: Failures, resident: Callable[[], int], read: Callable[[bool], Readings]
+        self,
+        failures: Failures,
+        resident: Callable[[], int],
+        read: Callable[[bool], Readings],
+        count: Callable[[], Census] = lambda: Census({}),
     ) -> None:
         self.sinks: tuple[Sink, ...] = ()
         self._failures = failures
         self._resident = resident
         self._read = read
+        self._count = count
         self._marks: deque[_Mark] = deque(maxlen=_MOST_WAITING)
         self._progress: dict[str, float] = {}
         self._unit = ""
@@ -73,7 +81,8 @@ class Journal:
         """Hand points to `sink` from now on; the first one at once, in the calling thread."""
         if self._stopped.is_set():
             return
-        self._give(_Mark(time.time(), "start", "", self._resident(), None, self._progress), True, (sink,))
+        start = _Mark(time.time(), self._count(), "start", "", self._resident(), None, self._progress)
+        self._give(start, True, (sink,))
         self.sinks = (*self.sinks, sink)
         if self._thread is None:
             self._thread = threading.Thread(target=self._work, name="heapwatch-journal", daemon=True)
@@ -122,7 +131,7 @@ class Journal:
         large: tuple[tuple[str, float], ...] = (),
     ) -> None:
         self._marks.append(
-            _Mark(time.time(), event, name, resident_bytes, delta_bytes, self._progress, large)
+            _Mark(time.time(), self._count(), event, name, resident_bytes, delta_bytes, self._progress, large)
         )
         if not self._wake.is_set():
             self._wake.set()
@@ -169,7 +178,8 @@ class Journal:
                 self._read(costly),
                 time=round(mark.time, 3),
                 event=mark.event,
-                read_at=time.time(),
+                objects=dict(mark.census.counts),
+                counted_at=mark.census.at,
                 resident_bytes=mark.resident_bytes,
                 phase=mark.name if mark.event == "phase" else "",
                 delta_bytes=mark.delta_bytes,
