@@ -104,8 +104,7 @@ generate: dev ## Write the dashboards and the generated parts of the docs
 	@"$(BIN)/python" -m docs.limits
 	@"$(BIN)/python" -m docs.reads
 	@"$(BIN)/python" -m tests.documents.tables
-	@$(STACK) tools > /dev/null
-	@$(WITH_TOOLS) "$(BIN)/python" -m docs.systems.samples
+	@"$(BIN)/python" -m docs.systems.samples
 
 .PHONY: deploy
 deploy: dev ## Write a Kustomize base, a Helm chart and a jsonnet mixin into build/deploy (ARGS="--configuration mine.yml")

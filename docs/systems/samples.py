@@ -1,8 +1,7 @@
 """The samples on these pages: `python -m docs.systems.samples` prints them anew into the pages.
 
-Beside each page lies what its commands read: the record of a run, `NAME.jsonl.gz`; that of a check,
-`NAME-LEAK.json.gz`; and what a monitor reads of a trainer, `walker.monitor.json.gz`, which
-`python -m docs.systems.samples record URL` writes.
+Beside each page lies what its commands read: the record of a run, `NAME.jsonl.gz`; and what a monitor reads
+of a trainer, `walker.monitor.json.gz`, which `python -m docs.systems.samples record URL` writes.
 """
 
 import gzip
@@ -16,7 +15,6 @@ from pathlib import Path
 
 from prometheus_client.parser import text_string_to_metric_families
 
-from examples.check.alerts import told
 from heapwatch.analysis.readings import Readings
 from heapwatch.cli.reporter import Reporter
 from heapwatch.cli.sources import Sample
@@ -62,24 +60,13 @@ def monitored(_name: str) -> str:
     )
 
 
-def alerts(run: str) -> Callable[[str], str]:
-    """What the alerts say on a run of the check."""
-    return lambda _name: f"{told(FOLDER / f'{run}.json.gz')}\n"
-
-
 REPORT = {"heapwatch report run.jsonl.gz --rows 12": report}
 # Page -> its commands, and what each prints.
 PRINTED: Mapping[str, Mapping[str, Callable[[str], str]]] = {
     "erl_trading": REPORT,
-    "fire_dqn": {
-        **REPORT,
-        "python -m examples.check.alerts kept/fire_dqn-graph.json.gz": alerts("fire_dqn-graph"),
-    },
+    "fire_dqn": REPORT,
     "metta_ppo": REPORT,
-    "walker": {
-        "python -m examples.check.alerts kept/walker-unknown.json.gz": alerts("walker-unknown"),
-        "heapwatch monitor --interval 10": monitored,
-    },
+    "walker": {"heapwatch monitor --interval 10": monitored},
 }
 
 

@@ -8,13 +8,11 @@ import json
 import re
 import sys
 from pathlib import Path
-from textwrap import fill
 
 from benchmarks.leaks.replay import ask, replay
 from benchmarks.leaks.scenario import LABEL, Scenario, load
 from examples.check.__main__ import RULES
 
-_WIDTH = 110
 GOT = re.compile(r"Labels:\{(.*?)\}\s*\n?\s*Annotations:\{(.*)\}")
 
 
@@ -40,16 +38,14 @@ def texts(scenario: Scenario, minute: int, name: str) -> dict[tuple[str, str], s
     return found
 
 
-def told(recording: Path) -> str:
-    """A paragraph of each, the earliest first."""
+def main(recording: Path) -> None:
+    """Print them, the earliest first."""
     scenario = load(recording)
-    return "\n".join(
-        fill(f"minute {minute}: {texts(scenario, minute, name)[key]}", _WIDTH)
-        for key, (minute, name) in first_alerts(scenario).items()
-    )
+    for (resource, component), (minute, name) in first_alerts(scenario).items():
+        print(f"minute {minute}: {texts(scenario, minute, name)[resource, component]}\n")
 
 
 if __name__ == "__main__":
     if len(sys.argv) != 2:
         sys.exit(__doc__)
-    print(told(Path(sys.argv[1])))
+    main(Path(sys.argv[1]))
