@@ -125,16 +125,19 @@ class Example:
 
     def run(self, *command: str, within: float = SECONDS) -> str:
         """The output of a command beside it, in its environment; the trainer's address is appended."""
-        done = subprocess.run(
-            [*command, self.url.removeprefix("http://")],
-            env=self.environment,
-            cwd=REPOSITORY,
-            capture_output=True,
-            text=True,
-            timeout=within,
-            check=False,
-        )
-        return done.stdout + done.stderr
+        while True:
+            done = subprocess.run(
+                [*command, self.url.removeprefix("http://")],
+                env=self.environment,
+                cwd=REPOSITORY,
+                capture_output=True,
+                text=True,
+                timeout=within,
+                check=False,
+            )
+            said = done.stdout + done.stderr
+            if "does not answer within" not in said:  # as on a busy machine
+                return said
 
     def until(self, true: Callable[[], object], seconds: float = SECONDS) -> None:
         """Wait for it to become true; AssertionError with the end of its log when it does not."""
