@@ -95,7 +95,6 @@ lint: dev ## Check style, types and generated files
 	@"$(BIN)/python" -m docs.limits --check
 	@"$(BIN)/python" -m docs.reads --check
 	@"$(BIN)/python" -m tests.documents.tables --check
-	@"$(BIN)/python" -m docs.systems.samples --check
 	@"$(BIN)/python" -m benchmarks.zoo.document --check
 
 .PHONY: generate
@@ -114,7 +113,7 @@ deploy: dev ## Write a Kustomize base, a Helm chart and a jsonnet mixin into bui
 .PHONY: documents-test
 documents-test: dev ## Try every row of the tables in docs/systems on the examples (ARGS="-k walker")
 	@$(STACK) tools > /dev/null
-	@"$(BIN)/python" -m pytest -q tests/documents $(ARGS)
+	@"$(BIN)/python" -m pytest -q --numprocesses 4 --dist loadscope tests/documents $(ARGS)
 
 .PHONY: documents-mutation
 documents-mutation: dev ## Break what the rows of docs/systems claim, one change at a time: each must be noticed (ARGS=word)

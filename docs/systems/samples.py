@@ -1,27 +1,42 @@
-"""The samples of `heapwatch report` on these pages: `python -m docs.systems.samples [--check]`.
+"""The samples on these pages: `python -m docs.systems.samples` prints them anew into the pages.
 
-Beside each page lies the record of its run, `NAME.jsonl.gz`.
+Beside each page lies what its commands read: the record of a run, `NAME.jsonl.gz`; and what a monitor reads
+of a trainer, `walker.monitor.json.gz`, which `python -m docs.systems.samples record URL` writes.
 """
 
+import gzip
+import json
+import os
 import re
 import sys
+import time
+from collections.abc import Callable, Mapping
 from pathlib import Path
 
+from prometheus_client.parser import text_string_to_metric_families
+
+from heapwatch.analysis.readings import Readings
+from heapwatch.cli.reporter import Reporter
+from heapwatch.cli.sources import Sample
+from heapwatch.cli.thresholds import Thresholds
+from heapwatch.http.client import get_text
 from heapwatch.recording.reader import read_recording
 from heapwatch.report.findings import analyse
 from heapwatch.report.text import as_text
 
 FOLDER = Path(__file__).parent
-COMMAND = "$ heapwatch report run.jsonl.gz --rows 12\n"
 # What a page shows beside the finding: sections of the report, or how their titles begin.
 SHOWN = {
     "erl_trading": ("MEMORY TREND", "OBJECT COUNT CHANGES"),
     "fire_dqn": ("MEMORY SNAPSHOT",),
     "metta_ppo": ("NAMED OBJECTS",),
 }
+MONITORED = FOLDER / "walker.monitor.json.gz"
+INTERVAL = 10.0
+SAMPLES = 9
 
 
-def sample(name: str) -> str:
+def report(name: str) -> str:
     """What the command prints of the run, without the sections that are not shown."""
     text = as_text(analyse(read_recording(FOLDER / f"{name}.jsonl.gz")), most_rows=12)
     _, *sections = re.split(r"(?m)^=+\n(.+)\n=+\n", text)
@@ -31,14 +46,49 @@ def sample(name: str) -> str:
     return "...\n".join(part.strip("\n") + "\n" for part in (finding, *shown))
 
 
+def monitored(_name: str) -> str:
+    """What the monitor prints of what it read, in UTC."""
+    os.environ["TZ"] = "UTC"
+    time.tzset()
+    reporter = Reporter(Thresholds(None, {}), interval=INTERVAL)
+    return "".join(
+        f"{message.clock}: {message.text}\n" if message.heading else f"   {message.text}\n"
+        for moment, text in json.loads(gzip.decompress(MONITORED.read_bytes()))
+        for message in reporter.report(
+            Sample("127.0.0.1:7777", moment, Readings(text_string_to_metric_families(text)))
+        )
+    )
+
+
+REPORT = {"heapwatch report run.jsonl.gz --rows 12": report}
+# Page -> its commands, and what each prints.
+PRINTED: Mapping[str, Mapping[str, Callable[[str], str]]] = {
+    "erl_trading": REPORT,
+    "fire_dqn": REPORT,
+    "metta_ppo": REPORT,
+    "walker": {"heapwatch monitor --interval 10": monitored},
+}
+
+
+def record(url: str) -> None:
+    """Read a trainer as the monitor does."""
+    read = []
+    for _ in range(SAMPLES):
+        read.append((time.time(), get_text(f"{url}/metrics", 2**22)))
+        time.sleep(INTERVAL)
+    MONITORED.write_bytes(gzip.compress(json.dumps(read).encode(), mtime=0))
+
+
 def written(name: str) -> str:
-    """The page with its sample as the command prints it."""
+    """The page with its samples as the commands print them."""
     text = page(name).read_text(encoding="utf-8")
-    before, command, after = text.partition(COMMAND)
-    _, end, rest = after.partition("```\n")
-    if not (command and end):
-        raise ValueError(f"{page(name)} has no block that begins with {COMMAND.strip()!r}")
-    return before + command + sample(name) + end + rest
+    for command, printed in PRINTED[name].items():
+        before, began, after = text.partition(f"```\n$ {command}\n")
+        _, end, rest = after.partition("```\n")
+        if not (began and end):
+            raise ValueError(f"{page(name)} has no block that begins with {command!r}")
+        text = before + began + printed(name) + end + rest
+    return text
 
 
 def page(name: str) -> Path:
@@ -47,8 +97,7 @@ def page(name: str) -> Path:
 
 
 if __name__ == "__main__":
-    stale = [name for name in SHOWN if written(name) != page(name).read_text(encoding="utf-8")]
-    if sys.argv[1:] == ["--check"]:
-        sys.exit(f"stale samples: {', '.join(stale)}: `make generate`" if stale else 0)
-    for name in stale:
+    if sys.argv[1:2] == ["record"]:
+        record(*sys.argv[2:])
+    for name in PRINTED:
         page(name).write_text(written(name), encoding="utf-8")

@@ -39,6 +39,7 @@ from heapwatch.http.guards import checked_token, token_warning
 from heapwatch.http.server import Server
 from heapwatch.http.status import Status
 from heapwatch.measure.device_pools import torch_pools
+from heapwatch.measure.instances import Census
 from heapwatch.measure.large import Large
 from heapwatch.measure.process_tree import ProcessTree
 from heapwatch.measure.ranks import array_task, current_rank
@@ -119,7 +120,7 @@ class Exporter:
         self.sizes = SizeCollector(self.failures, interval)
         self._objects: ObjectCollector | None = None
         self.checkpoints = Checkpoints(
-            self._memory_now, lambda: self._objects.latest if self._objects else {}
+            self._memory_now, lambda: self._objects.latest.counts if self._objects else {}
         )
         self._counting: list[Any] = [self.entities, self.events, self.buffers]
         tree = ProcessTree()
@@ -353,7 +354,12 @@ class Exporter:
     def add_sink(self, sink: Sink) -> None:
         """Hand the points of the run to `sink`: the ends of phases and cycles, with what was sampled last."""
         if self._journal is None:
-            self._journal = Journal(self.failures, self.memory.read, self._levels_for_points)
+            self._journal = Journal(
+                self.failures,
+                self.memory.read,
+                self._levels_for_points,
+                lambda: self._objects.latest if self._objects else Census({}),
+            )
             self.phases.on_end.append(self._journal.phase_ended)
             self.progress.on_progress.append(self._journal.progressed)
         self.safe_point.sample_unowned()

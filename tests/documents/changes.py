@@ -128,6 +128,12 @@ CHANGES = (
         ("walker: emergency by the trainer itself",),
     ),
     Change(
+        "examples/walker/health.py",
+        "EMERGENCY_BODIES = 2e9,",
+        "EMERGENCY_BODIES = 3e9,",
+        ("walker: emergency by the trainer itself",),
+    ),
+    Change(
         "examples/walker/experiment.py",
         "log_memory(watch, run.info.run_id)",
         "pass",
@@ -188,6 +194,18 @@ CHANGES = (
         "exporters/heapwatch/recording/checkpoints.py",
         'parts.append(f"VMS {_gigabytes(now.memory.virtual)}")',
         "pass",
+        ("erl_trading: baseline and a snapshot",),
+    ),
+    Change(
+        "exporters/heapwatch/recording/checkpoints.py",
+        'parts.append(f"GPU {held}")',
+        "pass",
+        ("erl_trading: GPU memory, allocated",),
+    ),
+    Change(
+        "examples/erl_trading/trainer.py",
+        "watch.objects(list, dict, np.ndarray, ",
+        "watch.objects(list, dict, ",
         ("erl_trading: baseline and a snapshot",),
     ),
     Change(

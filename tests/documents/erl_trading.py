@@ -1,8 +1,11 @@
 """MEMORY_DEBUGGING.md and the memory leak fixes of generation 13: evolutionary trading."""
 
+import logging
 import re
 import subprocess
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
@@ -65,7 +68,8 @@ def gpu(_example: Example) -> None:
         ):
             patch.setattr(torch.cuda, name, lambda *_, value=value: value)
         watch = Watch("erl_trading")
-        point = watch.checkpoint("baseline")
+        with said_by("heapwatch") as lines:
+            point = watch.checkpoint("baseline")
         exposed = {
             (sample.name, sample.labels.get("device")): sample.value
             for family in watch.exporter.exposition.families()
@@ -75,6 +79,24 @@ def gpu(_example: Example) -> None:
     assert exposed["trainer_gpu_memory_reserved_bytes", "0"] == 3e9
     assert point is not None
     assert (point.memory.gpu_allocated, point.memory.gpu_reserved) == (2.34e9, 3e9)
+    assert ", GPU 2.340 GB, 3.000 GB reserved" in lines[0]
+
+
+@contextmanager
+def said_by(name: str) -> Iterator[list[str]]:
+    """What a logger says meanwhile."""
+    lines: list[str] = []
+    handler = logging.Handler()
+    handler.emit = lambda record: lines.append(record.getMessage())  # type: ignore[method-assign]
+    logger = logging.getLogger(name)
+    level = logger.level
+    logger.setLevel(logging.INFO)
+    logger.addHandler(handler)
+    try:
+        yield lines
+    finally:
+        logger.removeHandler(handler)
+        logger.setLevel(level)
 
 
 def reports(example: Example) -> None:
@@ -86,16 +108,25 @@ def reports(example: Example) -> None:
 
 
 def titled(example: Example, *titles: str) -> None:
-    example.until(lambda: len(example.report().trend) > 3)
+    """Of the report once a generation has ended: until then it counts episodes."""
+    example.until(lambda: "Gen 1: After evolve_population" in trend_of(example))
     known = [section.title for section in sections(example.report(), 30)]
     assert not [title for title in titles if not any(title in found for found in known)], known
 
 
+def trend_of(example: Example) -> list[str]:
+    return [row.label for row in example.report().trend]
+
+
 def trend(example: Example) -> None:
+    """Every phase of every generation, in the order in which they end."""
     titled(example, "BASELINE", "MEMORY SNAPSHOT", "MEMORY TREND ACROSS GENERATIONS")
-    labels = [row.label for row in example.report().trend]
-    assert labels[0] == "Trainer initialized (baseline)"
-    assert "Gen 1: After evaluate_population" in labels
+    example.until(lambda: len(trend_of(example)) > 3 * 3)
+    first, *others = trend_of(example)
+    assert first == "Trainer initialized (baseline)"
+    phases = ("evaluate_population", "train_population", "evolve_population")
+    ended = [f"Gen {number}: After {phase}" for number in range(1, len(others)) for phase in phases]
+    assert others == ended[: len(others)]
 
 
 def growth(example: Example) -> None:
@@ -248,11 +279,12 @@ def uploads(example: Example) -> None:
 
 
 def checkpoint_lines(example: Example) -> None:
-    """Each has the address space; the arrays follow once they are counted, in any of the lines."""
+    """Each has the address space; objects and arrays follow once they are counted."""
     line = r"(?m)^checkpoint {}: [\d.]+ GB, .*VMS [\d.]+ GB, "
     for label in ("baseline", "after_evaluation", "after_training", "after_evolution"):
         example.until(lambda label=label: re.search(line.format(label), example.log()))
-    example.until(lambda: re.search(r"since the last after_evaluation, .*Tensor \d+", example.log()))
+    counted = r"since the last after_evaluation, .*Tensor [1-9]\d*, .*ndarray [1-9]\d*"
+    example.until(lambda: re.search(counted, example.log()), 2 * SECONDS)
 
 
 def end_of_the_log(example: Example) -> None:

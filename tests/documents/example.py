@@ -21,8 +21,13 @@ from heapwatch.report.findings import Report, analyse
 from tests.repository import REPOSITORY
 
 TOKEN = "correct-horse-battery-staple"
-SECONDS = float(os.environ.get("DOCUMENT_SECONDS", "240"))  # that anything may take on a busy machine
-START_SECONDS = 300.0  # importing torch on a busy machine
+SECONDS = float(os.environ.get("DOCUMENT_SECONDS", "600"))  # that anything may take on a busy machine
+START_SECONDS = 900.0  # importing torch on a busy machine
+ANSWER_SECONDS = 120.0
+
+
+class NotStarted(Exception):
+    """An example did not begin to serve; the message has the end of its log."""
 
 
 class Example:
@@ -52,9 +57,9 @@ class Example:
             )
         try:
             self.until(lambda: self._address() is not None, START_SECONDS)
-        except AssertionError:
+        except AssertionError as error:
             self.stop()
-            raise
+            raise NotStarted(str(error)) from error
 
     @property
     def url(self) -> str:
@@ -114,22 +119,25 @@ class Example:
             json.dumps({"action": action, "timeout_seconds": 30, **target}).encode(),
             {"Content-Type": "application/json", "Authorization": f"Bearer {TOKEN}"},
         )
-        with urllib.request.urlopen(request, timeout=60) as answer:
+        with urllib.request.urlopen(request, timeout=ANSWER_SECONDS) as answer:
             document: dict[str, Any] = json.load(answer)
         return document
 
     def run(self, *command: str, within: float = SECONDS) -> str:
         """The output of a command beside it, in its environment; the trainer's address is appended."""
-        done = subprocess.run(
-            [*command, self.url.removeprefix("http://")],
-            env=self.environment,
-            cwd=REPOSITORY,
-            capture_output=True,
-            text=True,
-            timeout=within,
-            check=False,
-        )
-        return done.stdout + done.stderr
+        while True:
+            done = subprocess.run(
+                [*command, self.url.removeprefix("http://")],
+                env=self.environment,
+                cwd=REPOSITORY,
+                capture_output=True,
+                text=True,
+                timeout=within,
+                check=False,
+            )
+            said = done.stdout + done.stderr
+            if "does not answer within" not in said:  # as on a busy machine
+                return said
 
     def until(self, true: Callable[[], object], seconds: float = SECONDS) -> None:
         """Wait for it to become true; AssertionError with the end of its log when it does not."""
@@ -143,7 +151,7 @@ class Example:
         """End it."""
         self.process.terminate()
         try:
-            self.process.wait(timeout=30)
+            self.process.wait(timeout=ANSWER_SECONDS)
         except subprocess.TimeoutExpired:
             self.process.kill()
             self.process.wait()
@@ -153,7 +161,7 @@ class Example:
         return None if found is None else found[1]
 
     def _get(self, path: str) -> str:
-        with urllib.request.urlopen(self.url + path, timeout=15) as answer:
+        with urllib.request.urlopen(self.url + path, timeout=ANSWER_SECONDS) as answer:
             text: str = answer.read().decode()
         return text
 

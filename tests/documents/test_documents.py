@@ -9,8 +9,7 @@ from tests.documents.example import Example
 from tests.documents.rows import Row
 from tests.documents.tables import SYSTEMS, page, written
 
-pytestmark = pytest.mark.timeout(420)
-CASES = [(system, row) for system, rows in SYSTEMS.items() for row in rows]
+pytestmark = pytest.mark.timeout(3600)
 # At these rates an epoch takes a second and a generation two, or more: a cycle has its lines and its samples.
 OPTIONS = {
     "metta_ppo": (
@@ -23,39 +22,48 @@ OPTIONS = {
 }
 
 
-class Running:
-    """One example at a time, on one process for all of its rows."""
-
-    def __init__(self, folders: pytest.TempPathFactory) -> None:
-        self._folders = folders
-        self._example: Example | None = None
-
-    def example(self, name: str) -> Example:
-        if self._example is None or self._example.name != name:
-            self.stop()
-            self._example = Example(name, self._folders.mktemp(name), *OPTIONS.get(name, ()))
-        return self._example
-
-    def stop(self) -> None:
-        if self._example is not None:
-            self._example.stop()
+@pytest.fixture(scope="class")
+def example(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Example]:
+    name = request.cls.system
+    started = Example(name, tmp_path_factory.mktemp(name), *OPTIONS.get(name, ()))
+    yield started
+    started.stop()
 
 
-@pytest.fixture(scope="module")
-def running(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Running]:
-    examples = Running(tmp_path_factory)
-    yield examples
-    examples.stop()
+def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
+    if metafunc.cls is not None:
+        system = metafunc.cls.system
+        metafunc.parametrize("row", rows := SYSTEMS[system], ids=[f"{system}: {row.has}" for row in rows])
 
 
-@pytest.mark.parametrize(("system", "row"), CASES, ids=[f"{s}: {r.has}" for s, r in CASES])
-def test_what_the_document_has_is_here(running: Running, system: str, row: Row) -> None:
-    row.check(running.example(system))
+class Tried:
+    """One process of pytest-xdist tries all rows of a system, on one process of its example."""
+
+    system: str
+
+    def test_what_the_document_has_is_here(self, example: Example, row: Row) -> None:
+        row.check(example)
+
+
+class TestWalker(Tried):
+    system = "walker"
+
+
+class TestErlTrading(Tried):
+    system = "erl_trading"
+
+
+class TestMettaPpo(Tried):
+    system = "metta_ppo"
+
+
+class TestFireDqn(Tried):
+    system = "fire_dqn"
 
 
 def test_each_row_has_a_change_that_it_must_notice() -> None:
     changed = tuple(row for change in CHANGES for row in change.rows)
-    names = [f"{system}: {row.has}" for system, row in CASES]
+    names = [f"{system}: {row.has}" for system, rows in SYSTEMS.items() for row in rows]
     assert not [name for name in names if not any(map(name.startswith, changed))]
     assert not [start for start in changed if not any(name.startswith(start) for name in names)]
 

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import gc
 import logging
+import time
 from collections.abc import Iterable
 
 from prometheus_client import Metric
 from prometheus_client.core import GaugeMetricFamily
 
-from heapwatch.measure.instances import InstanceCounter
+from heapwatch.measure.instances import Census, InstanceCounter
 
 log = logging.getLogger("heapwatch")
 
@@ -22,14 +23,9 @@ class ObjectCollector:
     def __init__(self, interval: float) -> None:
         self.interval = interval
         self._census = InstanceCounter()
-        self._latest: dict[str, float] = {}
+        self.latest = Census({})
         self._expected: dict[str, int] = {}
         self._most_said: dict[str, float] = {}
-
-    @property
-    def latest(self) -> dict[str, float]:
-        """The counts of the last census, by class."""
-        return self._latest
 
     def count(self, *classes: type) -> None:
         """Count live instances of `classes`, subclasses included.
@@ -53,12 +49,12 @@ class ObjectCollector:
 
     def sample(self) -> None:
         """Take a census."""
-        self._latest = self._census.take()
+        self.latest = Census(self._census.take(), round(time.time(), 3))
         if any(self._is_news(name) for name in self._expected):
             gc.collect()  # unreachable objects must not count as alive
-            self._latest = self._census.take()
+            self.latest = Census(self._census.take(), round(time.time(), 3))
         for name, expected in self._expected.items():
-            alive = self._latest.get(name, 0)
+            alive = self.latest.counts.get(name, 0)
             if self._is_news(name):
                 log.warning("%s: %d are alive, %d expected", name, alive, expected)
                 self._most_said[name] = alive
@@ -67,12 +63,12 @@ class ObjectCollector:
 
     def _is_news(self, name: str) -> bool:
         """Whether more are alive than expected, and twice as many as at the last warning."""
-        alive = self._latest.get(name, 0)
+        alive = self.latest.counts.get(name, 0)
         return alive > self._expected[name] and alive >= 2 * self._most_said.get(name, 0)
 
     def collect(self) -> Iterable[Metric]:
         """Yield the counts of the last census."""
         objects = GaugeMetricFamily("trainer_objects", "Live instances of a watched class.", labels=["type"])
-        for name, count in self._latest.items():
+        for name, count in self.latest.counts.items():
             objects.add_metric([name], count)
         yield objects

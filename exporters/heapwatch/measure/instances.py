@@ -13,10 +13,18 @@ import weakref
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from itertools import chain
+from typing import NamedTuple
 
 from heapwatch.measure.layout import layout_of
 from heapwatch.measure.tracked import tracked_types
 from heapwatch.measure.untracked import Untracked, is_untracked
+
+
+class Census(NamedTuple):
+    """Instances by class, and when they were counted: Unix time in seconds; None if they never were."""
+
+    counts: dict[str, float]
+    at: float | None = None
 
 
 class InstanceCounter:

@@ -21,7 +21,8 @@ from heapwatch.measure.sampling import CONTAINERS, ContainerChanged, pick, posit
 from heapwatch.measure.tracked import tracked_count, tracked_slices
 
 _SLICE = 20_000  # tracked objects looked at in one reading
-_FIRST_SECONDS = 0.1  # longest reading until all slices have been seen once, so that a count exists soon
+# Of CPU time, in one reading until all slices have been seen once, so that a count exists soon.
+_FIRST_SECONDS = 0.1
 _CHUNK = 4096  # objects whose referents are listed at a time
 _LONG = 256  # items of a container that is sampled
 _SAMPLES = 64
@@ -64,7 +65,7 @@ class Untracked:
         """
         wanted = frozenset(wanted)
         self._total = self._total or -(-tracked_count() // _SLICE)
-        until = time.perf_counter() + _FIRST_SECONDS
+        until = time.thread_time() + _FIRST_SECONDS
         while True:
             missing = [at for at in range(self._total) if at not in self._slices]
             slices, length = tracked_slices(missing or [self._next % self._total], _SLICE)
@@ -72,11 +73,11 @@ class Untracked:
                 at = next(iter(slices))
                 self._slices[at] = _references(*slices.pop(at), wanted)
                 self._next = at + 1
-                if time.perf_counter() > until:
+                if time.thread_time() > until:
                     slices.clear()
             self._total = -(-length // _SLICE)
             self._slices = {at: found for at, found in self._slices.items() if at < self._total}
-            if len(self._slices) == self._total or time.perf_counter() > until:
+            if len(self._slices) == self._total or time.thread_time() > until:
                 break
         if len(self._slices) < self._total:
             return None

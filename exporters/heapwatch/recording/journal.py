@@ -9,10 +9,11 @@ from collections.abc import Callable
 from typing import NamedTuple, Protocol
 
 from heapwatch.analysis.readings import Readings
+from heapwatch.measure.instances import Census
 from heapwatch.recording.points import CYCLES, Point, point_of
 from heapwatch.runtime.failures import Failures
 
-# Seconds between batches. A batch has at most one moment of each phase: this bounds the cost of short phases.
+# Between batches, and between the moments of a phase that are kept: this bounds the cost of short phases.
 _BATCH_SECONDS = 0.5
 _SAMPLE_SECONDS = 15.0  # between points without a phase or a cycle
 _STOP_SECONDS = 2.0
@@ -33,6 +34,7 @@ class Sink(Protocol):
 
 class _Mark(NamedTuple):
     time: float
+    census: Census
     event: str
     name: str
     resident_bytes: int
@@ -52,16 +54,22 @@ class Journal:
         failures: counts the errors of sinks.
         resident: reads the resident memory, in bytes.
         read: returns the latest levels; with True, costly ones such as the process tree are read again.
+        count: returns the latest count of objects: at the moment itself, since a later one is not of it.
 
     """
 
     def __init__(
-        self, failures: Failures, resident: Callable[[], int], read: Callable[[bool], Readings]
+        self,
+        failures: Failures,
+        resident: Callable[[], int],
+        read: Callable[[bool], Readings],
+        count: Callable[[], Census] = lambda: Census({}),
     ) -> None:
         self.sinks: tuple[Sink, ...] = ()
         self._failures = failures
         self._resident = resident
         self._read = read
+        self._count = count
         self._marks: deque[_Mark] = deque(maxlen=_MOST_WAITING)
         self._progress: dict[str, float] = {}
         self._unit = ""
@@ -73,7 +81,8 @@ class Journal:
         """Hand points to `sink` from now on; the first one at once, in the calling thread."""
         if self._stopped.is_set():
             return
-        self._give(_Mark(time.time(), "start", "", self._resident(), None, self._progress), True, (sink,))
+        start = _Mark(time.time(), self._count(), "start", "", self._resident(), None, self._progress)
+        self._give(start, True, (sink,))
         self.sinks = (*self.sinks, sink)
         if self._thread is None:
             self._thread = threading.Thread(target=self._work, name="heapwatch-journal", daemon=True)
@@ -122,7 +131,7 @@ class Journal:
         large: tuple[tuple[str, float], ...] = (),
     ) -> None:
         self._marks.append(
-            _Mark(time.time(), event, name, resident_bytes, delta_bytes, self._progress, large)
+            _Mark(time.time(), self._count(), event, name, resident_bytes, delta_bytes, self._progress, large)
         )
         if not self._wake.is_set():
             self._wake.set()
@@ -147,13 +156,19 @@ class Journal:
                 self._failures.record("journal", f"{sink.name}, closing", error)
 
     def _drain(self, costly: bool) -> None:
-        latest: dict[tuple[str, str], _Mark] = {}
-        while self._marks:
-            mark = self._marks.popleft()
+        """Hand over what waits, the latest moment of each phase and those that are well before it.
+
+        On a busy machine a batch comes late, and has several cycles.
+        """
+        marks = [self._marks.popleft() for _ in range(len(self._marks))]
+        kept: list[_Mark] = []
+        following: dict[tuple[str, str], float] = {}
+        for mark in reversed(marks):
             key = (mark.event, mark.name)
-            latest.pop(key, None)
-            latest[key] = mark
-        for mark in latest.values():
+            if key not in following or mark.time <= following[key] - _BATCH_SECONDS:
+                following[key] = mark.time
+                kept.append(mark)
+        for mark in reversed(kept):
             self._give(mark, costly, self.sinks)
             costly = False
 
@@ -163,7 +178,8 @@ class Journal:
                 self._read(costly),
                 time=round(mark.time, 3),
                 event=mark.event,
-                read_at=time.time(),
+                objects=dict(mark.census.counts),
+                counted_at=mark.census.at,
                 resident_bytes=mark.resident_bytes,
                 phase=mark.name if mark.event == "phase" else "",
                 delta_bytes=mark.delta_bytes,

@@ -111,7 +111,6 @@ def point_of(
     *,
     time: float,
     event: str,
-    read_at: float | None = None,
     resident_bytes: float | None = None,
     **about: Any,
 ) -> Point | None:
@@ -121,7 +120,6 @@ def point_of(
         readings: one exposition, or a part of it.
         time: Unix time, in seconds.
         event: see `Point`.
-        read_at: when it was exposed, in Unix time; by default at `time`.
         resident_bytes: replaces the exposition's value.
         about: further fields of the point.
 
@@ -143,14 +141,17 @@ def point_of(
         gpu_allocated_bytes=_sum(readings.by("trainer_gpu_memory_allocated_bytes", "device")),
         gpu_reserved_bytes=_sum(readings.by("trainer_gpu_memory_reserved_bytes", "device")),
         buffers={name: Buffer(size, items.get(name), full.get(name)) for name, size in nbytes.items()},
-        objects=readings.by("trainer_objects", "type"),
-        counted_at=None if age is None else round((time if read_at is None else read_at) - age, 3),
         items=_items(readings),
         bounds=_bounds(readings),
         graphs={name: n for name, n in readings.by("trainer_buffer_graph_tensors", "buffer").items() if n},
         sizes=readings.by("trainer_object_size_bytes", "object"),
         growth_limits=readings.growth_limits_by_key(),
-        **{"progress": readings.by("trainer_progress_total", "unit"), **about},
+        **{
+            "progress": readings.by("trainer_progress_total", "unit"),
+            "objects": readings.by("trainer_objects", "type"),
+            "counted_at": None if age is None else round(time - age, 3),
+            **about,
+        },
     )
 
 

@@ -2,6 +2,8 @@ import copy
 import gc
 import pickle
 import weakref
+from itertools import count
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -206,3 +208,16 @@ def test_a_large_program_is_counted_slice_by_slice(monkeypatch):
     assert "ndarray" not in taken[0]
     assert "Agent" in taken[0]
     assert taken[-1]["ndarray"] - before == pytest.approx(len(arrays), rel=0.2)
+
+
+def test_a_reading_that_the_machine_holds_up_looks_at_as_much(monkeypatch):
+    """Of CPU time a tenth of a second has passed, of a busy machine's clock many."""
+    wall = count()
+    clocks = SimpleNamespace(
+        thread_time=lambda: 0.0, perf_counter=lambda: float(next(wall)), monotonic=lambda: float(next(wall))
+    )
+    kept = [[] for _ in range(500)]
+    monkeypatch.setattr("heapwatch.measure.untracked._SLICE", 100)
+    monkeypatch.setattr("heapwatch.measure.untracked.time", clocks)
+    assert "ndarray" in InstanceCounter([np.ndarray]).take()
+    assert kept

@@ -2,12 +2,15 @@ import logging
 import os
 import re
 import threading
+import time
 from collections import deque
+from types import SimpleNamespace
 
 import pytest
 
 import heapwatch
 from heapwatch.analysis.readings import Readings
+from heapwatch.measure.instances import Census
 from heapwatch.recording.journal import Journal
 from heapwatch.recording.reader import read_recording
 from heapwatch.runtime.failures import Failures
@@ -96,6 +99,36 @@ def test_a_flood_of_phases_is_one_point_a_batch(journal, kept):
     journal.stop()
     assert 1 <= len(kept.points) - 1 < 30
     assert kept.points[-1].resident_bytes == 99_999
+
+
+def test_no_cycle_is_missing_where_the_journal_is_held_up(journal, kept, monkeypatch):
+    journal.add_sink(kept)
+    now = iter(range(1000))
+    monkeypatch.setattr(
+        "heapwatch.recording.journal.time",
+        SimpleNamespace(time=lambda: next(now), monotonic=time.monotonic),
+    )
+    for generation in range(1, 7):
+        journal.phase_ended("evaluate", 1000, 0)
+        journal.phase_ended("train", 1000, 0)
+        journal.progressed("generation", generation)
+    journal.stop()
+    phases = [(point.phase, point.cycle("generation")) for point in kept.points if point.phase]
+    assert phases == [(phase, number) for number in range(1, 7) for phase in ("evaluate", "train")]
+
+
+def test_a_point_has_the_count_of_its_own_moment(failures, kept):
+    latest = Census({"Agent": 2.0}, 1000.0)
+    journal = Journal(failures, lambda: 1000, lambda costly: Readings([]), lambda: latest)
+    journal.add_sink(kept)
+    kept.held.clear()
+    journal.phase_ended("evaluate", 1000, 0)
+    latest = Census({"Agent": 90.0}, 2000.0)
+    journal.phase_ended("train", 1000, 0)
+    kept.held.set()
+    journal.stop()
+    counted = [(point.phase, point.objects, point.counted_at) for point in kept.points if point.phase]
+    assert counted == [("evaluate", {"Agent": 2.0}, 1000.0), ("train", {"Agent": 90.0}, 2000.0)]
 
 
 def test_a_sink_that_hangs_or_raises_neither_stops_training_nor_the_other_sinks(failures, kept):
