@@ -66,7 +66,7 @@ def add_routes(
             raise HTTPException(
                 403,
                 f"this request was signed by a trainer at {plain(', '.join(asked.hosts), 100)}, "
-                f"and comes from {host}; if NAT is between, name {host} in the trainer's HEAPWATCH_ALLOWED_HOSTS",
+                f"and comes from {host}: behind NAT name {host} in its HEAPWATCH_ALLOWED_HOSTS",
             )
         if local and host == local[0] and asked.port in taken:
             raise HTTPException(400, f"port {asked.port} of this machine is a service of the stack")
