@@ -182,6 +182,11 @@ bench-fleet: dev ## Measure the stack with 1 to 1000 simulated trainers; writes 
 	@$(STACK) tools > /dev/null
 	@$(WITH_TOOLS) "$(BIN)/python" -m benchmarks.fleet $(or $(ARGS),--write)
 
+.PHONY: bench-floor
+bench-floor: dev ## Measure what reading and recording levels costs at the least, and each rule; writes docs/fleet.md (ARGS="--trainers 20")
+	@$(STACK) tools > /dev/null
+	@$(WITH_TOOLS) "$(BIN)/python" -m benchmarks.leaks.floor $(or $(ARGS),--write)
+
 .PHONY: bench-reach
 bench-reach: dev ## Enter running processes on every Python that is here, and busy ones; writes docs/reach.md (ARGS="--seconds 20")
 	@"$(BIN)/python" -m benchmarks.reach $(or $(ARGS),--write)
