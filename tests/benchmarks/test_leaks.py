@@ -147,13 +147,16 @@ def test_what_each_rule_group_costs_is_told():
 
 def test_the_floor_is_told_in_reads_that_a_millisecond_leaves() -> None:
     count = levels(EVERYTHING)
-    found = dict.fromkeys(FLOOR, count * 5e-06) | {list(FLOOR)[-1]: 0.4e-3}
+    found = dict.fromkeys(FLOOR, count * 5e-6) | {list(FLOOR)[-1]: 0.4e-3}
     rules = {
         ("trainer-leak", "job:trainer_resource:level", "a"): 1e-3,
         ("trainer-leak", "job:trainer_leak:straightness", "b"): 2e-3,
         ("limits", "job:trainer:present", "c"): 1e-3,
     }
     told = "\n".join(lines(found, rules))
-    assert f"{0.6e-3 / count / 5e-6:.0f} reads of a level at 5.0 µs" in told
+    assert (
+        f"take 0.40 ms, and nothing is judged yet. A millisecond leaves {0.6e-3 / count / 5e-6:.0f} " in told
+    )
+    assert "| read, as it is now | 0.09 | 5.0 |" in told
     assert "| windows, straight lines and verdicts | 2.00 | 50% |" in told
-    assert "of the 4.00 ms of all 3 rules" in told
+    assert "of the 4.0 ms of all 3 rules" in told
