@@ -250,7 +250,7 @@ class Prometheus:
         folder: Path,
         alertmanagers: Sequence[str] = (),
         options: Sequence[str] = (),
-        interval: str = "300ms",
+        scrape: str = "1s",
     ) -> None:
         self.folder = folder
         self._options = list(options)
@@ -268,7 +268,11 @@ class Prometheus:
         (folder / "rules.yml").write_text(yaml.safe_dump({"groups": [{"name": "limits", "rules": [rule]}]}))
         discovery = [{"files": [str(folder / "targets/*.json")], "refresh_interval": "200ms"}]
         config = {
-            "global": dict.fromkeys(("scrape_interval", "scrape_timeout", "evaluation_interval"), interval),
+            "global": {
+                "scrape_interval": scrape,
+                "scrape_timeout": scrape,
+                "evaluation_interval": "300ms",
+            },
             "rule_files": [str(folder / "rules.yml")],
             "scrape_configs": [{"job_name": "trainer", "file_sd_configs": discovery}],
             "alerting": {"alertmanagers": [{"static_configs": [{"targets": list(alertmanagers)}]}]},

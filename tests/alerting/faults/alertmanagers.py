@@ -60,7 +60,7 @@ def receiver_down(stage: Stage, outcome: Outcome) -> None:
 def outage(stage: Stage, outcome: Outcome) -> None:
     receiver = stage.receiver()
     alertmanager = stage.alertmanager(receiver)
-    prometheus = stage.own_prometheus(alertmanager, interval="3s")
+    prometheus = stage.own_prometheus(alertmanager, scrape="3s")
     receiver.settings["prometheus_url"] = prometheus.url
     receiver.start()
     alertmanager.program.kill()

@@ -68,10 +68,10 @@ class Stage:
         self._owners.append(receiver)
         return receiver
 
-    def own_prometheus(self, *alertmanagers: Alertmanager, interval: str = "300ms") -> Prometheus:
+    def own_prometheus(self, *alertmanagers: Alertmanager, scrape: str = "1s") -> Prometheus:
         """A Prometheus that the test may stop, sending to these Alertmanagers."""
         addresses = [f"127.0.0.1:{alertmanager.port}" for alertmanager in alertmanagers]
-        return self._own(Prometheus(self.folder("prometheus"), addresses, interval=interval))
+        return self._own(Prometheus(self.folder("prometheus"), addresses, scrape=scrape))
 
     def alertmanager(
         self, receiver: Receiver, cluster_port: int = 0, peers: tuple[int, ...] = ()
