@@ -201,6 +201,11 @@ bench-fleet: dev ## Measure the stack with 1 to 1000 simulated trainers; writes 
 bench-first-leak: dev ## Measure the time from `pip install` to a named leak of a running process; writes docs/entering.md
 	@"$(BIN)/python" -m benchmarks.first_leak $(or $(ARGS),--write)
 
+.PHONY: bench-floor
+bench-floor: dev ## Measure what reading and recording levels costs at the least, and each rule; writes docs/fleet.md (ARGS="--trainers 20")
+	@$(STACK) tools > /dev/null
+	@$(WITH_TOOLS) "$(BIN)/python" -m benchmarks.leaks.floor $(or $(ARGS),--write)
+
 .PHONY: bench-reach
 bench-reach: dev ## Enter running processes on every Python that is here, and busy ones; writes docs/reach.md (ARGS="--seconds 20")
 	@"$(BIN)/python" -m benchmarks.reach $(or $(ARGS),--write)

@@ -2,7 +2,8 @@
 
 The services of a dead supervisord would run unsupervised, so they are stopped and started again. This process
 also removes the target files of trainers that were killed, and keeps these as lost, with the cause. And it
-asks each service whether it is well: an alert about Alertmanager would need Alertmanager.
+asks each service whether it is well, and says in its log and to the viewer which is not: an alert about
+Alertmanager would need Alertmanager.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ from pathlib import Path
 
 from heapwatch.discovery import sweep
 from heapwatch.measure.kernel_kills import KernelKills
-from heapwatch.runtime.own_files import open_own
+from heapwatch.runtime.own_files import open_own, replace
 from heapwatch.runtime.plain_text import say
 from heapwatch.stack import processes
 from heapwatch.stack.endpoints import endpoints, has_grafana
@@ -27,6 +28,7 @@ from heapwatch.stack.health import HEALTHY, supervised
 from heapwatch.stack.settings import Settings
 from heapwatch.stack.supervision import Supervisor
 from heapwatch.stack.turns import take_turn
+from heapwatch.viewer.unwell import UNWELL
 
 SWEEP_SECONDS = 5.0
 WATCH_SECONDS = 30.0
@@ -57,12 +59,17 @@ def main() -> int:
 
 
 class Watch:
-    """Says in the log when a service is unwell for longer than a restart takes, and when it is well again."""
+    """Says when a service is unwell for longer than a restart takes, and when it is well again.
+
+    It says so in the log, and in a file that the viewer's pages show.
+    """
 
     def __init__(self, settings: Settings) -> None:
         self._settings = settings
         self._supervisor = Supervisor(settings)
         self._unwell = Counter[str]()
+        self._told: dict[str, str] = {}
+        self._written: str | None = None
         self._next = 0.0
 
     def look(self) -> None:
@@ -75,15 +82,26 @@ class Watch:
             for endpoint in endpoints(self._settings, grafana=has_grafana(self._settings)).values():
                 if endpoint.name in running:
                     self._judge(endpoint.name, supervised(self._settings, endpoint, running[endpoint.name]))
+        self._write()
 
     def _judge(self, name: str, state: str) -> None:
         if state == HEALTHY:
-            if self._unwell.pop(name, 0) >= TELL_AFTER:
+            self._unwell.pop(name, None)
+            if self._told.pop(name, None):
                 say(f"{name} is healthy again")
             return
         self._unwell[name] += 1
-        if self._unwell[name] == TELL_AFTER:
-            say(f"{name}: {state}. Alerts may be lost: heapwatch status")
+        if self._unwell[name] >= TELL_AFTER:
+            if name not in self._told:
+                say(f"{name}: {state}. Alerts may be lost: heapwatch status")
+            self._told[name] = state
+
+    def _write(self) -> None:
+        text = "".join(f"{name}: {state}\n" for name, state in self._told.items())
+        if text != self._written:
+            with suppress(OSError):  # tried again at the next look
+                replace(self._settings.state / UNWELL, text)
+                self._written = text
 
 
 def _sweep(targets: Path, kills: KernelKills) -> None:

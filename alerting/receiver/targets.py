@@ -15,16 +15,18 @@ from heapwatch.http.known_names import LOOPBACK, REFUSAL
 from heapwatch.http.senders import Sender, sender
 from heapwatch.http.signing import SCHEME, NotSigned, TooMany, Verifier
 from heapwatch.receiver.registrations import LIFETIME, Registrations, TooManyTrainers
+from heapwatch.runtime.plain_text import plain
 
 _MAX_BODY_BYTES = 1024
 
 
 class RegistrationRequest(BaseModel):
-    """The body of a registration: port, and whether the trainer ends. Its host is the sender's address."""
+    """The body of a registration: port, the hosts that it may come from, and whether the trainer ends."""
 
     model_config = ConfigDict(extra="forbid", strict=True)
 
     port: Annotated[int, Field(ge=1024, le=65535)]
+    hosts: Annotated[list[Annotated[str, Field(max_length=255)]], Field(min_length=1, max_length=20)]
     ends: bool = False
 
 
@@ -55,12 +57,17 @@ def add_routes(
                 f"{'.'.join(map(str, problem['loc'])) or 'body'}: {problem['msg']}"
                 for problem in error.errors(include_url=False)
             )
-            raise HTTPException(
-                400, f'{problems[:500]}; allowed is {{"port": 7777, "ends": false}}'
-            ) from None
+            allowed = '{"port": 7777, "hosts": ["10.0.0.5"], "ends": false}'
+            raise HTTPException(400, f"{problems[:500]}; allowed is {allowed}") from None
         if request.client is None:
             raise HTTPException(400, "the request comes from no address")
-        host = request.client.host
+        host = who[0]
+        if host not in asked.hosts:
+            raise HTTPException(
+                403,
+                f"this request was signed by a trainer at {plain(', '.join(asked.hosts), 100)}, "
+                f"and comes from {host}: behind NAT name {host} in its HEAPWATCH_ALLOWED_HOSTS",
+            )
         if local and host == local[0] and asked.port in taken:
             raise HTTPException(400, f"port {asked.port} of this machine is a service of the stack")
         address = f"[{host}]:{asked.port}" if ":" in host else f"{host}:{asked.port}"

@@ -81,19 +81,20 @@ def main() -> None:
             print(table[-1])
     if not (chosen.skip_cost or chosen.quick or chosen.only or chosen.scenarios):
         command = f"python -m benchmarks.leaks --seed {chosen.seed} --each {chosen.each}"
-        write_table(DOCUMENT, [f"`{command}`, {_prometheus_version()}, {table[0]}", *table[1:]])
+        write_table(DOCUMENT, [f"`{command}`, {prometheus_version()}, {table[0]}", *table[1:]])
 
 
-def write_table(document: Path, lines: list[str]) -> None:
+def write_table(document: Path, lines: list[str], begin: str = BEGIN, end: str = END) -> None:
     """Put the lines between the two marks of the page. Raises ValueError if it has none."""
-    before, begin, rest = document.read_text().partition(BEGIN)
-    _, end, after = rest.partition(END)
-    if not (begin and end):
-        raise ValueError(f"{document} has no {BEGIN} and {END}")
+    before, found, rest = document.read_text().partition(begin)
+    _, ended, after = rest.partition(end)
+    if not (found and ended):
+        raise ValueError(f"{document} has no {begin} and {end}")
     document.write_text("\n".join([before + begin, "", *lines, "", end + after]))
 
 
-def _prometheus_version() -> str:
+def prometheus_version() -> str:
+    """Name and version of the engine that is measured."""
     said = subprocess.run(["promtool", "--version"], capture_output=True, text=True, check=True).stdout
     return f"Prometheus {said.split()[2].partition('+')[0]}"
 

@@ -69,6 +69,7 @@ _MEANINGS = (
         "Not known",
         "no receiver runs, or a trainer does not say on which machine it is",
     ),
+    (r"job:stack:", "Not known", "Prometheus scrapes no service of the stack"),
     (r"heapwatch_receiver_", "No receiver", "Prometheus has no sample of one"),
     (r"prometheus_", "No Prometheus", "it is not chosen, or does not scrape itself"),
     (

@@ -17,6 +17,7 @@ from heapwatch.viewer.row import RowView
 from heapwatch.viewer.state import State
 from heapwatch.viewer.timerange import TimeRange, Window
 from heapwatch.viewer.toolbar import Toolbar
+from heapwatch.viewer.unwell import unwell
 from heapwatch.viewer.variables import Selection, choices, settle
 
 ABOUT = (
@@ -69,6 +70,8 @@ class DashboardPage:
         self._links[self.board.uid].classes("here")
         self._toolbar = Toolbar(self)
         self._note = ui.label(self._problem).classes("note error")
+        self._keeper = ui.label().classes("note error")
+        _show(self._keeper, unwell())
         self._rows = [RowView(row, self.link, self.zoom, self._fill_opened) for row in self.board.rows]
         self._views = [view for row in self._rows for view in row.views]
         ui.label(ABOUT).classes("note")
@@ -170,6 +173,7 @@ class DashboardPage:
 
     async def _ask(self) -> None:
         """Ask for variables, annotations and panels, and say what fails where it fails."""
+        _show(self._keeper, unwell())
         now = time.time()
         try:
             window = Window.of(self.state.span, 300, now)
@@ -177,9 +181,9 @@ class DashboardPage:
             shown = [item for item in self.board.annotations if item.name in self.state.annotations]
             self._marks = await queries.marks(shown, self._prometheus, self.state.selections, window)
         except (QueryError, ValueError) as problem:
-            self._say(str(problem))
+            _show(self._note, str(problem))
         else:
-            self._say(self._problem)
+            _show(self._note, self._problem)
         self._update_links()
         await self._fill([view for view in self._views if view.in_sight], now)
         for row in self._rows:
@@ -212,11 +216,12 @@ class DashboardPage:
                 link.props["href"] = address
                 link.update()
 
-    def _say(self, problem: str) -> None:
-        self._note.set_text(problem)
-        self._note.set_visibility(bool(problem))
-
 
 def short_title(title: str) -> str:
     """A dashboard's title without the name of the project, which all of them have."""
     return title.rpartition(" / ")[2]
+
+
+def _show(note: ui.label, text: str) -> None:
+    note.set_text(text)
+    note.set_visibility(bool(text))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import os
+import socket
 import threading
 from collections.abc import Mapping
 from contextlib import suppress
@@ -12,6 +13,7 @@ from urllib.parse import urlsplit
 from heapwatch.errors import UsageError
 from heapwatch.http.client import RENEWAL_SECONDS, base_url, post_json
 from heapwatch.http.guards import find_token
+from heapwatch.http.known_names import allowed_hosts
 
 log = logging.getLogger("heapwatch")
 
@@ -24,14 +26,15 @@ _LOOPBACK = ("localhost", "127.0.0.1", "::1")
 class NetworkRegistration:
     """Registers a server with the receiver at `url`, from a thread of its own, until it is removed.
 
-    Errors are logged once and never reach training.
+    Errors are logged once and never reach training. The addresses that a request may come from are signed
+    with it: those of this machine towards the receiver, and what HEAPWATCH_ALLOWED_HOSTS names, for NAT.
 
     Args:
         url: the receiver's address, such as `http://stack:9095`.
         host: the address that is served.
         port: the port that is served.
         token: the stack's; by default HEAPWATCH_TOKEN, or the file HEAPWATCH_TOKEN_FILE.
-        environ: the environment with the token.
+        environ: the environment with the token and with HEAPWATCH_ALLOWED_HOSTS.
 
     """
 
@@ -48,6 +51,8 @@ class NetworkRegistration:
         environ: Mapping[str, str] = os.environ,
     ) -> None:
         self._port = port
+        named = allowed_hosts(environ)
+        self._named = sorted({name.partition(":")[0] if name.count(":") == 1 else name for name in named})
         self._url = ""
         self.token: str | None = None
         self._said = ""
@@ -91,7 +96,7 @@ class NetworkRegistration:
         pause = 0.0
         while not self._ended.wait(pause):
             try:
-                post_json(self._url, {"port": self._port}, self.token or "", _TIMEOUT_SECONDS)
+                post_json(self._url, self._registered(), self.token or "", _TIMEOUT_SECONDS)
                 pause, self._said = RENEWAL_SECONDS, ""
             except Exception as error:
                 pause = _RETRY_SECONDS
@@ -99,10 +104,26 @@ class NetworkRegistration:
         if self._silent:
             return
         with suppress(Exception):  # then it expires
-            ends = {"port": self._port, "ends": True}
+            ends = {**self._registered(), "ends": True}
             post_json(self._url, ends, self.token or "", _LAST_TIMEOUT_SECONDS)
+
+    def _registered(self) -> dict[str, object]:
+        return {"port": self._port, "hosts": [*_own_addresses(self._url), *self._named]}
 
     def _say(self, message: str) -> None:
         if message != self._said:
             self._said = message
             log.warning("not registered with the stack: %s", message)
+
+
+def _own_addresses(url: str) -> list[str]:
+    """The addresses of this machine from which `url` is asked, one for each address that its host has."""
+    parts, found = urlsplit(url), []
+    with suppress(OSError):
+        for family, kind, _, _, address in socket.getaddrinfo(
+            parts.hostname, parts.port or 80, type=socket.SOCK_DGRAM
+        ):
+            with suppress(OSError), socket.socket(family, kind) as probe:
+                probe.connect(address)  # a datagram socket: nothing is sent
+                found.append(str(probe.getsockname()[0]).partition("%")[0])
+    return list(dict.fromkeys(found))

@@ -37,7 +37,7 @@ LAYERS = (
 BESIDE = {
     "receiver": {"data", "errors", "runtime", "http", "analysis", "lost"},
     "dashboards": {"analysis"},
-    "viewer": {"analysis", "data", "http"},
+    "viewer": {"analysis", "data", "http", "runtime"},
     "stack": {
         "data",
         "errors",

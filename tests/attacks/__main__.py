@@ -15,6 +15,8 @@ from heapwatch.stack.binaries import find
 from heapwatch.stack.settings import Settings
 from tests.alerting.faults.stage import stage
 from tests.attacks import (
+    clocks,
+    containers,
     disclosures,
     files,
     impostors,
@@ -24,11 +26,15 @@ from tests.attacks import (
     pages,
     stacks,
     trainers,
+    upgrades,
 )
 from tests.attacks.record import ATTACKS, Exchange, NotHere
 
 DOCUMENT = Path(__file__).parents[2] / "docs" / "attacks.md"
-SUITE = (impostors, trainers, liars, disclosures, pages, networks, machines, stacks, files)
+SUITE = (
+    *(impostors, trainers, liars, disclosures, pages, networks, machines, stacks, files),
+    *(clocks, containers, upgrades),
+)
 
 
 def document(said: list[str], summary: str) -> str:
@@ -64,6 +70,7 @@ def main(words: list[str]) -> int:
             except Exception:
                 traceback.print_exc()
                 results[one.row] = "FELL"
+            shared.clear()
             title = f"{one.row}: {results[one.row]} ({time.monotonic() - began:.1f} s)"
             print("\n".join(["", title, *(f"  {line}" for line in exchange.lines)]), flush=True)
             said += [f"### {title}", "", "```text", *exchange.lines, "```", ""]

@@ -154,7 +154,7 @@ def recordings(stage: Stage, exchange: Exchange) -> None:
         limited = "import resource, sys, os; resource.setrlimit(resource.RLIMIT_AS, (2 * 10**9,) * 2); "
         limited += "os.execv(sys.argv[1], sys.argv[1:])"
         done = subprocess.run(
-            [sys.executable, "-c", limited, *command], capture_output=True, text=True, timeout=300
+            [sys.executable, "-c", limited, *command], capture_output=True, text=True, timeout=1800
         )
         most = resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss * 1024
         exchange.sent(f"{path.stat().st_size:,} bytes that unpack to 300 MB: {name}")

@@ -84,7 +84,7 @@ def begun(stage: Stage, exchange: Exchange) -> None:
                     slowest = 0.0
                     for _ in range(5):
                         began = time.monotonic()
-                        assert httpx.get(f"{url}/-/ready", timeout=5).status_code == 200
+                        assert httpx.get(f"{url}/-/ready", timeout=30).status_code == 200
                         slowest = max(slowest, time.monotonic() - began)
                 finally:
                     stranger.kill()
@@ -92,8 +92,10 @@ def begun(stage: Stage, exchange: Exchange) -> None:
             exchange.back(f"five requests of this user: 200, the slowest after {slowest:.2f} s")
 
 
-def _register(receiver: Receiver, client: httpx.Client, port: int, host: str = "") -> int:
-    body = json.dumps({"port": port}).encode()
+def _register(
+    receiver: Receiver, client: httpx.Client, port: int, host: str = "", trainer: str = "127.0.0.1"
+) -> int:
+    body = json.dumps({"port": port, "hosts": [trainer]}).encode()
     authority = host or f"127.0.0.1:{receiver.port}"
     signed = signing.authorization(TOKEN, "POST", f"http://{authority}/targets", body)
     headers = {"Authorization": signed, "Host": authority}
@@ -117,11 +119,15 @@ def registrations(stage: Stage, exchange: Exchange) -> None:
             exchange.sent(f"POST /targets, {what}")
             exchange.back(code)
             assert code == expected, what
+        code = _register(receiver, client, 7777, trainer="10.0.0.7")
+        exchange.sent("POST /targets, signed by a trainer at 10.0.0.7, and passed on by another machine")
+        exchange.back(code)
+        assert code == 403
         codes = Counter(_register(receiver, client, 20_000 + number) for number in range(1200))
         exchange.sent("1,200 registrations of different ports")
         exchange.back(dict(codes))
         assert codes == {200: 500, 429: 700}
-        code = _register(receiver, other, 7777)
+        code = _register(receiver, other, 7777, trainer="127.0.0.2")
         exchange.sent("one of another address")
         exchange.back(code)
         assert code == 200

@@ -35,7 +35,9 @@ TRAINING = """
 class RealTrainer:
     """A trainer of the library in a process; `declarations` is code that has `watch`."""
 
-    def __init__(self, folder: Path, declarations: str = "", port: int = 0, host: str = "127.0.0.1") -> None:
+    def __init__(
+        self, folder: Path, declarations: str = "", port: int = 0, host: str = "127.0.0.1", **variables: str
+    ) -> None:
         script = folder / "trainer.py"
         indented = textwrap.indent(textwrap.dedent(declarations).strip(), "    ")
         script.write_text(textwrap.dedent(TRAINING.replace("    {declarations}", indented)))
@@ -45,6 +47,7 @@ class RealTrainer:
             "HEAPWATCH_TOKEN": TOKEN,
             "HEAPWATCH_TARGETS_DIR": str(folder / "targets"),
             "XDG_STATE_HOME": str(folder),
+            **variables,
         }
         with self.log.open("wb") as log:
             self.process = subprocess.Popen(

@@ -25,7 +25,7 @@ from tests.ports import free_port
 
 
 @contextmanager
-def _stack(folder: Path) -> Iterator[running.Stack]:
+def own_stack(folder: Path) -> Iterator[running.Stack]:
     """The services of an installed wheel: without a clone there is no example trainer."""
     stack = running.Stack(folder)
     del stack.environment["HEAPWATCH_CHECKOUT"]
@@ -49,7 +49,7 @@ def _well(stack: running.Stack) -> bool:
 
 @attack("a machine that loses power while the stack runs, and heapwatch up again", quick=False)
 def reboot(stage: Stage, exchange: Exchange) -> None:
-    with _stack(stage.folder("stack")) as stack:
+    with own_stack(stage.folder("stack")) as stack:
         token = stack.settings.token_file.read_bytes()
         trainer_folder = stage.folder("trainer")
         with real_trainer(trainer_folder) as trainer:
@@ -73,6 +73,37 @@ def reboot(stage: Stage, exchange: Exchange) -> None:
         exchange.back("the secret is the same, the dead trainer's target is gone")
 
 
+@attack("Alertmanager hangs: status, the keeper and the pages say so", quick=False)
+def hanging_alertmanager(stage: Stage, exchange: Exchange) -> None:
+    with own_stack(stage.folder("stack")) as stack:
+        guard = psutil.Process(Supervisor(stack.settings).processes()["alertmanager"]["pid"])
+        page = f"{stack.settings.url(stack.settings.ports.dashboards)}/d/heapwatch-fleet"
+        prometheus = f"{stack.settings.url(stack.settings.ports.prometheus)}/api/v1/query"
+
+        def worst() -> int:
+            asked = httpx.get(prometheus, params={"query": "max(job:stack:alert_path)"}, timeout=10)
+            return int(float(asked.json()["data"]["result"][0]["value"][1]))
+
+        said = "alertmanager: not answering"
+        assert said not in httpx.get(page, timeout=30).text
+        for process in (guard, *guard.children(recursive=True)):
+            process.suspend()
+        exchange.sent("SIGSTOP to Alertmanager and its guard: connections are taken, and nothing answers")
+        status = stack.run("status")
+        (line,) = [line for line in status.stdout.splitlines() if "alertmanager" in line]
+        exchange.back(f"heapwatch status: exit code {status.returncode}: {' '.join(line.split())}")
+        assert status.returncode == 1
+        wait_for(lambda: worst() == 4, "Prometheus says so", 300)
+        exchange.back("Alert path, on the pages Fleet and Stack: no Alertmanager")
+        wait_for(lambda: said in httpx.get(page, timeout=30).text, "the keeper says so on the page", 300)
+        exchange.back(f"every page of the viewer: {said}. Alerts may be lost: heapwatch status")
+        for process in (guard, *guard.children(recursive=True)):
+            process.resume()
+        wait_for(lambda: said not in httpx.get(page, timeout=30).text and worst() == 0, "all is well", 600)
+        exchange.sent("SIGCONT")
+        exchange.back("nothing of it is on the pages any more")
+
+
 LISTEN = """
 import encodings.idna, http.server, os, sys
 class All(http.server.BaseHTTPRequestHandler):
@@ -92,7 +123,7 @@ server.serve_forever()
 @attack("the receiver's port, taken by another user while it is restarted", quick=False)
 def taken_port(stage: Stage, exchange: Exchange) -> None:
     user = 61234 if os.geteuid() == 0 else os.geteuid()
-    with _stack(stage.folder("stack")) as stack:
+    with own_stack(stage.folder("stack")) as stack:
         supervisor = Supervisor(stack.settings)
         os.kill(supervisor.processes()["receiver"]["pid"], signal.SIGKILL)
         command = [sys.executable, "-c", LISTEN, str(stack.settings.ports.receiver), str(user)]
@@ -118,7 +149,7 @@ def full_disk(stage: Stage, exchange: Exchange) -> None:
     if subprocess.run(command, check=False, capture_output=True).returncode:
         raise NotHere("mounting a small disk needs root")
     try:
-        with _stack(folder) as stack, real_trainer(stage.folder("trainer")) as trainer:
+        with own_stack(folder) as stack, real_trainer(stage.folder("trainer")) as trainer:
             ballast = folder / "ballast"
             _fill(ballast)
             exchange.sent("the state folder's disk is filled to the last byte")

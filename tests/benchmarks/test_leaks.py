@@ -9,6 +9,7 @@ import pytest
 from benchmarks.leaks.__main__ import LEAK_RULES
 from benchmarks.leaks.cost import measure
 from benchmarks.leaks.fleet import EVERYTHING, levels, shapes
+from benchmarks.leaks.floor import FLOOR, lines
 from benchmarks.leaks.judge import OURS, Score, judge
 from benchmarks.leaks.replay import replay
 from benchmarks.leaks.scenario import Scenario, generate, load, save
@@ -142,3 +143,20 @@ def test_what_each_rule_group_costs_is_told():
     cost = measure(LEAK_RULES, [EVERYTHING], trainers=1, evaluations=1)
     assert set(cost) == {"trainer-leak", "leak_alerts"}
     assert all(0 < seconds < 10 for seconds in cost.values())
+
+
+def test_the_floor_is_told_in_reads_that_a_millisecond_leaves() -> None:
+    count = levels(EVERYTHING)
+    found = dict.fromkeys(FLOOR, count * 5e-6) | {list(FLOOR)[-1]: 0.4e-3}
+    rules = {
+        ("trainer-leak", "job:trainer_resource:level", "a"): 1e-3,
+        ("trainer-leak", "job:trainer_leak:straightness", "b"): 2e-3,
+        ("limits", "job:trainer:present", "c"): 1e-3,
+    }
+    told = "\n".join(lines(found, rules))
+    assert (
+        f"take 0.40 ms, and nothing is judged yet. A millisecond leaves {0.6e-3 / count / 5e-6:.0f} " in told
+    )
+    assert "| read, as it is now | 0.09 | 5.0 |" in told
+    assert "| windows, straight lines and verdicts | 2.00 | 50% |" in told
+    assert "of the 4.0 ms of all 3 rules" in told

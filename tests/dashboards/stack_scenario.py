@@ -68,6 +68,8 @@ def stack(clock: Clock) -> list[Series]:
         lambda m: 2 if m > 0.5 * total else 0,
         integration="webhook",
     )
+    for part in ("alertmanager", "delivery", "receiver", "heartbeat"):
+        result.append(Series("job:stack:alert_path", {"part": part}, clock.each(lambda m: 0)))
     result.extend(_receiver(clock))
     return result
 

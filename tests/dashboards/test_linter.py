@@ -31,6 +31,7 @@ VISUALIZATIONS = {"stat", "timeseries", "state-timeline", "table", "heatmap"}
 RECEIVER = (
     "one receiver serves all trainers under its own job: choosing a trainer must not hide what was decided"
 )
+STACK = "one stack serves all trainers: choosing a trainer must not hide that its alerts are lost"
 MACHINE = "one figure a machine, of all trainers there together"
 WHOLE_EVENTS = (
     "rare events, counted by the difference over one step: increase() would show 1.07 cleanups, twice"
@@ -40,6 +41,8 @@ WHOLE_EVENTS = (
 EXCLUSIONS = {
     ("target-job-rule", "job:machine_memory:.*"): MACHINE,
     ("target-instance-rule", "job:machine_memory:.*"): MACHINE,
+    ("target-job-rule", "job:stack:.*"): STACK,
+    ("target-instance-rule", "job:stack:.*"): STACK,
     ("target-job-rule", "heapwatch_receiver_.*"): RECEIVER,
     ("target-instance-rule", "heapwatch_receiver_.*"): RECEIVER,
     ("target-counter-agg-rule", "trainer_cleanup_.*|heapwatch_receiver_.*"): WHOLE_EVENTS,

@@ -31,7 +31,7 @@ MAY_BE_EMPTY = {
     r"trainer_growing_path": "nothing grows, or it is too early to say",
     r"trainer_gpu_|resource=\"gpu_memory\"": "no GPU here",
     r"job, trainer, run, world_size": "not a rank of a distributed run",
-    r"heapwatch_receiver_|job:machine_memory|alertmanager_": "neither receiver nor Alertmanager runs",
+    r"heapwatch_receiver_|job:machine_memory|job:stack:|alertmanager_": "no receiver, no Alertmanager",
     r"prometheus_notifications_(sent|errors)": "there is no Alertmanager to notify",
     r"job:trainer_leak:share|time_to_limit_seconds.* < \d+": "nothing leaks or grows towards its limit",
     r"^(?!.*or vector\(0\)).*ALERTS": "nothing fires",

@@ -50,7 +50,7 @@ def receiver() -> Iterator[Receiver]:
 
 
 def test_a_trainer_registers_and_takes_it_back_once(receiver: Receiver) -> None:
-    registration = NetworkRegistration(receiver.url, "0.0.0.0", 7777, token="secret")
+    registration = NetworkRegistration(receiver.url, "0.0.0.0", 7777, token="secret", environ={})
     assert registration.look() is False
     assert receiver.came.acquire(timeout=30)
     registration.look()
@@ -58,8 +58,8 @@ def test_a_trainer_registers_and_takes_it_back_once(receiver: Receiver) -> None:
     registration.remove()
     registration.look()
     assert receiver.posted == [
-        ("/targets", SCHEME, {"port": 7777}),
-        ("/targets", SCHEME, {"port": 7777, "ends": True}),
+        ("/targets", SCHEME, {"port": 7777, "hosts": ["127.0.0.1"]}),
+        ("/targets", SCHEME, {"port": 7777, "hosts": ["127.0.0.1"], "ends": True}),
     ]
     assert registration.token == "secret"
     assert registration.describe() == f"registers at {receiver.url}/targets"
@@ -77,7 +77,17 @@ def test_start_registers_and_joins_no_stack_of_this_machine(
         assert watch.server.token == "secret"
         assert watch.exporter.registration is not None
         assert watch.exporter.registration.folder is None
-    assert [body for _, _, body in receiver.posted] == [{"port": port}, {"port": port, "ends": True}]
+    body = {"port": port, "hosts": ["127.0.0.1"]}
+    assert [body for _, _, body in receiver.posted] == [body, {**body, "ends": True}]
+
+
+def test_names_of_the_outside_of_a_nat_are_signed_too(receiver: Receiver) -> None:
+    named = {"HEAPWATCH_ALLOWED_HOSTS": "10.0.0.9:7777, fd00::9,gpu-7"}
+    registration = NetworkRegistration(receiver.url, "0.0.0.0", 7777, token="secret", environ=named)
+    registration.look()
+    assert receiver.came.acquire(timeout=30)
+    registration.remove()
+    assert receiver.posted[0][2]["hosts"] == ["127.0.0.1", "10.0.0.9", "fd00::9", "gpu-7"]
 
 
 def test_a_refusal_is_logged_once_and_tried_again(

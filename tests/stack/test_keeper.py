@@ -11,6 +11,7 @@ import pytest
 from heapwatch.stack import health, keeper
 from heapwatch.stack.endpoints import Endpoint
 from heapwatch.stack.settings import Settings
+from heapwatch.viewer.unwell import UNWELL
 
 
 def test_a_service_that_is_unwell_for_long_is_told_of_once_and_so_is_its_recovery(
@@ -21,8 +22,14 @@ def test_a_service_that_is_unwell_for_long_is_told_of_once_and_so_is_its_recover
     monkeypatch.setattr(keeper, "supervised", lambda *_: next(states))
     watch = keeper.Watch(Settings.from_environment({"HEAPWATCH_STATE": str(tmp_path)}))
     monkeypatch.setattr(watch._supervisor, "processes", lambda: {"alertmanager": {}})
+    (tmp_path / UNWELL).parent.mkdir()
+    (tmp_path / UNWELL).write_text("left by an earlier keeper\n")
+    shown = []
     for _ in range(14):
         watch.look()
+        shown.append((tmp_path / UNWELL).read_text())
+    # three looks in a row, of which the first three are not; then nine
+    assert shown == [""] * 5 + ["alertmanager: not answering\n"] * 7 + [""] * 2
     assert capsys.readouterr().out.splitlines() == [
         "alertmanager: not answering. Alerts may be lost: heapwatch status",
         "alertmanager is healthy again",

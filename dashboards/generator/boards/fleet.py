@@ -20,6 +20,7 @@ from .shared import (
     TRAINER,
     USED,
     WHAT,
+    alert_path,
     cleanups,
     firing_alerts,
     growth_limit,
@@ -70,6 +71,7 @@ GLANCE = [
         empty=NO_LIMIT,
         width=5,
     ),
+    alert_path(width=4),
 ]
 
 TRAINERS = table(

@@ -5,10 +5,10 @@ from heapwatch.analysis.limits import MEMORY_SHARES
 from .. import colors, links
 from ..empty import NOTHING_FIRES
 from ..limits import limit, limit_of_each
-from ..panel import AGO, BYTES, COUNT, SECONDS, Panel, Query
-from ..panels import lines
+from ..panel import AGO, BYTES, COUNT, NUMBER, SECONDS, Panel, Query
+from ..panels import lines, number
 from ..promql import named, select
-from ..queries import alerts, recorded, trainers
+from ..queries import alerts, recorded, stack, trainers
 from ..tables import BACKGROUND, COLORED_TEXT, WRAPPED, Column, table
 from ..verdicts import VERDICTS
 
@@ -20,6 +20,13 @@ TIME_LEFT = colors.judged(colors.CRITICAL, (3600, colors.WARNING), (6 * 3600, co
 FORECAST_WORDS = {
     recorded.TOO_EARLY: ("too early", colors.UNKNOWN),
     recorded.NOT_SOON: ("not within 3 days", colors.UNKNOWN),
+}
+ALERT_PATH_WORDS = {
+    0: ("works", colors.GOOD),
+    1: ("no heartbeat", colors.CRITICAL),
+    2: ("no receiver", colors.CRITICAL),
+    3: ("not delivered", colors.CRITICAL),
+    4: ("no Alertmanager", colors.CRITICAL),
 }
 RING = colors.judged(colors.GOOD, (1.001, colors.CRITICAL))
 TO_TRAINER = [links.from_series("heapwatch-trainer")]
@@ -99,6 +106,21 @@ def firing_alerts(height: int = 7, width: int = 0) -> Panel:
         sort_by="Since",
         width=width,
         height=height,
+    )
+
+
+def alert_path(width: int = 0) -> Panel:
+    """Whether alerts can reach anybody; Prometheus says so, as Alertmanager cannot say that it is gone."""
+    return number(
+        "Alert path",
+        stack.ALERT_PATH,
+        NUMBER,
+        "Whether Prometheus reaches Alertmanager and the receiver, and the watchdog alert arrives there. "
+        "Good: works. Bad: alerts are lost, and nobody is told; `heapwatch status` says more.",
+        words=ALERT_PATH_WORDS,
+        thresholds=colors.judged(colors.GOOD, (1, colors.CRITICAL)),
+        filled=True,
+        width=width,
     )
 
 

@@ -6,6 +6,7 @@ from ..limits import limit
 from ..panel import BYTES, COUNT, NUMBER, PER_SECOND, SECONDS, SHARE, Query
 from ..panels import alarm, lines, number, states
 from ..queries import stack
+from .shared import alert_path
 
 UP = {0: ("down", colors.CRITICAL), 1: ("up", colors.GOOD)}
 
@@ -44,6 +45,7 @@ GLANCE = [
         "minutes.",
         thresholds=colors.judged(colors.GOOD, (300, colors.WARNING), (900, colors.CRITICAL)),
     ),
+    alert_path(),
 ]
 
 TARGETS = [

@@ -90,6 +90,9 @@ QUEUE = max_by(TRAINER, select(receiver("queue_length")))
 LONGEST_QUEUE = f"max({QUEUE})"
 SINCE_WATCHDOG = f"time() - max({select(receiver('last_watchdog_timestamp_seconds'))})"
 
+# What is wrong on the way of an alert, the worst of it.
+ALERT_PATH = "max(job:stack:alert_path)"
+
 # Exporters.
 _COLLECTOR = f"{TRAINER}, collector"
 COLLECT_SECONDS = max_by("collector", select("trainer_exporter_collect_seconds"))

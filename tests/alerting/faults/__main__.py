@@ -68,6 +68,7 @@ def main(words: list[str]) -> int:
             except Exception:
                 traceback.print_exc()
                 outcome.note = "FAILED " + outcome.note
+            shared.clear()
             if outcome.note.startswith("FAILED") or outcome.lost or outcome.doubled or not outcome.tried:
                 failed += 1
             slowest = f"{max(outcome.recoveries):.1f}" if outcome.recoveries else "-"

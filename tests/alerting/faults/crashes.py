@@ -36,7 +36,7 @@ def killed_at(step: str) -> None:
                 receiver.start()
                 if not accepted:  # Alertmanager tries again
                     assert receiver.post(alert(trainer.instance)).status_code == 200
-                wait_for(lambda trainer=trainer: trainer.done, "the cleanup", 10)
+                wait_for(lambda trainer=trainer: trainer.done, "the cleanup")
                 receiver.settled(1)
             receiver.post(alert(trainer.instance))  # the other Alertmanager of a pair
             receiver.settled(2)

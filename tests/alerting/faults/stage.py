@@ -68,10 +68,10 @@ class Stage:
         self._owners.append(receiver)
         return receiver
 
-    def own_prometheus(self, *alertmanagers: Alertmanager) -> Prometheus:
+    def own_prometheus(self, *alertmanagers: Alertmanager, scrape: str = "1s") -> Prometheus:
         """A Prometheus that the test may stop, sending to these Alertmanagers."""
         addresses = [f"127.0.0.1:{alertmanager.port}" for alertmanager in alertmanagers]
-        return self._own(Prometheus(self.folder("prometheus"), addresses))
+        return self._own(Prometheus(self.folder("prometheus"), addresses, scrape=scrape))
 
     def alertmanager(
         self, receiver: Receiver, cluster_port: int = 0, peers: tuple[int, ...] = ()
@@ -83,8 +83,19 @@ class Stage:
         self._owners.append(program)
         return program
 
+    def clear(self) -> None:
+        """End all but the Prometheus of every test: what the last test left makes the next one slow."""
+        self._end(self._owners[1:])
+        del self._owners[1:]
+        for target in (self.prometheus.folder / "targets").glob("*.json"):
+            target.unlink()
+
     def close(self) -> None:
-        for owner in reversed(self._owners):
+        self._end(self._owners)
+
+    @staticmethod
+    def _end(owners: list[Trainer | Receiver | Prometheus | Alertmanager]) -> None:
+        for owner in reversed(owners):
             program = owner if isinstance(owner, Program) else getattr(owner, "program", None)
             if program:
                 program.stop()

@@ -117,7 +117,7 @@ def beside(stage: Stage, outcome: Outcome) -> None:
         trainer = stage.trainer()
         with outcome.recovery():
             receiver.post(alert(trainer.instance, number))
-            wait_for(lambda trainer=trainer: trainer.done, "the well one is not kept waiting", 5)
+            wait_for(lambda trainer=trainer: trainer.done, "the well one is not kept waiting", 20)
         outcome.count(trainer)
     receiver.program.kill()
 

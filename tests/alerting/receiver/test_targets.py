@@ -16,6 +16,7 @@ from heapwatch.receiver.targets import add_routes
 
 TOKEN = "a-token-for-tests"
 URL = "http://10.0.0.9:9095/targets"
+TRAINER: dict[str, object] = {"port": 7777, "hosts": ["10.0.0.5"]}
 
 
 class Receiver:
@@ -43,11 +44,11 @@ def receiver(tmp_path: Path) -> Receiver:
 
 
 def test_a_trainer_registers_the_address_that_it_has_and_takes_it_back(receiver: Receiver) -> None:
-    answer = receiver.post({"port": 7777})
+    answer = receiver.post(TRAINER)
     assert (answer.status_code, answer.json()["address"]) == (200, "10.0.0.5:7777")
     assert answer.json()["expires_in_seconds"] == registrations.LIFETIME
     assert receiver.targets() == [{"targets": ["10.0.0.5:7777"], "labels": {}}]
-    assert receiver.post({"port": 7777, "ends": True}).status_code == 200
+    assert receiver.post({**TRAINER, "ends": True}).status_code == 200
     assert receiver.targets() == [{"targets": [], "labels": {}}]
 
 
@@ -63,14 +64,14 @@ def test_a_trainer_registers_the_address_that_it_has_and_takes_it_back(receiver:
 def test_who_does_not_know_the_token_registers_nothing(
     receiver: Receiver, headers: Mapping[str, str], secret: str, reason: str
 ) -> None:
-    answer = receiver.post({"port": 7777}, secret, **headers)
+    answer = receiver.post(TRAINER, secret, **headers)
     assert answer.status_code == 401
     assert reason in answer.json()["detail"]
     assert receiver.targets() == [{"targets": [], "labels": {}}]
 
 
 def test_a_request_is_taken_once(receiver: Receiver) -> None:
-    body = b'{"port": 7777}'
+    body = json.dumps(TRAINER).encode()
     signed = {"Authorization": signing.authorization(TOKEN, "POST", URL, body)}
     assert receiver.post(body, **signed).status_code == 200
     assert "replays are rejected" in receiver.post(body, **signed).json()["detail"]
@@ -83,7 +84,9 @@ def test_a_request_is_taken_once(receiver: Receiver) -> None:
         ({"port": 0}, "port: "),
         ({"port": 22}, "port: "),
         ({"port": "7777"}, "port: "),
-        ({"port": 7777, "host": "example.com"}, "host: Extra inputs"),
+        ({**TRAINER, "host": "example.com"}, "host: Extra inputs"),
+        ({"port": 7777}, "hosts: Field required"),
+        ({"port": 7777, "hosts": []}, "hosts: "),
         ([], "body: "),
         (b"nonsense", "body: Invalid JSON"),
     ],
@@ -92,7 +95,7 @@ def test_bad_input_is_answered_with_what_is_allowed(receiver: Receiver, body: ob
     answer = receiver.post(body)
     assert answer.status_code == 400
     assert reason in answer.json()["detail"]
-    assert '{"port": 7777, "ends": false}' in answer.json()["detail"]
+    assert '{"port": 7777, "hosts": ["10.0.0.5"], "ends": false}' in answer.json()["detail"]
 
 
 def test_a_large_body_is_refused(receiver: Receiver) -> None:
@@ -103,15 +106,15 @@ def test_a_trainer_too_many_is_told_to_come_later(
     receiver: Receiver, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(registrations, "MOST", 1)
-    receiver.post({"port": 7777})
-    answer = receiver.post({"port": 7778})
+    receiver.post(TRAINER)
+    answer = receiver.post({**TRAINER, "port": 7778})
     assert (answer.status_code, answer.headers["Retry-After"]) == (429, "180")
 
 
 def test_prometheus_keeps_its_targets_when_the_receiver_has_just_started(tmp_path: Path) -> None:
     receiver = Receiver(tmp_path)
     receiver.now = 1.0
-    receiver.post({"port": 7777})
+    receiver.post(TRAINER)
     assert receiver.client.get("/targets").status_code == 503
 
 
@@ -127,7 +130,7 @@ def test_prometheus_keeps_its_targets_when_the_receiver_has_just_started(tmp_pat
     ],
 )
 def test_what_was_signed_for_another_receiver_is_refused(receiver: Receiver, called: str, code: int) -> None:
-    body = b'{"port": 7777}'
+    body = json.dumps(TRAINER).encode()
     signed = signing.authorization(TOKEN, "POST", called, body)
     headers = {"Authorization": signed, "Host": called.split("/")[2]}
     assert receiver.post(body, **headers).status_code == code
@@ -135,18 +138,27 @@ def test_what_was_signed_for_another_receiver_is_refused(receiver: Receiver, cal
 
 
 def test_a_service_of_the_stack_is_no_trainer(receiver: Receiver) -> None:
-    assert receiver.post({"port": 9090}).status_code == 200  # of another machine
+    assert receiver.post({**TRAINER, "port": 9090}).status_code == 200  # of another machine
     receiver.client = TestClient(
         receiver.client.app, base_url="http://10.0.0.9:9095", client=("10.0.0.9", 50000)
     )
-    assert receiver.post({"port": 9090}).status_code == 400
-    assert receiver.post({"port": 9091}).status_code == 200
+    assert receiver.post({"port": 9090, "hosts": ["10.0.0.9"]}).status_code == 400
+    assert receiver.post({"port": 9091, "hosts": ["10.0.0.9"]}).status_code == 200
+
+
+def test_a_registration_that_another_machine_passes_on_is_refused(receiver: Receiver) -> None:
+    answer = receiver.post({"port": 7777, "hosts": ["10.0.0.7", "gpu-7"]})
+    assert answer.status_code == 403
+    assert "at 10.0.0.7, gpu-7, and comes from 10.0.0.5" in answer.json()["detail"]
+    assert receiver.targets() == [{"targets": [], "labels": {}}]
+    behind_nat = {"port": 7777, "hosts": ["10.0.0.7", "10.0.0.5"]}
+    assert receiver.post(behind_nat).status_code == 200
 
 
 def test_one_sender_leaves_room_for_another(receiver: Receiver, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(registrations, "MOST_FROM_ONE", 2)
     monkeypatch.setattr(signing, "MOST_FROM_ONE", 4)
-    codes = [receiver.post({"port": port}).status_code for port in (2001, 2002, 2003, 2001, 2002)]
+    codes = [receiver.post({**TRAINER, "port": port}).status_code for port in (2001, 2002, 2003, 2001, 2002)]
     assert codes == [200, 200, 429, 200, 429]
     receiver.client = TestClient(receiver.client.app, base_url="http://10.0.0.9:9095", client=("10.0.0.6", 1))
-    assert receiver.post({"port": 2001}).status_code == 200
+    assert receiver.post({"port": 2001, "hosts": ["10.0.0.6"]}).status_code == 200
