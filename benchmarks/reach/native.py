@@ -13,7 +13,7 @@ LINES = {
     "Box2D fixtures": "CreateEdgeFixture",
     "C library by ctypes": "zlib.deflateInit_",
     "torch: C++ cycle": "backward(create_graph=True)",
-    "Arrow's pool": "sink.write",
+    "Arrow's pool": "batch = pyarrow.table",
 }
 PATIENCE = 420.0
 

@@ -48,17 +48,17 @@ def torch_cycle():
     import torch
 
     while True:
-        value = torch.ones(5000, requires_grad=True)
-        value.sum().backward(create_graph=True)
+        torch.ones(5000, requires_grad=True).sum().backward(create_graph=True)
         yield
 
 
 def arrow():
     import pyarrow
 
-    sink = pyarrow.BufferOutputStream()
+    table = None
     while True:
-        sink.write(b"x" * 20_000)
+        batch = pyarrow.table({"observation": [0.5] * 5000})
+        table = batch if table is None else pyarrow.concat_tables([table, batch])
         yield
 
 
