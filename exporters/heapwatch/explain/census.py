@@ -41,8 +41,8 @@ _STEPS = (11, 23, 47, 97, 199, 397, 797)
 _BLOCKS_PER_OBJECT = 3  # memory blocks of Python, in processes that have imported torch
 _RECENT_SECONDS = 300.0  # for which a count tells what there is
 _SURE = 4.0  # standard deviations by which a count by sampling has to differ
-# From then on the collector works in small steps, and a full collection stops nothing.
-_COLLECTS_AT_ONCE = sys.version_info < (3, 14)
+# There the collector works in small steps, and a full collection stops nothing.
+_COLLECTS_AT_ONCE = sys.version_info[:2] != (3, 14)
 _WEIGHED = 8
 _OWN = "module heapwatch"
 _PACKAGE = str(Path(__file__).parents[1])
