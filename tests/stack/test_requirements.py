@@ -15,6 +15,7 @@ from tests.repository import REPOSITORY
 PROJECT = tomllib.loads((REPOSITORY / "pyproject.toml").read_text())["project"]
 LEFT_OUT = {
     "stack.txt": {
+        "otlp",
         "arrays",
         "gpu",
         "native",
@@ -26,7 +27,7 @@ LEFT_OUT = {
         "bench",
         "strangers",
     },
-    "run.txt": {"arrays", "native", "frameworks", "test", "lint", "bench", "strangers"},
+    "run.txt": {"otlp", "arrays", "native", "frameworks", "test", "lint", "bench", "strangers"},
     "dev.txt": {"bench", "strangers"},
     "bench.txt": {"strangers"},
     "strangers.txt": {"arrays", "native", "test", "lint", "bench"},

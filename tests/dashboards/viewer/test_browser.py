@@ -253,9 +253,9 @@ def test_dark_and_light(page, viewer):
 
 def test_a_malformed_range_and_an_unknown_dashboard_are_said(page, viewer):
     opened(page, f"{viewer}/d/heapwatch-phases?from=yesterday")
-    expect(page.locator(".note.error")).to_contain_text("'yesterday' is not a time")
+    expect(page.locator(".note.error:visible")).to_contain_text("'yesterday' is not a time")
     page.goto(f"{viewer}/d/nonsense")
-    expect(page.locator(".note.error")).to_contain_text("There is no dashboard nonsense")
+    expect(page.locator(".note.error:visible")).to_contain_text("There is no dashboard nonsense")
 
 
 def test_a_dead_prometheus_is_said_in_each_panel_and_a_restart_is_survived(page):

@@ -4,7 +4,7 @@ import sys
 
 import pytest
 
-from benchmarks.reach import __main__ as benchmark
+from benchmarks.reach import entered as benchmark
 from heapwatch.entering.tracee import IS_SUPPORTED
 
 pytestmark = pytest.mark.skipif(not IS_SUPPORTED, reason="a process is entered on Linux on x86-64")
