@@ -19,6 +19,7 @@ from tests.alerting.faults.stage import Stage
 from tests.alerting.harness import HEADERS, TOKEN, Program, alert, notification, stopping, wait_for
 from tests.attacks.networks import BEGUN
 from tests.attacks.record import Exchange, NotHere, attack
+from tests.attacks.stacks import published_alertmanager
 from tests.ports import free_port
 from tests.repository import REPOSITORY
 
@@ -60,14 +61,9 @@ def _published(service: dict[str, Any]) -> list[str]:
 
 @attack("600 requests that never end at a published port, where every client has one address", quick=False)
 def one_address(stage: Stage, exchange: Exchange) -> None:
-    alertmanager = stage.alertmanager(stage.receiver())
-    port = free_port()
-    command = [sys.executable, "-m", "heapwatch.stack.guard", "0.0.0.0", str(port), "--to"]
-    program = Program([*command, f"127.0.0.1:{alertmanager.port}"], stage.folder("guard") / "log")
-    url = f"http://127.0.0.1:{port}"
-    with stopping(program):
-        wait_for(lambda: httpx.get(f"{url}/-/ready").status_code == 200, "the guard passes on", 30)
-        flood = [sys.executable, "-c", BEGUN, str(os.geteuid()), str(port), "600"]
+    with published_alertmanager(stage) as url:
+        port = url.rpartition(":")[2]
+        flood = [sys.executable, "-c", BEGUN, str(os.geteuid()), port, "600"]
         with subprocess.Popen(flood, stdout=subprocess.PIPE) as same:
             try:
                 assert same.stdout is not None

@@ -224,8 +224,9 @@ def viewer_host(stage: Stage, exchange: Exchange) -> None:
                 assert set(codes) <= {400, 421}
 
 
-@attack("a page that silences alerts of a stack in containers", quick=False)
-def containers_page(stage: Stage, exchange: Exchange) -> None:
+@contextmanager
+def published_alertmanager(stage: Stage) -> Iterator[str]:
+    """The address of an Alertmanager as a container publishes it: behind its guard, on all addresses."""
     alertmanager = stage.alertmanager(stage.receiver())
     port = free_port()
     command = [sys.executable, "-m", "heapwatch.stack.guard", "0.0.0.0", str(port), "--to"]
@@ -233,6 +234,12 @@ def containers_page(stage: Stage, exchange: Exchange) -> None:
     url = f"http://127.0.0.1:{port}"
     with stopping(program):
         wait_for(lambda: httpx.get(f"{url}/-/ready").status_code == 200, "the guard passes on", 30)
+        yield url
+
+
+@attack("a page that silences alerts of a stack in containers", quick=False)
+def containers_page(stage: Stage, exchange: Exchange) -> None:
+    with published_alertmanager(stage) as url:
         for what, headers, expected in (
             ("a page's origin", {"Origin": "https://evil.example"}, 403),
             ("a name made to point here", {"Host": "evil.example:9093"}, 421),

@@ -116,7 +116,7 @@ def alert_path(width: int = 0) -> Panel:
         stack.ALERT_PATH,
         NUMBER,
         "Whether Prometheus reaches Alertmanager and the receiver, and the watchdog alert arrives there. "
-        "Good: works. Bad: alerts are lost, and nobody is told; `heapwatch status` says more.",
+        "Good: works. Bad: alerts do not arrive; `heapwatch status` says why.",
         words=ALERT_PATH_WORDS,
         thresholds=colors.judged(colors.GOOD, (1, colors.CRITICAL)),
         filled=True,

@@ -1,8 +1,9 @@
 """Types with a growing number of instances, and what refers to them: for growth that no container explains.
 
 To list all tracked objects stops the program. How long that takes is predicted from the last time. Where it
-would take too long, some of the objects are counted after each full collection of the program's own, which
-stops it for three to five times as long; until there is one, the explanation says that nothing was counted.
+would take too long, a sample is counted after each full garbage collection that the program makes itself: it
+stops the program for longer than the sample does. Until there is one, the explanation says that nothing was
+counted.
 """
 
 from __future__ import annotations

@@ -42,8 +42,9 @@ class Slice(NamedTuple):
 def tracked_types(step: int = 1) -> list[type]:
     """The type of each tracked object, tuples included; with a step only of every so many."""
     held: list[list[Any]] = []
-    # Cut before anything is read of an object: in a large heap, its memory is what takes the time.
-    fetched = map(itemgetter(slice(None, None, step)), map(gc.get_objects, (None,)))
+    fetched = map(gc.get_objects, (None,))
+    if step > 1:  # before anything is read of an object: in a large heap, that is what takes the time
+        fetched = map(itemgetter(slice(None, None, step)), fetched)
     return _selected(held, fetched, map(type, chain.from_iterable(held)))
 
 
