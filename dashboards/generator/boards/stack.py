@@ -25,10 +25,10 @@ GLANCE = [
         "Rules that could not be evaluated in the time range. Good: 0: otherwise alerts may be missing.",
     ),
     alarm(
-        "Collector errors in range",
+        "Failed reads",
         stack.COLLECT_ERRORS_IN_RANGE,
         colors.WARNING,
-        "Reads that failed in the trainers' exporters. Good: 0: a collector that fails loses only its own "
+        "Reads that failed in the trainers' exporters in the time range. Good: 0: a collector that fails loses only its own "
         "series.",
     ),
     alarm(
@@ -38,10 +38,10 @@ GLANCE = [
         "Alerts and actions that wait. Good: 0, or back to 0 within a minute.",
     ),
     number(
-        "Since the last heartbeat",
+        "Last heartbeat",
         stack.SINCE_WATCHDOG,
         SECONDS,
-        "Since the watchdog alert last came through Prometheus, Alertmanager and receiver. Good: below five "
+        "Time since the watchdog alert last came through Prometheus, Alertmanager and receiver. Good: below five "
         "minutes.",
         thresholds=colors.judged(colors.GOOD, (300, colors.WARNING), (900, colors.CRITICAL)),
     ),
