@@ -28,8 +28,8 @@ GLANCE = [
         "Failed reads",
         stack.COLLECT_ERRORS_IN_RANGE,
         colors.WARNING,
-        "Reads that failed in the trainers' exporters in the time range. Good: 0: a collector that fails loses only its own "
-        "series.",
+        "Reads that failed in the trainers' exporters in the time range. Good: 0. "
+        "A collector that fails loses only its own series.",
     ),
     alarm(
         "Receiver queue",
@@ -41,8 +41,8 @@ GLANCE = [
         "Last heartbeat",
         stack.SINCE_WATCHDOG,
         SECONDS,
-        "Time since the watchdog alert last came through Prometheus, Alertmanager and receiver. Good: below five "
-        "minutes.",
+        "Time since the watchdog alert last came through Prometheus, Alertmanager and receiver. "
+        "Good: below five minutes.",
         thresholds=colors.judged(colors.GOOD, (300, colors.WARNING), (900, colors.CRITICAL)),
     ),
     alert_path(),
