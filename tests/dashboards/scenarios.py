@@ -82,6 +82,8 @@ def leaking_walker(clock: Clock) -> list[Series]:
     walker.alert("TrainerLeak", "warning", "leak", "bodies", "unknown", leak + 20)
     walker.leaks("memory", "trainer", 8.5e6, leak + 20)
     walker.leaks("bodies", "unknown", 4.5, leak + 20)
+    walker.alert("TrainerLeak", "warning", "leak", "events", "death", leak + 20)
+    walker.leaks("events", "death", 90, leak + 20)
     walker.alert(
         "TrainerLimitExceeded", "critical", "threshold", "memory", "trainer", 0.62 * total, 0.66 * total
     )

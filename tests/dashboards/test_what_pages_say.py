@@ -162,7 +162,7 @@ def test_the_first_panel_says_what_leaks_where_how_fast_and_what_to_do(url: str)
         "trainer_name": "leaking, 11-24 12:00",
     }
     assert values([row]) == [4]
-    (rate,) = values(column(url, "trainer", GROWS, "Bytes per minute", "leaking:7777"))
+    (rate,) = values(column(url, "trainer", GROWS, "Bytes/min", "leaking:7777"))
     assert rate == pytest.approx(20e6, rel=0.05)
 
 
@@ -218,7 +218,7 @@ def test_of_a_killed_trainer_all_is_shown_that_was_known_last(url: str) -> None:
         "site": SITE,
         "remedy": REMEDY,
     }
-    assert values(column(url, "trainer", GROWS, "Bytes per minute", of)) == [20e6]
+    assert values(column(url, "trainer", GROWS, "Bytes/min", of)) == [20e6]
     assert values(asked(url, "trainer", "Memory", of=of)) == [9e9]
     assert values(asked(url, "trainer", "Used of the limit", of=of)) == [0.9]
     assert values(asked(url, "trainer", "Growth per minute", of=of)) == [20e6]
