@@ -13,7 +13,7 @@ endif
 unexport PYTHONDONTWRITEBYTECODE
 VENV := $(HEAPWATCH_STATE)/venv
 BIN := $(VENV)/bin
-BOOTSTRAP := PYTHONPATH=exporters $(PYTHON) -m heapwatch.stack.bootstrap "$(VENV)"
+BOOTSTRAP := PYTHONPATH=exporters:stack $(PYTHON) -m heapwatch_stack.bootstrap "$(VENV)"
 STACK := "$(BIN)/python" -m heapwatch
 # what `tools` fetched, for programs that look on PATH
 WITH_TOOLS := PATH="$(HEAPWATCH_STATE)/bin:$$PATH"
@@ -90,7 +90,7 @@ lint: dev ## Check style, types and generated files
 	@"$(BIN)/ruff" check .
 	@"$(BIN)/ruff" format --check .
 	@"$(BIN)/mypy"
-	@"$(BIN)/python" -m heapwatch.dashboards --check
+	@"$(BIN)/python" -m heapwatch_dashboards --check
 	@"$(BIN)/python" -m docs.metrics_reference --check
 	@"$(BIN)/python" -m docs.limits --check
 	@"$(BIN)/python" -m docs.reads --check
@@ -99,7 +99,7 @@ lint: dev ## Check style, types and generated files
 
 .PHONY: generate
 generate: dev ## Write the dashboards and the generated parts of the docs
-	@"$(BIN)/python" -m heapwatch.dashboards
+	@"$(BIN)/python" -m heapwatch_dashboards
 	@"$(BIN)/python" -m docs.metrics_reference
 	@"$(BIN)/python" -m docs.limits
 	@"$(BIN)/python" -m docs.reads
@@ -227,7 +227,7 @@ examples-test: dev ## Run every example, healthy and with each of its leaks, aga
 STRANGERS := $(HEAPWATCH_STATE)/strangers-venv
 .PHONY: strangers
 strangers: venv ## Run public trainers beside a running stack, healthy and leaking (ARGS="--only sb3 --minutes 10 --at-once 4")
-	@PYTHONPATH=exporters $(PYTHON) -m heapwatch.stack.bootstrap $(STRANGERS) requirements/strangers.txt
+	@PYTHONPATH=exporters:stack $(PYTHON) -m heapwatch_stack.bootstrap $(STRANGERS) requirements/strangers.txt
 	@$(STACK) tools > /dev/null
 	@$(WITH_TOOLS) $(STRANGERS)/bin/python -m benchmarks.strangers $(ARGS)
 

@@ -1,6 +1,6 @@
 """Builds the conda package of deploy/conda/recipe.yaml, installs it and runs its tests, without conda-forge.
 
-What it needs comes from a channel in a folder, whose packages are this Python with pip and setuptools, and
+What it needs comes from a channel in a folder, whose packages are this Python with pip and hatchling, and
 the two dependencies from PyPI. So the recipe is tried; that conda-forge has what it asks for is not.
 
     python -m tests.conda
@@ -20,7 +20,13 @@ ROOT = Path(__file__).parents[1]
 RECIPE = ROOT / "deploy" / "conda" / "recipe.yaml"
 PLATFORM = rattler_build.RenderConfig().target_platform
 VERSION = f"{sys.version_info.major}.{sys.version_info.minor}"
-STAND_INS = {"pip": [], "setuptools": [], "prometheus_client": ["python"], "psutil": ["python"]}
+STAND_INS = {
+    "pip": [],
+    "hatchling": [],
+    "hatch-fancy-pypi-readme": [],
+    "prometheus_client": ["python"],
+    "psutil": ["python"],
+}
 
 
 def main() -> int:
@@ -45,7 +51,16 @@ def stand_ins(work: Path) -> Path:
         "--quiet",
         "--disable-pip-version-check",
     ]
-    subprocess.run([*install, "setuptools>=77", "prometheus-client>=0.20", "psutil>=5.9"], check=True)
+    subprocess.run(
+        [
+            *install,
+            "hatchling>=1.27",
+            "hatch-fancy-pypi-readme>=24",
+            "prometheus-client>=0.20",
+            "psutil>=5.9",
+        ],
+        check=True,
+    )
     for name, depends in STAND_INS.items():
         (work / name / "share").mkdir(parents=True)
         (work / name / "share" / name).touch()

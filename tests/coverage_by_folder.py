@@ -18,7 +18,13 @@ from pathlib import Path
 from typing import Any
 
 ROOT = Path(__file__).parents[1]
-CODE = ("exporters/heapwatch", "alerting/receiver", "dashboards/generator", "dashboards/viewer", "stack")
+CODE = (
+    "exporters/heapwatch",
+    "alerting/heapwatch_receiver",
+    "dashboards/heapwatch_dashboards",
+    "dashboards/heapwatch_viewer",
+    "stack/heapwatch_stack",
+)
 # Counting lines makes Python several times slower: the usual limit of a test is too short.
 PACE = ("--numprocesses", "4", "--dist", "loadfile", "--no-loadscope-reorder", "--timeout", "900")
 # They fail under coverage, which handles SIGTERM itself and lets a call hold its arguments longer.

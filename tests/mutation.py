@@ -21,7 +21,7 @@ import pytest
 ROOT = Path(__file__).parents[1]
 # A module and its tests, without those that take too long to be run hundreds of times.
 JUDGED_BY = {
-    "alerting/receiver/decide.py": ["tests/alerting/receiver/test_decide.py"],
+    "alerting/heapwatch_receiver/decide.py": ["tests/alerting/receiver/test_decide.py"],
     "exporters/heapwatch/analysis/leak.py": [
         "tests/exporters/analysis/test_leak_conditions.py",
         "tests/exporters/analysis/test_leak.py",

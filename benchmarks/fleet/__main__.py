@@ -29,7 +29,7 @@ import psutil
 from prometheus_client.parser import text_string_to_metric_families
 
 from benchmarks.measure import Claim, Table
-from heapwatch.stack.supervision import Supervisor
+from heapwatch_stack.supervision import Supervisor
 from tests.dashboards import asking
 from tests.dashboards.documents import Target, targets
 from tests.e2e.running import Stack

@@ -153,7 +153,7 @@ class Receiver:
     def start(self, environment: Mapping[str, str] | None = None, *, wait: bool = True) -> Receiver:
         self._config.write_text(yaml.safe_dump(self.settings))
         shared = {"HEAPWATCH_TOKEN": TOKEN, "HEAPWATCH_RECEIVER_PORT": str(self.port)}
-        command = [sys.executable, "-m", "heapwatch.receiver", "--config", str(self._config)]
+        command = [sys.executable, "-m", "heapwatch_receiver", "--config", str(self._config)]
         self.program = Program(command, self.log, {**shared, **(environment or {})})
         if wait:
             wait_for(self._up, "the receiver is up")

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-from heapwatch.stack.alertmanager import render
+from heapwatch_stack.alertmanager import render
 
 ROOT = Path(__file__).parents[2]
 SOURCE = ROOT / "alerting" / "alertmanager.yml"

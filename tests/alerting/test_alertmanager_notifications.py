@@ -21,7 +21,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-from heapwatch.stack.alertmanager import render
+from heapwatch_stack.alertmanager import render
 from tests.ports import free_port
 
 ROOT = Path(__file__).parents[2]

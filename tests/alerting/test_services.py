@@ -10,11 +10,11 @@ import httpx
 import pytest
 
 from heapwatch.http.signing import SCHEME, Verifier
-from heapwatch.receiver import escalate, trainer
-from heapwatch.receiver.clock import Clock
-from heapwatch.receiver.fetch import FetchError, fetch
-from heapwatch.receiver.ledger import TrainerKey
-from heapwatch.receiver.prometheus import Prometheus
+from heapwatch_receiver import escalate, trainer
+from heapwatch_receiver.clock import Clock
+from heapwatch_receiver.fetch import FetchError, fetch
+from heapwatch_receiver.ledger import TrainerKey
+from heapwatch_receiver.prometheus import Prometheus
 
 TRAINER = TrainerKey("trainer", "a:1")
 MANY = dict.fromkeys(map(str, range(1000)), 1)

@@ -9,9 +9,14 @@ from pathlib import Path
 
 import pytest
 
-import heapwatch
+from tests.repository import REPOSITORY, SOURCES
 
-PACKAGE = Path(heapwatch.__file__).parent
+PACKAGES = [
+    package
+    for folder in SOURCES
+    for package in (REPOSITORY / folder).iterdir()
+    if (package / "__init__.py").exists()
+]
 # From the lowest to the highest; rooms on one line do not import each other. docs/architecture.md draws them.
 LAYERS = (
     ("data", "errors"),
@@ -33,12 +38,12 @@ LAYERS = (
     ("cli",),
     ("__main__",),
 )
-# The stack's rooms stand beside the library and take only what is listed here from the rest.
+# The other packages stand beside the library and take only what is listed here from the rest.
 BESIDE = {
-    "receiver": {"data", "errors", "runtime", "http", "analysis", "lost"},
-    "dashboards": {"analysis"},
-    "viewer": {"analysis", "data", "http", "runtime"},
-    "stack": {
+    "heapwatch_receiver": {"data", "errors", "runtime", "http", "analysis", "lost"},
+    "heapwatch_dashboards": {"analysis"},
+    "heapwatch_viewer": {"analysis", "data", "http", "runtime"},
+    "heapwatch_stack": {
         "data",
         "errors",
         "runtime",
@@ -48,24 +53,20 @@ BESIDE = {
         "measure",
         "lifecycle",
         "stacks",
-        "receiver",
-        "dashboards",
-        "viewer",
+        "heapwatch_receiver",
+        "heapwatch_viewer",
         "watch",
     },
 }
 # What `import heapwatch; heapwatch.start(...)` must not load.
-HEAVY = (
-    "report", "trackers", "integrations", "testing", "notebook", "cli", "receiver", "dashboards", "viewer",
-    "stack", "otlp",
-)  # fmt: skip
+HEAVY = ("report", "trackers", "integrations", "testing", "notebook", "cli", "otlp", *BESIDE)
 
 
 def modules() -> dict[str, Path]:
     found = {}
-    for folder in (PACKAGE, *(entry for entry in PACKAGE.iterdir() if entry.is_symlink())):
-        for path in folder.rglob("*.py"):
-            name = ".".join(("heapwatch", *path.relative_to(PACKAGE).with_suffix("").parts))
+    for package in PACKAGES:
+        for path in package.rglob("*.py"):
+            name = ".".join(path.relative_to(package.parent).with_suffix("").parts)
             found[name.removesuffix(".__init__")] = path
     return found
 
@@ -97,7 +98,8 @@ def _when_loaded(tree: ast.AST) -> Iterator[ast.AST]:
 
 
 def room(module: str) -> str:
-    return module.split(".")[1] if "." in module else ""
+    package, *inside = module.split(".")
+    return package if package != "heapwatch" else inside[0] if inside else ""
 
 
 def test_every_room_has_its_place() -> None:
@@ -136,7 +138,7 @@ def test_starting_a_watch_loads_no_report_and_no_stack() -> None:
 
     code = (
         "import sys, heapwatch; heapwatch.start; "
-        "print(*(m for m in sys.modules if m.startswith('heapwatch.')))"
+        "print(*(m for m in sys.modules if m.startswith('heapwatch')))"
     )
     loaded = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
     assert [name for name in loaded.split() if room(name) in HEAVY] == []

@@ -8,12 +8,13 @@ from pathlib import Path
 ROOT = Path(__file__).parents[2]
 TESTS_OF = {
     "exporters/heapwatch": "tests/exporters",
-    "alerting/receiver": "tests/alerting/receiver",
-    "dashboards/generator": "tests/dashboards",
-    "dashboards/viewer": "tests/dashboards/viewer",
-    "stack": "tests/stack",
+    "alerting/heapwatch_receiver": "tests/alerting/receiver",
+    "dashboards/heapwatch_dashboards": "tests/dashboards",
+    "dashboards/heapwatch_viewer": "tests/dashboards/viewer",
+    "stack/heapwatch_stack": "tests/stack",
 }
-LIBRARY, RECEIVER, VIEWER = "exporters/heapwatch", "alerting/receiver", "dashboards/viewer"
+LIBRARY, RECEIVER = "exporters/heapwatch", "alerting/heapwatch_receiver"
+DASHBOARDS, VIEWER = "dashboards/heapwatch_dashboards", "dashboards/heapwatch_viewer"
 # Parts of one whole, tested through what they are parts of: the test, and the modules without a namesake.
 TESTED_BY = {
     "tests/alerting/faults/clients.py": f"{LIBRARY}/http: protocol",
@@ -21,13 +22,13 @@ TESTED_BY = {
     "tests/alerting/receiver/test_receiver.py": f"{RECEIVER}: worker performer hooks __main__",
     "tests/alerting/receiver/test_store.py": f"{RECEIVER}: journal",
     "tests/alerting/receiver/test_trainer.py": f"{RECEIVER}: metrics",
-    "tests/alerting/test_alertmanager.py": "stack: alertmanager",
+    "tests/alerting/test_alertmanager.py": "stack/heapwatch_stack: alertmanager",
     "tests/alerting/test_services.py": f"{RECEIVER}: prometheus escalate fetch annotate",
     "tests/dashboards/test_generated.py": (
-        "dashboards/generator: __main__ dashboard panel panels tables limits colors variables links promql "
+        f"{DASHBOARDS}: __main__ dashboard panel panels tables limits colors variables links promql "
         "queries/trainers"
     ),
-    "tests/dashboards/test_what_pages_say.py": "dashboards/generator: queries/explanation verdicts",
+    "tests/dashboards/test_what_pages_say.py": f"{DASHBOARDS}: queries/explanation verdicts",
     "tests/dashboards/viewer/test_browser.py": (
         f"{VIEWER}: app toolbar panel row panels/heatmap panels/annotations"
     ),
@@ -37,8 +38,8 @@ TESTED_BY = {
         "panels/bar_gauge panels/state_timeline panels/time_series"
     ),
     "tests/dashboards/viewer/test_ports.py": f"{VIEWER}: settings",
-    "tests/e2e/test_loop.py": "stack: loop trainer",
-    "tests/e2e/test_operations.py": "stack: native report example",
+    "tests/e2e/test_loop.py": "stack/heapwatch_stack: loop trainer",
+    "tests/e2e/test_operations.py": "stack/heapwatch_stack: native report example",
     "tests/exporters/analysis/test_leak.py": f"{LIBRARY}/analysis: observed process timeline explained judge",
     "tests/exporters/analysis/test_limits.py": f"{LIBRARY}: analysis/readings cli/thresholds",
     "tests/exporters/cli/test_main.py": f"{LIBRARY}/cli: processes serve named completion",
@@ -74,10 +75,10 @@ TESTED_BY = {
     "tests/exporters/testing/test_plugin.py": f"{LIBRARY}/testing: rounds growing outside",
     "tests/exporters/test_watch.py": f"{LIBRARY}: exporter collectors/walker_names",
     "tests/exporters/trackers/test_trackers.py": f"{LIBRARY}/trackers: mlflow tensorboard",
-    "tests/stack/test_compose.py": "stack: containers",
-    "tests/stack/test_preflight.py": "stack: configuration",
-    "tests/stack/test_supervision.py": "stack: services processes endpoints presence",
-    "tests/stack/test_download.py": "stack: releases",
+    "tests/stack/test_compose.py": "stack/heapwatch_stack: containers",
+    "tests/stack/test_preflight.py": "stack/heapwatch_stack: configuration",
+    "tests/stack/test_supervision.py": "stack/heapwatch_stack: services processes endpoints presence",
+    "tests/stack/test_download.py": "stack/heapwatch_stack: releases",
 }
 EXCEPTIONS = {
     f"{folder}/{name}.py": test

@@ -13,9 +13,9 @@ OWN_TEXT = {
     "heapwatch.runtime.plain_text": "the place itself",
     "heapwatch.cli.completion": "a script and a manual page that are made of the parser",
     "heapwatch.cli.shipped": "rules and dashboards of the package",
-    "heapwatch.dashboards.__main__": "names of its own files",
+    "heapwatch_dashboards.__main__": "names of its own files",
     "heapwatch.explain.native_record": "JSON for the process that started it, without this package",
-    "heapwatch.stack.bootstrap": "runs before anything is installed, beside pip",
+    "heapwatch_stack.bootstrap": "runs before anything is installed, beside pip",
 }
 _STREAMS = ("stdout", "stderr", "__stdout__", "__stderr__")
 _ROOMS = {module: path for module, path in MODULES.items() if module not in OWN_TEXT}
@@ -54,7 +54,7 @@ def test_rich_is_given_no_markup(module: str) -> None:
 @pytest.mark.parametrize("module", sorted(MODULES))
 def test_no_log_line_has_a_traceback_of_the_program(module: str) -> None:
     """The texts of errors may hold what a program works on: `raised` says the class and the line."""
-    beside = ("heapwatch.receiver", "heapwatch.viewer", "heapwatch.stack")
+    beside = ("heapwatch_receiver", "heapwatch_viewer", "heapwatch_stack")
     if module.startswith(beside):
         return  # they run beside the program
     logged = [

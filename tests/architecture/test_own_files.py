@@ -8,7 +8,14 @@ from pathlib import Path
 
 ROOT = Path(__file__).parents[2]
 LIBRARY = "exporters/heapwatch"
-FOLDERS = (LIBRARY, f"{LIBRARY}/http", f"{LIBRARY}/cli", "stack", "alerting/receiver", "examples/common")
+FOLDERS = (
+    LIBRARY,
+    f"{LIBRARY}/http",
+    f"{LIBRARY}/cli",
+    "stack/heapwatch_stack",
+    "alerting/heapwatch_receiver",
+    "examples/common",
+)
 BARE = {"open", "read_text", "read_bytes", "write_text", "write_bytes", "touch", "mkdir", "makedirs"}
 KERNEL, SHIPPED = "of the kernel", "of the installation"
 # What opens something else than a file of ours: `module:function`, and whose it is.
@@ -21,21 +28,21 @@ OTHERS = {
     f"{LIBRARY}/cli/shipped.py:rules": SHIPPED,
     f"{LIBRARY}/cli/shipped.py:dashboard": SHIPPED,
     f"{LIBRARY}/cli/shipped.py:_write": "of the user, who names the folder",
-    "stack/alertmanager.py:render": SHIPPED,
-    "stack/binaries.py:_lacks_templates": SHIPPED,
-    "stack/bootstrap.py:damage": SHIPPED,
-    "stack/bootstrap.py:_fingerprint": SHIPPED,
-    "stack/bootstrap.py:_pins": SHIPPED,
-    "stack/configuration.py:write": f"{SHIPPED}; the folder is read by other users in containers",
-    "stack/debian.py:_PrivateApt": "of apt, which reads it as another user",
-    "stack/download.py:_unpack": "an archive whose checksum was right",
-    "stack/fingerprint.py:fingerprint": SHIPPED,
-    "stack/guard.py:_activated": "a folder of mode 0700, for a socket",
-    "stack/preflight.py:_command": KERNEL,
-    "stack/relocate.py:relocate": SHIPPED,
-    "stack/relocate.py:_write": SHIPPED,
-    "alerting/receiver/app.py:create_app": f"{SHIPPED}, and the database",
-    "alerting/receiver/hooks.py:wall": "of the fault tests",
+    "stack/heapwatch_stack/alertmanager.py:render": SHIPPED,
+    "stack/heapwatch_stack/binaries.py:_lacks_templates": SHIPPED,
+    "stack/heapwatch_stack/bootstrap.py:damage": SHIPPED,
+    "stack/heapwatch_stack/bootstrap.py:_fingerprint": SHIPPED,
+    "stack/heapwatch_stack/bootstrap.py:_pins": SHIPPED,
+    "stack/heapwatch_stack/configuration.py:write": f"{SHIPPED}; other users in containers read it",
+    "stack/heapwatch_stack/debian.py:_PrivateApt": "of apt, which reads it as another user",
+    "stack/heapwatch_stack/download.py:_unpack": "an archive whose checksum was right",
+    "stack/heapwatch_stack/fingerprint.py:fingerprint": SHIPPED,
+    "stack/heapwatch_stack/guard.py:_activated": "a folder of mode 0700, for a socket",
+    "stack/heapwatch_stack/preflight.py:_command": KERNEL,
+    "stack/heapwatch_stack/relocate.py:relocate": SHIPPED,
+    "stack/heapwatch_stack/relocate.py:_write": SHIPPED,
+    "alerting/heapwatch_receiver/app.py:create_app": f"{SHIPPED}, and the database",
+    "alerting/heapwatch_receiver/hooks.py:wall": "of the fault tests",
 }
 
 

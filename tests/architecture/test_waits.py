@@ -9,7 +9,12 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parents[2]
-FOLDERS = ("exporters/heapwatch", "alerting/receiver", "stack", "dashboards/viewer")
+FOLDERS = (
+    "exporters/heapwatch",
+    "alerting/heapwatch_receiver",
+    "stack/heapwatch_stack",
+    "dashboards/heapwatch_viewer",
+)
 # By what is called, how many arguments given by position, or which by name, set a deadline: `wait(5)`,
 # `acquire(blocking=False)`. `"".join(words)` is no wait, `thread.join()` is one.
 DEADLINES: dict[str, tuple[int, tuple[str, ...]]] = {
@@ -40,12 +45,16 @@ MODULES = {
 }
 # A call that may wait for ever, and why it must or cannot. The file, what is called, and how often.
 ALLOWED: dict[tuple[str, str, int], str] = {
-    ("alerting/receiver/store.py", "self._queue.get", 1): "the writer is idle until its end is put there",
-    ("alerting/receiver/escalate.py", "process.wait", 2): (
+    (
+        "alerting/heapwatch_receiver/store.py",
+        "self._queue.get",
+        1,
+    ): "the writer is idle until its end is put there",
+    ("alerting/heapwatch_receiver/escalate.py", "process.wait", 2): (
         "awaited within wait_for, and after a kill of the whole session"
     ),
-    ("alerting/receiver/worker.py", "self._wake.wait", 1): "awaited within wait_for",
-    ("dashboards/viewer/units.py", "zone.get", 1): "a context variable",
+    ("alerting/heapwatch_receiver/worker.py", "self._wake.wait", 1): "awaited within wait_for",
+    ("dashboards/heapwatch_viewer/units.py", "zone.get", 1): "a context variable",
     ("exporters/heapwatch/entering/tracee.py", "os.waitpid", 1): "WNOHANG, within a deadline",
     ("exporters/heapwatch/integrations/ray.py", "fcntl.lockf", 1): (
         "a daemon thread of an actor waits until no other actor measures the machine"
@@ -53,8 +62,8 @@ ALLOWED: dict[tuple[str, str, int], str] = {
     ("exporters/heapwatch/testing/rounds.py", "pool.submit(work).result", 1): (
         "in a test, between its rounds: the time of the test is its own to limit"
     ),
-    ("stack/example.py", "self._process.wait", 1): "after a kill",
-    ("stack/native.py", "subprocess.run", 1): "`logs --follow` is `tail -F`, until Ctrl-C",
+    ("stack/heapwatch_stack/example.py", "self._process.wait", 1): "after a kill",
+    ("stack/heapwatch_stack/native.py", "subprocess.run", 1): "`logs --follow` is `tail -F`, until Ctrl-C",
 }
 # `with lock` waits as long as another thread holds it. These are held for a few operations on memory alone.
 LOCKS = {

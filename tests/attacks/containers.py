@@ -105,7 +105,7 @@ def chart(stage: Stage, exchange: Exchange) -> None:
     given |= {"HEAPWATCH_TOKEN_FILE": str(data / "token"), "HEAPWATCH_RECEIVER_PORT": str(free_port())}
     for name in [name for name in os.environ if name.startswith("HEAPWATCH_")]:
         given.setdefault(name, "")
-    command = [sys.executable, "-m", "heapwatch.receiver"]
+    command = [sys.executable, "-m", "heapwatch_receiver"]
     without = Program(command, data / "without.log", given)
     with stopping(without):
         code = without.process.wait(60)

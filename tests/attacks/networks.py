@@ -14,7 +14,7 @@ from collections import Counter
 import httpx
 
 from heapwatch.http import signing
-from heapwatch.stack.services import IDLE_TIME, MOST_CONNECTIONS
+from heapwatch_stack.services import IDLE_TIME, MOST_CONNECTIONS
 from tests.alerting.faults.stage import Stage
 from tests.alerting.harness import TOKEN, Receiver, alert, find, wait_for
 from tests.attacks.pages import guarded, listeners

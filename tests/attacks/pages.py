@@ -10,7 +10,7 @@ from pathlib import Path
 import httpx
 import psutil
 
-from heapwatch.stack.services import NO_OTHER_ORIGIN
+from heapwatch_stack.services import NO_OTHER_ORIGIN
 from tests.alerting.faults.stage import Stage
 from tests.alerting.harness import HEADERS, Program, Prometheus, alert, find, notification, stopping, wait_for
 from tests.attacks.programs import real_trainer
@@ -72,7 +72,7 @@ def guarded(folder: Path, *command: str) -> Iterator[str]:
     (folder / "alertmanager.yml").write_text("route: {receiver: x}\nreceivers: [{name: x}]\n")
     (folder / "prometheus.yml").write_text("scrape_configs: []\n")
     port = free_port()
-    guard = [sys.executable, "-m", "heapwatch.stack.guard", "127.0.0.1", str(port)]
+    guard = [sys.executable, "-m", "heapwatch_stack.guard", "127.0.0.1", str(port)]
     program = Program([*guard, *command], folder / "log")
     url = f"http://127.0.0.1:{port}"
     with stopping(program):
@@ -135,7 +135,7 @@ def listeners(folder: Path) -> list[int]:
     found = []
     for process in psutil.process_iter(["cmdline"]):
         words = process.info["cmdline"] or ()  # a process that has ended has none
-        if any(str(folder) in word for word in words) and "heapwatch.stack.guard" not in words:
+        if any(str(folder) in word for word in words) and "heapwatch_stack.guard" not in words:
             found += [one.laddr.port for one in process.net_connections() if one.status == "LISTEN"]
     return found
 

@@ -14,7 +14,7 @@ from pathlib import Path
 import httpx
 import psutil
 
-from heapwatch.stack.supervision import Supervisor
+from heapwatch_stack.supervision import Supervisor
 from tests.alerting.faults.stage import Stage
 from tests.alerting.harness import HEADERS, Program, alert, notification, stopping, wait_for
 from tests.attacks.pages import EVIL, SILENCE
@@ -209,7 +209,7 @@ def viewer_host(stage: Stage, exchange: Exchange) -> None:
         own = {"HEAPWATCH_BIND": bind, "HEAPWATCH_DASHBOARDS_PORT": str(port)}
         foreign = ("PYTEST_", "HEAPWATCH_")
         clean = {name: value for name, value in os.environ.items() if not name.startswith(foreign)}
-        command = [sys.executable, "-m", "heapwatch.viewer"]
+        command = [sys.executable, "-m", "heapwatch_viewer"]
         program = Program(command, stage.folder("viewer") / "log", clean | own)
         url = f"http://127.0.0.1:{port}"
         with stopping(program):
@@ -229,7 +229,7 @@ def published_alertmanager(stage: Stage) -> Iterator[str]:
     """The address of an Alertmanager as a container publishes it: behind its guard, on all addresses."""
     alertmanager = stage.alertmanager(stage.receiver())
     port = free_port()
-    command = [sys.executable, "-m", "heapwatch.stack.guard", "0.0.0.0", str(port), "--to"]
+    command = [sys.executable, "-m", "heapwatch_stack.guard", "0.0.0.0", str(port), "--to"]
     program = Program([*command, f"127.0.0.1:{alertmanager.port}"], stage.folder("guard") / "log")
     url = f"http://127.0.0.1:{port}"
     with stopping(program):

@@ -20,7 +20,7 @@ import httpx
 
 from tests.e2e.running import PORTS
 from tests.ports import free_ports
-from tests.repository import REPOSITORY
+from tests.repository import REPOSITORY, python_path
 
 BROKEN_RULE = "groups:\n  - {name: broken, rules: [{record: a:b, expr: 'sum('}]}\n"
 OWN_RULE = "groups:\n  - {name: own, rules: [{record: own:rule, expr: vector(1)}]}\n"
@@ -46,7 +46,7 @@ class Clone:
             "HEAPWATCH_CHECKOUT": str(self.path),
             "HEAPWATCH_STATE": str(folder / "state"),
             "XDG_STATE_HOME": str(folder / "xdg"),
-            "PYTHONPATH": f"{self.path / 'exporters'}:{self.path}",
+            "PYTHONPATH": python_path(self.path),
         }
 
     def heapwatch(self, *arguments: str, expect: int = 0, **changes: str) -> str:

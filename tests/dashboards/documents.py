@@ -4,7 +4,7 @@ import re
 from collections.abc import Iterator
 from typing import Any, NamedTuple
 
-from heapwatch.dashboards import boards
+from heapwatch_dashboards import boards
 
 Json = dict[str, Any]
 

@@ -7,8 +7,8 @@ what is wrong in it.
 import re
 from collections.abc import Callable, Iterator
 
-from heapwatch.dashboards import colors
-from heapwatch.viewer.fields import number_of_text
+from heapwatch_dashboards import colors
+from heapwatch_viewer.fields import number_of_text
 from tests.dashboards.documents import Json, panels
 
 Rule = Callable[[Json], Iterator[str]]

@@ -2,7 +2,7 @@
 
 import pytest
 
-from heapwatch.dashboards.empty import meaning
+from heapwatch_dashboards.empty import meaning
 from tests.dashboards.documents import DOCUMENTS, panels
 
 

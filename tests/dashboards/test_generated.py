@@ -5,9 +5,9 @@ from pathlib import Path
 
 import pytest
 
-from heapwatch.dashboards import __main__ as command
-from heapwatch.dashboards import boards, links
-from heapwatch.dashboards.queries import (
+from heapwatch_dashboards import __main__ as command
+from heapwatch_dashboards import boards, links
+from heapwatch_dashboards.queries import (
     alerts,
     buffers,
     explanation,

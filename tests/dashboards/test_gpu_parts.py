@@ -6,7 +6,7 @@ import subprocess
 from pathlib import Path
 from typing import Any
 
-from heapwatch.dashboards.queries import gpu
+from heapwatch_dashboards.queries import gpu
 from tests.dashboards.asking import run
 from tests.dashboards.documents import Target, interpolate, targets
 

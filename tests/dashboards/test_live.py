@@ -13,7 +13,7 @@ import yaml
 from playwright.sync_api import Browser, Locator, Page, expect
 
 from examples.common.leaks import leak_file, write
-from heapwatch.dashboards.__main__ import ROOT
+from heapwatch_dashboards.__main__ import ROOT
 from tests.dashboards.asking import ask, run
 from tests.dashboards.browser import chromium, opened, stretch, unroll
 from tests.dashboards.documents import DOCUMENTS, Target, panels, targets

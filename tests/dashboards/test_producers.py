@@ -14,8 +14,8 @@ import pytest
 import yaml
 from prometheus_client import REGISTRY
 
-import heapwatch.receiver
-from heapwatch.dashboards.__main__ import ROOT
+import heapwatch_receiver
+from heapwatch_dashboards.__main__ import ROOT
 from tests.dashboards.documents import DOCUMENTS, expressions
 from tests.dashboards.promql import selectors
 from tests.dashboards.server import prometheus
@@ -69,7 +69,7 @@ def test_recorded_series_have_a_rule() -> None:
 
 
 def test_the_receivers_series_are_in_its_source() -> None:
-    folder = Path(heapwatch.receiver.__file__).parent
+    folder = Path(heapwatch_receiver.__file__).parent
     names = {
         f"heapwatch_receiver_{node.value}"
         for node in ast.walk(ast.parse((folder / "metrics.py").read_text()))

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 import yaml
 
-from heapwatch.dashboards import __main__ as command
+from heapwatch_dashboards import __main__ as command
 from tests.dashboards.documents import DOCUMENTS
 
 FOLDER = command.ROOT / "dashboards" / "grafana" / "provisioning"

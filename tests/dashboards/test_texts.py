@@ -6,9 +6,9 @@ import pytest
 
 from heapwatch.analysis.limits import MEMORY_SHARES
 from heapwatch.analysis.verdict import WORDS
-from heapwatch.dashboards.__main__ import ROOT
-from heapwatch.dashboards.queries import recorded
-from heapwatch.dashboards.verdicts import CODES, VERDICTS
+from heapwatch_dashboards.__main__ import ROOT
+from heapwatch_dashboards.queries import recorded
+from heapwatch_dashboards.verdicts import CODES, VERDICTS
 from tests.dashboards.documents import DOCUMENTS, Json, panels
 
 RULES = "\n".join(file.read_text() for file in (ROOT / "prometheus" / "rules").glob("*.yml"))

@@ -20,8 +20,8 @@ import tomllib
 import examples.common.command
 import heapwatch
 from heapwatch.cli import main
-from heapwatch.receiver.app import create_app
-from heapwatch.receiver.settings import Settings
+from heapwatch_receiver.app import create_app
+from heapwatch_receiver.settings import Settings
 from tests.docs.commands import ROOT, Command, blocks, inline
 
 BLOCKS = [pytest.param(one, id=f"{one.page}: {one.text}"[:80]) for one in dict.fromkeys(blocks())]

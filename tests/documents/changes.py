@@ -95,7 +95,7 @@ CHANGES = (
         ("walker: Docker",),
     ),
     Change(
-        "dashboards/generator/queries/world.py",
+        "dashboards/heapwatch_dashboards/queries/world.py",
         '_BODIES = select("trainer_bodies")',
         '_BODIES = select("trainer_world_bodies")',
         ("walker: Grafana",),

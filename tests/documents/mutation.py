@@ -22,7 +22,7 @@ from pathlib import Path
 import pytest
 
 from tests.documents.changes import CHANGES, Change
-from tests.repository import REPOSITORY
+from tests.repository import REPOSITORY, SOURCES, python_path
 
 NOTICED = "noticed"
 AT_ONCE = 8  # they mostly wait
@@ -103,13 +103,12 @@ def _tried(copy: Path, rows: Sequence[str], environment: Mapping[str, str], outp
     with output.open("w") as file:
         for stream in (1, 2):
             os.dup2(file.fileno(), stream)
-    own = {path.name for path in (copy / "exporters", copy) for path in path.iterdir()}
+    own = {path.name for folder in (*(copy / name for name in SOURCES), copy) for path in folder.iterdir()}
     for name in [name for name in sys.modules if name.partition(".")[0] in own]:
         del sys.modules[name]
-    folders = [str(copy / "exporters"), str(copy)]
-    sys.path[:0] = folders
+    sys.path[:0] = python_path(copy).split(os.pathsep)
     os.environ |= environment | {
-        "PYTHONPATH": os.pathsep.join(folders),
+        "PYTHONPATH": python_path(copy),
         "PYTHONDONTWRITEBYTECODE": "",
         "DOCUMENT_ROWS": "\n".join(rows),
     }

@@ -12,10 +12,10 @@ from typing import TypeVar
 
 import psutil
 
-from heapwatch.stack import processes
-from heapwatch.stack.loop import Loop
-from heapwatch.stack.settings import Settings
-from heapwatch.stack.supervision import Supervisor
+from heapwatch_stack import processes
+from heapwatch_stack.loop import Loop
+from heapwatch_stack.settings import Settings
+from heapwatch_stack.supervision import Supervisor
 from tests.ports import free_ports
 from tests.repository import REPOSITORY
 

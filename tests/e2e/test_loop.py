@@ -12,7 +12,7 @@ import psutil
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
-from heapwatch.stack import processes
+from heapwatch_stack import processes
 from tests.e2e.installed import Environment, Installed, build
 from tests.e2e.running import MINUTES, Stack, finished, wait_for
 

@@ -11,8 +11,8 @@ import httpx
 import psutil
 import pytest
 
-from heapwatch.stack.endpoints import TRAINER
-from heapwatch.stack.supervision import KEEPER
+from heapwatch_stack.endpoints import TRAINER
+from heapwatch_stack.supervision import KEEPER
 from tests.e2e.running import Stack, wait_for
 
 SERVICES = ("prometheus", "alertmanager", "receiver", "dashboards", TRAINER)

@@ -23,7 +23,6 @@ from heapwatch.cli.main import main
 from heapwatch.cli.reporter import Reporter
 from heapwatch.cli.sources import Sample, read_metrics
 from heapwatch.cli.thresholds import Thresholds
-from heapwatch.dashboards.verdicts import CODES
 from heapwatch.explain.evidence import Candidate
 from heapwatch.explain.findings import Explanation, headline, narrative
 from heapwatch.explain.levels import LeakingLevels
@@ -34,6 +33,7 @@ from heapwatch.http.client import get_json, get_text
 from heapwatch.recording.points import Point
 from heapwatch.recording.recorder import Recorder
 from heapwatch.runtime.plain_text import say
+from heapwatch_dashboards.verdicts import CODES
 from tests.exporters.explain.test_judge import candidate, curve, judged
 from tests.exporters.explain.test_levels import bodies, live
 from tests.repository import REPOSITORY

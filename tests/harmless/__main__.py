@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from tests.harmless import PATIENCE_SECONDS
+from tests.repository import python_path
 
 ROOT = Path(__file__).parents[2]
 # Programs by name, with the modules that they need.
@@ -61,7 +62,7 @@ class Run(NamedTuple):
 def run(one: Run, seconds: float) -> tuple[int, str]:
     """Run a program; returns its exit code, negative for a signal, and what it printed."""
     arguments = ["-X", "faulthandler", "-m", "tests.harmless.program", one.name, str(seconds), one.who]
-    environment = dict(os.environ, PYTHONMALLOC="debug", PYTHONPATH=f"{ROOT / 'exporters'}{os.pathsep}{ROOT}")
+    environment = dict(os.environ, PYTHONMALLOC="debug", PYTHONPATH=python_path())
     try:
         done = subprocess.run(
             [one.python, *arguments],

@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
-from heapwatch.stack.releases import Release, architecture
+from heapwatch_stack.releases import Release, architecture
 
 
 def archive(release: Release, contents: Mapping[str, bytes], top: str = "") -> bytes:

@@ -4,12 +4,12 @@ from pathlib import Path
 
 import pytest
 
-from heapwatch.stack import binaries, download
-from heapwatch.stack.debian import PackageError
-from heapwatch.stack.errors import StackError
-from heapwatch.stack.releases import ALERTMANAGER, GRAFANA, PROMETHEUS
-from heapwatch.stack.relocate import BUILT_IN, THROUGH_DESCRIPTOR
-from heapwatch.stack.settings import Settings
+from heapwatch_stack import binaries, download
+from heapwatch_stack.debian import PackageError
+from heapwatch_stack.errors import StackError
+from heapwatch_stack.releases import ALERTMANAGER, GRAFANA, PROMETHEUS
+from heapwatch_stack.relocate import BUILT_IN, THROUGH_DESCRIPTOR
+from heapwatch_stack.settings import Settings
 from tests.ports import free_ports
 from tests.stack.archives import archive, pinned, serving
 

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from heapwatch.stack import bootstrap
+from heapwatch_stack import bootstrap
 
 
 @pytest.fixture
@@ -149,7 +149,7 @@ def test_two_at_once_make_one_environment(tmp_path: Path, requirements: Path) ->
     script.write_text(
         "import sys, time\n"
         "from pathlib import Path\n"
-        "from heapwatch.stack import bootstrap\n"
+        "from heapwatch_stack import bootstrap\n"
         "def install(venv, requirements):\n"
         "    with Path(sys.argv[2]).open('a') as told: told.write('installed\\n')\n"
         "    time.sleep(1)\n"

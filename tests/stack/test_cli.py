@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 
 from heapwatch.cli.main import main
-from heapwatch.stack import native, processes
-from heapwatch.stack.cli import how_to_go_on
-from heapwatch.stack.settings import Settings
+from heapwatch_stack import native, processes
+from heapwatch_stack.cli import how_to_go_on
+from heapwatch_stack.settings import Settings
 from tests.ports import free_ports
 from tests.repository import REPOSITORY
 

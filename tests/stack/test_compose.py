@@ -14,16 +14,16 @@ import pytest
 import yaml
 
 from heapwatch import data
-from heapwatch.receiver.settings import SHARED_NAMES
-from heapwatch.receiver.settings import Settings as ReceiverSettings
-from heapwatch.stack import compose, configuration, containers
-from heapwatch.stack.containers import ADDRESSES
-from heapwatch.stack.endpoints import endpoints
-from heapwatch.stack.environment import KNOWN
-from heapwatch.stack.errors import StackError
-from heapwatch.stack.releases import ALERTMANAGER, GRAFANA, PROMETHEUS
-from heapwatch.stack.settings import Settings
-from tests.repository import REPOSITORY
+from heapwatch_receiver.settings import SHARED_NAMES
+from heapwatch_receiver.settings import Settings as ReceiverSettings
+from heapwatch_stack import compose, configuration, containers
+from heapwatch_stack.containers import ADDRESSES
+from heapwatch_stack.endpoints import endpoints
+from heapwatch_stack.environment import KNOWN
+from heapwatch_stack.errors import StackError
+from heapwatch_stack.releases import ALERTMANAGER, GRAFANA, PROMETHEUS
+from heapwatch_stack.settings import Settings
+from tests.repository import REPOSITORY, SOURCES
 
 GUARDS = {"prometheus": "prometheus-guard", "alertmanager": "alertmanager-guard"}
 
@@ -50,7 +50,7 @@ def test_browsers_reach_prometheus_and_alertmanager_through_a_guard_alone(compos
     for name, guard in GUARDS.items():
         assert "ports" not in composed["services"][name]
         command = composed["services"][guard]["command"]
-        assert command[:3] == ["python", "-m", "heapwatch.stack.guard"]
+        assert command[:3] == ["python", "-m", "heapwatch_stack.guard"]
         assert command[3:] == ["0.0.0.0", ADDRESSES[name].rpartition(":")[2], "--to", ADDRESSES[name]]
 
 
@@ -95,15 +95,13 @@ def test_the_images_are_built_from_files_of_this_repository() -> None:
     for source in (name for line in copied for name in line.split()):
         assert (REPOSITORY / source).exists(), source
         assert {source, source.split("/")[0]} & admitted, source
-    # An image in which the project is installed has what its installation reads, and the packages that are
-    # linked in. Rules are mounted: with them in an image a changed rule would restart the trainer.
+    # An image in which the project is installed has what its installation reads, and all packages.
+    # Rules are mounted: with them in an image a changed rule would restart the trainer.
     assert "prometheus" not in {source.split("/")[0] for line in copied for source in line.split()}
-    links = [link for link in (REPOSITORY / "exporters" / "heapwatch").iterdir() if link.is_symlink()]
-    rooms = {str(link.resolve().relative_to(REPOSITORY)).split("/")[0] for link in links}
     for stage in (REPOSITORY / "stack" / "Dockerfile").read_text().split("\nFROM "):
         if re.search(r'pip install -c constraints.txt "?\.', stage):
             names = set(" ".join(re.findall(r"^COPY (.+) \S+$", stage, re.MULTILINE)).split())
-            assert rooms | {"pyproject.toml", "setup.py", "README.md", "LICENSE"} <= names
+            assert {*SOURCES, "pyproject.toml", "README.md", "LICENSE"} <= names
 
 
 def test_the_configuration_container_fills_the_volumes(

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from heapwatch.stack.debian import PackageError, unpack
+from heapwatch_stack.debian import PackageError, unpack
 
 
 @pytest.fixture

@@ -11,9 +11,9 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 import pytest
 
-from heapwatch.stack import delivery
-from heapwatch.stack.errors import StackError
-from heapwatch.stack.settings import Settings
+from heapwatch_stack import delivery
+from heapwatch_stack.errors import StackError
+from heapwatch_stack.settings import Settings
 
 
 class Pair:

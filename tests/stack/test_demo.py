@@ -9,10 +9,10 @@ from types import SimpleNamespace
 import pytest
 from rich.console import Console
 
-from heapwatch.stack import demo, example
-from heapwatch.stack.errors import StackError
-from heapwatch.stack.loop import DemoLevels
-from heapwatch.stack.report import Narrator
+from heapwatch_stack import demo, example
+from heapwatch_stack.errors import StackError
+from heapwatch_stack.loop import DemoLevels
+from heapwatch_stack.report import Narrator
 
 HEALTHY = DemoLevels(186, 6, 4e8)
 OLD = {"alertname": "TrainerStalled", "severity": "warning"}

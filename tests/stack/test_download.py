@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from heapwatch.stack import download
-from heapwatch.stack.download import DownloadError, NoAnswer, bring
-from heapwatch.stack.releases import ALERTMANAGER, GRAFANA, PROMETHEUS, Release
+from heapwatch_stack import download
+from heapwatch_stack.download import DownloadError, NoAnswer, bring
+from heapwatch_stack.releases import ALERTMANAGER, GRAFANA, PROMETHEUS, Release
 from tests.ports import free_ports
 from tests.stack.archives import archive, pinned, serving
 

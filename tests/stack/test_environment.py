@@ -1,16 +1,13 @@
 from __future__ import annotations
 
 import re
-from pathlib import Path
 
 import pytest
 
-from heapwatch import data
-from heapwatch.receiver.settings import Settings as ReceiverSettings
-from heapwatch.stack.environment import KNOWN, refuse_unknown
-from heapwatch.stack.errors import StackError
-
-PACKAGE = data.folder().parent
+from heapwatch_receiver.settings import Settings as ReceiverSettings
+from heapwatch_stack.environment import KNOWN, refuse_unknown
+from heapwatch_stack.errors import StackError
+from tests.repository import REPOSITORY, SOURCES
 
 
 @pytest.mark.parametrize(
@@ -32,8 +29,7 @@ def test_known_names_of_stack_and_receiver_pass() -> None:
 
 def test_every_name_that_the_package_reads_is_known() -> None:
     receiver = {f"HEAPWATCH_RECEIVER_{field.upper()}" for field in ReceiverSettings.model_fields}
-    folders = (PACKAGE, *(entry for entry in PACKAGE.iterdir() if entry.is_symlink()))
-    files: list[Path] = [file for folder in folders for file in folder.rglob("*.py")]
+    files = [file for folder in SOURCES for file in (REPOSITORY / folder).rglob("*.py")]
     read = {
         name
         for file in files

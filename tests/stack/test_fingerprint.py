@@ -1,6 +1,6 @@
 import pytest
 
-from heapwatch.stack.fingerprint import fingerprint
+from heapwatch_stack.fingerprint import fingerprint
 
 
 @pytest.fixture

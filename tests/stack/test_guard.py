@@ -8,8 +8,8 @@ from http import HTTPStatus
 import pytest
 
 from heapwatch.http.known_names import known_names
-from heapwatch.stack import guard as module
-from heapwatch.stack.guard import Guard, Refusal
+from heapwatch_stack import guard as module
+from heapwatch_stack.guard import Guard, Refusal
 
 
 async def unreachable() -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:

@@ -9,11 +9,11 @@ from http.server import BaseHTTPRequestHandler, HTTPServer
 import httpx
 import pytest
 
-from heapwatch.stack import health
-from heapwatch.stack.endpoints import Endpoint, endpoints
-from heapwatch.stack.errors import StackError
-from heapwatch.stack.health import condition
-from heapwatch.stack.settings import Settings
+from heapwatch_stack import health
+from heapwatch_stack.endpoints import Endpoint, endpoints
+from heapwatch_stack.errors import StackError
+from heapwatch_stack.health import condition
+from heapwatch_stack.settings import Settings
 
 ANSWERS = {
     "/well": (200, b""),

@@ -8,10 +8,10 @@ from pathlib import Path
 
 import pytest
 
-from heapwatch.stack import health, keeper
-from heapwatch.stack.endpoints import Endpoint
-from heapwatch.stack.settings import Settings
-from heapwatch.viewer.unwell import UNWELL
+from heapwatch_stack import health, keeper
+from heapwatch_stack.endpoints import Endpoint
+from heapwatch_stack.settings import Settings
+from heapwatch_viewer.unwell import UNWELL
 
 
 def test_a_service_that_is_unwell_for_long_is_told_of_once_and_so_is_its_recovery(

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from heapwatch.cli.main import main
-from heapwatch.stack import marker
+from heapwatch_stack import marker
 
 
 def test_a_project_folder_is_neither_taken_nor_cleaned(

@@ -13,10 +13,10 @@ from pathlib import Path
 import httpx
 import pytest
 
-from heapwatch.stack import binaries, processes
-from heapwatch.stack.native import NativeStack
-from heapwatch.stack.releases import ALERTMANAGER, GRAFANA, PROMETHEUS, Release
-from heapwatch.stack.settings import Settings
+from heapwatch_stack import binaries, processes
+from heapwatch_stack.native import NativeStack
+from heapwatch_stack.releases import ALERTMANAGER, GRAFANA, PROMETHEUS, Release
+from heapwatch_stack.settings import Settings
 from tests.e2e.running import PORTS
 from tests.ports import free_ports
 from tests.stack.archives import archive, pinned, serving

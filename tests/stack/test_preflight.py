@@ -10,11 +10,11 @@ import pytest
 
 from heapwatch import data
 from heapwatch.http.signing import webhook_token
-from heapwatch.stack import configuration, preflight
-from heapwatch.stack.binaries import Binaries, find
-from heapwatch.stack.endpoints import Endpoint
-from heapwatch.stack.errors import StackError
-from heapwatch.stack.settings import Settings
+from heapwatch_stack import configuration, preflight
+from heapwatch_stack.binaries import Binaries, find
+from heapwatch_stack.endpoints import Endpoint
+from heapwatch_stack.errors import StackError
+from heapwatch_stack.settings import Settings
 from tests.repository import REPOSITORY
 
 

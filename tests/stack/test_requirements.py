@@ -9,7 +9,7 @@ import tomllib
 from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
-from heapwatch.stack.bootstrap import _pins
+from heapwatch_stack.bootstrap import _pins
 from tests.repository import REPOSITORY
 
 PROJECT = tomllib.loads((REPOSITORY / "pyproject.toml").read_text())["project"]

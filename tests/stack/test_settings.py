@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from heapwatch.stack.errors import StackError
-from heapwatch.stack.settings import Settings
+from heapwatch_stack.errors import StackError
+from heapwatch_stack.settings import Settings
 from tests.repository import REPOSITORY
 
 

@@ -13,10 +13,10 @@ import pytest
 from heapwatch.discovery import TargetFile
 from heapwatch.measure.kernel_kills import KernelKills
 from heapwatch.runtime.own_files import UnusableFile
-from heapwatch.stack import bootstrap, configuration, containers, keeper, marker, preflight
-from heapwatch.stack.errors import StackError
-from heapwatch.stack.native import NativeStack
-from heapwatch.stack.settings import Settings
+from heapwatch_stack import bootstrap, configuration, containers, keeper, marker, preflight
+from heapwatch_stack.errors import StackError
+from heapwatch_stack.native import NativeStack
+from heapwatch_stack.settings import Settings
 from tests.hostile_files import HOSTILE
 from tests.repository import REPOSITORY
 

@@ -10,12 +10,12 @@ from pathlib import Path
 
 import pytest
 
-from heapwatch.stack import processes
-from heapwatch.stack.endpoints import Endpoint
-from heapwatch.stack.errors import StackError
-from heapwatch.stack.services import Service
-from heapwatch.stack.settings import Settings
-from heapwatch.stack.supervision import Supervisor
+from heapwatch_stack import processes
+from heapwatch_stack.endpoints import Endpoint
+from heapwatch_stack.errors import StackError
+from heapwatch_stack.services import Service
+from heapwatch_stack.settings import Settings
+from heapwatch_stack.supervision import Supervisor
 from tests.e2e.running import wait_for
 from tests.ports import free_ports
 

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from heapwatch.stack.errors import StackError
-from heapwatch.stack.turns import take_turn
+from heapwatch_stack.errors import StackError
+from heapwatch_stack.turns import take_turn
 
 
 def test_the_next_waits_for_its_turn_and_not_for_ever(tmp_path: Path) -> None:

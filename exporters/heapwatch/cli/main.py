@@ -25,7 +25,7 @@ from heapwatch.cli import (
 )
 from heapwatch.errors import UsageError
 from heapwatch.runtime.plain_text import plain, say
-from heapwatch.stack import cli as stack
+from heapwatch_stack import cli as stack
 
 USAGE_ERROR = 64  # EX_USAGE of sysexits.h; 1 to 3 report the state of trainers
 COMMANDS = (

@@ -29,15 +29,15 @@ def add_parser(commands: Any) -> None:
 
 def serve_receiver(arguments: argparse.Namespace) -> int:
     """Serve until stopped; 2 when it cannot serve as configured."""
-    from heapwatch.receiver.__main__ import main
+    from heapwatch_receiver.__main__ import main
 
     return main(["--config", str(arguments.config)] if arguments.config else [])
 
 
 def serve_viewer(_arguments: argparse.Namespace) -> int:
     """Serve until stopped; 1 when it cannot."""
-    from heapwatch.viewer.app import serve
-    from heapwatch.viewer.settings import Settings
+    from heapwatch_viewer.app import serve
+    from heapwatch_viewer.settings import Settings
 
     try:
         serve(Settings.from_environment())

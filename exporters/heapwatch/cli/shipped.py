@@ -114,7 +114,7 @@ def rules(selector: str | None, dashboards_url: str, runbooks_url: str) -> Itera
 
 def print_dashboards(arguments: argparse.Namespace) -> int:
     """List, print or write the dashboards."""
-    boards = {file.stem: file for file in sorted(data.path("dashboards").glob("*.json"))}
+    boards = {file.stem: file for file in sorted(data.path("dashboards", "generated").glob("*.json"))}
     if arguments.name is not None and arguments.name not in boards:
         raise UsageError(f"there is no dashboard {arguments.name!r}; there are {', '.join(boards)}")
     chosen = {arguments.name: boards[arguments.name]} if arguments.name else boards

@@ -11,8 +11,8 @@ import time
 import traceback
 from pathlib import Path
 
-from heapwatch.stack.binaries import find
-from heapwatch.stack.settings import Settings
+from heapwatch_stack.binaries import find
+from heapwatch_stack.settings import Settings
 from tests.alerting.faults import (
     alertmanagers,
     clients,

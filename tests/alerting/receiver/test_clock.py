@@ -1,4 +1,4 @@
-from heapwatch.receiver.clock import Clock
+from heapwatch_receiver.clock import Clock
 
 
 class Times:

@@ -2,8 +2,8 @@ from dataclasses import replace
 
 import pytest
 
-from heapwatch.receiver.decide import Act, Alert, AlertHistory, Ask, Facts, Past, Refuse, Wait, decide
-from heapwatch.receiver.settings import Settings
+from heapwatch_receiver.decide import Act, Alert, AlertHistory, Ask, Facts, Past, Refuse, Wait, decide
+from heapwatch_receiver.settings import Settings
 
 SETTINGS = Settings(regular_cooldown=600, emergency_cooldown=600, stale_after=300, actions_per_hour=5)
 LABELS = {

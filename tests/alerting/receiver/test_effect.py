@@ -1,6 +1,6 @@
 import pytest
 
-from heapwatch.receiver.effect import judge
+from heapwatch_receiver.effect import judge
 
 DEATHS = {"resource": "events", "component": "death"}
 MEMORY = {"resource": "memory", "component": "trainer"}

@@ -3,15 +3,15 @@ import sqlite3
 
 import pytest
 
-from heapwatch.receiver import audit, ledger
-from heapwatch.receiver.clock import Clock
-from heapwatch.receiver.decide import Refuse
-from heapwatch.receiver.ledger import ActionRecord, TrainerKey
-from heapwatch.receiver.page import render
-from heapwatch.receiver.payload import Notification
-from heapwatch.receiver.schema import SCHEMA
-from heapwatch.receiver.settings import Settings
-from heapwatch.receiver.store import Store
+from heapwatch_receiver import audit, ledger
+from heapwatch_receiver.clock import Clock
+from heapwatch_receiver.decide import Refuse
+from heapwatch_receiver.ledger import ActionRecord, TrainerKey
+from heapwatch_receiver.page import render
+from heapwatch_receiver.payload import Notification
+from heapwatch_receiver.schema import SCHEMA
+from heapwatch_receiver.settings import Settings
+from heapwatch_receiver.store import Store
 from tests.alerting.harness import alert, notification
 
 TRAINER = TrainerKey("trainer", "a:1")

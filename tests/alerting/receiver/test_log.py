@@ -1,7 +1,7 @@
 import logging
 import sys
 
-from heapwatch.receiver.log import PlainFormatter
+from heapwatch_receiver.log import PlainFormatter
 
 
 def formatted(message, *arguments, error=None):

@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import ValidationError
 
-from heapwatch.receiver.payload import Notification
+from heapwatch_receiver.payload import Notification
 from tests.alerting.harness import alert, notification
 from tests.alerting.payloads import MALFORMED, notifications
 

@@ -155,7 +155,7 @@ def test_the_target_is_prometheus_word_and_not_the_alerts(scene):
     ],
 )
 def test_a_wrong_start_ends_with_one_clear_line(tmp_path, environment, named):
-    command = [sys.executable, "-m", "heapwatch.receiver"]
+    command = [sys.executable, "-m", "heapwatch_receiver"]
     base = {"PATH": "", "HEAPWATCH_TOKEN": "t", "HEAPWATCH_RECEIVER_DATABASE": str(tmp_path / "db")}
     done = subprocess.run(command, env={**base, **environment}, capture_output=True, text=True, timeout=30)
     assert done.returncode == 2

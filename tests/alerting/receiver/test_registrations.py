@@ -5,8 +5,8 @@ from pathlib import Path
 import pytest
 
 from heapwatch import lost
-from heapwatch.receiver import registrations
-from heapwatch.receiver.registrations import LIFETIME, MOST, Registrations, TooManyTrainers
+from heapwatch_receiver import registrations
+from heapwatch_receiver.registrations import LIFETIME, MOST, Registrations, TooManyTrainers
 
 
 class Time:

@@ -2,7 +2,7 @@ from pathlib import Path
 
 import pytest
 
-from heapwatch.receiver.settings import SettingsError, load, secret, token
+from heapwatch_receiver.settings import SettingsError, load, secret, token
 
 
 def write(folder: Path, text: str) -> Path:

@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from heapwatch.receiver.clock import Clock
-from heapwatch.receiver.store import Store, StoreUnavailable, StoreUnusable
+from heapwatch_receiver.clock import Clock
+from heapwatch_receiver.store import Store, StoreUnavailable, StoreUnusable
 
 
 def with_store(path: Path, use: Callable[[Store], Coroutine[Any, Any, Any]]) -> Any:
@@ -80,7 +80,7 @@ def test_one_that_fails_does_not_fail_the_others(tmp_path):
 
 
 def test_a_locked_database_is_unavailable_then_available(tmp_path, monkeypatch):
-    monkeypatch.setattr("heapwatch.receiver.store._BUSY_SECONDS", 0.05)
+    monkeypatch.setattr("heapwatch_receiver.store._BUSY_SECONDS", 0.05)
 
     async def write(store: Store) -> None:
         await store.run(table)

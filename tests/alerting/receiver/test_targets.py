@@ -10,9 +10,9 @@ from fastapi import FastAPI
 from starlette.testclient import TestClient
 
 from heapwatch.http import signing
-from heapwatch.receiver import registrations
-from heapwatch.receiver.registrations import Registrations
-from heapwatch.receiver.targets import add_routes
+from heapwatch_receiver import registrations
+from heapwatch_receiver.registrations import Registrations
+from heapwatch_receiver.targets import add_routes
 
 TOKEN = "a-token-for-tests"
 URL = "http://10.0.0.9:9095/targets"

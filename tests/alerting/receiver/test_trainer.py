@@ -7,11 +7,11 @@ import pytest
 
 from heapwatch import lost
 from heapwatch.lost import Lost
-from heapwatch.receiver.clock import Clock
-from heapwatch.receiver.metrics import Metrics
-from heapwatch.receiver.store import Store
-from heapwatch.receiver.trainer import Answer, CleanupRefused, force_cleanup
 from heapwatch.runtime.machine import machine
+from heapwatch_receiver.clock import Clock
+from heapwatch_receiver.metrics import Metrics
+from heapwatch_receiver.store import Store
+from heapwatch_receiver.trainer import Answer, CleanupRefused, force_cleanup
 from tests.alerting.receiver.test_ledger import record
 
 

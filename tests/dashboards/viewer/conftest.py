@@ -21,7 +21,7 @@ def start_viewer(prometheus_url: str, port: int | None = None) -> tuple[subproce
     }
     # NiceGUI looks at this one to find out that it is under its own test plugin.
     environment.pop("PYTEST_CURRENT_TEST", None)
-    process = subprocess.Popen([sys.executable, "-m", "heapwatch.viewer"], env=environment)
+    process = subprocess.Popen([sys.executable, "-m", "heapwatch_viewer"], env=environment)
     url = f"http://127.0.0.1:{port}"
     deadline = time.monotonic() + 60
     while process.poll() is None and time.monotonic() < deadline:

@@ -1,4 +1,4 @@
-from heapwatch.viewer import documents
+from heapwatch_viewer import documents
 
 
 def test_every_runbook_is_found_and_nothing_outside_of_the_documents():

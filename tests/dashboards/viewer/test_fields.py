@@ -1,7 +1,7 @@
 import pytest
 
-from heapwatch.viewer.fields import color, field_for, number_of_text
-from heapwatch.viewer.prometheus import Series
+from heapwatch_viewer.fields import color, field_for, number_of_text
+from heapwatch_viewer.prometheus import Series
 
 PANEL = {
     "fieldConfig": {

@@ -1,6 +1,6 @@
-from heapwatch.viewer.links import board_address, complete
-from heapwatch.viewer.timerange import TimeRange
-from heapwatch.viewer.variables import Selection
+from heapwatch_viewer.links import board_address, complete
+from heapwatch_viewer.timerange import TimeRange
+from heapwatch_viewer.variables import Selection
 
 SPAN = TimeRange("now-1h", "now")
 CHOSEN = {"instance": Selection(("a:1", "b:2"), as_regex=True)}

@@ -5,10 +5,10 @@ import asyncio
 import pytest
 from nicegui import core
 
-from heapwatch.viewer.model import Dashboard
-from heapwatch.viewer.page import DashboardPage
-from heapwatch.viewer.state import State
-from heapwatch.viewer.timerange import TimeRange
+from heapwatch_viewer.model import Dashboard
+from heapwatch_viewer.page import DashboardPage
+from heapwatch_viewer.state import State
+from heapwatch_viewer.timerange import TimeRange
 
 
 class Patient(DashboardPage):

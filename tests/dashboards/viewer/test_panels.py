@@ -2,11 +2,11 @@ import re
 
 import pytest
 
-from heapwatch.viewer.model import Panel, PanelQuery
-from heapwatch.viewer.panels import RENDERERS, Answers
-from heapwatch.viewer.panels.base import Mark
-from heapwatch.viewer.prometheus import Series
-from heapwatch.viewer.timerange import Window
+from heapwatch_viewer.model import Panel, PanelQuery
+from heapwatch_viewer.panels import RENDERERS, Answers
+from heapwatch_viewer.panels.base import Mark
+from heapwatch_viewer.prometheus import Series
+from heapwatch_viewer.timerange import Window
 
 WINDOW = Window(0, 300, 60)
 

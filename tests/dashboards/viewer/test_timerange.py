@@ -2,7 +2,7 @@ from zoneinfo import ZoneInfo
 
 import pytest
 
-from heapwatch.viewer.timerange import TimeRange, Window
+from heapwatch_viewer.timerange import TimeRange, Window
 
 
 def test_relative_and_absolute_ends():

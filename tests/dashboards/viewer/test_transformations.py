@@ -1,8 +1,8 @@
 import pytest
 
-from heapwatch.viewer.model import Panel, PanelQuery
-from heapwatch.viewer.prometheus import Series
-from heapwatch.viewer.transformations import tabulate
+from heapwatch_viewer.model import Panel, PanelQuery
+from heapwatch_viewer.prometheus import Series
+from heapwatch_viewer.transformations import tabulate
 
 
 def panel(transformations):

@@ -2,7 +2,7 @@ import math
 
 import pytest
 
-from heapwatch.viewer.units import unit_of, write
+from heapwatch_viewer.units import unit_of, write
 
 
 @pytest.mark.parametrize(

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from heapwatch.viewer.unwell import UNWELL, unwell
+from heapwatch_viewer.unwell import UNWELL, unwell
 
 
 @pytest.mark.parametrize(

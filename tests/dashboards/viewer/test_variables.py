@@ -4,10 +4,10 @@ import re
 
 import pytest
 
-from heapwatch.viewer.model import Variable
-from heapwatch.viewer.prometheus import Series
-from heapwatch.viewer.timerange import Window
-from heapwatch.viewer.variables import ALL, Selection, choices, interpolate, settle
+from heapwatch_viewer.model import Variable
+from heapwatch_viewer.prometheus import Series
+from heapwatch_viewer.timerange import Window
+from heapwatch_viewer.variables import ALL, Selection, choices, interpolate, settle
 
 WINDOW = Window(0, 3600, 30)
 

@@ -105,7 +105,7 @@ def test_a_full_disk_is_one_line(
         raise OSError(errno.ENOSPC, "No space left on device", str(tmp_path / "state" / "etc" / "x"))
 
     monkeypatch.setenv("HEAPWATCH_STATE", str(tmp_path / "state"))
-    monkeypatch.setattr("heapwatch.stack.native.NativeStack.up", full)
+    monkeypatch.setattr("heapwatch_stack.native.NativeStack.up", full)
     assert main(["up", "--mode", "native"]) == 1
     told = capsys.readouterr().err
     assert told == f"error: {tmp_path}/state/etc/x: No space left on device\n"

@@ -1,0 +1,138 @@
+"""`/targets`: trainers register by a signed POST, Prometheus reads the list."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from http import HTTPStatus
+from typing import Annotated, Any
+
+from fastapi import FastAPI, HTTPException, Request
+from fastapi.responses import JSONResponse, Response
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+
+from heapwatch.http.guards import Refusal, check_addressee, host_name
+from heapwatch.http.known_names import LOOPBACK, REFUSAL
+from heapwatch.http.senders import Sender, sender
+from heapwatch.http.signing import SCHEME, NotSigned, TooMany, Verifier
+from heapwatch.runtime.plain_text import plain
+from heapwatch_receiver.registrations import LIFETIME, Registrations, TooManyTrainers
+
+_MAX_BODY_BYTES = 1024
+
+
+class RegistrationRequest(BaseModel):
+    """The body of a registration: port, the hosts that it may come from, and whether the trainer ends."""
+
+    model_config = ConfigDict(extra="forbid", strict=True)
+
+    port: Annotated[int, Field(ge=1024, le=65535)]
+    hosts: Annotated[list[Annotated[str, Field(max_length=255)]], Field(min_length=1, max_length=20)]
+    ends: bool = False
+
+
+def add_routes(
+    app: FastAPI, registrations: Registrations, token: str, names: Collection[str], taken: Collection[int]
+) -> None:
+    """Add `POST /targets` and `GET /targets` to the application.
+
+    Args:
+        app: the application.
+        registrations: where they are kept.
+        token: signs them.
+        names: names of this receiver, and `host:port` where a proxy forwards another port to it.
+        taken: ports of the stack's own services on this machine, at which there is no trainer.
+
+    """
+    verifier = Verifier()
+
+    async def register(request: Request) -> Response:
+        body = await _body(request)
+        who, local = sender(request.client, request.scope.get("server")), request.scope.get("server")
+        _check_addressee(request, names)
+        _authorize(request, body, token, verifier, who)
+        try:
+            asked = RegistrationRequest.model_validate_json(body)
+        except ValidationError as error:
+            problems = "; ".join(
+                f"{'.'.join(map(str, problem['loc'])) or 'body'}: {problem['msg']}"
+                for problem in error.errors(include_url=False)
+            )
+            allowed = '{"port": 7777, "hosts": ["10.0.0.5"], "ends": false}'
+            raise HTTPException(400, f"{problems[:500]}; allowed is {allowed}") from None
+        if request.client is None:
+            raise HTTPException(400, "the request comes from no address")
+        host = who[0]
+        if host not in asked.hosts:
+            raise HTTPException(
+                403,
+                f"this request was signed by a trainer at {plain(', '.join(asked.hosts), 100)}, "
+                f"and comes from {host}: behind NAT name {host} in its HEAPWATCH_ALLOWED_HOSTS",
+            )
+        if local and host == local[0] and asked.port in taken:
+            raise HTTPException(400, f"port {asked.port} of this machine is a service of the stack")
+        address = f"[{host}]:{asked.port}" if ":" in host else f"{host}:{asked.port}"
+        if asked.ends:
+            registrations.remove(address)
+            return JSONResponse({"address": address, "expires_in_seconds": 0})
+        try:
+            registrations.add(address, who)
+        except TooManyTrainers as error:
+            raise HTTPException(429, str(error), {"Retry-After": f"{LIFETIME:.0f}"}) from None
+        return JSONResponse({"address": address, "expires_in_seconds": LIFETIME})
+
+    app.add_route("/targets", register, methods=["POST"])
+
+    @app.get("/targets", include_in_schema=False)
+    def targets() -> list[dict[str, Any]]:
+        """Registered trainers in the format of Prometheus's `http_sd_configs`."""
+        addresses = registrations.addresses()
+        if addresses is None:
+            raise HTTPException(503, "just started: trainers register again within a minute")
+        return [{"targets": addresses, "labels": {}}]
+
+
+def _check_addressee(request: Request, names: Collection[str]) -> None:
+    """Refuse a registration that was signed for another receiver, and is passed on."""
+    local = request.scope.get("server") or ("", 0)
+    host = host_name(request.headers.get("Host", ""))
+    known = {*LOOPBACK, *(name.rpartition(":")[0] or name for name in names), local[0]}
+    try:
+        if host not in known:
+            raise Refusal(HTTPStatus.MISDIRECTED_REQUEST, REFUSAL)
+        check_addressee(request.headers, local, names)
+    except Refusal as refusal:
+        raise HTTPException(refusal.status, refusal.detail) from None
+
+
+def _authorize(request: Request, body: bytes, token: str, verifier: Verifier, who: Sender) -> None:
+    """Accept only requests that are signed with the token; the token itself is never sent."""
+    scheme, _, credentials = request.headers.get("Authorization", "").partition(" ")
+    if scheme.lower() != SCHEME.lower():
+        raise HTTPException(
+            401, "a request signed with the stack's token is needed", {"WWW-Authenticate": SCHEME}
+        )
+    try:
+        verifier.check(
+            credentials,
+            token,
+            method=request.method,
+            authority=request.headers.get("Host", ""),
+            path=request.url.path,
+            body=body,
+            sender=who,
+        )
+    except NotSigned as error:
+        raise HTTPException(401, str(error), {"WWW-Authenticate": SCHEME}) from None
+    except TooMany as error:
+        raise HTTPException(429, str(error), {"Retry-After": "60"}) from None
+
+
+async def _body(request: Request) -> bytes:
+    body = bytearray()
+    async for chunk in request.stream():
+        body += chunk
+        if len(body) > _MAX_BODY_BYTES:
+            raise HTTPException(
+                413, f"a body of up to {_MAX_BODY_BYTES} bytes is allowed", {"Connection": "close"}
+            )
+    return bytes(body)

@@ -1,0 +1,125 @@
+"""The viewer's web application."""
+
+from datetime import timezone, tzinfo
+from pathlib import Path
+from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
+
+from fastapi import Request, Response
+from fastapi.responses import FileResponse, RedirectResponse
+from nicegui import app, ui
+from prometheus_client import CONTENT_TYPE_LATEST, Gauge, generate_latest
+
+from heapwatch.http.known_names import KnownNames, known_names
+from heapwatch.http.protocol import guarded
+from heapwatch_viewer import documents
+from heapwatch_viewer.library import Library
+from heapwatch_viewer.page import DashboardPage, short_title
+from heapwatch_viewer.ports import check_free
+from heapwatch_viewer.prometheus import Prometheus
+from heapwatch_viewer.settings import Settings
+from heapwatch_viewer.state import State
+
+REQUEST_SECONDS = 10.0
+MOST_WAITING = 128
+STYLE = Path(__file__).with_name("style.css")
+RUNBOOKS = "/docs/runbooks.md"
+FAVICON = Path(__file__).with_name("favicon.svg")
+# What the server has to know of the browser: its clock, and whether anybody can see the page.
+TIME_ZONE = "Intl.DateTimeFormat().resolvedOptions().timeZone"
+ON_VISIBILITY = "document.addEventListener('visibilitychange', () => emitEvent('watched', !document.hidden))"
+
+_pages = Gauge("heapwatch_viewer_open_pages", "Dashboards open in browsers")
+
+
+def serve(settings: Settings) -> None:
+    """Serve until stopped. Raises ValueError: no dashboards, a faulty one, or the port is taken."""
+    library = Library(settings.folder)
+    check_free(settings.host, settings.port)
+    prometheus = Prometheus(settings.prometheus_url)
+    app.add_middleware(KnownNames, names=known_names(settings.host), same_origin=True)
+    _add_pages(library, prometheus)
+    app.on_shutdown(prometheus.close)
+    ui.run(
+        host=settings.host,
+        port=settings.port,
+        title="Heapwatch",
+        favicon=FAVICON,
+        show=False,
+        reload=False,
+        show_welcome_message=False,
+        http=guarded(REQUEST_SECONDS, MOST_WAITING),
+    )
+
+
+def _add_pages(library: Library, prometheus: Prometheus) -> None:
+    style = STYLE.read_text()
+
+    @app.get("/healthz")
+    def healthz() -> dict[str, str]:
+        return {"status": "ok"}
+
+    @app.get("/metrics")
+    def metrics() -> Response:
+        return Response(generate_latest(), media_type=CONTENT_TYPE_LATEST)
+
+    @app.get("/")
+    def index() -> RedirectResponse:
+        return RedirectResponse(f"/d/{library.home}")
+
+    @ui.page("/docs/{path:path}")
+    def document(path: str) -> Response | None:
+        file = documents.find(path)
+        if file is None:
+            return Response(f"there is no document {path}\n", 404, media_type="text/plain")
+        if file.suffix != ".md":
+            return FileResponse(file)
+        ui.add_css(style)
+        ui.dark_mode(None)
+        ui.page_title(f"{file.stem} · Heapwatch")
+        with ui.element("nav").classes("boards document-bar"):
+            for uid, board in library.boards.items():
+                ui.link(short_title(board.title), f"/d/{uid}")
+            ui.link("All runbooks", RUNBOOKS)
+        ui.html(documents.rendered(file.read_text()), sanitize=False).classes("text document")
+        return None
+
+    @ui.page("/d/{uid}")
+    @ui.page("/d/{uid}/{slug}")
+    async def dashboard(request: Request, uid: str) -> None:
+        ui.add_css(style)
+        library.refresh()
+        boards, problem = library.boards, library.problem
+        if uid not in boards:
+            known = ", ".join(boards)
+            ui.label(f"There is no dashboard {uid}; there are: {known}").classes("note error")
+            return
+        board = boards[uid]
+        try:
+            state = State.read(board, request.query_params, request.query_params.multi_items())
+        except ValueError as wrong:
+            problem = f"{wrong}; showing the dashboard's own range instead"
+            state = State.read(board, {}, request.query_params.multi_items())
+        ui.page_title(f"{board.title} · Heapwatch")
+        page = DashboardPage(board, boards, prometheus, state, problem)
+        page.build()
+        client = ui.context.client
+        await client.connected()
+        if client.is_deleted:
+            return
+        _pages.inc()
+        client.on_delete(lambda: _pages.dec())
+        client.on_delete(lambda: page.stop())
+        ui.on("watched", lambda event: page.watch(bool(event.args)))
+        ui.run_javascript(ON_VISIBILITY)
+        zone = await _browser_zone()
+        if not client.is_deleted:
+            page.show_in(zone)
+            page.reload()
+
+
+async def _browser_zone() -> tzinfo:
+    """The browser's time zone; UTC where it is not known here or the browser does not tell."""
+    try:
+        return ZoneInfo(await ui.run_javascript(TIME_ZONE, timeout=5))
+    except (TimeoutError, ZoneInfoNotFoundError, ValueError, TypeError):
+        return timezone.utc

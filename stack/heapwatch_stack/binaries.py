@@ -1,0 +1,236 @@
+"""Finds Prometheus, Alertmanager and Grafana: on PATH, else official releases, else Debian's packages."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import subprocess
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from heapwatch.runtime.own_files import make_private, open_own
+from heapwatch_stack.configuration import claim
+from heapwatch_stack.debian import PackageError, Progress, unpack
+from heapwatch_stack.download import DownloadError, NoAnswer, bring, is_whole
+from heapwatch_stack.errors import StackError
+from heapwatch_stack.releases import ALERTMANAGER, GRAFANA, PROMETHEUS, Release
+from heapwatch_stack.relocate import BUILT_IN, relocate
+from heapwatch_stack.settings import Settings
+from heapwatch_stack.turns import take_turn
+
+# The rules use keep_firing_for, which needs 2.42; 0.25 is the oldest Alertmanager that is tested.
+MINIMUM = {"prometheus": (2, 42), "promtool": (2, 42), "alertmanager": (0, 25), "amtool": (0, 25)}
+RELEASES = (PROMETHEUS, ALERTMANAGER)
+ALSO_CALLED = {"alertmanager": "prometheus-alertmanager"}
+GRAFANA_HOME = Path("/usr/share/grafana")
+PACKAGES = (
+    "prometheus",
+    "prometheus-alertmanager",
+    # what Prometheus's web pages load
+    "fonts-glyphicons-halflings",
+    "libjs-bootstrap4",
+    "libjs-d3",
+    "libjs-eonasdan-bootstrap-datetimepicker",
+    "libjs-jquery",
+    "libjs-jquery-hotkeys",
+    "libjs-moment",
+    "libjs-moment-timezone",
+    "libjs-mustache",
+    "libjs-popper.js",
+    "libjs-rickshaw",
+)
+
+
+@dataclass(frozen=True)
+class Binary:
+    """A program, the version that it reports, and where it was found."""
+
+    path: Path
+    version: str
+    source: str
+
+
+@dataclass(frozen=True)
+class Binaries:
+    """The four programs; `web_assets` is set if Prometheus needs the path of its web pages."""
+
+    prometheus: Binary
+    promtool: Binary
+    alertmanager: Binary
+    amtool: Binary
+    web_assets: Path | None
+
+
+@dataclass(frozen=True)
+class Grafana:
+    """Grafana's command and the folder that holds its pages."""
+
+    command: tuple[str, ...]
+    home: Path
+    source: str
+
+
+def find(settings: Settings, progress: Progress) -> Binaries:
+    """The four programs, downloaded if PATH lacks one; StackError if that fails."""
+    found = {name: _on_path(name) for name in MINIMUM}
+    unanswered: set[str] = set()
+    for release in RELEASES:
+        if not all(found[name] for name in release.programs):
+            found |= _official(release, settings, unanswered, progress)
+    if missing := [name for name, binary in found.items() if binary is None]:
+        found |= _debian(missing, settings.state, progress)
+    whole = {name: binary for name, binary in found.items() if binary is not None}
+    packages = _packages(settings.state)
+    own_pages = whole["prometheus"].path.parent == packages / "bin"
+    web = packages / "usr" / "share" / "prometheus" / "web"
+    return Binaries(**whole, web_assets=web if own_pages else None)
+
+
+def link_tools(settings: Settings, binaries: Binaries) -> Path:
+    """A folder with the four programs, for PATH."""
+    folder = settings.state / "bin"
+    claim(settings.state)
+    make_private(folder)
+    for name in MINIMUM:
+        path = getattr(binaries, name).path
+        if path.parent != folder:
+            (folder / name).unlink(missing_ok=True)
+            (folder / name).symlink_to(path)
+    return folder
+
+
+def _packages(state: Path) -> Path:
+    """The folder into which Debian's packages are unpacked."""
+    return state / "packages"
+
+
+def find_grafana(settings: Settings, progress: Progress) -> Grafana | None:
+    """Grafana from PATH or its official release; None if there is neither."""
+    for name in ("grafana", "grafana-server"):
+        if path := shutil.which(name):
+            command = (path, "server") if name == "grafana" else (path,)
+            beside = Path(path).resolve().parents[1]
+            home = beside if (beside / "conf" / "defaults.ini").is_file() else GRAFANA_HOME
+            if (home / "conf" / "defaults.ini").is_file():
+                return Grafana(command, home, f"{path} on PATH")
+    place = _release(GRAFANA, settings, set(), progress)
+    if place is None:
+        return None
+    program = place / GRAFANA.programs["grafana"]
+    return Grafana((str(program), "server"), place, f"official release {GRAFANA.version}")
+
+
+def _official(
+    release: Release, settings: Settings, unanswered: set[str], progress: Progress
+) -> Mapping[str, Binary | None]:
+    place = _release(release, settings, unanswered, progress)
+    if place is None:
+        return {}
+    source = f"official release {release.version}"
+    return {name: Binary(place / path, release.version, source) for name, path in release.programs.items()}
+
+
+def _release(release: Release, settings: Settings, unanswered: set[str], progress: Progress) -> Path | None:
+    """The unpacked release; None, and a line with the reason, if it cannot be downloaded."""
+    mirror = settings.downloads
+    if mirror is None:
+        place = settings.cache / release.folder
+        return place if is_whole(place, release) else None
+    if release.host(mirror) in unanswered:
+        return None
+    try:
+        return bring(release, settings.cache, mirror, progress)
+    except NoAnswer as error:
+        unanswered.add(release.host(mirror))
+        progress(f"{release.name}: {error}")
+    except (DownloadError, OSError) as error:
+        progress(f"{release.name}: {error}")
+    return None
+
+
+def _debian(missing: list[str], state: Path, progress: Progress) -> Mapping[str, Binary]:
+    folder = _packages(state) / "bin"
+    with _alone(state):
+        if not all((folder / name).exists() for name in MINIMUM):
+            _fetch(", ".join(missing), _packages(state), folder, progress)
+    found = {name: _version_of(folder / name, "Debian's package") for name in missing}
+    whole = {name: binary for name, binary in found.items() if binary and _new_enough(name, binary)}
+    if lacking := [name for name in missing if name not in whole]:
+        raise StackError(
+            f"this system's packages have no {' and '.join(lacking)} that is new enough;"
+            " put Prometheus 2.42 or newer and Alertmanager 0.25 or newer on PATH"
+        )
+    return whole
+
+
+def _fetch(missing: str, packages: Path, folder: Path, progress: Progress) -> None:
+    progress(f"{missing}: unpacking Debian's packages into {packages}")
+    try:
+        unpack(PACKAGES, packages, progress)
+    except PackageError as error:
+        raise StackError(
+            f"not on PATH: {missing}; and they could not be fetched ({error});"
+            " check the network and run this again,"
+            " or install Prometheus 2.42 or newer and Alertmanager 0.25 or newer"
+        ) from error
+    _link(packages, folder)
+
+
+@contextmanager
+def _alone(state: Path) -> Iterator[None]:
+    """A lock: a second process waits here and then finds the packages that the first one unpacked."""
+    claim(state)
+    with os.fdopen(open_own(state / "packages.lock", os.O_RDWR | os.O_CREAT), "r+b") as lock:
+        take_turn(lock, state / "packages.lock")
+        yield
+
+
+def _on_path(name: str) -> Binary | None:
+    for called in filter(None, (name, ALSO_CALLED.get(name))):
+        path = shutil.which(called)
+        if path and not _lacks_templates(name, Path(path)):
+            binary = _version_of(Path(path), f"{path} on PATH")
+            if binary and _new_enough(name, binary):
+                return binary
+    return None
+
+
+def _lacks_templates(name: str, path: Path) -> bool:
+    """Whether this is Debian's Alertmanager without the templates that it opens at start."""
+    if name != "alertmanager" or Path(BUILT_IN.decode()).exists():
+        return False
+    try:
+        return BUILT_IN in path.read_bytes()
+    except OSError:
+        return True
+
+
+def _version_of(path: Path, source: str) -> Binary | None:
+    try:
+        done = subprocess.run([path, "--version"], text=True, capture_output=True, timeout=20, check=False)
+    except (OSError, subprocess.TimeoutExpired):
+        return None
+    match = re.search(r"version v?(\d+\.\d+\.\d+)", done.stdout + done.stderr)
+    return Binary(path, match[1], source) if match else None
+
+
+def _new_enough(name: str, binary: Binary) -> bool:
+    return tuple(map(int, binary.version.split(".")[:2])) >= MINIMUM[name]
+
+
+def _link(packages: Path, folder: Path) -> None:
+    """Give the unpacked programs their upstream names in one folder."""
+    make_private(folder)
+    for name in MINIMUM:
+        link, program = folder / name, packages / "usr" / "bin" / ALSO_CALLED.get(name, name)
+        if name == "alertmanager":
+            relocate(program, packages / "usr" / "share" / "prometheus", link)
+        else:
+            link.unlink(missing_ok=True)
+            link.symlink_to(program)
+    for name, debian_name in ALSO_CALLED.items():
+        (folder / debian_name).unlink(missing_ok=True)
+        (folder / debian_name).symlink_to(folder / name)

@@ -1,0 +1,220 @@
+"""The stack's subcommands of `heapwatch`. Optional packages are imported when a command runs."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import shlex
+import shutil
+import sys
+from collections.abc import Callable
+from dataclasses import asdict
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from heapwatch.runtime.plain_text import say, say_json
+from heapwatch.stacks import same_folder, user_folder
+from heapwatch_stack.errors import StackError
+
+if TYPE_CHECKING:
+    from heapwatch_stack.compose import ComposeStack
+    from heapwatch_stack.native import NativeStack
+    from heapwatch_stack.report import ServiceStatus
+    from heapwatch_stack.settings import Settings
+
+    Stack = NativeStack | ComposeStack
+
+EXTRA = "stack"
+
+
+def add_parser(commands: Any) -> None:
+    """Add the subcommands."""
+    _add(
+        commands, "up", up, "start the stack, or apply changes to a running one; returns when all is healthy"
+    )
+    _add(commands, "down", down, "stop the stack; recorded data stays")
+    status = _add(
+        commands,
+        "status",
+        show_status,
+        "show each service, its address and state; exit 1 if one is unhealthy",
+    )
+    status.add_argument("--json", action="store_true", help="print JSON, one object per service")
+    logs = _add(commands, "logs", show_logs, "show the last lines of the logs")
+    logs.add_argument("--service", metavar="NAME", help="one service (all)")
+    logs.add_argument(
+        "--lines", type=int, default=40, metavar="N", help="last lines of each log (%(default)s)"
+    )
+    logs.add_argument("--follow", action="store_true", help="print new lines as they come")
+    restart = _add(commands, "restart", restart_service, "restart one service and wait for it")
+    restart.add_argument("--service", metavar="NAME", required=True, help="name, as in `heapwatch status`")
+    _add(
+        commands,
+        "demo",
+        demonstrate,
+        "make a trainer leak and follow alert and cleanup; exit 0 only if it worked",
+    )
+    _add(commands, "clean", clean, "stop the stack and remove everything that it wrote")
+    _add(
+        commands,
+        "tools",
+        print_tools,
+        "find or download Prometheus and Alertmanager; print a folder for PATH",
+    )
+
+
+def _add(commands: Any, name: str, run: Callable[[argparse.Namespace], int], text: str) -> Any:
+    parser = commands.add_parser(name, help=text, description=f"{text[0].upper()}{text[1:]}.")
+    parser.add_argument(
+        "--mode",
+        choices=("auto", "native", "docker"),
+        default="auto",
+        help="auto: docker in a clone if a Docker engine answers, else native (%(default)s)",
+    )
+    parser.set_defaults(run=_errors_in_one_line(run), extra=EXTRA)
+    return parser
+
+
+def _errors_in_one_line(run: Callable[[argparse.Namespace], int]) -> Callable[[argparse.Namespace], int]:
+    """Report an error as one line on stderr and exit code 1."""
+
+    def command(arguments: argparse.Namespace) -> int:
+        try:
+            return run(arguments)
+        except StackError as error:
+            problem = str(error)
+        except BrokenPipeError:
+            raise
+        except OSError as error:  # a full or read-only disk, a folder of another user
+            where = f"{error.filename}: " if error.filename else ""
+            problem = f"{where}{error.strerror or error}"
+        say(f"error: {problem}", error=True)
+        return 1
+
+    return command
+
+
+def chosen_stack(mode: str) -> Stack:
+    """The stack that `mode` names on this machine."""
+    from heapwatch.runtime.console import console
+    from heapwatch_stack.compose import ComposeStack, engine_answers
+    from heapwatch_stack.native import NativeStack
+    from heapwatch_stack.report import Narrator
+    from heapwatch_stack.settings import Settings
+
+    settings = Settings.from_environment()
+    tell = Narrator(console())
+    native = NativeStack(settings, tell)
+    if mode == "native" or (
+        mode == "auto" and (settings.checkout is None or native.running() or not engine_answers())
+    ):
+        return native
+    return ComposeStack(settings, tell)
+
+
+def up(arguments: argparse.Namespace) -> int:
+    """Start the stack, wait for it, and print the addresses."""
+    from heapwatch_stack.settings import Settings
+
+    stack = chosen_stack(arguments.mode)
+    stack.up()
+    show(stack.status())
+    say(*how_to_go_on(Settings.from_environment()).split("\n"))
+    return 0
+
+
+def down(arguments: argparse.Namespace) -> int:
+    """Stop."""
+    chosen_stack(arguments.mode).down()
+    say("stopped: nothing of the stack is running")
+    return 0
+
+
+def show_status(arguments: argparse.Namespace) -> int:
+    """Print the table of services; returns 1 unless all are healthy."""
+    rows = chosen_stack(arguments.mode).status()
+    if arguments.json:
+        say_json([asdict(row) | {"healthy": row.healthy} for row in rows])
+    else:
+        show(rows)
+    return 0 if all(row.healthy for row in rows) else 1
+
+
+def show_logs(arguments: argparse.Namespace) -> int:
+    """Print logs."""
+    chosen_stack(arguments.mode).logs(arguments.service, arguments.lines, arguments.follow)
+    return 0
+
+
+def restart_service(arguments: argparse.Namespace) -> int:
+    """Restart one service."""
+    chosen_stack(arguments.mode).restart(arguments.service)
+    say(f"{arguments.service} restarted and healthy")
+    return 0
+
+
+def clean(arguments: argparse.Namespace) -> int:
+    """Stop the stack, and remove the files that heapwatch made."""
+    from heapwatch_stack import marker
+    from heapwatch_stack.settings import Settings
+
+    state = Settings.from_environment().state
+    if not state.exists():
+        say(f"there is no {state}")
+        return 0
+    if not marker.carried_by(state):
+        raise StackError(f"heapwatch did not make {state}: nothing was removed")
+    stack = chosen_stack(arguments.mode)
+    stack.down()
+    stack.remove_data()
+    if left := marker.remove(state):
+        say(f"removed what heapwatch made in {state}; not its own, so it stays: {', '.join(left)}")
+    else:
+        say(f"removed {state}")
+    return 0
+
+
+def demonstrate(arguments: argparse.Namespace) -> int:
+    """Run the demonstration."""
+    from heapwatch.runtime.console import console
+    from heapwatch_stack import demo
+    from heapwatch_stack.settings import Settings
+
+    demo.run(chosen_stack(arguments.mode), Settings.from_environment(), console())
+    return 0
+
+
+def print_tools(_arguments: argparse.Namespace) -> int:
+    """Print a folder for PATH."""
+    from heapwatch.runtime.console import console
+    from heapwatch_stack.binaries import find, link_tools
+    from heapwatch_stack.report import Narrator
+    from heapwatch_stack.settings import Settings
+
+    settings = Settings.from_environment()
+    say(link_tools(settings, find(settings, Narrator(console(error=True)))))
+    return 0
+
+
+def show(rows: list[ServiceStatus]) -> None:
+    """Print the table."""
+    from heapwatch.runtime.console import console
+    from heapwatch_stack.report import table
+
+    terminal = console()
+    terminal.print()
+    terminal.print(table(rows))
+
+
+def how_to_go_on(settings: Settings) -> str:
+    """The commands to continue with, in a clone those of make, and the state folder."""
+    program = Path(sys.prefix) / "bin" / "heapwatch"
+    found = shutil.which("heapwatch")
+    on_path = found is not None and program.exists() and os.path.samefile(found, program)
+    own = "heapwatch" if on_path else str(program)
+    verbs = "status | logs | demo | down"
+    commands = f"make {verbs}    {own} ps" if settings.checkout else f"{own} ps | {verbs}"
+    joins = ""
+    if not same_folder(settings.state, user_folder(settings.environment) / "stack"):
+        joins = f"\na trainer joins this stack with HEAPWATCH_STATE={shlex.quote(str(settings.state))}"
+    return f"\n{commands}    state: {settings.state}{joins}"

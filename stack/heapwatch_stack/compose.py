@@ -1,0 +1,306 @@
+"""The stack in containers, with Docker Compose."""
+
+from __future__ import annotations
+
+import functools
+import hashlib
+import os
+import shutil
+import subprocess
+import time
+from collections.abc import Sequence
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+from heapwatch.runtime.own_files import make_private, read_text
+from heapwatch.runtime.plain_text import plain
+from heapwatch_stack import configuration, containers, delivery, health, preflight, presence
+from heapwatch_stack.endpoints import TRAINER, endpoints
+from heapwatch_stack.errors import StackError
+from heapwatch_stack.fingerprint import fingerprint
+from heapwatch_stack.health import Say
+from heapwatch_stack.report import ServiceStatus
+from heapwatch_stack.settings import Settings
+
+_RUN_SECONDS = 3600.0  # images may have to be built
+_ANSWER_SECONDS = 300.0
+
+# Images that are built here; the others are Prometheus's, Alertmanager's and Grafana's own.
+OWN_IMAGES = ("heapwatch/configuration", "heapwatch/receiver", "heapwatch/walker-training-app")
+# If a container was restarted this often while the stack starts, waiting longer does not help.
+MOST_RESTARTS = 2
+RELOAD_PATIENCE = 20.0
+
+
+def engine_answers() -> bool:
+    """Whether a Docker engine answers and a Compose client is installed."""
+    return shutil.which("docker") is not None and _succeeds("docker", "info") and _client() is not None
+
+
+class ComposeStack:
+    """The stack's commands, with docker-compose.yml."""
+
+    mode = "docker"
+
+    def __init__(self, settings: Settings, say: Say) -> None:
+        self._settings = settings
+        self._say = say
+        self._endpoints = endpoints(settings, grafana=True)
+        self._targets = containers.ADDRESSES | {TRAINER: f"{TRAINER}:7777"}
+
+    def up(self) -> None:
+        """Build and start; returns when every container is healthy and scraped."""
+        if not engine_answers():
+            raise StackError("no Docker engine answers (or it has no Compose): start it, or use MODE=native")
+        configuration.claim(self._settings.state)
+        configuration.make_secrets(self._settings)
+        self._hand_over_named_files()
+        text = self._check_settings()
+        self._run("config", "-q")
+        before = self._container_ids()
+        if not any(before.values()):
+            preflight.check_ports(self._settings, self._endpoints.values())
+        try:
+            try:
+                self._run("up", "-d", "--build", "--remove-orphans")
+            finally:  # after a failure, this container's log has the reason
+                self._await_configuration()
+            say = self._say if before != self._container_ids() else (lambda _: None)
+            watch = self._refuse_restarts
+            health.wait_healthy(self._settings, self._endpoints.values(), watch, say)
+            for name in ("prometheus", "alertmanager"):
+                self._reload(name, text, is_new=before.get(name) != self._container_ids().get(name))
+            health.wait_scraped(self._settings, self._targets)
+            delivery.prove(self._settings, fresh=before != self._container_ids())
+            # Prometheus in a container cannot reach loopback addresses of this machine.
+            at = f"tcp:{self._settings.host}:{self._settings.ports.prometheus}"
+            presence.announce(self._settings, at, targets=None)
+        except KeyboardInterrupt:
+            self._run("stop") if any(before.values()) else self.down()
+            raise StackError("interrupted: every container that was started has been stopped") from None
+        except BaseException:
+            if not any(before.values()):
+                self.down()
+            raise
+
+    def down(self) -> None:
+        """Stop and remove the containers; volumes stay."""
+        presence.withdraw(self._settings)
+        self._run("down", "--remove-orphans")
+
+    def remove_data(self) -> None:
+        """Remove the volumes, and the images built here if no container of another clone uses them."""
+        self._run("down", "--volumes")
+        for image in OWN_IMAGES:
+            _ended(["docker", "image", "rm", image], stderr=subprocess.PIPE)
+
+    def status(self) -> list[ServiceStatus]:
+        """The status of each service."""
+        seen = health.targets(self._settings)
+        rows = []
+        for name, container in self._container_ids().items():
+            endpoint = self._endpoints[name]
+            rows.append(
+                ServiceStatus(
+                    service=name,
+                    address=self._settings.url(endpoint.port),
+                    state=health.condition(self._settings, endpoint) if container else "stopped",
+                    scraped=seen.get(self._targets[name], {}).get("health", "unknown"),
+                    process=container[:12],
+                )
+            )
+        return rows
+
+    def restart(self, name: str) -> None:
+        """Restart one service and wait for it."""
+        if name not in self._endpoints:
+            raise StackError(f"there is no service {name!r}; the services are {', '.join(self._endpoints)}")
+        self._run("restart", name)
+        health.wait_healthy(self._settings, [self._endpoints[name]], lambda: None, self._say)
+
+    def logs(self, name: str | None, lines: int, follow: bool) -> None:
+        """Print the last lines of one or all logs; with `follow`, also new lines."""
+        with suppress(KeyboardInterrupt):
+            self._run("logs", f"--tail={lines}", *(["-f"] if follow else []), *([name] if name else []))
+
+    @property
+    def trainer_target(self) -> str:
+        """The `instance` of the stack's trainer in Prometheus."""
+        return self._targets[TRAINER]
+
+    def leak(self, *arguments: str) -> list[str]:
+        """The command that sets the leaks of the example trainer."""
+        return [
+            *self._command(),
+            "exec",
+            "-T",
+            TRAINER,
+            "python",
+            "-m",
+            "examples.leak",
+            "walker",
+            *arguments,
+        ]
+
+    def _hand_over_named_files(self) -> None:
+        """Copy secret files that settings name to the place where containers read them."""
+        for name, file in containers.NAMED_FILES.items():
+            copy = self._settings.token_file.parent / file
+            source = self._settings.environment.get(name)
+            if not source:
+                copy.unlink(missing_ok=True)
+                continue
+            try:
+                text = read_text(Path(source).expanduser(), named=True)
+            except (OSError, RuntimeError) as error:
+                raise StackError(f"{name} is {source!r}, which cannot be read: {error}") from error
+            configuration.write_if_changed(copy, text, mode=0o600)
+
+    def _check_settings(self) -> str:
+        """Check the settings before anything starts; returns Alertmanager's configuration."""
+        # the receiver's settings need pydantic, which is optional
+        from heapwatch_receiver.settings import SettingsError, load
+
+        environment = dict(self._settings.environment)
+        try:
+            load(None, environment)
+        except SettingsError as error:
+            raise StackError(str(error)) from error
+        return configuration.alertmanager_text(self._settings.data, containers.environment(environment))
+
+    def _await_configuration(self) -> None:
+        """Wait until the container that fills the volumes has ended; StackError if it failed."""
+        labels = {"project": self._project, "service": "configuration"}
+        filters = [part for name, value in labels.items() for part in ("--filter", _label(name, value))]
+        found = _output("docker", "ps", "--all", "--quiet", *filters).split()
+        for container in found[:1]:
+            if _output("docker", "wait", container) != "0":
+                raise StackError(f"the configuration cannot be written: {_last_line(container)}")
+
+    def _refuse_restarts(self) -> None:
+        """Raise StackError, with the last line of its log, for a container that ends after each start."""
+        for name, container in self._container_ids().items():
+            if not container:
+                continue
+            count = _output("docker", "inspect", "--format", "{{.RestartCount}}", container)
+            if count.isdigit() and int(count) >= MOST_RESTARTS:
+                raise StackError(f"{name} ends as soon as it is started: {_last_line(container)}")
+
+    def _reload(self, name: str, alertmanager_text: str, *, is_new: bool) -> None:
+        """Make a running service reload its changed files; StackError if it rejects them.
+
+        The signal is sent inside the container: `docker kill` would mark it as stopped by the user, which
+        disables its restart policy.
+        """
+        data = self._settings.data
+        read = {
+            "prometheus": (data / "prometheus" / "prometheus.yml", data / "prometheus" / "rules"),
+            "alertmanager": (data / "alerting" / "templates",),
+        }
+        file = self._settings.state / "run" / f"{name}.loaded-in-container"
+        make_private(file.parent)
+        rendered = alertmanager_text if name == "alertmanager" else ""
+        digest = f"{fingerprint(*read[name])} {hashlib.sha256(rendered.encode()).hexdigest()}"
+        if not is_new and (not file.exists() or read_text(file) != digest):
+            sent = time.time()
+            self._run("exec", "-T", name, "sh", "-c", "kill -HUP 1")
+            try:
+                health.wait_reloaded(self._settings, self._endpoints[name], sent, RELOAD_PATIENCE)
+            except StackError as error:
+                raise StackError(f"{error}: {_last_line(self._container_ids()[name])}") from None
+            self._say(f"{name} has read its changed configuration")
+        configuration.write_if_changed(file, digest)
+
+    @property
+    def _checkout(self) -> Path:
+        checkout = self._settings.checkout
+        if checkout is None:
+            raise StackError("containers are built from a clone: run make up MODE=docker there")
+        return checkout
+
+    def _container_ids(self) -> dict[str, str]:
+        return {name: self._output("ps", "-q", name).strip() for name in self._endpoints}
+
+    def _command(self) -> list[str]:
+        client = _client()
+        if client is None:
+            raise StackError("neither `docker compose` nor docker-compose is installed; or use MODE=native")
+        return [*client, "-p", self._project, "-f", str(self._checkout / "docker-compose.yml")]
+
+    @property
+    def _project(self) -> str:
+        """Compose's project name: each clone and each state folder has a stack of its own."""
+        return f"heapwatch-{hashlib.sha256(str(self._settings.state).encode()).hexdigest()[:8]}"
+
+    def _environment(self) -> dict[str, str]:
+        """The variables of docker-compose.yml, independent of the calling shell."""
+        return {
+            **os.environ,
+            "HEAPWATCH_SECRETS": str(self._settings.token_file.parent),
+            "HEAPWATCH_DASHBOARDS_URL": self._settings.dashboards_url,
+            "HEAPWATCH_RUNBOOKS_URL": self._settings.runbooks_url,
+            # A changed secret changes the environment, so Compose recreates the containers that read it.
+            "HEAPWATCH_REVISION": fingerprint(*sorted(self._settings.token_file.parent.glob("*"))),
+            **{
+                name: str(containers.HANDED / file)
+                for name, file in containers.NAMED_FILES.items()
+                if self._settings.environment.get(name)
+            },
+        }
+
+    def _run(self, *arguments: str) -> None:
+        following = "-f" in arguments  # until Ctrl-C
+        done = _ended(
+            [*self._command(), *arguments],
+            None if following else _RUN_SECONDS,
+            env=self._environment(),
+            stdout=None,
+        )
+        if done.returncode != 0:
+            raise StackError(
+                f"docker compose {arguments[0]} failed ({done.returncode}); see its output above"
+            )
+
+    def _output(self, *arguments: str) -> str:
+        command = [*self._command(), *arguments]
+        return _ended(command, env=self._environment(), stderr=subprocess.PIPE).stdout
+
+
+@functools.cache
+def _client() -> tuple[str, ...] | None:
+    for client in (("docker", "compose"), ("docker-compose",)):
+        if shutil.which(client[0]) and _succeeds(*client, "version"):
+            return client
+    return None
+
+
+def _label(name: str, value: str) -> str:
+    return f"label=com.docker.compose.{name}={value}"
+
+
+def _last_line(container: str) -> str:
+    done = _ended(["docker", "logs", "--tail", "1", container], stderr=subprocess.PIPE)
+    return plain((done.stderr or done.stdout).strip(), 300)
+
+
+def _output(*command: str) -> str:
+    return _ended(command, stderr=subprocess.PIPE).stdout.strip()
+
+
+def _ended(
+    command: Sequence[str], seconds: float | None = _ANSWER_SECONDS, **options: Any
+) -> subprocess.CompletedProcess[str]:
+    try:
+        return subprocess.run(
+            command, text=True, check=False, timeout=seconds, **{"stdout": subprocess.PIPE, **options}
+        )
+    except subprocess.TimeoutExpired:
+        raise StackError(f"{' '.join(command[:3])} has not ended within {seconds:g} s") from None
+
+
+def _succeeds(*command: str) -> bool:
+    try:
+        return subprocess.run(command, capture_output=True, timeout=10, check=False).returncode == 0
+    except (OSError, subprocess.TimeoutExpired):
+        return False

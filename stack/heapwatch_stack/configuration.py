@@ -1,0 +1,138 @@
+"""Prepares the state folder: a link or a rendered file for each file that the services read."""
+
+from __future__ import annotations
+
+import json
+import secrets
+from collections.abc import Mapping
+from pathlib import Path
+
+from heapwatch.http.guards import find_token
+from heapwatch.http.signing import webhook_token
+from heapwatch.runtime.own_files import make_private, read_text, replace
+from heapwatch_stack import marker
+from heapwatch_stack.alertmanager import render
+from heapwatch_stack.errors import StackError
+from heapwatch_stack.settings import Settings
+
+TOKEN_BYTES = 32
+SHIPPED_RECEIVER = "receiver:9095"  # in prometheus.yml
+_MOST_BYTES = 1 << 20
+
+
+def claim(state: Path) -> None:
+    """Create and mark the state folder; StackError if it holds other files or cannot be created."""
+    try:
+        marker.make(state)
+    except FileExistsError as error:
+        raise StackError(f"{error}: set HEAPWATCH_STATE to a folder of the stack's own") from error
+    except OSError as error:
+        raise StackError(f"cannot create {_said(error)}; set HEAPWATCH_STATE to a folder of yours") from error
+
+
+def lay_out(settings: Settings) -> None:
+    """Create folders, secrets, links and rendered files; unchanged files are not touched."""
+    try:
+        claim(settings.state)
+        for name in ("etc", "data", "logs", "run", "secrets", "etc/targets"):
+            folder = settings.state / name
+            make_private(folder)
+            folder.chmod(0o700)
+        make_private(settings.targets)
+    except OSError as error:
+        raise StackError(f"cannot create {_said(error)}; set HEAPWATCH_STATE to a folder of yours") from error
+    make_secrets(settings)
+    _link(settings.etc / "targets" / "trainer", settings.targets)
+    ports = settings.ports
+    addresses = {
+        "prometheus": ports.prometheus,
+        "alertmanager": ports.alertmanager,
+        "receiver": ports.receiver,
+        "dashboards": ports.dashboards,
+    }
+    environment = {
+        **settings.environment,
+        "HEAPWATCH_RECEIVER_URL": settings.url(ports.receiver),
+        "HEAPWATCH_ALERTMANAGER_TOKEN_FILE": str(settings.webhook_token_file),
+    }
+    write(
+        settings.data,
+        settings.etc,
+        environment,
+        {name: f"{settings.host}:{port}" for name, port in addresses.items()},
+    )
+
+
+def write(data: Path, etc: Path, environment: Mapping[str, str], addresses: Mapping[str, str]) -> None:
+    """Fill `etc`: links to shipped files, the rendered alertmanager.yml, the stack's targets.
+
+    Raises StackError with the name of a variable that is wrong.
+    """
+    for name, place in (("rules", "prometheus"), ("templates", "alerting")):
+        _link(etc / name, (data / place / name).resolve())
+    shipped = (data / "prometheus" / "prometheus.yml").read_text(encoding="utf-8")
+    rendered = shipped.replace(SHIPPED_RECEIVER, addresses["receiver"])
+    write_if_changed(etc / "prometheus.yml", rendered)
+    # The rendered text may contain the address of a chat channel, which is a secret.
+    write_if_changed(etc / "alertmanager.yml", alertmanager_text(data, environment), mode=0o600)
+    stack = [{"targets": [address], "labels": {"service": name}} for name, address in addresses.items()]
+    alertmanager = [{"targets": [addresses["alertmanager"]], "labels": {}}]
+    for name, targets in (("stack", stack), ("alertmanager", alertmanager)):
+        (etc / "targets" / name).mkdir(mode=0o755, parents=True, exist_ok=True)
+        write_if_changed(etc / "targets" / name / "stack.json", json.dumps(targets, indent=2) + "\n")
+
+
+def alertmanager_text(data: Path, environment: Mapping[str, str]) -> str:
+    """Alertmanager's configuration for these settings; StackError with the name of a wrong one."""
+    try:
+        return render(data / "alerting" / "alertmanager.yml", environment)
+    except ValueError as error:
+        raise StackError(str(error)) from error
+
+
+def make_secrets(settings: Settings) -> None:
+    """Write the token, the token derived from it, and Grafana's password to files of mode 0600.
+
+    A token in the environment becomes the stack's token, so that all services and the trainers of this shell
+    use the same one. StackError if it is no valid token.
+    """
+    own = settings.token_file
+    make_private(own.parent)
+    named = settings.environment.get("HEAPWATCH_TOKEN_FILE") or own
+    if settings.environment.get("HEAPWATCH_TOKEN") or Path(named).expanduser().absolute() != own:
+        try:
+            given = find_token(None, settings.environment)
+        except (OSError, ValueError) as error:
+            raise StackError(f"HEAPWATCH_TOKEN or HEAPWATCH_TOKEN_FILE cannot be used: {error}") from error
+        write_if_changed(own, f"{given}\n", mode=0o600)
+    for file in (own, settings.grafana_password_file):
+        if not _content(file).strip():
+            replace(file, secrets.token_urlsafe(TOKEN_BYTES) + "\n")
+        file.chmod(0o600)
+    secret = read_text(own, private=True).strip()
+    write_if_changed(settings.webhook_token_file, webhook_token(secret) + "\n", mode=0o600)
+
+
+def _content(file: Path) -> str:
+    """The text of a file of ours; empty where it is missing, or something else has its name."""
+    try:
+        return read_text(file, most=_MOST_BYTES)
+    except OSError:
+        return ""
+
+
+def _said(error: OSError) -> str:
+    return f"{error.filename}: {error.strerror}" if error.strerror else str(error)
+
+
+def write_if_changed(file: Path, text: str, mode: int = 0o644) -> None:
+    """Replace a file atomically, unless it already contains `text`."""
+    if _content(file) != text:
+        replace(file, text, mode)
+
+
+def _link(link: Path, target: Path) -> None:
+    if link.is_symlink() and link.readlink() == target:
+        return
+    link.unlink(missing_ok=True)
+    link.symlink_to(target)

@@ -1,0 +1,115 @@
+"""Restarts supervisord if it dies; supervisord in turn restarts this process.
+
+The services of a dead supervisord would run unsupervised, so they are stopped and started again. This process
+also removes the target files of trainers that were killed, and keeps these as lost, with the cause. And it
+asks each service whether it is well, and says in its log and to the viewer which is not: an alert about
+Alertmanager would need Alertmanager.
+"""
+
+from __future__ import annotations
+
+import os
+import select
+import sys
+import time
+import xmlrpc.client
+from collections import Counter
+from contextlib import suppress
+from datetime import datetime
+from pathlib import Path
+
+from heapwatch.discovery import sweep
+from heapwatch.measure.kernel_kills import KernelKills
+from heapwatch.runtime.own_files import open_own, replace
+from heapwatch.runtime.plain_text import say
+from heapwatch_stack import processes
+from heapwatch_stack.endpoints import endpoints, has_grafana
+from heapwatch_stack.health import HEALTHY, supervised
+from heapwatch_stack.settings import Settings
+from heapwatch_stack.supervision import Supervisor
+from heapwatch_stack.turns import take_turn
+from heapwatch_viewer.unwell import UNWELL
+
+SWEEP_SECONDS = 5.0
+WATCH_SECONDS = 30.0
+TELL_AFTER = 3  # looks in a row
+
+
+def main() -> int:
+    """Remove stale targets until the parent dies; a supervisord that shuts down ends this process first."""
+    settings = Settings.from_environment()
+    parent = os.pidfd_open(os.getppid())
+    kills = KernelKills()
+    watch = Watch(settings)
+    while not select.select([parent], [], [], SWEEP_SECONDS)[0]:
+        _sweep(settings.targets, kills)
+        watch.look()
+    # standard output was a pipe to supervisord
+    appended = os.O_WRONLY | os.O_APPEND | os.O_CREAT
+    with suppress(OSError), os.fdopen(open_own(settings.logs / "keeper.log", appended), "a") as log:
+        log.write(f"{datetime.now():%Y-%m-%d %H:%M:%S} supervisord died: starting the stack again\n")
+    path = settings.state / "run" / "lock"
+    with os.fdopen(open_own(path, os.O_RDWR | os.O_CREAT), "r+b") as lock:
+        take_turn(lock, path)  # wait for a running `up` or `down`
+        supervisor = Supervisor(settings)
+        if not supervisor.running():
+            processes.end_all(settings.state)
+            supervisor.start()
+    return 0
+
+
+class Watch:
+    """Says when a service is unwell for longer than a restart takes, and when it is well again.
+
+    It says so in the log, and in a file that the viewer's pages show.
+    """
+
+    def __init__(self, settings: Settings) -> None:
+        self._settings = settings
+        self._supervisor = Supervisor(settings)
+        self._unwell = Counter[str]()
+        self._told: dict[str, str] = {}
+        self._written: str | None = None
+        self._next = 0.0
+
+    def look(self) -> None:
+        """Ask each service, once in WATCH_SECONDS."""
+        if time.monotonic() < self._next:
+            return
+        self._next = time.monotonic() + WATCH_SECONDS
+        with suppress(OSError, xmlrpc.client.Error):  # the supervisor is ending
+            running = self._supervisor.processes()
+            for endpoint in endpoints(self._settings, grafana=has_grafana(self._settings)).values():
+                if endpoint.name in running:
+                    self._judge(endpoint.name, supervised(self._settings, endpoint, running[endpoint.name]))
+        self._write()
+
+    def _judge(self, name: str, state: str) -> None:
+        if state == HEALTHY:
+            self._unwell.pop(name, None)
+            if self._told.pop(name, None):
+                say(f"{name} is healthy again")
+            return
+        self._unwell[name] += 1
+        if self._unwell[name] >= TELL_AFTER:
+            if name not in self._told:
+                say(f"{name}: {state}. Alerts may be lost: heapwatch status")
+            self._told[name] = state
+
+    def _write(self) -> None:
+        text = "".join(f"{name}: {state}\n" for name, state in self._told.items())
+        if text != self._written:
+            with suppress(OSError):  # tried again at the next look
+                replace(self._settings.state / UNWELL, text)
+                self._written = text
+
+
+def _sweep(targets: Path, kills: KernelKills) -> None:
+    """Remove the targets of trainers that were killed: other programs may soon use their ports."""
+    with suppress(OSError):
+        for path in sweep(targets, kills):
+            say(f"{path.stem} has ended without removing its target: removed")
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,289 @@
+"""The stack as processes on this machine under supervisord."""
+
+from __future__ import annotations
+
+import fcntl
+import json
+import os
+import signal
+import socket
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from types import FrameType
+
+from heapwatch.runtime.own_files import MOST_BYTES, make_private, open_own, read_json, replace
+from heapwatch_stack import binaries, configuration, delivery, health, preflight, presence, processes
+from heapwatch_stack.endpoints import TRAINER, Endpoint, endpoints, grafana_mark, has_grafana
+from heapwatch_stack.errors import StackError
+from heapwatch_stack.fingerprint import fingerprint
+from heapwatch_stack.health import Say
+from heapwatch_stack.report import ServiceStatus
+from heapwatch_stack.services import Service, services
+from heapwatch_stack.settings import Settings
+from heapwatch_stack.supervision import Supervisor
+
+# If a service ends this often while `up` waits for it, waiting longer does not help.
+GIVE_UP_AFTER_EXITS = 2
+INTERRUPTIONS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+
+
+class NativeStack:
+    """The stack's commands, without a Docker engine."""
+
+    mode = "native"
+
+    def __init__(self, settings: Settings, say: Say) -> None:
+        self._settings = settings
+        self._say = say
+        self._supervisor = Supervisor(settings)
+
+    def up(self) -> None:
+        """Start or update everything; on failure, everything that this call started is stopped."""
+        preflight.check_system()
+        with self._locked(), _interruptible():
+            was_running = self._supervisor.running()
+            if not was_running:
+                if leftovers := processes.of_stack(self._settings.state):
+                    self._say(f"ending {len(leftovers)} processes that an earlier stack left")
+                    processes.end_all(self._settings.state)
+                preflight.check_ports(self._settings, self._endpoints().values())
+            wanted = self._prepare()
+            if was_running:
+                self._announce()
+                restarted = self._update(wanted)
+                self._wait([service.endpoint for service in wanted], restarted)
+                delivery.prove(self._settings, fresh=bool(restarted))
+                return
+            try:
+                self._announce()
+                self._say(f"starting {', '.join(service.name for service in wanted)}")
+                self._supervisor.start()
+                self._remember_loaded(wanted)
+                self._wait([service.endpoint for service in wanted], {service.name for service in wanted})
+                self._say("sending a test alert through Alertmanager to the receiver")
+                delivery.prove(self._settings, fresh=True)
+                self._say("an alert travels from Alertmanager to the receiver")
+            except KeyboardInterrupt:
+                self._stop()
+                raise StackError("interrupted: every service that was started has been stopped") from None
+            except BaseException:
+                self._stop()
+                raise
+
+    def running(self) -> bool:
+        """Whether this state folder's supervisor answers."""
+        return self._supervisor.running()
+
+    def down(self) -> None:
+        """Stop everything; raises StackError if a process cannot be killed."""
+        with self._locked():
+            if self._supervisor.running():
+                self._say("stopping the services")
+            self._stop()
+
+    def status(self) -> list[ServiceStatus]:
+        """The status of each service."""
+        running = self._supervisor.processes() if self._supervisor.running() else {}
+        seen = health.targets(self._settings) if running else {}
+        rows = []
+        for endpoint in self._endpoints().values():
+            info = running.get(endpoint.name)
+            state = health.supervised(self._settings, endpoint, info) if info else "stopped"
+            target = seen.get(self._target(endpoint), {})
+            rows.append(
+                ServiceStatus(
+                    service=endpoint.name,
+                    address=self._settings.url(endpoint.port),
+                    state=state,
+                    scraped=target.get("health", "unknown"),
+                    process=str(info["pid"]) if info and info["pid"] else "",
+                )
+            )
+        return rows
+
+    def restart(self, name: str) -> None:
+        """Restart one service and wait for it."""
+        with self._locked():
+            wanted = self._endpoints()
+            if name not in wanted:
+                raise StackError(f"there is no service {name!r}; the services are {', '.join(wanted)}")
+            if not self._supervisor.running():
+                raise StackError("the stack is not running: heapwatch up")
+            self._say(f"restarting {name}")
+            self._supervisor.restart(name)
+            self._wait([wanted[name]], {name})
+
+    def logs(self, name: str | None, lines: int, follow: bool) -> None:
+        """Print the last lines of one or all logs; with `follow`, also new lines."""
+        there = sorted(file for file in self._settings.logs.glob("*.log") if file.is_file())
+        files = [file for file in there if name in (None, file.stem)]
+        if not files:
+            known = ", ".join(file.stem for file in there)
+            raise StackError(
+                f"there is no log of {name!r}; there is {known}"
+                if known
+                else "there are no logs yet: heapwatch up"
+            )
+        with suppress(KeyboardInterrupt):
+            subprocess.run(["tail", f"-n{lines}", *(["-F"] if follow else []), *map(str, files)], check=True)
+
+    def remove_data(self) -> None:
+        """Nothing to do: all data is in the state folder."""
+
+    @property
+    def trainer_target(self) -> str:
+        """The `instance` of the stack's trainer in Prometheus."""
+        return f"{self._announced_host(TRAINER)}:{self._settings.ports.trainer}"
+
+    def leak(self, *arguments: str) -> list[str]:
+        """The command that sets the leaks of the example trainer."""
+        return [sys.executable, "-m", "examples.leak", "walker", *arguments]
+
+    def _endpoints(self) -> dict[str, Endpoint]:
+        """The services that the last `up` chose."""
+        return endpoints(self._settings, grafana=has_grafana(self._settings))
+
+    def _target(self, endpoint: Endpoint) -> str:
+        return f"{self._announced_host(endpoint.name)}:{endpoint.port}"
+
+    def _announced_host(self, name: str) -> str:
+        """The host of a service's target: a trainer that listens on every address uses the machine's name."""
+        everywhere = self._settings.bind != self._settings.host
+        return socket.gethostname() if name == TRAINER and everywhere else self._settings.host
+
+    def _prepare(self) -> list[Service]:
+        """Do everything that can fail before a process is started."""
+        found = binaries.find(self._settings, self._say)
+        grafana = binaries.find_grafana(self._settings, self._say)
+        for name, binary in (("prometheus", found.prometheus), ("alertmanager", found.alertmanager)):
+            self._say(f"{name} {binary.version}: {binary.source}")
+        self._say(f"dashboards: {f'Grafana, {grafana.source}' if grafana else 'the built-in viewer'}")
+        configuration.lay_out(self._settings)
+        preflight.check_files(self._settings.state, self._settings.targets)
+        preflight.check_data(self._settings, found)
+        for checked in preflight.check_configuration(self._settings, found):
+            self._say(f"checked {checked}")
+        wanted = services(self._settings, found, grafana)
+        if grafana:
+            replace(grafana_mark(self._settings), "")
+        else:
+            grafana_mark(self._settings).unlink(missing_ok=True)
+        self._supervisor.configure(wanted)
+        return wanted
+
+    def _update(self, wanted: list[Service]) -> set[str]:
+        """Apply changes since the last `up`: reload services where possible, else restart them."""
+        restarted = set(self._supervisor.apply())
+        loaded = self._loaded()
+        for service in wanted:
+            stale = service.reloads and loaded.get(service.name) != fingerprint(*service.reloads)
+            if stale and service.name not in restarted:
+                self._supervisor.hang_up(service.name)
+                self._say(f"{service.name} reads its changed configuration")
+        for name in sorted(restarted):
+            self._say(f"{name} restarted: it changed")
+        self._remember_loaded(wanted)
+        return restarted
+
+    def _announce(self) -> None:
+        presence.announce(self._settings, f"unix:{self._supervisor.socket}", self._settings.targets)
+
+    def _wait(self, wanted: list[Endpoint], started: set[str]) -> None:
+        ended: dict[str, set[int]] = {endpoint.name: set() for endpoint in wanted}
+
+        def watch() -> None:
+            for name, info in self._supervisor.processes().items():
+                if name in ended and info["statename"] in ("BACKOFF", "FATAL", "EXITED"):
+                    ended[name].add(info["stop"])
+                if info["statename"] == "FATAL" or len(ended.get(name, ())) >= GIVE_UP_AFTER_EXITS:
+                    raise StackError(f"{name} does not stay up: {self._last_line(name)}")
+
+        say = self._say if started else (lambda _: None)
+        health.wait_healthy(self._settings, wanted, watch, say)
+        running = self._supervisor.processes()
+        for endpoint in wanted:
+            if health.supervised(self._settings, endpoint, running[endpoint.name]) == health.STRANGER:
+                raise StackError(
+                    f"port {endpoint.port} ({endpoint.name}) is taken by another process: stop it"
+                )
+        if started:
+            self._say("waiting for Prometheus's first scrape of each")
+        health.wait_scraped(self._settings, {endpoint.name: self._target(endpoint) for endpoint in wanted})
+
+    def _last_line(self, name: str) -> str:
+        file = self._settings.logs / f"{name}.log"
+        lines: list[str] = []
+        with suppress(OSError), os.fdopen(open_own(file), "rb") as stream:
+            stream.seek(max(0, os.fstat(stream.fileno()).st_size - MOST_BYTES))
+            lines = stream.read(MOST_BYTES).decode(errors="replace").splitlines()
+        last = next((line.strip() for line in reversed(lines) if line.strip()), "no output")
+        return f"{last} (see {file})"
+
+    def _stop(self) -> None:
+        with _uninterrupted():
+            presence.withdraw(self._settings)
+            self._supervisor.shut_down()
+            if survivors := processes.end_all(self._settings.state):
+                raise StackError(
+                    f"these processes cannot be ended: {', '.join(str(p.pid) for p in survivors)}"
+                )
+
+    @property
+    def _loaded_file(self) -> Path:
+        return self._settings.state / "run" / "loaded.json"
+
+    def _loaded(self) -> dict[str, str]:
+        with suppress(OSError, ValueError, TypeError):
+            return dict(read_json(self._loaded_file))
+        return {}
+
+    def _remember_loaded(self, wanted: list[Service]) -> None:
+        digests = {s.name: fingerprint(*s.reloads) for s in wanted if s.reloads}
+        configuration.write_if_changed(self._loaded_file, json.dumps(digests))
+
+    @contextmanager
+    def _locked(self) -> Iterator[None]:
+        """One `up`, `down` or `restart` at a time."""
+        configuration.claim(self._settings.state)
+        folder = self._settings.state / "run"
+        make_private(folder)
+        descriptor = open_own(folder / "lock", os.O_RDWR | os.O_CREAT)
+        with os.fdopen(descriptor, "r+b", buffering=0) as lock:
+            try:
+                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError:
+                holder = lock.read(20).decode(errors="replace").strip() or "?"
+                raise StackError(f"process {holder} is bringing this stack up or down; wait for it") from None
+            with suppress(OSError):  # on a full disk the stack can still be stopped
+                lock.truncate(0)
+                lock.write(str(os.getpid()).encode())
+            yield
+
+
+@contextmanager
+def _interruptible() -> Iterator[None]:
+    """SIGTERM and SIGHUP interrupt `up` in the same way as Ctrl-C."""
+
+    def interrupt(_number: int, _frame: FrameType | None) -> None:
+        raise KeyboardInterrupt
+
+    before = {number: signal.signal(number, interrupt) for number in INTERRUPTIONS}
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+
+
+@contextmanager
+def _uninterrupted() -> Iterator[None]:
+    """Ignore further interruptions, so that a second Ctrl-C does not leave half of the stack running."""
+    before = {number: signal.signal(number, signal.SIG_IGN) for number in INTERRUPTIONS}
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)

@@ -1,0 +1,174 @@
+"""The services of the native stack with their commands and environments."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Mapping
+from dataclasses import dataclass
+from importlib.util import find_spec
+from pathlib import Path
+
+from heapwatch import data
+from heapwatch_stack.binaries import Binaries, Grafana
+from heapwatch_stack.endpoints import TRAINER, Endpoint, endpoints
+from heapwatch_stack.fingerprint import fingerprint
+from heapwatch_stack.settings import Settings
+
+# Old samples are deleted by age or by size, whichever limit is reached first.
+RETENTION_TIME = "30d"
+RETENTION_SIZE = "5GB"
+# By default Prometheus allows pages of any site to read its answers; this expression matches no site.
+NO_OTHER_ORIGIN = "null-origin"
+MOST_CONNECTIONS = 10_000
+IDLE_TIME = "10s"
+HANDED_ON = ("HEAPWATCH_ALLOWED_HOSTS", "HEAPWATCH_RECORD")
+
+
+@dataclass(frozen=True)
+class Service:
+    """A process under the supervisor; if a file in `reloads` changes, it gets SIGHUP."""
+
+    endpoint: Endpoint
+    command: tuple[str, ...]
+    environment: Mapping[str, str]
+    reloads: tuple[Path, ...] = ()
+
+    @property
+    def name(self) -> str:
+        """The service's name, which is also the supervisor's."""
+        return self.endpoint.name
+
+
+def services(settings: Settings, binaries: Binaries, grafana: Grafana | None) -> list[Service]:
+    """The services in the order of their start; without Grafana the viewer replaces it."""
+    at = endpoints(settings, grafana=grafana is not None)
+    return [
+        _prometheus(settings, binaries, at["prometheus"]),
+        _alertmanager(settings, binaries, at["alertmanager"]),
+        _python(settings, at["receiver"], "heapwatch_receiver", _package("heapwatch_receiver")),
+        _grafana(settings, at["dashboards"], grafana)
+        if grafana
+        else _python(
+            settings,
+            at["dashboards"],
+            "heapwatch_viewer",
+            _package("heapwatch_viewer"),
+            data.path("dashboards", "generated"),
+        ),
+        *(
+            [_python(settings, at[TRAINER], "examples.walker", settings.checkout / "examples")]
+            if settings.checkout
+            else []
+        ),
+    ]
+
+
+def _prometheus(settings: Settings, binaries: Binaries, endpoint: Endpoint) -> Service:
+    command = [
+        *_guarded(settings, endpoint),
+        str(binaries.prometheus.path),
+        f"--config.file={settings.etc / 'prometheus.yml'}",
+        f"--storage.tsdb.path={settings.state / 'data' / 'prometheus'}",
+        f"--storage.tsdb.retention.time={RETENTION_TIME}",
+        f"--storage.tsdb.retention.size={RETENTION_SIZE}",
+        f"--web.cors.origin={NO_OTHER_ORIGIN}",
+        # Its own port behind the guard is on loopback, where any user may open connections and say nothing.
+        f"--web.max-connections={MOST_CONNECTIONS}",
+        f"--web.read-timeout={IDLE_TIME}",
+    ]
+    if binaries.prometheus.version.startswith("2."):  # the default of later versions
+        command.append("--enable-feature=expand-external-labels")
+    if binaries.web_assets:
+        command.append(f"--web.local-assets={binaries.web_assets}/")
+    reloads = (settings.etc / "prometheus.yml", settings.etc / "rules")
+    return Service(endpoint, tuple(command), _handed_on(settings) | environment(settings), reloads)
+
+
+def _alertmanager(settings: Settings, binaries: Binaries, endpoint: Endpoint) -> Service:
+    command = (
+        *_guarded(settings, endpoint),
+        "--socket",
+        str(settings.state / "run" / "alertmanager.sock"),
+        str(binaries.alertmanager.path),
+        f"--config.file={settings.etc / 'alertmanager.yml'}",
+        f"--storage.path={settings.state / 'data' / 'alertmanager'}",
+        "--cluster.listen-address=",  # one instance: no gossip port
+    )
+    reloads = (settings.etc / "alertmanager.yml", settings.etc / "templates")
+    return Service(endpoint, command, _handed_on(settings) | environment(settings), reloads)
+
+
+def _guarded(settings: Settings, endpoint: Endpoint) -> tuple[str, ...]:
+    """The command of the guard in front of a program that accepts requests of any web page."""
+    return (sys.executable, "-m", "heapwatch_stack.guard", settings.bind, str(endpoint.port))
+
+
+def _grafana(settings: Settings, endpoint: Endpoint, grafana: Grafana) -> Service:
+    generated = data.path("dashboards", "generated")
+    own = {
+        "GF_SERVER_HTTP_ADDR": settings.bind,
+        "GF_SERVER_HTTP_PORT": str(endpoint.port),
+        "GF_PATHS_DATA": str(settings.state / "data" / "grafana"),
+        "GF_PATHS_LOGS": str(settings.logs / "grafana"),
+        "GF_PATHS_PROVISIONING": str(data.path("dashboards", "grafana", "provisioning")),
+        "GF_DASHBOARDS_DEFAULT_HOME_DASHBOARD_PATH": str(generated / "heapwatch-fleet.json"),
+        "HEAPWATCH_DASHBOARDS_DIR": str(generated),
+        "GF_SECURITY_ADMIN_PASSWORD": f"$__file{{{settings.grafana_password_file}}}",
+        "GF_AUTH_ANONYMOUS_ENABLED": "true",
+        "GF_AUTH_ANONYMOUS_ORG_ROLE": "Viewer",
+        "GF_ANALYTICS_REPORTING_ENABLED": "false",
+        "GF_ANALYTICS_CHECK_FOR_UPDATES": "false",
+        "GF_ANALYTICS_CHECK_FOR_PLUGIN_UPDATES": "false",
+        "GF_PLUGINS_PREINSTALL_DISABLED": "true",  # nothing is fetched at start
+        "GF_PATHS_PLUGINS": str(settings.state / "data" / "grafana" / "plugins"),
+    }
+    command = (*grafana.command, f"--homepath={grafana.home}")
+    return Service(endpoint, command, environment(settings) | own)
+
+
+def _python(settings: Settings, endpoint: Endpoint, module: str, *sources: Path) -> Service:
+    # A changed source or token changes the environment, so the supervisor restarts exactly these services.
+    revision = fingerprint(_package("heapwatch"), *sources, settings.token_file)
+    prefix = endpoint.port_variable.removesuffix("PORT")
+    own = {
+        name: value
+        for name, value in settings.environment.items()
+        if name.startswith(prefix) or name in HANDED_ON
+    }
+    whole = own | environment(settings) | {"HEAPWATCH_REVISION": revision}
+    return Service(endpoint, (sys.executable, "-m", module), whole)
+
+
+def _package(name: str) -> Path:
+    specification = find_spec(name)
+    assert specification is not None
+    assert specification.origin is not None
+    return Path(specification.origin).parent
+
+
+def _handed_on(settings: Settings) -> dict[str, str]:
+    return {name: value for name, value in settings.environment.items() if name in HANDED_ON}
+
+
+def environment(settings: Settings) -> dict[str, str]:
+    """The environment of every service, independent of the calling shell."""
+    ports = settings.ports
+    checkout = {"HEAPWATCH_CHECKOUT": str(settings.checkout)} if settings.checkout else {}
+    return checkout | {
+        "HEAPWATCH_STATE": str(settings.state),
+        "HEAPWATCH_BIND": settings.bind,
+        "HEAPWATCH_PROFILE": settings.profile,
+        "HEAPWATCH_TOKEN_FILE": str(settings.token_file),
+        "HEAPWATCH_TARGETS_DIR": str(settings.targets),
+        "HEAPWATCH_TRAINER_PORT": str(ports.trainer),
+        "HEAPWATCH_PROMETHEUS_PORT": str(ports.prometheus),
+        "HEAPWATCH_ALERTMANAGER_PORT": str(ports.alertmanager),
+        "HEAPWATCH_RECEIVER_PORT": str(ports.receiver),
+        "HEAPWATCH_DASHBOARDS_PORT": str(ports.dashboards),
+        "HEAPWATCH_PROMETHEUS_URL": settings.url(ports.prometheus),
+        "HEAPWATCH_ALERTMANAGER_URL": settings.url(ports.alertmanager),
+        "HEAPWATCH_DASHBOARDS_URL": settings.dashboards_url,
+        "HEAPWATCH_RUNBOOKS_URL": settings.runbooks_url,
+        "HEAPWATCH_RECEIVER_DATABASE": str(settings.state / "data" / "receiver.sqlite3"),
+        "PYTHONUNBUFFERED": "1",
+    }

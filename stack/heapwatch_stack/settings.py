@@ -1,0 +1,181 @@
+"""The settings of the stack from the environment: folders, addresses, ports."""
+
+from __future__ import annotations
+
+import os
+import stat
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from heapwatch import data, stacks
+from heapwatch.analysis.limits import PROFILE_NAMES
+from heapwatch_stack.environment import refuse_unknown
+from heapwatch_stack.errors import StackError
+
+# In the order of Ports' fields.
+DEFAULT_PORTS = {
+    "HEAPWATCH_TRAINER_PORT": 7777,
+    "HEAPWATCH_PROMETHEUS_PORT": 9090,
+    "HEAPWATCH_ALERTMANAGER_PORT": 9093,
+    "HEAPWATCH_RECEIVER_PORT": 9095,
+    "HEAPWATCH_DASHBOARDS_PORT": 3009,
+}
+_EXAMPLE = "examples/walker/__main__.py"
+
+
+@dataclass(frozen=True)
+class Ports:
+    """TCP ports of the services on `Settings.bind`."""
+
+    trainer: int
+    prometheus: int
+    alertmanager: int
+    receiver: int
+    dashboards: int
+
+
+@dataclass(frozen=True)
+class Settings:
+    """One stack.
+
+    Attributes:
+        data: folder of the shipped configuration.
+        checkout: a clone with the example trainer and docker-compose.yml; None without one.
+        state: the folder for everything that the stack writes.
+        targets: the folder of the trainers' target files.
+        environment: the environment variables, for notification channels and the receiver.
+
+    """
+
+    data: Path
+    checkout: Path | None
+    state: Path
+    targets: Path
+    bind: str
+    profile: str
+    ports: Ports
+    environment: Mapping[str, str]
+
+    @classmethod
+    def from_environment(cls, environment: Mapping[str, str] = os.environ) -> Settings:
+        """Read `HEAPWATCH_*`; raises StackError with the name of a wrong variable and what is allowed."""
+        refuse_unknown(environment)
+        profile = environment.get("HEAPWATCH_PROFILE") or "default"
+        if profile not in PROFILE_NAMES:
+            raise StackError(f"HEAPWATCH_PROFILE is {profile!r}; it may be one of {', '.join(PROFILE_NAMES)}")
+        state = _state(environment)
+        return cls(
+            data=data.folder(),
+            checkout=_checkout(environment, state),
+            state=state,
+            targets=Path(environment.get("HEAPWATCH_TARGETS_DIR") or state / "targets").absolute(),
+            bind=environment.get("HEAPWATCH_BIND") or "127.0.0.1",
+            profile=profile,
+            ports=_ports(environment),
+            environment=environment,
+        )
+
+    @property
+    def host(self) -> str:
+        """The address at which services on `bind` are reached from this machine."""
+        return "127.0.0.1" if self.bind in ("0.0.0.0", "::", "") else self.bind
+
+    def url(self, port: int) -> str:
+        """`http://` address of one of the stack's ports, as seen from this machine."""
+        return f"http://{self.host}:{port}"
+
+    @property
+    def dashboards_url(self) -> str:
+        """The prefix of the dashboard links in alerts, without a slash at the end."""
+        given = self.environment.get("HEAPWATCH_DASHBOARDS_URL")
+        return (given or self.url(self.ports.dashboards)).rstrip("/")
+
+    @property
+    def runbooks_url(self) -> str:
+        """The address of the runbooks; by default the receiver serves them."""
+        given = self.environment.get("HEAPWATCH_RUNBOOKS_URL")
+        return (given or f"{self.url(self.ports.receiver)}/runbooks").rstrip("/")
+
+    @property
+    def folder(self) -> Path:
+        """The working directory of services and restart commands: the clone, else the state folder."""
+        return self.checkout or self.state
+
+    @property
+    def cache(self) -> Path:
+        """The folder of downloads, shared by all stacks of this user."""
+        chosen = self.environment.get("HEAPWATCH_CACHE")
+        user = Path(self.environment.get("XDG_CACHE_HOME") or "~/.cache").expanduser() / "heapwatch"
+        return Path(chosen).absolute() if chosen else user
+
+    @property
+    def downloads(self) -> str | None:
+        """A mirror of the official releases; empty for their own hosts, None if downloads are disabled."""
+        chosen = self.environment.get("HEAPWATCH_DOWNLOADS", "")
+        return None if chosen == "off" else chosen
+
+    @property
+    def etc(self) -> Path:
+        """The configuration files that the services read."""
+        return self.state / "etc"
+
+    @property
+    def logs(self) -> Path:
+        """The folder with one log file for each service."""
+        return self.state / "logs"
+
+    @property
+    def token_file(self) -> Path:
+        """The file of the token for everything that acts."""
+        return self.state / "secrets" / "token"
+
+    @property
+    def webhook_token_file(self) -> Path:
+        """The file of the token that Alertmanager sends, derived from the secret, valid for nothing else."""
+        return self.state / "secrets" / "webhook-token"
+
+    @property
+    def grafana_password_file(self) -> Path:
+        """The file of the Grafana administrator's password; the viewer has none."""
+        return self.state / "secrets" / "grafana-admin-password"
+
+
+def _ports(environment: Mapping[str, str]) -> Ports:
+    chosen: dict[int, str] = {}
+    for name, default in DEFAULT_PORTS.items():
+        port = _port(environment, name, default)
+        if port in chosen:
+            raise StackError(f"{chosen[port]} and {name} are both {port}: each service needs its own port")
+        chosen[port] = name
+    return Ports(*chosen)
+
+
+def _port(environment: Mapping[str, str], name: str, default: int) -> int:
+    text = environment.get(name) or str(default)
+    if not (text.isascii() and text.isdecimal()) or not 1 <= int(text) <= 65535:
+        raise StackError(f"{name} is {text!r}; it must be a port number from 1 to 65535")
+    return int(text)
+
+
+def _is_own_clone(folder: Path) -> bool:
+    """Whether it has the example trainer, which is then run, and no other user can have put it there."""
+    if not (folder / _EXAMPLE).is_file():
+        return False
+    found = folder.stat()
+    return found.st_uid == os.geteuid() and not found.st_mode & stat.S_IWOTH
+
+
+def _checkout(environment: Mapping[str, str], state: Path) -> Path | None:
+    chosen = environment.get("HEAPWATCH_CHECKOUT")
+    if not chosen:
+        return state.parent if _is_own_clone(state.parent) else None  # the state folder of `make`
+    checkout = Path(chosen).absolute()
+    if not (checkout / "docker-compose.yml").is_file():
+        raise StackError(f"HEAPWATCH_CHECKOUT is {chosen!r}, which is not a clone of heapwatch")
+    return checkout
+
+
+def _state(environment: Mapping[str, str]) -> Path:
+    chosen = environment.get("HEAPWATCH_STATE")
+    return Path(chosen).absolute() if chosen else stacks.default_state(environment)
