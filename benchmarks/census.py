@@ -13,7 +13,7 @@ import torch
 from benchmarks.measure import Peers, Report, Table, at_least, at_most, interleaved, milliseconds
 from benchmarks.snapshots import erl_snapshot
 from heapwatch.collectors.objects import ObjectCollector
-from heapwatch.measure.instances import InstanceCounter
+from heapwatch.measure.objects.instances import InstanceCounter
 from heapwatch.runtime.failures import Failures
 from heapwatch.runtime.safe_point import DEFAULT_BUDGET, DEFAULT_INTERVAL, SafePoint
 

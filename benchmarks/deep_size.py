@@ -14,7 +14,7 @@ import torch
 
 from benchmarks.measure import Claim, Peers, Report, Table, at_least, at_most, interleaved, milliseconds, once
 from benchmarks.snapshots import metta_size
-from heapwatch.measure.deep_size import deep_size
+from heapwatch.measure.sizing.deep_size import deep_size
 
 _FOREVER = 3600.0
 

@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.measure import Table
-from heapwatch.measure.deep_size import Size, deep_size
+from heapwatch.measure.sizing.deep_size import Size, deep_size
 
 LENGTH = 250_000
 OBJECTS = 8192  # bytes of Python objects that may lie around an array: wrappers, attributes, names
@@ -350,7 +350,7 @@ def document(rows: list[Row]) -> str:
 
 Written by `make exactness`, with {versions}.
 
-Every object is made with a known content, and measured by `heapwatch.measure.deep_size`. *Ours* counts
+Every object is made with a known content, and measured by `heapwatch.measure.sizing.deep_size`. *Ours* counts
 the Python objects around the memory, too (names, wrappers: some hundred bytes). The error is
 `error_bytes` of the size, exported as `trainer_object_size_error_bytes` and `trainer_buffer_error_bytes`:
 0 where all memory was seen, else a bound.

@@ -22,8 +22,8 @@ from benchmarks.measure import Table, interleaved
 from heapwatch.analysis.readings import Readings
 from heapwatch.collectors.buffers import BufferCollector, BufferSources
 from heapwatch.collectors.gpu import GpuCollector
-from heapwatch.measure.deep_size import deep_size
-from heapwatch.measure.process_tree import ProcessTree
+from heapwatch.measure.process.process_tree import ProcessTree
+from heapwatch.measure.sizing.deep_size import deep_size
 from heapwatch.runtime.failures import Failures
 from heapwatch.runtime.sources import Source
 

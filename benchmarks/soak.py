@@ -20,8 +20,8 @@ from collections import deque
 from dataclasses import asdict, dataclass
 
 import heapwatch
-from heapwatch.measure.deep_size import deep_size
-from heapwatch.measure.resident_memory import ResidentMemory
+from heapwatch.measure.process.resident_memory import ResidentMemory
+from heapwatch.measure.sizing.deep_size import deep_size
 
 STEPS_PER_SECOND = 30
 DAY_STEPS = 86_400 * STEPS_PER_SECOND

@@ -19,8 +19,8 @@ from heapwatch.collectors.process import ProcessCollector
 from heapwatch.collectors.unique_memory import UniqueMemoryCollector
 from heapwatch.http.server import DEFAULT_PORT, Server
 from heapwatch.http.status import Status
-from heapwatch.measure.nvml import NvmlSession
-from heapwatch.measure.process_tree import ProcessTree
+from heapwatch.measure.gpu.nvml import NvmlSession
+from heapwatch.measure.process.process_tree import ProcessTree
 from heapwatch.registration import Registration
 from heapwatch.runtime.exposition import Exposition
 from heapwatch.runtime.failures import Failures

@@ -24,7 +24,7 @@ import psutil
 
 from heapwatch import lost
 from heapwatch.lost import Lost
-from heapwatch.measure.kernel_kills import KernelKills
+from heapwatch.measure.process.kernel_kills import KernelKills
 from heapwatch.runtime.machine import boot
 from heapwatch.runtime.own_files import UnusableFile, is_left_over, make_private, read_json, replace
 

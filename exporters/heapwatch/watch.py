@@ -13,9 +13,9 @@ from heapwatch.collectors.buffers import BufferSources
 from heapwatch.collectors.phases import Phase
 from heapwatch.exporter import Exporter
 from heapwatch.http.server import Server
-from heapwatch.measure.deep_size import Size
-from heapwatch.measure.large import Large, large_objects
-from heapwatch.measure.roots import Root
+from heapwatch.measure.introspection.roots import Root
+from heapwatch.measure.objects.large import Large, large_objects
+from heapwatch.measure.sizing.deep_size import Size
 from heapwatch.recording.checkpoints import Checkpoint, CheckpointGrowth
 from heapwatch.recording.recorder import Recorder
 from heapwatch.runtime.cleanup import CleanupResult

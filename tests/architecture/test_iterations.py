@@ -1,6 +1,6 @@
 """A container of the program is read in one call into C, since another thread may change it between two.
 
-The frames of all threads are listed and dropped in one call, too: see `heapwatch.measure.frames`.
+The frames of all threads are listed and dropped in one call, too: see `frames` in `measure/introspection`.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ TYPES = ("dict", "set", "frozenset", "list", "tuple", "deque")
 ITERATE = ("items", "keys", "values", "__iter__", "__reversed__")
 WHOLE = ("list", "tuple", "set", "frozenset", "dict", "len")
 # Where the iterator is used by the next instruction, and an error is answered by another attempt.
-REPEATED = {"measure/sampling.py:_pick"}
+REPEATED = {"measure/sizing/sampling.py:_pick"}
 
 
 def iterations(tree: ast.Module) -> Iterator[str]:
@@ -72,7 +72,7 @@ def test_no_dict_of_frames_outlives_a_call() -> None:
         if isinstance(call, ast.Call) and "_current_frames" in ast.unparse(call)
     ]
     assert [use for use in uses if use[1].startswith("iter(")] == [
-        ("measure/frames.py", "iter(sys._current_frames, None)")
+        ("measure/introspection/frames.py", "iter(sys._current_frames, None)")
     ]
-    assert {file for file, _ in uses} == {"measure/frames.py"}
+    assert {file for file, _ in uses} == {"measure/introspection/frames.py"}
     assert not any("_current_frames()" in use for _, use in uses)

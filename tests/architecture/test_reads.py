@@ -1,4 +1,4 @@
-"""Each attribute of an object of C code that is read has a row in `heapwatch.measure.reads`."""
+"""Each attribute of an object of C code that is read has a row in `heapwatch.measure.introspection.reads`."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from heapwatch.measure.reads import READS
+from heapwatch.measure.introspection.reads import READS
 
 PACKAGE = Path(__file__).parents[2] / "exporters" / "heapwatch"
 FOLDERS = ("measure", "explain", "collectors", "runtime")
@@ -43,14 +43,14 @@ OWN = {
     "explain.tracing": {"filename", "traceback"},
     "runtime.cleanup": {"set"},
     "runtime.safe_point": {"set"},
-    "measure.foreign": {"type", "size"},
-    "measure.large": {"name", "nbytes"},
-    "measure.layout": {"name"},
-    "measure.memory": {"len"},
-    "measure.native": {"name"},
-    "measure.rings": {"nbytes"},
-    "measure.traversal": {"address", "nbytes"},
-    "measure.waiting_calls": {"offset"},
+    "measure.sizing.foreign": {"type", "size"},
+    "measure.objects.large": {"name", "nbytes"},
+    "measure.introspection.layout": {"name"},
+    "measure.sizing.memory": {"len"},
+    "measure.sizing.native": {"name"},
+    "measure.sizing.rings": {"nbytes"},
+    "measure.sizing.traversal": {"address", "nbytes"},
+    "measure.introspection.waiting_calls": {"offset"},
 }
 
 

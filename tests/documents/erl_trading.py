@@ -17,7 +17,7 @@ from prometheus_client.parser import text_string_to_metric_families
 
 from heapwatch.analysis.readings import GROWN
 from heapwatch.http.status import Status
-from heapwatch.measure.instances import InstanceCounter
+from heapwatch.measure.objects.instances import InstanceCounter
 from heapwatch.recording.reader import read_recording
 from heapwatch.report.document import finding_lines, sections
 from heapwatch.report.findings import analyse

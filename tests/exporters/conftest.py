@@ -3,7 +3,7 @@ import os
 
 import pytest
 
-from heapwatch.measure import alone
+from heapwatch.measure.introspection import alone
 from heapwatch.runtime import environment
 from heapwatch.runtime.failures import Failures
 from heapwatch.runtime.safe_point import SafePoint

@@ -12,7 +12,7 @@ import pytest
 
 from heapwatch import discovery, lost
 from heapwatch.discovery import LIFETIME_SECONDS, RENEWAL_SECONDS, Owner, TargetFile, sweep
-from heapwatch.measure.kernel_kills import KernelKills
+from heapwatch.measure.process.kernel_kills import KernelKills
 from tests.hostile_files import HOSTILE
 
 

@@ -20,7 +20,7 @@ from heapwatch.explain.judge import _finding
 from heapwatch.explain.memory import ProcessMemory
 from heapwatch.explain.weigh import weigh
 from heapwatch.lifecycle import start
-from heapwatch.measure.roots import Root
+from heapwatch.measure.introspection.roots import Root
 from heapwatch.runtime.cleanup import described
 from heapwatch.watch import Watch
 
@@ -181,7 +181,7 @@ def test_an_error_that_this_package_raises_keeps_its_text(
 
 def test_names_of_modules_threads_and_functions_show_up_nowhere() -> None:
     from heapwatch.explain.census import _described
-    from heapwatch.measure.roots import module_label
+    from heapwatch.measure.introspection.roots import module_label
 
     module = types.ModuleType(WORD)
 

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from heapwatch.discovery import TargetFile
-from heapwatch.measure.kernel_kills import KernelKills
+from heapwatch.measure.process.kernel_kills import KernelKills
 from heapwatch.runtime.own_files import UnusableFile
 from heapwatch_stack import bootstrap, configuration, containers, keeper, marker, preflight
 from heapwatch_stack.errors import StackError

@@ -22,7 +22,7 @@ from heapwatch.errors import UsageError, reason
 from heapwatch.explain.engine import NOW_SECONDS
 from heapwatch.explain.findings import Explanation, narrative
 from heapwatch.lifecycle import TERMINATED, start, termination
-from heapwatch.measure.roots import OWN_THREADS
+from heapwatch.measure.introspection.roots import OWN_THREADS
 from heapwatch.runtime import environment
 from heapwatch.runtime.notices import show_notices
 from heapwatch.runtime.plain_text import json_text, say

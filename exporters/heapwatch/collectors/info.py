@@ -9,7 +9,7 @@ import psutil
 from prometheus_client import Metric
 from prometheus_client.core import GaugeMetricFamily
 
-from heapwatch.measure.ranks import Rank
+from heapwatch.measure.process.ranks import Rank
 from heapwatch.runtime.machine import machine
 
 

@@ -10,7 +10,7 @@ from collections.abc import Iterable
 from prometheus_client import Metric
 from prometheus_client.core import GaugeMetricFamily
 
-from heapwatch.measure.instances import Census, InstanceCounter
+from heapwatch.measure.objects.instances import Census, InstanceCounter
 
 log = logging.getLogger("heapwatch")
 

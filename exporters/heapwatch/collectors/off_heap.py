@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 from prometheus_client.core import GaugeMetricFamily
 
-from heapwatch.measure.deep_size import Size
+from heapwatch.measure.sizing.deep_size import Size
 
 
 def offheap_bytes(prefix: str, label: str, sizes: Mapping[str, Size]) -> GaugeMetricFamily:

@@ -10,7 +10,7 @@ from prometheus_client.core import GaugeMetricFamily
 
 from heapwatch.collectors.named_sources import NamedSources
 from heapwatch.collectors.off_heap import offheap_bytes
-from heapwatch.measure.deep_size import Size, deep_size
+from heapwatch.measure.sizing.deep_size import Size, deep_size
 from heapwatch.runtime.failures import Failures
 from heapwatch.runtime.sources import Source
 

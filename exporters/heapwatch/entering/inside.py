@@ -13,8 +13,8 @@ from pathlib import Path
 from typing import Any
 
 from heapwatch import lifecycle
-from heapwatch.measure.alone import has_lock
-from heapwatch.measure.roots import OWN_THREADS
+from heapwatch.measure.introspection.alone import has_lock
+from heapwatch.measure.introspection.roots import OWN_THREADS
 from heapwatch.runtime.own_files import replace
 from heapwatch.watch import Watch
 

@@ -7,12 +7,12 @@ from typing import Any
 from heapwatch.explain.evidence import Emptying
 from heapwatch.explain.limits import Limit
 from heapwatch.explain.sites import Use
-from heapwatch.measure.attributes import attributes_of
-from heapwatch.measure.first_items import first_items
-from heapwatch.measure.layout import layout_of, namespace_of
-from heapwatch.measure.reading import length_of
-from heapwatch.measure.rings import CAPACITY_NAMES, capacity_beside
-from heapwatch.measure.roots import module_namespace
+from heapwatch.measure.introspection.attributes import attributes_of
+from heapwatch.measure.introspection.first_items import first_items
+from heapwatch.measure.introspection.layout import layout_of, namespace_of
+from heapwatch.measure.introspection.reading import length_of
+from heapwatch.measure.introspection.roots import module_namespace
+from heapwatch.measure.sizing.rings import CAPACITY_NAMES, capacity_beside
 
 _MOST_SETTINGS = 50
 

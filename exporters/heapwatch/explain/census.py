@@ -24,14 +24,14 @@ from typing import Any, NamedTuple
 from heapwatch.explain.series import FloorGrowth, LevelSeries
 from heapwatch.explain.sites import Site
 from heapwatch.explain.stall import STALL_SECONDS, Stall, allowed_seconds
-from heapwatch.measure.deep_size import OutOfTime, deep_size
-from heapwatch.measure.first_items import first_items
-from heapwatch.measure.layout import layout_of
-from heapwatch.measure.own_time import own_time
-from heapwatch.measure.roots import is_user_file, module_label
-from heapwatch.measure.sampling import ContainerChanged
-from heapwatch.measure.tracked import referrers, referrers_of_tuples, tracked_objects, tracked_types
-from heapwatch.measure.written import is_written, qualified_type_name, type_of
+from heapwatch.measure.introspection.first_items import first_items
+from heapwatch.measure.introspection.layout import layout_of
+from heapwatch.measure.introspection.roots import is_user_file, module_label
+from heapwatch.measure.introspection.written import is_written, qualified_type_name, type_of
+from heapwatch.measure.objects.tracked import referrers, referrers_of_tuples, tracked_objects, tracked_types
+from heapwatch.measure.process.own_time import own_time
+from heapwatch.measure.sizing.deep_size import OutOfTime, deep_size
+from heapwatch.measure.sizing.sampling import ContainerChanged
 
 _CHUNK = 20_000
 _FEWEST = 10  # instances of a type worth following
@@ -244,7 +244,7 @@ class Census:
     def youngest(self) -> list[Any] | None:
         """Objects of the youngest generation, the newest last; None if listing them would take too long.
 
-        Tuples are left out, see `heapwatch.measure.tracked`.
+        Tuples are left out, see `heapwatch.measure.objects.tracked`.
         """
         if not self.stall.allows_young(0):
             return None

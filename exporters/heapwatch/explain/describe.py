@@ -33,11 +33,11 @@ from heapwatch.explain.statements import Scope
 from heapwatch.explain.tracing import Tracer
 from heapwatch.explain.user_code import code_of_class, user_code
 from heapwatch.explain.weigh import keeps_its_arguments, newest_of, newest_parts, traits_of
-from heapwatch.measure.attributes import Gone
-from heapwatch.measure.layout import CACHE_TYPE, layout_of
-from heapwatch.measure.reading import items_in
-from heapwatch.measure.roots import calling_line, is_user_file, is_user_module, running_code
-from heapwatch.measure.written import qualified_type_name
+from heapwatch.measure.introspection.attributes import Gone
+from heapwatch.measure.introspection.layout import CACHE_TYPE, layout_of
+from heapwatch.measure.introspection.reading import items_in
+from heapwatch.measure.introspection.roots import calling_line, is_user_file, is_user_module, running_code
+from heapwatch.measure.introspection.written import qualified_type_name
 
 _MOST_HOLDERS = 6
 _MOST_COMPARED = 4  # candidates that are searched for items that two of them share

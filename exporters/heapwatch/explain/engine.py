@@ -29,9 +29,9 @@ from heapwatch.explain.weigh import weigh
 from heapwatch.explain.worker_names import grows_in_workers
 from heapwatch.explain.worker_visits import WorkerVisits
 from heapwatch.explain.worlds import Found, Worlds
-from heapwatch.measure.alone import has_lock
-from heapwatch.measure.own_time import own_time
-from heapwatch.measure.roots import OWN_THREADS, Root
+from heapwatch.measure.introspection.alone import has_lock
+from heapwatch.measure.introspection.roots import OWN_THREADS, Root
+from heapwatch.measure.process.own_time import own_time
 from heapwatch.runtime import environment
 from heapwatch.runtime.failures import raised
 from heapwatch.runtime.owned_reads import OwnedReads

@@ -15,8 +15,8 @@ from typing import Any, NamedTuple
 from heapwatch.explain.census import Census
 from heapwatch.explain.series import LevelSeries
 from heapwatch.explain.unreachable import bytes_held, closing_key, tuples_in, unreachable, without_namespaces
-from heapwatch.measure.layout import layout_of
-from heapwatch.measure.written import qualified_type_name
+from heapwatch.measure.introspection.layout import layout_of
+from heapwatch.measure.introspection.written import qualified_type_name
 
 _MOST_EXAMINED = 10_000
 _CHUNK = 10_000

@@ -23,14 +23,13 @@ from typing import Any, Literal
 from weakref import ref
 
 from heapwatch.explain.series import LevelSeries
-from heapwatch.measure.attributes import Gone, attributes_of
-from heapwatch.measure.bookkeeping import MODULES, PARAMETERS, bookkeeping_of, entries
-from heapwatch.measure.contexts import context_roots
-from heapwatch.measure.graph import has_graph, holds_operation, number_of, read_graphs
-from heapwatch.measure.layout import Kind, Layout, layout_of, namespace_of
-from heapwatch.measure.object_arrays import is_object_array
-from heapwatch.measure.own_time import own_time
-from heapwatch.measure.reading import (
+from heapwatch.measure.introspection.alone import Ask, first_answer
+from heapwatch.measure.introspection.attributes import Gone, attributes_of
+from heapwatch.measure.introspection.bookkeeping import MODULES, PARAMETERS, bookkeeping_of, entries
+from heapwatch.measure.introspection.contexts import context_roots
+from heapwatch.measure.introspection.layout import Kind, Layout, layout_of, namespace_of
+from heapwatch.measure.introspection.object_arrays import is_object_array
+from heapwatch.measure.introspection.reading import (
     NAMED_KEYS,
     Step,
     array_bytes,
@@ -42,8 +41,7 @@ from heapwatch.measure.reading import (
     namespace_parts,
     parts,
 )
-from heapwatch.measure.rings import ring_of
-from heapwatch.measure.roots import (
+from heapwatch.measure.introspection.roots import (
     Root,
     frame_roots,
     is_user_file,
@@ -52,8 +50,15 @@ from heapwatch.measure.roots import (
     registry_roots,
     user_modules,
 )
-from heapwatch.measure.tensor_storage import Ask, first_answer
-from heapwatch.measure.written import attribute_label, is_written, qualified_type_name, type_name
+from heapwatch.measure.introspection.written import (
+    attribute_label,
+    is_written,
+    qualified_type_name,
+    type_name,
+)
+from heapwatch.measure.process.own_time import own_time
+from heapwatch.measure.sizing.graph import has_graph, holds_operation, number_of, read_graphs
+from heapwatch.measure.sizing.rings import ring_of
 
 SAMPLES = (8, 3, 1)  # items visited of a container, by the number of containers around it
 _DEEPEST = 14

@@ -17,11 +17,11 @@ import psutil
 from heapwatch.collectors.progress import Progress
 from heapwatch.explain.level_history import OWN, RETAINED, VIRTUAL, LevelHistory
 from heapwatch.explain.series import LevelSeries
-from heapwatch.measure.descendants import descendants, private_bytes
-from heapwatch.measure.device_pools import POOLS
-from heapwatch.measure.malloc import malloc_bytes
-from heapwatch.measure.own_time import own_time
-from heapwatch.measure.resident_memory import ResidentMemory, free_memory, memory_limit
+from heapwatch.measure.gpu.device_pools import POOLS
+from heapwatch.measure.process.descendants import descendants, private_bytes
+from heapwatch.measure.process.malloc import malloc_bytes
+from heapwatch.measure.process.own_time import own_time
+from heapwatch.measure.process.resident_memory import ResidentMemory, free_memory, memory_limit
 
 _COSTLY_SHARE = 0.0002  # share of the time for each source that may take long
 _WORKERS_SHARE = 0.0004

@@ -24,7 +24,7 @@ from pathlib import Path
 from typing import Any
 
 from heapwatch.explain.sites import Site
-from heapwatch.measure.roots import is_user_file
+from heapwatch.measure.introspection.roots import is_user_file
 from heapwatch.runtime import environment
 from heapwatch.runtime.failures import raised
 

@@ -10,9 +10,9 @@ from itertools import islice
 from typing import Any
 
 from heapwatch.explain.inventory import Inventory, KnownContainer
-from heapwatch.measure.attributes import attributes_of
-from heapwatch.measure.first_items import first_items
-from heapwatch.measure.layout import Layout
+from heapwatch.measure.introspection.attributes import attributes_of
+from heapwatch.measure.introspection.first_items import first_items
+from heapwatch.measure.introspection.layout import Layout
 
 _FEWEST, _MOST = 8, 2000  # things that are compared
 _MOST_SEARCHED = 40  # containers in which the keys are looked for

@@ -7,8 +7,8 @@ from types import CodeType
 from typing import Literal, NamedTuple
 
 from heapwatch.explain.statements import Deed, Scope, statements_of
-from heapwatch.measure.contexts import SUFFIX
-from heapwatch.measure.roots import is_user_file
+from heapwatch.measure.introspection.contexts import SUFFIX
+from heapwatch.measure.introspection.roots import is_user_file
 
 
 class Site(NamedTuple):

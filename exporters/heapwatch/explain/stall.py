@@ -7,7 +7,7 @@ import sys
 from collections.abc import Callable
 from typing import Literal, TypeVar
 
-from heapwatch.measure.own_time import own_time
+from heapwatch.measure.process.own_time import own_time
 from heapwatch.runtime.environment import whole_number
 
 T = TypeVar("T")

@@ -13,7 +13,7 @@ from typing import Any, Literal, NamedTuple
 from weakref import WeakKeyDictionary
 
 from heapwatch.explain.source import PARTS, source_of
-from heapwatch.measure.contexts import SUFFIX
+from heapwatch.measure.introspection.contexts import SUFFIX
 
 _GROWING = frozenset(
     ("append", "appendleft", "extend", "extendleft", "add", "insert", "update", "setdefault", "put",

@@ -18,9 +18,9 @@ from typing import Any
 from heapwatch.explain.sites import Site
 from heapwatch.explain.statements import SETTING_UP
 from heapwatch.explain.user_code import code_of_class
-from heapwatch.measure.layout import Kind, layout_of
-from heapwatch.measure.reading import array_bytes, instance_dict
-from heapwatch.measure.roots import is_user_file, is_user_module
+from heapwatch.measure.introspection.layout import Kind, layout_of
+from heapwatch.measure.introspection.reading import array_bytes, instance_dict
+from heapwatch.measure.introspection.roots import is_user_file, is_user_module
 from heapwatch.runtime import environment
 
 FRAMES = 10

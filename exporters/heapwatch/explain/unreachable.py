@@ -7,11 +7,11 @@ import sys
 from collections import Counter
 from typing import Any
 
-from heapwatch.measure.attributes import namespace_among
-from heapwatch.measure.deep_size import OutOfTime, deep_size
-from heapwatch.measure.layout import layout_of
-from heapwatch.measure.sampling import ContainerChanged
-from heapwatch.measure.type_information import own_bytes
+from heapwatch.measure.introspection.attributes import namespace_among
+from heapwatch.measure.introspection.layout import layout_of
+from heapwatch.measure.sizing.deep_size import OutOfTime, deep_size
+from heapwatch.measure.sizing.sampling import ContainerChanged
+from heapwatch.measure.sizing.type_information import own_bytes
 
 _BUDGET_SECONDS = 0.02
 _MOST_DICTS, _MOST_KEYS, _MOST_FOLLOWED = 50, 50, 40

@@ -5,8 +5,14 @@ from __future__ import annotations
 from types import CodeType, FunctionType
 from typing import Any
 
-from heapwatch.measure.layout import layout_of, namespace_of
-from heapwatch.measure.roots import is_user_file, is_user_module, module_namespace, running_code, user_modules
+from heapwatch.measure.introspection.layout import layout_of, namespace_of
+from heapwatch.measure.introspection.roots import (
+    is_user_file,
+    is_user_module,
+    module_namespace,
+    running_code,
+    user_modules,
+)
 
 _MOST_CODE = 4000
 

@@ -23,8 +23,8 @@ from typing import IO
 from heapwatch.explain.findings import Explanation
 from heapwatch.explain.received import MOST_BYTES, explanation_of
 from heapwatch.explain.worker_names import Worker, grown_most, with_names
-from heapwatch.measure.descendants import descendants, private_bytes
-from heapwatch.measure.housekeepers import VISITOR
+from heapwatch.measure.process.descendants import descendants, private_bytes
+from heapwatch.measure.process.housekeepers import VISITOR
 from heapwatch.runtime import environment
 from heapwatch.runtime.failures import raised
 

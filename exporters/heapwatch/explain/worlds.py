@@ -13,10 +13,10 @@ from functools import partial
 from typing import Any
 
 from heapwatch.explain.inventory import Inventory
-from heapwatch.measure.attributes import Gone
+from heapwatch.measure.introspection.alone import Ask
+from heapwatch.measure.introspection.attributes import Gone
 from heapwatch.runtime.sources import SourceGone
 
-Ask = Callable[[Callable[[], Any]], Any]
 Found = Callable[[str, Callable[[], float]], None]
 
 _OLDEST_SECONDS = 60.0

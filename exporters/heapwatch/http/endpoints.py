@@ -25,7 +25,7 @@ from heapwatch.http.landing import landing_page
 from heapwatch.http.signing import Verifier
 from heapwatch.http.snapshots import CollectionStuck, Snapshots
 from heapwatch.http.status import Status
-from heapwatch.measure.written import type_of
+from heapwatch.measure.introspection.written import type_of
 from heapwatch.runtime.cleanup import CleanupQueue, CleanupResult, QueueFull, Ticket
 from heapwatch.runtime.failures import raised
 

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from heapwatch.lifecycle import start
-from heapwatch.measure.roots import OWN_THREADS
+from heapwatch.measure.introspection.roots import OWN_THREADS
 from heapwatch.runtime.failures import raised
 from heapwatch.runtime.own_files import open_own
 from heapwatch.watch import Watch

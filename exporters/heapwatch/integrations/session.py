@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING, Any, TypedDict
 from heapwatch.collectors.phases import Phase
 from heapwatch.integrations import sharing
 from heapwatch.lifecycle import start
-from heapwatch.measure.attributes import attributes_of
-from heapwatch.measure.buffers import contents_of
-from heapwatch.measure.layout import layout_of
-from heapwatch.measure.written import is_attribute_in_code
+from heapwatch.measure.introspection.attributes import attributes_of
+from heapwatch.measure.introspection.layout import layout_of
+from heapwatch.measure.introspection.written import is_attribute_in_code
+from heapwatch.measure.sizing.buffers import contents_of
 from heapwatch.runtime.failures import is_trainers
 from heapwatch.watch import Watch
 

@@ -1,1 +1,1 @@
-"""How much memory objects, buffers, processes and GPUs hold."""
+"""What objects, processes and GPUs hold: each of these in a package of its own."""

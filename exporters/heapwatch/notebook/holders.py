@@ -12,10 +12,10 @@ from collections.abc import Iterator
 from typing import Any, NamedTuple
 
 from heapwatch.explain.remedies import DROP_RESULTS
-from heapwatch.measure.layout import layout_of
-from heapwatch.measure.sampling import ContainerChanged
-from heapwatch.measure.traversal import OutOfTime, Walk
-from heapwatch.measure.written import type_of
+from heapwatch.measure.introspection.layout import layout_of
+from heapwatch.measure.introspection.written import type_of
+from heapwatch.measure.sizing.sampling import ContainerChanged
+from heapwatch.measure.sizing.traversal import OutOfTime, Walk
 
 _SAMPLES = 32
 _SECONDS = 3.0  # CPU time for all; the notebook waits meanwhile

@@ -14,8 +14,8 @@ from heapwatch.explain.describe import Describer
 from heapwatch.explain.inventory import Inventory, KnownContainer
 from heapwatch.explain.sites import Site
 from heapwatch.explain.weigh import weigh
-from heapwatch.measure.resident_memory import ResidentMemory
-from heapwatch.measure.roots import OWN_THREADS, Root, running_code
+from heapwatch.measure.introspection.roots import OWN_THREADS, Root, running_code
+from heapwatch.measure.process.resident_memory import ResidentMemory
 from heapwatch.notebook.holders import Holder, holders
 
 T = TypeVar("T")

@@ -11,7 +11,7 @@ from opentelemetry.sdk.environment_variables import OTEL_METRIC_EXPORT_INTERVAL
 from opentelemetry.sdk.metrics.export import MetricExportResult
 from prometheus_client import Metric
 
-from heapwatch.measure.roots import OWN_THREADS
+from heapwatch.measure.introspection.roots import OWN_THREADS
 from heapwatch.otlp.metrics import Encoder
 from heapwatch.runtime import environment
 from heapwatch.runtime.failures import Failures, raised

@@ -9,7 +9,7 @@ from collections.abc import Callable
 from typing import NamedTuple, Protocol
 
 from heapwatch.analysis.readings import Readings
-from heapwatch.measure.instances import Census
+from heapwatch.measure.objects.instances import Census
 from heapwatch.recording.points import CYCLES, Point, point_of
 from heapwatch.runtime.failures import Failures
 

@@ -13,8 +13,8 @@ from opcode import opmap
 from pathlib import Path
 from types import CodeType
 
-from heapwatch.measure.roots import is_user_file
-from heapwatch.measure.written import type_of
+from heapwatch.measure.introspection.roots import is_user_file
+from heapwatch.measure.introspection.written import type_of
 from heapwatch.runtime.plain_text import plain
 
 log = logging.getLogger("heapwatch")

@@ -14,7 +14,7 @@ import threading
 from collections.abc import Callable
 from typing import Any
 
-from heapwatch.measure.frames import innermost
+from heapwatch.measure.introspection.frames import innermost
 from heapwatch.runtime.request import Request
 
 

@@ -7,7 +7,7 @@ import time
 from collections.abc import Callable
 from typing import Any
 
-from heapwatch.measure.alone import waits_in
+from heapwatch.measure.introspection.alone import waits_in
 from heapwatch.runtime.failures import is_trainers
 
 

@@ -13,8 +13,8 @@ import time
 from collections.abc import Callable
 from contextlib import suppress
 
-from heapwatch.measure.alone import waits_in
-from heapwatch.measure.roots import OWN_THREADS
+from heapwatch.measure.introspection.alone import waits_in
+from heapwatch.measure.introspection.roots import OWN_THREADS
 
 LAST_SECONDS = 2.0
 _POLL_SECONDS = 0.02

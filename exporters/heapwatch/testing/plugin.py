@@ -68,7 +68,7 @@ def _check(
 ) -> None:
     __tracebackhide__ = True
     from heapwatch.analysis.verdict import worst
-    from heapwatch.measure.roots import Root
+    from heapwatch.measure.introspection.roots import Root
     from heapwatch.runtime.plain_text import plain
     from heapwatch.testing.rounds import ROUNDS, GrowthCheck
 

@@ -23,7 +23,7 @@ from heapwatch.explain.remedies import remedy_for_type
 from heapwatch.explain.series import LevelSeries
 from heapwatch.explain.tracing import FRAMES, made_at
 from heapwatch.explain.weigh import newest_of, weigh
-from heapwatch.measure.roots import OWN_THREADS, Root
+from heapwatch.measure.introspection.roots import OWN_THREADS, Root
 from heapwatch.testing.growing import Growing, growing_container, too_large, unreached_container
 from heapwatch.testing.outside import Outside
 

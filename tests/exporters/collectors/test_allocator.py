@@ -1,6 +1,6 @@
 from heapwatch.collectors import allocator
 from heapwatch.collectors.allocator import AllocatorCollector
-from heapwatch.measure import malloc
+from heapwatch.measure.process import malloc
 from tests.exporters.exposed import value
 
 

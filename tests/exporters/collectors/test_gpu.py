@@ -9,10 +9,10 @@ import pytest
 
 from heapwatch.analysis.readings import Readings
 from heapwatch.collectors.gpu import GpuCollector
-from heapwatch.measure import process_tree
-from heapwatch.measure.device_pools import Pool
-from heapwatch.measure.nvml import NvmlSession, visible_devices
-from heapwatch.measure.process_tree import ProcessTree
+from heapwatch.measure.gpu.device_pools import Pool
+from heapwatch.measure.gpu.nvml import NvmlSession, visible_devices
+from heapwatch.measure.process import process_tree
+from heapwatch.measure.process.process_tree import ProcessTree
 from tests.exporters import cupy_double
 
 GB = 1e9

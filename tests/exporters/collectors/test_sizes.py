@@ -4,7 +4,7 @@ import torch
 
 from heapwatch.analysis.readings import Readings
 from heapwatch.collectors.sizes import SizeCollector
-from heapwatch.measure.deep_size import Size
+from heapwatch.measure.sizing.deep_size import Size
 from heapwatch.runtime.sources import Source
 
 
@@ -52,7 +52,7 @@ def test_one_that_fails_costs_its_own_series(sizes, failures):
 
 def test_an_object_too_large_to_walk_has_no_series(sizes, failures, monkeypatch):
     monkeypatch.setattr(
-        "heapwatch.measure.deep_size.deep_size.__kwdefaults__", {"samples": 64, "budget_seconds": 1e-6}
+        "heapwatch.measure.sizing.deep_size.deep_size.__kwdefaults__", {"samples": 64, "budget_seconds": 1e-6}
     )
     sizes.measure("tree", held([[[1.5 * at] for at in range(60)] for _ in range(60)]))
 

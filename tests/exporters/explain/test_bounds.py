@@ -15,7 +15,7 @@ from heapwatch.explain import statements
 from heapwatch.explain.describe import Describer
 from heapwatch.explain.inventory import Inventory
 from heapwatch.explain.series import NO_GROWTH
-from heapwatch.measure.roots import Root
+from heapwatch.measure.introspection.roots import Root
 
 LIMIT = 5_000
 

@@ -21,7 +21,7 @@ from heapwatch.explain.inventory import Inventory, KnownContainer
 from heapwatch.explain.series import NO_GROWTH
 from heapwatch.explain.sites import Site
 from heapwatch.explain.tracing import Tracer
-from heapwatch.measure.roots import Root
+from heapwatch.measure.introspection.roots import Root
 
 
 class Trainer:

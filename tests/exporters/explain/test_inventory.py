@@ -15,8 +15,8 @@ from heapwatch.explain import inventory as subject
 from heapwatch.explain.describe import Describer
 from heapwatch.explain.inventory import Inventory
 from heapwatch.explain.weigh import weigh
-from heapwatch.measure.attributes import Gone
-from heapwatch.measure.roots import Root
+from heapwatch.measure.introspection.attributes import Gone
+from heapwatch.measure.introspection.roots import Root
 
 
 @pytest.fixture(autouse=True)

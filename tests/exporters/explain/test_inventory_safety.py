@@ -25,9 +25,9 @@ from heapwatch.explain.evidence import Levels
 from heapwatch.explain.inventory import Inventory
 from heapwatch.explain.memory import ProcessMemory
 from heapwatch.explain.weigh import traits_of, weigh
-from heapwatch.measure.instances import InstanceCounter
-from heapwatch.measure.large import large_objects
-from heapwatch.measure.roots import Root
+from heapwatch.measure.introspection.roots import Root
+from heapwatch.measure.objects.instances import InstanceCounter
+from heapwatch.measure.objects.large import large_objects
 from tests.exporters.explain import hostile
 from tests.exporters.explain.hostile import ARMED, CALLS
 

@@ -9,7 +9,7 @@ import pytest
 from heapwatch.explain import inventory as subject
 from heapwatch.explain.inventory import Inventory
 from heapwatch.explain.registers import bound_by_keys
-from heapwatch.measure.roots import Root
+from heapwatch.measure.introspection.roots import Root
 
 
 class Agent:

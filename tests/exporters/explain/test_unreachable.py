@@ -10,7 +10,7 @@ import pytest
 
 from heapwatch.explain import unreachable as subject
 from heapwatch.explain.unreachable import bytes_held, closing_key, tuples_in, unreachable, without_namespaces
-from heapwatch.measure.deep_size import OutOfTime
+from heapwatch.measure.sizing.deep_size import OutOfTime
 
 ENTRY = 40_000  # bytes
 

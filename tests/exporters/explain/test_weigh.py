@@ -13,10 +13,10 @@ from heapwatch.explain import weigh as weighing
 from heapwatch.explain.inventory import Inventory, KnownContainer, Place
 from heapwatch.explain.remedies import remedy_for
 from heapwatch.explain.weigh import newest_parts, shared_share, traits_of, weigh
-from heapwatch.measure import tensor_storage
-from heapwatch.measure.deep_size import OutOfTime
-from heapwatch.measure.memory import MemoryBlock
-from heapwatch.measure.roots import Root
+from heapwatch.measure.introspection.roots import Root
+from heapwatch.measure.sizing import tensor_storage
+from heapwatch.measure.sizing.deep_size import OutOfTime
+from heapwatch.measure.sizing.memory import MemoryBlock
 
 
 @pytest.fixture

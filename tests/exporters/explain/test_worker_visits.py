@@ -12,7 +12,7 @@ import pytest
 
 from heapwatch.explain.findings import Explanation, Finding
 from heapwatch.explain.worker_visits import COMPARED_SECONDS, STAY_SECONDS, WorkerVisits, command_for
-from heapwatch.measure.housekeepers import is_housekeeper
+from heapwatch.measure.process.housekeepers import is_housekeeper
 
 WHOLE = Finding("worker", None, "memory of the child processes", 2, 10**8, 0.0, 6e6, 1.0)
 PARENT = Explanation("growing", 60.0, 6e6, 1.0, (WHOLE,))

@@ -10,7 +10,7 @@ import pytest
 from heapwatch import Watch
 from heapwatch.explain.inventory import Inventory
 from heapwatch.explain.worlds import Worlds
-from heapwatch.measure.roots import Root
+from heapwatch.measure.introspection.roots import Root
 from heapwatch.runtime.sources import SourceGone
 
 Box2D = pytest.importorskip("Box2D")

@@ -10,7 +10,7 @@ import pytest
 
 import heapwatch
 from heapwatch.analysis.readings import Readings
-from heapwatch.measure.instances import Census
+from heapwatch.measure.objects.instances import Census
 from heapwatch.recording.journal import Journal
 from heapwatch.recording.reader import read_recording
 from heapwatch.runtime.failures import Failures

@@ -1,0 +1,178 @@
+"""Reads of state that C code may change without the interpreter's lock, while no C code can be doing so.
+
+A thread that is inside `backward()` or `resize_()` changes tensors without holding the lock, and a read from
+another thread may then follow a pointer that was just freed. So such a read is one call into C, in which no
+other thread can take the lock. It begins with a look at the innermost function of every thread. Unless all
+the others are in functions that only wait, or in a call of `time.sleep`, nothing is read.
+"""
+
+from __future__ import annotations
+
+import gc
+import sys
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
+from functools import partial
+from itertools import chain, compress, filterfalse, repeat, tee
+from operator import attrgetter, is_, itemgetter, or_
+from types import CodeType, FunctionType
+from typing import Any, TypeVar
+from weakref import ref
+
+from heapwatch.measure.introspection.frames import innermost_frames, thread_ids
+from heapwatch.measure.introspection.waiting_calls import in_waiting_call
+
+Reader = Callable[[Any], Any]
+# Runs a read in the thread that may do it, and returns its result; None if that was not possible.
+Ask = Callable[[Callable[[], Any]], Any]
+Function = TypeVar("Function", bound=Callable[..., Any])
+
+# Functions that wait for a lock, a socket, a pipe or a process, and call no other C code that takes long.
+_WAITING = (
+    ("threading", "Condition.wait"),
+    ("threading", "Thread.join"),
+    ("threading", "Thread._wait_for_tstate_lock"),
+    ("threading", "_shutdown"),
+    ("concurrent.futures.thread", "_worker"),
+    ("selectors", "SelectSelector.select"),
+    ("selectors", "SelectSelector._select"),
+    ("selectors", "PollSelector.select"),
+    ("selectors", "EpollSelector.select"),
+    ("selectors", "KqueueSelector.select"),
+    ("selectors", "_PollLikeSelector.select"),
+    ("socket", "socket.accept"),
+    ("socket", "SocketIO.readinto"),
+    ("multiprocessing.connection", "Connection._recv"),
+    ("multiprocessing.popen_fork", "Popen.poll"),
+    ("subprocess", "Popen._try_wait"),
+    ("ipykernel.heartbeat", "Heartbeat.run"),
+    ("torch._inductor.compile_worker.subproc_pool", "_recv_msg"),
+)
+# Until Python 3.11 a call that allocates may start the collector, and so run code of the program.
+_COLLECTS_IN_CALLS = sys.version_info < (3, 12)
+
+_code_of = attrgetter("f_code")
+_place = attrgetter("f_code", "f_lasti")
+_place_and_names = attrgetter("f_code", "f_lasti", "f_globals")
+_is_none = partial(is_, None)
+_unseen = list(_WAITING)
+# Not their ids: `id` is audited, and a hook of the program would run inside the call.
+_waiting: set[CodeType] = set()
+
+
+def read_alone(objects: Sequence[Any], *columns: tuple[Reader, ...]) -> list[tuple[Any, ...]] | None:
+    """One tuple an object with one value a column; None while another thread may be in C code.
+
+    An error that a reader raises is raised here.
+
+    Args:
+        objects: what to read, or weak references to it: those that have died have no tuple.
+        columns: functions written in C that run no code of the program, applied one after the other.
+
+    """
+    if not _may_read() or not collects_no_more(len(objects) * (1 + len(columns))):
+        return None
+    weak = objects and type(objects[0]) is ref
+    alive = filterfalse(_is_none, map(ref.__call__, objects)) if weak else iter(objects)
+    return call_alone(zip(*map(_column, tee(alive, len(columns)), columns)))  # noqa: B905 - equally long
+
+
+def call_alone(calls: Iterator[Any]) -> list[Any] | None:
+    """What an iterator written in C yields, in one call; None while another thread may be in C code."""
+    made = list(map(list, compress([calls], _others_wait())))
+    return made[0] if made else None
+
+
+def _others_wait() -> Iterator[bool]:
+    """Whether all other threads only wait, found out when the result is asked for: by the C code of a caller.
+
+    The caller is declared by `waits_in`, as its thread is among all threads.
+    """
+    calls = {
+        (code, at)
+        for code, at, names in list(map(_place_and_names, innermost_frames()))
+        if code not in _waiting and in_waiting_call(code, at, names)
+    }
+    places: list[tuple[CodeType, int]] = []
+    look: Iterator[Any] = compress(map(places.extend, [map(_place, innermost_frames())]), repeat(False))
+    in_functions = map(_waiting.__contains__, map(itemgetter(0), places))
+    return chain(look, map(all, [map(or_, in_functions, map(calls.__contains__, places))]))
+
+
+def waits_in(function: Function) -> Function:
+    """Declare, as a decorator, that a thread in this function itself changes nothing of the program."""
+    _waiting.add(function.__code__)
+    return function
+
+
+def has_lock() -> bool:
+    """Whether the interpreter has its global lock; a free-threaded build has not."""
+    return bool(getattr(sys, "_is_gil_enabled", lambda: True)())
+
+
+def in_an_operation() -> bool:
+    """Whether the calling thread runs Python code that torch called, or would call code of the program.
+
+    While one thread runs a function of a graph, others may run the rest of the graph.
+    """
+    torch = sys.modules.get("torch")
+    if torch is None or not hasattr(torch, "_C"):
+        return False
+    try:
+        library = torch._C
+        return bool(
+            library._current_graph_task_id() != -1
+            or library._len_torch_function_stack()
+            or library._len_torch_dispatch_stack()
+        )
+    except AttributeError:  # a version of torch that does not tell, or one that is being imported
+        return True
+
+
+def _may_read() -> bool:
+    if not has_lock() or in_an_operation():
+        return False
+    for entry in _unseen.copy():
+        if entry[0] in sys.modules:
+            _waiting.update(_code(*entry))
+            with suppress(ValueError):  # another thread was first
+                _unseen.remove(entry)
+    return True
+
+
+def collects_no_more(made: int) -> bool:
+    """Whether the collector will not start while this many objects are made.
+
+    If it would, it examines the youngest objects now, a moment early.
+    """
+    if not _COLLECTS_IN_CALLS or not gc.isenabled():
+        return True
+    made += 2 * len(thread_ids())
+    threshold = gc.get_threshold()[0]
+    if gc.get_count()[0] + made >= threshold > made:
+        gc.collect(0)
+    return gc.get_count()[0] + made < threshold
+
+
+def _column(objects: Iterator[Any], readers: tuple[Reader, ...]) -> Iterator[Any]:
+    for reader in readers:
+        objects = map(reader, objects)
+    return objects
+
+
+def _code(module: str, path: str) -> Iterator[CodeType]:
+    """The code of a function of a module; nothing where this version has no such function."""
+    found: Any = sys.modules[module]
+    for name in path.split("."):
+        found = getattr(found, name, None)
+    if type(found) is FunctionType:
+        yield found.__code__
+
+
+waits_in(call_alone)
+
+
+def first_answer(read: Callable[[], Any], ask: Ask) -> Any:
+    """What a read returns in this thread, where all others may be waiting, else in the one that is asked."""
+    found = read()
+    return ask(read) if found is None else found

@@ -1,0 +1,214 @@
+"""The attributes of an instance, read without making its dict.
+
+CPython keeps the values of attributes apart from any dict, from 3.11 on, until somebody asks for `__dict__`.
+In 3.11 and 3.12 each access to an attribute of that instance is slower from then on: the specialized
+instruction for values that lie apart (LOAD_ATTR_INSTANCE_VALUE) no longer fits; see issue 115776 of CPython,
+which changed it in 3.13. Whoever asks a trainer's environment, buffers and optimizer for `__dict__` once
+makes a small training loop 2 to 3 % slower. In all these versions the dict stays: 64 bytes an instance.
+
+So values are read by name with `object.__getattribute__`, which runs no code of the program for a name that
+the class does not define. The names are those that the class's code assigns. What the instance refers to, as
+the garbage collector tells, shows whether any were missed; only then is its dict made.
+"""
+
+from __future__ import annotations
+
+import gc
+from collections.abc import Iterator, Sequence
+from contextlib import suppress
+from itertools import islice
+from opcode import EXTENDED_ARG, opmap
+from types import CodeType, FunctionType
+from typing import Any
+
+from heapwatch.measure.introspection.first_items import first_items
+from heapwatch.measure.introspection.layout import DULL, Layout, keeps_values_apart, layout_of, namespace_of
+
+_MOST_NAMES = 4000
+_MOST_HELD = 200  # values that lie apart are 30 at most
+_STORE_ATTR = opmap["STORE_ATTR"]
+_get = object.__getattribute__
+_MISSING = object()
+
+
+class Gone(LookupError):
+    """The part at the end of a step no longer exists."""
+
+
+def attributes_of(obj: Any, layout: Layout | None = None) -> Any:
+    """The attributes in the dict of an instance, or those that would be in it; None if it has no dict.
+
+    The result may be the instance's own dict: do not change it, and do not keep it.
+    """
+    layout = layout or layout_of(type(obj))
+    if layout.namespace is None:
+        return None
+    if not _lie_apart(obj, layout):
+        namespace = layout.namespace(obj)
+        return namespace if type(namespace) is dict else None
+    held = gc.get_referents(obj)
+    made = namespace_among(obj, held)
+    if made is not None:
+        return made
+    if len(held) > _MOST_HELD:
+        return layout.namespace(obj)
+    wanted = {id(part) for part in held if type(part) is dict or layout_of(type(part)).kind not in DULL}
+    for read in layout.slots.values():
+        try:
+            wanted.discard(id(read(obj)))
+        except AttributeError:
+            continue
+    known = _names(layout).known
+    found = _read(obj, layout, known)
+    wanted -= set(map(id, found.values()))
+    if wanted or not known:
+        found.update(_search(obj, layout, wanted))
+    return layout.namespace(obj) if wanted else found
+
+
+def namespace_among(obj: Any, held: Sequence[Any]) -> dict[str, Any] | None:
+    """The dict of an instance among all that it refers to; None where it is not made, or not among that."""
+    layout = layout_of(type(obj))
+    if layout.namespace is None:
+        return None
+    dicts = [part for part in held if type(part) is dict]
+    if _lie_apart(obj, layout):
+        if not dicts or not _holds_one_value(obj, layout, held):
+            return None
+        return next((part for part in dicts if _is_namespace_of(obj, part)), None)
+    # Where nothing is a dict, asking for the instance's would make one.
+    namespace = layout.namespace(obj) if dicts else None
+    return next((part for part in dicts if part is namespace), None)
+
+
+def attribute_of(obj: Any, name: str) -> Any:
+    """One attribute in the dict of an instance.
+
+    Raises:
+        LookupError: it is not there.
+
+    """
+    layout = layout_of(type(obj))
+    if layout.namespace is None:
+        raise LookupError(name)
+    if not _lie_apart(obj, layout) or not _is_plain(layout, name):
+        return dict.__getitem__(layout.namespace(obj), name)
+    value = _value(obj, layout, name)
+    if value is _MISSING:
+        raise LookupError(name)
+    return value
+
+
+class _Names:
+    """Names of attributes of one class: those that an instance had, and others that its code assigns."""
+
+    def __init__(self, layout: Layout) -> None:
+        assigned: dict[str, None] = {}
+        for base in layout.mro:
+            for code in _code_of(base):
+                assigned.update(dict.fromkeys(_assigned(code)))
+            annotations = namespace_of(base).get("__annotations__")
+            if type(annotations) is dict:
+                assigned.update(dict.fromkeys(name for name in annotations if type(name) is str))
+        self.known: list[str] = []
+        self.others = [name for name in islice(assigned, _MOST_NAMES) if _is_plain(layout, name)]
+
+
+def _names(layout: Layout) -> _Names:
+    names: _Names = layout.names or _Names(layout)
+    layout.names = names
+    return names
+
+
+def _search(obj: Any, layout: Layout, wanted: set[int]) -> dict[str, Any]:
+    """Look for attributes under all names, remember the names, and take what is found from `wanted`."""
+    names = _names(layout)
+    found = _read(obj, layout, names.others)
+    names.known += found
+    names.others = [name for name in names.others if name not in found]
+    wanted -= set(map(id, found.values()))
+    return found
+
+
+def _read(obj: Any, layout: Layout, names: list[str]) -> dict[str, Any]:
+    values = ((name, _value(obj, layout, name)) for name in names)
+    return {name: value for name, value in values if value is not _MISSING}
+
+
+def _value(obj: Any, layout: Layout, name: str) -> Any:
+    try:
+        value = _get(obj, name)
+    except AttributeError:
+        return _MISSING
+    return _MISSING if value is _of_class(layout, name) else value
+
+
+def _lie_apart(obj: Any, layout: Layout) -> bool:
+    return layout.kind == "object" and keeps_values_apart(type(obj))
+
+
+def _holds_one_value(obj: Any, layout: Layout, held: Sequence[Any]) -> bool:
+    """Whether an instance refers to one object, apart from its class and slots, as it does to its dict.
+
+    Where the values lie apart, it refers to all of them. A dict among them may have the same items as that of
+    the instance: arguments that a constructor keeps, for example.
+    """
+    others = len(held) - any(part is type(obj) for part in held)
+    for read in layout.slots.values():
+        with suppress(AttributeError):
+            read(obj)
+            others -= 1
+    return others == 1
+
+
+def _is_namespace_of(obj: Any, part: dict[Any, Any]) -> bool:
+    """Whether a dict that an instance refers to holds its attributes, by the first of them."""
+    layout = layout_of(type(obj))
+    return any(
+        type(name) is str and _is_plain(layout, name) and _value(obj, layout, name) is value
+        for name, value in first_items(part, 3, dict.items)
+    )
+
+
+def _of_class(layout: Layout, name: str) -> Any:
+    for base in layout.mro:
+        found = namespace_of(base).get(name, _MISSING)
+        if found is not _MISSING:
+            return found
+    return _MISSING
+
+
+def _is_plain(layout: Layout, name: str) -> bool:
+    """Whether reading it runs no code: the class has no property or other descriptor of that name."""
+    found = _of_class(layout, name)
+    return not any("__get__" in namespace_of(base) for base in layout_of(type(found)).mro)
+
+
+def _code_of(cls: type) -> Iterator[CodeType]:
+    """The code of a class's functions and of the functions inside them."""
+    for value in list(namespace_of(cls).values()):
+        if type(value) in (staticmethod, classmethod):
+            value = value.__func__
+        elif type(value) is property:
+            value = value.fget
+        if type(value) is FunctionType:
+            wrapped = (cell.cell_contents for cell in value.__closure__ or () if gc.get_referents(cell))
+            for function in (value, *(one for one in wrapped if type(one) is FunctionType)):
+                yield from _nested(function.__code__)
+
+
+def _assigned(code: CodeType) -> Iterator[str]:
+    """The names in statements such as `self.name = value`."""
+    operations, arguments = code.co_code[::2], code.co_code[1::2]
+    at = operations.find(_STORE_ATTR)
+    while at >= 0:
+        extended = arguments[at - 1] << 8 if at and operations[at - 1] == EXTENDED_ARG else 0
+        yield code.co_names[extended | arguments[at]]
+        at = operations.find(_STORE_ATTR, at + 1)
+
+
+def _nested(code: CodeType) -> Iterator[CodeType]:
+    yield code
+    for constant in code.co_consts:
+        if type(constant) is CodeType:
+            yield from _nested(constant)

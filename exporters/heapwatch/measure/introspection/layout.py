@@ -1,0 +1,183 @@
+"""How instances of a class are inspected, without running code of the class or its metaclass."""
+
+from __future__ import annotations
+
+import functools
+import sys
+import threading
+import types
+import weakref
+from array import array
+from collections import deque
+from collections.abc import Callable, Mapping
+from typing import Any, Literal
+
+# How an object is looked into. Names, not an Enum: they are compared for each object.
+Kind = Literal[
+    "atom", "list", "tuple", "deque", "dict", "set", "text", "raw", "array", "tensor", "frame_table", "cache",
+    "programs",
+    "function", "method", "partial", "cell", "generator", "thread_local", "module", "class", "object",
+]  # fmt: skip
+
+Sizer = Literal["interpreter", "python", "library"]
+
+DULL = frozenset[Kind](("atom", "class", "module"))  # what refers to nothing worth following
+_MOST_CACHED = 20_000
+
+_mro: Callable[[type], tuple[type, ...]] = type.__dict__["__mro__"].__get__
+_name: Callable[[type], str] = type.__dict__["__name__"].__get__
+namespace_of: Callable[[type], Mapping[str, Any]] = type.__dict__["__dict__"].__get__
+flags_of: Callable[[type], int] = type.__dict__["__flags__"].__get__
+_MANAGED_DICT = 1 << 4  # Py_TPFLAGS_MANAGED_DICT, CPython 3.11 and later
+_VALUES_APART = sys.implementation.name == "cpython" and sys.version_info >= (3, 11)
+
+CACHE_TYPE: Any = type(functools.lru_cache(lambda: None))
+_KINDS: tuple[tuple[type, Kind], ...] = (
+    (list, "list"),
+    (tuple, "tuple"),
+    (deque, "deque"),
+    (dict, "dict"),
+    (set, "set"),
+    (frozenset, "set"),
+    (str, "text"),
+    (bytes, "text"),
+    (bytearray, "text"),
+    (array, "raw"),
+    (type, "class"),
+    (types.ModuleType, "module"),
+    (types.FunctionType, "function"),
+    (types.MethodType, "method"),
+    (functools.partial, "partial"),
+    (types.CellType, "cell"),
+    (types.GeneratorType, "generator"),
+    (types.CoroutineType, "generator"),
+    (types.AsyncGeneratorType, "generator"),
+    (CACHE_TYPE, "cache"),
+    (threading.local, "thread_local"),
+    (types.CodeType, "atom"),
+    (types.FrameType, "atom"),
+    (types.TracebackType, "object"),
+    (types.BuiltinFunctionType, "method"),
+    (types.MappingProxyType, "partial"),
+    (weakref.ref, "atom"),
+    (weakref.ProxyType, "atom"),
+    (weakref.CallableProxyType, "atom"),
+    (property, "atom"),
+    (int, "atom"),
+    (float, "atom"),
+    (complex, "atom"),
+    (type(None), "atom"),
+    (range, "atom"),
+    (slice, "atom"),
+    (staticmethod, "object"),
+    (classmethod, "object"),
+)
+_KIND_OF: dict[type, Kind] = dict(_KINDS)
+
+
+def classes(module: str, *names: str) -> tuple[type, ...]:
+    """The named classes of `module` if the program has imported it; it is never imported here."""
+    loaded = sys.modules.get(module)
+    found = (getattr(loaded, name, None) for name in names)
+    return tuple(cls for cls in found if isinstance(cls, type))
+
+
+def is_complete(cls: type) -> bool:
+    """Whether a class has bases and attributes: not while it is made, nor after the collector cleared it."""
+    mro = _mro(cls)
+    return mro is not None and all(namespace_of(base) is not None for base in mro)
+
+
+class Layout:
+    """How instances of one class are inspected.
+
+    Attributes:
+        name: the class's name.
+        module: the module that defines it; `builtins` if it has no such attribute.
+        kind: see `Kind`.
+        namespace: reads an instance's attribute dict; None if instances have none.
+        slots: readers of the attributes in slots, by name.
+        sizer: who wrote its `__sizeof__`: the `interpreter` with its libraries or numpy, somebody else in
+            `python`, or a `library` in another language.
+        bookkeeping: kept for `heapwatch.measure.introspection.bookkeeping`.
+        names: kept for `heapwatch.measure.introspection.attributes`.
+        shown: kept for `heapwatch.measure.introspection.written`, as is `written`.
+
+    """
+
+    __slots__ = (
+        "bookkeeping", "kind", "module", "mro", "name", "names", "namespace", "shown", "sizer", "slots",
+        "written",
+    )  # fmt: skip
+
+    def __init__(self, cls: type) -> None:
+        self.mro = _mro(cls) if is_complete(cls) else (object,)
+        self.name = _name(cls)
+        self.module = _module(cls)
+        self.kind: Kind = _kind(self.mro)
+        self.namespace: Callable[[Any], Any] | None = None
+        self.slots: dict[str, Callable[[Any], Any]] = {}
+        self.bookkeeping: Any = None
+        self.names: Any = None
+        self.sizer = _sizer(self.mro)
+        self.shown: Any = None
+        self.written: Any = None
+        for base in reversed(self.mro):
+            for name, value in namespace_of(base).items():
+                if type(value) is types.MemberDescriptorType and type(name) is str:
+                    self.slots[name] = value.__get__
+                elif name == "__dict__" and type(value) is types.GetSetDescriptorType:
+                    self.namespace = value.__get__
+
+
+def keeps_values_apart(cls: type) -> bool:
+    """Whether instances keep their attributes apart from any dict until somebody asks for `__dict__`."""
+    return _VALUES_APART and bool(flags_of(cls) & _MANAGED_DICT)
+
+
+def _module(cls: type) -> str:
+    try:
+        module = type.__dict__["__module__"].__get__(cls)
+    except AttributeError:  # a class of C code need not have one: those that SWIG makes
+        return "builtins"
+    return module if type(module) is str else "builtins"
+
+
+def _sizer(mro: tuple[type, ...]) -> Sizer:
+    base = next(base for base in mro if "__sizeof__" in namespace_of(base))
+    if type(namespace_of(base)["__sizeof__"]) is types.FunctionType:
+        return "python"
+    library = _module(base).partition(".")[0]
+    return "interpreter" if library in sys.stdlib_module_names or library == "numpy" else "library"
+
+
+_cached: dict[int, tuple[weakref.ref[type], Layout]] = {}
+
+
+def layout_of(cls: type) -> Layout:
+    """The layout of a class; cached by identity, because a metaclass may define equality and hash."""
+    found = _cached.get(id(cls))
+    if found is not None and found[0]() is cls:
+        return found[1]
+    if len(_cached) >= _MOST_CACHED:
+        _cached.clear()
+    layout = Layout(cls)
+    if is_complete(cls):
+        _cached[id(cls)] = (weakref.ref(cls), layout)
+    return layout
+
+
+def _kind(mro: tuple[type, ...]) -> Kind:
+    for base in mro:
+        # `type` objects are compared by identity and hashed by their metaclass: ask only plain ones.
+        if type(base) is type and (kind := _KIND_OF.get(base)) is not None:
+            return kind
+        if any(base is known for known in classes("numpy", "ndarray")):
+            return "array"
+        if any(base is known for known in classes("torch", "Tensor")):
+            return "tensor"
+        if any(base is known for known in classes("jaxlib._jax", "PjitFunction")):
+            return "programs"
+        if _name(base) == "NDFrame" and str(namespace_of(base).get("__module__")).startswith("pandas."):
+            return "frame_table"
+    return "object"

@@ -1,0 +1,400 @@
+"""Lengths and parts of live objects, read without running their code and without keeping them alive.
+
+No property, `__getattr__`, `__len__`, `__iter__`, `__eq__` or `__hash__` of a program is called: built-in
+containers are read by the methods of their built-in base, attributes from the instance's own dict or slots.
+"""
+
+from __future__ import annotations
+
+import gc
+import sys
+from array import array
+from collections import deque
+from collections.abc import Callable, Iterator
+from types import BuiltinFunctionType, FunctionType, MethodType
+from typing import Any, NamedTuple
+
+from heapwatch.measure.introspection.attributes import Gone, attribute_of, attributes_of
+from heapwatch.measure.introspection.first_items import first_items
+from heapwatch.measure.introspection.layout import CACHE_TYPE, DULL, Layout, layout_of, namespace_of
+from heapwatch.measure.introspection.object_arrays import filled, is_object_array, item_at
+from heapwatch.measure.introspection.written import attribute_label, code_label, key_label
+
+NAMED_KEYS = 24  # a dict of no more text keys is read key by key, as a record
+_LONGEST_NAME = 60
+_MOST_ATTRIBUTES = 2000
+_MOST_REFERENTS = 64
+_DIMENSIONS_INSIDE = 5  # the sizes of more lie apart from the tensor (c10's SizesAndStrides.h)
+
+
+class Step(NamedTuple):
+    """One step from an object to one of its parts.
+
+    `how` names the reader that `follow` uses, and `key` is its argument: a name or a position. Steps refer to
+    no object of the program.
+    """
+
+    how: str
+    key: str | int | tuple[int, str]
+    label: str
+
+
+def length_of(obj: Any, layout: Layout) -> int | None:
+    """Items of a container, characters of a text, elements of an array; None for anything else."""
+    reader = _LENGTHS.get(layout.kind)
+    try:
+        return None if reader is None else reader(obj)
+    except Exception:  # an array library's own state may be half built
+        return None
+
+
+def items_in(obj: Any, layout: Layout) -> int | None:
+    """The same as `length_of`, but of an array of objects only the filled items."""
+    return filled(obj) if is_object_array(obj) else length_of(obj, layout)
+
+
+def array_bytes(obj: Any, layout: Layout) -> int | None:
+    """Bytes of a tensor or a text, and what an array keeps alive: of a view its base. None for others."""
+    try:
+        if layout.kind == "array":
+            return _array_bytes(obj)
+        if layout.kind == "tensor":
+            return _tensor_bytes(obj)
+        if layout.kind == "frame_table":
+            return _table(obj)[1]
+        if layout.kind == "text":
+            return _text_bytes(obj)
+        if layout.kind == "raw":
+            return int(array.buffer_info(obj)[1] * _item_size(obj))
+    except Exception:
+        return None
+    return None
+
+
+def shape_of(obj: Any, layout: Layout) -> tuple[int, ...] | None:
+    """The shape of an array or a plain tensor; None for others and for a tensor of many dimensions."""
+    if layout.kind == "array":
+        return tuple(sys.modules["numpy"].ndarray.shape.__get__(obj))
+    plain = layout.kind == "tensor" and _tensor_elements(obj) is not None
+    return tuple(obj.shape) if plain and obj.dim() <= _DIMENSIONS_INSIDE else None
+
+
+def capacity_of(obj: Any, layout: Layout) -> int | None:
+    """The bound of a container: a deque's `maxlen` or a cache's `maxsize`."""
+    if layout.kind == "deque":
+        maxlen: int | None = _maxlen(obj)
+        return maxlen
+    if layout.kind == "cache":
+        return _cache_info(obj)[1]
+    return None
+
+
+def parts(obj: Any, layout: Layout, samples: int) -> Iterator[tuple[Step, Any]]:
+    """The parts of an object with the step to each; at most `samples` items of a container.
+
+    Raises:
+        RuntimeError: a container changed meanwhile.
+
+    """
+    kind = layout.kind
+    if kind in _NOT_FOLLOWED:
+        return
+    if kind in ("list", "tuple", "deque"):
+        yield from _items(obj, "item", _GET[kind], length_of(obj, layout) or 0, samples)
+    elif kind == "array" and is_object_array(obj):
+        length = filled(obj)
+        for at in _positions(length, samples):
+            yield Step("item", at % length, "[*]"), item_at(obj, at % length)
+    elif kind == "dict":
+        yield from _entries(obj, samples)
+    elif kind == "set":
+        for at, item in enumerate(first_items(obj, samples, _set_iterator(obj))):
+            yield Step("element", at, "[*]"), item
+    elif kind in ("function", "method", "partial", "cell", "generator", "thread_local"):
+        yield from _wrapped(obj, kind)
+        return
+    if layout.namespace is not None:
+        yield from _attributes(obj, layout)
+    if layout.slots:
+        for name, read in layout.slots.items():
+            try:
+                value = read(obj)
+            except AttributeError:
+                continue
+            yield Step("slot", name, attribute_label(name, layout)), value
+    if kind == "object" and layout.namespace is None and not layout.slots:
+        for at, value in enumerate(gc.get_referents(obj)[:_MOST_REFERENTS]):
+            yield Step("referent", at, ""), value
+
+
+def namespace_parts(namespace: dict[Any, Any], layout: Layout | None = None) -> Iterator[tuple[Step, Any]]:
+    """The names of a module, or of the dict of an instance with this layout."""
+    names = first_items(namespace, _MOST_ATTRIBUTES, dict.items)
+    for name, value in names:
+        if type(name) is str and len(name) <= _LONGEST_NAME:
+            yield Step("name", name, attribute_label(name, layout)), value
+
+
+def follow(obj: Any, step: Step) -> Any:
+    """The part of `obj` at the end of `step`.
+
+    Raises:
+        Gone: it no longer exists.
+
+    """
+    try:
+        return _FOLLOW[step.how](obj, step.key)
+    except (LookupError, AttributeError, TypeError, ValueError, RuntimeError) as error:
+        raise Gone(step.label) from error
+
+
+def instance_dict(obj: Any) -> Any:
+    """The attribute dict of an instance, made if there is none yet; None if it can have none."""
+    read = layout_of(type(obj)).namespace
+    return None if read is None else read(obj)
+
+
+def _items(
+    obj: Any, how: str, get: Callable[[Any, int], Any], length: int, samples: int
+) -> Iterator[tuple[Step, Any]]:
+    for at in _positions(length, samples):
+        try:
+            yield Step(how, at, "[*]"), get(obj, at)
+        except IndexError:
+            return
+
+
+def _positions(length: int, samples: int) -> list[int]:
+    """Positions at the front, and the last two, where containers usually grow."""
+    if length <= samples:
+        return list(range(length))
+    return [*range(max(1, samples - 2)), *((-2, -1) if samples > 2 else (-1,) if samples > 1 else ())]
+
+
+def _entries(obj: Any, samples: int) -> Iterator[tuple[Step, Any]]:
+    length = dict.__len__(obj)
+    if length <= NAMED_KEYS:
+        items = list(dict.items(obj))
+        if all(type(key) is str for key, _ in items):
+            for key, value in items:
+                yield Step("key", key, key_label(key)), value
+            return
+    yield from _items(obj, "value", _value, length, samples)
+
+
+def _value(obj: Any, at: Any) -> Any:
+    position = int(at)
+    if position >= 0:
+        return first_items(obj, 1, dict.values, start=position)[0]
+    return first_items(obj, 1, dict.values, reversed, start=-position - 1)[0]
+
+
+def _attributes(obj: Any, layout: Layout) -> Iterator[tuple[Step, Any]]:
+    held = gc.get_referents(obj)
+    if not any(type(part) is dict or layout_of(type(part)).kind not in DULL for part in held):
+        return
+    del held
+    namespace = attributes_of(obj, layout)
+    if namespace is not None:
+        yield from namespace_parts(namespace, layout)
+
+
+_NOT_FOLLOWED = frozenset(("atom", "class", "module", "text", "raw", "frame_table", "cache"))
+
+
+def _wrapped(obj: Any, kind: str) -> Iterator[tuple[Step, Any]]:
+    """The parts of functions, methods and generators."""
+    if kind == "function":
+        names = obj.__code__.co_freevars
+        for at, cell in enumerate(obj.__closure__ or ()):
+            if (value := _cell(cell)) is not None:
+                yield Step("closure", at, f".<closure>{code_label(names[at])}"), value
+        code = obj.__code__
+        arguments = code.co_varnames[: code.co_argcount]
+        defaults = obj.__defaults__ or ()
+        for at, value in enumerate(defaults):
+            name = arguments[len(arguments) - len(defaults) + at]
+            yield Step("default", at, f".<default>{code_label(name)}"), value
+        for name, value in (obj.__kwdefaults__ or {}).items():
+            yield Step("keyword_default", name, f".<default>{attribute_label(name)}"), value
+        yield from namespace_parts(obj.__dict__)
+    elif kind == "method":
+        yield Step("method", "self", ".__self__"), _method_part(obj, "self")
+        if type(obj) is MethodType:
+            yield Step("method", "function", ""), _method_part(obj, "function")
+    elif kind == "cell":
+        yield Step("cell", 0, ""), _cell(obj)
+    elif kind == "thread_local":
+        for at, namespace in enumerate(_thread_namespaces(obj)):
+            for step, value in namespace_parts(namespace):
+                yield Step("thread_local", (at, str(step.key)), step.label), value
+    else:
+        for at, value in enumerate(gc.get_referents(obj)[:_MOST_REFERENTS]):
+            yield Step("referent", at, ""), value
+
+
+def _thread_namespaces(local: Any) -> list[dict[Any, Any]]:
+    """The attribute dicts of all threads; asking for `__dict__` would make one for the calling thread."""
+    tables = [list(dict.values(part)) for part in gc.get_referents(local) if type(part) is dict]
+    return [part for values in tables for part in values if type(part) is dict]
+
+
+def _cell(cell: Any) -> Any:
+    held = gc.get_referents(cell)
+    return held[0] if held else None
+
+
+def _array_bytes(obj: Any) -> int:
+    ndarray = sys.modules["numpy"].ndarray
+    base = obj
+    for _ in range(8):
+        under = ndarray.base.__get__(base)
+        if under is None or layout_of(type(under)).kind != "array":
+            break
+        base = under
+    return int(ndarray.nbytes.__get__(base))
+
+
+def _tensor_bytes(obj: Any) -> int | None:
+    torch = sys.modules["torch"]
+    if type(obj) is not torch.Tensor and type(obj) is not torch.nn.Parameter:
+        return None  # a subclass may answer with code of its own
+    return int(obj.numel() * obj.element_size())
+
+
+_TABLE_PARTS = frozenset(("list", "tuple", "object", "array"))
+
+
+def _table(obj: Any) -> tuple[int, int]:
+    """Rows and bytes of a pandas object, from the arrays of its blocks."""
+    rows = nbytes = 0
+    stack, seen = [layout_of(type(obj)).namespace(obj).get("_mgr")], 0  # type: ignore[misc]
+    while stack and seen < 200:
+        part = stack.pop()
+        layout = layout_of(type(part))
+        seen += 1
+        if layout.kind == "array":
+            ndarray = sys.modules["numpy"].ndarray
+            shape = ndarray.shape.__get__(part)
+            rows = max(rows, int(shape[-1]) if shape else 0)
+            nbytes += _array_bytes(part)
+        elif part is not None:
+            # An index remembers its views as weak references, hundreds of them: those lead nowhere.
+            stack += [one for one in gc.get_referents(part) if layout_of(type(one)).kind in _TABLE_PARTS]
+    return rows, nbytes
+
+
+_maxlen = deque.__dict__["maxlen"].__get__
+
+
+def _item_size(obj: Any) -> int:
+    size: int = array.__dict__["itemsize"].__get__(obj)
+    return size
+
+
+def _cache_info(obj: Any) -> tuple[int, int | None]:
+    info = CACHE_TYPE.cache_info(obj)
+    return info.currsize, info.maxsize
+
+
+def _elements(obj: Any) -> int:
+    ndarray = sys.modules["numpy"].ndarray
+    return int(ndarray.size.__get__(obj))
+
+
+def _tensor_elements(obj: Any) -> int | None:
+    torch = sys.modules["torch"]
+    plain = type(obj) is torch.Tensor or type(obj) is torch.nn.Parameter
+    return int(obj.numel()) if plain else None
+
+
+def _text_bytes(obj: Any) -> int:
+    mro = layout_of(type(obj)).mro
+    base: Any = next(base for base in mro if base is str or base is bytes or base is bytearray)
+    return int(base.__sizeof__(obj))
+
+
+def _text_length(obj: Any) -> int:
+    mro = layout_of(type(obj)).mro
+    base: Any = next(base for base in mro if base is str or base is bytes or base is bytearray)
+    return int(base.__len__(obj))
+
+
+def _set_iterator(obj: Any) -> Callable[[Any], Iterator[Any]]:
+    return set.__iter__ if issubclass(type(obj), set) else frozenset.__iter__
+
+
+def _set_length(obj: Any) -> int:
+    return set.__len__(obj) if issubclass(type(obj), set) else frozenset.__len__(obj)
+
+
+def _deque_item(obj: Any, at: int) -> Any:
+    # A negative position would be counted from what a subclass says is its length.
+    return deque.__getitem__(obj, at if at >= 0 else max(0, deque.__len__(obj) + at))
+
+
+def _defined(namespace: Any, name: Any) -> Any:
+    return dict.__getitem__(namespace, name)
+
+
+def _sequence_item(obj: Any, at: Any) -> Any:
+    return _GET[layout_of(type(obj)).kind](obj, int(at))
+
+
+def _slot(obj: Any, name: Any) -> Any:
+    return layout_of(type(obj)).slots[str(name)](obj)
+
+
+def _function(obj: Any) -> Any:
+    # What was a function may be an object of the program by now, whose attributes are code.
+    if type(obj) is not FunctionType:
+        raise TypeError("no function any more")
+    return obj
+
+
+def _method_part(obj: Any, what: Any) -> Any:
+    if type(obj) is MethodType:
+        return obj.__self__ if what == "self" else obj.__func__
+    if issubclass(type(obj), BuiltinFunctionType) and what == "self":
+        return obj.__self__
+    raise TypeError("no method any more")
+
+
+_LENGTHS: dict[str, Callable[[Any], int | None]] = {
+    "list": list.__len__,
+    "tuple": tuple.__len__,
+    "deque": deque.__len__,
+    "dict": dict.__len__,
+    "set": _set_length,
+    "text": _text_length,
+    "raw": array.__len__,
+    "array": _elements,
+    "tensor": _tensor_elements,
+    "frame_table": lambda obj: _table(obj)[0],
+    "cache": lambda obj: _cache_info(obj)[0],
+    "programs": lambda obj: int(type(obj)._cache_size(obj)),  # what jax.jit compiled: one for each signature
+}
+_GET: dict[str, Callable[[Any, int], Any]] = {
+    "list": list.__getitem__,
+    "tuple": tuple.__getitem__,
+    "deque": _deque_item,
+    "array": item_at,
+}
+_FOLLOW: dict[str, Callable[[Any, Any], Any]] = {
+    "name": lambda obj, name: _defined(obj, name) if type(obj) is dict else attribute_of(obj, name),
+    "slot": _slot,
+    "class": lambda cls, name: namespace_of(cls)[name],
+    "type": lambda obj, _: type(obj),
+    "attributes": lambda obj, _: instance_dict(obj),
+    "item": _sequence_item,
+    "key": dict.__getitem__,
+    "value": _value,
+    "element": lambda obj, at: first_items(obj, 1, _set_iterator(obj), start=at)[0],
+    "closure": lambda obj, at: _cell(_function(obj).__closure__[at]),
+    "default": lambda obj, at: _function(obj).__defaults__[at],
+    "keyword_default": lambda obj, name: _function(obj).__kwdefaults__[name],
+    "thread_local": lambda obj, at: dict.__getitem__(_thread_namespaces(obj)[at[0]], at[1]),
+    "method": _method_part,
+    "cell": lambda obj, _: _cell(obj),
+    "referent": lambda obj, at: gc.get_referents(obj)[at],
+}

@@ -1,0 +1,299 @@
+"""The roots of a program's objects: its modules, the frames of its threads, and well-known registries."""
+
+from __future__ import annotations
+
+import sys
+import sysconfig
+import threading
+from collections.abc import Callable, Container, Iterator
+from functools import lru_cache
+from itertools import compress
+from types import FrameType, ModuleType
+from typing import Any, NamedTuple
+
+from heapwatch.measure.introspection.attributes import Gone, attribute_of
+from heapwatch.measure.introspection.frames import innermost, thread_ids
+
+OWN_THREADS = "heapwatch-"
+_OPTIMIZED = 0x1  # CO_OPTIMIZED: the code of a function, whose locals are no namespace
+_MOST_FRAMES = 60
+_MOST_LIBRARIES = 20_000
+_module_dict: Callable[[ModuleType], dict[str, Any]] = vars(ModuleType)["__dict__"].__get__
+
+# Names of modules that are known to be libraries': thousands are loaded, and asked for in each walk.
+_known_libraries: set[str] = set()
+
+# Registries of libraries that live as long as the process: module, and a path of plain attributes.
+_REGISTRIES = (
+    ("weakref", "finalize._registry"),
+    ("matplotlib._pylab_helpers", "Gcf.figs"),
+    ("logging", "root.handlers"),
+    ("logging", "Logger.manager.loggerDict"),
+    ("logging", "_handlerList"),
+    ("threading", "_active"),
+    ("multiprocessing.process", "_children"),
+    ("gc", "garbage"),
+    ("gc", "callbacks"),
+)
+
+
+class Root(NamedTuple):
+    """A starting point of paths: a module's namespace, a frame's locals, a registry.
+
+    Attributes:
+        label: the beginning of its paths.
+        name: unique among the roots.
+        read: returns the present object; raises `Gone`.
+        namespace: whether the object is a dict of names.
+        frame_code: id of the code of the running function whose local variables it is; None for other roots.
+
+    """
+
+    label: str
+    name: str
+    read: Callable[[], Any]
+    namespace: bool = False
+    frame_code: int | None = None
+
+
+def user_modules() -> list[str]:
+    """Names of the loaded modules that belong neither to the standard library nor to an installed package."""
+    return [name for name in _module_names() if is_user_module(name)]
+
+
+def is_user_module(name: str) -> bool:
+    """Whether a module's file is the user's."""
+    if name in _known_libraries or _is_own(name):
+        return False
+    namespace = module_namespace(name)
+    if namespace is None:
+        return False
+    file = namespace.get("__file__")
+    if name == "__main__":
+        return True
+    if type(file) is not str or is_user_file(file):
+        return type(file) is str
+    if len(_known_libraries) < _MOST_LIBRARIES:
+        _known_libraries.add(name)
+    return False
+
+
+@lru_cache(maxsize=4096)
+def is_user_file(file: str) -> bool:
+    """Whether a source file belongs neither to the interpreter nor to an installed package."""
+    if file.startswith(("<", _OWN_FOLDER)):
+        return False
+    return "site-packages" not in file and "dist-packages" not in file and not file.startswith(_LIBRARY)
+
+
+def module_namespace(name: str) -> dict[str, Any] | None:
+    """A loaded module's globals; None if there is no such module, or another object under its name."""
+    modules = sys.modules
+    if type(modules) is not dict:
+        return None
+    module = modules.get(name)
+    return _module_dict(module) if issubclass(type(module), ModuleType) else None  # type: ignore[arg-type]
+
+
+def module_root(name: str) -> Root:
+    """The globals of a module; the label of the main module is empty."""
+
+    def read() -> dict[str, Any]:
+        namespace = module_namespace(name)
+        if namespace is None:
+            raise Gone(name)
+        return namespace
+
+    return Root("" if name == "__main__" else module_label(name), f"module {name}", read, namespace=True)
+
+
+def module_label(name: object) -> str:
+    """The name of a module; of one of the user's, which may be loaded under any text, that of its file."""
+    namespace = module_namespace(name) if type(name) is str else None
+    if type(name) is not str or namespace is None:
+        return "module"
+    file = namespace.get("__file__")
+    if name == "__main__":
+        return name
+    if type(file) is not str and namespace.get("__spec__") is None:
+        return "module"  # the program made it
+    if type(file) is str and is_user_file(file):
+        folder, _, last = file.replace("\\", "/").rpartition("/")
+        stem = folder.rpartition("/")[2] if last.startswith("__init__.") else last.partition(".")[0]
+        if name.rpartition(".")[2] != stem:
+            name = stem
+    return name if name.replace(".", "_").isidentifier() else "module"
+
+
+def registry_roots() -> list[Root]:
+    """The registries of the standard library and of matplotlib that are in use."""
+    modules = sys.modules
+    return [_registry(module, path) for module, path in _REGISTRIES if module in modules]
+
+
+def frame_roots() -> list[Root]:
+    """The local variables of the running functions in every thread, without the threads of this package.
+
+    The user's functions come before those of libraries.
+    """
+    roots: list[tuple[bool, Root]] = []
+    seen: set[tuple[int, int]] = set()
+    for thread, code, user in _running_functions():
+        if (thread, id(code)) not in seen and len(seen) < 4 * _MOST_FRAMES:
+            seen.add((thread, id(code)))
+            root = _frame(thread, id(code), code.co_name)
+            roots.append((not user, root))
+    return [root for _, root in sorted(roots, key=lambda entry: entry[0])]
+
+
+def running_code() -> list[Any]:
+    """Code objects of the running functions and scripts of the user, the outermost first."""
+    return [code for _, code, user in _running_functions(modules=True) if user]
+
+
+def calling_line(codes: Container[int]) -> tuple[str, int, str] | None:
+    """File, line and function of the user's code that is calling library functions now.
+
+    Args:
+        codes: ids of the code objects of these functions.
+
+    Returns:
+        None if no thread is in one of them, or several lines are calling them.
+
+    """
+    found: set[tuple[str, int, str]] = set()
+    own = _own_threads()
+    for thread in thread_ids():
+        called = False
+        for frame in _chain(None if thread in own else innermost(thread)):
+            code = frame.f_code
+            if called and code.co_filename.replace("\\", "/").endswith(_EVENT_LOOP):
+                break  # the line that entered the loop called nothing that runs now
+            if called and is_user_file(code.co_filename):
+                found.add((code.co_filename, frame.f_lineno, getattr(code, "co_qualname", code.co_name)))
+                break
+            called = called or id(code) in codes
+    return found.pop() if len(found) == 1 else None
+
+
+def _running_functions(modules: bool = False) -> Iterator[tuple[int, Any, bool]]:
+    own = _own_threads()
+    for thread in thread_ids():
+        chain = list(_chain(None if thread in own else innermost(thread)))[-_MOST_FRAMES:]
+        while chain:
+            code = chain.pop().f_code
+            if (modules or code.co_flags & _OPTIMIZED) and not code.co_filename.startswith(_NOT_LOOKED_INTO):
+                yield thread, code, is_user_file(code.co_filename)
+
+
+def _own_threads() -> set[int]:
+    own = {threading.get_ident()}
+    for ident, thread in list(threading._active.items()):  # type: ignore[attr-defined]
+        name = attribute_of(thread, "_name")
+        if type(name) is str and name.startswith(OWN_THREADS):
+            own.add(ident)
+    return own
+
+
+def _chain(frame: FrameType | None) -> Iterator[FrameType]:
+    while frame is not None:
+        yield frame
+        frame = frame.f_back
+
+
+def _frame(thread: int, code: int, function: str) -> Root:
+    def read() -> dict[str, Any]:
+        frame = innermost(thread)
+        found = None
+        while frame is not None:
+            if frame.f_trace is not None:
+                raise Gone(function)  # a debugger reads and writes the same snapshot of local variables
+            if id(frame.f_code) == code:
+                found = frame
+            frame = frame.f_back
+        if found is None:
+            raise Gone(function)
+        return _locals_of(found)
+
+    return Root(f"{function}()", f"frame {thread} {code}", read, namespace=True, frame_code=code)
+
+
+def _locals_of(frame: FrameType) -> dict[str, Any]:
+    """The local variables of a running function, in a separate dict.
+
+    Before Python 3.13 the interpreter returns a snapshot that stays with the frame and would keep alive
+    objects that the function releases. So it is emptied again, unless the program itself got it from
+    `locals()`. No other thread can run between counting its references and emptying it. While a trace
+    function has the frame, as in a debugger, the interpreter would take the variables from it afterwards.
+    """
+    snapshot = frame.f_locals
+    found = dict(snapshot)
+    traced = frame.f_trace is not None or sys.getrefcount(frame) > _FRAME_HELD
+    if sys.version_info < (3, 13) and not traced:
+        one = [snapshot]
+        del snapshot
+        # References: the frame's, the list's, and those of the call chain itself.
+        unshared = compress(one, map(_HELD.__ge__, map(sys.getrefcount, one)))
+        for _ in map(dict.clear, unshared):
+            pass
+    return found
+
+
+def _held() -> int:
+    """References that `sys.getrefcount` counts of a frame's snapshot without another holder."""
+
+    def probe() -> list[int]:
+        one = [sys._getframe().f_locals]
+        return list(map(sys.getrefcount, one))
+
+    return probe()[0] + 1  # `compress` holds the element while it asks for its selector
+
+
+def _frame_held() -> int:
+    """References that `sys.getrefcount` counts in `_locals_of` of a frame that nothing else has."""
+
+    def read() -> int:
+        found: FrameType | None = sys._getframe(1)
+        return count(found)
+
+    def count(frame: FrameType | None) -> int:
+        return sys.getrefcount(frame)
+
+    return read()
+
+
+_HELD = _held()
+_FRAME_HELD = _frame_held()
+
+
+def _registry(module: str, path: str) -> Root:
+    def read() -> Any:
+        namespace = module_namespace(module)
+        first, *rest = path.split(".")
+        if namespace is None or first not in namespace:
+            raise Gone(path)
+        found: Any = namespace[first]
+        for name in rest:
+            found = getattr(found, name, None)
+        if found is None:
+            raise Gone(path)
+        return found
+
+    return Root(f"{module}.{path}", f"registry {module}.{path}", read)
+
+
+def _module_names() -> list[str]:
+    modules = sys.modules
+    return [name for name in list(modules) if type(name) is str] if type(modules) is dict else []
+
+
+def _is_own(name: str) -> bool:
+    return name == "heapwatch" or name.startswith("heapwatch.")
+
+
+_OWN_FOLDER = __file__.rpartition("measure")[0]
+_LIBRARY = tuple(
+    {sysconfig.get_paths()["stdlib"], sysconfig.get_paths()["platstdlib"], sys.prefix + "/lib/python"}
+)
+_EVENT_LOOP = ("/asyncio/base_events.py", "/asyncio/events.py", "/asyncio/runners.py")
+_NOT_LOOKED_INTO = (_OWN_FOLDER, "<frozen")

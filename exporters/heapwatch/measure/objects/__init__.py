@@ -1,0 +1,1 @@
+"""Live instances, by their classes."""

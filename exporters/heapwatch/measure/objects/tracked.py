@@ -1,0 +1,181 @@
+"""Lists the objects that the garbage collector tracks, without tuples and weak references.
+
+The collector already tracks a tuple that C code is still filling, as in `tuple(generator)`. If anybody else
+refers to it by then, the program's own code fails with a SystemError; whoever reads its items crashes the
+process (CPython issue 39117, bpo-15108). So tuples are sorted out by chained C functions: between two of them
+no other thread runs, and the lists that `gc` returns never reach Python code. Meanwhile the collector is off,
+as it may run Python code: finalizers and `gc.callbacks`.
+
+The callback of a weak reference runs for as long as somebody has the reference. A program that drops it to
+be rid of the callback (`torch.compiler.reset` does) would see it called if it were listed here.
+
+A result that existed when the objects were listed would be listed itself, and hold itself for ever while the
+collector is off. So results are made after that, inside the chain, and taken out of it.
+"""
+
+from __future__ import annotations
+
+import gc
+from collections import deque
+from collections.abc import Callable, Collection, Iterable, Iterator
+from functools import partial
+from itertools import chain, compress, repeat, starmap
+from operator import is_, is_not, itemgetter, lt, not_
+from typing import Any, NamedTuple
+from weakref import ref
+
+from heapwatch.measure.introspection.audit import may_have_audit_hooks
+
+_MOST_OWN = 100  # more objects than a chain consists of
+_is_tuple = partial(is_, tuple)
+_is_no_tuple = partial(is_not, tuple)
+_is_reference = ref.__subclasscheck__  # of a type, without code of its metaclass
+
+
+class Slice(NamedTuple):
+    """Tracked objects, and what the tuples among them refer to."""
+
+    objects: list[Any]
+    in_tuples: list[Any]
+
+
+def tracked_types(step: int = 1) -> list[type]:
+    """The type of each tracked object, tuples included; with a step only of every so many."""
+    held: list[list[Any]] = []
+    fetched = map(gc.get_objects, (None,))
+    if step > 1:  # before anything is read of an object: in a large heap, that is what takes the time
+        fetched = map(itemgetter(slice(None, None, step)), fetched)
+    return _selected(held, fetched, map(type, chain.from_iterable(held)))
+
+
+def tracked_count() -> int:
+    """How many objects are tracked."""
+    return next(map(len, map(gc.get_objects, (None,))))
+
+
+def tracked_objects(type_ids: Collection[int] | None = None, generation: int | None = None) -> list[Any]:
+    """Tracked objects, the oldest first.
+
+    Args:
+        type_ids: only objects whose type is exactly one of these, given by their ids.
+        generation: only objects of this generation of the collector.
+
+    """
+    held: list[list[Any]] = []
+    audited = may_have_audit_hooks()
+    of_all = type_ids is None or audited
+    wanted = _listed(held) if of_all else _of_types(held, {*(type_ids or ())} - {id(tuple)})
+    found = _selected(held, map(gc.get_objects, (generation,)), wanted)
+    if audited and type_ids is not None:
+        found = [obj for obj in found if id(type(obj)) in type_ids]
+    for at in range(max(0, len(found) - _MOST_OWN), len(found)):
+        if found[at] is held:  # it and what follows was made here
+            del found[at:]
+            break
+    return found
+
+
+def tracked_slices(numbers: Iterable[int], size: int) -> tuple[dict[int, Slice], int]:
+    """Slices of so many objects of the list of all, by their numbers; and the length of that list.
+
+    Under an audit hook, which would run while the tuples are referred to, what they hold is left out.
+    """
+    held: list[list[Any]] = []
+    results: list[Any] = []
+    in_tuples = starmap if not may_have_audit_hooks() else _nothing
+    steps = [
+        _each(map(held.append, map(gc.get_objects, (None,)))),
+        _each(map(results.append, map(len, held))),
+    ]
+    numbers = list(numbers)
+    for number in numbers:
+        cut: list[list[Any]] = []
+        inside: list[list[Any]] = []
+        part = itemgetter(slice(number * size, (number + 1) * size))
+        steps += [
+            _each(map(cut.append, map(part, held))),
+            _each(map(results.append, map(list, (_listed(cut),)))),
+            _each(map(inside.append, in_tuples(gc.get_referents, (_of(cut, _is_tuple),)))),
+            _each(map(results.append, map(list, (_no_references(inside),)))),
+            _each(map(list.clear, chain(cut, inside))),
+        ]
+    _run(*steps, _each(map(list.clear, held)))
+    length, *lists = results
+    results.clear()
+    found = dict(zip(numbers, map(Slice, lists[::2], lists[1::2]), strict=True))
+    return found, length
+
+
+def referrers(obj: Any) -> list[Any]:
+    """What refers to `obj`, without tuples and weak references."""
+    held: list[list[Any]] = []
+    return _selected(held, starmap(gc.get_referrers, ((obj,),)), _listed(held))
+
+
+def referrers_of_tuples(obj: Any) -> list[Any]:
+    """What refers to the tuples that hold `obj`, without tuples and weak references."""
+    held: list[list[Any]] = []
+    direct: list[list[Any]] = []
+    tuples = chain(_each(map(direct.append, starmap(gc.get_referrers, ((obj,),)))), _of(direct, _is_tuple))
+    found = _selected(held, starmap(gc.get_referrers, (tuples,)), _listed(held), direct)
+    return [one for one in found if one is not direct[0]]
+
+
+def _selected(
+    held: list[list[Any]],
+    fetched: Iterator[list[Any]],
+    wanted: Iterator[Any],
+    beside: Iterable[list[Any]] = (),
+) -> list[Any]:
+    """A list of what is `wanted` of the list that is fetched into `held`; empties the lists in `beside`."""
+    results: list[list[Any]] = []
+    _run(
+        _each(map(held.append, fetched)),
+        _each(map(results.append, map(list, (wanted,)))),
+        _each(map(list.clear, chain(held, beside))),
+    )
+    return results.pop()
+
+
+def _of(held: list[list[Any]], is_wanted: Callable[[type], bool]) -> Iterator[Any]:
+    return compress(chain.from_iterable(held), map(is_wanted, map(type, chain.from_iterable(held))))
+
+
+def _listed(held: list[list[Any]]) -> Iterator[Any]:
+    types, same = (map(type, chain.from_iterable(held)) for _ in range(2))
+    return compress(chain.from_iterable(held), map(lt, map(_is_reference, types), map(_is_no_tuple, same)))
+
+
+def _no_references(held: list[list[Any]]) -> Iterator[Any]:
+    types = map(type, chain.from_iterable(held))
+    return compress(chain.from_iterable(held), map(not_, map(_is_reference, types)))
+
+
+def _nothing(function: Callable[..., Any], arguments: Iterable[Any]) -> Iterator[list[Any]]:
+    return map(list, ((),))
+
+
+def _of_types(held: list[list[Any]], type_ids: set[int]) -> Iterator[Any]:
+    ids = map(id, map(type, chain.from_iterable(held)))  # a type's own hash may be code of the program
+    return compress(chain.from_iterable(held), map(type_ids.__contains__, ids))
+
+
+def _each(calls: Iterator[Any]) -> Iterator[Any]:
+    """Makes the calls when it is consumed, and yields nothing."""
+    return compress(calls, repeat(False))
+
+
+def _run(*steps: Iterator[Any]) -> None:
+    enabled: list[bool] = []
+    chained = (
+        _each(map(enabled.append, starmap(gc.isenabled, ((),)))),
+        _each(starmap(gc.disable, ((),))),
+        *steps,
+        _each(starmap(gc.enable, compress(((),), enabled))),
+    )
+    try:
+        deque(chain.from_iterable(chained), maxlen=0)
+    except BaseException:
+        if enabled == [True]:
+            gc.enable()
+        raise

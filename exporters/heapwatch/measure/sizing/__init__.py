@@ -1,0 +1,1 @@
+"""The bytes that objects hold."""

@@ -1,0 +1,207 @@
+"""The contents of a replay buffer of any library."""
+
+from __future__ import annotations
+
+import gc
+from collections import deque
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+from heapwatch.measure.introspection.attributes import attributes_of
+from heapwatch.measure.introspection.layout import classes
+from heapwatch.measure.sizing.deep_size import Size, deep_size
+from heapwatch.measure.sizing.sampling import CONTAINERS, pick, positions
+
+_CAPACITY = ("maxlen", "max_size", "buffer_size", "capacity", "max_len", "max_length", "memory_size")
+_INNER = ("buffer", "memory", "_storage", "storage", "experiences", "transitions", "data")
+_FILLED = ("size", "_len", "_size", "count", "num_in_buffer", "num_samples", "counter")
+
+_ATTACHED_SAMPLES = 32
+_OBJECTS_AN_ITEM = 100
+_DEEPEST = 4
+
+
+@dataclass(frozen=True)
+class Contents:
+    """The items of a buffer and their container.
+
+    Attributes:
+        items: how many are stored.
+        capacity: how many it may hold, None when unbounded.
+        holder: the object whose bytes are the buffer's.
+        allocated: whether memory for `capacity` items is allocated from the start.
+
+    """
+
+    items: int
+    capacity: int | None
+    holder: Any
+    allocated: bool = False
+
+    def size(self) -> tuple[Size, Size | None]:
+        """Size of what is stored, and of the full buffer (None when unbounded, or empty and not allocated).
+
+        Raises:
+            OutOfTime, ContainerChanged: as `heapwatch.measure.sizing.deep_size.deep_size`.
+
+        """
+        whole = deep_size(self.holder)
+        if self.capacity is None or self.capacity == 0:
+            return whole, None
+        filled = self.items / self.capacity
+        if self.allocated:
+            return whole.times(min(filled, 1.0)), whole
+        return whole, whole.times(1 / filled) if filled else None
+
+
+def contents_of(buffer: Any) -> Contents:
+    """Find the items of `buffer`.
+
+    Known are the built-in containers, arrays and tensors; ring buffers over preallocated arrays
+    (Stable-Baselines3's with `pos` and `full`, Spinning Up's with `size` and `max_size`); TorchRL's buffers
+    and storages; and objects that keep their items in an inner container or have a length.
+
+    Raises:
+        TypeError: it is none of these.
+
+    """
+    found = _contents(buffer, 0)
+    if found is None:
+        raise TypeError(
+            f"a {type(buffer).__qualname__} is not a known kind of buffer: pass a sized container, an object"
+            " that has a length or keeps one as .buffer or .memory, or the callables items= and nbytes="
+        )
+    return found
+
+
+def _contents(buffer: Any, depth: int) -> Contents | None:
+    if isinstance(buffer, deque):
+        return Contents(len(buffer), buffer.maxlen, buffer)
+    if isinstance(buffer, CONTAINERS):
+        return Contents(len(buffer), None, buffer)
+    if _is_array(buffer):
+        return Contents(buffer.shape[0] if buffer.ndim else 1, None, buffer)
+    return _ring(buffer) or _inner(buffer, depth) or _sized(buffer)
+
+
+def _ring(buffer: Any) -> Contents | None:
+    """A ring buffer over preallocated arrays."""
+    rows = _number(buffer, *_CAPACITY)
+    if not rows:
+        return None
+    arrays = [value for value in _attributes(buffer) if _first_dimension(value) is not None]
+    held = sum(_first_dimension(array) in (rows, rows * (_number(buffer, "n_envs") or 1)) for array in arrays)
+    filled = _rows_filled(buffer, rows)
+    if not held or filled is None:
+        return None
+    width = _number(buffer, "n_envs") or 1
+    return Contents(filled * width, rows * width, arrays, allocated=True)
+
+
+def _rows_filled(buffer: Any, rows: int) -> int | None:
+    full, position = _read(buffer, "full"), _number(buffer, "pos", "ptr", "position")
+    if isinstance(full, bool) and position is not None:
+        return rows if full else position
+    return _number(buffer, *_FILLED)
+
+
+def _inner(buffer: Any, depth: int) -> Contents | None:
+    """A buffer that keeps its items in another object; the inner bound takes precedence."""
+    for name in _INNER if depth < _DEEPEST else ():
+        inner = _read(buffer, name)
+        found = _contents(inner, depth + 1) if inner is not None else None
+        if found is None:
+            continue
+        capacity = found.capacity if found.capacity is not None else _number(buffer, *_CAPACITY)
+        if isinstance(found.holder, CONTAINERS) or found.allocated or not _has_length(buffer):
+            return Contents(found.items, capacity, found.holder, found.allocated)
+        # An array as long as the capacity (TorchRL's tensor storages) is filled up to the buffer's length.
+        return Contents(len(buffer), capacity, found.holder, allocated=found.items == capacity)
+    return None
+
+
+def _sized(buffer: Any) -> Contents | None:
+    return Contents(len(buffer), _number(buffer, *_CAPACITY), buffer) if _has_length(buffer) else None
+
+
+def _has_length(obj: Any) -> bool:
+    return hasattr(type(obj), "__len__")
+
+
+class Attached(NamedTuple):
+    """Stored tensors that hold more than their data, estimated from a sample.
+
+    `tensors` require gradients or are on an accelerator; `graphs` are those of them that keep the autograd
+    graph they were computed with.
+    """
+
+    tensors: float
+    graphs: float
+
+
+def attached_tensors(contents: Contents) -> Attached | None:
+    """The stored tensors that hold more than their data; None when torch is not in use."""
+    if not classes("torch", "Tensor"):
+        return None
+    holder = contents.holder
+    if not isinstance(holder, CONTAINERS):
+        return _attached(list(_tensors([holder])), 1.0)
+    wanted = positions(len(holder), _ATTACHED_SAMPLES)
+    found = [tensor for item in pick(holder, wanted) for tensor in _tensors(item)]
+    return _attached(found, len(holder) / len(wanted) if wanted else 0.0)
+
+
+def _attached(tensors: list[Any], weight: float) -> Attached:
+    attached = sum(tensor.requires_grad or tensor.device.type not in ("cpu", "meta") for tensor in tensors)
+    graphs = sum(not tensor.is_leaf for tensor in tensors)
+    return Attached(attached * weight, graphs * weight)
+
+
+def _tensors(stack: list[Any]) -> Iterator[Any]:
+    tensor_class = classes("torch", "Tensor")
+    seen: set[int] = set()
+    while stack and len(seen) < _OBJECTS_AN_ITEM:
+        obj = stack.pop()
+        if id(obj) in seen or isinstance(obj, type):
+            continue
+        seen.add(id(obj))
+        if issubclass(type(obj), tensor_class):
+            yield obj
+        elif not isinstance(obj, CONTAINERS) or len(obj) <= _OBJECTS_AN_ITEM:
+            stack += gc.get_referents(obj)
+
+
+def _attributes(obj: Any) -> list[Any]:
+    """Values of an object's attributes, and those of the dicts among them."""
+    values = list((attributes_of(obj) or {}).values())
+    return values + [inner for value in values if isinstance(value, dict) for inner in value.values()]
+
+
+def _first_dimension(value: Any) -> int | None:
+    return int(value.shape[0]) if _is_array(value) and value.ndim else None
+
+
+def _is_array(value: Any) -> bool:
+    known = (
+        *classes("numpy", "ndarray"),
+        *classes("torch", "Tensor"),
+        *classes("tensordict", "TensorDictBase"),
+    )
+    return issubclass(type(value), known)
+
+
+def _read(obj: Any, name: str) -> Any:
+    """An attribute, or None where it is missing or cannot be read."""
+    try:
+        return getattr(obj, name, None)
+    except Exception:
+        return None
+
+
+def _number(obj: Any, *names: str) -> int | None:
+    for name in names:
+        value = _read(obj, name)
+        if isinstance(value, int) and not isinstance(value, bool) and value >= 0:
+            return value
+    return None

@@ -1,0 +1,236 @@
+"""The memory of arrays and tensors, without importing numpy or torch."""
+
+from __future__ import annotations
+
+import ctypes
+import sys
+from dataclasses import replace
+from functools import lru_cache, partial
+from operator import itemgetter
+from typing import Any, NamedTuple
+from weakref import ref
+
+from heapwatch.measure.introspection.alone import Ask, first_answer, read_alone
+from heapwatch.measure.introspection.layout import classes
+from heapwatch.measure.introspection.object_arrays import object_items
+from heapwatch.measure.sizing.memory import UNREAD, MemoryBlock, MemoryPlace
+
+_SMALL = 65536
+_MOST_WANTED = 200  # storages read at once: some 0.1 ms
+_SPARSE_PARTS = {
+    "sparse_coo": ("_indices", "_values"),
+    "sparse_csr": ("crow_indices", "col_indices", "values"),
+    "sparse_bsr": ("crow_indices", "col_indices", "values"),
+    "sparse_csc": ("ccol_indices", "row_indices", "values"),
+    "sparse_bsc": ("ccol_indices", "row_indices", "values"),
+}
+_MOST_TEXTS = 10_000  # of an array of texts, measured one by one
+
+
+class _Array(NamedTuple):
+    """Readers of numpy's own attributes, which a subclass may override."""
+
+    base: Any
+    dtype: Any
+    nbytes: Any
+    flags: Any
+    ravel: Any
+    tolist: Any
+
+
+@lru_cache(maxsize=1)
+def _numpy() -> _Array:
+    array = sys.modules["numpy"].ndarray
+    base, dtype, nbytes, flags = (
+        array.__dict__[name].__get__ for name in ("base", "dtype", "nbytes", "flags")
+    )
+    return _Array(base, dtype, nbytes, flags, array.ravel, array.tolist)
+
+
+def owned_bytes(array: Any) -> int:
+    """Bytes of an ndarray's data; 0 if another object owns them."""
+    numpy = _numpy()
+    return int(numpy.nbytes(array)) if numpy.flags(array).owndata else 0
+
+
+def array_data(array: Any) -> tuple[int, int]:
+    """Key and bytes of the memory that an ndarray owns.
+
+    A view owns none (key 0): the bytes are those of its base, counted there once for all its views.
+    """
+    numpy = _numpy()
+    if numpy.base(array) is None and not numpy.dtype(array).hasobject:
+        return array_address(array), numpy.nbytes(array)
+    return 0, 0
+
+
+def array_address(array: Any) -> int:
+    """Address of an ndarray's data: the first field of numpy's `PyArrayObject` (numpy/ndarraytypes.h).
+
+    Ten times as fast as `array.ctypes.data`, which makes an object for it.
+    """
+    return ctypes.c_void_p.from_address(id(array) + object.__basicsize__).value or 0
+
+
+def array_holds(array: Any) -> list[Any]:
+    """The object whose memory an ndarray is a view of."""
+    base = _numpy().base(array)
+    return [] if base is None else [base]
+
+
+def array_view(array: Any) -> MemoryBlock:
+    """The memory that an ndarray shows, where the length of the owner's memory is not known."""
+    return MemoryBlock(array_address(array), int(_numpy().nbytes(array)), "heap")
+
+
+def array_items(array: Any) -> list[Any]:
+    """The objects of an array of objects, in a list made for the purpose; of texts the memory they lie in."""
+    numpy = _numpy()
+    dtype = numpy.dtype(array)
+    if not dtype.hasobject or numpy.base(array) is not None:
+        return []
+    if type(dtype).__name__ == "StringDType":
+        return _texts(array)
+    items = object_items(array)
+    return [UNREAD] if items is None else [items]
+
+
+def _texts(array: Any) -> list[Any]:
+    """The entries of an array of `StringDType`, and the texts of more than 15 bytes in its arena.
+
+    numpy does not report what it allocated for them, which may be a quarter more.
+    """
+    numpy = _numpy()
+    step = -(-int(array.size) // _MOST_TEXTS) or 1
+    # numpy has a lock of its own for them: whoever waits for it with the interpreter's may wait for ever.
+    read = read_alone([array], (numpy.ravel, itemgetter(slice(None, None, step)), numpy.tolist))
+    if read is None:
+        return [MemoryBlock(id(array) + 1, int(numpy.nbytes(array)), "heap"), UNREAD]
+    lengths = [len(text.encode()) for text in read[0][0] if type(text) is str]
+    texts = step * sum(length + (8 if length > 255 else 1) for length in lengths if length > 15)
+    arena = MemoryBlock(id(array) + 1, int(numpy.nbytes(array)) + texts, "heap", slack=texts // 4 + 64)
+    return [arena] if step == 1 else [arena, UNREAD]
+
+
+class Storages:
+    """What the memory of tensors is known to be that cannot be read at any time; filled by `read`.
+
+    It serves one measurement: the address of a storage that was freed may be that of another soon.
+
+    Attributes:
+        known: by the address of the storage.
+
+    """
+
+    def __init__(self) -> None:
+        self.known: dict[int, MemoryBlock] = {}
+        self._wanted: dict[int, ref[Any]] = {}
+
+    @property
+    def wanted(self) -> bool:
+        """Whether there are storages of which only a part is known."""
+        return bool(self._wanted)
+
+    def memory(self, tensor: Any) -> MemoryBlock:
+        """The memory of a tensor: all that it keeps alive if that was read, else the part that it uses."""
+        address = int(sys.modules["torch"]._C._storage_address(tensor))
+        known = self.known.get(address)
+        if known is not None:
+            return known
+        if len(self._wanted) < _MOST_WANTED:
+            self._wanted[address] = ref(tensor)
+        return MemoryBlock(address, int(tensor.nbytes), _place(tensor))
+
+    def knows(self, memory: MemoryBlock) -> bool:
+        """Whether this is the memory of a whole storage."""
+        return any(memory is known for known in self.known.values())
+
+    def read(self, ask: Ask) -> bool:
+        """Ask the thread that changes the tensors for the storages that were wanted; whether it answered."""
+        wanted, self._wanted = list(self._wanted.values()), {}
+        torch = sys.modules["torch"]
+        columns = (torch._C._storage_address,), (torch._C.TensorBase.untyped_storage,)
+        read = first_answer(partial(read_alone, wanted, *columns), ask)
+        for address, storage in read or ():
+            self.known[address] = storage_memory(storage)
+        return read is not None
+
+
+def tensor_parts(tensor: Any, storages: Storages) -> list[Any]:
+    """The memory of a tensor, or the tensors that a sparse one consists of; and its gradient.
+
+    Storages inside an autograd graph cannot be reached from Python and count as unread. What a wrapper is
+    made of is found among its attributes.
+    """
+    torch = sys.modules["torch"]
+    cls = type(tensor)
+    if hasattr(cls, "__tensor_flatten__"):
+        return []
+    base = torch._C.TensorBase
+    parts: list[Any] = []
+    slack = 0
+    if not tensor.is_leaf:
+        parts.append(UNREAD)
+    elif tensor.requires_grad:
+        gradient = read_alone([tensor], (base.grad.__get__,))
+        if gradient is None:
+            slack = int(tensor.nbytes)  # it is as large as the tensor, if there is one
+        else:
+            parts += [part for (part,) in gradient if part is not None]
+    if issubclass(cls, classes("tensordict", "MemoryMappedTensor")):
+        return [*parts, MemoryBlock(torch._C._storage_address(tensor), int(tensor.nbytes), "mapped", 1)]
+    if tensor.layout is not torch.strided:
+        return parts + _sparse_parts(tensor)
+    if tensor.device.type == "meta":
+        return parts
+    memory = _memory_alone(tensor)
+    if memory is None:
+        memory = storages.memory(tensor)
+        if not storages.knows(memory):
+            parts.append(UNREAD)
+    return [*parts, replace(memory, slack=memory.slack + slack) if slack else memory]
+
+
+def _sparse_parts(tensor: Any) -> list[Any]:
+    torch = sys.modules["torch"]
+    names = _SPARSE_PARTS.get(str(tensor.layout).partition(".")[2], ())
+    read = read_alone([tensor], *((getattr(torch._C.TensorBase, name),) for name in names)) if names else None
+    return [UNREAD] if read is None else list(read[0])
+
+
+def _memory_alone(tensor: Any) -> MemoryBlock | None:
+    """All the memory that a tensor keeps alive; None while another thread may be changing it.
+
+    Asking for a storage makes a Python object of 64 bytes that stays with it: not for small tensors which
+    have one to themselves.
+    """
+    library = sys.modules["torch"]._C
+    if tensor.nbytes < _SMALL and tensor.storage_offset() == 0 and tensor.is_contiguous():
+        holders = library._storage_address, library._storage_Use_Count
+        read = read_alone([tensor], holders, (library.TensorBase.data_ptr,))
+        if read is None:
+            return None
+        ((references, address),) = read
+        if references == 1:
+            return MemoryBlock(address, int(tensor.nbytes), _place(tensor), 1)
+    storages = read_alone([tensor], (library.TensorBase.untyped_storage,))
+    return None if storages is None else storage_memory(storages[0][0])
+
+
+def _place(tensor: Any) -> MemoryPlace:
+    return "heap" if tensor.device.type == "cpu" else "gpu"
+
+
+def storage_memory(storage: Any) -> MemoryBlock:
+    """The memory of a torch `UntypedStorage`, to which the caller refers."""
+    library = sys.modules["torch"]._C
+    place: MemoryPlace
+    if storage.device.type != "cpu":
+        place = "gpu"
+    elif not storage.is_shared():
+        place = "heap"
+    else:
+        named = read_alone([storage], (library.StorageBase._get_filename,))
+        place = "mapped" if named and named[0][0] is not None else "shared"
+    references = int(library._storage_Use_Count(storage._cdata)) - 1
+    return MemoryBlock(storage.data_ptr(), storage.nbytes(), place, references)

@@ -1,0 +1,214 @@
+"""What another thread might be changing is not read."""
+
+from __future__ import annotations
+
+import gc
+import sys
+import threading
+import time
+import weakref
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from operator import methodcaller
+from types import FrameType
+from typing import Any
+
+import pytest
+
+from heapwatch.measure.introspection import alone
+from heapwatch.measure.introspection.alone import in_an_operation, read_alone, waits_in
+from heapwatch.measure.introspection.roots import OWN_THREADS, calling_line, running_code
+from heapwatch.measure.objects.tracked import tracked_slices
+
+length = (list.__len__,)
+
+
+@pytest.fixture(autouse=True)
+def others_wait(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Here the threads are looked at; those of the test runner alone may do what they want."""
+    waiting = set(alone._waiting)
+    monkeypatch.setattr(alone, "_waiting", waiting)
+    monkeypatch.setattr(alone, "_unseen", list(alone._WAITING))
+    for ident, frame in sys._current_frames().items():
+        if ident != threading.get_ident():
+            waiting.add(frame.f_code)
+
+
+@contextmanager
+def beside(run: Callable[[threading.Event], Any]) -> Iterator[None]:
+    ended = threading.Event()
+    thread = threading.Thread(target=run, args=[ended], daemon=True)
+    thread.start()
+    time.sleep(0.05)
+    try:
+        yield
+    finally:
+        ended.set()
+        thread.join(30)
+
+
+def busy(ended: threading.Event) -> None:
+    while not ended.is_set():
+        pass
+
+
+def busy_in_c(ended: threading.Event) -> None:
+    while not ended.is_set():
+        sum(range(100_000))
+
+
+def test_each_object_has_a_row_with_a_value_for_each_column() -> None:
+    one, two = [1], [1, 2]
+    assert read_alone([one, two], length, (id, str)) == [(1, str(id(one))), (2, str(id(two)))]
+    assert read_alone([], length) == []
+
+
+def test_a_thread_that_waits_is_no_reason_to_read_nothing() -> None:
+    with beside(lambda ended: ended.wait(30)):
+        assert read_alone([[1]], length) == [(1,)]
+
+
+def sleeping(ended: threading.Event) -> None:
+    # A call that is made often becomes another instruction.
+    for seconds in (*[0] * 100, *[0.5] * 60):
+        if not ended.is_set():
+            time.sleep(seconds)
+
+
+@pytest.mark.skipif(sys.version_info < (3, 11), reason="instructions have no place in the source")
+def test_a_thread_that_sleeps_is_no_reason_either() -> None:
+    with beside(sleeping):
+        assert read_alone([[1]], length) == [(1,)]
+
+
+@pytest.mark.parametrize("run", [busy, busy_in_c])
+def test_nothing_is_read_beside_a_thread_that_does_anything(run: Callable[[threading.Event], Any]) -> None:
+    with beside(run):
+        assert read_alone([[1]], length) is None
+
+
+def test_a_function_that_is_declared_to_wait_is_no_reason_either() -> None:
+    @waits_in
+    def compute(ended: threading.Event) -> None:
+        end = time.monotonic() + 2
+        while time.monotonic() < end:
+            pass
+
+    with beside(compute):
+        assert read_alone([[1]], length) == [(1,)]
+
+
+def test_threads_that_look_at_the_same_time_leave_nothing_to_the_collector() -> None:
+    """Else what a frame of the program referred to would live on, and be freed in another order."""
+    ended = threading.Event()
+    looks: list[Callable[[], Any]] = [
+        lambda: read_alone([[1]], length),
+        lambda: read_alone([[1]], length),
+        lambda: tracked_slices(range(200), 2000),
+        lambda: (running_code(), calling_line({id(length)})),
+    ]
+
+    def repeat(look: Callable[[], Any]) -> None:
+        while not ended.is_set():
+            look()
+
+    before = sys.getswitchinterval()
+    gc.collect()
+    gc.disable()
+    sys.setswitchinterval(1e-6)
+    try:
+        threads = [threading.Thread(target=repeat, args=[look], name=f"{OWN_THREADS}look") for look in looks]
+        for thread in threads:
+            thread.start()
+        ended.wait(2)
+        ended.set()
+        for thread in threads:
+            thread.join()
+        gc.set_debug(gc.DEBUG_SAVEALL)
+        gc.collect()
+        left = {obj.f_code.co_name for obj in gc.garbage if type(obj) is FrameType}
+    finally:
+        gc.set_debug(0)
+        gc.garbage.clear()
+        gc.enable()
+        sys.setswitchinterval(before)
+    assert left == set()
+
+
+def test_what_has_died_has_no_row() -> None:
+    class Held(list[int]):
+        pass
+
+    kept, gone = Held([1]), Held()
+    references = [weakref.ref(gone), weakref.ref(kept)]
+    del gone
+    assert read_alone(references, length) == [(1,)]
+
+
+def test_an_error_of_a_reader_is_raised() -> None:
+    with pytest.raises(TypeError):
+        read_alone([[1], 2], length)
+
+
+def test_nothing_is_read_while_torch_calls_python() -> None:
+    torch = pytest.importorskip("torch")
+    found: list[Any] = []
+
+    class Noted(torch.autograd.Function):
+        @staticmethod
+        def forward(ctx: Any, x: Any) -> Any:
+            return 2 * x
+
+        @staticmethod
+        def backward(ctx: Any, gradient: Any) -> Any:
+            found.append((in_an_operation(), read_alone([[1]], length)))
+            return gradient
+
+    assert not in_an_operation()
+    Noted.apply(torch.ones(1, requires_grad=True)).sum().backward()
+    assert found == [(True, None)]
+    with torch.device("cpu"):  # a mode that sees what tensors are asked
+        assert read_alone([[1]], length) is None
+
+
+def test_nothing_is_read_by_an_interpreter_without_a_lock(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys, "_is_gil_enabled", lambda: False, raising=False)
+    assert read_alone([[1]], length) is None
+
+
+def test_nothing_is_read_if_the_collector_would_start_meanwhile(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(alone, "_COLLECTS_IN_CALLS", True)
+    count, collected = [gc.get_threshold()[0]], []
+    monkeypatch.setattr(gc, "get_count", lambda: (count[0], 0, 0))
+    monkeypatch.setattr(gc, "collect", collected.append)
+    assert read_alone([[1]], length) is None
+    assert collected == [0]
+    count[0] = 0
+    assert read_alone([[1]], length) == [(1,)]
+    assert collected == [0]
+    assert read_alone([[1]] * gc.get_threshold()[0], length) is None
+
+
+def test_no_other_thread_runs_between_the_look_and_the_last_value(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(alone, "_COLLECTS_IN_CALLS", False)  # it would be too much to read at once
+    lock = threading.Lock()
+    lock.acquire(timeout=0)
+    ran: dict[Any, bool] = {}
+
+    @waits_in
+    def go_on(ended: threading.Event) -> None:
+        lock.acquire(timeout=30)
+        ran[lock] = True
+
+    interval = sys.getswitchinterval()
+    sys.setswitchinterval(1e-6)
+    try:
+        with beside(go_on):
+            columns = [(methodcaller("release"),), *[(ran.get,)] * 100_000]
+            read = read_alone([lock], *columns)
+    finally:
+        sys.setswitchinterval(interval)
+    assert read == [(None,) * 100_001]
+    assert ran[lock]

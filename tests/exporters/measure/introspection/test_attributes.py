@@ -1,0 +1,234 @@
+"""Attributes are read completely, without code of the program, and without making the instance's dict."""
+
+from __future__ import annotations
+
+import functools
+import gc
+import sys
+import threading
+import weakref
+from dataclasses import dataclass, field
+from typing import Any
+
+import pytest
+
+from heapwatch.explain.inventory import Inventory
+from heapwatch.measure.introspection.attributes import attribute_of, attributes_of, namespace_among
+from heapwatch.measure.introspection.roots import Root
+
+apart = pytest.mark.skipif(sys.version_info < (3, 11), reason="CPython keeps values apart from 3.11 on")
+
+
+class Agent:
+    limit = None
+
+    def __init__(self, size: int) -> None:
+        self.memory: list[int] = []
+        self.size = size
+        self.policy: dict[str, int] = {}
+        self.other: Agent | None = None
+
+    def collect(self) -> None:
+        def later() -> None:
+            self.collected = [1]
+
+        later()
+
+
+def has_dict(agent: Agent) -> bool:
+    """Whether the instance's dict was made."""
+    dicts = [part for part in gc.get_objects() if type(part) is dict and part.get("memory") is agent.memory]
+    return any(part.keys() >= {"size", "policy", "other"} for part in dicts)
+
+
+@apart
+def test_reading_makes_no_dict() -> None:
+    agent = Agent(3)
+    for _ in range(3):
+        assert attributes_of(agent) == {"memory": [], "size": 3, "policy": {}, "other": None}
+        assert attribute_of(agent, "memory") is agent.memory
+    agent.policy["memory"] = 1
+    assert attributes_of(agent)["policy"] is agent.policy
+    assert not has_dict(agent)
+
+
+@apart
+def test_a_walk_makes_no_dict() -> None:
+    agent = Agent(3)
+    agent.other = Agent(4)
+    agent.other.memory += range(1000)
+    root = Root("agent", "agent", lambda: {"agent": agent}, namespace=True)
+    inventory = Inventory(spent=lambda: 0.0, extra_roots=lambda: [root])
+    for _ in range(2):
+        while not inventory.discover(1.0):
+            pass
+        inventory.read(1.0)
+    assert any(path.endswith("agent.other.memory") for path in inventory.known)
+    assert not has_dict(agent)
+    assert not has_dict(agent.other)
+
+
+def test_an_attribute_that_comes_later_is_found() -> None:
+    agent = Agent(3)
+    attributes_of(agent)
+    agent.collect()
+    assert attributes_of(agent)["collected"] == [1]
+
+
+def test_an_attribute_that_no_code_of_the_class_assigns_is_found() -> None:
+    agent, held = Agent(3), [1, 2]
+    setattr(agent, "from_" + "outside", held)
+    assert attributes_of(agent)["from_outside"] is held
+
+
+def test_an_instance_with_a_dict_is_read_from_it() -> None:
+    agent = Agent(3)
+    namespace = vars(agent)
+    assert attributes_of(agent) == namespace
+
+
+@pytest.mark.parametrize("made", [False, True], ids=["values apart", "dict made"])
+def test_arguments_that_a_constructor_keeps_are_not_its_attributes(made: bool) -> None:
+    """As each wrapper of Gymnasium does."""
+
+    class Wrapper:
+        def __init__(self, env: Agent, clean: bool = False) -> None:
+            self.arguments = {"env": env, "clean": clean}
+            self.env = env
+            self.clean = clean
+            self.frames = [1.0, 2.0]
+
+    class InASlot(Wrapper):
+        __slots__ = ("env",)
+
+    for kind in (Wrapper, InASlot):
+        wrapper = kind(Agent(3))
+        if made:
+            vars(wrapper)
+        found = attributes_of(wrapper)
+        assert found["frames"] is wrapper.frames
+        assert found["arguments"] is wrapper.arguments
+        own = namespace_among(wrapper, gc.get_referents(wrapper))
+        assert own is None or own is vars(wrapper)
+
+
+def test_an_attribute_of_the_class_is_none_of_the_instance() -> None:
+    agent = Agent(3)
+    assert "limit" not in attributes_of(agent)
+    with pytest.raises(LookupError):
+        attribute_of(agent, "limit")
+    agent.limit = [5]  # type: ignore[assignment]
+    assert attributes_of(agent)["limit"] == [5]
+    assert attribute_of(agent, "limit") == [5]
+
+
+def test_no_code_of_the_program_runs() -> None:
+    called = []
+
+    class Armed:
+        def __init__(self) -> None:
+            self.items = [1]
+
+        @property
+        def size(self) -> int:
+            called.append("property")
+            return 1
+
+        @size.setter
+        def size(self, value: int) -> None:
+            self.items.append(value)
+
+        @functools.cached_property
+        def table(self) -> list[int]:
+            called.append("cached property")
+            return [2]
+
+        def __getattribute__(self, name: str) -> Any:
+            called.append(name)
+            return object.__getattribute__(self, name)
+
+        def __getattr__(self, name: str) -> Any:
+            called.append(name)
+            return 5
+
+        def grow(self) -> None:
+            self.size = 4
+            self.missing = 5
+
+    armed = Armed()
+    called.clear()
+    assert attributes_of(armed) == {"items": [1]}
+    for name in ("size", "table", "missing"):
+        with pytest.raises(LookupError):
+            attribute_of(armed, name)
+    assert not called
+    armed.__dict__["table"] = held = [3]
+    called.clear()
+    assert attributes_of(armed)["table"] is held
+    assert not called
+
+
+def test_slots_are_no_attributes_of_the_dict() -> None:
+    class Slotted:
+        __slots__ = ("__dict__", "kept")
+
+        def __init__(self) -> None:
+            self.kept = [1]
+            self.items = [2]
+
+    assert attributes_of(Slotted()) == {"items": [2]}
+
+
+def test_fields_of_a_data_class_and_many_names() -> None:
+    @dataclass
+    class Settings:
+        path: list[str] = field(default_factory=list)
+
+    assert attributes_of(Settings()) == {"path": []}
+    body = "\n".join(f"        self.attribute_{at} = [{at}]" for at in range(400))
+    names: dict[str, Any] = {}
+    exec(f"class Many:\n    def fill(self):\n{body}\n", names)
+    many = names["Many"]()
+    many.attribute_399 = [399]
+    many.attribute_3 = [3]
+    assert attributes_of(many) == {"attribute_399": [399], "attribute_3": [3]}
+
+
+def test_without_attributes() -> None:
+    class Empty:
+        pass
+
+    assert attributes_of(Empty()) == {}
+    assert attributes_of(object()) is None
+    with pytest.raises(LookupError):
+        attribute_of(object(), "anything")
+    with pytest.raises(LookupError):
+        attribute_of(Empty(), "anything")
+
+
+def test_nothing_is_kept_alive() -> None:
+    agent = Agent(3)
+    agent.other = Agent(4)
+    gone = weakref.ref(agent.other)
+    attributes_of(agent)
+    agent.other = None
+    assert gone() is None
+
+
+def test_the_program_may_go_on_meanwhile() -> None:
+    agent, stopped = Agent(3), threading.Event()
+
+    def train() -> None:
+        while not stopped.is_set():
+            agent.memory = [*agent.memory[-9:], 1]
+            agent.collect()
+            del agent.collected
+
+    thread = threading.Thread(target=train)
+    thread.start()
+    try:
+        for _ in range(2000):
+            assert attributes_of(agent)["size"] == 3
+    finally:
+        stopped.set()
+        thread.join()

@@ -1,0 +1,223 @@
+import copy
+import gc
+import pickle
+import weakref
+from itertools import count
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+import torch
+
+from heapwatch.measure.objects.instances import InstanceCounter
+
+
+@pytest.fixture(scope="module", autouse=True)
+def only_what_these_tests_make():
+    """Hide the objects of other tests from the census; tests/conftest.py has hidden those of libraries."""
+    gc.collect()
+    gc.freeze()
+
+
+class Agent:
+    def __init__(self, number=0):
+        self.number = number
+
+
+class Slotted:
+    __slots__ = ("number",)
+
+
+class Bare:
+    __slots__ = ()
+
+
+def test_counts_instances_made_before_and_after():
+    agents = [Agent() for _ in range(5)]
+    census = InstanceCounter([Agent])
+    assert census.take() == {"Agent": 5}
+    agents += [Agent() for _ in range(3)]
+    assert census.take() == {"Agent": 8}
+    del agents[2:]
+    assert census.take() == {"Agent": 2}
+
+
+def test_counts_copies_and_unpickled_instances():
+    agent = Agent(3)
+    others = [copy.copy(agent), copy.deepcopy(agent), pickle.loads(pickle.dumps(agent))]
+
+    assert InstanceCounter([Agent]).take() == {"Agent": 1 + len(others)}
+
+
+def test_subclasses_count_for_every_watched_base():
+    gc.collect()
+
+    class Special(Agent):
+        pass
+
+    class Both(Special, Slotted):
+        pass
+
+    alive = [Special(), Both(), Slotted()]
+
+    assert InstanceCounter([Agent, Special, Slotted]).take() == {"Agent": 2, "Special": 2, "Slotted": 2}
+    assert len(alive) == 3
+
+
+def test_slots_without_weak_references_are_counted():
+    before = InstanceCounter([Slotted]).take()["Slotted"]
+    alive = [Slotted() for _ in range(4)]
+
+    assert InstanceCounter([Slotted]).take() == {"Slotted": before + len(alive)}
+
+
+def test_tensors_and_parameters():
+    census = InstanceCounter([torch.Tensor, torch.nn.Parameter])
+    before = census.take()
+    module = torch.nn.Linear(2, 2)
+    tensors = [torch.zeros(1) for _ in range(7)]
+    after = census.take()
+
+    assert after["Parameter"] - before["Parameter"] == len(list(module.parameters()))
+    assert after["Tensor"] - before["Tensor"] == len(tensors) + 2
+
+
+def test_nothing_is_kept_alive_or_collected():
+    enabled = gc.isenabled()
+    gc.disable()
+    try:
+        gc.collect()
+        agent = Agent()
+        agent.itself = agent
+        lost = weakref.ref(agent)
+        census = InstanceCounter([Agent])
+        del agent
+        assert census.take() == {"Agent": 1}
+        assert lost() is not None  # garbage, and still there: no collection ran
+        gc.collect()
+        assert lost() is None
+        assert census.take() == {"Agent": 0}
+    finally:
+        if enabled:
+            gc.enable()
+
+
+def test_a_deleted_class_is_left_out():
+    class Passing:
+        pass
+
+    census = InstanceCounter([Agent, Passing])
+    gone = weakref.ref(Passing)
+    assert set(census.take()) == {"Agent", "Passing"}
+    del Passing
+    gc.collect()
+
+    assert gone() is None
+    assert set(census.take()) == {"Agent"}
+
+
+def test_classes_of_one_name_are_told_apart():
+    other = type("Agent", (), {"__module__": "elsewhere"})
+    alive = [other(), other()]
+    census = InstanceCounter([Agent, other])
+    census.count(Agent)
+
+    assert census.take() == {"Agent": 0, "elsewhere.Agent": len(alive)}
+
+
+def test_the_watched_class_is_untouched():
+    before = dict(vars(Agent))
+    InstanceCounter([Agent]).take()
+
+    assert dict(vars(Agent)) == before
+
+
+class Holder:
+    pass
+
+
+def held_in_attributes():
+    holders = [Holder() for _ in range(300)]
+    for holder in holders:
+        holder.weights = np.zeros(2)
+        holder.more = {"bias": {"deep": np.zeros(1)}}
+    return holders, 600
+
+
+def held_in_a_long_list():
+    return [(np.zeros(3), at, np.zeros(4)) for at in range(5000)], 10_000
+
+
+def held_twice():
+    arrays = [np.zeros(3) for _ in range(5000)]
+    return (arrays, list(arrays)), 5000
+
+
+def shared_with_the_next():
+    arrays = [np.zeros(3) for _ in range(2001)]
+    return [(arrays[at], arrays[at + 1]) for at in range(2000)], 2001
+
+
+def views():
+    return [view for base in [np.zeros((10, 2)) for _ in range(50)] for view in base], 550
+
+
+def count_arrays():
+    """Arrays in this process, once all of it was seen."""
+    census = InstanceCounter([np.ndarray])
+    while not (found := census.take()):
+        pass
+    return found["ndarray"]
+
+
+@pytest.mark.parametrize(
+    "make", [held_in_attributes, held_in_a_long_list, held_twice, shared_with_the_next, views]
+)
+def test_arrays_which_the_collector_does_not_track(make):
+    before = count_arrays()
+    holder, count = make()
+    gc.collect()  # leaves dicts and tuples of arrays untracked
+
+    assert count_arrays() - before == pytest.approx(count, rel=0.02)
+    assert holder
+
+
+def test_a_tracked_subclass_of_an_untracked_class_counts():
+    class Named(np.ndarray):
+        pass
+
+    before = count_arrays()
+    alive = [np.zeros(3).view(Named) for _ in range(100)]
+
+    assert count_arrays() - before == pytest.approx(len(alive), abs=2)
+
+
+def test_a_large_program_is_counted_slice_by_slice(monkeypatch):
+    monkeypatch.setattr("heapwatch.measure.objects.untracked._SLICE", 1000)
+    monkeypatch.setattr("heapwatch.measure.objects.untracked._FIRST_SECONDS", 0.0)
+
+    def readings():
+        census = InstanceCounter([np.ndarray, Agent])
+        slices = -(-len(gc.get_objects()) // 1000)
+        return [census.take() for _ in range(slices + 2)]
+
+    before = readings()[-1]["ndarray"]
+    arrays = [{"array": np.zeros(1), "list": []} for _ in range(1000)]
+    taken = readings()
+
+    assert "ndarray" not in taken[0]
+    assert "Agent" in taken[0]
+    assert taken[-1]["ndarray"] - before == pytest.approx(len(arrays), rel=0.2)
+
+
+def test_a_reading_that_the_machine_holds_up_looks_at_as_much(monkeypatch):
+    """Of CPU time a tenth of a second has passed, of a busy machine's clock many."""
+    wall = count()
+    clocks = SimpleNamespace(
+        thread_time=lambda: 0.0, perf_counter=lambda: float(next(wall)), monotonic=lambda: float(next(wall))
+    )
+    kept = [[] for _ in range(500)]
+    monkeypatch.setattr("heapwatch.measure.objects.untracked._SLICE", 100)
+    monkeypatch.setattr("heapwatch.measure.objects.untracked.time", clocks)
+    assert "ndarray" in InstanceCounter([np.ndarray]).take()
+    assert kept

@@ -1,0 +1,173 @@
+"""What is listed of the objects that the collector tracks, and that no tuple is held while it is filled."""
+
+from __future__ import annotations
+
+import gc
+import sys
+from collections.abc import Callable, Iterator
+from typing import Any
+from weakref import KeyedRef, ref
+
+import pytest
+
+from heapwatch.measure.objects.tracked import (
+    _each,
+    _run,
+    referrers,
+    referrers_of_tuples,
+    tracked_count,
+    tracked_objects,
+    tracked_slices,
+    tracked_types,
+)
+
+
+class Item:
+    pass
+
+
+def made_while(look: Callable[[Item], object]) -> tuple[list[object], tuple[object, ...]]:
+    """What `look` returns, called while a tuple is being filled, and the tuple."""
+    held = []
+
+    def items() -> Iterator[object]:
+        item = Item()
+        yield item
+        held.append(look(item))
+        yield from range(20)
+
+    return held, tuple(items())
+
+
+@pytest.mark.parametrize(
+    "look",
+    [
+        lambda item: tracked_types(),
+        lambda item: tracked_count(),
+        lambda item: tracked_objects(),
+        lambda item: tracked_objects({id(Item), id(list)}),
+        lambda item: tracked_objects(generation=0),
+        lambda item: tracked_slices(range(1 + tracked_count() // 1000), 1000),
+        lambda item: referrers(item),
+        lambda item: referrers_of_tuples(item) or [item],
+    ],
+    ids=["types", "count", "objects", "of types", "young", "slices", "referrers", "referrers of tuples"],
+)
+def test_a_tuple_can_be_filled_while_objects_are_listed(look: Callable[[Item], object]) -> None:
+    held, filled = made_while(look)
+    assert held
+    assert len(filled) == 21
+
+
+def test_objects_are_those_of_the_collector_without_tuples() -> None:
+    class Own:
+        pass
+
+    item, pair = Own(), (Own(), [])
+    listed = tracked_objects()
+    ids = set(map(id, listed))
+    assert {id(item), id(pair[0]), id(pair[1])} <= ids
+    assert tuple not in set(map(type, listed))
+    listed.clear()
+    assert [one is item for one in tracked_objects({id(Own)})] == [True, False]
+    assert abs(len(tracked_types()) - tracked_count()) < 100
+    own = [Own() for _ in range(10_000)]
+    assert tracked_types(11).count(Own) == pytest.approx(len(own) / 11, rel=0.01)
+
+
+@pytest.mark.parametrize("kind", [ref, KeyedRef])
+def test_no_reference_is_held_whose_callback_the_program_is_rid_of(
+    kind: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As `torch.compiler.reset` is: it drops the references, and what their callback would look for."""
+    # A hook of an earlier test would stay in this process.
+    monkeypatch.setattr("heapwatch.measure.objects.tracked.may_have_audit_hooks", lambda: False)
+    item, seen, key = Item(), {1}, () if kind is ref else ("key",)
+    held = kind(item, lambda _: seen.remove(1), *key)
+    beside = Item()
+    inside = [(kind(item, lambda _: seen.remove(1), *key), beside)]
+    slices, _ = tracked_slices([0], sys.maxsize)
+    lists = [
+        tracked_objects(),
+        referrers(held.__callback__),
+        *(part for one in slices.values() for part in one),
+    ]
+    assert inside
+    assert any(one is beside for part in slices.values() for one in part.in_tuples)
+    assert not any(isinstance(one, ref) for listed in lists for one in listed)
+
+
+def test_what_is_made_for_the_list_is_not_listed() -> None:
+    gc.collect()
+    gc.disable()  # what tests before this one have left must not go meanwhile
+    try:
+        before = len(tracked_objects())
+        others = [Item() for _ in range(10)]
+        assert len(tracked_objects()) == before + len(others) + 1
+    finally:
+        gc.enable()
+
+
+def test_nothing_is_kept() -> None:
+    items = [Item() for _ in range(3)]
+    before = [sys.getrefcount(item) for item in items]
+    gc.disable()
+    try:
+        tracked_objects()
+        tracked_objects({id(Item), id(list)})
+        tracked_slices([0], sys.maxsize)
+        referrers(items[0])
+        referrers_of_tuples(items[0])
+        assert [sys.getrefcount(item) for item in items] == before
+    finally:
+        gc.enable()
+
+
+def test_slices_hold_everything_once() -> None:
+    class Own:
+        pass
+
+    items = [Own() for _ in range(50)]
+    in_a_tuple = ([],)
+    size = tracked_count() // 2
+    slices, length = tracked_slices(range(4), size)
+    assert sum(type(obj) is Own for one in slices.values() for obj in one.objects) == len(items)
+    assert sum(obj is in_a_tuple[0] for one in slices.values() for obj in one.in_tuples) == 1
+    assert max(map(len, (one.objects for one in slices.values()))) <= size < length
+
+
+def test_referrers_are_found_through_tuples() -> None:
+    item, other = Item(), Item()
+    holder: list[Any] = [(0, item)]
+    direct = [other]
+    assert [one for one in referrers_of_tuples(item) if type(one) is list] == [holder]
+    assert [one for one in referrers(item) if type(one) is list] == []
+    assert [one for one in referrers(other) if type(one) is list] == [direct]
+
+
+@pytest.mark.parametrize("enabled", [True, False])
+def test_the_collector_runs_no_code_meanwhile_and_is_left_as_it_was(enabled: bool) -> None:
+    ran: list[str] = []
+
+    def note(phase: str, info: dict[str, int]) -> None:
+        ran.append(phase)
+
+    threshold = gc.get_threshold()
+    gc.callbacks.append(note)
+    try:
+        gc.set_threshold(1)
+        if not enabled:
+            gc.disable()
+        _run(*(_each(calls) for calls in (map(ran.append, "<"), map(list, [[]] * 50), map(ran.append, ">"))))
+        assert gc.isenabled() is enabled
+    finally:
+        gc.callbacks.remove(note)
+        gc.set_threshold(*threshold)
+        gc.enable()
+    assert ran.index(">") == ran.index("<") + 1
+
+
+def test_the_collector_is_on_again_after_a_failure() -> None:
+    with pytest.raises(ZeroDivisionError):
+        _run(_each(map(divmod, [1], [0])))
+    assert gc.isenabled()

@@ -1,0 +1,102 @@
+import multiprocessing
+import multiprocessing.resource_tracker
+import os
+import subprocess
+import sys
+import time
+
+import psutil
+import pytest
+
+from heapwatch.measure.process import process_tree
+from heapwatch.measure.process.descendants import descendants
+from heapwatch.measure.process.process_tree import ProcessTree
+
+
+@pytest.fixture
+def worker():
+    worker = subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE)
+    yield worker
+    worker.kill()
+    worker.communicate()
+
+
+def pids(tree):
+    return [process.pid for process in tree.workers()]
+
+
+def test_listing_takes_its_share_of_the_time_and_no_more(monkeypatch, clock):
+    spent, listings = [0.0], []
+
+    def listed(pid):
+        listings.append(clock.now)
+        spent[0] += 0.045  # 2,250 processes on the machine
+        return []
+
+    monkeypatch.setattr(process_tree, "descendants", listed)
+    tree = ProcessTree(share=0.001, clock=clock, spent=lambda: spent[0])
+    for _ in range(240):
+        for _ in range(9):  # the collectors of one scrape
+            tree.workers()
+        clock.now += 15
+    assert len(listings) == 80
+    assert spent[0] / (240 * 15) <= 0.001
+
+
+def test_no_worker_outlives_its_end(worker):
+    tree = ProcessTree(clock=lambda: 0.0)
+    assert worker.pid in pids(tree)
+    assert worker.pid in pids(tree)
+    worker.kill()
+    worker.wait()
+    assert worker.pid not in pids(tree)
+
+
+def test_a_new_worker_is_found_once_listing_has_paid_for_itself(clock):
+    tree = ProcessTree(clock=clock)
+    tree.workers()
+    worker = subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE)
+    try:
+        assert worker.pid not in pids(tree)
+        clock.now += 600
+        assert worker.pid in pids(tree)
+    finally:
+        worker.communicate(b"\n")
+
+
+def test_a_trainer_that_ended_has_no_workers(worker):
+    tree = ProcessTree(worker.pid)
+    worker.kill()
+    worker.wait()
+    assert pids(tree) == []
+
+
+def nothing(go_on):
+    go_on.wait(30)
+
+
+@pytest.mark.parametrize("method", ["spawn", "forkserver"])
+def test_what_multiprocessing_keeps_for_itself_is_no_worker(method):
+    multiprocessing.resource_tracker.ensure_running()
+    tracker = multiprocessing.resource_tracker._resource_tracker._pid
+    while "resource_tracker" not in " ".join(psutil.Process(tracker).cmdline()):
+        time.sleep(0.001)  # forked, but not yet the program that it becomes
+    context = multiprocessing.get_context(method)
+    before = set(pids(ProcessTree()))
+    all_before = {child.pid for child in psutil.Process().children(recursive=True)}
+    go_on = context.Event()
+    workers = [context.Process(target=nothing, args=(go_on,)) for _ in range(2)]
+    for worker in workers:
+        worker.start()
+    try:
+        ours = {worker.pid for worker in workers}
+        assert set(pids(ProcessTree())) - before == ours
+        assert ours <= set(descendants(os.getpid()))
+        assert tracker not in before
+        assert tracker not in descendants(os.getpid())
+        if method == "forkserver":
+            assert {child.pid for child in psutil.Process().children(recursive=True)} - all_before > ours
+    finally:
+        go_on.set()
+        for worker in workers:
+            worker.join()

@@ -1,0 +1,219 @@
+from collections import deque, namedtuple
+
+import numpy as np
+import pytest
+import torch
+
+from heapwatch.measure.sizing.buffers import attached_tensors, contents_of
+
+HEADERS = 1500  # bytes of a few Python objects around arrays
+
+
+class SB3Buffer:
+    """As Stable-Baselines3's ReplayBuffer lays itself out."""
+
+    def __init__(self, rows, n_envs=1, optimize_memory_usage=False):
+        self.buffer_size, self.n_envs, self.pos, self.full = rows, n_envs, 0, False
+        self.observations = np.zeros((rows, n_envs, 8), dtype=np.float32)
+        if not optimize_memory_usage:
+            self.next_observations = np.zeros((rows, n_envs, 8), dtype=np.float32)
+        self.rewards = np.zeros((rows, n_envs), dtype=np.float32)
+
+    def size(self):
+        return self.buffer_size if self.full else self.pos
+
+
+class SB3DictBuffer(SB3Buffer):
+    def __init__(self, rows):
+        super().__init__(rows, optimize_memory_usage=True)
+        self.observations = {name: np.zeros((rows, 1, 8), dtype=np.float32) for name in "ab"}
+
+
+class SpinningUpBuffer:
+    def __init__(self, size):
+        self.obs_buf, self.rew_buf = np.zeros((size, 8)), np.zeros(size)
+        self.ptr, self.size, self.max_size = 0, 0, size
+
+
+class TorchRLStorage:
+    """As TorchRL's LazyTensorStorage: one block, and how far it is filled."""
+
+    def __init__(self, max_size):
+        self.max_size, self._filled, self._storage = max_size, 0, None
+
+    def __len__(self):
+        return self._filled
+
+
+class TorchRLBuffer:
+    def __init__(self, storage):
+        self._storage = storage
+
+    def __len__(self):
+        return len(self._storage)
+
+
+class DequeMemory:
+    def __init__(self, capacity):
+        self.memory = deque(maxlen=capacity)
+
+    def __len__(self):
+        return len(self.memory)
+
+
+class ListMemory:
+    def __init__(self, capacity):
+        self.buffer, self.capacity = [], capacity
+
+
+def test_a_preallocated_ring_counts_by_its_fill():
+    buffer = SB3Buffer(1000, n_envs=2)
+    whole = buffer.observations.nbytes * 2 + buffer.rewards.nbytes
+    buffer.pos = 100
+    contents = contents_of(buffer)
+    stored, full = contents.size()
+
+    assert (contents.items, contents.capacity) == (200, 2000)
+    assert full.bytes == pytest.approx(whole, abs=HEADERS)
+    assert stored.bytes == pytest.approx(whole / 10, abs=HEADERS)
+    buffer.full, buffer.pos = True, 3
+    contents = contents_of(buffer)
+    assert contents.items == 2000
+    assert contents.size()[0] == full
+
+
+def test_a_ring_without_next_observations_and_one_with_dicts():
+    lean, full = contents_of(SB3Buffer(1000, optimize_memory_usage=True)), contents_of(SB3Buffer(1000))
+    assert full.size()[1].bytes - lean.size()[1].bytes == pytest.approx(32_000, abs=HEADERS)
+
+    of_dicts = contents_of(SB3DictBuffer(1000))
+    assert of_dicts.capacity == 1000
+    assert of_dicts.size()[1].bytes == pytest.approx(68_000, abs=HEADERS)
+
+
+def test_a_ring_with_a_size():
+    buffer = SpinningUpBuffer(1000)
+    buffer.size = buffer.ptr = 10
+    contents = contents_of(buffer)
+
+    assert (contents.items, contents.capacity) == (10, 1000)
+    assert contents.size()[0].bytes == pytest.approx(720, abs=50)
+
+
+def test_a_block_is_filled_as_the_buffer_says():
+    storage = TorchRLStorage(500)
+    buffer = TorchRLBuffer(storage)
+    empty = contents_of(buffer)
+    assert (empty.items, empty.capacity, empty.size()[1]) == (0, 500, None)
+
+    storage._storage, storage._filled = torch.zeros(500, 8), 50
+    contents = contents_of(buffer)
+    stored, full = contents.size()
+    assert (contents.items, contents.capacity) == (50, 500)
+    assert full.bytes == pytest.approx(16_000, abs=HEADERS)
+    assert stored.bytes == pytest.approx(1600, abs=HEADERS)
+
+
+def test_a_list_storage_is_no_block():
+    storage = TorchRLStorage(500)
+    storage._storage = [torch.zeros(100) for _ in range(50)]
+    storage._filled = 50
+    contents = contents_of(TorchRLBuffer(storage))
+    stored, full = contents.size()
+
+    assert (contents.items, contents.capacity, contents.allocated) == (50, 500, False)
+    assert full.bytes == pytest.approx(10 * stored.bytes, rel=0.01)
+
+
+def test_real_items_tell_the_full_size():
+    memory = DequeMemory(1000)
+    memory.memory.extend((torch.zeros(1000), at) for at in range(100))
+    contents = contents_of(memory)
+    stored, full = contents.size()
+
+    assert (contents.items, contents.capacity) == (100, 1000)
+    assert stored.bytes == pytest.approx(400_000, rel=0.1)
+    assert full.bytes == pytest.approx(10 * stored.bytes, rel=0.01)
+
+
+def test_the_outer_object_may_know_the_capacity():
+    memory = ListMemory(capacity=10)
+    memory.buffer = list(range(50))
+
+    assert (contents_of(memory).items, contents_of(memory).capacity) == (50, 10)
+
+
+def test_an_empty_or_unbounded_buffer_has_no_full_size():
+    assert contents_of(deque(maxlen=10)).size()[1] is None
+    assert contents_of([1, 2]).size()[1] is None
+    assert contents_of({}).items == 0
+
+
+def test_arrays_and_tensors_are_buffers_of_rows():
+    assert contents_of(np.zeros((5, 3))).items == 5
+    assert contents_of(torch.zeros(7)).items == 7
+    assert contents_of(torch.tensor(1.0)).items == 1
+
+
+class Sized:
+    max_size = 20
+
+    def __len__(self):
+        return 4
+
+
+class Raising:
+    @property
+    def buffer(self):
+        raise RuntimeError("not now")
+
+    @property
+    def capacity(self):
+        raise RuntimeError("not now")
+
+    def __len__(self):
+        return 3
+
+
+def test_anything_sized_will_do():
+    assert (contents_of(Sized()).items, contents_of(Sized()).capacity) == (4, 20)
+    assert (contents_of(Raising()).items, contents_of(Raising()).capacity) == (3, None)
+
+
+def test_what_is_no_buffer_is_named():
+    with pytest.raises(TypeError, match=r"a object is not a known kind of buffer: pass a sized container"):
+        contents_of(object())
+
+
+def test_a_buffer_that_is_its_own_inner_one_ends():
+    memory = ListMemory(10)
+    memory.buffer = memory
+
+    with pytest.raises(TypeError, match="not a known kind of buffer"):
+        contents_of(memory)
+
+
+Step = namedtuple("Step", "state value")
+
+
+def test_attached_tensors_are_estimated_from_the_items():
+    weight = torch.zeros(3, requires_grad=True)
+    attached = deque(Step(torch.zeros(3), weight * at) for at in range(500))
+    detached = [{"state": torch.zeros(3), "more": [torch.zeros(1)]} for _ in range(500)]
+
+    assert attached_tensors(contents_of(attached)) == (500, 500)
+    assert attached_tensors(contents_of(detached)) == (0, 0)
+    assert attached_tensors(contents_of([weight * 2, torch.zeros(1), 5])) == (1, 1)
+    assert attached_tensors(contents_of([])) == (0, 0)
+
+
+class OnGpu(torch.Tensor):
+    """Says that it lives on a GPU, which this machine need not have."""
+
+    device = torch.device("cuda", 0)
+
+
+def test_tensors_on_a_gpu_are_attached():
+    stored = [torch.zeros(3).as_subclass(OnGpu) for _ in range(10)]
+
+    assert attached_tensors(contents_of(stored)) == (10, 0)

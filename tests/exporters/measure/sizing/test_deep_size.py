@@ -1,0 +1,486 @@
+import gc
+import itertools
+import mmap
+import random
+import subprocess
+import sys
+import textwrap
+import tracemalloc
+import weakref
+from collections import deque, namedtuple
+from dataclasses import dataclass
+from multiprocessing.shared_memory import SharedMemory
+
+import numpy as np
+import pytest
+import torch
+
+from heapwatch.measure.sizing.deep_size import OutOfTime, Size, deep_size
+from heapwatch.measure.sizing.sampling import ContainerChanged
+from heapwatch.measure.sizing.tensor_storage import array_address
+from heapwatch.measure.sizing.traversal import Walk
+
+Transition = namedtuple("Transition", "state action reward next_state")
+LENGTH = 4000
+
+
+@dataclass
+class Event:
+    step: int
+    energy: float
+    where: list
+
+
+@dataclass(slots=True)
+class SlottedEvent:
+    step: int
+    energy: float
+    where: list
+
+
+class Node:
+    pass
+
+
+def event_dicts():
+    return [
+        {"step": i + 1000, "type": "death", "where": (random.random(), random.random()), "agent": i % 30}
+        for i in range(LENGTH)
+    ]
+
+
+def shared_next_states():
+    states = [np.zeros(64) for _ in range(LENGTH + 1)]
+    return deque(Transition(states[i], i + 1000, random.random(), states[i + 1]) for i in range(LENGTH))
+
+
+def three_step_returns():
+    states = [np.zeros(64) for _ in range(LENGTH + 3)]
+    return [Transition(states[i], i + 1000, random.random(), states[i + 3]) for i in range(LENGTH)]
+
+
+def frame_stacks():
+    frames = [np.zeros((32, 32), dtype=np.uint8) for _ in range(LENGTH + 4)]
+    return [(frames[i : i + 4], frames[i + 1 : i + 5]) for i in range(LENGTH)]
+
+
+def views_of_one_array():
+    base = np.zeros((LENGTH, 100))
+    return [base[i] for i in range(LENGTH)]
+
+
+def views_of_batches(batch):
+    bases = [np.zeros((batch, 100)) for _ in range(LENGTH // batch)]
+    return [base[row] for base in bases for row in range(batch)]
+
+
+def a_pool():
+    pool = [np.zeros(500) for _ in range(LENGTH // 50)]
+    return [(random.choice(pool), random.random()) for _ in range(LENGTH)]
+
+
+def back_references():
+    agents = []
+    for _ in range(LENGTH // 10):
+        agent = Node()
+        agent.parts = [Node() for _ in range(12)]
+        for part in agent.parts:
+            part.owner = agent
+        agent.weights = np.zeros(500)
+        agents.append(agent)
+    return agents
+
+
+def one_trainer_for_all():
+    trainer = Node()
+    trainer.world = np.zeros(300_000)
+    return [(trainer, [i + 1000.0]) for i in range(LENGTH)]
+
+
+def lists_of_lists():
+    return [[random.random() for _ in range(200)] for _ in range(LENGTH // 20)]
+
+
+CONTAINERS = {
+    "event dicts": event_dicts,
+    "dataclasses": lambda: [Event(i + 1000, random.random(), [i]) for i in range(LENGTH)],
+    "slots": lambda: deque(SlottedEvent(i + 1000, random.random(), [i]) for i in range(LENGTH)),
+    "dict of dicts": lambda: {i: {"a": random.random(), "b": [i]} for i in range(LENGTH)},
+    "set of strings": lambda: {f"agent-{i}" for i in range(LENGTH)},
+    "one item many times": lambda: [[1.5] * 10] * LENGTH,
+    "shared next states": shared_next_states,
+    "three-step returns": three_step_returns,
+    "frame stacks": frame_stacks,
+    "views of one array": views_of_one_array,
+    "views of batches of 4": lambda: views_of_batches(4),
+    "views of batches of 16": lambda: views_of_batches(16),
+    "a pool": a_pool,
+    "back references": back_references,
+    "one trainer for all": one_trainer_for_all,
+    "lists of lists": lists_of_lists,
+}
+
+
+@pytest.mark.parametrize("make", CONTAINERS.values(), ids=CONTAINERS.keys())
+def test_a_sample_agrees_with_a_full_walk(make):
+    container = make()
+    exact = deep_size(container, samples=10**6, budget_seconds=60)
+    estimate = deep_size(container, budget_seconds=60)
+
+    assert exact.error_bytes == 0
+    # what is promised; a pool is off by 3 % once in some hundred times
+    assert estimate.bytes == pytest.approx(exact.bytes, rel=0.05)
+    assert estimate.objects < max(exact.objects, 10)
+
+
+@pytest.mark.parametrize("make", CONTAINERS.values(), ids=CONTAINERS.keys())
+def test_a_full_walk_agrees_with_what_was_allocated(make):
+    make()  # fills free lists, so that tracemalloc sees what the container takes
+    gc.collect()
+    tracemalloc.start()
+    container = make()
+    gc.collect()
+    allocated, _ = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+
+    measured = deep_size(container, samples=10**6, budget_seconds=60)
+
+    assert measured.bytes == pytest.approx(allocated, rel=0.08)
+
+
+def test_items_held_elsewhere_too_are_counted_in_full():
+    items = [(np.zeros(50), i + 1000) for i in range(LENGTH)]
+    alone = deep_size(items, budget_seconds=60).bytes
+    elsewhere = list(items)
+
+    assert deep_size(items, budget_seconds=60).bytes == pytest.approx(alone, rel=0.01)
+    assert len(elsewhere) == LENGTH
+
+
+def test_the_error_bound_covers_unequal_items():
+    generator = random.Random(3)
+    covered = 0
+    for _ in range(40):
+        strings = ["x" * generator.randint(1, 2000) for _ in range(LENGTH)]
+        exact = deep_size(strings, samples=10**6, budget_seconds=60).bytes
+        estimate = deep_size(strings, budget_seconds=60)
+        assert 0 < estimate.error_bytes < 0.05 * exact
+        covered += abs(estimate.bytes - exact) <= 2 * estimate.error_bytes
+
+    assert covered >= 34  # two standard errors: 95 % of 40, less what chance allows
+
+
+def test_unequal_items_get_more_samples():
+    equal = deep_size([bytes(100) for _ in range(LENGTH)], budget_seconds=60)
+    unequal = deep_size([bytes(100 + i % 7 * 1000) for i in range(LENGTH)], budget_seconds=60)
+
+    assert unequal.objects > 2 * equal.objects
+
+
+def test_what_unequal_items_share_is_counted_with_the_second_sample_too():
+    base = np.zeros(50_000_000, dtype=np.uint8)
+    items = [(base[i : i + 10], bytes(100 + i % 7 * 10_000)) for i in range(LENGTH)]
+    own = sum(sys.getsizeof(text) for _, text in items)
+
+    assert deep_size(items, budget_seconds=60).bytes == pytest.approx(base.nbytes + own, rel=0.05)
+
+
+def test_a_second_sample_that_time_does_not_allow_leaves_the_first(monkeypatch):
+    shared = Node()
+    for _ in range(4000):
+        node = Node()
+        node.last, shared = shared, node
+    items = [(shared, bytes(100 + i % 7 * 10_000)) for i in range(LENGTH)]
+    exact = sum(sys.getsizeof(text) for _, text in items)
+
+    def size(readings: int) -> int:
+        clock = itertools.count()
+        monkeypatch.setattr("heapwatch.measure.sizing.traversal.own_time", lambda: next(clock))
+        return deep_size(items, budget_seconds=readings).bytes
+
+    # Each reading of the clock takes a second: enough for the first sample, then for ever more of the second.
+    assert [size(readings) for readings in range(100, 300, 10)] == pytest.approx([exact] * 20, rel=0.5)
+
+
+def test_arrays_and_views_are_exact():
+    base = np.zeros((100, 10))
+    header = sys.getsizeof(base) - base.nbytes
+
+    assert deep_size(base).bytes == base.nbytes + header
+    view = base[3:5]
+    assert deep_size(view).bytes == base.nbytes + header + sys.getsizeof(view)
+    assert deep_size((base, base)).bytes == deep_size((base,)).bytes + 8
+    assert deep_size(np.frombuffer(bytes(5000), dtype=np.uint8)).bytes == pytest.approx(5000, abs=300)
+    assert deep_size(np.broadcast_to(np.zeros(1), (10**6,))).bytes < 1000
+
+
+@pytest.mark.parametrize("array", [np.zeros(3), np.zeros((4, 5))[1:], np.asfortranarray(np.ones((2, 2)))])
+def test_the_address_is_the_one_that_numpy_tells(array):
+    assert array_address(array) == array.ctypes.data
+
+
+def test_arrays_of_objects_hold_their_objects():
+    assert deep_size(np.array([bytes(1000), bytes(2000)], dtype=object)).bytes == pytest.approx(3000, abs=400)
+    many = np.array([bytes(1000 + i) for i in range(500)], dtype=object)
+    assert deep_size(many).bytes == pytest.approx(sum(map(len, many)), rel=0.05)
+
+
+def test_a_subclass_of_ndarray_keeps_its_attributes():
+    masked = np.ma.masked_array(np.zeros(1000), mask=np.zeros(1000, dtype=bool))
+
+    assert deep_size(masked).bytes == pytest.approx(9000, abs=2500)
+
+
+HEADER = sys.getsizeof(torch.zeros(1))
+
+
+def test_tensors_count_their_storage_once():
+    tensor = torch.zeros(1000)
+
+    assert deep_size(tensor).bytes == 4000 + HEADER
+    assert deep_size(tensor[10:20]).bytes == 4000 + HEADER
+    three = (tensor, tensor[1:], tensor.view(10, 100))
+    assert deep_size(three).bytes == 4000 + 3 * HEADER + sys.getsizeof(three)
+    array = tensor.numpy()
+    headers = 2 * HEADER + sys.getsizeof(array) + sys.getsizeof((1, 2))  # the array's base is a tensor again
+    assert deep_size((tensor, array)).bytes == 4000 + headers
+    owner = np.zeros(1000)
+    pair = (owner, torch.from_numpy(owner))
+    assert deep_size(pair).bytes == sys.getsizeof(owner) + HEADER + sys.getsizeof(pair)
+
+
+def tensor_transitions():
+    states = [torch.zeros(100) for _ in range(LENGTH + 1)]
+    return [(states[i], states[i + 1]) for i in range(LENGTH)]
+
+
+def tensor_views():
+    states = torch.zeros(LENGTH + 1, 100)
+    return [(states[i], states[i + 1]) for i in range(LENGTH)]
+
+
+@pytest.mark.parametrize("make", [tensor_transitions, tensor_views])
+def test_tensors_in_long_containers(make):
+    container = make()
+    walked = deep_size(container, samples=10**6, budget_seconds=60)
+
+    assert deep_size(container, budget_seconds=60).bytes == pytest.approx(walked.bytes, rel=0.03)
+    assert walked.bytes > LENGTH * 400
+
+
+def test_meta_sparse_and_quantised_tensors():
+    assert deep_size(torch.zeros(10**9, device="meta")).bytes < 1000
+    sparse = torch.sparse_coo_tensor(torch.zeros(2, 100, dtype=torch.long), torch.zeros(100), (1000, 1000))
+    assert deep_size(sparse).bytes == pytest.approx(2 * 100 * 8 + 400, abs=800)
+    compressed = torch.eye(100).to_sparse_csr()
+    parts = (compressed.crow_indices(), compressed.col_indices(), compressed.values())
+    assert deep_size(compressed).bytes == sum(part.untyped_storage().nbytes() for part in parts) + 4 * HEADER
+    quantised = torch.quantize_per_tensor(torch.zeros(1000), 0.1, 0, torch.qint8)
+    assert deep_size(quantised).bytes == pytest.approx(1000, abs=400)
+
+
+def test_a_module_with_gradients_and_its_optimizer():
+    module = torch.nn.Sequential(torch.nn.Linear(100, 100), torch.nn.BatchNorm1d(100))
+    parameters = sum(parameter.nbytes for parameter in module.parameters())
+    buffers = sum(buffer.nbytes for buffer in module.buffers())
+    before = deep_size(module, budget_seconds=60).bytes
+    assert before == pytest.approx(parameters + buffers, abs=20_000)
+
+    optimizer = torch.optim.Adam(module.parameters())
+    module(torch.zeros(4, 100)).sum().backward()
+    assert deep_size(module, budget_seconds=60).bytes - before == pytest.approx(parameters, abs=3000)
+    optimizer.step()
+    assert deep_size(optimizer, budget_seconds=60).bytes > 4 * parameters  # and two moments
+
+
+def test_memory_that_is_not_the_heap_s_is_said_apart(tmp_path):
+    mapped = np.memmap(tmp_path / "array", dtype=np.uint8, mode="w+", shape=10_000)
+    size = deep_size([mapped, mapped[5:]])
+    assert size.mapped_bytes == 10_000
+    assert size.bytes < 3000
+
+    memory = SharedMemory(create=True, size=8192)
+    try:
+        array = np.ndarray((1000,), buffer=memory.buf)
+        size = deep_size([array, array[5:]])
+        assert size.shared_bytes == pytest.approx(8192, abs=mmap.PAGESIZE)
+        assert size.bytes < 1000
+        del array
+    finally:
+        memory.close()
+        memory.unlink()
+
+    shared = torch.zeros(20_000).share_memory_()
+    assert deep_size(shared).shared_bytes == 80_000
+    in_file = torch.from_file(str(tmp_path / "tensor"), shared=True, size=20_000)
+    assert deep_size(in_file).mapped_bytes == 80_000
+
+
+def test_cycles_end_and_are_counted_once():
+    ring = [bytes(1000)]
+    ring.append(ring)
+
+    assert deep_size(ring).bytes == pytest.approx(1000, abs=200)
+
+
+def test_deep_chains_do_not_recurse():
+    chain = None
+    for _ in range(5000):
+        chain = [chain]
+
+    assert deep_size(chain, budget_seconds=60).bytes == 5000 * sys.getsizeof([None]) + sys.getsizeof(None)
+
+
+def test_closures_and_bound_methods_are_followed_but_not_their_module():
+    held = bytes(5000)
+
+    def closure():
+        return held
+
+    assert deep_size(closure).bytes == pytest.approx(5000, abs=500)
+    owner = Node()
+    owner.data = held
+    owner.method = deep_size.__get__(owner)
+    assert deep_size([owner.method]).bytes == pytest.approx(5000, abs=2000)
+
+
+class Hostile:
+    def __init__(self):
+        self.data = bytes(3000)
+
+    def __getattribute__(self, name):
+        raise RuntimeError("read")
+
+    def __len__(self):
+        raise RuntimeError("asked")
+
+    def __iter__(self):
+        raise RuntimeError("iterated")
+
+    def __sizeof__(self):
+        raise RuntimeError("sized")
+
+    def __eq__(self, other):
+        raise RuntimeError("compared")
+
+    def __hash__(self):
+        raise RuntimeError("hashed")
+
+
+def test_no_code_of_the_objects_is_run():
+    assert deep_size([Hostile(), Hostile()]).bytes == pytest.approx(
+        3000 + sys.getsizeof(bytes(3000)), abs=4000
+    )
+
+
+def test_nothing_is_kept_alive():
+    node = Node()
+    node.data = [Node() for _ in range(200)]
+    gone = weakref.ref(node.data[100])
+    deep_size(node)
+    del node
+
+    assert gone() is None
+
+
+def test_measuring_leaves_no_memory_behind():
+    events = [Event(i + 1000, float(i), [i]) for i in range(LENGTH)]
+    tensors = [torch.zeros(10) for _ in range(LENGTH)]
+    deep_size([events, tensors], budget_seconds=60)
+    gc.collect()
+    tracemalloc.start()
+    for _ in range(30):
+        deep_size(events, budget_seconds=60)
+        deep_size(tensors, budget_seconds=60)
+    gc.collect()
+    left, _ = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+
+    assert left < 2000
+
+
+def test_the_time_budget_is_honoured():
+    wide = [[[Node() for _ in range(60)] for _ in range(60)] for _ in range(60)]
+
+    with pytest.raises(OutOfTime, match=r"do not fit in 0\.001 s"):
+        deep_size(wide, budget_seconds=0.001)
+
+
+def test_a_linked_list_in_a_container_is_out_of_time_and_not_wrong():
+    items, last = [], None
+    for _ in range(30_000):
+        node = Node()
+        node.last, last = last, node
+        items.append(node)
+
+    with pytest.raises(OutOfTime):
+        deep_size(items, budget_seconds=0.01)
+
+
+def test_what_is_not_allowed_is_named():
+    with pytest.raises(ValueError, match="samples is 7, allowed is 8 or more"):
+        deep_size([], samples=7)
+    with pytest.raises(ValueError, match="budget_seconds is 0"):
+        deep_size([], budget_seconds=0)
+
+
+def test_a_part_of_a_size():
+    assert Size(100, 10, 20, 40, 60, objects=7).times(0.5) == Size(50, 5, 10, 20, 30, objects=7)
+
+
+def test_it_works_without_numpy_and_torch():
+    code = """
+        import sys
+        sys.modules["numpy"] = sys.modules["torch"] = None
+        from heapwatch.measure.sizing.deep_size import deep_size
+        assert deep_size([bytes(1000)]).bytes > 1000
+        """
+    subprocess.run([sys.executable, "-c", textwrap.dedent(code)], check=True)
+
+
+def test_a_container_that_was_emptied_meanwhile_has_changed() -> None:
+    with pytest.raises(ContainerChanged, match="a list was emptied"):
+        Walk(8, 1.0)._sampled([], 8)
+
+
+def failing(nbytes: int) -> None:
+    payload = bytearray(nbytes)
+    raise ValueError(len(payload))
+
+
+def test_kept_exceptions_hold_the_local_variables_of_the_functions_that_failed() -> None:
+    errors = []
+    for _ in range(100):
+        try:
+            failing(100_000)
+        except ValueError as error:
+            errors.append(error)
+    own = bytearray(50_000_000)  # of a function that runs: the first frame of each traceback
+    size = deep_size(errors)
+    assert size.bytes == pytest.approx(100 * 100_000, rel=0.05)
+    assert len(own) == 50_000_000
+
+
+def test_a_method_of_a_list_holds_the_list() -> None:
+    assert deep_size([bytes(100_000)].append).bytes > 100_000
+
+
+def test_one_of_many_is_measured_without_the_others_that_it_leads_to() -> None:
+    root = Node()
+    root.parent, root.state, root.children = None, bytes(1000), {}
+    for _ in range(50):  # as a game tree whose root moves on: each node keeps all that came before
+        child = Node()
+        child.parent, child.state, child.children = root, bytes(1000), {}
+        root.children["taken"] = child
+        root = child
+    alone = deep_size(root.parent, one_of_many=True)
+    assert 1000 < alone.bytes < 2000
+    assert deep_size(root).bytes > 50 * 1000
+
+
+def test_one_of_many_has_all_that_it_holds_of_other_classes() -> None:
+    node = Node()
+    node.states = [[bytes(1000)], {"last": bytes(2000)}]
+    assert deep_size(node, one_of_many=True) == deep_size(node)
+    left_out = deep_size(node, one_of_many=True, elsewhere=[id(node.states)])
+    assert left_out.bytes < 1000 < 3000 < deep_size(node).bytes

@@ -1,0 +1,134 @@
+import random
+from collections import OrderedDict, defaultdict, deque
+
+import pytest
+
+from heapwatch.measure.sizing.sampling import (
+    ContainerChanged,
+    around,
+    pick,
+    positions,
+    spread,
+    variance_of_mean,
+)
+
+
+@pytest.mark.parametrize("length", [0, 1, 63, 64, 65, 100, 128, 1000, 12345])
+def test_positions_are_increasing_and_inside(length):
+    chosen = positions(length, 64)
+
+    assert chosen == sorted(set(chosen))
+    assert all(0 <= at < length for at in chosen)
+    assert len(chosen) == min(length, 64)
+    if length <= 64:
+        assert chosen == list(range(length))
+    else:
+        assert (chosen[0], chosen[-1]) == (0, length - 1)
+
+
+def test_every_stratum_is_met():
+    assert all(any(at // 100 == part for at in positions(1000, 64)) for part in range(10))
+
+
+def test_positions_leave_the_program_s_random_numbers_alone():
+    random.seed(7)
+    expected = random.random()
+    random.seed(7)
+    positions(1000, 64)
+
+    assert random.random() == expected
+
+
+@pytest.mark.parametrize("make", [list, tuple, deque])
+def test_picks_items_by_position(make):
+    assert pick(make(range(100, 200)), [0, 5, 99]) == [[100], [105], [199]]
+
+
+@pytest.mark.parametrize("make", [dict, OrderedDict])
+def test_picks_keys_with_values(make):
+    assert pick(make((i, i * i) for i in range(100)), [0, 5, 99]) == [[0, 0], [5, 25], [99, 9801]]
+
+
+def test_keys_with_code_of_their_own_are_not_looked_up():
+    class Key:
+        def __eq__(self, other):
+            raise AssertionError("compared")
+
+        def __hash__(self):
+            return 12345 if not hasattr(self, "stored") else pytest.fail("hashed")
+
+    keys = [1, "b", Key()]
+    container = dict(zip(keys, "xyz", strict=True))
+    keys[2].stored = True
+
+    assert pick(container, [0, 2]) == [[1, "x"], [keys[2], "z"]]
+
+
+def test_a_missing_key_is_not_made():
+    container = defaultdict(list, {1: [2], 3: [4]})
+
+    assert pick(container, [0, 1]) == [[1, [2]], [3, [4]]]
+    assert len(container) == 2
+
+
+@pytest.mark.parametrize("make", [set, frozenset])
+def test_picks_from_sets(make):
+    items = make(range(100))
+
+    assert pick(items, [0, 5, 99]) == [[list(items)[at]] for at in (0, 5, 99)]
+
+
+def test_a_subclass_s_own_access_is_not_used():
+    class Counting(list):
+        def __getitem__(self, at):
+            raise AssertionError("read")
+
+    assert pick(Counting("abc"), [1]) == [["b"]]
+
+
+def test_a_container_that_shrinks_is_reported():
+    with pytest.raises(ContainerChanged, match="list kept changing"):
+        pick([1, 2], [5])
+    with pytest.raises(ContainerChanged, match="dict kept changing"):
+        pick({1: 2}, [5])
+
+
+@pytest.mark.parametrize("count", [1, 2, 8, 64, 65, 100])
+def test_spread_is_a_permutation(count):
+    assert sorted(spread(count)) == list(range(count))
+
+
+def test_the_beginning_of_spread_covers_the_range():
+    begun = spread(64)[:8]
+
+    assert sorted(at // 8 for at in begun) == list(range(8))
+
+
+def test_around_merges_neighbours():
+    assert around([5, 7], 1) == [4, 5, 6, 7, 8]
+
+
+def test_equal_values_and_complete_samples_have_no_variance():
+    assert variance_of_mean([3.0] * 64, 1000) == 0
+    assert variance_of_mean([1.0, 5.0, 2.0], 3) == 0
+
+
+def test_variance_agrees_with_the_spread_of_repeated_samples():
+    generator = random.Random(1)
+    population = [generator.gauss(100, 20) for _ in range(10_000)]
+    estimates, variances = [], []
+    for _ in range(400):
+        sample = [population[at] for at in positions(len(population), 64)]
+        estimates.append(sum(sample) / len(sample))
+        variances.append(variance_of_mean(sample, len(population)))
+    mean = sum(estimates) / len(estimates)
+    seen = sum((estimate - mean) ** 2 for estimate in estimates) / len(estimates)
+
+    assert sum(variances) / len(variances) == pytest.approx(seen, rel=0.4)
+
+
+def test_a_trend_does_not_inflate_the_variance():
+    ramp = [float(at) for at in range(64)]
+    shuffled = random.Random(2).sample(ramp, 64)
+
+    assert variance_of_mean(ramp, 10_000) < variance_of_mean(shuffled, 10_000) / 100

@@ -1,0 +1,98 @@
+"""The memory of tensors, where it may be read and where it may not."""
+
+from __future__ import annotations
+
+import gc
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+
+from heapwatch.measure.introspection.alone import read_alone
+from heapwatch.measure.sizing import tensor_storage
+from heapwatch.measure.sizing.deep_size import deep_size
+from heapwatch.measure.sizing.memory import UNREAD, MemoryBlock
+from heapwatch.measure.sizing.tensor_storage import Storages, tensor_parts
+
+
+@pytest.fixture
+def busy(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Another thread may be in C code."""
+    monkeypatch.setattr(tensor_storage, "read_alone", lambda objects, *columns: None)
+
+
+def blocks(tensor: torch.Tensor, storages: Storages | None = None) -> list[MemoryBlock]:
+    parts = tensor_parts(tensor, storages or Storages())
+    return [part for part in parts if type(part) is MemoryBlock]
+
+
+@pytest.mark.usefixtures("busy")
+def test_of_a_tensor_that_may_be_changing_the_part_that_it_uses_counts() -> None:
+    large = torch.zeros(100_000)
+    assert [block.nbytes for block in blocks(large)] == [400_000]
+    assert [block.nbytes for block in blocks(large[:10])] == [40]
+    assert blocks(large)[0].address == blocks(large[10:20])[0].address
+
+
+@pytest.mark.usefixtures("busy")
+def test_the_whole_storages_are_wanted_and_used_once_they_were_read() -> None:
+    large, storages = torch.zeros(100_000), Storages()
+    view = large[5:15]
+    del large
+    assert blocks(view, storages)[0].nbytes == 40
+    assert storages.wanted
+    assert storages.read(lambda read: read_alone(*read.args))
+    assert not storages.wanted
+    assert blocks(view, storages)[0].nbytes == 400_000
+    assert storages.known
+
+
+@pytest.mark.usefixtures("busy")
+def test_storages_that_nobody_could_read_stay_unknown() -> None:
+    view, storages = torch.zeros(100_000)[5:15], Storages()
+    blocks(view, storages)
+    assert not storages.read(lambda read: None)
+    assert not storages.known
+    assert blocks(view, storages)[0].nbytes == 40
+
+
+@pytest.mark.usefixtures("busy")
+def test_a_gradient_that_cannot_be_read_is_an_uncertainty_as_large_as_its_parameter() -> None:
+    parameter = torch.nn.Parameter(torch.zeros(1000))
+    parameter.grad = torch.zeros(1000)
+    assert [(block.nbytes, block.slack) for block in blocks(parameter)] == [(4000, 4000)]
+    size = deep_size(parameter)
+    assert size.bytes < 5000
+    assert size.error_bytes >= 4000
+
+
+@pytest.mark.usefixtures("busy")
+def test_parts_of_sparse_tensors_and_texts_of_arrays_count_as_unread() -> None:
+    assert tensor_parts(torch.eye(5).to_sparse(), Storages()) == [UNREAD]
+    if hasattr(np.dtypes, "StringDType"):
+        texts = np.array(["x" * 500], dtype=np.dtypes.StringDType())
+        assert UNREAD in tensor_storage.array_items(texts)
+
+
+@pytest.mark.usefixtures("busy")
+def test_a_tensor_that_was_freed_is_not_kept_by_the_wish_to_read_it() -> None:
+    storages = Storages()
+    tensor = torch.zeros(100)
+    blocks(tensor, storages)
+    del tensor
+    assert storages.read(lambda read: read_alone(*read.args))
+    assert not storages.known
+
+
+def test_a_wrapper_counts_what_it_wraps() -> None:
+    nested = torch.nested.nested_tensor([torch.zeros(1000), torch.zeros(500)], layout=torch.jagged)
+    assert 6000 <= deep_size(nested).bytes < 12_000
+
+
+def test_nothing_stays_with_a_small_tensor() -> None:
+    tensor = torch.zeros(10)
+    before = len(gc.get_objects())
+    blocks(tensor)
+    found: list[Any] = gc.get_objects()
+    assert len(found) - before < 5
