@@ -27,7 +27,7 @@ JUDGED_BY = {
         "tests/exporters/analysis/test_leak.py",
     ],
     "exporters/heapwatch/explain/judge.py": ["tests/exporters/explain/test_judge.py", "-k", "not levels_off"],
-    "exporters/heapwatch/explain/steadiness.py": ["tests/exporters/explain/test_steadiness.py"],
+    "exporters/heapwatch/explain/series.py": ["tests/exporters/explain/test_steadiness.py"],
 }
 QUIET = ["-s", "-o", "addopts=--import-mode=importlib", "-p", "no:cacheprovider", "-p", "no:terminal"]
 SECONDS = 60  # a mutant that takes longer counts as detected

@@ -53,10 +53,10 @@ TESTED_BY = {
         f"{LIBRARY}: collectors/unique_memory measure/process/unique_memory measure/process/housekeepers"
     ),
     "tests/exporters/collectors/test_sizes.py": f"{LIBRARY}/collectors: off_heap",
-    "tests/exporters/explain/test_bounds.py": f"{LIBRARY}/explain: limits user_code",
-    "tests/exporters/explain/test_sites.py": f"{LIBRARY}/explain: statements",
-    "tests/exporters/explain/test_inventory_safety.py": (f"{LIBRARY}/explain: evidence rest"),
-    "tests/exporters/explain/test_judge.py": f"{LIBRARY}/explain: findings level_history",
+    "tests/exporters/explain/source/test_bounds.py": f"{LIBRARY}/explain/source: limits user_code",
+    "tests/exporters/explain/source/test_sites.py": f"{LIBRARY}/explain/source: statements",
+    "tests/exporters/explain/test_inventory_safety.py": f"{LIBRARY}/explain: evidence residual",
+    "tests/exporters/explain/test_judge.py": f"{LIBRARY}/explain: findings",
     "tests/exporters/entering/test_entrance.py": (
         f"{LIBRARY}/entering: exported first inside refusals tracee"
     ),

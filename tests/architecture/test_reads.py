@@ -39,8 +39,8 @@ PLAIN = {
 OWN = {
     "collectors.limits": {"max"},
     "explain.engine": {"log", "set"},
-    "explain.statements": {"slice"},
-    "explain.tracing": {"filename", "traceback"},
+    "explain.source.statements": {"slice"},
+    "explain.tracing.python": {"filename", "traceback"},
     "runtime.cleanup": {"set"},
     "runtime.safe_point": {"set"},
     "measure.sizing.foreign": {"type", "size"},

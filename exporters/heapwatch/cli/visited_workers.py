@@ -10,7 +10,7 @@ import psutil
 from heapwatch.attach import CannotAttach
 from heapwatch.entering.refusals import CannotEnter
 from heapwatch.explain.findings import Explanation
-from heapwatch.explain.worker_names import Worker, grown_most, grows_in_workers, with_names
+from heapwatch.explain.workers import Worker, grown_most, grows_in_workers, with_names
 from heapwatch.runtime.plain_text import say
 
 

@@ -21,9 +21,9 @@ from pathlib import Path
 from types import CellType, FrameType, FunctionType, GeneratorType, MethodType, ModuleType
 from typing import Any, NamedTuple
 
+from heapwatch.explain.schedule import STALL_SECONDS, Stall, allowed_seconds
 from heapwatch.explain.series import FloorGrowth, LevelSeries
-from heapwatch.explain.sites import Site
-from heapwatch.explain.stall import STALL_SECONDS, Stall, allowed_seconds
+from heapwatch.explain.source.sites import Site
 from heapwatch.measure.introspection.first_items import first_items
 from heapwatch.measure.introspection.layout import layout_of
 from heapwatch.measure.introspection.roots import is_user_file, module_label

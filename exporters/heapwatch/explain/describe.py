@@ -9,17 +9,17 @@ from itertools import islice
 from types import CodeType, FunctionType
 from typing import Any
 
-from heapwatch.explain.bounds import bound_of, emptying_of, is_cut_shorter
 from heapwatch.explain.census import GrowingType, LongContainer
 from heapwatch.explain.evidence import Candidate, Levels
 from heapwatch.explain.findings import Finding
 from heapwatch.explain.garbage import Garbage, Uncollected
 from heapwatch.explain.inventory import Inventory, KnownContainer, Place
-from heapwatch.explain.limits import Limit, limits_of
 from heapwatch.explain.registers import bound_by_keys
 from heapwatch.explain.remedies import remedy_for, remedy_for_type
 from heapwatch.explain.series import FloorGrowth, LevelSeries
-from heapwatch.explain.sites import (
+from heapwatch.explain.source.bounds import bound_of, emptying_of, is_cut_shorter
+from heapwatch.explain.source.limits import Limit, limits_of
+from heapwatch.explain.source.sites import (
     Site,
     Use,
     callers_of,
@@ -29,9 +29,9 @@ from heapwatch.explain.sites import (
     stores_of,
     uses_of,
 )
-from heapwatch.explain.statements import Scope
-from heapwatch.explain.tracing import Tracer
-from heapwatch.explain.user_code import code_of_class, user_code
+from heapwatch.explain.source.statements import Scope
+from heapwatch.explain.source.user_code import code_of_class, user_code
+from heapwatch.explain.tracing.python import Tracer
 from heapwatch.explain.weigh import keeps_its_arguments, newest_of, newest_parts, traits_of
 from heapwatch.measure.introspection.attributes import Gone
 from heapwatch.measure.introspection.layout import CACHE_TYPE, layout_of

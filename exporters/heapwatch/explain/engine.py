@@ -10,7 +10,6 @@ from collections.abc import Callable
 from dataclasses import replace
 
 from heapwatch.collectors.progress import Progress
-from heapwatch.explain.budget import SHARE, Budget
 from heapwatch.explain.census import Census, LongContainer
 from heapwatch.explain.describe import Describer
 from heapwatch.explain.evidence import Levels
@@ -20,14 +19,13 @@ from heapwatch.explain.inventory import Inventory
 from heapwatch.explain.judge import explain, is_unexplained
 from heapwatch.explain.log_limit import LogLimit
 from heapwatch.explain.memory import NO_PROGRESS, ProcessMemory
-from heapwatch.explain.native_tracing import NativeTracer
-from heapwatch.explain.rest import plausible
-from heapwatch.explain.rhythm import HURRIED, rhythm_of
-from heapwatch.explain.steadiness import is_steady
-from heapwatch.explain.tracing import Tracer
+from heapwatch.explain.residual import plausible
+from heapwatch.explain.schedule import HURRIED, SHARE, Budget, rhythm_of
+from heapwatch.explain.series import is_steady
+from heapwatch.explain.tracing.native import NativeTracer
+from heapwatch.explain.tracing.python import Tracer
 from heapwatch.explain.weigh import weigh
-from heapwatch.explain.worker_names import grows_in_workers
-from heapwatch.explain.worker_visits import WorkerVisits
+from heapwatch.explain.workers import WorkerVisits, grows_in_workers
 from heapwatch.explain.worlds import Found, Worlds
 from heapwatch.measure.introspection.alone import has_lock
 from heapwatch.measure.introspection.roots import OWN_THREADS, Root

@@ -18,8 +18,8 @@ from heapwatch.explain.findings import (
     size_text,
 )
 from heapwatch.explain.inventory import KnownContainer
-from heapwatch.explain.rest import EXPLAINED, goes_on, inferred, rate_of, unnamed, with_types, workers
-from heapwatch.explain.steadiness import is_steady
+from heapwatch.explain.residual import EXPLAINED, goes_on, inferred, rate_of, unnamed, with_types, workers
+from heapwatch.explain.series import is_steady
 from heapwatch.explain.weigh import shared_share
 
 TOO_EARLY_SECONDS = 40.0

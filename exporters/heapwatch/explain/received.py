@@ -7,7 +7,7 @@ import types
 from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
 
 from heapwatch.explain.findings import Explanation, Finding, from_json, narrative
-from heapwatch.explain.sites import Site
+from heapwatch.explain.source.sites import Site
 
 MOST_BYTES = 4 * 2**20
 _MOST_PARTS = 1000

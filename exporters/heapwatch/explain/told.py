@@ -15,7 +15,7 @@ from heapwatch.explain.findings import (
     message,
     ranked,
 )
-from heapwatch.explain.sites import Site
+from heapwatch.explain.source.sites import Site
 
 _PATH = "trainer_growing_path_"
 

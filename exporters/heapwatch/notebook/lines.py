@@ -6,8 +6,8 @@ import ast
 import re
 from typing import Any
 
-from heapwatch.explain.sites import Site
-from heapwatch.explain.statements import statements_in
+from heapwatch.explain.source.sites import Site
+from heapwatch.explain.source.statements import statements_in
 
 _NAMES = re.compile(r"[^\W\d]\w*")
 _TYPED = "<cell>"

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple, TypeVar
 
 from heapwatch.explain.describe import Describer
 from heapwatch.explain.inventory import Inventory, KnownContainer
-from heapwatch.explain.sites import Site
+from heapwatch.explain.source.sites import Site
 from heapwatch.explain.weigh import weigh
 from heapwatch.measure.introspection.roots import OWN_THREADS, Root, running_code
 from heapwatch.measure.process.resident_memory import ResidentMemory

@@ -21,7 +21,7 @@ from heapwatch.explain.garbage import Uncollected
 from heapwatch.explain.inventory import Inventory, KnownContainer
 from heapwatch.explain.remedies import remedy_for_type
 from heapwatch.explain.series import LevelSeries
-from heapwatch.explain.tracing import FRAMES, made_at
+from heapwatch.explain.tracing.python import FRAMES, made_at
 from heapwatch.explain.weigh import newest_of, weigh
 from heapwatch.measure.introspection.roots import OWN_THREADS, Root
 from heapwatch.testing.growing import Growing, growing_container, too_large, unreached_container

@@ -13,7 +13,7 @@ from heapwatch.cli.sources import PrometheusSource, TrainerSource
 from heapwatch.cli.thresholds import Thresholds
 from heapwatch.errors import Unreachable, UsageError
 from heapwatch.explain.findings import Explanation, Finding
-from heapwatch.explain.sites import Site
+from heapwatch.explain.source.sites import Site
 from heapwatch.report.prometheus import read_prometheus
 from tests.exporters.cli.lying import lying
 

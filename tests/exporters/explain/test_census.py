@@ -11,7 +11,7 @@ from collections.abc import Iterator
 import pytest
 
 from heapwatch.explain import census as census_module
-from heapwatch.explain import stall
+from heapwatch.explain import schedule as stall
 from heapwatch.explain.census import Census
 
 

@@ -19,8 +19,8 @@ from heapwatch.explain.census import GrowingType, LongContainer
 from heapwatch.explain.describe import Describer
 from heapwatch.explain.inventory import Inventory, KnownContainer
 from heapwatch.explain.series import NO_GROWTH
-from heapwatch.explain.sites import Site
-from heapwatch.explain.tracing import Tracer
+from heapwatch.explain.source.sites import Site
+from heapwatch.explain.tracing.python import Tracer
 from heapwatch.measure.introspection.roots import Root
 
 

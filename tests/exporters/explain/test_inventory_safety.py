@@ -19,11 +19,11 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from heapwatch.explain import inventory as subject
-from heapwatch.explain.budget import Budget
 from heapwatch.explain.engine import Explainer
 from heapwatch.explain.evidence import Levels
 from heapwatch.explain.inventory import Inventory
 from heapwatch.explain.memory import ProcessMemory
+from heapwatch.explain.schedule import Budget
 from heapwatch.explain.weigh import traits_of, weigh
 from heapwatch.measure.introspection.roots import Root
 from heapwatch.measure.objects.instances import InstanceCounter

@@ -11,11 +11,11 @@ from heapwatch.explain.evidence import WARM_UP_SECONDS, Candidate, Emptying, Lev
 from heapwatch.explain.findings import Explanation, Finding, described, from_json, message
 from heapwatch.explain.inventory import KnownContainer
 from heapwatch.explain.judge import explain, is_unexplained
-from heapwatch.explain.level_history import OWN, RETAINED, VIRTUAL
+from heapwatch.explain.levels import OWN, RETAINED, VIRTUAL
 from heapwatch.explain.memory import ProcessMemory
-from heapwatch.explain.rest import plausible
+from heapwatch.explain.residual import plausible
 from heapwatch.explain.series import LevelSeries
-from heapwatch.explain.sites import Site
+from heapwatch.explain.source.sites import Site
 from heapwatch.explain.weigh import ItemTraits
 
 MB = 1e6

@@ -9,7 +9,7 @@ import pytest
 
 from heapwatch.explain.findings import Explanation, Finding, narrative
 from heapwatch.explain.received import explanation_of
-from heapwatch.explain.sites import Site
+from heapwatch.explain.source.sites import Site
 
 FOUND = Finding(
     "container", "A.items", "list of int", 10, 1000, 60.0, 6000.0, 0.5,

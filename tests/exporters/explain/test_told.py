@@ -10,7 +10,7 @@ from heapwatch.analysis.readings import Readings
 from heapwatch.analysis.verdict import WORDS
 from heapwatch.collectors.explanation import ExplanationCollector
 from heapwatch.explain.findings import Explanation, Finding, TimeLeft, message
-from heapwatch.explain.sites import Site
+from heapwatch.explain.source.sites import Site
 from heapwatch.explain.told import told, verdict_of
 
 HISTORY = Finding(

@@ -45,7 +45,8 @@ READS = (
         "torch.Tensor",
         ("numel", "element_size", "nbytes", "storage_offset", "is_contiguous", "dim", "layout", "device",
          "type"),
-        ("measure.sizing.tensor_storage", "measure.introspection.reading", "measure.objects.large", "measure.sizing.buffers", "measure.sizing.rings"),
+        ("measure.sizing.tensor_storage", "measure.introspection.reading",
+         "measure.objects.large", "measure.sizing.buffers", "measure.sizing.rings"),
         "any",
         "Numbers and flags inside the tensor. While `resize_` runs they may be old or new.",
     ),
@@ -120,7 +121,8 @@ READS = (
     Read(
         "numpy.ndarray",
         ("base", "dtype", "nbytes", "flags", "shape", "size", "type", "ndim"),
-        ("measure.sizing.tensor_storage", "measure.introspection.reading", "measure.introspection.object_arrays", "measure.sizing.buffers",
+        ("measure.sizing.tensor_storage", "measure.introspection.reading",
+         "measure.introspection.object_arrays", "measure.sizing.buffers",
          "measure.objects.untracked", "explain.weigh"),
         "any",
         "Changed only with the lock held. `ndarray.resize` refuses while anybody else refers to the "

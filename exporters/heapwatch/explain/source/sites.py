@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from types import CodeType
 from typing import Literal, NamedTuple
 
-from heapwatch.explain.statements import Deed, Scope, statements_of
+from heapwatch.explain.source.statements import Deed, Scope, statements_of
 from heapwatch.measure.introspection.contexts import SUFFIX
 from heapwatch.measure.introspection.roots import is_user_file
 

@@ -12,7 +12,7 @@ from types import CodeType
 from typing import Any, Literal, NamedTuple
 from weakref import WeakKeyDictionary
 
-from heapwatch.explain.source import PARTS, source_of
+from heapwatch.explain.source.functions import PARTS, source_of
 from heapwatch.measure.introspection.contexts import SUFFIX
 
 _GROWING = frozenset(

@@ -11,8 +11,8 @@ from collections.abc import Collection, Iterable, Iterator
 from types import CodeType
 from typing import NamedTuple
 
-from heapwatch.explain.sites import mentions
-from heapwatch.explain.statements import SETTING_UP, Operand, statements_of
+from heapwatch.explain.source.sites import mentions
+from heapwatch.explain.source.statements import SETTING_UP, Operand, statements_of
 
 
 class Limit(NamedTuple):

@@ -23,7 +23,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-from heapwatch.explain.sites import Site
+from heapwatch.explain.source.sites import Site
 from heapwatch.measure.introspection.roots import is_user_file
 from heapwatch.runtime import environment
 from heapwatch.runtime.failures import raised

@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from heapwatch.explain.evidence import Emptying
-from heapwatch.explain.limits import Limit
-from heapwatch.explain.sites import Use
+from heapwatch.explain.source.limits import Limit
+from heapwatch.explain.source.sites import Use
 from heapwatch.measure.introspection.attributes import attributes_of
 from heapwatch.measure.introspection.first_items import first_items
 from heapwatch.measure.introspection.layout import layout_of, namespace_of

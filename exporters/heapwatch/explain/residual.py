@@ -9,9 +9,9 @@ from dataclasses import replace
 from heapwatch.analysis.leak import MATERIAL_BYTES
 from heapwatch.explain.evidence import Candidate, Levels
 from heapwatch.explain.findings import Finding, FindingKind
-from heapwatch.explain.level_history import OWN, RETAINED
+from heapwatch.explain.levels import OWN, RETAINED
+from heapwatch.explain.schedule import VARIABLE
 from heapwatch.explain.series import NO_GROWTH, FloorGrowth
-from heapwatch.explain.stall import VARIABLE
 
 EXPLAINED = 0.5  # unexplained growth below this share of all growth is not investigated
 _MEASURED_SPAN = 60.0  # seconds of growth before the unexplained part is attributed

@@ -11,10 +11,10 @@ import pytest
 
 from heapwatch.explain import describe as describing
 from heapwatch.explain import inventory as subject
-from heapwatch.explain import statements
 from heapwatch.explain.describe import Describer
 from heapwatch.explain.inventory import Inventory
 from heapwatch.explain.series import NO_GROWTH
+from heapwatch.explain.source import statements
 from heapwatch.measure.introspection.roots import Root
 
 LIMIT = 5_000

@@ -1,8 +1,4 @@
-"""Has a worker process explained while the memory of the workers grows, by a command that enters it.
-
-The command runs as a process of its own: it stops the worker for about a millisecond, as a debugger does. The
-parent of the worker could not do that without disturbing how the program waits for its children.
-"""
+"""What grows in worker processes: one of equal ones is entered and explained by a command of its own."""
 
 from __future__ import annotations
 
@@ -14,15 +10,17 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Hashable, Mapping
 from contextlib import suppress
+from dataclasses import replace
 from importlib.util import find_spec
 from pathlib import Path
-from typing import IO
+from typing import IO, NamedTuple, TypeVar
 
-from heapwatch.explain.findings import Explanation
+from heapwatch.analysis.verdict import SERIOUS
+from heapwatch.explain.findings import Explanation, Finding, ranked
 from heapwatch.explain.received import MOST_BYTES, explanation_of
-from heapwatch.explain.worker_names import Worker, grown_most, with_names
+from heapwatch.explain.residual import EXPLAINED
 from heapwatch.measure.process.descendants import descendants, private_bytes
 from heapwatch.measure.process.housekeepers import VISITOR
 from heapwatch.runtime import environment
@@ -175,3 +173,64 @@ def _text(file: IO[bytes] | None) -> str:
         return ""
     file.seek(0)
     return file.read(MOST_BYTES).decode("utf-8", "replace")
+
+
+_ALIKE = 0.5  # of the growth of the one that grew most
+_Key = TypeVar("_Key", bound=Hashable)
+
+
+class Worker(NamedTuple):
+    """A worker process that stands for others: how many grow like it, among how many."""
+
+    pid: int
+    alike: int
+    among: int
+
+
+def grown_most(before: Mapping[_Key, int], after: Mapping[_Key, int]) -> tuple[_Key, int] | None:
+    """The process that grew most between two readings, and how many grew like it; None if none did."""
+    grown = {key: size - before[key] for key, size in after.items() if key in before}
+    first = max(grown, key=grown.__getitem__, default=None)
+    if first is None or grown[first] <= 0:
+        return None
+    return first, sum(one >= _ALIKE * grown[first] for one in grown.values())
+
+
+def grows_in_workers(found: Explanation) -> Finding | None:
+    """The finding about memory of workers, if it grows in them and not with their number."""
+    workers = (one for one in found.findings if one.kind == "worker" and one.path is None)
+    return next((one for one in workers if not one.items_per_minute), None)
+
+
+def with_names(found: Explanation, inside: Explanation, worker: Worker) -> Explanation:
+    """The explanation of the parent with what grows in a worker, for all workers that are like it.
+
+    The growth of the workers is attributed to the names. What is left stays a finding if it is the most.
+    """
+    whole = grows_in_workers(found)
+    named = [one for one in inside.findings if one.path]
+    if whole is None or not named:
+        return found
+    left, whole_rate, added = whole.bytes_per_minute, whole.bytes_per_minute, []
+    for one in named:
+        rate = min(left, worker.alike * one.bytes_per_minute)
+        left -= rate
+        added.append(
+            replace(
+                one,
+                kind="worker",
+                type=f"{one.type} in {worker.alike} of {worker.among} workers",
+                bytes_per_minute=rate,
+                share=whole.share * rate / whole_rate,
+            )
+        )
+    if left > EXPLAINED * whole_rate:
+        share = whole.share * left / whole_rate
+        added.append(replace(whole, remedy=None, bytes_per_minute=left, share=share))
+    others = [one for one in found.findings if one is not whole]
+    return replace(
+        found,
+        verdict=inside.verdict if inside.verdict in SERIOUS else found.verdict,
+        findings=ranked((*added, *others)),
+        time_left=found.time_left or inside.time_left,
+    )

@@ -1,0 +1,166 @@
+"""When the explainer works, how much CPU time it may use, and how long it may stop the program."""
+
+from __future__ import annotations
+
+import gc
+import sys
+import time
+from collections.abc import Callable
+from typing import Literal, NamedTuple, TypeVar
+
+from heapwatch.explain.evidence import Levels
+from heapwatch.measure.process.own_time import own_time
+from heapwatch.runtime.environment import whole_number
+
+_START_SECONDS = 120.0
+_RECENT_SECONDS = 120.0
+_HURRY = 1 / 6  # growth that is material in ten minutes or fills the memory in four hours; see Levels.matters
+
+
+class Rhythm(NamedTuple):
+    """Seconds between two slices, evaluations, weighings, readings of what changes, and walks."""
+
+    tick: float
+    judge: float
+    weigh: float
+    reading: float
+    walk: float
+
+
+HURRIED = Rhythm(tick=0.2, judge=5.0, weigh=5.0, reading=1.0, walk=15.0)
+CALM = Rhythm(tick=1.0, judge=20.0, weigh=20.0, reading=5.0, walk=120.0)
+
+
+def rhythm_of(levels: Levels, rounds: int) -> Rhythm:
+    """The rhythm for the growth so far, after so many complete walks.
+
+    The growth of the last minutes counts as well as that since the start, so that a leak that begins after
+    hours of rest ends the rest.
+    """
+    if not rounds or levels.now - levels.began < _START_SECONDS:
+        return HURRIED
+    fastest = max(levels.per_minute, levels.recent_per_minute(_RECENT_SECONDS))
+    return HURRIED if levels.matters(_HURRY * fastest) else CALM
+
+
+SHARE = 0.002
+START_SECONDS = 0.15  # CPU time in advance at the start of any run, so that the first minute has results
+LOAN_SECONDS = 0.4  # CPU time in advance, once, for growth without an explanation
+_REPAID_SECONDS = 3600.0
+_AT_ONCE_SECONDS = 0.04
+_AHEAD_SHARE = 0.004  # largest share of the time since the start, while the time in advance lasts
+
+
+class Budget:
+    """A share of the time, a part of it in advance. Over an hour it is never more than that share.
+
+    Args:
+        clock: monotonic seconds.
+        share: largest share of the time. Below the usual one, the time in advance is smaller in proportion.
+
+    Attributes:
+        spent: CPU seconds used so far.
+
+    """
+
+    def __init__(self, clock: Callable[[], float] = time.monotonic, share: float = SHARE) -> None:
+        self.spent = 0.0
+        self._clock = clock
+        self._share = share
+        self._began = self._credited = clock()
+        self._scale = min(1.0, share / SHARE)
+        self._start = self._ahead = self._left = START_SECONDS * self._scale
+        self._loan = LOAN_SECONDS * self._scale
+        self._lent_at: float | None = None
+
+    @property
+    def has_lent(self) -> bool:
+        """Whether the loan was given and a part of it is left."""
+        return self._lent_at is not None and self._left > self._start
+
+    def lend(self) -> None:
+        """Give the loan, once: there is growth without an explanation."""
+        if self._lent_at is None:
+            self._lent_at = self._clock()
+            self._ahead += self._loan
+            self._left += self._loan
+
+    def allows(self) -> bool:
+        """Whether any time is left now."""
+        now = self._clock()
+        repaid = self._start / _REPAID_SECONDS if now - self._began < _REPAID_SECONDS else 0.0
+        if self._lent_at is not None and now - self._lent_at < _REPAID_SECONDS:
+            repaid += self._loan / _REPAID_SECONDS
+        self._left = min(self._ahead, self._left + (now - self._credited) * (self._share - repaid))
+        self._credited = now
+        at_most = self._scale * (_AT_ONCE_SECONDS + _AHEAD_SHARE * (now - self._began))
+        if self._lent_at is not None:
+            at_most += self._loan
+        return self._left > 0 and self.spent <= at_most
+
+    def charge(self, seconds: float) -> None:
+        """Subtract used CPU seconds."""
+        self.spent += seconds
+        self._left -= seconds
+
+
+T = TypeVar("T")
+What = Literal["types", "objects"]  # what a list of all tracked objects is made for
+
+VARIABLE = "HEAPWATCH_STALL_MS"
+STALL_SECONDS = 0.02
+_LONGEST_MS = 60_000
+# Before a list was made: seconds for each block of memory that Python has allocated. In processes that have
+# imported torch a third of the blocks are tracked objects.
+_FIRST_PACE = 25e-9
+_OBJECTS_TO_TYPES = 1.7  # time of a list of objects, as a multiple of one of types
+_YOUNG_PACE = 150e-9  # seconds for each object of the young generations
+
+
+def allowed_seconds() -> float:
+    """Seconds for which a list of all objects may stop the program: HEAPWATCH_STALL_MS, or 20 ms."""
+    usual = 1000 * STALL_SECONDS
+    return whole_number(VARIABLE, usual, _LONGEST_MS, "a whole number of milliseconds") / 1000
+
+
+class Stall:
+    """Predicts how long lists of objects stop the program, each from the time of those before.
+
+    Attributes:
+        allowed: longest time in seconds.
+        longest: CPU seconds that the longest call took.
+
+    """
+
+    def __init__(self, allowed: float) -> None:
+        self.allowed = allowed
+        self.longest = 0.0
+        self._pace: dict[What, float] = {}
+
+    def predicted(self, what: What) -> float:
+        """Seconds for which a list of all tracked objects would stop the program."""
+        pace = self._pace.get(what)
+        if pace is None:
+            pace = self._pace.get("types", _FIRST_PACE) * (_OBJECTS_TO_TYPES if what == "objects" else 1.0)
+        return sys.getallocatedblocks() * pace
+
+    def allows(self, what: What) -> bool:
+        """Whether all tracked objects may be listed now."""
+        return self.predicted(what) <= self.allowed
+
+    def allows_young(self, generation: int) -> bool:
+        """Whether generation 0 or 1 may be listed, by the number of objects that it can have."""
+        newest, collections, _ = gc.get_count()
+        most = newest if generation == 0 else collections * gc.get_threshold()[0]
+        return most * _YOUNG_PACE <= self.allowed
+
+    def timed(self, call: Callable[[], list[T]], what: What | None = None) -> list[T]:
+        """What `call` returns. With `what` it lists all tracked objects: that predicts the next time."""
+        began = own_time()  # CPU time: waiting for a processor does not count
+        found = call()
+        took = own_time() - began
+        self.longest = max(self.longest, took)
+        if what is not None:
+            pace = took / max(1, sys.getallocatedblocks())
+            self._pace[what] = 0.5 * (self._pace.get(what, pace) + pace)
+        return found

@@ -1,0 +1,186 @@
+from __future__ import annotations
+
+import gc
+import sys
+
+import pytest
+
+from heapwatch.explain import schedule as subject
+from heapwatch.explain.engine import Explainer
+from heapwatch.explain.evidence import Levels
+from heapwatch.explain.memory import ProcessMemory
+from heapwatch.explain.schedule import (
+    CALM,
+    HURRIED,
+    LOAN_SECONDS,
+    SHARE,
+    STALL_SECONDS,
+    START_SECONDS,
+    VARIABLE,
+    Budget,
+    Rhythm,
+    Stall,
+    allowed_seconds,
+    rhythm_of,
+)
+
+MB = 1e6
+
+
+def after(
+    minutes: float,
+    per_minute: float,
+    *,
+    start: float = 500 * MB,
+    limit: float = 64e9,
+    begins_at: float = 0.0,
+    rounds: int = 3,
+) -> Rhythm:
+    """The rhythm after so many minutes, in the last of which memory grows by so many bytes a minute."""
+    memory = ProcessMemory(clock=lambda: 0.0)
+    memory.limit = int(limit)
+    for at in range(0, round(60 * minutes) + 1, 5):
+        level = start + per_minute * max(0.0, at / 60 - begins_at)
+        memory.resident.add(at, level)
+        memory.private.add(at, level)
+    return rhythm_of(Levels(memory, 0.0, 60 * minutes), rounds)
+
+
+@pytest.mark.parametrize(
+    ("per_minute", "level", "rhythm"),
+    [
+        (0.0, 500 * MB, CALM),
+        (0.2 * MB, 200 * MB, CALM),
+        (0.6 * MB, 200 * MB, HURRIED),
+        (10 * MB, 40e9, CALM),
+        (120 * MB, 40e9, HURRIED),
+    ],
+)
+def test_growth_that_soon_matters_is_looked_at_often(per_minute: float, level: float, rhythm: Rhythm) -> None:
+    assert after(10, per_minute, start=level, limit=512e9) is rhythm
+
+
+def test_growth_that_fills_the_memory_in_hours_is_looked_at_often() -> None:
+    assert after(10, 10 * MB, start=40e9, limit=42e9) is HURRIED
+
+
+def test_the_beginning_is_looked_at_often() -> None:
+    assert after(1.5, 0.0) is HURRIED
+    assert after(10, 0.0, rounds=0) is HURRIED
+    assert after(10, 0.0, rounds=1) is CALM
+
+
+def test_a_leak_that_begins_after_hours_ends_the_rest() -> None:
+    assert after(300, 48 * MB, begins_at=300) is CALM
+    assert after(303, 48 * MB, begins_at=300) is HURRIED
+
+
+def test_the_explainer_rests_while_memory_stands_still_and_ends_its_rest_at_once(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    now, level = [0.0], [500 * MB]
+    explainer = Explainer(clock=lambda: now[0], spent=lambda: 0.0)
+
+    def read_memory() -> None:
+        explainer.memory.resident.add(now[0], level[0])
+        explainer.memory.private.add(now[0], level[0])
+
+    monkeypatch.setattr(explainer, "_read_memory", read_memory)
+    monkeypatch.setattr(explainer.memory, "limit", 64 * 10**9)
+    ticks = 0
+    while now[0] < 600:
+        now[0] += explainer.tick()
+        ticks += now[0] > 400
+    assert ticks < 400
+    assert explainer.inventory.shortest_interval == CALM.reading
+    while now[0] < 680:
+        now[0] += explainer.tick()
+        level[0] += 1 * MB
+    assert explainer.inventory.shortest_interval == HURRIED.reading
+
+
+def spent_after(seconds: float, *, lend_at: float = float("inf"), share: float = SHARE) -> float:
+    """CPU seconds that work which never ends gets, in slices of a millisecond."""
+    now = [0.0]
+    budget = Budget(lambda: now[0], share)
+    while now[0] < seconds:
+        now[0] += 0.1
+        if now[0] >= lend_at:
+            budget.lend()
+        if budget.allows():
+            budget.charge(0.001)
+    return budget.spent
+
+
+@pytest.mark.parametrize("seconds", [10.0, 60.0, 300.0, 3600.0])
+def test_any_run_costs_its_share_and_a_little_ahead(seconds: float) -> None:
+    assert spent_after(seconds) <= START_SECONDS + SHARE * seconds + 0.001
+    assert spent_after(seconds) <= 0.01 * seconds
+
+
+def test_a_loan_is_paid_back_within_the_hour() -> None:
+    assert spent_after(120.0, lend_at=60.0) > START_SECONDS + SHARE * 120 + LOAN_SECONDS / 2
+    assert spent_after(3700.0, lend_at=60.0) <= SHARE * 3700 + 0.001
+
+
+@pytest.mark.parametrize("share", [SHARE / 20, SHARE / 2])
+def test_a_smaller_share_has_a_smaller_advance(share: float) -> None:
+    assert spent_after(3700.0, lend_at=60.0, share=share) <= share * 3700 + 0.001
+    assert 0 < spent_after(60.0, share=share) <= share / SHARE * START_SECONDS + share * 60 + 0.001
+
+
+def test_what_took_longer_than_planned_is_waited_for() -> None:
+    now = [0.0]
+    budget = Budget(lambda: now[0])
+    budget.charge(1.0)
+    now[0] = 400.0
+    assert not budget.allows()
+    now[0] = 600.0
+    assert budget.allows()
+
+
+@pytest.mark.parametrize(("text", "seconds"), [("", STALL_SECONDS), ("0", 0.0), ("150", 0.15)])
+def test_the_time_allowed_is_a_setting(monkeypatch: pytest.MonkeyPatch, text: str, seconds: float) -> None:
+    monkeypatch.setenv(VARIABLE, text)
+    assert allowed_seconds() == seconds
+
+
+@pytest.mark.parametrize("text", ["much", "-5", "1.5", "\u0661", "60001", "1" * 5000])
+def test_a_wrong_setting_is_named_with_what_is_allowed(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture, text: str
+) -> None:
+    monkeypatch.setenv(VARIABLE, text)
+    assert allowed_seconds() == STALL_SECONDS
+    assert f"{VARIABLE} is '{text[:40]}" in caplog.text
+    assert "allowed is a whole number of milliseconds, 0 to 60000; 20 is used" in caplog.text
+    assert len(caplog.text) < 300
+
+
+def test_each_list_predicts_the_next_of_its_sort(monkeypatch: pytest.MonkeyPatch) -> None:
+    times = iter([0.0, 0.010, 1.0, 1.040, 2.0, 2.020])
+    monkeypatch.setattr(subject, "own_time", lambda: next(times))
+    monkeypatch.setattr(sys, "getallocatedblocks", lambda: 1_000_000)
+    stall = Stall(0.03)
+    first = stall.predicted("objects")
+    assert first > stall.predicted("types") > 0
+    stall.timed(list, "types")
+    assert stall.predicted("types") == pytest.approx(0.010)
+    assert 0.010 < stall.predicted("objects") < first
+    stall.timed(list, "objects")
+    assert stall.predicted("objects") == pytest.approx(0.040)
+    assert stall.allows("types")
+    assert not stall.allows("objects")
+    stall.timed(list)
+    assert stall.predicted("objects") == pytest.approx(0.040), "no list of all objects"
+    assert stall.longest == pytest.approx(0.040)
+
+
+def test_young_objects_are_allowed_by_their_number(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(gc, "get_count", lambda: (600, 9, 3))
+    monkeypatch.setattr(gc, "get_threshold", lambda: (700, 10, 10))
+    assert Stall(0.02).allows_young(0)
+    assert Stall(0.02).allows_young(1)
+    monkeypatch.setattr(gc, "get_threshold", lambda: (100_000, 10, 10))
+    assert not Stall(0.02).allows_young(1)
+    monkeypatch.setattr(gc, "get_count", lambda: (900_000, 0, 0))
+    assert not Stall(0.02).allows_young(0)
