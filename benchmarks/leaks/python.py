@@ -15,10 +15,10 @@ from heapwatch.analysis.timeline import Samples, Values, steps
 
 def firing_in_python(scenario: Scenario) -> Firing:
     """Look once a minute, as `replay` does."""
-    looks = scenario.scrapes * scenario.scrape_seconds * steps(1) // 60
+    evaluations = scenario.scrapes * scenario.scrape_seconds * steps(1) // 60
     firing: Firing = {}
     for instance, series in series_of(scenario).items():
-        verdicts = judge(observed(series, 0.0, looks))
+        verdicts = judge(observed(series, 0.0, evaluations))
         alerts: list[tuple[str, Component, Values]] = [
             *(("leak", component, values) for component, values in verdicts.leaks.items()),
             *(("leak", component, values) for component, values in verdicts.past_bound.items()),

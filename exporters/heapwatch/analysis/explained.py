@@ -17,7 +17,7 @@ def explained(process: Process, gains: Sums) -> list[float]:
 
     Args:
         process: series of the trainer's process.
-        gains: rise of the high-water mark of its memory at each look.
+        gains: rise of the high-water mark of its memory at each evaluation.
 
     """
     parts: list[list[float]] = []
@@ -47,8 +47,8 @@ def retention_goes_on(process: Process, share: float) -> list[bool]:
         and middle is not None
         and earliest is not None
         and latest - middle >= share * (middle - earliest)
-        and same_process(process, look, 16)
-        for look, (latest, middle, earliest) in enumerate(zip(now, half, first, strict=True))
+        and same_process(process, index, 16)
+        for index, (latest, middle, earliest) in enumerate(zip(now, half, first, strict=True))
     ]
 
 
@@ -65,18 +65,18 @@ def _touched(process: Process, virtual: Values, gains: Sums) -> list[float]:
     touched = [0.0] * len(virtual)
     for minutes in TOLERANCE_MINUTES:
         tops = highest(virtual, steps(minutes) + 1)
-        for look, now in enumerate(tops):
-            gained = gains.over(steps(minutes), look)
-            if gained <= 0 or not same_process(process, look, minutes):
+        for index, now in enumerate(tops):
+            gained = gains.over(steps(minutes), index)
+            if gained <= 0 or not same_process(process, index, minutes):
                 continue
-            then = _top_before(process, virtual, tops, minutes, look)
+            then = _top_before(process, virtual, tops, minutes, index)
             if now is not None and then is not None:
-                touched[look] = max(touched[look], (gained - max(now - then, 0.0)) / minutes)
+                touched[index] = max(touched[index], (gained - max(now - then, 0.0)) / minutes)
     return touched
 
 
-def _top_before(process: Process, virtual: Values, tops: Values, minutes: int, look: int) -> float | None:
+def _top_before(process: Process, virtual: Values, tops: Values, minutes: int, index: int) -> float | None:
     """The highest virtual memory of the window before; its last value if the process started within it."""
-    then, earlier = look - steps(minutes), at(process.start, look - 2 * steps(minutes))
-    another = earlier is not None and earlier != process.start[look]
+    then, earlier = index - steps(minutes), at(process.start, index - 2 * steps(minutes))
+    another = earlier is not None and earlier != process.start[index]
     return at(virtual if another else tops, then)

@@ -16,15 +16,15 @@ from heapwatch.analysis.verdict import Word
 
 RETAINED_SHARE = 2.0  # growth below this multiple of the growth of retention is called retention
 RETAINED_HALF = 0.92  # least growth of retention in eight minutes, as a share of the eight minutes before
-HELD_LOOKS = steps(20)  # number of looks before the last that its verdict depends on
-_WATCH_GAP, _FOR, _BOUND_LOOKS = steps(10), steps(1), 6
+HELD_EVALUATIONS = steps(20)  # number of evaluations before the last that its verdict depends on
+_WATCH_GAP, _FOR, _BOUND_EVALUATIONS = steps(10), steps(1), 6
 # A buffer keeps graphs if at least this share of its items has had them for this long.
 _GRAPH_MINUTES, _GRAPH_SHARE = 10, 0.5
 
 
 @dataclass(frozen=True)
 class Verdicts:
-    """The verdicts at each look; None where there is no finding.
+    """The verdicts at each evaluation; None where there is no finding.
 
     Attributes:
         levels: every level.
@@ -47,14 +47,14 @@ class Verdicts:
 
     @property
     def word(self) -> Word:
-        """The verdict at the last look; no slow leak can be excluded before the process is mature."""
+        """The verdict at the last evaluation; no slow leak can be excluded before the process is mature."""
         if self.found():
             return "leak"
         return "too early" if self.waits else "healthy"
 
     @property
     def seen(self) -> bool:
-        """Whether a process was seen at the last look."""
+        """Whether a process was seen at the last evaluation."""
         return bool(self.watched_minutes) and self.watched_minutes[-1] is not None
 
     @property
@@ -64,23 +64,23 @@ class Verdicts:
         return f"{watched:.0f} of {MATURE_MINUTES} minutes" if watched < MATURE_MINUTES else ""
 
     def found(self) -> list[Component]:
-        """All that leaks at the last look."""
+        """All that leaks at the last evaluation."""
         return sorted({*self.leaking(), *self.longer_than_allowed(), *self.holding_graphs()})
 
     def leaking(self) -> dict[Component, float]:
-        """The levels that leak at the last look, with their growth per minute."""
+        """The levels that leak at the last evaluation, with their growth per minute."""
         return _last(self.leaks)
 
     def longer_than_allowed(self) -> dict[Component, float]:
-        """The containers that exceed their bound at the last look, with their number of items."""
+        """The containers that exceed their bound at the last evaluation, with their number of items."""
         return _last(self.past_bound)
 
     def holding_graphs(self) -> dict[Component, float]:
-        """The buffers that keep autograd graphs at the last look, with the number of such tensors."""
+        """The buffers that keep autograd graphs at the last evaluation, with the number of such tensors."""
         return _last(self.graphs)
 
     def alerts(self) -> list[ExceededLimit]:
-        """The leaks at the last look, with the severities of the rules."""
+        """The leaks at the last evaluation, with the severities of the rules."""
         alerts = [
             ExceededLimit(
                 "critical" if component.resource == "memory" else "warning", "leak", *component, growth, 0.0
@@ -96,7 +96,7 @@ class Verdicts:
 
 
 def judge(observed: Observed, since: int = 0) -> Verdicts:
-    """Judge every level at every look from `since` on; the last look needs HELD_LOOKS before it."""
+    """Judge every level at every evaluation from `since` on; the last needs HELD_EVALUATIONS before it."""
     growth = growth_of(observed.process, observed.levels, since)
     watched = _watched(observed.process)
     return Verdicts(
@@ -114,7 +114,7 @@ def _past(level: Values, capacity: Values) -> Values:
     """The level, once it has exceeded its bound for the `for` of the alert."""
     over: Values = []
     since = 0
-    for held, bound in zip(lowest(level, _BOUND_LOOKS), capacity, strict=True):
+    for held, bound in zip(lowest(level, _BOUND_EVALUATIONS), capacity, strict=True):
         past = held is not None and bound is not None and held > PAST_BOUND * bound
         since = since + 1 if past else 0
         over.append(held if since > _FOR else None)
@@ -158,11 +158,11 @@ def _watched(process: Process) -> Values:
     minutes: Values = []
     since: float | None = None
     seen = 0
-    for look, (now, start) in enumerate(zip(process.time, process.start, strict=True)):
+    for index, (now, start) in enumerate(zip(process.time, process.start, strict=True)):
         if start is not None:
-            if since is None or since < start or look - seen > _WATCH_GAP:
+            if since is None or since < start or index - seen > _WATCH_GAP:
                 since = now
-            seen = look
+            seen = index
         minutes.append(None if start is None or since is None else (now - since) / 60)
     return minutes
 

@@ -9,7 +9,7 @@ from typing import NamedTuple
 from heapwatch.analysis.leak import MEMORY
 from heapwatch.analysis.process import Process
 from heapwatch.analysis.readings import Component
-from heapwatch.analysis.timeline import STEP_SECONDS, Samples, Values, looks
+from heapwatch.analysis.timeline import STEP_SECONDS, Samples, Values, evaluations
 
 # Metric -> the resource whose level it is, and the labels that name the component.
 LEVELS = {
@@ -85,8 +85,8 @@ class Observed(NamedTuple):
 
 
 def observed(series: Mapping[Series, Samples], start: float, many: int) -> Observed:
-    """Sample a trainer's series at `many` looks, every 30 seconds from `start` (seconds)."""
-    seen = {one: looks(samples, start, many) for one, samples in series.items()}
+    """Sample a trainer's series at `many` evaluations, every 30 seconds from `start` (seconds)."""
+    seen = {one: evaluations(samples, start, many) for one, samples in series.items()}
     bounded_names = {one.label("buffer") for one in seen if one.name in _CAPACITIES}
     bounded_lists = {one.label("list") for one in seen if one.name == "trainer_event_list_capacity_items"}
     bounded = _together(
@@ -116,7 +116,7 @@ def observed(series: Mapping[Series, Samples], start: float, many: int) -> Obser
         levels[Component("objects", "jax_programs")] = programs
     process = Process(
         start=_of(seen, "process_start_time_seconds") or _zeros(levels.get(MEMORY), many),
-        time=[start + look * STEP_SECONDS for look in range(many)],
+        time=[start + index * STEP_SECONDS for index in range(many)],
         cycles=_slowest(
             values
             for one, values in seen.items()
@@ -187,12 +187,12 @@ def _of(seen: Mapping[Series, Values], name: str, **labels: str) -> Values | Non
 
 
 def _zeros(values: Values | None, many: int) -> Values:
-    """Start times of 0 for a trainer that exposes none, at each look at which it is there."""
+    """Start times of 0 for a trainer that exposes none, at each evaluation at which it is there."""
     return [None if value is None else 0.0 for value in values or [None] * many]
 
 
 def _together(all_values: Iterable[Values]) -> Values | None:
-    """The sum of the known values at each look."""
+    """The sum of the known values at each evaluation."""
     return reduce(_added, all_values, None)
 
 
@@ -207,6 +207,6 @@ def _without(values: Values, part: Values) -> Values:
 
 
 def _slowest(all_values: Iterable[Values]) -> Values | None:
-    """The lowest known value at each look."""
+    """The lowest known value at each evaluation."""
     columns = list(zip(*all_values, strict=True))
     return [min((v for v in column if v is not None), default=None) for column in columns] or None

@@ -8,18 +8,18 @@ from dataclasses import dataclass
 from heapwatch.analysis.timeline import Values, at, steps
 
 MATURE_MINUTES, MATURE_CYCLES, MATURE_SECONDS = 24, 2, 2700
-YOUNG_CYCLES, YOUNG_LOOKS = 4, 11
+YOUNG_CYCLES, YOUNG_EVALUATIONS = 4, 11
 PACE_LIMITS = (0.5, 2.0)  # a larger change of speed is cut to these
-RESET_LOOKS = steps(4)
+RESET_EVALUATIONS = steps(4)
 
 
 @dataclass(frozen=True)
 class Process:
-    """Series of a trainer's process with a value for each look; None for a series that it does not expose.
+    """Series of a trainer's process, a value for each evaluation; None for a series that it does not expose.
 
     Attributes:
         start: start time of the process, in seconds on the clock of `time`.
-        time: times of the looks in seconds.
+        time: times of the evaluations in seconds.
         cycles: number of ended generations, else of epochs, else of episodes.
         steps: number of training steps.
         cleanups: number of emergency cleanups and of requested cleanups.
@@ -48,61 +48,61 @@ class Process:
 def resets(process: Process) -> list[bool]:
     """Whether a restart or a cleanup was less than four minutes ago: the level before it does not count."""
     resets = []
-    for look in range(len(process.time)):
-        now, then = process.start[look], at(process.start, look - RESET_LOOKS)
+    for index in range(len(process.time)):
+        now, then = process.start[index], at(process.start, index - RESET_EVALUATIONS)
         restarted = now is not None and then is not None and now != then
-        resets.append(restarted or _cleaned(process.cleanups, look))
+        resets.append(restarted or _cleaned(process.cleanups, index))
     return resets
 
 
-def _cleaned(cleanups: Values | None, look: int) -> bool:
+def _cleaned(cleanups: Values | None, index: int) -> bool:
     if cleanups is None:
         return False
-    recent = [count for count in cleanups[max(0, look - RESET_LOOKS) : look + 1] if count is not None]
+    recent = [count for count in cleanups[max(0, index - RESET_EVALUATIONS) : index + 1] if count is not None]
     return len(set(recent)) > 1
 
 
-def maturity_of(process: Process, look: int) -> int:
+def maturity_of(process: Process, index: int) -> int:
     """2: past start-up and two cycles; 1: younger, but training and past four cycles; 0: too early."""
-    start, cycles = process.start[look], _of(process.cycles, look)
+    start, cycles = process.start[index], _of(process.cycles, index)
     if start is None:
         return 0
-    age = process.time[look] - start
+    age = process.time[index] - start
     settled = cycles is None or cycles >= MATURE_CYCLES or age > MATURE_SECONDS
-    if settled and same_process(process, look, MATURE_MINUTES):
+    if settled and same_process(process, index, MATURE_MINUTES):
         return 2
-    known = at(process.start, look - YOUNG_LOOKS) == start
-    return int(known and has_trained(process, look, YOUNG_LOOKS))
+    known = at(process.start, index - YOUNG_EVALUATIONS) == start
+    return int(known and has_trained(process, index, YOUNG_EVALUATIONS))
 
 
-def has_trained(process: Process, look: int, looks: int, least: int = YOUNG_CYCLES) -> bool:
-    """Whether `least` cycles (four steps, where none are counted) have ended, and it trained `looks` ago."""
-    cycles, steps_taken = _of(process.cycles, look), _of(process.steps, look)
-    before = any((_of(counts, look - looks) or 0) > 0 for counts in (process.steps, process.cycles))
+def has_trained(process: Process, index: int, evaluations: int, least: int = YOUNG_CYCLES) -> bool:
+    """Whether `least` cycles (four steps, where none are counted) have ended, and it trained so many ago."""
+    cycles, steps_taken = _of(process.cycles, index), _of(process.steps, index)
+    before = any((_of(counts, index - evaluations) or 0) > 0 for counts in (process.steps, process.cycles))
     if cycles is not None:
         return before and cycles >= least
     return before and steps_taken is not None and steps_taken >= YOUNG_CYCLES
 
 
-def counts(process: Process, look: int) -> bool:
+def counts(process: Process, index: int) -> bool:
     """Whether it counts cycles or steps."""
-    return _of(process.cycles, look) is not None or _of(process.steps, look) is not None
+    return _of(process.cycles, index) is not None or _of(process.steps, index) is not None
 
 
-def rate_ratio(process: Process, look: int) -> float | None:
+def rate_ratio(process: Process, index: int) -> float | None:
     """Steps in the last three minutes over steps in the three minutes before; None without steps."""
-    now, middle, half, first = (_of(process.steps, look - back) for back in (0, 5, 6, 11))
+    now, middle, half, first = (_of(process.steps, index - back) for back in (0, 5, 6, 11))
     if now is None or middle is None or half is None or first is None or half <= first:
         return None
     slowest, fastest = PACE_LIMITS
     return min(max((now - middle) / (half - first), slowest), fastest)
 
 
-def same_process(process: Process, look: int, minutes: int) -> bool:
+def same_process(process: Process, index: int, minutes: int) -> bool:
     """Whether the present process was running `minutes` ago."""
-    now, then = process.start[look], at(process.start, look - steps(minutes))
+    now, then = process.start[index], at(process.start, index - steps(minutes))
     return now is not None and now == then
 
 
-def _of(values: Values | None, look: int) -> float | None:
-    return at(values, look) if values is not None else None
+def _of(values: Values | None, index: int) -> float | None:
+    return at(values, index) if values is not None else None

@@ -1,6 +1,6 @@
-"""Samples at any times, read at looks: a grid of one point every 30 seconds, as Prometheus evaluates rules.
+"""Samples at any times, read at evaluations: every 30 seconds, as Prometheus evaluates rules.
 
-All functions are pure functions over lists with one value for each look.
+All functions are pure functions over lists with one value for each evaluation.
 """
 
 from __future__ import annotations
@@ -14,20 +14,20 @@ STEP_SECONDS = 30.0
 LOOKBACK_SECONDS = 300.0  # longest age of a sample, as in Prometheus
 
 Samples = Sequence[tuple[float, float]]  # (seconds, value) at rising times
-Values = list[float | None]  # one for each look; None if unknown
+Values = list[float | None]  # one for each evaluation; None if unknown
 
 
 def steps(minutes: float) -> int:
-    """Number of looks in this many minutes."""
+    """Number of evaluations in this many minutes."""
     return round(minutes * 60 / STEP_SECONDS)
 
 
-def looks(samples: Samples, start: float, many: int) -> Values:
-    """The newest value of the last five minutes, at each of `many` looks from `start` (seconds) on."""
+def evaluations(samples: Samples, start: float, many: int) -> Values:
+    """The newest value of the last five minutes, at each of `many` evaluations from `start` (seconds) on."""
     values: Values = []
     newest = -1
-    for look in range(many):
-        now = start + look * STEP_SECONDS
+    for index in range(many):
+        now = start + index * STEP_SECONDS
         while newest + 1 < len(samples) and samples[newest + 1][0] <= now:
             newest += 1
         known = newest >= 0 and now - samples[newest][0] <= LOOKBACK_SECONDS
@@ -36,73 +36,73 @@ def looks(samples: Samples, start: float, many: int) -> Values:
     return values
 
 
-def at(values: Values, look: int) -> float | None:
-    """The value of a look; None before the first."""
-    return values[look] if look >= 0 else None
+def at(values: Values, index: int) -> float | None:
+    """The value of an evaluation; None before the first."""
+    return values[index] if index >= 0 else None
 
 
 def before(values: Values, many: int) -> Values:
-    """For each look, the value `many` looks before it."""
+    """For each evaluation, the value `many` evaluations before it."""
     return [None] * min(many, len(values)) + values[: max(0, len(values) - many)]
 
 
 def bridged(values: Values, many: int) -> Values:
-    """The newest known value of the last `many` looks."""
+    """The newest known value of the last `many` evaluations."""
     newest, known = -many, None
     filled: Values = []
-    for look, value in enumerate(values):
+    for index, value in enumerate(values):
         if value is not None:
-            newest, known = look, value
-        filled.append(known if look - newest < many else None)
+            newest, known = index, value
+        filled.append(known if index - newest < many else None)
     return filled
 
 
 def lowest(values: Values, many: int) -> Values:
-    """The lowest known value of the last `many` looks."""
+    """The lowest known value of the last `many` evaluations."""
     return _extreme(values, many, lambda left, right: left <= right)
 
 
 def highest(values: Values, many: int) -> Values:
-    """The highest known value of the last `many` looks."""
+    """The highest known value of the last `many` evaluations."""
     return _extreme(values, many, lambda left, right: left >= right)
 
 
 def _extreme(values: Values, many: int, wins: Callable[[float, float], bool]) -> Values:
     candidates: deque[tuple[int, float]] = deque()
     found: Values = []
-    for look, value in enumerate(values):
+    for index, value in enumerate(values):
         if value is not None:
             while candidates and wins(value, candidates[-1][1]):
                 candidates.pop()
-            candidates.append((look, value))
-        while candidates and candidates[0][0] <= look - many:
+            candidates.append((index, value))
+        while candidates and candidates[0][0] <= index - many:
             candidates.popleft()
         found.append(candidates[0][1] if candidates else None)
     return found
 
 
 class Sums:
-    """Prefix sums: the sum over any range of looks is one subtraction."""
+    """Prefix sums: the sum over any range of evaluations is one subtraction."""
 
     def __init__(self, values: Sequence[float]) -> None:
         self._until = list(accumulate(values, initial=0.0))
 
-    def over(self, many: int, look: int) -> float:
-        """The sum of the `many` values that end at `look`."""
-        if look < 0:
+    def over(self, many: int, index: int) -> float:
+        """The sum of the `many` values that end at `index`."""
+        if index < 0:
             return 0.0
-        return self._until[look + 1] - self._until[max(0, look + 1 - many)]
+        return self._until[index + 1] - self._until[max(0, index + 1 - many)]
 
 
 def slope(values: Sequence[float | None]) -> float | None:
-    """Least-squares slope per look; None for fewer than two known values."""
-    known = [(float(look), value) for look, value in enumerate(values) if value is not None]
+    """Least-squares slope per evaluation; None for fewer than two known values."""
+    known = [(float(index), value) for index, value in enumerate(values) if value is not None]
     if len(known) < 2:
         return None
-    mean_look = sum(look for look, _ in known) / len(known)
+    mean_index = sum(index for index, _ in known) / len(known)
     mean_value = sum(value for _, value in known) / len(known)
-    spread = sum((look - mean_look) ** 2 for look, _ in known)
-    return sum((look - mean_look) * (value - mean_value) for look, value in known) / spread
+    spread = sum((index - mean_index) ** 2 for index, _ in known)
+    return sum((index - mean_index) * (value - mean_value) for index, value in known) / spread
 
 
 def variance(values: Sequence[float | None]) -> float:

@@ -281,7 +281,7 @@ class Census:
         while growing:
             obj = growing.pop(0)
             first = self._lengths[id(obj)][0]
-            pace = 60 * (len(obj) - first[1]) / max(1e-9, now - first[0])
+            rate = 60 * (len(obj) - first[1]) / max(1e-9, now - first[0])
             sites: list[Site] = []
             holders = tuple(self._holders(obj, growing, sites))
             if any(holder.startswith(_OWN) for holder in holders):
@@ -291,7 +291,7 @@ class Census:
                     _type_of(obj),
                     len(obj),
                     _weigh_one(obj, elsewhere),
-                    pace,
+                    rate,
                     holders,
                     sites[0] if sites else None,
                 )

@@ -179,10 +179,10 @@ class Describer:
         garbage = uncollected.latest or Garbage(uncollected.counts.last or 0.0, None, ())
         if growth.total <= 0 or not garbage.objects or not (examined or growth.rising):
             return []
-        pace = 60 * (uncollected.per_second(levels.settled) if examined else growth.per_second)
+        items_per_minute = 60 * (uncollected.per_second(levels.settled) if examined else growth.per_second)
         rate = levels.per_minute * garbage.share
         if garbage.bytes is not None:
-            rate = min(levels.per_minute, pace * garbage.bytes / garbage.objects)
+            rate = min(levels.per_minute, items_per_minute * garbage.bytes / garbage.objects)
         return [
             Finding(
                 kind="type",
@@ -190,7 +190,7 @@ class Describer:
                 type=f"uncollected cycles of {', '.join(garbage.types)}" if examined else _NOT_EXAMINED,
                 items=round(garbage.objects),
                 bytes=None if garbage.bytes is None else round(garbage.bytes),
-                items_per_minute=pace,
+                items_per_minute=items_per_minute,
                 bytes_per_minute=rate,
                 share=0.0,
                 site=None if garbage.key is None else self.stored_at(garbage.key),
@@ -225,20 +225,20 @@ class Describer:
         located = known.path in self._traced or (found is not None and found[2] is not None)
         return not located and known.counted and known.kind != "ring"
 
-    def trace(self, known: KnownContainer, tracer: Tracer, rhythm: float) -> None:
+    def trace(self, known: KnownContainer, tracer: Tracer, schedule: float) -> None:
         """Trace allocations until the container has grown, and keep the line that makes its items.
 
         Args:
             known: the container.
             tracer: traces the allocations.
-            rhythm: usual seconds between two additions.
+            schedule: usual seconds between two additions.
 
         """
         site = tracer.trace(
             known.path,
             functools.partial(_length, known, self._inventory),
             functools.partial(newest_of, known, self._inventory),
-            rhythm,
+            schedule,
         )
         if site is not None and len(self._traced) < _MOST_KEPT:
             self._traced[known.path] = site._replace(function=function_at(site, user_code()))

@@ -20,7 +20,7 @@ from heapwatch.explain.judge import explain, is_unexplained
 from heapwatch.explain.log_limit import LogLimit
 from heapwatch.explain.memory import NO_PROGRESS, ProcessMemory
 from heapwatch.explain.residual import plausible
-from heapwatch.explain.schedule import HURRIED, SHARE, Budget, rhythm_of
+from heapwatch.explain.schedule import HURRIED, SHARE, Budget, schedule_for
 from heapwatch.explain.series import is_steady
 from heapwatch.explain.tracing.native import NativeTracer
 from heapwatch.explain.tracing.python import Tracer
@@ -115,7 +115,7 @@ class Explainer:
         self._budget = Budget(clock, allowed)
         self._log_limit = LogLimit()
         self._due: dict[str, float] = {}
-        self._rhythm = HURRIED
+        self._schedule = HURRIED
         self._walking = False
         self._turn = 0
         self._searching = self._workers_grow = False
@@ -179,7 +179,7 @@ class Explainer:
         """Do one slice of what is due; returns the seconds until the next."""
         now = self._clock()
         began = self._spent()
-        if self._is_due("memory", now, self._rhythm.reading):
+        if self._is_due("memory", now, self._schedule.reading):
             self._read_memory()
         allowed = self._budget.allows()
         activity = "read"
@@ -202,17 +202,17 @@ class Explainer:
             return _WAITING_SECONDS
         if self.inventory.rounds < 2:
             return _FIRST_TICKS_SECONDS
-        return HURRIED.tick if self._walking else self._rhythm.tick
+        return HURRIED.tick if self._walking else self._schedule.tick
 
     def _slice(self, now: float) -> str:
         """Do one activity that is due; returns its name."""
-        if self._is_due("judge", now, self._rhythm.judge):
+        if self._is_due("judge", now, self._schedule.judge):
             self._judge()
             return "judge"
         if self.inventory.worlds and self._is_due("worlds", now, _WORLDS_SECONDS):
             self.worlds.count()
             return "read"
-        if self._is_due("weigh", now, self._rhythm.weigh):
+        if self._is_due("weigh", now, self._schedule.weigh):
             self._weigh(_WEIGHED_AT_ONCE)
             return "weigh"
         # If the collector is off, uncollected objects are counted instead, and a census would add to them.
@@ -237,18 +237,18 @@ class Explainer:
         if rounds < len(_FIRST_ROUNDS_SECONDS):
             return _FIRST_ROUNDS_SECONDS[rounds]
         is_idle = rounds - self.inventory.newest_round > _ROUNDS_WITHOUT_NEWS and not self._searching
-        return max(_IDLE_ROUND_SECONDS, self._rhythm.walk) if is_idle else self._rhythm.walk
+        return max(_IDLE_ROUND_SECONDS, self._schedule.walk) if is_idle else self._schedule.walk
 
-    def _set_rhythm(self, levels: Levels) -> None:
-        rhythm = rhythm_of(levels, self.inventory.rounds)
-        if rhythm is not self._rhythm:
-            self._rhythm = rhythm
-            self.inventory.shortest_interval = rhythm.reading
-            self._due["round"] = min(self._due.get("round", 0.0), levels.now + rhythm.walk)
+    def _set_schedule(self, levels: Levels) -> None:
+        schedule = schedule_for(levels, self.inventory.rounds)
+        if schedule is not self._schedule:
+            self._schedule = schedule
+            self.inventory.shortest_interval = schedule.reading
+            self._due["round"] = min(self._due.get("round", 0.0), levels.now + schedule.walk)
 
     def _pause(self, activity: str, now: float, cost: float, longest: float = float("inf")) -> None:
         """Set the pause after an activity by its cost, so that none uses the whole budget."""
-        pauses = _PAUSES_LENT if self._budget.has_lent else _PAUSES
+        pauses = _PAUSES_LENT if self._budget.has_advanced else _PAUSES
         self._due[activity] = max(self._due.get(activity, 0.0), now + min(longest, pauses * cost))
 
     def _is_due(self, what: str, now: float, interval: float) -> bool:
@@ -319,7 +319,7 @@ class Explainer:
         found = explain(levels, candidates, rounds=rounds, walked=walked)
         self._searching = is_unexplained(found, levels)
         if self._searching:
-            self._budget.lend()
+            self._budget.advance()
             found = explain(
                 levels,
                 candidates,
@@ -332,7 +332,7 @@ class Explainer:
         found = replace(found, findings=tuple(map(self._located, found.findings)), unread=self._unread())
         self._workers_grow = grows_in_workers(found) is not None
         self.latest = found = self._beside(self.workers.with_names(found))
-        self._set_rhythm(levels)
+        self._set_schedule(levels)
         line = self._log_limit.line(found, levels.now)
         if line is not None:
             log.log(line.level, "%s", line.text)
@@ -363,11 +363,11 @@ class Explainer:
             began = self._spent()
             self._chains.update(self.census.inspect(missing, set(self.inventory.anchors)))
             self._pause("inspect", levels.now, self._spent() - began)
-        paces = (self.memory.steps, self.memory.cycles)
+        progress = (self.memory.steps, self.memory.cycles)
         findings = [
             replace(
                 plausible(self._describer.describe_type(known, growth, self._chains.get(known.name)), levels),
-                steady=is_steady(known.counts, paces, levels.start),
+                steady=is_steady(known.counts, progress, levels.start),
             )
             for known, growth in growing
         ]
@@ -397,14 +397,14 @@ class Explainer:
         Growth that is no leak is traced only where it is fast, as tracing slows the program.
         """
         for finding in self.latest.findings[:_TYPES_REPORTED]:
-            if not finding.is_leak and self._rhythm is not HURRIED:
+            if not finding.is_leak and self._schedule is not HURRIED:
                 continue
             known = self.inventory.known.get(finding.path or "")
             if known is None or finding.share < _TRACED_SHARE or not self._describer.is_traceable(known):
                 continue
             if self.tracer.may_trace(known.path):
-                rhythm = 60 / max(1.0, finding.items_per_minute or 0.0)
-                self._describer.trace(known, self.tracer, rhythm)
+                schedule = 60 / max(1.0, finding.items_per_minute or 0.0)
+                self._describer.trace(known, self.tracer, schedule)
                 self.spent_on["trace"] = self.tracer.seconds
                 return True
         return False

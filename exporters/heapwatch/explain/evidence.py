@@ -72,11 +72,11 @@ class Candidate:
     @property
     def bytes_per_minute(self) -> float:
         """Growth of the items times the bytes of one item; 0 while these are not measured."""
-        known, pace = self.known, 60 * self.growth.per_second
+        known, rate = self.known, 60 * self.growth.per_second
         if known.in_bytes:
-            return pace * known.multiplicity
+            return rate * known.multiplicity
         counted = (known.items.last or 0.0) if known.kind == "ring" else known.weighed_items
-        return pace * (known.held.last or 0.0) / counted if counted else 0.0
+        return rate * (known.held.last or 0.0) / counted if counted else 0.0
 
     @property
     def rising(self) -> bool:

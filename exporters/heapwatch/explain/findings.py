@@ -157,8 +157,8 @@ def from_json(document: Any) -> Explanation:
 def narrative(explanation: Explanation) -> str:
     """The message, then one line for each further finding."""
     shown = foremost(explanation)
-    rest = [finding for finding in explanation.findings if finding is not shown]
-    lines = [headline(explanation), *(f"  {described(found)}" for found in rest)]
+    residual = [finding for finding in explanation.findings if finding is not shown]
+    lines = [headline(explanation), *(f"  {described(found)}" for found in residual)]
     if explanation.unread:
         lines.append(f"  Not read: {' and '.join(explanation.unread)}. {_HOW_TO_READ}.")
     return "\n".join(map(plain, lines))
@@ -196,8 +196,8 @@ def message(explanation: Explanation) -> str:
     elif verdict == "healthy":
         said = ["Nothing leaks.", explanation.detail]
     elif verdict == "warm-up":
-        pace = f" by {size_text(grown)}/min" if grows else ""
-        said = [f"No leak. Memory grew{pace} and slows down: a warm-up."]
+        rate = f" by {size_text(grown)}/min" if grows else ""
+        said = [f"No leak. Memory grew{rate} and slows down: a warm-up."]
     elif verdict == "growing":
         said = [explanation.detail, so_far, left]
     elif verdict == "filling" or (verdict == "will not fit" and first is not None and first.capacity_items):
@@ -213,8 +213,8 @@ def described(finding: Finding) -> str:
     what = f"`{finding.path}`" if finding.path else finding.type
     facts = [finding.type] if finding.path else []
     if finding.items_per_minute:
-        pace = finding.items_per_minute
-        facts.append(f"{pace:{'+,.0f' if abs(pace) >= 10 else '+.2g'}} items/min")
+        rate = finding.items_per_minute
+        facts.append(f"{rate:{'+,.0f' if abs(rate) >= 10 else '+.2g'}} items/min")
     if finding.items and finding.bytes:
         facts.append(f"{size_text(finding.bytes / finding.items)} each")
     elif finding.bytes:

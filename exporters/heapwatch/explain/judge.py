@@ -18,7 +18,7 @@ from heapwatch.explain.findings import (
     size_text,
 )
 from heapwatch.explain.inventory import KnownContainer
-from heapwatch.explain.residual import EXPLAINED, goes_on, inferred, rate_of, unnamed, with_types, workers
+from heapwatch.explain.residual import EXPLAINED, continues, inferred, rate_of, unnamed, with_types, workers
 from heapwatch.explain.series import is_steady
 from heapwatch.explain.weigh import shared_share
 
@@ -60,49 +60,49 @@ def explain(
     """
     seconds = levels.now - levels.began
     settled = levels.now - max(levels.began, levels.memory.settled_at)
-    pace = levels.per_minute
+    rate = levels.per_minute
     findings: list[Finding] = []
-    met: list[Candidate] = []
+    seen: list[Candidate] = []
     for candidate in sorted(candidates, key=lambda one: (-one.bytes_per_minute, len(one.known.path))):
-        findings.append(_finding(candidate, levels, met))
-        met.append(candidate)
+        findings.append(_finding(candidate, levels, seen))
+        seen.append(candidate)
     findings += workers(levels)
     findings = inferred(findings, candidates, levels)
     findings = with_types(findings, types, levels)
     findings += unnamed(findings, levels, refused_seconds if rounds else None, counted_seconds)
-    findings = _with_shares(findings, pace)
+    findings = _with_shares(findings, rate)
     findings = with_room(findings, levels)
-    worth = [found for found in findings if _is_worth_reporting(found, levels)]
+    reported = [found for found in findings if _is_worth_reporting(found, levels)]
     share = (
-        min(1.0, rate_of([found for found in worth if found.kind != "native"]) / pace) if pace > 0 else 1.0
+        min(1.0, rate_of([found for found in reported if found.kind != "native"]) / rate) if rate > 0 else 1.0
     )
-    verdict, detail = _verdict(levels, worth, settled, None if rounds else walked)
+    verdict, detail = _verdict(levels, reported, settled, None if rounds else walked)
     left = levels.time_left if verdict in _GROW_ON else None
-    return Explanation(verdict, seconds, pace, share, ranked(worth)[:_MOST_FINDINGS], detail, left)
+    return Explanation(verdict, seconds, rate, share, ranked(reported)[:_MOST_FINDINGS], detail, left)
 
 
 def is_unexplained(explanation: Explanation, levels: Levels) -> bool:
     """Whether material growth goes on that no finding names, so that a search is worth its cost."""
     measured = [one for one in explanation.findings if one.kind != "native" and not one.inferred]
-    pace = explanation.growth_bytes_per_minute
-    rest = pace - rate_of(measured)
-    if rest <= EXPLAINED * pace or not goes_on(levels.own):
+    rate = explanation.growth_bytes_per_minute
+    residual = rate - rate_of(measured)
+    if residual <= EXPLAINED * rate or not continues(levels.own):
         return False
-    return levels.matters(rest) and rest / 60 * levels.own.span >= MATERIAL_BYTES
+    return levels.matters(residual) and residual / 60 * levels.own.span >= MATERIAL_BYTES
 
 
-def _finding(candidate: Candidate, levels: Levels, met: Sequence[Candidate]) -> Finding:
+def _finding(candidate: Candidate, levels: Levels, seen: Sequence[Candidate]) -> Finding:
     known, growth, bounded = candidate.known, candidate.growth, candidate.bounded
     shared, owner = max(
-        ((_shared(candidate, one), one.known.path) for one in met),
+        ((_shared(candidate, one), one.known.path) for one in seen),
         default=(0.0, None),
         key=lambda both: both[0],
     )
     kind: FindingKind = "buffer" if bounded else "container"
     long_enough = growth.span >= _span_wanted(candidate, levels)
-    pace = candidate.bytes_per_minute
-    certain = candidate.rising and long_enough and pace / 60 * growth.span >= MATERIAL_BYTES
-    goes_on = certain and levels.matters(pace)
+    rate = candidate.bytes_per_minute
+    certain = candidate.rising and long_enough and rate / 60 * growth.span >= MATERIAL_BYTES
+    continues = certain and levels.matters(rate)
     capacity = candidate.capacity if bounded else None
     return Finding(
         kind=kind,
@@ -118,9 +118,9 @@ def _finding(candidate: Candidate, levels: Levels, met: Sequence[Candidate]) -> 
         site=candidate.site,
         holders=candidate.holders,
         remedy=candidate.remedy,
-        is_leak=goes_on and not bounded,
+        is_leak=continues and not bounded,
         steady=_is_steady(known, levels),
-        fits=not goes_on if bounded else None,  # a sure growth is compared with the memory by `with_room`
+        fits=not continues if bounded else None,  # a sure growth is compared with the memory by `with_room`
         shared_with=owner if shared else None,
     )
 
@@ -134,8 +134,8 @@ def _shared(candidate: Candidate, other: Candidate) -> float:
 
 def _is_steady(known: KnownContainer, levels: Levels) -> bool:
     """Whether its items or its bytes keep their rate: episodes that get longer become fewer."""
-    paces = (levels.memory.steps, levels.memory.cycles)
-    return any(is_steady(level, paces, levels.start) for level in (known.items, known.held))
+    progress = (levels.memory.steps, levels.memory.cycles)
+    return any(is_steady(level, progress, levels.start) for level in (known.items, known.held))
 
 
 def _span_wanted(candidate: Candidate, levels: Levels) -> float:
@@ -196,8 +196,8 @@ def _verdict(
         return "leak", ""
     if any(finding.fits is False for finding in findings):
         return "will not fit", f"{size_text(levels.left)} of memory is left."
-    pace, fast = levels.per_minute, levels.rises_fast_by
-    grows = f"Memory grows by {size_text(max(pace, fast))}/min." if levels.matters(max(pace, fast)) else ""
+    rate, fast = levels.per_minute, levels.rises_fast_by
+    grows = f"Memory grows by {size_text(max(rate, fast))}/min." if levels.matters(max(rate, fast)) else ""
     if seconds < TOO_EARLY_SECONDS:
         left = f"A verdict takes {TOO_EARLY_SECONDS:.0f} s, {math.ceil(TOO_EARLY_SECONDS - seconds)} s more."
         return "too early", _joined(grows, left, _searched(walked))
@@ -208,7 +208,7 @@ def _verdict(
     buffers = [finding for finding in findings if finding.kind == "buffer"]
     filled = rate_of([finding for finding in buffers if finding.fits])
     rises = fast > 0 and filled < EXPLAINED * fast
-    matters = levels.matters(pace) and filled < EXPLAINED * pace
+    matters = levels.matters(rate) and filled < EXPLAINED * rate
     if not (rises or matters):
         filling = any(not _is_full(finding) for finding in buffers)
         return ("filling", "") if filling else ("healthy", f"Memory use is {size_text(levels.resident)}.")

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 from typing import NamedTuple
 
-from heapwatch.analysis.judge import HELD_LOOKS, Verdicts
+from heapwatch.analysis.judge import HELD_EVALUATIONS, Verdicts
 from heapwatch.analysis.leak import BYTES, MEMORY, WINDOWS, growth_of
 from heapwatch.analysis.process import YOUNG_CYCLES, Process
 from heapwatch.analysis.readings import Component
@@ -51,15 +51,15 @@ class LeakingLevels:
 
 
 def _findings(verdicts: Verdicts) -> Iterator[tuple[Component, Finding]]:
-    for component, pace in verdicts.leaking().items():
-        yield component, _finding(component, verdicts.levels[component][-1], pace)
+    for component, rate in verdicts.leaking().items():
+        yield component, _finding(component, verdicts.levels[component][-1], rate)
     for component, items in verdicts.longer_than_allowed().items():
         capacity = verdicts.capacity[component][-1]
         found = _finding(component, items, 0.0)
         yield component, replace(found, capacity_items=None if capacity is None else round(capacity))
 
 
-def _finding(component: Component, level: float | None, pace: float) -> Finding:
+def _finding(component: Component, level: float | None, rate: float) -> Finding:
     held, in_bytes = None if level is None else round(level), component.resource in BYTES
     return Finding(
         kind="level",
@@ -67,8 +67,8 @@ def _finding(component: Component, level: float | None, pace: float) -> Finding:
         type=str(component),
         items=None if in_bytes else held,
         bytes=held if in_bytes else None,
-        items_per_minute=None if in_bytes else pace,
-        bytes_per_minute=pace if in_bytes else 0.0,
+        items_per_minute=None if in_bytes else rate,
+        bytes_per_minute=rate if in_bytes else 0.0,
         share=0.0,
         is_leak=True,
     )
@@ -165,7 +165,7 @@ class LevelHistory:
             if name != VIRTUAL and (values[-1] or 0.0) > (values[0] or 0.0)
         }
         found: dict[str, float] = {}
-        for component, judged in growth_of(process, components, len(moments) - HELD_LOOKS).items():
+        for component, judged in growth_of(process, components, len(moments) - HELD_EVALUATIONS).items():
             growth = judged.verdicts[-1]
             if growth is not None:
                 found[OWN if component == MEMORY else component.name] = growth

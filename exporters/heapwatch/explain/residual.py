@@ -54,8 +54,8 @@ def workers(levels: Levels) -> list[Finding]:
 
 def inferred(findings: list[Finding], candidates: Sequence[Candidate], levels: Levels) -> list[Finding]:
     """Attribute growth that no measurement explains to a growing container whose items cannot be measured."""
-    rest = _rest(findings, levels)
-    if not (rest and goes_on(levels.own)):
+    residual = _rest(findings, levels)
+    if not (residual and continues(levels.own)):
         return findings
     by_path = {candidate.known.path: candidate for candidate in candidates}
     opaque = []
@@ -75,7 +75,7 @@ def inferred(findings: list[Finding], candidates: Sequence[Candidate], levels: L
         same, key=lambda one: (one[3].site is not None, _is_name(one[3].known.path), one[1])
     )
     chosen = findings[at]
-    grown = rest / 60 * levels.own.span
+    grown = residual / 60 * levels.own.span
     # An autograd graph is known to hold much memory. For other objects, container and process must both grow
     # steadily.
     spans = (candidate.growth.span, levels.own.span)
@@ -84,7 +84,7 @@ def inferred(findings: list[Finding], candidates: Sequence[Candidate], levels: L
     findings[at] = replace(
         chosen,
         bytes=round((chosen.bytes or 0) + grown),
-        bytes_per_minute=chosen.bytes_per_minute + rest,
+        bytes_per_minute=chosen.bytes_per_minute + residual,
         inferred=True,
         is_leak=chosen.is_leak or certain or OWN in levels.leaks,
     )
@@ -106,12 +106,14 @@ def plausible(found: Finding, levels: Levels) -> Finding:
 def with_types(findings: list[Finding], types: Sequence[Finding], levels: Levels) -> list[Finding]:
     """Add growing types while a part of the growth is unexplained."""
     for found in types:
-        rest = _rest(findings, levels)
-        if rest:
+        residual = _rest(findings, levels)
+        if residual:
             if found.inferred:
-                found = replace(found, bytes_per_minute=min(rest, found.bytes_per_minute))
+                found = replace(found, bytes_per_minute=min(residual, found.bytes_per_minute))
             grown = found.bytes_per_minute / 60 * levels.own.span
-            leaks = goes_on(levels.own) and grown >= MATERIAL_BYTES and levels.matters(found.bytes_per_minute)
+            leaks = (
+                continues(levels.own) and grown >= MATERIAL_BYTES and levels.matters(found.bytes_per_minute)
+            )
             findings = [*findings, replace(found, is_leak=leaks)]
     return findings
 
@@ -128,21 +130,21 @@ def unnamed(
     Where objects were not counted by type, as that would have stopped the program for `refused_seconds`, it
     says how to allow it.
     """
-    rest, memory = _rest(findings, levels), levels.memory
-    if not (rest and goes_on(levels.own)):
+    residual, memory = _rest(findings, levels), levels.memory
+    if not (residual and continues(levels.own)):
         return []
     kind: FindingKind = "native"
     counted = refused_seconds is None and counted_seconds >= _COUNTED_SPAN
     searched = "Python object" if counted else "container"
     what, remedy, level = f"memory that no {searched} accounts for", None, OWN
-    kept = _pace(memory.retained.growth(levels.settled))
+    kept = _rate(memory.retained.growth(levels.settled))
     # Where `malloc_trim` has returned freed memory, resident memory grows by less than `retained`.
-    if EXPLAINED * rest < kept <= rest / EXPLAINED:
+    if EXPLAINED * residual < kept <= residual / EXPLAINED:
         kind, what, level = "allocator", "freed memory that the C allocator keeps", RETAINED
         remedy = "`malloc_trim(0)` now and then (a cleanup does it), MALLOC_ARENA_MAX=2, or jemalloc"
-    elif _pace(memory.gpu.growth(levels.settled)) > EXPLAINED * rest:
+    elif _rate(memory.gpu.growth(levels.settled)) > EXPLAINED * residual:
         kind, what, level = "gpu", "GPU memory that no Python container accounts for", "gpu"
-    elif _pace(memory.shared.growth(levels.settled)) > EXPLAINED * rest:
+    elif _rate(memory.shared.growth(levels.settled)) > EXPLAINED * residual:
         what, level = "shared memory that no Python object accounts for", "shared"
         remedy = "close and unlink shared memory blocks and queues that are done"
     elif refused_seconds is not None:
@@ -160,7 +162,7 @@ def unnamed(
             items=None,
             bytes=None,
             items_per_minute=None,
-            bytes_per_minute=rest,
+            bytes_per_minute=residual,
             share=0.0,
             remedy=remedy,
             is_leak=level in levels.leaks,
@@ -168,7 +170,7 @@ def unnamed(
     ]
 
 
-def goes_on(growth: FloorGrowth) -> bool:
+def continues(growth: FloorGrowth) -> bool:
     """Whether the process has grown for long enough."""
     return growth.rising and growth.span >= _MEASURED_SPAN
 
@@ -180,10 +182,10 @@ def rate_of(findings: Sequence[Finding]) -> float:
 
 def _rest(findings: Sequence[Finding], levels: Levels) -> float:
     """Unexplained growth in bytes a minute; 0 if it is not material."""
-    pace = levels.per_minute
-    rest = pace - rate_of(findings)
-    return rest if rest > EXPLAINED * pace and levels.matters(rest) else 0.0
+    rate = levels.per_minute
+    residual = rate - rate_of(findings)
+    return residual if residual > EXPLAINED * rate and levels.matters(residual) else 0.0
 
 
-def _pace(growth: FloorGrowth) -> float:
+def _rate(growth: FloorGrowth) -> float:
     return 60 * growth.per_second

@@ -17,7 +17,7 @@ _RECENT_SECONDS = 120.0
 _HURRY = 1 / 6  # growth that is material in ten minutes or fills the memory in four hours; see Levels.matters
 
 
-class Rhythm(NamedTuple):
+class Schedule(NamedTuple):
     """Seconds between two slices, evaluations, weighings, readings of what changes, and walks."""
 
     tick: float
@@ -27,11 +27,11 @@ class Rhythm(NamedTuple):
     walk: float
 
 
-HURRIED = Rhythm(tick=0.2, judge=5.0, weigh=5.0, reading=1.0, walk=15.0)
-CALM = Rhythm(tick=1.0, judge=20.0, weigh=20.0, reading=5.0, walk=120.0)
+HURRIED = Schedule(tick=0.2, judge=5.0, weigh=5.0, reading=1.0, walk=15.0)
+CALM = Schedule(tick=1.0, judge=20.0, weigh=20.0, reading=5.0, walk=120.0)
 
 
-def rhythm_of(levels: Levels, rounds: int) -> Rhythm:
+def schedule_for(levels: Levels, rounds: int) -> Schedule:
     """The rhythm for the growth so far, after so many complete walks.
 
     The growth of the last minutes counts as well as that since the start, so that a leak that begins after
@@ -45,7 +45,7 @@ def rhythm_of(levels: Levels, rounds: int) -> Rhythm:
 
 SHARE = 0.002
 START_SECONDS = 0.15  # CPU time in advance at the start of any run, so that the first minute has results
-LOAN_SECONDS = 0.4  # CPU time in advance, once, for growth without an explanation
+ADVANCE_SECONDS = 0.4  # CPU time in advance, once, for growth without an explanation
 _REPAID_SECONDS = 3600.0
 _AT_ONCE_SECONDS = 0.04
 _AHEAD_SHARE = 0.004  # largest share of the time since the start, while the time in advance lasts
@@ -70,32 +70,32 @@ class Budget:
         self._began = self._credited = clock()
         self._scale = min(1.0, share / SHARE)
         self._start = self._ahead = self._left = START_SECONDS * self._scale
-        self._loan = LOAN_SECONDS * self._scale
-        self._lent_at: float | None = None
+        self._advance = ADVANCE_SECONDS * self._scale
+        self._advanced_at: float | None = None
 
     @property
-    def has_lent(self) -> bool:
+    def has_advanced(self) -> bool:
         """Whether the loan was given and a part of it is left."""
-        return self._lent_at is not None and self._left > self._start
+        return self._advanced_at is not None and self._left > self._start
 
-    def lend(self) -> None:
+    def advance(self) -> None:
         """Give the loan, once: there is growth without an explanation."""
-        if self._lent_at is None:
-            self._lent_at = self._clock()
-            self._ahead += self._loan
-            self._left += self._loan
+        if self._advanced_at is None:
+            self._advanced_at = self._clock()
+            self._ahead += self._advance
+            self._left += self._advance
 
     def allows(self) -> bool:
         """Whether any time is left now."""
         now = self._clock()
         repaid = self._start / _REPAID_SECONDS if now - self._began < _REPAID_SECONDS else 0.0
-        if self._lent_at is not None and now - self._lent_at < _REPAID_SECONDS:
-            repaid += self._loan / _REPAID_SECONDS
+        if self._advanced_at is not None and now - self._advanced_at < _REPAID_SECONDS:
+            repaid += self._advance / _REPAID_SECONDS
         self._left = min(self._ahead, self._left + (now - self._credited) * (self._share - repaid))
         self._credited = now
         at_most = self._scale * (_AT_ONCE_SECONDS + _AHEAD_SHARE * (now - self._began))
-        if self._lent_at is not None:
-            at_most += self._loan
+        if self._advanced_at is not None:
+            at_most += self._advance
         return self._left > 0 and self.spent <= at_most
 
     def charge(self, seconds: float) -> None:
@@ -112,9 +112,9 @@ STALL_SECONDS = 0.02
 _LONGEST_MS = 60_000
 # Before a list was made: seconds for each block of memory that Python has allocated. In processes that have
 # imported torch a third of the blocks are tracked objects.
-_FIRST_PACE = 25e-9
+_FIRST_RATE = 25e-9
 _OBJECTS_TO_TYPES = 1.7  # time of a list of objects, as a multiple of one of types
-_YOUNG_PACE = 150e-9  # seconds for each object of the young generations
+_YOUNG_RATE = 150e-9  # seconds for each object of the young generations
 
 
 def allowed_seconds() -> float:
@@ -135,14 +135,14 @@ class Stall:
     def __init__(self, allowed: float) -> None:
         self.allowed = allowed
         self.longest = 0.0
-        self._pace: dict[What, float] = {}
+        self._rate: dict[What, float] = {}
 
     def predicted(self, what: What) -> float:
         """Seconds for which a list of all tracked objects would stop the program."""
-        pace = self._pace.get(what)
-        if pace is None:
-            pace = self._pace.get("types", _FIRST_PACE) * (_OBJECTS_TO_TYPES if what == "objects" else 1.0)
-        return sys.getallocatedblocks() * pace
+        rate = self._rate.get(what)
+        if rate is None:
+            rate = self._rate.get("types", _FIRST_RATE) * (_OBJECTS_TO_TYPES if what == "objects" else 1.0)
+        return sys.getallocatedblocks() * rate
 
     def allows(self, what: What) -> bool:
         """Whether all tracked objects may be listed now."""
@@ -152,7 +152,7 @@ class Stall:
         """Whether generation 0 or 1 may be listed, by the number of objects that it can have."""
         newest, collections, _ = gc.get_count()
         most = newest if generation == 0 else collections * gc.get_threshold()[0]
-        return most * _YOUNG_PACE <= self.allowed
+        return most * _YOUNG_RATE <= self.allowed
 
     def timed(self, call: Callable[[], list[T]], what: What | None = None) -> list[T]:
         """What `call` returns. With `what` it lists all tracked objects: that predicts the next time."""
@@ -161,6 +161,6 @@ class Stall:
         took = own_time() - began
         self.longest = max(self.longest, took)
         if what is not None:
-            pace = took / max(1, sys.getallocatedblocks())
-            self._pace[what] = 0.5 * (self._pace.get(what, pace) + pace)
+            rate = took / max(1, sys.getallocatedblocks())
+            self._rate[what] = 0.5 * (self._rate.get(what, rate) + rate)
         return found

@@ -184,23 +184,23 @@ class LevelSeries:
         elapsed = floors[-1][0] - floors[0][0]
         if total <= 0 or elapsed <= 0:
             return FloorGrowth(0.0, False, steps, span, 0.0)
-        pace = total / elapsed
+        rate = total / elapsed
         late_time = floors[-1][0] - floors[-2][0]
         late = rises[-1] / late_time if late_time > 0 else 0.0
         tail_time = last.end - floors[-1][0]
         tail = (last.last - floors[-1][1]) / tail_time if tail_time > span / 16 else late
         rising = (
             min(rises) > _LEAST_RISE * total / len(rises)
-            and late >= _STEADY * pace
-            and tail >= _STEADY * pace / 2
+            and late >= _STEADY * rate
+            and tail >= _STEADY * rate / 2
             and steps >= _LEAST_STEPS
         )
-        lasting = late / pace
+        lasting = late / rate
         if rising:
             # A single large step, such as loading a data set, must not count as a lasting rate.
             spans = [after[0] - before[0] for before, after in pairwise(floors)]
-            pace = median(rise / max(seconds, span / 16) for rise, seconds in zip(rises, spans, strict=True))
-        return FloorGrowth(pace, rising, steps, span, total, lasting, floors[-1][1], swing)
+            rate = median(rise / max(seconds, span / 16) for rise, seconds in zip(rises, spans, strict=True))
+        return FloorGrowth(rate, rising, steps, span, total, lasting, floors[-1][1], swing)
 
 
 def _bridged(floors: list[tuple[float, float] | None]) -> list[tuple[float, float]] | None:
@@ -220,12 +220,12 @@ _HALVES = (0.92, 1.25)  # limits of the second half's rise over the first's; a f
 _COUNT_ERROR = 0.5  # items
 
 
-def is_steady(level: LevelSeries, paces: Iterable[LevelSeries], start: float) -> bool:
+def is_steady(level: LevelSeries, progress: Iterable[LevelSeries], start: float) -> bool:
     """Whether a level rose as much in the second half of the time since `start` as in the first half.
 
     Args:
         level: what grows.
-        paces: counts of progress, such as steps; a rise may be even per step instead of in time.
+        progress: counts of progress, such as steps; a rise may be even per step instead of in time.
         start: seconds, on the clock of the readings.
 
     """
@@ -239,8 +239,8 @@ def is_steady(level: LevelSeries, paces: Iterable[LevelSeries], start: float) ->
     least = (late - _COUNT_ERROR) / (early + _COUNT_ERROR)
     most = (late + _COUNT_ERROR) / (early - _COUNT_ERROR)
     changes = [1.0]
-    for pace in paces:
-        before, after = _rises(pace, first, last)
+    for rate in progress:
+        before, after = _rises(rate, first, last)
         if before > 0 and after > 0:
             changes.append(after / before)
     return any(most / change > _HALVES[0] and least / change < _HALVES[1] for change in changes)

@@ -55,10 +55,10 @@ def holders(shell: Any) -> tuple[list[Holder], list[str]]:
     walk = Walk(_SAMPLES, _SECONDS, [*apart, *map(id, variables.values())])
     found: list[Holder] = []
     unmeasured: list[str] = []
-    met: set[int] = set()
+    seen: set[int] = set()
     for name, obj in variables.items():
-        if id(obj) not in met:
-            met.add(id(obj))
+        if id(obj) not in seen:
+            seen.add(id(obj))
             _measure(walk, name, obj, None, found, unmeasured)
     for name, obj, remedy in kept_by_ipython(shell):
         if not walk.has_counted(obj):

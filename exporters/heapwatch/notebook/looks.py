@@ -133,11 +133,11 @@ class Looker:
         """Containers with more items, or bytes, than before, and how many; another name is not more."""
         running = set(map(id, running_code()))
         present = [known for known in self._inventory.known.values() if _is_read(known)]
-        met = {known.identity for known in present if known.path in before.levels}
+        seen = {known.identity for known in present if known.path in before.levels}
         for known in present:
             more = _level(known) - before.levels.get(known.path, 0.0)
-            again = known.path not in before.levels and known.identity in met
-            met.add(known.identity)
+            again = known.path not in before.levels and known.identity in seen
+            seen.add(known.identity)
             if more > 0 and not again and self._is_ours(known, running):
                 yield more, known
 

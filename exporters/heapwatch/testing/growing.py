@@ -67,10 +67,10 @@ def growing_container(candidate: Candidate) -> Growing:
 
 def unreached_container(known: LongContainer) -> Growing:
     """A container that no path leads to; what refers to it takes the place of the path."""
-    pace = known.items_per_minute / 60
-    size = None if known.bytes is None else pace * known.bytes / known.items
+    rate = known.items_per_minute / 60
+    size = None if known.bytes is None else rate * known.bytes / known.items
     name = " < ".join(known.holders) or "held from outside Python"
-    return Growing(name, known.type, size, pace, known.site, remedy=remedy_for_type(known.holders))
+    return Growing(name, known.type, size, rate, known.site, remedy=remedy_for_type(known.holders))
 
 
 def too_large(candidate: Candidate) -> list[Growing]:

@@ -35,7 +35,7 @@ class Outside:
 
     def native(self, since: float) -> float | None:
         """Growth of malloc's blocks in use, in bytes a round; None if there is none."""
-        return _pace(self._in_use, since)
+        return _rate(self._in_use, since)
 
     def kept(self, since: float) -> float | None:
         """Growth of freed memory that stays resident, in bytes a round; None if there is none.
@@ -44,13 +44,13 @@ class Outside:
         that fills. Both rise where freed pieces lie between others and are not used again. Now and then one
         is, so that a round adds less; none may fall.
         """
-        paces = []
+        progress = []
         for series in (self._kept, self._private):
-            pace = _pace(series, since)
-            if pace is None or min(_rises(series, since), default=0.0) <= 0:
+            rate = _rate(series, since)
+            if rate is None or min(_rises(series, since), default=0.0) <= 0:
                 return None
-            paces.append(pace)
-        return min(paces)
+            progress.append(rate)
+        return min(progress)
 
     def children(self, since: float) -> tuple[float, float | None] | None:
         """Growth of the number of child processes in a round, and of their memory; None if there is none."""
@@ -66,7 +66,7 @@ class Outside:
         return added or self.native(since) is not None or self.kept(since) is not None
 
 
-def _pace(series: LevelSeries, since: float) -> float | None:
+def _rate(series: LevelSeries, since: float) -> float | None:
     growth = series.growth(since)
     return growth.per_second if growth.rising and growth.per_second >= LEAST_NATIVE_BYTES else None
 

@@ -129,15 +129,15 @@ class GrowthCheck:
         candidates = [self._candidate(known) for known in self._rising()[:_MOST_WEIGHED]]
         found: list[Growing] = []
         bounded: list[Candidate] = []
-        met: set[int] = set()
+        seen: set[int] = set()
         for candidate in sorted(candidates, key=lambda one: (-one.bytes_per_minute, len(one.known.path))):
-            if not candidate.traits.ids & met:
+            if not candidate.traits.ids & seen:
                 if candidate.bounded:
                     bounded.append(candidate)
                     found += too_large(candidate) if self._matters(candidate) else []
                 elif self._matters(candidate):
                     found.append(growing_container(candidate))
-            met |= candidate.traits.ids
+            seen |= candidate.traits.ids
         found += self._processes()
         if not found:
             found += self._cycles() or self._types(bounded)
@@ -194,13 +194,13 @@ class GrowthCheck:
             return []
         if not self._uncollected.counts.growth(self._start).rising:
             return []
-        pace = self._uncollected.per_second(self._start)
-        size = None if garbage.bytes is None else pace * garbage.bytes / garbage.objects
-        if pace <= 0 or (size is not None and size < self._least):
+        rate = self._uncollected.per_second(self._start)
+        size = None if garbage.bytes is None else rate * garbage.bytes / garbage.objects
+        if rate <= 0 or (size is not None and size < self._least):
             return []
         site = None if garbage.key is None else self._describer.stored_at(garbage.key)
         name = f"uncollected cycles of {', '.join(garbage.types)}"
-        return [Growing(name, "garbage", size, pace, site, remedy=remedy_for_type(None))]
+        return [Growing(name, "garbage", size, rate, site, remedy=remedy_for_type(None))]
 
     def _types(self, bounded: list[Candidate]) -> list[Growing]:
         inside = {name for candidate in bounded for name in candidate.traits.classes}
@@ -216,9 +216,9 @@ class GrowthCheck:
         return [one for one in found if (one.bytes or 0.0) >= self._least]
 
     def _type(self, known: GrowingType, holders: tuple[str, ...]) -> Growing:
-        pace = known.counts.growth(self._start).per_second
-        size = pace * known.each_bytes if known.each_bytes else None
-        return Growing(known.name, "instances", size, pace, holders=holders or ("nothing in Python",))
+        rate = known.counts.growth(self._start).per_second
+        size = rate * known.each_bytes if known.each_bytes else None
+        return Growing(known.name, "instances", size, rate, holders=holders or ("nothing in Python",))
 
     def _is_allowed(self, name: str) -> bool:
         return any(fnmatch.fnmatchcase(name, pattern) for pattern in self._patterns)

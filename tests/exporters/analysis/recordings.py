@@ -24,7 +24,7 @@ def judged(series, minutes=80):
 
 def first(verdicts):
     """The minute of the first verdict, or None."""
-    return next((look / 2 for look, growth in enumerate(verdicts) if growth is not None), None)
+    return next((index / 2 for index, growth in enumerate(verdicts) if growth is not None), None)
 
 
 def told(series):

@@ -131,7 +131,7 @@ def test_a_leak_by_name_alone_ends_when_it_is_taken_back_and_any_other_is_held()
         for one in (GROWTH, SHARE):
             series[one] = [value if number < 48 else known for number, value in enumerate(series[one])]
         series[RSS] = [series[RSS][min(number, 48)] for number in range(SCRAPES)]
-        leaking = [look / 2 for look, growth in enumerate(judged(series)[MEMORY]) if growth is not None]
+        leaking = [index / 2 for index, growth in enumerate(judged(series)[MEMORY]) if growth is not None]
         assert leaking[0] <= 9
         assert least <= leaking[-1] <= most
 
@@ -149,14 +149,14 @@ def test_pages_touched_now_are_no_excuse_for_growth_with_a_name():
 
 
 def test_generations_of_any_pace():
-    looks = 4 * 720
-    generation = [float(number // 400) for number in range(looks)]  # 100 minutes each
-    stairs = [5e9 + 25e9 * ((number + 160) // 400) for number in range(looks)]
+    evaluations = 4 * 720
+    generation = [float(number // 400) for number in range(evaluations)]  # 100 minutes each
+    stairs = [5e9 + 25e9 * ((number + 160) // 400) for number in range(evaluations)]
     cycles = Series("trainer_progress_total", (("unit", "generation"),))
-    told = first(judged({RSS: stairs, START: [0.0] * looks, cycles: generation}, 720)[MEMORY])
+    told = first(judged({RSS: stairs, START: [0.0] * evaluations, cycles: generation}, 720)[MEMORY])
     assert 300 < told <= 405
-    once = [5e9 + 25e9 * (number > 500) for number in range(looks)]
-    assert first(judged({RSS: once, START: [0.0] * looks, cycles: generation}, 720)[MEMORY]) is None
+    once = [5e9 + 25e9 * (number > 500) for number in range(evaluations)]
+    assert first(judged({RSS: once, START: [0.0] * evaluations, cycles: generation}, 720)[MEMORY]) is None
 
 
 def test_nothing_is_said_too_early_and_a_restart_begins_anew():

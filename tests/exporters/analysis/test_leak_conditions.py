@@ -14,21 +14,23 @@ from heapwatch.analysis.readings import Component
 from heapwatch.analysis.timeline import Sums, Values, slope
 
 BODIES = Component("bodies", "dynamic")
-LINE = [1e9 + 20e6 * look for look in range(12)]
-LOOKS = 200
-LAST = LOOKS - 1
+LINE = [1e9 + 20e6 * index for index in range(12)]
+EVALUATIONS = 200
+LAST = EVALUATIONS - 1
 
 
 def process(**series: Any) -> Process:
     """A process that started at 0 and is looked at every 30 seconds."""
-    return Process(**{"start": [0.0] * LOOKS, "time": [30.0 * look for look in range(LOOKS)], **series})
+    return Process(
+        **{"start": [0.0] * EVALUATIONS, "time": [30.0 * index for index in range(EVALUATIONS)], **series}
+    )
 
 
 def marks(gains: list[float], high_water: float | None = 1e9, burst: float | None = None) -> Any:
-    """Marks whose gains end at the last look."""
-    before = [0.0] * (LOOKS - len(gains))
-    bursts = dict.fromkeys(leak.WINDOWS, [burst] * LOOKS)
-    return SimpleNamespace(gains=Sums(before + gains), high_water=[high_water] * LOOKS, bursts=bursts)
+    """Marks whose gains end at the last evaluation."""
+    before = [0.0] * (EVALUATIONS - len(gains))
+    bursts = dict.fromkeys(leak.WINDOWS, [burst] * EVALUATIONS)
+    return SimpleNamespace(gains=Sums(before + gains), high_water=[high_water] * EVALUATIONS, bursts=bursts)
 
 
 @pytest.mark.parametrize(
@@ -84,18 +86,20 @@ def test_cycles_that_each_add_about_the_same(
 @pytest.mark.parametrize(
     ("seen", "steepness"),
     [
-        ([float(look) for look in range(12)], 1.0),
+        ([float(index) for index in range(12)], 1.0),
         ([0.0, 0, 0, *map(float, range(1, 10))], 5 / 3),  # nine changes
         ([0.0, 0, 0, 0, *map(float, range(1, 9))], None),  # eight
         ([0.0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 9.5], None),
-        ([float(look) for look in range(11)], None),
+        ([float(index) for index in range(11)], None),
         ([None, *map(float, range(11))], None),
         ([0.0, 1, 2, None, *map(float, range(4, 12))], 1.0),
         ([*map(float, range(6)), None, *map(float, range(7, 12))], None),
     ],
 )
-def test_a_count_that_rises_at_almost_every_look(seen: list[float | None], steepness: float | None) -> None:
-    assert leak._every_look(seen) == steepness
+def test_a_count_that_rises_at_almost_at_every_evaluation(
+    seen: list[float | None], steepness: float | None
+) -> None:
+    assert leak._at_every_evaluation(seen) == steepness
 
 
 def test_six_minutes_on_a_steep_line() -> None:
@@ -109,7 +113,7 @@ def test_six_minutes_on_a_steep_line() -> None:
 
 
 def test_a_young_process_has_to_rise_on_a_straighter_line() -> None:
-    bent = [level + 7e6 * (-1) ** look for look, level in enumerate(LINE)]
+    bent = [level + 7e6 * (-1) ** index for index, level in enumerate(LINE)]
     assert leak._straight(bent, [], bent[-1], 2) is not None
     assert leak._straight(bent, [], bent[-1], 1) is None
 
@@ -126,7 +130,7 @@ def test_a_line_over_the_steps_is_straight_too() -> None:
 
 @pytest.mark.parametrize(("missing", "mark"), [(22, 10.0), (23, 7.0)])
 def test_the_mark_is_valid_for_ten_minutes_without_samples(missing: int, mark: float) -> None:
-    """The lowest of four looks bridges three of them."""
+    """The lowest of four evaluations bridges three of them."""
     assert Marks([10.0] * 8 + [None] * missing + [7.0], [False] * (9 + missing)).high_water[-1] == mark
 
 
@@ -146,7 +150,7 @@ def test_a_rise_counts_after_four_looks_and_nothing_does_at_a_reset() -> None:
 
 def test_a_burst_is_of_the_window_as_long_as_any_of_its_looks() -> None:
     seen = Marks([10.0] * 50 + [15.0] * 50, [False] * 100)
-    assert [look for look, burst in enumerate(seen.bursts[16]) if burst] == [*range(53, 85)]
+    assert [index for index, burst in enumerate(seen.bursts[16]) if burst] == [*range(53, 85)]
 
 
 EVEN = (10, 10, 10, 10)
@@ -192,9 +196,9 @@ def test_a_window_needs_a_process_half_as_old_again() -> None:
     [(1.0, 0, False), (1.0, 1, True), (1.25, 1, False), (1.25, 2, True), (1.6, 2, False)],
 )
 def test_six_minutes_that_bend(bend: float, maturity: int, leaks: bool) -> None:
-    levels: Values = [1e9] * LOOKS
-    for look in range(12):
-        levels[look - 12] = 1e9 + 20e6 * (min(look, 5.5) + bend * max(0.0, look - 5.5))
+    levels: Values = [1e9] * EVALUATIONS
+    for index in range(12):
+        levels[index - 12] = 1e9 + 20e6 * (min(index, 5.5) + bend * max(0.0, index - 5.5))
     growth = leak._fast(process(), MEMORY, levels, marks([20e6] * 12), maturity, LAST)
     assert growth == (pytest.approx(40e6) if leaks else None)
 
@@ -203,28 +207,28 @@ def test_six_minutes_that_bend(bend: float, maturity: int, leaks: bool) -> None:
     ("gained", "mark", "leaks"), [(34.0, 100.0, False), (36.0, 100.0, True), (36.0, None, False)]
 )
 def test_a_count_rises_by_more_than_its_error(gained: float, mark: float | None, leaks: bool) -> None:
-    levels: Values = [float(look) for look in range(LOOKS)]
+    levels: Values = [float(index) for index in range(EVALUATIONS)]
     growth = leak._fast(process(), BODIES, levels, marks([gained], mark), 2, LAST)
     assert growth == (6.0 if leaks else None)
 
 
 def test_a_rise_that_is_not_material_is_no_fast_leak() -> None:
-    levels: Values = [1e9 - 20e6 * (LAST - look) for look in range(LOOKS)]
+    levels: Values = [1e9 - 20e6 * (LAST - index) for index in range(EVALUATIONS)]
     assert leak._fast(process(), MEMORY, levels, marks([25e6]), 2, LAST) is None
     assert leak._fast(process(), MEMORY, levels, marks([26e6]), 2, LAST) is not None
 
 
 def test_a_count_that_rises_twice_as_fast_is_no_leak_unless_steps_do_too() -> None:
     seen = [0.0, 1, 2, 3, 4, 5, 6, 8, 10, 12, 14, 16]
-    levels = [0.0] * (LOOKS - 12) + seen
+    levels = [0.0] * (EVALUATIONS - 12) + seen
     gains = marks([10.0] * 12, 100.0)
     assert leak._fast(process(), BODIES, [*levels], gains, 2, LAST) is None
     assert leak._fast(process(steps=[*levels]), BODIES, [*levels], gains, 2, LAST) == pytest.approx(20.0)
 
 
 def test_how_far_a_level_follows_the_steps() -> None:
-    counted = [float(look) for look in range(12)]
-    zigzag = [look + 4.0 * (look % 2) for look in counted]
+    counted = [float(index) for index in range(12)]
+    zigzag = [index + 4.0 * (index % 2) for index in counted]
     assert leak._by_steps([7 + 2 * count for count in counted], [*counted]) == pytest.approx(1.0)
     assert leak._by_steps([*zigzag], [*counted]) == pytest.approx(0.7814, abs=0.001)
 
@@ -248,21 +252,21 @@ def test_how_far_a_level_follows_the_steps() -> None:
 def test_samples_are_new_enough_for_the_window(
     monkeypatch: pytest.MonkeyPatch, maturity: int, age: float | None, ways: list[int]
 ) -> None:
-    monkeypatch.setattr(leak, "_in_window", lambda process, component, marks, minutes, look: minutes)
+    monkeypatch.setattr(leak, "_in_window", lambda process, component, marks, minutes, index: minutes)
     monkeypatch.setattr(leak, "_fast", lambda *_: 6)
-    aged = process(sample_age=None if age is None else {"memory": [float(age)] * LOOKS})
-    level: Values = [1e9] * LOOKS
-    never = [False] * LOOKS
-    found = leak._found(aged, MEMORY, level, marks([]), [maturity] * LOOKS, never, LAST)
+    aged = process(sample_age=None if age is None else {"memory": [float(age)] * EVALUATIONS})
+    level: Values = [1e9] * EVALUATIONS
+    never = [False] * EVALUATIONS
+    found = leak._found(aged, MEMORY, level, marks([]), [maturity] * EVALUATIONS, never, LAST)
     assert found == [*[[]] * LAST, ways]
 
 
 def named(named: float, level: Values) -> float | None:
-    return leak._named_at(process(named=[named] * LOOKS), level, LAST)
+    return leak._named_at(process(named=[named] * EVALUATIONS), level, LAST)
 
 
 def test_growth_with_a_name_is_that_of_six_minutes() -> None:
-    level: Values = [9e9] * (LOOKS - 12) + [1e9] * 2 + [1e9 + 10e6 * look for look in range(10)]
+    level: Values = [9e9] * (EVALUATIONS - 12) + [1e9] * 2 + [1e9 + 10e6 * index for index in range(10)]
     assert named(5e6, level) == pytest.approx(2 * (slope(level[-12:]) or 0.0))
 
 
@@ -272,28 +276,28 @@ def test_growth_with_a_name_is_that_of_six_minutes() -> None:
     ids=["not material", "material", "just enough", "most of it is no growth of memory"],
 )
 def test_growth_with_a_name_is_material_and_makes_memory_grow(per_minute: float, leaks: bool) -> None:
-    level: Values = [1e9 + 10e6 * (look - LAST) for look in range(LOOKS)]  # 20 MB a minute
+    level: Values = [1e9 + 10e6 * (index - LAST) for index in range(EVALUATIONS)]  # 20 MB a minute
     assert named(per_minute, level) == (pytest.approx(20e6) if leaks else None)
 
 
-@pytest.mark.parametrize(("looks", "share", "leaks"), [(4, 0.4, True), (3, 0.4, False), (3, 0.6, True)])
+@pytest.mark.parametrize(("evaluations", "share", "leaks"), [(4, 0.4, True), (3, 0.4, False), (3, 0.6, True)])
 @pytest.mark.parametrize("counting", [True, False])
 def test_a_name_is_for_most_of_the_growth_or_comes_four_times(
-    looks: int, share: float, leaks: bool, counting: bool
+    evaluations: int, share: float, leaks: bool, counting: bool
 ) -> None:
-    level: Values = [1e9 + 10e6 * (look - LAST) for look in range(LOOKS)]
-    names: Values = [None] * (LOOKS - looks) + [10e6] * looks
-    series = {"steps": [100.0 * look for look in range(LOOKS)]} if counting else {}
-    found = leak._named_at(process(named=names, named_share=[share] * LOOKS, **series), level, LAST)
+    level: Values = [1e9 + 10e6 * (index - LAST) for index in range(EVALUATIONS)]
+    names: Values = [None] * (EVALUATIONS - evaluations) + [10e6] * evaluations
+    series = {"steps": [100.0 * index for index in range(EVALUATIONS)]} if counting else {}
+    found = leak._named_at(process(named=names, named_share=[share] * EVALUATIONS, **series), level, LAST)
     assert (found is not None) is leaks
 
 
 def test_a_young_script_that_counts_nothing_is_believed_if_it_names_often() -> None:
-    level: Values = [1e9 + 10e6 * (look - LAST) for look in range(LOOKS)]
-    young: Values = [None] * (LOOKS - 12) + [0.0] * 12
-    for looks, leaks in ((4, True), (3, False)):
-        names: Values = [None] * (LOOKS - looks) + [10e6] * looks
-        about = process(start=young, named=names, named_share=[1.0] * LOOKS)
+    level: Values = [1e9 + 10e6 * (index - LAST) for index in range(EVALUATIONS)]
+    young: Values = [None] * (EVALUATIONS - 12) + [0.0] * 12
+    for evaluations, leaks in ((4, True), (3, False)):
+        names: Values = [None] * (EVALUATIONS - evaluations) + [10e6] * evaluations
+        about = process(start=young, named=names, named_share=[1.0] * EVALUATIONS)
         assert (leak._named_at(about, level, LAST) is not None) is leaks
 
 
@@ -307,26 +311,26 @@ def test_growth_with_a_name_is_looked_for_since_a_look_and_not_at_a_reset(
 
 def by_cycles(component: Component = MEMORY, reset: int | None = None, **series: Any) -> float | None:
     """Growth at the last of four cycles of 20 minutes, of which each adds 10 MB to 100 MB."""
-    counted = [float(look // 40) for look in range(LOOKS)]
+    counted = [float(index // 40) for index in range(EVALUATIONS)]
     seen = SimpleNamespace(high_water=[1e8 + 10e6 * count for count in counted])
-    resets = [look == reset for look in range(LOOKS)]
+    resets = [index == reset for index in range(EVALUATIONS)]
     return leak._by_cycles(process(**{"cycles": counted, **series}), component, seen, resets)[LAST]
 
 
 def test_cycles_since_the_last_reset_are_compared() -> None:
-    again = [float((look // 40) % 4) for look in range(LOOKS)]
+    again = [float((index // 40) % 4) for index in range(EVALUATIONS)]
     assert by_cycles() == pytest.approx(0.5e6)
     assert by_cycles(reset=100) is None
     assert by_cycles(cycles=again) is None, "the count began again"
     assert by_cycles(cycles=None) is None
-    missed: Values = [float(look // 40) for look in range(LOOKS)]
+    missed: Values = [float(index // 40) for index in range(EVALUATIONS)]
     missed[100] = None
     assert by_cycles(cycles=missed) == pytest.approx(0.5e6), "a missed scrape between two ends"
 
 
 def test_bounded_buffers_that_fill_explain_cycles_of_the_trainers_memory_alone() -> None:
-    filling = [200e6 * (look // 40) for look in range(LOOKS)]
+    filling = [200e6 * (index // 40) for index in range(EVALUATIONS)]
     assert by_cycles(bounded=[*filling]) is None
-    assert by_cycles(bounded=[None] * LOOKS) == pytest.approx(0.5e6)
+    assert by_cycles(bounded=[None] * EVALUATIONS) == pytest.approx(0.5e6)
     assert by_cycles(Component("memory", "worker"), bounded=[*filling]) == pytest.approx(0.5e6)
     assert by_cycles(BODIES) is None

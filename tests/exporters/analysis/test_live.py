@@ -6,7 +6,7 @@ from prometheus_client.parser import text_string_to_metric_families as parse
 
 from heapwatch.analysis.judge import judge
 from heapwatch.analysis.leak import MEMORY
-from heapwatch.analysis.live import _MOST_LOOKS, _MOST_SERIES, LiveVerdicts
+from heapwatch.analysis.live import _MOST_EVALUATIONS, _MOST_SERIES, LiveVerdicts
 from heapwatch.analysis.observed import Series, observed
 from heapwatch.analysis.readings import Component, Readings
 
@@ -21,13 +21,13 @@ def readings(memory, more=""):
 
 def test_verdicts_are_those_of_the_whole_recording():
     noise = random.Random(3)
-    values = [2e9 + noise.gauss(0, 2e6) + 6e6 * max(0, look - 100) for look in range(240)]
+    values = [2e9 + noise.gauss(0, 2e6) + 6e6 * max(0, index - 100) for index in range(240)]
     live = LiveVerdicts()
     told = []
-    for look, value in enumerate(values):
-        live.observe(30.0 * look, readings(value))
+    for index, value in enumerate(values):
+        live.observe(30.0 * index, readings(value))
         told.append(live.verdicts().leaks[MEMORY][-1])
-    samples = [(30.0 * look, value) for look, value in enumerate(values)]
+    samples = [(30.0 * index, value) for index, value in enumerate(values)]
     starts = [(time, 0.0) for time, _ in samples]
     whole = judge(observed({RSS: samples, START: starts}, 0.0, len(values))).leaks[MEMORY]
     assert any(whole)
@@ -46,10 +46,10 @@ def test_a_long_run_and_many_series_are_bounded():
     many = "".join(f'trainer_entities{{type="t{number}"}} 1\n' for number in range(2 * _MOST_SERIES))
     live.observe(0.0, readings(1e9, many))
     assert len(live.verdicts().leaks) <= _MOST_SERIES
-    for look in range(1, 3 * _MOST_LOOKS):
-        live.observe(30.0 * look, readings(1e9))
+    for index in range(1, 3 * _MOST_EVALUATIONS):
+        live.observe(30.0 * index, readings(1e9))
     verdicts = live.verdicts()
-    assert _MOST_LOOKS <= len(verdicts.watched_minutes) <= _MOST_LOOKS * 9 // 8 + 1
+    assert _MOST_EVALUATIONS <= len(verdicts.watched_minutes) <= _MOST_EVALUATIONS * 9 // 8 + 1
     assert verdicts.leaks.keys() == {MEMORY}
 
 
@@ -65,7 +65,7 @@ def test_a_gap_of_days_costs_nothing():
     live = LiveVerdicts()
     live.observe(0.0, readings(1e9))
     live.observe(30 * 86400.0, readings(1e9))
-    assert len(live.verdicts().watched_minutes) == 2 * _MOST_LOOKS + 1
+    assert len(live.verdicts().watched_minutes) == 2 * _MOST_EVALUATIONS + 1
 
 
 def test_verdicts_are_worked_out_anew_once_the_last_have_paid_for_themselves(monkeypatch):
@@ -99,8 +99,8 @@ def holding(tensors, items=1000):
 def test_a_full_buffer_that_keeps_graphs_is_told_after_ten_minutes():
     live = LiveVerdicts()
     told = []
-    for look in range(30):
-        live.observe(30.0 * look, holding(900))
+    for index in range(30):
+        live.observe(30.0 * index, holding(900))
         told.append(live.verdicts().holding_graphs())
     assert not any(told[:20])
     assert told[-1] == {Component("buffer", "memory"): 900}
@@ -113,6 +113,6 @@ def test_a_full_buffer_that_keeps_graphs_is_told_after_ten_minutes():
 def test_a_buffer_that_lets_go_of_graphs_in_between_or_keeps_few_holds_none():
     for levels in ([900] * 9 + [20], [400]):
         live = LiveVerdicts()
-        for look in range(60):
-            live.observe(30.0 * look, holding(levels[look % len(levels)]))
+        for index in range(60):
+            live.observe(30.0 * index, holding(levels[index % len(levels)]))
             assert live.verdicts().holding_graphs() == {}

@@ -175,7 +175,7 @@ def test_a_line_that_was_traced_is_told(walked: Any) -> None:
             path: str,
             length: Callable[[], float | None],
             newest: Callable[[], list[Any]],
-            rhythm: float = 1.0,
+            schedule: float = 1.0,
         ) -> Site:
             for _ in range(2):
                 lengths.append(length())

@@ -280,16 +280,16 @@ def test_growth_without_a_name_says_how_to_allow_a_count_of_types_that_was_refus
     assert "So far, 100% of it is memory that no container accounts for." in alone
 
 
-@pytest.mark.parametrize(("per_minute", "size", "pace"), [(95 * MB, 400, 95 * MB), (97 * MB, None, 48 * MB)])
+@pytest.mark.parametrize(("per_minute", "size", "rate"), [(95 * MB, 400, 95 * MB), (97 * MB, None, 48 * MB)])
 def test_instances_that_weigh_more_than_memory_grew_have_no_size(
-    per_minute: float, size: int | None, pace: float
+    per_minute: float, size: int | None, rate: float
 ) -> None:
     found = Finding("type", None, "Edge", 4, 400, 60.0, per_minute, 0.0)
     levels = Levels(memory(48 * MB, 600), 0.0, 600)
     assert levels.per_minute == pytest.approx(48 * MB, rel=0.01)
     checked = plausible(found, levels)
     assert checked.bytes == size
-    assert checked.bytes_per_minute == pytest.approx(pace, rel=0.01)
+    assert checked.bytes_per_minute == pytest.approx(rate, rel=0.01)
 
 
 def test_freed_memory_that_stays_is_of_the_allocator_after_minutes() -> None:

@@ -10,18 +10,18 @@ from heapwatch.explain.engine import Explainer
 from heapwatch.explain.evidence import Levels
 from heapwatch.explain.memory import ProcessMemory
 from heapwatch.explain.schedule import (
+    ADVANCE_SECONDS,
     CALM,
     HURRIED,
-    LOAN_SECONDS,
     SHARE,
     STALL_SECONDS,
     START_SECONDS,
     VARIABLE,
     Budget,
-    Rhythm,
+    Schedule,
     Stall,
     allowed_seconds,
-    rhythm_of,
+    schedule_for,
 )
 
 MB = 1e6
@@ -35,7 +35,7 @@ def after(
     limit: float = 64e9,
     begins_at: float = 0.0,
     rounds: int = 3,
-) -> Rhythm:
+) -> Schedule:
     """The rhythm after so many minutes, in the last of which memory grows by so many bytes a minute."""
     memory = ProcessMemory(clock=lambda: 0.0)
     memory.limit = int(limit)
@@ -43,11 +43,11 @@ def after(
         level = start + per_minute * max(0.0, at / 60 - begins_at)
         memory.resident.add(at, level)
         memory.private.add(at, level)
-    return rhythm_of(Levels(memory, 0.0, 60 * minutes), rounds)
+    return schedule_for(Levels(memory, 0.0, 60 * minutes), rounds)
 
 
 @pytest.mark.parametrize(
-    ("per_minute", "level", "rhythm"),
+    ("per_minute", "level", "schedule"),
     [
         (0.0, 500 * MB, CALM),
         (0.2 * MB, 200 * MB, CALM),
@@ -56,8 +56,10 @@ def after(
         (120 * MB, 40e9, HURRIED),
     ],
 )
-def test_growth_that_soon_matters_is_looked_at_often(per_minute: float, level: float, rhythm: Rhythm) -> None:
-    assert after(10, per_minute, start=level, limit=512e9) is rhythm
+def test_growth_that_soon_matters_is_looked_at_often(
+    per_minute: float, level: float, schedule: Schedule
+) -> None:
+    assert after(10, per_minute, start=level, limit=512e9) is schedule
 
 
 def test_growth_that_fills_the_memory_in_hours_is_looked_at_often() -> None:
@@ -106,7 +108,7 @@ def spent_after(seconds: float, *, lend_at: float = float("inf"), share: float =
     while now[0] < seconds:
         now[0] += 0.1
         if now[0] >= lend_at:
-            budget.lend()
+            budget.advance()
         if budget.allows():
             budget.charge(0.001)
     return budget.spent
@@ -119,7 +121,7 @@ def test_any_run_costs_its_share_and_a_little_ahead(seconds: float) -> None:
 
 
 def test_a_loan_is_paid_back_within_the_hour() -> None:
-    assert spent_after(120.0, lend_at=60.0) > START_SECONDS + SHARE * 120 + LOAN_SECONDS / 2
+    assert spent_after(120.0, lend_at=60.0) > START_SECONDS + SHARE * 120 + ADVANCE_SECONDS / 2
     assert spent_after(3700.0, lend_at=60.0) <= SHARE * 3700 + 0.001
 
 

@@ -196,11 +196,11 @@ def test_growth_by_the_cycle_is_steady_if_the_cycles_get_faster_or_slower(early,
 
 
 @pytest.mark.parametrize(
-    "pace", [points(0.0, 5.0, 5.0), points(0.0, 0.0, 5.0), points(0.0, 5.0), points(0.0)]
+    "rate", [points(0.0, 5.0, 5.0), points(0.0, 0.0, 5.0), points(0.0, 5.0), points(0.0)]
 )
-def test_a_pace_of_half_of_the_time_says_nothing(pace):
-    assert not is_steady(points(0.0, 1000.0, 3000.0), (pace,), 0.0)
-    assert is_steady(points(0.0, 1000.0, 2000.0), (pace,), 0.0)
+def test_a_pace_of_half_of_the_time_says_nothing(rate):
+    assert not is_steady(points(0.0, 1000.0, 3000.0), (rate,), 0.0)
+    assert is_steady(points(0.0, 1000.0, 2000.0), (rate,), 0.0)
 
 
 def test_a_level_between_two_readings_lies_on_the_line_between_them():

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from heapwatch.explain.findings import Explanation, Finding, narrative
+from heapwatch.explain.findings import Explanation, Finding, FindingKind, narrative
 from heapwatch.explain.source.sites import Site
 from heapwatch.explain.workers import (
     COMPARED_SECONDS,
@@ -144,12 +144,16 @@ def test_the_command_is_asked_to_leave_before_it_is_killed(tmp_path: Path) -> No
     assert left.exists()
 
 
-def finding(kind: str, path: str | None, rate: float, **more: Any) -> Finding:
-    return Finding(kind, path, "list of bytearray", 100, 10**6, more.pop("pace", 60.0), rate, 0.8, **more)  # type: ignore[arg-type]
+def finding(
+    kind: FindingKind, path: str | None, bytes_per_minute: float, items_per_minute: float = 60.0, **more: Any
+) -> Finding:
+    return Finding(
+        kind, path, "list of bytearray", 100, 10**6, items_per_minute, bytes_per_minute, 0.8, **more
+    )
 
 
 ALL_WORKERS = finding(
-    "worker", None, 12e6, pace=0.0, remedy="`heapwatch explain PID` of one of them", is_leak=True
+    "worker", None, 12e6, 0.0, remedy="`heapwatch explain PID` of one of them", is_leak=True
 )
 OWN = finding("container", "trainer.log", 3e6)
 TRAINER = Explanation("growing", 60.0, 15e6, 0.9, (ALL_WORKERS, OWN))

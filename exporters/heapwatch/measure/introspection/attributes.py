@@ -22,7 +22,7 @@ from types import CodeType, FunctionType
 from typing import Any
 
 from heapwatch.measure.introspection.first_items import first_items
-from heapwatch.measure.introspection.layout import DULL, Layout, keeps_values_apart, layout_of, namespace_of
+from heapwatch.measure.introspection.layout import LEAVES, Layout, keeps_values_apart, layout_of, namespace_of
 
 _MOST_NAMES = 4000
 _MOST_HELD = 200  # values that lie apart are 30 at most
@@ -52,7 +52,7 @@ def attributes_of(obj: Any, layout: Layout | None = None) -> Any:
         return made
     if len(held) > _MOST_HELD:
         return layout.namespace(obj)
-    wanted = {id(part) for part in held if type(part) is dict or layout_of(type(part)).kind not in DULL}
+    wanted = {id(part) for part in held if type(part) is dict or layout_of(type(part)).kind not in LEAVES}
     for read in layout.slots.values():
         try:
             wanted.discard(id(read(obj)))

@@ -21,7 +21,7 @@ Kind = Literal[
 
 Sizer = Literal["interpreter", "python", "library"]
 
-DULL = frozenset[Kind](("atom", "class", "module"))  # what refers to nothing worth following
+LEAVES = frozenset[Kind](("atom", "class", "module"))  # what refers to nothing worth following
 _MOST_CACHED = 20_000
 
 _mro: Callable[[type], tuple[type, ...]] = type.__dict__["__mro__"].__get__

@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 
 from heapwatch.measure.introspection.attributes import Gone, attribute_of, attributes_of
 from heapwatch.measure.introspection.first_items import first_items
-from heapwatch.measure.introspection.layout import CACHE_TYPE, DULL, Layout, layout_of, namespace_of
+from heapwatch.measure.introspection.layout import CACHE_TYPE, LEAVES, Layout, layout_of, namespace_of
 from heapwatch.measure.introspection.object_arrays import filled, is_object_array, item_at
 from heapwatch.measure.introspection.written import attribute_label, code_label, key_label
 
@@ -191,7 +191,7 @@ def _value(obj: Any, at: Any) -> Any:
 
 def _attributes(obj: Any, layout: Layout) -> Iterator[tuple[Step, Any]]:
     held = gc.get_referents(obj)
-    if not any(type(part) is dict or layout_of(type(part)).kind not in DULL for part in held):
+    if not any(type(part) is dict or layout_of(type(part)).kind not in LEAVES for part in held):
         return
     del held
     namespace = attributes_of(obj, layout)

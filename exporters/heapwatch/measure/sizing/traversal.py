@@ -265,14 +265,14 @@ class Walk:
         """
         tally, kinds = Tally(), self._kinds
         reached: set[int] = set()
-        met: dict[int, int] = {}
+        seen: dict[int, int] = {}
         several: list[Any] = []
         while stack:
             obj = stack.pop()
             key = _key(obj)
             if key in reached:
-                if key in met:
-                    met[key] += 1
+                if key in seen:
+                    seen[key] += 1
                 continue
             if key in self._counted:
                 continue
@@ -289,13 +289,13 @@ class Walk:
                 tally.held["heap"] += size
                 continue
             if references > 1:
-                met[key] = 1
+                seen[key] = 1
                 several.append(obj)
             self._visit(obj, reached, tally, stack, FEWEST_SAMPLES)
         may_share = False
         while several and not may_share:
             obj = several.pop()
-            may_share = _references(obj) > met[_key(obj)]
+            may_share = _references(obj) > seen[_key(obj)]
         return tally, may_share
 
     def _own_share(self, container: Container, wanted: list[int]) -> float:
@@ -322,8 +322,8 @@ class Walk:
             own += of_that
         return own / whole if whole else 1.0
 
-    def _meet(self, stack: list[Any], reached: set[int], met: dict[int, int]) -> None:
-        """Count in `met` references to objects that may be shared, from all that `stack` newly reaches."""
+    def _meet(self, stack: list[Any], reached: set[int], seen: dict[int, int]) -> None:
+        """Count in `seen` references to objects that may be shared, from all that `stack` newly reaches."""
         kinds = self._kinds
         while stack:
             obj = stack.pop()
@@ -334,7 +334,7 @@ class Walk:
             cls = type(obj)
             kind = kinds.get(id(cls)) or self._kind(cls)
             if references > 1 and (kind != "atom" or own_bytes(obj, cls) > _SMALL):
-                met[key] = met.get(key, 0) + 1
+                seen[key] = seen.get(key, 0) + 1
             if key in reached or kind == "atom" or kind == "opaque":
                 continue
             reached.add(key)
@@ -365,13 +365,13 @@ class Walk:
     def _add_shared(self, total: Tally, shared: dict[int, list[Any]], scale: float) -> None:
         """Add objects with many references, by the share of these references that the sample represents."""
         while shared:
-            key, (obj, met) = shared.popitem()
+            key, (obj, seen) = shared.popitem()
             if key in self._counted:
                 continue
             references = _references(obj)
             held, back = self.everything([obj], FEWEST_SAMPLES)
             outside = references - back
-            total.add(held, scale * met / outside if outside > _FEW_REFERENCES else scale * met)
+            total.add(held, scale * seen / outside if outside > _FEW_REFERENCES else scale * seen)
 
 
 def _key(obj: Any) -> int:
