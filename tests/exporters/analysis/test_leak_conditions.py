@@ -96,7 +96,7 @@ def test_cycles_that_each_add_about_the_same(
         ([*map(float, range(6)), None, *map(float, range(7, 12))], None),
     ],
 )
-def test_a_count_that_rises_at_almost_at_every_evaluation(
+def test_a_count_that_rises_at_almost_every_evaluation(
     seen: list[float | None], steepness: float | None
 ) -> None:
     assert leak._at_every_evaluation(seen) == steepness
