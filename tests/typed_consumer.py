@@ -29,12 +29,18 @@ with watch.phase("update"):
 def trim(action: str) -> dict[str, int]:
     return {}
 
+freed: heapwatch.CleanupResult = watch.cleanup()
+largest: list[heapwatch.Large] = watch.large_objects()
+taken: heapwatch.Checkpoint | None = watch.checkpoint("end")
+grown: heapwatch.CheckpointGrowth = watch.growth_since("end")
+phase: heapwatch.Phase = watch.phase("update")
+version: str = heapwatch.__version__
 trim("regular")
 trim(7)
 heapwatch.start(7)
 watch.steps()
 """
-WRONG = [15, 16, 17]
+WRONG = [21, 22, 23]
 MYPY = ["--strict", "--follow-imports=silent", "--config-file=", "--cache-dir=cache"]
 
 

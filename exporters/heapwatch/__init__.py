@@ -6,14 +6,26 @@ import sys
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from heapwatch.collectors.phases import Phase
     from heapwatch.lifecycle import start
+    from heapwatch.measure.objects.large import Large
+    from heapwatch.recording.checkpoints import Checkpoint, CheckpointGrowth
+    from heapwatch.runtime.cleanup import CleanupResult
     from heapwatch.watch import Watch
 
-__all__ = ["Watch", "start"]
+    __version__: str
+
+__all__ = ["Checkpoint", "CheckpointGrowth", "CleanupResult", "Large", "Phase", "Watch", "start"]
 
 _MODULES = {
     "start": "heapwatch.lifecycle",
     "Watch": "heapwatch.watch",
+    # what its methods return
+    "Checkpoint": "heapwatch.recording.checkpoints",
+    "CheckpointGrowth": "heapwatch.recording.checkpoints",
+    "CleanupResult": "heapwatch.runtime.cleanup",
+    "Large": "heapwatch.measure.objects.large",
+    "Phase": "heapwatch.collectors.phases",
     # what `%load_ext heapwatch` calls
     "load_ipython_extension": "heapwatch.notebook.extension",
     "unload_ipython_extension": "heapwatch.notebook.extension",
@@ -22,6 +34,13 @@ _MODULES = {
 
 def __getattr__(name: str) -> Any:
     # The stack and the commands share this package and need no exporter: it is loaded on first use.
+    if name == "__version__":
+        from importlib import metadata
+
+        try:
+            return metadata.version("heapwatch")
+        except metadata.PackageNotFoundError:  # a clone that is not installed
+            return "unknown"
     if name not in _MODULES:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     if sys.platform == "win32":

@@ -243,12 +243,16 @@ class Watch:
             ValueError: an invalid or duplicate name, or neither a source nor the functions.
 
         """
-        figures = [self._figure(name, spec) for spec in (items, capacity, nbytes)]
         if source is None and items is None and nbytes is None:
             raise ValueError(f"buffer {name!r} needs the buffer, or the functions items= and nbytes=")
-        buffer = None if source is None else self._source(source)
+        sources = BufferSources(
+            container=None if source is None else self._source(source),
+            items=self._figure(name, items),
+            capacity=self._figure(name, capacity),
+            nbytes=self._figure(name, nbytes),
+        )
         self._declare("buffer", name)
-        self.exporter.buffers.measure(name, BufferSources(buffer, *figures))
+        self.exporter.buffers.measure(name, sources)
         self.exporter.sample(self.exporter.buffers, self.exporter.buffers.sizes)
 
     def objects(self, *classes: type) -> None:

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import argparse
 import difflib
-import importlib.metadata
 import sys
 from collections.abc import Collection, Mapping, Sequence
 from typing import NoReturn
 
+import heapwatch
 from heapwatch.cli import (
     attach,
     cleanup,
@@ -87,7 +87,7 @@ class _Parser(argparse.ArgumentParser):
 
 def _parser() -> _Parser:
     whole = _Parser(prog="heapwatch", description="Watch the memory of reinforcement-learning trainers.")
-    whole.add_argument("--version", action="version", version=f"heapwatch {_version()}")
+    whole.add_argument("--version", action="version", version=f"heapwatch {heapwatch.__version__}")
     subcommands = whole.add_subparsers(metavar="COMMAND", required=True)
     for command in COMMANDS:
         command.add_parser(subcommands)
@@ -122,13 +122,6 @@ def main(arguments: Sequence[str] | None = None) -> int:
         sys.stderr.close()
         return 0
     return code
-
-
-def _version() -> str:
-    try:
-        return importlib.metadata.version("heapwatch")
-    except importlib.metadata.PackageNotFoundError:  # not installed
-        return "unknown"
 
 
 if __name__ == "__main__":
