@@ -55,6 +55,7 @@ TESTED_BY = {
     "tests/exporters/collectors/test_sizes.py": f"{LIBRARY}/collectors: off_heap",
     "tests/exporters/explain/source/test_bounds.py": f"{LIBRARY}/explain/source: limits user_code",
     "tests/exporters/explain/source/test_sites.py": f"{LIBRARY}/explain/source: statements",
+    "tests/exporters/explain/test_inventory.py": f"{LIBRARY}/explain: places readings",
     "tests/exporters/explain/test_inventory_safety.py": f"{LIBRARY}/explain: evidence residual",
     "tests/exporters/explain/test_judge.py": f"{LIBRARY}/explain: findings",
     "tests/exporters/entering/test_entrance.py": (

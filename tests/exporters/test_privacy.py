@@ -71,12 +71,12 @@ def grown(secret: str, levels: Levels) -> list[Finding]:
     for now[0] in range(0, 400, 10):
         for filled in (*lists.values(), held.items):
             filled += [type(secret, (Account,), {})(), *(f"{secret}{at}" for at in range(2))]
-        inventory.read(10)
+        inventory.readings.read(10)
     mine = [known for known in inventory.known.values() if known.path.startswith("it")]
     for known in mine:
         weigh(known, inventory, now[0], budget_seconds=1.0)
     candidates = Describer(inventory).describe_all([(known, known.items.growth()) for known in mine])
-    return [_finding(candidate, levels, met=()) for candidate in candidates]
+    return [_finding(candidate, levels, seen=()) for candidate in candidates]
 
 
 @pytest.fixture
@@ -112,7 +112,7 @@ def test_keys_that_are_not_shown_are_read_apart_and_count_together(levels: Level
         pass
     for now[0] in range(0, 100, 10):
         users[f"{WORD}-19"] += [0] * 20
-        inventory.read(10)
+        inventory.readings.read(10)
     known = inventory.known["it[*]"]
     assert known.multiplicity == 20
     assert (known.items.last or 0.0) * known.multiplicity == pytest.approx(219, abs=1)

@@ -13,7 +13,8 @@ from heapwatch.explain.census import GrowingType, LongContainer
 from heapwatch.explain.evidence import Candidate, Levels
 from heapwatch.explain.findings import Finding
 from heapwatch.explain.garbage import Garbage, Uncollected
-from heapwatch.explain.inventory import Inventory, KnownContainer, Place
+from heapwatch.explain.inventory import Inventory
+from heapwatch.explain.places import KnownContainer, Place
 from heapwatch.explain.registers import bound_by_keys
 from heapwatch.explain.remedies import remedy_for, remedy_for_type
 from heapwatch.explain.series import FloorGrowth, LevelSeries

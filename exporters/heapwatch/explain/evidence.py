@@ -9,8 +9,8 @@ from typing import Literal
 
 from heapwatch.analysis.leak import MATERIAL_BYTES, MATERIAL_SHARE
 from heapwatch.explain.findings import TimeLeft
-from heapwatch.explain.inventory import KnownContainer
 from heapwatch.explain.memory import ProcessMemory
+from heapwatch.explain.places import KnownContainer
 from heapwatch.explain.series import FloorGrowth, LevelSeries
 from heapwatch.explain.source.sites import Site
 from heapwatch.explain.weigh import NO_TRAITS, ItemTraits

@@ -1,29 +1,27 @@
-"""Finds the containers of a program from its roots, in short slices of time, and reads their lengths.
+"""Finds the containers of a program from its roots, in short slices of time.
 
 A place is the path from a root to an object. It keeps no reference to an object of the program: the path is
 followed again at each reading. Discovery is breadth first from each root, so objects near the roots are found
 early. What lasts comes first: globals, then the variables of the outermost function, and so on inwards. So an
 object has the name that lasts longest, and the same in each walk. A walk that visits many objects stops, and
 the next one begins where it stopped. What libraries keep to manage their objects is not listed unless it
-grows. A container is read more rarely while its length does not change.
+grows.
 """
 
 from __future__ import annotations
 
-import gc
 import re
 import sys
 import time
 from collections import deque
 from collections.abc import Callable, Iterator
 from contextlib import suppress
-from functools import partial
 from itertools import chain
-from typing import Any, Literal
-from weakref import ref
+from typing import Any
 
-from heapwatch.explain.series import LevelSeries
-from heapwatch.measure.introspection.alone import Ask, first_answer
+from heapwatch.explain.places import SIZED, KnownContainer, KnownKind, Place
+from heapwatch.explain.readings import Readings
+from heapwatch.measure.introspection.alone import Ask
 from heapwatch.measure.introspection.attributes import Gone, attributes_of
 from heapwatch.measure.introspection.bookkeeping import MODULES, PARAMETERS, bookkeeping_of, entries
 from heapwatch.measure.introspection.contexts import context_roots
@@ -33,11 +31,8 @@ from heapwatch.measure.introspection.reading import (
     NAMED_KEYS,
     Step,
     array_bytes,
-    capacity_of,
-    follow,
     instance_dict,
     items_in,
-    length_of,
     namespace_parts,
     parts,
 )
@@ -57,7 +52,7 @@ from heapwatch.measure.introspection.written import (
     type_name,
 )
 from heapwatch.measure.process.own_time import own_time
-from heapwatch.measure.sizing.graph import has_graph, holds_operation, number_of, read_graphs
+from heapwatch.measure.sizing.graph import has_graph
 from heapwatch.measure.sizing.rings import ring_of
 
 SAMPLES = (8, 3, 1)  # items visited of a container, by the number of containers around it
@@ -73,15 +68,7 @@ _MOST_WORLDS = 8
 _LARGE = 65_536  # bytes from which an array or a text is followed
 _LONG_NAMESPACE = 64
 _TO_ITEMS = frozenset(("item", "key", "value", "element"))
-SHORTEST_INTERVAL = 1.0
-_LONGEST_INTERVAL = 30.0  # between readings of an unchanged container, up to this number of containers
-_READ_AT_THAT_RATE = 200
-_BACKED_OFF = 4.0
-_GRAPH_INTERVAL = 5.0
-_MOST_GRAPHS = 200  # read at once: some 0.1 ms
-_GRAPHS_SHARE = 0.0004  # of the time, for all autograd graphs together: one of a large model takes 10 ms
 _LISTED: tuple[Kind, ...] = ("list", "deque", "dict", "set", "cache", "programs", "frame_table", "raw")
-_SIZED: tuple[Kind, ...] = ("array", "tensor", "text")
 _CLASS_BOOKKEEPING = frozenset(
     ("__dict__", "__weakref__", "__doc__", "__module__", "__annotations__", "__slots__", "__mro_entries__",
      "__parameters__", "__orig_bases__", "__dataclass_fields__", "__abstractmethods__", "_abc_impl",
@@ -95,120 +82,6 @@ _IPYTHONS = {"_oh": "Out", "_ih": "In"}
 _ALSO_IPYTHONS = re.compile(r"_+|_i*\d*|_dh")
 
 
-# Beside the kinds of classes: a buffer object with its arrays, an autograd graph, an array of objects.
-KnownKind = Kind | Literal["ring", "graph", "objects"]
-
-
-class Place:
-    """The path to an object: a root, or a step from another place.
-
-    Attributes:
-        depth: number of steps from the root.
-        item_steps: how many of them lead to an item of a container.
-        weight: number of objects that it stands for, since only some items of a container are visited.
-
-    """
-
-    __slots__ = ("depth", "item_steps", "parent", "root", "step", "weight")
-
-    def __init__(self, parent: Place | None, step: Step | None, root: Root | None, weight: float) -> None:
-        self.parent = parent
-        self.step = step
-        self.root = root
-        self.depth: int = 0 if parent is None else parent.depth + 1
-        self.item_steps: int = (
-            0 if parent is None else parent.item_steps + (step is not None and step.label == "[*]")
-        )
-        self.weight = weight
-
-    @property
-    def is_local(self) -> bool:
-        """Whether it is a local variable of a running function."""
-        root = None if self.parent is None else self.parent.root
-        return root is not None and root.frame_code is not None
-
-    def find(self, memory: dict[Place | str, Any]) -> Any:
-        """Follow the path to its object.
-
-        Args:
-            memory: objects already found in this pass, by place or root name; extended, but not with arrays
-                and tensors: `ndarray.resize` fails in the program while somebody else refers to the array.
-
-        Raises:
-            Gone: nothing is at this path any more.
-
-        """
-        if self in memory:
-            return memory[self]
-        if self.parent is None:
-            assert self.root is not None
-            name = self.root.name
-            found = memory[name] if name in memory else memory.setdefault(name, self.root.read())
-        else:
-            assert self.step is not None
-            found = follow(self.parent.find(memory), self.step)
-        if gc.is_tracked(found) and layout_of(type(found)).kind not in _SIZED:
-            memory[self] = found
-        return found
-
-
-class KnownContainer:
-    """A container, or all containers with the same path, and what was read of them.
-
-    Attributes:
-        path: as written in code; `[*]` stands for every item.
-        items: the length over time, or the mean of several; bytes for arrays and texts; for graphs see below.
-        multiplicity: number of containers with this path.
-        held: the bytes of all of them over time, measured when there were `weighed_items` items.
-        weighing_due: when it may be measured again, after `weigh_failures` measurements that took too long.
-        newest: for a graph, the numbers of its newest operation at the last two readings.
-        identity: id of the container; of the first one, if several have this path.
-
-    For an autograd graph `items` is the time in seconds for which each reading found operations of the last
-    reading among newer ones. It is 0 for a graph that each step replaces, however large it is.
-
-    """
-
-    __slots__ = (
-        "capacity", "due", "held", "identity", "interval", "items", "kind", "misses", "multiplicity",
-        "newest", "path", "places", "type_name", "weigh_failures", "weighed_items", "weighing_due",
-    )  # fmt: skip
-
-    def __init__(self, path: str, kind: KnownKind, type_name: str, due: float = 0.0) -> None:
-        self.path = path
-        self.kind: KnownKind = kind
-        self.type_name = type_name
-        self.places: list[Place] = []
-        self.items = LevelSeries()
-        self.held = LevelSeries()
-        self.multiplicity = 1.0
-        self.capacity: int | None = None
-        self.interval = SHORTEST_INTERVAL
-        self.due = due
-        self.misses = 0
-        self.weighed_items = 0.0
-        self.weigh_failures = 0
-        self.weighing_due = float("-inf")
-        self.newest = (-1, -1)
-        self.identity = 0
-
-    def take_over(self, other: KnownContainer) -> None:
-        """Continue the readings of the same container under another path."""
-        self.items, self.held, self.newest = other.items, other.held, other.newest
-        self.weighed_items, self.weighing_due = other.weighed_items, other.weighing_due
-        self.weigh_failures = other.weigh_failures
-
-    @property
-    def in_bytes(self) -> bool:
-        """Whether `items` are bytes."""
-        return self.kind in _SIZED
-
-    @property
-    def counted(self) -> bool:
-        """Whether `items` are items."""
-        return not self.in_bytes and self.kind != "graph"
-
-
 class Inventory:
     """Finds containers and reads their lengths, each in slices of a given CPU time.
 
@@ -220,11 +93,10 @@ class Inventory:
 
     Attributes:
         known: containers by path.
-        graphs_unread: whether the autograd graphs could not be read the last time.
+        readings: reads their lengths.
         rounds: number of complete walks through the program's objects.
         newest_round: the number of rounds that were complete when a new container was last found.
         visited: number of objects visited in the last round.
-        shortest_interval: seconds between readings of a container that changes.
         worlds: places of Box2D worlds, by path.
         anchors: path by id of the objects that are reached without a step to an item. They have a place of
             their own, so they do not count for the items that refer to them.
@@ -239,11 +111,10 @@ class Inventory:
         ask: Ask = lambda read: read(),
     ) -> None:
         self.known: dict[str, KnownContainer] = {}
+        self.readings = Readings(self.known, clock, spent, ask)
         self.worlds: dict[str, list[Place]] = {}
-        self.graphs_unread = False
         self.rounds = self.newest_round = 0
         self.visited = 0
-        self.shortest_interval = SHORTEST_INTERVAL
         self.anchors: dict[int, str] = {}
         self._clock = clock
         self._spent = spent
@@ -260,7 +131,6 @@ class Inventory:
         self._round_known: set[str] = set()
         self._round_worlds: dict[str, int] = {}  # the round in which each was found last
         self._round_multiplicity: dict[str, float] = {}
-        self._graphs_due = self._graphs_asked = float("-inf")
 
     def discover(self, seconds: float) -> bool:
         """Look for containers for this many CPU seconds; True when a round is complete."""
@@ -296,31 +166,6 @@ class Inventory:
         if not self._pending:
             self._pending, self._later = self._later, self._pending
         return bool(self._pending)
-
-    def read(self, seconds: float) -> int:
-        """Read the containers that are due for this many CPU seconds; returns how many were read."""
-        now, until = self._clock(), self._spent() + seconds
-        due = [known for known in list(self.known.values()) if known.due <= now]
-        memory: dict[Place | str, Any] = {}
-        count = 0
-        graphs = [known for known in due if known.kind == "graph"]
-        # By delay relative to the interval: if time is short, unchanged containers wait.
-        for known in sorted(due, key=lambda known: (known.due - now) / known.interval):
-            if known.kind == "graph":
-                continue
-            self._read(known, now, memory)
-            count += 1
-            if not count & 15:
-                if self._spent() > until:
-                    break
-                if len(memory) > 2000:
-                    memory.clear()
-        memory.clear()
-        if graphs and now >= self._graphs_asked + SHORTEST_INTERVAL:
-            self._graphs_asked = now
-            self._read_graphs(graphs[:_MOST_GRAPHS], now)
-            count += 1
-        return count
 
     def places_of(self, known: KnownContainer) -> Iterator[tuple[Any, Layout]]:
         """The objects at a path with their layouts. The caller must not keep them."""
@@ -468,7 +313,7 @@ class Inventory:
         kind = layout.kind
         if kind in ("atom", "module"):
             return
-        sized = kind in _SIZED and not is_object_array(obj)
+        sized = kind in SIZED and not is_object_array(obj)
         if sized:
             if kind == "tensor" and place.item_steps == 0 and has_graph(obj):
                 graph = Place(place, step, None, weight)
@@ -510,12 +355,12 @@ class Inventory:
             self._remember(path, "ring", layout, place, obj)
 
     def _note(self, obj: Any, layout: Layout, place: Place, path: str) -> None:
-        if layout.kind not in _LISTED and layout.kind not in _SIZED:
+        if layout.kind not in _LISTED and layout.kind not in SIZED:
             return
         if is_object_array(obj):
             self._remember(path, "objects", layout, place, obj)
             return
-        if layout.kind in _SIZED and (array_bytes(obj, layout) or 0) < _LARGE:
+        if layout.kind in SIZED and (array_bytes(obj, layout) or 0) < _LARGE:
             return
         self._remember(path, layout.kind, layout, place, obj)
 
@@ -538,116 +383,6 @@ class Inventory:
         by_key = place.step is not None and place.step.how == "key"
         if len(known.places) < (1 if kind == "graph" else NAMED_KEYS if by_key else _MOST_PLACES):
             known.places.append(place)
-
-    def _read(self, known: KnownContainer, now: float, memory: dict[Place | str, Any]) -> None:
-        total, count = 0.0, 0
-        for place in known.places:
-            try:
-                obj = place.find(memory)
-                layout = layout_of(type(obj))
-                level: float | None
-                if known.kind == "ring":
-                    level = _read_ring(known, obj, now)
-                elif is_object_array(obj):
-                    level, known.capacity = items_in(obj, layout), int(obj.size)
-                elif layout.kind in _SIZED:
-                    level = array_bytes(obj, layout)
-                else:
-                    level = length_of(obj, layout)
-                    known.capacity = capacity_of(obj, layout)
-            except (Gone, RuntimeError):
-                continue
-            if level is not None:
-                if known.kind != "ring":
-                    known.kind = "objects" if is_object_array(obj) else layout.kind
-                    known.type_name = type_name(layout)
-                total += level
-                count += 1
-        if not count:
-            self._miss(known, now)
-            if known.places and known.places[0].is_local:
-                self.known.pop(known.path, None)  # it lived for one call
-            return
-        known.misses = 0
-        level = total / count
-        changed = level != known.items.last
-        known.items.add(now, level)
-        longest = _LONGEST_INTERVAL * max(1.0, len(self.known) / _READ_AT_THAT_RATE)
-        shortest = self.shortest_interval
-        known.interval = shortest if changed else min(longest, max(shortest, known.interval) * _BACKED_OFF)
-        known.due = now + known.interval
-
-    def _read_graphs(self, graphs: list[KnownContainer], now: float) -> None:
-        """Read the newest operations of graphs, and look for older ones in one of them if it is its turn."""
-        tensors: dict[int, tuple[KnownContainer, ref[Any]]] = {}
-        for known in graphs:
-            found = self._weak(known)
-            if found is None:
-                self._miss(known, now)
-            else:
-                known.due = now + _GRAPH_INTERVAL
-                tensors[found[0]] = known, found[1]
-        wanted = partial(read_graphs, [weak for _, weak in tensors.values()])
-        read = [] if not tensors else first_answer(wanted, self._ask)
-        self.graphs_unread = read is None
-        if read is None:
-            return
-        may_search = now >= self._graphs_due
-        searched = min(graphs, key=lambda known: known.items.read_at) if may_search else None
-        operations = dict(read)
-        read.clear()
-        for key, (known, _) in tensors.items():
-            operation = operations.pop(key, None)
-            if operation is None:
-                self._miss(known, now)
-            else:
-                self._read_graph(known, operation, now, search=known is searched)
-
-    def _weak(self, known: KnownContainer) -> tuple[int, ref[Any]] | None:
-        """The id of a tensor with a graph, and a weak reference: the program may free it meanwhile."""
-        with suppress(Gone, RuntimeError):
-            tensor = known.places[0].find({})
-            if has_graph(tensor):
-                return id(tensor), ref(tensor)
-        return None
-
-    def _read_graph(self, known: KnownContainer, operation: Any, now: float, *, search: bool) -> None:
-        """Note the newest operation of a graph and, if `search`, look for operations of the last reading.
-
-        A search may take long. It looks for operations made between the last two readings. It takes longer if
-        more operations were made since.
-        """
-        newest = number_of(operation)
-        known.misses = 0
-        known.interval = _GRAPH_INTERVAL
-        kept_seconds, (earlier, before) = known.items.last or 0.0, known.newest
-        if newest == before:
-            known.items.add(now, kept_seconds)
-            return
-        known.newest = (before, newest)
-        if earlier < 0:
-            known.items.add(now, 0.0)
-        elif search:
-            began = self._spent()
-            held = holds_operation(operation, earlier, before)
-            self._graphs_due = now + (self._spent() - began) / _GRAPHS_SHARE
-            known.items.add(now, kept_seconds + now - known.items.read_at if held else 0.0)
-
-    def _miss(self, known: KnownContainer, now: float) -> None:
-        known.misses += 1
-        known.due = now + known.interval
-        if known.misses > 20:
-            self.known.pop(known.path, None)
-
-
-def _read_ring(known: KnownContainer, obj: Any, now: float) -> float | None:
-    namespace = attributes_of(obj)
-    ring = None if namespace is None else ring_of(namespace)
-    if ring is None:
-        return None
-    known.capacity = ring.rows
-    known.held.add(now, ring.held_bytes)
-    return ring.filled
 
 
 def _module_of(cls: type) -> str:

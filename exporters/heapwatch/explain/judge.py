@@ -17,7 +17,7 @@ from heapwatch.explain.findings import (
     ranked,
     size_text,
 )
-from heapwatch.explain.inventory import KnownContainer
+from heapwatch.explain.places import KnownContainer
 from heapwatch.explain.residual import EXPLAINED, continues, inferred, rate_of, unnamed, with_types, workers
 from heapwatch.explain.series import is_steady
 from heapwatch.explain.weigh import shared_share

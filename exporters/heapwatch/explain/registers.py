@@ -9,7 +9,8 @@ from __future__ import annotations
 from itertools import islice
 from typing import Any
 
-from heapwatch.explain.inventory import Inventory, KnownContainer
+from heapwatch.explain.inventory import Inventory
+from heapwatch.explain.places import KnownContainer
 from heapwatch.measure.introspection.attributes import attributes_of
 from heapwatch.measure.introspection.first_items import first_items
 from heapwatch.measure.introspection.layout import Layout

@@ -9,7 +9,7 @@ from dataclasses import replace
 
 from heapwatch.collectors.buffers import HeldGraphs
 from heapwatch.explain.findings import Explanation, Finding, ranked, size_text
-from heapwatch.explain.inventory import KnownContainer
+from heapwatch.explain.places import KnownContainer
 from heapwatch.explain.weigh import BOUND, ItemTraits
 
 # A class of the items or one of its bases, and the call that is missing.

@@ -11,7 +11,8 @@ from contextlib import suppress
 from types import FunctionType, MethodType
 from typing import Any, NamedTuple
 
-from heapwatch.explain.inventory import Inventory, KnownContainer
+from heapwatch.explain.inventory import Inventory
+from heapwatch.explain.places import KnownContainer
 from heapwatch.measure.introspection.alone import Ask
 from heapwatch.measure.introspection.first_items import first_items
 from heapwatch.measure.introspection.layout import Layout, layout_of

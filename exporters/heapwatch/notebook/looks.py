@@ -11,7 +11,8 @@ from dataclasses import dataclass, field
 from typing import Any, NamedTuple, TypeVar
 
 from heapwatch.explain.describe import Describer
-from heapwatch.explain.inventory import Inventory, KnownContainer
+from heapwatch.explain.inventory import Inventory
+from heapwatch.explain.places import KnownContainer
 from heapwatch.explain.source.sites import Site
 from heapwatch.explain.weigh import weigh
 from heapwatch.measure.introspection.roots import OWN_THREADS, Root, running_code
@@ -99,7 +100,7 @@ class Looker:
         self._inventory.discover(_SEARCH_SECONDS)
         for known in list(self._inventory.known.values()):
             known.due = 0.0
-        self._inventory.read(_SEARCH_SECONDS)
+        self._inventory.readings.read(_SEARCH_SECONDS)
         found, unmeasured = holders(self._shell)
         levels = {known.path: _level(known) for known in self._inventory.known.values() if _is_read(known)}
         return Look(self._memory.read(), {one.name: one for one in found}, levels, tuple(unmeasured))

@@ -18,7 +18,8 @@ from heapwatch.explain.census import Census, GrowingType, LongContainer
 from heapwatch.explain.describe import Describer
 from heapwatch.explain.evidence import Candidate
 from heapwatch.explain.garbage import Uncollected
-from heapwatch.explain.inventory import Inventory, KnownContainer
+from heapwatch.explain.inventory import Inventory
+from heapwatch.explain.places import KnownContainer
 from heapwatch.explain.remedies import remedy_for_type
 from heapwatch.explain.series import LevelSeries
 from heapwatch.explain.tracing.python import FRAMES, made_at
@@ -98,7 +99,7 @@ class GrowthCheck:
         self._inventory.discover(_LOOK_SECONDS)
         for known in list(self._inventory.known.values()):
             known.due = 0.0
-        self._inventory.read(_LOOK_SECONDS)
+        self._inventory.readings.read(_LOOK_SECONDS)
         if not collected:
             self._uncollected.count()
         if self.done % max(1, self.rounds // _COUNTS) == 0:

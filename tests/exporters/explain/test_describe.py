@@ -17,7 +17,8 @@ from heapwatch.explain import describe
 from heapwatch.explain import inventory as subject
 from heapwatch.explain.census import GrowingType, LongContainer
 from heapwatch.explain.describe import Describer
-from heapwatch.explain.inventory import Inventory, KnownContainer
+from heapwatch.explain.inventory import Inventory
+from heapwatch.explain.places import KnownContainer
 from heapwatch.explain.series import NO_GROWTH
 from heapwatch.explain.source.sites import Site
 from heapwatch.explain.tracing.python import Tracer
@@ -101,7 +102,7 @@ def walked(monkeypatch: pytest.MonkeyPatch) -> Any:
         inventory = Inventory(clock=lambda: 0.0, extra_roots=lambda: [Root("it", "it", lambda: obj)])
         while not inventory.discover(1.0):
             pass
-        inventory.read(1.0)
+        inventory.readings.read(1.0)
         return inventory
 
     return walk

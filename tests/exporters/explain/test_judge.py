@@ -9,10 +9,10 @@ import pytest
 
 from heapwatch.explain.evidence import WARM_UP_SECONDS, Candidate, Emptying, Levels
 from heapwatch.explain.findings import Explanation, Finding, described, from_json, message
-from heapwatch.explain.inventory import KnownContainer
 from heapwatch.explain.judge import explain, is_unexplained
 from heapwatch.explain.levels import OWN, RETAINED, VIRTUAL
 from heapwatch.explain.memory import ProcessMemory
+from heapwatch.explain.places import KnownContainer
 from heapwatch.explain.residual import plausible
 from heapwatch.explain.series import LevelSeries
 from heapwatch.explain.source.sites import Site

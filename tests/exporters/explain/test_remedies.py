@@ -7,7 +7,7 @@ import pytest
 
 from heapwatch.collectors.buffers import HeldGraphs
 from heapwatch.explain.findings import Explanation, Finding, message
-from heapwatch.explain.inventory import KnownContainer
+from heapwatch.explain.places import KnownContainer
 from heapwatch.explain.remedies import REMEDY, remedy_for, remedy_for_type, with_graphs
 from heapwatch.explain.weigh import NO_TRAITS
 

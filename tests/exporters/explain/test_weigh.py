@@ -10,7 +10,8 @@ import torch
 
 from heapwatch.explain import inventory as subject
 from heapwatch.explain import weigh as weighing
-from heapwatch.explain.inventory import Inventory, KnownContainer, Place
+from heapwatch.explain.inventory import Inventory
+from heapwatch.explain.places import KnownContainer, Place
 from heapwatch.explain.remedies import remedy_for
 from heapwatch.explain.weigh import newest_parts, shared_share, traits_of, weigh
 from heapwatch.measure.introspection.roots import Root
@@ -29,7 +30,7 @@ def found(monkeypatch):
         inventory = Inventory(clock=lambda: now, extra_roots=lambda: [Root("agent", "agent", lambda: obj)])
         while not inventory.discover(1.0):
             pass
-        inventory.read(1.0)
+        inventory.readings.read(1.0)
         return inventory, inventory.known
 
     return walk
