@@ -27,6 +27,8 @@ def leaking(clock: Clock) -> list[Series]:
     ppo.verdicts((0, 0), (15, 1))
     ppo.says((0, "too early"), (10, "leak"))
     ppo.alert("TrainerLeak", "critical", "leak", "memory", "trainer", 15)
+    ppo.alert("TrainerLeak", "warning", "leak", "events", "losses", 15)  # the same list, declared
+    ppo.add("job:trainer_leak:share", lambda m: 1.0, component="events losses")
     ppo.alert("TrainerLimitExceeded", "warning", "threshold", "memory", "trainer", 15)
     _cycles(ppo)
     return ppo.series
@@ -152,7 +154,10 @@ EXPLAINED = "Memory explained"
 
 
 def test_the_first_panel_says_what_leaks_where_how_fast_and_what_to_do(url: str) -> None:
-    (row,) = asked(url, "trainer", GROWS, of="leaking:7777")
+    row, declared = sorted(
+        asked(url, "trainer", GROWS, of="leaking:7777"),
+        key=lambda one: one["metric"]["what"] != "loss_history",
+    )
     told = {name: row["metric"][name] for name in ("what", "type", "site", "remedy", "trainer_name")}
     assert told == {
         "what": "loss_history",
@@ -162,8 +167,12 @@ def test_the_first_panel_says_what_leaks_where_how_fast_and_what_to_do(url: str)
         "trainer_name": "leaking, 11-24 12:00",
     }
     assert values([row]) == [4]
+    assert declared["metric"]["what"] == "events losses"
     (rate,) = values(column(url, "trainer", GROWS, "Bytes/min", "leaking:7777"))
     assert rate == pytest.approx(20e6, rel=0.05)
+    assert values(column(url, "trainer", GROWS, "Share", "leaking:7777")) == [
+        1
+    ]  # not one more for its second name
 
 
 def test_fleet_has_the_same_in_the_trainers_row(url: str) -> None:
@@ -181,6 +190,7 @@ def test_a_leak_among_the_alerts_says_what_leaks_and_where(url: str) -> None:
     rows = [one["metric"] for one in asked(url, "alerts", "Firing alerts", of="leaking:7777")]
     assert {(row["alertname"], row.get("path"), row.get("site")) for row in rows} == {
         ("TrainerLeak", "loss_history", SITE),
+        ("TrainerLeak", None, None),
         ("TrainerLimitExceeded", None, None),
     }
 

@@ -48,7 +48,7 @@ def torch_cycle():
     import torch
 
     while True:
-        torch.ones(5000, requires_grad=True).sum().backward(create_graph=True)
+        torch.ones(2000, requires_grad=True).square().sum().backward(create_graph=True)
         yield
 
 

@@ -114,7 +114,8 @@ BYTES_PER_MINUTE = _column(
 )
 ITEMS_PER_MINUTE = _column(f"60 * deriv({_ITEMS}[10m])", "", _growth(_COUNTS))
 BYTES = _column(select("trainer_growing_path_bytes"), _EXPLAINED, _level(_SIZES))
-SHARE = _column(select("trainer_growing_path_share_ratio"), select("job:trainer_leak:share"), "")
+# Where paths have shares, a component has none beside them: it may be the same growth, by its declared name.
+SHARE = _column(select("trainer_growing_path_share_ratio"), _SUSPECTS, "")
 _ALERT_BEGAN = select("ALERTS_FOR_STATE", 'kind=~"leak|growth"')
 SINCE = _column(
     f"1000 * min_over_time(timestamp({_IS_LEAK})[$__range:1m])", "", f"1000 * {_ALERT_BEGAN}", min_by
