@@ -52,5 +52,5 @@ _LARGE_CYCLES = select("trainer_progress_total", 'unit=~"epoch|generation"')
 _CYCLE_ENDED = (
     f"({_ended('epoch|generation')} or {_ended('episode')} unless on (job, instance) {_LARGE_CYCLES})"
 )
-CYCLE_AT_ITS_END = f"max({_CYCLE_ENDED})"
+CYCLE_AT_ITS_END = f"max({_CYCLE_ENDED} and on (job, instance) {_PHASE_END})"
 PHASE_END_AT_CYCLE_END = max_by("phase", f"{_PHASE_END} and on (job, instance) {_CYCLE_ENDED}")
