@@ -26,8 +26,12 @@ JUDGED_BY = {
         "tests/exporters/analysis/test_leak_conditions.py",
         "tests/exporters/analysis/test_leak.py",
     ],
-    "exporters/heapwatch/explain/judge.py": ["tests/exporters/explain/test_judge.py", "-k", "not levels_off"],
-    "exporters/heapwatch/explain/series.py": ["tests/exporters/explain/test_steadiness.py"],
+    "exporters/heapwatch/explain/attribution.py": [
+        "tests/exporters/explain/test_attribution.py",
+        "-k",
+        "not levels_off",
+    ],
+    "exporters/heapwatch/explain/series.py": ["tests/exporters/explain/test_series.py"],
 }
 QUIET = ["-s", "-o", "addopts=--import-mode=importlib", "-p", "no:cacheprovider", "-p", "no:terminal"]
 SECONDS = 60  # a mutant that takes longer counts as detected

@@ -12,10 +12,10 @@ from prometheus_client import CollectorRegistry, Metric
 from prometheus_client import ProcessCollector as StandardProcessCollector
 from prometheus_client.core import GaugeMetricFamily
 
-from heapwatch.collectors.exporter import ExporterCollector
 from heapwatch.collectors.gpu import GpuCollector
 from heapwatch.collectors.info import InfoCollector
 from heapwatch.collectors.process import ProcessCollector
+from heapwatch.collectors.self_monitoring import ExporterCollector
 from heapwatch.collectors.unique_memory import UniqueMemoryCollector
 from heapwatch.http.server import DEFAULT_PORT, Server
 from heapwatch.http.status import Status

@@ -19,7 +19,6 @@ from heapwatch.collectors.compiled import CompiledCollector
 from heapwatch.collectors.entities import EntityCollector
 from heapwatch.collectors.events import EventCollector
 from heapwatch.collectors.explanation import ExplanationCollector
-from heapwatch.collectors.exporter import ExporterCollector
 from heapwatch.collectors.gpu import GpuCollector
 from heapwatch.collectors.info import InfoCollector
 from heapwatch.collectors.limits import LimitCollector
@@ -27,6 +26,7 @@ from heapwatch.collectors.objects import ObjectCollector
 from heapwatch.collectors.phases import PhaseCollector
 from heapwatch.collectors.process import ProcessCollector
 from heapwatch.collectors.progress import ProgressCollector
+from heapwatch.collectors.self_monitoring import ExporterCollector
 from heapwatch.collectors.sizes import SizeCollector
 from heapwatch.collectors.standard import StandardCollector
 from heapwatch.collectors.unique_memory import UniqueMemoryCollector

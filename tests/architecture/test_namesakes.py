@@ -50,14 +50,16 @@ TESTED_BY = {
     "tests/exporters/collectors/test_allocator.py": f"{LIBRARY}/measure/process: malloc",
     "tests/exporters/collectors/test_gpu.py": f"{LIBRARY}/measure/gpu: nvml",
     "tests/exporters/collectors/test_process.py": (
-        f"{LIBRARY}: collectors/unique_memory measure/process/unique_memory measure/process/housekeepers"
+        f"{LIBRARY}: collectors/unique_memory measure/process/unique_memory measure/process/helper_processes"
     ),
     "tests/exporters/collectors/test_sizes.py": f"{LIBRARY}/collectors: off_heap",
-    "tests/exporters/explain/source/test_bounds.py": f"{LIBRARY}/explain/source: limits user_code",
+    "tests/exporters/explain/source/test_limit_values.py": (
+        f"{LIBRARY}/explain/source: length_limits user_code"
+    ),
     "tests/exporters/explain/source/test_sites.py": f"{LIBRARY}/explain/source: statements",
-    "tests/exporters/explain/test_inventory.py": f"{LIBRARY}/explain: places readings",
+    "tests/exporters/explain/test_inventory.py": f"{LIBRARY}/explain: places lengths",
     "tests/exporters/explain/test_inventory_safety.py": f"{LIBRARY}/explain: evidence residual",
-    "tests/exporters/explain/test_judge.py": f"{LIBRARY}/explain: findings",
+    "tests/exporters/explain/test_attribution.py": f"{LIBRARY}/explain: findings",
     "tests/exporters/entering/test_entrance.py": (
         f"{LIBRARY}/entering: exported first inside refusals tracee"
     ),

@@ -47,7 +47,7 @@ OWN = {
     "measure.objects.large": {"name", "nbytes"},
     "measure.introspection.layout": {"name"},
     "measure.sizing.memory": {"len"},
-    "measure.sizing.native": {"name"},
+    "measure.sizing.unreadable": {"name"},
     "measure.sizing.rings": {"nbytes"},
     "measure.sizing.traversal": {"address", "nbytes"},
     "measure.introspection.waiting_calls": {"offset"},

@@ -12,11 +12,11 @@ import httpx
 import pytest
 
 from heapwatch.collectors.explanation import ExplanationCollector
+from heapwatch.explain.attribution import _finding
 from heapwatch.explain.describe import Describer
 from heapwatch.explain.evidence import Levels
 from heapwatch.explain.findings import Explanation, Finding, message, narrative
 from heapwatch.explain.inventory import Inventory
-from heapwatch.explain.judge import _finding
 from heapwatch.explain.memory import ProcessMemory
 from heapwatch.explain.weigh import weigh
 from heapwatch.lifecycle import start
@@ -71,7 +71,7 @@ def grown(secret: str, levels: Levels) -> list[Finding]:
     for now[0] in range(0, 400, 10):
         for filled in (*lists.values(), held.items):
             filled += [type(secret, (Account,), {})(), *(f"{secret}{at}" for at in range(2))]
-        inventory.readings.read(10)
+        inventory.lengths.read(10)
     mine = [known for known in inventory.known.values() if known.path.startswith("it")]
     for known in mine:
         weigh(known, inventory, now[0], budget_seconds=1.0)
@@ -112,7 +112,7 @@ def test_keys_that_are_not_shown_are_read_apart_and_count_together(levels: Level
         pass
     for now[0] in range(0, 100, 10):
         users[f"{WORD}-19"] += [0] * 20
-        inventory.readings.read(10)
+        inventory.lengths.read(10)
     known = inventory.known["it[*]"]
     assert known.multiplicity == 20
     assert (known.items.last or 0.0) * known.multiplicity == pytest.approx(219, abs=1)

@@ -22,10 +22,10 @@ from heapwatch.measure.introspection.roots import OWN_THREADS, Root
 from heapwatch.measure.objects.instances import InstanceCounter
 from heapwatch.measure.objects.large import large_objects
 from heapwatch.measure.process.mappings import Mappings
-from heapwatch.measure.sizing.buffers import attached_tensors, contents_of
 from heapwatch.measure.sizing.deep_size import OutOfTime, deep_size
 from heapwatch.measure.sizing.foreign import reader_of
 from heapwatch.measure.sizing.graph import has_graph, read_graphs
+from heapwatch.measure.sizing.replay_buffers import attached_tensors, contents_of
 from heapwatch.measure.sizing.sampling import ContainerChanged
 from heapwatch.measure.sizing.tensor_storage import Storages, tensor_parts
 from heapwatch.runtime.owned_reads import OwnedReads

@@ -5,12 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from heapwatch.analysis.bounds import PAST_BOUND
 from heapwatch.analysis.explained import TOLERANCE, retention, retention_goes_on
 from heapwatch.analysis.leak import MEMORY, Growth, growth_of
 from heapwatch.analysis.observed import Observed
 from heapwatch.analysis.process import MATURE_MINUTES, Process
-from heapwatch.analysis.readings import Component, ExceededLimit
+from heapwatch.analysis.readings import PAST_BOUND, Component, ExceededLimit
 from heapwatch.analysis.timeline import Values, at, highest, lowest, steps
 from heapwatch.analysis.verdict import Word
 

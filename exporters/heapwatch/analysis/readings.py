@@ -26,6 +26,8 @@ WHOLE = {"memory": "trainer", "bodies": "all"}
 # Longer than the slowest healthy step, evaluation or checkpoint that a trainer is expected to make.
 STALLED_SECONDS = 300.0
 PAUSES = 3
+# Times the bound that a container declares: it may be trimmed only every so often and be longer in between.
+PAST_BOUND = 1.1
 Limit = TypeVar("Limit")
 SEVERITIES = ("warning", "critical", "emergency")  # in rising order
 

@@ -12,8 +12,8 @@ from prometheus_client.core import GaugeMetricFamily
 
 from heapwatch.collectors.named_sources import NamedSources
 from heapwatch.collectors.off_heap import offheap_bytes
-from heapwatch.measure.sizing.buffers import Attached, Contents, attached_tensors, contents_of
 from heapwatch.measure.sizing.deep_size import Size
+from heapwatch.measure.sizing.replay_buffers import Attached, Contents, attached_tensors, contents_of
 from heapwatch.runtime.failures import Failures
 from heapwatch.runtime.sources import Source, count_of
 

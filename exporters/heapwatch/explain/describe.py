@@ -18,8 +18,8 @@ from heapwatch.explain.places import KnownContainer, Place
 from heapwatch.explain.registers import bound_by_keys
 from heapwatch.explain.remedies import remedy_for, remedy_for_type
 from heapwatch.explain.series import FloorGrowth, LevelSeries
-from heapwatch.explain.source.bounds import bound_of, emptying_of, is_cut_shorter
-from heapwatch.explain.source.limits import Limit, limits_of
+from heapwatch.explain.source.length_limits import Limit, limits_of
+from heapwatch.explain.source.limit_values import bound_of, emptying_of, is_cut_shorter
 from heapwatch.explain.source.sites import (
     Site,
     Use,

@@ -10,13 +10,13 @@ from collections.abc import Callable
 from dataclasses import replace
 
 from heapwatch.collectors.progress import Progress
+from heapwatch.explain.attribution import explain, is_unexplained
 from heapwatch.explain.census import Census, LongContainer
 from heapwatch.explain.describe import Describer
 from heapwatch.explain.evidence import Levels
 from heapwatch.explain.findings import Explanation, Finding
 from heapwatch.explain.garbage import Uncollected
 from heapwatch.explain.inventory import Inventory
-from heapwatch.explain.judge import explain, is_unexplained
 from heapwatch.explain.log_limit import LogLimit
 from heapwatch.explain.memory import NO_PROGRESS, ProcessMemory
 from heapwatch.explain.residual import plausible
@@ -171,7 +171,7 @@ class Explainer:
         self._read_memory()
         for known in list(self.inventory.known.values()):
             known.due = 0.0
-        self.inventory.readings.read(0.5)
+        self.inventory.lengths.read(0.5)
         self._weigh(_MOST_WEIGHED)
         self._judge()
 
@@ -224,7 +224,7 @@ class Explainer:
         walks = self._walking or now >= self._due.get("round", 0.0)
         # At first most slices go to the discovery of containers.
         self._turn = (self._turn + 1) % (4 if self.inventory.rounds < 2 else 2)
-        if (not walks or not self._turn) and (self.inventory.readings.read(SLICE_SECONDS) or not walks):
+        if (not walks or not self._turn) and (self.inventory.lengths.read(SLICE_SECONDS) or not walks):
             return "read"
         self._walking = not self.inventory.discover(SLICE_SECONDS)
         if not self._walking:
@@ -243,7 +243,7 @@ class Explainer:
         schedule = schedule_for(levels, self.inventory.rounds)
         if schedule is not self._schedule:
             self._schedule = schedule
-            self.inventory.readings.shortest_interval = schedule.reading
+            self.inventory.lengths.shortest_interval = schedule.reading
             self._due["round"] = min(self._due.get("round", 0.0), levels.now + schedule.walk)
 
     def _pause(self, activity: str, now: float, cost: float, longest: float = float("inf")) -> None:
@@ -347,7 +347,7 @@ class Explainer:
     def _unread(self) -> tuple[str, ...]:
         """What could not be read the last time, as other threads might have been changing it."""
         unread = {
-            "autograd graphs": self.inventory.readings.graphs_unread,
+            "autograd graphs": self.inventory.lengths.graphs_unread,
             "whole storages of tensors": self._storages_unread,
         }
         return tuple(what for what, is_unread in unread.items() if is_unread)

@@ -19,8 +19,8 @@ from contextlib import suppress
 from itertools import chain
 from typing import Any
 
+from heapwatch.explain.lengths import Lengths
 from heapwatch.explain.places import SIZED, KnownContainer, KnownKind, Place
-from heapwatch.explain.readings import Readings
 from heapwatch.measure.introspection.alone import Ask
 from heapwatch.measure.introspection.attributes import Gone, attributes_of
 from heapwatch.measure.introspection.bookkeeping import MODULES, PARAMETERS, bookkeeping_of, entries
@@ -93,7 +93,7 @@ class Inventory:
 
     Attributes:
         known: containers by path.
-        readings: reads their lengths.
+        lengths: reads them.
         rounds: number of complete walks through the program's objects.
         newest_round: the number of rounds that were complete when a new container was last found.
         visited: number of objects visited in the last round.
@@ -111,7 +111,7 @@ class Inventory:
         ask: Ask = lambda read: read(),
     ) -> None:
         self.known: dict[str, KnownContainer] = {}
-        self.readings = Readings(self.known, clock, spent, ask)
+        self.lengths = Lengths(self.known, clock, spent, ask)
         self.worlds: dict[str, list[Place]] = {}
         self.rounds = self.newest_round = 0
         self.visited = 0

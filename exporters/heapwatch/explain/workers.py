@@ -22,7 +22,7 @@ from heapwatch.explain.findings import Explanation, Finding, ranked
 from heapwatch.explain.received import MOST_BYTES, explanation_of
 from heapwatch.explain.residual import EXPLAINED
 from heapwatch.measure.process.descendants import descendants, private_bytes
-from heapwatch.measure.process.housekeepers import VISITOR
+from heapwatch.measure.process.helper_processes import VISITOR
 from heapwatch.runtime import environment
 from heapwatch.runtime.failures import raised
 

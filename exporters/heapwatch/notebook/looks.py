@@ -100,7 +100,7 @@ class Looker:
         self._inventory.discover(_SEARCH_SECONDS)
         for known in list(self._inventory.known.values()):
             known.due = 0.0
-        self._inventory.readings.read(_SEARCH_SECONDS)
+        self._inventory.lengths.read(_SEARCH_SECONDS)
         found, unmeasured = holders(self._shell)
         levels = {known.path: _level(known) for known in self._inventory.known.values() if _is_read(known)}
         return Look(self._memory.read(), {one.name: one for one in found}, levels, tuple(unmeasured))

@@ -7,8 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
-from heapwatch.analysis.bounds import PAST_BOUND
-from heapwatch.analysis.readings import Readings
+from heapwatch.analysis.readings import PAST_BOUND, Readings
 
 CYCLES = ("generation", "epoch", "episode")  # the largest first
 EVENTS = ("start", "phase", "cycle", "sample")

@@ -11,8 +11,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from statistics import fmean
 
-from heapwatch.analysis.bounds import PAST_BOUND
 from heapwatch.analysis.growth import median_slope
+from heapwatch.analysis.readings import PAST_BOUND
 from heapwatch.analysis.verdict import Word
 from heapwatch.explain.series import LevelSeries
 

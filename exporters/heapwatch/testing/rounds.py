@@ -99,7 +99,7 @@ class GrowthCheck:
         self._inventory.discover(_LOOK_SECONDS)
         for known in list(self._inventory.known.values()):
             known.due = 0.0
-        self._inventory.readings.read(_LOOK_SECONDS)
+        self._inventory.lengths.read(_LOOK_SECONDS)
         if not collected:
             self._uncollected.count()
         if self.done % max(1, self.rounds // _COUNTS) == 0:

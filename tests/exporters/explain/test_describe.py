@@ -102,7 +102,7 @@ def walked(monkeypatch: pytest.MonkeyPatch) -> Any:
         inventory = Inventory(clock=lambda: 0.0, extra_roots=lambda: [Root("it", "it", lambda: obj)])
         while not inventory.discover(1.0):
             pass
-        inventory.readings.read(1.0)
+        inventory.lengths.read(1.0)
         return inventory
 
     return walk

@@ -97,7 +97,7 @@ def test_waking_up_does_not_use_up_what_may_be_spent(monkeypatch: pytest.MonkeyP
     monkeypatch.setattr(explainer, "_read_memory", lambda: costs(8e-4))
     monkeypatch.setattr(explainer, "_judge", lambda: judged.append(now[0]) or costs(5e-3))
     monkeypatch.setattr(explainer, "_weigh", lambda most: costs(3e-3))
-    monkeypatch.setattr(explainer.inventory.readings, "read", lambda seconds: costs(1e-3, True))
+    monkeypatch.setattr(explainer.inventory.lengths, "read", lambda seconds: costs(1e-3, True))
     monkeypatch.setattr(explainer.inventory, "discover", lambda seconds: costs(1e-3, False))
     while now[0] < 600:
         now[0] += explainer.tick() or 0.02
@@ -174,7 +174,7 @@ def test_an_object_that_cannot_be_read_does_not_hold_up_an_explanation(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     explainer, released = Explainer(), threading.Event()
-    monkeypatch.setattr(explainer.inventory.readings, "read", lambda seconds: released.wait(60))
+    monkeypatch.setattr(explainer.inventory.lengths, "read", lambda seconds: released.wait(60))
     explainer.start()
     try:
         assert explainer.explain_now(0.2) is explainer.latest
@@ -187,7 +187,7 @@ def test_an_explanation_that_fails_leaves_the_one_before(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     explainer = Explainer()
-    monkeypatch.setattr(explainer.inventory.readings, "read", lambda seconds: 1 / 0)
+    monkeypatch.setattr(explainer.inventory.lengths, "read", lambda seconds: 1 / 0)
     explainer.start()
     before = explainer.latest
     assert explainer.explain_now(60) is before

@@ -12,7 +12,7 @@ import pytest
 import torch
 
 from heapwatch.explain import inventory as subject
-from heapwatch.explain import readings
+from heapwatch.explain import lengths
 from heapwatch.explain.describe import Describer
 from heapwatch.explain.inventory import Inventory
 from heapwatch.explain.weigh import weigh
@@ -48,7 +48,7 @@ def test_what_changes_is_read_before_what_stands_still() -> None:
     for one in known:
         one.interval, one.due = 30.0, 80.0
     growing.interval, growing.due = 1.0, 95.0
-    assert inventory.readings.read(0) < len(known)
+    assert inventory.lengths.read(0) < len(known)
     assert growing.items.read_at == 100.0
 
 
@@ -61,7 +61,7 @@ def test_a_ring_buffer_is_read_by_its_position() -> None:
     )
     while not inventory.discover(1000):
         pass
-    inventory.readings.read(1000)
+    inventory.lengths.read(1000)
     (known,) = (one for one in inventory.known.values() if one.kind == "ring")
     assert (known.path, known.items.last, known.capacity) == ("it.replay", 250, 1000)
     assert known.held.last == 250 * 500 * 8
@@ -86,7 +86,7 @@ def test_the_program_may_resize_an_array_while_containers_are_read() -> None:
     while not inventory.discover(1000):
         pass
     resized.clear()
-    assert inventory.readings.read(1000) >= 64
+    assert inventory.lengths.read(1000) >= 64
     assert len(resized) > 3
 
 
@@ -104,7 +104,7 @@ def piled(step: Callable[[Any], Any]) -> float:
     for _ in range(60):
         held["loss"] = step(held["loss"])
         now[0] += 1.0
-        inventory.readings.read(10)
+        inventory.lengths.read(10)
         assert graph.items.last is not None
         highest = max(highest, graph.items.last)
     return highest
@@ -156,7 +156,7 @@ def test_graphs_that_take_long_to_search_take_turns(monkeypatch: pytest.MonkeyPa
         spent[0] += 0.01
         return False
 
-    monkeypatch.setattr(readings, "holds_operation", search_slowly)
+    monkeypatch.setattr(lengths, "holds_operation", search_slowly)
     for at in range(20):
         setattr(held, f"state{at}", weight * 2)
     while not inventory.discover(10):
@@ -165,7 +165,7 @@ def test_graphs_that_take_long_to_search_take_turns(monkeypatch: pytest.MonkeyPa
         now[0] += 1.0
         for at in range(20):
             setattr(held, f"state{at}", weight * 2)
-        inventory.readings.read(1.0)
+        inventory.lengths.read(1.0)
     # 10 ms may be spent once in 25 s.
     assert 20 <= len(searched) <= 24
     read_at = [known.items.read_at for known in inventory.known.values() if known.kind == "graph"]
@@ -218,7 +218,7 @@ def test_an_array_of_objects_is_a_container_that_fills_up_to_its_length() -> Non
     for _ in range(40):
         now[0] += 5.0
         replay.add(np.zeros(1000))
-        inventory.readings.read(10)
+        inventory.lengths.read(10)
     known = inventory.known["it.episodes"]
     growth = known.items.growth()
     assert growth.rising
@@ -244,7 +244,7 @@ def test_lists_in_an_array_of_objects_are_followed() -> None:
         now[0] += 5.0
         for history in held.histories:  # type: ignore[attr-defined]
             history.append(bytes(1000))
-        inventory.readings.read(10)
+        inventory.lengths.read(10)
     known = inventory.known["it.histories[*]"]
     assert known.items.growth().rising
     assert known.multiplicity == 4
@@ -256,7 +256,7 @@ def test_an_array_of_numbers_is_followed_by_its_bytes() -> None:
     held.weights = np.zeros(100_000)  # type: ignore[attr-defined]
     now = [0.0]
     inventory = walked(held, now)
-    inventory.readings.read(10)
+    inventory.lengths.read(10)
     assert inventory.known["it.weights"].items.last == 800_000
 
 
@@ -270,7 +270,7 @@ def test_a_list_that_only_its_own_method_leads_to_is_found() -> None:
         held.replay(b"episode")
     while not inventory.discover(1000):
         pass
-    inventory.readings.read(1000)
+    inventory.lengths.read(1000)
     assert inventory.known["it.replay.__self__"].items.last == 3
 
 
@@ -369,7 +369,7 @@ def test_a_container_that_gets_a_better_name_keeps_its_readings(monkeypatch: pyt
         pass
     for now[0] in range(1, 60):
         replay.append(1)
-        inventory.readings.read(10)
+        inventory.lengths.read(10)
     trainer.replay = replay
     roots.append(Root("trainer", "it", lambda: trainer))
     while not inventory.discover(1000):
@@ -394,11 +394,11 @@ def test_a_local_variable_of_a_call_that_has_ended_is_no_container(monkeypatch: 
     )
     inventory = walked_from()
     assert list(inventory.known) == ["forward().identity"]
-    inventory.readings.read(10)
+    inventory.lengths.read(10)
     running.clear()
     for known in inventory.known.values():
         known.due = 0.0
-    inventory.readings.read(10)
+    inventory.lengths.read(10)
     assert not inventory.known
 
 

@@ -111,7 +111,7 @@ def examined(objects: list[Any]) -> Inventory:
         pass
     for _ in range(3):
         now[0] += 60
-        found.readings.read(10.0)
+        found.lengths.read(10.0)
     for known in list(found.known.values()):
         weigh(known, found, now[0])
         traits_of(known, found)

@@ -47,7 +47,7 @@ def bound(held: Holder, **later: Any) -> int | None:
         pass
     last = dict([held.networks.popitem()])
     for now[0] in (1.0, 120.0):
-        inventory.readings.read(10)
+        inventory.lengths.read(10)
         held.networks.update(last)
     vars(held).update(later)
     return bound_by_keys(inventory.known["env.networks"], inventory)

@@ -94,11 +94,11 @@ def test_the_explainer_rests_while_memory_stands_still_and_ends_its_rest_at_once
         now[0] += explainer.tick()
         ticks += now[0] > 400
     assert ticks < 400
-    assert explainer.inventory.readings.shortest_interval == CALM.reading
+    assert explainer.inventory.lengths.shortest_interval == CALM.reading
     while now[0] < 680:
         now[0] += explainer.tick()
         level[0] += 1 * MB
-    assert explainer.inventory.readings.shortest_interval == HURRIED.reading
+    assert explainer.inventory.lengths.shortest_interval == HURRIED.reading
 
 
 def spent_after(seconds: float, *, lend_at: float = float("inf"), share: float = SHARE) -> float:

@@ -30,7 +30,7 @@ def found(monkeypatch):
         inventory = Inventory(clock=lambda: now, extra_roots=lambda: [Root("agent", "agent", lambda: obj)])
         while not inventory.discover(1.0):
             pass
-        inventory.readings.read(1.0)
+        inventory.lengths.read(1.0)
         return inventory, inventory.known
 
     return walk

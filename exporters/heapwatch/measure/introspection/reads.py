@@ -36,7 +36,7 @@ READS = (
     Read(
         "torch.Tensor",
         ("is_leaf", "requires_grad"),
-        ("measure.sizing.tensor_storage", "measure.sizing.buffers", "measure.sizing.graph"),
+        ("measure.sizing.tensor_storage", "measure.sizing.replay_buffers", "measure.sizing.graph"),
         "any",
         "A flag, and a pointer that is compared with null and not followed. They lie in a part of the "
         "tensor that lives as long as the tensor.",
@@ -46,14 +46,14 @@ READS = (
         ("numel", "element_size", "nbytes", "storage_offset", "is_contiguous", "dim", "layout", "device",
          "type"),
         ("measure.sizing.tensor_storage", "measure.introspection.reading",
-         "measure.objects.large", "measure.sizing.buffers", "measure.sizing.rings"),
+         "measure.objects.large", "measure.sizing.replay_buffers", "measure.sizing.rings"),
         "any",
         "Numbers and flags inside the tensor. While `resize_` runs they may be old or new.",
     ),
     Read(
         "torch.Tensor",
         ("shape",),
-        ("measure.introspection.reading", "measure.sizing.buffers"),
+        ("measure.introspection.reading", "measure.sizing.replay_buffers"),
         "any",
         "Up to five sizes lie inside the tensor; the sizes of a tensor with more dimensions are not "
         "read. Of a declared buffer the shape is read at a safe point.",
@@ -122,7 +122,7 @@ READS = (
         "numpy.ndarray",
         ("base", "dtype", "nbytes", "flags", "shape", "size", "type", "ndim"),
         ("measure.sizing.tensor_storage", "measure.introspection.reading",
-         "measure.introspection.object_arrays", "measure.sizing.buffers",
+         "measure.introspection.object_arrays", "measure.sizing.replay_buffers",
          "measure.objects.untracked", "explain.weigh"),
         "any",
         "Changed only with the lock held. `ndarray.resize` refuses while anybody else refers to the "

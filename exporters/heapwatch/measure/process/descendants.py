@@ -8,7 +8,7 @@ from pathlib import Path
 
 import psutil
 
-from heapwatch.measure.process.housekeepers import is_housekeeper
+from heapwatch.measure.process.helper_processes import is_housekeeper
 
 _PRIVATE = ("RssAnon:", "RssShmem:")
 

@@ -9,8 +9,8 @@ from typing import Any, Literal
 from heapwatch.measure.introspection.layout import classes, flags_of, keeps_values_apart, layout_of
 from heapwatch.measure.sizing.foreign import is_device_array, reader_of
 from heapwatch.measure.sizing.memory import MemoryBlock, Unread
-from heapwatch.measure.sizing.native import holds_memory
 from heapwatch.measure.sizing.sampling import CONTAINERS
+from heapwatch.measure.sizing.unreadable import holds_memory
 
 _GC_HEADER = 16
 HAS_GC = 1 << 14  # CPython's Py_TPFLAGS_HAVE_GC

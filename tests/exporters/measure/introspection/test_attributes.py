@@ -62,7 +62,7 @@ def test_a_walk_makes_no_dict() -> None:
     for _ in range(2):
         while not inventory.discover(1.0):
             pass
-        inventory.readings.read(1.0)
+        inventory.lengths.read(1.0)
     assert any(path.endswith("agent.other.memory") for path in inventory.known)
     assert not has_dict(agent)
     assert not has_dict(agent.other)

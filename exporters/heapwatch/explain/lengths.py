@@ -26,7 +26,7 @@ _MOST_GRAPHS = 200  # read at once: some 0.1 ms
 _GRAPHS_SHARE = 0.0004  # of the time, for all autograd graphs together: one of a large model takes 10 ms
 
 
-class Readings:
+class Lengths:
     """Reads containers in slices of a given CPU time.
 
     Args:

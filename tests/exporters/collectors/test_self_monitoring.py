@@ -1,6 +1,6 @@
 import pytest
 
-from heapwatch.collectors.exporter import ExporterCollector
+from heapwatch.collectors.self_monitoring import ExporterCollector
 from tests.exporters.exposed import value, values
 
 

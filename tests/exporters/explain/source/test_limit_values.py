@@ -293,7 +293,7 @@ def described(monkeypatch: pytest.MonkeyPatch) -> Any:
         inventory = Inventory(clock=lambda: 0.0, extra_roots=lambda: [Root("it", "it", lambda: buffer)])
         while not inventory.discover(1.0):
             pass
-        inventory.readings.read(1.0)
+        inventory.lengths.read(1.0)
         return Describer(inventory).describe(inventory.known["it.items"], replace(NO_GROWTH, floor=floor))
 
     return describe

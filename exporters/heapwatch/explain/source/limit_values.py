@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from heapwatch.explain.evidence import Emptying
-from heapwatch.explain.source.limits import Limit
+from heapwatch.explain.source.length_limits import Limit
 from heapwatch.explain.source.sites import Use
 from heapwatch.measure.introspection.attributes import attributes_of
 from heapwatch.measure.introspection.first_items import first_items

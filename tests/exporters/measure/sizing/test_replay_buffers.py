@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 import torch
 
-from heapwatch.measure.sizing.buffers import attached_tensors, contents_of
+from heapwatch.measure.sizing.replay_buffers import attached_tensors, contents_of
 
 HEADERS = 1500  # bytes of a few Python objects around arrays
 

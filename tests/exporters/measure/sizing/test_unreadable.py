@@ -11,7 +11,7 @@ import pytest
 import torch
 
 from heapwatch.measure.introspection.layout import layout_of
-from heapwatch.measure.sizing.native import holds_memory
+from heapwatch.measure.sizing.unreadable import holds_memory
 
 
 class Plain:
