@@ -40,8 +40,8 @@ ADDRESS = [
 ]
 # For tables of one row a trainer; others name their first query.
 NAMED = [TRAINER, Column("", trainers.NAMES), *ADDRESS]
-WHAT = Column("What", label="what", width=220, cell=WRAPPED)
-SITE = Column("Line", label="site", width=130)
+WHAT = Column("What", label="what", width=190, cell=WRAPPED)
+SITE = Column("Line", label="site", width=120)
 REMEDY = Column("What to do", label="remedy", cell=WRAPPED)
 SEVERITY = Column(
     "Severity",

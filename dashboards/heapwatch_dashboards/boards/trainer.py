@@ -8,7 +8,7 @@ from ..panel import AGO, BYTES, COUNT, NUMBER, PER_SECOND, SECONDS, SHARE, Query
 from ..panels import lines, number, states
 from ..promql import named
 from ..queries import alerts, explanation, trainers
-from ..tables import WRAPPED, Column, table
+from ..tables import Column, table
 from ..verdicts import VERDICTS
 from .shared import (
     ADDRESS,
@@ -48,10 +48,9 @@ EXPLANATION = table(
         Column("Since", explanation.SINCE, AGO, width=100),
         Column("Bytes/min", explanation.BYTES_PER_MINUTE, BYTES, width=95),
         time_left(explanation.of_rows(trainers.TIME_TO_LIMIT)),
-        Column("Bytes", explanation.BYTES, BYTES, width=90),
         Column("Items/min", explanation.ITEMS_PER_MINUTE, COUNT, width=95),
         Column("Share", explanation.SHARE, SHARE, width=70),
-        Column("Type", label="type", width=110, cell=WRAPPED),
+        Column("type", label="type", hidden=True),
         *ADDRESS,
         Column("trainer_name", label="trainer_name", hidden=True),
     ],

@@ -103,17 +103,12 @@ def _growth(resources: str) -> str:
     return " or ".join((*recorded, slope(resources)))
 
 
-def _level(resources: str) -> str:
-    return " or ".join(select(f"job:trainer_resource:{of}", resources) for of in ("level", "total"))
-
-
 _EXPLAINED = select("job:trainer_memory:explained_bytes")
 _ITEMS = select("trainer_growing_path_items")
 BYTES_PER_MINUTE = _column(
     f"{_RECENT} or {_STATED} or {LAST_LEAK}", f"60 * deriv({_EXPLAINED}[10m])", _growth(_SIZES)
 )
 ITEMS_PER_MINUTE = _column(f"60 * deriv({_ITEMS}[10m])", "", _growth(_COUNTS))
-BYTES = _column(select("trainer_growing_path_bytes"), _EXPLAINED, _level(_SIZES))
 # Where paths have shares, a component has none beside them: it may be the same growth, by its declared name.
 SHARE = _column(select("trainer_growing_path_share_ratio"), _SUSPECTS, "")
 _ALERT_BEGAN = select("ALERTS_FOR_STATE", 'kind=~"leak|growth"')
