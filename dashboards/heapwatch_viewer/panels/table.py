@@ -1,5 +1,6 @@
 """Tables: instant queries joined by their labels, with Grafana's transformations."""
 
+import re
 from html import escape
 from typing import Any
 
@@ -55,6 +56,8 @@ class _Column:
         """The column's cell in `row`."""
         value = row.get(self._name)
         text = escape(self.field.text(value)) if value is not None or self._measured else ""
+        if self._wraps:  # a path is broken between its parts
+            text = re.sub(r"\.(?=\w)", ".<wbr>", text)
         paint = self.field.paint(value)
         style = ""
         if paint and self._look == "color-background":

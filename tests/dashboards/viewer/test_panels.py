@@ -156,6 +156,13 @@ def test_cumulative_buckets_are_taken_apart():
     assert cells == [[0, 0, 2.0], [0, 1, 3.0]]
 
 
+def test_a_path_in_a_cell_that_wraps_breaks_between_its_parts():
+    series = Series({"what": "trainer.replay<x>.items"}, [(0, 1.0)])
+    cell = {"matcher": {"id": "byName", "options": "what"}, "properties": [
+        {"id": "custom.cellOptions", "value": {"type": "auto", "wrapText": True}}]}  # fmt: skip
+    assert "trainer.<wbr>replay&lt;x&gt;.<wbr>items" in rendered("table", [series], overrides=[cell]).body
+
+
 def test_a_table_cell_is_escaped():
     body = rendered("table", [Series({"instance": "<script>"}, [(0, 1.0)])]).body
     assert "<script>" not in body
