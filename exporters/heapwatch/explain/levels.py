@@ -1,11 +1,16 @@
-"""Levels that leak by the definition of the rules, as findings; and the memory levels kept for that."""
+"""Levels that leak by the definition of the rules, or rise too fast to call the program healthy, as findings.
+
+And the memory levels that are kept for that.
+"""
 
 from __future__ import annotations
 
+import math
 import time
 from collections import deque
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
+from itertools import pairwise, takewhile
 from typing import NamedTuple
 
 from heapwatch.analysis.judge import HELD_EVALUATIONS, Verdicts
@@ -13,9 +18,16 @@ from heapwatch.analysis.leak import BYTES, MEMORY, WINDOWS, growth_of
 from heapwatch.analysis.process import YOUNG_CYCLES, Process
 from heapwatch.analysis.readings import Component
 from heapwatch.analysis.timeline import STEP_SECONDS, Values, steps
+from heapwatch.analysis.verdict import Word
 from heapwatch.explain.findings import Explanation, Finding, ranked
 
 _PAUSE_SECONDS = 60.0  # between two evaluations, which may take tens of milliseconds
+# A count that rose at each of the last evaluations, to its highest, by more than this share of it a minute.
+_RISES = 3
+_LEAST_SHARE = 0.01
+_COUNTED = ("bodies", "entities", "events", "objects")
+_JUDGED_MINUTES = 6  # that the rules need for fast growth
+_COMFORT: tuple[Word, ...] = ("healthy", "warm-up", "filling")
 # The findings of the explainer that speak of the same growth.
 _SAME_KINDS = {
     ("memory", "trainer"): ("container", "type", "buffer", "native", "allocator"),
@@ -38,13 +50,23 @@ class LeakingLevels:
         self._clock = clock
         self._judged = float("-inf")
         self._found: list[tuple[Component, Finding]] = []
+        self._rising: list[Finding] = []
+        self._minutes_left = 0
 
     def beside(self, explanation: Explanation) -> Explanation:
         """Add what leaks and is no finding yet: the verdict speaks of everything that is watched."""
         now = self._clock()
         if now - self._judged >= _PAUSE_SECONDS:
-            self._judged, self._found = now, list(_findings(self._judge()))
+            verdicts = self._judge()
+            self._judged, self._found = now, list(_findings(verdicts))
+            risen = list(_rising(verdicts))
+            self._rising = [found for _, found in risen]
+            self._minutes_left = math.ceil(max([1.0, *(_JUDGED_MINUTES - minutes for minutes, _ in risen)]))
         missing = [found for component, found in self._found if not _is_named(component, explanation)]
+        if not missing and self._rising and explanation.verdict in _COMFORT:
+            detail = f"Whether it goes on can be told in {self._minutes_left} min."
+            found = (*self._rising, *explanation.findings)
+            return replace(explanation, verdict="too early", detail=detail, findings=found)
         if not missing:
             return explanation
         return replace(explanation, verdict="leak", findings=ranked([*explanation.findings, *missing]))
@@ -57,6 +79,24 @@ def _findings(verdicts: Verdicts) -> Iterator[tuple[Component, Finding]]:
         capacity = verdicts.capacity[component][-1]
         found = _finding(component, items, 0.0)
         yield component, replace(found, capacity_items=None if capacity is None else round(capacity))
+
+
+def _rising(verdicts: Verdicts) -> Iterator[tuple[float, Finding]]:
+    """Counts that rise and have no bound, fastest first, each with the minutes since it began to."""
+    found = []
+    for component, level in verdicts.levels.items():
+        bound = verdicts.capacity.get(component)
+        if component.resource not in _COUNTED or (bound and bound[-1] is not None):
+            continue
+        known = [value for value in level if value is not None]
+        rises = len(list(takewhile(lambda pair: pair[0] > pair[1], pairwise(reversed(known)))))
+        if not rises or rises < min(_RISES, len(known) - 1) or known[-1] < max(known):
+            continue
+        minutes = rises * STEP_SECONDS / 60
+        rate = (known[-1] - known[-1 - rises]) / minutes
+        if rate > _LEAST_SHARE * known[-1]:
+            found.append((minutes, replace(_finding(component, known[-1], rate), is_leak=False)))
+    return iter(sorted(found, key=lambda one: -(one[1].items_per_minute or 0.0)))
 
 
 def _finding(component: Component, level: float | None, rate: float) -> Finding:

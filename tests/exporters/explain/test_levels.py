@@ -1,5 +1,7 @@
 """Levels that leak by the rules, in an explanation."""
 
+import math
+
 import pytest
 from prometheus_client.parser import text_string_to_metric_families as parse
 
@@ -14,7 +16,7 @@ WARM = Explanation("warm-up", 3600.0, 18.6e6, 0.0)
 def live(exposed, minutes=60):
     """Series of an hour; `exposed` is given the minute."""
     seen = LiveVerdicts()
-    for look in range(2 * minutes + 1):
+    for look in range(round(2 * minutes) + 1):
         progress = f'process_start_time_seconds 1\ntrainer_progress_total{{unit="episode"}} {look}\n'
         seen.observe(30.0 * look, Readings(parse(progress + exposed(look / 2))))
     return seen
@@ -39,6 +41,47 @@ def test_bodies_that_leak_are_a_leak_whatever_memory_does():
 def test_what_does_not_leak_changes_nothing():
     still = live(lambda _: 'trainer_bodies{type="dynamic"} 100\n')
     assert LeakingLevels(still.verdicts).beside(WARM) is WARM
+
+
+HEALTHY = Explanation("healthy", 100.0, 0.0, 0.0, detail="Memory use is 353 MB.")
+
+
+@pytest.mark.parametrize("minutes", [1.5, 3])
+def test_bodies_that_rise_fast_are_no_comfort_before_they_can_be_judged(minutes):
+    found = LeakingLevels(live(bodies, minutes).verdicts).beside(HEALTHY)
+    assert found.verdict == "too early"
+    left = math.ceil(6 - minutes)
+    told = f"Whether it goes on can be told in {left} min. So far, bodies dynamic (+46"
+    assert message(found).startswith(f"Too early to tell after 100 s. {told}")
+    assert not found.findings[0].is_leak
+
+
+@pytest.mark.parametrize(
+    "count",
+    [
+        lambda minute: 100,
+        lambda minute: 100 + round(minute / 3),  # slower than one in a hundred a minute
+        lambda minute: 150 + round(40 * (minute % 7)),  # each episode begins anew; it has been higher
+        lambda minute: 150 + 2 * (round(minute) % 3),
+        lambda minute: 300 - round(20 * minute),
+    ],
+    ids=["level", "slowly", "sawtooth", "noise", "falling"],
+)
+def test_a_count_that_has_been_higher_or_rises_slowly_changes_nothing(count):
+    watched = live(lambda minute: f'trainer_bodies{{type="dynamic"}} {count(minute)}\n', 12)
+    assert LeakingLevels(watched.verdicts).beside(HEALTHY) is HEALTHY
+
+
+def test_a_list_that_fills_its_bound_changes_nothing():
+    death = 'list="death"'
+    filling = live(
+        lambda minute: (
+            f"trainer_event_list_items{{{death}}} {100 * minute}\n"
+            f"trainer_event_list_capacity_items{{{death}}} 1000\n"
+        ),
+        4,
+    )
+    assert LeakingLevels(filling.verdicts).beside(HEALTHY) is HEALTHY
 
 
 def test_a_list_past_its_bound_is_a_leak_with_its_bound():
