@@ -1,4 +1,4 @@
-"""A trainer with any answers, on a free loopback port: it answers each path with bytes, dripped when asked to."""
+"""A trainer with any answers, on a free loopback port: bytes for each path, dripped when asked to."""
 
 import threading
 import time
