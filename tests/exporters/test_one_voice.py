@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 from prometheus_client import Metric
 from prometheus_client.parser import text_string_to_metric_families
-from tests.exporters.explain.test_judge import candidate, curve, judged
+from tests.exporters.explain.test_attribution import candidate, curve, judged
 
 import heapwatch
 from benchmarks.leaks.replay import replay
