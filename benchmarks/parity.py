@@ -33,7 +33,7 @@ from benchmarks.leaks.remote_write import Sample, push
 from benchmarks.leaks.scenario import LABEL, Scenario, generate
 from heapwatch import data
 from tests.dashboards.documents import interpolate, targets
-from tests.ports import free_port
+from tests.support.ports import free_port
 
 START_SECONDS = 60
 EVALUATION_SECONDS = 30

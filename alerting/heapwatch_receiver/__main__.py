@@ -10,7 +10,7 @@ from pathlib import Path
 
 import uvicorn
 
-from heapwatch.http.protocol import guarded
+from heapwatch.http.protocol import Connections, guarded
 from heapwatch.runtime.plain_text import say
 from heapwatch_receiver.app import create_app
 from heapwatch_receiver.log import log_to_stderr
@@ -37,7 +37,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
             app,
             host=settings.bind,
             port=settings.port,
-            http=guarded(settings.request_timeout, settings.max_waiting_connections),
+            http=guarded(Connections(settings.request_timeout, settings.max_waiting_connections)),
             ws="none",
             proxy_headers=False,
             log_level="warning",

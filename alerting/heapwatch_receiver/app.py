@@ -74,6 +74,23 @@ def create_app(settings: Settings, token: str) -> FastAPI:
         log.warning("%s", warning)
     app.add_middleware(KnownNames, names=known_names(settings.bind))
 
+    _add_alerts(app, settings, token, store, clock, metrics, worker)
+    names = {*allowed_hosts(), settings.bind, socket.gethostname().lower()}
+    targets.add_routes(app, Registrations(settings.silent_dir), token, names, settings.ports)
+
+    _add_pages(app, settings, store, metrics)
+    return app
+
+
+def _add_alerts(
+    app: FastAPI,
+    settings: Settings,
+    token: str,
+    store: Store,
+    clock: Clock,
+    metrics: Metrics,
+    worker: Worker,
+) -> None:
     async def alerts(request: Request) -> Response:
         """Accept a notification of Alertmanager: 200 once it is on disk, 5xx only if a retry may help."""
         _authorize(request, token)
@@ -102,9 +119,9 @@ def create_app(settings: Settings, token: str) -> FastAPI:
 
     # A plain Starlette route: FastAPI's handling of parameters would take a fifth of the time per alert.
     app.add_route("/alerts", alerts, methods=["POST"])
-    names = {*allowed_hosts(), settings.bind, socket.gethostname().lower()}
-    targets.add_routes(app, Registrations(settings.silent_dir), token, names, settings.ports)
 
+
+def _add_pages(app: FastAPI, settings: Settings, store: Store, metrics: Metrics) -> None:
     @app.get("/actions", responses=_problems(422, 503))
     def actions(chosen: Annotated[audit.Filter, Query()]) -> audit.Page:
         """Every decision, newest first."""
@@ -137,8 +154,6 @@ def create_app(settings: Settings, token: str) -> FastAPI:
         """Prometheus metrics, text or OpenMetrics."""
         encode, content_type = choose_encoder(request.headers.get("Accept", ""))
         return Response(encode(metrics.registry), headers={"Content-Type": content_type})
-
-    return app
 
 
 def _authorize(request: Request, token: str) -> None:

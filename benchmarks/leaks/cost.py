@@ -18,7 +18,7 @@ from typing import Any
 
 from benchmarks.leaks.fleet import Shape, samples
 from benchmarks.leaks.remote_write import Sample, push
-from tests.ports import free_port
+from tests.support.ports import free_port
 
 SCRAPE_SECONDS = 15
 MEASURED_SECONDS = 5  # between the evaluations that are measured

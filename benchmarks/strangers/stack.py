@@ -11,7 +11,7 @@ from typing import Any
 
 import httpx
 
-from tests.ports import free_ports
+from tests.support.ports import free_ports
 
 ROOT = Path(__file__).parents[2]
 PORTS = ("TRAINER", "PROMETHEUS", "ALERTMANAGER", "RECEIVER", "DASHBOARDS")

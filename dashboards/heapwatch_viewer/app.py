@@ -10,7 +10,7 @@ from nicegui import app, ui
 from prometheus_client import CONTENT_TYPE_LATEST, Gauge, generate_latest
 
 from heapwatch.http.known_names import KnownNames, known_names
-from heapwatch.http.protocol import guarded
+from heapwatch.http.protocol import Connections, guarded
 from heapwatch_viewer import documents
 from heapwatch_viewer.library import Library
 from heapwatch_viewer.page import DashboardPage, short_title
@@ -47,7 +47,7 @@ def serve(settings: Settings) -> None:
         show=False,
         reload=False,
         show_welcome_message=False,
-        http=guarded(REQUEST_SECONDS, MOST_WAITING),
+        http=guarded(Connections(REQUEST_SECONDS, MOST_WAITING)),
     )
 
 

@@ -14,7 +14,7 @@ from prometheus_client.parser import text_string_to_metric_families
 from benchmarks.leaks.scenario import Scenario
 from examples.check.plan import Run
 from examples.common.leaks import leak_file, write
-from tests.ports import free_port
+from tests.support.ports import free_port
 
 FASTER = 15  # one second of recording stands for one scrape interval
 INTERVAL = 5 / FASTER  # seconds between samples: the default, as much faster

@@ -141,19 +141,25 @@ class Exporter:
             found_world=self._count_world,
         )
 
+        self._own = ExporterCollector(
+            self.failures, self.safe_point, lambda: self.exposition.collect_seconds.copy()
+        )
+        info = InfoCollector(name, framework, run or array_task(), current_rank())
+        self._register_all(info, unique, process, gpu)
+        if walker_names:
+            self.register(WalkerNames(lambda: self._readings(self._counting), self.memory.read))
+
+    def _register_all(self, info: Collector, unique: Collector, process: Collector, gpu: Collector) -> None:
         baseline = BaselineCollector(self.memory.read)
         self.safe_point.on_visit += [baseline.note, self.cleanup_queue.run_pending]
         self.safe_point.on_tick.append(self.progress.observe)
         self.cleanup_queue.on_done.append(self._sample_costly_soon)
-        self._own = ExporterCollector(
-            self.failures, self.safe_point, lambda: self.exposition.collect_seconds.copy()
-        )
         explained: list[Collector] = []
         if self.explainer.enabled:
             explained = [ExplanationCollector(self.explanation, lambda: self.explainer.spent_on)]
         collectors: list[Collector] = [
             StandardCollector(),
-            InfoCollector(name, framework, run or array_task(), current_rank()),
+            info,
             unique,
             process,
             baseline,
@@ -172,8 +178,6 @@ class Exporter:
         # Sampled from the first declaration on.
         for declared in (self.entities, self.events, self.buffers, self.buffers.sizes, self.sizes):
             self.exposition.register(declared)
-        if walker_names:
-            self.register(WalkerNames(lambda: self._readings(self._counting), self.memory.read))
 
     def register(self, collector: Collector, *, anywhere: bool = True) -> None:
         """Collect from now on, and sample where the collector is a sampler.

@@ -18,7 +18,7 @@ from typing import Any, TypeVar
 import httpx
 import yaml
 
-from tests.ports import free_port
+from tests.support.ports import free_port
 
 TOKEN = "a-token-for-tests"
 HEADERS = {"Authorization": f"Bearer {TOKEN}"}

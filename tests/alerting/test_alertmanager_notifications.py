@@ -22,7 +22,7 @@ import pytest
 import yaml
 
 from heapwatch_stack.alertmanager import render
-from tests.ports import free_port
+from tests.support.ports import free_port
 
 ROOT = Path(__file__).parents[2]
 SPEED = 240

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.repository import REPOSITORY, SOURCES
+from tests.support.repository import REPOSITORY, SOURCES
 
 PACKAGES = [
     package

@@ -19,20 +19,20 @@ from tests.attacks import (
     containers,
     disclosures,
     files,
-    impostors,
-    liars,
+    impersonation,
     machines,
     networks,
     pages,
     stacks,
     trainers,
     upgrades,
+    wrong_answers,
 )
 from tests.attacks.record import ATTACKS, Exchange, NotHere
 
 DOCUMENT = Path(__file__).parents[2] / "docs" / "attacks.md"
 SUITE = (
-    *(impostors, trainers, liars, disclosures, pages, networks, machines, stacks, files),
+    *(impersonation, trainers, wrong_answers, disclosures, pages, networks, machines, stacks, files),
     *(clocks, containers, upgrades),
 )
 

@@ -20,8 +20,8 @@ from tests.alerting.harness import HEADERS, TOKEN, Program, alert, notification,
 from tests.attacks.networks import BEGUN
 from tests.attacks.record import Exchange, NotHere, attack
 from tests.attacks.stacks import published_alertmanager
-from tests.ports import free_port
-from tests.repository import REPOSITORY
+from tests.support.ports import free_port
+from tests.support.repository import REPOSITORY
 
 GUARDED = ("prometheus", "alertmanager")
 

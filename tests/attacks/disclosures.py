@@ -15,8 +15,8 @@ from heapwatch.runtime.plain_text import plain
 from tests.alerting.faults.stage import Stage
 from tests.attacks.programs import heapwatch, real_trainer
 from tests.attacks.record import Exchange, attack
-from tests.exporters.cli.lying import lying
-from tests.exporters.cli.test_lies import EXPLANATIONS
+from tests.exporters.cli.test_wrong_answers import EXPLANATIONS
+from tests.exporters.cli.wrong_answers import answering
 
 # The program composes its secrets as it runs: what stands in its source is none.
 HOLDING = """
@@ -104,9 +104,9 @@ def terminal(stage: Stage, exchange: Exchange) -> None:
     lines = [{"heapwatch": 1, "trainer": EVIL}, *points, {"explanation": explanation}]
     recorded.write_text("".join(json.dumps(line) + "\n" for line in lines))
     answers = {"/explain": json.dumps(explanation).encode(), "/metrics": metrics.encode()}
-    with lying(answers) as liar:
-        commands = [("explain", liar.url), ("explain", "--json", liar.url), ("explain", recorded)]
-        commands += [("monitor", "--count", 1, liar.url), ("doctor", liar.url)]
+    with answering(answers) as server:
+        commands = [("explain", server.url), ("explain", "--json", server.url), ("explain", recorded)]
+        commands += [("monitor", "--count", 1, server.url), ("doctor", server.url)]
         commands += [("report", recorded, "--format", kind) for kind in ("text", "markdown", "html", "json")]
         for command in commands:
             with heapwatch(folder, *command) as process:
@@ -122,14 +122,14 @@ def terminal(stage: Stage, exchange: Exchange) -> None:
 def malformed(stage: Stage, exchange: Exchange) -> None:
     folder = stage.folder("malformed")
     for name, answer in EXPLANATIONS.items():
-        with lying({"/explain": answer}) as liar, heapwatch(folder, "explain", liar.url) as process:
+        with answering({"/explain": answer}) as server, heapwatch(folder, "explain", server.url) as process:
             code = process.wait(60)
         printed = (folder / "output").read_text()
         exchange.sent(f"{name}: {answer[:60].decode('latin-1')}")
         exchange.back(f"exit code {code}: {printed.strip()}")
         assert code == 3
         assert len(printed.splitlines()) == 1
-    with lying({}, drip=0.2) as liar, heapwatch(folder, "explain", liar.url) as process:
+    with answering({}, drip=0.2) as server, heapwatch(folder, "explain", server.url) as process:
         began = time.monotonic()
         code = process.wait(60)
     exchange.sent("a byte every 0.2 s")

@@ -12,7 +12,7 @@ from tests.alerting.faults.stage import Stage
 from tests.attacks.programs import heapwatch, real_trainer
 from tests.attacks.record import Exchange, NotHere, attack
 from tests.e2e import running
-from tests.hostile_files import HOSTILE, others_file
+from tests.support.unreadable_files import HOSTILE, others_file
 
 PATIENCE = 60
 

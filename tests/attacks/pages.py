@@ -15,7 +15,7 @@ from tests.alerting.faults.stage import Stage
 from tests.alerting.harness import HEADERS, Program, Prometheus, alert, find, notification, stopping, wait_for
 from tests.attacks.programs import real_trainer
 from tests.attacks.record import Exchange, attack
-from tests.ports import free_port
+from tests.support.ports import free_port
 
 EVIL = ("evil.example", "evil.example:9095", "127.0.0.1.evil.example", "")
 

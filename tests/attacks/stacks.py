@@ -21,7 +21,7 @@ from tests.attacks.pages import EVIL, SILENCE
 from tests.attacks.programs import real_trainer
 from tests.attacks.record import Exchange, NotHere, attack
 from tests.e2e import running
-from tests.ports import free_port
+from tests.support.ports import free_port
 
 
 @contextmanager

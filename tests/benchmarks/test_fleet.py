@@ -4,7 +4,7 @@ import signal
 import subprocess
 import sys
 
-from tests.repository import REPOSITORY
+from tests.support.repository import REPOSITORY
 
 # The benchmark with a stack that only says what it is asked to do.
 PROGRAM = """

@@ -19,8 +19,8 @@ from pathlib import Path
 import httpx
 
 from tests.e2e.running import PORTS
-from tests.ports import free_ports
-from tests.repository import REPOSITORY, python_path
+from tests.support.ports import free_ports
+from tests.support.repository import REPOSITORY, python_path
 
 BROKEN_RULE = "groups:\n  - {name: broken, rules: [{record: a:b, expr: 'sum('}]}\n"
 OWN_RULE = "groups:\n  - {name: own, rules: [{record: own:rule, expr: vector(1)}]}\n"

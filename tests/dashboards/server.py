@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from tests.ports import free_port
+from tests.support.ports import free_port
 
 START_SECONDS = 30
 SCRAPE_NOTHING = "global: {scrape_interval: 15s}\n"

@@ -19,7 +19,7 @@ from tests.dashboards.browser import chromium, opened, stretch, unroll
 from tests.dashboards.documents import DOCUMENTS, Target, panels, targets
 from tests.dashboards.server import prometheus
 from tests.dashboards.viewer.conftest import start_viewer
-from tests.ports import free_port
+from tests.support.ports import free_port
 
 PATIENCE_SECONDS = 120
 RANGE = "from=now-15m&to=now&refresh="

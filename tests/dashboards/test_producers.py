@@ -19,7 +19,7 @@ from heapwatch_dashboards.__main__ import ROOT
 from tests.dashboards.documents import DOCUMENTS, expressions
 from tests.dashboards.promql import selectors
 from tests.dashboards.server import prometheus
-from tests.ports import free_port
+from tests.support.ports import free_port
 
 # What Prometheus adds by itself to every target and for every alert:
 # https://prometheus.io/docs/concepts/jobs_instances/#automatically-generated-labels-and-time-series

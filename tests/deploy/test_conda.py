@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 import yaml
 
-from tests.repository import REPOSITORY
+from tests.support.repository import REPOSITORY
 
 tomllib = pytest.importorskip("tomllib", reason="Python 3.10 cannot read pyproject.toml")
 

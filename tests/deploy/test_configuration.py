@@ -6,7 +6,7 @@ import pytest
 import yaml
 
 from deploy.generator.configuration import load
-from tests.repository import REPOSITORY
+from tests.support.repository import REPOSITORY
 
 SHIPPED = REPOSITORY / "deploy" / "configuration.yml"
 

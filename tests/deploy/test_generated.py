@@ -13,7 +13,7 @@ from deploy.generator import __main__ as command
 from deploy.generator.configuration import load
 from tests.dashboards.documents import DOCUMENTS
 from tests.deploy.test_configuration import changed
-from tests.repository import REPOSITORY
+from tests.support.repository import REPOSITORY
 
 CONFIGURATION = load(REPOSITORY / "deploy" / "configuration.yml")
 EXPRESSION = re.compile(r"\{\{-? (.+?) \}\}")

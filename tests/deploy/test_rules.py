@@ -8,7 +8,7 @@ import yaml
 
 from deploy.generator.rules import groups, rewritten
 from tests.alerting.harness import find
-from tests.repository import REPOSITORY
+from tests.support.repository import REPOSITORY
 
 RULES = REPOSITORY / "prometheus" / "rules"
 JOBS = {"trainer": "ml/heapwatch-trainers", "stack": "heapwatch-receiver"}

@@ -3,7 +3,7 @@
 import re
 
 from heapwatch.analysis.verdict import MEANINGS
-from tests.repository import REPOSITORY
+from tests.support.repository import REPOSITORY
 
 
 def test_the_docs_tell_each_word_as_the_code_does():

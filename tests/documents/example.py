@@ -18,7 +18,7 @@ from examples.common.leaks import leak_file, write
 from heapwatch.analysis.readings import Readings
 from heapwatch.recording.reader import read_recording
 from heapwatch.report.findings import Report, analyse
-from tests.repository import REPOSITORY
+from tests.support.repository import REPOSITORY
 
 TOKEN = "correct-horse-battery-staple"
 SECONDS = float(os.environ.get("DOCUMENT_SECONDS", "600"))  # that anything may take on a busy machine

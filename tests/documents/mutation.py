@@ -22,7 +22,7 @@ from pathlib import Path
 import pytest
 
 from tests.documents.changes import CHANGES, Change
-from tests.repository import REPOSITORY, SOURCES, python_path
+from tests.support.repository import REPOSITORY, SOURCES, python_path
 
 NOTICED = "noticed"
 AT_ONCE = 8  # they mostly wait

@@ -14,7 +14,7 @@ from prometheus_client.parser import text_string_to_metric_families
 from heapwatch.analysis.limits import ALIASES
 from heapwatch.analysis.readings import GROWN, LEVEL_SERIES, Component
 from heapwatch.http.status import Status
-from tests.repository import REPOSITORY
+from tests.support.repository import REPOSITORY
 
 RULES = REPOSITORY / "prometheus" / "rules"
 # Without it promtool takes the groups in any order.

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from tests.documents import erl_trading, fire_dqn, metta_ppo, walker
 from tests.documents.rows import Row
-from tests.repository import REPOSITORY
+from tests.support.repository import REPOSITORY
 
 SYSTEMS: dict[str, Sequence[Row]] = {
     "walker": walker.ROWS,

@@ -25,7 +25,7 @@ from tests.dashboards.documents import interpolate, targets
 from tests.documents.example import ANSWER_SECONDS, Example
 from tests.documents.rows import Row, both, labels, limit, logs
 from tests.documents.rules import evaluate
-from tests.repository import REPOSITORY
+from tests.support.repository import REPOSITORY
 
 PYTHON = sys.executable
 BODIES = {"static": 1, "dynamic": 155, "terrain": 0, "agent": 30, "unknown": 0}

@@ -12,8 +12,8 @@ from pathlib import Path
 import httpx
 
 from tests.e2e.running import MINUTES, PORTS, finished
-from tests.ports import free_ports
-from tests.repository import REPOSITORY
+from tests.support.ports import free_ports
+from tests.support.repository import REPOSITORY
 
 # what pip needs of this shell; a path to this clone would be taken for an installation
 PIP = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}

@@ -16,8 +16,8 @@ from heapwatch_stack import processes
 from heapwatch_stack.loop import Loop
 from heapwatch_stack.settings import Settings
 from heapwatch_stack.supervision import Supervisor
-from tests.ports import free_ports
-from tests.repository import REPOSITORY
+from tests.support.ports import free_ports
+from tests.support.repository import REPOSITORY
 
 T = TypeVar("T")
 MINUTES = 60

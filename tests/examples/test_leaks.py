@@ -1,7 +1,7 @@
 import pytest
 
 from examples.common.leaks import LeakSwitches, parse, write
-from tests.hostile_files import HOSTILE
+from tests.support.unreadable_files import HOSTILE
 
 ALLOWED = {"static": "bodies", "memory": "MB"}
 

@@ -6,7 +6,7 @@ import subprocess
 from pathlib import Path
 
 from heapwatch import data
-from tests.repository import REPOSITORY
+from tests.support.repository import REPOSITORY
 
 
 def test_a_clone_reads_the_files_that_are_edited() -> None:

@@ -13,7 +13,7 @@ import pytest
 from heapwatch import discovery, lost
 from heapwatch.discovery import LIFETIME_SECONDS, RENEWAL_SECONDS, Owner, TargetFile, sweep
 from heapwatch.measure.process.kernel_kills import KernelKills
-from tests.hostile_files import HOSTILE
+from tests.support.unreadable_files import HOSTILE
 
 
 def groups(path):

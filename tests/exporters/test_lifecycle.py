@@ -16,7 +16,7 @@ import pytest
 import heapwatch
 from heapwatch import stacks
 from tests.exporters.standing_stack import StandingStack
-from tests.hostile_files import HOSTILE, OF_ANOTHER_USER, others_file
+from tests.support.unreadable_files import HOSTILE, OF_ANOTHER_USER, others_file
 
 PRELUDE = """
 import json, multiprocessing, os, sys, threading, time, urllib.request

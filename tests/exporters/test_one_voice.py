@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 from prometheus_client import Metric
 from prometheus_client.parser import text_string_to_metric_families
+from tests.exporters.explain.test_attribution import candidate, curve, judged
 
 import heapwatch
 from benchmarks.leaks.replay import replay
@@ -34,9 +35,8 @@ from heapwatch.recording.points import Point
 from heapwatch.recording.recorder import Recorder
 from heapwatch.runtime.plain_text import say
 from heapwatch_dashboards.verdicts import CODES
-from tests.exporters.explain.test_judge import candidate, curve, judged
 from tests.exporters.explain.test_levels import bodies, live
-from tests.repository import REPOSITORY
+from tests.support.repository import REPOSITORY
 
 MB = 1e6
 SECONDS = 900

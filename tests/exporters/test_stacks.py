@@ -6,7 +6,7 @@ import pytest
 
 from heapwatch import stacks
 from tests.exporters.standing_stack import StandingStack
-from tests.hostile_files import HOSTILE
+from tests.support.unreadable_files import HOSTILE
 
 
 @pytest.fixture

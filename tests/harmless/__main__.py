@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from tests.harmless import PATIENCE_SECONDS
-from tests.repository import python_path
+from tests.support.repository import python_path
 
 ROOT = Path(__file__).parents[2]
 # Programs by name, with the modules that they need.

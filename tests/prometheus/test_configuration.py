@@ -15,7 +15,7 @@ import pytest
 import yaml
 
 from tests.dashboards.server import prometheus
-from tests.repository import REPOSITORY
+from tests.support.repository import REPOSITORY
 
 SERIES = {
     "/decent": [f'trainer_objects{{type="T{number}"}} 1' for number in range(1000)],

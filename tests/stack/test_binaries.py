@@ -10,8 +10,8 @@ from heapwatch_stack.errors import StackError
 from heapwatch_stack.releases import ALERTMANAGER, GRAFANA, PROMETHEUS
 from heapwatch_stack.relocate import BUILT_IN, THROUGH_DESCRIPTOR
 from heapwatch_stack.settings import Settings
-from tests.ports import free_ports
 from tests.stack.archives import archive, pinned, serving
+from tests.support.ports import free_ports
 
 
 def settings(tmp_path: Path, downloads: str = "off") -> Settings:

@@ -11,8 +11,8 @@ from heapwatch.cli.main import main
 from heapwatch_stack import native, processes
 from heapwatch_stack.cli import how_to_go_on
 from heapwatch_stack.settings import Settings
-from tests.ports import free_ports
-from tests.repository import REPOSITORY
+from tests.support.ports import free_ports
+from tests.support.repository import REPOSITORY
 
 
 def test_a_port_that_is_taken_ends_up_before_anything_is_unpacked(

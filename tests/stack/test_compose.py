@@ -23,7 +23,7 @@ from heapwatch_stack.environment import KNOWN
 from heapwatch_stack.errors import StackError
 from heapwatch_stack.releases import ALERTMANAGER, GRAFANA, PROMETHEUS
 from heapwatch_stack.settings import Settings
-from tests.repository import REPOSITORY, SOURCES
+from tests.support.repository import REPOSITORY, SOURCES
 
 GUARDS = {"prometheus": "prometheus-guard", "alertmanager": "alertmanager-guard"}
 

@@ -10,8 +10,8 @@ import pytest
 from heapwatch_stack import download
 from heapwatch_stack.download import DownloadError, NoAnswer, bring
 from heapwatch_stack.releases import ALERTMANAGER, GRAFANA, PROMETHEUS, Release
-from tests.ports import free_ports
 from tests.stack.archives import archive, pinned, serving
+from tests.support.ports import free_ports
 
 CONTENT = archive(PROMETHEUS, {"prometheus": os.urandom(300_000), "promtool": b"tool"})
 RELEASE = pinned(PROMETHEUS, CONTENT)

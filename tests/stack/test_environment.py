@@ -7,7 +7,7 @@ import pytest
 from heapwatch_receiver.settings import Settings as ReceiverSettings
 from heapwatch_stack.environment import KNOWN, refuse_unknown
 from heapwatch_stack.errors import StackError
-from tests.repository import REPOSITORY, SOURCES
+from tests.support.repository import REPOSITORY, SOURCES
 
 
 @pytest.mark.parametrize(

@@ -3,7 +3,7 @@ from __future__ import annotations
 import re
 import subprocess
 
-from tests.repository import REPOSITORY
+from tests.support.repository import REPOSITORY
 
 EXPLAINED = re.compile(r"^([a-z-]+):.*?## (.+)$", re.MULTILINE)
 

@@ -18,8 +18,8 @@ from heapwatch_stack.native import NativeStack
 from heapwatch_stack.releases import ALERTMANAGER, GRAFANA, PROMETHEUS, Release
 from heapwatch_stack.settings import Settings
 from tests.e2e.running import PORTS
-from tests.ports import free_ports
 from tests.stack.archives import archive, pinned, serving
+from tests.support.ports import free_ports
 
 # What the stack asks of Grafana, and what Grafana was told.
 STAND_IN = """#!{python}

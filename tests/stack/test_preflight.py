@@ -15,7 +15,7 @@ from heapwatch_stack.binaries import Binaries, find
 from heapwatch_stack.endpoints import Endpoint
 from heapwatch_stack.errors import StackError
 from heapwatch_stack.settings import Settings
-from tests.repository import REPOSITORY
+from tests.support.repository import REPOSITORY
 
 
 @pytest.fixture

@@ -10,7 +10,7 @@ from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
 from heapwatch_stack.bootstrap import _pins
-from tests.repository import REPOSITORY
+from tests.support.repository import REPOSITORY
 
 PROJECT = tomllib.loads((REPOSITORY / "pyproject.toml").read_text())["project"]
 LEFT_OUT = {

@@ -6,7 +6,7 @@ import pytest
 
 from heapwatch_stack.errors import StackError
 from heapwatch_stack.settings import Settings
-from tests.repository import REPOSITORY
+from tests.support.repository import REPOSITORY
 
 
 def test_defaults_are_the_documented_ports_on_loopback(

@@ -17,8 +17,8 @@ from heapwatch_stack import bootstrap, configuration, containers, keeper, marker
 from heapwatch_stack.errors import StackError
 from heapwatch_stack.native import NativeStack
 from heapwatch_stack.settings import Settings
-from tests.hostile_files import HOSTILE
-from tests.repository import REPOSITORY
+from tests.support.repository import REPOSITORY
+from tests.support.unreadable_files import HOSTILE
 
 TRAINER = """
 import pathlib, sys

@@ -17,7 +17,7 @@ from heapwatch_stack.services import Service
 from heapwatch_stack.settings import Settings
 from heapwatch_stack.supervision import Supervisor
 from tests.e2e.running import wait_for
-from tests.ports import free_ports
+from tests.support.ports import free_ports
 
 ECHO = "import os, time; open(os.environ['SAID'], 'w').write(os.environ['WORD']); time.sleep(60)"
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import defaultdict
+from dataclasses import dataclass, field
 from typing import Any, cast
 
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
@@ -16,114 +17,143 @@ MAX_CONNECTIONS = 512
 MAX_FROM_ONE = 128
 
 
-def guarded(
-    request_timeout: float,
-    max_waiting: int,
-    max_connections: int = MAX_CONNECTIONS,
-    max_from_one: int = MAX_FROM_ONE,
-) -> type[asyncio.Protocol]:
-    """A protocol class that closes slow, idle and surplus connections.
+@dataclass
+class Connections:
+    """What all connections of one server may do together.
 
-    A connection is closed if
-    - its request is not complete after `request_timeout` seconds, counted from the connection for the first;
-    - the head of its request is over 64 KiB;
-    - its answer is not read within a minute;
-    - more than `max_waiting` connections have an incomplete request: the one that has waited longest;
-    - there are more than `max_connections`, or more than `max_from_one` from one address: the one that has
-      been idle for longest, or the new one if none is idle.
+    Attributes:
+        request_timeout: seconds in which a request must be complete.
+        max_waiting: number of connections with an incomplete request.
+        max_connections: number of connections.
+        max_from_one: number of connections from one address.
+        waiting: those with an incomplete request, longest first.
+        idle: those without a request, longest first, by address.
+        counts: number of connections by address.
+
     """
-    waiting: dict[GuardedProtocol, None] = {}
-    idle: defaultdict[str, dict[GuardedProtocol, None]] = defaultdict(dict)  # longest idle first
-    counts: defaultdict[str, int] = defaultdict(int)
 
-    class GuardedProtocol(HttpToolsProtocol):
-        def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
-            super().connection_made(transport)
-            self._peer = str((transport.get_extra_info("peername") or ("",))[0])
-            self._gone = False
-            self._timer: asyncio.TimerHandle | None = None
-            self._head_bytes: int | None = 0
-            counts[self._peer] += 1
-            if counts[self._peer] > max_from_one:
-                self._make_room(idle[self._peer])
-            elif sum(counts.values()) > max_connections:
-                self._make_room(max(idle.values(), key=len, default={}))
-            if not self._gone:
-                idle[self._peer][self] = None
-                self._wait()
+    request_timeout: float
+    max_waiting: int
+    max_connections: int = MAX_CONNECTIONS
+    max_from_one: int = MAX_FROM_ONE
+    waiting: dict[_GuardedProtocol, None] = field(default_factory=dict)
+    idle: defaultdict[str, dict[_GuardedProtocol, None]] = field(default_factory=lambda: defaultdict(dict))
+    counts: defaultdict[str, int] = field(default_factory=lambda: defaultdict(int))
 
-        def connection_lost(self, exc: Exception | None) -> None:
-            self._forget()
-            super().connection_lost(exc)
+    def admit(self, new: _GuardedProtocol, peer: str) -> None:
+        """Count a new connection; the one that has been idle for longest makes room for it, else it ends."""
+        self.counts[peer] += 1
+        if self.counts[peer] > self.max_from_one:
+            next(iter(self.idle[peer]), new).abort()
+        elif sum(self.counts.values()) > self.max_connections:
+            longest: dict[_GuardedProtocol, None] = max(self.idle.values(), key=len, default={})
+            next(iter(longest), new).abort()
 
-        def data_received(self, data: bytes) -> None:
-            super().data_received(data)
-            if self._head_bytes is not None:
-                self._head_bytes += len(data)
-                if self._head_bytes > _MAX_HEAD_BYTES:
-                    self._abort()
+    def wait(self, one: _GuardedProtocol) -> None:
+        """Note an incomplete request; the one that has waited longest makes room for it."""
+        if len(self.waiting) >= self.max_waiting:
+            next(iter(self.waiting)).abort()
+        self.waiting[one] = None
 
-        def handle_websocket_upgrade(self) -> None:
-            self._forget()  # a web socket lasts as long as its page; its own protocol asks for signs of life
-            super().handle_websocket_upgrade()
+    def forget(self, one: _GuardedProtocol, peer: str) -> None:
+        """A connection has ended."""
+        self.idle[peer].pop(one, None)
+        self.counts[peer] -= 1
+        if not self.counts[peer]:
+            del self.counts[peer], self.idle[peer]
 
-        def on_message_begin(self) -> None:
-            super().on_message_begin()
-            self._head_bytes = 0
+
+class _GuardedProtocol(HttpToolsProtocol):
+    """One connection. `guarded` makes the class that knows the others."""
+
+    all: Connections
+
+    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
+        super().connection_made(transport)
+        self._peer = str((transport.get_extra_info("peername") or ("",))[0])
+        self._gone = False
+        self._timer: asyncio.TimerHandle | None = None
+        self._head_bytes: int | None = 0
+        self.all.admit(self, self._peer)
+        if not self._gone:
+            self.all.idle[self._peer][self] = None
             self._wait()
 
-        def on_headers_complete(self) -> None:
-            self._head_bytes = None
-            super().on_headers_complete()
+    def connection_lost(self, exc: Exception | None) -> None:
+        self._forget()
+        super().connection_lost(exc)
 
-        def on_message_complete(self) -> None:
-            waiting.pop(self, None)
-            if not self._gone:
-                idle[self._peer].pop(self, None)
-                self._within(_ANSWER_SECONDS)
-            super().on_message_complete()
+    def data_received(self, data: bytes) -> None:
+        super().data_received(data)
+        if self._head_bytes is not None:
+            self._head_bytes += len(data)
+            if self._head_bytes > _MAX_HEAD_BYTES:
+                self.abort()
 
-        def on_response_complete(self) -> None:
-            if self not in waiting:
-                self._stop_timer()
-            if not self._gone:
-                idle[self._peer].pop(self, None)
-                idle[self._peer][self] = None
-            super().on_response_complete()
+    def handle_websocket_upgrade(self) -> None:
+        self._forget()  # a web socket lasts as long as its page; its own protocol asks for signs of life
+        super().handle_websocket_upgrade()
 
-        def _wait(self) -> None:
-            if self in waiting or self._gone:
-                return
-            if len(waiting) >= max_waiting:
-                next(iter(waiting))._abort()
-            waiting[self] = None
-            self._within(request_timeout)
+    def on_message_begin(self) -> None:
+        super().on_message_begin()
+        self._head_bytes = 0
+        self._wait()
 
-        def _within(self, seconds: float) -> None:
+    def on_headers_complete(self) -> None:
+        self._head_bytes = None
+        super().on_headers_complete()
+
+    def on_message_complete(self) -> None:
+        self.all.waiting.pop(self, None)
+        if not self._gone:
+            self.all.idle[self._peer].pop(self, None)
+            self._within(_ANSWER_SECONDS)
+        super().on_message_complete()
+
+    def on_response_complete(self) -> None:
+        if self not in self.all.waiting:
             self._stop_timer()
-            self._timer = self.loop.call_later(seconds, self._abort)
+        if not self._gone:
+            self.all.idle[self._peer].pop(self, None)
+            self.all.idle[self._peer][self] = None
+        super().on_response_complete()
 
-        def _stop_timer(self) -> None:
-            if self._timer is not None:
-                self._timer.cancel()
-                self._timer = None
+    def abort(self) -> None:
+        """Close the connection at once, without an answer."""
+        self._forget()
+        cast(Any, self.transport).abort()
 
-        def _make_room(self, candidates: dict[GuardedProtocol, None]) -> None:
-            next(iter(candidates), self)._abort()
+    def _wait(self) -> None:
+        if self not in self.all.waiting and not self._gone:
+            self.all.wait(self)
+            self._within(self.all.request_timeout)
 
-        def _forget(self) -> None:
-            waiting.pop(self, None)
-            self._stop_timer()
-            if self._gone:
-                return
+    def _within(self, seconds: float) -> None:
+        self._stop_timer()
+        self._timer = self.loop.call_later(seconds, self.abort)
+
+    def _stop_timer(self) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+
+    def _forget(self) -> None:
+        self.all.waiting.pop(self, None)
+        self._stop_timer()
+        if not self._gone:
             self._gone = True
-            idle[self._peer].pop(self, None)
-            counts[self._peer] -= 1
-            if not counts[self._peer]:
-                del counts[self._peer], idle[self._peer]
+            self.all.forget(self, self._peer)
 
-        def _abort(self) -> None:
-            self._forget()
-            cast(Any, self.transport).abort()
 
-    return GuardedProtocol
+def guarded(connections: Connections) -> type[asyncio.Protocol]:
+    """A protocol class for one server that closes slow, idle and surplus connections.
+
+    A connection is closed if
+    - its request is not complete in time, counted from the connection for the first;
+    - the head of its request is over 64 KiB;
+    - its answer is not read within a minute;
+    - too many connections have an incomplete request: the one that has waited longest;
+    - there are too many connections, in all or from one address: the one that has been idle for longest, or
+      the new one if none is idle.
+    """
+    return type("GuardedProtocol", (_GuardedProtocol,), {"all": connections})

@@ -6,7 +6,7 @@ import time
 
 from tests.alerting.faults.stage import Outcome, Stage, fault
 from tests.alerting.harness import Fleet, Trainer, wait_for
-from tests.ports import free_port
+from tests.support.ports import free_port
 
 TRIES = 3
 FLEET = 200

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 import httpx
 import pytest
 
-from tests.ports import free_port
+from tests.support.ports import free_port
 
 
 def start_viewer(prometheus_url: str, port: int | None = None) -> tuple[subprocess.Popen[bytes], str]:

@@ -10,7 +10,7 @@ from playwright.sync_api import expect
 from tests.dashboards.browser import chromium, opened, stretch, unroll
 from tests.dashboards.server import prometheus
 from tests.dashboards.viewer.conftest import start_viewer
-from tests.ports import free_port
+from tests.support.ports import free_port
 
 GENERATED = Path(__file__).parents[3] / "dashboards" / "generated"
 UIDS = sorted(json.loads(path.read_text())["uid"] for path in GENERATED.glob("*.json"))

@@ -19,7 +19,7 @@ from tests.exporters.analysis.recordings import (
     named,
     ramp,
 )
-from tests.repository import REPOSITORY
+from tests.support.repository import REPOSITORY
 
 RULES = [REPOSITORY / "prometheus" / "rules" / name for name in ("leak.yml", "leak_alerts.yml", "limits.yml")]
 

@@ -3,7 +3,7 @@ import re
 
 import pytest
 
-from tests.hostile_files import HOSTILE
+from tests.support.unreadable_files import HOSTILE
 
 
 def test_trainer_that_works(trainer, heapwatch):

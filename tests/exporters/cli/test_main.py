@@ -18,8 +18,8 @@ from heapwatch.analysis.readings import Readings
 from heapwatch.cli.main import GROUPS, _parser, main
 from heapwatch.cli.sources import Sample
 from heapwatch.runtime.plain_text import plain
-from tests.hostile_files import HOSTILE
-from tests.ports import free_ports
+from tests.support.ports import free_ports
+from tests.support.unreadable_files import HOSTILE
 
 
 def test_help_has_every_verb_in_one_group(capsys: pytest.CaptureFixture[str]) -> None:

@@ -15,7 +15,7 @@ import yaml
 from heapwatch.cli import main, results
 from heapwatch.explain.findings import Explanation, Finding
 from heapwatch.explain.source.sites import Site
-from tests.repository import REPOSITORY
+from tests.support.repository import REPOSITORY
 
 
 def explanation(verdict="leak", path="agent.history", file="train.py", **changes):

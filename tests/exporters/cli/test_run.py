@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from heapwatch import lost
-from tests.ports import free_ports
+from tests.support.ports import free_ports
 
 LEAK = """
 import time

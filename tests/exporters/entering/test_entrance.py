@@ -22,7 +22,7 @@ from heapwatch.entering.entrance import Entrance
 from heapwatch.entering.refusals import CannotEnter
 from heapwatch.entering.tracee import IS_SUPPORTED, Tracee
 from tests.exporters.entering.programs import LEAKING, program
-from tests.hostile_files import HOSTILE
+from tests.support.unreadable_files import HOSTILE
 
 pytestmark = pytest.mark.skipif(not IS_SUPPORTED, reason="a process is entered on Linux on x86-64")
 

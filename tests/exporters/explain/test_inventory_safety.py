@@ -28,8 +28,8 @@ from heapwatch.explain.weigh import traits_of, weigh
 from heapwatch.measure.introspection.roots import Root
 from heapwatch.measure.objects.instances import InstanceCounter
 from heapwatch.measure.objects.large import large_objects
-from tests.exporters.explain import hostile
-from tests.exporters.explain.hostile import ARMED, CALLS
+from tests.exporters.explain import objects_with_code as own
+from tests.exporters.explain.objects_with_code import ARMED, CALLS
 
 MAKERS: tuple[Any, ...] = (
     list,
@@ -37,19 +37,19 @@ MAKERS: tuple[Any, ...] = (
     set,
     deque,
     tuple,
-    hostile.Plain,
-    hostile.Slotted,
-    hostile.HiddenDict,
-    hostile.HostileList,
-    hostile.HostileDict,
-    hostile.HostileOrdered,
-    hostile.HostileDeque,
-    hostile.HostileSet,
-    hostile.HostileBytes,
-    lambda: hostile.HostileText("x" * 70_000),
+    own.Plain,
+    own.Slotted,
+    own.HiddenDict,
+    own.OwnList,
+    own.OwnDict,
+    own.OwnOrdered,
+    own.OwnDeque,
+    own.OwnSet,
+    own.OwnBytes,
+    lambda: own.OwnText("x" * 70_000),
     lambda: "y" * 70_000,
     lambda: (number for number in range(3)),
-    lambda: weakref.proxy(hostile.Plain()),
+    lambda: weakref.proxy(own.Plain()),
     lambda: threading.local(),
     lambda: [].append,
     lambda: 5,
@@ -77,21 +77,21 @@ def grow(seed: int, size: int) -> list[Any]:
 
 def join(chance: random.Random, holder: Any, held: Any) -> None:
     kind = type(holder)
-    if one_of(kind, list, hostile.HostileList):
+    if one_of(kind, list, own.OwnList):
         list.extend(holder, [held] * chance.choice((1, 1, 40)))
-    elif one_of(kind, deque, hostile.HostileDeque):
+    elif one_of(kind, deque, own.OwnDeque):
         deque.append(holder, held)
-    elif one_of(kind, dict, hostile.HostileDict, hostile.HostileOrdered):
-        key = chance.choice(("name", 1, 2.5, chance.random(), hostile.Plain(), hostile.HostileText("name")))
+    elif one_of(kind, dict, own.OwnDict, own.OwnOrdered):
+        key = chance.choice(("name", 1, 2.5, chance.random(), own.Plain(), own.OwnText("name")))
         dict.__setitem__(holder, key, held)
-    elif one_of(kind, set, hostile.HostileSet) and one_of(type(held), hostile.Plain, int):
+    elif one_of(kind, set, own.OwnSet) and one_of(type(held), own.Plain, int):
         try:
             set.add(holder, held)
         except TypeError:
             return
-    elif kind is hostile.Plain:
+    elif kind is own.Plain:
         vars_of(holder)[chance.choice(("a", "b", "c"))] = held
-    elif kind is hostile.Slotted:
+    elif kind is own.Slotted:
         object.__setattr__(holder, chance.choice(("left", "right")), held)
 
 
@@ -134,8 +134,8 @@ def test_no_code_of_the_program_runs(seed: int, size: int) -> None:
 @settings(deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(seed=st.integers(0, 2**32), size=st.integers(1, 40))
 def test_nothing_is_kept_alive(seed: int, size: int) -> None:
-    objects = [*grow(seed, size), hostile.Plain()]
-    watched = [weakref.ref(obj) for obj in objects if one_of(type(obj), hostile.Plain, hostile.HostileList)]
+    objects = [*grow(seed, size), own.Plain()]
+    watched = [weakref.ref(obj) for obj in objects if one_of(type(obj), own.Plain, own.OwnList)]
     found = examined(objects)
     objects.clear()
     gc.collect()

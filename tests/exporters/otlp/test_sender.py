@@ -20,7 +20,7 @@ from heapwatch.otlp import sender as sending
 from heapwatch.runtime.environment import address
 from heapwatch.runtime.failures import Failures
 from tests.exporters.otlp.collector import collector, metrics_of
-from tests.ports import free_port
+from tests.support.ports import free_port
 
 DROPPED = 'trainer_exporter_collect_errors_total{collector="otlp"}'
 

@@ -19,7 +19,7 @@ from heapwatch.runtime.own_files import (
     read_text,
     replace,
 )
-from tests.hostile_files import HOSTILE
+from tests.support.unreadable_files import HOSTILE
 
 NO_REGULAR_FILES = ("a pipe", "a link to /dev/zero", "a link to nothing", "a folder", "a socket")
 NEEDS_ROOT = pytest.mark.skipif(os.geteuid() != 0, reason="only root makes files of others")

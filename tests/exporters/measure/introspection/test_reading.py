@@ -14,8 +14,8 @@ import torch
 
 from heapwatch.measure.introspection.layout import layout_of
 from heapwatch.measure.introspection.reading import _FOLLOW, Gone, Step, follow, length_of, parts
-from tests.exporters.explain import hostile
-from tests.exporters.explain.hostile import ARMED, CALLS
+from tests.exporters.explain import objects_with_code as own
+from tests.exporters.explain.objects_with_code import ARMED, CALLS
 
 _KEYS: dict[str, Any] = {
     "item": 0,
@@ -57,14 +57,14 @@ def test_a_class_attribute_is_followed() -> None:
     assert follow(Holder, Step("class", "kept", ".kept")) is Holder.kept
 
 
-@pytest.mark.parametrize("replaced", [5, [], hostile.HostileOrdered(), Holder])
+@pytest.mark.parametrize("replaced", [5, [], own.OwnOrdered(), Holder])
 def test_a_class_attribute_of_what_is_no_class_any_more_is_gone(replaced: Any) -> None:
     with pytest.raises(Gone):
         follow(replaced, Step("class", "missing", ".missing"))
 
 
 @pytest.mark.parametrize("how", sorted(_FOLLOW))
-@pytest.mark.parametrize("kind", [hostile.Plain, hostile.Slotted, hostile.HostileList, hostile.HostileDict])
+@pytest.mark.parametrize("kind", [own.Plain, own.Slotted, own.OwnList, own.OwnDict])
 def test_a_step_on_an_object_of_another_type_runs_none_of_its_code(how: str, kind: type) -> None:
     obj = kind()
     ARMED[0] = True

@@ -1,7 +1,7 @@
 import os
 from pathlib import Path
 
-REPOSITORY = Path(__file__).parents[1]
+REPOSITORY = Path(__file__).parents[2]
 # The folders that the packages stand in, as pyproject.toml names them to an editable installation.
 SOURCES = ("exporters", "alerting", "dashboards", "stack")
 

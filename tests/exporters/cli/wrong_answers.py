@@ -1,4 +1,4 @@
-"""A trainer that lies, on a free loopback port: it answers each path with bytes, dripped when asked to."""
+"""A trainer with any answers, on a free loopback port: bytes for each path, dripped when asked to."""
 
 import threading
 import time
@@ -6,7 +6,7 @@ from contextlib import contextmanager, suppress
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 
-class Liar(BaseHTTPRequestHandler):
+class _Handler(BaseHTTPRequestHandler):
     protocol_version = "HTTP/1.0"
 
     def do_GET(self):
@@ -30,9 +30,9 @@ class Liar(BaseHTTPRequestHandler):
 
 
 @contextmanager
-def lying(answers, drip=0.0):
+def answering(answers, drip=0.0):
     """Yields the server, which has `url` and the requests `seen`; `drip`: seconds between two bytes."""
-    with ThreadingHTTPServer(("127.0.0.1", 0), Liar) as server:
+    with ThreadingHTTPServer(("127.0.0.1", 0), _Handler) as server:
         server.daemon_threads, server.block_on_close = True, False
         server.answers, server.drip, server.seen = answers, drip, []
         server.url = f"http://127.0.0.1:{server.server_port}"

@@ -1,4 +1,4 @@
-"""A trainer, or a Prometheus, that lies ends neither the monitor nor the report nor the doctor."""
+"""A trainer, or a Prometheus, that answers wrongly ends neither the monitor nor the report nor the doctor."""
 
 import argparse
 import json
@@ -15,13 +15,13 @@ from heapwatch.errors import Unreachable, UsageError
 from heapwatch.explain.findings import Explanation, Finding
 from heapwatch.explain.source.sites import Site
 from heapwatch.report.prometheus import read_prometheus
-from tests.exporters.cli.lying import lying
+from tests.exporters.cli.wrong_answers import answering
 
 WELL = b'trainer_process_resident_memory_bytes{role="trainer"} 1e6\n'
 CRITICAL = b"""trainer_process_resident_memory_bytes{role="trainer"} 9e9
 trainer_limit{resource="memory",component="trainer",severity="critical"} 1e9
 """
-LIES = [
+WRONG = [
     b'trainer_bodies{type="a"} 1.7e308\ntrainer_bodies{type="b"} 1.7e308\n',
     b"trainer_process_resident_memory_bytes 1e308\nprocess_start_time_seconds NaN\n",
     b'trainer_limit{resource="memory",severity="doom"} 1\ntrainer_limit 5\ntrainer_growth_limit -1e300\n',
@@ -46,28 +46,28 @@ ANSWERS = [
 ]
 
 
-@pytest.mark.parametrize("number", range(len(LIES)))
+@pytest.mark.parametrize("number", range(len(WRONG)))
 def test_a_lie_of_one_trainer_costs_no_other_its_sample(number):
     answer = ANSWERS[number % len(ANSWERS)]
     with (
-        lying({"/metrics": LIES[number], "/force_cleanup": answer}) as liar,
-        lying({"/metrics": WELL}) as well,
+        answering({"/metrics": WRONG[number], "/force_cleanup": answer}) as server,
+        answering({"/metrics": WELL}) as well,
     ):
         monitor = Monitor(
-            TrainerSource([liar.url, well.url]), Thresholds(), interval=1, token="correct-horse"
+            TrainerSource([server.url, well.url]), Thresholds(), interval=1, token="correct-horse"
         )
         for _ in range(2):
             messages = monitor.sample()
             told = [message.text for message in messages if message.instance in well.url]
             assert told == ["Memory=1.0MB", "too early: watched for 0 of 24 minutes"]
             assert len(messages) <= 103
-        assert not any("correct-horse" in str(request) for request in liar.seen)
+        assert not any("correct-horse" in str(request) for request in server.seen)
 
 
 @pytest.mark.parametrize("answer", ANSWERS)
 def test_no_answer_to_a_cleanup_ends_the_monitor(answer):
-    with lying({"/metrics": CRITICAL, "/force_cleanup": answer}) as liar:
-        monitor = Monitor(TrainerSource([liar.url]), Thresholds(), interval=1, token="correct-horse")
+    with answering({"/metrics": CRITICAL, "/force_cleanup": answer}) as server:
+        monitor = Monitor(TrainerSource([server.url]), Thresholds(), interval=1, token="correct-horse")
         text = "\n".join(message.text for message in monitor.sample())
         assert "EMERGENCY: triggering an emergency cleanup" in text
         assert len(text) < 5000
@@ -75,9 +75,9 @@ def test_no_answer_to_a_cleanup_ends_the_monitor(answer):
 
 def test_a_trainer_that_drips_its_headers_is_given_up_in_time(monkeypatch):
     monkeypatch.setattr("heapwatch.http.client.TIMEOUT_SECONDS", 0.5)
-    with lying({"/metrics": WELL}, drip=0.05) as liar, lying({"/metrics": WELL}) as well:
+    with answering({"/metrics": WELL}, drip=0.05) as server, answering({"/metrics": WELL}) as well:
         began = time.monotonic()
-        slow, good = TrainerSource([liar.url, well.url]).samples()
+        slow, good = TrainerSource([server.url, well.url]).samples()
         assert time.monotonic() - began < 3
     assert "does not answer within 0.5 s" in slow.problem
     assert good.readings is not None
@@ -103,12 +103,12 @@ ODD = [
 def test_a_prometheus_that_lies_is_unreachable_or_empty(number, capsys):
     body = json.dumps(ODD[number]).encode()
     paths = ("query", "query_range", "targets")
-    with lying({f"/api/v1/{path}": body for path in paths}) as liar:
-        messages = Monitor(PrometheusSource(liar.url, "trainer"), Thresholds(), interval=1).sample()
+    with answering({f"/api/v1/{path}": body for path in paths}) as server:
+        messages = Monitor(PrometheusSource(server.url, "trainer"), Thresholds(), interval=1).sample()
         assert "UNKNOWN" in messages[0].text
         with pytest.raises((Unreachable, UsageError)):
-            read_prometheus(liar.url, job="trainer", instance=None, since_seconds=60)
-        doctor.run(argparse.Namespace(trainer=liar.url, prometheus=liar.url, json=False, quiet=False))
+            read_prometheus(server.url, job="trainer", instance=None, since_seconds=60)
+        doctor.run(argparse.Namespace(trainer=server.url, prometheus=server.url, json=False, quiet=False))
         assert "FAIL" in capsys.readouterr().out
 
 
@@ -131,8 +131,8 @@ EXPLANATIONS = {
 
 @pytest.mark.parametrize("name", EXPLANATIONS)
 def test_an_explanation_that_is_none_is_one_line(name, capsys, tmp_path):
-    with lying({"/explain": EXPLANATIONS[name]}) as liar:
-        assert main(["explain", liar.url]) == 3
+    with answering({"/explain": EXPLANATIONS[name]}) as server:
+        assert main(["explain", server.url]) == 3
     printed = capsys.readouterr()
     assert printed.out == ""
     assert len(printed.err.splitlines()) == 1
@@ -145,8 +145,8 @@ def test_an_explanation_that_is_none_is_one_line(name, capsys, tmp_path):
 
 def test_an_explanation_that_drips_is_given_up_in_time(monkeypatch, capsys):
     monkeypatch.setattr("heapwatch.http.client.TIMEOUT_SECONDS", 0.5)
-    with lying({}, drip=0.05) as liar:
-        assert main(["explain", liar.url]) == 3
+    with answering({}, drip=0.05) as server:
+        assert main(["explain", server.url]) == 3
     assert "does not answer within 0.5 s" in capsys.readouterr().err
 
 
@@ -156,20 +156,20 @@ def test_an_explanation_controls_no_terminal(capsys):
         "container", evil, evil, 1, 1, 1.0, 1.0, 1.0, None, Site(evil, 1, evil), (evil,), evil, True
     )
     sent = Explanation("leak", 1.0, 1.0, 1.0, (finding, finding), evil).as_json()
-    with lying({"/explain": json.dumps(sent).encode()}) as liar:
-        assert main(["explain", liar.url]) == 2
+    with answering({"/explain": json.dumps(sent).encode()}) as server:
+        assert main(["explain", server.url]) == 2
         text = capsys.readouterr().out
-        assert main(["explain", "--json", liar.url]) == 2
+        assert main(["explain", "--json", server.url]) == 2
         document = capsys.readouterr().out
     assert len(text.splitlines()) == 2
     assert all(line.isprintable() for line in [*text.splitlines(), *document.splitlines()])
     assert json.loads(document)["findings"][0]["path"] == evil
 
 
-@pytest.mark.parametrize("number", range(len(LIES)))
+@pytest.mark.parametrize("number", range(len(WRONG)))
 def test_a_lie_of_one_trainer_costs_no_other_its_row(number, monkeypatch, capsys):
-    with lying({"/metrics": LIES[number]}) as liar, lying({"/metrics": WELL}) as well:
-        found = [one.url.partition("://")[2] for one in (liar, well)]
+    with answering({"/metrics": WRONG[number]}) as server, answering({"/metrics": WELL}) as well:
+        found = [one.url.partition("://")[2] for one in (server, well)]
         monkeypatch.setattr("heapwatch.discovery.addresses", lambda folder: found)
         monkeypatch.setattr("heapwatch.cli.processes.searched_folders", lambda: ["targets"])
         assert main(["ps"]) == 0
@@ -195,8 +195,8 @@ STATUSES = {
 @pytest.mark.parametrize("name", STATUSES)
 def test_no_status_ends_top_or_controls_its_terminal(name, capsys):
     status = json.dumps(STATUSES[name]).encode()
-    with lying({"/performance_status": status, "/explain": b"no"}) as liar:
-        assert main(["top", "--once", liar.url]) in (0, 3)
+    with answering({"/performance_status": status, "/explain": b"no"}) as server:
+        assert main(["top", "--once", server.url]) in (0, 3)
     lines = capsys.readouterr().out.splitlines()
     assert lines
     assert all(line.isprintable() and len(line) < 400 for line in lines)

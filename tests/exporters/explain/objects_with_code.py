@@ -20,7 +20,7 @@ def _trap(name: str, answer: Any = None) -> Any:
     return trapped
 
 
-class HostileMeta(type):
+class OwnMeta(type):
     __getattribute__ = type.__getattribute__
     __eq__ = _trap("meta __eq__", True)  # type: ignore[assignment]
     __instancecheck__ = _trap("meta __instancecheck__", False)
@@ -82,13 +82,13 @@ def _members() -> dict[str, Any]:
     return members
 
 
-Plain = HostileMeta("Plain", (), _members())
-Slotted = HostileMeta("Slotted", (), {**_members(), "__slots__": ("left", "right")})
+Plain = OwnMeta("Plain", (), _members())
+Slotted = OwnMeta("Slotted", (), {**_members(), "__slots__": ("left", "right")})
 HiddenDict = type("HiddenDict", (), {**_members(), "__dict__": property(_trap("property __dict__"))})
-HostileList = type("HostileList", (list,), _members())
-HostileDict = type("HostileDict", (dict,), _members())
-HostileOrdered = type("HostileOrdered", (OrderedDict,), _members())
-HostileDeque = type("HostileDeque", (deque,), _members())
-HostileSet = type("HostileSet", (set,), _members())
-HostileText = type("HostileText", (str,), _members())
-HostileBytes = type("HostileBytes", (bytearray,), _members())
+OwnList = type("OwnList", (list,), _members())
+OwnDict = type("OwnDict", (dict,), _members())
+OwnOrdered = type("OwnOrdered", (OrderedDict,), _members())
+OwnDeque = type("OwnDeque", (deque,), _members())
+OwnSet = type("OwnSet", (set,), _members())
+OwnText = type("OwnText", (str,), _members())
+OwnBytes = type("OwnBytes", (bytearray,), _members())

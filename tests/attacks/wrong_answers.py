@@ -10,24 +10,24 @@ from tests.alerting.faults.stage import Stage
 from tests.alerting.harness import TOKEN, alert, wait_for
 from tests.attacks.programs import heapwatch, impostor
 from tests.attacks.record import Exchange, attack
-from tests.exporters.cli.lying import lying
-from tests.exporters.cli.test_lies import ANSWERS, LIES, WELL
+from tests.exporters.cli.test_wrong_answers import ANSWERS, WELL, WRONG
+from tests.exporters.cli.wrong_answers import answering
 
 CONTROLLING = "\x1b]0;owned\x07\x9b2J\u202e"
 
 
 @attack("a trainer whose metrics and answers are of other types, beside a well one", quick=False)
 def types(stage: Stage, exchange: Exchange) -> None:
-    with lying({"/metrics": WELL}) as well:
-        for number, lie in enumerate(LIES):
+    with answering({"/metrics": WELL}) as well:
+        for number, wrong in enumerate(WRONG):
             folder = stage.folder("monitor")
-            with lying({"/metrics": lie, "/force_cleanup": ANSWERS[number % len(ANSWERS)]}) as liar:
-                addresses = [one.url.removeprefix("http://") for one in (liar, well)]
+            with answering({"/metrics": wrong, "/force_cleanup": ANSWERS[number % len(ANSWERS)]}) as trainer:
+                addresses = [one.url.removeprefix("http://") for one in (trainer, well)]
                 command = ("monitor", "--auto-cleanup", "--interval", 0.2, "--count", 2, *addresses)
                 with heapwatch(folder, *command) as process:
                     process.wait(60)
             output = (folder / "output").read_text()
-            exchange.sent(lie[:120].decode("latin-1"))
+            exchange.sent(wrong[:120].decode("latin-1"))
             exchange.back(output.strip().splitlines()[0])
             assert output.count("Memory=1.0MB") == 2, output
             assert "Traceback" not in output
@@ -38,8 +38,8 @@ def types(stage: Stage, exchange: Exchange) -> None:
 @attack("a trainer that drips its headers a byte at a time, beside a well one", quick=False)
 def drip(stage: Stage, exchange: Exchange) -> None:
     folder = stage.folder("monitor")
-    with lying({}, drip=0.2) as liar, lying({"/metrics": WELL}) as well:
-        addresses = [one.url.removeprefix("http://") for one in (liar, well)]
+    with answering({}, drip=0.2) as trainer, answering({"/metrics": WELL}) as well:
+        addresses = [one.url.removeprefix("http://") for one in (trainer, well)]
         began = time.monotonic()
         exchange.sent("HTTP/1.1 200 OK, then a header byte every 0.2 s")
         with heapwatch(folder, "monitor", "--count", 1, *addresses) as process:
