@@ -210,7 +210,7 @@ def claims(found: list[Measured]) -> list[Claim]:
         most = 1 + math.log(logarithms) / math.log(last.trainers / before.trainers)
         made.append(
             Claim(
-                f"cost grows with n trainers as n log n at most (exponent {most:.2f} from {before.trainers} on)",
+                f"cost grows as n log n at most (exponent {most:.2f} from {before.trainers} trainers on)",
                 ", ".join(f"{what} {value:.2f}" for what, value in grown.items()),
                 max(grown.values()) <= most,
             )

@@ -13,7 +13,6 @@ from typing import Any
 import pytest
 from prometheus_client import Metric
 from prometheus_client.parser import text_string_to_metric_families
-from tests.exporters.explain.test_attribution import candidate, curve, judged
 
 import heapwatch
 from benchmarks.leaks.replay import replay
@@ -35,6 +34,7 @@ from heapwatch.recording.points import Point
 from heapwatch.recording.recorder import Recorder
 from heapwatch.runtime.plain_text import say
 from heapwatch_dashboards.verdicts import CODES
+from tests.exporters.explain.test_attribution import candidate, curve, judged
 from tests.exporters.explain.test_levels import bodies, live
 from tests.support.repository import REPOSITORY
 
