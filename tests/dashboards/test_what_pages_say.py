@@ -13,7 +13,7 @@ from tests.dashboards.server import prometheus
 from tests.dashboards.trainers import Trainer
 
 HOURS = 1.5
-HOST = 23e9
+HOST, LARGER_HOST = 23e9, 92e9
 SITE, REMEDY = "ppo_leaky.py:80", "collections.deque(maxlen=...)"
 
 
@@ -103,11 +103,11 @@ def ended(clock: Clock) -> list[Series]:
 
 
 def fleet(clock: Clock) -> list[Series]:
-    """Fifteen on one machine, each of which could have all of it; and a receiver that had nothing to do."""
+    """Fifteen on two machines, each of which could have all of its own; and a receiver that did nothing."""
     series = []
     for number in range(15):
         one = Trainer(clock, f"fleet-{number}:7777", "sweep", "torch")
-        one.memory(lambda m: 1e9, HOST)
+        one.memory(lambda m: 1e9, HOST if number < 10 else LARGER_HOST)
         one.limits(memory=20)
         one.verdicts((0, 1))
         series += one.series
@@ -262,6 +262,13 @@ def test_limits_of_trainers_on_one_machine_are_not_added_up(url: str, ref: str) 
     assert asked(url, "trainer", EXPLAINED, ref) == []
     of_one = values(asked(url, "trainer", EXPLAINED, ref, "fleet-3:7777"))
     assert all(limit <= 2 * HOST for limit in of_one)
+
+
+def test_each_trainer_is_measured_against_its_own_machine(url: str) -> None:
+    panel_of_all = ("fleet", "Memory used of the limit by trainer")
+    (here,) = asked(url, *panel_of_all, of="fleet-3:7777")
+    (there,) = asked(url, *panel_of_all, of="fleet-12:7777")
+    assert values([here])[-1] == pytest.approx(4 * values([there])[-1])
 
 
 def test_a_limit_is_there_for_one_trainer(url: str) -> None:
