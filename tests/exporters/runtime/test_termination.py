@@ -18,11 +18,13 @@ from heapwatch.runtime.termination import Termination
 PRELUDE = """
 import asyncio, ctypes, faulthandler, multiprocessing, os, signal, subprocess, sys, threading, time
 import heapwatch
+from heapwatch.lifecycle import termination
 
 def own(number, frame):
     print("own handler", flush=True)
 
-def starts():
+def starts(seconds=60.0):  # on a busy machine two seconds may be too few
+    termination._seconds = seconds
     return heapwatch.start("trainer", port=0, record="run.jsonl")
 """
 READY = 'print("ready", flush=True)'
@@ -86,8 +88,7 @@ def test_wherever_the_main_thread_is(tmp_path: Path, blocked: str) -> None:
 
 def test_a_stop_that_hangs_is_left_after_two_seconds(tmp_path: Path) -> None:
     code = f"""
-    from heapwatch.lifecycle import termination
-    watch = starts()
+    watch = starts(seconds=2.0)
     termination.before_end.insert(0, lambda: time.sleep(60))
     {READY}
     {WAIT}
