@@ -18,7 +18,7 @@ from tests.dashboards.documents import DOCUMENTS, panels
         ("trainer", "Growth per minute", "No growth known"),
         ("trainer", "Time left", "No limit known"),
         ("trainer", "Progress", "No progress counted"),
-        ("phases", "Memory at phase end by cycle", "No cycles counted"),
+        ("phases", "Memory at phase end by cycle", "No phases watched"),
         ("world", "Body growth per minute by type", "No growth known"),
         ("world", "In the world now", "No physics world, entities or event lists watched"),
         ("world", "Bodies by type", "No physics world watched"),

@@ -288,9 +288,12 @@ def _module_names() -> list[str]:
 
 
 def _is_own(name: str) -> bool:
-    return name == "heapwatch" or name.startswith("heapwatch.")
+    return name.partition(".")[0] in _OWN_PACKAGES
 
 
+_OWN_PACKAGES = (
+    "heapwatch", "heapwatch_dashboards", "heapwatch_receiver", "heapwatch_stack", "heapwatch_viewer"
+)  # fmt: skip
 _OWN_FOLDER = __file__.rpartition("measure")[0]
 _LIBRARY = tuple(
     {sysconfig.get_paths()["stdlib"], sysconfig.get_paths()["platstdlib"], sys.prefix + "/lib/python"}

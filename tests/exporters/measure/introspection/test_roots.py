@@ -8,8 +8,10 @@ from types import FrameType, ModuleType
 
 import pytest
 
+from heapwatch.measure.introspection import roots
 from heapwatch.measure.introspection.reading import Gone
 from heapwatch.measure.introspection.roots import frame_roots, module_root, user_modules
+from tests.support.repository import REPOSITORY, SOURCES
 
 
 class Batch:
@@ -100,6 +102,11 @@ def test_modules_of_a_library_and_of_the_package_are_not_the_users() -> None:
     assert "json" in sys.modules
     assert "json" not in user_modules()
     assert not any(name.startswith("heapwatch") for name in user_modules())
+
+
+def test_every_package_of_the_wheel_is_known_as_ours() -> None:
+    packages = {one.parent.name for folder in SOURCES for one in (REPOSITORY / folder).glob("*/__init__.py")}
+    assert packages == set(roots._OWN_PACKAGES)
 
 
 def test_what_stands_in_a_modules_place_is_no_module(monkeypatch: pytest.MonkeyPatch) -> None:
