@@ -126,8 +126,9 @@ examples-test: tools ## Run every example, healthy and with each of its leaks, a
 
 # In an environment of their own: their pins are not ours.
 STRANGERS := $(HEAPWATCH_STATE)/strangers-venv
-strangers: tools ## Run public trainers beside a running stack, healthy and leaking (ARGS="--only sb3 --minutes 10 --at-once 4")
+strangers: venv ## Run public trainers beside a running stack, healthy and leaking (ARGS="--only sb3 --minutes 10 --at-once 4")
 	@PYTHONPATH=exporters:stack $(PYTHON) -m heapwatch_stack.bootstrap $(STRANGERS) requirements/strangers.txt
+	$(RUN) heapwatch tools > /dev/null
 	$(WITH_TOOLS) $(STRANGERS)/bin/python -m benchmarks.strangers $(ARGS)
 mutation: dev ## Mutation testing of the judging modules: list changes that no test notices (ARGS=path)
 	$(RUN) tests.mutation $(ARGS)

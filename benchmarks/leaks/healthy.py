@@ -38,7 +38,7 @@ def slow_oscillation(t: Trace) -> None:
     t.resident += t.wave(t.base * t.uniform(0.005, 0.02), t.uniform(60, 120), t.uniform(0, 1))
 
 
-def index(t: Trace) -> None:
+def evaluation(t: Trace) -> None:
     """An evaluation every half hour or so takes memory and gives it back."""
     t.resident += t.bumps(t.base * t.uniform(0.1, 1.0), t.uniform(20, 40), t.uniform(2, 9), t.uniform(0, 40))
 
@@ -249,7 +249,7 @@ def _declare(t: Trace, held: Signal, size: float) -> None:
 HABITS = {
     f.__name__: f
     for f in (
-        steady, warm_up, slowing_growth, second_warm_up, phase_sawtooth, slow_oscillation, index,
+        steady, warm_up, slowing_growth, second_warm_up, phase_sawtooth, slow_oscillation, evaluation,
         startup_peak, step, dataset_cache, lazy_buffer, underestimated_buffer, overestimated_buffer,
         eager_buffer, restarts, episode_bodies, population, bounded_lists, worker_shifts, gpu_cache,
         named_objects, undeclared_array, ramped_evaluation, checkpoint_spikes, growing_population, new_shapes,

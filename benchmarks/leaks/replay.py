@@ -24,12 +24,12 @@ _ALERT = re.compile(r"\{[^{}]*alertname=[^{}]*\}")
 def replay(scenario: Scenario, rules: list[Path]) -> Firing:
     """Look once a minute. Raises FileNotFoundError without promtool, ValueError when it cannot replay."""
     minutes = scenario.scrapes * scenario.scrape_seconds // 60
-    index = 'ALERTS{alertstate="firing", component!="watchdog"}'
+    expression = 'ALERTS{alertstate="firing", component!="watchdog"}'
     # Nothing is expected, so that promtool prints all there is.
     printed = ask(
         scenario,
         rules,
-        promql_expr_test=[{"expr": index, "eval_time": f"{minute}m"} for minute in range(minutes)],
+        promql_expr_test=[{"expr": expression, "eval_time": f"{minute}m"} for minute in range(minutes)],
     )
     firing: Firing = {}
     minute = 0

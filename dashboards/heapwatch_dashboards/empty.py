@@ -25,7 +25,7 @@ HOW_TO_ADD = Empty(
 )
 NOBODY_ENDED = Empty("No trainer ended in this range", "those that are there are in the first table")
 NOTHING_GROWS = Empty(
-    "Nothing grows", "neither the explanation nor an alert names anything; it may be too early"
+    "Nothing known to grow", "neither the explanation nor an alert names anything; it may be too early"
 )
 NO_WORLD = Empty(
     "No physics world, entities or event lists watched", "there are none, or they are not watched"

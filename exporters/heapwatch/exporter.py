@@ -33,8 +33,7 @@ from heapwatch.collectors.unique_memory import UniqueMemoryCollector
 from heapwatch.collectors.walker_names import WalkerNames
 from heapwatch.explain.engine import Explainer
 from heapwatch.explain.findings import Explanation, headline
-from heapwatch.explain.levels import LeakingLevels
-from heapwatch.explain.remedies import with_graphs
+from heapwatch.explain.levels import LeakingLevels, with_graphs
 from heapwatch.http.guards import checked_token, token_warning
 from heapwatch.http.server import Server
 from heapwatch.http.status import Status

@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Mapping
 from dataclasses import dataclass
-from importlib.util import find_spec
+from importlib.resources import files
 from pathlib import Path
 
 from heapwatch import data
@@ -140,10 +140,7 @@ def _python(settings: Settings, endpoint: Endpoint, module: str, *sources: Path)
 
 
 def _package(name: str) -> Path:
-    specification = find_spec(name)
-    assert specification is not None
-    assert specification.origin is not None
-    return Path(specification.origin).parent
+    return Path(str(files(name)))
 
 
 def _handed_on(settings: Settings) -> dict[str, str]:

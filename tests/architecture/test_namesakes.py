@@ -59,7 +59,7 @@ TESTED_BY = {
     "tests/exporters/explain/source/test_sites.py": f"{LIBRARY}/explain/source: statements",
     "tests/exporters/explain/test_inventory.py": f"{LIBRARY}/explain: places lengths",
     "tests/exporters/explain/test_inventory_safety.py": f"{LIBRARY}/explain: evidence residual",
-    "tests/exporters/explain/test_attribution.py": f"{LIBRARY}/explain: findings",
+    "tests/exporters/explain/test_attribution.py": f"{LIBRARY}/explain: findings level_history",
     "tests/exporters/entering/test_entrance.py": (
         f"{LIBRARY}/entering: exported first inside refusals tracee"
     ),

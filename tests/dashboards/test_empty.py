@@ -11,7 +11,7 @@ from tests.dashboards.documents import DOCUMENTS, panels
     [
         ("trainer", "Resident memory by role", "No trainer now"),
         ("trainer", "Verdict", "No trainer now"),
-        ("trainer", "What grows, where, and what to do", "Nothing grows"),
+        ("trainer", "What grows, where, and what to do", "Nothing known to grow"),
         ("fleet", "Trainers by verdict", "No trainer yet. Add one:  heapwatch run train.py"),
         ("fleet", "Ended in this range", "No trainer ended in this range"),
         ("trainer", "Time until the memory limit", "Too early, or not within 3 days"),

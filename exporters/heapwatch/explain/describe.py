@@ -226,20 +226,20 @@ class Describer:
         located = known.path in self._traced or (found is not None and found[2] is not None)
         return not located and known.counted and known.kind != "ring"
 
-    def trace(self, known: KnownContainer, tracer: Tracer, schedule: float) -> None:
+    def trace(self, known: KnownContainer, tracer: Tracer, interval: float) -> None:
         """Trace allocations until the container has grown, and keep the line that makes its items.
 
         Args:
             known: the container.
             tracer: traces the allocations.
-            schedule: usual seconds between two additions.
+            interval: usual seconds between two additions.
 
         """
         site = tracer.trace(
             known.path,
             functools.partial(_length, known, self._inventory),
             functools.partial(newest_of, known, self._inventory),
-            schedule,
+            interval,
         )
         if site is not None and len(self._traced) < _MOST_KEPT:
             self._traced[known.path] = site._replace(function=function_at(site, user_code()))

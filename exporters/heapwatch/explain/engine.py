@@ -58,7 +58,7 @@ _MOST_DESCRIBED = 40
 _TYPES_REPORTED = 3
 _TRACED_SHARE = 0.1
 _LONGEST_PAUSE_SECONDS = 10.0  # longest pause before the next evaluation
-_PAUSES, _PAUSES_LENT = 1500.0, 150.0  # pause after an activity, as a multiple of its CPU time
+_PAUSES, _PAUSES_ADVANCED = 1500.0, 150.0  # pause after an activity, as a multiple of its CPU time
 
 
 class Explainer:
@@ -248,7 +248,7 @@ class Explainer:
 
     def _pause(self, activity: str, now: float, cost: float, longest: float = float("inf")) -> None:
         """Set the pause after an activity by its cost, so that none uses the whole budget."""
-        pauses = _PAUSES_LENT if self._budget.has_advanced else _PAUSES
+        pauses = _PAUSES_ADVANCED if self._budget.has_advanced else _PAUSES
         self._due[activity] = max(self._due.get(activity, 0.0), now + min(longest, pauses * cost))
 
     def _is_due(self, what: str, now: float, interval: float) -> bool:
@@ -403,8 +403,8 @@ class Explainer:
             if known is None or finding.share < _TRACED_SHARE or not self._describer.is_traceable(known):
                 continue
             if self.tracer.may_trace(known.path):
-                schedule = 60 / max(1.0, finding.items_per_minute or 0.0)
-                self._describer.trace(known, self.tracer, schedule)
+                interval = 60 / max(1.0, finding.items_per_minute or 0.0)
+                self._describer.trace(known, self.tracer, interval)
                 self.spent_on["trace"] = self.tracer.seconds
                 return True
         return False

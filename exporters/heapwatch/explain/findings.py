@@ -15,7 +15,7 @@ FindingKind = Literal["container", "type", "buffer", "native", "allocator", "gpu
 _LEAST_SHARE = 0.005
 # Unit, its seconds, and the time from which on the next unit is used.
 _UNITS = (("s", 1, 120.0), ("min", 60, 7200.0), ("h", 3600, 172_800.0), ("days", 86400, float("inf")))
-_LEAST_PACE = 1000.0  # bytes a minute; growth below it is not mentioned
+_LEAST_RATE = 1000.0  # bytes a minute; growth below it is not mentioned
 _HOW_TO_READ = (
     "Another thread may have been changing them; `watch.step()` in the training thread lets them be read"
 )
@@ -157,8 +157,8 @@ def from_json(document: Any) -> Explanation:
 def narrative(explanation: Explanation) -> str:
     """The message, then one line for each further finding."""
     shown = foremost(explanation)
-    residual = [finding for finding in explanation.findings if finding is not shown]
-    lines = [headline(explanation), *(f"  {described(found)}" for found in residual)]
+    others = [finding for finding in explanation.findings if finding is not shown]
+    lines = [headline(explanation), *(f"  {described(found)}" for found in others)]
     if explanation.unread:
         lines.append(f"  Not read: {' and '.join(explanation.unread)}. {_HOW_TO_READ}.")
     return "\n".join(map(plain, lines))
@@ -187,7 +187,7 @@ def message(explanation: Explanation) -> str:
     """The explanation in one line."""
     verdict, first = explanation.verdict, foremost(explanation)
     grown = explanation.growth_bytes_per_minute
-    grows = f"Memory grows by {size_text(grown)}/min." if grown >= _LEAST_PACE else ""
+    grows = f"Memory grows by {size_text(grown)}/min." if grown >= _LEAST_RATE else ""
     so_far = f"So far, {described(first)}" if first else ""
     left = time_left_text(explanation.time_left)
     if verdict == "too early":

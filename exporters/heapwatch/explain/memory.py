@@ -15,7 +15,7 @@ from statistics import median
 import psutil
 
 from heapwatch.collectors.progress import Progress
-from heapwatch.explain.levels import OWN, RETAINED, VIRTUAL, LevelHistory
+from heapwatch.explain.level_history import OWN, RETAINED, VIRTUAL, LevelHistory
 from heapwatch.explain.series import LevelSeries
 from heapwatch.measure.gpu.device_pools import POOLS
 from heapwatch.measure.process.descendants import descendants, private_bytes

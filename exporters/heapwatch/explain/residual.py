@@ -9,15 +9,15 @@ from dataclasses import replace
 from heapwatch.analysis.leak import MATERIAL_BYTES
 from heapwatch.explain.evidence import Candidate, Levels
 from heapwatch.explain.findings import Finding, FindingKind
-from heapwatch.explain.levels import OWN, RETAINED
-from heapwatch.explain.schedule import VARIABLE
+from heapwatch.explain.level_history import OWN, RETAINED
+from heapwatch.explain.schedule import STALL_VARIABLE
 from heapwatch.explain.series import NO_GROWTH, FloorGrowth
 
 EXPLAINED = 0.5  # unexplained growth below this share of all growth is not investigated
 _MEASURED_SPAN = 60.0  # seconds of growth before the unexplained part is attributed
 _COUNTED_SPAN = 120.0
 _STEADY = 0.8
-_SAME_PACE = 0.8
+_SAME_RATE = 0.8
 _IMPOSSIBLE = 2.0  # growth of a type, as a multiple of all growth, that cannot be its own
 
 
@@ -54,7 +54,7 @@ def workers(levels: Levels) -> list[Finding]:
 
 def inferred(findings: list[Finding], candidates: Sequence[Candidate], levels: Levels) -> list[Finding]:
     """Attribute growth that no measurement explains to a growing container whose items cannot be measured."""
-    residual = _rest(findings, levels)
+    residual = _residual(findings, levels)
     if not (residual and continues(levels.own)):
         return findings
     by_path = {candidate.known.path: candidate for candidate in candidates}
@@ -70,7 +70,7 @@ def inferred(findings: list[Finding], candidates: Sequence[Candidate], levels: L
     # Several names may lead to one graph and grow at about the same rate. Prefer one whose line is known, and
     # any name to `_`.
     fastest = max(opaque, key=lambda entry: entry[:2])
-    same = (one for one in opaque if one[0] == fastest[0] and one[1] >= _SAME_PACE * fastest[1])
+    same = (one for one in opaque if one[0] == fastest[0] and one[1] >= _SAME_RATE * fastest[1])
     *_, at, candidate = max(
         same, key=lambda one: (one[3].site is not None, _is_name(one[3].known.path), one[1])
     )
@@ -106,7 +106,7 @@ def plausible(found: Finding, levels: Levels) -> Finding:
 def with_types(findings: list[Finding], types: Sequence[Finding], levels: Levels) -> list[Finding]:
     """Add growing types while a part of the growth is unexplained."""
     for found in types:
-        residual = _rest(findings, levels)
+        residual = _residual(findings, levels)
         if residual:
             if found.inferred:
                 found = replace(found, bytes_per_minute=min(residual, found.bytes_per_minute))
@@ -130,7 +130,7 @@ def unnamed(
     Where objects were not counted by type, as that would have stopped the program for `refused_seconds`, it
     says how to allow it.
     """
-    residual, memory = _rest(findings, levels), levels.memory
+    residual, memory = _residual(findings, levels), levels.memory
     if not (residual and continues(levels.own)):
         return []
     kind: FindingKind = "native"
@@ -151,8 +151,8 @@ def unnamed(
         # Twice that of a count: a list of the instances, and of what refers to them, takes longer.
         allowed = 50 * math.ceil(2 * 1000 * refused_seconds / 50)
         remedy = (
-            f"let objects be counted by type, too: start it with {VARIABLE}={allowed}, since a count stops "
-            f"the program for about {1000 * refused_seconds:.0f} ms"
+            f"let objects be counted by type, too: start it with {STALL_VARIABLE}={allowed}, since a count "
+            f"stops the program for about {1000 * refused_seconds:.0f} ms"
         )
     return [
         Finding(
@@ -180,7 +180,7 @@ def rate_of(findings: Sequence[Finding]) -> float:
     return sum(finding.bytes_per_minute for finding in findings)
 
 
-def _rest(findings: Sequence[Finding], levels: Levels) -> float:
+def _residual(findings: Sequence[Finding], levels: Levels) -> float:
     """Unexplained growth in bytes a minute; 0 if it is not material."""
     rate = levels.per_minute
     residual = rate - rate_of(findings)

@@ -12,7 +12,7 @@ from heapwatch.explain.evidence import Levels
 from heapwatch.measure.process.own_time import own_time
 from heapwatch.runtime.environment import whole_number
 
-_START_SECONDS = 120.0
+_HURRIED_SECONDS = 120.0  # after the start
 _RECENT_SECONDS = 120.0
 _HURRY = 1 / 6  # growth that is material in ten minutes or fills the memory in four hours; see Levels.matters
 
@@ -32,12 +32,11 @@ CALM = Schedule(tick=1.0, judge=20.0, weigh=20.0, reading=5.0, walk=120.0)
 
 
 def schedule_for(levels: Levels, rounds: int) -> Schedule:
-    """The rhythm for the growth so far, after so many complete walks.
+    """The schedule for the growth so far, after so many complete walks.
 
-    The growth of the last minutes counts as well as that since the start, so that a leak that begins after
-    hours of rest ends the rest.
+    The growth of the last minutes counts as well as that since the start: a leak may begin after hours.
     """
-    if not rounds or levels.now - levels.began < _START_SECONDS:
+    if not rounds or levels.now - levels.began < _HURRIED_SECONDS:
         return HURRIED
     fastest = max(levels.per_minute, levels.recent_per_minute(_RECENT_SECONDS))
     return HURRIED if levels.matters(_HURRY * fastest) else CALM
@@ -75,11 +74,11 @@ class Budget:
 
     @property
     def has_advanced(self) -> bool:
-        """Whether the loan was given and a part of it is left."""
+        """Whether CPU time was given in advance and a part of it is left."""
         return self._advanced_at is not None and self._left > self._start
 
     def advance(self) -> None:
-        """Give the loan, once: there is growth without an explanation."""
+        """Give CPU time in advance, once: there is growth without an explanation."""
         if self._advanced_at is None:
             self._advanced_at = self._clock()
             self._ahead += self._advance
@@ -107,7 +106,7 @@ class Budget:
 T = TypeVar("T")
 What = Literal["types", "objects"]  # what a list of all tracked objects is made for
 
-VARIABLE = "HEAPWATCH_STALL_MS"
+STALL_VARIABLE = "HEAPWATCH_STALL_MS"
 STALL_SECONDS = 0.02
 _LONGEST_MS = 60_000
 # Before a list was made: seconds for each block of memory that Python has allocated. In processes that have
@@ -120,7 +119,7 @@ _YOUNG_RATE = 150e-9  # seconds for each object of the young generations
 def allowed_seconds() -> float:
     """Seconds for which a list of all objects may stop the program: HEAPWATCH_STALL_MS, or 20 ms."""
     usual = 1000 * STALL_SECONDS
-    return whole_number(VARIABLE, usual, _LONGEST_MS, "a whole number of milliseconds") / 1000
+    return whole_number(STALL_VARIABLE, usual, _LONGEST_MS, "a whole number of milliseconds") / 1000
 
 
 class Stall:

@@ -239,8 +239,8 @@ def is_steady(level: LevelSeries, progress: Iterable[LevelSeries], start: float)
     least = (late - _COUNT_ERROR) / (early + _COUNT_ERROR)
     most = (late + _COUNT_ERROR) / (early - _COUNT_ERROR)
     changes = [1.0]
-    for rate in progress:
-        before, after = _rises(rate, first, last)
+    for count in progress:
+        before, after = _rises(count, first, last)
         if before > 0 and after > 0:
             changes.append(after / before)
     return any(most / change > _HALVES[0] and least / change < _HALVES[1] for change in changes)

@@ -66,7 +66,7 @@ class Connections:
 class _GuardedProtocol(HttpToolsProtocol):
     """One connection. `guarded` makes the class that knows the others."""
 
-    all: Connections
+    shared: Connections
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         super().connection_made(transport)
@@ -74,9 +74,9 @@ class _GuardedProtocol(HttpToolsProtocol):
         self._gone = False
         self._timer: asyncio.TimerHandle | None = None
         self._head_bytes: int | None = 0
-        self.all.admit(self, self._peer)
+        self.shared.admit(self, self._peer)
         if not self._gone:
-            self.all.idle[self._peer][self] = None
+            self.shared.idle[self._peer][self] = None
             self._wait()
 
     def connection_lost(self, exc: Exception | None) -> None:
@@ -104,18 +104,18 @@ class _GuardedProtocol(HttpToolsProtocol):
         super().on_headers_complete()
 
     def on_message_complete(self) -> None:
-        self.all.waiting.pop(self, None)
+        self.shared.waiting.pop(self, None)
         if not self._gone:
-            self.all.idle[self._peer].pop(self, None)
+            self.shared.idle[self._peer].pop(self, None)
             self._within(_ANSWER_SECONDS)
         super().on_message_complete()
 
     def on_response_complete(self) -> None:
-        if self not in self.all.waiting:
+        if self not in self.shared.waiting:
             self._stop_timer()
         if not self._gone:
-            self.all.idle[self._peer].pop(self, None)
-            self.all.idle[self._peer][self] = None
+            self.shared.idle[self._peer].pop(self, None)
+            self.shared.idle[self._peer][self] = None
         super().on_response_complete()
 
     def abort(self) -> None:
@@ -124,9 +124,9 @@ class _GuardedProtocol(HttpToolsProtocol):
         cast(Any, self.transport).abort()
 
     def _wait(self) -> None:
-        if self not in self.all.waiting and not self._gone:
-            self.all.wait(self)
-            self._within(self.all.request_timeout)
+        if self not in self.shared.waiting and not self._gone:
+            self.shared.wait(self)
+            self._within(self.shared.request_timeout)
 
     def _within(self, seconds: float) -> None:
         self._stop_timer()
@@ -138,11 +138,11 @@ class _GuardedProtocol(HttpToolsProtocol):
             self._timer = None
 
     def _forget(self) -> None:
-        self.all.waiting.pop(self, None)
+        self.shared.waiting.pop(self, None)
         self._stop_timer()
         if not self._gone:
             self._gone = True
-            self.all.forget(self, self._peer)
+            self.shared.forget(self, self._peer)
 
 
 def guarded(connections: Connections) -> type[asyncio.Protocol]:
@@ -156,4 +156,4 @@ def guarded(connections: Connections) -> type[asyncio.Protocol]:
     - there are too many connections, in all or from one address: the one that has been idle for longest, or
       the new one if none is idle.
     """
-    return type("GuardedProtocol", (_GuardedProtocol,), {"all": connections})
+    return type("GuardedProtocol", (_GuardedProtocol,), {"shared": connections})

@@ -44,13 +44,13 @@ class Outside:
         that fills. Both rise where freed pieces lie between others and are not used again. Now and then one
         is, so that a round adds less; none may fall.
         """
-        progress = []
+        rates = []
         for series in (self._kept, self._private):
             rate = _rate(series, since)
             if rate is None or min(_rises(series, since), default=0.0) <= 0:
                 return None
-            progress.append(rate)
-        return min(progress)
+            rates.append(rate)
+        return min(rates)
 
     def children(self, since: float) -> tuple[float, float | None] | None:
         """Growth of the number of child processes in a round, and of their memory; None if there is none."""

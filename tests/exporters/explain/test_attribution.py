@@ -10,7 +10,7 @@ import pytest
 from heapwatch.explain.attribution import explain, is_unexplained
 from heapwatch.explain.evidence import WARM_UP_SECONDS, Candidate, Emptying, Levels
 from heapwatch.explain.findings import Explanation, Finding, described, from_json, message
-from heapwatch.explain.levels import OWN, RETAINED, VIRTUAL
+from heapwatch.explain.level_history import OWN, RETAINED, VIRTUAL
 from heapwatch.explain.memory import ProcessMemory
 from heapwatch.explain.places import KnownContainer
 from heapwatch.explain.residual import plausible

@@ -1,14 +1,16 @@
 """Levels that leak by the rules, in an explanation."""
 
 import math
+from dataclasses import replace
 
 import pytest
 from prometheus_client.parser import text_string_to_metric_families as parse
 
 from heapwatch.analysis.live import LiveVerdicts
 from heapwatch.analysis.readings import Readings
+from heapwatch.collectors.buffers import HeldGraphs
 from heapwatch.explain.findings import Explanation, Finding, message
-from heapwatch.explain.levels import LeakingLevels
+from heapwatch.explain.levels import DETACH, LeakingLevels, with_graphs
 
 WARM = Explanation("warm-up", 3600.0, 18.6e6, 0.0)
 
@@ -54,6 +56,12 @@ def test_bodies_that_rise_fast_are_no_comfort_before_they_can_be_judged(minutes)
     told = f"Whether it goes on can be told in {left} min. So far, bodies dynamic (+46"
     assert message(found).startswith(f"Too early to tell after 100 s. {told}")
     assert not found.findings[0].is_leak
+
+
+def test_what_the_rules_have_not_decided_in_time_is_said_to_be_open():
+    undecided = live(bodies, 7).verdicts()
+    found = LeakingLevels(lambda: replace(undecided, leaks={})).beside(HEALTHY)
+    assert "It has risen for 7 min, and the leak rules are not certain yet." in message(found)
 
 
 @pytest.mark.parametrize(
@@ -118,3 +126,40 @@ def test_the_rules_judge_once_a_minute():
         now[0] = float(second)
         leaking.beside(WARM)
     assert calls == [0.0, 60.0, 120.0]
+
+
+HELD = HeldGraphs("agent.memory.buffer", 900, 1000, 1000, 240e6)
+
+
+def test_a_buffer_that_holds_graphs_is_a_leak_with_its_remedy():
+    found = with_graphs(Explanation("healthy", 300.0, 0.0, 1.0), [HELD])
+    assert found.verdict == "leak"
+    (finding,) = found.findings
+    assert (finding.kind, finding.path, finding.remedy, finding.is_leak) == (
+        "buffer",
+        "agent.memory.buffer",
+        DETACH,
+        True,
+    )
+    assert "`agent.memory.buffer` (900 tensors with their autograd graphs, 240 kB each" in message(found)
+    assert "detach().cpu()" in message(found)
+
+
+def test_what_was_found_of_the_same_buffer_becomes_the_leak():
+    filling = Finding("buffer", "root.agent.memory.buffer", "deque", 800, 2, 5.0, 6.0, 0.5, 1000)
+    other = Finding("container", "root.losses", "list", 1, 2, 3.0, 4e6, 0.5)
+    found = with_graphs(Explanation("filling", 300.0, 9.0, 1.0, (other, filling)), [HELD])
+    assert [finding.path for finding in found.findings] == ["root.agent.memory.buffer", "root.losses"]
+    assert found.findings[0].remedy == DETACH
+    assert found.findings[0].bytes_per_minute == 6.0
+
+
+def test_without_such_a_buffer_nothing_changes():
+    healthy = Explanation("healthy", 300.0, 0.0, 1.0)
+    assert with_graphs(healthy, []) is healthy
+
+
+def test_a_path_that_only_ends_alike_is_another_buffer():
+    other = Finding("buffer", "agent.replay_buffer", "deque", 800, 2, 5.0, 6.0, 0.5, 1000)
+    found = with_graphs(Explanation("filling", 300.0, 9.0, 1.0, (other,)), [replace(HELD, path="buffer")])
+    assert not next(one for one in found.findings if one.path == "agent.replay_buffer").is_leak

@@ -36,7 +36,7 @@ def after(
     begins_at: float = 0.0,
     rounds: int = 3,
 ) -> Schedule:
-    """The rhythm after so many minutes, in the last of which memory grows by so many bytes a minute."""
+    """The schedule after so many minutes, in the last of which memory grows by so many bytes a minute."""
     memory = ProcessMemory(clock=lambda: 0.0)
     memory.limit = int(limit)
     for at in range(0, round(60 * minutes) + 1, 5):
@@ -72,7 +72,7 @@ def test_the_beginning_is_looked_at_often() -> None:
     assert after(10, 0.0, rounds=1) is CALM
 
 
-def test_a_leak_that_begins_after_hours_ends_the_rest() -> None:
+def test_a_leak_that_begins_after_hours_is_looked_at_often() -> None:
     assert after(300, 48 * MB, begins_at=300) is CALM
     assert after(303, 48 * MB, begins_at=300) is HURRIED
 

@@ -28,7 +28,7 @@ DEEP_FRAMES = 40  # for items that a library allocates, many calls below the use
 # A program that allocates much may run ten times slower while traced. With the pauses it loses less than 5%.
 SHARE = 0.004
 LONGEST_SECONDS = 1.0
-_RHYTHMS = 2.0  # longest period, as a multiple of the usual time between two additions
+_INTERVALS = 2.0  # longest period, as a multiple of the usual time between two additions
 _SHORTEST_SECONDS = 0.05
 _POLL_SECONDS = 0.004
 _WAITING_POLL_SECONDS = 0.02
@@ -80,7 +80,7 @@ class Tracer:
         path: str,
         length: Callable[[], float | None],
         newest: Callable[[], list[Any]],
-        schedule: float = LONGEST_SECONDS,
+        interval: float = LONGEST_SECONDS,
     ) -> Site | None:
         """The line that allocates new items of a container; None if it was not seen in time.
 
@@ -88,15 +88,15 @@ class Tracer:
             path: path of the container.
             length: returns its length.
             newest: returns its newest items.
-            schedule: usual seconds between two additions.
+            interval: usual seconds between two additions.
 
         """
         self._tries[path] += 1
         longest = LONGEST_SECONDS
         if self._tries[path] == 1:  # after that, many items may come at once, at longer intervals
-            longest = min(LONGEST_SECONDS, max(_SHORTEST_SECONDS, _RHYTHMS * schedule))
-        if schedule > LONGEST_SECONDS / _RHYTHMS:
-            self._wait_for_next(length, schedule)
+            longest = min(LONGEST_SECONDS, max(_SHORTEST_SECONDS, _INTERVALS * interval))
+        if interval > LONGEST_SECONDS / _INTERVALS:
+            self._wait_for_next(length, interval)
         before = length()
         frames = DEEP_FRAMES if path in self._deep else FRAMES
         began = self._clock()
@@ -121,14 +121,14 @@ class Tracer:
             self._next = began + took + took * (frames / FRAMES) / self._share
         return None
 
-    def _wait_for_next(self, length: Callable[[], float | None], schedule: float) -> None:
+    def _wait_for_next(self, length: Callable[[], float | None], interval: float) -> None:
         """Wait for an addition and then until shortly before the next, which a period at any time misses."""
-        before, until = length(), self._clock() + min(_RHYTHMS * schedule, _LONGEST_WAIT)
+        before, until = length(), self._clock() + min(_INTERVALS * interval, _LONGEST_WAIT)
         while length() == before:
             if self._clock() >= until:
                 return
             time.sleep(_WAITING_POLL_SECONDS)
-        time.sleep(max(0.0, min(schedule, _LONGEST_WAIT) - LONGEST_SECONDS / 2))
+        time.sleep(max(0.0, min(interval, _LONGEST_WAIT) - LONGEST_SECONDS / 2))
 
 
 def made_at(items: list[Any]) -> Site | None:
