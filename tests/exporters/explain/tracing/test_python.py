@@ -93,7 +93,7 @@ def test_items_that_a_library_makes_are_found_by_a_deeper_look(
 
 def test_a_moment_in_which_nothing_grows_says_nothing_and_ends() -> None:
     tracer = Tracer()
-    assert tracer.trace("items", lambda: 5.0, newest, schedule=0.01) is None
+    assert tracer.trace("items", lambda: 5.0, newest, interval=0.01) is None
     assert not tracemalloc.is_tracing()
     assert 0 < tracer.seconds < LONGEST_SECONDS
 
@@ -114,7 +114,7 @@ def test_items_that_are_rare_are_traced_when_the_next_is_due(monkeypatch: pytest
 
     made: list[object] = []
     monkeypatch.setattr(subject.time, "sleep", passes)
-    site = Tracer(clock=lambda: now[0]).trace("items", length, lambda: made[-1:], schedule=4.0)
+    site = Tracer(clock=lambda: now[0]).trace("items", length, lambda: made[-1:], interval=4.0)
     assert 7.4 < lengths[0] < 8.0
     assert site is not None
     assert now[0] < 8.1
@@ -128,9 +128,9 @@ def test_later_periods_are_long_for_items_that_come_many_at_once(monkeypatch: py
 
     monkeypatch.setattr(subject.time, "sleep", passes)
     tracer = Tracer(clock=lambda: now[0])
-    tracer.trace("items", lambda: 5.0, newest, schedule=0.05)
+    tracer.trace("items", lambda: 5.0, newest, interval=0.05)
     assert tracer.seconds < 0.2
-    tracer.trace("items", lambda: 5.0, newest, schedule=0.05)
+    tracer.trace("items", lambda: 5.0, newest, interval=0.05)
     assert tracer.seconds > LONGEST_SECONDS
 
 
