@@ -15,8 +15,8 @@ from heapwatch.explain.schedule import (
     HURRIED,
     SHARE,
     STALL_SECONDS,
+    STALL_VARIABLE,
     START_SECONDS,
-    VARIABLE,
     Budget,
     Schedule,
     Stall,
@@ -143,7 +143,7 @@ def test_what_took_longer_than_planned_is_waited_for() -> None:
 
 @pytest.mark.parametrize(("text", "seconds"), [("", STALL_SECONDS), ("0", 0.0), ("150", 0.15)])
 def test_the_time_allowed_is_a_setting(monkeypatch: pytest.MonkeyPatch, text: str, seconds: float) -> None:
-    monkeypatch.setenv(VARIABLE, text)
+    monkeypatch.setenv(STALL_VARIABLE, text)
     assert allowed_seconds() == seconds
 
 
@@ -151,9 +151,9 @@ def test_the_time_allowed_is_a_setting(monkeypatch: pytest.MonkeyPatch, text: st
 def test_a_wrong_setting_is_named_with_what_is_allowed(
     monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture, text: str
 ) -> None:
-    monkeypatch.setenv(VARIABLE, text)
+    monkeypatch.setenv(STALL_VARIABLE, text)
     assert allowed_seconds() == STALL_SECONDS
-    assert f"{VARIABLE} is '{text[:40]}" in caplog.text
+    assert f"{STALL_VARIABLE} is '{text[:40]}" in caplog.text
     assert "allowed is a whole number of milliseconds, 0 to 60000; 20 is used" in caplog.text
     assert len(caplog.text) < 300
 
