@@ -625,7 +625,7 @@ CHANGES = (
         ("fire_dqn: tensors with gradients",),
     ),
     Change(
-        "exporters/heapwatch/explain/remedies.py",
+        "exporters/heapwatch/explain/levels.py",
         "`tensor.detach().cpu()` before storing",
         "`tensor.clone()` before storing",
         ("fire_dqn: what to do",),

@@ -283,7 +283,7 @@ def checkpoint_lines(example: Example) -> None:
     line = r"(?m)^checkpoint {}: [\d.]+ GB, .*VMS [\d.]+ GB, "
     for label in ("baseline", "after_evaluation", "after_training", "after_evolution"):
         example.until(lambda label=label: re.search(line.format(label), example.log()))
-    counted = r"since the last after_evaluation, .*Tensor [1-9]\d*, .*ndarray [1-9]\d*"
+    counted = r"since the last after_evaluation,(?=.* Tensor [1-9])(?=.* ndarray [1-9])"
     example.until(lambda: re.search(counted, example.log()), 2 * SECONDS)
 
 
