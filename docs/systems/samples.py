@@ -1,7 +1,8 @@
 """The samples on these pages: `python -m docs.systems.samples` prints them anew into the pages.
 
-Beside each page lies what its commands read: the record of a run, `NAME.jsonl.gz`; and what a monitor reads
-of a trainer, `walker.monitor.json.gz`, which `python -m docs.systems.samples record URL` writes.
+Beside each page lies what its commands read: the record of a run, `NAME.jsonl.gz`; one of a check against the
+alert rules, `NAME-LEAK.json.gz`; and what a monitor reads of a trainer, `walker.monitor.json.gz`, which
+`python -m docs.systems.samples record URL` writes.
 """
 
 import gzip
@@ -15,6 +16,7 @@ from pathlib import Path
 
 from prometheus_client.parser import text_string_to_metric_families
 
+from examples.check.alerts import said
 from heapwatch.analysis.readings import Readings
 from heapwatch.cli.reporter import Reporter
 from heapwatch.cli.sources import Sample
@@ -60,13 +62,18 @@ def monitored(_name: str) -> str:
     )
 
 
+def alerts(recording: str) -> dict[str, Callable[[str], str]]:
+    """The command that prints what the alerts say of a recording, and what it prints."""
+    return {f"python -m examples.check.alerts docs/systems/{recording}": lambda _name: said(FOLDER / recording)}
+
+
 REPORT = {"heapwatch report run.jsonl.gz --rows 12": report}
 # Page -> its commands, and what each prints.
 PRINTED: Mapping[str, Mapping[str, Callable[[str], str]]] = {
     "erl_trading": REPORT,
-    "fire_dqn": REPORT,
+    "fire_dqn": REPORT | alerts("fire_dqn-graph.json.gz"),
     "metta_ppo": REPORT,
-    "walker": {"heapwatch monitor --interval 10": monitored},
+    "walker": {"heapwatch monitor --interval 10": monitored} | alerts("walker-unknown.json.gz"),
 }
 
 

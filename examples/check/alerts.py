@@ -7,6 +7,7 @@ Recordings come from `python -m examples.check --keep FOLDER`.
 import json
 import re
 import sys
+import textwrap
 from pathlib import Path
 
 from benchmarks.leaks.replay import ask, replay
@@ -38,14 +39,16 @@ def texts(scenario: Scenario, minute: int, name: str) -> dict[tuple[str, str], s
     return found
 
 
-def main(recording: Path) -> None:
-    """Print them, the earliest first."""
+def said(recording: Path) -> str:
+    """All of them, the earliest first, a paragraph each."""
     scenario = load(recording)
-    for (resource, component), (minute, name) in first_alerts(scenario).items():
-        print(f"minute {minute}: {texts(scenario, minute, name)[resource, component]}\n")
+    return "".join(
+        textwrap.fill(f"minute {minute}: {texts(scenario, minute, name)[leak]}", 110) + "\n"
+        for leak, (minute, name) in first_alerts(scenario).items()
+    )
 
 
 if __name__ == "__main__":
     if len(sys.argv) != 2:
         sys.exit(__doc__)
-    main(Path(sys.argv[1]))
+    print(said(Path(sys.argv[1])), end="")
