@@ -64,7 +64,9 @@ def monitored(_name: str) -> str:
 
 def alerts(recording: str) -> dict[str, Callable[[str], str]]:
     """The command that prints what the alerts say of a recording, and what it prints."""
-    return {f"python -m examples.check.alerts docs/systems/{recording}": lambda _name: said(FOLDER / recording)}
+    return {
+        f"python -m examples.check.alerts docs/systems/{recording}": lambda _name: said(FOLDER / recording)
+    }
 
 
 REPORT = {"heapwatch report run.jsonl.gz --rows 12": report}
