@@ -26,6 +26,7 @@ STATE = ("trainer.stats", "trainer.losses", "trainer.evals", "policy.state_dict"
 INFRASTRUCTURE = ("policy_store", "system_monitor._metrics", "curriculum")
 OPTIONAL = {"wandb_run", "torch_profiler"}
 SERVED = Served(port=0, host="127.0.0.1", interval=0.1, budget=0.5, port_search=False)
+EPOCHS = 8  # after which growth is told from noise
 
 
 def tracked(*names: str):
@@ -80,7 +81,7 @@ def sizes(watch: Watch) -> list[float]:
 
 
 def steady(example: Example) -> None:
-    example.until(lambda: len(example.report().sizes) > 5)
+    example.until(lambda: len(example.report().histories.get("sizes policy.state_dict", ())) > EPOCHS)
     sizes = example.report().sizes
     assert sizes["experience.obs"].verdict == "healthy"
     assert sizes["policy.state_dict"].verdict == "healthy"
