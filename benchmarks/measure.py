@@ -4,10 +4,14 @@ from __future__ import annotations
 
 import gc
 import importlib
+import platform
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
+
+import psutil
 
 
 @dataclass
@@ -19,9 +23,13 @@ class Table:
     rows: list[list[str]] = field(default_factory=list)
 
     def markdown(self) -> str:
-        """The table as Markdown."""
+        """The table as Markdown, under its title."""
+        return f"### {self.title}\n\n{self.body()}"
+
+    def body(self) -> str:
+        """The table as Markdown, without its title."""
         lines = [self.header, ["---"] * len(self.header), *self.rows]
-        return f"### {self.title}\n\n" + "\n".join("| " + " | ".join(line) + " |" for line in lines)
+        return "\n".join("| " + " | ".join(line) + " |" for line in lines)
 
 
 @dataclass
@@ -101,3 +109,23 @@ def milliseconds(seconds: float) -> str:
 
 def nanoseconds(seconds: float) -> str:
     return f"{seconds * 1e9:,.0f}"
+
+
+def machine() -> str:
+    """What a page says of the machine that its figures come from."""
+    memory = psutil.virtual_memory().total / 2**30
+    return f"{psutil.cpu_count()} cores, {memory:.0f} GiB of memory, CPython {platform.python_version()}"
+
+
+def write_part(document: Path, begin: str, end: str, text: str) -> None:
+    """Put a text between two marks of a page.
+
+    Raises:
+        ValueError: the page lacks one of the marks.
+
+    """
+    before, begins, rest = document.read_text(encoding="utf-8").partition(begin)
+    _, ends, after = rest.partition(end)
+    if not (begins and ends):
+        raise ValueError(f"{document} has no {begin} and {end}")
+    document.write_text(f"{before}{begin}\n\n{text}\n\n{end}{after}", encoding="utf-8")

@@ -16,7 +16,7 @@ from statistics import mean
 
 from benchmarks.leaks.cost import measure
 from benchmarks.leaks.fleet import EVERYTHING, levels, shapes
-from benchmarks.leaks.judge import HEAD, OURS, PYTHON, RIVALS, Score, judge
+from benchmarks.leaks.judge import COMPARED, HEAD, OURS, PYTHON, Score, judge
 from benchmarks.leaks.python import firing_in_python
 from benchmarks.leaks.replay import Firing, merged, replay
 from benchmarks.leaks.scenario import Scenario, generate, load, save
@@ -55,8 +55,8 @@ def main() -> None:
         return
 
     print(f"replaying {len(scenarios)} scenarios through the rules", file=sys.stderr, flush=True)
-    scores = {name: Score() for name in ((PYTHON,) if chosen.quick else (OURS, PYTHON, *RIVALS.values()))}
-    rules = [*sorted(RULES.glob("*.yml")), Path(__file__).with_name("rivals.yml")]
+    scores = {name: Score() for name in ((PYTHON,) if chosen.quick else (OURS, PYTHON, *COMPARED.values()))}
+    rules = [*sorted(RULES.glob("*.yml")), Path(__file__).with_name("compared.yml")]
     with ThreadPoolExecutor(os.cpu_count()) as pool:
         engine: Iterable[Firing] = (
             ({} for _ in scenarios) if chosen.quick else pool.map(lambda s: replay(s, rules), scenarios)

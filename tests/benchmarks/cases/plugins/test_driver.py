@@ -1,0 +1,184 @@
+"""The driver hands control back after each round, whatever sleeps, and tells how a script ended."""
+
+import asyncio
+import sys
+import threading
+import time
+
+import pytest
+
+from benchmarks.cases.plugins import driver
+from benchmarks.cases.plugins.driver import Script, ScriptEnded
+from tests.e2e.running import wait_for
+
+NAME = "driven_script"
+
+
+@pytest.fixture
+def script(tmp_path, monkeypatch):
+    """Make a script of a text; what it replaces is put back."""
+    monkeypatch.setattr(time, "sleep", time.sleep)
+    monkeypatch.setattr(asyncio, "run", asyncio.run)
+    monkeypatch.setattr(driver, "SETTLE_SECONDS", 0.2)
+
+    def make(text, patience=60):
+        # On a busy machine a thread that is not blocked may take long to come back.
+        monkeypatch.setattr(driver, "START_SECONDS", patience)
+        monkeypatch.setattr(driver, "BLOCKED_SECONDS", patience)
+        path = tmp_path / f"{NAME}.py"
+        path.write_text(text)
+        return Script(path)
+
+    yield make
+    sys.modules.pop(NAME, None)
+
+
+def seen(name):
+    return getattr(sys.modules[NAME], name)
+
+
+def test_a_round_is_a_time_of_the_script_and_takes_none(script):
+    running = script("import time\nsteps = 0\nwhile True:\n    steps += 1\n    time.sleep(100)\n")
+    began = time.monotonic()
+    running.advance(250)
+    assert seen("steps") == 3
+    running.advance(250)
+    assert seen("steps") == 6
+    assert time.monotonic() - began < 60
+
+
+def test_the_script_stands_still_between_two_rounds(script):
+    running = script("import time\nsteps = 0\nwhile True:\n    steps += 1\n    time.sleep(1e-6)\n")
+    running.advance(1e-3)
+    steps = seen("steps")
+    assert steps >= 1000
+    threading.Event().wait(0.05)
+    assert seen("steps") == steps
+
+
+def test_sleeps_in_functions_and_in_other_threads_are_on_the_same_clock(script):
+    running = script(
+        """
+import queue, threading, time
+made, used = queue.Queue(), []
+def produce():
+    while True:
+        made.put(len(used))
+        time.sleep(1)
+def use():
+    used.append(made.get())
+    time.sleep(2)
+threading.Thread(target=produce, daemon=True).start()
+while True:
+    use()
+"""
+    )
+    running.advance(100)
+    assert 49 <= len(seen("used")) <= 51
+    assert 45 <= seen("made").qsize() <= 55
+
+
+def test_no_thread_runs_ahead_of_a_script_that_is_slow_to_start(script):
+    running = script(
+        """
+import threading, time
+ahead = []
+def count():
+    while True:
+        time.sleep(1)
+        ahead.append(1)
+threading.Thread(target=count, daemon=True).start()
+threading.Event().wait(0.3)
+before = len(ahead)
+while True:
+    time.sleep(1)
+"""
+    )
+    running.advance(100)
+    assert seen("before") == 0
+    assert 99 <= len(seen("ahead")) <= 100
+
+
+def test_a_thread_that_waits_for_another_one_does_not_hold_it_up(script):
+    running = script(
+        """
+import queue, threading, time
+made, used = queue.Queue(maxsize=3), []
+def produce():
+    while True:
+        made.put(0)
+        time.sleep(0.1)
+threading.Thread(target=produce, daemon=True).start()
+while True:
+    time.sleep(1)
+    used.append(made.get())
+""",
+        patience=0.5,
+    )
+    running.advance(10.5)
+    assert len(seen("used")) == 10
+
+
+def test_a_script_that_never_sleeps_itself_goes_at_the_pace_of_its_thread(script):
+    running = script(
+        """
+import queue, threading, time
+made, used = queue.Queue(), 0
+def produce():
+    while True:
+        made.put(0)
+        time.sleep(1)
+threading.Thread(target=produce, daemon=True).start()
+while True:
+    made.get()
+    used += 1
+""",
+        patience=0.5,
+    )
+    running.advance(20)
+    wait_for("the script takes what is there", lambda: seen("used") >= 20)
+    assert seen("used") <= 21
+
+
+def test_an_event_loop_waits_on_the_clock(script):
+    running = script(
+        """
+import asyncio
+steps = 0
+async def work():
+    await asyncio.sleep(30)
+async def train():
+    global steps
+    while True:
+        await asyncio.gather(work(), work())
+        await asyncio.sleep(10)
+        steps += 1
+asyncio.run(train())
+"""
+    )
+    running.advance(401)
+    assert seen("steps") == 10
+
+
+def test_a_library_sleeps_as_always(script):
+    running = script("import time\nwhile True:\n    time.sleep(1)\n")
+    running.advance(1)
+    began = time.monotonic()
+    time.sleep(0.05)
+    assert time.monotonic() - began >= 0.05
+
+
+def test_what_a_script_raises_reaches_the_test(script):
+    running = script("import time\ntime.sleep(1)\nraise LookupError('no data')\n")
+    with pytest.raises(ScriptEnded) as told:
+        running.advance(5)
+    assert isinstance(told.value.__cause__, LookupError)
+
+
+def test_a_script_that_ends_has_no_next_round(script):
+    running = script("import time\ntime.sleep(3)\n")
+    running.advance(2)
+    with pytest.raises(ScriptEnded, match="has ended"):
+        running.advance(2)
+    with pytest.raises(ScriptEnded, match="has ended"):
+        running.advance(2)
