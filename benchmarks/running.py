@@ -59,7 +59,7 @@ def started(
         family: list[psutil.Process] = []
         with suppress(psutil.Error):  # torchrun gives each worker a session of its own
             parent = psutil.Process(process.pid)
-            family = [*parent.children(recursive=True), parent]
+            family = [parent, *parent.children(recursive=True)]
         for one in family if patience else ():
             with suppress(psutil.Error):
                 one.terminate()

@@ -1,1 +1,1 @@
-"""Public trainers beside a running stack: what Heapwatch says of them, healthy and leaking."""
+"""Trainers as other people write them, beside a running stack, healthy and leaking."""

@@ -1,4 +1,4 @@
-"""What was seen of one run, as the judge reads it and as it is stored."""
+"""What was seen of one run, as it is stored, and what is wrong with it."""
 
 from __future__ import annotations
 
@@ -7,6 +7,11 @@ from dataclasses import asdict, dataclass, field
 from datetime import datetime, timezone
 from pathlib import Path
 from typing import Any
+
+from benchmarks.third_party.catalog import Trainer
+
+# Lines at INFO of a healthy process: where it serves, that a stack came, its verdict, and the one at its end.
+MOST_NOTICES = 4
 
 
 @dataclass
@@ -27,11 +32,6 @@ class ObservedAlert:
     annotations: dict[str, str]
     named: float | None = None
     notified: bool = False
-
-    @property
-    def text(self) -> str:
-        """Everything a person reads of it."""
-        return " ".join([*self.labels.values(), *self.annotations.values()])
 
     def __str__(self) -> str:
         labels = self.labels
@@ -82,10 +82,46 @@ class Observation:
         first, last = self.memory
         return (last - first) / self.minutes if self.minutes else 0.0
 
+    @property
+    def reported(self) -> float | None:
+        """Minute at which an alert first said that something leaks."""
+        return min((alert.first for alert in self.alerts if alert.labels.get("kind") == "leak"), default=None)
+
+    @property
+    def named(self) -> float | None:
+        """Minute at which a leak alert, or `/explain`, first named what leaks."""
+        times = [alert.named for alert in self.alerts if alert.labels.get("kind") == "leak"]
+        return min((time for time in [*times, self.explained] if time is not None), default=None)
+
+    @property
+    def label(self) -> str:
+        """`NAME-leaking` or `NAME-healthy`."""
+        return f"{self.name}-{'leaking' if self.leaking else 'healthy'}"
+
+    def problems(self, trainer: Trainer) -> list[str]:
+        """Everything that must not be, in words: of any run, and of a healthy or of a leaking one."""
+        wrong = [f"port: Prometheus did not scrape {one}" for one in sorted({*self.served} - {*self.scraped})]
+        if len(self.served) < trainer.endpoints:
+            wrong = [f"port: {len(self.served)} of {trainer.endpoints} processes served metrics"]
+        wrong += [f"traceback: {line}" for line in self.tracebacks]
+        if self.exit_code not in (0, None):
+            wrong.append(f"exit code {self.exit_code}")
+        if not self.leaking:
+            wrong += [f"alert: {alert}" for alert in self.alerts] + [f"log: {line}" for line in self.log]
+            if len(self.notices) > MOST_NOTICES * trainer.endpoints:
+                wrong.append(f"log: {len(self.notices)} lines of level INFO, the last: {self.notices[-1]}")
+            return wrong
+        for what, when in (("reported", self.reported), ("named", self.named)):
+            if when is None:
+                wrong.append(f"leak not {what} in {self.minutes:.0f} min")
+            elif when > trainer.leak.minutes:
+                wrong.append(f"leak {what} after {when:.1f} min, {trainer.leak.minutes:.0f} allowed")
+        return wrong
+
     def save(self, folder: Path) -> None:
-        """Write it as `NAME-leaking.json` or `NAME-healthy.json`."""
-        path = folder / f"{self.name}-{'leaking' if self.leaking else 'healthy'}.json"
-        path.write_text(json.dumps(asdict(self), indent=2) + "\n", encoding="utf-8")
+        """Write it under its label."""
+        text = json.dumps(asdict(self), indent=2) + "\n"
+        (folder / f"{self.label}.json").write_text(text, encoding="utf-8")
 
 
 def load(path: Path) -> Observation:

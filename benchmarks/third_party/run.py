@@ -19,8 +19,8 @@ from typing import Any
 import httpx
 import psutil
 
-from benchmarks.third_party import judge
-from benchmarks.third_party.catalog import Stranger
+from benchmarks.running import started
+from benchmarks.third_party.catalog import Trainer
 from benchmarks.third_party.observation import Observation, ObservedAlert
 from benchmarks.third_party.stack import Stack
 
@@ -40,12 +40,11 @@ _TRACEBACK_END = re.compile(
 class Run:
     """One trainer's process and what has been seen of it."""
 
-    stranger: Stranger
+    trainer: Trainer
     stack: Stack
     seen: Observation
     folder: Path
     process: subprocess.Popen[bytes]
-    output: Path
     began: float
     started: datetime
 
@@ -57,32 +56,64 @@ class Run:
 
 
 def run(
-    stranger: Stranger, stack: Stack, folder: Path, minutes: float | None, *, leaking: bool
+    trainer: Trainer, stack: Stack, results: Path, minutes: float | None, *, leaking: bool
 ) -> Observation:
     """Run a trainer for `minutes`; by default ten, and a leaking one until a minute past its deadline.
 
     Args:
-        stranger: the trainer.
+        trainer: the trainer.
         stack: a running stack.
-        folder: for its output and working files.
+        results: a folder of its name is made in it, for its output and working files.
         minutes: how long it trains.
         leaking: whether to switch on its leak.
 
     """
-    span = minutes or (stranger.leak.minutes + 1 if leaking else 10.0)
-    running = _start(stranger, stack, folder, span, leaking)
-    seen = running.seen
+    span = minutes or (trainer.leak.minutes + 1 if leaking else 10.0)
+    now = datetime.now(timezone.utc)
+    seen = Observation(trainer.name, leaking, trainer.versions, day=now.date().isoformat())
+    folder = results / seen.label
+    work, output, log = folder / "work", folder / "output.log", folder / "heapwatch.log"
+    work.mkdir(parents=True)
+    paths = [str(OBSERVER), *filter(None, [os.environ.get("PYTHONPATH")])]
+    environment = stack.user | {
+        "PYTHONPATH": os.pathsep.join(paths),
+        "PYTHONUNBUFFERED": "1",
+        "TRAINER_LOG": str(log),
+        "OMP_NUM_THREADS": "1",  # several trainers share the machine
+        # On a busy machine Ray's agent takes longer than Ray allows it by default.
+        "RAY_raylet_start_wait_time_s": "240",
+        "RAY_agent_register_timeout_ms": "240000",
+    }
     try:
-        _observe(running, span)
-        # What it prints when it is ended from here is no trouble of its own.
-        seen.tracebacks = tracebacks(running.output.read_text(encoding="utf-8", errors="replace"))
+        with (
+            output.open("wb") as sink,
+            started(
+                _command(trainer, span, leaking), env=environment, patience=20, cwd=work,
+                stdout=sink, stderr=subprocess.STDOUT,
+            ) as process,
+        ):  # fmt: skip
+            _observe(Run(trainer, stack, seen, folder, process, time.monotonic(), now), span)
+            # What it prints when it is ended from here is no trouble of its own.
+            seen.tracebacks = tracebacks(output.read_text(encoding="utf-8", errors="replace"))
     finally:
-        _end(running)
-    log = folder / "heapwatch.log"
+        for address in seen.served:
+            reserve(int(address.rpartition(":")[2]))
     lines = log.read_text(encoding="utf-8").splitlines() if log.exists() else []
     seen.notices = [line for line in lines if line.startswith("INFO ")]
     seen.log = [line for line in lines if line not in seen.notices]
     return seen
+
+
+def _command(trainer: Trainer, span: float, leaking: bool) -> list[str]:
+    launcher = ["-m", "torch.distributed.run", "--standalone", f"--nproc-per-node={trainer.ranks}"]
+    return [
+        sys.executable,
+        *(launcher if trainer.ranks else []),
+        str(trainer.script),
+        # The time in which a leak is to be found begins when the endpoint answers, which may be late.
+        f"--minutes={span + READY_SECONDS / 60 if leaking else span}",
+        *(["--leak"] if leaking else []),
+    ]
 
 
 def tracebacks(output: str) -> list[str]:
@@ -98,40 +129,6 @@ def tracebacks(output: str) -> list[str]:
     return found
 
 
-def _start(stranger: Stranger, stack: Stack, folder: Path, span: float, leaking: bool) -> Run:
-    folder.mkdir(parents=True)
-    work = folder / "work"
-    work.mkdir()
-    launcher = ["-m", "torch.distributed.run", "--standalone", f"--nproc-per-node={stranger.ranks}"]
-    command = [
-        sys.executable,
-        *(launcher if stranger.ranks else []),
-        str(stranger.script),
-        # The time in which a leak is to be found begins when the endpoint answers, which may be late.
-        f"--minutes={span + READY_SECONDS / 60 if leaking else span}",
-        *(["--leak"] if leaking else []),
-    ]
-    paths = [str(OBSERVER), *filter(None, [os.environ.get("PYTHONPATH")])]
-    environment = stack.user | {
-        "PYTHONPATH": os.pathsep.join(paths),
-        "PYTHONUNBUFFERED": "1",
-        "STRANGERS_LOG": str(folder / "heapwatch.log"),
-        "OMP_NUM_THREADS": "1",  # several trainers share the machine
-        # On a busy machine Ray's agent takes longer than Ray allows it by default.
-        "RAY_raylet_start_wait_time_s": "240",
-        "RAY_agent_register_timeout_ms": "240000",
-    }
-    output = folder / "output.log"
-    started = datetime.now(timezone.utc)
-    with output.open("wb") as sink:
-        process = subprocess.Popen(
-            command, cwd=work, env=environment, stdout=sink, stderr=subprocess.STDOUT, start_new_session=True
-        )
-    day = started.date().isoformat()
-    seen = Observation(stranger.name, leaking, stranger.versions, day=day)
-    return Run(stranger, stack, seen, folder, process, output, time.monotonic(), started)
-
-
 def _observe(run: Run, span: float) -> None:
     """Look until the process ends, its leak is found or late, or it overruns; then a little longer."""
     seen = run.seen
@@ -145,7 +142,7 @@ def _observe(run: Run, span: float) -> None:
                 return
             continue
         seen.minutes = run.minute
-        found = judge.reported(seen) is not None and judge.named(seen) is not None
+        found = seen.reported is not None and seen.named is not None
         if seen.leaking and (found or run.minute > span):
             return
         if run.minute > span + END_SECONDS / 60:
@@ -169,8 +166,8 @@ def _ended(process: subprocess.Popen[bytes]) -> bool:
 
 def _look(run: Run) -> None:
     seen = run.seen
-    if len(seen.served) < run.stranger.endpoints:
-        seen.served = sorted(set(seen.served) | set(_serving(run)))
+    if len(seen.served) < run.trainer.endpoints:
+        seen.served = sorted({*seen.served, *_serving(run.process.pid)})
         if seen.served and seen.ready is None:
             seen.ready = time.monotonic() - run.began
     if not seen.served:
@@ -188,12 +185,11 @@ def _look(run: Run) -> None:
         _explained(run)
 
 
-def _serving(run: Run) -> list[str]:
-    """Addresses at which processes of this run serve metrics."""
-    processes = [psutil.Process(run.process.pid)]
-    processes += processes[0].children(recursive=True)
+def _serving(pid: int) -> list[str]:
+    """Addresses at which a process or one that it started serves a trainer's metrics."""
+    parent = psutil.Process(pid)
     found = []
-    for process in processes:
+    for process in (parent, *parent.children(recursive=True)):
         with suppress(psutil.Error):
             for connection in process.net_connections(kind="tcp"):
                 address = f"127.0.0.1:{connection.laddr.port}"
@@ -210,7 +206,7 @@ def _is_trainer(address: str) -> bool:
 
 
 def _alerts(run: Run) -> None:
-    seen, leak = run.seen, run.stranger.leak
+    seen, leak = run.seen, run.trainer.leak
     sent = run.stack.notified()
     for labels, texts in run.stack.firing(since=run.started):
         if labels.get("instance") not in seen.served:
@@ -233,7 +229,7 @@ def _explained(run: Run) -> None:
                 continue
             (run.folder / "explain.json").write_text(answer.text, encoding="utf-8")
             text = first_leak(answer.json())
-            if text is not None and run.stranger.leak.named_in(text):
+            if text is not None and run.trainer.leak.named_in(text):
                 run.seen.explained, run.seen.explanation = round(run.minute, 2), text
                 return
 
@@ -242,24 +238,6 @@ def first_leak(explanation: dict[str, Any]) -> str | None:
     """Path, type and holders of the first finding that is a leak; None while there is none."""
     leak = next((finding for finding in explanation["findings"] if finding["is_leak"]), None)
     return leak and f"{leak['path']} {leak['type']} {json.dumps(leak.get('holders'))}"
-
-
-def _end(run: Run) -> None:
-    """End the process and everything it started, and keep its ports from being used by another run."""
-    family: list[psutil.Process] = []
-    with suppress(psutil.Error):
-        parent = psutil.Process(run.process.pid)
-        family = [parent, *parent.children(recursive=True)]
-    for process in family:
-        with suppress(psutil.Error):
-            process.terminate()
-    _, left = psutil.wait_procs(family, timeout=20)
-    for process in left:
-        with suppress(psutil.Error):
-            process.kill()
-    run.process.wait()
-    for address in run.seen.served:
-        reserve(int(address.rpartition(":")[2]))
 
 
 _reserved: list[socket.socket] = []

@@ -2,41 +2,31 @@
 
 from __future__ import annotations
 
-import os
-import subprocess
-import sys
 from datetime import datetime
 from pathlib import Path
 from typing import Any
 
 import httpx
 
-from tests.support.ports import free_ports
+from tests.e2e import running
 
-ROOT = Path(__file__).parents[2]
-PORTS = ("TRAINER", "PROMETHEUS", "ALERTMANAGER", "RECEIVER", "DASHBOARDS")
 START_SECONDS = 300
 _Labels = dict[str, str]
 
 
-class Stack:
-    """The stack of a user whose state folder is `home`; a trainer of the same user finds it by default.
+class Stack(running.Stack):
+    """The stack of a user whose state folder is in `folder`; a trainer of the same user finds it by default.
 
-    Args:
-        folder: for all it writes.
+    Attributes:
+        user: the environment of that user, in which a trainer runs.
 
     """
 
     def __init__(self, folder: Path) -> None:
-        self._log = folder / "stack.log"
-        self.ports = dict(zip(PORTS, free_ports(len(PORTS)), strict=True))
-        clean = {name: value for name, value in os.environ.items() if not name.startswith("HEAPWATCH_")}
-        self.user = clean | {"XDG_STATE_HOME": str(folder / "home"), "HEAPWATCH_STATE": str(folder / "stack")}
-        self._environment = (
-            self.user
-            | {f"HEAPWATCH_{name}_PORT": str(port) for name, port in self.ports.items()}
-            | {"HEAPWATCH_CHECKOUT": str(ROOT)}
-        )
+        state = {"XDG_STATE_HOME": str(folder / "home"), "HEAPWATCH_STATE": str(folder / "stack")}
+        super().__init__(folder, **state, HEAPWATCH_TARGETS_DIR="", HEAPWATCH_DOWNLOADS="")
+        own = {name: text for name, text in self.environment.items() if not name.startswith("HEAPWATCH_")}
+        self.user = own | state
         self._client = httpx.Client(timeout=20, trust_env=False)
 
     def up(self) -> None:
@@ -55,12 +45,12 @@ class Stack:
 
     def query(self, expression: str) -> list[tuple[_Labels, float]]:
         """Prometheus's instant answer: labels and value of each series."""
-        found = self._get("PROMETHEUS", "/api/v1/query", query=expression)["data"]["result"]
-        return [(series["metric"], float(series["value"][1])) for series in found]
+        answer = self._get(self.settings.ports.prometheus, "/api/v1/query", query=expression)
+        return [(series["metric"], float(series["value"][1])) for series in answer["data"]["result"]]
 
     def firing(self, since: datetime) -> list[tuple[_Labels, _Labels]]:
         """Labels and annotations of every alert that began after `since` and fires in Prometheus."""
-        alerts = self._get("PROMETHEUS", "/api/v1/alerts")["data"]["alerts"]
+        alerts = self._get(self.settings.ports.prometheus, "/api/v1/alerts")["data"]["alerts"]
         return [
             (alert["labels"], alert["annotations"])
             for alert in alerts
@@ -69,24 +59,19 @@ class Stack:
 
     def notified(self) -> list[_Labels]:
         """Labels of the alerts that Alertmanager sends on: neither inhibited nor silenced."""
-        found = self._get(
-            "ALERTMANAGER", "/api/v2/alerts", active="true", inhibited="false", silenced="false"
-        )
-        return [alert["labels"] for alert in found]
+        chosen = {"active": "true", "inhibited": "false", "silenced": "false"}
+        alerts = self._get(self.settings.ports.alertmanager, "/api/v2/alerts", **chosen)
+        return [alert["labels"] for alert in alerts]
 
-    def _get(self, service: str, path: str, **parameters: str) -> Any:
-        answer = self._client.get(f"http://127.0.0.1:{self.ports[service]}{path}", params=parameters)
+    def _get(self, port: int, path: str, **parameters: str) -> Any:
+        answer = self._client.get(f"{self.settings.url(port)}{path}", params=parameters)
         answer.raise_for_status()
         return answer.json()
 
     def _run(self, verb: str) -> None:
-        command = [sys.executable, "-m", "heapwatch", verb, "--mode", "native"]
-        with self._log.open("a", encoding="utf-8") as log:
-            done = subprocess.run(
-                command, env=self._environment, stdout=log, stderr=log, timeout=START_SECONDS, check=False
-            )
+        done = self.run(verb, timeout=START_SECONDS)
         if done.returncode != 0:
-            raise RuntimeError(f"the stack: {verb} failed: {self._log.read_text(encoding='utf-8')[-2000:]}")
+            raise RuntimeError(f"the stack: {verb} failed: {(done.stdout + done.stderr)[-2000:]}")
 
 
 def _moment(text: str) -> datetime:

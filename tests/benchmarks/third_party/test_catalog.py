@@ -6,9 +6,9 @@ import ast
 
 import pytest
 
-from benchmarks.third_party.catalog import STRANGERS, TRAINERS, Stranger, chosen
+from benchmarks.third_party.catalog import SCRIPTS, TRAINERS, Trainer, chosen
 
-BY_NAME = pytest.mark.parametrize("stranger", STRANGERS, ids=lambda one: one.name)
+BY_NAME = pytest.mark.parametrize("trainer", TRAINERS, ids=lambda one: one.name)
 
 
 def imports(tree: ast.AST) -> set[str]:
@@ -22,23 +22,23 @@ def imports(tree: ast.AST) -> set[str]:
 
 
 def test_every_script_is_in_the_catalog_and_the_other_way_round() -> None:
-    assert sorted(path.stem for path in TRAINERS.glob("*.py")) == sorted(one.name for one in STRANGERS)
-    assert len(STRANGERS) >= 12
+    assert sorted(path.stem for path in SCRIPTS.glob("*.py")) == sorted(one.name for one in TRAINERS)
+    assert len(TRAINERS) >= 12
 
 
 @BY_NAME
-def test_it_is_watched_by_the_snippet_or_by_one_adapter_and_by_nothing_else(stranger: Stranger) -> None:
-    tree = ast.parse(stranger.script.read_text())
+def test_it_is_watched_by_the_snippet_or_by_one_adapter_and_by_nothing_else(trainer: Trainer) -> None:
+    tree = ast.parse(trainer.script.read_text())
     ours = {name for name in imports(tree) if name.startswith("heapwatch")}
-    text = stranger.script.read_text()
-    if stranger.watched == "snippet":
+    text = trainer.script.read_text()
+    if trainer.watched == "snippet":
         assert ours == {"heapwatch"}
         calls = {node.attr for node in ast.walk(tree) if isinstance(node, ast.Attribute) and of_watch(node)}
         assert "step" in calls
-        assert calls <= {"step", "progress"}, "a stranger declares nothing"
+        assert calls <= {"step", "progress"}, "it declares nothing"
         assert text.count("heapwatch.start(") == 1
     else:
-        assert ours == {f"heapwatch.integrations.{stranger.watched}"}
+        assert ours == {f"heapwatch.integrations.{trainer.watched}"}
 
 
 def of_watch(node: ast.Attribute) -> bool:
@@ -46,14 +46,14 @@ def of_watch(node: ast.Attribute) -> bool:
 
 
 @BY_NAME
-def test_its_leak_is_in_the_script_and_named_by_it(stranger: Stranger) -> None:
-    text = stranger.script.read_text()
+def test_its_leak_is_in_the_script_and_named_by_it(trainer: Trainer) -> None:
+    text = trainer.script.read_text()
     assert '"--leak"' in text
     assert '"--minutes"' in text
     assert "args.leak" in text
-    assert stranger.leak.named_in(text)
-    assert not stranger.leak.named_in("memory (trainer) of 127.0.0.1:7778 leaks")
-    assert stranger.leak.minutes in (8, 15)
+    assert trainer.leak.named_in(text)
+    assert not trainer.leak.named_in("memory (trainer) of 127.0.0.1:7778 leaks")
+    assert trainer.leak.minutes in (8, 15)
 
 
 def test_some_words_choose_some() -> None:
@@ -63,5 +63,5 @@ def test_some_words_choose_some() -> None:
         "sb3_sac",
         "tabular_taxi",
     }
-    assert chosen([]) == list(STRANGERS)
+    assert chosen([]) == list(TRAINERS)
     assert chosen(["nobody"]) == []

@@ -49,7 +49,7 @@ def test_what_heapwatch_says_is_written_and_nothing_else(tmp_path: Path) -> None
         "logging.getLogger('heapwatch.part').warning('loud')\n"
         "logging.getLogger('other').error('not ours')\n"
     )
-    environment = os.environ | {"PYTHONPATH": str(OBSERVER), "STRANGERS_LOG": str(log)}
+    environment = os.environ | {"PYTHONPATH": str(OBSERVER), "TRAINER_LOG": str(log)}
     subprocess.run([sys.executable, "-c", script], env=environment, check=True)
     notice, line = log.read_text().splitlines()
     assert notice.startswith("INFO heapwatch ")
