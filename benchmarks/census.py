@@ -59,7 +59,7 @@ def run() -> Report:
     rows = [*slow, *fast]
     table = Table(
         "Census of live objects: milliseconds, all of them a stall",
-        ["technique", *columns],
+        " | ".join(["technique", *columns]),
         [[name, *(milliseconds(column[name]) for column in columns.values())] for name in rows],
     )
     largest = list(columns.values())[-1]

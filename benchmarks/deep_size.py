@@ -64,8 +64,8 @@ def run() -> Report:
         "deque of 1e6 transitions": (deque(transitions(1_000_000)), True),
         "dict of 1e5 events": (dict(enumerate(event_dicts(100_000))), True),
     }
-    columns = ["object", *tools, "heapwatch", "standard error", "pympler / heapwatch"]
-    table = Table("Deep size: milliseconds (error)", columns)
+    header = " | ".join(["object", *tools, "heapwatch", "standard error", "pympler / heapwatch"])
+    table = Table("Deep size: milliseconds (error)", header)
     claims: list[Claim] = []
     gc.disable()
     for name, (obj, long) in objects.items():

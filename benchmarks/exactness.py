@@ -343,7 +343,7 @@ def _with(owner: Any, make: Callable[[Any], Any]) -> Any:
 
 def document(rows: list[Row]) -> str:
     """The page of docs/."""
-    table = Table("Arrays", ["object", "place", "true bytes", "ours", "error we state", "within"])
+    table = Table("Arrays", "object | place | true bytes | ours | error we state | within")
     table.rows = [row.cells() for row in rows]
     versions = ", ".join(f"{name} {importlib.metadata.version(name)}" for name in LIBRARIES)
     return f"""# How exact the sizes are

@@ -47,7 +47,7 @@ class Check:
 
     def __init__(self) -> None:
         self.failed = 0
-        self.table = Table("Rows", ["", "what", "found", "expected"])
+        self.table = Table("Rows", " | what | found | expected")
 
     def row(self, what: str, found: float | None, expected: float, tolerance: float = 0) -> None:
         """Compare numbers; absent is a failure."""

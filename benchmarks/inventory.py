@@ -31,7 +31,7 @@ _BLOCK_STEPS = 1000
 
 def run() -> Report:
     peers = Peers()
-    table = Table("Finding what grows, in a heap of a million objects", ["what", "measured"])
+    table = Table("Finding what grows, in a heap of a million objects", "what | measured")
     explainer = _watched_heap()
     slices = f"{1000 * explainer.longest_slice:.1f} ms"
     table.rows += [

@@ -16,10 +16,10 @@ import psutil
 
 @dataclass
 class Table:
-    """Rows under a header; cells are text."""
+    """Rows under a header such as `tool | seconds`; cells are text."""
 
     title: str
-    header: list[str]
+    header: str
     rows: list[list[str]] = field(default_factory=list)
 
     def markdown(self) -> str:
@@ -28,8 +28,8 @@ class Table:
 
     def body(self) -> str:
         """The table as Markdown, without its title."""
-        lines = [self.header, ["---"] * len(self.header), *self.rows]
-        return "\n".join("| " + " | ".join(line) + " |" for line in lines)
+        rule = " | ".join("---" for _ in self.header.split(" | "))
+        return "\n".join(f"| {line} |" for line in (self.header, rule, *map(" | ".join, self.rows)))
 
 
 @dataclass

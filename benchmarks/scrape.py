@@ -47,15 +47,13 @@ def run() -> Report:
             },
             15,
         )
-    scrape = Table(
-        "A scrape", ["what", "milliseconds"], [[name, milliseconds(s)] for name, s in cost.items()]
-    )
+    scrape = Table("A scrape", "what | milliseconds", [[name, milliseconds(s)] for name, s in cost.items()])
     imports, missing = _imports()
     return Report([scrape, imports, _outside()], [], missing)
 
 
 def _imports() -> tuple[Table, list[str]]:
-    table, missing = Table("Imports", ["module", "MiB of resident memory"]), []
+    table, missing = Table("Imports", "module | MiB of resident memory"), []
     for module in _IMPORTS:
         done = subprocess.run(
             [sys.executable, "-c", _PROGRAM, module], capture_output=True, text=True, check=False
@@ -90,5 +88,5 @@ def _outside() -> Table:
     for worker in workers:
         worker.join()
     return Table(
-        "From outside, by psutil", ["what", "milliseconds"], [[n, milliseconds(s)] for n, s in cost.items()]
+        "From outside, by psutil", "what | milliseconds", [[n, milliseconds(s)] for n, s in cost.items()]
     )

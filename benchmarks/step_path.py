@@ -50,7 +50,7 @@ def run() -> Report:
             "psutil RSS": process.memory_info,
         }
         cost = interleaved(plain, _ROUNDS, _CALLS) | interleaved(phases, _ROUNDS, _CALLS // 20)
-    table = Table("On the step path", ["call", "nanoseconds"])
+    table = Table("On the step path", "call | nanoseconds")
     table.rows = [[name, nanoseconds(each)] for name, each in cost.items()]
     return Report(
         [table],

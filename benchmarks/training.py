@@ -77,7 +77,7 @@ def run() -> Report:
     from benchmarks.turns import nothing, paired_blocks
     from heapwatch.integrations.stable_baselines3 import HeapwatchCallback
 
-    columns = ["what is called at each step", "slowdown", "95 % interval", "pairs"]
+    columns = "what is called at each step | slowdown | 95 % interval | pairs"
     table = Table("SB3 DQN: slowdown in CPU time", columns)
     with Watched() as watched:
         readings = [watched.spent()]

@@ -109,8 +109,8 @@ def _with_ours_beside_others(totals: Mapping[str, Total]) -> dict[str, Total]:
 
 
 def tools_table(totals: Mapping[str, Total]) -> Table:
-    columns = "tool | cases | detected | named | right line | explained, median | seconds, median"
-    table = Table("Tools", [*columns.split(" | "), "twins with a finding"])
+    header = "tool | cases | detected | named | right line | explained, median | seconds, median"
+    table = Table("Tools", f"{header} | twins with a finding")
     for tool, total in totals.items():
         seconds = total.median_seconds
         rates = [f"{total.rate(name):.0%}" for name in ("detected", "named", "right_line")]
@@ -121,8 +121,8 @@ def tools_table(totals: Mapping[str, Total]) -> Table:
 
 
 def cases_table(cases: Sequence[Case], results: Mapping[str, Result]) -> Table:
-    columns = "case | library | leak, twin (MB/min) | detected | named | line | explained | told after (s)"
-    table = Table(f"Cases, as {OURS} tells them", [*columns.split(" | "), "ran for (s)", "twin"])
+    header = "case | library | leak, twin (MB/min) | detected | named | line | explained | told after (s)"
+    table = Table(f"Cases, as {OURS} tells them", f"{header} | ran for (s) | twin")
     for case in cases:
         result = results[case.name]
         score = result.scores[OURS]

@@ -220,9 +220,11 @@ def claims(found: list[Measured]) -> list[Claim]:
 
 def table(found: list[Measured]) -> Table:
     """One row a fleet."""
-    header = ["trainers", "scrapes in time", "slowest scrape", "one evaluation of all rules", "a trainer",
-              "series", "samples a second", "Prometheus's memory", "its CPU",
-              "slowest query of the Fleet page", "from leak to cleanup"]  # fmt: skip
+    header = (
+        "trainers | scrapes in time | slowest scrape | one evaluation of all rules | a trainer | series"
+        " | samples a second | Prometheus's memory | its CPU | slowest query of the Fleet page"
+        " | from leak to cleanup"
+    )
     rows = [
         [
             f"{quiet.trainers:,}",
@@ -249,15 +251,7 @@ def beyond(last: Quiet) -> Table:
     A server is full when it uses half a core, as most rules are one group, evaluated one after the other, or
     when it needs SERVER_MEMORY bytes.
     """
-    header = [
-        "trainers",
-        "series",
-        "samples a second",
-        "disk a day",
-        "Prometheus's memory",
-        "its CPU",
-        "servers",
-    ]
+    header = "trainers | series | samples a second | disk a day | Prometheus's memory | its CPU | servers"
     rows = []
     for count in BEYOND:
         more = count / last.trainers

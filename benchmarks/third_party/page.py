@@ -47,7 +47,7 @@ else within {SLOW_MINUTES:.0f}. Minutes count from the first answer of the train
 def healthy(seen: Seen) -> Table:
     """A row of each healthy run."""
     columns = "trainer | watched by | memory | minutes | day | alerts, log lines, port trouble"
-    table = Table("Healthy", columns.split(" | "))
+    table = Table("Healthy", columns)
     for trainer, run in _runs(seen, leaking=False):
         wrong = "; ".join(run.problems(trainer)) or "none"
         watched = "snippet" if trainer.watched == "snippet" else f"adapter `{trainer.watched}`"
@@ -58,7 +58,7 @@ def healthy(seen: Seen) -> Table:
 def leaking(seen: Seen) -> Table:
     """A row of each leaking run."""
     columns = "trainer | leak | rate | memory | reported | named | named by | alerts sent | day | verdict"
-    table = Table("Leaking", columns.split(" | "))
+    table = Table("Leaking", columns)
     for trainer, run in _runs(seen, leaking=True):
         by_alert = any(alert.named is not None for alert in run.alerts)
         table.rows.append(

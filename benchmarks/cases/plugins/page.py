@@ -81,8 +81,8 @@ def write(path: Path, cases: Sequence[Case], results: Mapping[str, Mapping[str, 
 
 
 def totals_table(results: Mapping[str, Mapping[str, Trial]]) -> Table:
-    columns = "plugin | leaks that fail | named | right line | twins that pass | errors | seconds, median"
-    table = Table("Plugins", columns.split(" | "))
+    header = "plugin | leaks that fail | named | right line | twins that pass | errors | seconds, median"
+    table = Table("Plugins", header)
     for title, plugin in PLUGINS.items():
         trials = [trials[title] for trials in results.values() if title in trials]
         if not trials:
@@ -103,10 +103,7 @@ def totals_table(results: Mapping[str, Mapping[str, Trial]]) -> Table:
 
 
 def cases_table(cases: Sequence[Case], results: Mapping[str, Mapping[str, Trial]]) -> Table:
-    header = ["case"]
-    for title in PLUGINS:
-        header += [f"{title}: leak", "twin", "seconds"]
-    table = Table("Cases", header)
+    table = Table("Cases", " | ".join(["case", *(f"{title}: leak | twin | seconds" for title in PLUGINS)]))
     for case in cases:
         row = [f"[{case.name}]({case.thread})"]
         for title in PLUGINS:
