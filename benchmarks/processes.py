@@ -24,7 +24,6 @@ from collections.abc import Callable
 from contextlib import ExitStack
 from typing import Any
 
-from benchmarks.dqn import dqn
 from benchmarks.measure import Peers, Report, Table
 
 _BLOCK_STEPS = 200
@@ -100,6 +99,8 @@ def _answer(process: subprocess.Popen[str]) -> tuple[float, float]:
 def _train(party: str) -> None:
     """Train a block for each line read, and print what it took, until there is no line."""
     from stable_baselines3.common.callbacks import BaseCallback
+
+    from benchmarks.turns import dqn
 
     model, entered = dqn(), ExitStack()
     step, clock = _prepare(party, model, entered)

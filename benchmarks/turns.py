@@ -1,4 +1,4 @@
-"""Blocks of training steps with a callback and with an empty one, in turns inside one run."""
+"""The DQN that slowdowns are measured on, with a callback and with an empty one, in turns inside one run."""
 
 from __future__ import annotations
 
@@ -8,12 +8,19 @@ from collections.abc import Callable
 from contextlib import AbstractContextManager, ExitStack, nullcontext
 from typing import Any
 
+import torch
+from stable_baselines3 import DQN
 from stable_baselines3.common.callbacks import BaseCallback
-
-from benchmarks.dqn import dqn
 
 _BLOCK_STEPS = 40
 _WARM_UP_STEPS = 3000
+
+
+def dqn() -> Any:
+    """Stable-Baselines3's DQN on CartPole, on one thread of a CPU."""
+    torch.set_num_threads(1)
+    buffer = {"learning_starts": 1000, "buffer_size": 50_000, "train_freq": 4}
+    return DQN("MlpPolicy", "CartPole-v1", device="cpu", seed=1, **buffer)
 
 
 def paired_blocks(

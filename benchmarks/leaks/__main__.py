@@ -20,8 +20,9 @@ from benchmarks.leaks.judge import COMPARED, HEAD, OURS, PYTHON, Score, judge
 from benchmarks.leaks.python import firing_in_python
 from benchmarks.leaks.replay import Firing, merged, replay
 from benchmarks.leaks.scenario import Scenario, generate, load, save
+from benchmarks.measure import write_part
+from benchmarks.running import ROOT
 
-ROOT = Path(__file__).parents[2]
 RULES = ROOT / "prometheus" / "rules"
 DOCUMENT = ROOT / "docs" / "leak-detection.md"
 BEGIN, END = "<!-- Written by `make bench-leaks`. -->", "<!-- End of what is written. -->"
@@ -81,16 +82,8 @@ def main() -> None:
             print(table[-1])
     if not (chosen.skip_cost or chosen.quick or chosen.only or chosen.scenarios):
         command = f"python -m benchmarks.leaks --seed {chosen.seed} --each {chosen.each}"
-        write_table(DOCUMENT, [f"`{command}`, {prometheus_version()}, {table[0]}", *table[1:]])
-
-
-def write_table(document: Path, lines: list[str], begin: str = BEGIN, end: str = END) -> None:
-    """Put the lines between the two marks of the page. Raises ValueError if it has none."""
-    before, found, rest = document.read_text().partition(begin)
-    _, ended, after = rest.partition(end)
-    if not (found and ended):
-        raise ValueError(f"{document} has no {begin} and {end}")
-    document.write_text("\n".join([before + begin, "", *lines, "", end + after]))
+        table[0] = f"`{command}`, {prometheus_version()}, {table[0]}"
+        write_part(DOCUMENT, BEGIN, END, "\n".join(table))
 
 
 def prometheus_version() -> str:

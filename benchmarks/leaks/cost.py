@@ -3,66 +3,21 @@
 from __future__ import annotations
 
 import json
-import shutil
 import signal
-import subprocess
 import tempfile
 import time
-import urllib.error
-import urllib.request
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
 from itertools import cycle, islice
 from pathlib import Path
 from typing import Any
 
 from benchmarks.leaks.fleet import Shape, samples
-from benchmarks.leaks.remote_write import Sample, push
-from tests.support.ports import free_port
+from benchmarks.prometheus import PROMETHEUS, Sample, push, serve
 
 SCRAPE_SECONDS = 15
 MEASURED_SECONDS = 5  # between the evaluations that are measured
 HISTORY_SECONDS = 110 * 60  # as much as the longest window looks back on, and less than a head block
 _COLD = 3  # evaluations until each rule has read what those before it record
-
-
-def _get(url: str) -> Any:
-    with urllib.request.urlopen(url, timeout=10) as answer:
-        return json.load(answer)["data"]
-
-
-@contextmanager
-def _prometheus(folder: Path) -> Iterator[tuple[str, subprocess.Popen[bytes]]]:
-    """A server of our own on a free port, with no rules yet. Raises FileNotFoundError without prometheus."""
-    binary = shutil.which("prometheus")
-    if binary is None:
-        raise FileNotFoundError("prometheus is not on PATH")
-    address = f"127.0.0.1:{free_port()}"
-    (folder / "prometheus.yml").write_text("{}")
-    server = subprocess.Popen(
-        [
-            binary,
-            f"--config.file={folder}/prometheus.yml",
-            f"--storage.tsdb.path={folder}/data",
-            f"--web.listen-address={address}",
-            "--web.enable-remote-write-receiver",
-            "--log.level=error",
-        ]
-    )
-    try:
-        url = f"http://{address}"
-        while True:
-            try:
-                urllib.request.urlopen(f"{url}/-/ready", timeout=5).close()
-                break
-            except (urllib.error.URLError, ConnectionError):
-                if server.poll() is not None:
-                    raise RuntimeError("prometheus did not start") from None
-                time.sleep(0.2)
-        yield url, server
-    finally:
-        server.terminate()
-        server.wait()
 
 
 def measure(
@@ -96,26 +51,26 @@ def _evaluated(
 ) -> Iterator[dict[str, Any]]:
     """Each group as Prometheus describes it, after each of so many evaluations."""
     fleet = list(islice(cycle(shapes), trainers))
-    with tempfile.TemporaryDirectory() as name, _prometheus(Path(name)) as (url, server):
+    with tempfile.TemporaryDirectory() as name, serve(PROMETHEUS, Path(name), "{}") as server:
         start = time.time() - HISTORY_SECONDS
         at, evaluated = start, False
         while at < time.time():
             evaluated = not evaluated
-            push(url, (s for s in samples(fleet, at, start) if evaluated or _scraped(s)), at)
+            push(server.url, (s for s in samples(fleet, at, start) if evaluated or _scraped(s)), at)
             at += SCRAPE_SECONDS
         config = {
             "global": {"evaluation_interval": f"{MEASURED_SECONDS}s"},
             "rule_files": [str(path.resolve()) for path in rules],
         }
         (Path(name) / "prometheus.yml").write_text(json.dumps(config))
-        server.send_signal(signal.SIGHUP)
+        server.process.send_signal(signal.SIGHUP)
         seen: dict[str, set[str]] = {}
         while not seen or min(map(len, seen.values())) < evaluations + _COLD:
             time.sleep(1)
             if at <= time.time():
-                push(url, filter(_scraped, samples(fleet, at, start)), at)
+                push(server.url, filter(_scraped, samples(fleet, at, start)), at)
                 at += SCRAPE_SECONDS
-            for group in _get(f"{url}/api/v1/rules")["groups"]:
+            for group in server.client.get("/api/v1/rules").json()["data"]["groups"]:
                 if group["lastEvaluation"].startswith("0001"):
                     continue
                 moments = seen.setdefault(group["name"], set())

@@ -17,11 +17,13 @@ import tempfile
 from collections.abc import Mapping
 from pathlib import Path
 
-from benchmarks.leaks.__main__ import RULES, prometheus_version, write_table
+from benchmarks.leaks.__main__ import RULES, prometheus_version
 from benchmarks.leaks.cost import measure, measure_rules
 from benchmarks.leaks.fleet import EVERYTHING, levels
+from benchmarks.measure import Table, write_part
+from benchmarks.running import ROOT
 
-DOCUMENT = Path(__file__).parents[2] / "docs" / "fleet.md"
+DOCUMENT = ROOT / "docs" / "fleet.md"
 BEGIN, END = "<!-- floor -->", "<!-- end of floor -->"
 GOAL = 1e-3
 
@@ -81,21 +83,20 @@ def floor(trainers: int) -> dict[str, float]:
     return {name: found[name] for name in FLOOR}
 
 
-def lines(found: Mapping[str, float], rules: Mapping[tuple[str, str, str], float]) -> list[str]:
+def text(found: Mapping[str, float], rules: Mapping[tuple[str, str, str], float]) -> str:
     """The two tables, and what follows from them."""
     count, total = levels(EVERYTHING), sum(rules.values())
-    table = [f"| each of {count} levels of a trainer | ms | a level, µs |", "| --- | --- | --- |"]
-    table += [f"| {what} | {1e3 * s:.2f} | {1e6 * s / count:.1f} |" for what, s in found.items()]
-    purposes = by_purpose(rules)
-    spent = [f"| of the {1e3 * total:.1f} ms of all {len(rules)} rules | ms | share |", "| --- | --- | --- |"]
-    spent += [f"| {what} | {1e3 * s:.2f} | {s / total:.0%} |" for what, s in purposes.items()]
+    table = Table("", f"each of {count} levels of a trainer | ms | a level, µs")
+    table.rows = [[what, f"{1e3 * s:.2f}", f"{1e6 * s / count:.1f}"] for what, s in found.items()]
+    spent = Table("", f"of the {1e3 * total:.1f} ms of all {len(rules)} rules | ms | share")
+    spent.rows = [[what, f"{1e3 * s:.2f}", f"{s / total:.0%}"] for what, s in by_purpose(rules).items()]
     read, least = found[next(iter(FLOOR))], found[next(reversed(FLOOR))]
     said = (
         f"A level, its highest value and the rises of that take {1e3 * least:.2f} ms, and nothing is judged "
         f"yet. A millisecond leaves {max(GOAL - least, 0) / read:.0f} further reads of each level for all "
         "windows, limits, forecasts, alerts and pages together."
     )
-    return [*table, "", said, "", *spent]
+    return f"{table.body()}\n\n{said}\n\n{spent.body()}"
 
 
 def main() -> int:
@@ -106,15 +107,15 @@ def main() -> int:
     chosen = parser.parse_args()
     found = floor(chosen.trainers)
     rules = measure_rules(sorted(RULES.glob("*.yml")), [EVERYTHING], chosen.trainers)
-    told = lines(found, rules)
-    print("\n".join(told))
+    told = text(found, rules)
+    print(told)
     for (group, name, expression), seconds in sorted(rules.items(), key=lambda item: -item[1])[:12]:
         print(
             f"{1e6 * seconds:6.0f} µs  {group}  {name}  {' '.join(expression.split())[:90]}", file=sys.stderr
         )
     if chosen.write:
         head = f"`make bench-floor`, {prometheus_version()}, {chosen.trainers} trainers:"
-        write_table(DOCUMENT, [head, "", *told], BEGIN, END)
+        write_part(DOCUMENT, BEGIN, END, f"{head}\n\n{told}")
     return 0
 
 

@@ -9,7 +9,7 @@ import pytest
 from benchmarks.leaks.__main__ import LEAK_RULES
 from benchmarks.leaks.cost import measure
 from benchmarks.leaks.fleet import EVERYTHING, levels, shapes
-from benchmarks.leaks.floor import FLOOR, lines
+from benchmarks.leaks.floor import FLOOR, text
 from benchmarks.leaks.judge import OURS, Score, judge
 from benchmarks.leaks.replay import replay
 from benchmarks.leaks.scenario import Scenario, generate, load, save
@@ -153,7 +153,7 @@ def test_the_floor_is_told_in_reads_that_a_millisecond_leaves() -> None:
         ("trainer-leak", "job:trainer_leak:straightness", "b"): 2e-3,
         ("limits", "job:trainer:present", "c"): 1e-3,
     }
-    told = "\n".join(lines(found, rules))
+    told = text(found, rules)
     assert (
         f"take 0.40 ms, and nothing is judged yet. A millisecond leaves {0.6e-3 / count / 5e-6:.0f} " in told
     )
