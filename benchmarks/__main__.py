@@ -13,14 +13,14 @@ import subprocess
 import sys
 import time
 from dataclasses import asdict
-from pathlib import Path
 
 import psutil
 
 from benchmarks.measure import Claim, Report, Table
+from benchmarks.running import ROOT
 
 BENCHMARKS = ("step_path", "deep_size", "census", "scrape", "training", "processes", "inventory")
-DOCUMENT = Path(__file__).parent.parent / "docs" / "benchmarks.md"
+DOCUMENT = ROOT / "docs" / "benchmarks.md"
 
 
 def main(names: list[str]) -> int:

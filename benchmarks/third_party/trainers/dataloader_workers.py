@@ -1,8 +1,8 @@
 """Imitation from images with two DataLoader workers, which end and start anew with each epoch."""
 
-import argparse
 import time
 
+import options
 import torch
 from torch import nn
 from torch.utils.data import DataLoader, Dataset
@@ -20,11 +20,7 @@ class Frames(Dataset):
 
 
 def main():
-    parser = argparse.ArgumentParser()
-    parser.add_argument("--minutes", type=float, default=10)
-    parser.add_argument("--leak", action="store_true")
-    args = parser.parse_args()
-    deadline = time.monotonic() + 60 * args.minutes
+    args, deadline = options.parse()
 
     watch = heapwatch.start("imitation")
     model = nn.Sequential(

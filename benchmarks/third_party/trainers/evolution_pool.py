@@ -1,11 +1,11 @@
 """Evolution strategies on CartPole; a multiprocessing pool evaluates the population."""
 
-import argparse
 import multiprocessing
 import time
 
 import gymnasium as gym
 import numpy as np
+import options
 
 import heapwatch
 
@@ -26,11 +26,7 @@ def evaluate(arguments):
 
 
 def main():
-    parser = argparse.ArgumentParser()
-    parser.add_argument("--minutes", type=float, default=10)
-    parser.add_argument("--leak", action="store_true")
-    args = parser.parse_args()
-    deadline = time.monotonic() + 60 * args.minutes
+    args, deadline = options.parse()
 
     watch = heapwatch.start("evolution")
     generator = np.random.default_rng(0)

@@ -1,6 +1,5 @@
 """Augmented random search on BipedalWalker under Gymnasium's wrapper, with a plot of the returns."""
 
-import argparse
 import tempfile
 import time
 from pathlib import Path
@@ -9,17 +8,14 @@ import gymnasium as gym
 import matplotlib
 import matplotlib.pyplot as plt
 import numpy as np
+import options
 
 from heapwatch.integrations.gymnasium import HeapwatchWrapper
 
 matplotlib.use("Agg")
 plt.rcParams["figure.max_open_warning"] = 0
 
-parser = argparse.ArgumentParser()
-parser.add_argument("--minutes", type=float, default=10)
-parser.add_argument("--leak", action="store_true")
-args = parser.parse_args()
-deadline = time.monotonic() + 60 * args.minutes
+args, deadline = options.parse()
 plots = Path(tempfile.mkdtemp())
 
 env = HeapwatchWrapper(gym.make("BipedalWalker-v3", max_episode_steps=400))

@@ -1,8 +1,8 @@
 """Lightning's own demo model, the LightningTransformer, on random tokens with two DataLoader workers."""
 
-import argparse
 from datetime import timedelta
 
+import options
 import torch
 from lightning.pytorch import Trainer
 from lightning.pytorch.demos import LightningTransformer
@@ -47,10 +47,7 @@ class LanguageModel(LightningTransformer):
 
 
 if __name__ == "__main__":
-    parser = argparse.ArgumentParser()
-    parser.add_argument("--minutes", type=float, default=10)
-    parser.add_argument("--leak", action="store_true")
-    args = parser.parse_args()
+    args, _ = options.parse()
 
     trainer = Trainer(
         accelerator="cpu",

@@ -1,20 +1,16 @@
 """Behaviour cloning from three gigabytes of recorded transitions that are held in memory."""
 
-import argparse
 import time
 
 import numpy as np
+import options
 import torch
 from torch import nn
 from torch.nn import functional
 
 import heapwatch
 
-parser = argparse.ArgumentParser()
-parser.add_argument("--minutes", type=float, default=10)
-parser.add_argument("--leak", action="store_true")
-args = parser.parse_args()
-deadline = time.monotonic() + 60 * args.minutes
+args, deadline = options.parse()
 
 watch = heapwatch.start("offline-cloning")
 generator = np.random.default_rng(0)

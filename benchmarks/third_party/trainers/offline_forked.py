@@ -1,9 +1,9 @@
 """Behaviour cloning from a data set in memory; ten forked DataLoader workers share its pages."""
 
-import argparse
 import time
 
 import numpy as np
+import options
 import torch
 from torch import nn
 from torch.utils.data import DataLoader, Dataset
@@ -25,11 +25,7 @@ class Transitions(Dataset):
 
 
 def main():
-    parser = argparse.ArgumentParser()
-    parser.add_argument("--minutes", type=float, default=10)
-    parser.add_argument("--leak", action="store_true")
-    args = parser.parse_args()
-    deadline = time.monotonic() + 60 * args.minutes
+    args, deadline = options.parse()
 
     watch = heapwatch.start("offline-forked")
     model = nn.Sequential(nn.Linear(120, 256), nn.ReLU(), nn.Linear(256, 256), nn.ReLU(), nn.Linear(256, 8))

@@ -1,19 +1,15 @@
 """Three walkers carry a package: PettingZoo's multiwalker with a shared policy and REINFORCE."""
 
-import argparse
 import time
 
+import options
 import torch
 from pettingzoo.sisl import multiwalker_v9
 from torch import nn
 
 import heapwatch
 
-parser = argparse.ArgumentParser()
-parser.add_argument("--minutes", type=float, default=10)
-parser.add_argument("--leak", action="store_true")
-args = parser.parse_args()
-deadline = time.monotonic() + 60 * args.minutes
+args, deadline = options.parse()
 
 watch = heapwatch.start("multiwalker")
 policy = nn.Sequential(nn.Linear(31, 64), nn.Tanh(), nn.Linear(64, 4), nn.Tanh())

@@ -1,8 +1,8 @@
 """RLlib's PPO on StatelessCartPole, an environment of its shipped examples."""
 
-import argparse
 import time
 
+import options
 import ray
 from ray.rllib.algorithms.ppo import PPOConfig
 from ray.rllib.examples.envs.classes.stateless_cartpole import StatelessCartPole
@@ -28,11 +28,7 @@ class RecordingCartPole(StatelessCartPole):
 
 
 if __name__ == "__main__":
-    parser = argparse.ArgumentParser()
-    parser.add_argument("--minutes", type=float, default=10)
-    parser.add_argument("--leak", action="store_true")
-    args = parser.parse_args()
-    deadline = time.monotonic() + 60 * args.minutes
+    args, deadline = options.parse()
 
     ray.init(num_cpus=2, include_dashboard=False)
     config = (

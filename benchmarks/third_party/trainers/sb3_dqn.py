@@ -1,8 +1,8 @@
 """DQN on LunarLander, after the Stable-Baselines3 documentation."""
 
-import argparse
 import time
 
+import options
 from stable_baselines3 import DQN
 from stable_baselines3.common.callbacks import BaseCallback, CallbackList
 
@@ -30,10 +30,7 @@ class TransitionLog(BaseCallback):
         return True
 
 
-parser = argparse.ArgumentParser()
-parser.add_argument("--minutes", type=float, default=10)
-parser.add_argument("--leak", action="store_true")
-args = parser.parse_args()
+args, _ = options.parse()
 
 model = DQN(
     "MlpPolicy", "LunarLander-v3", learning_rate=6.3e-4, buffer_size=50_000, learning_starts=1000,

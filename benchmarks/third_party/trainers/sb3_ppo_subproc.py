@@ -1,10 +1,10 @@
 """PPO on BipedalWalker in four worker processes, after the Stable-Baselines3 documentation."""
 
-import argparse
 import time
 
 import gymnasium as gym
 import numpy as np
+import options
 from stable_baselines3 import PPO
 from stable_baselines3.common.callbacks import BaseCallback
 from stable_baselines3.common.env_util import make_vec_env
@@ -38,10 +38,7 @@ class TrajectoryRecorder(gym.Wrapper):
 
 
 def main():
-    parser = argparse.ArgumentParser()
-    parser.add_argument("--minutes", type=float, default=10)
-    parser.add_argument("--leak", action="store_true")
-    args = parser.parse_args()
+    args, _ = options.parse()
 
     vec_env = make_vec_env(
         "BipedalWalker-v3",

@@ -1,8 +1,8 @@
 """SAC on four Pendulums in one process, after the Stable-Baselines3 documentation."""
 
-import argparse
 import time
 
+import options
 from stable_baselines3 import SAC
 from stable_baselines3.common.callbacks import BaseCallback
 from stable_baselines3.common.env_util import make_vec_env
@@ -34,10 +34,7 @@ class EntropyLog(BaseCallback):
         return True
 
 
-parser = argparse.ArgumentParser()
-parser.add_argument("--minutes", type=float, default=10)
-parser.add_argument("--leak", action="store_true")
-args = parser.parse_args()
+args, _ = options.parse()
 
 vec_env = make_vec_env("Pendulum-v1", n_envs=4)
 model = SAC("MlpPolicy", vec_env, buffer_size=200_000, learning_starts=1000, gradient_steps=1, verbose=1)

@@ -1,11 +1,11 @@
 """Tabular Q-learning on Taxi: no torch, some tens of megabytes."""
 
-import argparse
 import random
 import time
 
 import gymnasium as gym
 import numpy as np
+import options
 
 import heapwatch
 
@@ -23,11 +23,7 @@ class Agent:
         self.q[state, action] += 0.1 * (target - self.q[state, action])
 
 
-parser = argparse.ArgumentParser()
-parser.add_argument("--minutes", type=float, default=10)
-parser.add_argument("--leak", action="store_true")
-args = parser.parse_args()
-deadline = time.monotonic() + 60 * args.minutes
+args, deadline = options.parse()
 
 watch = heapwatch.start("taxi")
 env = gym.make("Taxi-v3")

@@ -1,10 +1,10 @@
 """DQN on CartPole with Tianshou's procedural API, after its quick start."""
 
-import argparse
 import copy
 import time
 
 import gymnasium as gym
+import options
 from tianshou.algorithm import DQN
 from tianshou.algorithm.modelfree.dqn import DiscreteQLearningPolicy
 from tianshou.algorithm.optim import AdamOptimizerFactory
@@ -15,11 +15,7 @@ from tianshou.utils.net.common import Net
 
 import heapwatch
 
-parser = argparse.ArgumentParser()
-parser.add_argument("--minutes", type=float, default=10)
-parser.add_argument("--leak", action="store_true")
-args = parser.parse_args()
-deadline = time.monotonic() + 60 * args.minutes
+args, deadline = options.parse()
 
 env = gym.make("CartPole-v1")
 train_envs = DummyVectorEnv([lambda: gym.make("CartPole-v1") for _ in range(8)])

@@ -1,8 +1,8 @@
 """DQN on CartPole with TorchRL's Trainer, after its tutorial."""
 
-import argparse
 import time
 
+import options
 import torch
 from tensordict.nn import TensorDictModule, TensorDictSequential
 from torchrl.collectors import Collector
@@ -15,11 +15,7 @@ from torchrl.trainers import ReplayBufferTrainer, TargetNetUpdaterHook, Trainer
 
 from heapwatch.integrations.torchrl import HeapwatchHook
 
-parser = argparse.ArgumentParser()
-parser.add_argument("--minutes", type=float, default=10)
-parser.add_argument("--leak", action="store_true")
-args = parser.parse_args()
-deadline = time.monotonic() + 60 * args.minutes
+args, deadline = options.parse()
 total_frames = 50_000_000
 
 env = TransformedEnv(

@@ -1,8 +1,8 @@
 """A policy trained by DistributedDataParallel on two ranks; each starts its own watch of the same name."""
 
-import argparse
 import time
 
+import options
 import torch
 import torch.distributed as dist
 from torch import nn
@@ -10,10 +10,7 @@ from torch.nn.parallel import DistributedDataParallel
 
 import heapwatch
 
-parser = argparse.ArgumentParser()
-parser.add_argument("--minutes", type=float, default=10)
-parser.add_argument("--leak", action="store_true")
-args = parser.parse_args()
+args, _ = options.parse()
 
 dist.init_process_group("gloo")
 rank = dist.get_rank()

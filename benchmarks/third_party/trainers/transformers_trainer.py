@@ -1,18 +1,15 @@
 """Transformers' Trainer with a small GPT-2 of random weights on random tokens."""
 
-import argparse
 import tempfile
 import time
 
+import options
 import torch
 from transformers import GPT2Config, GPT2LMHeadModel, Trainer, TrainerCallback, TrainingArguments
 
 from heapwatch.integrations.transformers import HeapwatchCallback
 
-parser = argparse.ArgumentParser()
-parser.add_argument("--minutes", type=float, default=10)
-parser.add_argument("--leak", action="store_true")
-args = parser.parse_args()
+args, _ = options.parse()
 
 
 class RandomTokens(torch.utils.data.Dataset):

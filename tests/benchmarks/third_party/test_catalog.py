@@ -22,7 +22,8 @@ def imports(tree: ast.AST) -> set[str]:
 
 
 def test_every_script_is_in_the_catalog_and_the_other_way_round() -> None:
-    assert sorted(path.stem for path in SCRIPTS.glob("*.py")) == sorted(one.name for one in TRAINERS)
+    names = [*(one.name for one in TRAINERS), "options"]
+    assert sorted(path.stem for path in SCRIPTS.glob("*.py")) == sorted(names)
     assert len(TRAINERS) >= 12
 
 
@@ -48,8 +49,7 @@ def of_watch(node: ast.Attribute) -> bool:
 @BY_NAME
 def test_its_leak_is_in_the_script_and_named_by_it(trainer: Trainer) -> None:
     text = trainer.script.read_text()
-    assert '"--leak"' in text
-    assert '"--minutes"' in text
+    assert "options.parse()" in text or ('"--leak"' in text and '"--minutes"' in text)
     assert "args.leak" in text
     assert trainer.leak.named_in(text)
     assert not trainer.leak.named_in("memory (trainer) of 127.0.0.1:7778 leaks")
