@@ -120,7 +120,7 @@ bench-fleet: tools ## Measure the stack with 1 to 1000 simulated trainers; write
 bench-first-leak: dev ## Measure the time from `pip install` to a named leak of a running process; writes docs/entering.md
 	$(RUN) benchmarks.first_leak $(or $(ARGS),--write)
 bench-floor: tools ## Measure what reading and recording levels costs at the least, and each rule; writes docs/fleet.md (ARGS="--trainers 20")
-	$(WITH_TOOLS) "$(BIN)/python" -m benchmarks.leaks.floor $(or $(ARGS),--write)
+	$(WITH_TOOLS) "$(BIN)/python" -m benchmarks.leaks.cost $(or $(ARGS),--write)
 bench-reach: dev ## Enter running processes on every Python that is here, and busy ones; writes docs/reach.md (ARGS="--seconds 20")
 	$(RUN) benchmarks.reach $(or $(ARGS),--write)
 bench-cases: compared-tools ## Find leaks of public projects with Heapwatch and with other tools; writes docs/leak-cases.md (ARGS="--only replay --seconds 60 --jobs 2")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gc
 import importlib
+import importlib.metadata
 import platform
 import time
 from collections.abc import Callable, Mapping
@@ -101,6 +102,14 @@ def once(function: Callable[[], object]) -> tuple[float, Any]:
     began = time.perf_counter()
     result = function()
     return time.perf_counter() - began, result
+
+
+def with_version(distribution: str, otherwise: str) -> str:
+    """A distribution's name with the version that is installed, or another text where none is."""
+    try:
+        return f"{distribution} {importlib.metadata.version(distribution)}"
+    except importlib.metadata.PackageNotFoundError:
+        return otherwise
 
 
 def milliseconds(seconds: float) -> str:

@@ -51,9 +51,9 @@ def main() -> int:
     page.write()
     if OURS not in totals:
         return 0
-    for goal in goals(totals[OURS]):
-        print(f"{'pass' if goal.reached else 'FAIL'}: {goal.text}: {goal.measured}")
-    return 0 if all(goal.reached for goal in goals(totals[OURS])) else 1
+    wanted = goals(totals[OURS])
+    print("\n".join(goal.line() for goal in wanted))
+    return 0 if all(goal.holds for goal in wanted) else 1
 
 
 def _run(

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
-from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
 import yaml
+
+from benchmarks.measure import with_version
 
 SUITE = Path(__file__).with_name("suite")
 MARK = "# LEAK"
@@ -15,14 +17,6 @@ MARK = "# LEAK"
 
 class BrokenCase(ValueError):
     """A case whose description does not fit its script."""
-
-
-@dataclass(frozen=True)
-class Fix:
-    """Text of the script and what stands there in the healthy twin."""
-
-    old: str
-    new: str
 
 
 @dataclass(frozen=True)
@@ -36,7 +30,7 @@ class Case:
         library: the distribution or the standard module that the script uses.
         leak: what leaks, in one sentence.
         script: text of the script; lines that end in `# LEAK` allocate or keep what leaks.
-        fixes: what turns the script into its healthy twin.
+        fixes: texts of the script, and what stands there in its healthy twin.
         paths: regular expressions, any of which a right path contains.
         types: the same for the type that grows.
         kinds: kinds of finding that are a right name by themselves.
@@ -51,7 +45,7 @@ class Case:
     library: str
     leak: str
     script: str
-    fixes: tuple[Fix, ...]
+    fixes: Mapping[str, str]
     paths: tuple[str, ...] = ()
     types: tuple[str, ...] = ()
     kinds: tuple[str, ...] = ()
@@ -68,10 +62,7 @@ class Case:
     @property
     def installed(self) -> str:
         """The library with the version that is installed; a standard module by its name alone."""
-        try:
-            return f"{self.library} {version(self.library)}"
-        except PackageNotFoundError:
-            return self.library
+        return with_version(self.library, self.library)
 
     @property
     def healthy_script(self) -> str:
@@ -82,10 +73,10 @@ class Case:
 
         """
         text = self.script
-        for fix in self.fixes:
-            if text.count(fix.old) != 1:
-                raise BrokenCase(f"{self.name}: {fix.old!r} stands {text.count(fix.old)} times in the script")
-            text = text.replace(fix.old, fix.new)
+        for old, new in self.fixes.items():
+            if text.count(old) != 1:
+                raise BrokenCase(f"{self.name}: {old!r} stands {text.count(old)} times in the script")
+            text = text.replace(old, new)
         return text
 
     def write(self, folder: Path, *, healthy: bool) -> Path:
@@ -106,7 +97,7 @@ def load(folder: Path) -> Case:
     """
     described = yaml.safe_load((folder / "case.yml").read_text())
     try:
-        described["fixes"] = tuple(Fix(**fix) for fix in described.pop("fix"))
+        described["fixes"] = {fix["old"]: fix["new"] for fix in described.pop("fix")}
         described.update({name: tuple(described.get(name, ())) for name in ("paths", "types", "kinds")})
         return Case(name=folder.name, script=(folder / "train.py").read_text(), **described)
     except (KeyError, TypeError) as error:

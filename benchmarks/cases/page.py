@@ -71,7 +71,7 @@ def render(cases: Sequence[Case], results: Mapping[str, Result]) -> str:
         ),
         tools_table(_with_ours_beside_others(totals)).markdown(),
         "\n".join(
-            f"- {'' if goal.reached else '**missed** '}{goal.text}: {goal.measured}"
+            f"- {'' if goal.holds else '**missed** '}{goal.text}: {goal.measured}"
             for goal in goals(totals[OURS])
         ),
         cases_table([case for case in cases if case.name in results], results).markdown(),

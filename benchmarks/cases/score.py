@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
 from statistics import mean, median
 
 from benchmarks.cases.case import Case
+from benchmarks.measure import Claim
 
 TOP = 3
 
@@ -124,23 +125,14 @@ def _matches(patterns: Iterable[str], text: str | None) -> bool:
     return text is not None and any(re.search(pattern, text) for pattern in patterns)
 
 
-@dataclass(frozen=True)
-class Goal:
-    """One of the goals, and whether it is reached."""
-
-    text: str
-    measured: str
-    reached: bool
-
-
-def goals(total: Total) -> Sequence[Goal]:
+def goals(total: Total) -> list[Claim]:
     """The goals for our own tool."""
     rates = [("detected", "detected", 0.95), ("named", "named", 0.90), ("right line", "right_line", 0.75)]
     reached = [
-        Goal(f"{text}, at least {wanted:.0%}", f"{total.rate(name):.0%}", total.rate(name) >= wanted)
+        Claim(f"{text}, at least {wanted:.0%}", f"{total.rate(name):.0%}", total.rate(name) >= wanted)
         for text, name, wanted in rates
     ]
     share, twins = total.median_share, total.twins_with_findings
-    reached.append(Goal("growth explained at the median, at least 80%", f"{share:.0%}", share >= 0.8))
-    reached.append(Goal("twins with a finding, none", str(twins), twins == 0))
+    reached.append(Claim("growth explained at the median, at least 80%", f"{share:.0%}", share >= 0.8))
+    reached.append(Claim("twins with a finding, none", str(twins), twins == 0))
     return reached

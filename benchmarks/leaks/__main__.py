@@ -7,23 +7,20 @@ from __future__ import annotations
 
 import argparse
 import os
-import subprocess
 import sys
 from collections.abc import Iterable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from statistics import mean
 
-from benchmarks.leaks.cost import measure
+from benchmarks.leaks.cost import RULES, measure, prometheus_version
 from benchmarks.leaks.fleet import EVERYTHING, levels, shapes
 from benchmarks.leaks.judge import COMPARED, HEAD, OURS, PYTHON, Score, judge
-from benchmarks.leaks.python import firing_in_python
-from benchmarks.leaks.replay import Firing, merged, replay
+from benchmarks.leaks.replay import Firing, firing_in_python, merged, replay
 from benchmarks.leaks.scenario import Scenario, generate, load, save
 from benchmarks.measure import write_part
 from benchmarks.running import ROOT
 
-RULES = ROOT / "prometheus" / "rules"
 DOCUMENT = ROOT / "docs" / "leak-detection.md"
 BEGIN, END = "<!-- Written by `make bench-leaks`. -->", "<!-- End of what is written. -->"
 LEAK_RULES = [RULES / name for name in ("leak.yml", "leak_alerts.yml")]
@@ -84,12 +81,6 @@ def main() -> None:
         command = f"python -m benchmarks.leaks --seed {chosen.seed} --each {chosen.each}"
         table[0] = f"`{command}`, {prometheus_version()}, {table[0]}"
         write_part(DOCUMENT, BEGIN, END, "\n".join(table))
-
-
-def prometheus_version() -> str:
-    """Name and version of the engine that is measured."""
-    said = subprocess.run(["promtool", "--version"], capture_output=True, text=True, check=True).stdout
-    return f"Prometheus {said.split()[2].partition('+')[0]}"
 
 
 if __name__ == "__main__":

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
-from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
 import yaml
+
+from benchmarks.measure import with_version
 
 SCRIPTS = Path(__file__).with_name("trainers")
 FAST_MINUTES = 8.0
@@ -74,14 +75,7 @@ class Trainer:
     @property
     def versions(self) -> str:
         """The installed packages, such as `stable-baselines3 2.9.2`."""
-        return ", ".join(f"{name} {_version(name)}" for name in self.packages)
-
-
-def _version(name: str) -> str:
-    try:
-        return version(name)
-    except PackageNotFoundError:
-        return "(not installed)"
+        return ", ".join(with_version(name, f"{name} (not installed)") for name in self.packages)
 
 
 def _trainers() -> tuple[Trainer, ...]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from importlib.metadata import PackageNotFoundError, version
+from itertools import product
 from pathlib import Path
 from statistics import median
 
@@ -11,7 +11,7 @@ from benchmarks.cases.case import Case
 from benchmarks.cases.plugins.plugin import OURS, PLUGINS, ROUND_SECONDS
 from benchmarks.cases.plugins.trials import LIMIT_SECONDS, Trial, Verdict
 from benchmarks.cases.score import TOP
-from benchmarks.measure import Table
+from benchmarks.measure import Table, with_version
 from heapwatch.explain.findings import size_text
 from heapwatch.measure.process.resident_memory import memory_limit
 
@@ -83,14 +83,14 @@ def write(path: Path, cases: Sequence[Case], results: Mapping[str, Mapping[str, 
 def totals_table(results: Mapping[str, Mapping[str, Trial]]) -> Table:
     header = "plugin | leaks that fail | named | right line | twins that pass | errors | seconds, median"
     table = Table("Plugins", header)
-    for title, plugin in PLUGINS.items():
+    for title in PLUGINS:
         trials = [trials[title] for trials in results.values() if title in trials]
         if not trials:
             continue
         leaks, twins = [trial.leak for trial in trials], [trial.twin for trial in trials]
         table.rows.append(
             [
-                _with_version(title, plugin.distribution),
+                with_version(title, title),
                 f"{sum(leak.said == 'fails' for leak in leaks)} of {len(trials)}",
                 f"{sum(leak.named for leak in leaks)}",
                 f"{sum(leak.line for leak in leaks)}",
@@ -116,15 +116,11 @@ def cases_table(cases: Sequence[Case], results: Mapping[str, Mapping[str, Trial]
 def wrong(results: Mapping[str, Mapping[str, Trial]]) -> str:
     """Every leak that passes, every twin that fails and every error, by plugin; empty if there is none."""
     lines = []
-    for title in PLUGINS:
-        for case, trials in results.items():
-            trial = trials.get(title)
-            if trial is None:
-                continue
-            if trial.leak.said != "fails":
-                lines.append(f"- {title}, {case}: the leak {_of(trial.leak)}")
-            if trial.twin.said != "passes":
-                lines.append(f"- {title}, {case}: the twin {_of(trial.twin)}")
+    for title, (case, trials) in product(PLUGINS, results.items()):
+        if (trial := trials.get(title)) and trial.leak.said != "fails":
+            lines.append(f"- {title}, {case}: the leak {_of(trial.leak)}")
+        if trial and trial.twin.said != "passes":
+            lines.append(f"- {title}, {case}: the twin {_of(trial.twin)}")
     return "\n".join(["## What went wrong", "", *lines]) if lines else ""
 
 
@@ -139,10 +135,3 @@ def _of(verdict: Verdict) -> str:
     if verdict.said == "error":
         return f"is an error: {verdict.words}"
     return f"{verdict.said} ({verdict.words})" if verdict.words else verdict.said
-
-
-def _with_version(title: str, distribution: str) -> str:
-    try:
-        return f"{title} {version(distribution)}"
-    except PackageNotFoundError:
-        return title

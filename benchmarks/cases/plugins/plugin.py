@@ -33,8 +33,7 @@ class Plugin:
     """A pytest plugin.
 
     Args:
-        title: what it is called.
-        distribution: that it is installed with.
+        title: of the distribution that it is installed with.
         module: that pytest loads.
         test: the test with its marker or fixture.
         options: of the command line.
@@ -45,7 +44,6 @@ class Plugin:
     """
 
     title: str
-    distribution: str
     module: str
     test: str
     options: tuple[str, ...]
@@ -121,7 +119,6 @@ def memray(output: str) -> tuple[ToolFinding, ...]:
 
 OURS = Plugin(
     title="heapwatch",
-    distribution="heapwatch",
     module="heapwatch.testing.plugin",
     test=f"""@pytest.mark.no_leak
 def test_training_keeps_nothing(script):
@@ -134,7 +131,6 @@ def test_training_keeps_nothing(script):
 )
 LEAK_HUNTER = Plugin(
     title="python-leak-hunter",
-    distribution="python-leak-hunter",
     module="leak_hunter.pytest_plugin",
     test=f"""def test_training_keeps_nothing(script, leak_check):
     leak_check(lambda: script.advance({ROUND_SECONDS}), trace_allocations=True)
@@ -150,7 +146,6 @@ LEAK_HUNTER = Plugin(
 )
 MEMRAY = Plugin(
     title="pytest-memray",
-    distribution="pytest-memray",
     module="pytest_memray.plugin",
     test=f"""@pytest.mark.limit_leaks("1 MB")
 def test_training_keeps_nothing(script):

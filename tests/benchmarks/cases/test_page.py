@@ -2,7 +2,7 @@
 
 from dataclasses import replace
 
-from benchmarks.cases.case import Case, Fix
+from benchmarks.cases.case import Case
 from benchmarks.cases.page import failures, render
 from benchmarks.cases.results import Result, keep, load
 from benchmarks.cases.score import Score, Total
@@ -10,7 +10,7 @@ from benchmarks.cases.tools.registry import OURS, RULES
 
 
 def case():
-    return Case("kept", "Title", "https://github.com/a/b/issues/1", "json", "A list.", "", (Fix("a", "b"),))
+    return Case("kept", "Title", "https://github.com/a/b/issues/1", "json", "A list.", "", {"a": "b"})
 
 
 def score(**changed):

@@ -2,7 +2,7 @@
 
 import pytest
 
-from benchmarks.cases.case import Case, Fix
+from benchmarks.cases.case import Case
 from benchmarks.cases.score import Report, Score, ToolFinding, Total, goals, judge
 
 SCRIPT = "history = []\nwhile True:\n    history.append(bytes(1000))  # LEAK\n"
@@ -11,7 +11,7 @@ SCRIPT = "history = []\nwhile True:\n    history.append(bytes(1000))  # LEAK\n"
 def case(**changed):
     fields = {
         "name": "c", "title": "t", "thread": "u", "library": "json", "leak": "l", "script": SCRIPT,
-        "fixes": (Fix("[]", "()"),), "paths": ("history",), "types": ("Frame",), "kinds": ("native",),
+        "fixes": {"[]": "()"}, "paths": ("history",), "types": ("Frame",), "kinds": ("native",),
     }  # fmt: skip
     return Case(**{**fields, **changed})
 
@@ -88,16 +88,16 @@ def scored(detected=True, named=True, line=True, share=0.9, twin=0):
     ],
 )
 def test_each_goal_can_be_missed(worse, missed):
-    assert all(goal.reached for goal in goals(Total([scored()] * 10)))
+    assert all(goal.holds for goal in goals(Total([scored()] * 10)))
     total = Total([scored(**worse)] * 2 + [scored()] * 8)
-    assert next(goal.text for goal in goals(total) if not goal.reached).startswith(missed)
+    assert next(goal.text for goal in goals(total) if not goal.holds).startswith(missed)
 
 
 def test_lines_may_be_wrong_in_a_quarter_and_the_median_share_is_the_middle():
     total = Total([scored(line=False, share=0.0)] + [scored()] * 3)
-    assert all(goal.reached for goal in goals(total))
+    assert all(goal.holds for goal in goals(total))
     low = Total([scored(share=0.5)] * 3 + [scored()])
-    assert [goal.text for goal in goals(low) if not goal.reached] == [
+    assert [goal.text for goal in goals(low) if not goal.holds] == [
         "growth explained at the median, at least 80%"
     ]
     assert low.median_seconds == 10.0

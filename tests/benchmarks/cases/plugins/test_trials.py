@@ -2,7 +2,7 @@
 
 import pytest
 
-from benchmarks.cases.case import Case, Fix
+from benchmarks.cases.case import Case
 from benchmarks.cases.plugins.plugin import OURS
 from benchmarks.cases.plugins.trials import Trial, Verdict, keep, load, try_out, verdict
 from benchmarks.running import Outcome
@@ -21,7 +21,7 @@ CASE = Case(
     "json",
     "A list.",
     SCRIPT,
-    (Fix("    kept.append(item)  # LEAK\n", ""),),
+    {"    kept.append(item)  # LEAK\n": ""},
     paths=("kept",),
 )
 FAILED = """
