@@ -1,12 +1,11 @@
 """Whole trainers with and without the exporter, in processes that train in turns.
 
 Blocks inside one process cannot show what the exporter's presence costs all of them: its threads, its
-imports, where its memory lies. Here each party has processes of its own, which do one block of steps a
-turn, so that the machine's moods fall on all alike. A process rests between its turns while samples and
-scrapes come by the clock, so they are asked for as many times more rarely as there are processes: a step
-then meets as many as in a trainer that never rests. The turns of the first two minutes, when everything is
-seen for the first time, do not count: `training` has that cost in a row of its own. What samples take is
-clocked by itself and added as a share, as in `training`; what they leave of the caches shows in the steps.
+imports, where its memory lies. Here each party has processes of its own, which do one block of steps a turn,
+so that other load on the machine falls on all alike. A process waits between its turns while samples and
+scrapes come by the clock, so they come as many times more rarely as there are processes. The turns of the
+first two minutes do not count, and what samples take is clocked by itself and added as a share: see
+`training`.
 
 Two processes that run the same code differ by a percent from each other all their lives, by where their
 memory happens to lie. So the interval is Student's of the means over processes; more turns would not make it

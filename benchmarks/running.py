@@ -91,7 +91,7 @@ def run(
     environment: Mapping[str, str] | None = None,
     grace: float = GRACE_SECONDS,
     interrupt: bool = False,
-    look: Callable[[int, float], None] | None = None,
+    poll: Callable[[int, float], None] | None = None,
 ) -> Outcome:
     """Run `command` in `folder`.
 
@@ -102,7 +102,7 @@ def run(
         grace: seconds that it may take beyond its time before it is killed.
         environment: added to this process' own.
         interrupt: send SIGINT after `seconds`, as a person would.
-        look: called every two seconds with the process' id and the seconds since it was started.
+        poll: called every two seconds with the process' id and the seconds since it was started.
 
     """
     folder.mkdir(parents=True, exist_ok=True)
@@ -116,8 +116,8 @@ def run(
                 with suppress(subprocess.TimeoutExpired):
                     status = process.wait(_POLL_SECONDS)
                     break
-                if look and elapsed < seconds:
-                    look(process.pid, elapsed)
+                if poll and elapsed < seconds:
+                    poll(process.pid, elapsed)
                 if interrupt and not interrupted and elapsed >= seconds:
                     process.send_signal(signal.SIGINT)
                     interrupted = True

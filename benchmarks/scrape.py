@@ -1,4 +1,4 @@
-"""What a scrape, an import and a look from outside cost."""
+"""What a scrape, an import and a reading from outside cost."""
 
 from __future__ import annotations
 

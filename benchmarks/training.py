@@ -2,9 +2,9 @@
 
 What is measured is the callback that is shipped, `HeapwatchCallback`, as a user passes it to `learn`; the
 baseline is an empty callback, since any callback pays for being called. Blocks of steps with the one and
-with the other take turns inside one training run, so that the machine's moods and the learning itself fall
-on both alike. Time is the CPU's, of all threads of the process: wall time on a shared machine tells of the
-neighbours, and even so a block is now and then held up for longer than anything here costs. Each pair of
+with the other take turns inside one training run, so that other load on the machine and the learning itself
+fall on both alike. Time is the CPU's, of all threads of the process: wall time on a shared machine tells of
+the neighbours, and even so a block is now and then held up for longer than anything here costs. Each pair of
 neighbouring blocks gives one ratio; the slowdown is their geometric mean, as the arithmetic mean of ratios
 of two noisy numbers is above one even where both are alike (P. J. Fleming and J. J. Wallace, How not to lie
 with statistics, 1986). The tenth that is highest and the tenth that is lowest do not count (a trimmed mean:

@@ -11,7 +11,7 @@ from benchmarks.cases.case import Case, load_all
 from benchmarks.cases.results import RESULTS, Result, load
 from benchmarks.cases.results import totals as totals_of
 from benchmarks.cases.score import TOP, Total, goals
-from benchmarks.cases.tools.growth import BYTES_PER_MINUTE, LOOKS
+from benchmarks.cases.tools.growth import BYTES_PER_MINUTE, SNAPSHOTS
 from benchmarks.cases.tools.registry import OURS, RULES
 from benchmarks.measure import Table
 from benchmarks.running import ROOT
@@ -59,7 +59,7 @@ def render(cases: Sequence[Case], results: Mapping[str, Result]) -> str:
     missing = [case.name for case in cases if case.name not in results]
     lengths = sorted({result.seconds for result in results.values()})
     rules = _RULES.format(
-        top=TOP, looks=", ".join(f"{look:.0%}" for look in LOOKS), least=BYTES_PER_MINUTE / 1e6
+        top=TOP, looks=", ".join(f"{share:.0%}" for share in SNAPSHOTS), least=BYTES_PER_MINUTE / 1e6
     )
     parts = [
         _INTRODUCTION.format(
@@ -126,7 +126,7 @@ def cases_table(cases: Sequence[Case], results: Mapping[str, Result]) -> Table:
     for case in cases:
         result = results[case.name]
         score = result.scores[OURS]
-        grown = "" if result.growth is None else ", ".join(f"{pace / 1e6:.0f}" for pace in result.growth)
+        grown = "" if result.growth is None else ", ".join(f"{rate / 1e6:.0f}" for rate in result.growth)
         table.rows.append(
             [
                 f"[{case.name}]({case.thread}): {case.leak}",

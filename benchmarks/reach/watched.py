@@ -58,7 +58,7 @@ class Watched:
         self._process = stack.enter_context(started([*command, script, *arguments], environment, **_SILENT))
         self._began = time.monotonic()
 
-    def look(self) -> Document:
+    def explanation(self) -> Document:
         """The explanation at the moment; an empty one until the program answers.
 
         Raises:
@@ -77,7 +77,7 @@ class Watched:
     def found(self, wanted: Callable[[Document], bool], seconds: float) -> tuple[Document | None, float]:
         """The first finding that is wanted, and after how many seconds it was there."""
         while (passed := time.monotonic() - self._began) < seconds:
-            for finding in self.look()["findings"]:
+            for finding in self.explanation()["findings"]:
                 if wanted(finding):
                     return finding, passed
             time.sleep(_AGAIN_SECONDS)
@@ -119,7 +119,7 @@ def _workers_of(kind: str) -> tuple[list[str], bool]:
             finding, seconds = leaking.found(
                 lambda one: one["kind"] == "worker" and "trajectory" in (one["path"] or ""), WORKERS_PATIENCE
             )
-            twin.look()
+            twin.explanation()
         except RuntimeError as error:
             return [kind, f"{error}", "", "", "", ""], False
         steps = watched_steps.stat().st_size / max(1, plain_steps.stat().st_size)

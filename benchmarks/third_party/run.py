@@ -136,7 +136,7 @@ def _observe(run: Run, span: float) -> None:
         if interrupted.is_set():
             return
         with suppress(httpx.HTTPError, OSError, psutil.Error):
-            _look(run)
+            _poll(run)
         if seen.ready is None:
             if time.monotonic() - run.began > READY_SECONDS:
                 return
@@ -164,7 +164,7 @@ def _ended(process: subprocess.Popen[bytes]) -> bool:
     return process.returncode is not None
 
 
-def _look(run: Run) -> None:
+def _poll(run: Run) -> None:
     seen = run.seen
     if len(seen.served) < run.trainer.endpoints:
         seen.served = sorted({*seen.served, *_serving(run.process.pid)})

@@ -78,7 +78,7 @@ class Watcher:
         self.targets = targets
         self.seconds: float | None = None
 
-    def look(self, pid: int, seconds: float) -> None:
+    def poll(self, pid: int, seconds: float) -> None:
         """Ask once; a trainer that does not answer yet is asked again next time."""
         if self.seconds is None and any(findings(document) for document in self._answers()):
             self.seconds = seconds

@@ -1,4 +1,4 @@
-"""Tools that look at a script from a thread in its own process.
+"""Tools that watch a script from a thread in its own process.
 
 `python -m benchmarks.cases.tools.in_process TITLE SECONDS OUT SCRIPT` runs a script with one of them.
 """
@@ -21,7 +21,7 @@ from itertools import zip_longest
 from pathlib import Path
 
 from benchmarks.cases.score import ToolFinding
-from benchmarks.cases.tools.growth import LOOKS, least_bytes, steady
+from benchmarks.cases.tools.growth import SNAPSHOTS, least_bytes, steady
 
 _FRAMES = 16
 _UNIT_SECONDS = 2.0
@@ -57,13 +57,13 @@ def site(name: str) -> tuple[str, int]:
     return file, int(line)
 
 
-def _grown(look: Callable[[], dict[str, float]], seconds: float, at_least: float) -> list[str]:
-    """Names of what grew in each round of looks."""
-    began, looks = time.monotonic(), []
-    for share in LOOKS:
+def _grown(take: Callable[[], dict[str, float]], seconds: float, at_least: float) -> list[str]:
+    """Names of what grew in each round of snapshots."""
+    began, snapshots = time.monotonic(), []
+    for share in SNAPSHOTS:
         time.sleep(max(0.0, began + share * seconds - time.monotonic()))
-        looks.append(look())
-    return [name for name, _ in steady(looks, at_least=at_least)]
+        snapshots.append(take())
+    return [name for name, _ in steady(snapshots, at_least=at_least)]
 
 
 def _tracemalloc(seconds: float, script: str) -> Told:
@@ -104,8 +104,8 @@ def _leak_hunter(seconds: float, _script: str) -> Told:
 
     report = measure_growth(
         lambda: time.sleep(_UNIT_SECONDS),
-        iterations=max(1, round((LOOKS[-1] - LOOKS[0]) / 2 * seconds / _UNIT_SECONDS)),
-        warmup=round(LOOKS[0] * seconds / _UNIT_SECONDS),
+        iterations=max(1, round((SNAPSHOTS[-1] - SNAPSHOTS[0]) / 2 * seconds / _UNIT_SECONDS)),
+        warmup=round(SNAPSHOTS[0] * seconds / _UNIT_SECONDS),
         trace_allocations=True,
     )
     types, places = [one.type_name for one in report.growing], [one.location for one in report.allocations]

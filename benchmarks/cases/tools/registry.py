@@ -32,7 +32,7 @@ def _ours(script: Path, folder: Path, seconds: float) -> Report:
     watcher = heapwatch_run.Watcher(targets)
     environment = {"HEAPWATCH_TARGETS_DIR": str(targets), "HEAPWATCH_STATE": str(folder / "state")}
     command = heapwatch_run.command(script, seconds)
-    outcome = run(command, folder, seconds, environment=with_root(environment), look=watcher.look)
+    outcome = run(command, folder, seconds, environment=with_root(environment), poll=watcher.poll)
     if outcome.status != 0:
         return _failed(OURS, outcome)
     found = heapwatch_run.findings(heapwatch_run.last_document(outcome.stdout))

@@ -9,16 +9,16 @@ from benchmarks.cases.tools.growth import growth_per_minute, least_bytes, steady
 from benchmarks.running import Outcome
 
 
-def looks(**series):
+def snapshots(**series):
     return [{name: values[at] for name, values in series.items()} for at in range(4)]
 
 
 @pytest.mark.parametrize(
     ("seen", "at_least", "told"),
     [
-        (looks(small=[0, 1, 2, 3], large=[5, 10, 20, 30]), 1, [("large", 25), ("small", 3)]),
-        (looks(filled=[0, 9, 9, 9], sawtooth=[0, 9, 3, 12], still=[7, 7, 7, 7]), 1, []),
-        (looks(slow=[0, 1, 2, 3]), 4, []),
+        (snapshots(small=[0, 1, 2, 3], large=[5, 10, 20, 30]), 1, [("large", 25), ("small", 3)]),
+        (snapshots(filled=[0, 9, 9, 9], sawtooth=[0, 9, 3, 12], still=[7, 7, 7, 7]), 1, []),
+        (snapshots(slow=[0, 1, 2, 3]), 4, []),
         ([{}, {"new": 1.0}, {"new": 2.0}, {"new": 3.0}], 1, [("new", 3.0)]),
     ],
     ids=["most first", "a round without growth", "too little", "what appears later counts from nothing"],
@@ -33,12 +33,12 @@ def test_a_megabyte_a_minute_between_the_looks():
 
 @pytest.fixture
 def measured(monkeypatch, tmp_path):
-    """Growth of a script that is looked at so many seconds after its start."""
+    """Growth of a script that is read so many seconds after its start."""
 
     def measure(*seconds, ended=120.0):
-        def run(*_arguments, look, **_options):
+        def run(*_arguments, poll, **_options):
             for second in seconds:
-                look(os.getpid(), second)
+                poll(os.getpid(), second)
             return Outcome("", "Killed", None, ended)
 
         monkeypatch.setattr(growth, "run", run)

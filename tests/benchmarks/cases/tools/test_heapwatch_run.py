@@ -70,12 +70,12 @@ def test_the_watcher_keeps_the_first_time_that_a_leak_was_called(tmp_path):
     server = http.server.HTTPServer(("127.0.0.1", 0), Handler)
     threading.Thread(target=server.serve_forever, daemon=True).start()
     watcher = Watcher(tmp_path)
-    watcher.look(1, 1.0)
+    watcher.poll(1, 1.0)
     assert watcher.seconds is None
     (tmp_path / "half.json").write_text("[")
     (tmp_path / "one.json").write_text(json.dumps([{"targets": [f"127.0.0.1:{server.server_port}"]}]))
     for seconds in (2.0, 4.0, 6.0):
-        watcher.look(1, seconds)
+        watcher.poll(1, seconds)
     server.shutdown()
     server.server_close()
     assert watcher.seconds == 4.0
