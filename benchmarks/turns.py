@@ -19,7 +19,7 @@ _WARM_UP_STEPS = 3000
 def dqn() -> Any:
     """Stable-Baselines3's DQN on CartPole, on one thread of a CPU."""
     torch.set_num_threads(1)
-    buffer = {"learning_starts": 1000, "buffer_size": 50_000, "train_freq": 4}
+    buffer: dict[str, Any] = {"learning_starts": 1000, "buffer_size": 50_000, "train_freq": 4}
     return DQN("MlpPolicy", "CartPole-v1", device="cpu", seed=1, **buffer)
 
 

@@ -30,7 +30,7 @@ FIRST_ROUNDS, ROUNDS = 20, 40  # the allocator settles in the first ones
 @contextmanager
 def running(python: str, name: str, *options: str) -> Iterator[subprocess.Popen[str]]:
     command = [python, *options, str(PROGRAMS / f"{name}.py")]
-    output = {"stdout": subprocess.PIPE, "stderr": subprocess.STDOUT, "text": True}
+    output: dict[str, Any] = {"stdout": subprocess.PIPE, "stderr": subprocess.STDOUT, "text": True}
     with started(command, **output) as process:
         assert process.stdout is not None
         process.stdout.readline()

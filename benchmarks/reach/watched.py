@@ -37,7 +37,7 @@ _LEAKS = ("leak", "growing", "will not fit")
 _MOST_SHARE = 0.4  # of a full collection
 _USUAL_SECONDS = 0.04  # 20 ms are allowed; how long the first list takes is only predicted
 _AGAIN_SECONDS = 2.0
-_SILENT = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
+_SILENT: dict[str, Any] = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
 Document = dict[str, Any]
 
 

@@ -24,57 +24,32 @@ def test_there_are_thirty_cases_from_thirty_threads():
 
 
 @each_case
-def test_a_case_cites_a_thread_and_says_how_it_may_be_named(case):
+def test_a_case_is_cited_named_small_marked_and_mended_and_knows_nothing_of_the_watcher(case):
     assert re.fullmatch(r"https://github\.com/[\w.-]+/[\w.-]+/(issues|pull)/\d+", case.thread)
     assert case.title
     assert case.leak.endswith(".")
     assert case.paths or case.types or case.kinds
     for pattern in case.paths + case.types:
         re.compile(pattern)
-
-
-@each_case
-def test_its_library_is_pinned_or_standard(case):
-    assert case.library in sys.stdlib_module_names or f"\n{case.library}==" in LOCK
-
-
-@each_case
-def test_what_it_imports_is_pinned_or_standard(case):
-    """What is not installed here is not checked: that makes the check weaker, never wrong."""
-    for node in ast.walk(ast.parse(case.script)):
-        for name in _imported(node):
-            if name in sys.stdlib_module_names or name not in PROVIDERS:
-                continue
-            locked = [provider.lower().replace("_", "-") for provider in PROVIDERS[name]]
-            assert any(f"\n{provider}==" in LOCK for provider in locked), name
-
-
-def _imported(node):
-    if isinstance(node, ast.Import):
-        return [alias.name.partition(".")[0] for alias in node.names]
-    if isinstance(node, ast.ImportFrom):
-        return [node.module.partition(".")[0]]
-    return []
-
-
-@each_case
-def test_script_and_twin_compile_and_differ(case):
-    compile(case.script, case.name, "exec")
-    compile(case.healthy_script, case.name, "exec")
-    assert case.healthy_script != case.script
-
-
-@each_case
-def test_the_script_is_small_and_knows_nothing_of_the_watcher(case):
     assert 15 <= len(case.script.splitlines()) <= 80
     assert "heapwatch" not in case.script
+    assert case.healthy_script != case.script
+    compile(case.healthy_script, case.name, "exec")
+    starts = {node.lineno for node in ast.walk(ast.parse(case.script)) if hasattr(node, "lineno")}
+    assert case.lines
+    assert case.lines <= starts
 
 
 @each_case
-def test_marked_lines_are_statements(case):
-    assert case.lines
-    starts = {node.lineno for node in ast.walk(ast.parse(case.script)) if hasattr(node, "lineno")}
-    assert case.lines <= starts
+def test_what_it_uses_is_pinned_or_standard(case):
+    """What is not installed here is not checked: that makes the check weaker, never wrong."""
+    assert case.library in sys.stdlib_module_names or f"\n{case.library}==" in LOCK
+    for node in ast.walk(ast.parse(case.script)):
+        imported = [alias.name for alias in node.names] if isinstance(node, ast.Import) else []
+        imported += [node.module] if isinstance(node, ast.ImportFrom) else []
+        for name in {one.partition(".")[0] for one in imported} & PROVIDERS.keys() - sys.stdlib_module_names:
+            locked = [provider.lower().replace("_", "-") for provider in PROVIDERS[name]]
+            assert any(f"\n{provider}==" in LOCK for provider in locked), name
 
 
 def test_written_scripts_keep_their_lines_and_lose_their_marks(tmp_path):

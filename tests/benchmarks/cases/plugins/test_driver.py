@@ -58,54 +58,40 @@ def test_the_script_stands_still_between_two_rounds(script):
     assert seen("steps") == steps
 
 
-def test_sleeps_in_functions_and_in_other_threads_are_on_the_same_clock(script):
-    running = script(
-        """
+THREADS = """
 import queue, threading, time
-made, used = queue.Queue(), []
+made, used, produced = queue.Queue(), 0, 0
 def produce():
+    global produced
     while True:
-        made.put(len(used))
+        made.put(0)
+        produced += 1
         time.sleep(1)
 def use():
-    used.append(made.get())
+    global used
+    used += made.get() == 0
     time.sleep(2)
 threading.Thread(target=produce, daemon=True).start()
 while True:
     use()
 """
-    )
-    running.advance(100)
-    assert 49 <= len(seen("used")) <= 51
-    assert 45 <= seen("made").qsize() <= 55
-
-
-def test_no_thread_runs_ahead_of_a_script_that_is_slow_to_start(script):
-    running = script(
-        """
+SLOW_TO_START = """
 import threading, time
-ahead = []
+ahead = 0
 def count():
+    global ahead
     while True:
         time.sleep(1)
-        ahead.append(1)
+        ahead += 1
 threading.Thread(target=count, daemon=True).start()
 threading.Event().wait(0.3)
-before = len(ahead)
+before = ahead
 while True:
     time.sleep(1)
 """
-    )
-    running.advance(100)
-    assert seen("before") == 0
-    assert 99 <= len(seen("ahead")) <= 100
-
-
-def test_a_thread_that_waits_for_another_one_does_not_hold_it_up(script):
-    running = script(
-        """
+WAITS_FOR_ANOTHER = """
 import queue, threading, time
-made, used = queue.Queue(maxsize=3), []
+made, used = queue.Queue(maxsize=3), 0
 def produce():
     while True:
         made.put(0)
@@ -113,12 +99,37 @@ def produce():
 threading.Thread(target=produce, daemon=True).start()
 while True:
     time.sleep(1)
-    used.append(made.get())
-""",
-        patience=0.5,
-    )
-    running.advance(10.5)
-    assert len(seen("used")) == 10
+    used += made.get() == 0
+"""
+EVENT_LOOP = """
+import asyncio
+steps = 0
+async def work():
+    await asyncio.sleep(30)
+async def train():
+    global steps
+    while True:
+        await asyncio.gather(work(), work())
+        await asyncio.sleep(10)
+        steps += 1
+asyncio.run(train())
+"""
+
+
+@pytest.mark.parametrize(
+    ("text", "patience", "seconds", "bounds"),
+    [
+        (THREADS, 60, 100, {"used": (49, 51), "produced": (96, 104)}),
+        (SLOW_TO_START, 60, 100, {"before": (0, 0), "ahead": (99, 100)}),
+        (WAITS_FOR_ANOTHER, 0.5, 10.5, {"used": (10, 10)}),
+        (EVENT_LOOP, 60, 401, {"steps": (10, 10)}),
+    ],
+    ids=["one clock for all threads", "none runs ahead", "one waits for another", "an event loop"],
+)
+def test_what_sleeps_is_on_the_clock(script, text, patience, seconds, bounds):
+    script(text, patience).advance(seconds)
+    for name, (low, high) in bounds.items():
+        assert low <= seen(name) <= high, name
 
 
 def test_a_script_that_never_sleeps_itself_goes_at_the_pace_of_its_thread(script):
@@ -140,26 +151,6 @@ while True:
     running.advance(20)
     wait_for("the script takes what is there", lambda: seen("used") >= 20)
     assert seen("used") <= 21
-
-
-def test_an_event_loop_waits_on_the_clock(script):
-    running = script(
-        """
-import asyncio
-steps = 0
-async def work():
-    await asyncio.sleep(30)
-async def train():
-    global steps
-    while True:
-        await asyncio.gather(work(), work())
-        await asyncio.sleep(10)
-        steps += 1
-asyncio.run(train())
-"""
-    )
-    running.advance(401)
-    assert seen("steps") == 10
 
 
 def test_a_script_that_ends_or_raises_has_no_next_round(script):
