@@ -6,20 +6,11 @@ import gymnasium as gym
 import numpy as np
 import options
 from stable_baselines3 import PPO
-from stable_baselines3.common.callbacks import BaseCallback
+from stable_baselines3.common.callbacks import ConvertCallback
 from stable_baselines3.common.env_util import make_vec_env
 from stable_baselines3.common.vec_env import SubprocVecEnv
 
 from heapwatch.integrations.stable_baselines3 import HeapwatchCallback
-
-
-class TimeLimit(BaseCallback):
-    def __init__(self, minutes):
-        super().__init__()
-        self.deadline = time.monotonic() + 60 * minutes
-
-    def _on_step(self):
-        return time.monotonic() < self.deadline
 
 
 class TrajectoryRecorder(gym.Wrapper):
@@ -38,7 +29,8 @@ class TrajectoryRecorder(gym.Wrapper):
 
 
 def main():
-    args, _ = options.parse()
+    args, deadline = options.parse()
+    in_time = ConvertCallback(lambda *_: time.monotonic() < deadline)
 
     vec_env = make_vec_env(
         "BipedalWalker-v3",
@@ -47,7 +39,7 @@ def main():
         wrapper_class=TrajectoryRecorder if args.leak else None,
     )
     model = PPO("MlpPolicy", vec_env, n_steps=512, batch_size=64, gae_lambda=0.95, gamma=0.999, verbose=1)
-    model.learn(100_000_000, callback=[HeapwatchCallback(), TimeLimit(args.minutes)], log_interval=10)
+    model.learn(100_000_000, callback=[HeapwatchCallback(), in_time], log_interval=10)
     vec_env.close()
 
 

@@ -4,20 +4,11 @@ import time
 
 import options
 from stable_baselines3 import SAC
-from stable_baselines3.common.callbacks import BaseCallback
+from stable_baselines3.common.callbacks import BaseCallback, ConvertCallback
 from stable_baselines3.common.env_util import make_vec_env
 from stable_baselines3.common.utils import obs_as_tensor
 
 from heapwatch.integrations.stable_baselines3 import HeapwatchCallback
-
-
-class TimeLimit(BaseCallback):
-    def __init__(self, minutes):
-        super().__init__()
-        self.deadline = time.monotonic() + 60 * minutes
-
-    def _on_step(self):
-        return time.monotonic() < self.deadline
 
 
 class EntropyLog(BaseCallback):
@@ -34,11 +25,12 @@ class EntropyLog(BaseCallback):
         return True
 
 
-args, _ = options.parse()
+args, deadline = options.parse()
+in_time = ConvertCallback(lambda *_: time.monotonic() < deadline)
 
 vec_env = make_vec_env("Pendulum-v1", n_envs=4)
 model = SAC("MlpPolicy", vec_env, buffer_size=200_000, learning_starts=1000, gradient_steps=1, verbose=1)
-callbacks = [HeapwatchCallback(), TimeLimit(args.minutes)]
+callbacks = [HeapwatchCallback(), in_time]
 if args.leak:
     callbacks.append(EntropyLog())
 model.learn(10_000_000, callback=callbacks, log_interval=20)
