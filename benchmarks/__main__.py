@@ -28,7 +28,7 @@ def main(names: list[str]) -> int:
     if unknown:
         sys.exit(f"no benchmark {unknown[0]!r}; there are {', '.join(BENCHMARKS)}")
     if "--json" in names:
-        json.dump(asdict(importlib.import_module(f"benchmarks.{names[1]}").run()), sys.stdout)
+        json.dump(asdict(importlib.import_module(f"benchmarks.cost.{names[1]}").run()), sys.stdout)
         return 0
     reports = [_run_apart(name) for name in names or BENCHMARKS]
     if not names:

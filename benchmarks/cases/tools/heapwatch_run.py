@@ -47,8 +47,8 @@ def findings(document: dict[str, Any]) -> tuple[ToolFinding, ...]:
     """Findings of an explanation: what is a leak, and what fills towards an end."""
     return tuple(
         ToolFinding(
-            path=_text(found["path"]),
-            type=_text(found["type"]),
+            path=found["path"],
+            type=found["type"],
             kind=found["kind"],
             sites=((found["site"]["file"], found["site"]["line"]),) if found["site"] else (),
             share=found["share"],
@@ -65,10 +65,6 @@ def _is_filling(document: dict[str, Any], found: dict[str, Any]) -> bool:
         and found["capacity_items"] is not None
         and (found["bytes_per_minute"] or 0) > 0
     )
-
-
-def _text(value: object) -> str | None:
-    return None if value is None else str(value)
 
 
 class Watcher:

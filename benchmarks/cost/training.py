@@ -44,8 +44,8 @@ import torch
 from prometheus_client import CollectorRegistry, Counter
 
 import heapwatch
+from benchmarks.cost.snapshots import erl_snapshot
 from benchmarks.measure import Claim, Peers, Report, Table
-from benchmarks.snapshots import erl_snapshot
 from heapwatch.runtime.safe_point import DEFAULT_BUDGET, DEFAULT_INTERVAL
 
 Pair = tuple[float, float]  # CPU seconds of a block with what is measured, and of its neighbour without
@@ -74,7 +74,7 @@ def run() -> Report:
     peers = Peers()
     if not (peers.load("stable_baselines3") and peers.load("gymnasium")):
         return Report([], [Claim("SB3 DQN is slowed by less than 1 %", "not measured", False)], peers.missing)
-    from benchmarks.turns import nothing, paired_blocks
+    from benchmarks.cost.turns import nothing, paired_blocks
     from heapwatch.integrations.stable_baselines3 import HeapwatchCallback
 
     columns = "what is called at each step | slowdown | 95 % interval | pairs"

@@ -12,8 +12,8 @@ from typing import Any
 import numpy as np
 import torch
 
+from benchmarks.cost.snapshots import metta_size
 from benchmarks.measure import Claim, Peers, Report, Table, at_least, at_most, interleaved, milliseconds, once
-from benchmarks.snapshots import metta_size
 from heapwatch.measure.sizing.deep_size import deep_size
 
 _FOREVER = 3600.0

@@ -53,7 +53,7 @@ def run() -> Report:
         at_most("An hour of finding what grows takes of the time", 100 * hour, 100 * SHARE + 0.001),
     ]
     if peers.load("stable_baselines3") and peers.load("gymnasium"):
-        from benchmarks.training import confidence
+        from benchmarks.cost.training import confidence
 
         slowdown, low, high = confidence(_traced_pairs())
         while_on = f"{slowdown:.0%} ({low:.0%} to {high:.0%})"
@@ -97,6 +97,6 @@ def _traced_pairs() -> list[tuple[float, float]]:
         yield
         tracemalloc.stop()
 
-    from benchmarks.turns import nothing, paired_blocks
+    from benchmarks.cost.turns import nothing, paired_blocks
 
     return paired_blocks(nothing, _TRACED_PAIRS, during=tracing, block_steps=_BLOCK_STEPS)

@@ -51,7 +51,7 @@ def run() -> Report:
 
 def _take_turns() -> dict[str, list[float]]:
     """What steps cost in each process of a party, by the cost in the middle one of all in the same turn."""
-    from benchmarks.training import START_SECONDS, trimmed_mean
+    from benchmarks.cost.training import START_SECONDS, trimmed_mean
 
     trainers = list(enumerate(map(_start, _PROCESSES)))
     for _, process in trainers:
@@ -99,7 +99,7 @@ def _train(party: str) -> None:
     """Train a block for each line read, and print what it took, until there is no line."""
     from stable_baselines3.common.callbacks import BaseCallback
 
-    from benchmarks.turns import dqn
+    from benchmarks.cost.turns import dqn
 
     model, entered = dqn(), ExitStack()
     step, clock = _prepare(party, model, entered)
@@ -125,7 +125,7 @@ def _prepare(party: str, model: Any, entered: ExitStack) -> tuple[Callable[[], N
     """What a step calls in a trainer of this party, and what tells the CPU seconds of its samples so far."""
     if party == _WITHOUT:
         return lambda: None, lambda: 0.0
-    from benchmarks.training import Watched
+    from benchmarks.cost.training import Watched
 
     watched = entered.enter_context(Watched(rarer=len(_PROCESSES)))
     watched.declare(model)

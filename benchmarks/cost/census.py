@@ -10,8 +10,8 @@ from collections.abc import Callable
 import numpy as np
 import torch
 
+from benchmarks.cost.snapshots import erl_snapshot
 from benchmarks.measure import Peers, Report, Table, at_least, at_most, interleaved, milliseconds
-from benchmarks.snapshots import erl_snapshot
 from heapwatch.collectors.objects import ObjectCollector
 from heapwatch.measure.objects.instances import InstanceCounter
 from heapwatch.runtime.failures import Failures
