@@ -27,7 +27,7 @@ venv:
 	@$(BOOTSTRAP) requirements/$(if $(filter docker,$(MODE)),stack,run).txt
 dev:
 	@$(BOOTSTRAP) requirements/dev.txt
-rivals:
+compared-tools:
 	@$(BOOTSTRAP) requirements/bench.txt
 tools: dev
 	$(RUN) heapwatch tools > /dev/null
@@ -62,7 +62,7 @@ lint: dev ## Check style, types and generated files
 	@"$(BIN)/ruff" check .
 	@"$(BIN)/ruff" format --check .
 	@"$(BIN)/mypy"
-	@for module in $(GENERATED) benchmarks.zoo.document; do "$(BIN)/python" -m $$module --check || exit 1; done
+	@for module in $(GENERATED) benchmarks.cases.page; do "$(BIN)/python" -m $$module --check || exit 1; done
 generate: dev ## Write the dashboards and the generated parts of the docs
 	@for module in $(GENERATED) docs.systems.samples; do "$(BIN)/python" -m $$module || exit 1; done
 deploy: dev ## Write a Kustomize base, a Helm chart and a jsonnet mixin into build/deploy (ARGS="--configuration mine.yml")
@@ -90,6 +90,12 @@ test-collector: dev ## Send series to a real OpenTelemetry collector, Rotel
 	$(RUN) pip install --quiet --disable-pip-version-check rotel==0.0.1a15
 	$(RUN) pytest -q tests/exporters/otlp -k real_collector
 
+# The old names of targets, for one version.
+rivals: compared-tools
+bench-zoo: bench-cases
+bench-zoo-plugins: bench-cases-plugins
+strangers: bench-third-party
+
 # Packages for one purpose, in an environment of their own.
 own = test -x "$(HEAPWATCH_STATE)/$(1)/bin/python" || $(PYTHON) -m venv "$(HEAPWATCH_STATE)/$(1)"; \
 	"$(HEAPWATCH_STATE)/$(1)/bin/python" -m pip install --quiet --disable-pip-version-check $(2)
@@ -101,7 +107,7 @@ test-conda: ## Build the conda package, install it and run its tests, from a cha
 	@"$(HEAPWATCH_STATE)/conda/bin/python" -m tests.conda
 mixin: dev ## Write the jsonnet mixin of rules and dashboards into build/deploy (ARGS="--configuration mine.yml")
 	$(RUN) deploy.generator --only mixin $(ARGS)
-bench: rivals ## Measure what watching costs; writes docs/benchmarks.md (ARGS=census: only that, not written)
+bench: compared-tools ## Measure what watching costs; writes docs/benchmarks.md (ARGS=census: only that, not written)
 	$(RUN) benchmarks $(ARGS)
 gpu-test: dev ## Test on a real GPU: every series, verdict and adapter, a leak of each kind, the cost of watching
 	$(RUN) benchmarks.gpu_check
@@ -114,22 +120,22 @@ bench-fleet: tools ## Measure the stack with 1 to 1000 simulated trainers; write
 bench-first-leak: dev ## Measure the time from `pip install` to a named leak of a running process; writes docs/entering.md
 	$(RUN) benchmarks.first_leak $(or $(ARGS),--write)
 bench-floor: tools ## Measure what reading and recording levels costs at the least, and each rule; writes docs/fleet.md (ARGS="--trainers 20")
-	$(WITH_TOOLS) "$(BIN)/python" -m benchmarks.leaks.floor $(or $(ARGS),--write)
+	$(WITH_TOOLS) "$(BIN)/python" -m benchmarks.leaks.cost $(or $(ARGS),--write)
 bench-reach: dev ## Enter running processes on every Python that is here, and busy ones; writes docs/reach.md (ARGS="--seconds 20")
 	$(RUN) benchmarks.reach $(or $(ARGS),--write)
-bench-zoo: rivals ## Find leaks of public projects with Heapwatch and with other tools; writes docs/leak-zoo.md (ARGS="--only replay --seconds 60 --jobs 2")
-	$(RUN) benchmarks.zoo $(ARGS)
-bench-zoo-plugins: rivals ## Test the same leaks with the marker and with other pytest plugins; writes docs/leak-zoo-plugins.md (ARGS="--only replay --jobs 2")
-	$(RUN) benchmarks.zoo.plugins $(ARGS)
+bench-cases: compared-tools ## Find leaks of public projects with Heapwatch and with other tools; writes docs/leak-cases.md (ARGS="--only replay --seconds 60 --jobs 2")
+	$(RUN) benchmarks.cases $(ARGS)
+bench-cases-plugins: compared-tools ## Test the same leaks with the marker and with other pytest plugins; writes docs/leak-cases-plugins.md (ARGS="--only replay --jobs 2")
+	$(RUN) benchmarks.cases.plugins $(ARGS)
 examples-test: tools ## Run every example, healthy and with each of its leaks, against the alert rules (ARGS="--only walker")
 	$(WITH_TOOLS) "$(BIN)/python" -m examples.check $(ARGS)
 
 # In an environment of their own: their pins are not ours.
-STRANGERS := $(HEAPWATCH_STATE)/strangers-venv
-strangers: venv ## Run public trainers beside a running stack, healthy and leaking (ARGS="--only sb3 --minutes 10 --at-once 4")
-	@PYTHONPATH=exporters:stack $(PYTHON) -m heapwatch_stack.bootstrap $(STRANGERS) requirements/strangers.txt
+THIRD_PARTY := $(HEAPWATCH_STATE)/third-party-venv
+bench-third-party: venv ## Run public trainers beside a running stack, healthy and leaking (ARGS="--only sb3 --minutes 10 --at-once 4")
+	@PYTHONPATH=exporters:stack $(PYTHON) -m heapwatch_stack.bootstrap $(THIRD_PARTY) requirements/third-party.txt
 	$(RUN) heapwatch tools > /dev/null
-	$(WITH_TOOLS) $(STRANGERS)/bin/python -m benchmarks.strangers $(ARGS)
+	$(WITH_TOOLS) $(THIRD_PARTY)/bin/python -m benchmarks.third_party $(ARGS)
 mutation: dev ## Mutation testing of the judging modules: list changes that no test notices (ARGS=path)
 	$(RUN) tests.mutation $(ARGS)
 coverage: tools ## Show line coverage by folder, and functions that no test calls (ARGS=tests/exporters/http)

@@ -13,14 +13,14 @@ import subprocess
 import sys
 import time
 from dataclasses import asdict
-from pathlib import Path
 
 import psutil
 
 from benchmarks.measure import Claim, Report, Table
+from benchmarks.running import ROOT
 
 BENCHMARKS = ("step_path", "deep_size", "census", "scrape", "training", "processes", "inventory")
-DOCUMENT = Path(__file__).parent.parent / "docs" / "benchmarks.md"
+DOCUMENT = ROOT / "docs" / "benchmarks.md"
 
 
 def main(names: list[str]) -> int:
@@ -28,7 +28,7 @@ def main(names: list[str]) -> int:
     if unknown:
         sys.exit(f"no benchmark {unknown[0]!r}; there are {', '.join(BENCHMARKS)}")
     if "--json" in names:
-        json.dump(asdict(importlib.import_module(f"benchmarks.{names[1]}").run()), sys.stdout)
+        json.dump(asdict(importlib.import_module(f"benchmarks.cost.{names[1]}").run()), sys.stdout)
         return 0
     reports = [_run_apart(name) for name in names or BENCHMARKS]
     if not names:

@@ -10,18 +10,19 @@ from __future__ import annotations
 
 import argparse
 import os
-import re
 import subprocess
 import sys
 import tempfile
 import time
 from pathlib import Path
 
-ROOT = Path(__file__).parents[1]
+from benchmarks.measure import Table, write_part
+from benchmarks.running import ROOT
+
 DOCUMENT = ROOT / "docs" / "entering.md"
 PROGRAM = ROOT / "docs" / "tutorial" / "train.py"
 MOST_SECONDS = 120.0
-PART = re.compile(r"(<!-- written by `make bench-first-leak` -->\n).*?(<!-- end -->)", re.DOTALL)
+BEGIN, END = "<!-- written by `make bench-first-leak` -->", "<!-- end -->"
 
 
 def main() -> int:
@@ -41,14 +42,12 @@ def main() -> int:
                 times, last = measured(Path(folder) / "new", wheel, trainer.pid, bare)
             finally:
                 trainer.kill()
-    text = table(times)
+    text = Table("", "reached | after", [[what, f"{spent:.0f} s"] for what, spent in times.items()]).body()
     print(text, last, sep="\n\n")
     if "leak: " not in last or "train.py:16" not in last:
         return 1
     if options.write:
-        page = DOCUMENT.read_text(encoding="utf-8")
-        written = PART.sub(lambda found: f"{found[1]}\n{text}\n\n{found[2]}", page)
-        DOCUMENT.write_text(written, encoding="utf-8")
+        write_part(DOCUMENT, BEGIN, END, text)
     return 0 if times["the verdict is `leak`"] < MOST_SECONDS else 1
 
 
@@ -79,12 +78,6 @@ def measured(new: Path, wheel: Path, pid: int, environment: dict[str, str]) -> t
             if line.startswith("leak: "):
                 note("the verdict is `leak`")
     return times, " ".join(lines[-2:])
-
-
-def table(times: dict[str, float]) -> str:
-    """The seconds as a table."""
-    rows = [f"| {what} | {seconds:.0f} s |" for what, seconds in times.items()]
-    return "\n".join(["| reached | after |", "|---|---|", *rows])
 
 
 if __name__ == "__main__":

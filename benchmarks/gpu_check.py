@@ -14,11 +14,11 @@ import sys
 import time
 from collections.abc import Callable
 from contextlib import ExitStack
-from pathlib import Path
 from typing import Any
 
 from benchmarks.gpu_leaks import components_that_leak, leaks
 from benchmarks.measure import Table, interleaved
+from benchmarks.running import ROOT
 from heapwatch.analysis.readings import Readings
 from heapwatch.collectors.buffers import BufferCollector, BufferSources
 from heapwatch.collectors.gpu import GpuCollector
@@ -27,7 +27,7 @@ from heapwatch.measure.sizing.deep_size import deep_size
 from heapwatch.runtime.failures import Failures
 from heapwatch.runtime.sources import Source
 
-DOCUMENT = Path(__file__).parent.parent / "docs" / "gpu-test.md"
+DOCUMENT = ROOT / "docs" / "gpu-test.md"
 _SIZES = (100_000_000, 2_000_000_000)
 _MEBI = 2**20
 _SETTLE_SECONDS = 0.2  # the driver's own counters follow with a delay
@@ -47,7 +47,7 @@ class Check:
 
     def __init__(self) -> None:
         self.failed = 0
-        self.table = Table("Rows", ["", "what", "found", "expected"])
+        self.table = Table("Rows", " | what | found | expected")
 
     def row(self, what: str, found: float | None, expected: float, tolerance: float = 0) -> None:
         """Compare numbers; absent is a failure."""

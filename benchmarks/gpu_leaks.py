@@ -1,6 +1,6 @@
 """A leak of each kind on a GPU, and the judge of what the collector says of it.
 
-A look at the collector stands for half a minute of training, so that hours are judged in a minute.
+A reading of the collector stands for half a minute of training, so that hours are judged in a minute.
 """
 
 from __future__ import annotations
@@ -19,8 +19,8 @@ from heapwatch.analysis.judge import judge
 from heapwatch.analysis.observed import LEVELS, Series, observed
 from heapwatch.analysis.timeline import STEP_SECONDS
 
-LOOKS = 90  # 45 minutes
-QUIET = 50  # looks before the leak begins
+STEPS = 90  # 45 minutes
+QUIET = 50  # steps before the leak begins
 STEP_BYTES = 40_000_000
 
 Collect = Callable[[], Iterable[Metric]]
@@ -104,7 +104,7 @@ def leaks(torch: Any) -> list[Leak]:
 
 
 def components_that_leak(collect: Collect, grow: Grow, settle: Grow = lambda: None) -> set[str]:
-    """Components of `gpu_memory` that leak at the end of what is looked at.
+    """Components of `gpu_memory` that leak at the end of all steps.
 
     Args:
         collect: the collector's series.
@@ -113,16 +113,16 @@ def components_that_leak(collect: Collect, grow: Grow, settle: Grow = lambda: No
 
     """
     samples: dict[Series, list[tuple[float, float]]] = {Series("process_start_time_seconds"): []}
-    for look in range(LOOKS):
-        if look >= QUIET:
+    for step in range(STEPS):
+        if step >= QUIET:
             grow()
             settle()
-        moment = look * STEP_SECONDS
+        moment = step * STEP_SECONDS
         samples[Series("process_start_time_seconds")].append((moment, 0.0))
         for family in collect():
             for sample in family.samples:
                 if sample.name in LEVELS:
                     one = Series(sample.name, tuple(sorted(sample.labels.items())))
                     samples.setdefault(one, []).append((moment, sample.value))
-    found = judge(observed(samples, 0.0, LOOKS)).leaking()
+    found = judge(observed(samples, 0.0, STEPS)).leaking()
     return {component.name for component in found if component.resource == "gpu_memory"}

@@ -4,24 +4,33 @@ from __future__ import annotations
 
 import gc
 import importlib
+import importlib.metadata
+import platform
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
+
+import psutil
 
 
 @dataclass
 class Table:
-    """Rows under a header; cells are text."""
+    """Rows under a header such as `tool | seconds`; cells are text."""
 
     title: str
-    header: list[str]
+    header: str
     rows: list[list[str]] = field(default_factory=list)
 
     def markdown(self) -> str:
-        """The table as Markdown."""
-        lines = [self.header, ["---"] * len(self.header), *self.rows]
-        return f"### {self.title}\n\n" + "\n".join("| " + " | ".join(line) + " |" for line in lines)
+        """The table as Markdown, under its title."""
+        return f"### {self.title}\n\n{self.body()}"
+
+    def body(self) -> str:
+        """The table as Markdown, without its title."""
+        rule = " | ".join("---" for _ in self.header.split(" | "))
+        return "\n".join(f"| {line} |" for line in (self.header, rule, *map(" | ".join, self.rows)))
 
 
 @dataclass
@@ -95,9 +104,37 @@ def once(function: Callable[[], object]) -> tuple[float, Any]:
     return time.perf_counter() - began, result
 
 
+def with_version(distribution: str, otherwise: str) -> str:
+    """A distribution's name with the version that is installed, or another text where none is."""
+    try:
+        return f"{distribution} {importlib.metadata.version(distribution)}"
+    except importlib.metadata.PackageNotFoundError:
+        return otherwise
+
+
 def milliseconds(seconds: float) -> str:
     return f"{seconds * 1e3:,.3g}" if seconds < 1 else f"{seconds * 1e3:,.0f}"
 
 
 def nanoseconds(seconds: float) -> str:
     return f"{seconds * 1e9:,.0f}"
+
+
+def machine() -> str:
+    """What a page says of the machine that its figures come from."""
+    memory = psutil.virtual_memory().total / 2**30
+    return f"{psutil.cpu_count()} cores, {memory:.0f} GiB of memory, CPython {platform.python_version()}"
+
+
+def write_part(document: Path, begin: str, end: str, text: str) -> None:
+    """Put a text between two marks of a page.
+
+    Raises:
+        ValueError: the page lacks one of the marks.
+
+    """
+    before, begins, rest = document.read_text(encoding="utf-8").partition(begin)
+    _, ends, after = rest.partition(end)
+    if not (begins and ends):
+        raise ValueError(f"{document} has no {begin} and {end}")
+    document.write_text(f"{before}{begin}\n\n{text}\n\n{end}{after}", encoding="utf-8")

@@ -16,12 +16,10 @@ import argparse
 import math
 import re
 import struct
-import subprocess
 import sys
 import tempfile
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
 from itertools import islice
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -29,13 +27,11 @@ from typing import Any, NamedTuple
 import httpx
 import yaml
 
-from benchmarks.leaks.remote_write import Sample, push
 from benchmarks.leaks.scenario import LABEL, Scenario, generate
+from benchmarks.prometheus import PROMETHEUS, Sample, push, serve
 from heapwatch import data
 from tests.dashboards.documents import interpolate, targets
-from tests.support.ports import free_port
 
-START_SECONDS = 60
 EVALUATION_SECONDS = 30
 AHEAD_SECONDS = 15  # a trainer is scraped before the rules are evaluated
 LOOKBACK = "5m"  # Prometheus's default
@@ -46,13 +42,7 @@ TOLERANCE = 1e-6
 # Prometheus extrapolates these to the ends of the range, VictoriaMetrics reads the sample before it.
 BY_DESIGN = re.compile(r"\b(rate|increase|delta)\(")
 STALE = struct.unpack("<d", struct.pack("<Q", 0x7FF0000000000002))[0]
-PROMETHEUS = (
-    "prometheus",
-    "--config.file={folder}/prometheus.yml",
-    "--storage.tsdb.path={folder}/data",
-    "--web.listen-address=127.0.0.1:{port}",
-    "--web.enable-remote-write-receiver",
-)
+CONFIGURATION = "storage: {tsdb: {out_of_order_time_window: 1d}}\n"
 VICTORIA_METRICS = (
     "victoria-metrics",
     "-storageDataPath={folder}",
@@ -101,43 +91,6 @@ def _rules() -> Iterator[dict[str, Any]]:
     for file in sorted(data.path("prometheus", "rules").glob("*.yml")):
         for group in yaml.safe_load(file.read_text(encoding="utf-8"))["groups"]:
             yield from group["rules"]
-
-
-@contextmanager
-def serve(command: tuple[str, ...], folder: Path) -> Iterator[httpx.Client]:
-    """Run a server on a free port, with its data in `folder`, until the end; yields a client of it.
-
-    Raises:
-        FileNotFoundError: the program is not on PATH.
-        TimeoutError: it does not answer.
-
-    """
-    folder.mkdir()
-    (folder / "prometheus.yml").write_text("storage: {tsdb: {out_of_order_time_window: 1d}}\n")
-    port = free_port()
-    with (
-        (folder / "log").open("w") as log,
-        subprocess.Popen(
-            [part.format(folder=folder, port=port) for part in command], stdout=log, stderr=log
-        ) as process,
-        httpx.Client(base_url=f"http://127.0.0.1:{port}", timeout=60, trust_env=False) as client,
-    ):
-        try:
-            until = time.monotonic() + START_SECONDS
-            while not _answers(client):
-                if time.monotonic() > until or process.poll() is not None:
-                    raise TimeoutError(f"{command[0]}: {(folder / 'log').read_text()[-500:]}")
-                time.sleep(0.1)
-            yield client
-        finally:
-            process.terminate()
-
-
-def _answers(client: httpx.Client) -> bool:
-    try:
-        return client.get("/api/v1/query", params={"query": "1"}).is_success
-    except httpx.TransportError:
-        return False
 
 
 def ask(client: httpx.Client, query: Query, instant: float) -> Answer:
@@ -254,18 +207,18 @@ def compare(minutes: float, count: int, seed: int) -> tuple[int, list[Difference
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         with (
-            serve(PROMETHEUS, folder / "prometheus") as prometheus,
-            serve(VICTORIA_METRICS, folder / "victoria-metrics") as victoria_metrics,
+            serve(PROMETHEUS, folder / "prometheus", CONFIGURATION) as prometheus,
+            serve(VICTORIA_METRICS, folder / "victoria-metrics", CONFIGURATION) as victoria_metrics,
         ):
-            urls = [str(client.base_url).rstrip("/") for client in (prometheus, victoria_metrics)]
-            record(prometheus, urls, start, trainers, steps)
-            victoria_metrics.get("/internal/force_flush")
+            urls = [prometheus.url, victoria_metrics.url]
+            record(prometheus.client, urls, start, trainers, steps)
+            victoria_metrics.client.get("/internal/force_flush")
             instants = [
                 start + EVALUATION_SECONDS * round(steps * (0.5 + 0.5 * k / COMPARED))
                 for k in range(COMPARED)
             ]
             asked, gaps = queries(), unread(trainers, start, steps * EVALUATION_SECONDS)
-            both = (prometheus, victoria_metrics)
+            both = (prometheus.client, victoria_metrics.client)
             compared = (_compare(*both, query, instants, gaps) for query in asked)
             return len(asked), [found for found in compared if found is not None]
 

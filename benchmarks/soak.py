@@ -170,7 +170,7 @@ def _occasionally(watch: heapwatch.Watch, number: int, outcome: Outcome) -> None
 
 def _measure(memory: ResidentMemory, watch: heapwatch.Watch | None) -> tuple[int, int]:
     gc.collect()
-    return memory.read(), 0 if watch is None else deep_size(watch.exporter).bytes
+    return memory.read(), 0 if watch is None else deep_size(watch.exporter, budget_seconds=60).bytes
 
 
 def _report(steps: int, without: Outcome, watched: Outcome) -> None:

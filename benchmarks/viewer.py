@@ -10,6 +10,7 @@ import statistics
 import tempfile
 import time
 from pathlib import Path
+from typing import Any
 
 import psutil
 from playwright.sync_api import Browser, Page
@@ -59,16 +60,22 @@ def main() -> None:
                 process.wait(timeout=20)
 
 
+def opened(browser: Browser, address: str, uid: str, refresh: str = "") -> tuple[Page, dict[str, Any]]:
+    """A dashboard over six hours, and what was seen once all of it was drawn."""
+    page = browser.new_page(viewport={"width": 1600, "height": 1000})
+    page.add_init_script(PROBE)
+    page.goto(f"{address}/d/heapwatch-{uid}?from=now-6h&to=now&refresh={refresh}")
+    seen: dict[str, Any] = page.wait_for_function(DRAWN, timeout=60_000).json_value()
+    return page, seen
+
+
 def measure_pages(browser: Browser, address: str) -> None:
     """From address to last panel, and from last data to last panel, in seconds (medians)."""
     print(f"{'dashboard':<12}{'panels':>8}{'whole page':>12}{'after data':>12}")
     for uid in UIDS:
         whole, after, panels = [], [], 0
         for _ in range(ROUNDS):
-            page = browser.new_page(viewport={"width": 1600, "height": 1000})
-            page.add_init_script(PROBE)
-            page.goto(f"{address}/d/heapwatch-{uid}?from=now-6h&to=now&refresh=")
-            seen = page.wait_for_function(DRAWN, timeout=60_000).json_value()
+            page, seen = opened(browser, address, uid)
             whole.append(seen["now"] / 1000)
             after.append(max(seen["now"] - seen["arrived"], 0) / 1000)
             panels = seen["panels"]
@@ -78,18 +85,13 @@ def measure_pages(browser: Browser, address: str) -> None:
 
 def measure_server(browser: Browser, address: str, server: psutil.Process) -> None:
     """The viewer's share of a core while dashboards are open and refresh every 30 seconds."""
-    pages: list[Page] = []
-    panels = 0
-    for uid in ("trainer", "world", "stack"):
-        page = browser.new_page(viewport={"width": 1600, "height": 1000})
-        page.goto(f"{address}/d/heapwatch-{uid}?from=now-6h&to=now&refresh=30s")
-        panels += page.wait_for_function(DRAWN, timeout=60_000).json_value()["panels"]
-        pages.append(page)
+    open_pages = [opened(browser, address, uid, "30s") for uid in ("trainer", "world", "stack")]
+    panels = sum(seen["panels"] for _, seen in open_pages)
     before, started = sum(server.cpu_times()[:2]), time.monotonic()
-    pages[0].wait_for_timeout(WATCH_SECONDS * 1000)
+    open_pages[0][0].wait_for_timeout(WATCH_SECONDS * 1000)
     share = (sum(server.cpu_times()[:2]) - before) / (time.monotonic() - started)
     print(f"\n{panels} open panels over 6 hours, refreshing every 30 s: {share:.3f} of a core")
-    for page in pages:
+    for page, _ in open_pages:
         page.close()
 
 
@@ -97,9 +99,7 @@ def measure_memory(browser: Browser, address: str, server: psutil.Process) -> No
     """The viewer's resident memory while pages are opened and closed."""
     print(f"\n{'visits':<12}{'resident':>12}")
     for visit in range(1, VISITS + 1):
-        page = browser.new_page(viewport={"width": 1600, "height": 1000})
-        page.goto(f"{address}/d/heapwatch-trainer?from=now-6h&to=now&refresh=")
-        page.wait_for_function(DRAWN, timeout=60_000)
+        page, _ = opened(browser, address, "trainer")
         page.close()
         if visit % VISITS_A_LINE == 0:
             print(f"{visit:<12}{server.memory_info().rss / 1e6:>9.1f} MB", flush=True)

@@ -20,7 +20,7 @@ import tempfile
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import NoReturn
 
@@ -29,12 +29,13 @@ import psutil
 from prometheus_client.parser import text_string_to_metric_families
 
 from benchmarks.measure import Claim, Table
+from benchmarks.running import ROOT
 from heapwatch_stack.supervision import Supervisor
 from tests.dashboards import asking
 from tests.dashboards.documents import Target, targets
 from tests.e2e.running import Stack
 
-DOCUMENT = Path(__file__).parents[2] / "docs" / "fleet.md"
+DOCUMENT = ROOT / "docs" / "fleet.md"
 SIZES = (1, 10, 100, 1000)
 SCRAPE_SECONDS = 15
 PATIENCE = 600
@@ -44,8 +45,8 @@ BYTES_A_SAMPLE = 1.5  # on disk, compressed: Prometheus's own documentation says
 
 
 @dataclass(frozen=True)
-class Quiet:
-    """A fleet of healthy trainers at work; durations in seconds, memory in bytes.
+class Measured:
+    """A fleet of trainers at work, of which one leaks in the end; durations in seconds, memory in bytes.
 
     Attributes:
         scraped: share of the scrapes of the last minutes that were answered in time.
@@ -57,6 +58,8 @@ class Quiet:
         memory: resident, of Prometheus.
         cores: its CPU seconds a second, which other load on the machine does not change much.
         page: the slowest query of the Fleet page.
+        cleaned_after: from the start of the leak to the cleanup; None where it did not come.
+        others: cleanups of trainers that do not leak.
 
     """
 
@@ -70,22 +73,13 @@ class Quiet:
     memory: float
     cores: float
     page: float
+    cleaned_after: float | None = None
+    others: int = 0
 
-
-@dataclass(frozen=True)
-class Measured:
-    """The same fleet, of which one trainer begins to leak.
-
-    Attributes:
-        quiet: before.
-        cleaned_after: seconds from the start of the leak to the cleanup; None where it did not come.
-        others: cleanups of trainers that do not leak.
-
-    """
-
-    quiet: Quiet
-    cleaned_after: float | None
-    others: int
+    @property
+    def cleaned(self) -> str:
+        """When the leak was cleaned up, in words."""
+        return "never" if self.cleaned_after is None else f"{self.cleaned_after:.0f} s"
 
 
 @contextmanager
@@ -114,12 +108,12 @@ def measure(count: int, minutes: float) -> Measured:
                 time.sleep(60 * minutes)
                 quiet = observe(stack, count)
                 cleaned_after, others = leak(ports)
-                return Measured(quiet, cleaned_after, others)
+                return replace(quiet, cleaned_after=cleaned_after, others=others)
         finally:
             stack.run("down")
 
 
-def observe(stack: Stack, count: int) -> Quiet:
+def observe(stack: Stack, count: int) -> Measured:
     """What Prometheus says of itself, and what its process and the page's queries take."""
     url = stack.settings.url(stack.settings.ports.prometheus)
     text = httpx.get(f"{url}/metrics", timeout=30, trust_env=False).text
@@ -133,11 +127,11 @@ def observe(stack: Stack, count: int) -> Quiet:
     samples = _query(url, "sum(rate(prometheus_tsdb_head_samples_appended_total[2m]))")
     cores = _query(url, 'sum(rate(process_cpu_seconds_total{service="prometheus"}[2m]))')
     pid = Supervisor(stack.settings).processes()["prometheus"]["pid"]
-    memory = max(
-        (process.memory_info().rss for process in _family(pid) if "prometheus" in process.name()), default=0
-    )
+    supervised = psutil.Process(pid)
+    family = [supervised, *supervised.children(recursive=True)]
+    memory = max((one.memory_info().rss for one in family if "prometheus" in one.name()), default=0)
     share = min(1.0, scraped / wanted)
-    return Quiet(count, share, slowest, rules, interval, series, samples, memory, cores, _page(url))
+    return Measured(count, share, slowest, rules, interval, series, samples, memory, cores, _page(url))
 
 
 def leak(ports: list[int]) -> tuple[float | None, int]:
@@ -163,11 +157,6 @@ def _page(url: str) -> float:
     return max(statistics.median(seconds(target) for _ in range(3)) for target in page)
 
 
-def _family(pid: int) -> list[psutil.Process]:
-    process = psutil.Process(pid)
-    return [process, *process.children(recursive=True)]
-
-
 def _ask(port: int, path: str) -> str:
     return httpx.get(f"http://127.0.0.1:{port}{path}", timeout=30, trust_env=False).text
 
@@ -178,7 +167,7 @@ def _query(url: str, expression: str) -> float:
     return float(found[0]["value"][1]) if found else 0.0
 
 
-def exponent(small: Quiet, large: Quiet, what: str) -> float:
+def exponent(small: Measured, large: Measured, what: str) -> float:
     """How a cost grows with the number of trainers: 1 is in proportion."""
     ratio = getattr(large, what) / getattr(small, what)
     return math.log(ratio) / math.log(large.trainers / small.trainers)
@@ -186,7 +175,7 @@ def exponent(small: Quiet, large: Quiet, what: str) -> float:
 
 def claims(found: list[Measured]) -> list[Claim]:
     """What must hold at the largest fleet."""
-    last = found[-1].quiet
+    last = found[-1]
     made = [
         Claim(f"{last.trainers} trainers: scrapes in time", f"{last.scraped:.2%}", last.scraped >= 0.999),
         Claim(
@@ -197,13 +186,12 @@ def claims(found: list[Measured]) -> list[Claim]:
         Claim("no query of the Fleet page over a second", f"{last.page:.2f} s", last.page <= 1),
         Claim(
             "the leak of one trainer is cleaned up, the others are left alone",
-            ", ".join("never" if m.cleaned_after is None else f"{m.cleaned_after:.0f} s" for m in found)
-            + f"; {sum(m.others for m in found)} others",
+            f"{', '.join(one.cleaned for one in found)}; {sum(one.others for one in found)} others",
             all(m.cleaned_after is not None for m in found) and not any(m.others for m in found),
         ),
     ]
     if len(found) > 1:
-        before = found[-2].quiet
+        before = found[-2]
         grown = {what: exponent(before, last, what) for what in ("rules", "cores", "series", "memory")}
         # Series are found and joined by sorted labels.
         logarithms = math.log(last.trainers) / math.log(before.trainers)
@@ -220,44 +208,37 @@ def claims(found: list[Measured]) -> list[Claim]:
 
 def table(found: list[Measured]) -> Table:
     """One row a fleet."""
-    header = ["trainers", "scrapes in time", "slowest scrape", "one evaluation of all rules", "a trainer",
-              "series", "samples a second", "Prometheus's memory", "its CPU",
-              "slowest query of the Fleet page", "from leak to cleanup"]  # fmt: skip
+    header = (
+        "trainers | scrapes in time | slowest scrape | one evaluation of all rules | a trainer | series"
+        " | samples a second | Prometheus's memory | its CPU | slowest query of the Fleet page"
+        " | from leak to cleanup"
+    )
     rows = [
         [
-            f"{quiet.trainers:,}",
-            f"{quiet.scraped:.1%}",
-            f"{quiet.slowest_scrape:.2f} s",
-            f"{quiet.rules:.2f} s",
-            f"{quiet.rules / quiet.trainers * 1e3:.1f} ms",
-            f"{quiet.series:,.0f}",
-            f"{quiet.samples:,.0f}",
-            f"{quiet.memory / 1e6:,.0f} MB",
-            f"{quiet.cores:.2f} cores",
-            f"{quiet.page:.2f} s",
-            "never" if measured.cleaned_after is None else f"{measured.cleaned_after:.0f} s",
+            f"{one.trainers:,}",
+            f"{one.scraped:.1%}",
+            f"{one.slowest_scrape:.2f} s",
+            f"{one.rules:.2f} s",
+            f"{one.rules / one.trainers * 1e3:.1f} ms",
+            f"{one.series:,.0f}",
+            f"{one.samples:,.0f}",
+            f"{one.memory / 1e6:,.0f} MB",
+            f"{one.cores:.2f} cores",
+            f"{one.page:.2f} s",
+            one.cleaned,
         ]
-        for measured in found
-        for quiet in [measured.quiet]
+        for one in found
     ]
     return Table("The stack under many trainers", header, rows)
 
 
-def beyond(last: Quiet) -> Table:
+def beyond(last: Measured) -> Table:
     """What larger fleets take, in proportion to the largest that was measured.
 
     A server is full when it uses half a core, as most rules are one group, evaluated one after the other, or
     when it needs SERVER_MEMORY bytes.
     """
-    header = [
-        "trainers",
-        "series",
-        "samples a second",
-        "disk a day",
-        "Prometheus's memory",
-        "its CPU",
-        "servers",
-    ]
+    header = "trainers | series | samples a second | disk a day | Prometheus's memory | its CPU | servers"
     rows = []
     for count in BEYOND:
         more = count / last.trainers
@@ -302,7 +283,7 @@ def main() -> int:
         [
             table(found).markdown(),
             "\n".join(f"- {claim.line()}" for claim in outcome),
-            beyond(found[-1].quiet).markdown(),
+            beyond(found[-1]).markdown(),
         ]
     )
     print(text)

@@ -7,22 +7,20 @@ from __future__ import annotations
 
 import argparse
 import os
-import subprocess
 import sys
 from collections.abc import Iterable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from statistics import mean
 
-from benchmarks.leaks.cost import measure
+from benchmarks.leaks.cost import RULES, measure, prometheus_version
 from benchmarks.leaks.fleet import EVERYTHING, levels, shapes
-from benchmarks.leaks.judge import HEAD, OURS, PYTHON, RIVALS, Score, judge
-from benchmarks.leaks.python import firing_in_python
-from benchmarks.leaks.replay import Firing, merged, replay
+from benchmarks.leaks.judge import COMPARED, HEAD, OURS, PYTHON, Score, judge
+from benchmarks.leaks.replay import Firing, firing_in_python, merged, replay
 from benchmarks.leaks.scenario import Scenario, generate, load, save
+from benchmarks.measure import write_part
+from benchmarks.running import ROOT
 
-ROOT = Path(__file__).parents[2]
-RULES = ROOT / "prometheus" / "rules"
 DOCUMENT = ROOT / "docs" / "leak-detection.md"
 BEGIN, END = "<!-- Written by `make bench-leaks`. -->", "<!-- End of what is written. -->"
 LEAK_RULES = [RULES / name for name in ("leak.yml", "leak_alerts.yml")]
@@ -55,8 +53,8 @@ def main() -> None:
         return
 
     print(f"replaying {len(scenarios)} scenarios through the rules", file=sys.stderr, flush=True)
-    scores = {name: Score() for name in ((PYTHON,) if chosen.quick else (OURS, PYTHON, *RIVALS.values()))}
-    rules = [*sorted(RULES.glob("*.yml")), Path(__file__).with_name("rivals.yml")]
+    scores = {name: Score() for name in ((PYTHON,) if chosen.quick else (OURS, PYTHON, *COMPARED.values()))}
+    rules = [*sorted(RULES.glob("*.yml")), Path(__file__).with_name("compared.yml")]
     with ThreadPoolExecutor(os.cpu_count()) as pool:
         engine: Iterable[Firing] = (
             ({} for _ in scenarios) if chosen.quick else pool.map(lambda s: replay(s, rules), scenarios)
@@ -81,22 +79,8 @@ def main() -> None:
             print(table[-1])
     if not (chosen.skip_cost or chosen.quick or chosen.only or chosen.scenarios):
         command = f"python -m benchmarks.leaks --seed {chosen.seed} --each {chosen.each}"
-        write_table(DOCUMENT, [f"`{command}`, {prometheus_version()}, {table[0]}", *table[1:]])
-
-
-def write_table(document: Path, lines: list[str], begin: str = BEGIN, end: str = END) -> None:
-    """Put the lines between the two marks of the page. Raises ValueError if it has none."""
-    before, found, rest = document.read_text().partition(begin)
-    _, ended, after = rest.partition(end)
-    if not (found and ended):
-        raise ValueError(f"{document} has no {begin} and {end}")
-    document.write_text("\n".join([before + begin, "", *lines, "", end + after]))
-
-
-def prometheus_version() -> str:
-    """Name and version of the engine that is measured."""
-    said = subprocess.run(["promtool", "--version"], capture_output=True, text=True, check=True).stdout
-    return f"Prometheus {said.split()[2].partition('+')[0]}"
+        table[0] = f"`{command}`, {prometheus_version()}, {table[0]}"
+        write_part(DOCUMENT, BEGIN, END, "\n".join(table))
 
 
 if __name__ == "__main__":

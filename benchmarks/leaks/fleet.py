@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 
-from benchmarks.leaks.remote_write import Sample
 from benchmarks.leaks.scenario import LABEL, Scenario
+from benchmarks.prometheus import Sample
 
 LEAKING = 25  # one trainer in so many
 _LEAKING_LABELS = ({"role": "trainer"}, {"type": "Tensor"})

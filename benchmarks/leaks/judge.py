@@ -10,7 +10,7 @@ from typing import Any
 from benchmarks.leaks.replay import Alert, Firing
 from benchmarks.leaks.scenario import LABEL, Scenario
 
-RIVALS = {
+COMPARED = {
     "DocumentsMonitor": "monitor of the example systems",
     "FixedThresholds": "fixed thresholds",
     "PredictLinear": "`predict_linear` alone",
@@ -18,7 +18,7 @@ RIVALS = {
 }
 OURS = "these rules"
 PYTHON = "their definition in Python"
-DETECTORS = RIVALS | {"Python": PYTHON}
+DETECTORS = COMPARED | {"Python": PYTHON}
 
 
 @dataclass

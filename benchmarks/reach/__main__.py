@@ -4,20 +4,19 @@ from __future__ import annotations
 
 import argparse
 import os
-import re
 import sys
 from collections.abc import Callable
-from pathlib import Path
 
-from benchmarks.measure import Claim, Table
-from benchmarks.reach import entered, heaps, native, workers
+from benchmarks.measure import Claim, Table, write_part
+from benchmarks.reach import entered, watched
+from benchmarks.running import ROOT
 
-DOCUMENT = Path(__file__).parents[2] / "docs" / "reach.md"
+DOCUMENT = ROOT / "docs" / "reach.md"
 PARTS: dict[str, Callable[[float], tuple[list[Table], list[Claim]]]] = {
     "entered": entered.table,
-    "workers": lambda _: workers.table(),
-    "native": lambda _: native.table(),
-    "heaps": lambda _: heaps.table(),
+    "workers": lambda _: watched.workers(),
+    "native": lambda _: watched.native(),
+    "heaps": lambda _: watched.heaps(),
 }
 
 
@@ -35,20 +34,11 @@ def main() -> int:
         holds = holds and all(claim.holds for claim in claims)
         print(*(claim.line() for claim in claims), sep="\n", flush=True)
         if arguments.write:
-            _write(part, tables, claims)
+            lines = "\n".join(f"- {claim.line()}" for claim in claims)
+            text = "\n\n".join([*(table.markdown() for table in tables), lines])
+            begin, end = f"<!-- {part}: written by `make bench-reach` -->", f"<!-- end of {part} -->"
+            write_part(DOCUMENT, begin, end, text)
     return 0 if holds else 1
-
-
-def _write(part: str, tables: list[Table], claims: list[Claim]) -> None:
-    begin, end = f"<!-- {part}: written by `make bench-reach` -->\n", f"<!-- end of {part} -->"
-    lines = "\n".join(f"- {claim.line()}" for claim in claims)
-    text = "\n\n".join([*(table.markdown() for table in tables), lines])
-    document = DOCUMENT.read_text(encoding="utf-8")
-    pattern = re.compile(f"{re.escape(begin)}.*{re.escape(end)}", re.DOTALL)
-    written, found = pattern.subn(lambda _: f"{begin}\n{text}\n\n{end}", document)
-    if not found:
-        raise SystemExit(f"{DOCUMENT} has no place for the part {part!r}")
-    DOCUMENT.write_text(written, encoding="utf-8")
 
 
 if __name__ == "__main__":

@@ -15,6 +15,7 @@ from typing import Any
 import psutil
 
 from benchmarks.measure import Claim, Table
+from benchmarks.running import started
 from heapwatch.entering.entrance import Entrance
 from heapwatch.entering.refusals import CannotEnter
 from heapwatch.http.client import get_json
@@ -29,13 +30,11 @@ FIRST_ROUNDS, ROUNDS = 20, 40  # the allocator settles in the first ones
 @contextmanager
 def running(python: str, name: str, *options: str) -> Iterator[subprocess.Popen[str]]:
     command = [python, *options, str(PROGRAMS / f"{name}.py")]
-    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True) as process:
+    output: dict[str, Any] = {"stdout": subprocess.PIPE, "stderr": subprocess.STDOUT, "text": True}
+    with started(command, **output) as process:
         assert process.stdout is not None
         process.stdout.readline()
-        try:
-            yield process
-        finally:
-            process.kill()
+        yield process
 
 
 def serve(pid: int) -> str:
@@ -122,16 +121,8 @@ def table(seconds: float) -> tuple[list[Table], list[Claim]]:
     """A leaking process on every Python, and busy programs, each for so many seconds."""
     attached = Table(
         f"A leaking process without any package; the command runs on {version(sys.executable)}",
-        [
-            "Python",
-            "serves after",
-            "leak named after",
-            "verdict after",
-            "name",
-            "kept by the first round",
-            "by a further one",
-            "threads, sockets left",
-        ],
+        "Python | serves after | leak named after | verdict after | name | kept by the first round"
+        " | by a further one | threads, sockets left",
     )
     clean = True
     for python in pythons():
@@ -147,7 +138,7 @@ def table(seconds: float) -> tuple[list[Table], list[Claim]]:
         print(json.dumps(attached.rows[-1]), flush=True)
     busy = Table(
         f"Entered and left for {seconds:.0f} s each, while it works and checks its own results",
-        ["program", "rounds", "harmed"],
+        "program | rounds | harmed",
     )
     harmed = 0
     for name in BUSY:

@@ -27,11 +27,11 @@ def test_what_an_object_holds_is_within_the_error_that_is_stated(name):
 
 
 def test_a_row_outside_its_bound_is_seen():
-    row = exactness.Row("", {"heap": 10**6}, exactness.Size(bytes=900_000, error_bytes=99_999))
+    row = exactness.Row("", 10**6, "heap", exactness.Size(bytes=900_000, error_bytes=99_999))
     assert not row.holds
-    assert exactness.Row("", {"heap": 10**6}, exactness.Size(bytes=900_000, error_bytes=100_000)).holds
-    assert not exactness.Row("", {"gpu": 512}, exactness.Size(bytes=0, gpu_bytes=0)).holds
-    assert not exactness.Row("", {"heap": 0}, exactness.Size(bytes=exactness.OBJECTS + 1)).holds
+    assert exactness.Row("", 10**6, "heap", exactness.Size(bytes=900_000, error_bytes=100_000)).holds
+    assert not exactness.Row("", 512, "gpu", exactness.Size(bytes=0, gpu_bytes=0)).holds
+    assert not exactness.Row("", 0, "heap", exactness.Size(bytes=exactness.OBJECTS + 1)).holds
 
 
 def test_every_case_is_in_the_page():

@@ -6,10 +6,10 @@ import sys
 
 import pytest
 
+from benchmarks.leaks import cost as cost_module
 from benchmarks.leaks.__main__ import LEAK_RULES
-from benchmarks.leaks.cost import measure
+from benchmarks.leaks.cost import FLOOR, measure, text
 from benchmarks.leaks.fleet import EVERYTHING, levels, shapes
-from benchmarks.leaks.floor import FLOOR, lines
 from benchmarks.leaks.judge import OURS, Score, judge
 from benchmarks.leaks.replay import replay
 from benchmarks.leaks.scenario import Scenario, generate, load, save
@@ -31,23 +31,20 @@ def alert(resource="memory", component="trainer", **labels):
     return {"alertname": "TrainerLeak", "resource": resource, "component": component, **labels}
 
 
-def test_a_seed_makes_the_same_scenarios_again():
-    first, again, other = (list(generate(seed)) for seed in (3, 3, 4))
-    assert [vars(s) for s in first] == [vars(s) for s in again]
-    assert all(a.series != b.series for a, b in zip(first, other, strict=True))
+@pytest.fixture(scope="module")
+def made():
+    return list(generate(3, each=2))
 
 
-def test_a_seed_means_the_same_to_every_process():
-    program = "from benchmarks.leaks.scenario import generate; print([s.series for s in generate(3)])"
+def test_a_seed_means_the_same_to_every_process(made):
+    program = "from benchmarks.leaks.scenario import generate; print([vars(s) for s in generate(3, each=2)])"
     command = [sys.executable, "-c", program]
-    made = [
-        subprocess.check_output(command, env={**os.environ, "PYTHONHASHSEED": seed}) for seed in ("1", "2")
-    ]
-    assert made[0] == made[1]
+    again = subprocess.check_output(command, env={**os.environ, "PYTHONHASHSEED": "1"}, text=True)
+    assert again.strip() == str([vars(s) for s in made])
+    assert next(generate(4)).series != next(generate(3)).series
 
 
-def test_every_family_is_labelled_as_its_name_says():
-    made = list(generate(3, each=2))
+def test_every_family_is_labelled_as_its_name_says(made):
     assert all(s.healthy == s.id.startswith("h_") for s in made)
     assert all(0 < t["onset_min"] < 200 for s in made for t in s.truth)
     assert len({s.id for s in made}) == len(made)
@@ -55,10 +52,9 @@ def test_every_family_is_labelled_as_its_name_says():
     assert {t["instance"] for t in fleet.truth} == {"127.0.0.1:7777", "127.0.0.1:7778"}
 
 
-def test_a_scenario_survives_its_file(tmp_path):
-    made = next(generate(5))
-    save(made, tmp_path)
-    assert vars(load(tmp_path / f"{made.id}.json.gz")) == vars(made)
+def test_a_scenario_survives_its_file(tmp_path, made):
+    save(made[0], tmp_path)
+    assert vars(load(tmp_path / f"{made[0].id}.json.gz")) == vars(made[0])
 
 
 @pytest.mark.parametrize(
@@ -94,19 +90,14 @@ def test_false_alarms_of_healthy_trainers_are_counted_by_the_day():
 
 def test_the_rule_engine_finds_a_leak_and_leaves_its_neighbour_alone():
     labels = RSS[:-1]
-    firing = replay(
-        Scenario(
-            "two",
-            {
-                f'{labels},instance="leaks"}}': [2e9] * 160 + [2e9 + 15e6 * n for n in range(100)],
-                f'{labels},instance="fills"}}': [2e9 + 15e6 * n for n in range(100)] + [3.5e9] * 160,
-                'trainer_buffer_bytes{buffer="replay",instance="fills"}': [15e6 * n for n in range(100)]
-                + [1.5e9] * 160,
-                'trainer_buffer_capacity_bytes{buffer="replay",instance="fills"}': [1.5e9] * 260,
-            },
-        ),
-        LEAK_RULES,
-    )
+    rising = [15e6 * n for n in range(100)]
+    series = {
+        f'{labels},instance="leaks"}}': [2e9] * 160 + [2e9 + more for more in rising],
+        f'{labels},instance="fills"}}': [2e9 + more for more in rising] + [3.5e9] * 160,
+        'trainer_buffer_bytes{buffer="replay",instance="fills"}': rising + [1.5e9] * 160,
+        'trainer_buffer_capacity_bytes{buffer="replay",instance="fills"}': [1.5e9] * 260,
+    }
+    firing = replay(Scenario("two", series), LEAK_RULES)
     assert {a["instance"] for alerts in firing.values() for a in alerts} == {"leaks"}
     assert 40 < min(firing) <= 55
 
@@ -139,7 +130,8 @@ def test_the_cost_is_of_trainers_like_those_of_the_scenarios():
     assert levels(EVERYTHING) == 18
 
 
-def test_what_each_rule_group_costs_is_told():
+def test_what_each_rule_group_costs_is_told(monkeypatch):
+    monkeypatch.setattr(cost_module, "MEASURED_SECONDS", 1)
     cost = measure(LEAK_RULES, [EVERYTHING], trainers=1, evaluations=1)
     assert set(cost) == {"trainer-leak", "leak_alerts"}
     assert all(0 < seconds < 10 for seconds in cost.values())
@@ -153,7 +145,7 @@ def test_the_floor_is_told_in_reads_that_a_millisecond_leaves() -> None:
         ("trainer-leak", "job:trainer_leak:straightness", "b"): 2e-3,
         ("limits", "job:trainer:present", "c"): 1e-3,
     }
-    told = "\n".join(lines(found, rules))
+    told = text(found, rules)
     assert (
         f"take 0.40 ms, and nothing is judged yet. A millisecond leaves {0.6e-3 / count / 5e-6:.0f} " in told
     )

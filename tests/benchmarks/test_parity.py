@@ -6,8 +6,8 @@ import struct
 import pytest
 
 from benchmarks import parity
-from benchmarks.leaks.remote_write import _series
 from benchmarks.leaks.scenario import Scenario
+from benchmarks.prometheus import _series
 
 WALKER = (("instance", "walker"),)
 

@@ -25,12 +25,12 @@ LEFT_OUT = {
         "test",
         "lint",
         "bench",
-        "strangers",
+        "third-party",
     },
-    "run.txt": {"otlp", "arrays", "native", "frameworks", "test", "lint", "bench", "strangers"},
-    "dev.txt": {"bench", "strangers"},
-    "bench.txt": {"strangers"},
-    "strangers.txt": {"arrays", "native", "test", "lint", "bench"},
+    "run.txt": {"otlp", "arrays", "native", "frameworks", "test", "lint", "bench", "third-party"},
+    "dev.txt": {"bench", "third-party"},
+    "bench.txt": {"third-party"},
+    "third-party.txt": {"arrays", "native", "test", "lint", "bench"},
 }
 
 

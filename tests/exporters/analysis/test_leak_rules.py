@@ -4,8 +4,7 @@ import random
 
 import pytest
 
-from benchmarks.leaks.python import firing_in_python
-from benchmarks.leaks.replay import replay
+from benchmarks.leaks.replay import firing_in_python, replay
 from benchmarks.leaks.scenario import Scenario
 from heapwatch.analysis.observed import Series
 from tests.exporters.analysis.recordings import (

@@ -1,0 +1,112 @@
+"""`python -m benchmarks.cases`: public leaks, ours beside other tools; exits with 1 if ours misses a goal."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import contextmanager
+from pathlib import Path
+
+from benchmarks.cases import page, results
+from benchmarks.cases.case import Case, load_all
+from benchmarks.cases.score import Report, Total, goals, judge
+from benchmarks.cases.tools.growth import growth_per_minute
+from benchmarks.cases.tools.registry import OURS, TOOLS, report
+from benchmarks.running import ROOT, allow_interrupts
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.cases", description=__doc__)
+    only = "only cases whose name contains one of these; of the others earlier results count"
+    parser.add_argument("--only", nargs="+", default=[""], help=only)
+    parser.add_argument("--seconds", type=float, default=120, help="how long each script runs")
+    mostly_sleeping = 3 * (os.cpu_count() or 1)
+    parser.add_argument("--jobs", type=int, default=mostly_sleeping, help="scripts at a time")
+    parser.add_argument("--tools", nargs="+", choices=TOOLS, default=list(TOOLS), help="only these tools")
+    chosen = parser.parse_args()
+    cases = [case for case in load_all() if any(part in case.name for part in chosen.only)]
+    if not cases:
+        parser.error("no such case")
+
+    allow_interrupts()
+    totals = {tool: Total() for tool in chosen.tools}
+    with tempfile.TemporaryDirectory(prefix="cases-") as scratch, _pool(chosen.jobs) as pool:
+        for case, growth, reports in _run(cases, chosen.tools, Path(scratch), chosen.seconds, pool):
+            scores = {tool: judge(case, leak, twin) for tool, (leak, twin) in reports.items()}
+            grown = growth and f"{growth[0] / 1e6:.0f} MB/min, twin {growth[1] / 1e6:.0f}"
+            print(f"{case.name}: {grown or 'growth without tools not measured'}", flush=True)
+            for tool, score in scores.items():
+                totals[tool].scores.append(score)
+                print(f"  {tool}: {score}", flush=True)
+            load = os.getloadavg()[0] / (os.cpu_count() or 1)
+            lasted = _seconds(case, chosen.seconds)
+            result = results.Result(lasted, growth, scores, _revision(), load, case.installed)
+            results.keep(results.RESULTS, case.name, result)
+
+    page.write()
+    if OURS not in totals:
+        return 0
+    wanted = goals(totals[OURS])
+    print("\n".join(goal.line() for goal in wanted))
+    return 0 if all(goal.holds for goal in wanted) else 1
+
+
+def _run(
+    cases: list[Case], tools: list[str], scratch: Path, seconds: float, pool: ThreadPoolExecutor
+) -> Iterator[tuple[Case, tuple[float, float] | None, dict[str, tuple[Report, Report]]]]:
+    """Run everything in `pool`; yield each case with its plain growth and the reports on it and its twin.
+
+    The growth without any tool is measured when tools are compared, not for ours alone.
+    """
+    runs = []
+    for case in cases:
+        plain: list[Future[float]] = []
+        reports: dict[str, list[Future[Report]]] = {tool: [] for tool in tools}
+        for variant in ("leak", "twin"):
+            folder, lasting = scratch / case.name / variant, _seconds(case, seconds)
+            script = case.write(folder, healthy=variant == "twin")
+            if tools != [OURS]:
+                plain.append(pool.submit(growth_per_minute, script, folder / "plain", lasting))
+            for tool in tools:
+                reports[tool].append(pool.submit(report, tool, script, folder / tool, lasting))
+        runs.append((case, plain, reports))
+    for case, plain, reports in runs:
+        told = {tool: (leak.result(), twin.result()) for tool, (leak, twin) in reports.items()}
+        yield case, _growth(case, plain), told
+
+
+def _growth(case: Case, plain: list[Future[float]]) -> tuple[float, float] | None:
+    try:
+        return (plain[0].result(), plain[1].result()) if plain else None
+    except RuntimeError as error:
+        print(f"{case.name}: growth without tools not measured: {error}", file=sys.stderr)
+        return None
+
+
+@contextmanager
+def _pool(jobs: int) -> Iterator[ThreadPoolExecutor]:
+    """A pool that starts no more scripts once something has failed, or Ctrl-C was pressed."""
+    pool = ThreadPoolExecutor(jobs)
+    try:
+        yield pool
+    finally:
+        pool.shutdown(cancel_futures=True)
+
+
+def _seconds(case: Case, wanted: float) -> float:
+    return max(wanted, 60 * case.minutes)
+
+
+def _revision() -> str:
+    """The commit that is checked out, shortened; empty outside of a repository."""
+    command = ["git", "-C", str(ROOT), "rev-parse", "--short=7", "HEAD"]
+    return subprocess.run(command, capture_output=True, text=True, check=False).stdout.strip()
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,180 @@
+"""The page, from the stored results: every tool in one table, every case in another, and what was wrong."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections import Counter
+from collections.abc import Mapping, Sequence
+
+from benchmarks.cases.case import Case, load_all
+from benchmarks.cases.results import RESULTS, Result, load
+from benchmarks.cases.results import totals as totals_of
+from benchmarks.cases.score import TOP, Total, goals
+from benchmarks.cases.tools.growth import BYTES_PER_MINUTE, SNAPSHOTS
+from benchmarks.cases.tools.registry import OURS, RULES
+from benchmarks.measure import Table
+from benchmarks.running import ROOT
+
+PAGE = ROOT / "docs" / "leak-cases.md"
+
+_INTRODUCTION = """# Leak cases
+
+<!-- Written by `make bench-cases` from the results in `benchmarks/cases/results`. -->
+
+Leaks that people reported of their RL and training projects, rebuilt small against the real libraries
+(`benchmarks/cases/suite`). Each has a healthy twin: the same script after the fix, with its bounded buffers,
+warm-ups and lists of plain numbers. The scripts declare nothing. Each ran for {seconds} s under each tool;
+the last run of each case counts. {ran} of {all} cases have been run{missing}.{circumstances}
+"""
+
+_RULES = """## How it is scored
+
+The first {top} findings of a tool count. A leak is *detected* when the tool reports a finding; *named* when
+one of those findings has the right holder or type, or the right kind of memory where nothing in Python holds
+it; the *line* is right when one names a line that allocates or keeps what leaks. *Explained* is the share of
+the growth that rightly named findings account for; tools that tell no share have none. On a *twin* every
+finding is wrong. Where what grows has an end, though one that the machine does not have the memory for, a
+tool may say so instead of calling it a leak.
+
+Tools that list what grows are read as a careful person reads them: looks after {looks} of the time, and
+only what grew in each round and by {least:g} MB a minute or more is a finding. In detail:
+
+"""
+
+
+def render(cases: Sequence[Case], results: Mapping[str, Result]) -> str:
+    """The page of the cases that have been run under our own tool; empty where none has.
+
+    Args:
+        cases: all that there are.
+        results: by case; those that lack ours do not count.
+
+    """
+    known = {case.name for case in cases}
+    results = {name: one for name, one in results.items() if name in known and OURS in one.scores}
+    totals = totals_of(results, RULES)
+    if OURS not in totals:
+        return ""
+    missing = [case.name for case in cases if case.name not in results]
+    lengths = sorted({result.seconds for result in results.values()})
+    rules = _RULES.format(
+        top=TOP, looks=", ".join(f"{share:.0%}" for share in SNAPSHOTS), least=BYTES_PER_MINUTE / 1e6
+    )
+    parts = [
+        _INTRODUCTION.format(
+            seconds=" to ".join(f"{length:.0f}" for length in dict.fromkeys((lengths[0], lengths[-1]))),
+            ran=len(results),
+            all=len(cases),
+            missing=f"; not yet: {', '.join(missing)}" if missing else "",
+            circumstances=_circumstances(list(results.values())),
+        ),
+        tools_table(_with_ours_beside_others(totals)).markdown(),
+        "\n".join(
+            f"- {'' if goal.holds else '**missed** '}{goal.text}: {goal.measured}"
+            for goal in goals(totals[OURS])
+        ),
+        cases_table([case for case in cases if case.name in results], results).markdown(),
+        rules + "\n".join(f"- {tool}: {rule}." for tool, rule in RULES.items()),
+        failures(totals),
+    ]
+    return "\n\n".join(part.strip() for part in parts if part) + "\n"
+
+
+def _circumstances(results: Sequence[Result]) -> str:
+    """The revisions of the code that ran, and how busy the machine was, in a paragraph of their own."""
+    cases = Counter(result.revision for result in results if result.revision)
+    loads = sorted(result.load for result in results if result.load is not None)
+    said = []
+    if len(cases) == 1 and cases.total() == len(results):
+        said.append(f"All ran at revision {next(iter(cases))}.")
+    elif cases:
+        parts = [f"{revision} ({count})" for revision, count in cases.most_common()]
+        if unknown := len(results) - cases.total():
+            parts.append(f"earlier ones ({unknown})")
+        said.append(f"The cases ran at different revisions: {', '.join(parts)}.")
+    if loads:
+        busy = f"{loads[0]:.1f} to {loads[-1]:.1f}"
+        said.append(f"Runnable tasks for each processor, where that was recorded: {busy}.")
+    return "\n\n" + " ".join(said) if said else ""
+
+
+def _with_ours_beside_others(totals: Mapping[str, Total]) -> dict[str, Total]:
+    """The totals, and ours on the cases of the other tools alone where those ran on fewer."""
+    common = {score.case for tool, total in totals.items() if tool != OURS for score in total.scores}
+    same = Total([score for score in totals[OURS].scores if score.case in common])
+    fewer = 0 < len(same.scores) < len(totals[OURS].scores)
+    beside = {f"{OURS}, on the cases of the others": same} if fewer else {}
+    return {OURS: totals[OURS], **beside, **totals}
+
+
+def tools_table(totals: Mapping[str, Total]) -> Table:
+    header = "tool | cases | detected | named | right line | explained, median | seconds, median"
+    table = Table("Tools", f"{header} | twins with a finding")
+    for tool, total in totals.items():
+        seconds = total.median_seconds
+        rates = [f"{total.rate(name):.0%}" for name in ("detected", "named", "right_line")]
+        shown = "" if seconds is None else f"{seconds:.0f}"
+        twins = f"{total.twins_with_findings} of {len(total.scores)}"
+        table.rows.append([tool, str(len(total.scores)), *rates, f"{total.median_share:.0%}", shown, twins])
+    return table
+
+
+def cases_table(cases: Sequence[Case], results: Mapping[str, Result]) -> Table:
+    header = "case | library | leak, twin (MB/min) | detected | named | line | explained | told after (s)"
+    table = Table(f"Cases, as {OURS} tells them", f"{header} | ran for (s) | twin")
+    for case in cases:
+        result = results[case.name]
+        score = result.scores[OURS]
+        grown = "" if result.growth is None else ", ".join(f"{rate / 1e6:.0f}" for rate in result.growth)
+        table.rows.append(
+            [
+                f"[{case.name}]({case.thread}): {case.leak}",
+                result.library,
+                grown,
+                *("yes" if reached else "no" for reached in (score.detected, score.named, score.right_line)),
+                f"{score.share:.0%}",
+                "" if score.seconds is None else f"{score.seconds:.0f}",
+                f"{result.seconds:.0f}",
+                f"{score.findings_on_twin or 'quiet'}",
+            ]
+        )
+    return table
+
+
+def failures(totals: Mapping[str, Total]) -> str:
+    """What kept tools from reporting, a line each; empty where nothing did."""
+    lines = [
+        f"- {score.case}: {failure}"
+        for total in totals.values()
+        for score in total.scores
+        for failure in score.failures
+    ]
+    return "\n".join(["## Runs that failed", "", *lines]) if lines else ""
+
+
+def current() -> str:
+    """The page of all results that are stored."""
+    cases = load_all()
+    return render(cases, load(RESULTS, [case.name for case in cases]))
+
+
+def write() -> None:
+    """Write the page of all results that are stored."""
+    PAGE.write_text(current(), encoding="utf-8")
+
+
+def main() -> int:
+    """Write the page, or with --check tell by the exit status whether it is up to date."""
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.cases.page", description=__doc__)
+    parser.add_argument("--check", action="store_true", help="write nothing, fail on a difference")
+    if not parser.parse_args().check:
+        write()
+    elif PAGE.read_text(encoding="utf-8") != current():
+        print(f"{PAGE} is not what the results say: run python -m benchmarks.cases.page", file=sys.stderr)
+        return 1
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,165 @@
+"""Tools that watch a script from a thread in its own process.
+
+`python -m benchmarks.cases.tools.in_process TITLE SECONDS OUT SCRIPT` runs a script with one of them.
+"""
+
+from __future__ import annotations
+
+import gc
+import json
+import os
+import runpy
+import sys
+import threading
+import time
+import traceback
+import tracemalloc
+from collections import Counter
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from itertools import zip_longest
+from pathlib import Path
+
+from benchmarks.cases.score import ToolFinding
+from benchmarks.cases.tools.growth import SNAPSHOTS, least_bytes, steady
+
+_FRAMES = 16
+_UNIT_SECONDS = 2.0
+Told = list[tuple[str | None, str | None]]  # a type, a place as `file:line`, or both
+
+
+@dataclass(frozen=True)
+class InProcessTool:
+    """A tool that is imported by the script's process.
+
+    Args:
+        title: what it is called.
+        rule: how its output is read, in words.
+        tell: what it tells of a script after so many seconds, most first.
+        start: called before the script.
+
+    """
+
+    title: str
+    rule: str
+    tell: Callable[[float, str], Told]
+    start: Callable[[], object] = lambda: None
+
+
+def findings(told: Iterable[tuple[str | None, str | None]]) -> tuple[ToolFinding, ...]:
+    """Findings of what a tool told."""
+    return tuple(ToolFinding(type=name, sites=(site(place),) if place else ()) for name, place in told)
+
+
+def site(name: str) -> tuple[str, int]:
+    """File and line of `file:line`."""
+    file, _, line = name.rpartition(":")
+    return file, int(line)
+
+
+def _grown(take: Callable[[], dict[str, float]], seconds: float, at_least: float) -> list[str]:
+    """Names of what grew in each round of snapshots."""
+    began, snapshots = time.monotonic(), []
+    for share in SNAPSHOTS:
+        time.sleep(max(0.0, began + share * seconds - time.monotonic()))
+        snapshots.append(take())
+    return [name for name, _ in steady(snapshots, at_least=at_least)]
+
+
+def _tracemalloc(seconds: float, script: str) -> Told:
+    def by_line() -> dict[str, float]:
+        held: Counter[str] = Counter()
+        for statistic in tracemalloc.take_snapshot().statistics("traceback"):
+            frames = list(statistic.traceback)  # the innermost is the last
+            own = [frame for frame in frames if frame.filename == script]
+            frame = (own or frames)[-1]
+            held[f"{frame.filename}:{frame.lineno}"] += statistic.size
+        return dict(held)
+
+    return [(None, place) for place in _grown(by_line, seconds, least_bytes(seconds))]
+
+
+def _objgraph(seconds: float, _script: str) -> Told:
+    import objgraph
+
+    def by_number() -> dict[str, float]:
+        gc.collect()
+        counts: dict[str, float] = objgraph.typestats(shortnames=False)
+        return counts
+
+    return [(name, None) for name in _grown(by_number, seconds, 1)]
+
+
+def _pympler(seconds: float, _script: str) -> Told:
+    from pympler import muppy, summary
+
+    def by_bytes() -> dict[str, float]:
+        return {str(name): float(size) for name, _, size in summary.summarize(muppy.get_objects())}
+
+    return [(name, None) for name in _grown(by_bytes, seconds, least_bytes(seconds))]
+
+
+def _leak_hunter(seconds: float, _script: str) -> Told:
+    from leak_hunter import measure_growth
+
+    report = measure_growth(
+        lambda: time.sleep(_UNIT_SECONDS),
+        iterations=max(1, round((SNAPSHOTS[-1] - SNAPSHOTS[0]) / 2 * seconds / _UNIT_SECONDS)),
+        warmup=round(SNAPSHOTS[0] * seconds / _UNIT_SECONDS),
+        trace_allocations=True,
+    )
+    types, places = [one.type_name for one in report.growing], [one.location for one in report.allocations]
+    return [(name, place) for name, place in zip_longest(types, places) if name]
+
+
+IN_PROCESS = {
+    tool.title: tool
+    for tool in (
+        InProcessTool(
+            "tracemalloc",
+            "snapshots with 16 frames; memory is charged to the innermost line of the trainer's own script, "
+            "else to the innermost line",
+            _tracemalloc,
+            lambda: tracemalloc.start(_FRAMES),
+        ),
+        InProcessTool(
+            "objgraph",
+            "types whose instances grew in number; it tells no bytes, so one more each round is enough",
+            _objgraph,
+        ),
+        InProcessTool("Pympler", "types whose instances grew in bytes", _pympler),
+        InProcessTool(
+            "python-leak-hunter",
+            "its own rule, with two seconds of training as the unit of work, since a script has no function "
+            "to call, and with --trace; the first type goes with the first site, the second with the second, "
+            "and so on",
+            _leak_hunter,
+        ),
+    )
+}
+
+
+def main() -> None:
+    title, seconds, out, script = sys.argv[1:]
+    sys.argv = [script]
+    sys.path[0] = str(Path(script).parent)
+    tool = IN_PROCESS[title]
+    tool.start()
+    threading.Thread(target=_watch, args=(tool, float(seconds), Path(out), script), daemon=True).start()
+    runpy.run_path(script, run_name="__main__")
+
+
+def _watch(tool: InProcessTool, seconds: float, out: Path, script: str) -> None:
+    began = time.monotonic()
+    try:
+        out.write_text(json.dumps(tool.tell(seconds, script)))
+        status = 0
+    except BaseException:
+        traceback.print_exc()
+        status = 1
+    print(f"told after {time.monotonic() - began:.0f} s", file=sys.stderr)
+    os._exit(status)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,1 @@
+"""What watching costs, beside other tools; each module is one benchmark of `python -m benchmarks`."""

@@ -1,0 +1,266 @@
+"""Stable-Baselines3's DQN with everything on, beside what else one might call in a training loop.
+
+What is measured is the callback that is shipped, `HeapwatchCallback`, as a user passes it to `learn`; the
+baseline is an empty callback, since any callback pays for being called. Blocks of steps with the one and
+with the other take turns inside one training run, so that other load on the machine and the learning itself
+fall on both alike. Time is the CPU's, of all threads of the process: wall time on a shared machine tells of
+the neighbours, and even so a block is now and then held up for longer than anything here costs. Each pair of
+neighbouring blocks gives one ratio; the slowdown is their geometric mean, as the arithmetic mean of ratios
+of two noisy numbers is above one even where both are alike (P. J. Fleming and J. J. Wallace, How not to lie
+with statistics, 1986). The tenth that is highest and the tenth that is lowest do not count (a trimmed mean:
+J. W. Tukey, A Survey of Sampling from Contaminated Distributions, 1960), and the interval comes from
+resampling the pairs (percentile bootstrap, B. Efron and R. J. Tibshirani, An Introduction to the Bootstrap,
+1993, chapter 13).
+
+Samples come in a few blocks only, which trimming would drop: what they take is clocked by itself, taken off
+its block, and added as a share of the run; and so is what the exporter's own threads use, scrapes among them,
+which falls on both kinds of block. What else might fall on both, `processes` looks for. In the first two
+minutes, when everything is seen for the first time, samples and threads use more, once: that has a row of its
+own, and the blocks come after it.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import itertools
+import logging
+import math
+import os
+import random
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+import tracemalloc
+from collections import deque
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import psutil
+import torch
+from prometheus_client import CollectorRegistry, Counter
+
+import heapwatch
+from benchmarks.cost.snapshots import erl_snapshot
+from benchmarks.measure import Claim, Peers, Report, Table
+from heapwatch.runtime.safe_point import DEFAULT_BUDGET, DEFAULT_INTERVAL
+
+Pair = tuple[float, float]  # CPU seconds of a block with what is measured, and of its neighbour without
+
+START_SECONDS = 120
+_LONG_BLOCK = 1000
+_PAIRS = int(os.environ.get("HEAPWATCH_BENCH_PAIRS", "8000"))
+_PEER_PAIRS = 200
+_TRIMMED = 0.1
+_SCRAPE_SECONDS = 15.0
+# Detaches itself: a child would be read as the trainer's worker with each scrape. Prints its process id.
+_SCRAPER = """
+import contextlib, os, sys, time, urllib.request
+if child := os.fork():
+    print(child)
+    sys.exit()
+os.close(1)
+with contextlib.suppress(OSError):  # the trainer has ended
+    while True:
+        urllib.request.urlopen(sys.argv[1]).read()
+        time.sleep(float(sys.argv[2]))
+"""
+
+
+def run() -> Report:
+    peers = Peers()
+    if not (peers.load("stable_baselines3") and peers.load("gymnasium")):
+        return Report([], [Claim("SB3 DQN is slowed by less than 1 %", "not measured", False)], peers.missing)
+    from benchmarks.cost.turns import nothing, paired_blocks
+    from heapwatch.integrations.stable_baselines3 import HeapwatchCallback
+
+    columns = "what is called at each step | slowdown | 95 % interval | pairs"
+    table = Table("SB3 DQN: slowdown in CPU time", columns)
+    with Watched() as watched:
+        readings = [watched.spent()]
+        pairs = paired_blocks(
+            HeapwatchCallback(watched.watch),
+            _PAIRS,
+            prepare=watched.declare,
+            apart=lambda: watched.sampling,
+            warm_up_seconds=START_SECONDS,
+            on_warm=lambda: readings.append(watched.spent()),
+        )
+        begun, warm, ended = *readings, watched.spent()
+    at_start = warm.samples + warm.threads - begun.samples - begun.threads
+    spent = ended.process - warm.process
+    samples, threads = (ended.samples - warm.samples) / spent, (ended.threads - warm.threads) / spent
+    slowdown, low, high = (share + samples + threads for share in confidence(pairs))
+    table.rows.append(_row("heapwatch's callback with everything on", pairs))
+    table.rows.append(["its samples", f"{samples:+.2%}", "", ""])
+    table.rows.append([f"its threads, scraped every {_SCRAPE_SECONDS:.0f} s", f"{threads:+.2%}", "", ""])
+    once = f"{at_start:.2f} s of CPU time, once"
+    table.rows.append([f"samples and threads in the first {START_SECONDS} s", once, "", ""])
+    for name, step in other_tools(peers).items():
+        table.rows.append(_row(name, paired_blocks(step, _PEER_PAIRS)))
+    for name, tracer in tracers(peers).items():
+        table.rows.append(_row(name, paired_blocks(nothing, 4, during=tracer, block_steps=_LONG_BLOCK)))
+    seldom = paired_blocks(_snapshot_once_a_block(), 20, block_steps=_LONG_BLOCK)
+    table.rows.append(_row(f"a snapshot by `gc.get_objects()`, every {_LONG_BLOCK} steps", seldom))
+    measured = f"{slowdown:+.2%} (95 % interval {low:+.2%} to {high:+.2%}, {len(pairs)} pairs)"
+    measured += f", and {once} in the first {START_SECONDS} s"
+    claim = Claim("SB3 DQN with everything on is slowed by less than 1 %", measured, high < 0.01)
+    return Report([table], [claim], peers.missing)
+
+
+class Spent(NamedTuple):
+    """CPU seconds so far: of the process, of the samples, and of the threads beside the calling one."""
+
+    process: float
+    samples: float
+    threads: float
+
+
+class Watched:
+    """The exporter with all that it can watch, scraped as Prometheus would.
+
+    Args:
+        rarer: how many times more rarely than usual samples and scrapes come.
+
+    Attributes:
+        sampling: CPU seconds that samples took in the training thread.
+
+    """
+
+    def __init__(self, rarer: int = 1) -> None:
+        logging.getLogger("heapwatch").setLevel(logging.ERROR)
+        self.watch = heapwatch.start(
+            "benchmark", port=0, interval=rarer * DEFAULT_INTERVAL, budget=DEFAULT_BUDGET / rarer
+        )
+        self.deaths: deque[dict[str, float]] = deque(maxlen=1000)
+        self.sampling = 0.0
+        self._clock_samples()
+        url = f"http://127.0.0.1:{self.watch.port}/metrics"
+        command = [sys.executable, "-c", _SCRAPER, url, str(rarer * _SCRAPE_SECONDS)]
+        self._scraper = psutil.Process(int(subprocess.check_output(command)))
+
+    def declare(self, model: Any) -> None:
+        """Watch what a DQN trainer has, beside what the callback declares."""
+        watch = self.watch
+        watch.events("death", self.deaths)
+        watch.entities("food_sources", self.deaths)
+        watch.size("policy", model.policy)
+        watch.objects(torch.Tensor, type(model.policy))
+        watch.limit("memory", warning=4e9)
+
+    def spent(self) -> Spent:
+        """What was used up to now; to be called in the training thread."""
+        process = time.process_time()
+        return Spent(process, self.sampling, process - time.thread_time())
+
+    def _clock_samples(self) -> None:
+        point = self.watch.exporter.safe_point
+        visit = point.visit
+
+        def clocked(*, stepping: bool) -> None:
+            began = time.thread_time()
+            visit(stepping=stepping)
+            self.sampling += time.thread_time() - began
+
+        point.visit = clocked  # type: ignore[method-assign]
+
+    def __enter__(self) -> Watched:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        with contextlib.suppress(psutil.NoSuchProcess):
+            self._scraper.kill()
+        self.watch.stop()
+
+
+def other_tools(peers: Peers) -> dict[str, Callable[[], None]]:
+    """What people call at each step instead."""
+    numbers = [0] * 10
+    counter = Counter("calls", "", ["what"], registry=CollectorRegistry())
+    process = psutil.Process()
+    calls = [0]
+
+    def ten_ints() -> None:
+        for at in range(10):
+            numbers[at] += 1
+
+    def ten_labels() -> None:
+        for at in range(10):
+            counter.labels(str(at)).inc()
+
+    def two_readings() -> None:
+        process.memory_info()
+        process.memory_info()
+
+    tools: dict[str, Callable[[], None]] = {
+        "ten ints": ten_ints,
+        "ten prometheus `labels().inc()`": ten_labels,
+        "two psutil readings": two_readings,
+    }
+    folder = Path(tempfile.mkdtemp(prefix="heapwatch-bench-"))
+    if peers.load("tensorboard"):
+        from torch.utils.tensorboard import SummaryWriter
+
+        writer = SummaryWriter(str(folder))
+
+        def ten_scalars() -> None:
+            calls[0] += 1
+            for at in range(10):
+                writer.add_scalar(f"value/{at}", 1.0, calls[0])
+
+        tools["TensorBoard, ten scalars"] = ten_scalars
+    wandb = peers.load("wandb")
+    if wandb:
+        run = wandb.init(mode="offline", dir=str(folder), settings=wandb.Settings(silent=True))
+        tools["wandb.log of ten values (offline)"] = lambda: run.log({f"value {at}": 1.0 for at in range(10)})
+    return tools
+
+
+def _snapshot_once_a_block() -> Callable[[], None]:
+    calls = itertools.count()
+
+    def step() -> None:
+        if next(calls) % _LONG_BLOCK == 0:
+            erl_snapshot()
+
+    return step
+
+
+def tracers(peers: Peers) -> dict[str, Callable[[], AbstractContextManager[object]]]:
+    """Tools that look at every allocation while they are on."""
+
+    @contextmanager
+    def tracing() -> Iterator[None]:
+        tracemalloc.start(1)
+        yield
+        tracemalloc.stop()
+
+    found: dict[str, Callable[[], AbstractContextManager[object]]] = {"tracemalloc(1)": tracing}
+    memray = peers.load("memray")
+    if memray:
+        folder = tempfile.mkdtemp(prefix="heapwatch-bench-")
+        numbers = itertools.count()
+        found["memray"] = lambda: memray.Tracker(f"{folder}/{next(numbers)}.bin")
+    return found
+
+
+def confidence(pairs: list[Pair]) -> tuple[float, float, float]:
+    """The slowdown, and the interval that holds 95 % of those of resampled pairs."""
+    generator = random.Random(7)
+    ratios = [math.log(with_it / without) for with_it, without in pairs]
+    resampled = sorted(trimmed_mean(generator.choices(ratios, k=len(ratios))) for _ in range(1000))
+    return math.expm1(trimmed_mean(ratios)), math.expm1(resampled[25]), math.expm1(resampled[974])
+
+
+def trimmed_mean(values: list[float]) -> float:
+    """The mean without the tenth that is highest and the tenth that is lowest."""
+    trimmed = int(_TRIMMED * len(values))
+    return statistics.fmean(sorted(values)[trimmed : len(values) - trimmed])
+
+
+def _row(name: str, pairs: list[Pair]) -> list[str]:
+    slowdown, low, high = confidence(pairs)
+    return [name, f"{slowdown:+.2%}", f"{low:+.2%} to {high:+.2%}", str(len(pairs))]

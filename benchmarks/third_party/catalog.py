@@ -1,0 +1,94 @@
+"""The trainers of `trainers/`, as `trainers.yml` describes them."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from pathlib import Path
+
+import yaml
+
+from benchmarks.measure import with_version
+
+SCRIPTS = Path(__file__).with_name("trainers")
+FAST_MINUTES = 8.0
+SLOW_MINUTES = 15.0
+
+
+@dataclass(frozen=True)
+class Leak:
+    """A leak that `--leak` switches on and that nothing declares to Heapwatch.
+
+    Attributes:
+        what: in words, for the table.
+        names: a regular expression; an alert or an explanation that contains it has named the leak.
+        rate: how fast, in words.
+        fast: more than 1 % of the level per minute, or a container that grows with every episode.
+
+    """
+
+    what: str
+    names: str
+    rate: str
+    fast: bool = True
+
+    @property
+    def minutes(self) -> float:
+        """Within how many minutes of its start the leak must be reported and named."""
+        return FAST_MINUTES if self.fast else SLOW_MINUTES
+
+    def named_in(self, text: str) -> bool:
+        """Say whether a text names the leak."""
+        return re.search(self.names, text) is not None
+
+
+@dataclass(frozen=True)
+class Trainer:
+    """One trainer script.
+
+    Attributes:
+        name: of its script in `trainers/`.
+        what: in words, for the table.
+        packages: distributions whose versions the table shows.
+        watched: `snippet`, or the adapter's framework.
+        ranks: processes that torchrun starts; 0 without torchrun.
+
+    """
+
+    name: str
+    what: str
+    packages: tuple[str, ...]
+    watched: str
+    leak: Leak
+    ranks: int = 0
+
+    @property
+    def script(self) -> Path:
+        """The script's path."""
+        return SCRIPTS / f"{self.name}.py"
+
+    @property
+    def endpoints(self) -> int:
+        """How many processes serve metrics."""
+        return max(self.ranks, 1)
+
+    @property
+    def versions(self) -> str:
+        """The installed packages, such as `stable-baselines3 2.9.2`."""
+        return ", ".join(with_version(name, f"{name} (not installed)") for name in self.packages)
+
+
+def _trainers() -> tuple[Trainer, ...]:
+    described = yaml.safe_load(SCRIPTS.with_suffix(".yml").read_text(encoding="utf-8"))
+    return tuple(
+        Trainer(name=name, packages=tuple(one.pop("packages")), leak=Leak(**one.pop("leak")), **one)
+        for name, one in described.items()
+    )
+
+
+TRAINERS = _trainers()
+
+
+def chosen(words: list[str]) -> list[Trainer]:
+    """Trainers whose name contains one of `words`; all without words."""
+    return [one for one in TRAINERS if any(word in one.name for word in words or [""])]

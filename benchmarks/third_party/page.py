@@ -1,0 +1,99 @@
+"""docs/third-party-trainers.md, from the latest run of each trainer."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from benchmarks.measure import Table, machine
+from benchmarks.third_party.catalog import FAST_MINUTES, SLOW_MINUTES, TRAINERS, Trainer
+from benchmarks.third_party.observation import MOST_NOTICES, Observation
+
+Seen = dict[tuple[str, bool], Observation]  # by name, and whether it leaks
+
+
+def document(seen: Seen) -> str:
+    """The whole page."""
+    versions = "\n".join(f"- {one.name}: {one.what}; {_versions(one, seen)}" for one in TRAINERS)
+    return f"""# Public trainers
+
+Trainers as their authors write them, from public packages at pinned versions, started with the
+README's snippet or an adapter's one line beside a running stack. Written by `make bench-third-party`
+(`python -m benchmarks.third_party`) on {machine()}.
+Of each trainer the latest run counts; several run at a time. Memory is that of a trainer and
+its child processes together, pages that they share counted in each.
+
+## Healthy
+
+No alert of any kind, no line of the logger `heapwatch` at WARNING or above and at most
+{MOST_NOTICES} at INFO, no port trouble.
+
+{healthy(seen).body()}
+
+## With a leak that nothing declares
+
+To be reported and named within {FAST_MINUTES:.0f} minutes when fast (more than 1 % of the
+level per minute, or a container that grows with every episode),
+else within {SLOW_MINUTES:.0f}. Minutes count from the first answer of the trainer.
+*Named by* is the alert's text or `/explain`.
+
+{leaking(seen).body()}
+
+## Versions
+
+{versions}
+"""
+
+
+def healthy(seen: Seen) -> Table:
+    """A row of each healthy run."""
+    columns = "trainer | watched by | memory | minutes | day | alerts, log lines, port trouble"
+    table = Table("Healthy", columns)
+    for trainer, run in _runs(seen, leaking=False):
+        wrong = "; ".join(run.problems(trainer)) or "none"
+        watched = "snippet" if trainer.watched == "snippet" else f"adapter `{trainer.watched}`"
+        table.rows.append([trainer.name, watched, _memory(run), f"{run.minutes:.0f}", run.day, _cell(wrong)])
+    return table
+
+
+def leaking(seen: Seen) -> Table:
+    """A row of each leaking run."""
+    columns = "trainer | leak | rate | memory | reported | named | named by | alerts sent | day | verdict"
+    table = Table("Leaking", columns)
+    for trainer, run in _runs(seen, leaking=True):
+        by_alert = any(alert.named is not None for alert in run.alerts)
+        table.rows.append(
+            [
+                trainer.name,
+                trainer.leak.what,
+                f"{trainer.leak.rate}{'' if trainer.leak.fast else ' (slow)'}",
+                f"{_memory(run)}, {run.growth / 1e6:+.1f} MB/min",
+                _minutes(run.reported),
+                _minutes(run.named),
+                "alert" if by_alert else "/explain" if run.explained is not None else "-",
+                str(sum(alert.notified for alert in run.alerts)),
+                run.day,
+                _cell("; ".join(run.problems(trainer)) or "right"),
+            ]
+        )
+    return table
+
+
+def _runs(seen: Seen, *, leaking: bool) -> Iterable[tuple[Trainer, Observation]]:
+    return ((one, seen[one.name, leaking]) for one in TRAINERS if (one.name, leaking) in seen)
+
+
+def _versions(trainer: Trainer, seen: Seen) -> str:
+    run = seen.get((trainer.name, False)) or seen.get((trainer.name, True))
+    return run.versions if run else trainer.versions
+
+
+def _memory(run: Observation) -> str:
+    return f"{run.memory[1] / 1e6:.0f} MB"
+
+
+def _minutes(when: float | None) -> str:
+    return "-" if when is None else f"{when:.1f} min"
+
+
+def _cell(text: str) -> str:
+    return text.replace("|", "\\|").replace("\n", " ")

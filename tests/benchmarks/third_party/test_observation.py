@@ -1,0 +1,90 @@
+"""What counts as wrong with a healthy run and with a leaking one, and the page of all runs."""
+
+import pytest
+
+from benchmarks.third_party import page
+from benchmarks.third_party.catalog import TRAINERS, Leak, Trainer
+from benchmarks.third_party.observation import Observation, ObservedAlert, load
+
+TRAINER = Trainer("one", "a trainer", (), "snippet", Leak("a list", r"\bhistory\b", "1 MB a step"))
+RANKS = Trainer("one", "", (), "snippet", TRAINER.leak, ranks=2)
+SLOW = Trainer("one", "", (), "snippet", Leak("", "history", "", fast=False))
+LEAK = {"alertname": "TrainerLeak", "kind": "leak", "severity": "critical", "resource": "memory"}
+STALE = {"alertname": "TrainerSampleStale", "kind": "health", "component": "objects"}
+TEXT = {"summary": "memory grows", "description": "97 % of it is trainer.history"}
+SERVED = ["127.0.0.1:7778"]
+NOTICE = "INFO heapwatch: Nothing leaks."
+
+
+def healthy(**changes) -> Observation:
+    seen = {"minutes": 10, "served": SERVED, "scraped": SERVED, "exit_code": 0, **changes}
+    return Observation("one", False, "", **seen)
+
+
+def leaking(*alerts: ObservedAlert, **changes) -> Observation:
+    seen = {"minutes": 9, "served": SERVED, "scraped": SERVED, "alerts": list(alerts), **changes}
+    return Observation("one", True, "", **seen)
+
+
+@pytest.mark.parametrize(
+    ("seen", "trainer", "problems"),
+    [
+        (healthy(), TRAINER, []),
+        (
+            healthy(alerts=[ObservedAlert(3.2, STALE, {})]),
+            TRAINER,
+            ["alert: TrainerSampleStale , ? (objects), 3.2 min"],
+        ),
+        (healthy(log=["WARNING heapwatch: no"]), TRAINER, ["log: WARNING heapwatch: no"]),
+        (healthy(notices=4 * [NOTICE]), TRAINER, []),
+        (healthy(notices=5 * [NOTICE]), TRAINER, [f"log: 5 lines of level INFO, the last: {NOTICE}"]),
+        (healthy(served=[], scraped=[]), TRAINER, ["port: 0 of 1 processes served metrics"]),
+        (healthy(scraped=[]), TRAINER, ["port: Prometheus did not scrape 127.0.0.1:7778"]),
+        (healthy(), RANKS, ["port: 1 of 2 processes served metrics"]),
+        (
+            healthy(tracebacks=["OSError: taken"], exit_code=1),
+            TRAINER,
+            ["traceback: OSError: taken", "exit code 1"],
+        ),
+        (leaking(ObservedAlert(5, LEAK, TEXT, named=5)), TRAINER, []),
+        (leaking(), TRAINER, ["leak not reported in 9 min", "leak not named in 9 min"]),
+        (leaking(ObservedAlert(5, LEAK, TEXT)), TRAINER, ["leak not named in 9 min"]),
+        (
+            leaking(ObservedAlert(9, LEAK, TEXT, named=9.5)),
+            TRAINER,
+            ["leak reported after 9.0 min, 8 allowed", "leak named after 9.5 min, 8 allowed"],
+        ),
+        (leaking(ObservedAlert(9, LEAK, TEXT, named=9.5)), SLOW, []),
+        (leaking(ObservedAlert(5, LEAK, {}), explained=6.0), TRAINER, []),
+    ],
+)
+def test_what_is_wrong_with_a_run_is_told(seen, trainer, problems):
+    assert seen.problems(trainer) == problems
+
+
+def test_another_alert_does_not_report_a_leak() -> None:
+    growth = leaking(ObservedAlert(2, LEAK | {"kind": "growth"}, TEXT, named=2))
+    assert (growth.reported, growth.named) == (None, None)
+
+
+def test_explain_names_a_leak_before_an_alert_does() -> None:
+    assert leaking(ObservedAlert(5, LEAK, TEXT, named=7), explained=6.0).named == 6
+
+
+def test_an_observation_is_read_back_as_it_was_stored(tmp_path) -> None:
+    seen = leaking(ObservedAlert(5, LEAK, TEXT, named=7, notified=True), memory=(1e9, 2e9))
+    seen.save(tmp_path)
+    assert load(tmp_path / "one-leaking.json") == seen
+
+
+def test_the_page_has_a_row_for_every_run() -> None:
+    seen = {
+        (one.name, leaks): Observation(one.name, leaks, "a 1.0", minutes=10, memory=(5e8, 6e8))
+        for one in TRAINERS
+        for leaks in (False, True)
+    }
+    text = page.document(seen)
+    for trainer in TRAINERS:
+        assert text.count(f"| {trainer.name} |") == 2
+    assert "+10.0 MB/min" in text
+    assert "port: 0 of 2 processes served metrics" in text

@@ -1,0 +1,58 @@
+"""What is read from a trainer's output and log."""
+
+from __future__ import annotations
+
+import logging
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+from benchmarks.third_party.run import OBSERVER, first_leak, tracebacks
+
+OUTPUT = """\
+step 1
+Traceback (most recent call last):
+  File "train.py", line 3, in <module>
+    main()
+heapwatch.http.server.PortTaken: [Errno 98] port 7777 is taken
+[rank1]: Traceback (most recent call last):
+[rank1]:   File "train.py", line 19, in <module>
+[rank1]: ValueError: no
+an Error: in the text of the trainer
+"""
+
+
+def test_tracebacks_are_told_by_their_last_line() -> None:
+    assert tracebacks(OUTPUT) == [
+        "heapwatch.http.server.PortTaken: [Errno 98] port 7777 is taken",
+        "ValueError: no",
+    ]
+    assert tracebacks("all is well\n") == []
+
+
+def test_an_explanation_names_its_first_leak() -> None:
+    steady = {"path": "agent.buffer", "type": "list", "holders": [], "is_leak": False}
+    leak = {"path": "agent.history", "type": "list", "holders": ["Agent"], "is_leak": True}
+    assert first_leak({"findings": []}) is None
+    assert first_leak({"findings": [steady]}) is None
+    assert first_leak({"findings": [steady, leak]}) == 'agent.history list ["Agent"]'
+
+
+def test_what_heapwatch_says_is_written_and_nothing_else(tmp_path: Path) -> None:
+    log = tmp_path / "log"
+    script = (
+        "import logging\n"
+        "logging.basicConfig(level=logging.DEBUG)\n"
+        "logging.getLogger('heapwatch').debug('quiet')\n"
+        "logging.getLogger('heapwatch').info('shown')\n"
+        "logging.getLogger('heapwatch.part').warning('loud')\n"
+        "logging.getLogger('other').error('not ours')\n"
+    )
+    environment = os.environ | {"PYTHONPATH": str(OBSERVER), "TRAINER_LOG": str(log)}
+    subprocess.run([sys.executable, "-c", script], env=environment, check=True)
+    notice, line = log.read_text().splitlines()
+    assert notice.startswith("INFO heapwatch ")
+    assert line.startswith("WARNING heapwatch.part ")
+    assert line.endswith(": loud")
+    assert logging.getLogger("heapwatch").handlers == []  # of this process
