@@ -38,8 +38,8 @@ def as_html(report: Report, most_rows: int) -> str:
     heading = escape(title(report))
     body = [f"<h1>{heading}</h1>"]
     word = report.verdict
-    look = " bad" if word in SERIOUS else "" if word in ("too early", "growing") else " good"
-    body.append(f'<p class="outcome{look}">{escape(headline(report))}</p>')
+    colour = " bad" if word in SERIOUS else "" if word in ("too early", "growing") else " good"
+    body.append(f'<p class="outcome{colour}">{escape(headline(report))}</p>')
     written = sections(report, most_rows)
     body += [_section(section) for section in written[:1]]
     body += _plots(report)
@@ -77,8 +77,11 @@ def _plots(report: Report) -> list[str]:
     if len(phases) > 1 and "memory" in phases:  # the baseline alone
         del phases["memory"]
     plots = [_figure("Resident memory at the end of each phase (GB)", phases, report.unit)]
-    changed = {name: judged for name, judged in report.objects.items() if judged.verdict == "leak"}
-    counts: dict[str, Line] = {name: report.histories[f"objects {name}"] for name in changed}
+    counts: dict[str, Line] = {
+        name: report.histories[f"objects {name}"]
+        for name, judged in report.objects.items()
+        if judged.verdict == "leak"
+    }
     plots.append(_figure("Counts that leak", counts, report.unit))
     sizes: dict[str, Line] = {
         name: [(cycle, size / 1e6) for cycle, size in report.histories[f"sizes {name}"]]
