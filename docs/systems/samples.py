@@ -18,13 +18,12 @@ from prometheus_client.parser import text_string_to_metric_families
 
 from examples.check.alerts import said
 from heapwatch.analysis.readings import Readings
-from heapwatch.cli.reporter import Reporter
+from heapwatch.cli.reporter import Reporter, Thresholds
 from heapwatch.cli.sources import Sample
-from heapwatch.cli.thresholds import Thresholds
 from heapwatch.http.client import get_text
 from heapwatch.recording.reader import read_recording
+from heapwatch.report.document import as_text
 from heapwatch.report.findings import analyse
-from heapwatch.report.text import as_text
 
 FOLDER = Path(__file__).parent
 # What a page shows beside the finding: sections of the report, or how their titles begin.

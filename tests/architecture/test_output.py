@@ -11,8 +11,6 @@ from tests.architecture.test_imports import MODULES
 # What prints by itself, and why nothing of a trainer is in it.
 OWN_TEXT = {
     "heapwatch.runtime.plain_text": "the place itself",
-    "heapwatch.cli.completion": "a script and a manual page that are made of the parser",
-    "heapwatch.cli.shipped": "rules and dashboards of the package",
     "heapwatch_dashboards.__main__": "names of its own files",
     "heapwatch.explain.tracing.native_record": "JSON for the process that started it, without this package",
     "heapwatch_stack.bootstrap": "runs before anything is installed, beside pip",

@@ -375,8 +375,8 @@ CHANGES = (
     ),
     Change(
         "exporters/heapwatch/cli/monitor.py",
-        "if not arguments.auto_cleanup:",
-        "if True:",
+        "find_token_of_user() if arguments.auto_cleanup else None",
+        "None",
         ("walker: auto-cleanup",),
     ),
     Change(

@@ -19,9 +19,8 @@ from heapwatch.analysis.readings import GROWN
 from heapwatch.http.status import Status
 from heapwatch.measure.objects.instances import InstanceCounter
 from heapwatch.recording.reader import read_recording
-from heapwatch.report.document import finding_lines, sections
+from heapwatch.report.document import as_text, finding_lines, sections
 from heapwatch.report.findings import analyse
-from heapwatch.report.text import as_text
 from heapwatch.watch import Watch
 from tests.dashboards.documents import interpolate, targets
 from tests.documents.example import SECONDS, Example, finished

@@ -17,9 +17,8 @@ from prometheus_client.parser import text_string_to_metric_families
 from examples.fire_dqn.agent import Transition
 from examples.fire_dqn.trainer import FireTrainer
 from heapwatch.analysis.readings import Readings
-from heapwatch.cli.reporter import Reporter
+from heapwatch.cli.reporter import Reporter, Thresholds
 from heapwatch.cli.sources import Sample
-from heapwatch.cli.thresholds import Thresholds
 from heapwatch.recording.points import Run
 from heapwatch.report.document import finding_lines
 from heapwatch.report.findings import analyse

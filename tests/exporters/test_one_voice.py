@@ -20,9 +20,8 @@ from benchmarks.leaks.scenario import Scenario
 from heapwatch.analysis.readings import Readings
 from heapwatch.analysis.verdict import MEANINGS, SERIOUS, WORDS, Word
 from heapwatch.cli.main import main
-from heapwatch.cli.reporter import Reporter
+from heapwatch.cli.reporter import Reporter, Thresholds
 from heapwatch.cli.sources import Sample, read_metrics
-from heapwatch.cli.thresholds import Thresholds
 from heapwatch.explain.evidence import Candidate
 from heapwatch.explain.findings import Explanation, headline, narrative
 from heapwatch.explain.levels import LeakingLevels

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import argparse
 import os
+import signal
 from typing import Any
 
 from heapwatch.attach import Attachment, CannotAttach, name_of, process_of, wait_until_ended
-from heapwatch.cli.interrupt import interrupt_on_termination
 from heapwatch.entering.entrance import Entrance
 from heapwatch.entering.refusals import CannotEnter
 from heapwatch.errors import reason
@@ -45,7 +45,6 @@ def add_parser(commands: Any) -> None:
         help="watch a running process",
         description="Watch a running process without changing its program.",
         epilog=_EPILOG,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.add_argument("pid", type=int, metavar="PID", help="the process")
     parser.add_argument("--name", help="name of the trainer (default: the name of its script)")
@@ -66,7 +65,6 @@ def add_parser(commands: Any) -> None:
         help="end what `attach` started",
         description="Take Heapwatch out of a process that `heapwatch attach` has put it into.",
         epilog=_LEAVING,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     leaving.add_argument("pid", type=int, metavar="PID", help="the process")
     leaving.set_defaults(run=leave)
@@ -98,7 +96,7 @@ def run(arguments: argparse.Namespace) -> int:
     except (OSError, ValueError) as error:
         say(f"heapwatch: {reason(error)}", error=True)
         return 1
-    interrupt_on_termination()
+    signal.signal(signal.SIGTERM, signal.default_int_handler)
     try:
         where = f"{attachment.server.url}metrics"
         say(f"process {arguments.pid} ({attachment.name}) at {where}")

@@ -1,19 +1,28 @@
-"""`heapwatch cleanup`: has a trainer clean up now, with the token of this user."""
+"""Cleanups: `heapwatch cleanup`, and those that `heapwatch monitor --auto-cleanup` requests."""
 
 from __future__ import annotations
 
 import argparse
+import time
+import uuid
+from collections.abc import Callable, Iterable
 from typing import Any
 
-from heapwatch.cli.named import address_of_name, is_address
-from heapwatch.cli.reporter import cleanup_lines
+from heapwatch.analysis.readings import Component, ExceededLimit
+from heapwatch.cli.reporter import described, named, title
+from heapwatch.cli.sources import mapping, number, url_of_trainer
 from heapwatch.errors import Unreachable, UsageError
-from heapwatch.http.client import base_url, post_json
+from heapwatch.http.client import post_json
 from heapwatch.http.guards import ACTIONS, find_token
 from heapwatch.registration import choose, token_of
-from heapwatch.runtime.plain_text import say
+from heapwatch.runtime.plain_text import plain, say
 
+COOLDOWN_SECONDS = 120.0
 _WAIT_SECONDS = 30.0
+_MONITOR_WAIT_SECONDS = 15.0
+_CLEANED = ("memory", "bodies", "entities", "events", "buffer")
+_MOST_LINES = 20
+_LONGEST = 300  # characters of a text from a trainer
 _EPILOG = """
 The token is HEAPWATCH_TOKEN, else the content of HEAPWATCH_TOKEN_FILE, else that of the running stack.
 
@@ -35,7 +44,6 @@ def add_parser(commands: Any) -> None:
         help="have a trainer clean up now",
         description="Have a trainer clean up at its next safe point, and show what that freed.",
         epilog=_EPILOG,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.add_argument("trainer", metavar="NAME|URL", help="a registered trainer, or its address")
     parser.add_argument("--action", choices=ACTIONS, default="emergency", help="what to do (%(default)s)")
@@ -56,8 +64,7 @@ def run(arguments: argparse.Namespace) -> int:
         "timeout_seconds": _WAIT_SECONDS,
     }
     try:
-        where = arguments.trainer
-        url = base_url(where if is_address(where) else address_of_name(where))
+        url = url_of_trainer(arguments.trainer)
         _, answer = post_json(f"{url}/force_cleanup", document, token, _WAIT_SECONDS + 5)
     except Unreachable as error:
         say(f"heapwatch: {error}", error=True)
@@ -84,3 +91,110 @@ def find_token_of_user() -> str:
             "HEAPWATCH_TOKEN_FILE"
         )
     return token
+
+
+class Cleaner:
+    """Cleans one trainer at most once in each cooldown; what stays critical after it is not cleaned again."""
+
+    def __init__(self, token: str, clock: Callable[[], float] = time.monotonic) -> None:
+        self._token = token
+        self._clock = clock
+        self._asked_at = float("-inf")
+        self._asked_for: frozenset[Component] = frozenset()
+        self._unhelped: frozenset[Component] = frozenset()
+        self._pending: str | None = None
+        self._waiting_reported = False
+
+    def clean(self, alerts: Iterable[ExceededLimit], url_of: Callable[[], str]) -> list[str]:
+        """Request an emergency cleanup if these alerts need one, and return the lines about it."""
+        critical = {
+            Component(alert.resource, alert.component): alert
+            for alert in alerts
+            if alert.kind == "threshold" and alert.severity != "warning" and alert.resource in _CLEANED
+        }
+        self._unhelped &= critical.keys()
+        left = COOLDOWN_SECONDS - (self._clock() - self._asked_at)
+        if left > 0 and self._pending is None:
+            return self._waiting(critical, left)
+        self._waiting_reported = False
+        lines = self._without_effect(critical) if self._pending is None else []
+        wanted = critical.keys() - self._unhelped
+        if not wanted:
+            return lines
+        reasons = ", ".join(described(critical[component]) for component in sorted(wanted))
+        return lines + self._ask(frozenset(wanted), reasons, url_of)
+
+    def _waiting(self, critical: dict[Component, ExceededLimit], left: float) -> list[str]:
+        """Report what is critical during the cooldown, once."""
+        if self._waiting_reported or not critical.keys() - self._unhelped:
+            return []
+        self._waiting_reported = True
+        names = ", ".join(named(component) for component in sorted(critical.keys() - self._unhelped))
+        return [f"COOLDOWN: {names} still critical; the next cleanup is at least {left:.0f} s away"]
+
+    def _without_effect(self, critical: dict[Component, ExceededLimit]) -> list[str]:
+        still = (self._asked_for & critical.keys()) - self._unhelped
+        self._asked_for = frozenset()
+        self._unhelped |= still
+        return [
+            f"CLEANUP DID NOT HELP: {described(critical[component])}; not repeated until it falls below"
+            for component in sorted(still)
+        ]
+
+    def _ask(self, wanted: frozenset[Component], reasons: str, url_of: Callable[[], str]) -> list[str]:
+        request_id = self._pending or uuid.uuid4().hex
+        first = [] if self._pending else ["EMERGENCY: triggering an emergency cleanup"]
+        self._asked_at = self._clock()
+        document = {
+            "action": "emergency",
+            "reason": f"heapwatch monitor: {reasons}"[:1000],
+            "request_id": request_id,
+            "timeout_seconds": _MONITOR_WAIT_SECONDS,
+        }
+        if len(wanted) == 1:
+            (only,) = wanted
+            document |= {"resource": only.resource, "component": only.name}
+        try:
+            status, answer = post_json(
+                f"{url_of()}/force_cleanup", document, self._token, _MONITOR_WAIT_SECONDS + 5
+            )
+        except Unreachable as error:
+            return [*first, f"CLEANUP FAILED: {error}"]
+        self._pending = request_id if status == 202 else None
+        self._asked_for = wanted
+        return first + cleanup_lines(answer)
+
+
+def cleanup_lines(answer: Any) -> list[str]:
+    """Return what a cleanup did: bytes freed, then each level before and after; bounded in length."""
+    answer = mapping(answer)
+    if answer.get("status") != "done":
+        return [f"Cleanup pending: {_short(answer.get('detail', 'no safe point yet'))}"]
+    freed = number(mapping(answer.get("freed")).get("resident_memory_bytes"))
+    result = f"{freed / 1e6:.1f}MB freed" if freed is not None else "freed memory not known"
+    took = number(answer.get("duration_seconds"))
+    duration = "" if took is None else f" in {took:.1f} s"
+    lines = [f"{_short(answer.get('action')).capitalize()} cleanup completed{duration}: {result}"]
+    before, after = _flat(mapping(answer.get("before"))), _flat(mapping(answer.get("after")))
+    for name in before.keys() & after.keys() - {"resident_memory_bytes"}:
+        if before[name] != after[name]:
+            change = after[name] - before[name]
+            lines.append(f"   {title(name)}: {before[name]:.0f} -> {after[name]:.0f} ({change:+.0f})")
+    lines[1:] = sorted(lines[1:])[:_MOST_LINES]
+    errors = answer.get("errors")
+    shown = errors[:_MOST_LINES] if isinstance(errors, list) else []
+    return [*lines, *(f"   error: {_short(error)}" for error in shown)]
+
+
+def _flat(levels: dict[str, Any]) -> dict[str, float]:
+    flat: dict[str, float] = {}
+    for name, value in levels.items():
+        inner: Iterable[tuple[str, Any]] = value.items() if isinstance(value, dict) else [(name, value)]
+        for key, level in inner:
+            if (known := number(level)) is not None:
+                flat[plain(key, _LONGEST)] = known
+    return flat
+
+
+def _short(text: object) -> str:
+    return plain(text, _LONGEST)

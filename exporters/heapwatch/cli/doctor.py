@@ -55,7 +55,6 @@ def add_parser(commands: Any) -> None:
         help="check the installation, a trainer and Prometheus",
         description="Report what is installed, which collectors work, whether a trainer responds.",
         epilog=_EPILOG,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     trainer = f"127.0.0.1:{os.environ.get('HEAPWATCH_TRAINER_PORT') or 7777}"
     prometheus = (

@@ -8,13 +8,13 @@ from typing import Any
 
 from heapwatch.attach import CannotAttach
 from heapwatch.cli import results
-from heapwatch.cli.named import address_of_name, address_of_process, is_address
+from heapwatch.cli.sources import url_of_process, url_of_trainer
 from heapwatch.cli.visit import DEFAULT_SECONDS, visit
 from heapwatch.entering.refusals import CannotEnter
 from heapwatch.errors import Unreachable
 from heapwatch.explain.findings import Explanation, narrative
 from heapwatch.explain.received import MOST_BYTES, explanation_of
-from heapwatch.http.client import base_url, get_json
+from heapwatch.http.client import get_json
 from heapwatch.recording.reader import NoRecording, read_explanation
 from heapwatch.runtime.plain_text import say, say_json
 
@@ -39,7 +39,6 @@ def add_parser(commands: Any) -> None:
         help="show what grows in a running trainer or a recorded run",
         description="Show what grows in a trainer, what holds it, and remedies.",
         epilog=_EPILOG,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.add_argument(
         "source",
@@ -81,16 +80,15 @@ def _read(arguments: argparse.Namespace) -> Explanation:
         except ValueError as error:
             raise NoRecording(f"{source} holds no explanation that can be shown: {error}") from None
     if source.isascii() and source.isdigit():
-        address = address_of_process(int(source))
-        return _ask(address) if address else visit(int(source), arguments.seconds, quiet=arguments.quiet)
+        url = url_of_process(int(source))
+        return _ask(url) if url else visit(int(source), arguments.seconds, quiet=arguments.quiet)
     if "://" not in source and source.endswith(_FILE_ENDINGS):
         raise NoRecording(f"there is no file {source}")
-    return _ask(source if is_address(source) else address_of_name(source))
+    return _ask(url_of_trainer(source))
 
 
 def _ask(url: str) -> Explanation:
-    address = base_url(url)
     try:
-        return explanation_of(get_json(f"{address}/explain", max_bytes=MOST_BYTES))
+        return explanation_of(get_json(f"{url}/explain", max_bytes=MOST_BYTES))
     except ValueError as error:
-        raise Unreachable(f"{address}/explain does not send an explanation: {error}") from None
+        raise Unreachable(f"{url}/explain does not send an explanation: {error}") from None

@@ -6,21 +6,19 @@ import argparse
 import difflib
 import sys
 from collections.abc import Collection, Mapping, Sequence
-from typing import NoReturn
+from typing import Any, NoReturn
 
 import heapwatch
 from heapwatch.cli import (
     attach,
     cleanup,
-    completion,
     doctor,
     explain,
     monitor,
-    processes,
+    parts,
+    ps,
     report,
     run,
-    serve,
-    shipped,
     top,
 )
 from heapwatch.errors import UsageError
@@ -28,23 +26,7 @@ from heapwatch.runtime.plain_text import plain, say
 from heapwatch_stack import cli as stack
 
 USAGE_ERROR = 64  # EX_USAGE of sysexits.h; 1 to 3 report the state of trainers
-COMMANDS = (
-    run,
-    explain,
-    top,
-    stack,
-    processes,
-    monitor,
-    cleanup,
-    report,
-    attach,
-    doctor,
-    shipped,
-    serve,
-    completion,
-)
-
-
+COMMANDS = (run, explain, top, stack, ps, monitor, cleanup, report, attach, doctor, parts)
 GROUPS = {
     "find a leak": "run explain top report",
     "watch for days": "attach detach ps monitor cleanup doctor",
@@ -52,11 +34,22 @@ GROUPS = {
     "parts of the stack": "rules dashboards receiver viewer",
     "the command line": "completion",
 }
+_COMPLETION_EPILOG = """
+bash:  heapwatch completion bash > ~/.local/share/bash-completion/completions/heapwatch
+zsh:   heapwatch completion zsh > "${fpath[1]}/_heapwatch"
+tcsh:  heapwatch completion tcsh >> ~/.tcshrc
+man:   heapwatch completion man > ~/.local/share/man/man1/heapwatch.1
+"""
 
 
 class _Parser(argparse.ArgumentParser):
     verbs: Collection[str] = ()
     groups: Mapping[str, Sequence[argparse.Action]] = {}
+
+    def __init__(self, **options: Any) -> None:
+        if options.get("epilog"):  # lines that are aligned
+            options["formatter_class"] = argparse.RawDescriptionHelpFormatter
+        super().__init__(**options)
 
     def format_help(self) -> str:
         """The commands in groups."""
@@ -91,12 +84,33 @@ def _parser() -> _Parser:
     subcommands = whole.add_subparsers(metavar="COMMAND", required=True)
     for command in COMMANDS:
         command.add_parser(subcommands)
+    completion = subcommands.add_parser(
+        "completion",
+        help="print shell completion, or the manual page",
+        description="Print the completion script of a shell, or the manual page.",
+        epilog=_COMPLETION_EPILOG,
+    )
+    completion.add_argument("shell", choices=("bash", "zsh", "tcsh", "man"))
+    completion.set_defaults(run=_print_completion, extra="cli")
     for parser in subcommands.choices.values():
         parser.set_defaults(command=parser)
     whole.verbs = subcommands.choices
     told = {action.dest: action for action in subcommands._choices_actions}
     whole.groups = {title: [told[verb] for verb in verbs.split()] for title, verbs in GROUPS.items()}
     return whole
+
+
+def _print_completion(arguments: argparse.Namespace) -> int:
+    if arguments.shell == "man":
+        from argparse_manpage.manpage import Manpage
+
+        text = str(Manpage(arguments.parser))
+    else:
+        import shtab
+
+        text = shtab.complete(arguments.parser, arguments.shell)
+    say(*text.split("\n"))
+    return 0
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

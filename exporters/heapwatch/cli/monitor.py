@@ -6,6 +6,7 @@ import argparse
 import itertools
 import math
 import os
+import signal
 import sys
 import time
 from collections.abc import Iterable, Sequence
@@ -14,14 +15,16 @@ from dataclasses import replace
 from typing import Any
 
 from heapwatch.analysis.limits import BODIES, MEMORY
-from heapwatch.cli.cleaner import Cleaner
-from heapwatch.cli.cleanup import find_token_of_user
-from heapwatch.cli.interrupt import interrupt_on_termination
-from heapwatch.cli.named import searched_folders
-from heapwatch.cli.reporter import Message, Reporter
-from heapwatch.cli.sources import PrometheusSource, Sample, SampleSource, TrainerSource
-from heapwatch.cli.thresholds import Thresholds
-from heapwatch.discovery import addresses
+from heapwatch.cli.cleanup import Cleaner, find_token_of_user
+from heapwatch.cli.reporter import Message, Reporter, Thresholds
+from heapwatch.cli.sources import (
+    PrometheusSource,
+    Sample,
+    SampleSource,
+    TrainerSource,
+    none_registered,
+    registered_trainers,
+)
 from heapwatch.errors import Unreachable, UsageError
 from heapwatch.http.client import base_url
 from heapwatch.runtime.failures import describe
@@ -60,7 +63,6 @@ def add_parser(commands: Any) -> None:
         help="watch one trainer or all, in the terminal",
         description="Watch one trainer or all, in the terminal.",
         epilog=_EPILOG,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     where = parser.add_argument_group("trainers")
     where.add_argument(
@@ -108,8 +110,9 @@ def run(arguments: argparse.Namespace) -> int:
         UsageError: the arguments contradict each other, or something they need is missing.
 
     """
-    source = _source(arguments)
-    monitor = Monitor(source, _thresholds(arguments), interval=arguments.interval, token=_token(arguments))
+    source, thresholds = _source(arguments), _thresholds(arguments)
+    token = find_token_of_user() if arguments.auto_cleanup else None
+    monitor = Monitor(source, thresholds, interval=arguments.interval, token=token)
     return _watch(monitor, arguments.interval, arguments.count)
 
 
@@ -119,7 +122,7 @@ def print_lines(urls: Sequence[str], interval: float) -> int:
 
 
 def _watch(monitor: Monitor, interval: float, count: int | None) -> int:
-    interrupt_on_termination()
+    signal.signal(signal.SIGTERM, signal.default_int_handler)
     with suppress(KeyboardInterrupt):
         for sampled in itertools.count(1):
             _show(monitor.sample(), several=len(monitor.samples) > 1)
@@ -216,11 +219,9 @@ def _source(arguments: argparse.Namespace) -> SampleSource:
     if arguments.all:
         if arguments.trainers:
             raise UsageError("give either trainers or --all")
-        looked_in = searched_folders()
-        found = [address for folder in looked_in for address in addresses(folder)]
-        if not found:
-            raise UsageError(f"no trainer is registered in {' or '.join(map(str, looked_in))}")
-        return TrainerSource([base_url(address) for address in found])
+        if not (found := registered_trainers()):
+            raise UsageError(none_registered())
+        return TrainerSource(found)
     port = os.environ.get("HEAPWATCH_TRAINER_PORT") or "7777"
     return TrainerSource([base_url(trainer) for trainer in arguments.trainers or [f"127.0.0.1:{port}"]])
 
@@ -236,12 +237,6 @@ def _thresholds(arguments: argparse.Namespace) -> Thresholds:
         if None not in limits.values() and limits["warning"] >= limits["critical"]:
             raise UsageError(f"--{name}-warning must be below --{name}-critical")
     return Thresholds("walker-aggressive" if arguments.aggressive_thresholds else None, given)
-
-
-def _token(arguments: argparse.Namespace) -> str | None:
-    if not arguments.auto_cleanup:
-        return None
-    return find_token_of_user()
 
 
 def positive(text: str) -> float:

@@ -16,11 +16,10 @@ from heapwatch.errors import Unreachable, UsageError
 from heapwatch.http.client import base_url
 from heapwatch.recording.points import Run
 from heapwatch.recording.reader import NoRecording, read_recording
-from heapwatch.report.document import headline
+from heapwatch.report.document import as_markdown, as_text, headline, sections, title
 from heapwatch.report.findings import Report, analyse
 from heapwatch.report.page import as_html
 from heapwatch.report.prometheus import read_prometheus
-from heapwatch.report.text import as_markdown, as_text
 from heapwatch.runtime.own_files import UnusableFile, open_own
 from heapwatch.runtime.plain_text import json_text, plain, say
 
@@ -66,7 +65,6 @@ def add_parser(commands: Any) -> None:
         help="report on a run's memory, and what leaks",
         description="Report on a run: its memory by generation and phase, its objects, and the finding.",
         epilog=_EPILOG,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.add_argument(
         "recording", nargs="?", type=Path, help="file that the trainer wrote (heapwatch.start(record=FILE))"
@@ -163,12 +161,10 @@ def _progress(text: str) -> None:
 def _write(report: Report, arguments: argparse.Namespace) -> None:
     if arguments.output is None and arguments.format == "text" and sys.stdout.isatty():
         try:
-            from heapwatch.cli.report_terminal import show
-        except ImportError:
-            pass
-        else:
-            show(report, arguments.rows)
+            print_in_colours(report, arguments.rows)
             return
+        except ImportError:  # without rich
+            pass
     lines = _FORMATS[arguments.format](report, arguments.rows).split("\n")
     if arguments.output is None:
         say(*lines)
@@ -180,6 +176,38 @@ def _write(report: Report, arguments: argparse.Namespace) -> None:
         partial.replace(arguments.output)
     except OSError as error:
         raise UsageError(f"{arguments.output} cannot be written: {error.strerror}") from None
+
+
+def print_in_colours(report: Report, most_rows: int) -> None:
+    """Print the report to a terminal, with colours for verdicts.
+
+    Raises:
+        ImportError: rich is not installed.
+
+    """
+    from rich.table import Table
+
+    from heapwatch.runtime.console import console, literal
+
+    terminal = console()
+    terminal.print(literal(title(report), style="bold"))
+    for section in sections(report, most_rows):
+        terminal.print()
+        terminal.print(literal(section.title, style="bold cyan"))
+        if section.rows:
+            table = Table(box=None, pad_edge=False, show_header=any(section.columns))
+            for position, column in enumerate(section.columns):
+                is_text = position == 0 or column == "Verdict"
+                table.add_column(column, justify="left" if is_text else "right")
+            for row in section.rows:
+                table.add_row(*(literal(cell, style=_style(cell)) for cell in row))
+            terminal.print(table)
+        for line in section.lines:
+            terminal.print(literal(line, style=_style(line)))
+
+
+def _style(text: str) -> str:
+    return "bold red" if text.startswith(("LEAK", "WARNING")) else ""
 
 
 def _duration(text: str) -> float:

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, replace
-from typing import Any
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field, replace
 
 from heapwatch.analysis.growth import GrowthRates
+from heapwatch.analysis.limits import growth_limits_of, limits_of
 from heapwatch.analysis.live import LiveVerdicts
 from heapwatch.analysis.readings import (
     GROWN,
@@ -21,19 +21,32 @@ from heapwatch.analysis.readings import (
 )
 from heapwatch.analysis.verdict import SERIOUS, Word
 from heapwatch.cli.sources import Sample
-from heapwatch.cli.thresholds import Thresholds
 from heapwatch.explain.findings import labelled
 from heapwatch.explain.told import told, verdict_of
-from heapwatch.runtime.plain_text import plain
 
 REPEAT_SECONDS = 600.0
 HYSTERESIS = 0.95  # an alert ends below this share of its limit, so that a level at its limit does not flap
 BYTES = ("memory", "gpu_memory", "object_size")
 
-_MOST_LINES = 20
-_LONGEST = 300  # characters of a text from a trainer
-_ABSURD = 1e18
 _BODY_TYPES = ("static", "dynamic", "terrain", "agent", "unknown")
+
+
+@dataclass(frozen=True)
+class Thresholds:
+    """The limits of the command line, by severity; the rest comes from each trainer, or the defaults.
+
+    A `profile` overrides what trainers choose and declare.
+    """
+
+    profile: str | None = None
+    given: Mapping[Component, Mapping[str, float]] = field(default_factory=dict)
+
+    def limits(self, readings: Readings) -> dict[Component, dict[str, float]]:
+        """Return the limits of levels for a trainer."""
+        merged = limits_of(readings, self.profile)
+        for component, limits in self.given.items():
+            merged[component] = merged.get(component, {}) | dict(limits)
+        return merged
 
 
 @dataclass(frozen=True)
@@ -154,7 +167,7 @@ class Reporter:
 
     def _judge(self, readings: Readings, levels: dict[Component, float]) -> Iterator[ExceededLimit]:
         limits = self._thresholds.limits(readings)
-        growth_limits = self._thresholds.growth_limits(readings)
+        growth_limits = growth_limits_of(readings, self._thresholds.profile)
         for component, level in levels.items():
             own = limit_of(component, limits) or {}
             threshold = threshold_alert(component, level, self._eased(("threshold", component), own))
@@ -212,7 +225,7 @@ def summary(readings: Readings) -> str:
         ("Memory", None if resident is None else f"{resident / 1e6:.1f}MB"),
         ("Bodies", f"{sum(bodies.values()):.0f}" if bodies else None),
         # Agents are listed among the body types.
-        *((_title(name), f"{count:.0f}") for name, count in entities.items() if not name.endswith("_agents")),
+        *((title(name), f"{count:.0f}") for name, count in entities.items() if not name.endswith("_agents")),
         ("Step", None if steps is None else f"{steps:.0f}"),
     ]
     return ", ".join(f"{name}={value}" for name, value in fields if value is not None) or "nothing to show"
@@ -246,53 +259,8 @@ def described(alert: ExceededLimit, rise: float | None = None) -> str:
     return f"{alert.severity.upper()}: {name} = {value} (>= {limit})"
 
 
-def cleanup_lines(answer: Any) -> list[str]:
-    """Return what a cleanup did: bytes freed, then each level before and after; bounded in length."""
-    answer = _mapping(answer)
-    if answer.get("status") != "done":
-        return [f"Cleanup pending: {_short(answer.get('detail', 'no safe point yet'))}"]
-    freed = _number(_mapping(answer.get("freed")).get("resident_memory_bytes"))
-    result = f"{freed / 1e6:.1f}MB freed" if freed is not None else "freed memory not known"
-    took = _number(answer.get("duration_seconds"))
-    duration = "" if took is None else f" in {took:.1f} s"
-    lines = [f"{_short(answer.get('action')).capitalize()} cleanup completed{duration}: {result}"]
-    before, after = _flat(_mapping(answer.get("before"))), _flat(_mapping(answer.get("after")))
-    for name in before.keys() & after.keys() - {"resident_memory_bytes"}:
-        if before[name] != after[name]:
-            change = after[name] - before[name]
-            lines.append(f"   {_title(name)}: {before[name]:.0f} -> {after[name]:.0f} ({change:+.0f})")
-    lines[1:] = sorted(lines[1:])[:_MOST_LINES]
-    errors = answer.get("errors")
-    shown = errors[:_MOST_LINES] if isinstance(errors, list) else []
-    return [*lines, *(f"   error: {_short(error)}" for error in shown)]
-
-
 def _heading(sample: Sample, text: str) -> Message:
     return Message(sample.time, sample.instance, text, heading=True)
-
-
-def _flat(levels: dict[str, Any]) -> dict[str, float]:
-    flat: dict[str, float] = {}
-    for name, value in levels.items():
-        inner: Iterable[tuple[str, Any]] = value.items() if isinstance(value, dict) else [(name, value)]
-        for key, level in inner:
-            number = _number(level)
-            if number is not None:
-                flat[plain(key, _LONGEST)] = number
-    return flat
-
-
-def _mapping(value: Any) -> dict[str, Any]:
-    return value if isinstance(value, dict) else {}
-
-
-def _number(value: Any) -> float | None:
-    known = isinstance(value, (int, float)) and not isinstance(value, bool) and abs(value) < _ABSURD
-    return float(value) if known else None
-
-
-def _short(text: object) -> str:
-    return plain(text, _LONGEST)
 
 
 def named(component: Component) -> str:
@@ -314,5 +282,6 @@ def _amount(resource: str, value: float) -> str:
     return f"{value:.0f}" if float(value).is_integer() else f"{value:.1f}"
 
 
-def _title(name: str) -> str:
+def title(name: str) -> str:
+    """The name of a level as a heading, without `_sources`."""
     return name.removesuffix("_sources").replace("_", " ").title().replace(" ", "")

@@ -41,7 +41,6 @@ def add_parser(commands: Any) -> None:
         help="run a program under watch and report what grows in it",
         description="Run an unchanged Python program under watch, and report at its end what grows.",
         epilog=_EPILOG,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
         usage="%(prog)s [--record FILE] [--seconds N] [--json] [-q] [--port N] [--output FILE]"
         " [--fail-on VERDICT] [PYTHON OPTION...]"
         " (SCRIPT | FOLDER | - | -m MODULE | -c CODE) [ARG...]",

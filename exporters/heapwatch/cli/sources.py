@@ -1,22 +1,28 @@
-"""The sources of the monitor's samples: the trainers, or the Prometheus that scrapes them."""
+"""The trainers of this user: where they are registered, and what they or their Prometheus tell of them."""
 
 from __future__ import annotations
 
+import difflib
+import os
 import time
 from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from typing import Protocol
+from pathlib import Path
+from typing import Any
 
 from prometheus_client import Metric
 from prometheus_client.parser import text_string_to_metric_families
 
 from heapwatch.analysis.readings import Readings
-from heapwatch.errors import Unreachable
-from heapwatch.http.client import get_json, get_text
+from heapwatch.discovery import addresses, addresses_of
+from heapwatch.errors import Unreachable, UsageError, reason
+from heapwatch.http.client import base_url, get_json, get_text
 from heapwatch.http.prometheus import data_of, escaped, understood
+from heapwatch.registration import folders
 
-_AT_ONCE = 16
+AT_ONCE = 16
+_ABSURD = 1e18  # neither bytes nor items; also what is no number
 # Thousands of series; more would keep the parser busy for longer than the time between two samples.
 MAX_METRICS_BYTES = 4 * 2**20
 
@@ -37,26 +43,6 @@ class Sample:
     leak_fires: bool = False
 
 
-class SampleSource(Protocol):
-    """Yields the latest sample of each trainer."""
-
-    def samples(self) -> list[Sample]:
-        """Read now.
-
-        Raises:
-            Unreachable: the source itself does not answer.
-
-        """
-
-    def url_of(self, instance: str) -> str:
-        """Return the base URL at which a trainer takes a cleanup.
-
-        Raises:
-            Unreachable: it is not known.
-
-        """
-
-
 class TrainerSource:
     """Reads `/metrics` of all trainers in parallel, so that one that hangs does not delay the others."""
 
@@ -65,7 +51,7 @@ class TrainerSource:
 
     def samples(self) -> list[Sample]:
         """Read every trainer now."""
-        with ThreadPoolExecutor(max_workers=_AT_ONCE) as pool:
+        with ThreadPoolExecutor(max_workers=AT_ONCE) as pool:
             return list(pool.map(self._sample, self._urls))
 
     def url_of(self, instance: str) -> str:
@@ -148,6 +134,9 @@ class PrometheusSource:
         ]
 
 
+SampleSource = TrainerSource | PrometheusSource
+
+
 def _lost(family: Metric) -> str:
     """Why the trainer was lost; empty if it was not."""
     causes = (
@@ -176,3 +165,76 @@ def _described(labels: Mapping[str, str]) -> str:
     about = " ".join(filter(None, (labels.get("resource"), labels.get("component"))))
     severity = labels.get("severity", "")
     return f"{severity.upper()}: {labels.get('alertname', '')} fires{about and f' ({about})'}"
+
+
+def searched_folders() -> list[Path]:
+    """Every folder in which a trainer of this user may be registered; UsageError where none can be named."""
+    try:
+        return folders()
+    except OSError as error:
+        raise UsageError(f"the folders of targets are not known: {reason(error)}") from None
+
+
+def registered_trainers() -> list[str]:
+    """The URLs of the registered trainers of this user; UsageError as for `searched_folders`."""
+    found = (address for folder in searched_folders() for address in addresses(folder))
+    return [base_url(address) for address in dict.fromkeys(found)]
+
+
+def none_registered() -> str:
+    """What to say where no trainer is registered."""
+    return f"no trainer is registered in {' or '.join(map(str, searched_folders()))}"
+
+
+def url_of_trainer(text: str) -> str:
+    """The URL of a trainer that is given by its host and port, its URL or its registered name.
+
+    Raises:
+        Unreachable: none is registered by this name, or several are; the message names what there is.
+        UsageError: it is no address.
+
+    """
+    return base_url(text if any(mark in text for mark in ":./") or text == "localhost" else _address_of(text))
+
+
+def url_of_process(pid: int) -> str | None:
+    """The URL at which a process of this user serves; None where it does not.
+
+    Raises:
+        Unreachable: there is no such process.
+
+    """
+    try:
+        os.kill(pid, 0)
+    except (ProcessLookupError, OverflowError):
+        raise Unreachable(f"there is no process {pid}") from None
+    except PermissionError:
+        return None
+    return next((base_url(at) for folder in searched_folders() for at in addresses_of(folder, pid)), None)
+
+
+def _address_of(name: str) -> str:
+    known: dict[str, list[str]] = {}
+    for sample in TrainerSource(registered_trainers()).samples():
+        if sample.readings is not None:
+            called = sample.readings.labels("trainer_info").get("trainer", "")
+            known.setdefault(called, []).append(sample.instance)
+    found = known.get(name, [])
+    if len(found) > 1:
+        raise Unreachable(f"{len(found)} trainers are called {name}: give the address, {' or '.join(found)}")
+    if not found:
+        near = difflib.get_close_matches(name, known, n=1)
+        meant = f"did you mean {near[0]}?" if near else f"there is {', '.join(sorted(known)) or 'none'}"
+        raise Unreachable(f"no trainer is registered as {name}; {meant} (or give host:port)")
+    return found[0]
+
+
+def mapping(value: Any) -> dict[str, Any]:
+    """A JSON object that was received; empty for anything else."""
+    return value if isinstance(value, dict) else {}
+
+
+def number(value: Any) -> float | None:
+    """A number that was received; None for anything else, and for what no level can be."""
+    known = isinstance(value, (int, float)) and not isinstance(value, bool) and abs(value) < _ABSURD
+    return float(value) if known else None

@@ -5,20 +5,17 @@ from __future__ import annotations
 import argparse
 import sys
 from collections.abc import Sequence
-from contextlib import AbstractContextManager, nullcontext
+from contextlib import nullcontext
 from dataclasses import asdict
 from typing import Any
 
 from heapwatch.analysis.verdict import exit_code
 from heapwatch.attach import CannotAttach
 from heapwatch.cli import monitor
-from heapwatch.cli.named import address_of_name, address_of_process, is_address, searched_folders
-from heapwatch.cli.seen import Entered, Seen, Served, Source
-from heapwatch.cli.top_text import printed
-from heapwatch.discovery import addresses
+from heapwatch.cli.sources import none_registered, registered_trainers, url_of_process, url_of_trainer
+from heapwatch.cli.top_source import Entered, Served, Snapshot, printed
 from heapwatch.entering.refusals import CannotEnter
 from heapwatch.errors import Unreachable, UsageError
-from heapwatch.http.client import base_url
 from heapwatch.runtime.plain_text import say, say_json
 
 _EPILOG = """
@@ -42,7 +39,6 @@ def add_parser(commands: Any) -> None:
         help="watch what grows in running trainers, on one screen",
         description="Watch what grows and what holds memory in running trainers, on one screen.",
         epilog=_EPILOG,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.add_argument(
         "source",
@@ -77,14 +73,18 @@ def run(arguments: argparse.Namespace) -> int:
     try:
         urls = _urls(arguments.source)
         if arguments.plain:
-            return _lines(urls, arguments.interval)
-        with _opened(urls, arguments.source) as source:
+            if not urls:
+                raise UsageError(
+                    "--plain reads what a trainer serves: `heapwatch attach` lets a process serve"
+                )
+            return monitor.print_lines(urls, arguments.interval)
+        with nullcontext(Served(urls)) if urls else Entered(int(arguments.source)) as source:
             if not once:
                 from heapwatch.cli.top_screen import TopScreen
 
                 screen = TopScreen(source, arguments.interval)
                 screen.run()
-                return _exit_code(screen.seen)
+                return _exit_code(screen.snapshots)
             found = source.read()
     except (CannotAttach, CannotEnter, Unreachable) as error:
         say(f"heapwatch: {error}", error=True)
@@ -97,33 +97,18 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def _urls(source: str | None) -> list[str]:
-    """The addresses to look at; empty for a process that has none."""
+    """The addresses to read; empty for a process that has none."""
     if source is None:
-        folders = searched_folders()
-        found = list(dict.fromkeys(address for folder in folders for address in addresses(folder)))
-        if not found:
-            raise UsageError(
-                f"no trainer is registered in {' or '.join(map(str, folders))}; give a PID or an address"
-            )
-    elif source.isascii() and source.isdigit():
-        address = address_of_process(int(source))
-        found = [] if address is None else [address]
-    else:
-        found = [source if is_address(source) else address_of_name(source)]
-    return list(map(base_url, found))
+        if not (found := registered_trainers()):
+            raise UsageError(f"{none_registered()}; give a PID or an address")
+        return found
+    if source.isascii() and source.isdigit():
+        url = url_of_process(int(source))
+        return [] if url is None else [url]
+    return [url_of_trainer(source)]
 
 
-def _opened(urls: list[str], source: str | None) -> AbstractContextManager[Source]:
-    return nullcontext(Served(urls)) if urls else Entered(int(source or 0))
-
-
-def _lines(urls: list[str], interval: float) -> int:
-    if not urls:
-        raise UsageError("--plain reads what a trainer serves: `heapwatch attach` lets a process serve")
-    return monitor.print_lines(urls, interval)
-
-
-def _exit_code(found: Sequence[Seen]) -> int:
+def _exit_code(found: Sequence[Snapshot]) -> int:
     if all(one.problem for one in found):
         return 3
     return max((exit_code(one.verdict) for one in found if one.verdict), default=0)

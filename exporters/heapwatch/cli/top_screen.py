@@ -14,8 +14,7 @@ from textual.screen import ModalScreen
 from textual.widgets import DataTable, Footer, Input, Static
 
 from heapwatch.analysis.verdict import SERIOUS, WORDS
-from heapwatch.cli.seen import Path, Seen, Source
-from heapwatch.cli.top_text import COLUMNS, cells, memory_text
+from heapwatch.cli.top_source import COLUMNS, Path, Snapshot, Source, cells, memory_text
 from heapwatch.explain.findings import size_text
 from heapwatch.runtime.console import literal
 from heapwatch.runtime.plain_text import plain
@@ -34,7 +33,7 @@ class TopScreen(App[None]):
         interval: seconds between two readings.
 
     Attributes:
-        seen: what was read last.
+        snapshots: what was read last.
 
     """
 
@@ -60,7 +59,7 @@ class TopScreen(App[None]):
 
     def __init__(self, source: Source, interval: float) -> None:
         super().__init__()
-        self.seen: list[Seen] = []
+        self.snapshots: list[Snapshot] = []
         self._source = source
         self._interval = interval
         self._order = ORDERS[0]
@@ -82,10 +81,10 @@ class TopScreen(App[None]):
         """Begin to read."""
         self._table.add_columns(*(f"{name} " for name in COLUMNS))
         self._table.focus()
-        self._look()
-        self.set_interval(self._interval, self._look)
+        self._read_soon()
+        self.set_interval(self._interval, self._read_soon)
 
-    def _look(self) -> None:
+    def _read_soon(self) -> None:
         if not self._held:
             self.run_worker(self._read, thread=True, group="read", exclusive=True)
 
@@ -94,14 +93,14 @@ class TopScreen(App[None]):
         if self.is_running:
             self.call_from_thread(self._show, found)
 
-    def _show(self, found: list[Seen]) -> None:
+    def _show(self, found: list[Snapshot]) -> None:
         if not self._held:
-            self.seen = found
+            self.snapshots = found
             self._draw()
 
     def on_resize(self) -> None:
         """Draw in the new width."""
-        if self.seen:
+        if self.snapshots:
             self._draw()
 
     def on_input_changed(self, changed: Input.Changed) -> None:
@@ -136,7 +135,7 @@ class TopScreen(App[None]):
 
     def action_trainer(self) -> None:
         """Show the next trainer alone, and after the last one all."""
-        addresses = [None, *(one.address for one in self.seen)]
+        addresses = [None, *(one.address for one in self.snapshots)]
         at = addresses.index(self._trainer) if self._trainer in addresses else 0
         self._trainer = addresses[(at + 1) % len(addresses)]
         self._draw()
@@ -155,9 +154,9 @@ class TopScreen(App[None]):
         return self.query_one("#filter", Input)
 
     def _draw(self) -> None:
-        shown = [one for one in self.seen if self._trainer in (None, one.address)]
+        shown = [one for one in self.snapshots if self._trainer in (None, one.address)]
         shown.sort(key=_severity, reverse=True)
-        several = len(self.seen) > 1
+        several = len(self.snapshots) > 1
         verdicts = literal("")
         for one in shown:
             style = "bold red" if one.verdict in SERIOUS or one.problem else "bold"
@@ -171,10 +170,10 @@ class TopScreen(App[None]):
         self.query_one("#verdicts", Static).update(verdicts)
         self.query_one("#memory", Static).update(literal(_memory(shown)))
         of = (
-            f"{len(shown)} of {len(self.seen)} trainers"
+            f"{len(shown)} of {len(self.snapshots)} trainers"
             if several
             else "1 trainer"
-            if self.seen
+            if self.snapshots
             else "reading"
         )
         held = ", held" if self._held else ""
@@ -219,12 +218,12 @@ class Details(ModalScreen[None]):
             yield Static(text)
 
 
-def _severity(one: Seen) -> int:
+def _severity(one: Snapshot) -> int:
     known: list[str] = list(WORDS)
     return known.index(one.verdict) if one.verdict in known else -1
 
 
-def _memory(shown: list[Seen]) -> str:
+def _memory(shown: list[Snapshot]) -> str:
     if len(shown) == 1:
         return f"memory {memory_text(shown[0])}" if shown[0].memory else ""
     total = sum(one.memory.get("resident", 0.0) + one.memory.get("in workers", 0.0) for one in shown)

@@ -1,17 +1,22 @@
-"""The stay of `heapwatch explain PID` in a process: enter, look until the verdict is certain, leave."""
+"""A process that is entered for its explanation and left; then, for what grows in workers, one of these."""
 
 from __future__ import annotations
 
+import signal
 import time
+from collections.abc import Callable
+from contextlib import suppress
+from typing import NamedTuple
 
-from heapwatch.attach import name_of, process_of
-from heapwatch.cli.interrupt import interrupt_on_termination
-from heapwatch.cli.visited_workers import children_of, with_workers
+import psutil
+
+from heapwatch.attach import CannotAttach, name_of, process_of
 from heapwatch.entering.entrance import Entrance
 from heapwatch.entering.inside import EXPLANATION
 from heapwatch.entering.refusals import CannotEnter
 from heapwatch.explain.findings import Explanation, foremost, headline
 from heapwatch.explain.received import explanation_of
+from heapwatch.explain.workers import Worker, grown_most, grows_in_workers, with_names
 from heapwatch.runtime.plain_text import say
 
 DEFAULT_SECONDS = 300.0
@@ -36,13 +41,24 @@ def visit(pid: int, seconds: float = DEFAULT_SECONDS, *, quiet: bool = False) ->
         CannotEnter: it cannot be entered, or ended before anything was known.
 
     """
-    children, until = children_of(pid), time.monotonic() + seconds
+    children, until = _children_of(pid), time.monotonic() + seconds
     found = _visit_one(pid, seconds, quiet=quiet)
 
     def visit_worker(worker: int) -> Explanation:
         return _visit_one(worker, max(_LEAST_SECONDS, until - time.monotonic()), quiet=quiet)
 
-    return with_workers(found, children, children_of(pid), visit_worker)
+    return with_workers(found, children, _children_of(pid), visit_worker)
+
+
+def begin_explaining(entrance: Entrance, name: str) -> None:
+    """Have the process explain itself until it is left.
+
+    Raises:
+        CannotEnter: it cannot be entered, or looks for nothing.
+
+    """
+    if not entrance.ask("explain", name=name).get("enabled", True):
+        raise CannotEnter(f"process {entrance.pid} has HEAPWATCH_EXPLAIN=off in its environment")
 
 
 def _visit_one(pid: int, seconds: float, *, quiet: bool) -> Explanation:
@@ -50,10 +66,8 @@ def _visit_one(pid: int, seconds: float, *, quiet: bool) -> Explanation:
     with Entrance(pid) as entrance:
         began = time.monotonic()
         try:
-            interrupt_on_termination()
-            answer = entrance.ask("explain", name=name)
-            if not answer.get("enabled", True):
-                raise CannotEnter(f"process {pid} has HEAPWATCH_EXPLAIN=off in its environment")
+            signal.signal(signal.SIGTERM, signal.default_int_handler)
+            begin_explaining(entrance, name)
             if not quiet:
                 say(f"process {pid} ({name}) is entered, for {seconds:.0f} s at most", error=True)
             found = _watch(entrance, began + seconds, quiet=quiet)
@@ -99,3 +113,44 @@ def _latest(entrance: Entrance) -> Explanation | None:
         return explanation_of(document)
     except ValueError as error:
         raise CannotEnter(f"process {entrance.pid} sends no explanation: {error}") from None
+
+
+class Child(NamedTuple):
+    """A child process: its id, and when it began in seconds since the epoch."""
+
+    pid: int
+    began: float
+
+
+def _children_of(pid: int) -> dict[Child, int]:
+    """Resident bytes of the child processes that this user may look at, and of theirs."""
+    found = {}
+    with suppress(psutil.Error):
+        for child in psutil.Process(pid).children(recursive=True):
+            with suppress(psutil.Error):
+                found[Child(child.pid, child.create_time())] = child.memory_info().rss
+    return found
+
+
+def with_workers(
+    found: Explanation, before: dict[Child, int], after: dict[Child, int], visit: Callable[[int], Explanation]
+) -> Explanation:
+    """The explanation with the name of what grows in the workers, where their memory grows.
+
+    Args:
+        found: of the parent.
+        before: bytes of its child processes at first.
+        after: the same later.
+        visit: explains a process; raises CannotAttach and CannotEnter.
+
+    """
+    first = grown_most(before, after)
+    if first is None or grows_in_workers(found) is None:
+        return found
+    child, alike = first
+    try:
+        inside = visit(child.pid)
+    except (CannotAttach, CannotEnter) as error:
+        say(f"heapwatch: cannot find what grows in the workers: {error}", error=True)
+        return found
+    return with_names(found, inside, Worker(child.pid, alike, len(after)))

@@ -1,35 +1,40 @@
 """`%load_ext heapwatch`: the magics `%heapwatch` and `%%heapwatch`.
 
 `%%heapwatch` is taken off before IPython reads the cell, so that the cell runs as any other, with `await` and
-its own line numbers. Nothing runs between two looks: there is no thread, and loading twice is loading once.
+its own line numbers. Nothing runs between two snapshots, and loading twice is loading once.
 """
 
 from __future__ import annotations
 
+import ast
+import re
 from collections.abc import Sequence
+from dataclasses import dataclass
 from types import ModuleType, NoneType
 from typing import Any
 
 from heapwatch import lifecycle
 from heapwatch.explain.findings import headline, size_text
+from heapwatch.explain.source.sites import Site
+from heapwatch.explain.source.statements import statements_in
 from heapwatch.measure.introspection.alone import has_lock
 from heapwatch.measure.process.resident_memory import memory_limit
-from heapwatch.notebook.holders import Holder
-from heapwatch.notebook.lines import line_in, shown
-from heapwatch.notebook.looks import LEAST_BYTES, Grown, Look, Looker, most
-from heapwatch.notebook.shown import Shown
+from heapwatch.notebook.snapshots import LEAST_BYTES, Grown, Holder, Notebook, Snapshot, largest
 from heapwatch.runtime.failures import raised
+from heapwatch.runtime.markup import paragraph, table
+from heapwatch.runtime.plain_text import plain
 
 _MAGIC = "%%heapwatch"
 _MOST_SHOWN = 8
 _LEAST_KEPT = 1e6
 _LEAST_REST = 10e6
+_NAMES = re.compile(r"[^\W\d]\w*")
 
 _loaded: list[Extension] = []
 
 
 def load_ipython_extension(shell: Any) -> None:
-    """Register the magics with an `InteractiveShell`, and take the first look.
+    """Register the magics with an `InteractiveShell`, and take the first snapshot.
 
     Raises:
         RuntimeError: this Python runs without its global lock, so objects cannot be read safely.
@@ -54,9 +59,9 @@ class Extension:
 
     def __init__(self, shell: Any) -> None:
         self._shell = shell
-        self._looker = Looker(shell)
-        self._since = self._looker.look()
-        self._before: Look | None = None
+        self._notebook = Notebook(shell)
+        self._since = self._notebook.snapshot()
+        self._before: Snapshot | None = None
 
     def register(self) -> None:
         """Begin."""
@@ -80,8 +85,8 @@ class Extension:
         self._tried(self._show_all)
 
     def _show_all(self) -> None:
-        since, now = self._since, self._looker.look()
-        grown = self._looker.grown(since, now)
+        since, now = self._since, self._notebook.snapshot()
+        grown = self._notebook.grown(since, now)
         self._since = now
         change = now.resident - since.resident
         about = f"Memory use is {size_text(now.resident)} of {size_text(memory_limit())}"
@@ -90,17 +95,17 @@ class Extension:
             Shown(
                 f"{about}, {change / 1e6:+,.1f} MB since the last look.",
                 [(one, self._function_line(one)) for one in grown[:_MOST_SHOWN]],
-                most(now, _MOST_SHOWN),
+                largest(now, _MOST_SHOWN),
                 _kept(now),
                 [*_unmeasured(now), *watched],
             )
         )
 
     def before_cell(self, info: Any) -> None:
-        """Look before a cell that begins with the magic."""
+        """Snapshot before a cell that begins with the magic."""
         self._before = None
         if has_magic(info.raw_cell):
-            self._before = self._tried(self._looker.look)
+            self._before = self._tried(self._notebook.snapshot)
 
     def after_cell(self, result: Any) -> None:
         """Show what that cell has left behind."""
@@ -108,9 +113,9 @@ class Extension:
         if before is not None:
             self._tried(lambda: self._show(self._left_behind(before, result)))
 
-    def _left_behind(self, before: Look, result: Any) -> Shown:
-        now = self._looker.look()
-        grown = self._looker.grown(before, now)
+    def _left_behind(self, before: Snapshot, result: Any) -> Shown:
+        now = self._notebook.snapshot()
+        grown = self._notebook.grown(before, now)
         source = self._shell.transform_cell(result.info.raw_cell)
         cell = f"In[{result.execution_count}]" if result.execution_count else "cell"
         rows = [(one, self._function_line(one) or self._cell_line(one, source, cell)) for one in grown]
@@ -126,11 +131,11 @@ class Extension:
         return Shown(f"{cell} {what} Memory use {change / 1e6:+,.1f} MB.", rows[:_MOST_SHOWN], notes=notes)
 
     def _function_line(self, one: Grown) -> str | None:
-        return None if one.site is None else shown(self._shell, one.site)
+        return None if one.site is None else _place(self._shell, one.site)
 
     def _cell_line(self, one: Grown, source: str, cell: str) -> str | None:
         variable = self._shell.user_ns.get(one.path.partition(".")[0].partition("[")[0])
-        line = None if isinstance(variable, (ModuleType, NoneType)) else line_in(source, one.path)
+        line = None if isinstance(variable, (ModuleType, NoneType)) else _line_in(source, one.path)
         return None if line is None else f"{cell}:{line}"
 
     def _show(self, found: Shown) -> None:
@@ -158,9 +163,88 @@ def has_magic(cell: str) -> bool:
     return cell.split(maxsplit=1)[:1] == [_MAGIC]
 
 
-def _kept(look: Look) -> Sequence[Holder]:
-    return [one for one in look.holders.values() if one.remedy is not None and one.bytes >= _LEAST_KEPT]
+def _kept(snapshot: Snapshot) -> Sequence[Holder]:
+    return [one for one in snapshot.holders.values() if one.remedy is not None and one.bytes >= _LEAST_KEPT]
 
 
-def _unmeasured(look: Look) -> Sequence[str]:
-    return [f"Not measured: {', '.join(look.unmeasured)}."] if look.unmeasured else []
+def _unmeasured(snapshot: Snapshot) -> Sequence[str]:
+    return [f"Not measured: {', '.join(snapshot.unmeasured)}."] if snapshot.unmeasured else []
+
+
+@dataclass(frozen=True)
+class Shown:
+    """What a magic has found: what has grown, with its line in words, what holds most, what IPython keeps."""
+
+    headline: str
+    grown: Sequence[tuple[Grown, str | None]]
+    most: Sequence[Holder] = ()
+    kept: Sequence[Holder] = ()
+    notes: Sequence[str] = ()
+
+    def __str__(self) -> str:
+        lines = [self.headline]
+        lines += [f"  +{size_text(one.bytes):<8} {_in_words(one, line)}" for one, line in self.grown]
+        if self.most:
+            lines.append("holds most:")
+            lines += [f"   {size_text(one.bytes):<8} {one.name} ({one.type})" for one in self.most]
+        lines += [_kept_line(one) for one in self.kept]
+        return "\n".join(map(plain, [*lines, *self.notes]))
+
+    def as_html(self) -> str:
+        """The same as HTML."""
+        grown = [
+            (one.path, one.about, f"+{size_text(one.bytes)}", _items(one), line, one.remedy)
+            for one, line in self.grown
+        ]
+        held = [(one.name, one.type, size_text(one.bytes)) for one in self.most]
+        return (
+            paragraph(self.headline, strong=True)
+            + table(("path", "type", "bytes", "items", "line", "suggested"), grown)
+            + table(("holds most", "type", "bytes"), held)
+            + "".join(map(paragraph, [*map(_kept_line, self.kept), *self.notes]))
+        )
+
+
+def _in_words(one: Grown, line: str | None) -> str:
+    items = _items(one)
+    facts = f"{one.about}, {items} items" if items else one.about
+    text = f"{one.path} ({facts})" + (f", filled at {line}" if line else "")
+    return f"{text}. Suggested: {one.remedy}." if one.remedy else text
+
+
+def _items(one: Grown) -> str | None:
+    return None if one.items is None else f"{one.items:+,.0f}"
+
+
+def _kept_line(one: Holder) -> str:
+    return f"{one.name} keeps {size_text(one.bytes)}: {one.remedy}"
+
+
+def _line_in(source: str, path: str) -> int | None:
+    """The only line of a cell's code that adds to a path, else that binds its variable, else that uses it."""
+    names = _NAMES.findall(path)
+    if not names:
+        return None
+    try:
+        tree = ast.parse(source)
+        code = compile(source, "<cell>", "exec", ast.PyCF_ALLOW_TOP_LEVEL_AWAIT)
+    except (SyntaxError, ValueError):
+        return None
+    used = [node for node in ast.walk(tree) if isinstance(node, ast.Name) and node.id == names[0]]
+    bound = {node.lineno for node in used if isinstance(node.ctx, ast.Store)}
+    acts = statements_in(tree.body, code).acts
+    grown = {
+        line for name, _, deed, line in acts if name == names[-1] and deed in ("grows", "stores", "changes")
+    }
+    for lines in (grown, bound, {node.lineno for node in used}):
+        if lines:
+            return lines.pop() if len(lines) == 1 else None
+    return None
+
+
+def _place(shell: Any, site: Site) -> str:
+    """A line of a function as a person finds it: of a cell by its number, of a file by its name."""
+    named = getattr(shell.compile, "format_code_name", None)
+    cell = named(site.file) if named is not None else None
+    file = cell[1] if cell else site.file.replace("\\", "/").rpartition("/")[2]
+    return f"{file}:{site.line}"

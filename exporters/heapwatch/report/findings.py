@@ -14,8 +14,7 @@ from heapwatch.analysis.verdict import SERIOUS, WORDS, Word
 from heapwatch.explain.findings import Explanation, headline
 from heapwatch.explain.received import explanation_of
 from heapwatch.recording.points import Buffer, Point, Run
-from heapwatch.report.definition import verdicts_of
-from heapwatch.report.judgement import Judgement, Points, Terms, each, judged
+from heapwatch.report.judgement import Judgement, Points, Terms, each, judged, verdicts_of
 
 SIZE_LIMIT_BYTES = 5e6  # growth of a named object in a cycle
 _NOISE_OF_SIZES = 0.01
@@ -95,11 +94,6 @@ class Report:
     log: Sequence[str] = ()
 
     @property
-    def baseline_label(self) -> str:
-        """The label of the baseline."""
-        return self.trend[0].label
-
-    @property
     def verdict(self) -> Word:
         """The verdict on the run: what the trainer said, unless more was found in its cycles."""
         if self.finding is not None:
@@ -115,11 +109,6 @@ class Report:
         if self.explanation is None or (self.finding and self.explanation.verdict not in SERIOUS):
             return ""
         return headline(self.explanation)
-
-    @property
-    def current_label(self) -> str:
-        """The label of the last point."""
-        return self.trend[-1].label
 
 
 def analyse(run: Run, *, large_bytes: float = 50e6, size_limit_bytes: float | None = None) -> Report:

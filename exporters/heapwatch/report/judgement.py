@@ -1,4 +1,4 @@
-"""Verdicts on levels from cycle to cycle, in the words of every other verdict.
+"""Verdicts on a recorded run: on levels from cycle to cycle, and those of the alert rules.
 
 A level goes on rising as a named container does, see `explain.series`. How much matters is what the rules
 say, or a limit that the trainer declares. Where the rules can judge memory, they decide.
@@ -7,14 +7,21 @@ say, or a limit that the trainer declares. Where the rules can judge memory, the
 from __future__ import annotations
 
 import math
+from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass
-from statistics import fmean
+from itertools import pairwise
+from statistics import fmean, median
 
 from heapwatch.analysis.growth import median_slope
+from heapwatch.analysis.judge import Verdicts, judge
+from heapwatch.analysis.leak import WINDOWS
+from heapwatch.analysis.observed import Series, observed
 from heapwatch.analysis.readings import PAST_BOUND
+from heapwatch.analysis.timeline import STEP_SECONDS
 from heapwatch.analysis.verdict import Word
 from heapwatch.explain.series import LevelSeries
+from heapwatch.recording.points import Point, Run
 
 # (number of the cycle, level), in rising order of the number; the first is the baseline.
 Points = Sequence[tuple[float, float]]
@@ -24,20 +31,15 @@ _SLOWED = 0.5  # rate of the last quarter, as a share of the overall rate
 _FITTED = 64  # levels, and places of a bend, that are tried at most
 _WITHIN = 0.25  # cycles by which the bend may be found too early
 _MOST_AN_ITEM = 8  # largest number of objects in an item of a buffer
+# Points further apart say too little of the shortest ordinary window: an eighth of it, as for the rules.
+_MOST_SECONDS = 60 * WINDOWS[0] / 8
 
 
 @dataclass(frozen=True)
 class Judgement:
-    """The verdict on a level, with its reason in words.
+    """The verdict on a level, with its reason in words: from the first level to the last.
 
-    Attributes:
-        verdict: a word of `analysis.verdict`.
-        baseline: the first level.
-        current: the last level.
-        per_cycle: rise per cycle.
-        since: the cycle in which the rise began; 0 if it did not rise.
-        reason: the reason of the verdict.
-
+    `per_cycle` is its rise, `since` the cycle in which that began; both are 0 if it did not rise.
     """
 
     verdict: Word
@@ -184,3 +186,42 @@ def _fills(series: Points, terms: Terms, bend: float, *, lasting: bool) -> bool:
         if risen > 0 and took < terms.share * risen:
             return False
     return bool(held)
+
+
+def verdicts_of(run: Run) -> Verdicts | None:
+    """What the definition says of a run; None where its points lie too far apart."""
+    times = [point.time for point in run.points]
+    if len(times) < 2 or median(later - earlier for earlier, later in pairwise(times)) > _MOST_SECONDS:
+        return None
+    samples: dict[Series, list[tuple[float, float]]] = defaultdict(list)
+    for point in run.points:
+        for series, value in _exposed(point, times[0]):
+            samples[series].append((point.time, value))
+    return judge(observed(samples, times[0], int((times[-1] - times[0]) / STEP_SECONDS) + 1))
+
+
+def _exposed(point: Point, start: float) -> list[tuple[Series, float]]:
+    """What the trainer exposed at the point, as far as it is recorded."""
+    found = [(Series("process_start_time_seconds"), start)]
+    for name, label, value in (
+        ("trainer_process_resident_memory_bytes", ("role", "trainer"), point.resident_bytes),
+        ("trainer_process_virtual_memory_bytes", ("role", "trainer"), point.virtual_bytes),
+        ("trainer_process_resident_memory_bytes", ("role", "worker"), point.worker_bytes),
+        ("trainer_gpu_memory_allocated_bytes", ("device", "all"), point.gpu_allocated_bytes),
+    ):
+        if value is not None:
+            found.append((Series(name, (label,)), value))
+    for unit, count in point.progress.items():
+        found.append((Series("trainer_progress_total", (("unit", unit),)), count))
+    for name, buffer in point.buffers.items():
+        found.append((Series("trainer_buffer_bytes", (("buffer", name),)), buffer.nbytes))
+        if buffer.full_bytes is not None:
+            found.append((Series("trainer_buffer_capacity_bytes", (("buffer", name),)), buffer.full_bytes))
+    for name, count in point.objects.items():
+        found.append((Series("trainer_objects", (("type", name),)), count))
+    for name, count in point.items.items():
+        if name not in point.bounds:
+            found.append((Series("trainer_entities", (("type", name),)), count))
+    for name, size in point.sizes.items():
+        found.append((Series("trainer_object_size_bytes", (("object", name),)), size))
+    return found

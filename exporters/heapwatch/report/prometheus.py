@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import time
 from collections import defaultdict
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import replace
 from itertools import pairwise
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from prometheus_client import Metric
 
@@ -64,25 +64,23 @@ def read_prometheus(url: str, *, job: str, instance: str | None, since_seconds: 
             "step": f"{step:.3f}",
         },
     )
-    by_time: dict[float, dict[str, list[tuple[dict[str, str], float]]]] = defaultdict(
-        lambda: defaultdict(list)
-    )
+    exposed: dict[float, Metric] = defaultdict(lambda: Metric("all", "", "unknown"))
     instances = set()
     with understood(url):
         for series in data_of(answer).get("result", []):
             labels = {str(name): str(value) for name, value in series["metric"].items()}
             instances.add(labels.get("instance", ""))
             for moment, value in series["values"]:
-                by_time[float(moment)][labels["__name__"]].append((labels, float(value)))
+                exposed[float(moment)].add_sample(labels["__name__"], labels, float(value))
     if len(instances) > 1:
         raise UsageError(
             f"job {job} has several trainers; choose with --instance: {', '.join(sorted(instances))}"
         )
-    points = run_points([(moment, _readings(rows)) for moment, rows in sorted(by_time.items())])
-    if not points.points:
+    run = run_points([(moment, Readings([exposed[moment]])) for moment in sorted(exposed)])
+    if not run.points:
         whom = f"{instance} in job {job}" if instance else f"job {job}"
         raise UsageError(f"Prometheus has nothing of {whom} in the last {since_seconds / 3600:g} h")
-    return replace(points, trainer=points.trainer or max(instances))
+    return replace(run, trainer=run.trainer or max(instances))
 
 
 def run_points(exposed: list[tuple[float, Readings]]) -> Run:
@@ -98,31 +96,17 @@ def run_points(exposed: list[tuple[float, Readings]]) -> Run:
     points: list[Point] = []
     before: Readings | None = None
     for moment, readings in exposed:
-        point = point_of(readings, time=moment, event="sample")
+        began = readings.value("process_start_time_seconds")
+        is_start = before is None and began is not None and moment - began < 4 * _SCRAPE_SECONDS
+        point = point_of(readings, time=moment, event="start" if is_start else "sample")
         if point is None:
             continue
-        if before is None:
-            began = readings.value("process_start_time_seconds")
-            fresh = began is not None and moment - began < 4 * _SCRAPE_SECONDS
-            known = point_of(readings, time=moment, event="start" if fresh else "sample")
-            points += [known] if known else []
-        else:
-            ended = _in_order(_ended(before, readings), points[-1].resident_bytes)
-            points += [_at_phase_end(point, phase, readings) for phase in ended] or [point]
+        ended = [] if before is None else _in_order(_ended(before, readings), points[-1].resident_bytes)
+        points += [_at_phase_end(point, phase) for phase in ended] or [point]
         before = readings
     trainer = before.labels("trainer_info").get("trainer", "") if before else ""
     explanation = told(before) if before else None
     return Run(trainer, tuple(points), notes, explanation.as_json() if explanation else None)
-
-
-def _readings(rows: Mapping[str, Iterable[tuple[dict[str, str], float]]]) -> Readings:
-    families = []
-    for name, samples in rows.items():
-        family = Metric(name, "", "unknown")
-        for labels, value in samples:
-            family.add_sample(name, labels, value)
-        families.append(family)
-    return Readings(families)
 
 
 def _ended(before: Readings, now: Readings) -> list[_PhaseEnd]:
@@ -146,15 +130,15 @@ def _in_order(ended: list[_PhaseEnd], resident_bytes: float) -> list[_PhaseEnd]:
     return ordered
 
 
-def _at_phase_end(point: Point, end: _PhaseEnd, readings: Readings) -> Point:
-    about: dict[str, Any] = vars(point) | {
-        "event": "phase",
-        "phase": end.phase,
-        "resident_bytes": end.resident_bytes,
-        "delta_bytes": end.delta_bytes,
-        "progress": _progress_at(point.progress, end.run),
-    }
-    return Point(**about)
+def _at_phase_end(point: Point, end: _PhaseEnd) -> Point:
+    return replace(
+        point,
+        event="phase",
+        phase=end.phase,
+        resident_bytes=end.resident_bytes,
+        delta_bytes=end.delta_bytes,
+        progress=_progress_at(point.progress, end.run),
+    )
 
 
 def _progress_at(progress: Mapping[str, float], run: float) -> Mapping[str, float]:

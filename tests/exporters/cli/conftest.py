@@ -8,6 +8,8 @@ import time
 
 import pytest
 
+from heapwatch.cli.main import main
+
 TRAINER = """
     import collections, os, sys, time
     import heapwatch
@@ -99,6 +101,28 @@ class Command:
     @property
     def text(self):
         return "\n".join(self.lines)
+
+
+@pytest.fixture(autouse=True)
+def own_signals():
+    """Commands that wait handle SIGTERM as Ctrl-C."""
+    handler = signal.getsignal(signal.SIGTERM)
+    yield
+    signal.signal(signal.SIGTERM, handler)
+
+
+@pytest.fixture
+def run(capsys):
+    """Runs `heapwatch` in this process: its exit code, what it printed and what it printed as an error."""
+
+    def run(*arguments):
+        try:
+            code = main([*map(str, arguments)])
+        except SystemExit as ended:
+            code = ended.code
+        return (code, *capsys.readouterr())
+
+    return run
 
 
 @pytest.fixture

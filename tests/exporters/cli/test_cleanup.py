@@ -1,43 +1,174 @@
+import pytest
+
 import heapwatch
+from heapwatch.analysis.readings import ExceededLimit
+from heapwatch.cli.cleanup import COOLDOWN_SECONDS, Cleaner, cleanup_lines
 from heapwatch.cli.main import main
+from heapwatch.errors import Unreachable
 
 TOKEN = "correct-horse-battery-staple"
+CRITICAL = ExceededLimit("critical", "threshold", "bodies", "all", 1247, 1000)
+WARNING = ExceededLimit("warning", "threshold", "memory", "trainer", 1.2e9, 1e9)
+DONE = (200, {"status": "done", "action": "emergency", "freed": {"resident_memory_bytes": 1}})
+MANY = [f"a{number}" for number in range(9999)]
+PENDING = (202, {"status": "pending"})
 
 
-def test_a_trainer_is_cleaned_by_its_address_or_its_name(tmp_path, monkeypatch, capsys):
-    monkeypatch.setenv("HEAPWATCH_TARGETS_DIR", str(tmp_path))
+def test_a_trainer_is_cleaned_by_its_address_or_its_name(monkeypatch, capsys):
     monkeypatch.setenv("HEAPWATCH_TOKEN", TOKEN)
     asked = []
     with heapwatch.start("walker", port=0, token=TOKEN) as watch:
-        watch.on_cleanup(asked.append)
+        watch.on_cleanup(lambda action: asked.append(action))
         watch.step()
-        url = f"http://127.0.0.1:{watch.port}/force_cleanup"
-        done = watch.exporter.cleanup_queue
-        monkeypatch.setattr(
-            "heapwatch.cli.cleanup.post_json",
-            lambda url, document, token, timeout: (
-                (
-                    asked.append((url, document["action"], token))
-                    or done.run(document["action"], "", "http").as_dict(),
-                )
-                and (200, done.last.as_dict())
-            ),
-        )
+
+        def post(url, document, token, timeout):
+            asked.append((url, token))
+            return 200, watch.exporter.cleanup_queue.run(document["action"], "", "http").as_dict()
+
+        monkeypatch.setattr("heapwatch.cli.cleanup.post_json", post)
         assert main(["cleanup", f"127.0.0.1:{watch.port}", "--action", "regular"]) == 0
         assert main(["cleanup", "walker"]) == 0
-    assert asked == [(url, "regular", TOKEN), "regular", (url, "emergency", TOKEN), "emergency"]
+        url = f"http://127.0.0.1:{watch.port}/force_cleanup"
+    assert asked == [(url, TOKEN), "regular", (url, TOKEN), "emergency"]
     said = capsys.readouterr().out
     assert "Regular cleanup completed" in said
     assert "Emergency cleanup completed" in said
 
 
-def test_without_a_token_or_a_trainer_it_says_so(tmp_path, monkeypatch, capsys):
-    monkeypatch.setenv("HEAPWATCH_TARGETS_DIR", str(tmp_path))
-    for name in ("HEAPWATCH_TOKEN", "HEAPWATCH_TOKEN_FILE"):
-        monkeypatch.delenv(name, raising=False)
+def test_without_a_token_or_a_trainer_it_says_so(monkeypatch, capsys):
     monkeypatch.setattr("heapwatch.cli.cleanup.token_of", lambda _: None)
     assert main(["cleanup", "walker"]) == 64
     assert "needs the trainer's token" in capsys.readouterr().err
     monkeypatch.setenv("HEAPWATCH_TOKEN", TOKEN)
     assert main(["cleanup", "127.0.0.1:1"]) == 3
     assert main(["cleanup", "nobody"]) == 3
+
+
+def test_cleanup_lines_tell_what_was_freed():
+    answer = {
+        "status": "done",
+        "action": "emergency",
+        "freed": {"resident_memory_bytes": 349_600_000},
+        "before": {"bodies": 1247, "entities": {"food_sources": 67}, "events": {"death": 5}},
+        "after": {"bodies": 198, "entities": {"food_sources": 10}, "events": {"death": 5}},
+        "duration_seconds": 1.25,
+        "errors": ["trim: ValueError: x"],
+    }
+    assert cleanup_lines(answer) == [
+        "Emergency cleanup completed in 1.2 s: 349.6MB freed",
+        "   Bodies: 1247 -> 198 (-1049)",
+        "   Food: 67 -> 10 (-57)",
+        "   error: trim: ValueError: x",
+    ]
+    assert "not known" in cleanup_lines({"status": "done", "action": "regular"})[0]
+    assert "no safe point" in cleanup_lines({"status": "pending", "detail": "no safe point yet"})[0]
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        None,
+        [],
+        "done",
+        {"status": "done", "freed": 3, "before": [1], "after": "x", "errors": 7, "duration_seconds": "long"},
+        {"status": "done", "freed": {"resident_memory_bytes": "all"}, "before": {"a": {"b": []}}},
+        {
+            "status": "done",
+            "freed": {"resident_memory_bytes": 1e308},
+            "before": {"a": True},
+            "after": {"a": 2},
+        },
+        {"status": "pending", "detail": {"x": ["y"] * 100_000}},
+        {"status": "done", "errors": ["\x1b[2J" * 100_000] * 10_000},
+        {
+            "status": "done",
+            **{when: {f"a{n}": n + len(when) for n in range(9999)} for when in ("before", "after")},
+        },
+    ],
+)
+def test_whatever_a_trainer_answers_becomes_a_few_lines(answer):
+    lines = cleanup_lines(answer)
+    assert 1 <= len(lines) <= 41
+    assert all(len(line) < 700 and line.isprintable() for line in lines)
+
+
+@pytest.fixture
+def cleaning(monkeypatch, clock):
+    """Begins with the answers to the requests: what was requested, and a function that cleans."""
+
+    def begin(*answers):
+        left, requests = list(answers), []
+
+        def post(url, document, token, timeout):
+            requests.append((url, document, token))
+            answer = left.pop(0)
+            if isinstance(answer, Exception):
+                raise answer
+            return answer
+
+        monkeypatch.setattr("heapwatch.cli.cleanup.post_json", post)
+        cleaner = Cleaner("s3cret", clock)
+        return requests, lambda *alerts: cleaner.clean(alerts, lambda: "http://trainer")
+
+    return begin
+
+
+def test_only_a_critical_threshold_is_cleaned_up(cleaning):
+    requests, clean = cleaning()
+    growth = ExceededLimit("critical", "growth", "bodies", "all", 20, 10)
+    gpu = ExceededLimit("critical", "threshold", "gpu_memory", "0", 2, 1)
+    assert clean(WARNING, growth, gpu) == []
+    assert requests == []
+
+
+def test_cleanup_names_its_reason_and_is_not_repeated_within_the_cooldown(cleaning, clock):
+    requests, clean = cleaning(DONE)
+    assert clean(CRITICAL)[0].startswith("EMERGENCY")
+    ((url, document, token),) = requests
+    assert (url, token) == ("http://trainer/force_cleanup", "s3cret")
+    assert document["action"] == "emergency"
+    assert "world_bodies = 1247" in document["reason"]
+    clock.now += COOLDOWN_SECONDS - 10
+    (waiting,) = clean(CRITICAL)
+    assert waiting == "COOLDOWN: world_bodies still critical; the next cleanup is at least 10 s away"
+    assert clean(CRITICAL) == []
+    assert len(requests) == 1
+
+
+def test_cleanup_that_did_not_help_is_not_repeated_until_the_level_was_healthy(cleaning, clock):
+    requests, clean = cleaning(DONE, DONE)
+    clean(CRITICAL)
+    clock.now += COOLDOWN_SECONDS + 1
+    assert "DID NOT HELP" in clean(CRITICAL)[0]
+    clock.now += 10 * COOLDOWN_SECONDS
+    assert clean(CRITICAL) == []
+    assert clean() == []
+    assert clean(CRITICAL)[0].startswith("EMERGENCY")
+    assert len(requests) == 2
+
+
+def test_cleanup_that_helped_may_be_repeated(cleaning, clock):
+    requests, clean = cleaning(DONE, DONE)
+    clean(CRITICAL)
+    clean()
+    clock.now += COOLDOWN_SECONDS + 1
+    clean()
+    assert clean(CRITICAL)[0].startswith("EMERGENCY")
+    assert len(requests) == 2
+
+
+def test_pending_cleanup_is_asked_for_again_with_the_same_id(cleaning):
+    requests, clean = cleaning(PENDING, DONE)
+    assert "pending" in clean(CRITICAL)[1]
+    assert "completed" in clean(CRITICAL)[0]
+    first, second = (document["request_id"] for _, document, _ in requests)
+    assert first == second
+
+
+def test_failure_is_told_without_the_token(cleaning):
+    requests, clean = cleaning(Unreachable("http://trainer answers 401: wrong token"))
+    lines = clean(CRITICAL)
+    assert "CLEANUP FAILED" in lines[1]
+    assert "s3cret" not in "".join(lines)
+    assert clean(CRITICAL)[0].startswith("COOLDOWN")
+    assert len(requests) == 1

@@ -45,11 +45,10 @@ def test_the_end_of_a_log_is_added(leaking, tmp_path, capsys):
     assert "none does not exist" in capsys.readouterr().err
 
 
-def test_a_record_of_one_sample_is_too_short_to_judge(recording, capsys):
-    run = generations(6)
-    assert main(["report", recording(replace(run, points=run.points[:1]))]) == 3
-    said = capsys.readouterr()
-    assert (said.out, said.err) == ("", "heapwatch: too short to judge: the record has one sample\n")
+def test_a_record_of_one_sample_is_too_short_to_judge(recording, run):
+    first = replace(generations(6), points=generations(6).points[:1])
+    too_short = "heapwatch: too short to judge: the record has one sample\n"
+    assert run("report", recording(first)) == (3, "", too_short)
 
 
 def test_a_healthy_run_is_exit_code_0(recording, capsys):
@@ -99,7 +98,7 @@ def test_a_terminal_gets_colours_where_rich_is_installed(leaking, capsys, monkey
     rich = capsys.readouterr().out
     assert "LEAK: increasing by 16 each generation" in rich
     assert "=====" not in rich
-    monkeypatch.setitem(sys.modules, "heapwatch.cli.report_terminal", None)
+    monkeypatch.setitem(sys.modules, "heapwatch.runtime.console", None)
     assert main(["report", leaking]) == 2
     assert "=====" in capsys.readouterr().out
 
@@ -125,21 +124,18 @@ def test_lines_left_out_are_named(leaking, capsys):
         (["run", "--format", "pdf"], "invalid choice"),
     ],
 )
-def test_a_wrong_command_line_is_refused(arguments, message, capsys):
-    try:
-        code = main(["report", *arguments])
-    except SystemExit as exit_:
-        code = exit_.code
+def test_a_wrong_command_line_is_refused(arguments, message, run):
+    code, _, errors = run("report", *arguments)
     assert code == 64
-    assert message in capsys.readouterr().err
+    assert message in errors
 
 
-def test_what_is_not_there_is_one_line_and_exit_code_3(tmp_path, capsys):
-    assert main(["report", str(tmp_path / "absent")]) == 3
-    assert main(["report", "--prometheus", "127.0.0.1:1"]) == 3
-    lines = capsys.readouterr().err.splitlines()
-    assert len(lines) == 2
-    assert lines[0].endswith("absent cannot be read: No such file or directory")
+def test_what_is_not_there_is_one_line_and_exit_code_3(tmp_path, run):
+    code, _, errors = run("report", tmp_path / "absent")
+    assert code == 3
+    assert errors.endswith("absent cannot be read: No such file or directory\n")
+    code, _, errors = run("report", "--prometheus", "127.0.0.1:1")
+    assert (code, errors.count("\n")) == (3, 1)
 
 
 def test_an_output_that_cannot_be_written_is_one_line(leaking, capsys):

@@ -6,9 +6,8 @@ from prometheus_client.parser import text_string_to_metric_families as parse
 
 from heapwatch.analysis.limits import BODIES, MEMORY
 from heapwatch.analysis.readings import Readings
-from heapwatch.cli.reporter import Reporter, cleanup_lines
+from heapwatch.cli.reporter import Reporter, Thresholds
 from heapwatch.cli.sources import Sample
-from heapwatch.cli.thresholds import Thresholds
 
 
 def sample(time, *, dynamic=155, memory=738.3e6, food=6, started=1, firing=(), extra=""):
@@ -152,55 +151,6 @@ OWN_LIMIT = 'trainer_limit{resource="memory",component="",severity="warning"} 5e
 )
 def test_limits_are_the_command_lines_then_the_trainers_then_the_defaults(options, extra, warns):
     assert bool(news(reporter(**options).report(sample(1, extra=extra)))) is warns
-
-
-def test_cleanup_lines_tell_what_was_freed():
-    answer = {
-        "status": "done",
-        "action": "emergency",
-        "freed": {"resident_memory_bytes": 349_600_000},
-        "before": {"bodies": 1247, "entities": {"food_sources": 67}, "events": {"death": 5}},
-        "after": {"bodies": 198, "entities": {"food_sources": 10}, "events": {"death": 5}},
-        "duration_seconds": 1.25,
-        "errors": ["trim: ValueError: x"],
-    }
-    assert cleanup_lines(answer) == [
-        "Emergency cleanup completed in 1.2 s: 349.6MB freed",
-        "   Bodies: 1247 -> 198 (-1049)",
-        "   Food: 67 -> 10 (-57)",
-        "   error: trim: ValueError: x",
-    ]
-    assert "not known" in cleanup_lines({"status": "done", "action": "regular"})[0]
-    assert "no safe point" in cleanup_lines({"status": "pending", "detail": "no safe point yet"})[0]
-
-
-@pytest.mark.parametrize(
-    "lie",
-    [
-        None,
-        [],
-        "done",
-        {"status": "done", "freed": 3, "before": [1], "after": "x", "errors": 7, "duration_seconds": "long"},
-        {"status": "done", "freed": {"resident_memory_bytes": "all"}, "before": {"a": {"b": []}}},
-        {
-            "status": "done",
-            "freed": {"resident_memory_bytes": 1e308},
-            "before": {"a": True},
-            "after": {"a": 2},
-        },
-        {"status": "pending", "detail": {"x": ["y"] * 100_000}},
-        {"status": "done", "errors": ["\x1b[2J" * 100_000] * 10_000},
-        {
-            "status": "done",
-            "before": {f"a{n}": 1 for n in range(9999)},
-            "after": {f"a{n}": 2 for n in range(9999)},
-        },
-    ],
-)
-def test_whatever_a_trainer_answers_becomes_a_few_lines(lie):
-    lines = cleanup_lines(lie)
-    assert 1 <= len(lines) <= 41
-    assert all(len(line) < 700 and line.isprintable() for line in lines)
 
 
 def test_a_frozen_trainer_is_told_once_and_makes_the_exit_code():

@@ -9,9 +9,7 @@ import re
 import pytest
 
 import heapwatch
-from heapwatch.cli import main
-from heapwatch.cli.seen import Entered, Path, Seen, Served, _explained, seen_at
-from heapwatch.cli.top_text import printed
+from heapwatch.cli.top_source import Entered, Path, Served, Snapshot, _explained, printed, snapshot_of
 from heapwatch.entering.tracee import IS_SUPPORTED
 from heapwatch.explain.findings import Explanation, Finding
 from heapwatch.measure.process.malloc import malloc_bytes
@@ -31,7 +29,7 @@ HISTORY = Path(
 )
 REPLAY = Path("ppo", "agent.replay", "deque of dict", 9_000, 220e6, 12e6)
 WEIGHTS = Path("walker", "\x1b[2Jweights", "dict", 12, 9e6)
-PPO = Seen(
+PPO = Snapshot(
     "ppo",
     "127.0.0.1:7777",
     "leak",
@@ -40,7 +38,7 @@ PPO = Seen(
     {"resident": 169e6, "in use": 148e6, "shared": 17.7e6, "limit": 25e9},
     (HISTORY, REPLAY),
 )
-WALKER = Seen(
+WALKER = Snapshot(
     "walker",
     "127.0.0.1:7778",
     "healthy",
@@ -48,17 +46,17 @@ WALKER = Seen(
     memory={"resident": 1e6},
     paths=(WEIGHTS,),
 )
-LOST = Seen("127.0.0.1:7779", "127.0.0.1:7779", problem="does not answer")
+LOST = Snapshot("127.0.0.1:7779", "127.0.0.1:7779", problem="does not answer")
 
 
-class Told:
-    """A source of what a test tells."""
+class Source:
+    """Snapshots of a test."""
 
-    def __init__(self, *seen):
-        self.seen = list(seen)
+    def __init__(self, *snapshots):
+        self.snapshots = list(snapshots)
 
     def read(self):
-        return self.seen
+        return self.snapshots
 
 
 def screen_of(source, act, size=(80, 24)):
@@ -78,10 +76,6 @@ def screen_of(source, act, size=(80, 24)):
     return asyncio.run(asyncio.wait_for(run(), 60))
 
 
-async def nothing(pilot, app):
-    """Leave the screen as it is."""
-
-
 def keys(*pressed):
     async def press(pilot, app):
         for one in pressed:
@@ -96,7 +90,7 @@ def paths_on(lines):
 
 
 def test_one_trainer_in_80_columns():
-    lines = screen_of(Told(PPO), nothing)
+    lines = screen_of(Source(PPO), keys())
     text = "\n".join(lines)
     assert "leak: Memory grows by 180 MB/min." in text
     assert "memory 169 MB of 25 GB: 148 MB in use, 17.7 MB shared" in text
@@ -107,7 +101,7 @@ def test_one_trainer_in_80_columns():
 
 
 def test_all_trainers_have_one_line_each_the_worst_first_and_draw_nothing_themselves():
-    lines = screen_of(Told(WALKER, PPO, LOST), nothing, size=(120, 30))
+    lines = screen_of(Source(WALKER, PPO, LOST), keys(), size=(120, 30))
     text = "\n".join(lines)
     assert text.index("ppo (1 to 3 h left) leak:") < text.index("walker healthy:")
     assert "127.0.0.1:7779 does not answer" in text
@@ -125,22 +119,22 @@ def test_all_trainers_have_one_line_each_the_worst_first_and_draw_nothing_themse
     ],
 )
 def test_keys_sort_filter_and_choose_a_trainer(pressed, shown):
-    assert paths_on(screen_of(Told(WALKER, PPO), keys(*pressed))) == shown
+    assert paths_on(screen_of(Source(WALKER, PPO), keys(*pressed))) == shown
 
 
 def test_enter_tells_all_about_a_path():
-    text = "\n".join(screen_of(Told(PPO), keys("enter")))
+    text = "\n".join(screen_of(Source(PPO), keys("enter")))
     assert "All of it." in text
-    assert "All of it." not in "\n".join(screen_of(Told(PPO), keys("enter", "escape")))
+    assert "All of it." not in "\n".join(screen_of(Source(PPO), keys("enter", "escape")))
 
 
 def test_a_held_screen_stays_as_it_is():
-    source = Told(PPO)
+    source = Source(PPO)
 
     async def act(pilot, app):
         await pilot.press("space")
-        source.seen = [WALKER]
-        app._look()
+        source.snapshots = [WALKER]
+        app._read_soon()
         app._show(source.read())
         await pilot.pause()
 
@@ -152,9 +146,9 @@ def test_a_held_screen_stays_as_it_is():
 @pytest.mark.parametrize(
     ("seen", "code"), [([WALKER, PPO], 2), ([WALKER, LOST], 0), ([LOST], 3), ([PPO, LOST], 2)]
 )
-def test_the_exit_code_is_that_of_the_worst(seen, code, monkeypatch, capsys):
+def test_the_exit_code_is_that_of_the_worst(seen, code, monkeypatch, run):
     monkeypatch.setattr(Served, "read", lambda _: seen)
-    assert main.main(["top", "--once", "127.0.0.1:7777"]) == code
+    assert run("top", "--once", "127.0.0.1:7777")[0] == code
 
 
 def test_what_is_printed():
@@ -197,18 +191,18 @@ def test_a_trainer_is_read_by_what_it_serves(monkeypatch, wait_until):
 
         def has_paths():
             watch.step()
-            return seen_at(watch.server.url.rstrip("/")).paths
+            return snapshot_of(watch.server.url.rstrip("/")).paths
 
         wait_until(has_paths)
-        seen = seen_at(watch.server.url.rstrip("/"))
+        seen = snapshot_of(watch.server.url.rstrip("/"))
         assert (seen.trainer, seen.verdict, seen.problem) == ("seen", "too early", "")
         assert seen.memory["resident"] > 1e6
         assert seen.memory["in use"] > 1e6
         assert [(one.path, one.type, one.items) for one in seen.paths] == [("replay", "buffer", 5)]
         monkeypatch.setattr(
-            "heapwatch.cli.seen.explanation_of", lambda _: (_ for _ in ()).throw(ValueError("no"))
+            "heapwatch.cli.top_source.explanation_of", lambda _: (_ for _ in ()).throw(ValueError("no"))
         )
-        assert seen_at(watch.server.url.rstrip("/")).problem == "no"
+        assert snapshot_of(watch.server.url.rstrip("/")).problem == "no"
     assert "does not answer" in Served(["http://127.0.0.1:9"]).read()[0].problem
 
 
@@ -222,17 +216,18 @@ def test_a_trainer_is_read_by_what_it_serves(monkeypatch, wait_until):
         (["top", "--once", "nobody"], 3, "no trainer is registered as nobody"),
     ],
 )
-def test_what_cannot_be_shown_is_said(words, code, says, capsys):
-    assert main.main(words) == code
-    told = capsys.readouterr()
-    assert says in told.out + told.err
+def test_what_cannot_be_shown_is_said(words, code, says, run):
+    ended, printed, errors = run(*words)
+    assert ended == code
+    assert says in printed + errors
 
 
 @pytest.mark.skipif(not IS_SUPPORTED, reason="a process is entered on Linux on x86-64")
-def test_a_process_without_heapwatch_is_entered_and_left(tmp_path, capsys):
+def test_a_process_without_heapwatch_is_entered_and_left(tmp_path, run):
     with program(LEAKING, tmp_path) as process:
-        assert main.main(["top", "--json", str(process.pid)]) == 0
-        (seen,) = json.loads(capsys.readouterr().out)
+        code, printed, _ = run("top", "--json", process.pid)
+        assert code == 0
+        (seen,) = json.loads(printed)
         assert (seen["address"], seen["verdict"]) == (f"pid {process.pid}", "too early")
         assert seen["memory"]["resident"] > 1e6
         assert process.poll() is None

@@ -1,16 +1,13 @@
 """A trainer, or a Prometheus, that answers wrongly ends neither the monitor nor the report nor the doctor."""
 
-import argparse
 import json
 import time
 
 import pytest
 
-from heapwatch.cli import doctor
-from heapwatch.cli.main import main
 from heapwatch.cli.monitor import Monitor
+from heapwatch.cli.reporter import Thresholds
 from heapwatch.cli.sources import PrometheusSource, TrainerSource
-from heapwatch.cli.thresholds import Thresholds
 from heapwatch.errors import Unreachable, UsageError
 from heapwatch.explain.findings import Explanation, Finding
 from heapwatch.explain.source.sites import Site
@@ -47,7 +44,7 @@ ANSWERS = [
 
 
 @pytest.mark.parametrize("number", range(len(WRONG)))
-def test_a_lie_of_one_trainer_costs_no_other_its_sample(number):
+def test_a_wrong_answer_of_one_trainer_costs_no_other_its_sample(number, monkeypatch, run):
     answer = ANSWERS[number % len(ANSWERS)]
     with (
         answering({"/metrics": WRONG[number], "/force_cleanup": answer}) as server,
@@ -62,6 +59,15 @@ def test_a_lie_of_one_trainer_costs_no_other_its_sample(number):
             assert told == ["Memory=1.0MB", "too early: watched for 0 of 24 minutes"]
             assert len(messages) <= 103
         assert not any("correct-horse" in str(request) for request in server.seen)
+        monkeypatch.setattr("heapwatch.cli.ps.registered_trainers", lambda: [server.url, well.url])
+        code, printed, _ = run("ps")
+        _, document, _ = run("ps", "--json")
+    lines = printed.splitlines()
+    assert (code, len(lines)) == (0, 3)
+    assert [line for line in lines if well.url.removeprefix("http://") in line and "1 MB" in line]
+    assert all(line.isprintable() and len(line) < 700 for line in lines)
+    assert "NaN" not in document
+    assert "Infinity" not in document
 
 
 @pytest.mark.parametrize("answer", ANSWERS)
@@ -100,7 +106,7 @@ ODD = [
 
 
 @pytest.mark.parametrize("number", range(len(ODD)))
-def test_a_prometheus_that_lies_is_unreachable_or_empty(number, capsys):
+def test_a_prometheus_that_answers_wrongly_is_unreachable_or_empty(number, run):
     body = json.dumps(ODD[number]).encode()
     paths = ("query", "query_range", "targets")
     with answering({f"/api/v1/{path}": body for path in paths}) as server:
@@ -108,8 +114,7 @@ def test_a_prometheus_that_lies_is_unreachable_or_empty(number, capsys):
         assert "UNKNOWN" in messages[0].text
         with pytest.raises((Unreachable, UsageError)):
             read_prometheus(server.url, job="trainer", instance=None, since_seconds=60)
-        doctor.run(argparse.Namespace(trainer=server.url, prometheus=server.url, json=False, quiet=False))
-        assert "FAIL" in capsys.readouterr().out
+        assert "FAIL" in run("doctor", server.url, "--prometheus", server.url)[1]
 
 
 EXPLANATIONS = {
@@ -130,57 +135,30 @@ EXPLANATIONS = {
 
 
 @pytest.mark.parametrize("name", EXPLANATIONS)
-def test_an_explanation_that_is_none_is_one_line(name, capsys, tmp_path):
-    with answering({"/explain": EXPLANATIONS[name]}) as server:
-        assert main(["explain", server.url]) == 3
-    printed = capsys.readouterr()
-    assert printed.out == ""
-    assert len(printed.err.splitlines()) == 1
-    assert len(printed.err) < 300
+def test_an_explanation_that_is_none_is_one_line(name, run, tmp_path):
     recorded = tmp_path / "run.jsonl"
     recorded.write_bytes(b'{"explanation":' + EXPLANATIONS[name] + b"}\n")
-    assert main(["explain", str(recorded)]) == 3
-    assert len(capsys.readouterr().err.splitlines()) == 1
+    with answering({"/explain": EXPLANATIONS[name]}) as server:
+        for source in (server.url, recorded):
+            code, printed, errors = run("explain", source)
+            assert (code, printed) == (3, "")
+            assert len(errors.splitlines()) == 1
+            assert len(errors) < 300
 
 
-def test_an_explanation_that_drips_is_given_up_in_time(monkeypatch, capsys):
-    monkeypatch.setattr("heapwatch.http.client.TIMEOUT_SECONDS", 0.5)
-    with answering({}, drip=0.05) as server:
-        assert main(["explain", server.url]) == 3
-    assert "does not answer within 0.5 s" in capsys.readouterr().err
-
-
-def test_an_explanation_controls_no_terminal(capsys):
+def test_an_explanation_controls_no_terminal(run):
     evil = "\x1b]0;owned\x07\x9b2J\n\u202e\ud800[bold]"
     finding = Finding(
         "container", evil, evil, 1, 1, 1.0, 1.0, 1.0, None, Site(evil, 1, evil), (evil,), evil, True
     )
     sent = Explanation("leak", 1.0, 1.0, 1.0, (finding, finding), evil).as_json()
     with answering({"/explain": json.dumps(sent).encode()}) as server:
-        assert main(["explain", server.url]) == 2
-        text = capsys.readouterr().out
-        assert main(["explain", "--json", server.url]) == 2
-        document = capsys.readouterr().out
+        code, text, _ = run("explain", server.url)
+        _, document, _ = run("explain", "--json", server.url)
+    assert code == 2
     assert len(text.splitlines()) == 2
     assert all(line.isprintable() for line in [*text.splitlines(), *document.splitlines()])
     assert json.loads(document)["findings"][0]["path"] == evil
-
-
-@pytest.mark.parametrize("number", range(len(WRONG)))
-def test_a_lie_of_one_trainer_costs_no_other_its_row(number, monkeypatch, capsys):
-    with answering({"/metrics": WRONG[number]}) as server, answering({"/metrics": WELL}) as well:
-        found = [one.url.partition("://")[2] for one in (server, well)]
-        monkeypatch.setattr("heapwatch.discovery.addresses", lambda folder: found)
-        monkeypatch.setattr("heapwatch.cli.processes.searched_folders", lambda: ["targets"])
-        assert main(["ps"]) == 0
-        lines = capsys.readouterr().out.splitlines()
-        assert main(["ps", "--json"]) == 0
-        document = capsys.readouterr().out
-    assert [line for line in lines if found[1] in line and "1 MB" in line]
-    assert len(lines) == 3
-    assert all(line.isprintable() and len(line) < 700 for line in lines)
-    assert "NaN" not in document
-    assert "Infinity" not in document
 
 
 STATUSES = {
@@ -193,10 +171,11 @@ STATUSES = {
 
 
 @pytest.mark.parametrize("name", STATUSES)
-def test_no_status_ends_top_or_controls_its_terminal(name, capsys):
+def test_no_status_ends_top_or_controls_its_terminal(name, run):
     status = json.dumps(STATUSES[name]).encode()
     with answering({"/performance_status": status, "/explain": b"no"}) as server:
-        assert main(["top", "--once", server.url]) in (0, 3)
-    lines = capsys.readouterr().out.splitlines()
+        code, printed, _ = run("top", "--once", server.url)
+    lines = printed.splitlines()
+    assert code in (0, 3)
     assert lines
     assert all(line.isprintable() and len(line) < 400 for line in lines)

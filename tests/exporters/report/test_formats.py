@@ -1,12 +1,11 @@
 import re
 from html.parser import HTMLParser
 
-from heapwatch.cli.report_terminal import show
+from heapwatch.cli.report import print_in_colours
 from heapwatch.recording.points import Point, Run
+from heapwatch.report.document import as_markdown, as_text
 from heapwatch.report.findings import analyse
-from heapwatch.report.page import as_html
-from heapwatch.report.plot import line_plot, ticks
-from heapwatch.report.text import as_markdown, as_text
+from heapwatch.report.page import as_html, line_plot, ticks
 from tests.exporters.report.runs import filled, generations
 
 REPORT = analyse(
@@ -63,7 +62,7 @@ def test_every_format_lists_the_largest_objects_that_were_found_last(capsys):
         Point(1e6 + n, "sample", 1e9, large=((name, 2e7),)) for n, name in enumerate(("Old", "ndarray"))
     )
     report = analyse(Run("erl", (*generations(3).points, *found)))
-    show(report, 30)
+    print_in_colours(report, 30)
     for text in (as_text(report, 30), as_markdown(report, 30), as_html(report, 30), capsys.readouterr().out):
         assert "LARGEST SINGLE OBJECTS, WHATEVER HOLDS THEM" in text
         assert "ndarray" in text
@@ -139,7 +138,7 @@ def test_a_plot_of_less_than_two_points_is_none():
 
 def test_no_format_lets_names_control_a_terminal(capsys):
     report = hostile(CONTROLLING)
-    show(report, 0)
+    print_in_colours(report, 0)
     for text in (as_text(report, 0), as_markdown(report, 0), as_html(report, 0), capsys.readouterr().out):
         assert all(line.isprintable() for line in text.split("\n"))
         assert "\\x1b" in text

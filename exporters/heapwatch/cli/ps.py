@@ -7,17 +7,13 @@ import math
 from dataclasses import asdict, dataclass, replace
 from typing import Any
 
-from heapwatch import discovery
 from heapwatch.analysis.readings import Readings
-from heapwatch.cli.named import searched_folders
-from heapwatch.cli.sources import Sample, TrainerSource
+from heapwatch.cli.sources import Sample, TrainerSource, none_registered, registered_trainers
 from heapwatch.explain.findings import TimeLeft, foremost, range_text
 from heapwatch.explain.told import told
-from heapwatch.http.client import base_url
 from heapwatch.runtime.plain_text import plain, say, say_json
 
 _LONGEST_CELL = 100
-_NONE = "no trainer is registered in {folders}; start one, or see `heapwatch doctor`"
 
 
 @dataclass(frozen=True)
@@ -55,15 +51,13 @@ def add_parser(commands: Any) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     """Print one line per trainer; returns 0 also when there is none."""
-    looked_in = searched_folders()
-    addresses = dict.fromkeys(at for folder in looked_in for at in discovery.addresses(folder))
-    rows = [_row(sample) for sample in TrainerSource([base_url(at) for at in addresses]).samples()]
+    rows = [_row(sample) for sample in TrainerSource(registered_trainers()).samples()]
     if arguments.json:
         say_json([asdict(row) for row in rows])
     elif arguments.quiet:
         say(*(row.address for row in rows))
     elif not rows:
-        say(_NONE.format(folders=" or ".join(map(str, looked_in))))
+        say(f"{none_registered()}; start one, or see `heapwatch doctor`")
     else:
         say(*_lines(rows))
     return 0

@@ -1,18 +1,20 @@
-"""What is seen of a process: its verdict, its memory by part, and its paths."""
+"""What `heapwatch top` shows of a process: its verdict, its memory by part, and its paths."""
 
 from __future__ import annotations
 
 import pathlib
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import dataclass, field
-from typing import Any, Protocol
+from typing import Any
 
 import psutil
 
 from heapwatch.attach import name_of, process_of
+from heapwatch.cli.sources import AT_ONCE, mapping, number
+from heapwatch.cli.visit import begin_explaining
 from heapwatch.entering.entrance import Entrance
 from heapwatch.entering.inside import EXPLANATION
 from heapwatch.entering.refusals import CannotEnter
@@ -25,14 +27,16 @@ from heapwatch.explain.findings import (
     labelled,
     place_of,
     range_text,
+    size_text,
 )
 from heapwatch.explain.received import MOST_BYTES, explanation_of
 from heapwatch.http.client import get_json
 from heapwatch.measure.process.resident_memory import memory_limit
+from heapwatch.runtime.plain_text import plain
 
-_AT_ONCE = 16
+COLUMNS = ("PATH", "TYPE", "ITEMS", "BYTES", "A MINUTE", "LINE")
+_MOST_PRINTED = 20
 _LONGEST_NAME = 100
-_ABSURD = 1e18  # neither bytes nor items; also what is no number
 _TOLD = {"used": "in use", "retained": "freed but kept", "gpu": "on GPUs"}  # by a process that was entered
 _OBJECTS = ("container", "type", "buffer")
 _FIRST_SECONDS, _POLL_SECONDS = 10.0, 0.1  # until a process that was entered tells something
@@ -40,20 +44,9 @@ _FIRST_SECONDS, _POLL_SECONDS = 10.0, 0.1  # until a process that was entered te
 
 @dataclass(frozen=True)
 class Path:
-    """A path, or what is declared under a name; unknown values are None.
+    """A path in a trainer, or what is declared under a name; unknown values are None.
 
-    Attributes:
-        trainer: the process that it is in.
-        path: its name.
-        type: in words.
-        items: how many it has.
-        bytes: what it holds.
-        bytes_per_minute: its growth.
-        line: the line that fills it.
-        remedy: suggested change.
-        is_leak: whether it leaks.
-        details: all that is known, in sentences.
-
+    `line` fills it; `details` are all that is known of it, in sentences.
     """
 
     trainer: str
@@ -69,19 +62,11 @@ class Path:
 
 
 @dataclass(frozen=True)
-class Seen:
-    """A process at one time.
+class Snapshot:
+    """A process at one time: at an address, or `pid 123`.
 
-    Attributes:
-        trainer: its name.
-        address: where it serves, or `pid 123`.
-        verdict: None where nothing is known.
-        headline: the verdict and what it is about.
-        time_left: until memory ends, in words; empty where that is not known.
-        memory: bytes by part; `resident` is the process's own, `limit` what it may use.
-        paths: most growth first.
-        problem: why nothing is known; empty otherwise.
-
+    `time_left` is until memory ends, in words. `memory` are bytes by part; `resident` is the process's own,
+    `limit` what it may use. `paths` come with most growth first. `problem` says why nothing is known.
     """
 
     trainer: str
@@ -94,23 +79,16 @@ class Seen:
     problem: str = ""
 
 
-class Source(Protocol):
-    """Reads one process or several."""
-
-    def read(self) -> list[Seen]:
-        """What is seen now."""
-
-
 class Served:
     """Trainers that serve `/explain` and `/performance_status`."""
 
     def __init__(self, urls: Sequence[str]) -> None:
         self._urls = urls
 
-    def read(self) -> list[Seen]:
+    def read(self) -> list[Snapshot]:
         """Ask all of them at once; one that does not answer has a problem."""
-        with ThreadPoolExecutor(_AT_ONCE) as pool:
-            return list(pool.map(seen_at, self._urls))
+        with ThreadPoolExecutor(AT_ONCE) as pool:
+            return list(pool.map(snapshot_of, self._urls))
 
 
 class Entered:
@@ -122,9 +100,7 @@ class Entered:
         self._entrance = Entrance(pid)
 
     def __enter__(self) -> Entered:
-        answer = self._entrance.ask("explain", name=self._name)
-        if not answer.get("enabled", True):
-            raise CannotEnter(f"process {self._pid} has HEAPWATCH_EXPLAIN=off in its environment")
+        begin_explaining(self._entrance, self._name)
         until = time.monotonic() + _FIRST_SECONDS
         while self._entrance.latest(EXPLANATION) is None and time.monotonic() < until:
             time.sleep(_POLL_SECONDS)
@@ -133,50 +109,53 @@ class Entered:
     def __exit__(self, *_exception: object) -> None:
         self._entrance.__exit__(None, None, None)
 
-    def read(self) -> list[Seen]:
+    def read(self) -> list[Snapshot]:
         """What the process has told last, and its memory as the system tells it."""
         address = f"pid {self._pid}"
         if not self._entrance.is_alive():
-            return [Seen(self._name, address, problem="it has ended")]
+            return [Snapshot(self._name, address, problem="it has ended")]
         try:
             document = self._entrance.latest(EXPLANATION)
             found = None if document is None else explanation_of(document)
         except (CannotEnter, ValueError) as error:
-            return [Seen(self._name, address, problem=str(error))]
-        told = _numbers(_within(document or {}, "memory"))
+            return [Snapshot(self._name, address, problem=str(error))]
+        told = _numbers(_object(document or {}, "memory"))
         memory = _memory_of(self._pid) | {_TOLD[part]: held for part, held in told.items() if part in _TOLD}
         return [_explained(self._name, address, found, memory, ())]
 
 
-def seen_at(url: str) -> Seen:
+Source = Served | Entered
+
+
+def snapshot_of(url: str) -> Snapshot:
     """A trainer by its answers."""
     address = url.partition("://")[2]
     try:
         status = get_json(f"{url}/performance_status", max_bytes=MOST_BYTES)
         if not isinstance(status, dict):
             raise Unreachable(f"{url} does not answer as a trainer does")
-        name = str(_within(status, "trainer").get("trainer", "trainer"))[:_LONGEST_NAME]
+        name = str(_object(status, "trainer").get("trainer", "trainer"))[:_LONGEST_NAME]
         declared = tuple(_declared(name, status))
         memory = _memory(status)
         try:
             found = explanation_of(get_json(f"{url}/explain", max_bytes=MOST_BYTES))
         except Unreachable:  # switched off there: the rules judge alone
-            leaks = _within(status, "leaks")
+            leaks = _object(status, "leaks")
             word, about = leaks.get("verdict"), str(leaks.get("message", ""))
             told = labelled(word, about) if isinstance(word, str) else "what grows is not looked for there"  # type: ignore[arg-type]
-            return Seen(
+            return Snapshot(
                 name, address, word if isinstance(word, str) else None, told, memory=memory, paths=declared
             )
         return _explained(name, address, found, memory, declared)
     except (Unreachable, ValueError) as error:
-        return Seen(address, address, problem=str(error))
+        return Snapshot(address, address, problem=str(error))
 
 
 def _explained(
     name: str, address: str, found: Explanation | None, memory: Mapping[str, float], declared: Sequence[Path]
-) -> Seen:
+) -> Snapshot:
     if found is None:
-        return Seen(name, address, None, "nothing is known yet", memory=memory, paths=tuple(declared))
+        return Snapshot(name, address, None, "nothing is known yet", memory=memory, paths=tuple(declared))
     paths = (*(_path(name, finding) for finding in found.findings), *declared)
     left = range_text(found.time_left) if found.time_left is not None else ""
     growing = sum(
@@ -185,7 +164,7 @@ def _explained(
         if finding.kind in _OBJECTS and not finding.inferred and finding.shared_with is None
     )
     known = {**memory, "in objects that grow": float(growing)} if growing else memory
-    return Seen(name, address, found.verdict, headline(found), left, known, paths)
+    return Snapshot(name, address, found.verdict, headline(found), left, known, paths)
 
 
 def _path(name: str, found: Finding) -> Path:
@@ -210,26 +189,26 @@ def _path(name: str, found: Finding) -> Path:
 
 def _declared(name: str, status: Mapping[str, Any]) -> list[Path]:
     """Buffers and objects that the trainer has declared."""
-    growth = _within(_within(status, "growth_per_minute"), "object_size")
+    growth = _object(_object(status, "growth_per_minute"), "object_size")
     found = []
-    for buffer, levels in _within(status, "buffers").items():
+    for buffer, levels in _object(status, "buffers").items():
         if isinstance(levels, dict):
             numbers = _numbers(levels)
             items, held = numbers.get("items"), numbers.get("bytes")
             bound = numbers.get("capacity_items")
             told = () if bound is None else (f"Its bound is {bound:,.0f} items.",)
             found.append(Path(name, str(buffer), "buffer", items, held, details=told))
-    for known, held in _numbers(_within(status, "object_size_bytes")).items():
+    for known, held in _numbers(_object(status, "object_size_bytes")).items():
         rate = _numbers(growth).get(known)
         found.append(Path(name, known, "object", None, held, rate))
     return found
 
 
 def _memory(status: Mapping[str, Any]) -> dict[str, float]:
-    memory = _within(status, "memory")
-    resident = _numbers(_within(memory, "resident_bytes"))
-    unique = _numbers(_within(memory, "unique_bytes")).get("trainer")
-    malloc = _numbers(_within(memory, "allocator_bytes"))
+    memory = _object(status, "memory")
+    resident = _numbers(_object(memory, "resident_bytes"))
+    unique = _numbers(_object(memory, "unique_bytes")).get("trainer")
+    malloc = _numbers(_object(memory, "allocator_bytes"))
     own = resident.get("trainer")
     parts = {
         "resident": own,
@@ -239,8 +218,8 @@ def _memory(status: Mapping[str, Any]) -> dict[str, float]:
         "in workers": resident.get("worker") or None,
         "limit": _numbers(memory).get("limit_bytes"),
     }
-    for device, levels in _within(status, "gpu_memory").items():
-        numbers = _numbers(levels) if isinstance(levels, dict) else {}
+    for device, levels in _object(status, "gpu_memory").items():
+        numbers = _numbers(mapping(levels))
         parts[f"on GPU {device}"] = numbers.get("process_bytes", numbers.get("allocated_bytes"))
     return {part: held for part, held in parts.items() if held is not None}
 
@@ -261,14 +240,44 @@ def _memory_of(pid: int) -> dict[str, float]:
     return parts
 
 
-def _within(document: Mapping[str, Any], name: str) -> dict[str, Any]:
-    found = document.get(name)
-    return found if isinstance(found, dict) else {}
+def _object(document: Mapping[str, Any], name: str) -> dict[str, Any]:
+    return mapping(document.get(name))
 
 
 def _numbers(values: Mapping[str, Any]) -> dict[str, float]:
-    return {
-        str(name)[:_LONGEST_NAME]: float(value)
-        for name, value in values.items()
-        if isinstance(value, (int, float)) and not isinstance(value, bool) and abs(value) < _ABSURD
-    }
+    known = {str(name)[:_LONGEST_NAME]: number(value) for name, value in values.items()}
+    return {name: value for name, value in known.items() if value is not None}
+
+
+def printed(found: Iterable[Snapshot]) -> list[str]:
+    """The snapshots as lines."""
+    lines: list[str] = []
+    for one in found:
+        lines += [f"{one.trainer} ({one.address}): {one.problem or one.headline}"]
+        if one.problem:
+            continue
+        lines += [f"  memory: {memory_text(one)}"] if one.memory else []
+        table = [COLUMNS, *map(cells, one.paths[:_MOST_PRINTED])] if one.paths else []
+        widths = [max(len(row[at]) for row in table) for at in range(len(COLUMNS))] if table else []
+        lines += ["  " + "  ".join(map(str.ljust, row, widths)).rstrip() for row in table]
+    return lines
+
+
+def cells(one: Path, longest: tuple[int, int, int] = (60, 20, 24)) -> tuple[str, ...]:
+    """The columns of a path; at most so many characters of its name, its type and its line."""
+    return (
+        plain(one.path, longest[0]),
+        plain(one.type, longest[1]),
+        "" if one.items is None else f"{one.items:,.0f}",
+        "" if one.bytes is None else size_text(one.bytes),
+        "" if not one.bytes_per_minute else f"{one.bytes_per_minute / 1e6:+,.1f} MB",
+        plain(one.line or "", longest[2]),
+    )
+
+
+def memory_text(one: Snapshot) -> str:
+    """Memory by part in one line."""
+    whole = {part: size_text(held) for part, held in one.memory.items()}
+    resident, limit = whole.pop("resident", "unknown"), whole.pop("limit", "")
+    parts = ", ".join(f"{held} {plain(part)}" for part, held in whole.items())
+    return f"{resident}{f' of {limit}' if limit else ''}{f': {parts}' if parts else ''}"

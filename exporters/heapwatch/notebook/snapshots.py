@@ -1,9 +1,14 @@
-"""Looks at what a notebook holds, and compares two of them: what has grown, where, and what holds most."""
+"""Snapshots of what a notebook holds, and what has grown between two of them.
+
+Every byte counts once: for the variables, in the order of their definition, then for what IPython keeps. So
+the bytes of `Out[12]` are those that are freed when IPython drops it.
+"""
 
 from __future__ import annotations
 
 import gc
 import math
+import sys
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future
@@ -13,11 +18,15 @@ from typing import Any, NamedTuple, TypeVar
 from heapwatch.explain.describe import Describer
 from heapwatch.explain.inventory import Inventory
 from heapwatch.explain.places import KnownContainer
+from heapwatch.explain.remedies import DROP_RESULTS
 from heapwatch.explain.source.sites import Site
 from heapwatch.explain.weigh import weigh
+from heapwatch.measure.introspection.layout import layout_of
 from heapwatch.measure.introspection.roots import OWN_THREADS, Root, running_code
+from heapwatch.measure.introspection.written import type_of
 from heapwatch.measure.process.resident_memory import ResidentMemory
-from heapwatch.notebook.holders import Holder, holders
+from heapwatch.measure.sizing.sampling import ContainerChanged
+from heapwatch.measure.sizing.traversal import OutOfTime, Walk
 
 T = TypeVar("T")
 
@@ -29,19 +38,35 @@ _MOST_WEIGHED = 20
 _WEIGH_SECONDS = 0.2
 _EXPLAINS = 0.5  # share of the growth of a variable from which paths in it are named in its place
 _NOTED = 0.1
+_SAMPLES = 32
+_HOLDERS_SECONDS = 3.0  # CPU time for all names; the notebook waits meanwhile
+_DROP_INPUTS = "`%reset -f in`"
+_DROP_ERROR = "run `1/0`: the next error takes its place"
+
+
+class Holder(NamedTuple):
+    """A name and the bytes that it holds, without those of the names before it.
+
+    Attributes:
+        name: as in a cell, such as `agent` or `Out[12]`.
+        type: in words.
+        bytes: on the heap, on a GPU and in shared memory.
+        error: standard error of the bytes, which are an estimate for long containers.
+        remedy: how to drop it in IPython; None for a variable.
+
+    """
+
+    name: str
+    type: str
+    bytes: int
+    error: float
+    remedy: str | None = None
 
 
 class Grown(NamedTuple):
-    """Something that holds more than before.
+    """Something that holds so many more bytes than before, and so many more items where they are counted.
 
-    Attributes:
-        path: as written in a cell.
-        about: what it is, in words.
-        bytes: how much more it holds.
-        items: how many items it has more; None if they are not counted.
-        site: the line of a function that fills it; None if it was not found.
-        remedy: what to do.
-
+    `path` is as written in a cell, `site` the line of a function that fills it.
     """
 
     path: str
@@ -53,15 +78,10 @@ class Grown(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Look:
-    """What is held at one time.
+class Snapshot:
+    """What is held at one time: `resident` bytes by the process, and bytes by name.
 
-    Attributes:
-        resident: RSS in bytes.
-        holders: bytes by name.
-        levels: items of each container by path, or its bytes where it is an array or a text.
-        unmeasured: names that could not be measured.
-
+    `levels` are the items of each container by path, or its bytes where it is an array or a text.
     """
 
     resident: int
@@ -70,42 +90,37 @@ class Look:
     unmeasured: tuple[str, ...] = ()
 
 
-class Looker:
-    """Looks at a notebook's objects when it is asked to, and does nothing in between.
-
-    Args:
-        shell: the `InteractiveShell`.
-
-    """
+class Notebook:
+    """Reads a notebook's objects when it is asked to, and does nothing in between."""
 
     def __init__(self, shell: Any) -> None:
         self._shell = shell
-        self._looks = 0
+        self._taken = 0
         self._memory = ResidentMemory()
-        self._inventory = Inventory(lambda: float(self._looks), lambda: 0.0)
+        self._inventory = Inventory(lambda: float(self._taken), lambda: 0.0)
         self._describer = Describer(self._inventory)
 
-    def look(self) -> Look:
+    def snapshot(self) -> Snapshot:
         """Collect garbage, and read what every name and every container holds."""
         if gc.isenabled():
             gc.collect()
-        return _in_a_thread(self._look)
+        return _in_a_thread(self._snapshot)
 
-    def grown(self, before: Look, now: Look) -> list[Grown]:
-        """What holds more now than before, most first; `now` is the newest look."""
+    def grown(self, before: Snapshot, now: Snapshot) -> list[Grown]:
+        """What holds more now than before, most first; `now` is the newest snapshot."""
         return _in_a_thread(lambda: self._grown(before, now))
 
-    def _look(self) -> Look:
-        self._looks += 1
+    def _snapshot(self) -> Snapshot:
+        self._taken += 1
         self._inventory.discover(_SEARCH_SECONDS)
         for known in list(self._inventory.known.values()):
             known.due = 0.0
         self._inventory.lengths.read(_SEARCH_SECONDS)
-        found, unmeasured = holders(self._shell)
+        found, unmeasured = _holders(self._shell)
         levels = {known.path: _level(known) for known in self._inventory.known.values() if _is_read(known)}
-        return Look(self._memory.read(), {one.name: one for one in found}, levels, tuple(unmeasured))
+        return Snapshot(self._memory.read(), {one.name: one for one in found}, levels, tuple(unmeasured))
 
-    def _grown(self, before: Look, now: Look) -> list[Grown]:
+    def _grown(self, before: Snapshot, now: Snapshot) -> list[Grown]:
         paths = list(self._paths(before))
         found: list[Grown] = []
         for holder in now.holders.values():
@@ -116,7 +131,7 @@ class Looker:
         outside = [one for one in paths if one.bytes >= LEAST_BYTES]
         return sorted(found + outside, key=lambda one: -one.bytes)
 
-    def _paths(self, before: Look) -> Iterator[Grown]:
+    def _paths(self, before: Snapshot) -> Iterator[Grown]:
         """The containers that have grown, none inside another one of them."""
         growing = list(self._growing(before))
         # What a container weighs includes all that its items hold.
@@ -130,7 +145,7 @@ class Looker:
                 taken.append(known.path)
                 yield self._described(known, held, more, is_new=known.path not in before.levels)
 
-    def _growing(self, before: Look) -> Iterator[tuple[float, KnownContainer]]:
+    def _growing(self, before: Snapshot) -> Iterator[tuple[float, KnownContainer]]:
         """Containers with more items, or bytes, than before, and how many; another name is not more."""
         running = set(map(id, running_code()))
         present = [known for known in self._inventory.known.values() if _is_read(known)]
@@ -157,7 +172,7 @@ class Looker:
         """The bytes by which a container has grown; 0 where they cannot be measured."""
         if known.in_bytes:
             return more
-        weigh(known, self._inventory, float(self._looks), _WEIGH_SECONDS)
+        weigh(known, self._inventory, float(self._taken), _WEIGH_SECONDS)
         return (known.held.last or 0.0) * more / _level(known)
 
     def _described(self, known: KnownContainer, held: float, more: float, *, is_new: bool) -> Grown:
@@ -229,11 +244,71 @@ def _in_a_thread(work: Callable[[], T]) -> T:
         except BaseException as error:
             done.set_exception(error)
 
-    threading.Thread(target=run, name=f"{OWN_THREADS}look", daemon=True).start()
+    threading.Thread(target=run, name=f"{OWN_THREADS}snapshot", daemon=True).start()
     return done.result(timeout=_DEADLINE_SECONDS)
 
 
-def most(look: Look, count: int) -> Sequence[Holder]:
+def largest(snapshot: Snapshot, count: int) -> Sequence[Holder]:
     """The names that hold most, most first."""
-    held = sorted(look.holders.values(), key=lambda one: -one.bytes)
+    held = sorted(snapshot.holders.values(), key=lambda one: -one.bytes)
     return [one for one in held[:count] if one.bytes >= LEAST_BYTES]
+
+
+def _holders(shell: Any) -> tuple[list[Holder], list[str]]:
+    """What each variable and each of IPython's own holders holds, and the names that took too long."""
+    namespace = shell.user_ns
+    variables = dict(_user_variables(shell))
+    apart = [*map(id, (shell, namespace, shell.user_ns_hidden, namespace.get("_oh"), namespace.get("_ih")))]
+    walk = Walk(_SAMPLES, _HOLDERS_SECONDS, [*apart, *map(id, variables.values())])
+    found: list[Holder] = []
+    unmeasured: list[str] = []
+    seen: set[int] = set()
+    for name, obj in variables.items():
+        if id(obj) not in seen:
+            seen.add(id(obj))
+            _measure(walk, name, obj, None, found, unmeasured)
+    for name, obj, remedy in _kept_by_ipython(shell):
+        if not walk.has_counted(obj):
+            _measure(walk, name, obj, remedy, found, unmeasured)
+    return found, unmeasured
+
+
+def _user_variables(shell: Any) -> Iterator[tuple[str, Any]]:
+    """The variables that cells have set, without IPython's own names."""
+    hidden = shell.user_ns_hidden
+    for name, obj in list(shell.user_ns.items()):
+        if name not in hidden:
+            yield name, obj
+
+
+def _kept_by_ipython(shell: Any) -> Iterator[tuple[str, Any, str]]:
+    """What IPython keeps of earlier cells: its name, the object, and how to drop it."""
+    namespace = shell.user_ns
+    results = namespace.get("_oh")
+    if type(results) is dict:
+        for number, obj in list(results.items()):
+            if type(number) is int:
+                yield f"Out[{number}]", obj, DROP_RESULTS
+    for name in ("_", "__", "___"):  # without a cache of results these keep the last three
+        if name in namespace:
+            yield name, namespace[name], DROP_RESULTS
+    if "_ih" in namespace:
+        yield "In", list(namespace["_ih"]), _DROP_INPUTS
+    error = getattr(sys, "last_exc", None) or getattr(sys, "last_value", None)
+    if isinstance(error, BaseException):
+        yield "the last error", error, _DROP_ERROR
+
+
+def _measure(
+    walk: Walk, name: str, obj: Any, remedy: str | None, found: list[Holder], unmeasured: list[str]
+) -> None:
+    layout = layout_of(type(obj))
+    if layout.kind in ("atom", "module", "class") or layout.module.startswith("heapwatch."):
+        return
+    try:
+        tally = walk.everything([obj], _SAMPLES)[0]
+    except (OutOfTime, ContainerChanged, RuntimeError):
+        unmeasured.append(name)
+        return
+    held = sum(tally.held.get(place, 0.0) for place in ("heap", "gpu", "shared"))
+    found.append(Holder(name, type_of(obj), round(held), math.sqrt(tally.variance), remedy))

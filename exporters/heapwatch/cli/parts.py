@@ -1,4 +1,4 @@
-"""`heapwatch rules` and `heapwatch dashboards`, for an existing Prometheus and Grafana."""
+"""Parts of the stack by themselves: `heapwatch rules`, `dashboards`, `receiver` and `viewer`."""
 
 from __future__ import annotations
 
@@ -70,6 +70,21 @@ def add_parser(commands: Any) -> None:
     )
     dashboards.set_defaults(run=print_dashboards)
 
+    receiver = commands.add_parser(
+        "receiver",
+        help="run only the receiver",
+        description="Receive Alertmanager's webhooks and request cleanups. Settings: HEAPWATCH_RECEIVER_*.",
+    )
+    receiver.add_argument("--config", type=Path, metavar="FILE", help="YAML settings")
+    receiver.set_defaults(run=serve_receiver, extra="receiver")
+    viewer = commands.add_parser(
+        "viewer",
+        help="run only the built-in viewer of the dashboards",
+        description="Serve the dashboards. Settings: HEAPWATCH_BIND, HEAPWATCH_DASHBOARDS_PORT (3009),"
+        " HEAPWATCH_PROMETHEUS_URL (http://127.0.0.1:9090), HEAPWATCH_DASHBOARDS_DIR (the package's).",
+    )
+    viewer.set_defaults(run=serve_viewer, extra="viewer")
+
 
 def _add_output(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--output", type=Path, metavar="FOLDER", help="write the files there")
@@ -77,25 +92,20 @@ def _add_output(parser: argparse.ArgumentParser) -> None:
 
 def print_rules(arguments: argparse.Namespace) -> int:
     """Print or write the rules."""
-    texts = dict(
-        rules(
-            arguments.selector or _job_matcher(arguments.job),
-            arguments.dashboards_url,
-            arguments.runbooks_url,
-        )
-    )
+    job = None if arguments.job is None else f"job={json.dumps(arguments.job)}"
+    texts = dict(_rules(arguments.selector or job, arguments.dashboards_url, arguments.runbooks_url))
     if arguments.output:
         return _write(arguments.output, texts)
     # One document with one list of groups.
-    print("groups:")
+    say("groups:")
     for name, text in texts.items():
         groups = text.partition("\ngroups:\n")[2].rstrip("\n")
         # an anchor may be defined only once in a document
-        print(_ANCHOR.sub(rf"\1\2{name.removesuffix('.yml')}_\3", groups))
+        say(*_ANCHOR.sub(rf"\1\2{name.removesuffix('.yml')}_\3", groups).split("\n"))
     return 0
 
 
-def rules(selector: str | None, dashboards_url: str, runbooks_url: str) -> Iterator[tuple[str, str]]:
+def _rules(selector: str | None, dashboards_url: str, runbooks_url: str) -> Iterator[tuple[str, str]]:
     """File name and text of each rule file, with the user's own selector and addresses.
 
     Raises:
@@ -119,20 +129,20 @@ def print_dashboards(arguments: argparse.Namespace) -> int:
         raise UsageError(f"there is no dashboard {arguments.name!r}; there are {', '.join(boards)}")
     chosen = {arguments.name: boards[arguments.name]} if arguments.name else boards
     texts = {
-        file.name: dashboard(file, arguments.job, arguments.datasource, arguments.for_import)
+        file.name: _dashboard(file, arguments.job, arguments.datasource, arguments.for_import)
         for file in chosen.values()
     }
     if arguments.output:
         return _write(arguments.output, texts)
     if arguments.name:
-        print(*texts.values(), end="")
+        say(*texts.popitem()[1].splitlines())
         return 0
     for name, text in texts.items():
         say(f"{name.removesuffix('.json'):<22} {json.loads(text)['title']}")
     return 0
 
 
-def dashboard(file: Path, job: str | None, datasource: str | None, for_import: bool = False) -> str:
+def _dashboard(file: Path, job: str | None, datasource: str | None, for_import: bool = False) -> str:
     """The dashboard's JSON, its variables set to the user's own job and data source."""
     board = json.loads(file.read_text(encoding="utf-8"))
     if for_import:
@@ -165,10 +175,6 @@ def _asked_at_import(board: dict[str, Any]) -> dict[str, Any]:
     }
 
 
-def _job_matcher(job: str | None) -> str | None:
-    return None if job is None else f"job={json.dumps(job)}"
-
-
 def _url(option: str, text: str) -> str:
     parts = urlsplit(text)
     if parts.scheme not in ("http", "https") or not parts.hostname or re.search(r"\s", text):
@@ -185,4 +191,24 @@ def _write(folder: Path, texts: dict[str, str]) -> int:
         say(f"error: {error.filename}: {error.strerror}", error=True)
         return 1
     say(f"{len(texts)} files in {folder}")
+    return 0
+
+
+def serve_receiver(arguments: argparse.Namespace) -> int:
+    """Serve until stopped; 2 when it cannot serve as configured."""
+    from heapwatch_receiver.__main__ import main
+
+    return main(["--config", str(arguments.config)] if arguments.config else [])
+
+
+def serve_viewer(_arguments: argparse.Namespace) -> int:
+    """Serve until stopped; 1 when it cannot."""
+    from heapwatch_viewer.app import serve
+    from heapwatch_viewer.settings import Settings
+
+    try:
+        serve(Settings.from_environment())
+    except ValueError as problem:
+        say(f"heapwatch viewer: {problem}", error=True)
+        return 1
     return 0
