@@ -10,7 +10,7 @@ from pathlib import Path
 from prometheus_client import Metric
 
 from heapwatch.collectors.standard import StandardCollector
-from heapwatch.runtime.protocols import Collector
+from heapwatch.runtime.exposition import Collector
 from heapwatch.watch import Watch
 
 DEFAULT_PATH = Path("docs/metrics.md")

@@ -25,7 +25,7 @@ import psutil
 from heapwatch import lost
 from heapwatch.lost import Lost
 from heapwatch.measure.process.kernel_kills import KernelKills
-from heapwatch.runtime.machine import boot
+from heapwatch.runtime.labels import boot
 from heapwatch.runtime.own_files import UnusableFile, is_left_over, make_private, read_json, replace
 
 # Prometheus drops labels of this kind after discovery: they name the owner in the file and reach no series.

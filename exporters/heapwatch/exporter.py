@@ -37,6 +37,7 @@ from heapwatch.explain.levels import LeakingLevels, with_graphs
 from heapwatch.http.guards import checked_token, token_warning
 from heapwatch.http.server import Server
 from heapwatch.http.status import Status
+from heapwatch.lost import uncaught
 from heapwatch.measure.gpu.device_pools import torch_pools
 from heapwatch.measure.introspection.roots import Root
 from heapwatch.measure.objects.instances import Census
@@ -49,12 +50,10 @@ from heapwatch.recording.checkpoints import Checkpoints, Memory
 from heapwatch.recording.journal import Journal, Sink
 from heapwatch.registration import Registration
 from heapwatch.runtime.cleanup import CleanupQueue
-from heapwatch.runtime.exit_status import uncaught
-from heapwatch.runtime.exposition import Exposition
+from heapwatch.runtime.exposition import Collector, Exposition
 from heapwatch.runtime.failures import Failures
 from heapwatch.runtime.owned_reads import OwnedReads
-from heapwatch.runtime.protocols import Collector, Sampler
-from heapwatch.runtime.safe_point import SafePoint
+from heapwatch.runtime.safe_point import SafePoint, Sampler
 from heapwatch.runtime.sources import Source
 
 if TYPE_CHECKING:

@@ -20,7 +20,7 @@ from heapwatch.recording.checkpoints import Checkpoint, CheckpointGrowth
 from heapwatch.recording.recorder import Recorder
 from heapwatch.runtime.cleanup import CleanupResult
 from heapwatch.runtime.labels import checked_name
-from heapwatch.runtime.markup import paragraph
+from heapwatch.runtime.plain_text import paragraph
 from heapwatch.runtime.safe_point import DEFAULT_BUDGET, DEFAULT_INTERVAL
 from heapwatch.runtime.sources import Source, SourceGone, count_of, is_accessor
 

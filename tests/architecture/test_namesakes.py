@@ -45,7 +45,7 @@ TESTED_BY = {
     "tests/exporters/cli/test_main.py": f"{LIBRARY}/cli: processes serve named completion",
     "tests/exporters/cli/test_results.py": f"{LIBRARY}/runtime: github",
     "tests/exporters/cli/test_run.py": f"{LIBRARY}/cli: explain",
-    "tests/exporters/cli/test_sources.py": f"{LIBRARY}/http: client prometheus",
+    "tests/exporters/cli/test_sources.py": f"{LIBRARY}/http: client",
     "tests/exporters/cli/test_top.py": f"{LIBRARY}/cli: seen top_screen top_text",
     "tests/exporters/collectors/test_allocator.py": f"{LIBRARY}/measure/process: malloc",
     "tests/exporters/collectors/test_gpu.py": f"{LIBRARY}/measure/gpu: nvml",

@@ -16,7 +16,7 @@ from prometheus_client import generate_latest
 from prometheus_client.parser import text_string_to_metric_families
 
 import heapwatch
-from heapwatch.http.snapshots import Snapshot
+from heapwatch.runtime.exposition import Snapshot
 
 SEQUENCES = int(os.environ.get("HEAPWATCH_SEQUENCES", "200"))
 

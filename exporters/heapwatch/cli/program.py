@@ -24,8 +24,7 @@ from heapwatch.explain.findings import Explanation, narrative
 from heapwatch.lifecycle import TERMINATED, start, termination
 from heapwatch.measure.introspection.roots import OWN_THREADS
 from heapwatch.runtime import environment
-from heapwatch.runtime.notices import show_notices
-from heapwatch.runtime.plain_text import json_text, say
+from heapwatch.runtime.plain_text import json_text, say, show_notices
 from heapwatch.watch import Watch
 
 VARIABLE = "HEAPWATCH_RUN"  # what `heapwatch run` was asked for, as JSON

@@ -6,7 +6,7 @@ from rich.table import Table
 
 from heapwatch.report.document import Section, sections, title
 from heapwatch.report.findings import Report
-from heapwatch.runtime.console import console, literal
+from heapwatch.runtime.plain_text import console, literal
 
 
 def show(report: Report, most_rows: int) -> None:

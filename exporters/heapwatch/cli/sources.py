@@ -13,8 +13,7 @@ from prometheus_client.parser import text_string_to_metric_families
 
 from heapwatch.analysis.readings import Readings
 from heapwatch.errors import Unreachable
-from heapwatch.http.client import get_json, get_text
-from heapwatch.http.prometheus import data_of, escaped, understood
+from heapwatch.http.client import data_of, escaped, get_json, get_text, understood
 
 _AT_ONCE = 16
 # Thousands of series; more would keep the parser busy for longer than the time between two samples.

@@ -23,10 +23,10 @@ from heapwatch.http.connections import REQUEST_SECONDS, ConnectionServer
 from heapwatch.http.guards import Refusal
 from heapwatch.http.landing import landing_page
 from heapwatch.http.signing import Verifier
-from heapwatch.http.snapshots import CollectionStuck, Snapshots
 from heapwatch.http.status import Status
 from heapwatch.measure.introspection.written import type_of
 from heapwatch.runtime.cleanup import CleanupQueue, CleanupResult, QueueFull, Ticket
+from heapwatch.runtime.exposition import CollectionStuck, Snapshots
 from heapwatch.runtime.failures import raised
 
 MAX_HEAD_BYTES = 16 * 1024  # request line and headers

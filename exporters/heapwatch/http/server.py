@@ -17,9 +17,9 @@ import psutil
 from heapwatch.http.endpoints import EndpointServer, ServedTrainer
 from heapwatch.http.guards import TokenBucket
 from heapwatch.http.signing import Verifier
-from heapwatch.http.snapshots import CollectionStuck, FamilySource, Snapshots
 from heapwatch.http.status import Status
 from heapwatch.runtime.cleanup import CleanupQueue
+from heapwatch.runtime.exposition import CollectionStuck, Exposition, Snapshots
 from heapwatch.runtime.plain_text import plain
 
 DEFAULT_PORT = 7777
@@ -59,7 +59,7 @@ class Server:
         host: str = "127.0.0.1",
         port: int = DEFAULT_PORT,
         *,
-        exposition: FamilySource,
+        exposition: Exposition,
         cleanup_queue: CleanupQueue | None,
         status: Status,
         explain: Callable[[], Mapping[str, Any]] | None = None,

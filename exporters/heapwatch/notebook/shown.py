@@ -8,8 +8,7 @@ from dataclasses import dataclass
 from heapwatch.explain.findings import size_text
 from heapwatch.notebook.holders import Holder
 from heapwatch.notebook.looks import Grown
-from heapwatch.runtime.markup import paragraph, table
-from heapwatch.runtime.plain_text import plain
+from heapwatch.runtime.plain_text import paragraph, plain, table
 
 
 @dataclass(frozen=True)
