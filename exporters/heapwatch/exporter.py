@@ -45,7 +45,6 @@ from heapwatch.measure.objects.large import Large
 from heapwatch.measure.process.process_tree import ProcessTree
 from heapwatch.measure.process.ranks import array_task, current_rank
 from heapwatch.measure.process.resident_memory import ResidentMemory
-from heapwatch.network_registration import NetworkRegistration
 from heapwatch.recording.checkpoints import Checkpoints, Memory
 from heapwatch.recording.journal import Journal, Sink
 from heapwatch.registration import Registration
@@ -57,6 +56,7 @@ from heapwatch.runtime.safe_point import SafePoint, Sampler
 from heapwatch.runtime.sources import Source
 
 if TYPE_CHECKING:
+    from heapwatch.network_registration import NetworkRegistration
     from heapwatch.otlp.sender import Sender
 
 log = logging.getLogger("heapwatch")
@@ -71,18 +71,7 @@ _LEVELS = {
 
 
 class Exporter:
-    """Collectors, safe point, cleanup queue and server of one trainer.
-
-    Args:
-        name: label `trainer` of `trainer_info`.
-        framework: label `framework` of `trainer_info`.
-        run: label `run` of `trainer_info`.
-        profile: a name of `heapwatch.analysis.limits.PROFILES`.
-        walker_names: also export the `walker_*` names.
-        interval: minimum seconds between samples.
-        budget: share of the time for all samples, in CPU seconds per second.
-
-    """
+    """Collectors, safe point, cleanup queue and server of one trainer. Arguments: those of `Watch`."""
 
     def __init__(
         self,
@@ -277,11 +266,12 @@ class Exporter:
         )
         server.start()
         self.server = server
-        self.registration = (
-            NetworkRegistration(register, host, server.port, token=token)
-            if register
-            else Registration(host, server.port, token=token, trainer=self.name)
-        )
+        if register:
+            from heapwatch.network_registration import NetworkRegistration  # with its client of HTTP
+
+            self.registration = NetworkRegistration(register, host, server.port, token=token)
+        else:
+            self.registration = Registration(host, server.port, token=token, trainer=self.name)
         self._join_stack()
         if warning := token_warning(server.token):
             log.warning("%s", warning)
@@ -402,13 +392,13 @@ class Exporter:
     def _levels_for_points(self, costly: bool) -> Readings:
         """What points are made of; the process tree and the GPU as last read where that costs too much."""
         if costly:
-            self._costly_families = [
-                family for collector in self._costly for family in self.exposition.read(collector)
-            ]
+            self._costly_families = self._families(self._costly)
         sampled: list[Collector] = [*self._counting, self.buffers.sizes, self.sizes, self.limits]
         sampled += [self._objects, self._own] if self._objects else []
-        families = [family for collector in sampled for family in self.exposition.read(collector)]
-        return Readings(self._costly_families + families)
+        return Readings(self._costly_families + self._families(sampled))
 
     def _readings(self, collectors: Iterable[Collector]) -> Readings:
-        return Readings(family for collector in collectors for family in self.exposition.read(collector))
+        return Readings(self._families(collectors))
+
+    def _families(self, collectors: Iterable[Collector]) -> list[Metric]:
+        return [family for collector in collectors for family in self.exposition.read(collector)]

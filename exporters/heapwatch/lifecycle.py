@@ -5,9 +5,9 @@ from __future__ import annotations
 import atexit
 import errno
 import logging
-import multiprocessing
 import os
 import socket
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -100,7 +100,7 @@ def start(
         interval=interval,
         budget=budget,
     )
-    if getattr(multiprocessing.current_process(), "_inheriting", False):
+    if _is_being_spawned():
         return watch
     earlier = _running.pop(name, None)
     if earlier is not None:
@@ -112,10 +112,9 @@ def start(
     try:
         _serve(watch, host, wanted, token=token, port_search=port_search, register=register)
     except (OSError, RuntimeError) as error:
-        if not isinstance(error, OSError) or not _is_of_an_argument(error, host, port, port_search):
-            environment.say_once(f"{name} is not served: {reason(error)}")
-        else:
+        if isinstance(error, OSError) and _is_of_an_argument(error, host, port, port_search):
             raise
+        environment.say_once(f"{name} is not served: {reason(error)}")
     _begin(watch)
     _send(watch, otlp)
     _running[name] = watch
@@ -127,6 +126,12 @@ def start(
         raise
     _log_address(watch, wanted)
     return watch
+
+
+def _is_being_spawned() -> bool:
+    """Whether this is a worker of multiprocessing that runs the main script a second time."""
+    processes = sys.modules.get("multiprocessing.process")
+    return processes is not None and getattr(processes.current_process(), "_inheriting", False)
 
 
 def begin_unserved(name: str) -> Watch:

@@ -13,14 +13,13 @@ from urllib.parse import urlsplit
 from heapwatch.errors import UsageError
 from heapwatch.http.client import RENEWAL_SECONDS, base_url, post_json
 from heapwatch.http.guards import find_token
-from heapwatch.http.known_names import allowed_hosts
+from heapwatch.http.known_names import LOOPBACK, allowed_hosts
 
 log = logging.getLogger("heapwatch")
 
 _RETRY_SECONDS = 15.0
 _TIMEOUT_SECONDS = 5.0
 _LAST_TIMEOUT_SECONDS = 2.0  # short, because the end of training waits for it
-_LOOPBACK = ("localhost", "127.0.0.1", "::1")
 
 
 class NetworkRegistration:
@@ -67,7 +66,7 @@ class NetworkRegistration:
             return
         if self.token is None:
             self._say("it needs the stack's token: set HEAPWATCH_TOKEN or HEAPWATCH_TOKEN_FILE")
-        elif host in _LOOPBACK and urlsplit(base).hostname not in _LOOPBACK:
+        elif host in LOOPBACK and urlsplit(base).hostname not in LOOPBACK:
             self._say("another machine does not reach loopback: set host= or HEAPWATCH_BIND")
         else:
             self._url = f"{base}/targets"

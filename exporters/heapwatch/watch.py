@@ -480,7 +480,7 @@ class Watch:
 
 
 def _sized(nbytes: Source) -> Source:
-    return Source(lambda: Size(bytes=round(count_of(nbytes.read()))), nbytes.description)
+    return Source(lambda: Size(bytes=round(count_of(nbytes.read()))))
 
 
 def _check_above_zero(what: str, value: float) -> None:

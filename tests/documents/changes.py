@@ -339,7 +339,7 @@ CHANGES = (
     ),
     Change(
         "exporters/heapwatch/http/status.py",
-        '"cpu_percent": None if self._cpu_percent is None else round(self._cpu_percent, 2)',
+        '"cpu_percent": None if cpu is None else round(100 * cpu, 2)',
         '"cpu_percent": None',
         ("walker: `/performance_status`",),
     ),

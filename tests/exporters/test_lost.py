@@ -18,6 +18,7 @@ def one(address: str = "127.0.0.1:7777") -> Lost:
 
 
 def test_what_is_kept_is_read_again(tmp_path: Path) -> None:
+    assert lost.read(tmp_path / "missing") == []
     kept = [one(), one("[::1]:7778")]
     for each in kept:
         lost.write(tmp_path / "lost", each)
@@ -56,10 +57,6 @@ def test_the_exit_status_tells_whether_a_program_that_ends_is_lost(
     assert ending.exists() == stays
 
 
-def test_a_folder_that_is_missing_has_none(tmp_path: Path) -> None:
-    assert lost.read(tmp_path / "missing") == []
-
-
 @pytest.mark.parametrize(
     "content", ["", "[", "[]", "{}", '{"address": "a", "trainer": "", "cause": "", "at": "x"}']
 )
@@ -83,16 +80,6 @@ def test_long_texts_are_cut(tmp_path: Path) -> None:
     lost.write(tmp_path, replace(one(), trainer="x" * 1000))
     (read,) = lost.read(tmp_path)
     assert len(read.trainer) == 200
-
-
-def test_a_failed_write_leaves_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    def full(*_arguments: object) -> None:
-        raise OSError("No space left on device")
-
-    monkeypatch.setattr("os.replace", full)
-    with pytest.raises(OSError, match="No space"):
-        lost.write(tmp_path, one())
-    assert list(tmp_path.iterdir()) == []
 
 
 PROGRAM = """

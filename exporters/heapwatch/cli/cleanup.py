@@ -9,8 +9,9 @@ from heapwatch.cli.named import address_of_name, is_address
 from heapwatch.cli.reporter import cleanup_lines
 from heapwatch.errors import Unreachable, UsageError
 from heapwatch.http.client import base_url, post_json
-from heapwatch.http.guards import ACTIONS, find_token
+from heapwatch.http.guards import find_token
 from heapwatch.registration import choose, token_of
+from heapwatch.runtime.cleanup import ACTIONS
 from heapwatch.runtime.plain_text import say
 
 _WAIT_SECONDS = 30.0

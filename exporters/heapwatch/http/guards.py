@@ -8,9 +8,9 @@ import json
 import math
 import os
 import re
+import secrets
 import threading
 import time
-import uuid
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from email.message import Message
@@ -18,11 +18,11 @@ from http import HTTPStatus
 from typing import Any
 from urllib.parse import urlsplit
 
+from heapwatch.http.known_names import LOOPBACK
 from heapwatch.http.signing import SCHEME, NotSigned, TooMany, Verifier
-from heapwatch.runtime.cleanup import CleanupTarget
+from heapwatch.runtime.cleanup import ACTIONS, CleanupTarget
 from heapwatch.runtime.own_files import read_text
 
-ACTIONS = ("regular", "emergency")
 SHORTEST_TOKEN = 16  # characters; a shorter one is taken with a warning
 MAX_BODY_BYTES = 16 * 1024
 MAX_REASON_CHARACTERS = 1000
@@ -32,7 +32,6 @@ DEFAULT_WAIT_SECONDS = 10.0
 _CLEANUP_FIELDS = ("action", "reason", "request_id", "timeout_seconds", *CleanupTarget._fields)
 _REQUEST_ID = re.compile(r"[\x21-\x7e]{1,128}")
 _HTTP_PORT, _HTTPS_PORT = 80, 443
-_LOOPBACK = frozenset({"localhost", "127.0.0.1", "::1"})
 
 
 class Refusal(Exception):
@@ -151,7 +150,7 @@ def check_host(headers: Message, allowed: Iterable[str]) -> None:
         host = host_name(values[0].strip())
     except ValueError:
         raise Refusal(HTTPStatus.BAD_REQUEST, "the Host header is not a host") from None
-    if host not in _LOOPBACK and host not in allowed:
+    if host not in LOOPBACK and host not in allowed:
         raise Refusal(
             HTTPStatus.FORBIDDEN,
             "this trainer does not answer to that Host; if it should, name it in HEAPWATCH_ALLOWED_HOSTS",
@@ -178,7 +177,7 @@ def check_addressee(
     forwarded = (asked,) if asked else (_HTTP_PORT, _HTTPS_PORT)
     if any(f"{host}:{number}" in names for number in forwarded):
         return
-    if asked == port and (host not in _LOOPBACK or ipaddress.ip_address(address).is_loopback):
+    if asked == port and (host not in LOOPBACK or ipaddress.ip_address(address).is_loopback):
         return
     raise Refusal(
         HTTPStatus.MISDIRECTED_REQUEST,
@@ -307,7 +306,7 @@ def parse_cleanup(body: bytes) -> CleanupRequest:
     reason = " ".join(reason.split())
     if not reason.isprintable():
         raise _bad("reason must be printable text")
-    request_id = given.get("request_id", uuid.uuid4().hex)
+    request_id = given.get("request_id", secrets.token_hex(16))
     if not isinstance(request_id, str) or not _REQUEST_ID.fullmatch(request_id):
         raise _bad("request_id must be 1 to 128 printable ASCII characters without spaces")
     seconds = given.get("timeout_seconds", DEFAULT_WAIT_SECONDS)

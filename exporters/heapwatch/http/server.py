@@ -14,6 +14,7 @@ from typing import Any
 
 import psutil
 
+from heapwatch.http import known_names
 from heapwatch.http.endpoints import EndpointServer, ServedTrainer
 from heapwatch.http.guards import TokenBucket
 from heapwatch.http.signing import Verifier
@@ -72,15 +73,14 @@ class Server:
         self.host = host
         self.port = port
         self._port_search = port_search and port != 0
-        named = os.environ.get("HEAPWATCH_ALLOWED_HOSTS", "").split(",")
-        hosts = {name.strip().lower() for name in (host, socket.gethostname(), *named, *allowed_hosts)}
+        hosts = {name.strip().lower() for name in (host, socket.gethostname(), *allowed_hosts)}
         self._trainer = ServedTrainer(
             snapshots=Snapshots(exposition),
             status=status,
             explain=explain,
             cleanup_queue=cleanup_queue,
             token=token,
-            allowed_hosts=frozenset(hosts - {""}),
+            allowed_hosts=frozenset(hosts - {""}) | known_names.allowed_hosts(),
             rate=TokenBucket(CLEANUP_BURST, CLEANUPS_PER_SECOND),
             waits=threading.Semaphore(CLEANUP_WAITS),
             verifier=Verifier(),

@@ -117,13 +117,7 @@ def _queue(question: _Question) -> bool:
 
 def _can_be_asked() -> bool:
     """Whether the main thread of this interpreter is alive, serves pending calls, and is not debugged."""
-    if sys.implementation.name != "cpython" or sys.is_finalizing():
-        return False
-    api = ctypes.pythonapi
-    api.PyInterpreterState_Get.restype = ctypes.c_void_p
-    api.PyInterpreterState_GetID.argtypes = [ctypes.c_void_p]
-    api.PyInterpreterState_GetID.restype = ctypes.c_int64
-    if api.PyInterpreterState_GetID(api.PyInterpreterState_Get()) != 0:
+    if sys.implementation.name != "cpython" or sys.is_finalizing() or interpreter_number() != 0:
         return False
     frame = innermost(threading.main_thread().ident or 0)
     if frame is None:
@@ -133,3 +127,12 @@ def _can_be_asked() -> bool:
             return False
         frame = frame.f_back
     return True
+
+
+def interpreter_number() -> int:
+    """The number of the interpreter that this runs in; 0 is the main one."""
+    api = ctypes.pythonapi
+    api.PyInterpreterState_Get.restype = ctypes.c_void_p
+    api.PyInterpreterState_GetID.argtypes = [ctypes.c_void_p]
+    api.PyInterpreterState_GetID.restype = ctypes.c_int64
+    return int(api.PyInterpreterState_GetID(api.PyInterpreterState_Get()))

@@ -9,22 +9,22 @@ from concurrent.futures import ThreadPoolExecutor
 from tests.exporters.http.trainer import status_of, wait_until
 
 
-def test_a_thousand_concurrent_scrapes_are_all_answered(trainer):
+def test_many_concurrent_scrapes_are_all_answered(trainer):
     trainer.exposition.seconds = 0.005
-    start = threading.Barrier(1000)
+    start = threading.Barrier(300)
     statuses = []
 
     def scrape():
         start.wait()
         statuses.append(status_of(trainer.raw(b"GET /metrics HTTP/1.1\r\nHost: localhost\r\n\r\n")))
 
-    threads = [threading.Thread(target=scrape) for _ in range(1000)]
+    threads = [threading.Thread(target=scrape) for _ in range(300)]
     for thread in threads:
         thread.start()
     for thread in threads:
         thread.join()
-    assert statuses.count(200) == 1000
-    assert trainer.exposition.collections < 1000  # those who waited together shared one
+    assert statuses.count(200) == 300
+    assert trainer.exposition.collections < 300  # those who waited together shared one
 
 
 def test_source_that_hangs_is_named_and_health_still_answers(impatient, trainer):
