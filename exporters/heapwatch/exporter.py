@@ -30,7 +30,6 @@ from heapwatch.collectors.self_monitoring import ExporterCollector
 from heapwatch.collectors.sizes import SizeCollector
 from heapwatch.collectors.standard import StandardCollector
 from heapwatch.collectors.unique_memory import UniqueMemoryCollector
-from heapwatch.collectors.walker_names import WalkerNames
 from heapwatch.explain.engine import Explainer
 from heapwatch.explain.findings import Explanation, headline
 from heapwatch.explain.levels import LeakingLevels, with_graphs
@@ -41,12 +40,10 @@ from heapwatch.lost import uncaught
 from heapwatch.measure.gpu.device_pools import torch_pools
 from heapwatch.measure.introspection.roots import Root
 from heapwatch.measure.objects.instances import Census
-from heapwatch.measure.objects.large import Large
 from heapwatch.measure.process.process_tree import ProcessTree
 from heapwatch.measure.process.ranks import array_task, current_rank
 from heapwatch.measure.process.resident_memory import ResidentMemory
 from heapwatch.recording.checkpoints import Checkpoints, Memory
-from heapwatch.recording.journal import Journal, Sink
 from heapwatch.registration import Registration
 from heapwatch.runtime.cleanup import CleanupQueue
 from heapwatch.runtime.exposition import Collector, Exposition
@@ -56,8 +53,10 @@ from heapwatch.runtime.safe_point import SafePoint, Sampler
 from heapwatch.runtime.sources import Source
 
 if TYPE_CHECKING:
+    from heapwatch.measure.objects.large import Large
     from heapwatch.network_registration import NetworkRegistration
     from heapwatch.otlp.sender import Sender
+    from heapwatch.recording.journal import Journal, Sink
 
 log = logging.getLogger("heapwatch")
 Declared = TypeVar("Declared")
@@ -134,6 +133,8 @@ class Exporter:
         info = InfoCollector(name, framework, run or array_task(), current_rank())
         self._register_all(info, unique, process, gpu)
         if walker_names:
+            from heapwatch.collectors.walker_names import WalkerNames
+
             self.register(WalkerNames(lambda: self._readings(self._counting), self.memory.read))
 
     def _register_all(self, info: Collector, unique: Collector, process: Collector, gpu: Collector) -> None:
@@ -346,6 +347,8 @@ class Exporter:
     def add_sink(self, sink: Sink) -> None:
         """Hand the points of the run to `sink`: the ends of phases and cycles, with what was sampled last."""
         if self._journal is None:
+            from heapwatch.recording.journal import Journal  # for a trainer that records, reports or tracks
+
             self._journal = Journal(
                 self.failures,
                 self.memory.read,

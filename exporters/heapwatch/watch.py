@@ -10,15 +10,9 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from heapwatch.collectors.bodies import BodyCollector
 from heapwatch.collectors.buffers import BufferSources
-from heapwatch.collectors.phases import Phase
 from heapwatch.exporter import Exporter
-from heapwatch.http.server import Server
 from heapwatch.measure.introspection.roots import Root
-from heapwatch.measure.objects.large import Large, large_objects
 from heapwatch.measure.sizing.deep_size import Size
-from heapwatch.recording.checkpoints import Checkpoint, CheckpointGrowth
-from heapwatch.recording.recorder import Recorder
-from heapwatch.runtime.cleanup import CleanupResult
 from heapwatch.runtime.labels import checked_name
 from heapwatch.runtime.plain_text import paragraph
 from heapwatch.runtime.safe_point import DEFAULT_BUDGET, DEFAULT_INTERVAL
@@ -26,6 +20,12 @@ from heapwatch.runtime.sources import Source, SourceGone, count_of, is_accessor
 
 if TYPE_CHECKING:
     from typing_extensions import Self
+
+    from heapwatch.collectors.phases import Phase
+    from heapwatch.http.server import Server
+    from heapwatch.measure.objects.large import Large
+    from heapwatch.recording.checkpoints import Checkpoint, CheckpointGrowth
+    from heapwatch.runtime.cleanup import CleanupResult
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 
@@ -314,6 +314,8 @@ class Watch:
         Training stands still meanwhile: about a second for a million objects. `heapwatch report` of the
         recorded run lists those that were found last.
         """
+        from heapwatch.measure.objects.large import large_objects
+
         found = large_objects(nbytes, most)
         self.exporter.found_large(found)
         return found
@@ -383,6 +385,8 @@ class Watch:
             OSError: the file cannot be written.
 
         """
+        from heapwatch.recording.recorder import Recorder
+
         explanation = self.exporter.explanation
         recorder = Recorder(Path(path), {"trainer": self.name}, explain=lambda: explanation().as_json())
         self.exporter.add_sink(recorder)
