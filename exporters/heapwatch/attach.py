@@ -34,12 +34,8 @@ class CannotAttach(Exception):
 class Attachment:
     """The server and the target of one process.
 
-    Args:
-        pid: the process; its children count as its workers.
-        name: label `trainer` of `trainer_info`; by default what the process is called.
-        host: the address to listen on.
-        port: 0 takes any free one.
-        port_search: move to the next free port when the given one is taken.
+    Its children count as its workers. Without a name it has that of its script, module or program. The server
+    is that of `heapwatch.http.server`.
 
     Raises:
         CannotAttach: see there.

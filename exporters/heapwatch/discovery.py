@@ -18,7 +18,7 @@ from dataclasses import asdict, dataclass
 from functools import cache
 from itertools import islice
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import psutil
 
@@ -96,8 +96,8 @@ class TargetFile:
         directory: where Prometheus looks; made when it is missing.
         host: the address listened on; a wildcard address is published as this machine's name.
         port: the real port, after binding.
-        pid: the process that owns the target; this one by default.
-        trainer: the trainer's name, for the alert about its end.
+        pid: the owner; this process by default.
+        trainer: its name, for the alert about its end.
 
     """
 
@@ -173,8 +173,7 @@ class TargetFile:
                 self.path.unlink(missing_ok=True)
 
 
-@dataclass(frozen=True)
-class _Left:
+class _Left(NamedTuple):
     """What a target file of this user says."""
 
     path: Path

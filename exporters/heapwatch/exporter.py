@@ -170,10 +170,7 @@ class Exporter:
     def register(self, collector: Collector, *, anywhere: bool = True) -> None:
         """Collect from now on, and sample where the collector is a sampler.
 
-        Args:
-            collector: what to read.
-            anywhere: whether a scrape may sample it in its own thread until the trainer's first safe point.
-
+        With `anywhere` a scrape may sample it in its own thread until the trainer's first safe point.
         """
         self.exposition.register(collector)
         if isinstance(collector, Sampler):
@@ -315,11 +312,8 @@ class Exporter:
 
         What is to be kept comes first, as there may be no time for the rest.
 
-        Args:
-            log_findings: whether to log them.
-            failure: why the program failed; the stack then alerts its end, which it otherwise does not.
-            at_exit: whether the program ends now, so that its exit status decides.
-
+        The stack alerts the end of a program that failed: with a reason in `failure`, or `at_exit`, where the
+        program ends now, with an exit status that is not 0.
         """
         was_running, self.is_running = self.is_running, False
         registration, self.registration = self.registration, None

@@ -27,14 +27,7 @@ class NetworkRegistration:
 
     Errors are logged once and never reach training. The addresses that a request may come from are signed
     with it: those of this machine towards the receiver, and what HEAPWATCH_ALLOWED_HOSTS names, for NAT.
-
-    Args:
-        url: the receiver's address, such as `http://stack:9095`.
-        host: the address that is served.
-        port: the port that is served.
-        token: the stack's; by default HEAPWATCH_TOKEN, or the file HEAPWATCH_TOKEN_FILE.
-        environ: the environment with the token and with HEAPWATCH_ALLOWED_HOSTS.
-
+    Without a token of the trainer's own code it is HEAPWATCH_TOKEN, or that of HEAPWATCH_TOKEN_FILE.
     """
 
     stack = None

@@ -74,10 +74,7 @@ class Entrance:
     def ask(self, action: str, *, wait_seconds: float = WAIT_SECONDS, **details: Any) -> dict[str, Any]:
         """The answer of `heapwatch.entering.inside.answer_to`.
 
-        Args:
-            action: see there.
-            wait_seconds: how long the process has to run Python code.
-            details: of the action.
+        The process has `wait_seconds` to run Python code.
 
         Raises:
             CannotEnter: it refuses, ends, runs no Python of a version that is supported, or does not answer.

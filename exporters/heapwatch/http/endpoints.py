@@ -215,8 +215,9 @@ class Endpoints(BaseHTTPRequestHandler):
         if len(body) < length:
             raise _CutShort
         self._request_read()
-        asked = guards.Request(self.command, self.path, body)
-        guards.check_authority(self.headers, trainer.token, asked, trainer.verifier)
+        guards.check_authority(
+            self.headers, trainer.token, trainer.verifier, method=self.command, path=self.path, body=body
+        )
         trainer.rate.take()
         request = guards.parse_cleanup(body)
         queue = trainer.cleanup_queue

@@ -12,10 +12,9 @@ import secrets
 import threading
 import time
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
 from email.message import Message
 from http import HTTPStatus
-from typing import Any
+from typing import Any, NamedTuple
 from urllib.parse import urlsplit
 
 from heapwatch.http.known_names import LOOPBACK
@@ -74,8 +73,7 @@ class TokenBucket:
         )
 
 
-@dataclass(frozen=True)
-class CleanupRequest:
+class CleanupRequest(NamedTuple):
     """The body of `POST /force_cleanup`."""
 
     action: str
@@ -202,16 +200,9 @@ def check_browser(headers: Message) -> None:
         raise Refusal(HTTPStatus.FORBIDDEN, "requests of another origin may not clean up (Origin)")
 
 
-@dataclass(frozen=True)
-class Request:
-    """What a signature covers."""
-
-    method: str
-    path: str
-    body: bytes
-
-
-def check_authority(headers: Message, token: str | None, request: Request, verifier: Verifier) -> None:
+def check_authority(
+    headers: Message, token: str | None, verifier: Verifier, *, method: str, path: str, body: bytes
+) -> None:
     """Reject a request that is neither signed with the token nor carries it as a bearer token.
 
     The caller has checked that the Host header names this trainer.
@@ -224,31 +215,19 @@ def check_authority(headers: Message, token: str | None, request: Request, verif
         )
     scheme, _, given = (headers.get("Authorization") or "").strip().partition(" ")
     if scheme.lower() == SCHEME.lower():
-        _check_signature(given, token, headers, request, verifier)
+        authority = (headers.get("Host") or "").strip()
+        try:
+            verifier.check(given, token, method=method, authority=authority, path=path, body=body)
+        except NotSigned as problem:
+            raise _unauthorized(str(problem)) from None
+        except TooMany as problem:
+            raise Refusal(HTTPStatus.TOO_MANY_REQUESTS, str(problem), {"Retry-After": "10"}) from None
         return
     matches = hmac.compare_digest(given.strip().encode("utf-8", "replace"), token.encode("ascii"))
     if scheme.lower() != "bearer" or not matches:
         raise _unauthorized(
             "sign the request with the token of this trainer, or send it as 'Authorization: Bearer TOKEN'"
         )
-
-
-def _check_signature(
-    credentials: str, token: str, headers: Message, request: Request, verifier: Verifier
-) -> None:
-    try:
-        verifier.check(
-            credentials,
-            token,
-            method=request.method,
-            authority=(headers.get("Host") or "").strip(),
-            path=request.path,
-            body=request.body,
-        )
-    except NotSigned as problem:
-        raise _unauthorized(str(problem)) from None
-    except TooMany as problem:
-        raise Refusal(HTTPStatus.TOO_MANY_REQUESTS, str(problem), {"Retry-After": "10"}) from None
 
 
 def _unauthorized(detail: str) -> Refusal:

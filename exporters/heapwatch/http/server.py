@@ -44,7 +44,7 @@ class Server:
     Args:
         host: the address to listen on.
         port: 0 takes any free one.
-        exposition: yields the metric families, as a registry does.
+        exposition: makes `/metrics`.
         cleanup_queue: takes the requests of `POST /force_cleanup`; None if nothing can be cleaned up.
         status: makes `/performance_status`.
         explain: returns the response of `/explain`; None for a process attached from outside.

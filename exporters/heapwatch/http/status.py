@@ -73,13 +73,7 @@ class _Rate:
 class Status:
     """Keeps a short history of the levels, and reports the status. Unknown values are absent, never 0.
 
-    Args:
-        last_cleanup: returns the result of the last cleanup, or None.
-        clock: wall clock, in seconds.
-
-    Attributes:
-        observations: number of samples so far.
-
+    `clock` is in seconds since the epoch; `observations` counts the samples so far.
     """
 
     def __init__(

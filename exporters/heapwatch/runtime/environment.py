@@ -97,10 +97,7 @@ def choice(name: str, allowed: Collection[str], usual: str, environ: Mapping[str
 def unread(environ: Mapping[str, str] = os.environ, more: Collection[str] = ()) -> str | None:
     """One line about the first variable that nothing reads, with the nearest known name; None without one.
 
-    Args:
-        environ: the environment.
-        more: further names that are known; without any, those of the receiver are not checked.
-
+    Without `more` names that are known, those of the receiver are not checked.
     """
     known = KNOWN | set(more)
     for name in sorted(name for name in environ if name.startswith(PREFIX) and name not in known):

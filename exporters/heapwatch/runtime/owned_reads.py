@@ -22,12 +22,7 @@ _SECONDS = 0.25
 
 
 class OwnedReads:
-    """Reads in the thread that calls `watch.step()`, and without one in the main thread.
-
-    Args:
-        safe_point: knows who steps; None where nobody can.
-
-    """
+    """Reads in the thread that calls `watch.step()`, and without one in the main thread."""
 
     def __init__(self, safe_point: SafePoint | None = None) -> None:
         self._safe_point = safe_point
@@ -70,10 +65,7 @@ class _Question:
 class MainThread:
     """Asks the main thread for one read at a time. A main thread that is inside C code answers late or never.
 
-    Attributes:
-        seconds: CPU seconds that the answers took in the main thread.
-        longest: CPU seconds of the longest of them.
-
+    `seconds` and `longest` are the CPU time that all answers, and the longest, took in the main thread.
     """
 
     # One for all: the main thread may come to it when the watch that asked is gone.

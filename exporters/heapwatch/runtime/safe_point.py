@@ -89,15 +89,10 @@ class Costs:
 
 
 class Request:
-    """One read, made at most once.
+    """One read that one thread asks another for, made at most once.
 
-    Args:
-        read: is to take less than a millisecond, take no lock, and call no code of the program.
-        cpu_clock: CPU seconds of the calling thread.
-
-    Attributes:
-        seconds: CPU seconds that the read took in the thread that made it.
-
+    It is to take less than a millisecond, take no lock, and call no code of the program. `seconds` is the CPU
+    time that it took in the thread that made it.
     """
 
     def __init__(self, read: Callable[[], Any], cpu_clock: Callable[[], float] = time.thread_time) -> None:
@@ -159,7 +154,7 @@ class SafePoint:
     `blocked` returns whether sampling is unsafe now, such as inside a physics step.
 
     Args:
-        failures: takes what samplers raise.
+        failures: counts what samplers raise.
         budget: share of the time for all samplers together, in CPU seconds a second.
         tick_seconds: how often the daemon thread checks, at most; it sleeps until something is due, a few of
             these at the longest, as each time it wakes it takes the interpreter from the training loop.
@@ -199,10 +194,7 @@ class SafePoint:
     def schedule(self, sampler: Sampler, *, anywhere: bool) -> None:
         """Sample `sampler` from now on.
 
-        Args:
-            sampler: what to run.
-            anywhere: whether a scrape may run it in its own thread as long as nobody owns the safe point.
-
+        With `anywhere` a scrape may run it in its own thread as long as nobody owns the safe point.
         """
         self.tasks = (*self.tasks, Task(sampler, anywhere, interval=sampler.interval))
         self.due = True

@@ -87,7 +87,7 @@ def test_no_browser_and_the_same_origin_pass():
 
 
 def authority(given, token):
-    guards.check_authority(given, token, guards.Request("POST", "/force_cleanup", b""), Verifier())
+    guards.check_authority(given, token, Verifier(), method="POST", path="/force_cleanup", body=b"")
 
 
 SIGNED = f"{SCHEME} timestamp=1, nonce={'0' * 32}, signature={'0' * 64}"

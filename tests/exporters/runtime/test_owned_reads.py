@@ -17,17 +17,33 @@ from heapwatch.runtime.owned_reads import MainThread, OwnedReads
 from heapwatch.runtime.safe_point import SafePoint
 
 
-def ask_beside(reads: OwnedReads, run: threading.Thread) -> int | None:
-    """The thread that answered, while `run` runs and the main thread computes."""
-    answers: list[int | None] = []
-    asking = threading.Thread(target=lambda: answers.append(reads.ask(threading.get_ident)), daemon=True)
-    run.start()
-    asking.start()
-    while asking.is_alive():
+def asked_by_another(ask: Callable[[], Any], meanwhile: Callable[[threading.Thread], None]) -> list[Any]:
+    """What `ask` returned in another thread, while the main thread ran `meanwhile`."""
+    results: list[Any] = []
+    thread = threading.Thread(target=lambda: results.append(ask()), daemon=True)
+    thread.start()
+    meanwhile(thread)
+    thread.join(30)
+    return results
+
+
+def compute(thread: threading.Thread) -> None:
+    while thread.is_alive():
         pass
-    return answers[0]
 
 
+def answer_of(reads: OwnedReads) -> int | None:
+    """The thread that answered, while the main thread computes."""
+    return asked_by_another(lambda: reads.ask(threading.get_ident), compute)[0]
+
+
+@pytest.fixture
+def patient(monkeypatch: pytest.MonkeyPatch) -> None:
+    """On a busy machine a quarter of a second may be too short."""
+    monkeypatch.setattr("heapwatch.runtime.owned_reads._SECONDS", 30.0)
+
+
+@pytest.mark.usefixtures("patient")
 def test_a_thread_that_steps_is_asked_at_its_steps() -> None:
     point = SafePoint(Failures(), budget=0.1)
     reads = OwnedReads(point)
@@ -42,21 +58,22 @@ def test_a_thread_that_steps_is_asked_at_its_steps() -> None:
     training.start()
     stepped.wait(30)
     try:
-        assert ask_beside(reads, threading.Thread(target=int)) == training.ident
+        assert answer_of(reads) == training.ident
         assert reads.seconds >= 0
     finally:
         ended.set()
         training.join(30)
 
 
+@pytest.mark.usefixtures("patient")
 def test_without_steps_or_after_their_thread_the_main_thread_is_asked() -> None:
     point = SafePoint(Failures(), budget=0.1)
     for reads in (OwnedReads(), OwnedReads(point)):
-        assert ask_beside(reads, threading.Thread(target=int)) == threading.get_ident()
+        assert answer_of(reads) == threading.get_ident()
     stepped = threading.Thread(target=lambda: point.visit(stepping=True))
     stepped.start()
     stepped.join(30)
-    assert ask_beside(OwnedReads(point), threading.Thread(target=int)) == threading.get_ident()
+    assert answer_of(OwnedReads(point)) == threading.get_ident()
 
 
 def test_a_thread_that_steps_too_rarely_answers_nothing() -> None:
@@ -72,25 +89,10 @@ def test_a_thread_that_steps_too_rarely_answers_nothing() -> None:
     while point.stepping_thread() is None:
         pass
     try:
-        assert ask_beside(OwnedReads(point), threading.Thread(target=int)) is None
+        assert answer_of(OwnedReads(point)) is None
     finally:
         ended.set()
         training.join(30)
-
-
-def asked_by_another(ask: Callable[[], Any], meanwhile: Callable[[threading.Thread], None]) -> list[Any]:
-    """What `ask` returned in another thread, while the main thread ran `meanwhile`."""
-    results: list[Any] = []
-    thread = threading.Thread(target=lambda: results.append(ask()), daemon=True)
-    thread.start()
-    meanwhile(thread)
-    thread.join(30)
-    return results
-
-
-def compute(thread: threading.Thread) -> None:
-    while thread.is_alive():
-        pass
 
 
 def test_the_main_thread_answers_while_it_computes() -> None:

@@ -30,6 +30,12 @@ class Sampler:
             raise self.error
 
 
+def scheduled(safe_point, clock, *about, **options):
+    sampler = Sampler(clock, *about, **options)
+    safe_point.schedule(sampler, anywhere=False)
+    return sampler
+
+
 def in_thread(function):
     thread = threading.Thread(target=function)
     thread.start()
@@ -48,8 +54,7 @@ def visits(safe_point, clock, seconds, step=0.1):
 
 
 def test_a_sampler_runs_at_its_interval(safe_point, clock):
-    sampler = Sampler(clock, interval=2.0)
-    safe_point.schedule(sampler, anywhere=False)
+    sampler = scheduled(safe_point, clock, interval=2.0)
     visits(safe_point, clock, 20)
     assert 9 <= sampler.samples <= 11
 
@@ -142,8 +147,7 @@ def gaps(safe_point, clock, seconds, step=0.1):
 
 def test_one_sample_that_was_held_up_for_half_a_second_does_not_blind_the_watcher(safe_point, clock):
     safe_point.budget = 0.002
-    sampler = Sampler(clock, interval=5.0, seconds=0.001)
-    safe_point.schedule(sampler, anywhere=False)
+    sampler = scheduled(safe_point, clock, interval=5.0, seconds=0.001)
     visits(safe_point, clock, 60)
     sampler.held_up = 0.5
     clock.now = safe_point.tasks[0].due_at
@@ -170,8 +174,7 @@ def test_a_load_of_ten_on_two_cores_stretches_no_interval_past_a_minute(safe_poi
 
 def test_one_dear_sample_is_paid_for_in_instalments(safe_point, clock):
     safe_point.budget = 0.002
-    sampler = Sampler(clock, interval=5.0, seconds=0.001)
-    safe_point.schedule(sampler, anywhere=False)
+    sampler = scheduled(safe_point, clock, interval=5.0, seconds=0.001)
     visits(safe_point, clock, 600)
     sampler.seconds = 0.5  # such as a garbage collection that fell into it
     clock.now = safe_point.tasks[0].due_at
@@ -205,8 +208,7 @@ def test_a_cheap_read_waits_for_no_costly_one(safe_point, clock):
 
 
 def test_a_starved_sampler_is_told_once_in_ten_minutes(safe_point, clock, caplog):
-    sampler = Sampler(clock, "sizes", interval=5.0, seconds=2.0)
-    safe_point.schedule(sampler, anywhere=False)
+    scheduled(safe_point, clock, "sizes", interval=5.0, seconds=2.0)
     with caplog.at_level("INFO", "heapwatch"):
         visits(safe_point, clock, 1000, step=1.0)
     told = [record.getMessage() for record in caplog.records]
@@ -267,8 +269,7 @@ def test_an_interrupt_passes_through_and_the_safe_point_stays_usable(safe_point,
 
 
 def test_only_the_thread_that_steps_first_samples(safe_point, clock):
-    sampler = Sampler(clock)
-    safe_point.schedule(sampler, anywhere=False)
+    sampler = scheduled(safe_point, clock)
     safe_point.visit(stepping=True)
     clock.now += 10
     safe_point.wake()
@@ -280,8 +281,7 @@ def test_only_the_thread_that_steps_first_samples(safe_point, clock):
 
 
 def test_the_thread_that_steps_takes_over_from_one_that_only_ends_phases(safe_point, clock):
-    sampler = Sampler(clock)
-    safe_point.schedule(sampler, anywhere=False)
+    sampler = scheduled(safe_point, clock)
     safe_point.visit(stepping=False)
     clock.now += 10
     stepping = in_thread(lambda: safe_point.visit(stepping=True))
@@ -289,8 +289,7 @@ def test_the_thread_that_steps_takes_over_from_one_that_only_ends_phases(safe_po
 
 
 def test_a_dead_owner_is_replaced(safe_point, clock):
-    sampler = Sampler(clock)
-    safe_point.schedule(sampler, anywhere=False)
+    sampler = scheduled(safe_point, clock)
     in_thread(lambda: safe_point.visit(stepping=True))
     clock.now += 10
     safe_point.visit(stepping=True)
@@ -298,8 +297,7 @@ def test_a_dead_owner_is_replaced(safe_point, clock):
 
 
 def test_a_thread_may_claim_it(safe_point, clock):
-    sampler = Sampler(clock)
-    safe_point.schedule(sampler, anywhere=False)
+    sampler = scheduled(safe_point, clock)
     safe_point.visit(stepping=True)
     clock.now += 10
 
@@ -345,8 +343,7 @@ def test_a_step_inside_a_sample_does_nothing(safe_point, clock):
 
 
 def test_inside_a_physics_step_nothing_is_done(safe_point, clock):
-    sampler = Sampler(clock)
-    safe_point.schedule(sampler, anywhere=False)
+    sampler = scheduled(safe_point, clock)
     safe_point.blocked = lambda: True
     safe_point.visit(stepping=True)
     assert sampler.samples == 0
@@ -405,8 +402,7 @@ def test_the_daemon_thread_raises_the_flag_survives_errors_and_ends(failures):
 
 
 def test_stopped_it_does_nothing_any_more(safe_point, clock):
-    sampler = Sampler(clock)
-    safe_point.schedule(sampler, anywhere=False)
+    sampler = scheduled(safe_point, clock)
     safe_point.stop()
     assert not safe_point.due
     safe_point.visit(stepping=True)
