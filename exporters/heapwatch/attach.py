@@ -88,8 +88,8 @@ class Attachment:
         self.server.start()
         # The target stands for this exporter, not for the process: it is what answers the scrape.
         self.registration = Registration(self._host, self.server.port, trainer=self.name)
-        self.registration.look()
-        self.server.on_observe.append(self.registration.look)
+        self.registration.refresh()
+        self.server.on_observe.append(self.registration.refresh)
 
     def stop(self) -> None:
         """Stop serving and remove the target. A second call does nothing."""

@@ -273,7 +273,7 @@ class Exporter:
         self._join_stack()
         if warning := token_warning(server.token):
             log.warning("%s", warning)
-        server.on_observe.append(self._look_for_stack)
+        server.on_observe.append(self._refresh_registration)
 
     def begin(self) -> None:
         """Start sampling and explaining, also where nothing is served."""
@@ -296,11 +296,11 @@ class Exporter:
         registration, server = self.registration, self.server
         if registration is None or server is None:
             return False
-        changed = registration.look()
+        changed = registration.refresh()
         server.token = registration.token
         return changed
 
-    def _look_for_stack(self) -> None:
+    def _refresh_registration(self) -> None:
         try:
             if self._join_stack() and self.registration is not None:
                 log.info("%s: %s", self.name, self.registration.describe())

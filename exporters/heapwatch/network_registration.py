@@ -64,7 +64,7 @@ class NetworkRegistration:
         else:
             self._url = f"{base}/targets"
 
-    def look(self) -> bool:
+    def refresh(self) -> bool:
         """Start to register; returns False, as the stack never changes."""
         if self._url and self._thread is None and not self._ended.is_set():
             self._thread = threading.Thread(target=self._renew, name="heapwatch-register", daemon=True)

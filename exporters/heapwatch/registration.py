@@ -122,7 +122,7 @@ class Registration:
         """Where the target is; None where it could not be written."""
         return None if self._target is None else self._target.path.parent
 
-    def look(self) -> bool:
+    def refresh(self) -> bool:
         """Find the stack, write the target there and use its token; returns whether it is a new one."""
         before = self.stack
         try:

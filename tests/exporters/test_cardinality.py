@@ -71,7 +71,7 @@ def cleaned(watch, names):
     ],
 )
 def test_a_kind_of_name_costs_its_cap(fill):
-    watch = Watch("hostile")
+    watch = Watch("crowded")
     try:
         fill(watch)
         point = watch.exporter.safe_point

@@ -133,8 +133,8 @@ time.sleep(600)
 def test_target_of_a_killed_trainer_is_swept_and_no_other(tmp_path):
     mine = TargetFile(tmp_path, "127.0.0.1", 7778)
     mine.write()
-    stranger = tmp_path / "by-hand.json"
-    stranger.write_text('[{"targets": ["10.0.0.1:1"], "labels": {}}]')
+    other = tmp_path / "by-hand.json"
+    other.write_text('[{"targets": ["10.0.0.1:1"], "labels": {}}]')
     with subprocess.Popen([sys.executable, "-c", TRAINER, str(tmp_path)], stdout=subprocess.PIPE) as trainer:
         try:
             assert trainer.stdout.readline() == b"written\n"
@@ -144,7 +144,7 @@ def test_target_of_a_killed_trainer_is_swept_and_no_other(tmp_path):
         os.waitid(os.P_PID, trainer.pid, os.WEXITED | os.WNOWAIT)  # dead, and still a zombie
         (swept,) = sweep(tmp_path)
         assert "7777" in swept.name
-    assert sorted(path.name for path in tmp_path.glob("*.json")) == sorted([mine.path.name, stranger.name])
+    assert sorted(path.name for path in tmp_path.glob("*.json")) == sorted([mine.path.name, other.name])
     (killed,) = lost.read(tmp_path / lost.FOLDER)
     assert (killed.address, killed.cause) == ("127.0.0.1:7777", lost.UNKNOWN)
 
@@ -190,7 +190,7 @@ def test_sweep_removes_what_a_killed_writer_left_half_done_and_nothing_of_others
 
 @pytest.mark.parametrize("kind", HOSTILE)
 def test_what_lies_beside_the_targets_neither_hides_nor_holds_them(tmp_path, kind):
-    for name in ("hostile.json", ".heapwatch-0123abcd.tmp"):
+    for name in ("odd.json", ".heapwatch-0123abcd.tmp"):
         HOSTILE[kind](tmp_path / name)
         with suppress(OSError):
             os.utime(tmp_path / name, (1, 1), follow_symlinks=False)
@@ -199,7 +199,7 @@ def test_what_lies_beside_the_targets_neither_hides_nor_holds_them(tmp_path, kin
     assert discovery.addresses(tmp_path) == ["127.0.0.1:7777"]
     assert discovery.addresses_of(tmp_path, os.getpid()) == ["127.0.0.1:7777"]
     assert sweep(tmp_path) == []
-    assert os.path.lexists(tmp_path / "hostile.json")
+    assert os.path.lexists(tmp_path / "odd.json")
     target.remove()
     assert not target.path.exists()
 

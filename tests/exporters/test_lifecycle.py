@@ -362,7 +362,7 @@ def test_a_user_without_a_home_is_told_once(monkeypatch, caplog):
         monkeypatch.delenv(name, raising=False)
     monkeypatch.setattr("pathlib.Path.expanduser", homeless)
     with caplog.at_level(logging.WARNING, "heapwatch"), heapwatch.start(port=0) as watch:
-        watch.exporter.registration.look()
+        watch.exporter.registration.refresh()
         with urlopen(f"{watch.server.url}metrics", timeout=20) as answer:
             assert answer.status == 200
     assert len(lines(caplog)) == 1

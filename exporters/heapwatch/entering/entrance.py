@@ -34,7 +34,7 @@ _PACKAGES = ("psutil", "prometheus_client", "heapwatch")
 _FUNCTIONS = ("Py_IsInitialized", "Py_GetVersion", "Py_AddPendingCall", "PyRun_SimpleString")
 _FOR_A_THREAD = ("PyThread_start_new_thread", "PyGILState_Ensure", "PyRun_SimpleString", "PyGILState_Release")
 _SOON_SECONDS = 3.0  # in which a main thread that runs Python code comes to the next byte code
-_STANDS_SECONDS, _LOOKS = 1.0, 10
+_WAITING_SECONDS, _SAMPLES = 1.0, 10
 _LONGEST_VERSION = 120
 _FIRST = Path(__file__).with_name("first.py")
 
@@ -179,7 +179,7 @@ class Entrance:
     def _aside(self, text: bytes) -> None:
         """Where the main thread only waits, have it start another one, which runs the same."""
         functions = exported(self.pid, _FOR_A_THREAD)
-        if not functions or not self._stands():
+        if not functions or not self._only_waits():
             return
         code = _thread_code(functions)
         with tracee.Tracee(self.pid) as thread:
@@ -192,12 +192,12 @@ class Entrance:
             thread.write(runnable, code)
             thread.call(functions["PyThread_start_new_thread"], runnable, memory)
 
-    def _stands(self) -> bool:
+    def _only_waits(self) -> bool:
         """Whether the main thread has stayed for a second in one and the same system call."""
         seen = set()
-        for _ in range(_LOOKS):
+        for _ in range(_SAMPLES):
             seen.add(Path(f"/proc/{self.pid}/syscall").read_text())
-            time.sleep(_STANDS_SECONDS / _LOOKS)
+            time.sleep(_WAITING_SECONDS / _SAMPLES)
         return len(seen) == 1
 
     def _check_version(self, version: str) -> None:

@@ -3,7 +3,7 @@
 The header `Authorization: Heapwatch-HMAC-SHA256 timestamp=T, nonce=N, signature=S` has as S the HMAC-SHA256,
 keyed with the secret, of these lines: the scheme, the method, the host and port asked, the path with its
 query, T (seconds since the epoch), N and the SHA-256 of the body. Host and port are
-included so that an impostor cannot relay a request to another trainer.
+included so that nobody can relay a request to another trainer.
 """
 
 from __future__ import annotations

@@ -31,7 +31,7 @@ def test_levels_are_observed_although_nobody_asks(monkeypatch, trainer):
 
     monkeypatch.setattr(server, "OBSERVATION_SECONDS", 0.05)
     monkeypatch.setattr(connections, "IDLE_SECONDS", 0.05)
-    trainer.request("GET", "/healthz")  # the thread that sleeps for longer looks up
+    trainer.request("GET", "/healthz")  # the thread that sleeps for longer wakes up
     wait_until(lambda: trainer.exposition.collections >= 3)
     trainer.exposition.hold.clear()  # a source that hangs keeps the observer, not the server
     collections = trainer.exposition.collections
@@ -50,10 +50,10 @@ def test_a_scrape_is_an_observation(trainer):
 
 
 def test_while_nobody_asks_the_thread_sleeps_and_yet_stops_at_once(trainer):
-    looks = []
-    trainer.server._listener.service_actions = lambda: looks.append(time.monotonic())
+    visits = []
+    trainer.server._listener.service_actions = lambda: visits.append(time.monotonic())
     time.sleep(2)
-    assert len(looks) <= 1
+    assert len(visits) <= 1
     began = time.monotonic()
     trainer.server.stop()
     assert time.monotonic() - began < 1

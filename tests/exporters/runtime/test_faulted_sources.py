@@ -1,4 +1,4 @@
-"""A served trainer whose sources raise, hang, lie, die and change while they are read, in real threads."""
+"""A served trainer whose sources raise, hang, die and change while they are read, in real threads."""
 
 import asyncio
 import gc

@@ -42,16 +42,16 @@ def test_long_text_is_cut():
     assert plain("x" * 10, 10) == "x" * 10
 
 
-HOSTILE = "a\x1b]0;t\x07\x9b2J\x7f\n\u202e\u2066\u200b\ud800[bold]"
+CONTROLS = "a\x1b]0;t\x07\x9b2J\x7f\n\u202e\u2066\u200b\ud800[bold]"
 
 
 def test_a_printed_line_stays_one_line(capsys):
-    say("first", HOSTILE)
-    say(HOSTILE, error=True)
+    say("first", CONTROLS)
+    say(CONTROLS, error=True)
     printed = capsys.readouterr()
     lines = printed.out.splitlines()
     assert lines[0] == "first"
-    assert lines[1:] == printed.err.splitlines() == [plain(HOSTILE)]
+    assert lines[1:] == printed.err.splitlines() == [plain(CONTROLS)]
     assert lines[1].isprintable()
     assert lines[1].endswith("[bold]")
 
@@ -69,9 +69,9 @@ def test_without_a_stream_nothing_is_printed(monkeypatch):
 
 
 def test_json_is_printed_without_control_characters(capsys):
-    say_json({"path": HOSTILE})
+    say_json({"path": CONTROLS})
     printed = capsys.readouterr().out
-    assert json.loads(printed) == {"path": HOSTILE}
+    assert json.loads(printed) == {"path": CONTROLS}
     assert printed.replace("\n", "").isprintable()
     assert printed.isascii()
 
@@ -79,19 +79,19 @@ def test_json_is_printed_without_control_characters(capsys):
 def test_a_logged_line_stays_one_line(caplog):
     caplog.set_level(logging.INFO)
     log = logging.getLogger("heapwatch")
-    log.info("%s grows", HOSTILE)
+    log.info("%s grows", CONTROLS)
     try:
-        raise ValueError(HOSTILE)
+        raise ValueError(CONTROLS)
     except ValueError:
         log.warning("failed", exc_info=True)
-    assert [record.getMessage() for record in caplog.records] == [f"{plain(HOSTILE)} grows", "failed"]
+    assert [record.getMessage() for record in caplog.records] == [f"{plain(CONTROLS)} grows", "failed"]
     assert all(line.isprintable() for line in caplog.text.splitlines())
     assert len(caplog.text.splitlines()) == 2
 
 
 def test_lines_that_are_logged_together_stay_apart(caplog):
-    logging.getLogger("heapwatch").warning("%s", Block(["LEAK", HOSTILE]))
-    assert caplog.records[0].getMessage().split("\n") == ["LEAK", plain(HOSTILE)]
+    logging.getLogger("heapwatch").warning("%s", Block(["LEAK", CONTROLS]))
+    assert caplog.records[0].getMessage().split("\n") == ["LEAK", plain(CONTROLS)]
 
 
 def test_no_text_is_markup_or_a_control_character():

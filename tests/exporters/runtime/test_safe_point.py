@@ -382,15 +382,15 @@ def test_the_daemon_thread_raises_the_flag_survives_errors_and_ends(failures):
     raised = threading.Event()
     safe_point = SafePoint(failures, budget=0.01, tick_seconds=0.005)
     safe_point.visit(stepping=True)
-    looks = []
+    ticks = []
 
-    def look():
-        looks.append(1)
-        if len(looks) == 1:
+    def tick():
+        ticks.append(1)
+        if len(ticks) == 1:
             raise ZeroDivisionError
         raised.set()
 
-    safe_point.on_tick.append(look)
+    safe_point.on_tick.append(tick)
     safe_point.start()
     assert raised.wait(10)
     safe_point.stop()
