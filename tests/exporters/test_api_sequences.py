@@ -157,8 +157,8 @@ class Trainer(RuleBasedStateMachine):
 
     @rule(request=st.sampled_from(["a", "b", None]), action=st.sampled_from(["regular", "emergency"]))
     def cleanups(self, request, action):
-        if self.watch.exporter.cleanup_queue.pending() < 10:
-            self.watch.exporter.cleanup_queue.submit(action, "test", "http", request)
+        if self.watch._exporter.cleanup_queue.pending() < 10:
+            self.watch._exporter.cleanup_queue.submit(action, "test", "http", request)
 
     @rule()
     def stop(self):
@@ -169,7 +169,7 @@ class Trainer(RuleBasedStateMachine):
         self.check_what_is_exposed()
 
     def check_what_is_exposed(self):
-        families = self.watch.exporter.exposition.collect()
+        families = self.watch._exporter.exposition.collect()
         text = generate_latest(Snapshot(families)).decode()
         samples = [sample for family in text_string_to_metric_families(text) for sample in family.samples]
         assert "trainer_info" in {sample.name for sample in samples}

@@ -185,7 +185,7 @@ def test_forks_at_any_moment_never_hang_the_child(tmp_path):
         stop = threading.Event()
         def scrape():
             while not stop.is_set():
-                watch.exporter.exposition.collect()
+                watch._exporter.exposition.collect()
         scraper = threading.Thread(target=scrape, daemon=True)
         scraper.start()
         ended = 0
@@ -348,7 +348,7 @@ def test_no_file_holds_or_ends_a_start(kind, tmp_path, monkeypatch, caplog):
     monkeypatch.setenv("HEAPWATCH_RECORD", str(record))
     with caplog.at_level(logging.WARNING, "heapwatch"), heapwatch.start(port=0) as watch:
         watch.step()
-        assert watch.exporter.registration.folder == tmp_path / "targets"
+        assert watch._exporter.registration.folder == tmp_path / "targets"
     assert all(line.isprintable() and len(line) < 300 for line in lines(caplog))
     assert len(lines(caplog)) <= 2
 
@@ -362,7 +362,7 @@ def test_a_user_without_a_home_is_told_once(monkeypatch, caplog):
         monkeypatch.delenv(name, raising=False)
     monkeypatch.setattr("pathlib.Path.expanduser", homeless)
     with caplog.at_level(logging.WARNING, "heapwatch"), heapwatch.start(port=0) as watch:
-        watch.exporter.registration.refresh()
+        watch._exporter.registration.refresh()
         with urlopen(f"{watch.server.url}metrics", timeout=20) as answer:
             assert answer.status == 200
     assert len(lines(caplog)) == 1
@@ -414,8 +414,8 @@ def test_the_endpoint_is_switched_off(monkeypatch, tmp_path, caplog):
         assert watch.port is None
         watch.step()
         watch.progress("epoch")
-        assert watch.exporter.is_running
-    assert not watch.exporter.is_running
+        assert watch._exporter.is_running
+    assert not watch._exporter.is_running
     assert not (tmp_path / "targets").exists()
     assert "mine is not served: HEAPWATCH_SERVE is off" in caplog.text
     assert "mine has ended" in caplog.text
@@ -424,7 +424,7 @@ def test_the_endpoint_is_switched_off(monkeypatch, tmp_path, caplog):
 def test_the_explainer_is_switched_off(monkeypatch, caplog):
     monkeypatch.setenv("HEAPWATCH_EXPLAIN", "0")
     with caplog.at_level(logging.INFO, "heapwatch"), heapwatch.start("mine", port=0) as watch:
-        explainer = watch.exporter.explainer
+        explainer = watch._exporter.explainer
         assert explainer._thread is None
         assert explainer.explain_now() is explainer.latest
         with urlopen(f"{watch.server.url}metrics", timeout=20) as answer:
@@ -440,6 +440,6 @@ def test_the_shares_of_explainer_and_tracing_are_bounds(monkeypatch):
     monkeypatch.setenv("HEAPWATCH_EXPLAIN", "0.05%")
     monkeypatch.setenv("HEAPWATCH_TRACE", "0.1%")
     with heapwatch.start(port=0) as watch:
-        explainer = watch.exporter.explainer
+        explainer = watch._exporter.explainer
         assert explainer._budget._share == pytest.approx(0.0005)
         assert explainer.tracer._share == pytest.approx(0.001)

@@ -75,8 +75,8 @@ def test_start_registers_and_joins_no_stack_of_this_machine(
         assert watch.server is not None
         port = watch.server.port
         assert watch.server.token == "secret"
-        assert watch.exporter.registration is not None
-        assert watch.exporter.registration.folder is None
+        assert watch._exporter.registration is not None
+        assert watch._exporter.registration.folder is None
     body = {"port": port, "hosts": ["127.0.0.1"]}
     assert [body for _, _, body in receiver.posted] == [body, {**body, "ends": True}]
 

@@ -78,7 +78,7 @@ class Run:
     def __init__(
         self, watch: Watch, *, as_json: bool, quiet: bool, output: Sequence[str], fail_on: Word | None
     ) -> None:
-        self._exporter = watch.exporter
+        self._exporter = watch._exporter
         # The program may replace or close its own.
         self._stream: TextIO | None = sys.stdout if as_json else sys.stderr
         self._as_json = as_json

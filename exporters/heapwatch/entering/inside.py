@@ -75,8 +75,8 @@ def _explain(asked: dict[str, Any]) -> dict[str, Any]:
         while (running := lifecycle.running()) and not _has_ended(asked["sender"]):
             watch = running[0]  # an attach meanwhile takes the place of this one
             try:
-                found = watch.exporter.explanation().as_json()
-                parts = watch.exporter.explainer.memory.parts()
+                found = watch._exporter.explanation().as_json()
+                parts = watch._exporter.explainer.memory.parts()
                 replace(folder / EXPLANATION, json.dumps(found | {"memory": parts}))
             except OSError:
                 break
@@ -90,7 +90,7 @@ def _explain(asked: dict[str, Any]) -> dict[str, Any]:
                 _one_at_a_time.release()
 
     threading.Thread(target=report, name=f"{OWN_THREADS}report", daemon=True).start()
-    return {"already": own is None, "enabled": lifecycle.running()[0].exporter.explainer.enabled}
+    return {"already": own is None, "enabled": lifecycle.running()[0]._exporter.explainer.enabled}
 
 
 def _has_ended(pid: int) -> bool:

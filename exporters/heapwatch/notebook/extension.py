@@ -85,7 +85,9 @@ class Extension:
         self._since = now
         change = now.resident - since.resident
         about = f"Memory use is {size_text(now.resident)} of {size_text(memory_limit())}"
-        watched = [f"{watch.name}: {headline(watch.exporter.explanation())}" for watch in lifecycle.running()]
+        watched = [
+            f"{watch.name}: {headline(watch._exporter.explanation())}" for watch in lifecycle.running()
+        ]
         self._show(
             Shown(
                 f"{about}, {change / 1e6:+,.1f} MB since the last look.",

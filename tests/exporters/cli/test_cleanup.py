@@ -12,7 +12,7 @@ def test_a_trainer_is_cleaned_by_its_address_or_its_name(tmp_path, monkeypatch, 
         watch.on_cleanup(asked.append)
         watch.step()
         url = f"http://127.0.0.1:{watch.port}/force_cleanup"
-        done = watch.exporter.cleanup_queue
+        done = watch._exporter.cleanup_queue
         monkeypatch.setattr(
             "heapwatch.cli.cleanup.post_json",
             lambda url, document, token, timeout: (

@@ -207,7 +207,7 @@ def test_a_registered_trainer_is_explained_by_its_name(
         assert told.out == ""
         assert "no trainer is registered as swimer; did you mean swimmer?" in told.err
         with heapwatch.lifecycle.start("hopper", port=0) as second:
-            monkeypatch.setattr(second.exporter, "name", "hopper")
+            monkeypatch.setattr(second._exporter, "name", "hopper")
             assert main(["explain", "qwertz"]) == 3
             assert "there is hopper, swimmer" in capsys.readouterr().err
         assert first.port is not None
