@@ -11,7 +11,6 @@ import tempfile
 import time
 from collections.abc import Callable
 from pathlib import Path
-from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
 import psutil
@@ -66,9 +65,7 @@ class Entrance:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         shutil.rmtree(self.folder, ignore_errors=True)
 
     def ask(self, action: str, *, wait_seconds: float = WAIT_SECONDS, **details: Any) -> dict[str, Any]:
