@@ -125,7 +125,7 @@ def _train(steps: int, *, watched: bool) -> Outcome:
             outcome.resident_half, outcome.exporter_half = _measure(memory, watch)
     outcome.resident_end, outcome.exporter_end = _measure(memory, watch)
     if watch is not None:
-        outcome.samples = min(task.runs for task in watch.exporter.safe_point.tasks)
+        outcome.samples = min(task.runs for task in watch._exporter.safe_point.tasks)
         watch.stop()
     return outcome
 
@@ -156,7 +156,7 @@ def _occasionally(watch: heapwatch.Watch, number: int, outcome: Outcome) -> None
             response.read()
         outcome.scrapes += 1
     if number % CLEANUP_STEPS == 0:
-        watch.exporter.cleanup_queue.submit(reason="soak", request_id=f"cleanup {number // CLEANUP_STEPS}")
+        watch._exporter.cleanup_queue.submit(reason="soak", request_id=f"cleanup {number // CLEANUP_STEPS}")
         outcome.cleanups += 1
         child = os.fork()
         if child == 0:
@@ -170,7 +170,7 @@ def _occasionally(watch: heapwatch.Watch, number: int, outcome: Outcome) -> None
 
 def _measure(memory: ResidentMemory, watch: heapwatch.Watch | None) -> tuple[int, int]:
     gc.collect()
-    return memory.read(), 0 if watch is None else deep_size(watch.exporter, budget_seconds=60).bytes
+    return memory.read(), 0 if watch is None else deep_size(watch._exporter, budget_seconds=60).bytes
 
 
 def _report(steps: int, without: Outcome, watched: Outcome) -> None:

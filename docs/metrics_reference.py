@@ -10,7 +10,7 @@ from pathlib import Path
 from prometheus_client import Metric
 
 from heapwatch.collectors.standard import StandardCollector
-from heapwatch.runtime.protocols import Collector
+from heapwatch.runtime.exposition import Collector
 from heapwatch.watch import Watch
 
 DEFAULT_PATH = Path("docs/metrics.md")
@@ -30,7 +30,7 @@ def reference() -> str:
     watch = Watch(walker_names=True)
     watch.bodies(lambda: None)
     watch.objects()
-    return "\n".join([_HEAD, *(_section(collector) for collector in watch.exporter.exposition.collectors)])
+    return "\n".join([_HEAD, *(_section(collector) for collector in watch._exporter.exposition.collectors)])
 
 
 def _section(collector: Collector) -> str:

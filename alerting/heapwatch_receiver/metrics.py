@@ -18,8 +18,7 @@ from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily
 from prometheus_client.registry import Collector
 
 from heapwatch import lost
-from heapwatch.runtime.labels import MAX_NAMES, OTHER
-from heapwatch.runtime.machine import machine
+from heapwatch.runtime.labels import MAX_NAMES, OTHER, machine
 from heapwatch_receiver.clock import Clock
 from heapwatch_receiver.decide import REASONS, Refuse
 from heapwatch_receiver.ledger import ActionRecord

@@ -12,7 +12,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from heapwatch.http.guards import Refusal, check_addressee, host_name
 from heapwatch.http.known_names import LOOPBACK, REFUSAL
-from heapwatch.http.senders import Sender, sender
+from heapwatch.http.peers import Sender, sender
 from heapwatch.http.signing import SCHEME, NotSigned, TooMany, Verifier
 from heapwatch.runtime.plain_text import plain
 from heapwatch_receiver.registrations import LIFETIME, Registrations, TooManyTrainers

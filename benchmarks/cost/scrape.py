@@ -37,7 +37,7 @@ def run() -> Report:
     with heapwatch.start("benchmark", port=0, interval=3600.0) as watch:
         watch.entities("food_sources", lambda: 3)
         watch.step()
-        exposition = watch.exporter.exposition
+        exposition = watch._exporter.exposition
         series = sum(len(family.samples) for family in exposition.collect())
         cost = interleaved(
             {

@@ -157,7 +157,7 @@ class Watched:
         return Spent(process, self.sampling, process - time.thread_time())
 
     def _clock_samples(self) -> None:
-        point = self.watch.exporter.safe_point
+        point = self.watch._exporter.safe_point
         visit = point.visit
 
         def clocked(*, stepping: bool) -> None:

@@ -34,12 +34,8 @@ class CannotAttach(Exception):
 class Attachment:
     """The server and the target of one process.
 
-    Args:
-        pid: the process; its children count as its workers.
-        name: label `trainer` of `trainer_info`; by default what the process is called.
-        host: the address to listen on.
-        port: 0 takes any free one.
-        port_search: move to the next free port when the given one is taken.
+    Its children count as its workers. Without a name it has that of its script, module or program. The server
+    is that of `heapwatch.http.server`.
 
     Raises:
         CannotAttach: see there.
@@ -92,8 +88,8 @@ class Attachment:
         self.server.start()
         # The target stands for this exporter, not for the process: it is what answers the scrape.
         self.registration = Registration(self._host, self.server.port, trainer=self.name)
-        self.registration.look()
-        self.server.on_observe.append(self.registration.look)
+        self.registration.refresh()
+        self.server.on_observe.append(self.registration.refresh)
 
     def stop(self) -> None:
         """Stop serving and remove the target. A second call does nothing."""

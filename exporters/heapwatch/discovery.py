@@ -18,15 +18,17 @@ from dataclasses import asdict, dataclass
 from functools import cache
 from itertools import islice
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import psutil
 
 from heapwatch import lost
 from heapwatch.lost import Lost
-from heapwatch.measure.process.kernel_kills import KernelKills
-from heapwatch.runtime.machine import boot
+from heapwatch.runtime.labels import boot
 from heapwatch.runtime.own_files import UnusableFile, is_left_over, make_private, read_json, replace
+
+if TYPE_CHECKING:
+    from heapwatch.measure.process.kernel_kills import KernelKills
 
 # Prometheus drops labels of this kind after discovery: they name the owner in the file and reach no series.
 _OWNER_LABEL = "__meta_heapwatch_owner"
@@ -94,8 +96,8 @@ class TargetFile:
         directory: where Prometheus looks; made when it is missing.
         host: the address listened on; a wildcard address is published as this machine's name.
         port: the real port, after binding.
-        pid: the process that owns the target; this one by default.
-        trainer: the trainer's name, for the alert about its end.
+        pid: the owner; this process by default.
+        trainer: its name, for the alert about its end.
 
     """
 
@@ -171,8 +173,7 @@ class TargetFile:
                 self.path.unlink(missing_ok=True)
 
 
-@dataclass(frozen=True)
-class _Left:
+class _Left(NamedTuple):
     """What a target file of this user says."""
 
     path: Path
@@ -208,7 +209,7 @@ def sweep(directory: Path, kills: KernelKills | None = None) -> list[Path]:
                 path.unlink()
     for left in _targets(directory):
         if left.is_dead():
-            cause = _cause(left.owner, kills or KernelKills())
+            cause = _cause(left.owner, kills)
             with suppress(OSError):
                 left.path.unlink()  # fails in all but one of several that sweep at the same time
                 swept.append(left.path)
@@ -220,12 +221,16 @@ def sweep(directory: Path, kills: KernelKills | None = None) -> list[Path]:
     return swept
 
 
-def _cause(owner: Owner, kills: KernelKills) -> str:
+def _cause(owner: Owner, kills: KernelKills | None) -> str:
     host, booted, _ = _machine()
     if owner.host == host and owner.boot != booted:
         return lost.REBOOTED
     if not owner.is_visible():
         return lost.SILENT
+    if kills is None:
+        from heapwatch.measure.process.kernel_kills import KernelKills  # few starts find a dead trainer
+
+        kills = KernelKills()
     reasons = {"out of memory": lost.OUT_OF_MEMORY, "segmentation fault": lost.CRASHED, None: lost.UNKNOWN}
     return reasons[kills.reason(owner.pid)]
 

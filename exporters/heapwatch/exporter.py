@@ -30,35 +30,33 @@ from heapwatch.collectors.self_monitoring import ExporterCollector
 from heapwatch.collectors.sizes import SizeCollector
 from heapwatch.collectors.standard import StandardCollector
 from heapwatch.collectors.unique_memory import UniqueMemoryCollector
-from heapwatch.collectors.walker_names import WalkerNames
 from heapwatch.explain.engine import Explainer
 from heapwatch.explain.findings import Explanation, headline
 from heapwatch.explain.levels import LeakingLevels, with_graphs
 from heapwatch.http.guards import checked_token, token_warning
 from heapwatch.http.server import Server
 from heapwatch.http.status import Status
+from heapwatch.lost import uncaught
 from heapwatch.measure.gpu.device_pools import torch_pools
 from heapwatch.measure.introspection.roots import Root
 from heapwatch.measure.objects.instances import Census
-from heapwatch.measure.objects.large import Large
 from heapwatch.measure.process.process_tree import ProcessTree
 from heapwatch.measure.process.ranks import array_task, current_rank
 from heapwatch.measure.process.resident_memory import ResidentMemory
-from heapwatch.network_registration import NetworkRegistration
 from heapwatch.recording.checkpoints import Checkpoints, Memory
-from heapwatch.recording.journal import Journal, Sink
 from heapwatch.registration import Registration
 from heapwatch.runtime.cleanup import CleanupQueue
-from heapwatch.runtime.exit_status import uncaught
-from heapwatch.runtime.exposition import Exposition
+from heapwatch.runtime.exposition import Collector, Exposition
 from heapwatch.runtime.failures import Failures
 from heapwatch.runtime.owned_reads import OwnedReads
-from heapwatch.runtime.protocols import Collector, Sampler
-from heapwatch.runtime.safe_point import SafePoint
+from heapwatch.runtime.safe_point import SafePoint, Sampler
 from heapwatch.runtime.sources import Source
 
 if TYPE_CHECKING:
+    from heapwatch.measure.objects.large import Large
+    from heapwatch.network_registration import NetworkRegistration
     from heapwatch.otlp.sender import Sender
+    from heapwatch.recording.journal import Journal, Sink
 
 log = logging.getLogger("heapwatch")
 Declared = TypeVar("Declared")
@@ -72,18 +70,7 @@ _LEVELS = {
 
 
 class Exporter:
-    """Collectors, safe point, cleanup queue and server of one trainer.
-
-    Args:
-        name: label `trainer` of `trainer_info`.
-        framework: label `framework` of `trainer_info`.
-        run: label `run` of `trainer_info`.
-        profile: a name of `heapwatch.analysis.limits.PROFILES`.
-        walker_names: also export the `walker_*` names.
-        interval: minimum seconds between samples.
-        budget: share of the time for all samples, in CPU seconds per second.
-
-    """
+    """Collectors, safe point, cleanup queue and server of one trainer. Arguments: those of `Watch`."""
 
     def __init__(
         self,
@@ -146,6 +133,8 @@ class Exporter:
         info = InfoCollector(name, framework, run or array_task(), current_rank())
         self._register_all(info, unique, process, gpu)
         if walker_names:
+            from heapwatch.collectors.walker_names import WalkerNames
+
             self.register(WalkerNames(lambda: self._readings(self._counting), self.memory.read))
 
     def _register_all(self, info: Collector, unique: Collector, process: Collector, gpu: Collector) -> None:
@@ -181,10 +170,7 @@ class Exporter:
     def register(self, collector: Collector, *, anywhere: bool = True) -> None:
         """Collect from now on, and sample where the collector is a sampler.
 
-        Args:
-            collector: what to read.
-            anywhere: whether a scrape may sample it in its own thread until the trainer's first safe point.
-
+        With `anywhere` a scrape may sample it in its own thread until the trainer's first safe point.
         """
         self.exposition.register(collector)
         if isinstance(collector, Sampler):
@@ -278,15 +264,16 @@ class Exporter:
         )
         server.start()
         self.server = server
-        self.registration = (
-            NetworkRegistration(register, host, server.port, token=token)
-            if register
-            else Registration(host, server.port, token=token, trainer=self.name)
-        )
+        if register:
+            from heapwatch.network_registration import NetworkRegistration  # with its client of HTTP
+
+            self.registration = NetworkRegistration(register, host, server.port, token=token)
+        else:
+            self.registration = Registration(host, server.port, token=token, trainer=self.name)
         self._join_stack()
         if warning := token_warning(server.token):
             log.warning("%s", warning)
-        server.on_observe.append(self._look_for_stack)
+        server.on_observe.append(self._refresh_registration)
 
     def begin(self) -> None:
         """Start sampling and explaining, also where nothing is served."""
@@ -309,11 +296,11 @@ class Exporter:
         registration, server = self.registration, self.server
         if registration is None or server is None:
             return False
-        changed = registration.look()
+        changed = registration.refresh()
         server.token = registration.token
         return changed
 
-    def _look_for_stack(self) -> None:
+    def _refresh_registration(self) -> None:
         try:
             if self._join_stack() and self.registration is not None:
                 log.info("%s: %s", self.name, self.registration.describe())
@@ -325,11 +312,8 @@ class Exporter:
 
         What is to be kept comes first, as there may be no time for the rest.
 
-        Args:
-            log_findings: whether to log them.
-            failure: why the program failed; the stack then alerts its end, which it otherwise does not.
-            at_exit: whether the program ends now, so that its exit status decides.
-
+        The stack alerts the end of a program that failed: with a reason in `failure`, or `at_exit`, where the
+        program ends now, with an exit status that is not 0.
         """
         was_running, self.is_running = self.is_running, False
         registration, self.registration = self.registration, None
@@ -357,6 +341,8 @@ class Exporter:
     def add_sink(self, sink: Sink) -> None:
         """Hand the points of the run to `sink`: the ends of phases and cycles, with what was sampled last."""
         if self._journal is None:
+            from heapwatch.recording.journal import Journal  # for a trainer that records, reports or tracks
+
             self._journal = Journal(
                 self.failures,
                 self.memory.read,
@@ -403,13 +389,13 @@ class Exporter:
     def _levels_for_points(self, costly: bool) -> Readings:
         """What points are made of; the process tree and the GPU as last read where that costs too much."""
         if costly:
-            self._costly_families = [
-                family for collector in self._costly for family in self.exposition.read(collector)
-            ]
+            self._costly_families = self._families(self._costly)
         sampled: list[Collector] = [*self._counting, self.buffers.sizes, self.sizes, self.limits]
         sampled += [self._objects, self._own] if self._objects else []
-        families = [family for collector in sampled for family in self.exposition.read(collector)]
-        return Readings(self._costly_families + families)
+        return Readings(self._costly_families + self._families(sampled))
 
     def _readings(self, collectors: Iterable[Collector]) -> Readings:
-        return Readings(family for collector in collectors for family in self.exposition.read(collector))
+        return Readings(self._families(collectors))
+
+    def _families(self, collectors: Iterable[Collector]) -> list[Metric]:
+        return [family for collector in collectors for family in self.exposition.read(collector)]

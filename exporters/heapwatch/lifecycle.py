@@ -5,9 +5,9 @@ from __future__ import annotations
 import atexit
 import errno
 import logging
-import multiprocessing
 import os
 import socket
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -16,8 +16,7 @@ from heapwatch.errors import reason
 from heapwatch.http.server import DEFAULT_PORT, PortTaken, port_owner
 from heapwatch.runtime import environment
 from heapwatch.runtime.failures import raised
-from heapwatch.runtime.notices import show_notices
-from heapwatch.runtime.plain_text import plain
+from heapwatch.runtime.plain_text import plain, show_notices
 from heapwatch.runtime.safe_point import DEFAULT_BUDGET, DEFAULT_INTERVAL
 from heapwatch.runtime.termination import Termination
 from heapwatch.watch import Watch
@@ -101,7 +100,7 @@ def start(
         interval=interval,
         budget=budget,
     )
-    if getattr(multiprocessing.current_process(), "_inheriting", False):
+    if _is_being_spawned():
         return watch
     earlier = _running.pop(name, None)
     if earlier is not None:
@@ -113,10 +112,9 @@ def start(
     try:
         _serve(watch, host, wanted, token=token, port_search=port_search, register=register)
     except (OSError, RuntimeError) as error:
-        if not isinstance(error, OSError) or not _is_of_an_argument(error, host, port, port_search):
-            environment.say_once(f"{name} is not served: {reason(error)}")
-        else:
+        if isinstance(error, OSError) and _is_of_an_argument(error, host, port, port_search):
             raise
+        environment.say_once(f"{name} is not served: {reason(error)}")
     _begin(watch)
     _send(watch, otlp)
     _running[name] = watch
@@ -124,17 +122,23 @@ def start(
         _record(watch, record)
     except OSError:
         del _running[name]
-        watch.exporter.stop(log_findings=False)
+        watch._exporter.stop(log_findings=False)
         raise
     _log_address(watch, wanted)
     return watch
 
 
+def _is_being_spawned() -> bool:
+    """Whether this is a worker of multiprocessing that runs the main script a second time."""
+    processes = sys.modules.get("multiprocessing.process")
+    return processes is not None and getattr(processes.current_process(), "_inheriting", False)
+
+
 def begin_unserved(name: str) -> Watch:
     """Watch this process for what grows alone: nothing is served, no stack joined, no signal handled."""
     watch = Watch(name)
-    watch.exporter.explainer.workers.enabled = False  # the command that entered this process visits them
-    watch.exporter.begin()
+    watch._exporter.explainer.workers.enabled = False  # the command that entered this process visits them
+    watch._exporter.begin()
     _running[name] = watch
     return watch
 
@@ -159,12 +163,12 @@ def _serve(watch: Watch, host: str | None, port: int | None, **options: Any) -> 
     wanted = DEFAULT_PORT if port is None else port
     bind = host or os.environ.get("HEAPWATCH_BIND") or _LOOPBACK
     try:
-        watch.exporter.serve(bind, wanted, **options)
+        watch._exporter.serve(bind, wanted, **options)
     except (OSError, UnicodeError) as error:
         if host or bind == _LOOPBACK or isinstance(error, PortTaken):
             raise
         environment.say_once(f"HEAPWATCH_BIND is {bind!r:.80}: {reason(error):.120}; {_LOOPBACK} is used")
-        watch.exporter.serve(_LOOPBACK, wanted, **options)
+        watch._exporter.serve(_LOOPBACK, wanted, **options)
 
 
 def _is_of_an_argument(error: OSError, host: str | None, port: int | None, port_search: bool) -> bool:
@@ -178,7 +182,7 @@ def _is_of_an_argument(error: OSError, host: str | None, port: int | None, port_
 
 def _begin(watch: Watch) -> None:
     try:
-        watch.exporter.begin()
+        watch._exporter.begin()
         termination.install()
     except RuntimeError as error:  # no further thread is allowed
         environment.say_once(f"{watch.name} is watched in part: {error}")
@@ -192,7 +196,7 @@ def _send(watch: Watch, otlp: str | None) -> None:
     try:
         from heapwatch.otlp.sender import Sender  # which takes a second, and packages of its own
 
-        exporter = watch.exporter
+        exporter = watch._exporter
         exporter.sender = Sender(watch.name, exporter.exposition.collect, exporter.failures, address)
     except ImportError as error:
         environment.say_once(
@@ -213,7 +217,7 @@ def _record(watch: Watch, record: str | Path | None) -> None:
 
 
 def _log_address(watch: Watch, asked: int | None) -> None:
-    server, registration = watch.server, watch.exporter.registration
+    server, registration = watch.server, watch._exporter.registration
     if server is None or registration is None:
         return
     wanted = DEFAULT_PORT if asked is None else asked
@@ -252,20 +256,20 @@ def _port_of_environment() -> int | None:
 
 def _stop_all() -> None:
     for watch in running():
-        watch.exporter.stop(at_exit=True)
+        watch._exporter.stop(at_exit=True)
     _running.clear()
 
 
 def _abandon_all() -> None:
     for watch in running():
-        watch.exporter.abandon()
+        watch._exporter.abandon()
     _running.clear()
     termination.abandon()
 
 
 def _end_all() -> None:
     for watch in running():
-        watch.exporter.stop(failure=TERMINATED)
+        watch._exporter.stop(failure=TERMINATED)
 
 
 termination = Termination([_end_all])

@@ -5,18 +5,19 @@ Whoever notices the end writes the file; the receiver exposes it as a series, fr
 
 from __future__ import annotations
 
+import ctypes
 import json
 import os
 import re
 import stat
+import sys
 import time
 from contextlib import suppress
 from dataclasses import asdict, dataclass
 from itertools import islice
 from pathlib import Path
 
-from heapwatch.runtime.exit_status import append_exit_status, said
-from heapwatch.runtime.own_files import replace
+from heapwatch.runtime.own_files import open_own, replace
 
 FOLDER = "lost"  # in the folder of the targets, where Prometheus does not look
 KEPT_SECONDS = 86400.0
@@ -31,7 +32,8 @@ _ENDING_SECONDS = 60.0  # without an exit status: it was cut off, by `os._exit` 
 _CLOCK_SECONDS = 60.0  # by which another machine's clock may be ahead
 _MOST = 4000
 _KEPT, _ENDING = ".json", ".ending"  # a record, and one that the exit status completes
-_GOODBYE = said(0)
+_STATUS = "exit status {}"  # in words
+_GOODBYE = _STATUS.format(0)
 _MOST_BYTES = 4096
 _LONGEST = 200  # characters
 
@@ -75,7 +77,7 @@ def end(folder: Path, lost: Lost) -> None:
     """
     path = _file(folder, lost.address, _ENDING)
     _write(path, lost)
-    if not append_exit_status(path):
+    if not _append_exit_status(path):
         path.unlink()
 
 
@@ -103,6 +105,12 @@ def read(folder: Path) -> list[Lost]:
     return found
 
 
+def uncaught() -> str:
+    """Why the program failed, as far as the interpreter keeps it: not what is given to `sys.exit`."""
+    error = getattr(sys, "last_type", None)
+    return "" if error in (None, KeyboardInterrupt) else _STATUS.format(1)
+
+
 def _write(path: Path, lost: Lost) -> None:
     path.parent.mkdir(mode=path.parent.parent.stat().st_mode & 0o777, exist_ok=True)
     replace(path, json.dumps(asdict(lost)) + "\n", 0o644)
@@ -123,7 +131,26 @@ def _read(path: Path) -> Lost | None:
         document = json.loads(record)
         address, trainer, cause = (str(document[name])[:_LONGEST] for name in ("address", "trainer", "cause"))
         if path.suffix == _ENDING and status:
-            cause = said(status[-1])
+            cause = _STATUS.format(status[-1])
         return Lost(address, trainer, cause, float(document["at"]))
     except (OSError, ValueError, LookupError, TypeError, RecursionError):
         return None
+
+
+def _append_exit_status(path: Path) -> bool:
+    """Have the C library append one byte, the exit status, to a file when this process ends by `exit(3)`.
+
+    That is every end but a signal and `os._exit`. Returns False where the C library is not glibc.
+
+    Raises:
+        OSError: the file cannot be written.
+
+    """
+    libc = ctypes.CDLL(None)
+    on_exit = getattr(libc, "on_exit", None)
+    if on_exit is None:
+        return False
+    libc.fdopen.restype = ctypes.c_void_p
+    file = libc.fdopen(open_own(path, os.O_WRONLY | os.O_APPEND), b"a")
+    # It calls fputc(status, file), and then closes all files.
+    return bool(file) and on_exit(libc.fputc, ctypes.c_void_p(file)) == 0

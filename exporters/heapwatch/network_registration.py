@@ -13,14 +13,13 @@ from urllib.parse import urlsplit
 from heapwatch.errors import UsageError
 from heapwatch.http.client import RENEWAL_SECONDS, base_url, post_json
 from heapwatch.http.guards import find_token
-from heapwatch.http.known_names import allowed_hosts
+from heapwatch.http.known_names import LOOPBACK, allowed_hosts
 
 log = logging.getLogger("heapwatch")
 
 _RETRY_SECONDS = 15.0
 _TIMEOUT_SECONDS = 5.0
 _LAST_TIMEOUT_SECONDS = 2.0  # short, because the end of training waits for it
-_LOOPBACK = ("localhost", "127.0.0.1", "::1")
 
 
 class NetworkRegistration:
@@ -28,14 +27,7 @@ class NetworkRegistration:
 
     Errors are logged once and never reach training. The addresses that a request may come from are signed
     with it: those of this machine towards the receiver, and what HEAPWATCH_ALLOWED_HOSTS names, for NAT.
-
-    Args:
-        url: the receiver's address, such as `http://stack:9095`.
-        host: the address that is served.
-        port: the port that is served.
-        token: the stack's; by default HEAPWATCH_TOKEN, or the file HEAPWATCH_TOKEN_FILE.
-        environ: the environment with the token and with HEAPWATCH_ALLOWED_HOSTS.
-
+    Without a token of the trainer's own code it is HEAPWATCH_TOKEN, or that of HEAPWATCH_TOKEN_FILE.
     """
 
     stack = None
@@ -67,12 +59,12 @@ class NetworkRegistration:
             return
         if self.token is None:
             self._say("it needs the stack's token: set HEAPWATCH_TOKEN or HEAPWATCH_TOKEN_FILE")
-        elif host in _LOOPBACK and urlsplit(base).hostname not in _LOOPBACK:
+        elif host in LOOPBACK and urlsplit(base).hostname not in LOOPBACK:
             self._say("another machine does not reach loopback: set host= or HEAPWATCH_BIND")
         else:
             self._url = f"{base}/targets"
 
-    def look(self) -> bool:
+    def refresh(self) -> bool:
         """Start to register; returns False, as the stack never changes."""
         if self._url and self._thread is None and not self._ended.is_set():
             self._thread = threading.Thread(target=self._renew, name="heapwatch-register", daemon=True)

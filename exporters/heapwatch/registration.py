@@ -5,8 +5,8 @@ from __future__ import annotations
 import logging
 import os
 from collections.abc import Mapping
-from dataclasses import dataclass
 from pathlib import Path
+from typing import NamedTuple
 
 from heapwatch import discovery, stacks
 from heapwatch.http.guards import checked_token, find_token
@@ -16,8 +16,7 @@ from heapwatch.stacks import Stack
 log = logging.getLogger("heapwatch")
 
 
-@dataclass(frozen=True)
-class Choice:
+class Choice(NamedTuple):
     """The folder for the target, the stack that reads it (None: none that runs), the states of others."""
 
     folder: Path
@@ -90,12 +89,8 @@ class Registration:
 
     A wrong setting in the environment is logged once and disables cleanups or the stack, never training.
 
-    Args:
-        host: the address that is served.
-        port: the port that is served.
-        token: the token given by the trainer's own code; by default that of the environment or the stack.
-        environ: names the stack, see `choose`.
-        trainer: the trainer's name.
+    The environment names the stack, see `choose`. Without a token of the trainer's own code it is that of the
+    environment or of the stack.
 
     Raises:
         ValueError: the token given cannot travel in a header.
@@ -127,7 +122,7 @@ class Registration:
         """Where the target is; None where it could not be written."""
         return None if self._target is None else self._target.path.parent
 
-    def look(self) -> bool:
+    def refresh(self) -> bool:
         """Find the stack, write the target there and use its token; returns whether it is a new one."""
         before = self.stack
         try:

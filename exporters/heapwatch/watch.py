@@ -5,27 +5,26 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable
 from pathlib import Path
-from types import TracebackType
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from heapwatch.collectors.bodies import BodyCollector
 from heapwatch.collectors.buffers import BufferSources
-from heapwatch.collectors.phases import Phase
 from heapwatch.exporter import Exporter
-from heapwatch.http.server import Server
 from heapwatch.measure.introspection.roots import Root
-from heapwatch.measure.objects.large import Large, large_objects
 from heapwatch.measure.sizing.deep_size import Size
-from heapwatch.recording.checkpoints import Checkpoint, CheckpointGrowth
-from heapwatch.recording.recorder import Recorder
-from heapwatch.runtime.cleanup import CleanupResult
 from heapwatch.runtime.labels import checked_name
-from heapwatch.runtime.markup import paragraph
+from heapwatch.runtime.plain_text import paragraph
 from heapwatch.runtime.safe_point import DEFAULT_BUDGET, DEFAULT_INTERVAL
 from heapwatch.runtime.sources import Source, SourceGone, count_of, is_accessor
 
 if TYPE_CHECKING:
     from typing_extensions import Self
+
+    from heapwatch.collectors.phases import Phase
+    from heapwatch.http.server import Server
+    from heapwatch.measure.objects.large import Large
+    from heapwatch.recording.checkpoints import Checkpoint, CheckpointGrowth
+    from heapwatch.runtime.cleanup import CleanupResult
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 
@@ -69,7 +68,7 @@ class Watch:
         if budget > 1:
             raise ValueError(f"budget must be a share of the time, above 0 and at most 1, got {budget!r}")
         self.name = name
-        self.exporter = Exporter(
+        self._exporter = Exporter(
             name,
             framework=framework,
             run=run,
@@ -78,7 +77,7 @@ class Watch:
             interval=interval,
             budget=budget,
         )
-        self._safe_point = self.exporter.safe_point
+        self._safe_point = self._exporter.safe_point
         self._root: Callable[[], Any] | None = None
         self._declared: set[tuple[str, str]] = set()
 
@@ -93,7 +92,7 @@ class Watch:
     @root.setter
     def root(self, trainer: Any) -> None:
         self._root = read = Source.of(trainer).read
-        self.exporter.roots = [Root("root", "watch.root", read)]
+        self._exporter.roots = [Root("root", "watch.root", read)]
 
     @property
     def port(self) -> int | None:
@@ -103,7 +102,7 @@ class Watch:
     @property
     def server(self) -> Server | None:
         """The HTTP server; None before `start` and after `stop`."""
-        return self.exporter.server
+        return self._exporter.server
 
     def step(self) -> None:
         """Count one training step. A safe point; costs an addition and a check of a flag."""
@@ -114,13 +113,13 @@ class Watch:
 
     def progress(self, unit: str, count: int = 1) -> None:
         """Count more of `unit`: `episode`, `epoch`, `generation`, or `step` for several at once."""
-        self.exporter.progress.advance(unit, count)
+        self._exporter.progress.advance(unit, count)
         if unit == "step" and self._safe_point.due:
             self._safe_point.visit(stepping=True)
 
     def phase(self, name: str) -> Phase:
         """A phase of the training cycle, as a context manager or a decorator. Its end is a safe point."""
-        return self.exporter.phases.phase(name)
+        return self._exporter.phases.phase(name)
 
     def checkpoint(self, label: str) -> Checkpoint | None:
         """Note the memory of a named point of training, such as `after_evaluation`; also a safe point.
@@ -130,15 +129,15 @@ class Watch:
         """
         self._safe_point.visit(stepping=False)
         try:
-            return self.exporter.checkpoints.take(label)
+            return self._exporter.checkpoints.take(label)
         except Exception as error:
-            self.exporter.failures.record("checkpoints", label, error)
+            self._exporter.failures.record("checkpoints", label, error)
             return None
 
     @property
     def checkpoints(self) -> tuple[Checkpoint, ...]:
         """The first checkpoint and the newest thousand."""
-        return self.exporter.checkpoints.all()
+        return self._exporter.checkpoints.all()
 
     def growth_since(self, label: str | None = None) -> CheckpointGrowth:
         """What changed from the first checkpoint of this label, by default of all, to the newest.
@@ -149,7 +148,7 @@ class Watch:
             ValueError: there is no such checkpoint.
 
         """
-        return self.exporter.checkpoints.growth_since(label)
+        return self._exporter.checkpoints.growth_since(label)
 
     def claim(self) -> None:
         """Make the calling thread the one whose steps are safe points: by default the first that steps."""
@@ -185,7 +184,7 @@ class Watch:
         source = self._source(world)
         owned = None if owners is None else self._source(owners)
         self._declare("bodies", "bodies")
-        exporter = self.exporter
+        exporter = self._exporter
         exporter.count_bodies(BodyCollector(source, classify, owned, exporter.failures, exporter.interval))
 
     def entities(self, name: str, source: Any) -> None:
@@ -201,8 +200,8 @@ class Watch:
         """
         counted = self._countable("entities", name, source)
         self._declare("entities", name)
-        self.exporter.entities.count(name, counted)
-        self.exporter.sample(self.exporter.entities)
+        self._exporter.entities.count(name, counted)
+        self._exporter.sample(self._exporter.entities)
 
     def events(self, name: str, source: Any, capacity: int | None = None) -> None:
         """Count the items of an event list.
@@ -224,8 +223,8 @@ class Watch:
             )
         counted = self._countable("events", name, source)
         self._declare("events", name)
-        self.exporter.events.count(name, counted, capacity)
-        self.exporter.sample(self.exporter.events)
+        self._exporter.events.count(name, counted, capacity)
+        self._exporter.sample(self._exporter.events)
 
     def buffer(
         self, name: str, source: Any = None, *, items: Any = None, capacity: Any = None, nbytes: Any = None
@@ -252,8 +251,8 @@ class Watch:
             nbytes=self._figure(name, nbytes),
         )
         self._declare("buffer", name)
-        self.exporter.buffers.measure(name, sources)
-        self.exporter.sample(self.exporter.buffers, self.exporter.buffers.sizes)
+        self._exporter.buffers.measure(name, sources)
+        self._exporter.sample(self._exporter.buffers, self._exporter.buffers.sizes)
 
     def objects(self, *classes: type) -> None:
         """Count live instances of `classes`, subclasses included.
@@ -262,7 +261,7 @@ class Watch:
             ValueError: something is not a class.
 
         """
-        self.exporter.count_objects(*classes)
+        self._exporter.count_objects(*classes)
 
     def expect(self, cls: type, count: int) -> None:
         """Count live instances of `cls`, and say at once when there are more than `count`.
@@ -276,7 +275,7 @@ class Watch:
         """
         if isinstance(count, bool) or not isinstance(count, int) or not 0 <= count < 2**53:
             raise ValueError(f"expect takes how many may be alive, 0 or more, got {count!r}")
-        self.exporter.expect_objects(cls, count)
+        self._exporter.expect_objects(cls, count)
 
     def size(self, name: str, source: Any = None, *, nbytes: Any = None) -> None:
         """Measure the deep size of an object.
@@ -294,8 +293,8 @@ class Watch:
             raise ValueError(f"size {name!r} needs the object, or the function nbytes=")
         measured = self._source(source) if nbytes is None else _sized(self._source(nbytes))
         self._declare("size", name)
-        self.exporter.sizes.measure(name, measured)
-        self.exporter.sample(self.exporter.sizes)
+        self._exporter.sizes.measure(name, measured)
+        self._exporter.sample(self._exporter.sizes)
 
     def size_interval(self, interval: int, unit: str = "epoch") -> None:
         """Measure named objects after every `interval` epochs, or other units, beside the samples by time.
@@ -306,7 +305,7 @@ class Watch:
         """
         if isinstance(interval, bool) or not isinstance(interval, int) or interval < 1:
             raise ValueError(f"size_interval must be a whole number above 0, got {interval!r}")
-        self.exporter.sample_sizes_every(interval, checked_name("unit", unit))
+        self._exporter.sample_sizes_every(interval, checked_name("unit", unit))
 
     def large_objects(self, nbytes: float = 10e6, most: int = 20) -> list[Large]:
         """The largest single objects of the program, of at least `nbytes`, whatever holds them.
@@ -314,8 +313,10 @@ class Watch:
         Training stands still meanwhile: about a second for a million objects. `heapwatch report` of the
         recorded run lists those that were found last.
         """
+        from heapwatch.measure.objects.large import large_objects
+
         found = large_objects(nbytes, most)
-        self.exporter.found_large(found)
+        self._exporter.found_large(found)
         return found
 
     def limit(
@@ -341,7 +342,7 @@ class Watch:
             ValueError: for an unknown resource, no limit at all, or one that is not finite and above 0.
 
         """
-        self.exporter.limits.set_limits(
+        self._exporter.limits.set_limits(
             resource, component, {"warning": warning, "critical": critical, "emergency": emergency}
         )
 
@@ -361,7 +362,7 @@ class Watch:
             ValueError: as for `limit`.
 
         """
-        self.exporter.limits.set_growth_limits(
+        self._exporter.limits.set_growth_limits(
             resource,
             component,
             {
@@ -383,9 +384,11 @@ class Watch:
             OSError: the file cannot be written.
 
         """
-        explanation = self.exporter.explanation
+        from heapwatch.recording.recorder import Recorder
+
+        explanation = self._exporter.explanation
         recorder = Recorder(Path(path), {"trainer": self.name}, explain=lambda: explanation().as_json())
-        self.exporter.add_sink(recorder)
+        self._exporter.add_sink(recorder)
         return recorder.path
 
     def memory_report_interval(self, interval: int, unit: str = "epoch") -> None:
@@ -397,9 +400,9 @@ class Watch:
         """
         from heapwatch.report.interval import MemoryReport  # reports are loaded by those who ask for one
 
-        report = MemoryReport(self.name, interval, unit, lambda: self.exporter.explanation().as_json())
-        self.exporter.add_sink(report)
-        self.exporter.reported_leak = lambda: report.leak
+        report = MemoryReport(self.name, interval, unit, lambda: self._exporter.explanation().as_json())
+        self._exporter.add_sink(report)
+        self._exporter.reported_leak = lambda: report.leak
 
     def on_cleanup(self, function: Function) -> Function:
         """Call `function(action)` in every cleanup, at a safe point in the trainer's thread; a decorator.
@@ -413,7 +416,7 @@ class Watch:
             ValueError: it is not callable, or needs further arguments.
 
         """
-        self.exporter.cleanup_queue.register(function)
+        self._exporter.cleanup_queue.register(function)
         return function
 
     def cleanup(self, action: str = "regular", reason: str = "") -> CleanupResult:
@@ -423,27 +426,22 @@ class Watch:
             ValueError: for an action other than `regular` and `emergency`.
 
         """
-        return self.exporter.cleanup_queue.run(action, reason, trigger="trainer")
+        return self._exporter.cleanup_queue.run(action, reason, trigger="trainer")
 
     def _repr_html_(self) -> str:
         """Where it serves and what grows, for a notebook."""
         server = self.server
         where = f"{self.name} at {server.url}" if server else f"{self.name} is not served"
-        return paragraph(where) + self.exporter.explanation()._repr_html_()
+        return paragraph(where) + self._exporter.explanation()._repr_html_()
 
     def stop(self) -> None:
         """Stop serving and sampling; `step`, `progress` and `phase` stay harmless. Idempotent."""
-        self.exporter.stop()
+        self._exporter.stop()
 
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.stop()
 
     def _declare(self, kind: str, name: str) -> None:
@@ -480,7 +478,7 @@ class Watch:
 
 
 def _sized(nbytes: Source) -> Source:
-    return Source(lambda: Size(bytes=round(count_of(nbytes.read()))), nbytes.description)
+    return Source(lambda: Size(bytes=round(count_of(nbytes.read()))))
 
 
 def _check_above_zero(what: str, value: float) -> None:

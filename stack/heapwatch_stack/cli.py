@@ -96,7 +96,7 @@ def _errors_in_one_line(run: Callable[[argparse.Namespace], int]) -> Callable[[a
 
 def chosen_stack(mode: str) -> Stack:
     """The stack that `mode` names on this machine."""
-    from heapwatch.runtime.console import console
+    from heapwatch.runtime.plain_text import console
     from heapwatch_stack.compose import ComposeStack, engine_answers
     from heapwatch_stack.native import NativeStack
     from heapwatch_stack.report import Narrator
@@ -176,7 +176,7 @@ def clean(arguments: argparse.Namespace) -> int:
 
 def demonstrate(arguments: argparse.Namespace) -> int:
     """Run the demonstration."""
-    from heapwatch.runtime.console import console
+    from heapwatch.runtime.plain_text import console
     from heapwatch_stack import demo
     from heapwatch_stack.settings import Settings
 
@@ -186,7 +186,7 @@ def demonstrate(arguments: argparse.Namespace) -> int:
 
 def print_tools(_arguments: argparse.Namespace) -> int:
     """Print a folder for PATH."""
-    from heapwatch.runtime.console import console
+    from heapwatch.runtime.plain_text import console
     from heapwatch_stack.binaries import find, link_tools
     from heapwatch_stack.report import Narrator
     from heapwatch_stack.settings import Settings
@@ -198,7 +198,7 @@ def print_tools(_arguments: argparse.Namespace) -> int:
 
 def show(rows: list[ServiceStatus]) -> None:
     """Print the table."""
-    from heapwatch.runtime.console import console
+    from heapwatch.runtime.plain_text import console
     from heapwatch_stack.report import table
 
     terminal = console()

@@ -32,7 +32,7 @@ from http import HTTPStatus
 from pathlib import Path
 
 from heapwatch.http.known_names import REFUSAL, is_known, known_names
-from heapwatch.http.senders import Sender, sender
+from heapwatch.http.peers import Sender, sender
 from heapwatch.runtime.own_files import make_private
 
 _MAX_HEAD_BYTES = 64 * 1024

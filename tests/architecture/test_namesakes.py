@@ -45,7 +45,7 @@ TESTED_BY = {
     "tests/exporters/cli/test_main.py": f"{LIBRARY}/cli: ps",
     "tests/exporters/cli/test_results.py": f"{LIBRARY}/runtime: github",
     "tests/exporters/cli/test_run.py": f"{LIBRARY}/cli: explain",
-    "tests/exporters/cli/test_sources.py": f"{LIBRARY}/http: client prometheus",
+    "tests/exporters/cli/test_sources.py": f"{LIBRARY}/http: client",
     "tests/exporters/cli/test_top.py": f"{LIBRARY}/cli: top_screen top_source",
     "tests/exporters/collectors/test_allocator.py": f"{LIBRARY}/measure/process: malloc",
     "tests/exporters/collectors/test_gpu.py": f"{LIBRARY}/measure/gpu: nvml",

@@ -71,7 +71,10 @@ LOCKS = {
     ("exporters/heapwatch/http/guards.py", "self._lock"): "the tokens of a bucket",
     ("exporters/heapwatch/http/server.py", "self._observing"): "taken where it is free, in a thread for it",
     ("exporters/heapwatch/http/signing.py", "self._lock"): "the dict of nonces",
-    ("exporters/heapwatch/http/snapshots.py", "self._encoding"): "one encoding, among threads of requests",
+    (
+        "exporters/heapwatch/runtime/exposition.py",
+        "self._encoding",
+    ): "one encoding, among threads of requests",
     ("exporters/heapwatch/http/status.py", "self._observing"): "one observation, among threads of requests",
     ("exporters/heapwatch/integrations/sharing.py", "_lock"): "the start or stop of a watch, with deadlines",
     ("exporters/heapwatch/runtime/cleanup.py", "self._lock"): "the queue of tickets",

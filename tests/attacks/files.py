@@ -47,7 +47,7 @@ def among_the_targets(stage: Stage, exchange: Exchange) -> None:
 
 @attack("a pipe, an endless device, a gigabyte and a folder in the place of a token")
 def instead_of_a_token(stage: Stage, exchange: Exchange) -> None:
-    script = "import heapwatch; print(heapwatch.start(port=0).exporter.registration.token)"
+    script = "import heapwatch; print(heapwatch.start(port=0)._exporter.registration.token)"
     for kind in ("a pipe", "a link to /dev/zero", "a gigabyte", "a folder", "no UTF-8"):
         folder = stage.folder("files")
         HOSTILE[kind](folder / "token")

@@ -181,7 +181,7 @@ with heapwatch.start("alone", port=0, interval=0.1) as watch:
         status = urllib.request.urlopen(f"{watch.server.url}metrics", timeout=5).status
     except OSError as error:
         status = str(error)
-    print(json.dumps({"port": watch.port, "steps": watch.exporter.safe_point.steps, "metrics": status}))
+    print(json.dumps({"port": watch.port, "steps": watch._exporter.safe_point.steps, "metrics": status}))
 """
 
 

@@ -291,7 +291,7 @@ CHANGES = (
     ),
     Change(
         "exporters/heapwatch/trackers/wandb.py",
-        'watch.exporter.add_sink(CycleLogger("wandb", log))',
+        'watch._exporter.add_sink(CycleLogger("wandb", log))',
         "pass",
         ("metta_ppo: Wandb",),
     ),
@@ -339,7 +339,7 @@ CHANGES = (
     ),
     Change(
         "exporters/heapwatch/http/status.py",
-        '"cpu_percent": None if self._cpu_percent is None else round(self._cpu_percent, 2)',
+        '"cpu_percent": None if cpu is None else round(100 * cpu, 2)',
         '"cpu_percent": None',
         ("walker: `/performance_status`",),
     ),
@@ -530,8 +530,8 @@ CHANGES = (
     ),
     Change(
         "exporters/heapwatch/watch.py",
-        "self.exporter.sample_sizes_every(interval, ",
-        "self.exporter.sample_sizes_every(2 * interval, ",
+        "self._exporter.sample_sizes_every(interval, ",
+        "self._exporter.sample_sizes_every(2 * interval, ",
         ("metta_ppo: sizes every",),
     ),
     Change(

@@ -77,7 +77,7 @@ def every_tenth_epoch(_example: Example) -> None:
 
 
 def sizes(watch: Watch) -> list[float]:
-    return [sample.value for sample in next(iter(watch.exporter.sizes.collect())).samples]
+    return [sample.value for sample in next(iter(watch._exporter.sizes.collect())).samples]
 
 
 def steady(example: Example) -> None:
@@ -132,10 +132,10 @@ def trained(
                     trainer.train(watch, 64 * epoch)
                     if enough():
                         break
-                watch.exporter.sizes.sample()
+                watch._exporter.sizes.sample()
                 yield {
                     sample.labels["object"]: sample.value
-                    for sample in next(iter(watch.exporter.sizes.collect())).samples
+                    for sample in next(iter(watch._exporter.sizes.collect())).samples
                 }
         finally:
             trainer.environments.close()

@@ -1,4 +1,6 @@
-"""Random sequences of the whole API, with sources that raise, lie, change and die: no crash, no wrong number.
+"""Random sequences of the whole API, with sources that raise, answer anything, change and die.
+
+Nothing crashes, and no number is wrong.
 
 A few hundred sequences by default; HEAPWATCH_SEQUENCES=10000 for the long run.
 """
@@ -16,7 +18,7 @@ from prometheus_client import generate_latest
 from prometheus_client.parser import text_string_to_metric_families
 
 import heapwatch
-from heapwatch.http.snapshots import Snapshot
+from heapwatch.runtime.exposition import Snapshot
 
 SEQUENCES = int(os.environ.get("HEAPWATCH_SEQUENCES", "200"))
 
@@ -26,7 +28,7 @@ NAMES = st.one_of(
     st.none(),
     st.integers(),
 )
-LIES = st.one_of(
+ANY_VALUES = st.one_of(
     st.none(),
     st.booleans(),
     st.integers(-5, 5),
@@ -41,7 +43,7 @@ COUNTS = {"trainer_entities", "trainer_event_list_items", "trainer_bodies", "tra
 
 
 class Shifting:
-    """A source whose answer a test changes: a count, a lie, an error, a container that changes while read."""
+    """A source whose answer a test changes: any value, an error, a container that changes while read."""
 
     def __init__(self):
         self.answer = 3
@@ -83,7 +85,7 @@ class Trainer(RuleBasedStateMachine):
         if which < len(self.containers):
             self.declared(self.watch.events, name, self.containers[which])
 
-    @rule(name=NAMES, source=LIES, capacity=LIES)
+    @rule(name=NAMES, source=ANY_VALUES, capacity=ANY_VALUES)
     def events_from_anything(self, name, source, capacity):
         self.declared(self.watch.events, name, source, capacity=capacity)
 
@@ -91,24 +93,24 @@ class Trainer(RuleBasedStateMachine):
     def a_source_that_mutates_what_it_reads(self, name):
         self.declared(self.watch.entities, name, self.shifting.mutating)
 
-    @rule(name=NAMES, source=LIES, items=LIES)
+    @rule(name=NAMES, source=ANY_VALUES, items=ANY_VALUES)
     def buffers_of_anything(self, name, source, items):
         self.declared(self.watch.buffer, name, source, items=lambda: items, nbytes=lambda: items)
 
-    @rule(name=NAMES, source=LIES)
+    @rule(name=NAMES, source=ANY_VALUES)
     def sizes_of_anything(self, name, source):
         self.declared(self.watch.size, name, lambda: source)
 
-    @rule(counts=st.dictionaries(NAMES, LIES, max_size=4))
+    @rule(counts=st.dictionaries(NAMES, ANY_VALUES, max_size=4))
     def bodies_as_told(self, counts):
         self.declared(self.watch.bodies, lambda: counts)
 
-    @rule(resource=st.sampled_from(["memory", "bodies", "ram", None]), limit=LIES)
+    @rule(resource=st.sampled_from(["memory", "bodies", "ram", None]), limit=ANY_VALUES)
     def limits(self, resource, limit):
         self.declared(self.watch.limit, resource, warning=limit)
         self.declared(self.watch.growth_limit, resource, per_minute=limit)
 
-    @rule(answer=LIES, error=st.booleans())
+    @rule(answer=ANY_VALUES, error=st.booleans())
     def a_cleanup_function(self, answer, error):
         def clean(action):
             if error:
@@ -117,7 +119,7 @@ class Trainer(RuleBasedStateMachine):
 
         self.watch.on_cleanup(clean)
 
-    @rule(answer=LIES)
+    @rule(answer=ANY_VALUES)
     def the_source_answers_differently(self, answer):
         self.shifting.answer = answer
 
@@ -143,7 +145,7 @@ class Trainer(RuleBasedStateMachine):
             self.watch.step()
         self.steps += times
 
-    @rule(unit=NAMES, count=LIES)
+    @rule(unit=NAMES, count=ANY_VALUES)
     def progress(self, unit, count):
         if unit != "step":
             self.watch.progress(unit, count)
@@ -155,8 +157,8 @@ class Trainer(RuleBasedStateMachine):
 
     @rule(request=st.sampled_from(["a", "b", None]), action=st.sampled_from(["regular", "emergency"]))
     def cleanups(self, request, action):
-        if self.watch.exporter.cleanup_queue.pending() < 10:
-            self.watch.exporter.cleanup_queue.submit(action, "test", "http", request)
+        if self.watch._exporter.cleanup_queue.pending() < 10:
+            self.watch._exporter.cleanup_queue.submit(action, "test", "http", request)
 
     @rule()
     def stop(self):
@@ -167,7 +169,7 @@ class Trainer(RuleBasedStateMachine):
         self.check_what_is_exposed()
 
     def check_what_is_exposed(self):
-        families = self.watch.exporter.exposition.collect()
+        families = self.watch._exporter.exposition.collect()
         text = generate_latest(Snapshot(families)).decode()
         samples = [sample for family in text_string_to_metric_families(text) for sample in family.samples]
         assert "trainer_info" in {sample.name for sample in samples}

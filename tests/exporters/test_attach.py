@@ -14,6 +14,7 @@ from prometheus_client.parser import text_string_to_metric_families
 
 from heapwatch.analysis.readings import Readings
 from heapwatch.attach import Attachment, CannotAttach
+from heapwatch.cli.main import main
 
 FOREIGN = """
     import subprocess, sys, time
@@ -142,11 +143,9 @@ def test_command_stops_cleanly(foreign, tmp_path, number):
     assert foreign.poll() is None
 
 
-def test_process_that_is_not_there():
-    with attach(2**22 + 1) as command:
-        _, errors = command.communicate(timeout=30)
-        assert command.returncode == 1
-    assert errors == f"heapwatch: there is no process {2**22 + 1}\n"
+def test_process_that_is_not_there(capsys):
+    assert main(["attach", str(2**22 + 1)]) == 1
+    assert capsys.readouterr().err == f"heapwatch: there is no process {2**22 + 1}\n"
 
 
 @pytest.mark.parametrize("pid", [-1, 0, 2**80])

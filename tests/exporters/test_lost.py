@@ -1,6 +1,8 @@
 """What is kept of trainers that ended without saying goodbye."""
 
 import os
+import subprocess
+import sys
 import time
 from dataclasses import replace
 from pathlib import Path
@@ -16,6 +18,7 @@ def one(address: str = "127.0.0.1:7777") -> Lost:
 
 
 def test_what_is_kept_is_read_again(tmp_path: Path) -> None:
+    assert lost.read(tmp_path / "missing") == []
     kept = [one(), one("[::1]:7778")]
     for each in kept:
         lost.write(tmp_path / "lost", each)
@@ -54,10 +57,6 @@ def test_the_exit_status_tells_whether_a_program_that_ends_is_lost(
     assert ending.exists() == stays
 
 
-def test_a_folder_that_is_missing_has_none(tmp_path: Path) -> None:
-    assert lost.read(tmp_path / "missing") == []
-
-
 @pytest.mark.parametrize(
     "content", ["", "[", "[]", "{}", '{"address": "a", "trainer": "", "cause": "", "at": "x"}']
 )
@@ -83,11 +82,30 @@ def test_long_texts_are_cut(tmp_path: Path) -> None:
     assert len(read.trainer) == 200
 
 
-def test_a_failed_write_leaves_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    def full(*_arguments: object) -> None:
-        raise OSError("No space left on device")
+PROGRAM = """
+import atexit, os, sys
+from pathlib import Path
+from heapwatch.lost import _append_exit_status, uncaught
+atexit.register(lambda: print(_append_exit_status(Path(sys.argv[1])), uncaught()))
+"""
 
-    monkeypatch.setattr("os.replace", full)
-    with pytest.raises(OSError, match="No space"):
-        lost.write(tmp_path, one())
-    assert list(tmp_path.iterdir()) == []
+
+@pytest.mark.skipif(not sys.platform.startswith("linux"), reason="of glibc")
+@pytest.mark.parametrize(
+    ("end", "status", "said"),
+    [
+        ("", b"\0", ""),
+        ("sys.exit(7)", b"\x07", ""),
+        ("raise SystemExit(300)", b"\x2c", ""),
+        ("1 / 0", b"\1", "exit status 1"),
+        ("os.fork() or os._exit(3)", b"\0", ""),
+    ],
+)
+def test_it_is_appended_to_the_file(tmp_path: Path, end: str, status: bytes, said: str) -> None:
+    file = tmp_path / "status"
+    file.write_bytes(b"before")
+    command = [sys.executable, "-c", PROGRAM + end, str(file)]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert done.returncode == status[0]
+    assert done.stdout.strip() == f"True {said}".strip()
+    assert file.read_bytes() == b"before" + status

@@ -51,12 +51,12 @@ def receiver() -> Iterator[Receiver]:
 
 def test_a_trainer_registers_and_takes_it_back_once(receiver: Receiver) -> None:
     registration = NetworkRegistration(receiver.url, "0.0.0.0", 7777, token="secret", environ={})
-    assert registration.look() is False
+    assert registration.refresh() is False
     assert receiver.came.acquire(timeout=30)
-    registration.look()
+    registration.refresh()
     registration.remove()
     registration.remove()
-    registration.look()
+    registration.refresh()
     assert receiver.posted == [
         ("/targets", SCHEME, {"port": 7777, "hosts": ["127.0.0.1"]}),
         ("/targets", SCHEME, {"port": 7777, "hosts": ["127.0.0.1"], "ends": True}),
@@ -75,8 +75,8 @@ def test_start_registers_and_joins_no_stack_of_this_machine(
         assert watch.server is not None
         port = watch.server.port
         assert watch.server.token == "secret"
-        assert watch.exporter.registration is not None
-        assert watch.exporter.registration.folder is None
+        assert watch._exporter.registration is not None
+        assert watch._exporter.registration.folder is None
     body = {"port": port, "hosts": ["127.0.0.1"]}
     assert [body for _, _, body in receiver.posted] == [body, {**body, "ends": True}]
 
@@ -84,7 +84,7 @@ def test_start_registers_and_joins_no_stack_of_this_machine(
 def test_names_of_the_outside_of_a_nat_are_signed_too(receiver: Receiver) -> None:
     named = {"HEAPWATCH_ALLOWED_HOSTS": "10.0.0.9:7777, fd00::9,gpu-7"}
     registration = NetworkRegistration(receiver.url, "0.0.0.0", 7777, token="secret", environ=named)
-    registration.look()
+    registration.refresh()
     assert receiver.came.acquire(timeout=30)
     registration.remove()
     assert receiver.posted[0][2]["hosts"] == ["127.0.0.1", "10.0.0.9", "fd00::9", "gpu-7"]
@@ -96,7 +96,7 @@ def test_a_refusal_is_logged_once_and_tried_again(
     monkeypatch.setattr("heapwatch.network_registration._RETRY_SECONDS", 0.01)
     receiver.status = 429
     registration = NetworkRegistration(receiver.url, "0.0.0.0", 7777, token="secret")
-    registration.look()
+    registration.refresh()
     assert all(receiver.came.acquire(timeout=30) for _ in range(3))
     registration.remove()
     told = [record.getMessage() for record in caplog.records if record.levelno == logging.WARNING]
@@ -118,7 +118,7 @@ def test_what_cannot_register_says_why_and_trains_on(
     url: str, host: str, token: str | None, reason: str, caplog: pytest.LogCaptureFixture
 ) -> None:
     registration = NetworkRegistration(url, host, 7777, token=token, environ={})
-    registration.look()
+    registration.refresh()
     registration.remove()
     assert reason in registration.describe()
     assert [reason in record.getMessage() for record in caplog.records] == [True]

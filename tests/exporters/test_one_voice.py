@@ -109,10 +109,10 @@ def trainer(
         recorder.take(Point(1e9 + at, "sample", case.level(at)))
     recorder.close()
     watch = heapwatch.start("walker", port=0)
-    watch.exporter.explainer.stop()
-    watch.exporter.explainer.latest = found
-    assert watch.exporter.server is not None
-    yield Trainer(case, found, f"127.0.0.1:{watch.exporter.server.port}", path)
+    watch._exporter.explainer.stop()
+    watch._exporter.explainer.latest = found
+    assert watch._exporter.server is not None
+    yield Trainer(case, found, f"127.0.0.1:{watch._exporter.server.port}", path)
     watch.stop()
 
 
@@ -275,7 +275,7 @@ def test_bodies_that_leak_are_a_leak_on_every_surface_while_memory_warms_up(
     monkeypatch.setenv("HEAPWATCH_TARGETS_DIR", str(tmp_path / "targets"))
     monkeypatch.setenv("HEAPWATCH_STATE", str(tmp_path))
     with heapwatch.start("walker", port=0) as watch:
-        exporter = watch.exporter
+        exporter = watch._exporter
         exporter.explainer.stop()
         monkeypatch.setattr(exporter, "_leaking", LeakingLevels(live(bodies).verdicts))
         logged = LogLimit()

@@ -153,8 +153,8 @@ def test_what_sources_and_cleanups_raise_shows_up_nowhere(
     watch.on_cleanup(lambda: SECRETS["url"])
     fail.__qualname__ = fail.__name__ = WORD
     watch.step()
-    result = watch.exporter.cleanup_queue.run("regular", "", "trainer")
-    server = watch.exporter.server
+    result = watch._exporter.cleanup_queue.run("regular", "", "trainer")
+    server = watch._exporter.server
     assert server is not None
     paths = ("metrics", "performance_status", "explain", "")
     said = [
@@ -175,7 +175,7 @@ def test_an_error_that_this_package_raises_keeps_its_text(
 ) -> None:
     watch.entities("odd", lambda: None)
     watch.step()
-    httpx.get(f"{watch.exporter.server.url}/metrics")  # type: ignore[union-attr]
+    httpx.get(f"{watch._exporter.server.url}/metrics")  # type: ignore[union-attr]
     assert "expected a number or a sized container, got NoneType" in caplog.text
 
 

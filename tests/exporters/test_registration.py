@@ -40,7 +40,7 @@ def targets(folder):
 def test_a_trainer_joins_the_running_stack_and_takes_its_token(stand):
     stack = stand()
     joining = registration()
-    assert joining.look()
+    assert joining.refresh()
     assert joining.token == "the-stacks-token"
     assert len(targets(stack.targets)) == 1
     line = joining.describe()
@@ -54,7 +54,7 @@ def test_a_trainer_joins_the_running_stack_and_takes_its_token(stand):
 def test_two_stacks_of_one_user_do_not_share_a_trainer(stand):
     default, newer = stand(), stand("newer", started=2.0)
     joining = registration()
-    joining.look()
+    joining.refresh()
     assert (len(targets(default.targets)), len(targets(newer.targets))) == (1, 0)
     assert "1 more run, HEAPWATCH_STATE chooses one" in joining.describe()
 
@@ -62,7 +62,7 @@ def test_two_stacks_of_one_user_do_not_share_a_trainer(stand):
 def test_a_stack_of_another_state_folder_is_not_joined_unasked(stand, monkeypatch):
     other = stand("other")
     joining = registration()
-    assert not joining.look()
+    assert not joining.refresh()
     assert joining.token is None
     assert targets(other.targets) == []
     assert targets(stacks.user_folder() / "targets")
@@ -70,7 +70,7 @@ def test_a_stack_of_another_state_folder_is_not_joined_unasked(stand, monkeypatc
     joining.remove()
     monkeypatch.setenv("HEAPWATCH_STATE", other.stack.state)
     asked = registration()
-    assert asked.look()
+    assert asked.refresh()
     assert asked.token == "the-stacks-token"
     asked.remove()
 
@@ -97,20 +97,20 @@ def test_the_environment_chooses_the_stack(stand, monkeypatch):
 def test_a_trainer_stays_with_its_stack_when_another_comes_up(stand):
     stack = stand()
     joining = registration()
-    joining.look()
+    joining.refresh()
     newer = stand("newer", started=2.0)
-    assert not joining.look()
+    assert not joining.refresh()
     assert (len(targets(stack.targets)), len(targets(newer.targets))) == (1, 0)
 
 
 def test_a_trainer_without_a_stack_waits_and_joins_the_first(stand):
     waiting = registration()
-    assert not waiting.look()
+    assert not waiting.refresh()
     assert targets(stacks.user_folder() / "targets")
     assert "no running stack of yours sees it" in waiting.describe()
     assert waiting.token is None
     stack = stand()
-    assert waiting.look()
+    assert waiting.refresh()
     assert not targets(stacks.user_folder() / "targets")
     assert targets(stack.targets)
     assert waiting.token == "the-stacks-token"
@@ -119,30 +119,30 @@ def test_a_trainer_without_a_stack_waits_and_joins_the_first(stand):
 def test_the_target_waits_for_a_stack_that_went_down_and_is_written_again_after_clean(stand):
     stack = stand()
     joining = registration()
-    joining.look()
+    joining.refresh()
     stack.down()
-    assert joining.look()
+    assert joining.refresh()
     assert targets(stack.targets)
     for path in stack.targets.iterdir():
         path.unlink()
-    joining.look()
+    joining.refresh()
     assert targets(stacks.user_folder() / "targets")
 
 
 def test_a_trainer_waits_for_its_own_stack_and_moves_to_no_other(stand):
     stack = stand()
     joining = registration()
-    joining.look()
+    joining.refresh()
     stack.down()
     other = stand("other")
-    assert joining.look()
+    assert joining.refresh()
     assert (len(targets(stack.targets)), targets(other.targets)) == (1, [])
 
 
 def test_a_stack_in_containers_does_not_reach_this_machine(stand):
     stand().in_containers()
     joining = registration()
-    joining.look()
+    joining.refresh()
     assert "runs in containers" in joining.describe()
     assert targets(stacks.user_folder() / "targets")
 
@@ -151,8 +151,8 @@ def test_the_trainers_own_token_wins_and_a_different_one_is_told_once(stand, cap
     stand()
     with caplog.at_level(logging.WARNING, "heapwatch"):
         joining = registration(token="given-by-code")
-        joining.look()
-        joining.look()
+        joining.refresh()
+        joining.refresh()
     assert joining.token == "given-by-code"
     assert [record.getMessage() for record in caplog.records if "another token" in record.getMessage()]
     assert len(caplog.records) == 1
@@ -166,8 +166,8 @@ def test_a_token_that_others_may_read_is_not_taken(stand, caplog, mode):
     stack.token_file.chmod(mode)
     joining = registration()
     with caplog.at_level(logging.WARNING, "heapwatch"):
-        joining.look()
-        joining.look()
+        joining.refresh()
+        joining.refresh()
     assert joining.token is None
     assert "cannot ask it to clean up" in joining.describe()
     assert [record.getMessage().startswith("the token of the stack") for record in caplog.records] == [True]
@@ -181,7 +181,7 @@ def test_another_users_token_file_is_one_line(stand, caplog, monkeypatch):
     monkeypatch.setattr(stacks, "running", lambda _environ: found)
     monkeypatch.setattr(os, "geteuid", lambda: owner + 1)
     with caplog.at_level(logging.WARNING, "heapwatch"):
-        joining.look()
+        joining.refresh()
     assert joining.token is None
     assert caplog.text.count("belongs to another user") == 1
 
@@ -215,8 +215,8 @@ def test_a_folder_that_cannot_be_written_is_told_once(caplog, monkeypatch, tmp_p
     monkeypatch.setenv("HEAPWATCH_TARGETS_DIR", str(tmp_path / "file" / "targets"))
     joining = registration()
     with caplog.at_level(logging.WARNING, "heapwatch"):
-        joining.look()
-        joining.look()
+        joining.refresh()
+        joining.refresh()
     assert len(caplog.records) == 1
     assert "no stack will find this trainer" in caplog.text
 
@@ -231,16 +231,16 @@ def test_every_folder_that_may_hold_a_trainer(stand, monkeypatch):
 def test_a_trainer_renews_its_target_and_sweeps_what_expired(tmp_path, monkeypatch):
     monkeypatch.setenv("HEAPWATCH_TARGETS_DIR", str(tmp_path))
     joining = registration()
-    joining.look()
+    joining.refresh()
     (mine,) = tmp_path.glob("*.json")
     removed = discovery.TargetFile(tmp_path, "removed", 7777)
     removed._owner = replace(removed._owner, pid_namespace="pid:[1]")
     removed.write()
     for path in (mine, removed.path):
         os.utime(path, (1, 1))
-    joining.look()
+    joining.refresh()
     assert len(targets(tmp_path)) == 2
     monkeypatch.setattr(discovery, "RENEWAL_SECONDS", 0.0)
-    joining.look()
+    joining.refresh()
     assert targets(tmp_path) == [mine.name]
     assert mine.stat().st_mtime > 1

@@ -75,7 +75,7 @@ def test_a_file_that_others_could_have_written_is_passed_over(stack):
 @pytest.mark.parametrize("kind", HOSTILE)
 def test_what_lies_beside_it_neither_hides_nor_holds_it(stack, kind):
     (file,) = (stacks.user_folder() / "stacks").iterdir()
-    HOSTILE[kind](file.with_name("hostile.json"))
+    HOSTILE[kind](file.with_name("odd.json"))
     assert stacks.running() == [stack.stack]
 
 

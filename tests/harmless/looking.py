@@ -43,7 +43,7 @@ class Looking:
         self._errors: list[str] = []
         self._held = held
         self._stopped = threading.Event()
-        self._reads = OwnedReads(watch.exporter.safe_point)
+        self._reads = OwnedReads(watch._exporter.safe_point)
         os.environ["HEAPWATCH_STALL_MS"] = "60000"
         began = time.monotonic()
         self._explainer = Explainer(

@@ -45,9 +45,9 @@ def main(objects):
             gc.collect()
             longest = max(longest, time.thread_time() - before)
             collected = passed
-        explained = watch.exporter.explainer.latest
+        explained = watch._exporter.explainer.latest
         is_named = any("Node" in finding.type for finding in explained.findings)
-    stall = watch.exporter.explainer.census.stall.longest
+    stall = watch._exporter.explainer.census.stall.longest
     print(json.dumps({"is_named": is_named, "named": passed, "stall": stall, "collection": longest}))
     del kept
 

@@ -13,8 +13,9 @@ from heapwatch.cli.reporter import described, named, title
 from heapwatch.cli.sources import mapping, number, url_of_trainer
 from heapwatch.errors import Unreachable, UsageError
 from heapwatch.http.client import post_json
-from heapwatch.http.guards import ACTIONS, find_token
+from heapwatch.http.guards import find_token
 from heapwatch.registration import choose, token_of
+from heapwatch.runtime.cleanup import ACTIONS
 from heapwatch.runtime.plain_text import plain, say
 
 COOLDOWN_SECONDS = 120.0

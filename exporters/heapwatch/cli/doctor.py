@@ -119,7 +119,7 @@ def collectors() -> Iterator[Check]:
     """Read every collector that needs no objects of a trainer, in this process."""
     watch = Watch("doctor")
     idle = []
-    exposition, failures = watch.exporter.exposition, watch.exporter.failures
+    exposition, failures = watch._exporter.exposition, watch._exporter.failures
     messages = _Messages()
     logging.getLogger("heapwatch").addHandler(messages)
     try:

@@ -24,8 +24,7 @@ from heapwatch.explain.findings import Explanation, narrative
 from heapwatch.lifecycle import TERMINATED, start, termination
 from heapwatch.measure.introspection.roots import OWN_THREADS
 from heapwatch.runtime import environment
-from heapwatch.runtime.notices import show_notices
-from heapwatch.runtime.plain_text import json_text, say
+from heapwatch.runtime.plain_text import json_text, say, show_notices
 from heapwatch.watch import Watch
 
 VARIABLE = "HEAPWATCH_RUN"  # what `heapwatch run` was asked for, as JSON
@@ -79,7 +78,7 @@ class Run:
     def __init__(
         self, watch: Watch, *, as_json: bool, quiet: bool, output: Sequence[str], fail_on: Word | None
     ) -> None:
-        self._exporter = watch.exporter
+        self._exporter = watch._exporter
         # The program may replace or close its own.
         self._stream: TextIO | None = sys.stdout if as_json else sys.stderr
         self._as_json = as_json

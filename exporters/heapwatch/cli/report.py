@@ -187,7 +187,7 @@ def print_in_colours(report: Report, most_rows: int) -> None:
     """
     from rich.table import Table
 
-    from heapwatch.runtime.console import console, literal
+    from heapwatch.runtime.plain_text import console, literal
 
     terminal = console()
     terminal.print(literal(title(report), style="bold"))

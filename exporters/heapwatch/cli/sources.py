@@ -17,8 +17,7 @@ from prometheus_client.parser import text_string_to_metric_families
 from heapwatch.analysis.readings import Readings
 from heapwatch.discovery import addresses, addresses_of
 from heapwatch.errors import Unreachable, UsageError, reason
-from heapwatch.http.client import base_url, get_json, get_text
-from heapwatch.http.prometheus import data_of, escaped, understood
+from heapwatch.http.client import base_url, data_of, escaped, get_json, get_text, understood
 from heapwatch.registration import folders
 
 AT_ONCE = 16

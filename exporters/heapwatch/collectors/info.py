@@ -10,7 +10,7 @@ from prometheus_client import Metric
 from prometheus_client.core import GaugeMetricFamily
 
 from heapwatch.measure.process.ranks import Rank
-from heapwatch.runtime.machine import machine
+from heapwatch.runtime.labels import machine
 
 
 class InfoCollector:

@@ -11,7 +11,6 @@ import tempfile
 import time
 from collections.abc import Callable
 from pathlib import Path
-from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
 import psutil
@@ -34,7 +33,7 @@ _PACKAGES = ("psutil", "prometheus_client", "heapwatch")
 _FUNCTIONS = ("Py_IsInitialized", "Py_GetVersion", "Py_AddPendingCall", "PyRun_SimpleString")
 _FOR_A_THREAD = ("PyThread_start_new_thread", "PyGILState_Ensure", "PyRun_SimpleString", "PyGILState_Release")
 _SOON_SECONDS = 3.0  # in which a main thread that runs Python code comes to the next byte code
-_STANDS_SECONDS, _LOOKS = 1.0, 10
+_WAITING_SECONDS, _SAMPLES = 1.0, 10
 _LONGEST_VERSION = 120
 _FIRST = Path(__file__).with_name("first.py")
 
@@ -66,18 +65,13 @@ class Entrance:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         shutil.rmtree(self.folder, ignore_errors=True)
 
     def ask(self, action: str, *, wait_seconds: float = WAIT_SECONDS, **details: Any) -> dict[str, Any]:
         """The answer of `heapwatch.entering.inside.answer_to`.
 
-        Args:
-            action: see there.
-            wait_seconds: how long the process has to run Python code.
-            details: of the action.
+        The process has `wait_seconds` to run Python code.
 
         Raises:
             CannotEnter: it refuses, ends, runs no Python of a version that is supported, or does not answer.
@@ -182,7 +176,7 @@ class Entrance:
     def _aside(self, text: bytes) -> None:
         """Where the main thread only waits, have it start another one, which runs the same."""
         functions = exported(self.pid, _FOR_A_THREAD)
-        if not functions or not self._stands():
+        if not functions or not self._only_waits():
             return
         code = _thread_code(functions)
         with tracee.Tracee(self.pid) as thread:
@@ -195,12 +189,12 @@ class Entrance:
             thread.write(runnable, code)
             thread.call(functions["PyThread_start_new_thread"], runnable, memory)
 
-    def _stands(self) -> bool:
+    def _only_waits(self) -> bool:
         """Whether the main thread has stayed for a second in one and the same system call."""
         seen = set()
-        for _ in range(_LOOKS):
+        for _ in range(_SAMPLES):
             seen.add(Path(f"/proc/{self.pid}/syscall").read_text())
-            time.sleep(_STANDS_SECONDS / _LOOKS)
+            time.sleep(_WAITING_SECONDS / _SAMPLES)
         return len(seen) == 1
 
     def _check_version(self, version: str) -> None:

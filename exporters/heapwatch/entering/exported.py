@@ -11,16 +11,17 @@ from typing import NamedTuple
 
 _MAGIC = b"\x7fELF\x02\x01"  # 64 bits, little endian
 _LOADED, _DYNAMIC_SYMBOLS = 1, 11
+_FIXED = 2  # the kind of a file whose addresses are absolute
 _PROGRAM_HEADER = struct.Struct("<IIQQQQQQ")
 _SECTION_HEADER = struct.Struct("<IIQQQQIIQQ")
 _SYMBOL = struct.Struct("<IBBHQQ")
 
 
-class Mapping(NamedTuple):
-    """The lowest mapping of a file: where it begins, and the file."""
-
+class _Mapping(NamedTuple):
     start: int
-    path: str
+    end: int
+    is_first_page: bool
+    name: str
 
 
 def exported(pid: int, names: Collection[str]) -> dict[str, int]:
@@ -32,49 +33,41 @@ def exported(pid: int, names: Collection[str]) -> dict[str, int]:
     """
     for mapping in _libraries(pid):
         try:
-            found = _symbols(Path(f"/proc/{pid}/root{mapping.path}"), set(names))
+            found = _symbols(Path(f"/proc/{pid}/root{mapping.name}"), set(names), mapping.start)
         except (OSError, ValueError, struct.error):  # replaced since it was loaded, or no library
             continue
         if len(found) == len(names):
-            first, is_fixed, symbols = found.first, found.is_fixed, found.symbols
-            base = 0 if is_fixed else mapping.start - first
-            return {name: base + value for name, value in symbols.items()}
+            return found
     return {}
 
 
 def first_mapping(pid: int, name: str) -> tuple[int, int] | None:
     """Start and end of the first mapping of this name, such as `[vdso]`; None without one."""
+    return next(((one.start, one.end) for one in _mappings(pid) if one.name == name), None)
+
+
+def _mappings(pid: int) -> Iterator[_Mapping]:
     for line in Path(f"/proc/{pid}/maps").read_text(errors="surrogateescape").splitlines():
         fields = line.split(maxsplit=5)
-        if len(fields) == 6 and fields[5] == name:
-            start, end = fields[0].split("-")
-            return int(start, 16), int(end, 16)
-    return None
+        if len(fields) == 6:
+            start, end = (int(text, 16) for text in fields[0].split("-"))
+            yield _Mapping(start, end, fields[2] == "00000000", fields[5])
 
 
-def _libraries(pid: int) -> Iterator[Mapping]:
+def _libraries(pid: int) -> Iterator[_Mapping]:
+    """The lowest mapping of each file that may hold the interpreter."""
     program = os.readlink(f"/proc/{pid}/exe")
-    starts: dict[str, int] = {}
-    for line in Path(f"/proc/{pid}/maps").read_text(errors="surrogateescape").splitlines():
-        fields = line.split(maxsplit=5)
-        if len(fields) == 6 and fields[5].startswith("/") and fields[2] == "00000000":
-            starts.setdefault(fields[5], int(fields[0].split("-")[0], 16))
-    for path, start in starts.items():
+    lowest: dict[str, _Mapping] = {}
+    for one in _mappings(pid):
+        if one.name.startswith("/") and one.is_first_page:
+            lowest.setdefault(one.name, one)
+    for path, one in lowest.items():
         if path == program or os.path.basename(path).startswith("libpython"):
-            yield Mapping(start, path)
+            yield one
 
 
-class _Found(NamedTuple):
-    symbols: dict[str, int]
-    first: int
-    is_fixed: bool
-
-    def __len__(self) -> int:
-        return len(self.symbols)
-
-
-def _symbols(path: Path, names: set[str]) -> _Found:
-    """Values of symbols, the address that the file's first page has in them, and whether that is absolute."""
+def _symbols(path: Path, names: set[str], start: int) -> dict[str, int]:
+    """Addresses of symbols of a file that is mapped at `start`."""
     with path.open("rb") as stream, mmap.mmap(stream.fileno(), 0, access=mmap.ACCESS_READ) as content:
         if content[: len(_MAGIC)] != _MAGIC:
             raise ValueError("no ELF file")
@@ -90,6 +83,7 @@ def _symbols(path: Path, names: set[str]) -> _Found:
             _SECTION_HEADER.unpack_from(content, sections + at * _SECTION_HEADER.size)
             for at in range(count_of_sections)
         ]
+        base = 0 if kind == _FIXED else start - first
         symbols: dict[str, int] = {}
         for header in headers:
             if header[1] != _DYNAMIC_SYMBOLS:
@@ -100,5 +94,5 @@ def _symbols(path: Path, names: set[str]) -> _Found:
                     begin = text + name
                     word = content[begin : content.find(b"\0", begin, begin + 64)].decode("latin-1")
                     if word in names:
-                        symbols[word] = value
-        return _Found(symbols, first, kind == 2)
+                        symbols[word] = base + value
+        return symbols

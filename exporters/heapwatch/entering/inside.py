@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ctypes
 import json
 import logging
 import os
@@ -16,6 +15,7 @@ from heapwatch import lifecycle
 from heapwatch.measure.introspection.alone import has_lock
 from heapwatch.measure.introspection.roots import OWN_THREADS
 from heapwatch.runtime.own_files import replace
+from heapwatch.runtime.owned_reads import interpreter_number
 from heapwatch.watch import Watch
 
 EXPLANATION = "explanation.json"
@@ -36,7 +36,7 @@ def answer_to(asked: dict[str, Any]) -> dict[str, Any]:
     try:
         if not has_lock():
             return {"error": "runs without the global lock: what grows cannot be read safely"}
-        if _interpreter() != 0:
+        if interpreter_number() != 0:
             return {"error": "runs a subinterpreter in its main thread: try again while it does not"}
         return {"serve": _serve, "explain": _explain, "leave": _leave}[asked["action"]](asked)
     finally:
@@ -75,8 +75,8 @@ def _explain(asked: dict[str, Any]) -> dict[str, Any]:
         while (running := lifecycle.running()) and not _has_ended(asked["sender"]):
             watch = running[0]  # an attach meanwhile takes the place of this one
             try:
-                found = watch.exporter.explanation().as_json()
-                parts = watch.exporter.explainer.memory.parts()
+                found = watch._exporter.explanation().as_json()
+                parts = watch._exporter.explainer.memory.parts()
                 replace(folder / EXPLANATION, json.dumps(found | {"memory": parts}))
             except OSError:
                 break
@@ -90,7 +90,7 @@ def _explain(asked: dict[str, Any]) -> dict[str, Any]:
                 _one_at_a_time.release()
 
     threading.Thread(target=report, name=f"{OWN_THREADS}report", daemon=True).start()
-    return {"already": own is None, "enabled": lifecycle.running()[0].exporter.explainer.enabled}
+    return {"already": own is None, "enabled": lifecycle.running()[0]._exporter.explainer.enabled}
 
 
 def _has_ended(pid: int) -> bool:
@@ -139,12 +139,3 @@ def _be_silent() -> None:
 def _be_heard() -> None:
     _log.disabled = False
     _log.removeHandler(_silence)
-
-
-def _interpreter() -> int:
-    """The number of the interpreter that this runs in; 0 is the main one."""
-    api = ctypes.pythonapi
-    api.PyInterpreterState_Get.restype = ctypes.c_void_p
-    api.PyInterpreterState_GetID.argtypes = [ctypes.c_void_p]
-    api.PyInterpreterState_GetID.restype = ctypes.c_int64
-    return int(api.PyInterpreterState_GetID(api.PyInterpreterState_Get()))

@@ -17,7 +17,6 @@ import struct
 import sys
 import time
 from pathlib import Path
-from types import TracebackType
 from typing import TYPE_CHECKING
 
 from heapwatch.entering.exported import first_mapping
@@ -105,9 +104,7 @@ class Tracee:
             raise
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         try:
             self._restore()
         finally:

@@ -8,8 +8,7 @@ from typing import Any, Literal, NamedTuple
 
 from heapwatch.analysis.verdict import Word
 from heapwatch.explain.source.sites import Site
-from heapwatch.runtime.markup import paragraph, table
-from heapwatch.runtime.plain_text import plain
+from heapwatch.runtime.plain_text import paragraph, plain, table
 
 FindingKind = Literal["container", "type", "buffer", "native", "allocator", "gpu", "worker", "level"]
 _LEAST_SHARE = 0.005

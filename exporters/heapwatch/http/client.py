@@ -14,7 +14,8 @@ from urllib.parse import SplitResult, urlencode, urlsplit
 
 from heapwatch.errors import Unreachable, UsageError
 from heapwatch.http import signing
-from heapwatch.http.listeners import ForeignListener, check_owner
+from heapwatch.http.peers import ForeignListener, check_owner
+from heapwatch.runtime.failures import describe
 from heapwatch.runtime.plain_text import plain
 
 TIMEOUT_SECONDS = 5.0
@@ -81,6 +82,38 @@ def post_json(url: str, document: Mapping[str, Any], secret: str, timeout: float
     }
     status, answer = _ask("POST", url, timeout, 2**20, body, headers)
     return status, _decoded(url, answer.decode("utf-8", "replace"))
+
+
+def data_of(answer: Any) -> dict[str, Any]:
+    """Return the data of a response of Prometheus's API.
+
+    Raises:
+        Unreachable: it is not a successful response.
+
+    """
+    if not isinstance(answer, dict) or answer.get("status") != "success":
+        raise Unreachable("not a Prometheus: its API does not respond as one")
+    data = answer.get("data")
+    return data if isinstance(data, dict) else {}
+
+
+@contextmanager
+def understood(what: str) -> Iterator[None]:
+    """Raise Unreachable, which names `what`, for errors from a response of unexpected types.
+
+    Raises:
+        Unreachable: the response has unexpected types.
+
+    """
+    try:
+        yield
+    except (LookupError, TypeError, ValueError, AttributeError, ArithmeticError) as error:
+        raise Unreachable(f"{what} sends an invalid response: {describe(error)}") from None
+
+
+def escaped(text: str) -> str:
+    """Return text escaped for the quotes of a label matcher."""
+    return text.replace("\\", r"\\").replace('"', r"\"").replace("\n", r"\n")
 
 
 def _ask(

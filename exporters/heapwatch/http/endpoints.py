@@ -23,10 +23,10 @@ from heapwatch.http.connections import REQUEST_SECONDS, ConnectionServer
 from heapwatch.http.guards import Refusal
 from heapwatch.http.landing import landing_page
 from heapwatch.http.signing import Verifier
-from heapwatch.http.snapshots import CollectionStuck, Snapshots
 from heapwatch.http.status import Status
 from heapwatch.measure.introspection.written import type_of
 from heapwatch.runtime.cleanup import CleanupQueue, CleanupResult, QueueFull, Ticket
+from heapwatch.runtime.exposition import CollectionStuck, Snapshot, Snapshots
 from heapwatch.runtime.failures import raised
 
 MAX_HEAD_BYTES = 16 * 1024  # request line and headers
@@ -152,9 +152,12 @@ class Endpoints(BaseHTTPRequestHandler):
         address, port, *_ = self.connection.getsockname()
         return address.partition("%")[0], port
 
-    def _metrics(self) -> None:
+    def _collected(self, seconds: float) -> Snapshot:
         self._request_read()
-        snapshot = self.server.trainer.snapshots.take(COLLECTION_SECONDS)
+        return self.server.trainer.snapshots.take(seconds)
+
+    def _metrics(self) -> None:
+        snapshot = self._collected(COLLECTION_SECONDS)
         self.server.trainer.status.observe(snapshot.families)
         compress = gzip_accepted(self.headers.get("Accept-Encoding", ""))
         body, content_type = snapshot.encode(self.headers.get("Accept", ""), compress)
@@ -162,8 +165,7 @@ class Endpoints(BaseHTTPRequestHandler):
         self._send(HTTPStatus.OK, body, content_type, {"Vary": "Accept, Accept-Encoding", **encoding})
 
     def _status(self) -> None:
-        self._request_read()
-        snapshot = self.server.trainer.snapshots.take(COLLECTION_SECONDS)
+        snapshot = self._collected(COLLECTION_SECONDS)
         self._send_json(HTTPStatus.OK, self.server.trainer.status.document(snapshot.families))
 
     def _explain(self) -> None:
@@ -177,9 +179,8 @@ class Endpoints(BaseHTTPRequestHandler):
         self._send_json(HTTPStatus.OK, explain())
 
     def _health(self) -> None:
-        self._request_read()
         try:
-            snapshot = self.server.trainer.snapshots.take(HEALTH_SECONDS)
+            snapshot = self._collected(HEALTH_SECONDS)
         except CollectionStuck as stuck:
             self._send_json(HTTPStatus.OK, {"status": "ok", "training": "unknown", "detail": str(stuck)})
             return
@@ -187,8 +188,7 @@ class Endpoints(BaseHTTPRequestHandler):
 
     def _readiness(self) -> None:
         """503 while training stalls, although the server responds."""
-        self._request_read()
-        snapshot = self.server.trainer.snapshots.take(HEALTH_SECONDS)
+        snapshot = self._collected(HEALTH_SECONDS)
         health = self.server.trainer.status.health(snapshot.families)
         if health["training"] != "stalled":
             self._send_json(HTTPStatus.OK, health | {"status": "ready"})
@@ -198,9 +198,8 @@ class Endpoints(BaseHTTPRequestHandler):
         self._send_json(HTTPStatus.SERVICE_UNAVAILABLE, document)
 
     def _landing(self) -> None:
-        self._request_read()
         try:
-            snapshot = self.server.trainer.snapshots.take(HEALTH_SECONDS)
+            snapshot = self._collected(HEALTH_SECONDS)
             page = landing_page(self.server.trainer.status.document(snapshot.families))
         except CollectionStuck as stuck:
             page = landing_page({}, problem=str(stuck))
@@ -216,8 +215,9 @@ class Endpoints(BaseHTTPRequestHandler):
         if len(body) < length:
             raise _CutShort
         self._request_read()
-        asked = guards.Request(self.command, self.path, body)
-        guards.check_authority(self.headers, trainer.token, asked, trainer.verifier)
+        guards.check_authority(
+            self.headers, trainer.token, trainer.verifier, method=self.command, path=self.path, body=body
+        )
         trainer.rate.take()
         request = guards.parse_cleanup(body)
         queue = trainer.cleanup_queue
@@ -310,13 +310,8 @@ def _pending(ticket: Ticket, seconds_since_safe_point: float | None) -> dict[str
     return pending
 
 
-def _busy() -> bytes:
-    body = b'{"error": "all connections are busy; retry in a second"}\n'
-    head = (
-        "HTTP/1.1 503 Service Unavailable\r\nContent-Type: application/json\r\n"
-        f"Content-Length: {len(body)}\r\nRetry-After: 1\r\nConnection: close\r\n\r\n"
-    )
-    return head.encode("ascii") + body
-
-
-_BUSY = _busy()
+_BUSY_BODY = b'{"error": "all connections are busy; retry in a second"}\n'
+_BUSY = (
+    b"HTTP/1.1 503 Service Unavailable\r\nContent-Type: application/json\r\n"
+    b"Content-Length: %d\r\nRetry-After: 1\r\nConnection: close\r\n\r\n%s"
+) % (len(_BUSY_BODY), _BUSY_BODY)

@@ -8,21 +8,20 @@ import json
 import math
 import os
 import re
+import secrets
 import threading
 import time
-import uuid
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
 from email.message import Message
 from http import HTTPStatus
-from typing import Any
+from typing import Any, NamedTuple
 from urllib.parse import urlsplit
 
+from heapwatch.http.known_names import LOOPBACK
 from heapwatch.http.signing import SCHEME, NotSigned, TooMany, Verifier
-from heapwatch.runtime.cleanup import CleanupTarget
+from heapwatch.runtime.cleanup import ACTIONS, CleanupTarget
 from heapwatch.runtime.own_files import read_text
 
-ACTIONS = ("regular", "emergency")
 SHORTEST_TOKEN = 16  # characters; a shorter one is taken with a warning
 MAX_BODY_BYTES = 16 * 1024
 MAX_REASON_CHARACTERS = 1000
@@ -32,7 +31,6 @@ DEFAULT_WAIT_SECONDS = 10.0
 _CLEANUP_FIELDS = ("action", "reason", "request_id", "timeout_seconds", *CleanupTarget._fields)
 _REQUEST_ID = re.compile(r"[\x21-\x7e]{1,128}")
 _HTTP_PORT, _HTTPS_PORT = 80, 443
-_LOOPBACK = frozenset({"localhost", "127.0.0.1", "::1"})
 
 
 class Refusal(Exception):
@@ -75,8 +73,7 @@ class TokenBucket:
         )
 
 
-@dataclass(frozen=True)
-class CleanupRequest:
+class CleanupRequest(NamedTuple):
     """The body of `POST /force_cleanup`."""
 
     action: str
@@ -151,7 +148,7 @@ def check_host(headers: Message, allowed: Iterable[str]) -> None:
         host = host_name(values[0].strip())
     except ValueError:
         raise Refusal(HTTPStatus.BAD_REQUEST, "the Host header is not a host") from None
-    if host not in _LOOPBACK and host not in allowed:
+    if host not in LOOPBACK and host not in allowed:
         raise Refusal(
             HTTPStatus.FORBIDDEN,
             "this trainer does not answer to that Host; if it should, name it in HEAPWATCH_ALLOWED_HOSTS",
@@ -178,7 +175,7 @@ def check_addressee(
     forwarded = (asked,) if asked else (_HTTP_PORT, _HTTPS_PORT)
     if any(f"{host}:{number}" in names for number in forwarded):
         return
-    if asked == port and (host not in _LOOPBACK or ipaddress.ip_address(address).is_loopback):
+    if asked == port and (host not in LOOPBACK or ipaddress.ip_address(address).is_loopback):
         return
     raise Refusal(
         HTTPStatus.MISDIRECTED_REQUEST,
@@ -203,16 +200,9 @@ def check_browser(headers: Message) -> None:
         raise Refusal(HTTPStatus.FORBIDDEN, "requests of another origin may not clean up (Origin)")
 
 
-@dataclass(frozen=True)
-class Request:
-    """What a signature covers."""
-
-    method: str
-    path: str
-    body: bytes
-
-
-def check_authority(headers: Message, token: str | None, request: Request, verifier: Verifier) -> None:
+def check_authority(
+    headers: Message, token: str | None, verifier: Verifier, *, method: str, path: str, body: bytes
+) -> None:
     """Reject a request that is neither signed with the token nor carries it as a bearer token.
 
     The caller has checked that the Host header names this trainer.
@@ -225,31 +215,19 @@ def check_authority(headers: Message, token: str | None, request: Request, verif
         )
     scheme, _, given = (headers.get("Authorization") or "").strip().partition(" ")
     if scheme.lower() == SCHEME.lower():
-        _check_signature(given, token, headers, request, verifier)
+        authority = (headers.get("Host") or "").strip()
+        try:
+            verifier.check(given, token, method=method, authority=authority, path=path, body=body)
+        except NotSigned as problem:
+            raise _unauthorized(str(problem)) from None
+        except TooMany as problem:
+            raise Refusal(HTTPStatus.TOO_MANY_REQUESTS, str(problem), {"Retry-After": "10"}) from None
         return
     matches = hmac.compare_digest(given.strip().encode("utf-8", "replace"), token.encode("ascii"))
     if scheme.lower() != "bearer" or not matches:
         raise _unauthorized(
             "sign the request with the token of this trainer, or send it as 'Authorization: Bearer TOKEN'"
         )
-
-
-def _check_signature(
-    credentials: str, token: str, headers: Message, request: Request, verifier: Verifier
-) -> None:
-    try:
-        verifier.check(
-            credentials,
-            token,
-            method=request.method,
-            authority=(headers.get("Host") or "").strip(),
-            path=request.path,
-            body=request.body,
-        )
-    except NotSigned as problem:
-        raise _unauthorized(str(problem)) from None
-    except TooMany as problem:
-        raise Refusal(HTTPStatus.TOO_MANY_REQUESTS, str(problem), {"Retry-After": "10"}) from None
 
 
 def _unauthorized(detail: str) -> Refusal:
@@ -307,7 +285,7 @@ def parse_cleanup(body: bytes) -> CleanupRequest:
     reason = " ".join(reason.split())
     if not reason.isprintable():
         raise _bad("reason must be printable text")
-    request_id = given.get("request_id", uuid.uuid4().hex)
+    request_id = given.get("request_id", secrets.token_hex(16))
     if not isinstance(request_id, str) or not _REQUEST_ID.fullmatch(request_id):
         raise _bad("request_id must be 1 to 128 printable ASCII characters without spaces")
     seconds = given.get("timeout_seconds", DEFAULT_WAIT_SECONDS)

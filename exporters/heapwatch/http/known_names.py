@@ -52,11 +52,7 @@ def is_known(authority: str, names: frozenset[str]) -> bool:
 class KnownNames:
     """ASGI middleware: answers 421 to requests for another host, and closes such web sockets.
 
-    Args:
-        app: the application.
-        names: see `known_names`.
-        same_origin: also refuse requests that a page of another origin makes, with 403.
-
+    With `same_origin` also 403 to requests that a page of another origin makes.
     """
 
     def __init__(self, app: _App, names: frozenset[str], *, same_origin: bool = False) -> None:

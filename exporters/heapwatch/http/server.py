@@ -14,12 +14,13 @@ from typing import Any
 
 import psutil
 
+from heapwatch.http import known_names
 from heapwatch.http.endpoints import EndpointServer, ServedTrainer
 from heapwatch.http.guards import TokenBucket
 from heapwatch.http.signing import Verifier
-from heapwatch.http.snapshots import CollectionStuck, FamilySource, Snapshots
 from heapwatch.http.status import Status
 from heapwatch.runtime.cleanup import CleanupQueue
+from heapwatch.runtime.exposition import CollectionStuck, Exposition, Snapshots
 from heapwatch.runtime.plain_text import plain
 
 DEFAULT_PORT = 7777
@@ -43,7 +44,7 @@ class Server:
     Args:
         host: the address to listen on.
         port: 0 takes any free one.
-        exposition: yields the metric families, as a registry does.
+        exposition: makes `/metrics`.
         cleanup_queue: takes the requests of `POST /force_cleanup`; None if nothing can be cleaned up.
         status: makes `/performance_status`.
         explain: returns the response of `/explain`; None for a process attached from outside.
@@ -59,7 +60,7 @@ class Server:
         host: str = "127.0.0.1",
         port: int = DEFAULT_PORT,
         *,
-        exposition: FamilySource,
+        exposition: Exposition,
         cleanup_queue: CleanupQueue | None,
         status: Status,
         explain: Callable[[], Mapping[str, Any]] | None = None,
@@ -72,15 +73,14 @@ class Server:
         self.host = host
         self.port = port
         self._port_search = port_search and port != 0
-        named = os.environ.get("HEAPWATCH_ALLOWED_HOSTS", "").split(",")
-        hosts = {name.strip().lower() for name in (host, socket.gethostname(), *named, *allowed_hosts)}
+        hosts = {name.strip().lower() for name in (host, socket.gethostname(), *allowed_hosts)}
         self._trainer = ServedTrainer(
             snapshots=Snapshots(exposition),
             status=status,
             explain=explain,
             cleanup_queue=cleanup_queue,
             token=token,
-            allowed_hosts=frozenset(hosts - {""}),
+            allowed_hosts=frozenset(hosts - {""}) | known_names.allowed_hosts(),
             rate=TokenBucket(CLEANUP_BURST, CLEANUPS_PER_SECOND),
             waits=threading.Semaphore(CLEANUP_WAITS),
             verifier=Verifier(),

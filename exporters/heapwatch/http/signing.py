@@ -3,7 +3,7 @@
 The header `Authorization: Heapwatch-HMAC-SHA256 timestamp=T, nonce=N, signature=S` has as S the HMAC-SHA256,
 keyed with the secret, of these lines: the scheme, the method, the host and port asked, the path with its
 query, T (seconds since the epoch), N and the SHA-256 of the body. Host and port are
-included so that an impostor cannot relay a request to another trainer.
+included so that nobody can relay a request to another trainer.
 """
 
 from __future__ import annotations
@@ -37,16 +37,7 @@ class TooMany(Exception):
 def authorization(
     secret: str, method: str, url: str, body: bytes, *, clock: Callable[[], float] = time.time
 ) -> str:
-    """Return the value of the Authorization header for a request.
-
-    Args:
-        secret: shared by both sides.
-        method: such as `POST`.
-        url: the whole URL asked.
-        body: as it is sent.
-        clock: seconds since the epoch.
-
-    """
+    """Return the value of the Authorization header for a request; the clock is in seconds since the epoch."""
     parts = urlsplit(url)
     path = f"{parts.path or '/'}{'?' if parts.query else ''}{parts.query}"
     timestamp, nonce = str(int(clock())), secrets.token_hex(16)
@@ -68,11 +59,7 @@ class Verifier:
     """Accepts each signed request once, within WINDOW_SECONDS of its time.
 
     Requests signed before the verifier was made are refused: they were meant for an earlier process.
-
-    Args:
-        clock: seconds since the epoch.
-        steady: monotonic seconds.
-
+    `clock` is in seconds since the epoch, `steady` in monotonic ones.
     """
 
     def __init__(
@@ -98,14 +85,9 @@ class Verifier:
     ) -> None:
         """Return when the request is signed with the secret and new.
 
-        Args:
-            credentials: the Authorization header after its scheme.
-            secret: shared by both sides.
-            method: of the request.
-            authority: its Host header; the caller has checked that it names this server.
-            path: its target, with the query.
-            body: its body.
-            sender: who sends it, if each sender may have no more than a share.
+        `credentials` is its Authorization header after the scheme, `authority` its Host header, of which the
+        caller has checked that it names this server, and `path` its target with the query. Where a `sender`
+        is given, each may have no more than a share.
 
         Raises:
             NotSigned: it is not; the message may be shown.

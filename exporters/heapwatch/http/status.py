@@ -49,19 +49,31 @@ _TABLES: dict[str, tuple[str, dict[str, str]]] = {
 }
 
 
-CPU_OF = "the trainer's process; 100 is one core"
+class _Rate:
+    """Increase of a counter per second, over at least a second; None as long as it is unknown."""
+
+    def __init__(self) -> None:
+        self.value: float | None = None
+        self._last: tuple[float, float] | None = None
+
+    def observe(self, now: float, total: float | None) -> None:
+        """Add one reading; a counter that fell belongs to a new process."""
+        if total is None:
+            self._last = self.value = None
+            return
+        if self._last is not None:
+            seconds, more = now - self._last[0], total - self._last[1]
+            if seconds < 1:
+                return
+            if more >= 0:
+                self.value = more / seconds
+        self._last = (now, total)
 
 
 class Status:
     """Keeps a short history of the levels, and reports the status. Unknown values are absent, never 0.
 
-    Args:
-        last_cleanup: returns the result of the last cleanup, or None.
-        clock: wall clock, in seconds.
-
-    Attributes:
-        observations: number of samples so far.
-
+    `clock` is in seconds since the epoch; `observations` counts the samples so far.
     """
 
     def __init__(
@@ -74,10 +86,8 @@ class Status:
         self._clock = clock
         self._history: GrowthRates[Component] = GrowthRates()
         self._live = LiveVerdicts()
-        self._cpu: tuple[float, float] | None = None
-        self._cpu_percent: float | None = None
-        self._steps: tuple[float, float] | None = None
-        self._fps: float | None = None
+        self._cpu = _Rate()
+        self._steps = _Rate()
         self._observing = threading.Lock()
         self.observations = 0
 
@@ -89,8 +99,8 @@ class Status:
             now = self._clock()
             self._history.observe(now, readings.levels())
             self._live.observe(now, readings)
-            self._observe_cpu(now, readings.value("trainer_process_cpu_seconds_total", role="trainer"))
-            self._observe_steps(now, readings.value("trainer_progress_total", unit="step"))
+            self._cpu.observe(now, readings.value("trainer_process_cpu_seconds_total", role="trainer"))
+            self._steps.observe(now, readings.value("trainer_progress_total", unit="step"))
         return readings
 
     def verdicts(self) -> Verdicts:
@@ -135,36 +145,16 @@ class Status:
     def _performance(self, readings: Readings) -> dict[str, float | str]:
         resident = readings.value("trainer_process_resident_memory_bytes", role="trainer")
         steps = readings.value("trainer_progress_total", unit="step")
+        cpu, fps = self._cpu.value, self._steps.value
         known: dict[str, float | str | None] = {
             "memory_mb": None if resident is None else round(resident / 1e6, 3),
-            "cpu_percent": None if self._cpu_percent is None else round(self._cpu_percent, 2),
-            "cpu_percent_of": None if self._cpu_percent is None else CPU_OF,
+            "cpu_percent": None if cpu is None else round(100 * cpu, 2),
+            "cpu_percent_of": None if cpu is None else "the trainer's process; 100 is one core",
             "step_count": None if steps is None else _number(steps),
-            "fps": None if self._fps is None else round(self._fps, 2),
+            "fps": None if fps is None else round(fps, 2),
             "seconds_since_progress": readings.seconds_since_progress(self._clock()),
         }
         return {key: value for key, value in known.items() if value is not None}
-
-    def _observe_cpu(self, now: float, seconds: float | None) -> None:
-        if seconds is None:
-            self._cpu = self._cpu_percent = None
-            return
-        if self._cpu is not None and now - self._cpu[0] < 1:
-            return
-        if self._cpu is not None:
-            self._cpu_percent = 100 * (seconds - self._cpu[1]) / (now - self._cpu[0])
-        self._cpu = (now, seconds)
-
-    def _observe_steps(self, now: float, steps: float | None) -> None:
-        """Steps a second, over at least a second; a counter that fell belongs to a new process."""
-        if steps is None:
-            self._steps = self._fps = None
-            return
-        if self._steps is not None and now - self._steps[0] < 1:
-            return
-        if self._steps is not None and steps >= self._steps[1]:
-            self._fps = (steps - self._steps[1]) / (now - self._steps[0])
-        self._steps = (now, steps)
 
     def _cleanup(self) -> dict[str, Any] | None:
         last = self._last_cleanup()

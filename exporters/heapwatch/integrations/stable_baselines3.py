@@ -57,7 +57,7 @@ class HeapwatchCallback(BaseCallback):
         optimizer = getattr(model.policy, "optimizer", None)
         if optimizer is not None:
             session.size("optimizer.state_dict", optimizer.state_dict)
-        self._safe_point = session.watch.exporter.safe_point if session.watch is not None else None
+        self._safe_point = session.watch._exporter.safe_point if session.watch is not None else None
         # What the model counted before is no progress of this run.
         episodes = getattr(model, "_episode_num", None)  # a private name, which another version may lack
         self._counted_steps, self._counted_episodes = model.num_timesteps, episodes or 0

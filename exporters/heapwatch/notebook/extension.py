@@ -21,8 +21,7 @@ from heapwatch.measure.introspection.alone import has_lock
 from heapwatch.measure.process.resident_memory import memory_limit
 from heapwatch.notebook.snapshots import LEAST_BYTES, Grown, Holder, Notebook, Snapshot, largest
 from heapwatch.runtime.failures import raised
-from heapwatch.runtime.markup import paragraph, table
-from heapwatch.runtime.plain_text import plain
+from heapwatch.runtime.plain_text import paragraph, plain, table
 
 _MAGIC = "%%heapwatch"
 _MOST_SHOWN = 8
@@ -90,7 +89,9 @@ class Extension:
         self._since = now
         change = now.resident - since.resident
         about = f"Memory use is {size_text(now.resident)} of {size_text(memory_limit())}"
-        watched = [f"{watch.name}: {headline(watch.exporter.explanation())}" for watch in lifecycle.running()]
+        watched = [
+            f"{watch.name}: {headline(watch._exporter.explanation())}" for watch in lifecycle.running()
+        ]
         self._show(
             Shown(
                 f"{about}, {change / 1e6:+,.1f} MB since the last look.",

@@ -5,9 +5,9 @@ from __future__ import annotations
 import functools
 import inspect
 import logging
+import secrets
 import threading
 import time
-import uuid
 import weakref
 from collections import Counter, OrderedDict, deque
 from collections.abc import Callable, Mapping
@@ -157,7 +157,7 @@ class CleanupQueue:
 
         """
         _check_action(action)
-        identity = request_id or uuid.uuid4().hex
+        identity = request_id or secrets.token_hex(16)
         with self._lock:
             if identity in self._tickets:
                 return self._tickets[identity]
@@ -219,13 +219,10 @@ class CleanupQueue:
                 raise
             errors.append(f"release: {raised(error)}")
         after = self._levels(errors)
-        freed = {
-            key: before[key] - after[key]
-            for key in ("resident_memory_bytes",)
-            if key in before and key in after
-        }
+        memory = "resident_memory_bytes"
+        freed = {memory: before[memory] - after[memory]} if memory in before and memory in after else {}
         result = CleanupResult(
-            request_id or uuid.uuid4().hex,
+            request_id or secrets.token_hex(16),
             action,
             trigger,
             before,

@@ -5,7 +5,6 @@ A wrong value in the environment of a trainer is logged once, and the default is
 
 from __future__ import annotations
 
-import difflib
 import logging
 import os
 import re
@@ -21,59 +20,15 @@ EXPLAIN, TRACE, NATIVE, SERVE, WORKERS, OTLP = (
     f"{PREFIX}{name}" for name in ("EXPLAIN", "TRACE", "NATIVE", "SERVE", "WORKERS", "OTLP")
 )
 # Variables of the stack, the library and the viewer; those of the receiver come from its settings.
-KNOWN = frozenset(
-    PREFIX + name
-    for name in (
-        "ALERTMANAGER_PORT",
-        "ALERTMANAGER_TOKEN_FILE",
-        "ALERTMANAGER_URL",
-        "ALLOWED_HOSTS",
-        "BIND",
-        "CACHE",
-        "CHECKOUT",
-        "DASHBOARDS_DIR",
-        "DASHBOARDS_PORT",
-        "DASHBOARDS_URL",
-        "DOWNLOADS",
-        "EMAIL_FROM",
-        "EMAIL_TO",
-        "EXPLAIN",
-        "NATIVE",
-        "OTLP",
-        "PROFILE",
-        "PROMETHEUS_PORT",
-        "PROMETHEUS_URL",
-        "RECEIVER_CONFIG",
-        "RECEIVER_PORT",
-        "RECEIVER_URL",
-        "RECORD",
-        "REGISTER",
-        "REVISION",
-        "RUN",
-        "RUNBOOKS_URL",
-        "SECRETS",
-        "SERVE",
-        "SLACK_CHANNEL",
-        "SLACK_URL",
-        "SLACK_URL_FILE",
-        "SMTP_HOST",
-        "SMTP_PASSWORD_FILE",
-        "SMTP_TLS",
-        "SMTP_USER",
-        "STACK",
-        "STALL_MS",
-        "STATE",
-        "TARGETS_DIR",
-        "TOKEN",
-        "TOKEN_FILE",
-        "TORCH_INDEX",
-        "TRACE",
-        "TRAINER_PORT",
-        "WEBHOOK_URL",
-        "WEBHOOK_URL_FILE",
-        "WORKERS",
-    )
-)
+_NAMES = """
+    ALERTMANAGER_PORT ALERTMANAGER_TOKEN_FILE ALERTMANAGER_URL ALLOWED_HOSTS BIND CACHE CHECKOUT
+    DASHBOARDS_DIR DASHBOARDS_PORT DASHBOARDS_URL DOWNLOADS EMAIL_FROM EMAIL_TO EXPLAIN NATIVE OTLP
+    PROFILE PROMETHEUS_PORT PROMETHEUS_URL RECEIVER_CONFIG RECEIVER_PORT RECEIVER_URL RECORD REGISTER
+    REVISION RUN RUNBOOKS_URL SECRETS SERVE SLACK_CHANNEL SLACK_URL SLACK_URL_FILE SMTP_HOST
+    SMTP_PASSWORD_FILE SMTP_TLS SMTP_USER STACK STALL_MS STATE TARGETS_DIR TOKEN TOKEN_FILE TORCH_INDEX
+    TRACE TRAINER_PORT WEBHOOK_URL WEBHOOK_URL_FILE WORKERS
+"""
+KNOWN = frozenset(PREFIX + name for name in _NAMES.split())
 _OFF, _ON = ("0", "off", "no", "false"), ("", "1", "on", "yes", "true")
 _PERCENT = re.compile(r"([0-9]{1,3}(?:\.[0-9]{1,6})?)%")
 _LONGEST_NUMBER = 9  # digits
@@ -81,20 +36,13 @@ _LONGEST_NUMBER = 9  # digits
 _said: set[str] = set()
 
 
-def is_on(name: str, environ: Mapping[str, str] = os.environ) -> bool:
-    """Whether a part is not switched off."""
+def is_on(name: str, environ: Mapping[str, str] = os.environ, *, usual: bool = True) -> bool:
+    """Whether a part is switched on, or is so by default and not switched off."""
     text = environ.get(name, "").strip().lower()
     if text not in (*_OFF, *_ON):
-        _say_wrong(name, environ[name], "on or off", "it stays on")
-    return text not in _OFF
-
-
-def is_asked_for(name: str, environ: Mapping[str, str] = os.environ) -> bool:
-    """Whether a part that is off by default is switched on."""
-    text = environ.get(name, "").strip().lower()
-    if text not in (*_OFF, *_ON):
-        _say_wrong(name, environ[name], "on or off", "it stays off")
-    return text in _ON[1:]
+        _say_wrong(name, environ[name], "on or off", f"it stays {'on' if usual else 'off'}")
+        return usual
+    return text not in _OFF if text else usual
 
 
 def share(name: str, usual: float, environ: Mapping[str, str] = os.environ) -> float:
@@ -149,14 +97,13 @@ def choice(name: str, allowed: Collection[str], usual: str, environ: Mapping[str
 def unread(environ: Mapping[str, str] = os.environ, more: Collection[str] = ()) -> str | None:
     """One line about the first variable that nothing reads, with the nearest known name; None without one.
 
-    Args:
-        environ: the environment.
-        more: further names that are known; without any, those of the receiver are not checked.
-
+    Without `more` names that are known, those of the receiver are not checked.
     """
     known = KNOWN | set(more)
     for name in sorted(name for name in environ if name.startswith(PREFIX) and name not in known):
         if not name.startswith(RECEIVER_PREFIX if not more else f"{RECEIVER_PREFIX}TEST_"):
+            import difflib  # for a mistake alone
+
             near = difflib.get_close_matches(name, sorted(known), n=1, cutoff=0)
             return f"nothing reads {plain(name, 100)}; did you mean {near[0]}? (or unset it)"
     return None

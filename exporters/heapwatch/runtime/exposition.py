@@ -2,20 +2,39 @@
 
 from __future__ import annotations
 
+import gzip
 import math
 import threading
 import time
 from collections import deque
 from collections.abc import Callable, Iterable
+from typing import Protocol
 
 from prometheus_client import Metric
+from prometheus_client.exposition import choose_encoder
 
 from heapwatch.runtime.failures import Failures, is_trainers
-from heapwatch.runtime.protocols import Collector
 from heapwatch.runtime.safe_point import SafePoint
 
 # Seconds that a scrape waits for a collector that does not return.
 PATIENCE_SECONDS = 3.0
+
+
+class Collector(Protocol):
+    """Reads one source and yields its metric families, on the scrape thread.
+
+    It reads values that are cheap or already sampled, and never touches live simulation objects. If a value
+    cannot be read, its family is yielded without samples: the exposition leaves it out, and the metrics
+    reference still lists it. A failure of one source among several goes to
+    `heapwatch.runtime.failures.Failures`, and only that source's series are missing. An exception from
+    `collect` removes all series of the collector.
+    """
+
+    name: str
+
+    def collect(self) -> Iterable[Metric]:
+        """Yield the families."""
+        ...
 
 
 class Exposition:
@@ -140,3 +159,65 @@ def _checked(family: Metric) -> Metric:
     """The family without non-finite samples; raises if a value is no number."""
     family.samples = [sample for sample in family.samples if math.isfinite(sample.value)]
     return family
+
+
+class CollectionStuck(Exception):
+    """A collector has not returned."""
+
+
+class Snapshot:
+    """The families of one collection; each encoding is made once."""
+
+    def __init__(self, families: list[Metric]) -> None:
+        self.families = families
+        self._encodings: dict[tuple[str, bool], bytes] = {}
+        self._encoding = threading.Lock()
+
+    def collect(self) -> list[Metric]:
+        """Return the families: encoders use a snapshot as a registry."""
+        return self.families
+
+    def encode(self, accept: str, compress: bool) -> tuple[bytes, str]:
+        """Return the body and content type that an Accept header asks for."""
+        encoder, content_type = choose_encoder(accept)
+        with self._encoding:
+            key = (content_type, compress)
+            if key not in self._encodings:
+                body = encoder(self)
+                self._encodings[key] = gzip.compress(body, compresslevel=4, mtime=0) if compress else body
+            return self._encodings[key], content_type
+
+
+class Snapshots:
+    """Collects on demand: a thousand concurrent scrapes cost the trainer a few collections."""
+
+    def __init__(self, exposition: Exposition) -> None:
+        self._exposition = exposition
+        self._collecting = threading.Lock()
+        self._started = float("-inf")
+        self._latest = Snapshot([])
+
+    def take(self, timeout: float) -> Snapshot:
+        """Return a snapshot whose collection began after this call.
+
+        Args:
+            timeout: how long to wait for another thread's collection, in seconds.
+
+        Raises:
+            CollectionStuck: that collection did not end in time.
+
+        """
+        asked = time.monotonic()
+        if not self._collecting.acquire(timeout=timeout):
+            running = time.monotonic() - self._started
+            raise CollectionStuck(f"a collector has been running for {running:.0f} s; see its watched source")
+        try:
+            if self._started < asked:
+                self._started = time.monotonic()
+                self._latest = Snapshot(list(self._exposition.collect()))
+            return self._latest
+        except BaseException:
+            self._started = float("-inf")  # nothing to share
+            raise
+        finally:
+            self._collecting.release()

@@ -8,9 +8,9 @@ import logging
 import os
 import signal
 from collections import Counter
-from collections.abc import Iterator
 from opcode import opmap
 from pathlib import Path
+from traceback import walk_tb
 from types import CodeType
 
 from heapwatch.measure.introspection.roots import is_user_file
@@ -68,12 +68,7 @@ def is_trainers(error: BaseException) -> bool:
     if isinstance(error, KeyboardInterrupt):
         return True
     handlers = {_code(signal.getsignal(number)) for number in signal.valid_signals()} - {None}
-    traceback = error.__traceback__
-    while traceback is not None and handlers:
-        if traceback.tb_frame.f_code in handlers:
-            return True
-        traceback = traceback.tb_next
-    return False
+    return any(frame.f_code in handlers for frame, _ in walk_tb(error.__traceback__))
 
 
 def _code(handler: object) -> CodeType | None:
@@ -101,7 +96,7 @@ def raised(error: BaseException) -> str:
 
     The text of such an error may hold what the program works on: it is shown only if this package wrote it.
     """
-    lines = list(_lines(error))
+    lines = [(frame.f_code.co_filename, number) for frame, number in walk_tb(error.__traceback__)]
     if not lines or _is_own(error):
         return describe(error)
     users = [line for line in lines if is_user_file(line[0])]
@@ -110,14 +105,6 @@ def raised(error: BaseException) -> str:
     meaning = f": {os.strerror(code)}" if type(code) is int else ""
     name = file.replace("\\", "/").rpartition("/")[2]
     return plain(f"{type_of(error)}{meaning}, raised at {name}:{number}", 250)
-
-
-def _lines(error: BaseException) -> Iterator[tuple[str, int]]:
-    """File and line of each call on the way to where an error was raised, the outermost first."""
-    traceback = error.__traceback__
-    while traceback is not None:
-        yield traceback.tb_frame.f_code.co_filename, traceback.tb_lineno
-        traceback = traceback.tb_next
 
 
 def _is_own(error: BaseException) -> bool:

@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+import hashlib
 import re
 from collections.abc import Mapping
+from functools import cache
+from pathlib import Path
 from typing import TypeVar
+
+import psutil
 
 Number = TypeVar("Number", int, float)
 
@@ -38,3 +43,18 @@ def keep_largest(values: Mapping[str, Number], limit: int = MAX_NAMES) -> tuple[
     kept = dict(ranked[:limit])
     kept[OTHER] = kept.get(OTHER, 0) + sum(value for _, value in ranked[limit:])
     return kept, len(ranked) - limit
+
+
+@cache
+def boot() -> str:
+    """Return the identity of this machine's kernel since its start."""
+    try:
+        return Path("/proc/sys/kernel/random/boot_id").read_text(encoding="ascii").strip()
+    except OSError:
+        return str(int(psutil.boot_time()))
+
+
+@cache
+def machine() -> str:
+    """Return a short name for this machine: the same in each of its containers, new with each boot."""
+    return hashlib.sha256(boot().encode()).hexdigest()[:12]

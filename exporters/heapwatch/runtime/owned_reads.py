@@ -1,25 +1,28 @@
-"""Chooses the thread that may read what only the training thread changes, and asks it."""
+"""Reads that only one thread of the program may make: the one that steps, else the main thread.
+
+CPython keeps a list of pending calls, C functions with an argument, which its main thread makes between two
+byte codes (`Py_AddPendingCall` in the Python/C API). The function used here is `PyObject_IsTrue`: it asks an
+object of this module for its truth value. An error that it returns is raised in the program: so the exception
+of a signal handler that happens to run meanwhile goes where it would have gone anyway.
+"""
 
 from __future__ import annotations
 
+import ctypes
+import sys
 import threading
 from collections.abc import Callable
 from typing import Any
 
-from heapwatch.runtime.main_thread import MainThread
-from heapwatch.runtime.safe_point import SafePoint
+from heapwatch.measure.introspection.frames import innermost
+from heapwatch.runtime.safe_point import Request, SafePoint
 
 # A single operation of torch rarely takes longer; while it lasts, no byte code is reached.
 _SECONDS = 0.25
 
 
 class OwnedReads:
-    """Reads in the thread that calls `watch.step()`, and without one in the main thread.
-
-    Args:
-        safe_point: knows who steps; None where nobody can.
-
-    """
+    """Reads in the thread that calls `watch.step()`, and without one in the main thread."""
 
     def __init__(self, safe_point: SafePoint | None = None) -> None:
         self._safe_point = safe_point
@@ -41,3 +44,87 @@ class OwnedReads:
     def abandon(self) -> None:
         """In a forked child: nothing that the parent asked is answered."""
         self._main_thread.abandon()
+
+
+class _Question:
+    """The object whose truth value the interpreter asks for in its main thread. It must never be freed."""
+
+    def __init__(self) -> None:
+        self.queued = False
+        self.request: Request | None = None
+
+    def __bool__(self) -> bool:
+        # Nothing is logged here, imported or waited for: the program may be inside any of that.
+        self.queued = False
+        request, self.request = self.request, None
+        if request is not None:
+            request.make()
+        return False
+
+
+class MainThread:
+    """Asks the main thread for one read at a time. A main thread that is inside C code answers late or never.
+
+    `seconds` and `longest` are the CPU time that all answers, and the longest, took in the main thread.
+    """
+
+    # One for all: the main thread may come to it when the watch that asked is gone.
+    _question = _Question()
+    _asking = threading.Lock()
+
+    def __init__(self) -> None:
+        self.seconds = self.longest = 0.0
+
+    def ask(self, read: Callable[[], Any], seconds: float) -> Any:
+        """The result of `read`; None if it failed, or the main thread did not come to it in this time."""
+        if threading.current_thread() is threading.main_thread():
+            return read()
+        if not _can_be_asked() or not self._asking.acquire(timeout=seconds):
+            return None
+        try:
+            request = self._question.request = Request(read)
+            if not self._question.queued:
+                self._question.queued = _queue(self._question)
+            result = request.wait(seconds if self._question.queued else 0)
+            self._question.request = None
+            self.seconds += request.seconds
+            self.longest = max(self.longest, request.seconds)
+            return result
+        finally:
+            self._asking.release()
+
+    def abandon(self) -> None:
+        """In a forked child: another thread's question is not answered."""
+        self._question.request = None
+        MainThread._asking = threading.Lock()
+
+
+def _queue(question: _Question) -> bool:
+    """Whether the interpreter has taken the question; its list of pending calls is full otherwise."""
+    api = ctypes.pythonapi
+    function = ctypes.cast(api.PyObject_IsTrue, ctypes.c_void_p)
+    question.queued = True
+    return bool(api.Py_AddPendingCall(function, ctypes.py_object(question)) == 0)
+
+
+def _can_be_asked() -> bool:
+    """Whether the main thread of this interpreter is alive, serves pending calls, and is not debugged."""
+    if sys.implementation.name != "cpython" or sys.is_finalizing() or interpreter_number() != 0:
+        return False
+    frame = innermost(threading.main_thread().ident or 0)
+    if frame is None:
+        return False
+    while frame is not None:
+        if frame.f_trace is not None:
+            return False
+        frame = frame.f_back
+    return True
+
+
+def interpreter_number() -> int:
+    """The number of the interpreter that this runs in; 0 is the main one."""
+    api = ctypes.pythonapi
+    api.PyInterpreterState_Get.restype = ctypes.c_void_p
+    api.PyInterpreterState_GetID.argtypes = [ctypes.c_void_p]
+    api.PyInterpreterState_GetID.restype = ctypes.c_int64
+    return int(api.PyInterpreterState_GetID(api.PyInterpreterState_Get()))

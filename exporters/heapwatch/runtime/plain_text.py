@@ -4,8 +4,15 @@ from __future__ import annotations
 
 import json
 import logging
+import re
 import sys
-from typing import Any, TextIO
+from collections.abc import Iterable, Sequence
+from html import escape
+from typing import TYPE_CHECKING, Any, TextIO
+
+if TYPE_CHECKING:
+    from rich.console import Console
+    from rich.text import Text
 
 
 def plain(text: object, most: int = 0) -> str:
@@ -69,6 +76,73 @@ def json_text(document: Any) -> str:
     return json.dumps(document, indent=2).replace("\x7f", "\\u007f")
 
 
+def console(*, error: bool = False) -> Console:
+    """Rich's console of stdout, or of stderr, that takes no text for markup."""
+    from rich.console import Console
+
+    return Console(stderr=error, markup=False, highlight=False, emoji=False)
+
+
+def literal(text: object, style: str = "") -> Text:
+    """A text for this console as it is, in this style."""
+    from rich.text import Text
+
+    return Text(plain(text), style)
+
+
+def paragraph(text: object, *, strong: bool = False) -> str:
+    """A line of text."""
+    shown = _shown(text)
+    return f"<p>{f'<strong>{shown}</strong>' if strong else shown}</p>"
+
+
+def table(columns: Sequence[str], rows: Iterable[Sequence[object]]) -> str:
+    """A table with text to the left; None is an empty cell. Without rows it is empty."""
+    body = ["".join(map(_cell, row)) for row in rows]
+    if not body:
+        return ""
+    head = "".join(f'<th style="text-align:left">{escape(plain(column))}</th>' for column in columns)
+    return f"<table><tr>{head}</tr>{''.join(f'<tr>{row}</tr>' for row in body)}</table>"
+
+
+def _cell(value: object) -> str:
+    return f'<td style="text-align:left">{"" if value is None else _shown(value)}</td>'
+
+
+def _shown(value: object) -> str:
+    return re.sub("`([^`]+)`", r"<code>\1</code>", escape(plain(value)))
+
+
+_log = logging.getLogger("heapwatch")
+_NOTICES_LEVEL = logging.INFO - 1  # lets INFO pass, and differs from any level that a program would set
+
+
+def show_notices() -> None:
+    """Show log lines from level INFO on stderr if the program has not configured logging."""
+    if _log.level != logging.NOTSET or _log.handlers:
+        return
+    handler = _Notices()
+    handler.setFormatter(logging.Formatter("heapwatch: %(message)s"))
+    _log.addHandler(handler)
+    _log.addFilter(_wanted)
+    _log.setLevel(_NOTICES_LEVEL)
+
+
+class _Notices(logging.StreamHandler):  # type: ignore[type-arg]
+    """Writes to stderr unless another handler takes the record."""
+
+    def emit(self, record: logging.LogRecord) -> None:
+        if not logging.getLogger().handlers and sys.stderr is not None:
+            self.setStream(sys.stderr)  # a notebook or a test may have replaced it since
+            super().emit(record)
+
+
+def _wanted(record: logging.LogRecord) -> bool:
+    """Apply the level of the root logger, unless the program has set one for this logger."""
+    root = logging.getLogger()
+    return _log.level != _NOTICES_LEVEL or not root.handlers or record.levelno >= root.level
+
+
 def _made_plain(record: logging.LogRecord) -> bool:
     """Make a record one line. A traceback is left out: it has the texts of errors."""
     block = record.args[0] if isinstance(record.args, tuple) and len(record.args) == 1 else None
@@ -77,4 +151,4 @@ def _made_plain(record: logging.LogRecord) -> bool:
     return True
 
 
-logging.getLogger("heapwatch").addFilter(_made_plain)
+_log.addFilter(_made_plain)

@@ -6,14 +6,13 @@ import ctypes
 import gc
 import sys
 from collections.abc import Callable
-from dataclasses import dataclass
 from functools import cache
+from typing import NamedTuple
 
 from heapwatch.measure.process.resident_memory import ResidentMemory
 
 
-@dataclass(frozen=True)
-class Released:
+class Released(NamedTuple):
     """Freed bytes by part: of resident memory, and for `cuda_cache_bytes` of the device.
 
     An unavailable part is None. A negative value means that other threads allocated memory meanwhile.

@@ -6,20 +6,30 @@ import logging
 import threading
 import time
 import weakref
-from collections.abc import Callable
+from collections import deque
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
-from typing import Any
+from statistics import median
+from typing import Any, Protocol, runtime_checkable
 
-from heapwatch.runtime.budget import Costs, fair_share
+from heapwatch.measure.introspection.alone import waits_in
 from heapwatch.runtime.failures import Failures, is_trainers
-from heapwatch.runtime.protocols import Sampler
-from heapwatch.runtime.request import Request
 
 log = logging.getLogger("heapwatch")
 
 # Least seconds between samples of live objects, and the CPU seconds per second for all of them together.
 DEFAULT_INTERVAL = 5.0
 DEFAULT_BUDGET = 0.002
+# The cost of a sample is spread over this many samples: an expensive one delays each of them a little, and
+# not the next one for minutes. Until there are `_FIRST` samples, missing ones count as free.
+_SPREAD = 16
+_FIRST = 4
+# Largest share of wall time for which a sampler may delay training beyond its CPU time, for example with a
+# lock or a disk. The shorter of the last two delays counts, since machine load may cause a single one.
+_WAITING_SHARE = 0.02
+# Half of the share suffices as long as samples still come this often, in seconds. A single expensive sample
+# does not count for that.
+_FRUGAL_SECONDS = 60.0
 # Seconds after which a visit leaves the remaining samples to the next one.
 VISIT_SECONDS = 0.005
 # Seconds in one sampler after which the log reports that training waits for it.
@@ -34,6 +44,82 @@ _CHEAP_SECONDS = 0.0005
 _TICKS_SLEPT = 10
 # It waits this many seconds after something is due, so that samples with the same interval stay together.
 _TOGETHER_SECONDS = 0.2
+
+
+@runtime_checkable
+class Sampler(Protocol):
+    """Reads live objects of the trainer, in the training thread, at a safe point.
+
+    `sample` runs at most every `interval` seconds, and less often if its cost would exceed its share of the
+    budget. It stores its result in one attribute, which `collect` reads in the scrape thread. Its exceptions
+    are counted; the series must then be absent and not keep their last value.
+    """
+
+    name: str
+    interval: float
+
+    def sample(self) -> None:
+        """Take one sample and keep it for `collect`."""
+        ...
+
+
+class Costs:
+    """The newest costs of one sampler, in seconds."""
+
+    def __init__(self) -> None:
+        self._cpu: deque[float] = deque(maxlen=_SPREAD)
+        self._waits: deque[float] = deque(maxlen=2)
+
+    def add(self, cpu: float, wall: float) -> None:
+        """Add one sample: CPU seconds of its thread, and seconds for which training stood still."""
+        self._cpu.append(cpu)
+        self._waits.append(max(0.0, wall - cpu))
+
+    @property
+    def mean(self) -> float:
+        """CPU seconds of one sample, averaged over the newest."""
+        return sum(self._cpu) / max(len(self._cpu), _FIRST)
+
+    def interval(self, share: float) -> float:
+        """Seconds between samples with which their CPU time stays within `share` of the time."""
+        waited = min(self._waits) if len(self._waits) == 2 else 0.0
+        typical = median(self._cpu) if len(self._cpu) >= _FIRST else 0.0
+        frugal = min(_FRUGAL_SECONDS, typical / (share / 2))
+        return max(self.mean / share, frugal, waited / _WAITING_SHARE)
+
+
+class Request:
+    """One read that one thread asks another for, made at most once.
+
+    It is to take less than a millisecond, take no lock, and call no code of the program. `seconds` is the CPU
+    time that it took in the thread that made it.
+    """
+
+    def __init__(self, read: Callable[[], Any], cpu_clock: Callable[[], float] = time.thread_time) -> None:
+        self.seconds = 0.0
+        self._read = read
+        self._cpu_clock = cpu_clock
+        self._results: list[Any] = []
+        self._made = threading.Lock()
+        self._made.acquire(timeout=0)
+
+    def make(self) -> None:
+        """Make the read in the calling thread. Raises only errors of the program."""
+        began = self._cpu_clock()
+        try:
+            self._results.append(self._read())
+        except BaseException as error:
+            if is_trainers(error):
+                raise
+        finally:
+            self.seconds = self._cpu_clock() - began
+            self._made.release()
+
+    @waits_in
+    def wait(self, seconds: float) -> Any:
+        """The result; None if the read failed, or was not made within this time."""
+        self._made.acquire(timeout=seconds)
+        return self._results[0] if self._results else None
 
 
 @dataclass(eq=False)
@@ -68,7 +154,7 @@ class SafePoint:
     `blocked` returns whether sampling is unsafe now, such as inside a physics step.
 
     Args:
-        failures: takes what samplers raise.
+        failures: counts what samplers raise.
         budget: share of the time for all samplers together, in CPU seconds a second.
         tick_seconds: how often the daemon thread checks, at most; it sleeps until something is due, a few of
             these at the longest, as each time it wakes it takes the interpreter from the training loop.
@@ -108,10 +194,7 @@ class SafePoint:
     def schedule(self, sampler: Sampler, *, anywhere: bool) -> None:
         """Sample `sampler` from now on.
 
-        Args:
-            sampler: what to run.
-            anywhere: whether a scrape may run it in its own thread as long as nobody owns the safe point.
-
+        With `anywhere` a scrape may run it in its own thread as long as nobody owns the safe point.
         """
         self.tasks = (*self.tasks, Task(sampler, anywhere, interval=sampler.interval))
         self.due = True
@@ -305,3 +388,18 @@ class SafePoint:
                 task.costs.mean,
                 task.longest,
             )
+
+
+def fair_share(budget: float, wanted: Iterable[float]) -> float:
+    """The largest share for one sampler, after samplers that need less got what they need.
+
+    Max-min fairness: D. Bertsekas and R. Gallager, Data Networks (1992), section 6.5.2.
+    """
+    left = budget
+    ordered = sorted(wanted)
+    for position, share in enumerate(ordered):
+        fair = left / (len(ordered) - position)
+        if share > fair:
+            return fair
+        left -= share
+    return budget

@@ -31,9 +31,8 @@ class Source:
       `dict` does not, so it is kept until this source is the last one that refers to it.
     """
 
-    def __init__(self, find: Callable[[], Any], description: str, path: str = "") -> None:
+    def __init__(self, find: Callable[[], Any], path: str = "") -> None:
         self._find = find
-        self.description = description
         self.path = path  # from the root, if it was given as a path
 
     @classmethod
@@ -47,17 +46,15 @@ class Source:
         if isinstance(spec, Source):
             return spec
         if isinstance(spec, str):
-            return cls(_by_path(spec, root), f"path {spec!r}", spec)
+            return cls(_by_path(spec, root), spec)
         if isinstance(spec, types.MethodType):
-            return cls(_by_method(spec), f"method {spec.__qualname__}")
-        if is_accessor(spec):
-            return cls(spec, f"function {getattr(spec, '__qualname__', 'partial')}")
-        return cls(_by_reference(spec), type(spec).__qualname__)
+            return cls(_by_method(spec))
+        return cls(spec if is_accessor(spec) else _by_reference(spec))
 
     @classmethod
     def constant(cls, value: float) -> Source:
         """A source of a number that never changes."""
-        return cls(lambda: value, f"{value:g}")
+        return cls(lambda: value)
 
     def read(self) -> Any:
         """The present object.
@@ -111,15 +108,8 @@ def _by_method(method: types.MethodType) -> Callable[[], Any]:
         reference = weakref.WeakMethod(method)
     except TypeError:
         return method
-
-    def call() -> Any:
-        alive = reference()
-        if alive is None:
-            raise SourceGone(f"the object of {method_name} was freed")
-        return alive()
-
-    method_name = method.__qualname__
-    return call
+    name = method.__qualname__
+    return lambda: _alive(reference, f"the object of {name}")()
 
 
 def _by_reference(obj: Any) -> Callable[[], Any]:
@@ -127,15 +117,15 @@ def _by_reference(obj: Any) -> Callable[[], Any]:
         reference = weakref.ref(obj)
     except TypeError:
         return _LastHolder(obj)
-    type_name = type_of(obj)
+    name = type_of(obj)
+    return lambda: _alive(reference, f"the {name}")
 
-    def dereference() -> Any:
-        alive = reference()
-        if alive is None:
-            raise SourceGone(f"the {type_name} was freed")
-        return alive
 
-    return dereference
+def _alive(reference: Callable[[], Any], what: str) -> Any:
+    found = reference()
+    if found is None:
+        raise SourceGone(f"{what} was freed")
+    return found
 
 
 class _LastHolder:

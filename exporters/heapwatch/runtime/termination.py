@@ -27,11 +27,7 @@ class Termination:
     A handler of the program's own takes the place of this one and decides alone. A thread does the work: the
     main thread may hold any lock when the signal comes, or not come back from C code. The interpreter's
     handler, which runs in either case, tells the thread by a byte in a socket (`signal.set_wakeup_fd`).
-
-    Args:
-        before_end: called one after the other, while the program's objects are alive.
-        seconds: how long the end may wait for them.
-
+    The functions are called one after the other, while the program's objects are alive.
     """
 
     def __init__(self, before_end: list[Callable[[], object]], seconds: float = LAST_SECONDS) -> None:

@@ -7,7 +7,7 @@ import pytest
 
 from heapwatch import lost
 from heapwatch.lost import Lost
-from heapwatch.runtime.machine import machine
+from heapwatch.runtime.labels import machine
 from heapwatch_receiver.clock import Clock
 from heapwatch_receiver.metrics import Metrics
 from heapwatch_receiver.store import Store

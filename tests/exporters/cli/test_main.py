@@ -177,7 +177,7 @@ def test_a_registered_trainer_is_explained_by_its_name(tmp_path, monkeypatch, ru
         assert (code, printed) == (3, "")
         assert "no trainer is registered as swimer; did you mean swimmer?" in errors
         with heapwatch.start("hopper", port=0) as second:
-            monkeypatch.setattr(second.exporter, "name", "hopper")
+            monkeypatch.setattr(second._exporter, "name", "hopper")
             code, _, errors = run("explain", "qwertz")
             assert code == 3
             assert "there is hopper, swimmer" in errors

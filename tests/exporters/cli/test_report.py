@@ -98,7 +98,7 @@ def test_a_terminal_gets_colours_where_rich_is_installed(leaking, capsys, monkey
     rich = capsys.readouterr().out
     assert "LEAK: increasing by 16 each generation" in rich
     assert "=====" not in rich
-    monkeypatch.setitem(sys.modules, "heapwatch.runtime.console", None)
+    monkeypatch.setitem(sys.modules, "rich.console", None)
     assert main(["report", leaking]) == 2
     assert "=====" in capsys.readouterr().out
 

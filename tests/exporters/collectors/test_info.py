@@ -3,7 +3,7 @@ from datetime import datetime
 import psutil
 
 from heapwatch.collectors.info import InfoCollector
-from heapwatch.runtime.machine import machine
+from heapwatch.runtime.labels import machine
 
 
 def test_the_start_is_that_of_the_process():

@@ -111,7 +111,7 @@ def test_a_program_sees_no_trace_of_it(tmp_path: Path) -> None:
             time.sleep(0.05)
         assert process.stdin is not None
         assert process.stdout is not None
-        process.stdin.write("look\n")
+        process.stdin.write("compare\n")
         process.stdin.flush()
         assert process.stdout.readline() == "{}\n"
 

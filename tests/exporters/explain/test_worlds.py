@@ -103,14 +103,14 @@ def watch() -> Watch:
 
 def test_a_trainer_that_declares_its_bodies_keeps_its_own_count(watch: Watch) -> None:
     watch.bodies(Box2D.b2World())
-    watch.exporter._count_world("env.world.bodies", lambda: 3.0)
-    watch.exporter.entities.sample()
-    assert not any(metric.samples for metric in watch.exporter.entities.collect())
+    watch._exporter._count_world("env.world.bodies", lambda: 3.0)
+    watch._exporter.entities.sample()
+    assert not any(metric.samples for metric in watch._exporter.entities.collect())
 
 
 def test_one_that_declares_none_gets_an_entity(watch: Watch) -> None:
-    watch.exporter._count_world("env.world.bodies", lambda: 3.0)
-    watch.exporter.entities.sample()
-    (metric,) = watch.exporter.entities.collect()
+    watch._exporter._count_world("env.world.bodies", lambda: 3.0)
+    watch._exporter.entities.sample()
+    (metric,) = watch._exporter.entities.collect()
     (sample,) = metric.samples
     assert (sample.labels, sample.value) == ({"type": "env.world.bodies"}, 3.0)

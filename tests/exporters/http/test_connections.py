@@ -43,21 +43,6 @@ def test_garbage_gets_an_error_and_the_next_request_an_answer(shared, request_by
     assert shared.request("GET", "/healthz")[0].status == 200
 
 
-@pytest.mark.parametrize(
-    ("fields", "status"),
-    [
-        ("Transfer-Encoding: chunked\r\n\r\n2\r\n{}\r\n0\r\n\r\n", 411),
-        ("Content-Length: -5\r\n\r\n{}", 400),
-        ("Content-Length: 99999999999999999999\r\n\r\n{}", 413),
-        ("Content-Length: 2\r\nContent-Length: 3\r\n\r\n{}", 400),
-    ],
-)
-def test_bodies_without_an_honest_length_are_refused(trainer, fields, status):
-    head = f"POST /force_cleanup HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer {TOKEN}\r\n"
-    assert status_of(trainer.raw((head + fields).encode())) == status
-    assert trainer.queue.pending() == 0
-
-
 @settings(deadline=None, max_examples=200, suppress_health_check=list(HealthCheck))
 @given(
     st.binary(max_size=2000)

@@ -1,16 +1,18 @@
-"""What each endpoint answers, and to whom."""
+"""What each endpoint answers, and to whom, also while a collection hangs."""
 
 from __future__ import annotations
 
 import gzip
 import json
+import threading
 import time
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 from prometheus_client.openmetrics.parser import text_string_to_metric_families as parse_openmetrics
 from prometheus_client.parser import text_string_to_metric_families as parse_text
 
-from tests.exporters.http.trainer import GET_PATHS, TOKEN, status_of
+from tests.exporters.http.trainer import GET_PATHS, TOKEN, status_of, wait_until
 
 
 def test_metrics_as_text_and_as_openmetrics(shared):
@@ -40,17 +42,13 @@ def test_performance_status_has_the_documented_shape(shared):
 def test_a_stalled_loop_is_not_ready_and_says_why_and_stays_alive(trainer):
     response, body = trainer.request("GET", "/readyz")
     assert (response.status, json.loads(body)["status"]) == (200, "ready")
+    assert json.loads(trainer.request("GET", "/healthz")[1])["training"] == "progressing"
     trainer.exposition.progressed = time.time() - 3600
     response, body = trainer.request("GET", "/readyz")
     assert response.status == 503
     assert json.loads(body)["reason"] == "training has made no progress for 3600 s"
-    assert trainer.request("GET", "/healthz")[0].status == 200
-
-
-def test_health_tells_progress(trainer):
-    assert json.loads(trainer.request("GET", "/healthz")[1])["training"] == "progressing"
-    trainer.exposition.progressed = time.time() - 3600
-    assert json.loads(trainer.request("GET", "/healthz")[1])["training"] == "stalled"
+    response, body = trainer.request("GET", "/healthz")
+    assert (response.status, json.loads(body)["training"]) == (200, "stalled")
 
 
 def test_what_grows_is_answered_where_it_can_be_looked_into(trainer):
@@ -106,3 +104,48 @@ def test_unknown_path_names_the_known_ones(shared):
 def test_rebound_host_is_refused_everywhere(shared, path):
     response, _ = shared.request("POST" if path == "/force_cleanup" else "GET", path, Host="evil.example")
     assert response.status == 403
+
+
+def test_many_concurrent_scrapes_are_all_answered(trainer):
+    trainer.exposition.seconds = 0.005
+    start = threading.Barrier(300)
+    statuses = []
+
+    def scrape():
+        start.wait()
+        statuses.append(status_of(trainer.raw(b"GET /metrics HTTP/1.1\r\nHost: localhost\r\n\r\n")))
+
+    threads = [threading.Thread(target=scrape) for _ in range(300)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert statuses.count(200) == 300
+    assert trainer.exposition.collections < 300  # those who waited together shared one
+
+
+def test_source_that_hangs_is_named_and_health_still_answers(impatient, trainer):
+    trainer.exposition.hold.clear()
+    with ThreadPoolExecutor() as pool:
+        stuck = pool.submit(trainer.request, "GET", "/metrics")
+        wait_until(lambda: trainer.exposition.collections == 1)
+        response, body = trainer.request("GET", "/metrics")
+        assert response.status == 503
+        assert "a collector has been running" in json.loads(body)["error"]
+        assert "a collector has been running" in json.loads(trainer.request("GET", "/healthz")[1])["detail"]
+        assert b"a collector has been running" in trainer.request("GET", "/")[1]
+        trainer.exposition.hold.set()
+        assert stuck.result()[0].status == 200
+
+
+def test_exposition_that_raises_answers_500_and_recovers(trainer, monkeypatch):
+    def broken():
+        raise ValueError("secret detail")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(trainer.exposition, "collect", broken)
+        response, body = trainer.request("GET", "/metrics")
+        assert response.status == 500
+        assert "ValueError" in json.loads(body)["error"]
+        assert b"secret detail" not in body
+    assert trainer.request("GET", "/metrics")[0].status == 200

@@ -98,7 +98,7 @@ def test_a_signature_that_does_not_hold_is_told_why(trainer, changes, status, to
     assert trainer.queue.pending() == 0
 
 
-def test_a_signature_passed_on_by_an_impostor_on_another_port_is_refused(trainer):
+def test_a_signature_passed_on_from_another_port_is_refused(trainer):
     given = {
         "Host": "127.0.0.1:1",
         "Authorization": signed(trainer, port=1),

@@ -87,7 +87,7 @@ def test_no_browser_and_the_same_origin_pass():
 
 
 def authority(given, token):
-    guards.check_authority(given, token, guards.Request("POST", "/force_cleanup", b""), Verifier())
+    guards.check_authority(given, token, Verifier(), method="POST", path="/force_cleanup", body=b"")
 
 
 SIGNED = f"{SCHEME} timestamp=1, nonce={'0' * 32}, signature={'0' * 64}"
@@ -112,7 +112,7 @@ def test_a_request_signed_for_this_trainer_passes(host, local):
     ("host", "local"),
     [
         ("127.0.0.1:7777", ("127.0.0.1", 7778)),  # another trainer of this machine
-        ("127.0.0.1:7777", ("10.0.0.2", 7777)),  # passed on by an impostor on the signer's machine
+        ("127.0.0.1:7777", ("10.0.0.2", 7777)),  # passed on from a process on the signer's machine
         ("127.0.0.1", ("127.0.0.1", 7777)),
         ("proxy:7778", ("172.17.0.2", 7777)),
     ],

@@ -31,7 +31,7 @@ def test_levels_are_observed_although_nobody_asks(monkeypatch, trainer):
 
     monkeypatch.setattr(server, "OBSERVATION_SECONDS", 0.05)
     monkeypatch.setattr(connections, "IDLE_SECONDS", 0.05)
-    trainer.request("GET", "/healthz")  # the thread that sleeps for longer looks up
+    trainer.request("GET", "/healthz")  # the thread that sleeps for longer wakes up
     wait_until(lambda: trainer.exposition.collections >= 3)
     trainer.exposition.hold.clear()  # a source that hangs keeps the observer, not the server
     collections = trainer.exposition.collections
@@ -50,10 +50,10 @@ def test_a_scrape_is_an_observation(trainer):
 
 
 def test_while_nobody_asks_the_thread_sleeps_and_yet_stops_at_once(trainer):
-    looks = []
-    trainer.server._listener.service_actions = lambda: looks.append(time.monotonic())
+    visits = []
+    trainer.server._listener.service_actions = lambda: visits.append(time.monotonic())
     time.sleep(2)
-    assert len(looks) <= 1
+    assert len(visits) <= 1
     began = time.monotonic()
     trainer.server.stop()
     assert time.monotonic() - began < 1
@@ -70,23 +70,17 @@ def test_no_thread_outlives_stop():
 def test_taken_port_names_its_owner(trainer):
     named = rf"port {trainer.server.port} .* pid {os.getpid()} \(.*or 0 for any"
     with pytest.raises(PortTaken, match=named) as caught:
-        Trainer_at(trainer.server.port)
+        server_at(trainer.server.port)
     assert caught.value.errno == errno.EADDRINUSE
 
 
-def test_port_search_moves_to_the_next_free_one(trainer):
-    moved = Trainer_at(trainer.server.port, port_search=True)
-    try:
-        assert trainer.server.port < moved.port <= trainer.server.port + 100
-    finally:
-        moved.stop()
-
-
-def test_any_free_port_where_the_next_hundred_are_taken_too(monkeypatch, trainer):
-    monkeypatch.setattr("heapwatch.http.server._PORTS_SEARCHED", 0)
-    moved = Trainer_at(trainer.server.port, port_search=True)
+@pytest.mark.parametrize(("searched", "most"), [(100, 100), (0, 65535)])
+def test_port_search_moves_to_the_next_free_one_else_to_any(monkeypatch, trainer, searched, most):
+    monkeypatch.setattr("heapwatch.http.server._PORTS_SEARCHED", searched)
+    moved = server_at(trainer.server.port, port_search=True)
     try:
         assert moved.port not in (0, trainer.server.port)
+        assert moved.port <= trainer.server.port + most
     finally:
         moved.stop()
 
@@ -94,26 +88,17 @@ def test_any_free_port_where_the_next_hundred_are_taken_too(monkeypatch, trainer
 @pytest.mark.parametrize("port", [-1, 65536])
 def test_port_that_is_none(port):
     with pytest.raises(ValueError, match="65535"):
-        Trainer_at(port)
+        server_at(port)
 
 
 def test_host_that_is_not_ours_is_named():
     with pytest.raises(OSError, match=r"192\.0\.2\.1"):
-        Server(
-            "192.0.2.1", 0, exposition=Exposition(), cleanup_queue=None, status=Status(), token=None
-        ).start()
+        server_at(0, host="192.0.2.1")
 
 
-def Trainer_at(port, **options):
-    return Server(
-        "127.0.0.1",
-        port,
-        exposition=Exposition(),
-        cleanup_queue=None,
-        status=Status(),
-        token=None,
-        **options,
-    ).start()
+def server_at(port, host="127.0.0.1", **options):
+    given = {"exposition": Exposition(), "cleanup_queue": None, "status": Status(), "token": None}
+    return Server(host, port, **given, **options).start()
 
 
 def test_forked_child_neither_serves_nor_holds_the_port(trainer):

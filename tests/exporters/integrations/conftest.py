@@ -20,9 +20,9 @@ def exposed(monkeypatch):
     def look_and_end(self):
         if self.watch is not None:
             self.phase(None)
-            point = self.watch.exporter.safe_point
+            point = self.watch._exporter.safe_point
             point.sample_now(*(task.sampler for task in point.tasks))
-            found.append(Readings(self.watch.exporter.exposition.collect()))
+            found.append(Readings(self.watch._exporter.exposition.collect()))
         end(self)
 
     monkeypatch.setattr(Session, "end", look_and_end)

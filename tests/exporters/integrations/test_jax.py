@@ -33,9 +33,9 @@ def test_a_pure_jax_loop():
             key, now = jax.random.split(key)
             parameters = train_step(parameters, now)
             watch.step()
-        point = watch.exporter.safe_point
+        point = watch._exporter.safe_point
         point.sample_now(*(task.sampler for task in point.tasks))
-        seen = Readings(watch.exporter.exposition.collect())
+        seen = Readings(watch._exporter.exposition.collect())
 
     assert "callback" not in compiled
     assert str(jax.make_jaxpr(update)(parameters, key)) == compiled

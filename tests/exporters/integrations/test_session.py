@@ -163,5 +163,5 @@ def test_a_run_is_recorded(tmp_path):
 
 
 def items_of(watch):
-    watch.exporter.safe_point.sample_now(*(task.sampler for task in watch.exporter.safe_point.tasks))
-    return Readings(watch.exporter.exposition.collect()).by("trainer_buffer_items", "buffer")
+    watch._exporter.safe_point.sample_now(*(task.sampler for task in watch._exporter.safe_point.tasks))
+    return Readings(watch._exporter.exposition.collect()).by("trainer_buffer_items", "buffer")

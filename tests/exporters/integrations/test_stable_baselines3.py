@@ -72,7 +72,7 @@ def test_a_step_that_ends_no_episode_calls_no_other_python_code():
             called.append(frame.f_code.co_name)
 
     try:
-        callback.watch.exporter.safe_point.due = False
+        callback.watch._exporter.safe_point.due = False
         sys.setprofile(note)
         try:
             callback._on_step()
@@ -89,9 +89,9 @@ def test_episodes_that_the_model_counts_are_read_with_each_sample(exposed):
 
     class Look(BaseCallback):
         def _on_step(self):
-            progress = watching.watch.exporter.progress
+            progress = watching.watch._exporter.progress
             if self.n_calls in (100, 200):
-                watching.watch.exporter.safe_point.wake()
+                watching.watch._exporter.safe_point.wake()
             elif self.n_calls in (101, 201):
                 read.append((progress._counts["episode"], model._episode_num))
             return True

@@ -60,7 +60,7 @@ del found""",
 from heapwatch import lifecycle
 print(len(lifecycle.running()), sum("snapshot" in thread.name for thread in threading.enumerate()))""",
     "once": "%%heapwatch\nhistory.append(bytearray(1_000_000))",
-    "explanation": "watch.exporter.explanation()",
+    "explanation": "watch._exporter.explanation()",
     "unload": "watch.stop()\n%unload_ext heapwatch",
     "gone": "%heapwatch",
 }

@@ -32,11 +32,11 @@ def plain_environment(monkeypatch):
 
 
 def families(watch):
-    return {sample.name for family in watch.exporter.exposition.collect() for sample in family.samples}
+    return {sample.name for family in watch._exporter.exposition.collect() for sample in family.samples}
 
 
 def dropped(watch):
-    return watch.exporter.failures.counts["otlp"]
+    return watch._exporter.failures.counts["otlp"]
 
 
 def told(caplog):
@@ -130,7 +130,7 @@ def test_a_forked_child_sends_nothing():
         watch = heapwatch.start("walker", port=0, otlp=taking.url)
         child = os.fork()
         if not child:
-            sender = watch.exporter.sender
+            sender = watch._exporter.sender
             watch.stop()
             os._exit(0 if sender is None else 1)
         assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0

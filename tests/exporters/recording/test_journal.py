@@ -172,7 +172,7 @@ def test_levels_that_cannot_be_read_are_counted(kept):
 
 def sample_all(watch):
     """Sample everything: on a busy machine a step leaves some of it to the next one."""
-    point = watch.exporter.safe_point
+    point = watch._exporter.safe_point
     point.sample_now(*(task.sampler for task in point.tasks))
 
 

@@ -60,12 +60,12 @@ def test_the_documents_report(logged):
 def test_what_a_report_found_is_not_contradicted_at_the_end(logged):
     with heapwatch.Watch("fire_dqn") as watch:
         watch.memory_report_interval(10, "episode")
-        (report,) = watch.exporter._journal.sinks
+        (report,) = watch._exporter._journal.sinks
         assert report.leak == ""
         for episode in range(1, 12):
             point = Point(60.0 * episode, "cycle", 1e9, progress={"episode": episode}, graphs={"memory": 31})
             report.take(point)
-        watch.exporter.is_running = True
+        watch._exporter.is_running = True
     found = "memory buffer: 31 tensors hold the autograd graph they were computed with"
     assert logged()[-1] == f"fire_dqn has ended: leak: {found} (report of episode 10)"
     report.take(Point(1200.0, "cycle", 1e9, progress={"episode": 20}))

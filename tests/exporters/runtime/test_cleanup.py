@@ -123,7 +123,7 @@ def test_every_function_runs_and_errors_are_told(trainer):
         (17, "returned int"),
     ],
 )
-def test_an_answer_that_lies_is_an_error(trainer, answer, told):
+def test_an_answer_that_is_no_count_is_an_error(trainer, answer, told):
     trainer.queue.register(lambda action: answer)
     result = trainer.queue.run("regular", "", "trainer")
     assert result.removed == {}

@@ -87,11 +87,11 @@ def test_what_is_not_known_is_absent(exposition, number):
 
 
 def test_a_value_that_is_no_number_breaks_no_other_series(exposition, failures):
-    exposition.register(Reading("lying", "seven"))
-    exposition.register(Reading("honest"))
-    assert names(exposition) == ["honest"]
-    assert failures.counts["lying"] == 1
-    assert b"honest 1.0" in generate_latest(exposition)
+    exposition.register(Reading("textual", "seven"))
+    exposition.register(Reading("numeric"))
+    assert names(exposition) == ["numeric"]
+    assert failures.counts["textual"] == 1
+    assert b"numeric 1.0" in generate_latest(exposition)
 
 
 def test_the_series_of_a_sampler_that_failed_drop(exposition, safe_point):

@@ -1,4 +1,4 @@
-"""A served trainer whose sources raise, hang, lie, die and change while they are read, in real threads."""
+"""A served trainer whose sources raise, hang, die and change while they are read, in real threads."""
 
 import asyncio
 import gc
@@ -62,7 +62,7 @@ class Training:
             self._watch.step()
 
     def steps(self):
-        return self._watch.exporter.safe_point.steps
+        return self._watch._exporter.safe_point.steps
 
 
 def test_a_source_that_hangs_does_not_stop_the_scrape_and_its_age_grows(watch):
@@ -148,7 +148,7 @@ def test_worlds_that_are_destroyed_under_the_reader_end_their_series_and_come_ba
     def work():
         if destroyed.is_set():
             environment.__dict__.pop("world", None)
-        elif watch.exporter.safe_point.steps % 50 == 0 or not hasattr(environment, "world"):
+        elif watch._exporter.safe_point.steps % 50 == 0 or not hasattr(environment, "world"):
             environment.reset()
         else:
             environment.world.Step(1 / 60, 1, 1)
@@ -227,13 +227,13 @@ def test_no_source_ends_training(watch, kind):
     watch.size("policy", source)
     watch.bodies(source, owners=source)
     watch.on_cleanup(source)
-    ticket = watch.exporter.cleanup_queue.submit()
+    ticket = watch._exporter.cleanup_queue.submit()
     with Training(watch) as training:
-        until(lambda: watch.exporter.failures.counts["bodies"] > 1)
+        until(lambda: watch._exporter.failures.counts["bodies"] > 1)
         assert f"{kind.__name__}, raised at test_faulted_sources.py" in ticket.wait(20).errors[0]
         before = training.steps()
         until(lambda: training.steps() > before)
-        counts = watch.exporter.failures.counts
+        counts = watch._exporter.failures.counts
         until(lambda: all(counts[name] for name in ("entities", "events", "buffers", "sizes")))
 
 

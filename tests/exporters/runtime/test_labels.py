@@ -1,8 +1,11 @@
+import subprocess
+import sys
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from heapwatch.runtime.labels import OTHER, checked_name, keep_largest
+from heapwatch.runtime.labels import OTHER, boot, checked_name, keep_largest, machine
 
 
 @pytest.mark.parametrize(
@@ -28,3 +31,10 @@ def test_folding_keeps_the_sum_and_the_largest(values, limit):
     assert len(kept) <= limit + 1
     dropped = [value for name, value in values.items() if name not in kept]
     assert all(value >= max(dropped, default=0) for name, value in kept.items() if name != OTHER)
+
+
+def test_processes_of_one_machine_agree_and_do_not_show_its_boot_id():
+    code = "from heapwatch.runtime.labels import machine; print(machine())"
+    other = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert other.stdout.strip() == machine()
+    assert machine() not in boot().replace("-", "")

@@ -1,25 +1,49 @@
-"""Who is asked: the thread that steps, else the main thread."""
+"""Who is asked for a read: the thread that steps, else the main thread, between two byte codes."""
 
 from __future__ import annotations
 
+import os
+import signal
+import sys
 import threading
+import time
+from collections.abc import Callable
+from typing import Any
+
+import pytest
 
 from heapwatch.runtime.failures import Failures
-from heapwatch.runtime.owned_reads import OwnedReads
+from heapwatch.runtime.owned_reads import MainThread, OwnedReads
 from heapwatch.runtime.safe_point import SafePoint
 
 
-def ask_beside(reads: OwnedReads, run: threading.Thread) -> int | None:
-    """The thread that answered, while `run` runs and the main thread computes."""
-    answers: list[int | None] = []
-    asking = threading.Thread(target=lambda: answers.append(reads.ask(threading.get_ident)), daemon=True)
-    run.start()
-    asking.start()
-    while asking.is_alive():
+def asked_by_another(ask: Callable[[], Any], meanwhile: Callable[[threading.Thread], None]) -> list[Any]:
+    """What `ask` returned in another thread, while the main thread ran `meanwhile`."""
+    results: list[Any] = []
+    thread = threading.Thread(target=lambda: results.append(ask()), daemon=True)
+    thread.start()
+    meanwhile(thread)
+    thread.join(30)
+    return results
+
+
+def compute(thread: threading.Thread) -> None:
+    while thread.is_alive():
         pass
-    return answers[0]
 
 
+def answer_of(reads: OwnedReads) -> int | None:
+    """The thread that answered, while the main thread computes."""
+    return asked_by_another(lambda: reads.ask(threading.get_ident), compute)[0]
+
+
+@pytest.fixture
+def patient(monkeypatch: pytest.MonkeyPatch) -> None:
+    """On a busy machine a quarter of a second may be too short."""
+    monkeypatch.setattr("heapwatch.runtime.owned_reads._SECONDS", 30.0)
+
+
+@pytest.mark.usefixtures("patient")
 def test_a_thread_that_steps_is_asked_at_its_steps() -> None:
     point = SafePoint(Failures(), budget=0.1)
     reads = OwnedReads(point)
@@ -34,21 +58,22 @@ def test_a_thread_that_steps_is_asked_at_its_steps() -> None:
     training.start()
     stepped.wait(30)
     try:
-        assert ask_beside(reads, threading.Thread(target=int)) == training.ident
+        assert answer_of(reads) == training.ident
         assert reads.seconds >= 0
     finally:
         ended.set()
         training.join(30)
 
 
+@pytest.mark.usefixtures("patient")
 def test_without_steps_or_after_their_thread_the_main_thread_is_asked() -> None:
     point = SafePoint(Failures(), budget=0.1)
     for reads in (OwnedReads(), OwnedReads(point)):
-        assert ask_beside(reads, threading.Thread(target=int)) == threading.get_ident()
+        assert answer_of(reads) == threading.get_ident()
     stepped = threading.Thread(target=lambda: point.visit(stepping=True))
     stepped.start()
     stepped.join(30)
-    assert ask_beside(OwnedReads(point), threading.Thread(target=int)) == threading.get_ident()
+    assert answer_of(OwnedReads(point)) == threading.get_ident()
 
 
 def test_a_thread_that_steps_too_rarely_answers_nothing() -> None:
@@ -64,7 +89,107 @@ def test_a_thread_that_steps_too_rarely_answers_nothing() -> None:
     while point.stepping_thread() is None:
         pass
     try:
-        assert ask_beside(OwnedReads(point), threading.Thread(target=int)) is None
+        assert answer_of(OwnedReads(point)) is None
     finally:
         ended.set()
         training.join(30)
+
+
+def test_the_main_thread_answers_while_it_computes() -> None:
+    main = MainThread()
+    assert asked_by_another(lambda: main.ask(threading.get_ident, 30), compute) == [threading.get_ident()]
+    assert main.seconds >= main.longest >= 0
+
+
+def test_in_the_main_thread_the_answer_comes_at_once() -> None:
+    assert MainThread().ask(lambda: 3, 0.001) == 3
+
+
+def test_a_main_thread_that_does_not_come_to_it_answers_nothing_and_later_questions_are_answered() -> None:
+    main = MainThread()
+    run: list[str] = []
+
+    def ask_late() -> Any:
+        time.sleep(0.3)
+        return main.ask(lambda: run.append("late"), 0.05)
+
+    assert asked_by_another(ask_late, lambda thread: time.sleep(1)) == [None]
+    assert asked_by_another(lambda: main.ask(lambda: 5, 30), compute) == [5]
+    assert run == []
+
+
+def test_an_error_of_the_read_stays_out_of_the_program() -> None:
+    main = MainThread()
+
+    def fail() -> None:
+        raise ValueError
+
+    assert asked_by_another(lambda: main.ask(fail, 30), compute) == [None]
+
+
+def test_the_exception_of_a_signal_handler_reaches_the_program() -> None:
+    class Alarm(Exception):
+        pass
+
+    def ring(number: int, frame: Any) -> None:
+        raise Alarm
+
+    main = MainThread()
+
+    def read() -> int:
+        os.kill(os.getpid(), signal.SIGUSR1)
+        for _ in range(1000):
+            pass
+        return 1
+
+    before = signal.signal(signal.SIGUSR1, ring)
+    try:
+        with pytest.raises(Alarm):
+            asked_by_another(lambda: main.ask(read, 5), compute)
+    finally:
+        signal.signal(signal.SIGUSR1, before)
+
+
+def test_a_program_under_a_debugger_is_not_asked() -> None:
+    main = MainThread()
+    before = sys.gettrace()
+
+    def trace(frame: Any, event: str, argument: Any) -> Any:
+        return trace
+
+    def traced() -> list[Any]:
+        return asked_by_another(lambda: main.ask(lambda: 1, 5), compute)
+
+    sys.settrace(trace)
+    try:
+        found = traced()
+    finally:
+        sys.settrace(before)
+    assert found == [None]
+
+
+def test_a_forked_child_answers_nothing_that_the_parent_asked() -> None:
+    main = MainThread()
+    main._question.read = lambda: os._exit(9)
+    child = os.fork()
+    if not child:
+        main.abandon()
+        bool(main._question)
+        os._exit(0)
+    assert os.waitpid(child, 0)[1] == 0
+    main._question.read = None
+
+
+def test_one_question_waits_for_the_other() -> None:
+    main = MainThread()
+    results: list[int] = []
+    threads = [
+        threading.Thread(target=lambda at=at: results.append(main.ask(lambda: at, 30)), daemon=True)
+        for at in range(5)
+    ]
+    for thread in threads:
+        thread.start()
+    end = time.monotonic() + 30
+    while any(thread.is_alive() for thread in threads) and time.monotonic() < end:
+        pass
+    assert sorted(results) == [0, 1, 2, 3, 4]

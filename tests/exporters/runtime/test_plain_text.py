@@ -1,11 +1,14 @@
 import io
 import json
 import logging
+import subprocess
 import sys
 
 import pytest
+from rich.panel import Panel
+from rich.table import Table
 
-from heapwatch.runtime.plain_text import Block, plain, say, say_json
+from heapwatch.runtime.plain_text import Block, console, literal, paragraph, plain, say, say_json, table
 
 
 @pytest.mark.parametrize(
@@ -39,16 +42,16 @@ def test_long_text_is_cut():
     assert plain("x" * 10, 10) == "x" * 10
 
 
-HOSTILE = "a\x1b]0;t\x07\x9b2J\x7f\n\u202e\u2066\u200b\ud800[bold]"
+CONTROLS = "a\x1b]0;t\x07\x9b2J\x7f\n\u202e\u2066\u200b\ud800[bold]"
 
 
 def test_a_printed_line_stays_one_line(capsys):
-    say("first", HOSTILE)
-    say(HOSTILE, error=True)
+    say("first", CONTROLS)
+    say(CONTROLS, error=True)
     printed = capsys.readouterr()
     lines = printed.out.splitlines()
     assert lines[0] == "first"
-    assert lines[1:] == printed.err.splitlines() == [plain(HOSTILE)]
+    assert lines[1:] == printed.err.splitlines() == [plain(CONTROLS)]
     assert lines[1].isprintable()
     assert lines[1].endswith("[bold]")
 
@@ -66,9 +69,9 @@ def test_without_a_stream_nothing_is_printed(monkeypatch):
 
 
 def test_json_is_printed_without_control_characters(capsys):
-    say_json({"path": HOSTILE})
+    say_json({"path": CONTROLS})
     printed = capsys.readouterr().out
-    assert json.loads(printed) == {"path": HOSTILE}
+    assert json.loads(printed) == {"path": CONTROLS}
     assert printed.replace("\n", "").isprintable()
     assert printed.isascii()
 
@@ -76,16 +79,95 @@ def test_json_is_printed_without_control_characters(capsys):
 def test_a_logged_line_stays_one_line(caplog):
     caplog.set_level(logging.INFO)
     log = logging.getLogger("heapwatch")
-    log.info("%s grows", HOSTILE)
+    log.info("%s grows", CONTROLS)
     try:
-        raise ValueError(HOSTILE)
+        raise ValueError(CONTROLS)
     except ValueError:
         log.warning("failed", exc_info=True)
-    assert [record.getMessage() for record in caplog.records] == [f"{plain(HOSTILE)} grows", "failed"]
+    assert [record.getMessage() for record in caplog.records] == [f"{plain(CONTROLS)} grows", "failed"]
     assert all(line.isprintable() for line in caplog.text.splitlines())
     assert len(caplog.text.splitlines()) == 2
 
 
 def test_lines_that_are_logged_together_stay_apart(caplog):
-    logging.getLogger("heapwatch").warning("%s", Block(["LEAK", HOSTILE]))
-    assert caplog.records[0].getMessage().split("\n") == ["LEAK", plain(HOSTILE)]
+    logging.getLogger("heapwatch").warning("%s", Block(["LEAK", CONTROLS]))
+    assert caplog.records[0].getMessage().split("\n") == ["LEAK", plain(CONTROLS)]
+
+
+def test_no_text_is_markup_or_a_control_character():
+    assert paragraph("<b>&\x1b") == "<p>&lt;b&gt;&amp;\\x1b</p>"
+    assert paragraph("<b>", strong=True) == "<p><strong>&lt;b&gt;</strong></p>"
+    shown = table(["<i>"], [["<script>"], ["\u202e"]])
+    assert "&lt;i&gt;" in shown
+    assert "&lt;script&gt;" in shown
+    assert "\\u202e" in shown
+
+
+def test_what_is_unknown_is_an_empty_cell_and_no_rows_are_no_table():
+    assert '<td style="text-align:left"></td>' in table(["bytes"], [[None]])
+    assert table(["bytes"], []) == ""
+
+
+def test_what_stands_in_backticks_is_code() -> None:
+    assert paragraph("`%reset -f out`, then `<b>`") == (
+        "<p><code>%reset -f out</code>, then <code>&lt;b&gt;</code></p>"
+    )
+
+
+SAY = """
+log = logging.getLogger("heapwatch")
+log.info("a notice")
+log.warning("a warning")
+"""
+START = "import logging\nfrom heapwatch.runtime.plain_text import show_notices\n"
+
+
+@pytest.mark.parametrize(
+    ("setup", "seen"),
+    [
+        ("show_notices()", ["heapwatch: a notice", "heapwatch: a warning"]),
+        ("show_notices(); show_notices()", ["heapwatch: a notice", "heapwatch: a warning"]),
+        ("show_notices(); logging.basicConfig()", ["WARNING:heapwatch:a warning"]),
+        ("logging.basicConfig(); show_notices()", ["WARNING:heapwatch:a warning"]),
+        (
+            "show_notices(); logging.basicConfig(level='INFO')",
+            ["INFO:heapwatch:a notice", "WARNING:heapwatch:a warning"],
+        ),
+        *(
+            (setup, ["INFO:heapwatch:a notice", "WARNING:heapwatch:a warning"])
+            for setup in (
+                "show_notices(); logging.basicConfig(); logging.getLogger('heapwatch').setLevel('INFO')",
+                "logging.basicConfig(); logging.getLogger('heapwatch').setLevel('INFO'); show_notices()",
+            )
+        ),
+        ("logging.getLogger('heapwatch').setLevel('ERROR'); show_notices()", []),
+        ("show_notices(); logging.getLogger('heapwatch').setLevel('WARNING')", ["heapwatch: a warning"]),
+    ],
+)
+def test_lines_appear_once_and_only_where_nobody_decided_otherwise(setup, seen):
+    done = subprocess.run(
+        [sys.executable, "-c", f"{START}{setup}{SAY}"], capture_output=True, text=True, check=True
+    )
+    assert done.stderr.splitlines() == seen
+    assert done.stdout == ""
+
+
+MARKUP = "[bold]loud[/] [link=http://evil.example]here[/link] :bomb: \x1b[2J\n\u202e"
+SHOWN = "[bold]loud[/] [link=http://evil.example]here[/link] :bomb: \\x1b[2J\\n\\u202e"
+
+
+@pytest.mark.parametrize(
+    ("text", "shown"), [(literal(MARKUP), SHOWN), ("[bold]loud[/] :bomb:", "[bold]loud[/] :bomb:")]
+)
+def test_rich_shows_markup_links_and_controls_as_they_are(text, shown):
+    table = Table()
+    table.add_column("name")
+    table.add_row(text)
+    for thing in (text, table, Panel(text)):
+        terminal = console()
+        terminal.file, terminal.width, terminal._force_terminal = io.StringIO(), 200, True
+        terminal.print(thing)
+        drawn = terminal.file.getvalue()
+        assert shown in drawn
+        assert "\x1b[2J" not in drawn
+        assert "]8;" not in drawn  # a hyperlink

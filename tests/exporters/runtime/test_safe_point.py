@@ -1,10 +1,12 @@
+from __future__ import annotations
+
 import gc
 import threading
 import weakref
 
 import pytest
 
-from heapwatch.runtime.safe_point import HANGING_SECONDS, SafePoint
+from heapwatch.runtime.safe_point import HANGING_SECONDS, Costs, Request, SafePoint, fair_share
 
 
 class Sampler:
@@ -28,6 +30,12 @@ class Sampler:
             raise self.error
 
 
+def scheduled(safe_point, clock, *about, **options):
+    sampler = Sampler(clock, *about, **options)
+    safe_point.schedule(sampler, anywhere=False)
+    return sampler
+
+
 def in_thread(function):
     thread = threading.Thread(target=function)
     thread.start()
@@ -46,8 +54,7 @@ def visits(safe_point, clock, seconds, step=0.1):
 
 
 def test_a_sampler_runs_at_its_interval(safe_point, clock):
-    sampler = Sampler(clock, interval=2.0)
-    safe_point.schedule(sampler, anywhere=False)
+    sampler = scheduled(safe_point, clock, interval=2.0)
     visits(safe_point, clock, 20)
     assert 9 <= sampler.samples <= 11
 
@@ -140,8 +147,7 @@ def gaps(safe_point, clock, seconds, step=0.1):
 
 def test_one_sample_that_was_held_up_for_half_a_second_does_not_blind_the_watcher(safe_point, clock):
     safe_point.budget = 0.002
-    sampler = Sampler(clock, interval=5.0, seconds=0.001)
-    safe_point.schedule(sampler, anywhere=False)
+    sampler = scheduled(safe_point, clock, interval=5.0, seconds=0.001)
     visits(safe_point, clock, 60)
     sampler.held_up = 0.5
     clock.now = safe_point.tasks[0].due_at
@@ -168,8 +174,7 @@ def test_a_load_of_ten_on_two_cores_stretches_no_interval_past_a_minute(safe_poi
 
 def test_one_dear_sample_is_paid_for_in_instalments(safe_point, clock):
     safe_point.budget = 0.002
-    sampler = Sampler(clock, interval=5.0, seconds=0.001)
-    safe_point.schedule(sampler, anywhere=False)
+    sampler = scheduled(safe_point, clock, interval=5.0, seconds=0.001)
     visits(safe_point, clock, 600)
     sampler.seconds = 0.5  # such as a garbage collection that fell into it
     clock.now = safe_point.tasks[0].due_at
@@ -203,8 +208,7 @@ def test_a_cheap_read_waits_for_no_costly_one(safe_point, clock):
 
 
 def test_a_starved_sampler_is_told_once_in_ten_minutes(safe_point, clock, caplog):
-    sampler = Sampler(clock, "sizes", interval=5.0, seconds=2.0)
-    safe_point.schedule(sampler, anywhere=False)
+    scheduled(safe_point, clock, "sizes", interval=5.0, seconds=2.0)
     with caplog.at_level("INFO", "heapwatch"):
         visits(safe_point, clock, 1000, step=1.0)
     told = [record.getMessage() for record in caplog.records]
@@ -265,8 +269,7 @@ def test_an_interrupt_passes_through_and_the_safe_point_stays_usable(safe_point,
 
 
 def test_only_the_thread_that_steps_first_samples(safe_point, clock):
-    sampler = Sampler(clock)
-    safe_point.schedule(sampler, anywhere=False)
+    sampler = scheduled(safe_point, clock)
     safe_point.visit(stepping=True)
     clock.now += 10
     safe_point.wake()
@@ -278,8 +281,7 @@ def test_only_the_thread_that_steps_first_samples(safe_point, clock):
 
 
 def test_the_thread_that_steps_takes_over_from_one_that_only_ends_phases(safe_point, clock):
-    sampler = Sampler(clock)
-    safe_point.schedule(sampler, anywhere=False)
+    sampler = scheduled(safe_point, clock)
     safe_point.visit(stepping=False)
     clock.now += 10
     stepping = in_thread(lambda: safe_point.visit(stepping=True))
@@ -287,8 +289,7 @@ def test_the_thread_that_steps_takes_over_from_one_that_only_ends_phases(safe_po
 
 
 def test_a_dead_owner_is_replaced(safe_point, clock):
-    sampler = Sampler(clock)
-    safe_point.schedule(sampler, anywhere=False)
+    sampler = scheduled(safe_point, clock)
     in_thread(lambda: safe_point.visit(stepping=True))
     clock.now += 10
     safe_point.visit(stepping=True)
@@ -296,8 +297,7 @@ def test_a_dead_owner_is_replaced(safe_point, clock):
 
 
 def test_a_thread_may_claim_it(safe_point, clock):
-    sampler = Sampler(clock)
-    safe_point.schedule(sampler, anywhere=False)
+    sampler = scheduled(safe_point, clock)
     safe_point.visit(stepping=True)
     clock.now += 10
 
@@ -343,8 +343,7 @@ def test_a_step_inside_a_sample_does_nothing(safe_point, clock):
 
 
 def test_inside_a_physics_step_nothing_is_done(safe_point, clock):
-    sampler = Sampler(clock)
-    safe_point.schedule(sampler, anywhere=False)
+    sampler = scheduled(safe_point, clock)
     safe_point.blocked = lambda: True
     safe_point.visit(stepping=True)
     assert sampler.samples == 0
@@ -383,15 +382,15 @@ def test_the_daemon_thread_raises_the_flag_survives_errors_and_ends(failures):
     raised = threading.Event()
     safe_point = SafePoint(failures, budget=0.01, tick_seconds=0.005)
     safe_point.visit(stepping=True)
-    looks = []
+    ticks = []
 
-    def look():
-        looks.append(1)
-        if len(looks) == 1:
+    def tick():
+        ticks.append(1)
+        if len(ticks) == 1:
             raise ZeroDivisionError
         raised.set()
 
-    safe_point.on_tick.append(look)
+    safe_point.on_tick.append(tick)
     safe_point.start()
     assert raised.wait(10)
     safe_point.stop()
@@ -403,9 +402,75 @@ def test_the_daemon_thread_raises_the_flag_survives_errors_and_ends(failures):
 
 
 def test_stopped_it_does_nothing_any_more(safe_point, clock):
-    sampler = Sampler(clock)
-    safe_point.schedule(sampler, anywhere=False)
+    sampler = scheduled(safe_point, clock)
     safe_point.stop()
     assert not safe_point.due
     safe_point.visit(stepping=True)
     assert sampler.samples == 0
+
+
+def costs(*samples):
+    found = Costs()
+    for cpu, wall in samples:
+        found.add(cpu, wall)
+    return found
+
+
+def test_before_the_first_sample_nothing_delays_it():
+    assert Costs().interval(0.01) == 0.0
+
+
+def test_one_expensive_sample_is_spread_over_those_that_follow():
+    assert costs((0.4, 0.4)).interval(0.01) == pytest.approx(0.4 / 4 / 0.01)
+    assert costs((0.4, 0.4), *[(0.0, 0.0)] * 15).interval(0.01) == pytest.approx(0.4 / 16 / 0.01)
+    assert costs((0.4, 0.4), *[(0.0, 0.0)] * 16).interval(0.01) == 0.0
+
+
+def test_waiting_counts_when_it_happened_twice():
+    assert costs((0.0, 1.0)).interval(0.5) == 0.0
+    assert costs((0.0, 1.0), (0.0, 0.0)).interval(0.5) == 0.0
+    assert costs((0.0, 1.0), (0.0, 0.5)).interval(0.5) == pytest.approx(0.5 / 0.02)
+
+
+def test_the_higher_of_both_needs_decides():
+    assert costs((0.1, 1.1), (0.1, 1.1)).interval(0.001) == pytest.approx(0.2 / 4 / 0.001)
+
+
+@pytest.mark.parametrize(
+    ("wanted", "share"),
+    [
+        ([], 1.0),
+        ([0.2, 0.3], 1.0),
+        ([0.9, 0.9], 0.5),
+        ([0.1, 0.9, 0.9], 0.45),
+        ([0.9, 0.1, 0.2], 0.7),
+        ([0.5, 0.5], 1.0),
+    ],
+)
+def test_those_that_need_less_leave_the_rest_to_the_others(wanted, share):
+    assert fair_share(1.0, wanted) == pytest.approx(share)
+
+
+def test_the_result_comes_from_the_thread_that_makes_it() -> None:
+    request = Request(threading.get_ident, iter([1.0, 1.5]).__next__)
+    thread = threading.Thread(target=request.make)
+    thread.start()
+    assert request.wait(10) == thread.ident
+    assert request.seconds == 0.5
+
+
+def test_what_nobody_makes_or_what_fails_has_no_result() -> None:
+    assert Request(int).wait(0.01) is None
+    failing = Request(lambda: 1 / 0)
+    failing.make()
+    assert failing.wait(10) is None
+
+
+def test_an_error_of_the_program_goes_on_in_its_thread() -> None:
+    def interrupted() -> None:
+        raise KeyboardInterrupt
+
+    request = Request(interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        request.make()
+    assert request.wait(10) is None

@@ -99,8 +99,8 @@ def test_counts(value, count):
 
 
 @pytest.mark.parametrize(
-    "lie", [-1, math.nan, math.inf, -math.inf, 10**400, "seven", "", None, True, object(), 1j, [].append]
+    "value", [-1, math.nan, math.inf, -math.inf, 10**400, "seven", "", None, True, object(), 1j, [].append]
 )
-def test_what_is_no_count_is_refused(lie):
+def test_what_is_no_count_is_refused(value):
     with pytest.raises((TypeError, ValueError, OverflowError)):
-        count_of(lie)
+        count_of(value)

@@ -51,7 +51,7 @@ class NativeTracer:
     """
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
-        self.enabled = environment.is_asked_for(environment.NATIVE)
+        self.enabled = environment.is_on(environment.NATIVE, usual=False)
         self.site: Site | None = None
         self.windows = 0
         self._clock = clock

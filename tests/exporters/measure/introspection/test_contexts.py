@@ -12,7 +12,7 @@ import pytest
 from heapwatch.measure.introspection import contexts
 from heapwatch.measure.introspection.attributes import Gone
 from heapwatch.measure.introspection.contexts import context_roots
-from heapwatch.runtime.main_thread import MainThread
+from heapwatch.runtime.owned_reads import MainThread
 
 
 class Episodes(list[int]):

@@ -1,9 +1,13 @@
+"""Which user listens on a port of this machine, and which sends a request."""
+
 import os
 import socket
+import subprocess
+import sys
 
 import pytest
 
-from heapwatch.http.listeners import ForeignListener, check_owner
+from heapwatch.http.peers import ForeignListener, check_owner, sender
 
 HEAD = "  sl  local_address rem_address   st tx_queue rx_queue tr tm->when retrnsmt   uid  timeout inode\n"
 LOOPBACK, EVERYWHERE, OTHER = "0100007F", "00000000", "0200007F"
@@ -85,3 +89,40 @@ def test_the_real_tables_are_read(monkeypatch):
         else:
             with pytest.raises(ForeignListener, match=f"user {owner} listens"):
                 check_owner(url)
+
+
+CALL = """
+import encodings.idna, os, socket, sys
+os.setuid(int(sys.argv[3]))
+socket.create_connection((sys.argv[1], int(sys.argv[2]))).recv(1)
+"""
+
+
+@pytest.mark.parametrize("host", ["127.0.0.1", "::1"])
+@pytest.mark.parametrize("user", [os.geteuid(), 61234])
+def test_a_connection_of_this_machine_has_its_users_id(host: str, user: int) -> None:
+    if user != os.geteuid() and os.geteuid() != 0:
+        pytest.skip("only root starts processes of other users")
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    with socket.create_server((host, 0), family=family) as server:
+        command = [sys.executable, "-c", CALL, host, str(server.getsockname()[1]), str(user)]
+        with subprocess.Popen(command):
+            server.settimeout(20)
+            connection, peer = server.accept()
+            with connection:
+                assert sender(peer, connection.getsockname()) == (host, user)
+
+
+@pytest.mark.parametrize(
+    ("peer", "local", "expected"),
+    [
+        (("10.0.0.5", 1), ("10.0.0.9", 2), ("10.0.0.5", None)),
+        (("::ffff:10.0.0.5", 1), ("10.0.0.9", 2), ("10.0.0.5", None)),
+        (("127.0.0.1", 1), ("127.0.0.1", 2), ("127.0.0.1", None)),  # the connection is gone
+        (("testclient", 1), ("testserver", 2), ("testclient", None)),
+        ("", "/run/socket", ("", None)),
+        (None, None, ("", None)),
+    ],
+)
+def test_others_have_an_address(peer: object, local: object, expected: object) -> None:
+    assert sender(peer, local) == expected
