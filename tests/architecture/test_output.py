@@ -14,7 +14,6 @@ OWN_TEXT = {
     "heapwatch.cli.completion": "a script and a manual page that are made of the parser",
     "heapwatch.cli.shipped": "rules and dashboards of the package",
     "heapwatch_dashboards.__main__": "names of its own files",
-    "heapwatch.explain.tracing.native_record": "JSON for the process that started it, without this package",
     "heapwatch_stack.bootstrap": "runs before anything is installed, beside pip",
 }
 _STREAMS = ("stdout", "stderr", "__stdout__", "__stderr__")

@@ -12,7 +12,7 @@ from heapwatch.analysis.readings import Readings
 from heapwatch.cli.named import searched_folders
 from heapwatch.cli.sources import Sample, TrainerSource
 from heapwatch.explain.findings import TimeLeft, foremost, range_text
-from heapwatch.explain.told import told
+from heapwatch.explain.received import told
 from heapwatch.http.client import base_url
 from heapwatch.runtime.plain_text import plain, say, say_json
 

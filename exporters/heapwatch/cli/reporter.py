@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from heapwatch.analysis.growth import GrowthRates
-from heapwatch.analysis.live import LiveVerdicts
+from heapwatch.analysis.judge import LiveVerdicts
 from heapwatch.analysis.readings import (
     GROWN,
     SEVERITIES,
@@ -23,7 +23,7 @@ from heapwatch.analysis.verdict import SERIOUS, Word
 from heapwatch.cli.sources import Sample
 from heapwatch.cli.thresholds import Thresholds
 from heapwatch.explain.findings import labelled
-from heapwatch.explain.told import told, verdict_of
+from heapwatch.explain.received import told, verdict_of
 from heapwatch.runtime.plain_text import plain
 
 REPEAT_SECONDS = 600.0

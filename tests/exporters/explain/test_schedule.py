@@ -1,25 +1,32 @@
+"""When the explainer works, how long it stops the program, and what it logs."""
+
 from __future__ import annotations
 
 import gc
+import logging
 import sys
+from dataclasses import replace
 
 import pytest
 
+from heapwatch.analysis.verdict import Word
 from heapwatch.explain import schedule as subject
 from heapwatch.explain.engine import Explainer
 from heapwatch.explain.evidence import Levels
+from heapwatch.explain.findings import Explanation, Finding
 from heapwatch.explain.memory import ProcessMemory
 from heapwatch.explain.schedule import (
     ADVANCE_SECONDS,
     CALM,
     HURRIED,
+    PAUSE_SECONDS,
+    PAUSE_VARIABLE,
     SHARE,
-    STALL_SECONDS,
-    STALL_VARIABLE,
     START_SECONDS,
     Budget,
+    LogLimit,
+    PauseLimit,
     Schedule,
-    Stall,
     allowed_seconds,
     schedule_for,
 )
@@ -141,9 +148,9 @@ def test_what_took_longer_than_planned_is_waited_for() -> None:
     assert budget.allows()
 
 
-@pytest.mark.parametrize(("text", "seconds"), [("", STALL_SECONDS), ("0", 0.0), ("150", 0.15)])
+@pytest.mark.parametrize(("text", "seconds"), [("", PAUSE_SECONDS), ("0", 0.0), ("150", 0.15)])
 def test_the_time_allowed_is_a_setting(monkeypatch: pytest.MonkeyPatch, text: str, seconds: float) -> None:
-    monkeypatch.setenv(STALL_VARIABLE, text)
+    monkeypatch.setenv(PAUSE_VARIABLE, text)
     assert allowed_seconds() == seconds
 
 
@@ -151,9 +158,9 @@ def test_the_time_allowed_is_a_setting(monkeypatch: pytest.MonkeyPatch, text: st
 def test_a_wrong_setting_is_named_with_what_is_allowed(
     monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture, text: str
 ) -> None:
-    monkeypatch.setenv(STALL_VARIABLE, text)
-    assert allowed_seconds() == STALL_SECONDS
-    assert f"{STALL_VARIABLE} is '{text[:40]}" in caplog.text
+    monkeypatch.setenv(PAUSE_VARIABLE, text)
+    assert allowed_seconds() == PAUSE_SECONDS
+    assert f"{PAUSE_VARIABLE} is '{text[:40]}" in caplog.text
     assert "allowed is a whole number of milliseconds, 0 to 60000; 20 is used" in caplog.text
     assert len(caplog.text) < 300
 
@@ -162,7 +169,7 @@ def test_each_list_predicts_the_next_of_its_sort(monkeypatch: pytest.MonkeyPatch
     times = iter([0.0, 0.010, 1.0, 1.040, 2.0, 2.020])
     monkeypatch.setattr(subject, "own_time", lambda: next(times))
     monkeypatch.setattr(sys, "getallocatedblocks", lambda: 1_000_000)
-    stall = Stall(0.03)
+    stall = PauseLimit(0.03)
     first = stall.predicted("objects")
     assert first > stall.predicted("types") > 0
     stall.timed(list, "types")
@@ -180,9 +187,65 @@ def test_each_list_predicts_the_next_of_its_sort(monkeypatch: pytest.MonkeyPatch
 def test_young_objects_are_allowed_by_their_number(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(gc, "get_count", lambda: (600, 9, 3))
     monkeypatch.setattr(gc, "get_threshold", lambda: (700, 10, 10))
-    assert Stall(0.02).allows_young(0)
-    assert Stall(0.02).allows_young(1)
+    assert PauseLimit(0.02).allows_young(0)
+    assert PauseLimit(0.02).allows_young(1)
     monkeypatch.setattr(gc, "get_threshold", lambda: (100_000, 10, 10))
-    assert not Stall(0.02).allows_young(1)
+    assert not PauseLimit(0.02).allows_young(1)
     monkeypatch.setattr(gc, "get_count", lambda: (900_000, 0, 0))
-    assert not Stall(0.02).allows_young(0)
+    assert not PauseLimit(0.02).allows_young(0)
+
+
+LEAK = Finding("container", "trainer.history", "list", 10, 10, 1.0, 1.0, 1.0, is_leak=True)
+OTHER = replace(LEAK, path="trainer.other")
+
+
+def explanation(verdict: Word, *findings: Finding) -> Explanation:
+    return Explanation(verdict, 100.0, 1.0, 1.0, findings)
+
+
+def logged(limit: LogLimit, found: Explanation, seconds: range) -> list[int]:
+    return [now for now in seconds if limit.line(found, now)]
+
+
+def test_a_verdict_is_said_once_it_has_held_for_a_minute_and_once_an_hour() -> None:
+    assert logged(LogLimit(), explanation("leak", LEAK), range(0, 7000, 5)) == [60, 3660]
+
+
+def test_verdicts_that_change_all_the_time_are_not_said() -> None:
+    limit = LogLimit()
+    found = [explanation("warm-up"), explanation("leak", LEAK), explanation("healthy")]
+    assert not any(limit.line(found[now // 5 % 3], now) for now in range(0, 3600, 5))
+
+
+def test_two_leaks_of_the_same_pace_are_each_said_once() -> None:
+    limit = LogLimit()
+    both = [explanation("leak", LEAK, OTHER), explanation("leak", OTHER, LEAK)]
+    assert sum(limit.line(both[now // 5 % 2], now) is not None for now in range(0, 3600, 5)) == 2
+
+
+def test_that_it_is_too_early_is_not_said() -> None:
+    assert not logged(LogLimit(), explanation("too early"), range(0, 3600, 5))
+
+
+def test_that_nothing_leaks_is_not_said() -> None:
+    assert not logged(LogLimit(), explanation("healthy"), range(0, 7200, 5))
+    assert not logged(LogLimit(), explanation("warm-up"), range(0, 7200, 5))
+
+
+def test_a_verdict_that_proves_wrong_is_taken_back_once() -> None:
+    limit = LogLimit()
+    assert logged(limit, explanation("leak", LEAK), range(0, 300, 5)) == [60]
+    lines = [limit.line(explanation("warm-up"), now) for now in range(300, 7200, 5)]
+    (taken_back,) = filter(None, lines)
+    assert taken_back.level == logging.WARNING
+    assert taken_back.text.startswith("warm-up: what was said before is taken back. No leak.")
+
+
+def test_what_someone_has_to_act_on_is_a_warning() -> None:
+    full = Finding("buffer", "replay", "deque", 10, 10, 1.0, 1.0, 1.0, 1000, fits=False)
+    lines = []
+    for found in (explanation("leak", LEAK), explanation("will not fit", full), explanation("growing", LEAK)):
+        limit = LogLimit()
+        lines.append(next(line for now in (0, 60) if (line := limit.line(found, now))))
+    assert [line.level for line in lines] == [logging.WARNING, logging.WARNING, logging.INFO]
+    assert [line.text.partition(":")[0] for line in lines] == ["leak", "will not fit", "growing"]

@@ -8,7 +8,6 @@ import numpy as np
 import pytest
 import torch
 
-from heapwatch.explain import inventory as subject
 from heapwatch.explain import weigh as weighing
 from heapwatch.explain.inventory import Inventory
 from heapwatch.explain.places import KnownContainer, Place
@@ -18,22 +17,14 @@ from heapwatch.measure.introspection.roots import Root
 from heapwatch.measure.sizing import tensor_storage
 from heapwatch.measure.sizing.deep_size import OutOfTime
 from heapwatch.measure.sizing.memory import MemoryBlock
+from tests.exporters.explain.walking import inventory_of
 
 
-@pytest.fixture
-def found(monkeypatch):
-    """Walks through what hangs at one root, and returns what is known by path."""
-    for name in ("user_modules", "frame_roots", "registry_roots"):
-        monkeypatch.setattr(subject, name, list)
-
-    def walk(obj, now=0.0):
-        inventory = Inventory(clock=lambda: now, extra_roots=lambda: [Root("agent", "agent", lambda: obj)])
-        while not inventory.discover(1.0):
-            pass
-        inventory.lengths.read(1.0)
-        return inventory, inventory.known
-
-    return walk
+def found(obj):
+    """The inventory of an agent, and what is known by path."""
+    inventory = inventory_of(obj, "agent")
+    inventory.lengths.read(1.0)
+    return inventory, inventory.known
 
 
 class Agent:
@@ -46,7 +37,7 @@ def on_a_gpu(storage):
     return MemoryBlock(storage.data_ptr(), storage.nbytes(), "gpu")
 
 
-def test_a_container_weighs_what_its_tensors_hold_on_a_gpu(found, monkeypatch):
+def test_a_container_weighs_what_its_tensors_hold_on_a_gpu(monkeypatch):
     monkeypatch.setattr(tensor_storage, "storage_memory", on_a_gpu)
     agent = Agent()
     agent.losses += [torch.zeros(100_000) for _ in range(20)]
@@ -58,7 +49,7 @@ def test_a_container_weighs_what_its_tensors_hold_on_a_gpu(found, monkeypatch):
     assert traits_of(losses, inventory).item_type == "Tensor"
 
 
-def test_kept_exceptions_weigh_the_local_variables_that_they_keep(found):
+def test_kept_exceptions_weigh_the_local_variables_that_they_keep():
     def fails():
         batch = bytearray(100_000)
         raise ValueError(f"a batch of {len(batch)} bytes")
@@ -76,7 +67,7 @@ def test_kept_exceptions_weigh_the_local_variables_that_they_keep(found):
     assert "keep the error's text" in remedy_for(losses, traits_of(losses, inventory), None, [])
 
 
-def test_a_bounded_buffer_of_graphs_has_the_remedy(found):
+def test_a_bounded_buffer_of_graphs_has_the_remedy():
     agent = Agent()
     agent.memory = collections.deque(maxlen=50)
     weight = torch.ones(3, requires_grad=True)
@@ -89,7 +80,7 @@ def test_a_bounded_buffer_of_graphs_has_the_remedy(found):
     assert remedy_for(memory, traits._replace(graph=False), 50) is None
 
 
-def test_programs_that_a_jitted_function_keeps_are_named_by_their_holder(found):
+def test_programs_that_a_jitted_function_keeps_are_named_by_their_holder():
     agent = Agent()
     for length in range(1, 6):
         agent.step(jax.numpy.zeros(length))
@@ -103,7 +94,7 @@ def test_programs_that_a_jitted_function_keeps_are_named_by_their_holder(found):
     weigh(step, inventory, 0.0)
 
 
-def test_many_places_share_the_time_of_one(found, monkeypatch):
+def test_many_places_share_the_time_of_one(monkeypatch):
     agent = Agent()
     agent.losses = [{"values": [float(at)] * 60} for at in range(8)]
     inventory, known = found(agent)
@@ -123,7 +114,7 @@ def test_many_places_share_the_time_of_one(found, monkeypatch):
     assert sum(budgets) == pytest.approx(0.02)
 
 
-def test_what_takes_too_long_to_weigh_waits_and_is_tried_with_fewer_items(found, monkeypatch):
+def test_what_takes_too_long_to_weigh_waits_and_is_tried_with_fewer_items(monkeypatch):
     agent = Agent()
     agent.losses += [[0.0] * 10 for _ in range(100)]
     inventory, known = found(agent)
@@ -155,7 +146,7 @@ def wrapped(env, depth):
     return env
 
 
-def test_an_object_of_an_extension_is_found_behind_wrappers(found):
+def test_an_object_of_an_extension_is_found_behind_wrappers():
     agent = Agent()
     agent.past = [wrapped(torch.Generator(), 6) for _ in range(3)]
     inventory, known = found(agent)
@@ -163,7 +154,7 @@ def test_an_object_of_an_extension_is_found_behind_wrappers(found):
 
 
 @pytest.mark.parametrize("name", ["simulator", "past_simulator"])
-def test_what_an_item_only_refers_to_is_not_looked_into(found, name):
+def test_what_an_item_only_refers_to_is_not_looked_into(name):
     agent = Agent()
     setattr(agent, name, torch.Generator())
     agent.past = [{"of": getattr(agent, name)} for _ in range(3)]
@@ -179,14 +170,14 @@ def test_a_path_at_which_a_list_has_taken_the_place_of_an_array_is_weighed() -> 
     assert (known.held.last or 0) > 100_000
 
 
-def test_a_view_tells_how_much_of_the_array_it_uses(found):
+def test_a_view_tells_how_much_of_the_array_it_uses():
     agent = Agent()
     agent.losses += [np.zeros(10_000)[:16] for _ in range(20)]
     inventory, known = found(agent)
     assert traits_of(known["agent.losses"], inventory).view == (128, 80_000)
 
 
-def test_an_entry_for_the_end_of_an_object_is_named_by_what_it_calls(found):
+def test_an_entry_for_the_end_of_an_object_is_named_by_what_it_calls():
     class Loader:
         def clean(self):
             pass
@@ -201,7 +192,7 @@ def test_an_entry_for_the_end_of_an_object_is_named_by_what_it_calls(found):
     assert "does not refer to the object" in remedy_for(known["agent.registry"], traits, None)
 
 
-def test_tensors_that_two_containers_have_are_found_in_their_newest_items(found):
+def test_tensors_that_two_containers_have_are_found_in_their_newest_items():
     agent = Agent()
     agent.replay = collections.deque(maxlen=30)
     for at in range(100):

@@ -1,15 +1,18 @@
-"""Evaluates the limits that a program's code sets, for one of its containers."""
+"""The bound of a container: that its owner declares, its code enforces, or another container sets."""
 
 from __future__ import annotations
 
+from itertools import islice
 from typing import Any
 
 from heapwatch.explain.evidence import Emptying
+from heapwatch.explain.inventory import Inventory
+from heapwatch.explain.places import KnownContainer
 from heapwatch.explain.source.length_limits import Limit
 from heapwatch.explain.source.sites import Use
 from heapwatch.measure.introspection.attributes import attributes_of
 from heapwatch.measure.introspection.first_items import first_items
-from heapwatch.measure.introspection.layout import layout_of, namespace_of
+from heapwatch.measure.introspection.layout import Layout, layout_of, namespace_of
 from heapwatch.measure.introspection.reading import length_of
 from heapwatch.measure.introspection.roots import module_namespace
 from heapwatch.measure.sizing.rings import CAPACITY_NAMES, capacity_beside
@@ -44,12 +47,9 @@ def bound_of(owner: Any, limits: list[Limit], items: float) -> int | None:
     beside = capacity_beside(namespace, items)
     if beside is not None:
         return beside
-    found: list[int] = []
-    for limit in limits:
-        value = _items_at(limit, owner, items)
-        if value is not None and (value >= items or str(limit.limit).strip("_") in CAPACITY_NAMES):
-            found.append(round(value))
-    return max(found, default=None)
+    values = [(_items_at(limit, owner, items), str(limit.limit).strip("_")) for limit in limits]
+    found = [one for one, name in values if one is not None and (one >= items or name in CAPACITY_NAMES)]
+    return max(map(round, found), default=None)
 
 
 def _items_at(limit: Limit, owner: Any, items: float) -> float | None:
@@ -96,3 +96,64 @@ def _found(name: str, owner: Any) -> Any:
     ]
     namespaces = [own, *classes, module_namespace(layout.module), *settings, module_namespace("__main__")]
     return next((space[name] for space in namespaces if space is not None and name in space), None)
+
+
+_FEWEST, _MOST = 8, 2000  # things that are compared
+_MOST_SEARCHED = 40  # containers in which the keys are looked for
+_DISTINCT = 0.9  # least share of different values of an attribute that tells things apart
+_STILL_SECONDS = 60.0
+_COMPARED = ("list", "dict")
+
+
+def bound_by_keys(known: KnownContainer, inventory: Inventory) -> int | None:
+    """Length of a container that stands still and has a thing for each key of this dictionary.
+
+    The keys of the dictionary are keys of that container too, or one attribute of all things in it. Numbers
+    in rising order are steps, not names. None where there is no such container.
+    """
+    length = known.items.last or 0.0
+    if known.kind != "dict" or not _FEWEST <= length <= _MOST:
+        return None
+    wanted = _keys(known, inventory)
+    still = (other for other in list(inventory.known.values()) if wanted and _stands_still(other, known))
+    for other in islice(still, _MOST_SEARCHED):
+        for obj, layout in inventory.places_of(other):
+            if any(wanted <= names for names in _names(obj, layout)):
+                return round(other.items.last or 0.0)
+    return None
+
+
+def _stands_still(other: KnownContainer, known: KnownContainer) -> bool:
+    """Whether a container is at least as long as the growing one, and had not changed for long before."""
+    if other.kind not in _COMPARED or len(other.places) != 1 or other is known:
+        return False
+    read = other.items.since(float("-inf"))
+    still_since = max(other.items.changed_at, read[0].start) if read else float("inf")
+    long_enough = known.items.changed_at - still_since >= _STILL_SECONDS
+    return long_enough and (known.items.last or 0.0) <= (other.items.last or 0.0) <= _MOST
+
+
+def _keys(known: KnownContainer, inventory: Inventory) -> set[Any]:
+    for obj, layout in inventory.places_of(known):
+        keys = list(dict.keys(obj)) if layout.kind == "dict" else []
+        if all(map(_is_plain, keys)) and not (set(map(type, keys)) == {int} and keys == sorted(keys)):
+            return set(keys)
+    return set()
+
+
+def _names(obj: Any, layout: Layout) -> list[set[Any]]:
+    """The keys of a dictionary, and the values of each attribute that tells the things in it apart."""
+    if layout.kind not in _COMPARED:  # there was a list or a dictionary when the place was read
+        return []
+    things = first_items(obj, _MOST, dict.values if layout.kind == "dict" else list.__iter__)
+    found = [set(filter(_is_plain, list(dict.keys(obj))))] if layout.kind == "dict" else []
+    by_name: dict[str, set[Any]] = {}
+    for thing in things:
+        for name, value in list(dict.items(attributes_of(thing) or {})):
+            if _is_plain(value):
+                by_name.setdefault(name, set()).add(value)
+    return found + [values for values in by_name.values() if len(values) >= _DISTINCT * len(things)]
+
+
+def _is_plain(value: object) -> bool:
+    return type(value) in (str, int)
