@@ -21,6 +21,9 @@ HELD_EVALUATIONS = steps(20)  # number of evaluations before the last that its v
 _WATCH_GAP, _FOR, _BOUND_EVALUATIONS = steps(10), steps(1), 6
 # A buffer keeps graphs if at least this share of its items has had them for this long.
 _GRAPH_MINUTES, _GRAPH_SHARE = 10, 0.5
+_MOST_EVALUATIONS = 480  # four hours
+_SHARE = 0.002  # share of the time for verdicts, which take 60 ms for 30 levels over four hours
+_MOST_SERIES = 500  # further series are not judged
 
 
 @dataclass(frozen=True)
@@ -172,11 +175,6 @@ def _last(verdicts: Mapping[Component, Values]) -> dict[Component, float]:
     return {
         component: values[-1] for component, values in verdicts.items() if values and values[-1] is not None
     }
-
-
-_MOST_EVALUATIONS = 480  # four hours
-_SHARE = 0.002  # share of the time for verdicts, which take 60 ms for 30 levels over four hours
-_MOST_SERIES = 500  # further series are not judged
 
 
 class LiveVerdicts:

@@ -12,6 +12,9 @@ MATURE_MINUTES, MATURE_CYCLES, MATURE_SECONDS = 24, 2, 2700
 YOUNG_CYCLES, YOUNG_EVALUATIONS = 4, 11
 RATE_RATIO_LIMITS = (0.5, 2.0)  # a larger change of speed is cut to these
 RESET_EVALUATIONS = steps(4)
+BUFFER_TOLERANCE, TOLERANCE = 0.25, 1.25
+TOLERANCE_MINUTES = (16, 6)
+GAP_MINUTES = 10  # longest gap without samples that is bridged
 
 
 @dataclass(frozen=True)
@@ -109,13 +112,10 @@ def _of(values: Values | None, index: int) -> float | None:
     return at(values, index) if values is not None else None
 
 
-BUFFER_TOLERANCE, TOLERANCE = 0.25, 1.25
-TOLERANCE_MINUTES = (16, 6)
-GAP_MINUTES = 10  # longest gap without samples that is bridged
-
-
 def explained(process: Process, gains: Sums) -> list[float]:
-    """Growth of memory per minute that these three causes explain; minus infinity where none is known.
+    """Growth of memory per minute that is no leak; minus infinity where none is known.
+
+    It is that of bounded buffers, of freed memory that malloc keeps, and of pages touched late.
 
     Args:
         process: series of the trainer's process.

@@ -35,6 +35,12 @@ _NOISE_BYTES = 1e6  # a smaller rise is not mentioned, also where it is even
 _MOST_FINDINGS = 20
 _GROW_ON = ("too early", "growing", "will not fit", "leak")
 _LASTING_SECONDS = 60.0 * MATURE_MINUTES  # after which growth that has not slowed down is said to go on
+EXPLAINED = 0.5  # unexplained growth below this share of all growth is not investigated
+_MEASURED_SPAN = 60.0  # seconds of growth before the unexplained part is attributed
+_COUNTED_SPAN = 120.0
+_STEADY = 0.8
+_SAME_RATE = 0.8
+_IMPOSSIBLE = 2.0  # growth of a type, as a multiple of all growth, that cannot be its own
 
 
 def explain(
@@ -67,16 +73,15 @@ def explain(
     for candidate in sorted(candidates, key=lambda one: (-one.bytes_per_minute, len(one.known.path))):
         findings.append(_finding(candidate, levels, seen))
         seen.append(candidate)
-    findings += workers(levels)
-    findings = inferred(findings, candidates, levels)
+    findings += _workers(levels)
+    findings = _inferred(findings, candidates, levels)
     findings = with_types(findings, types, levels)
-    findings += unnamed(findings, levels, refused_seconds if rounds else None, counted_seconds)
+    findings += _unnamed(findings, levels, refused_seconds if rounds else None, counted_seconds)
     findings = _with_shares(findings, rate)
-    findings = with_fits(findings, levels)
+    findings = _with_fits(findings, levels)
     reported = [found for found in findings if _is_reported(found, levels)]
-    share = (
-        min(1.0, rate_of([found for found in reported if found.kind != "native"]) / rate) if rate > 0 else 1.0
-    )
+    named = _rate_of([found for found in reported if found.kind != "native"])
+    share = min(1.0, named / rate) if rate > 0 else 1.0
     verdict, detail = _verdict(levels, reported, since_startup, None if rounds else walked)
     left = levels.time_left if verdict in _GROW_ON else None
     return Explanation(verdict, seconds, rate, share, ranked(reported)[:_MOST_FINDINGS], detail, left)
@@ -86,8 +91,8 @@ def is_unexplained(explanation: Explanation, levels: Levels) -> bool:
     """Whether material growth goes on that no finding names, so that a search is worth its cost."""
     measured = [one for one in explanation.findings if one.kind != "native" and not one.inferred]
     rate = explanation.growth_bytes_per_minute
-    residual = rate - rate_of(measured)
-    if residual <= EXPLAINED * rate or not continues(levels.own):
+    residual = rate - _rate_of(measured)
+    if residual <= EXPLAINED * rate or not _continues(levels.own):
         return False
     return levels.matters(residual) and residual / 60 * levels.own.span >= MATERIAL_BYTES
 
@@ -120,7 +125,7 @@ def _finding(candidate: Candidate, levels: Levels, seen: Sequence[Candidate]) ->
         remedy=candidate.remedy,
         is_leak=continues and not bounded,
         steady=_is_steady(known, levels),
-        fits=not continues if bounded else None,  # a sure growth is compared with the memory by `with_fits`
+        fits=not continues if bounded else None,  # a sure growth is compared with the memory by `_with_fits`
         shared_with=owner if shared else None,
     )
 
@@ -158,7 +163,7 @@ def _with_shares(findings: Sequence[Finding], bytes_per_minute: float) -> list[F
     return shares
 
 
-def with_fits(findings: Sequence[Finding], levels: Levels) -> list[Finding]:
+def _with_fits(findings: Sequence[Finding], levels: Levels) -> list[Finding]:
     """The findings, with whether the memory that is left suffices for all buffers that surely go on growing.
 
     Of a buffer that needs more than that, and whose growth is not sure yet, it is not known.
@@ -206,7 +211,7 @@ def _verdict(
         waits = f"Growth is judged without it in {math.ceil(remaining / 60)} min."
         return "too early", _joined(grows, _searched(walked), waits)
     buffers = [finding for finding in findings if finding.kind == "buffer"]
-    filled = rate_of([finding for finding in buffers if finding.fits])
+    filled = _rate_of([finding for finding in buffers if finding.fits])
     rises = fast > 0 and filled < EXPLAINED * fast
     matters = levels.matters(rate) and filled < EXPLAINED * rate
     if not (rises or matters):
@@ -246,15 +251,7 @@ def _is_full(finding: Finding) -> bool:
     return finding.capacity_items is not None and (finding.items or 0) >= finding.capacity_items
 
 
-EXPLAINED = 0.5  # unexplained growth below this share of all growth is not investigated
-_MEASURED_SPAN = 60.0  # seconds of growth before the unexplained part is attributed
-_COUNTED_SPAN = 120.0
-_STEADY = 0.8
-_SAME_RATE = 0.8
-_IMPOSSIBLE = 2.0  # growth of a type, as a multiple of all growth, that cannot be its own
-
-
-def workers(levels: Levels) -> list[Finding]:
+def _workers(levels: Levels) -> list[Finding]:
     """One finding for all child processes, if their memory or their number grows."""
     memory = levels.memory
     growth = memory.workers.growth(levels.startup_end)
@@ -284,10 +281,10 @@ def workers(levels: Levels) -> list[Finding]:
     ]
 
 
-def inferred(findings: list[Finding], candidates: Sequence[Candidate], levels: Levels) -> list[Finding]:
+def _inferred(findings: list[Finding], candidates: Sequence[Candidate], levels: Levels) -> list[Finding]:
     """Attribute growth that no measurement explains to a growing container whose items cannot be measured."""
     residual = _residual(findings, levels)
-    if not (residual and continues(levels.own)):
+    if not (residual and _continues(levels.own)):
         return findings
     by_path = {candidate.known.path: candidate for candidate in candidates}
     opaque = []
@@ -344,13 +341,13 @@ def with_types(findings: list[Finding], types: Sequence[Finding], levels: Levels
                 found = replace(found, bytes_per_minute=min(residual, found.bytes_per_minute))
             grown = found.bytes_per_minute / 60 * levels.own.span
             leaks = (
-                continues(levels.own) and grown >= MATERIAL_BYTES and levels.matters(found.bytes_per_minute)
+                _continues(levels.own) and grown >= MATERIAL_BYTES and levels.matters(found.bytes_per_minute)
             )
             findings = [*findings, replace(found, is_leak=leaks)]
     return findings
 
 
-def unnamed(
+def _unnamed(
     findings: Sequence[Finding],
     levels: Levels,
     refused_seconds: float | None = None,
@@ -363,7 +360,7 @@ def unnamed(
     says how to allow it.
     """
     residual, memory = _residual(findings, levels), levels.memory
-    if not (residual and continues(levels.own)):
+    if not (residual and _continues(levels.own)):
         return []
     kind: FindingKind = "native"
     counted = refused_seconds is None and counted_seconds >= _COUNTED_SPAN
@@ -398,12 +395,12 @@ def unnamed(
     ]
 
 
-def continues(growth: FloorGrowth) -> bool:
+def _continues(growth: FloorGrowth) -> bool:
     """Whether the process has grown for long enough."""
     return growth.rising and growth.span >= _MEASURED_SPAN
 
 
-def rate_of(findings: Sequence[Finding]) -> float:
+def _rate_of(findings: Sequence[Finding]) -> float:
     """Growth of all findings together, in bytes a minute."""
     return sum(finding.bytes_per_minute for finding in findings)
 
@@ -411,7 +408,7 @@ def rate_of(findings: Sequence[Finding]) -> float:
 def _residual(findings: Sequence[Finding], levels: Levels) -> float:
     """Unexplained growth in bytes a minute; 0 if it is not material."""
     rate = levels.per_minute
-    residual = rate - rate_of(findings)
+    residual = rate - _rate_of(findings)
     return residual if residual > EXPLAINED * rate and levels.matters(residual) else 0.0
 
 

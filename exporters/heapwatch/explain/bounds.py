@@ -18,6 +18,11 @@ from heapwatch.measure.introspection.roots import module_namespace
 from heapwatch.measure.sizing.rings import CAPACITY_NAMES, capacity_beside
 
 _MOST_SETTINGS = 50
+_FEWEST, _MOST = 8, 2000  # things that are compared
+_MOST_SEARCHED = 40  # containers in which the keys are looked for
+_DISTINCT = 0.9  # least share of different values of an attribute that tells things apart
+_STILL_SECONDS = 60.0
+_COMPARED = ("list", "dict")
 
 
 def emptying_of(uses: list[Use], limits: list[Limit], owner: Any, items: float) -> Emptying:
@@ -98,18 +103,12 @@ def _found(name: str, owner: Any) -> Any:
     return next((space[name] for space in namespaces if space is not None and name in space), None)
 
 
-_FEWEST, _MOST = 8, 2000  # things that are compared
-_MOST_SEARCHED = 40  # containers in which the keys are looked for
-_DISTINCT = 0.9  # least share of different values of an attribute that tells things apart
-_STILL_SECONDS = 60.0
-_COMPARED = ("list", "dict")
-
-
 def bound_by_keys(known: KnownContainer, inventory: Inventory) -> int | None:
     """Length of a container that stands still and has a thing for each key of this dictionary.
 
-    The keys of the dictionary are keys of that container too, or one attribute of all things in it. Numbers
-    in rising order are steps, not names. None where there is no such container.
+    A dictionary of networks by the ids of agents grows as long as not all have learned yet. Its keys are keys
+    of that container too, or one attribute of all things in it. Numbers in rising order are steps, not names.
+    None where there is no such container.
     """
     length = known.items.last or 0.0
     if known.kind != "dict" or not _FEWEST <= length <= _MOST:

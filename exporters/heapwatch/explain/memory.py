@@ -40,8 +40,7 @@ _MOST_WORKERS = 512
 _CEILING_SECONDS, _CEILINGS = 60.0, 30  # half an hour of what other programs left
 _CHILDLESS_SECONDS = 5.0  # between searches for child processes, as long as none was found
 _STATUS = Path("/proc/self/status")
-_FIELDS = {b"RssAnon": "anonymous", b"RssFile": "files", b"RssShmem": "shared", b"VmSize": "virtual"}
-_FIELD = re.compile(rb"^(RssAnon|RssFile|RssShmem|VmSize):\s+(\d+) kB$", re.MULTILINE)
+_FIELD = re.compile(rb"^(RssAnon|RssShmem|VmSize):\s+(\d+) kB$", re.MULTILINE)
 
 
 NO_PROGRESS = Progress()
@@ -52,10 +51,8 @@ class ProcessMemory:
 
     Attributes:
         resident: resident memory of this process.
-        anonymous: resident pages that belong to no file.
         private: anonymous and shared memory: all that the kernel cannot drop.
         virtual: size of the address space in use.
-        files: resident pages of file mappings.
         shared: resident pages of shared memory.
         used: memory that the C allocator has handed out.
         retained: freed memory that the C allocator keeps.
@@ -79,9 +76,7 @@ class ProcessMemory:
         progress: Callable[[], Progress] = lambda: NO_PROGRESS,
     ) -> None:
         self.resident = LevelSeries()
-        self.anonymous = LevelSeries()
         self.private = LevelSeries()
-        self.files = LevelSeries()
         self.shared = LevelSeries()
         self.virtual = LevelSeries()
         self.used = LevelSeries()
@@ -171,8 +166,9 @@ class ProcessMemory:
 
     def _read_status(self, now: float) -> None:
         found = {name: 1024 * int(kilobytes) for name, kilobytes in _FIELD.findall(_STATUS.read_bytes())}
-        for name, size in found.items():
-            getattr(self, _FIELDS[name]).add(now, size)
+        for name, series in ((b"RssShmem", self.shared), (b"VmSize", self.virtual)):
+            if name in found:
+                series.add(now, found[name])
         if b"RssAnon" in found:
             self.private.add(now, found[b"RssAnon"] + found.get(b"RssShmem", 0))
 

@@ -21,7 +21,8 @@ FOUND = Finding(
     "container", "A.items", "list of int", 10, 1000, 60.0, 6000.0, 0.5,
     site=Site("a.py", 3, "fill"), holders=("A",), remedy="`clear()`", is_leak=True,
 )  # fmt: skip
-GOOD = Explanation("leak", 120.0, 12_000.0, 0.5, (FOUND,), "").as_json()
+NATIVE = Finding("native", None, "memory")
+GOOD = Explanation("leak", 120.0, 12_000.0, 0.5, (FOUND, NATIVE), "").as_json()
 
 
 def changed(**fields: Any) -> dict[str, Any]:
@@ -37,7 +38,8 @@ def nested(depth: int) -> Any:
 
 
 def test_what_was_sent_is_what_is_shown() -> None:
-    assert explanation_of(json.loads(json.dumps(GOOD))) == Explanation("leak", 120, 12_000, 0.5, (FOUND,), "")
+    sent = Explanation("leak", 120, 12_000, 0.5, (FOUND, NATIVE), "")
+    assert explanation_of(json.loads(json.dumps(GOOD))) == sent
 
 
 def test_fields_and_words_of_a_later_version_are_no_error() -> None:

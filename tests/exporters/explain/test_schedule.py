@@ -54,37 +54,34 @@ def after(
 
 
 @pytest.mark.parametrize(
-    ("per_minute", "level", "schedule"),
+    ("per_minute", "level", "limit", "schedule"),
     [
-        (0.0, 500 * MB, CALM),
-        (0.2 * MB, 200 * MB, CALM),
-        (0.6 * MB, 200 * MB, HURRIED),
-        (10 * MB, 40e9, CALM),
-        (120 * MB, 40e9, HURRIED),
+        (0.0, 500 * MB, 512e9, CALM),
+        (0.2 * MB, 200 * MB, 512e9, CALM),
+        (0.6 * MB, 200 * MB, 512e9, HURRIED),
+        (10 * MB, 40e9, 512e9, CALM),
+        (120 * MB, 40e9, 512e9, HURRIED),
+        (10 * MB, 40e9, 42e9, HURRIED),  # fills the memory in hours
     ],
 )
-def test_growth_that_soon_matters_is_looked_at_often(
-    per_minute: float, level: float, schedule: Schedule
+def test_growth_that_soon_matters_is_read_often(
+    per_minute: float, level: float, limit: float, schedule: Schedule
 ) -> None:
-    assert after(10, per_minute, start=level, limit=512e9) is schedule
+    assert after(10, per_minute, start=level, limit=limit) is schedule
 
 
-def test_growth_that_fills_the_memory_in_hours_is_looked_at_often() -> None:
-    assert after(10, 10 * MB, start=40e9, limit=42e9) is HURRIED
-
-
-def test_the_beginning_is_looked_at_often() -> None:
+def test_the_beginning_is_read_often() -> None:
     assert after(1.5, 0.0) is HURRIED
     assert after(10, 0.0, rounds=0) is HURRIED
     assert after(10, 0.0, rounds=1) is CALM
 
 
-def test_a_leak_that_begins_after_hours_is_looked_at_often() -> None:
+def test_a_leak_that_begins_after_hours_is_read_often() -> None:
     assert after(300, 48 * MB, begins_at=300) is CALM
     assert after(303, 48 * MB, begins_at=300) is HURRIED
 
 
-def test_the_explainer_rests_while_memory_stands_still_and_ends_its_rest_at_once(
+def test_the_explainer_works_seldom_while_memory_stands_still_and_often_at_once_when_it_grows(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     now, level = [0.0], [500 * MB]
@@ -108,13 +105,13 @@ def test_the_explainer_rests_while_memory_stands_still_and_ends_its_rest_at_once
     assert explainer.inventory.lengths.shortest_interval == HURRIED.reading
 
 
-def spent_after(seconds: float, *, lend_at: float = float("inf"), share: float = SHARE) -> float:
+def spent_after(seconds: float, *, advance_at: float = float("inf"), share: float = SHARE) -> float:
     """CPU seconds that work which never ends gets, in slices of a millisecond."""
     now = [0.0]
     budget = Budget(lambda: now[0], share)
     while now[0] < seconds:
         now[0] += 0.1
-        if now[0] >= lend_at:
+        if now[0] >= advance_at:
             budget.advance()
         if budget.allows():
             budget.charge(0.001)
@@ -127,14 +124,14 @@ def test_any_run_costs_its_share_and_a_little_ahead(seconds: float) -> None:
     assert spent_after(seconds) <= 0.01 * seconds
 
 
-def test_a_loan_is_paid_back_within_the_hour() -> None:
-    assert spent_after(120.0, lend_at=60.0) > START_SECONDS + SHARE * 120 + ADVANCE_SECONDS / 2
-    assert spent_after(3700.0, lend_at=60.0) <= SHARE * 3700 + 0.001
+def test_an_advance_is_paid_back_within_the_hour() -> None:
+    assert spent_after(120.0, advance_at=60.0) > START_SECONDS + SHARE * 120 + ADVANCE_SECONDS / 2
+    assert spent_after(3700.0, advance_at=60.0) <= SHARE * 3700 + 0.001
 
 
 @pytest.mark.parametrize("share", [SHARE / 20, SHARE / 2])
 def test_a_smaller_share_has_a_smaller_advance(share: float) -> None:
-    assert spent_after(3700.0, lend_at=60.0, share=share) <= share * 3700 + 0.001
+    assert spent_after(3700.0, advance_at=60.0, share=share) <= share * 3700 + 0.001
     assert 0 < spent_after(60.0, share=share) <= share / SHARE * START_SECONDS + share * 60 + 0.001
 
 
@@ -223,13 +220,9 @@ def test_two_leaks_of_the_same_pace_are_each_said_once() -> None:
     assert sum(limit.line(both[now // 5 % 2], now) is not None for now in range(0, 3600, 5)) == 2
 
 
-def test_that_it_is_too_early_is_not_said() -> None:
-    assert not logged(LogLimit(), explanation("too early"), range(0, 3600, 5))
-
-
-def test_that_nothing_leaks_is_not_said() -> None:
-    assert not logged(LogLimit(), explanation("healthy"), range(0, 7200, 5))
-    assert not logged(LogLimit(), explanation("warm-up"), range(0, 7200, 5))
+@pytest.mark.parametrize("word", ["too early", "healthy", "warm-up"])
+def test_that_nothing_leaks_or_can_be_told_is_not_said(word: Word) -> None:
+    assert not logged(LogLimit(), explanation(word), range(0, 7200, 5))
 
 
 def test_a_verdict_that_proves_wrong_is_taken_back_once() -> None:
