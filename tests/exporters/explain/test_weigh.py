@@ -20,11 +20,11 @@ from heapwatch.measure.sizing.memory import MemoryBlock
 from tests.exporters.explain.walking import inventory_of
 
 
-def found(obj):
-    """The inventory of an agent, and what is known by path."""
-    inventory = inventory_of(obj, "agent")
+def found(agent, path):
+    """The inventory of an agent, and the container at a path from it."""
+    inventory = inventory_of(agent, "agent")
     inventory.lengths.read(1.0)
-    return inventory, inventory.known
+    return inventory, inventory.known[f"agent.{path}"]
 
 
 class Agent:
@@ -41,8 +41,7 @@ def test_a_container_weighs_what_its_tensors_hold_on_a_gpu(monkeypatch):
     monkeypatch.setattr(tensor_storage, "storage_memory", on_a_gpu)
     agent = Agent()
     agent.losses += [torch.zeros(100_000) for _ in range(20)]
-    inventory, known = found(agent)
-    losses = known["agent.losses"]
+    inventory, losses = found(agent, "losses")
     weigh(losses, inventory, 0.0)
 
     assert losses.held.last == pytest.approx(20 * 400_000, rel=0.01)
@@ -60,8 +59,7 @@ def test_kept_exceptions_weigh_the_local_variables_that_they_keep():
             fails()
         except ValueError as error:
             agent.losses.append(error)
-    inventory, known = found(agent)
-    losses = known["agent.losses"]
+    inventory, losses = found(agent, "losses")
     weigh(losses, inventory, 0.0)
     assert losses.held.last == pytest.approx(20 * 100_000, rel=0.1)
     assert "keep the error's text" in remedy_for(losses, traits_of(losses, inventory), None, [])
@@ -72,8 +70,7 @@ def test_a_bounded_buffer_of_graphs_has_the_remedy():
     agent.memory = collections.deque(maxlen=50)
     weight = torch.ones(3, requires_grad=True)
     agent.memory.extend({"state": weight * number} for number in range(20))
-    inventory, known = found(agent)
-    memory = known["agent.memory"]
+    inventory, memory = found(agent, "memory")
     traits = traits_of(memory, inventory)
     assert traits.graph
     assert "`.detach()`" in remedy_for(memory, traits, 50)
@@ -84,8 +81,7 @@ def test_programs_that_a_jitted_function_keeps_are_named_by_their_holder():
     agent = Agent()
     for length in range(1, 6):
         agent.step(jax.numpy.zeros(length))
-    inventory, known = found(agent)
-    step = known["agent.step"]
+    inventory, step = found(agent, "step")
 
     assert step.items.last == 5
     traits = traits_of(step, inventory)
@@ -97,8 +93,7 @@ def test_programs_that_a_jitted_function_keeps_are_named_by_their_holder():
 def test_many_places_share_the_time_of_one(monkeypatch):
     agent = Agent()
     agent.losses = [{"values": [float(at)] * 60} for at in range(8)]
-    inventory, known = found(agent)
-    inner = known['agent.losses[*]["values"]']
+    inventory, inner = found(agent, 'losses[*]["values"]')
     assert len(inner.places) > 2
     spent = [0.0]
     monkeypatch.setattr(weighing, "own_time", lambda: spent[0])
@@ -117,8 +112,7 @@ def test_many_places_share_the_time_of_one(monkeypatch):
 def test_what_takes_too_long_to_weigh_waits_and_is_tried_with_fewer_items(monkeypatch):
     agent = Agent()
     agent.losses += [[0.0] * 10 for _ in range(100)]
-    inventory, known = found(agent)
-    losses = known["agent.losses"]
+    inventory, losses = found(agent, "losses")
     tried = []
 
     def slow(obj, *, samples, budget_seconds, elsewhere, storages):
@@ -149,8 +143,8 @@ def wrapped(env, depth):
 def test_an_object_of_an_extension_is_found_behind_wrappers():
     agent = Agent()
     agent.past = [wrapped(torch.Generator(), 6) for _ in range(3)]
-    inventory, known = found(agent)
-    assert traits_of(known["agent.past"], inventory).opaque
+    inventory, past = found(agent, "past")
+    assert traits_of(past, inventory).opaque
 
 
 @pytest.mark.parametrize("name", ["simulator", "past_simulator"])
@@ -158,8 +152,8 @@ def test_what_an_item_only_refers_to_is_not_looked_into(name):
     agent = Agent()
     setattr(agent, name, torch.Generator())
     agent.past = [{"of": getattr(agent, name)} for _ in range(3)]
-    inventory, known = found(agent)
-    assert not traits_of(known["agent.past"], inventory).opaque
+    inventory, past = found(agent, "past")
+    assert not traits_of(past, inventory).opaque
 
 
 def test_a_path_at_which_a_list_has_taken_the_place_of_an_array_is_weighed() -> None:
@@ -173,8 +167,8 @@ def test_a_path_at_which_a_list_has_taken_the_place_of_an_array_is_weighed() -> 
 def test_a_view_tells_how_much_of_the_array_it_uses():
     agent = Agent()
     agent.losses += [np.zeros(10_000)[:16] for _ in range(20)]
-    inventory, known = found(agent)
-    assert traits_of(known["agent.losses"], inventory).view == (128, 80_000)
+    inventory, losses = found(agent, "losses")
+    assert traits_of(losses, inventory).view == (128, 80_000)
 
 
 def test_an_entry_for_the_end_of_an_object_is_named_by_what_it_calls():
@@ -185,11 +179,11 @@ def test_an_entry_for_the_end_of_an_object_is_named_by_what_it_calls():
     agent, loader = Agent(), Loader()
     finalizer = weakref.finalize(loader, loader.clean)
     agent.registry = {0: weakref.finalize._registry[finalizer]}
-    inventory, known = found(agent)
-    traits = traits_of(known["agent.registry"], inventory)
+    inventory, registry = found(agent, "registry")
+    traits = traits_of(registry, inventory)
     finalizer.detach()
     assert traits.item_type == "finalizers with the method `Loader.clean`"
-    assert "does not refer to the object" in remedy_for(known["agent.registry"], traits, None)
+    assert "does not refer to the object" in remedy_for(registry, traits, None)
 
 
 def test_tensors_that_two_containers_have_are_found_in_their_newest_items():
@@ -200,8 +194,7 @@ def test_tensors_that_two_containers_have_are_found_in_their_newest_items():
         agent.replay.append((state, at))
         if at < 90:
             agent.losses.append({"state": state, "more": torch.zeros(1000)})
-    inventory, known = found(agent)
-    replay, losses = (newest_parts(known[path], inventory) for path in ("agent.replay", "agent.losses"))
+    replay, losses = (newest_parts(*reversed(found(agent, path))) for path in ("replay", "losses"))
     assert shared_share(replay, losses) == 1.0
     assert shared_share(losses, replay) == 0.5
     assert shared_share(losses, []) == 0.0
