@@ -54,7 +54,6 @@ TESTED_BY = {
     ),
     "tests/exporters/collectors/test_sizes.py": f"{LIBRARY}/collectors: off_heap",
     "tests/exporters/explain/source/test_sites.py": f"{LIBRARY}/explain/source: statements",
-    "tests/exporters/explain/test_bounds.py": f"{LIBRARY}/explain/source: length_limits",
     "tests/exporters/explain/test_inventory_safety.py": f"{LIBRARY}/explain: evidence",
     "tests/exporters/explain/test_attribution.py": f"{LIBRARY}/explain: findings",
     "tests/exporters/entering/test_entrance.py": (

@@ -9,7 +9,7 @@ from itertools import islice
 from types import CodeType, FunctionType
 from typing import Any
 
-from heapwatch.explain.bounds import bound_by_keys, bound_of, emptying_of, is_cut_shorter
+from heapwatch.explain.bounds import Limit, bound_by_keys, bound_of, emptying_of, is_cut_shorter, limits_of
 from heapwatch.explain.census import GrowingType, LongContainer
 from heapwatch.explain.evidence import Candidate, Levels
 from heapwatch.explain.findings import Finding
@@ -18,7 +18,6 @@ from heapwatch.explain.inventory import Inventory
 from heapwatch.explain.places import KnownContainer, Place
 from heapwatch.explain.remedies import remedy_for, remedy_for_type
 from heapwatch.explain.series import FloorGrowth, LevelSeries
-from heapwatch.explain.source.length_limits import Limit, limits_of
 from heapwatch.explain.source.sites import (
     Site,
     Use,
