@@ -36,7 +36,7 @@ def run() -> Report:
     slices = f"{1000 * explainer.longest_slice:.1f} ms"
     table.rows += [
         ["longest slice of work, as CPU time", slices],
-        ["longest piece that holds the interpreter", f"{1000 * explainer.census.stall.longest:.1f} ms"],
+        ["longest piece that holds the interpreter", f"{1000 * explainer.census.pause_limit.longest:.1f} ms"],
         ["CPU time in the first minute", f"{1000 * sum(explainer.spent_on.values()):.0f} ms"],
         ["walks through all objects that are reached", f"{explainer.inventory.rounds}"],
         ["objects looked at in one walk", f"{explainer.inventory.visited:,}"],

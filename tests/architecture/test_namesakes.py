@@ -40,7 +40,7 @@ TESTED_BY = {
     "tests/dashboards/viewer/test_ports.py": f"{VIEWER}: settings",
     "tests/e2e/test_loop.py": "stack/heapwatch_stack: loop trainer",
     "tests/e2e/test_operations.py": "stack/heapwatch_stack: native report example",
-    "tests/exporters/analysis/test_leak.py": f"{LIBRARY}/analysis: observed process timeline explained judge",
+    "tests/exporters/analysis/test_leak.py": f"{LIBRARY}/analysis: observed process timeline",
     "tests/exporters/analysis/test_limits.py": f"{LIBRARY}/analysis: readings",
     "tests/exporters/cli/test_main.py": f"{LIBRARY}/cli: ps",
     "tests/exporters/cli/test_results.py": f"{LIBRARY}/runtime: github",
@@ -53,13 +53,9 @@ TESTED_BY = {
         f"{LIBRARY}: collectors/unique_memory measure/process/unique_memory measure/process/helper_processes"
     ),
     "tests/exporters/collectors/test_sizes.py": f"{LIBRARY}/collectors: off_heap",
-    "tests/exporters/explain/source/test_limit_values.py": (
-        f"{LIBRARY}/explain/source: length_limits user_code"
-    ),
     "tests/exporters/explain/source/test_sites.py": f"{LIBRARY}/explain/source: statements",
-    "tests/exporters/explain/test_inventory.py": f"{LIBRARY}/explain: places lengths",
-    "tests/exporters/explain/test_inventory_safety.py": f"{LIBRARY}/explain: evidence residual",
-    "tests/exporters/explain/test_attribution.py": f"{LIBRARY}/explain: findings level_history",
+    "tests/exporters/explain/test_inventory_safety.py": f"{LIBRARY}/explain: evidence",
+    "tests/exporters/explain/test_attribution.py": f"{LIBRARY}/explain: findings",
     "tests/exporters/entering/test_entrance.py": (
         f"{LIBRARY}/entering: exported first inside refusals tracee"
     ),

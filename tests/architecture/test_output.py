@@ -12,7 +12,6 @@ from tests.architecture.test_imports import MODULES
 OWN_TEXT = {
     "heapwatch.runtime.plain_text": "the place itself",
     "heapwatch_dashboards.__main__": "names of its own files",
-    "heapwatch.explain.tracing.native_record": "JSON for the process that started it, without this package",
     "heapwatch_stack.bootstrap": "runs before anything is installed, beside pip",
 }
 _STREAMS = ("stdout", "stderr", "__stdout__", "__stderr__")

@@ -25,9 +25,9 @@ from heapwatch.cli.sources import Sample, read_metrics
 from heapwatch.explain.evidence import Candidate
 from heapwatch.explain.findings import Explanation, headline, narrative
 from heapwatch.explain.levels import LeakingLevels
-from heapwatch.explain.log_limit import LogLimit
+from heapwatch.explain.received import told
+from heapwatch.explain.schedule import LogLimit
 from heapwatch.explain.source.sites import Site
-from heapwatch.explain.told import told
 from heapwatch.http.client import get_json, get_text
 from heapwatch.recording.points import Point
 from heapwatch.recording.recorder import Recorder

@@ -11,11 +11,12 @@ from dataclasses import dataclass
 from itertools import pairwise
 from typing import NamedTuple
 
-from heapwatch.analysis.explained import BUFFER_TOLERANCE, explained
 from heapwatch.analysis.process import (
+    BUFFER_TOLERANCE,
     MATURE_MINUTES,
     Process,
     counts,
+    explained,
     has_trained,
     maturity_of,
     rate_ratio,

@@ -10,7 +10,7 @@ from typing import Any
 from heapwatch.analysis.readings import Readings
 from heapwatch.cli.sources import Sample, TrainerSource, none_registered, registered_trainers
 from heapwatch.explain.findings import TimeLeft, foremost, range_text
-from heapwatch.explain.told import told
+from heapwatch.explain.received import told
 from heapwatch.runtime.plain_text import plain, say, say_json
 
 _LONGEST_CELL = 100

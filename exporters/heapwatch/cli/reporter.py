@@ -7,8 +7,8 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 
 from heapwatch.analysis.growth import GrowthRates
+from heapwatch.analysis.judge import LiveVerdicts
 from heapwatch.analysis.limits import growth_limits_of, limits_of
-from heapwatch.analysis.live import LiveVerdicts
 from heapwatch.analysis.readings import (
     GROWN,
     SEVERITIES,
@@ -22,7 +22,7 @@ from heapwatch.analysis.readings import (
 from heapwatch.analysis.verdict import SERIOUS, Word
 from heapwatch.cli.sources import Sample
 from heapwatch.explain.findings import labelled
-from heapwatch.explain.told import told, verdict_of
+from heapwatch.explain.received import told, verdict_of
 
 REPEAT_SECONDS = 600.0
 HYSTERESIS = 0.95  # an alert ends below this share of its limit, so that a level at its limit does not flap

@@ -1,4 +1,4 @@
-"""Decides which growing containers are leaks, and how much of the process's growth they explain."""
+"""Decides which growing containers are leaks, and what the growth is that no container explains."""
 
 from __future__ import annotations
 
@@ -17,9 +17,10 @@ from heapwatch.explain.findings import (
     ranked,
     size_text,
 )
+from heapwatch.explain.memory import OWN, RETAINED
 from heapwatch.explain.places import KnownContainer
-from heapwatch.explain.residual import EXPLAINED, continues, inferred, rate_of, unnamed, with_types, workers
-from heapwatch.explain.series import is_steady
+from heapwatch.explain.schedule import PAUSE_VARIABLE
+from heapwatch.explain.series import NO_GROWTH, FloorGrowth, is_steady
 from heapwatch.explain.weigh import shared_share
 
 TOO_EARLY_SECONDS = 40.0
@@ -33,7 +34,13 @@ _NOTED_SHARE = 0.02
 _NOISE_BYTES = 1e6  # a smaller rise is not mentioned, also where it is even
 _MOST_FINDINGS = 20
 _GROW_ON = ("too early", "growing", "will not fit", "leak")
-_GOES_ON_SECONDS = 60.0 * MATURE_MINUTES  # after which growth that has not slowed down is said to go on
+_LASTING_SECONDS = 60.0 * MATURE_MINUTES  # after which growth that has not slowed down is said to go on
+EXPLAINED = 0.5  # unexplained growth below this share of all growth is not investigated
+_MEASURED_SPAN = 60.0  # seconds of growth before the unexplained part is attributed
+_COUNTED_SPAN = 120.0
+_STEADY = 0.8
+_SAME_RATE = 0.8
+_IMPOSSIBLE = 2.0  # growth of a type, as a multiple of all growth, that cannot be its own
 
 
 def explain(
@@ -59,24 +66,23 @@ def explain(
 
     """
     seconds = levels.now - levels.began
-    settled = levels.now - max(levels.began, levels.memory.settled_at)
+    since_startup = levels.now - max(levels.began, levels.memory.startup_end)
     rate = levels.per_minute
     findings: list[Finding] = []
     seen: list[Candidate] = []
     for candidate in sorted(candidates, key=lambda one: (-one.bytes_per_minute, len(one.known.path))):
         findings.append(_finding(candidate, levels, seen))
         seen.append(candidate)
-    findings += workers(levels)
-    findings = inferred(findings, candidates, levels)
+    findings += _workers(levels)
+    findings = _inferred(findings, candidates, levels)
     findings = with_types(findings, types, levels)
-    findings += unnamed(findings, levels, refused_seconds if rounds else None, counted_seconds)
+    findings += _unnamed(findings, levels, refused_seconds if rounds else None, counted_seconds)
     findings = _with_shares(findings, rate)
-    findings = with_room(findings, levels)
-    reported = [found for found in findings if _is_worth_reporting(found, levels)]
-    share = (
-        min(1.0, rate_of([found for found in reported if found.kind != "native"]) / rate) if rate > 0 else 1.0
-    )
-    verdict, detail = _verdict(levels, reported, settled, None if rounds else walked)
+    findings = _with_fits(findings, levels)
+    reported = [found for found in findings if _is_reported(found, levels)]
+    named = _rate_of([found for found in reported if found.kind != "native"])
+    share = min(1.0, named / rate) if rate > 0 else 1.0
+    verdict, detail = _verdict(levels, reported, since_startup, None if rounds else walked)
     left = levels.time_left if verdict in _GROW_ON else None
     return Explanation(verdict, seconds, rate, share, ranked(reported)[:_MOST_FINDINGS], detail, left)
 
@@ -85,8 +91,8 @@ def is_unexplained(explanation: Explanation, levels: Levels) -> bool:
     """Whether material growth goes on that no finding names, so that a search is worth its cost."""
     measured = [one for one in explanation.findings if one.kind != "native" and not one.inferred]
     rate = explanation.growth_bytes_per_minute
-    residual = rate - rate_of(measured)
-    if residual <= EXPLAINED * rate or not continues(levels.own):
+    residual = rate - _rate_of(measured)
+    if residual <= EXPLAINED * rate or not _continues(levels.own):
         return False
     return levels.matters(residual) and residual / 60 * levels.own.span >= MATERIAL_BYTES
 
@@ -113,14 +119,13 @@ def _finding(candidate: Candidate, levels: Levels, seen: Sequence[Candidate]) ->
         items_per_minute=60 * growth.per_second * known.multiplicity if known.counted else None,
         # What two containers share counts once.
         bytes_per_minute=(1 - shared) * candidate.bytes_per_minute,
-        share=0.0,
         capacity_items=None if capacity is None else round(capacity * known.multiplicity),
         site=candidate.site,
         holders=candidate.holders,
         remedy=candidate.remedy,
         is_leak=continues and not bounded,
         steady=_is_steady(known, levels),
-        fits=not continues if bounded else None,  # a sure growth is compared with the memory by `with_room`
+        fits=not continues if bounded else None,  # a sure growth is compared with the memory by `_with_fits`
         shared_with=owner if shared else None,
     )
 
@@ -158,7 +163,7 @@ def _with_shares(findings: Sequence[Finding], bytes_per_minute: float) -> list[F
     return shares
 
 
-def with_room(findings: Sequence[Finding], levels: Levels) -> list[Finding]:
+def _with_fits(findings: Sequence[Finding], levels: Levels) -> list[Finding]:
     """The findings, with whether the memory that is left suffices for all buffers that surely go on growing.
 
     Of a buffer that needs more than that, and whose growth is not sure yet, it is not known.
@@ -183,7 +188,7 @@ def _needed(finding: Finding) -> float:
     return finding.bytes * (finding.capacity_items / finding.items - 1)
 
 
-def _is_worth_reporting(finding: Finding, levels: Levels) -> bool:
+def _is_reported(finding: Finding, levels: Levels) -> bool:
     if finding.is_leak or finding.fits is False:
         return True
     return levels.matters(finding.bytes_per_minute) and finding.share >= _NOTED_SHARE
@@ -201,12 +206,12 @@ def _verdict(
     if seconds < TOO_EARLY_SECONDS:
         left = f"A verdict takes {TOO_EARLY_SECONDS:.0f} s, {math.ceil(TOO_EARLY_SECONDS - seconds)} s more."
         return "too early", _joined(grows, left, _searched(walked))
-    remaining = _GOES_ON_SECONDS - levels.growing_seconds
+    remaining = _LASTING_SECONDS - levels.growing_seconds
     if walked is not None and remaining > 0:
         waits = f"Growth is judged without it in {math.ceil(remaining / 60)} min."
         return "too early", _joined(grows, _searched(walked), waits)
     buffers = [finding for finding in findings if finding.kind == "buffer"]
-    filled = rate_of([finding for finding in buffers if finding.fits])
+    filled = _rate_of([finding for finding in buffers if finding.fits])
     rises = fast > 0 and filled < EXPLAINED * fast
     matters = levels.matters(rate) and filled < EXPLAINED * rate
     if not (rises or matters):
@@ -244,3 +249,168 @@ def _joined(*parts: str) -> str:
 
 def _is_full(finding: Finding) -> bool:
     return finding.capacity_items is not None and (finding.items or 0) >= finding.capacity_items
+
+
+def _workers(levels: Levels) -> list[Finding]:
+    """One finding for all child processes, if their memory or their number grows."""
+    memory = levels.memory
+    growth = memory.workers.growth(levels.startup_end)
+    more = memory.processes.growth(levels.startup_end)
+    if growth.per_second <= 0:
+        return []
+    rate = 60 * growth.per_second
+    rising = more if more.rising else NO_GROWTH
+    if more.rising:
+        remedy = "end them: `close()` of the environment or pool, `process.join()`"
+    else:
+        remedy = "`heapwatch explain PID` of one of them names what grows there"
+    # A growing number of processes is judged as a number of items, memory of the same processes as a level.
+    leaks = more.span >= _COUNTED_SPAN if more.rising else "workers" in levels.leaks
+    return [
+        Finding(
+            kind="worker",
+            path=None,
+            type="child processes" if more.rising else "memory of the child processes",
+            items=round(memory.processes.last or 0.0),
+            bytes=round(memory.workers.last or 0.0),
+            items_per_minute=60 * rising.per_second,
+            bytes_per_minute=rate,
+            remedy=remedy,
+            is_leak=leaks and growth.rising and levels.matters(rate),
+        )
+    ]
+
+
+def _inferred(findings: list[Finding], candidates: Sequence[Candidate], levels: Levels) -> list[Finding]:
+    """Attribute growth that no measurement explains to a growing container whose items cannot be measured."""
+    residual = _residual(findings, levels)
+    if not (residual and _continues(levels.own)):
+        return findings
+    by_path = {candidate.known.path: candidate for candidate in candidates}
+    opaque = []
+    for at, finding in enumerate(findings):
+        candidate = by_path.get(str(finding.path))
+        if finding.kind != "container" or candidate is None or not candidate.traits.opaque:
+            continue
+        if candidate.rising:
+            opaque.append((candidate.traits.graph, finding.items_per_minute or 0.0, at, candidate))
+    if not opaque:
+        return findings
+    # Several names may lead to one graph and grow at about the same rate. Prefer one whose line is known, and
+    # any name to `_`.
+    fastest = max(opaque, key=lambda entry: entry[:2])
+    same = (one for one in opaque if one[0] == fastest[0] and one[1] >= _SAME_RATE * fastest[1])
+    *_, at, candidate = max(
+        same, key=lambda one: (one[3].site is not None, _is_name(one[3].known.path), one[1])
+    )
+    chosen = findings[at]
+    grown = residual / 60 * levels.own.span
+    # An autograd graph is known to hold much memory. For other objects, container and process must both grow
+    # steadily.
+    spans = (candidate.growth.span, levels.own.span)
+    steady = min(spans) >= _COUNTED_SPAN and levels.own.lasting >= _STEADY and candidate.rising
+    certain = grown >= MATERIAL_BYTES and (candidate.traits.graph or steady)
+    findings[at] = replace(
+        chosen,
+        bytes=round((chosen.bytes or 0) + grown),
+        bytes_per_minute=chosen.bytes_per_minute + residual,
+        inferred=True,
+        is_leak=chosen.is_leak or certain or OWN in levels.leaks,
+    )
+    return findings
+
+
+def _is_name(path: str) -> bool:
+    return path.rpartition(".")[2].strip("_") != ""
+
+
+def plausible(found: Finding, levels: Levels) -> Finding:
+    """Leave out the size of a type whose instances share what they reach; all growth at most is theirs."""
+    most = levels.per_minute
+    if not 0 < _IMPOSSIBLE * most < found.bytes_per_minute:
+        return found
+    return replace(found, bytes=None, bytes_per_minute=most)
+
+
+def with_types(findings: list[Finding], types: Sequence[Finding], levels: Levels) -> list[Finding]:
+    """Add growing types while a part of the growth is unexplained."""
+    for found in types:
+        residual = _residual(findings, levels)
+        if residual:
+            if found.inferred:
+                found = replace(found, bytes_per_minute=min(residual, found.bytes_per_minute))
+            grown = found.bytes_per_minute / 60 * levels.own.span
+            leaks = (
+                _continues(levels.own) and grown >= MATERIAL_BYTES and levels.matters(found.bytes_per_minute)
+            )
+            findings = [*findings, replace(found, is_leak=leaks)]
+    return findings
+
+
+def _unnamed(
+    findings: Sequence[Finding],
+    levels: Levels,
+    refused_seconds: float | None = None,
+    counted_seconds: float = 0.0,
+) -> list[Finding]:
+    """A finding for growth that no Python object explains, named by the sort of memory that grows.
+
+    Until objects have been counted by type for two minutes, only containers are known not to be the cause.
+    Where objects were not counted by type, as that would have stopped the program for `refused_seconds`, it
+    says how to allow it.
+    """
+    residual, memory = _residual(findings, levels), levels.memory
+    if not (residual and _continues(levels.own)):
+        return []
+    kind: FindingKind = "native"
+    counted = refused_seconds is None and counted_seconds >= _COUNTED_SPAN
+    searched = "Python object" if counted else "container"
+    what, remedy, level = f"memory that no {searched} accounts for", None, OWN
+    kept = _rate(memory.retained.growth(levels.startup_end))
+    # Where `malloc_trim` has returned freed memory, resident memory grows by less than `retained`.
+    if EXPLAINED * residual < kept <= residual / EXPLAINED:
+        kind, what, level = "allocator", "freed memory that the C allocator keeps", RETAINED
+        remedy = "`malloc_trim(0)` now and then (a cleanup does it), MALLOC_ARENA_MAX=2, or jemalloc"
+    elif _rate(memory.gpu.growth(levels.startup_end)) > EXPLAINED * residual:
+        kind, what, level = "gpu", "GPU memory that no Python container accounts for", "gpu"
+    elif _rate(memory.shared.growth(levels.startup_end)) > EXPLAINED * residual:
+        what, level = "shared memory that no Python object accounts for", "shared"
+        remedy = "close and unlink shared memory blocks and queues that are done"
+    elif refused_seconds is not None:
+        # Twice that of a count: a list of the instances, and of what refers to them, takes longer.
+        allowed = 50 * math.ceil(2 * 1000 * refused_seconds / 50)
+        remedy = (
+            f"let objects be counted by type, too: start it with {PAUSE_VARIABLE}={allowed}, since a count "
+            f"stops the program for about {1000 * refused_seconds:.0f} ms"
+        )
+    return [
+        Finding(
+            kind=kind,
+            path=None,
+            type=what,
+            bytes_per_minute=residual,
+            remedy=remedy,
+            is_leak=level in levels.leaks,
+        )
+    ]
+
+
+def _continues(growth: FloorGrowth) -> bool:
+    """Whether the process has grown for long enough."""
+    return growth.rising and growth.span >= _MEASURED_SPAN
+
+
+def _rate_of(findings: Sequence[Finding]) -> float:
+    """Growth of all findings together, in bytes a minute."""
+    return sum(finding.bytes_per_minute for finding in findings)
+
+
+def _residual(findings: Sequence[Finding], levels: Levels) -> float:
+    """Unexplained growth in bytes a minute; 0 if it is not material."""
+    rate = levels.per_minute
+    residual = rate - _rate_of(findings)
+    return residual if residual > EXPLAINED * rate and levels.matters(residual) else 0.0
+
+
+def _rate(growth: FloorGrowth) -> float:
+    return 60 * growth.per_second

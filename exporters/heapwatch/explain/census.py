@@ -14,6 +14,7 @@ import sys
 import time
 from collections import Counter, deque
 from collections.abc import Callable, Collection, Iterator
+from dataclasses import dataclass, field
 from functools import partial
 from inspect import CO_GENERATOR
 from itertools import islice
@@ -21,7 +22,7 @@ from pathlib import Path
 from types import CellType, FrameType, FunctionType, GeneratorType, MethodType, ModuleType
 from typing import Any, NamedTuple
 
-from heapwatch.explain.schedule import STALL_SECONDS, Stall, allowed_seconds
+from heapwatch.explain.schedule import PAUSE_SECONDS, PauseLimit, allowed_seconds
 from heapwatch.explain.series import FloorGrowth, LevelSeries
 from heapwatch.explain.source.sites import Site
 from heapwatch.measure.introspection.first_items import first_items
@@ -61,15 +62,13 @@ _PLAIN = frozenset(
 )  # fmt: skip
 
 
+@dataclass
 class GrowingType:
     """How many instances of a type there are, over time."""
 
-    __slots__ = ("counts", "each_bytes", "name")
-
-    def __init__(self, name: str) -> None:
-        self.name = name
-        self.counts = LevelSeries()
-        self.each_bytes: float | None = None
+    name: str
+    counts: LevelSeries = field(default_factory=LevelSeries)
+    each_bytes: float | None = None
 
 
 class LongContainer(NamedTuple):
@@ -103,7 +102,7 @@ class Census:
 
     Attributes:
         types: growing types, by the id of the class.
-        stall: how long lists of objects take and may take.
+        pause_limit: how long lists of objects take and may take.
         refused_seconds: for how long a count of all objects would stop the program; None if they were
             counted lately.
         frozen: number of objects that `gc.freeze()` has moved where no list of objects shows them, over time.
@@ -118,7 +117,7 @@ class Census:
         fewest: int = _FEWEST,
     ) -> None:
         self.types: dict[int, GrowingType] = {}
-        self.stall = Stall(float("inf") if unlimited else allowed_seconds())
+        self.pause_limit = PauseLimit(float("inf") if unlimited else allowed_seconds())
         self.refused_seconds: float | None = None
         self.frozen = LevelSeries()
         self._freeze_seconds = 0.0  # that the last count of what is frozen took
@@ -137,10 +136,10 @@ class Census:
         step = self._step()
         if step is None:
             if self._first_at is None or now - self._counted_at > _RECENT_SECONDS:
-                self.refused_seconds = self.stall.predicted("types")
+                self.refused_seconds = self.pause_limit.predicted("types")
             return False
         self.refused_seconds = None
-        listed = self.stall.timed(partial(tracked_types, step), "types" if step == 1 else None)
+        listed = self.pause_limit.timed(partial(tracked_types, step), "types" if step == 1 else None)
         counts: Counter[int] = Counter()
         names: dict[int, str] = {}
         while listed:
@@ -152,10 +151,8 @@ class Census:
                 if key not in names:
                     layout = layout_of(kind)
                     names[key] = qualified_type_name(layout) if layout.name not in _PLAIN else ""
-        before, self._before = (
-            self._before,
-            {key: step * number for key, number in counts.items() if number >= self._fewest},
-        )
+        before = self._before
+        self._before = {key: step * number for key, number in counts.items() if number >= self._fewest}
         for key, number in self._before.items():
             if step > 1 and abs(number - before.get(key, 0)) < _SURE * math.sqrt(step * number):
                 self._before[key] = number = before.get(key, number)
@@ -173,7 +170,7 @@ class Census:
 
     def _step(self) -> int | None:
         """Of how many objects one is counted; None where that would stop the program for too long."""
-        if self.stall.allows("types"):
+        if self.pause_limit.allows("types"):
             return 1
         before, self._collections = self._collections, _full_collections()
         if not _COLLECTS_AT_ONCE or self._collections == before:
@@ -188,7 +185,7 @@ class Census:
 
     def _count_frozen(self) -> None:
         """Count what `gc.freeze()` hides. The collector goes through all of it: only where that is short."""
-        if self._freeze_seconds <= STALL_SECONDS:
+        if self._freeze_seconds <= PAUSE_SECONDS:
             began = own_time()
             self.frozen.add(self._clock(), gc.get_freeze_count())
             self._freeze_seconds = own_time() - began
@@ -212,9 +209,9 @@ class Census:
         chains: dict[str, tuple[str, ...]] = {}
         wanted = {key: known for key, known in self.types.items() if known.name in names}
         samples: dict[int, list[Any]] = {key: [] for key in wanted}
-        searched = self.stall.allows("objects")
+        searched = self.pause_limit.allows("objects")
         if searched:
-            objects = self.stall.timed(partial(tracked_objects, samples.keys()), "objects")
+            objects = self.pause_limit.timed(partial(tracked_objects, samples.keys()), "objects")
         else:
             objects = self._young(samples.keys())
         for obj in reversed(objects):
@@ -225,7 +222,7 @@ class Census:
         for key, instances in samples.items():
             if not instances:
                 continue
-            wanted[key].each_bytes = _weigh(instances, elsewhere)
+            wanted[key].each_bytes = _typical_size(instances, elsewhere)
             newest = instances[0]
             instances.clear()
             if searched:
@@ -237,8 +234,8 @@ class Census:
         """Objects of these types that the collector has not yet moved to the oldest generation."""
         found: list[Any] = []
         for generation in (1, 0):
-            if self.stall.allows_young(generation):
-                found += self.stall.timed(partial(tracked_objects, type_ids, generation))
+            if self.pause_limit.allows_young(generation):
+                found += self.pause_limit.timed(partial(tracked_objects, type_ids, generation))
         return found
 
     def youngest(self) -> list[Any] | None:
@@ -246,19 +243,19 @@ class Census:
 
         Tuples are left out, see `heapwatch.measure.objects.tracked`.
         """
-        if not self.stall.allows_young(0):
+        if not self.pause_limit.allows_young(0):
             return None
-        return self.stall.timed(partial(tracked_objects, generation=0))
+        return self.pause_limit.timed(partial(tracked_objects, generation=0))
 
     def search(self, elsewhere: set[int]) -> list[LongContainer]:
         """Containers that grew over the last three searches, the longest first, without those in `elsewhere`.
 
         Only their ids and lengths are kept between two searches.
         """
-        if not self.stall.allows("objects"):
+        if not self.pause_limit.allows("objects"):
             return []
         now = self._clock()
-        objects = self.stall.timed(partial(tracked_objects, _LISTS), "objects")
+        objects = self.pause_limit.timed(partial(tracked_objects, _LISTS), "objects")
         lengths: dict[int, int] = {}
         growing: list[Any] = []
         while objects:
@@ -290,7 +287,7 @@ class Census:
                 LongContainer(
                     _type_of(obj),
                     len(obj),
-                    _weigh_one(obj, elsewhere),
+                    _weigh(obj, 0.01, elsewhere),
                     rate,
                     holders,
                     sites[0] if sites else None,
@@ -302,7 +299,7 @@ class Census:
         """What refers to an instance; where that is only links of its chain, what refers to its ends."""
         holders = tuple(self._holders(newest, ours))
         if holders and _are_links(holders, name):
-            ours += self.stall.timed(partial(_ends, type(newest)))
+            ours += self.pause_limit.timed(partial(_ends, type(newest)))
             while ours and _are_links(holders, name):
                 end = ours.pop()
                 holders = tuple(self._holders(end, ours))
@@ -317,7 +314,7 @@ class Census:
             began = own_time()
             usable = _usable(referrers(obj), seen) or _usable(referrers_of_tuples(obj), seen)
             took = own_time() - began
-            self.stall.longest = max(self.stall.longest, took)
+            self.pause_limit.longest = max(self.pause_limit.longest, took)
             if not usable:
                 return
             # A link of the same chain leads to the next link, not to the owner.
@@ -328,7 +325,7 @@ class Census:
             if site is not None and sites is not None:
                 sites.append(site)
             yield _described(obj, held)
-            if type(obj) is FrameType or type(obj) is ModuleType or took > self.stall.allowed:
+            if type(obj) is FrameType or type(obj) is ModuleType or took > self.pause_limit.allowed:
                 return
 
 
@@ -356,25 +353,20 @@ def _type_of(container: Any) -> str:
     return f"{type(container).__name__} of {type_of(first[0] if first else None)}"
 
 
-def _weigh_one(obj: Any, elsewhere: set[int]) -> int | None:
+def _weigh(obj: Any, seconds: float, elsewhere: set[int], *, one_of_many: bool = False) -> int | None:
     try:
-        size = deep_size(obj, budget_seconds=0.01, elsewhere=elsewhere)
+        size = deep_size(obj, budget_seconds=seconds, elsewhere=elsewhere, one_of_many=one_of_many)
     except (OutOfTime, ContainerChanged, RuntimeError):
         return None
     return size.bytes + size.gpu_bytes + size.shared_bytes
 
 
-def _weigh(instances: list[Any], elsewhere: set[int]) -> float | None:
+def _typical_size(instances: list[Any], elsewhere: set[int]) -> int | None:
     kept = elsewhere - set(map(id, instances))
-    sizes = []
-    for obj in instances:
-        try:
-            # Others of its class have been counted as instances, too.
-            size = deep_size(obj, budget_seconds=0.005, elsewhere=kept, one_of_many=True)
-        except (OutOfTime, ContainerChanged, RuntimeError):
-            continue
-        sizes.append(size.bytes + size.gpu_bytes + size.shared_bytes)
-    return sorted(sizes)[len(sizes) // 2] if sizes else None
+    # Others of its class have been counted as instances, too.
+    sizes = [_weigh(obj, 0.005, kept, one_of_many=True) for obj in instances]
+    known = sorted(size for size in sizes if size is not None)
+    return known[len(known) // 2] if known else None
 
 
 def _usable(found: list[Any], seen: set[int]) -> list[Any]:

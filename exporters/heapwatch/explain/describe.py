@@ -3,35 +3,34 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import replace
 from itertools import islice
 from types import CodeType, FunctionType
 from typing import Any
 
+from heapwatch.explain.bounds import Limit, bound_by_keys, bound_of, emptying_of, is_cut_shorter, limits_of
 from heapwatch.explain.census import GrowingType, LongContainer
 from heapwatch.explain.evidence import Candidate, Levels
 from heapwatch.explain.findings import Finding
 from heapwatch.explain.garbage import Garbage, Uncollected
 from heapwatch.explain.inventory import Inventory
 from heapwatch.explain.places import KnownContainer, Place
-from heapwatch.explain.registers import bound_by_keys
 from heapwatch.explain.remedies import remedy_for, remedy_for_type
 from heapwatch.explain.series import FloorGrowth, LevelSeries
-from heapwatch.explain.source.length_limits import Limit, limits_of
-from heapwatch.explain.source.limit_values import bound_of, emptying_of, is_cut_shorter
 from heapwatch.explain.source.sites import (
     Site,
     Use,
     callers_of,
+    code_of_class,
     function_at,
     only_return,
     rebound_at,
     stores_of,
+    user_code,
     uses_of,
 )
 from heapwatch.explain.source.statements import Scope
-from heapwatch.explain.source.user_code import code_of_class, user_code
 from heapwatch.explain.tracing.python import Tracer
 from heapwatch.explain.weigh import keeps_its_arguments, newest_of, newest_parts, traits_of
 from heapwatch.measure.introspection.attributes import Gone
@@ -44,7 +43,7 @@ _MOST_HOLDERS = 6
 _MOST_COMPARED = 4  # candidates that are searched for items that two of them share
 _NOT_EXAMINED = "objects made while the collector is off, in cycles or not"
 _MOST_KEPT = 200
-_BOUND_SECONDS = 60.0  # between two looks for a bound among the program's other containers
+_BOUND_SECONDS = 60.0  # between two searches for a bound among the program's other containers
 _SEARCHED_AT_ONCE = 3  # containers for which the code is searched in one evaluation
 _STARTERS = ("Process", "Popen", "Pool", "ProcessPoolExecutor", "SubprocVecEnv", "AsyncVectorEnv")
 
@@ -57,8 +56,7 @@ class Describer:
         self._uses: dict[str, tuple[list[Use], list[Limit], Site | None]] = {}
         self._traced: dict[str, Site] = {}
         self._called: dict[str, tuple[set[int], set[Site]]] = {}
-        self._made: dict[str, Site | None] = {}
-        self._stored: dict[str, Site | None] = {}
+        self._only_lines: dict[tuple[str, str], Site | None] = {}
         self._bounds: dict[str, tuple[int | None, float]] = {}
         self._searches = 0
 
@@ -112,9 +110,9 @@ class Describer:
 
     def _bound_by_keys(self, known: KnownContainer) -> int | None:
         """See `bound_by_keys`; looked for anew when a dictionary has passed the bound that was found."""
-        now, items = known.items.read_at, known.items.last or 0.0
+        now = known.items.read_at
         found, due = self._bounds.get(known.path, (None, 0.0))
-        if now >= due or (found is not None and items > found):
+        if now >= due or (found is not None and (known.items.last or 0.0) > found):
             found = bound_by_keys(known, self._inventory)
             if len(self._bounds) >= _MOST_KEPT:
                 self._bounds.clear()
@@ -135,8 +133,7 @@ class Describer:
             bytes=round(count * each) if each else None,
             items_per_minute=60 * growth.per_second,
             bytes_per_minute=60 * growth.per_second * each,
-            share=0.0,
-            site=self._made_only_at(known.name),
+            site=self._only_line(callers_of, known.name.rpartition(".")[2]),
             holders=("held from outside Python",) if holders == () else holders or (),
             remedy=remedy_for_type(holders),
         )
@@ -146,18 +143,15 @@ class Describer:
         growth = frozen.growth(levels.start)
         if not growth.rising:
             return []
-        lines = callers_of("freeze", user_code())
         return [
             Finding(
                 kind="type",
                 path=None,
                 type="objects that `gc.freeze()` moved out of the collector's sight",
                 items=round(frozen.last or 0.0),
-                bytes=None,
                 items_per_minute=60 * growth.per_second,
                 bytes_per_minute=levels.per_minute,
-                share=0.0,
-                site=lines[0] if len(lines) == 1 else None,
+                site=_only(callers_of("freeze", user_code())),
                 remedy="call `gc.freeze()` once, before the workers are forked",
                 inferred=True,
             )
@@ -166,8 +160,7 @@ class Describer:
     def processes_started(self) -> Site | None:
         """The only line of the user's code that starts processes; None if there are several or none."""
         codes = user_code()
-        found = {site for name in _STARTERS for site in callers_of(name, codes)}
-        return found.pop() if len(found) == 1 else None
+        return _only({site for name in _STARTERS for site in callers_of(name, codes)})
 
     def describe_garbage(self, uncollected: Uncollected, levels: Levels) -> list[Finding]:
         """Make a finding of the reference cycles that stay while the collector is switched off.
@@ -175,12 +168,14 @@ class Describer:
         Where their bytes cannot be measured, their share of the growth is that of the new objects. Where the
         objects cannot be examined, some of them may live: no cycles are claimed.
         """
-        growth = uncollected.counts.growth(levels.settled)
+        growth = uncollected.counts.growth(levels.startup_end)
         examined = uncollected.latest is not None
         garbage = uncollected.latest or Garbage(uncollected.counts.last or 0.0, None, ())
         if growth.total <= 0 or not garbage.objects or not (examined or growth.rising):
             return []
-        items_per_minute = 60 * (uncollected.per_second(levels.settled) if examined else growth.per_second)
+        items_per_minute = 60 * (
+            uncollected.per_second(levels.startup_end) if examined else growth.per_second
+        )
         rate = levels.per_minute * garbage.share
         if garbage.bytes is not None:
             rate = min(levels.per_minute, items_per_minute * garbage.bytes / garbage.objects)
@@ -193,8 +188,7 @@ class Describer:
                 bytes=None if garbage.bytes is None else round(garbage.bytes),
                 items_per_minute=items_per_minute,
                 bytes_per_minute=rate,
-                share=0.0,
-                site=None if garbage.key is None else self.stored_at(garbage.key),
+                site=None if garbage.key is None else self._only_line(stores_of, garbage.key),
                 holders=("reference cycles: the collector is switched off",) if examined else (),
                 remedy=remedy_for_type(None)
                 if examined
@@ -214,7 +208,6 @@ class Describer:
             bytes=found.bytes,
             items_per_minute=found.items_per_minute,
             bytes_per_minute=found.items_per_minute * each,
-            share=0.0,
             site=found.site,
             holders=found.holders or ("held from outside Python",),
             remedy=remedy_for_type(found.holders),
@@ -229,11 +222,7 @@ class Describer:
     def trace(self, known: KnownContainer, tracer: Tracer, interval: float) -> None:
         """Trace allocations until the container has grown, and keep the line that makes its items.
 
-        Args:
-            known: the container.
-            tracer: traces the allocations.
-            interval: usual seconds between two additions.
-
+        The `interval` is the usual time in seconds between two additions.
         """
         site = tracer.trace(
             known.path,
@@ -254,21 +243,18 @@ class Describer:
         line = calling_line(codes) if codes and len(lines) < 2 else None
         if line is not None:
             lines.add(Site(*line))
-        return next(iter(lines)) if len(lines) == 1 else None
+        return _only(lines)
 
     def stored_at(self, key: str) -> Site | None:
         """The only line of the user's code that stores under a name; None if there are several or none."""
-        if key not in self._stored and len(self._stored) < _MOST_KEPT:
-            lines = stores_of(key, user_code())
-            self._stored[key] = lines[0] if len(lines) == 1 else None
-        return self._stored.get(key)
+        return self._only_line(stores_of, key)
 
-    def _made_only_at(self, type_name: str) -> Site | None:
-        """The only line of the user's code that names a class; None if there are several or none."""
-        if type_name not in self._made and len(self._made) < _MOST_KEPT:
-            lines = callers_of(type_name.rpartition(".")[2], user_code())
-            self._made[type_name] = lines[0] if len(lines) == 1 else None
-        return self._made.get(type_name)
+    def _only_line(self, lines_of: Callable[[str, Iterable[CodeType]], list[Site]], name: str) -> Site | None:
+        """The only line of the user's code that has a name; None if there are several or none."""
+        key = lines_of.__name__, name
+        if key not in self._only_lines and len(self._only_lines) < 2 * _MOST_KEPT:
+            self._only_lines[key] = _only(lines_of(name, user_code()))
+        return self._only_lines.get(key)
 
     def _code_of(self, known: KnownContainer, place: Place) -> tuple[list[Use], list[Limit], Site | None]:
         """What the code does to a container, the limits it sets, and the line that fills it."""
@@ -327,8 +313,8 @@ def _length(known: KnownContainer, inventory: Inventory) -> float | None:
 
 def _named(place: Place) -> tuple[str | None, Any, Scope]:
     """The last name in the path of a container, the object that has this name, and the scope of the name."""
-    at: Place | None = place
-    while at is not None and at.parent is not None:
+    at = place
+    while at.parent is not None:
         step = at.step
         assert step is not None
         if step.how in ("name", "slot", "class", "closure", "default", "keyword_default", "thread_local"):
@@ -338,9 +324,8 @@ def _named(place: Place) -> tuple[str | None, Any, Scope]:
                 owner = None
             return step.label.rpartition(".")[2], owner, _scope(at.parent, step.how)
         at = at.parent
-    root = None if at is None else at.root
-    is_of_context = root is not None and root.name.startswith("context ")
-    return root.label if root is not None and is_of_context else None, None, "any"
+    root = place.start
+    return root.label if root.name.startswith("context ") else None, None, "any"
 
 
 def _library_of(place: Place) -> str | None:
@@ -348,16 +333,15 @@ def _library_of(place: Place) -> str | None:
     at = place
     while at.parent is not None and at.parent.root is None:
         at = at.parent
-        try:
-            layout = layout_of(type(at.find({})))
-        except (Gone, RuntimeError):
+        layout = at.layout
+        if layout is None:
             return None
         if layout.kind == "object":
             library = layout.module != "builtins" and not is_user_module(layout.module)
             return qualified_type_name(layout) if library else None
-    root = at.root if at.parent is None else at.parent.root
-    if root is None or not root.frame_code:
-        return root.label if root is not None and root.name.startswith("registry ") else None
+    root = place.start
+    if not root.frame_code:
+        return root.label if root.name.startswith("registry ") else None
     return None if any(id(code) == root.frame_code for code in running_code()) else root.label
 
 
@@ -372,11 +356,9 @@ def _scope(parent: Place, how: str) -> Scope:
 
 def _codes(place: Place, owner: Any) -> tuple[list[CodeType], list[CodeType]]:
     """The code that may fill a container: of its owner's class or function, and other code of the user."""
-    root = place
-    while root.parent is not None:
-        root = root.parent
-    if place.parent is root and root.root is not None and root.root.frame_code:
-        return [code for code in running_code() if id(code) == root.root.frame_code], []
+    root = place.start
+    if place.is_local:
+        return [code for code in running_code() if id(code) == root.frame_code], []
     own: list[CodeType] = []
     if owner is not None:
         kind = layout_of(type(owner)).kind
@@ -387,27 +369,26 @@ def _codes(place: Place, owner: Any) -> tuple[list[CodeType], list[CodeType]]:
 
 def _library_codes(place: Place, owner: Any) -> set[int]:
     """Ids of library code: methods of a container's owner, and the function that it is local to."""
-    root = place
-    while root.parent is not None:
-        root = root.parent
+    root = place.start
     codes = {id(code) for code in _codes(place, owner)[0] if not is_user_file(code.co_filename)}
-    if root.root is not None and root.root.frame_code:
-        codes |= {root.root.frame_code} - {id(code) for code in running_code()}
+    if root.frame_code:
+        codes |= {root.frame_code} - {id(code) for code in running_code()}
     return codes
 
 
 def _site(uses: list[Use], codes: list[CodeType]) -> Site | None:
     """The only line that adds items; None if there are several or none."""
-    grows = list(dict.fromkeys(use.site for use in uses if use.effect == "grows"))
-    mine = [site for site in grows if is_user_file(site.file)]
-    chosen = mine or grows
-    if len(chosen) != 1:
-        return None
-    site = chosen[0]
-    if mine:
+    grows = {use.site for use in uses if use.effect == "grows"}
+    mine = {site for site in grows if is_user_file(site.file)}
+    site = _only(mine or grows)
+    if site is None or mine:
         return site
-    callers = [one for one in callers_of(site.function.rpartition(".")[2], codes) if is_user_file(one.file)]
-    return callers[0] if len(callers) == 1 else None
+    callers = callers_of(site.function.rpartition(".")[2], codes)
+    return _only([one for one in callers if is_user_file(one.file)])
+
+
+def _only(lines: Collection[Site]) -> Site | None:
+    return next(iter(lines)) if len(lines) == 1 else None
 
 
 def _holders(place: Place) -> Iterator[str]:
@@ -415,18 +396,16 @@ def _holders(place: Place) -> Iterator[str]:
     at: Place | None = place.parent
     while at is not None:
         if at.parent is None:
-            assert at.root is not None
-            name = at.root.name
-            if at.root.frame_code:
-                yield f"local variable of {at.root.label}"
-            elif name.startswith("module "):
-                yield f"global of {at.root.label or '__main__'}"
+            root = at.start
+            if root.frame_code:
+                yield f"local variable of {root.label}"
+            elif root.name.startswith("module "):
+                yield f"global of {root.label or '__main__'}"
             else:
-                yield name
+                yield root.name
         else:
-            try:
-                layout = layout_of(type(at.find({})))
-            except (Gone, RuntimeError):
+            layout = at.layout
+            if layout is None:
                 return
             if layout.kind != "cell":
                 yield qualified_type_name(layout)

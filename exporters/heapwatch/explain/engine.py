@@ -10,23 +10,21 @@ from collections.abc import Callable
 from dataclasses import replace
 
 from heapwatch.collectors.progress import Progress
-from heapwatch.explain.attribution import explain, is_unexplained
+from heapwatch.explain.attribution import explain, is_unexplained, plausible
 from heapwatch.explain.census import Census, LongContainer
 from heapwatch.explain.describe import Describer
 from heapwatch.explain.evidence import Levels
 from heapwatch.explain.findings import Explanation, Finding
 from heapwatch.explain.garbage import Uncollected
 from heapwatch.explain.inventory import Inventory
-from heapwatch.explain.log_limit import LogLimit
 from heapwatch.explain.memory import NO_PROGRESS, ProcessMemory
-from heapwatch.explain.residual import plausible
-from heapwatch.explain.schedule import HURRIED, SHARE, Budget, schedule_for
+from heapwatch.explain.places import Found, Worlds
+from heapwatch.explain.schedule import HURRIED, SHARE, Budget, LogLimit, schedule_for
 from heapwatch.explain.series import is_steady
 from heapwatch.explain.tracing.native import NativeTracer
 from heapwatch.explain.tracing.python import Tracer
 from heapwatch.explain.weigh import weigh
 from heapwatch.explain.workers import WorkerVisits, grows_in_workers
-from heapwatch.explain.worlds import Found, Worlds
 from heapwatch.measure.introspection.alone import has_lock
 from heapwatch.measure.introspection.roots import OWN_THREADS, Root
 from heapwatch.measure.process.own_time import own_time
@@ -95,7 +93,7 @@ class Explainer:
     ) -> None:
         self._reads = reads or OwnedReads()
         self.inventory = Inventory(clock, spent, extra_roots, self._reads.ask)
-        self.worlds = Worlds(self.inventory, self._reads.ask, found_world, clock)
+        self.worlds = Worlds(self.inventory.worlds, self._reads.ask, found_world, clock)
         self.census = Census(clock)
         self.uncollected = Uncollected(self.census, clock)
         self.tracer = Tracer(clock)
@@ -167,7 +165,7 @@ class Explainer:
             self._answered.wait(_WAITED_AT_ONCE)
         return self.latest
 
-    def _look_again(self) -> None:
+    def _read_again(self) -> None:
         self._read_memory()
         for known in list(self.inventory.known.values()):
             known.due = 0.0
@@ -268,7 +266,7 @@ class Explainer:
             try:
                 if asked:
                     self._asked.clear()
-                    self._look_again()
+                    self._read_again()
                 pause = self.tick()
             except Exception as error:
                 pause = _WAITING_SECONDS

@@ -119,9 +119,9 @@ class Levels:
         return self.memory.levels()[name].rise_began(self._warmed_up)
 
     @cached_property
-    def settled(self) -> float:
+    def startup_end(self) -> float:
         """The time from which growth of the process counts: loading modules is warm-up, too."""
-        return max(self.start, self.memory.settled_at)
+        return max(self.start, self.memory.startup_end)
 
     @cached_property
     def _warmed_up(self) -> float:
@@ -136,22 +136,22 @@ class Levels:
     @cached_property
     def own(self) -> FloorGrowth:
         """Growth of the process's private memory. Pages of files do not count: the kernel can drop them."""
-        return self.memory.own.growth(self.settled)
+        return self.memory.own.growth(self.startup_end)
 
     @cached_property
     def leaks(self) -> dict[str, float]:
         """Growth in bytes a minute of each level that leaks by the definition of the alert rules."""
-        return self.memory.history.leaks(max(self._warmed_up, self.memory.settled_at))
+        return self.memory.history.leaks(max(self._warmed_up, self.memory.startup_end))
 
     @cached_property
     def workers(self) -> FloorGrowth:
         """Growth of the child processes' memory."""
-        return self.memory.workers.growth(self.settled)
+        return self.memory.workers.growth(self.startup_end)
 
     @cached_property
     def parts(self) -> tuple[tuple[LevelSeries, FloorGrowth], ...]:
         """The process, its child processes and its GPU memory, with their growth."""
-        gpu = self.memory.gpu.growth(self.settled)
+        gpu = self.memory.gpu.growth(self.startup_end)
         return (self.memory.own, self.own), (self.memory.workers, self.workers), (self.memory.gpu, gpu)
 
     @cached_property
@@ -201,7 +201,7 @@ class Levels:
     @cached_property
     def growing_seconds(self) -> float:
         """How long memory has grown: since its rise began, if it stood still before."""
-        return self.now - max(self.settled, self.memory.own.rise_began(self.settled))
+        return self.now - max(self.startup_end, self.memory.own.rise_began(self.startup_end))
 
     @property
     def left(self) -> float:

@@ -55,11 +55,11 @@ class Finding:
     kind: FindingKind
     path: str | None
     type: str
-    items: int | None
-    bytes: int | None
-    items_per_minute: float | None
-    bytes_per_minute: float
-    share: float
+    items: int | None = None
+    bytes: int | None = None
+    items_per_minute: float | None = None
+    bytes_per_minute: float = 0.0
+    share: float = 0.0
     capacity_items: int | None = None
     site: Site | None = None
     holders: tuple[str, ...] = ()
@@ -120,37 +120,6 @@ class Explanation:
         return paragraph(headline(self), strong=True) + table(
             ("path", "type", "items", "bytes", "a minute", "line", "suggested"), map(_row, self.findings)
         )
-
-
-def from_json(document: Any) -> Explanation:
-    """Read an explanation that `as_json` made.
-
-    Raises:
-        ValueError: a field is missing or has a wrong type.
-
-    """
-    try:
-        fields = Finding.__dataclass_fields__
-        findings = []
-        for found in document["findings"]:
-            values = {name: value for name, value in found.items() if name in fields}
-            site = values.get("site")
-            values["site"] = None if site is None else Site(**site)
-            values["holders"] = tuple(values.get("holders") or ())
-            findings.append(Finding(**values))
-        left = document.get("time_to_limit_seconds")
-        return Explanation(
-            document["verdict"],
-            float(document["seconds"]),
-            float(document["growth_bytes_per_minute"]),
-            float(document["explained_share"]),
-            tuple(findings),
-            str(document.get("detail", "")),
-            None if left is None else TimeLeft(float(left["least"]), float(left["most"])),
-            tuple(map(str, document.get("unread") or ())),
-        )
-    except (KeyError, TypeError, AttributeError) as error:
-        raise ValueError(f"a field is missing or has a wrong type: {error}") from None
 
 
 def narrative(explanation: Explanation) -> str:

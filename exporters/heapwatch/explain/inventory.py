@@ -19,8 +19,7 @@ from contextlib import suppress
 from itertools import chain
 from typing import Any
 
-from heapwatch.explain.lengths import Lengths
-from heapwatch.explain.places import SIZED, KnownContainer, KnownKind, Place
+from heapwatch.explain.places import SIZED, KnownContainer, KnownKind, Lengths, Place
 from heapwatch.measure.introspection.alone import Ask
 from heapwatch.measure.introspection.attributes import Gone, attributes_of
 from heapwatch.measure.introspection.bookkeeping import MODULES, PARAMETERS, bookkeeping_of, entries
@@ -249,8 +248,8 @@ class Inventory:
         self._note(obj, layout, place, path)
         if layout.name == "b2World" and layout.module.partition(".")[0] == "Box2D":
             self._note_world(place, path)
-        if layout.kind == "object" and layout.namespace is not None:
-            self._note_ring(obj, layout, place, path)
+        if layout.kind == "object" and layout.namespace is not None and _is_ring(obj, layout):
+            self._remember(path, "ring", layout, place, obj)
         samples = SAMPLES[min(place.item_steps, len(SAMPLES) - 1)]
         count = 0
         found = list(parts(obj, layout, samples))
@@ -349,20 +348,11 @@ class Inventory:
             if len(places) < _MOST_PLACES:
                 places.append(place)
 
-    def _note_ring(self, obj: Any, layout: Layout, place: Place, path: str) -> None:
-        namespace = attributes_of(obj, layout)
-        if namespace is not None and ring_of(namespace) is not None:
-            self._remember(path, "ring", layout, place, obj)
-
     def _note(self, obj: Any, layout: Layout, place: Place, path: str) -> None:
-        if layout.kind not in _LISTED and layout.kind not in SIZED:
-            return
         if is_object_array(obj):
             self._remember(path, "objects", layout, place, obj)
-            return
-        if layout.kind in SIZED and (array_bytes(obj, layout) or 0) < _LARGE:
-            return
-        self._remember(path, layout.kind, layout, place, obj)
+        elif layout.kind in _LISTED or (layout.kind in SIZED and (array_bytes(obj, layout) or 0) >= _LARGE):
+            self._remember(path, layout.kind, layout, place, obj)
 
     def _remember(self, path: str, kind: KnownKind, layout: Layout, place: Place, obj: Any) -> None:
         if not path:
@@ -388,6 +378,11 @@ class Inventory:
 def _module_of(cls: type) -> str:
     module = namespace_of(cls).get("__module__", "builtins")
     return module if type(module) is str else "builtins"
+
+
+def _is_ring(obj: Any, layout: Layout) -> bool:
+    namespace = attributes_of(obj, layout)
+    return namespace is not None and ring_of(namespace) is not None
 
 
 def _as_dict(part: Any) -> dict[Any, Any]:

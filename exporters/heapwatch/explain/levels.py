@@ -112,7 +112,6 @@ def _finding(component: Component, level: float | None, rate: float) -> Finding:
         bytes=held if in_bytes else None,
         items_per_minute=None if in_bytes else rate,
         bytes_per_minute=rate if in_bytes else 0.0,
-        share=0.0,
         is_leak=True,
     )
 
@@ -158,9 +157,6 @@ def _graph_finding(buffer: HeldGraphs) -> Finding:
         type=f"{buffer.tensors:,.0f} tensors with their autograd graphs",
         items=None if buffer.items is None else round(buffer.items),
         bytes=None if buffer.nbytes is None else round(buffer.nbytes),
-        items_per_minute=None,
-        bytes_per_minute=0.0,
-        share=0.0,
         capacity_items=None if buffer.capacity is None else round(buffer.capacity),
         remedy=DETACH,
         is_leak=True,

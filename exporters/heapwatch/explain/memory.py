@@ -1,4 +1,4 @@
-"""The parts of a process's memory over time: pages by kind, allocators, GPU memory, child processes."""
+"""The parts of a process's memory over time, and a verdict on them by the definition of the leak rules."""
 
 from __future__ import annotations
 
@@ -7,15 +7,20 @@ import re
 import sys
 import time
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from pathlib import Path
 from statistics import median
+from typing import NamedTuple
 
 import psutil
 
+from heapwatch.analysis.judge import HELD_EVALUATIONS
+from heapwatch.analysis.leak import MEMORY, WINDOWS, growth_of
+from heapwatch.analysis.process import YOUNG_CYCLES, Process
+from heapwatch.analysis.readings import Component
+from heapwatch.analysis.timeline import STEP_SECONDS, Values, steps
 from heapwatch.collectors.progress import Progress
-from heapwatch.explain.level_history import OWN, RETAINED, VIRTUAL, LevelHistory
 from heapwatch.explain.series import LevelSeries
 from heapwatch.measure.gpu.device_pools import POOLS
 from heapwatch.measure.process.descendants import descendants, private_bytes
@@ -35,8 +40,7 @@ _MOST_WORKERS = 512
 _CEILING_SECONDS, _CEILINGS = 60.0, 30  # half an hour of what other programs left
 _CHILDLESS_SECONDS = 5.0  # between searches for child processes, as long as none was found
 _STATUS = Path("/proc/self/status")
-_FIELDS = {b"RssAnon": "anonymous", b"RssFile": "files", b"RssShmem": "shared", b"VmSize": "virtual"}
-_FIELD = re.compile(rb"^(RssAnon|RssFile|RssShmem|VmSize):\s+(\d+) kB$", re.MULTILINE)
+_FIELD = re.compile(rb"^(RssAnon|RssShmem|VmSize):\s+(\d+) kB$", re.MULTILINE)
 
 
 NO_PROGRESS = Progress()
@@ -47,10 +51,8 @@ class ProcessMemory:
 
     Attributes:
         resident: resident memory of this process.
-        anonymous: resident pages that belong to no file.
         private: anonymous and shared memory: all that the kernel cannot drop.
         virtual: size of the address space in use.
-        files: resident pages of file mappings.
         shared: resident pages of shared memory.
         used: memory that the C allocator has handed out.
         retained: freed memory that the C allocator keeps.
@@ -63,7 +65,7 @@ class ProcessMemory:
         ceiling: memory that this process and its child processes can hold, beside other programs; None
             while unknown. More than before counts once it has lasted for a quarter of an hour.
         history: levels for the verdict on growth that no object explains.
-        settled_at: when the program last loaded a dozen modules or more; until then it is starting.
+        startup_end: when the program last loaded a dozen modules or more; until then it is starting.
         first_step_at: when the first step was seen; minus infinity if the program counts none.
 
     """
@@ -74,9 +76,7 @@ class ProcessMemory:
         progress: Callable[[], Progress] = lambda: NO_PROGRESS,
     ) -> None:
         self.resident = LevelSeries()
-        self.anonymous = LevelSeries()
         self.private = LevelSeries()
-        self.files = LevelSeries()
         self.shared = LevelSeries()
         self.virtual = LevelSeries()
         self.used = LevelSeries()
@@ -91,7 +91,7 @@ class ProcessMemory:
         self._ceilings: deque[float] = deque(maxlen=_CEILINGS)
         self._ceiling_due = float("-inf")
         self.history = LevelHistory()
-        self._began = self.settled_at = clock()
+        self._began = self.startup_end = clock()
         self.first_step_at = float("-inf")
         self._modules = 0
         self._progress = progress
@@ -108,7 +108,7 @@ class ProcessMemory:
         now = self._clock()
         self.resident.add(now, self._read_resident.read())
         if len(sys.modules) >= self._modules + _MANY_MODULES:
-            self._modules, self.settled_at = len(sys.modules), now
+            self._modules, self.startup_end = len(sys.modules), now
         progress = self._progress()
         for series, count in ((self.steps, progress.steps), (self.cycles, progress.cycles)):
             if count is not None:
@@ -166,8 +166,9 @@ class ProcessMemory:
 
     def _read_status(self, now: float) -> None:
         found = {name: 1024 * int(kilobytes) for name, kilobytes in _FIELD.findall(_STATUS.read_bytes())}
-        for name, size in found.items():
-            getattr(self, _FIELDS[name]).add(now, size)
+        for name, series in ((b"RssShmem", self.shared), (b"VmSize", self.virtual)):
+            if name in found:
+                series.add(now, found[name])
         if b"RssAnon" in found:
             self.private.add(now, found[b"RssAnon"] + found.get(b"RssShmem", 0))
 
@@ -197,3 +198,83 @@ class ProcessMemory:
         if count or self.processes.last is not None:
             self.workers.add(now, resident)
             self.processes.add(now, count)
+
+
+OWN, RETAINED, VIRTUAL = "own", "retained", "virtual"
+_MOST = steps(1.6 * max(WINDOWS))
+_JUDGED_SECONDS = 60.0
+_LONGEST_GAP = 3 * STEP_SECONDS
+
+
+class _Moment(NamedTuple):
+    time: float
+    cycles: int | None
+    levels: Mapping[str, float | None]
+
+
+class LevelHistory:
+    """Levels in bytes, by name, every 30 seconds for more than an hour and a half.
+
+    `own` is the private memory of the process. Growth of `retained` (freed memory that the C allocator keeps)
+    and a rise without a rise of `virtual` memory are no leak of it. `retained` and each other level but
+    `virtual` are also judged by themselves.
+    """
+
+    def __init__(self) -> None:
+        self._moments: deque[_Moment] = deque(maxlen=_MOST)
+        self._judged = (-_JUDGED_SECONDS, 0.0)
+        self._leaks: dict[str, float] = {}
+
+    def is_due(self, now: float) -> bool:
+        """Whether 30 seconds have passed since the levels were last added."""
+        return not self._moments or now - self._moments[-1].time >= STEP_SECONDS
+
+    def add(self, now: float, levels: Mapping[str, float | None], cycles: int | None = None) -> None:
+        """Add the levels of one moment.
+
+        Args:
+            now: monotonic seconds.
+            levels: bytes by name; None where a level is unknown.
+            cycles: number of cycles ended so far; None if the program reports none.
+
+        """
+        if self._moments and now - self._moments[-1].time > _LONGEST_GAP:
+            self._moments.clear()  # the process was suspended: levels before that would distort its rate
+        self._moments.append(_Moment(now, cycles, levels))
+
+    def leaks(self, since: float) -> dict[str, float]:
+        """Growth in bytes a minute of the levels that leak, counted from the time `since`."""
+        if not self._moments:
+            return {}
+        latest = self._moments[-1].time
+        if latest >= self._judged[0] + _JUDGED_SECONDS or since != self._judged[1]:
+            self._judged, self._leaks = (latest, since), self._judge(since)
+        return self._leaks
+
+    def _judge(self, since: float) -> dict[str, float]:
+        moments = [moment for moment in self._moments if moment.time >= since]
+        if not moments:
+            return {}
+        known: dict[str, Values] = {
+            name: [moment.levels.get(name) for moment in moments] for name in moments[-1].levels
+        }
+        # A program that reports no cycles has ended its start-up by then.
+        cycles = [float(YOUNG_CYCLES if moment.cycles is None else moment.cycles) for moment in moments]
+        process = Process(
+            start=[since] * len(moments),
+            time=[moment.time for moment in moments],
+            cycles=[*cycles],
+            virtual=known.get(VIRTUAL),
+            retained=known.get(RETAINED),
+        )
+        components = {
+            MEMORY if name == OWN else Component("gpu_memory", name): values
+            for name, values in known.items()
+            if name != VIRTUAL and (values[-1] or 0.0) > (values[0] or 0.0)
+        }
+        found: dict[str, float] = {}
+        for component, judged in growth_of(process, components, len(moments) - HELD_EVALUATIONS).items():
+            growth = judged.verdicts[-1]
+            if growth is not None:
+                found[OWN if component == MEMORY else component.name] = growth
+        return found

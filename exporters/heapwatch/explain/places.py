@@ -1,14 +1,33 @@
-"""Paths to objects, and containers by their path with what was read of them."""
+"""Paths to objects, and what is read at them: lengths of containers, bodies of physics worlds."""
 
 from __future__ import annotations
 
 import gc
+import time
+from collections.abc import Callable, Mapping
+from contextlib import suppress
+from functools import partial
 from typing import Any, Literal
+from weakref import ref
 
 from heapwatch.explain.series import LevelSeries
-from heapwatch.measure.introspection.layout import Kind, layout_of
-from heapwatch.measure.introspection.reading import Step, follow
+from heapwatch.measure.introspection.alone import Ask, first_answer
+from heapwatch.measure.introspection.attributes import Gone, attributes_of
+from heapwatch.measure.introspection.layout import Kind, Layout, layout_of
+from heapwatch.measure.introspection.object_arrays import is_object_array
+from heapwatch.measure.introspection.reading import (
+    Step,
+    array_bytes,
+    capacity_of,
+    follow,
+    items_in,
+    length_of,
+)
 from heapwatch.measure.introspection.roots import Root
+from heapwatch.measure.introspection.written import type_name
+from heapwatch.measure.sizing.graph import has_graph, holds_operation, number_of, read_graphs
+from heapwatch.measure.sizing.rings import ring_of
+from heapwatch.runtime.sources import SourceGone
 
 SHORTEST_INTERVAL = 1.0  # seconds between two readings of a container
 SIZED: tuple[Kind, ...] = ("array", "tensor", "text")  # of which bytes are counted
@@ -38,6 +57,23 @@ class Place:
             0 if parent is None else parent.item_steps + (step is not None and step.label == "[*]")
         )
         self.weight = weight
+
+    @property
+    def start(self) -> Root:
+        """The root at which the path begins."""
+        at = self
+        while at.parent is not None:
+            at = at.parent
+        assert at.root is not None
+        return at.root
+
+    @property
+    def layout(self) -> Layout | None:
+        """The layout of its object; None if nothing is at this path any more."""
+        try:
+            return layout_of(type(self.find({})))
+        except (Gone, RuntimeError):
+            return None
 
     @property
     def is_local(self) -> bool:
@@ -125,3 +161,240 @@ class KnownContainer:
     def counted(self) -> bool:
         """Whether `items` are items."""
         return not self.in_bytes and self.kind != "graph"
+
+
+_LONGEST_INTERVAL = 30.0  # between readings of an unchanged container, up to this number of containers
+_READ_AT_THAT_RATE = 200
+_BACKED_OFF = 4.0
+_GRAPH_INTERVAL = 5.0
+_MOST_GRAPHS = 200  # read at once: some 0.1 ms
+_GRAPHS_SHARE = 0.0004  # of the time, for all autograd graphs together: one of a large model takes 10 ms
+
+
+class Lengths:
+    """Reads containers in slices of a given CPU time.
+
+    Args:
+        known: containers by path; those that are gone are dropped.
+        clock: monotonic seconds.
+        spent: CPU seconds of the calling thread.
+        ask: runs a read in the thread that may do it.
+
+    Attributes:
+        shortest_interval: seconds between readings of a container that changes.
+        graphs_unread: whether the autograd graphs could not be read the last time.
+
+    """
+
+    def __init__(
+        self,
+        known: dict[str, KnownContainer],
+        clock: Callable[[], float],
+        spent: Callable[[], float],
+        ask: Ask,
+    ) -> None:
+        self.shortest_interval = SHORTEST_INTERVAL
+        self.graphs_unread = False
+        self._known = known
+        self._clock = clock
+        self._spent = spent
+        self._ask = ask
+        self._graphs_due = self._graphs_asked = float("-inf")
+
+    def read(self, seconds: float) -> int:
+        """Read the containers that are due for this many CPU seconds; returns how many were read."""
+        now, until = self._clock(), self._spent() + seconds
+        due = [known for known in list(self._known.values()) if known.due <= now]
+        memory: dict[Place | str, Any] = {}
+        count = 0
+        graphs = [known for known in due if known.kind == "graph"]
+        # By delay relative to the interval: if time is short, unchanged containers wait.
+        for known in sorted(due, key=lambda known: (known.due - now) / known.interval):
+            if known.kind == "graph":
+                continue
+            self._read(known, now, memory)
+            count += 1
+            if not count & 15:
+                if self._spent() > until:
+                    break
+                if len(memory) > 2000:
+                    memory.clear()
+        memory.clear()
+        if graphs and now >= self._graphs_asked + SHORTEST_INTERVAL:
+            self._graphs_asked = now
+            self._read_graphs(graphs[:_MOST_GRAPHS], now)
+            count += 1
+        return count
+
+    def _read(self, known: KnownContainer, now: float, memory: dict[Place | str, Any]) -> None:
+        total, count = 0.0, 0
+        for place in known.places:
+            try:
+                obj = place.find(memory)
+                layout = layout_of(type(obj))
+                level: float | None
+                if known.kind == "ring":
+                    level = _read_ring(known, obj, now)
+                elif is_object_array(obj):
+                    level, known.capacity = items_in(obj, layout), int(obj.size)
+                elif layout.kind in SIZED:
+                    level = array_bytes(obj, layout)
+                else:
+                    level = length_of(obj, layout)
+                    known.capacity = capacity_of(obj, layout)
+            except (Gone, RuntimeError):
+                continue
+            if level is not None:
+                if known.kind != "ring":
+                    known.kind = "objects" if is_object_array(obj) else layout.kind
+                    known.type_name = type_name(layout)
+                total += level
+                count += 1
+        if not count:
+            self._miss(known, now)
+            if known.places and known.places[0].is_local:
+                self._known.pop(known.path, None)  # it lived for one call
+            return
+        known.misses = 0
+        level = total / count
+        changed = level != known.items.last
+        known.items.add(now, level)
+        longest = _LONGEST_INTERVAL * max(1.0, len(self._known) / _READ_AT_THAT_RATE)
+        shortest = self.shortest_interval
+        known.interval = shortest if changed else min(longest, max(shortest, known.interval) * _BACKED_OFF)
+        known.due = now + known.interval
+
+    def _read_graphs(self, graphs: list[KnownContainer], now: float) -> None:
+        """Read the newest operations of graphs, and look for older ones in one of them if it is its turn."""
+        tensors: dict[int, tuple[KnownContainer, ref[Any]]] = {}
+        for known in graphs:
+            found = self._weak(known)
+            if found is None:
+                self._miss(known, now)
+            else:
+                known.due = now + _GRAPH_INTERVAL
+                tensors[found[0]] = known, found[1]
+        wanted = partial(read_graphs, [weak for _, weak in tensors.values()])
+        read = [] if not tensors else first_answer(wanted, self._ask)
+        self.graphs_unread = read is None
+        if read is None:
+            return
+        may_search = now >= self._graphs_due
+        searched = min(graphs, key=lambda known: known.items.read_at) if may_search else None
+        operations = dict(read)
+        read.clear()
+        for key, (known, _) in tensors.items():
+            operation = operations.pop(key, None)
+            if operation is None:
+                self._miss(known, now)
+            else:
+                self._read_graph(known, operation, now, search=known is searched)
+
+    def _weak(self, known: KnownContainer) -> tuple[int, ref[Any]] | None:
+        """The id of a tensor with a graph, and a weak reference: the program may free it meanwhile."""
+        with suppress(Gone, RuntimeError):
+            tensor = known.places[0].find({})
+            if has_graph(tensor):
+                return id(tensor), ref(tensor)
+        return None
+
+    def _read_graph(self, known: KnownContainer, operation: Any, now: float, *, search: bool) -> None:
+        """Note the newest operation of a graph and, if `search`, look for operations of the last reading.
+
+        A search may take long. It looks for operations made between the last two readings. It takes longer if
+        more operations were made since.
+        """
+        newest = number_of(operation)
+        known.misses = 0
+        known.interval = _GRAPH_INTERVAL
+        kept_seconds, (earlier, before) = known.items.last or 0.0, known.newest
+        if newest == before:
+            known.items.add(now, kept_seconds)
+            return
+        known.newest = (before, newest)
+        if earlier < 0:
+            known.items.add(now, 0.0)
+        elif search:
+            began = self._spent()
+            held = holds_operation(operation, earlier, before)
+            self._graphs_due = now + (self._spent() - began) / _GRAPHS_SHARE
+            known.items.add(now, kept_seconds + now - known.items.read_at if held else 0.0)
+
+    def _miss(self, known: KnownContainer, now: float) -> None:
+        known.misses += 1
+        known.due = now + known.interval
+        if known.misses > 20:
+            self._known.pop(known.path, None)
+
+
+def _read_ring(known: KnownContainer, obj: Any, now: float) -> float | None:
+    namespace = attributes_of(obj)
+    ring = None if namespace is None else ring_of(namespace)
+    if ring is None:
+        return None
+    known.capacity = ring.rows
+    known.held.add(now, ring.held_bytes)
+    return ring.filled
+
+
+Found = Callable[[str, Callable[[], float]], None]
+
+_OLDEST_SECONDS = 60.0
+
+
+class Worlds:
+    """Counts bodies of Box2D worlds that the program did not declare: C code keeps them in lists of its own.
+
+    They are counted outside of a step. No body is touched: a proxy that outlives its body reads freed memory.
+
+    Args:
+        places: of the worlds, by path.
+        ask: runs a read in the thread that calls `watch.step()`, else in the main thread.
+        found: told of each path to a world with a function that returns its number of bodies. That function
+            raises SourceGone when the number is older than a minute.
+        clock: monotonic seconds.
+
+    """
+
+    def __init__(
+        self,
+        places: Mapping[str, list[Place]],
+        ask: Ask,
+        found: Found,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self._places = places
+        self._ask = ask
+        self._found = found
+        self._clock = clock
+        self._counts: dict[str, tuple[float, float]] = {}
+
+    def count(self) -> None:
+        """Count the bodies at each path; a world that is inside its step keeps its last number."""
+        counted: set[int] = set()  # a world that another path leads to counts once
+        for path, places in list(self._places.items()):
+            worlds = []
+            for place in places:
+                with suppress(Gone, RuntimeError):
+                    worlds.append(place.find({}))
+            worlds = [world for world in worlds if id(world) not in counted]
+            counted.update(map(id, worlds))
+            bodies = self._ask(partial(_bodies, worlds)) if worlds else None
+            worlds.clear()
+            if bodies is not None:
+                is_new = path not in self._counts
+                self._counts[path] = self._clock(), bodies
+                if is_new:
+                    self._found(f"{path}.bodies", partial(self._latest, path))
+
+    def _latest(self, path: str) -> float:
+        counted_at, bodies = self._counts[path]
+        if self._clock() - counted_at > _OLDEST_SECONDS:
+            raise SourceGone(f"{path} was not counted for {_OLDEST_SECONDS:.0f} s")
+        return bodies
+
+
+def _bodies(worlds: list[Any]) -> int | None:
+    if any(world.locked for world in worlds):
+        return None
+    return sum(int(world.bodyCount) for world in worlds)

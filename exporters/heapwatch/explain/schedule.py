@@ -1,14 +1,17 @@
-"""When the explainer works, how much CPU time it may use, and how long it may stop the program."""
+"""Limits of the explainer: when it works, its CPU time, how long it stops the program, what it logs."""
 
 from __future__ import annotations
 
 import gc
+import logging
 import sys
 import time
 from collections.abc import Callable
 from typing import Literal, NamedTuple, TypeVar
 
+from heapwatch.analysis.verdict import SERIOUS
 from heapwatch.explain.evidence import Levels
+from heapwatch.explain.findings import Explanation, headline, message
 from heapwatch.measure.process.own_time import own_time
 from heapwatch.runtime.environment import whole_number
 
@@ -106,8 +109,8 @@ class Budget:
 T = TypeVar("T")
 What = Literal["types", "objects"]  # what a list of all tracked objects is made for
 
-STALL_VARIABLE = "HEAPWATCH_STALL_MS"
-STALL_SECONDS = 0.02
+PAUSE_VARIABLE = "HEAPWATCH_STALL_MS"
+PAUSE_SECONDS = 0.02
 _LONGEST_MS = 60_000
 # Before a list was made: seconds for each block of memory that Python has allocated. In processes that have
 # imported torch a third of the blocks are tracked objects.
@@ -118,11 +121,11 @@ _YOUNG_RATE = 150e-9  # seconds for each object of the young generations
 
 def allowed_seconds() -> float:
     """Seconds for which a list of all objects may stop the program: HEAPWATCH_STALL_MS, or 20 ms."""
-    usual = 1000 * STALL_SECONDS
-    return whole_number(STALL_VARIABLE, usual, _LONGEST_MS, "a whole number of milliseconds") / 1000
+    usual = 1000 * PAUSE_SECONDS
+    return whole_number(PAUSE_VARIABLE, usual, _LONGEST_MS, "a whole number of milliseconds") / 1000
 
 
-class Stall:
+class PauseLimit:
     """Predicts how long lists of objects stop the program, each from the time of those before.
 
     Attributes:
@@ -163,3 +166,55 @@ class Stall:
             rate = took / max(1, sys.getallocatedblocks())
             self._rate[what] = 0.5 * (self._rate.get(what, rate) + rate)
         return found
+
+
+_HOLDS_SECONDS = 60.0
+_REPEATED_SECONDS = 3600.0
+_MOST = 100
+_COMFORT = ("healthy", "warm-up")
+
+
+class Line(NamedTuple):
+    """A line of the log and its level."""
+
+    level: int
+    text: str
+
+
+class LogLimit:
+    """Limits log lines: a state is logged once it has lasted for a minute, and at most once an hour.
+
+    That nothing leaks is logged only to take a warning back.
+    """
+
+    def __init__(self) -> None:
+        self._since: dict[str, float] = {}
+        self._logged: dict[str, float] = {}
+        self._warned = False
+
+    def line(self, explanation: Explanation, now: float) -> Line | None:
+        """The line about an explanation at a time in seconds, if one is due; it counts as logged then."""
+        states = _states(explanation)
+        self._since = {state: self._since.get(state, now) for state in states}
+        first, verdict = states[0], explanation.verdict
+        if verdict == "too early" or now - self._since[first] < _HOLDS_SECONDS:
+            return None
+        if self._warned and verdict not in SERIOUS:
+            self._warned = False
+            self._logged = {first: now}
+            return Line(
+                logging.WARNING, f"{verdict}: what was said before is taken back. {message(explanation)}"
+            )
+        if verdict in _COMFORT or now - self._logged.get(first, float("-inf")) < _REPEATED_SECONDS:
+            return None
+        if len(self._logged) >= _MOST:
+            self._logged.clear()
+        self._logged[first] = now
+        self._warned = verdict in SERIOUS
+        return Line(logging.WARNING if self._warned else logging.INFO, headline(explanation))
+
+
+def _states(explanation: Explanation) -> list[str]:
+    """The states that last: each leak, the most important first; without a leak, the verdict alone."""
+    leaks = [found for found in explanation.findings if found.is_leak]
+    return [f"leak {found.path or found.type}" for found in leaks] or [explanation.verdict]

@@ -36,7 +36,7 @@ BOUND = "finalizers with the method"
 _DEEPEST_NAMED = 1  # steps from an item to what a suggestion may speak of
 _FINALIZER: Any = getattr(weakref.finalize, "_Info", None)
 _MOST_REFERENTS = 32
-_LEAST_SHARED = 256  # bytes of a part; smaller ones are not worth a look
+_LEAST_SHARED = 256  # bytes of a part; smaller ones are not compared
 _MOST_COMPARED = 64  # newest items in which parts are looked for that another container has, too
 _BACKWARDS: dict[str, tuple[Callable[[Any], Iterable[Any]], ...]] = {
     "list": (list.__reversed__,),

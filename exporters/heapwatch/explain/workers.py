@@ -18,9 +18,9 @@ from pathlib import Path
 from typing import IO, NamedTuple, TypeVar
 
 from heapwatch.analysis.verdict import SERIOUS
+from heapwatch.explain.attribution import EXPLAINED
 from heapwatch.explain.findings import Explanation, Finding, ranked
 from heapwatch.explain.received import MOST_BYTES, explanation_of
-from heapwatch.explain.residual import EXPLAINED
 from heapwatch.measure.process.descendants import descendants, private_bytes
 from heapwatch.measure.process.helper_processes import VISITOR
 from heapwatch.runtime import environment

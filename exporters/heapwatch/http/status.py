@@ -11,12 +11,11 @@ from typing import Any
 from prometheus_client import Metric
 
 from heapwatch.analysis.growth import GrowthRates
-from heapwatch.analysis.judge import Verdicts
+from heapwatch.analysis.judge import LiveVerdicts, Verdicts
 from heapwatch.analysis.limits import growth_limits_of, limits_of
-from heapwatch.analysis.live import LiveVerdicts
 from heapwatch.analysis.readings import Component, Readings, growth_alert, limit_of, threshold_alert
 from heapwatch.explain.findings import Explanation
-from heapwatch.explain.told import told, verdict_of
+from heapwatch.explain.received import told, verdict_of
 from heapwatch.runtime.cleanup import CleanupResult
 
 # document key -> {field: series}, all by one label

@@ -13,7 +13,7 @@ from prometheus_client import Metric
 
 from heapwatch.analysis.readings import Readings
 from heapwatch.errors import UsageError
-from heapwatch.explain.told import told
+from heapwatch.explain.received import told
 from heapwatch.http.client import data_of, escaped, get_json, understood
 from heapwatch.recording.points import CYCLES, Point, Run, point_of
 

@@ -25,8 +25,9 @@ from tests.exporters.analysis.recordings import (
 )
 
 
-def memory(values, **more):
-    return first(judged({RSS: values, START: [0.0] * SCRAPES, **more})[MEMORY])
+def memory(values, more=None, minutes=80):
+    """The minute at which memory of these levels leaks, beside other series."""
+    return first(judged({RSS: values, START: [0.0] * len(values)} | (more or {}), minutes)[MEMORY])
 
 
 @pytest.mark.parametrize("size", [0.2e9, 3e9, 40e9])
@@ -52,16 +53,14 @@ def test_a_step_a_sawtooth_and_what_levels_off_are_no_leaks():
 def test_pages_touched_late_are_explained_and_new_ones_are_not():
     growing = ramp(2e9, 60e6)
     assert memory(growing) is not None
-    series = {RSS: growing, START: [0.0] * SCRAPES, VMS: [9e9] * SCRAPES}
-    assert first(judged(series)[MEMORY]) is None
-    assert first(judged(series | {VMS: [level + 7e9 for level in growing]})[MEMORY]) is not None
+    assert memory(growing, {VMS: [9e9] * SCRAPES}) is None
+    assert memory(growing, {VMS: [level + 7e9 for level in growing]}) is not None
 
 
 def test_what_malloc_keeps_is_explained():
     kept = {Series("trainer_allocator_retained_bytes"): ramp(1e8, 19e6)}
-    series = {RSS: ramp(2e9, 20e6), START: [0.0] * SCRAPES}
-    assert first(judged(series)[MEMORY]) is not None
-    assert first(judged(series | kept)[MEMORY]) is None
+    assert memory(ramp(2e9, 20e6)) is not None
+    assert memory(ramp(2e9, 20e6), kept) is None
 
 
 def test_a_bounded_buffer_that_fills_is_explained_and_a_leak_beside_it_is_not():
@@ -72,10 +71,9 @@ def test_a_bounded_buffer_that_fills_is_explained_and_a_leak_beside_it_is_not():
     }
     filling = [2e9 + 50e6 * number / 4 for number in range(SCRAPES)]
     assert memory(filling) is not None
-    series = {RSS: filling, START: [0.0] * SCRAPES, **fill}
-    assert first(judged(series)[MEMORY]) is None
+    assert memory(filling, fill) is None
     leak = [level + 60e6 * max(0, number / 4 - 40) for number, level in enumerate(filling)]
-    assert first(judged(series | {RSS: leak})[MEMORY]) is not None
+    assert memory(leak, fill) is not None
 
 
 def counted(values, *, age=5.0):
@@ -153,34 +151,26 @@ def test_generations_of_any_pace():
     generation = [float(number // 400) for number in range(evaluations)]  # 100 minutes each
     stairs = [5e9 + 25e9 * ((number + 160) // 400) for number in range(evaluations)]
     cycles = Series("trainer_progress_total", (("unit", "generation"),))
-    told = first(judged({RSS: stairs, START: [0.0] * evaluations, cycles: generation}, 720)[MEMORY])
-    assert 300 < told <= 405
+    assert 300 < memory(stairs, {cycles: generation}, 720) <= 405
     once = [5e9 + 25e9 * (number > 500) for number in range(evaluations)]
-    assert first(judged({RSS: once, START: [0.0] * evaluations, cycles: generation}, 720)[MEMORY]) is None
+    assert memory(once, {cycles: generation}, 720) is None
 
 
 def test_nothing_is_said_too_early_and_a_restart_begins_anew():
     assert memory(ramp(2e9, 60e6, since=0)) >= 24
     start = [0.0] * 200 + [3000.0] * 120
-    series = {RSS: ramp(2e9, 60e6, since=51), START: start}
-    assert first(judged(series)[MEMORY]) >= 50 + 24
+    assert memory(ramp(2e9, 60e6, since=51), {START: start}) >= 50 + 24
 
 
 def test_a_trainer_that_counts_steps_alone_is_judged_early():
-    steps = {Series("trainer_progress_total", (("unit", "step"),)): [10.0 * n for n in range(SCRAPES)]}
-    growing = {RSS: ramp(2e9, 60e6, since=1), START: [0.0] * SCRAPES}
-    assert first(judged(growing)[MEMORY]) >= 24
-    assert first(judged(growing | steps)[MEMORY]) <= 9
+    growing = ramp(2e9, 60e6, since=1)
+    assert memory(growing) >= 24
+    assert memory(growing, {STEPS: [10.0 * number for number in range(SCRAPES)]}) <= 9
 
 
 def test_what_is_loaded_before_the_first_step_is_no_leak():
     loading = [1e9 + min(60e6 * number / 4, 480e6) for number in range(SCRAPES)]
-    steps = {
-        Series("trainer_progress_total", (("unit", "step"),)): [
-            max(0.0, 10.0 * (number - 32)) for number in range(SCRAPES)
-        ]
-    }
-    assert first(judged({RSS: loading, START: [0.0] * SCRAPES, **steps})[MEMORY]) is None
+    assert memory(loading, {STEPS: [max(0.0, 10.0 * (number - 32)) for number in range(SCRAPES)]}) is None
 
 
 def test_a_trainer_that_slows_down_leaks_by_the_step():
@@ -188,9 +178,7 @@ def test_a_trainer_that_slows_down_leaks_by_the_step():
     speed = [1.0 if number < 172 else 0.65 for number in range(SCRAPES)]
     done = [sum(speed[: number + 1]) for number in range(SCRAPES)]
     leak = [2e9 + 15e6 * max(0.0, steps - 160) for steps in done]
-    steps = {Series("trainer_progress_total", (("unit", "step"),)): [100 * steps for steps in done]}
-    told = first(judged({RSS: leak, START: [0.0] * SCRAPES, **steps})[MEMORY])
-    assert told < first(judged({RSS: leak, START: [0.0] * SCRAPES})[MEMORY])
+    assert memory(leak, {STEPS: [100 * steps for steps in done]}) < memory(leak)
 
 
 def test_a_trainer_that_collects_and_updates_in_turns_leaks_by_the_step():
@@ -204,10 +192,8 @@ def test_the_virtual_memory_of_the_process_before_explains_nothing():
     start = [0.0] * 160 + [2400.0] * 160
     resident = [2e9] * 160 + [1e9 + 30e6 * max(0.0, number / 4 - 41) for number in range(160, SCRAPES)]
     virtual = [40e9] * 160 + [level + 4e9 for level in resident[160:]]
-    steps = Series("trainer_progress_total", (("unit", "step"),))
-    counted = [10.0 * n for n in range(160)] + [10.0 * n for n in range(160)]
-    series = {RSS: resident, START: start, VMS: virtual, steps: counted}
-    assert 46 < first(judged(series)[MEMORY]) <= 51
+    counted = 2 * [10.0 * number for number in range(160)]
+    assert 46 < memory(resident, {START: start, VMS: virtual, STEPS: counted}) <= 51
 
 
 def test_workers_are_judged_by_what_they_do_not_share():

@@ -84,7 +84,8 @@ def agreed(series):
     ],
 )
 def test_they_agree_on_growth_of_memory(series):
-    assert agreed(series) == {("leak", "memory", "trainer")}
+    first_minutes = {one: values[: 4 * 30] for one, values in series.items()}
+    assert agreed(first_minutes) == {("leak", "memory", "trainer")}
 
 
 def test_a_verdict_ends_with_the_process():

@@ -25,6 +25,15 @@ class Steady:
         self.steps = [0]
 
 
+@pytest.fixture(autouse=True)
+def objects_of_the_test() -> Iterator[None]:
+    """Lists of all objects have those that the test makes, and not what other tests have imported."""
+    gc.collect()
+    gc.freeze()
+    yield
+    gc.unfreeze()
+
+
 @pytest.fixture
 def clock() -> list[float]:
     return [0.0]
@@ -66,10 +75,10 @@ def test_types_that_stay_are_not_remembered(census: Census, clock: list[float]) 
 def test_a_heap_that_takes_too_long_is_not_listed(census: Census, clock: list[float]) -> None:
     census.count()
     assert census.refused_seconds is None
-    census.stall.allowed = 0.0
+    census.pause_limit.allowed = 0.0
     clock[0] += 1000
     assert not census.count()
-    assert census.refused_seconds == pytest.approx(census.stall.predicted("types"), rel=0.2)
+    assert census.refused_seconds == pytest.approx(census.pause_limit.predicted("types"), rel=0.2)
     assert census.search(set()) == []
     assert census.inspect(["anything"], set()) == {}
 
@@ -79,7 +88,7 @@ def test_a_large_heap_is_counted_by_samples_after_each_full_collection_of_the_pr
     census: Census, clock: list[float], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(census_module, "_SAMPLED", 20_000)
-    census.stall.allowed = 0.0
+    census.pause_limit.allowed = 0.0
     kept: list[Leaked] = []
     chance = random.Random(1)
     front = [Leaked() for _ in range(100)]
@@ -104,7 +113,7 @@ def test_where_only_types_may_be_listed_young_instances_are_measured(
 ) -> None:
     kept: list[Leaked] = []
     counted(census, clock, kept)
-    monkeypatch.setattr(census.stall, "allows", "types".__eq__)
+    monkeypatch.setattr(census.pause_limit, "allows", "types".__eq__)
     kept.append(Leaked())
     name = f"{__name__}.Leaked"
     assert census.inspect([name], set()) == {}, "nobody searched for what refers to it"

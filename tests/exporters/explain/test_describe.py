@@ -14,7 +14,6 @@ import numpy as np
 import pytest
 
 from heapwatch.explain import describe
-from heapwatch.explain import inventory as subject
 from heapwatch.explain.census import GrowingType, LongContainer
 from heapwatch.explain.describe import Describer
 from heapwatch.explain.inventory import Inventory
@@ -22,7 +21,7 @@ from heapwatch.explain.places import KnownContainer
 from heapwatch.explain.series import NO_GROWTH
 from heapwatch.explain.source.sites import Site
 from heapwatch.explain.tracing.python import Tracer
-from heapwatch.measure.introspection.roots import Root
+from tests.exporters.explain.walking import inventory_of
 
 
 class Trainer:
@@ -92,24 +91,14 @@ def learn(look):
 )
 
 
-@pytest.fixture
-def walked(monkeypatch: pytest.MonkeyPatch) -> Any:
-    """Walks through what hangs at one root, and returns the inventory."""
-    for name in ("user_modules", "frame_roots", "registry_roots"):
-        monkeypatch.setattr(subject, name, list)
-
-    def walk(obj: Any) -> Inventory:
-        inventory = Inventory(clock=lambda: 0.0, extra_roots=lambda: [Root("it", "it", lambda: obj)])
-        while not inventory.discover(1.0):
-            pass
-        inventory.lengths.read(1.0)
-        return inventory
-
-    return walk
+def walked(obj: Any) -> Inventory:
+    inventory = inventory_of(obj)
+    inventory.lengths.read(1.0)
+    return inventory
 
 
-def test_the_code_is_searched_for_a_few_containers_at_a_time(walked: Any) -> None:
-    inventory: Inventory = walked(Trainer())
+def test_the_code_is_searched_for_a_few_containers_at_a_time() -> None:
+    inventory = walked(Trainer())
     describer = Describer(inventory)
     growing: list[tuple[KnownContainer, Any]] = [(known, NO_GROWTH) for known in inventory.known.values()]
     assert len(growing) == 5
@@ -120,10 +109,10 @@ def test_the_code_is_searched_for_a_few_containers_at_a_time(walked: Any) -> Non
     assert all(one.site is not None and one.emptied == "never" for one in then)
 
 
-def test_a_cached_method_keeps_the_objects_that_it_was_called_on(walked: Any) -> None:
+def test_a_cached_method_keeps_the_objects_that_it_was_called_on() -> None:
     for _ in range(20):
         Policy().anchors(3)
-    inventory: Inventory = walked(Policy.anchors)
+    inventory = walked(Policy.anchors)
     (known,) = (one for one in inventory.known.values() if one.kind == "cache")
     found = Describer(inventory).describe(known, NO_GROWTH)
     assert found.traits.item_type == "Policy"
@@ -164,9 +153,9 @@ def test_a_container_that_no_root_reaches_is_told_by_what_holds_it() -> None:
     assert (alone.path, alone.holders) == (None, ("held from outside Python",))
 
 
-def test_a_line_that_was_traced_is_told(walked: Any) -> None:
+def test_a_line_that_was_traced_is_told() -> None:
     trainer = Trainer()
-    inventory: Inventory = walked(trainer)
+    inventory = walked(trainer)
     (known,) = (one for one in inventory.known.values() if one.path == "it.first")
     lengths = []
 
@@ -192,11 +181,11 @@ def test_a_line_that_was_traced_is_told(walked: Any) -> None:
     assert not describer.is_traceable(known)
 
 
-def test_what_a_library_fills_is_told_with_the_line_that_calls_it(walked: Any) -> None:
+def test_what_a_library_fills_is_told_with_the_line_that_calls_it() -> None:
     caller, found = Caller(), []
 
     def look(buffer: Any) -> None:
-        inventory: Inventory = walked(buffer)
+        inventory = walked(buffer)
         (known,) = (one for one in inventory.known.values() if one.path == "it.kept_by_library")
         describer = Describer(inventory)
         # The explainer asks from a thread of its own.

@@ -207,7 +207,7 @@ def test_an_explanation_that_is_asked_for_is_new() -> None:
 def test_objects_that_are_frozen_again_and_again_are_a_finding(monkeypatch: pytest.MonkeyPatch) -> None:
     now = [0.0]
     explainer = Explainer(clock=lambda: now[0], spent=lambda: 0.0)
-    monkeypatch.setattr(explainer.census.stall, "allowed", 0.0)
+    monkeypatch.setattr(explainer.census.pause_limit, "allowed", 0.0)
     monkeypatch.setattr(gc, "get_freeze_count", lambda: 100_000 + 50 * int(now[0]))
     for now[0] in range(0, 200, 10):
         explainer.census.count()
@@ -218,7 +218,7 @@ def test_objects_that_are_frozen_again_and_again_are_a_finding(monkeypatch: pyte
     assert found.inferred
 
     explainer = Explainer(clock=lambda: now[0], spent=lambda: 0.0)
-    monkeypatch.setattr(explainer.census.stall, "allowed", 0.0)
+    monkeypatch.setattr(explainer.census.pause_limit, "allowed", 0.0)
     monkeypatch.setattr(gc, "get_freeze_count", lambda: 100_000)
     for now[0] in range(0, 200, 10):
         explainer.census.count()

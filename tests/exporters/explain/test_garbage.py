@@ -8,8 +8,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from heapwatch.explain import describe, garbage
+from heapwatch.explain import describe
 from heapwatch.explain import garbage as subject
+from heapwatch.explain.attribution import with_types
 from heapwatch.explain.census import Census
 from heapwatch.explain.describe import Describer
 from heapwatch.explain.evidence import Levels
@@ -25,7 +26,6 @@ from heapwatch.explain.garbage import (
 )
 from heapwatch.explain.inventory import Inventory
 from heapwatch.explain.memory import ProcessMemory
-from heapwatch.explain.residual import with_types
 from heapwatch.measure.sizing.deep_size import OutOfTime
 
 EVERY = 8.0  # seconds between two looks at the objects
@@ -62,13 +62,15 @@ def cycles(count: int) -> None:
         one.itself = one
 
 
-def run(uncollected: Uncollected, clock: list[float], rounds: int, make: Any) -> None:
+def run(uncollected: Uncollected, clock: list[float], rounds: int, make: Any) -> Any:
+    """What was found after so many rounds of `make`."""
     uncollected.count()
     for _ in range(rounds):
         make()
         clock[0] += EVERY
         uncollected.count()
         uncollected.examine()
+    return uncollected.latest
 
 
 def levels_of(clock: list[float], bytes_per_second: float) -> Levels:
@@ -80,6 +82,11 @@ def levels_of(clock: list[float], bytes_per_second: float) -> Levels:
     return Levels(memory, 0.0, clock[0])
 
 
+def described(uncollected: Uncollected, levels: Levels) -> Finding:
+    (found,) = Describer(Inventory()).describe_garbage(uncollected, levels)
+    return found
+
+
 def test_garbage_is_told_from_living_objects_with_its_pace_and_its_bytes(
     uncollected: Uncollected, clock: list[float]
 ) -> None:
@@ -89,9 +96,7 @@ def test_garbage_is_told_from_living_objects_with_its_pace_and_its_bytes(
         cycles(100)
         living.extend(Holder(number) for number in range(50))
 
-    run(uncollected, clock, 12, make)
-    found = uncollected.latest
-    assert found is not None
+    found = run(uncollected, clock, 12, make)
     assert found.types == (f"{__name__}.Holder",)
     assert found.objects == pytest.approx(1200, rel=0.1)
     assert found.bytes == pytest.approx(1200 * ENTRY, rel=0.1)
@@ -101,14 +106,13 @@ def test_garbage_is_told_from_living_objects_with_its_pace_and_its_bytes(
 def test_a_program_without_cycles_has_no_garbage(uncollected: Uncollected, clock: list[float]) -> None:
     living: list[Holder] = []
     run(uncollected, clock, 6, lambda: living.extend(Holder(number) for number in range(30)))
-    assert uncollected.latest is not None
     assert f"{__name__}.Holder" not in uncollected.latest.types
 
 
 def test_without_garbage_there_is_no_finding(uncollected: Uncollected, clock: list[float]) -> None:
     run(uncollected, clock, 6, lambda: cycles(20))
     levels = levels_of(clock, 1e6)
-    assert Describer(Inventory()).describe_garbage(uncollected, levels)
+    assert described(uncollected, levels)
     uncollected.latest = Garbage(0.0, 0.0, ())
     assert not Describer(Inventory()).describe_garbage(uncollected, levels)
 
@@ -124,8 +128,6 @@ def test_what_living_objects_share_with_garbage_does_not_count(
             info["final_info"] = info
 
     run(uncollected, clock, 4, make)
-    assert uncollected.latest is not None
-    assert uncollected.latest.bytes is not None
     assert uncollected.latest.bytes < 1e6
 
 
@@ -141,8 +143,8 @@ def test_garbage_is_named_though_the_number_of_living_objects_levels_off(
 
     run(uncollected, clock, 40, make)
     levels = levels_of(clock, 80 * ENTRY / EVERY)
-    assert not uncollected.counts.growth(levels.settled).rising
-    (found,) = Describer(Inventory()).describe_garbage(uncollected, levels)
+    assert not uncollected.counts.growth(levels.startup_end).rising
+    found = described(uncollected, levels)
     assert "Holder" in found.type
     assert not found.inferred
     assert found.bytes_per_minute == pytest.approx(levels.per_minute, rel=0.1)
@@ -151,37 +153,28 @@ def test_garbage_is_named_though_the_number_of_living_objects_levels_off(
 def test_of_many_new_objects_the_newest_stand_for_all(
     uncollected: Uncollected, clock: list[float], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(garbage, "_MOST_EXAMINED", 200)
+    monkeypatch.setattr(subject, "_MOST_EXAMINED", 200)
     run(uncollected, clock, 10, lambda: cycles(100))
-    assert uncollected.latest is not None
     assert uncollected.latest.objects == pytest.approx(1000, rel=0.15)
 
 
-def test_growth_is_inferred_where_the_objects_cannot_be_listed(
-    uncollected: Uncollected, census: Census, clock: list[float]
+@pytest.mark.parametrize("living", [True, False])
+def test_growth_is_inferred_where_the_objects_cannot_be_listed_and_no_cycles_are_claimed(
+    uncollected: Uncollected, census: Census, clock: list[float], living: bool
 ) -> None:
-    census.stall.allowed = 0.0
-    run(uncollected, clock, 20, lambda: cycles(100))
-    (found,) = Describer(Inventory()).describe_garbage(uncollected, levels_of(clock, 1e6))
+    census.pause_limit.allowed = 0.0
+    kept: list[Any] = []
+    run(uncollected, clock, 20, lambda: kept.extend([at] for at in range(1000)) if living else cycles(100))
+    found = described(uncollected, levels_of(clock, 1e6))
     assert found.inferred
     assert found.type == "objects made while the collector is off, in cycles or not"
     assert not found.holders
 
 
-def test_living_objects_that_cannot_be_listed_are_not_said_to_be_cycles(
-    uncollected: Uncollected, census: Census, clock: list[float]
-) -> None:
-    census.stall.allowed = 0.0
-    kept: list[Any] = []
-    run(uncollected, clock, 20, lambda: kept.extend([at] for at in range(1000)))
-    (found,) = Describer(Inventory()).describe_garbage(uncollected, levels_of(clock, 1e6))
-    assert "uncollected" not in found.type
-
-
 def test_a_few_cycles_whose_bytes_are_unknown_do_not_explain_the_growth_of_living_objects(
     uncollected: Uncollected, clock: list[float], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(garbage, "bytes_held", lambda objects, chosen: None)
+    monkeypatch.setattr(subject, "bytes_held", lambda objects, chosen: None)
     kept: list[Any] = []
 
     def make() -> None:
@@ -190,7 +183,7 @@ def test_a_few_cycles_whose_bytes_are_unknown_do_not_explain_the_growth_of_livin
 
     run(uncollected, clock, 20, make)
     levels = levels_of(clock, 1e6)
-    (found,) = Describer(Inventory()).describe_garbage(uncollected, levels)
+    found = described(uncollected, levels)
     assert "Holder" in found.type
     assert found.bytes_per_minute < 0.02 * levels.per_minute
 
@@ -205,10 +198,9 @@ def test_the_line_that_closes_a_cycle_of_dicts_is_found(
             infos["final_infos"] = infos
 
     run(uncollected, clock, 20, step)
-    assert uncollected.latest is not None
     assert uncollected.latest.key == "final_infos"
     monkeypatch.setattr(describe, "user_code", lambda: [step.__code__])
-    (found,) = Describer(Inventory()).describe_garbage(uncollected, levels_of(clock, 1e5))
+    found = described(uncollected, levels_of(clock, 1e5))
     assert found.site is not None
     assert found.site.line == step.__code__.co_firstlineno + 4
 
@@ -222,19 +214,17 @@ def test_a_key_that_leads_out_of_the_cycle_does_not_close_it(
             first["second"] = [{"first": first}]
 
     run(uncollected, clock, 4, step)
-    assert uncollected.latest is not None
     assert uncollected.latest.key in ("first", "second")
 
 
 def test_the_newest_do_not_stand_for_what_had_come_before(
     uncollected: Uncollected, clock: list[float], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(garbage, "_MOST_EXAMINED", 200)
+    monkeypatch.setattr(subject, "_MOST_EXAMINED", 200)
     living: list[Any] = []
     run(uncollected, clock, 4, lambda: living.extend([at] for at in range(5000)))
     run(uncollected, clock, 1, lambda: cycles(50))
     run(uncollected, clock, 4, lambda: living.extend([at] for at in range(5000)))
-    assert uncollected.latest is not None
     assert uncollected.latest.objects < 300
     assert uncollected.latest.share < 0.01
 
@@ -245,7 +235,6 @@ def test_what_was_found_is_forgotten_when_the_program_collects(
     run(uncollected, clock, 4, lambda: cycles(100))
     gc.collect()
     run(uncollected, clock, 2, lambda: cycles(1))
-    assert uncollected.latest is not None
     assert uncollected.latest.objects < 20
 
 
@@ -254,7 +243,7 @@ def test_cycles_whose_bytes_are_unknown_take_what_measured_containers_leave() ->
     for second in range(300):
         memory.private.add(float(second), 1e9 + 1e6 * second)
     levels = Levels(memory, 0.0, 300.0)
-    found = Finding("type", None, "cycles", 10, None, 1.0, levels.per_minute, 0.0, inferred=True)
+    found = Finding("type", None, "cycles", 10, None, 1.0, levels.per_minute, inferred=True)
     named = replace(found, kind="container", bytes_per_minute=0.4 * levels.per_minute, inferred=False)
     _, cycles = with_types([named], [found], levels)
     assert cycles.bytes_per_minute == pytest.approx(0.6 * levels.per_minute)

@@ -12,35 +12,25 @@ import pytest
 import torch
 
 from heapwatch.explain import inventory as subject
-from heapwatch.explain import lengths
+from heapwatch.explain import places
 from heapwatch.explain.describe import Describer
 from heapwatch.explain.inventory import Inventory
 from heapwatch.explain.weigh import weigh
 from heapwatch.measure.introspection.attributes import Gone
 from heapwatch.measure.introspection.roots import Root
-
-
-@pytest.fixture(autouse=True)
-def no_roots_but_those_given(monkeypatch: pytest.MonkeyPatch) -> None:
-    for name in ("user_modules", "frame_roots", "registry_roots"):
-        monkeypatch.setattr(subject, name, list)
+from tests.exporters.explain.walking import inventory_of, walk
 
 
 class Holder:
-    replay: Any
+    def __init__(self, **parts: Any) -> None:
+        vars(self).update(parts)
 
 
 def test_what_changes_is_read_before_what_stands_still() -> None:
-    held = Holder()
-    for at in range(200):
-        setattr(held, f"list{at}", [at])
+    held = Holder(**{f"list{at}": [at] for at in range(200)})
     now = [0.0]
     spent = count()
-    inventory = Inventory(
-        clock=lambda: now[0], spent=lambda: next(spent), extra_roots=lambda: [Root("it", "it", lambda: held)]
-    )
-    while not inventory.discover(1000):
-        pass
+    inventory = inventory_of(held, clock=lambda: now[0], spent=lambda: next(spent))
     known = list(inventory.known.values())
     growing = known.pop()
     assert len(known) >= 100
@@ -53,14 +43,9 @@ def test_what_changes_is_read_before_what_stands_still() -> None:
 
 
 def test_a_ring_buffer_is_read_by_its_position() -> None:
-    held = Holder()
-    held.replay = Holder()
-    vars(held.replay).update(capacity=1000, pos=250, full=False, observations=np.zeros((1000, 500)))
-    inventory = Inventory(
-        clock=lambda: 0.0, spent=lambda: 0.0, extra_roots=lambda: [Root("it", "it", lambda: held)]
-    )
-    while not inventory.discover(1000):
-        pass
+    observations = np.zeros((1000, 500))
+    held = Holder(replay=Holder(capacity=1000, pos=250, full=False, observations=observations))
+    inventory = inventory_of(held)
     inventory.lengths.read(1000)
     (known,) = (one for one in inventory.known.values() if one.kind == "ring")
     assert (known.path, known.items.last, known.capacity) == ("it.replay", 250, 1000)
@@ -69,9 +54,7 @@ def test_a_ring_buffer_is_read_by_its_position() -> None:
 
 def test_the_program_may_resize_an_array_while_containers_are_read() -> None:
     """`ndarray.resize` fails if anybody else refers to the array."""
-    held = Holder()
-    for at in range(64):
-        setattr(held, f"array{at}", np.zeros(100_000))
+    held = Holder(**{f"array{at}": np.zeros(100_000) for at in range(64)})
     resized = []
 
     def spent() -> float:
@@ -80,11 +63,7 @@ def test_the_program_may_resize_an_array_while_containers_are_read() -> None:
         resized.append(len(vars(held)))
         return 0.0
 
-    inventory = Inventory(
-        clock=lambda: 0.0, spent=spent, extra_roots=lambda: [Root("it", "it", lambda: held)]
-    )
-    while not inventory.discover(1000):
-        pass
+    inventory = inventory_of(held, spent=spent)
     resized.clear()
     assert inventory.lengths.read(1000) >= 64
     assert len(resized) > 3
@@ -94,11 +73,7 @@ def piled(step: Callable[[Any], Any]) -> float:
     """Seconds for which the graph of what `step` makes anew once a second for a minute piled up."""
     now = [0.0]
     held = {"loss": step(torch.zeros(1, requires_grad=True))}
-    inventory = Inventory(
-        clock=lambda: now[0], spent=lambda: 0.0, extra_roots=lambda: [Root("it", "it", lambda: held)]
-    )
-    while not inventory.discover(10):
-        pass
+    inventory = inventory_of(held, clock=lambda: now[0])
     (graph,) = (known for known in inventory.known.values() if known.kind == "graph")
     highest = 0.0
     for _ in range(60):
@@ -156,11 +131,10 @@ def test_graphs_that_take_long_to_search_take_turns(monkeypatch: pytest.MonkeyPa
         spent[0] += 0.01
         return False
 
-    monkeypatch.setattr(lengths, "holds_operation", search_slowly)
+    monkeypatch.setattr(places, "holds_operation", search_slowly)
     for at in range(20):
         setattr(held, f"state{at}", weight * 2)
-    while not inventory.discover(10):
-        pass
+    walk(inventory)
     for _ in range(600):
         now[0] += 1.0
         for at in range(20):
@@ -174,9 +148,7 @@ def test_graphs_that_take_long_to_search_take_turns(monkeypatch: pytest.MonkeyPa
 
 
 def test_the_ids_of_all_containers_take_one_look_at_each_root() -> None:
-    held = Holder()
-    for at in range(50):
-        setattr(held, f"list{at}", [at])
+    held = Holder(**{f"list{at}": [at] for at in range(50)})
     looks = []
 
     def look() -> Holder:
@@ -184,8 +156,7 @@ def test_the_ids_of_all_containers_take_one_look_at_each_root() -> None:
         return held
 
     inventory = Inventory(extra_roots=lambda: [Root("it", "it", look)])
-    while not inventory.discover(10):
-        pass
+    walk(inventory)
     looks.clear()
     found = inventory.ids()
     assert {id(vars(held)[f"list{at}"]) for at in range(50)} <= found
@@ -202,19 +173,10 @@ class Replay:
         self.at += 1
 
 
-def walked(held: object, now: list[float]) -> Inventory:
-    inventory = Inventory(
-        clock=lambda: now[0], spent=lambda: 0.0, extra_roots=lambda: [Root("it", "it", lambda: held)]
-    )
-    while not inventory.discover(10):
-        pass
-    return inventory
-
-
 def test_an_array_of_objects_is_a_container_that_fills_up_to_its_length() -> None:
     now, replay = [0.0], Replay(1000)
     replay.add(np.zeros(1000))
-    inventory = walked(replay, now)
+    inventory = inventory_of(replay, clock=lambda: now[0])
     for _ in range(40):
         now[0] += 5.0
         replay.add(np.zeros(1000))
@@ -235,14 +197,13 @@ def test_an_array_of_objects_is_a_container_that_fills_up_to_its_length() -> Non
 
 def test_lists_in_an_array_of_objects_are_followed() -> None:
     """The array is allocated once; what it holds may grow without a bound."""
-    now, held = [0.0], Holder()
-    held.histories = np.empty(4, dtype=object)  # type: ignore[attr-defined]
+    now, held = [0.0], Holder(histories=np.empty(4, dtype=object))
     for at in range(4):
-        held.histories[at] = []  # type: ignore[attr-defined]
-    inventory = walked(held, now)
+        held.histories[at] = []
+    inventory = inventory_of(held, clock=lambda: now[0])
     for _ in range(40):
         now[0] += 5.0
-        for history in held.histories:  # type: ignore[attr-defined]
+        for history in held.histories:
             history.append(bytes(1000))
         inventory.lengths.read(10)
     known = inventory.known["it.histories[*]"]
@@ -252,24 +213,16 @@ def test_lists_in_an_array_of_objects_are_followed() -> None:
 
 
 def test_an_array_of_numbers_is_followed_by_its_bytes() -> None:
-    held = Holder()
-    held.weights = np.zeros(100_000)  # type: ignore[attr-defined]
-    now = [0.0]
-    inventory = walked(held, now)
+    inventory = inventory_of(Holder(weights=np.zeros(100_000)))
     inventory.lengths.read(10)
     assert inventory.known["it.weights"].items.last == 800_000
 
 
 def test_a_list_that_only_its_own_method_leads_to_is_found() -> None:
-    held = Holder()
-    held.replay = [].append
-    inventory = Inventory(
-        clock=lambda: 0.0, spent=lambda: 0.0, extra_roots=lambda: [Root("it", "it", lambda: held)]
-    )
+    held = Holder(replay=[].append)
     for _ in range(3):
         held.replay(b"episode")
-    while not inventory.discover(1000):
-        pass
+    inventory = inventory_of(held)
     inventory.lengths.read(1000)
     assert inventory.known["it.replay.__self__"].items.last == 3
 
@@ -277,8 +230,7 @@ def test_a_list_that_only_its_own_method_leads_to_is_found() -> None:
 def walked_from(*roots: Root) -> Inventory:
     """An inventory after one walk from these roots, in this order."""
     found = Inventory(clock=lambda: 0.0, spent=lambda: 0.0, extra_roots=lambda: list(roots))
-    while not found.discover(1000):
-        pass
+    walk(found)
     return found
 
 
@@ -307,8 +259,7 @@ def test_what_libraries_keep_of_many_modules_is_not_listed_until_it_grows() -> N
     assert inventory.visited < 300
 
     robots[0].network[0].register_forward_hook(print)
-    while not inventory.discover(1000):
-        pass
+    walk(inventory)
     assert [path for path in inventory.known if path.endswith("._forward_hooks")]
 
 
@@ -317,8 +268,7 @@ def test_the_number_of_modules_that_a_network_consists_of_is_seen_to_grow() -> N
     inventory = walked_from(Root("network", "it", lambda: network))
     assert not inventory.known
     network.append(torch.nn.Linear(8, 8))
-    while not inventory.discover(1000):
-        pass
+    walk(inventory)
     assert "network._modules" in inventory.known
 
 
@@ -348,7 +298,7 @@ def test_of_several_ways_to_a_container_the_one_that_lasts_longest_is_its_name(
     monkeypatch: pytest.MonkeyPatch, of_global: bool
 ) -> None:
     collector, trainer = Holder(), Holder()
-    trainer.collector, collector.replay = collector, [1, 2]  # type: ignore[attr-defined]
+    trainer.collector, collector.replay = collector, [1, 2]
     inner = [local("collect", self=collector), local("step", experiences=collector.replay)]
     outer = Root("", "module train", lambda: {"trainer": trainer}, namespace=True)
     frames = inner if of_global else [local("main", trainer=trainer), *inner]
@@ -365,15 +315,13 @@ def test_a_container_that_gets_a_better_name_keeps_its_readings(monkeypatch: pyt
     now = [0.0]
     monkeypatch.setattr(subject, "frame_roots", lambda: [local("train", experiences=replay)])
     inventory = Inventory(clock=lambda: now[0], spent=lambda: 0.0, extra_roots=lambda: roots)
-    while not inventory.discover(1000):
-        pass
+    walk(inventory)
     for now[0] in range(1, 60):
         replay.append(1)
         inventory.lengths.read(10)
     trainer.replay = replay
     roots.append(Root("trainer", "it", lambda: trainer))
-    while not inventory.discover(1000):
-        pass
+    walk(inventory)
     (known,) = inventory.known.values()
     assert known.path == "trainer.replay"
     assert known.items.growth().rising
@@ -413,8 +361,7 @@ def test_a_walk_that_was_too_long_goes_on_where_it_stopped(monkeypatch: pytest.M
     found: set[int] = set()
     for _ in range(8):
         found |= {known.identity for known in inventory.known.values()}
-        while not inventory.discover(1000):
-            pass
+        walk(inventory)
     assert len(found) == 400
 
 

@@ -18,18 +18,17 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from heapwatch.explain import inventory as subject
 from heapwatch.explain.engine import Explainer
 from heapwatch.explain.evidence import Levels
 from heapwatch.explain.inventory import Inventory
 from heapwatch.explain.memory import ProcessMemory
 from heapwatch.explain.schedule import Budget
 from heapwatch.explain.weigh import traits_of, weigh
-from heapwatch.measure.introspection.roots import Root
 from heapwatch.measure.objects.instances import InstanceCounter
 from heapwatch.measure.objects.large import large_objects
 from tests.exporters.explain import objects_with_code as own
 from tests.exporters.explain.objects_with_code import ARMED, CALLS
+from tests.exporters.explain.walking import inventory_of
 
 MAKERS: tuple[Any, ...] = (
     list,
@@ -57,9 +56,7 @@ MAKERS: tuple[Any, ...] = (
 
 
 @pytest.fixture(autouse=True)
-def only_given_roots(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    for name in ("user_modules", "frame_roots", "registry_roots"):
-        monkeypatch.setattr(subject, name, list)
+def disarmed() -> Iterator[None]:
     CALLS.clear()
     yield
     ARMED[0] = False
@@ -106,9 +103,7 @@ def vars_of(obj: Any) -> dict[str, Any]:
 def examined(objects: list[Any]) -> Inventory:
     """Everything the inventory does to objects, done to these."""
     now = [0.0]
-    found = Inventory(clock=lambda: now[0], extra_roots=lambda: [Root("objects", "test", lambda: objects)])
-    while not found.discover(10.0):
-        pass
+    found = inventory_of(objects, "objects", clock=lambda: now[0])
     for _ in range(3):
         now[0] += 60
         found.lengths.read(10.0)
@@ -190,7 +185,7 @@ def test_a_program_that_is_looked_at_all_the_time_does_not_fail(monkeypatch: pyt
     """Threads take turns so often that the program runs at every place where it can."""
     monkeypatch.setattr(Budget, "allows", lambda _: True)
     explainer, counter = Explainer(), InstanceCounter([Unit, bytes])
-    explainer.census.stall.allowed = 10.0
+    explainer.census.pause_limit.allowed = 10.0
     failures: list[BaseException] = []
     ended = threading.Event()
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 import pytest
@@ -23,7 +24,7 @@ def watched(monkeypatch: pytest.MonkeyPatch) -> Any:
     def watch(seconds: int, cost: float) -> tuple[Levels, float]:
         at = spent = 0.0
 
-        def pay() -> None:
+        def pay(now: float) -> None:
             nonlocal spent
             spent += cost
 
@@ -31,23 +32,19 @@ def watched(monkeypatch: pytest.MonkeyPatch) -> Any:
         memory = ProcessMemory(clock=lambda: at)
 
         def status(now: float) -> None:
-            pay()
+            pay(now)
             memory.private.add(now, 100 * MB + now * MB)
 
         def workers(now: float) -> None:
-            pay()
+            pay(now)
             memory.workers.add(now, 50 * MB + now * MB)
             memory.processes.add(now, 4)
 
-        for name, read in (
-            ("_read_status", status),
-            ("_read_workers", workers),
-            ("_read_malloc", lambda now: pay()),
-            ("_read_gpu", lambda now: pay()),
-        ):
-            if hasattr(read, "__name__"):
-                read.__name__ = name
-            monkeypatch.setattr(memory, name, read)
+        reads = {"status": status, "workers": workers, "malloc": pay, "gpu": pay, "free": lambda now: None}
+        for name, read in reads.items():
+            one = partial(read)
+            one.__name__ = f"_read_{name}"  # type: ignore[attr-defined]
+            monkeypatch.setattr(memory, one.__name__, one)  # type: ignore[attr-defined]
         while at < seconds:
             memory.read_parts()
             at += 1.0

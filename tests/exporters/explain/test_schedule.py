@@ -1,25 +1,32 @@
+"""When the explainer works, how long it stops the program, and what it logs."""
+
 from __future__ import annotations
 
 import gc
+import logging
 import sys
+from dataclasses import replace
 
 import pytest
 
+from heapwatch.analysis.verdict import Word
 from heapwatch.explain import schedule as subject
 from heapwatch.explain.engine import Explainer
 from heapwatch.explain.evidence import Levels
+from heapwatch.explain.findings import Explanation, Finding
 from heapwatch.explain.memory import ProcessMemory
 from heapwatch.explain.schedule import (
     ADVANCE_SECONDS,
     CALM,
     HURRIED,
+    PAUSE_SECONDS,
+    PAUSE_VARIABLE,
     SHARE,
-    STALL_SECONDS,
-    STALL_VARIABLE,
     START_SECONDS,
     Budget,
+    LogLimit,
+    PauseLimit,
     Schedule,
-    Stall,
     allowed_seconds,
     schedule_for,
 )
@@ -47,37 +54,34 @@ def after(
 
 
 @pytest.mark.parametrize(
-    ("per_minute", "level", "schedule"),
+    ("per_minute", "level", "limit", "schedule"),
     [
-        (0.0, 500 * MB, CALM),
-        (0.2 * MB, 200 * MB, CALM),
-        (0.6 * MB, 200 * MB, HURRIED),
-        (10 * MB, 40e9, CALM),
-        (120 * MB, 40e9, HURRIED),
+        (0.0, 500 * MB, 512e9, CALM),
+        (0.2 * MB, 200 * MB, 512e9, CALM),
+        (0.6 * MB, 200 * MB, 512e9, HURRIED),
+        (10 * MB, 40e9, 512e9, CALM),
+        (120 * MB, 40e9, 512e9, HURRIED),
+        (10 * MB, 40e9, 42e9, HURRIED),  # fills the memory in hours
     ],
 )
-def test_growth_that_soon_matters_is_looked_at_often(
-    per_minute: float, level: float, schedule: Schedule
+def test_growth_that_soon_matters_is_read_often(
+    per_minute: float, level: float, limit: float, schedule: Schedule
 ) -> None:
-    assert after(10, per_minute, start=level, limit=512e9) is schedule
+    assert after(10, per_minute, start=level, limit=limit) is schedule
 
 
-def test_growth_that_fills_the_memory_in_hours_is_looked_at_often() -> None:
-    assert after(10, 10 * MB, start=40e9, limit=42e9) is HURRIED
-
-
-def test_the_beginning_is_looked_at_often() -> None:
+def test_the_beginning_is_read_often() -> None:
     assert after(1.5, 0.0) is HURRIED
     assert after(10, 0.0, rounds=0) is HURRIED
     assert after(10, 0.0, rounds=1) is CALM
 
 
-def test_a_leak_that_begins_after_hours_is_looked_at_often() -> None:
+def test_a_leak_that_begins_after_hours_is_read_often() -> None:
     assert after(300, 48 * MB, begins_at=300) is CALM
     assert after(303, 48 * MB, begins_at=300) is HURRIED
 
 
-def test_the_explainer_rests_while_memory_stands_still_and_ends_its_rest_at_once(
+def test_the_explainer_works_seldom_while_memory_stands_still_and_often_at_once_when_it_grows(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     now, level = [0.0], [500 * MB]
@@ -101,13 +105,13 @@ def test_the_explainer_rests_while_memory_stands_still_and_ends_its_rest_at_once
     assert explainer.inventory.lengths.shortest_interval == HURRIED.reading
 
 
-def spent_after(seconds: float, *, lend_at: float = float("inf"), share: float = SHARE) -> float:
+def spent_after(seconds: float, *, advance_at: float = float("inf"), share: float = SHARE) -> float:
     """CPU seconds that work which never ends gets, in slices of a millisecond."""
     now = [0.0]
     budget = Budget(lambda: now[0], share)
     while now[0] < seconds:
         now[0] += 0.1
-        if now[0] >= lend_at:
+        if now[0] >= advance_at:
             budget.advance()
         if budget.allows():
             budget.charge(0.001)
@@ -120,14 +124,14 @@ def test_any_run_costs_its_share_and_a_little_ahead(seconds: float) -> None:
     assert spent_after(seconds) <= 0.01 * seconds
 
 
-def test_a_loan_is_paid_back_within_the_hour() -> None:
-    assert spent_after(120.0, lend_at=60.0) > START_SECONDS + SHARE * 120 + ADVANCE_SECONDS / 2
-    assert spent_after(3700.0, lend_at=60.0) <= SHARE * 3700 + 0.001
+def test_an_advance_is_paid_back_within_the_hour() -> None:
+    assert spent_after(120.0, advance_at=60.0) > START_SECONDS + SHARE * 120 + ADVANCE_SECONDS / 2
+    assert spent_after(3700.0, advance_at=60.0) <= SHARE * 3700 + 0.001
 
 
 @pytest.mark.parametrize("share", [SHARE / 20, SHARE / 2])
 def test_a_smaller_share_has_a_smaller_advance(share: float) -> None:
-    assert spent_after(3700.0, lend_at=60.0, share=share) <= share * 3700 + 0.001
+    assert spent_after(3700.0, advance_at=60.0, share=share) <= share * 3700 + 0.001
     assert 0 < spent_after(60.0, share=share) <= share / SHARE * START_SECONDS + share * 60 + 0.001
 
 
@@ -141,9 +145,9 @@ def test_what_took_longer_than_planned_is_waited_for() -> None:
     assert budget.allows()
 
 
-@pytest.mark.parametrize(("text", "seconds"), [("", STALL_SECONDS), ("0", 0.0), ("150", 0.15)])
+@pytest.mark.parametrize(("text", "seconds"), [("", PAUSE_SECONDS), ("0", 0.0), ("150", 0.15)])
 def test_the_time_allowed_is_a_setting(monkeypatch: pytest.MonkeyPatch, text: str, seconds: float) -> None:
-    monkeypatch.setenv(STALL_VARIABLE, text)
+    monkeypatch.setenv(PAUSE_VARIABLE, text)
     assert allowed_seconds() == seconds
 
 
@@ -151,9 +155,9 @@ def test_the_time_allowed_is_a_setting(monkeypatch: pytest.MonkeyPatch, text: st
 def test_a_wrong_setting_is_named_with_what_is_allowed(
     monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture, text: str
 ) -> None:
-    monkeypatch.setenv(STALL_VARIABLE, text)
-    assert allowed_seconds() == STALL_SECONDS
-    assert f"{STALL_VARIABLE} is '{text[:40]}" in caplog.text
+    monkeypatch.setenv(PAUSE_VARIABLE, text)
+    assert allowed_seconds() == PAUSE_SECONDS
+    assert f"{PAUSE_VARIABLE} is '{text[:40]}" in caplog.text
     assert "allowed is a whole number of milliseconds, 0 to 60000; 20 is used" in caplog.text
     assert len(caplog.text) < 300
 
@@ -162,7 +166,7 @@ def test_each_list_predicts_the_next_of_its_sort(monkeypatch: pytest.MonkeyPatch
     times = iter([0.0, 0.010, 1.0, 1.040, 2.0, 2.020])
     monkeypatch.setattr(subject, "own_time", lambda: next(times))
     monkeypatch.setattr(sys, "getallocatedblocks", lambda: 1_000_000)
-    stall = Stall(0.03)
+    stall = PauseLimit(0.03)
     first = stall.predicted("objects")
     assert first > stall.predicted("types") > 0
     stall.timed(list, "types")
@@ -180,9 +184,61 @@ def test_each_list_predicts_the_next_of_its_sort(monkeypatch: pytest.MonkeyPatch
 def test_young_objects_are_allowed_by_their_number(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(gc, "get_count", lambda: (600, 9, 3))
     monkeypatch.setattr(gc, "get_threshold", lambda: (700, 10, 10))
-    assert Stall(0.02).allows_young(0)
-    assert Stall(0.02).allows_young(1)
+    assert PauseLimit(0.02).allows_young(0)
+    assert PauseLimit(0.02).allows_young(1)
     monkeypatch.setattr(gc, "get_threshold", lambda: (100_000, 10, 10))
-    assert not Stall(0.02).allows_young(1)
+    assert not PauseLimit(0.02).allows_young(1)
     monkeypatch.setattr(gc, "get_count", lambda: (900_000, 0, 0))
-    assert not Stall(0.02).allows_young(0)
+    assert not PauseLimit(0.02).allows_young(0)
+
+
+LEAK = Finding("container", "trainer.history", "list", 10, 10, 1.0, 1.0, 1.0, is_leak=True)
+OTHER = replace(LEAK, path="trainer.other")
+
+
+def explanation(verdict: Word, *findings: Finding) -> Explanation:
+    return Explanation(verdict, 100.0, 1.0, 1.0, findings)
+
+
+def logged(limit: LogLimit, found: Explanation, seconds: range) -> list[int]:
+    return [now for now in seconds if limit.line(found, now)]
+
+
+def test_a_verdict_is_said_once_it_has_held_for_a_minute_and_once_an_hour() -> None:
+    assert logged(LogLimit(), explanation("leak", LEAK), range(0, 7000, 5)) == [60, 3660]
+
+
+def test_verdicts_that_change_all_the_time_are_not_said() -> None:
+    limit = LogLimit()
+    found = [explanation("warm-up"), explanation("leak", LEAK), explanation("healthy")]
+    assert not any(limit.line(found[now // 5 % 3], now) for now in range(0, 3600, 5))
+
+
+def test_two_leaks_of_the_same_pace_are_each_said_once() -> None:
+    limit = LogLimit()
+    both = [explanation("leak", LEAK, OTHER), explanation("leak", OTHER, LEAK)]
+    assert sum(limit.line(both[now // 5 % 2], now) is not None for now in range(0, 3600, 5)) == 2
+
+
+@pytest.mark.parametrize("word", ["too early", "healthy", "warm-up"])
+def test_that_nothing_leaks_or_can_be_told_is_not_said(word: Word) -> None:
+    assert not logged(LogLimit(), explanation(word), range(0, 7200, 5))
+
+
+def test_a_verdict_that_proves_wrong_is_taken_back_once() -> None:
+    limit = LogLimit()
+    assert logged(limit, explanation("leak", LEAK), range(0, 300, 5)) == [60]
+    lines = [limit.line(explanation("warm-up"), now) for now in range(300, 7200, 5)]
+    (taken_back,) = filter(None, lines)
+    assert taken_back.level == logging.WARNING
+    assert taken_back.text.startswith("warm-up: what was said before is taken back. No leak.")
+
+
+def test_what_someone_has_to_act_on_is_a_warning() -> None:
+    full = Finding("buffer", "replay", "deque", 10, 10, 1.0, 1.0, 1.0, 1000, fits=False)
+    lines = []
+    for found in (explanation("leak", LEAK), explanation("will not fit", full), explanation("growing", LEAK)):
+        limit = LogLimit()
+        lines.append(next(line for now in (0, 60) if (line := limit.line(found, now))))
+    assert [line.level for line in lines] == [logging.WARNING, logging.WARNING, logging.INFO]
+    assert [line.text.partition(":")[0] for line in lines] == ["leak", "will not fit", "growing"]

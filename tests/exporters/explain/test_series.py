@@ -20,27 +20,25 @@ def test_a_steady_rise_goes_on() -> None:
     assert growth.per_second == pytest.approx(10.0, rel=0.05)
 
 
-def test_what_is_emptied_now_and_then_does_not_rise() -> None:
-    assert not series(*(float(at % 20) for at in range(200))).growth().rising
+@pytest.mark.parametrize(
+    "levels",
+    [
+        [float(at % 20) for at in range(200)],
+        [min(40.0, float(at)) for at in range(200)],
+        [float(at > 50) for at in range(100)],
+        [1.0, 2.0, 3.0],
+        [],
+    ],
+    ids=["emptied now and then", "levels off", "one step", "few readings", "no reading"],
+)
+def test_what_does_not_rise(levels: list[float]) -> None:
+    assert not series(*levels).growth().rising
 
 
 def test_what_is_emptied_down_to_a_higher_floor_each_time_rises() -> None:
     growth = series(*(at // 20 * 5.0 + at % 20 for at in range(200))).growth()
     assert growth.rising
     assert growth.per_second == pytest.approx(0.25, rel=0.3)
-
-
-def test_what_levels_off_does_not_rise() -> None:
-    assert not series(*(min(40.0, float(at)) for at in range(200))).growth().rising
-
-
-def test_one_step_is_no_rise() -> None:
-    assert not series(*(float(at > 50) for at in range(100))).growth().rising
-
-
-def test_few_readings_say_nothing() -> None:
-    assert not series(1.0, 2.0, 3.0).growth().rising
-    assert series().growth().per_second == 0.0
 
 
 def test_only_what_came_after_the_start_counts() -> None:
@@ -85,7 +83,7 @@ def test_what_never_stood_still_rises_from_the_start(levels: list[float]) -> Non
     assert series(*levels).rise_began(0.0) == 0.0
 
 
-def test_memory_is_bounded_and_the_pace_survives() -> None:
+def test_memory_is_bounded_and_the_rate_survives() -> None:
     found = series(*(3.0 * at for at in range(50_000)))
     assert len(found.since(0.0)) <= 49
     assert found.growth().per_second == pytest.approx(3.0, rel=0.05)
@@ -171,21 +169,21 @@ def test_what_does_not_grow_is_not_steady():
     assert not is_steady(shaped(lambda second: 5 if second < 200 else second), (), 0.0)
 
 
-def test_two_hundred_seconds_are_enough():
-    assert is_steady(points(0.0, 10.0, 20.0), (), 0.0)
-
-
-def test_growth_that_speeds_up_is_not_steady():
-    assert is_steady(points(0.0, 1000.0, 2240.0), (), 0.0)
-    assert not is_steady(points(0.0, 1000.0, 2260.0), (), 0.0)
-    assert not is_steady(points(0.0, 1000.0, 3000.0), (), 0.0)
-
-
-def test_a_count_may_be_half_an_item_off():
-    assert is_steady(points(0.0, 10.0, 23.0), (), 0.0)
-    assert not is_steady(points(0.0, 10.0, 24.0), (), 0.0)
-    assert is_steady(points(0.0, 1.0, 2.0), (), 0.0)
-    assert not is_steady(points(0.0, 0.5, 1.0), (), 0.0)
+@pytest.mark.parametrize(
+    ("middle", "end", "steady"),
+    [
+        (10.0, 20.0, True),
+        (1000.0, 2240.0, True),
+        (1000.0, 2260.0, False),  # speeds up
+        (1000.0, 3000.0, False),
+        (10.0, 23.0, True),  # a count may be half an item off
+        (10.0, 24.0, False),
+        (1.0, 2.0, True),
+        (0.5, 1.0, False),
+    ],
+)
+def test_how_even_growth_of_two_hundred_seconds_has_to_be(middle, end, steady):
+    assert is_steady(points(0.0, middle, end), (), 0.0) is steady
 
 
 @pytest.mark.parametrize(("early", "late"), [(1, 2), (2, 1), (10, 20)])
@@ -198,7 +196,7 @@ def test_growth_by_the_cycle_is_steady_if_the_cycles_get_faster_or_slower(early,
 @pytest.mark.parametrize(
     "rate", [points(0.0, 5.0, 5.0), points(0.0, 0.0, 5.0), points(0.0, 5.0), points(0.0)]
 )
-def test_a_pace_of_half_of_the_time_says_nothing(rate):
+def test_a_rate_of_half_of_the_time_says_nothing(rate):
     assert not is_steady(points(0.0, 1000.0, 3000.0), (rate,), 0.0)
     assert is_steady(points(0.0, 1000.0, 2000.0), (rate,), 0.0)
 

@@ -8,7 +8,6 @@ import numpy as np
 import pytest
 import torch
 
-from heapwatch.explain import inventory as subject
 from heapwatch.explain import weigh as weighing
 from heapwatch.explain.inventory import Inventory
 from heapwatch.explain.places import KnownContainer, Place
@@ -18,22 +17,14 @@ from heapwatch.measure.introspection.roots import Root
 from heapwatch.measure.sizing import tensor_storage
 from heapwatch.measure.sizing.deep_size import OutOfTime
 from heapwatch.measure.sizing.memory import MemoryBlock
+from tests.exporters.explain.walking import inventory_of
 
 
-@pytest.fixture
-def found(monkeypatch):
-    """Walks through what hangs at one root, and returns what is known by path."""
-    for name in ("user_modules", "frame_roots", "registry_roots"):
-        monkeypatch.setattr(subject, name, list)
-
-    def walk(obj, now=0.0):
-        inventory = Inventory(clock=lambda: now, extra_roots=lambda: [Root("agent", "agent", lambda: obj)])
-        while not inventory.discover(1.0):
-            pass
-        inventory.lengths.read(1.0)
-        return inventory, inventory.known
-
-    return walk
+def found(agent, path):
+    """The inventory of an agent, and the container at a path from it."""
+    inventory = inventory_of(agent, "agent")
+    inventory.lengths.read(1.0)
+    return inventory, inventory.known[f"agent.{path}"]
 
 
 class Agent:
@@ -46,19 +37,18 @@ def on_a_gpu(storage):
     return MemoryBlock(storage.data_ptr(), storage.nbytes(), "gpu")
 
 
-def test_a_container_weighs_what_its_tensors_hold_on_a_gpu(found, monkeypatch):
+def test_a_container_weighs_what_its_tensors_hold_on_a_gpu(monkeypatch):
     monkeypatch.setattr(tensor_storage, "storage_memory", on_a_gpu)
     agent = Agent()
     agent.losses += [torch.zeros(100_000) for _ in range(20)]
-    inventory, known = found(agent)
-    losses = known["agent.losses"]
+    inventory, losses = found(agent, "losses")
     weigh(losses, inventory, 0.0)
 
     assert losses.held.last == pytest.approx(20 * 400_000, rel=0.01)
     assert traits_of(losses, inventory).item_type == "Tensor"
 
 
-def test_kept_exceptions_weigh_the_local_variables_that_they_keep(found):
+def test_kept_exceptions_weigh_the_local_variables_that_they_keep():
     def fails():
         batch = bytearray(100_000)
         raise ValueError(f"a batch of {len(batch)} bytes")
@@ -69,32 +59,29 @@ def test_kept_exceptions_weigh_the_local_variables_that_they_keep(found):
             fails()
         except ValueError as error:
             agent.losses.append(error)
-    inventory, known = found(agent)
-    losses = known["agent.losses"]
+    inventory, losses = found(agent, "losses")
     weigh(losses, inventory, 0.0)
     assert losses.held.last == pytest.approx(20 * 100_000, rel=0.1)
     assert "keep the error's text" in remedy_for(losses, traits_of(losses, inventory), None, [])
 
 
-def test_a_bounded_buffer_of_graphs_has_the_remedy(found):
+def test_a_bounded_buffer_of_graphs_has_the_remedy():
     agent = Agent()
     agent.memory = collections.deque(maxlen=50)
     weight = torch.ones(3, requires_grad=True)
     agent.memory.extend({"state": weight * number} for number in range(20))
-    inventory, known = found(agent)
-    memory = known["agent.memory"]
+    inventory, memory = found(agent, "memory")
     traits = traits_of(memory, inventory)
     assert traits.graph
     assert "`.detach()`" in remedy_for(memory, traits, 50)
     assert remedy_for(memory, traits._replace(graph=False), 50) is None
 
 
-def test_programs_that_a_jitted_function_keeps_are_named_by_their_holder(found):
+def test_programs_that_a_jitted_function_keeps_are_named_by_their_holder():
     agent = Agent()
     for length in range(1, 6):
         agent.step(jax.numpy.zeros(length))
-    inventory, known = found(agent)
-    step = known["agent.step"]
+    inventory, step = found(agent, "step")
 
     assert step.items.last == 5
     traits = traits_of(step, inventory)
@@ -103,11 +90,10 @@ def test_programs_that_a_jitted_function_keeps_are_named_by_their_holder(found):
     weigh(step, inventory, 0.0)
 
 
-def test_many_places_share_the_time_of_one(found, monkeypatch):
+def test_many_places_share_the_time_of_one(monkeypatch):
     agent = Agent()
     agent.losses = [{"values": [float(at)] * 60} for at in range(8)]
-    inventory, known = found(agent)
-    inner = known['agent.losses[*]["values"]']
+    inventory, inner = found(agent, 'losses[*]["values"]')
     assert len(inner.places) > 2
     spent = [0.0]
     monkeypatch.setattr(weighing, "own_time", lambda: spent[0])
@@ -123,11 +109,10 @@ def test_many_places_share_the_time_of_one(found, monkeypatch):
     assert sum(budgets) == pytest.approx(0.02)
 
 
-def test_what_takes_too_long_to_weigh_waits_and_is_tried_with_fewer_items(found, monkeypatch):
+def test_what_takes_too_long_to_weigh_waits_and_is_tried_with_fewer_items(monkeypatch):
     agent = Agent()
     agent.losses += [[0.0] * 10 for _ in range(100)]
-    inventory, known = found(agent)
-    losses = known["agent.losses"]
+    inventory, losses = found(agent, "losses")
     tried = []
 
     def slow(obj, *, samples, budget_seconds, elsewhere, storages):
@@ -155,20 +140,20 @@ def wrapped(env, depth):
     return env
 
 
-def test_an_object_of_an_extension_is_found_behind_wrappers(found):
+def test_an_object_of_an_extension_is_found_behind_wrappers():
     agent = Agent()
     agent.past = [wrapped(torch.Generator(), 6) for _ in range(3)]
-    inventory, known = found(agent)
-    assert traits_of(known["agent.past"], inventory).opaque
+    inventory, past = found(agent, "past")
+    assert traits_of(past, inventory).opaque
 
 
 @pytest.mark.parametrize("name", ["simulator", "past_simulator"])
-def test_what_an_item_only_refers_to_is_not_looked_into(found, name):
+def test_what_an_item_only_refers_to_is_not_looked_into(name):
     agent = Agent()
     setattr(agent, name, torch.Generator())
     agent.past = [{"of": getattr(agent, name)} for _ in range(3)]
-    inventory, known = found(agent)
-    assert not traits_of(known["agent.past"], inventory).opaque
+    inventory, past = found(agent, "past")
+    assert not traits_of(past, inventory).opaque
 
 
 def test_a_path_at_which_a_list_has_taken_the_place_of_an_array_is_weighed() -> None:
@@ -179,14 +164,14 @@ def test_a_path_at_which_a_list_has_taken_the_place_of_an_array_is_weighed() -> 
     assert (known.held.last or 0) > 100_000
 
 
-def test_a_view_tells_how_much_of_the_array_it_uses(found):
+def test_a_view_tells_how_much_of_the_array_it_uses():
     agent = Agent()
     agent.losses += [np.zeros(10_000)[:16] for _ in range(20)]
-    inventory, known = found(agent)
-    assert traits_of(known["agent.losses"], inventory).view == (128, 80_000)
+    inventory, losses = found(agent, "losses")
+    assert traits_of(losses, inventory).view == (128, 80_000)
 
 
-def test_an_entry_for_the_end_of_an_object_is_named_by_what_it_calls(found):
+def test_an_entry_for_the_end_of_an_object_is_named_by_what_it_calls():
     class Loader:
         def clean(self):
             pass
@@ -194,14 +179,14 @@ def test_an_entry_for_the_end_of_an_object_is_named_by_what_it_calls(found):
     agent, loader = Agent(), Loader()
     finalizer = weakref.finalize(loader, loader.clean)
     agent.registry = {0: weakref.finalize._registry[finalizer]}
-    inventory, known = found(agent)
-    traits = traits_of(known["agent.registry"], inventory)
+    inventory, registry = found(agent, "registry")
+    traits = traits_of(registry, inventory)
     finalizer.detach()
     assert traits.item_type == "finalizers with the method `Loader.clean`"
-    assert "does not refer to the object" in remedy_for(known["agent.registry"], traits, None)
+    assert "does not refer to the object" in remedy_for(registry, traits, None)
 
 
-def test_tensors_that_two_containers_have_are_found_in_their_newest_items(found):
+def test_tensors_that_two_containers_have_are_found_in_their_newest_items():
     agent = Agent()
     agent.replay = collections.deque(maxlen=30)
     for at in range(100):
@@ -209,8 +194,7 @@ def test_tensors_that_two_containers_have_are_found_in_their_newest_items(found)
         agent.replay.append((state, at))
         if at < 90:
             agent.losses.append({"state": state, "more": torch.zeros(1000)})
-    inventory, known = found(agent)
-    replay, losses = (newest_parts(known[path], inventory) for path in ("agent.replay", "agent.losses"))
+    replay, losses = (newest_parts(*reversed(found(agent, path))) for path in ("replay", "losses"))
     assert shared_share(replay, losses) == 1.0
     assert shared_share(losses, replay) == 0.5
     assert shared_share(losses, []) == 0.0

@@ -1,1 +1,1 @@
-"""What a program's source says of its containers: the lines that fill and empty them, and their limits."""
+"""What a program's source says: what its statements do, and the lines that fill and empty a container."""

@@ -36,6 +36,18 @@ READ_SECONDS = 30.0
 MOST_BYTES = 200_000_000  # of a record: a program that allocates more in a window is not traced again
 _ENOUGH = 3  # windows with an answer
 _MOST_WINDOWS = 6
+# A program of its own, so that reading takes no memory of the trainer. Its arguments are the record and the
+# folder where memray is installed. It prints the largest allocations that stay, as a JSON list of
+# `[bytes, [[function, file, line], ...]]`, the innermost function first.
+_READ_RECORD = """
+import json, sys
+sys.path.append(sys.argv[2])
+import memray
+
+records = memray.FileReader(sys.argv[1]).get_leaked_allocation_records(merge_threads=True)
+largest = sorted(records, key=lambda record: -record.size)[:20]
+print(json.dumps([(record.size, record.stack_trace(40)) for record in largest]))
+"""
 
 
 class NativeTracer:
@@ -123,7 +135,7 @@ class NativeTracer:
         # To a file: a pipe that nobody empties would stop the reader.
         with self._lines_file().open("wb") as lines:
             self._reader = subprocess.Popen(
-                [sys.executable, "-I", Path(__file__).with_name("native_record.py"), *arguments],
+                [sys.executable, "-I", "-c", _READ_RECORD, *arguments],
                 stdin=subprocess.DEVNULL,
                 stdout=lines,
                 stderr=subprocess.DEVNULL,

@@ -224,7 +224,7 @@ READS = (
     Read(
         "Box2D worlds that nobody declared",
         ("bodyCount", "locked"),
-        ("explain.worlds",),
+        ("explain.places",),
         "safe point",
         "Without `watch.step()` it is the main thread. If another thread steps the world, it holds the "
         "interpreter's lock meanwhile, except in a callback of the program, where `locked` is set and "

@@ -18,40 +18,23 @@ items: list[object] = []
 
 
 @pytest.fixture
-def filling() -> Iterator[Callable[[], None]]:
+def filling() -> Iterator[Callable[[Callable[[], object]], None]]:
+    """Starts a thread that makes item after item."""
     stop = threading.Event()
+    threads = []
 
-    def fill() -> None:
+    def fill(make: Callable[[], object]) -> None:
         while not stop.wait(0.005):
-            items.append({"observation": bytes(2000)})
+            items.append(make())
 
-    thread = threading.Thread(target=fill)
-    yield thread.start
+    def start(make: Callable[[], object]) -> None:
+        threads.append(threading.Thread(target=fill, args=[make]))
+        threads[-1].start()
+
+    yield start
     stop.set()
-    thread.join()
-    items.clear()
-
-
-@pytest.fixture
-def filling_deeply() -> Iterator[Callable[[], None]]:
-    nested: list[Any] = [{}]
-    for _ in range(FRAMES):
-        nested = [nested]
-    stop = threading.Event()
-
-    def innermost(made: list[Any]) -> Any:
-        while type(made) is list:
-            made = made[0]
-        return made
-
-    def fill() -> None:
-        while not stop.wait(0.005):
-            items.append(innermost(copy.deepcopy(nested)))
-
-    thread = threading.Thread(target=fill)
-    yield thread.start
-    stop.set()
-    thread.join()
+    for thread in threads:
+        thread.join()
     items.clear()
 
 
@@ -59,8 +42,8 @@ def newest() -> list[object]:
     return items[-3:]
 
 
-def test_the_line_that_makes_the_items_is_found(filling: Callable[[], None]) -> None:
-    filling()
+def test_the_line_that_makes_the_items_is_found(filling: Any) -> None:
+    filling(lambda: {"observation": bytes(2000)})
     site = Tracer().trace("items", lambda: len(items), newest)
     assert site is not None
     assert site.file == __file__
@@ -68,9 +51,16 @@ def test_the_line_that_makes_the_items_is_found(filling: Callable[[], None]) -> 
     assert not tracemalloc.is_tracing()
 
 
-def test_items_that_a_library_makes_are_found_by_a_deeper_look(
-    filling_deeply: Callable[[], None],
-) -> None:
+def test_items_that_a_library_makes_are_found_with_more_frames(filling: Any) -> None:
+    nested: list[Any] = [{}]
+    for _ in range(FRAMES):
+        nested = [nested]
+
+    def innermost(made: list[Any]) -> Any:
+        while type(made) is list:
+            made = made[0]
+        return made
+
     now = [0.0]
     tracer = Tracer(clock=lambda: now[0])
 
@@ -81,7 +71,7 @@ def test_items_that_a_library_makes_are_found_by_a_deeper_look(
     def trace() -> Site | None:
         return tracer.trace("items", length, newest)
 
-    filling_deeply()
+    filling(lambda: innermost(copy.deepcopy(nested)))
     assert trace() is None
     shallow = tracer.seconds
     site = trace()

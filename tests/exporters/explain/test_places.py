@@ -8,10 +8,9 @@ from typing import Any
 import pytest
 
 from heapwatch import Watch
-from heapwatch.explain.inventory import Inventory
-from heapwatch.explain.worlds import Worlds
-from heapwatch.measure.introspection.roots import Root
+from heapwatch.explain.places import Worlds
 from heapwatch.runtime.sources import SourceGone
+from tests.exporters.explain.walking import inventory_of, walk
 
 Box2D = pytest.importorskip("Box2D")
 
@@ -31,13 +30,13 @@ class Found:
     def __init__(self, held: dict[str, Any]) -> None:
         self.counts: dict[str, Callable[[], float]] = {}
         self.now = 0.0
-        root = Root("held", "held", lambda: held)
-        self.inventory = Inventory(extra_roots=lambda: [root])
-        self.worlds = Worlds(self.inventory, lambda read: read(), self.counts.__setitem__, lambda: self.now)
+        self.inventory = inventory_of(held)
+        self.worlds = Worlds(
+            self.inventory.worlds, lambda read: read(), self.counts.__setitem__, lambda: self.now
+        )
 
     def look(self) -> None:
-        while not self.inventory.discover(10.0):
-            pass
+        walk(self.inventory)
         self.worlds.count()
 
     def only(self) -> Callable[[], float]:

@@ -1,12 +1,13 @@
 """What is kept of a trainer that is watched live: bounded, and judged as a whole recording is."""
 
+from __future__ import annotations
+
 import random
 
 from prometheus_client.parser import text_string_to_metric_families as parse
 
-from heapwatch.analysis.judge import judge
+from heapwatch.analysis.judge import _MOST_EVALUATIONS, _MOST_SERIES, LiveVerdicts, judge
 from heapwatch.analysis.leak import MEMORY
-from heapwatch.analysis.live import _MOST_EVALUATIONS, _MOST_SERIES, LiveVerdicts
 from heapwatch.analysis.observed import Series, observed
 from heapwatch.analysis.readings import Component, Readings
 
@@ -72,7 +73,7 @@ def test_verdicts_are_worked_out_anew_once_the_last_have_paid_for_themselves(mon
     spent = iter((0.0, 0.1))
     live = LiveVerdicts()
     live.observe(0.0, readings(1e9))
-    monkeypatch.setattr("heapwatch.analysis.live.clock.thread_time", lambda: next(spent, 0.1))
+    monkeypatch.setattr("heapwatch.analysis.judge.clock.thread_time", lambda: next(spent, 0.1))
     first = live.verdicts()
     for number in range(1, 5):
         live.observe(10.0 * number, readings(1e9))

@@ -1,0 +1,261 @@
+"""The bound of a container: that its code enforces, its owner declares, or another container sets.
+
+A limit in the code is one of these: the number that a length is compared with before an item is added,
+removed or overwritten; the length to which a slice cuts a container; the modulus by which positions are
+computed.
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Collection, Iterable, Iterator
+from itertools import islice
+from types import CodeType
+from typing import Any, NamedTuple
+
+from heapwatch.explain.evidence import Emptying
+from heapwatch.explain.inventory import Inventory
+from heapwatch.explain.places import KnownContainer
+from heapwatch.explain.source.sites import Use, mentions
+from heapwatch.explain.source.statements import SETTING_UP, Operand, statements_of
+from heapwatch.measure.introspection.attributes import attributes_of
+from heapwatch.measure.introspection.first_items import first_items
+from heapwatch.measure.introspection.layout import Layout, layout_of, namespace_of
+from heapwatch.measure.introspection.reading import length_of
+from heapwatch.measure.introspection.roots import module_namespace
+from heapwatch.measure.sizing.rings import CAPACITY_NAMES, capacity_beside
+
+_MOST_SETTINGS = 50
+_FEWEST, _MOST = 8, 2000  # things that are compared
+_MOST_SEARCHED = 40  # containers in which the keys are looked for
+_DISTINCT = 0.9  # least share of different values of an attribute that tells things apart
+_STILL_SECONDS = 60.0
+_COMPARED = ("list", "dict")
+
+
+class Limit(NamedTuple):
+    """A limit of a container.
+
+    Attributes:
+        limit: a number, or the name of one; None if the code shows neither.
+        measure: name of the number that is compared with the limit; None if it is the container's length.
+        of: name of another container whose length is compared with the limit; None if there is none.
+
+    """
+
+    limit: int | str | None
+    measure: str | None = None
+    of: str | None = None
+
+
+def limits_of(name: str, codes: Iterable[CodeType], lines: Collection[int]) -> list[Limit]:
+    """The limits of a container of this name.
+
+    Args:
+        name: name of the container.
+        codes: code of the functions that may use it.
+        lines: lines that add an item to it, remove one or overwrite one.
+
+    """
+    codes = list(codes)
+    naming = [code for code in codes if mentions(code, name)]
+    read = [statements_of(code) for code in naming]
+    asked = {test.value for one in read for test, *_ in one.guards if test.sort == "call"}
+    answers = {
+        code.co_name: test
+        for code in codes
+        if code.co_name in asked
+        for _, tests in statements_of(code).returns
+        for test in tests
+    }
+    cycles = {
+        target: value.parts[1]
+        for one in read
+        for target, value in one.bound.items()
+        if value.sort == "modulo"
+    }
+    # There may be one in what cannot be read.
+    found: dict[Limit, None] = {Limit(None): None} if any(one.missing for one in read) else {}
+    for code, one in zip(naming, read, strict=True):
+        for test, first, last in one.guards:
+            test = answers.get(test.value, test) if test.sort == "call" else test
+            if _is_end(test, name, code):
+                continue
+            if test.sort == "comparison" and any(first <= line <= last for line in lines):
+                found.update(dict.fromkeys(_limits_in(test, name)))
+        for container, key in one.keys:
+            cycle = key.parts[1] if key.sort == "modulo" else cycles.get(key.value)
+            if container == name and cycle is not None and cycle.sort in ("name", "number"):
+                found[Limit(cycle.value)] = None
+        for container, ends in one.cuts:
+            if container == name:
+                known = [end.value for end in ends if end.sort in ("name", "number") and end.value]
+                found[Limit(known[0] if len(known) == 1 else None)] = None
+    moving = set().union(*map(_moving, naming))
+    return [limit for limit in found if limit.limit not in moving]
+
+
+def _moving(code: CodeType) -> set[str]:
+    """Attributes and globals that the program rebinds while it runs: positions and counts, not limits."""
+    if code.co_name in SETTING_UP or not code.co_flags & inspect.CO_OPTIMIZED:
+        return set()
+    return set(statements_of(code).bound) - {*code.co_varnames, *code.co_cellvars}
+
+
+def _is_end(test: Operand, name: str, code: CodeType) -> bool:
+    """Whether it asks if an index that the function is given is the end of the container."""
+    given = code.co_varnames[: code.co_argcount + code.co_kwonlyargcount]
+    others = [part for part in test.parts if part != Operand("length", name)]
+    return test.value == "==" and len(others) == 1 and others[0].sort == "name" and others[0].value in given
+
+
+def _limits_in(comparison: Operand, name: str) -> Iterator[Limit]:
+    operator, (left, right) = comparison.value, comparison.parts
+    if left.sort == "difference" and right == Operand("number", 0):
+        left, right = left.parts
+    for measure, limit in ((left, right), (right, left)):
+        value = limit.value if limit.sort in ("name", "number") else None
+        if measure == Operand("length", name):
+            if value != 0 and (value is not None or operator != "=="):
+                yield Limit(value)
+                return
+        elif measure.sort == "length" and value:
+            yield Limit(value, of=measure.value)
+            return
+    # Of two numbers that are compared, the one on the larger side is counted and the other is its limit.
+    large, small = (left, right) if operator.startswith(">") else (right, left)
+    if operator != "==" and large.sort == "name" and small.sort in ("name", "number") and small.value:
+        yield Limit(small.value, measure=large.value)
+
+
+def emptying_of(uses: list[Use], limits: list[Limit], owner: Any, items: float) -> Emptying:
+    """How a program removes items from a container that now holds `items` of them."""
+    effects = {use.effect for use in uses}
+    if limits or effects & {"trims", "overwrites"}:
+        values = [_items_at(limit, owner, items) for limit in limits]
+        known = [value for value in values if value is not None]
+        if not known or max(known) >= items:
+            return "trimmed"
+        # The container is longer than every limit in the code, so none of them bounds it.
+        return "some"
+    return "some" if effects & {"shrinks", "resets"} else "never"
+
+
+def is_cut_shorter(uses: list[Use], limits: list[Limit], owner: Any, items: float) -> bool:
+    """Whether a limit that is not known may keep a container below the bound that its owner declares."""
+    trims = any(use.effect == "trims" for use in uses)
+    return (trims and not limits) or any(_items_at(limit, owner, items) is None for limit in limits)
+
+
+def bound_of(owner: Any, limits: list[Limit], items: float) -> int | None:
+    """The bound that the owner declares or the code enforces; None where there is none."""
+    namespace = _namespace(owner)
+    if namespace is None:
+        return None
+    beside = capacity_beside(namespace, items)
+    if beside is not None:
+        return beside
+    values = [(_items_at(limit, owner, items), str(limit.limit).strip("_")) for limit in limits]
+    found = [one for one, name in values if one is not None and (one >= items or name in CAPACITY_NAMES)]
+    return max(map(round, found), default=None)
+
+
+def _items_at(limit: Limit, owner: Any, items: float) -> float | None:
+    """The number of items at which a limit is reached; None where it is unknown."""
+    value = None if limit.limit is None else _value(limit.limit, owner)
+    if value is None:
+        return None
+    measured: float | None
+    if limit.of is not None:
+        other = _found(limit.of, owner)
+        measured = None if other is None else length_of(other, layout_of(type(other)))
+    elif limit.measure is not None:
+        measured = _value(limit.measure, owner)
+    else:
+        return value
+    # A limit may count something else than items, such as steps: assume that each item has the same number.
+    return items * value / measured if measured else None
+
+
+def _namespace(owner: Any) -> dict[Any, Any] | None:
+    if owner is None:
+        return None
+    found = attributes_of(owner) if layout_of(type(owner)).kind == "object" else owner
+    return found if type(found) is dict else None
+
+
+def _value(limit: int | str, owner: Any) -> float | None:
+    """The value of a limit: a number, or a name that the owner or its settings give a number."""
+    found: Any = _found(limit, owner) if type(limit) is str else limit
+    if type(found) is float and not found.is_integer():
+        return None
+    return abs(found) if type(found) in (int, float) and abs(found) > 1 else None
+
+
+def _found(name: str, owner: Any) -> Any:
+    """The value that a name has in the code of an object; None where it is unknown."""
+    layout = layout_of(type(owner))
+    own = _namespace(owner) or {}
+    classes = [namespace_of(cls) for cls in layout.mro] if layout.kind == "object" else []
+    settings = [
+        namespace
+        for value in first_items(own, _MOST_SETTINGS, dict.values)
+        if layout_of(type(value)).kind == "object" and (namespace := attributes_of(value)) is not None
+    ]
+    namespaces = [own, *classes, module_namespace(layout.module), *settings, module_namespace("__main__")]
+    return next((space[name] for space in namespaces if space is not None and name in space), None)
+
+
+def bound_by_keys(known: KnownContainer, inventory: Inventory) -> int | None:
+    """Length of a container that stands still and has a thing for each key of this dictionary.
+
+    A dictionary of networks by the ids of agents grows as long as not all have learned yet. Its keys are keys
+    of that container too, or one attribute of all things in it. Numbers in rising order are steps, not names.
+    None where there is no such container.
+    """
+    length = known.items.last or 0.0
+    if known.kind != "dict" or not _FEWEST <= length <= _MOST:
+        return None
+    wanted = _keys(known, inventory)
+    still = (other for other in list(inventory.known.values()) if wanted and _stands_still(other, known))
+    for other in islice(still, _MOST_SEARCHED):
+        for obj, layout in inventory.places_of(other):
+            if any(wanted <= names for names in _names(obj, layout)):
+                return round(other.items.last or 0.0)
+    return None
+
+
+def _stands_still(other: KnownContainer, known: KnownContainer) -> bool:
+    """Whether a container is at least as long as the growing one, and had not changed for long before."""
+    if other.kind not in _COMPARED or len(other.places) != 1 or other is known:
+        return False
+    read = other.items.since(float("-inf"))
+    still_since = max(other.items.changed_at, read[0].start) if read else float("inf")
+    long_enough = known.items.changed_at - still_since >= _STILL_SECONDS
+    return long_enough and (known.items.last or 0.0) <= (other.items.last or 0.0) <= _MOST
+
+
+def _keys(known: KnownContainer, inventory: Inventory) -> set[Any]:
+    for obj, layout in inventory.places_of(known):
+        keys = list(dict.keys(obj)) if layout.kind == "dict" else []
+        if all(map(_is_plain, keys)) and not (set(map(type, keys)) == {int} and keys == sorted(keys)):
+            return set(keys)
+    return set()
+
+
+def _names(obj: Any, layout: Layout) -> list[set[Any]]:
+    """The keys of a dictionary, and the values of each attribute that tells the things in it apart."""
+    if layout.kind not in _COMPARED:  # there was a list or a dictionary when the place was read
+        return []
+    things = first_items(obj, _MOST, dict.values if layout.kind == "dict" else list.__iter__)
+    found = [set(filter(_is_plain, list(dict.keys(obj))))] if layout.kind == "dict" else []
+    by_name: dict[str, set[Any]] = {}
+    for thing in things:
+        for name, value in list(dict.items(attributes_of(thing) or {})):
+            if _is_plain(value):
+                by_name.setdefault(name, set()).add(value)
+    return found + [values for values in by_name.values() if len(values) >= _DISTINCT * len(things)]
+
+
+def _is_plain(value: object) -> bool:
+    return type(value) in (str, int)

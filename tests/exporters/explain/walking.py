@@ -1,0 +1,22 @@
+"""Inventories of what a test has made."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from heapwatch.explain.inventory import Inventory
+from heapwatch.measure.introspection.roots import Root
+
+
+def walk(inventory: Inventory) -> None:
+    """Complete one walk."""
+    while not inventory.discover(1000):
+        pass
+
+
+def inventory_of(held: object, name: str = "it", **options: Any) -> Inventory:
+    """The inventory after one walk from an object."""
+    still: dict[str, Any] = {"clock": lambda: 0.0, "spent": lambda: 0.0}
+    found = Inventory(**still | options, extra_roots=lambda: [Root(name, name, lambda: held)])
+    walk(found)
+    return found
