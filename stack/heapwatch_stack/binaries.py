@@ -2,24 +2,29 @@
 
 from __future__ import annotations
 
-import os
 import re
 import shutil
 import subprocess
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from heapwatch.runtime.own_files import make_private, open_own
+from heapwatch.runtime.own_files import make_private
 from heapwatch_stack.configuration import claim
-from heapwatch_stack.debian import PackageError, Progress, unpack
-from heapwatch_stack.download import DownloadError, NoAnswer, bring, is_whole
+from heapwatch_stack.debian import BUILT_IN, PackageError, Progress, relocate, unpack
 from heapwatch_stack.errors import StackError
-from heapwatch_stack.releases import ALERTMANAGER, GRAFANA, PROMETHEUS, Release
-from heapwatch_stack.relocate import BUILT_IN, relocate
+from heapwatch_stack.releases import (
+    ALERTMANAGER,
+    GRAFANA,
+    PROMETHEUS,
+    DownloadError,
+    NoAnswer,
+    Release,
+    bring,
+    is_whole,
+)
 from heapwatch_stack.settings import Settings
-from heapwatch_stack.turns import take_turn
+from heapwatch_stack.state_folder import locked
 
 # The rules use keep_firing_for, which needs 2.42; 0.25 is the oldest Alertmanager that is tested.
 MINIMUM = {"prometheus": (2, 42), "promtool": (2, 42), "alertmanager": (0, 25), "amtool": (0, 25)}
@@ -153,7 +158,8 @@ def _release(release: Release, settings: Settings, unanswered: set[str], progres
 
 def _debian(missing: list[str], state: Path, progress: Progress) -> Mapping[str, Binary]:
     folder = _packages(state) / "bin"
-    with _alone(state):
+    claim(state)
+    with locked(state / "packages.lock"):
         if not all((folder / name).exists() for name in MINIMUM):
             _fetch(", ".join(missing), _packages(state), folder, progress)
     found = {name: _version_of(folder / name, "Debian's package") for name in missing}
@@ -177,15 +183,6 @@ def _fetch(missing: str, packages: Path, folder: Path, progress: Progress) -> No
             " or install Prometheus 2.42 or newer and Alertmanager 0.25 or newer"
         ) from error
     _link(packages, folder)
-
-
-@contextmanager
-def _alone(state: Path) -> Iterator[None]:
-    """A lock: a second process waits here and then finds the packages that the first one unpacked."""
-    claim(state)
-    with os.fdopen(open_own(state / "packages.lock", os.O_RDWR | os.O_CREAT), "r+b") as lock:
-        take_turn(lock, state / "packages.lock")
-        yield
 
 
 def _on_path(name: str) -> Binary | None:

@@ -10,9 +10,8 @@ from pathlib import Path
 
 from heapwatch import data
 from heapwatch_stack.binaries import Binaries, Grafana
-from heapwatch_stack.endpoints import TRAINER, Endpoint, endpoints
-from heapwatch_stack.fingerprint import fingerprint
-from heapwatch_stack.settings import Settings
+from heapwatch_stack.configuration import fingerprint
+from heapwatch_stack.settings import TRAINER, Endpoint, Settings
 
 # Old samples are deleted by age or by size, whichever limit is reached first.
 RETENTION_TIME = "30d"
@@ -41,7 +40,7 @@ class Service:
 
 def services(settings: Settings, binaries: Binaries, grafana: Grafana | None) -> list[Service]:
     """The services in the order of their start; without Grafana the viewer replaces it."""
-    at = endpoints(settings, grafana=grafana is not None)
+    at = settings.endpoints(grafana=grafana is not None)
     return [
         _prometheus(settings, binaries, at["prometheus"]),
         _alertmanager(settings, binaries, at["alertmanager"]),

@@ -39,7 +39,7 @@ TESTED_BY = {
     ),
     "tests/dashboards/viewer/test_ports.py": f"{VIEWER}: settings",
     "tests/e2e/test_loop.py": "stack/heapwatch_stack: loop trainer",
-    "tests/e2e/test_operations.py": "stack/heapwatch_stack: native report example",
+    "tests/e2e/test_operations.py": "stack/heapwatch_stack: native report",
     "tests/exporters/analysis/test_leak.py": f"{LIBRARY}/analysis: observed process timeline explained judge",
     "tests/exporters/analysis/test_limits.py": f"{LIBRARY}: analysis/readings cli/thresholds",
     "tests/exporters/cli/test_main.py": f"{LIBRARY}/cli: processes serve named completion",
@@ -79,9 +79,7 @@ TESTED_BY = {
     "tests/exporters/test_watch.py": f"{LIBRARY}: exporter collectors/walker_names",
     "tests/exporters/trackers/test_trackers.py": f"{LIBRARY}/trackers: mlflow tensorboard",
     "tests/stack/test_compose.py": "stack/heapwatch_stack: containers",
-    "tests/stack/test_preflight.py": "stack/heapwatch_stack: configuration",
-    "tests/stack/test_supervision.py": "stack/heapwatch_stack: services processes endpoints presence",
-    "tests/stack/test_download.py": "stack/heapwatch_stack: releases",
+    "tests/stack/test_supervision.py": "stack/heapwatch_stack: services processes",
 }
 EXCEPTIONS = {
     f"{folder}/{name}.py": test

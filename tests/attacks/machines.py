@@ -236,9 +236,8 @@ def another_port(stage: Stage, exchange: Exchange) -> None:
 @attack("the supervisor and its keeper killed at the same moment", quick=False)
 def keeper_killed(stage: Stage, exchange: Exchange) -> None:
     from heapwatch_stack import processes
-    from heapwatch_stack.endpoints import Endpoint
     from heapwatch_stack.services import Service
-    from heapwatch_stack.settings import Settings
+    from heapwatch_stack.settings import Endpoint, Settings
     from heapwatch_stack.supervision import Supervisor
 
     state = stage.folder("state")

@@ -11,7 +11,7 @@ import httpx
 import psutil
 import pytest
 
-from heapwatch_stack.endpoints import TRAINER
+from heapwatch_stack.settings import TRAINER
 from heapwatch_stack.supervision import KEEPER
 from tests.e2e.running import Stack, wait_for
 

@@ -4,11 +4,10 @@ from pathlib import Path
 
 import pytest
 
-from heapwatch_stack import binaries, download
-from heapwatch_stack.debian import PackageError
+from heapwatch_stack import binaries, releases
+from heapwatch_stack.debian import BUILT_IN, THROUGH_DESCRIPTOR, PackageError
 from heapwatch_stack.errors import StackError
 from heapwatch_stack.releases import ALERTMANAGER, GRAFANA, PROMETHEUS
-from heapwatch_stack.relocate import BUILT_IN, THROUGH_DESCRIPTOR
 from heapwatch_stack.settings import Settings
 from tests.stack.archives import archive, pinned, serving
 from tests.support.ports import free_ports
@@ -41,6 +40,20 @@ def path(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return folder
 
 
+def debian(monkeypatch: pytest.MonkeyPatch) -> list[Path]:
+    """Debian's packages, as if they were downloaded; returns where they were unpacked."""
+    fetched: list[Path] = []
+
+    def unpack(_packages: object, destination: Path, _progress: object) -> None:
+        fetched.append(destination)
+        for name in ("prometheus", "promtool", "amtool", "prometheus-alertmanager"):
+            program(destination / "usr" / "bin", name, "2.42.0")
+        (destination / "usr/share/prometheus").mkdir(parents=True)
+
+    monkeypatch.setattr(binaries, "unpack", unpack)
+    return fetched
+
+
 def test_what_is_on_path_is_taken_with_debians_names_too(path: Path, tmp_path: Path) -> None:
     found = binaries.find(settings(tmp_path), print)
     assert (found.prometheus.version, found.alertmanager.path.name) == ("2.53.1", "prometheus-alertmanager")
@@ -65,15 +78,7 @@ def test_what_was_fetched_is_not_fetched_again(
     path: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (path / "promtool").unlink()
-    fetched = []
-
-    def unpack(_packages: object, destination: Path, _progress: object) -> None:
-        fetched.append(destination)
-        for name in ("prometheus", "promtool", "amtool", "prometheus-alertmanager"):
-            program(destination / "usr" / "bin", name, "2.42.0")
-        (destination / "usr/share/prometheus").mkdir(parents=True)
-
-    monkeypatch.setattr(binaries, "unpack", unpack)
+    fetched = debian(monkeypatch)
     monkeypatch.setenv("PATH", f"{path}:/usr/bin:/bin")
     monkeypatch.setattr(binaries, "_on_path", lambda name: None)
     for _ in range(2):
@@ -123,19 +128,6 @@ def test_what_path_lacks_comes_from_official_releases(tmp_path: Path, mirrored: 
     assert cached.prometheus.path == found.prometheus.path
 
 
-def debian(monkeypatch: pytest.MonkeyPatch) -> list[object]:
-    fetched: list[object] = []
-
-    def unpack(packages: object, destination: Path, _progress: object) -> None:
-        fetched.append(packages)
-        for name in ("prometheus", "promtool", "amtool", "prometheus-alertmanager"):
-            program(destination / "usr" / "bin", name, "2.42.0")
-        (destination / "usr/share/prometheus").mkdir(parents=True)
-
-    monkeypatch.setattr(binaries, "unpack", unpack)
-    return fetched
-
-
 def test_an_absent_server_costs_one_attempt_and_debian_and_the_viewer_stand_in(
     tmp_path: Path, mirrored: dict[str, bytes], monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -166,7 +158,7 @@ def test_a_wrong_checksum_is_said_and_debian_stands_in(
 def test_a_download_that_ends_early_or_stalls_is_said_once_and_debian_stands_in(
     tmp_path: Path, mirrored: dict[str, bytes], monkeypatch: pytest.MonkeyPatch, manner: str
 ) -> None:
-    monkeypatch.setattr(download, "STALL_SECONDS", 0.3)
+    monkeypatch.setattr(releases, "STALL_SECONDS", 0.3)
     debian(monkeypatch)
     said: list[str] = []
     with serving(mirrored, manner, most=0) as (address, _):

@@ -14,12 +14,11 @@ import pytest
 import yaml
 
 from heapwatch import data
+from heapwatch.runtime.environment import KNOWN
 from heapwatch_receiver.settings import SHARED_NAMES
 from heapwatch_receiver.settings import Settings as ReceiverSettings
 from heapwatch_stack import compose, configuration, containers
 from heapwatch_stack.containers import ADDRESSES
-from heapwatch_stack.endpoints import endpoints
-from heapwatch_stack.environment import KNOWN
 from heapwatch_stack.errors import StackError
 from heapwatch_stack.releases import ALERTMANAGER, GRAFANA, PROMETHEUS
 from heapwatch_stack.settings import Settings
@@ -39,7 +38,7 @@ def composed() -> dict[str, Any]:
 
 
 def test_the_services_are_those_of_native_mode(composed: dict[str, Any]) -> None:
-    native = endpoints(Settings.from_environment({"HEAPWATCH_CHECKOUT": str(REPOSITORY)}), grafana=True)
+    native = Settings.from_environment({"HEAPWATCH_CHECKOUT": str(REPOSITORY)}).endpoints(grafana=True)
     assert set(composed["services"]) == {*native, *GUARDS.values(), "configuration"}
     for name, endpoint in native.items():
         (published,) = composed["services"][GUARDS.get(name, name)]["ports"]

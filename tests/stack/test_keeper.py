@@ -9,8 +9,7 @@ from pathlib import Path
 import pytest
 
 from heapwatch_stack import health, keeper
-from heapwatch_stack.endpoints import Endpoint
-from heapwatch_stack.settings import Settings
+from heapwatch_stack.settings import Endpoint, Settings
 from heapwatch_viewer.unwell import UNWELL
 
 

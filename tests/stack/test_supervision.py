@@ -11,10 +11,9 @@ from pathlib import Path
 import pytest
 
 from heapwatch_stack import processes
-from heapwatch_stack.endpoints import Endpoint
 from heapwatch_stack.errors import StackError
 from heapwatch_stack.services import Service
-from heapwatch_stack.settings import Settings
+from heapwatch_stack.settings import Endpoint, Settings
 from heapwatch_stack.supervision import Supervisor
 from tests.e2e.running import wait_for
 from tests.support.ports import free_ports
