@@ -16,7 +16,7 @@ from heapwatch.runtime.own_files import make_private, read_text, replace
 from heapwatch_stack import state_folder
 from heapwatch_stack.alertmanager import render
 from heapwatch_stack.errors import StackError
-from heapwatch_stack.settings import Settings
+from heapwatch_stack.settings import TRAINER, Settings
 
 TOKEN_BYTES = 32
 SHIPPED_RECEIVER = "receiver:9095"  # in prometheus.yml
@@ -47,24 +47,14 @@ def lay_out(settings: Settings) -> None:
         raise StackError(f"cannot create {_said(error)}; set HEAPWATCH_STATE to a folder of yours") from error
     make_secrets(settings)
     _link(settings.etc / "targets" / "trainer", settings.targets)
-    ports = settings.ports
-    addresses = {
-        "prometheus": ports.prometheus,
-        "alertmanager": ports.alertmanager,
-        "receiver": ports.receiver,
-        "dashboards": ports.dashboards,
-    }
     environment = {
         **settings.environment,
-        "HEAPWATCH_RECEIVER_URL": settings.url(ports.receiver),
+        "HEAPWATCH_RECEIVER_URL": settings.url(settings.ports.receiver),
         "HEAPWATCH_ALERTMANAGER_TOKEN_FILE": str(settings.webhook_token_file),
     }
-    write(
-        settings.data,
-        settings.etc,
-        environment,
-        {name: f"{settings.host}:{port}" for name, port in addresses.items()},
-    )
+    services = (one for one in settings.endpoints().values() if one.name != TRAINER)
+    addresses = {one.name: f"{settings.host}:{one.port}" for one in services}
+    write(settings.data, settings.etc, environment, addresses)
 
 
 def write(data: Path, etc: Path, environment: Mapping[str, str], addresses: Mapping[str, str]) -> None:

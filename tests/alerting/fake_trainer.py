@@ -1,11 +1,14 @@
-"""A trainer's HTTP side as a process of its own, which can be told to misbehave.
+"""The HTTP side of trainers as a process of its own, which can be told to misbehave.
 
-It writes each cleanup that it really does to a journal, synced, so that a test counts them after any crash.
+    python fake_trainer.py FOLDER TOKEN PORT...
+
+The file `mode` says how. Each cleanup that is really done goes to the file `PORT.journal`, synced, so that a
+test counts them after any crash.
 """
 
-import argparse
 import json
 import os
+import sys
 import threading
 import time
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -156,13 +159,12 @@ class Server(ThreadingHTTPServer):
 
 
 if __name__ == "__main__":
-    parser = argparse.ArgumentParser()
-    parser.add_argument("--port", type=int, required=True)
-    parser.add_argument("--journal", type=Path, required=True)
-    parser.add_argument("--mode", type=Path, required=True)
-    parser.add_argument("--token", required=True)
-    arguments = parser.parse_args()
-    Handler.trainer = Trainer(arguments.journal, arguments.mode)
-    Handler.token = arguments.token
-    Handler.verifier = Verifier()
-    Server(("127.0.0.1", arguments.port), Handler).serve_forever()
+    folder, token, *ports = sys.argv[1:]
+    for port in ports:
+        own = {
+            "trainer": Trainer(Path(folder) / f"{port}.journal", Path(folder) / "mode"),
+            "token": token,
+            "verifier": Verifier(),
+        }
+        server = Server(("127.0.0.1", int(port)), type("Handler", (Handler,), own))
+        threading.Thread(target=server.serve_forever).start()

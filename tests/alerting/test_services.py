@@ -10,7 +10,7 @@ import httpx
 import pytest
 
 from heapwatch.http.signing import SCHEME, Verifier
-from heapwatch_receiver import escalate, trainer
+from heapwatch_receiver import follow_up, trainer
 from heapwatch_receiver.clock import Clock
 from heapwatch_receiver.fetch import FetchError, fetch
 from heapwatch_receiver.ledger import TrainerKey
@@ -208,7 +208,7 @@ def test_answers_are_bounded_in_size_and_time():
 
 
 def run(*command: str, instance: str = "a:1", timeout: float = 5) -> str:
-    return asyncio.run(escalate.restart(command, TrainerKey("trainer", instance), timeout))
+    return asyncio.run(follow_up.restart(command, TrainerKey("trainer", instance), timeout))
 
 
 def test_a_restart_command_gets_the_labels_as_arguments():
@@ -218,7 +218,7 @@ def test_a_restart_command_gets_the_labels_as_arguments():
 
 @pytest.mark.parametrize("instance", ["-rf", "a b", "$(reboot)", "a;b", "", "../x"])
 def test_a_label_that_could_be_more_than_an_argument_is_refused(instance):
-    with pytest.raises(escalate.EscalationError, match="not put into a command"):
+    with pytest.raises(follow_up.EscalationError, match="not put into a command"):
         run("echo", "{instance}", instance=instance)
 
 
@@ -231,5 +231,5 @@ def test_a_label_that_could_be_more_than_an_argument_is_refused(instance):
     ],
 )
 def test_a_restart_command_that_fails_says_so(command, named):
-    with pytest.raises(escalate.EscalationError, match=named):
+    with pytest.raises(follow_up.EscalationError, match=named):
         run(*command, timeout=0.2)

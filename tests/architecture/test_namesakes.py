@@ -18,12 +18,11 @@ DASHBOARDS, VIEWER = "dashboards/heapwatch_dashboards", "dashboards/heapwatch_vi
 # Parts of one whole, tested through what they are parts of: the test, and the modules without a namesake.
 TESTED_BY = {
     "tests/alerting/faults/clients.py": f"{LIBRARY}/http: protocol",
-    "tests/alerting/receiver/test_ledger.py": f"{RECEIVER}: audit page cells",
+    "tests/alerting/receiver/test_ledger.py": f"{RECEIVER}: audit page schema",
     "tests/alerting/receiver/test_receiver.py": f"{RECEIVER}: worker performer hooks __main__",
-    "tests/alerting/receiver/test_store.py": f"{RECEIVER}: journal",
     "tests/alerting/receiver/test_trainer.py": f"{RECEIVER}: metrics",
     "tests/alerting/test_alertmanager.py": "stack/heapwatch_stack: alertmanager",
-    "tests/alerting/test_services.py": f"{RECEIVER}: prometheus escalate fetch annotate",
+    "tests/alerting/test_services.py": f"{RECEIVER}: prometheus follow_up fetch",
     "tests/dashboards/test_generated.py": (
         f"{DASHBOARDS}: __main__ dashboard panel panels tables limits colors variables links promql "
         "queries/trainers"

@@ -50,7 +50,7 @@ ALLOWED: dict[tuple[str, str, int], str] = {
         "self._queue.get",
         1,
     ): "the writer is idle until its end is put there",
-    ("alerting/heapwatch_receiver/escalate.py", "process.wait", 2): (
+    ("alerting/heapwatch_receiver/follow_up.py", "process.wait", 2): (
         "awaited within wait_for, and after a kill of the whole session"
     ),
     ("alerting/heapwatch_receiver/worker.py", "self._wake.wait", 1): "awaited within wait_for",

@@ -13,7 +13,7 @@ import httpx
 import yaml
 
 from deploy.generator import __main__ as generator
-from deploy.generator import receiver as in_cluster
+from deploy.generator import workloads
 from deploy.generator.configuration import RECEIVER, RECEIVER_PORT, load
 from tests.alerting.faults.stage import Stage
 from tests.alerting.harness import HEADERS, TOKEN, Program, alert, notification, stopping, wait_for
@@ -98,7 +98,7 @@ def chart(stage: Stage, exchange: Exchange) -> None:
     exchange.sent(f"{', '.join(OPENINGS)} in {len(files)} files of chart and base")
     exchange.back(found or "none of these")
     assert not found
-    (container,) = in_cluster.stateful_set(load(CONFIGURATION))["spec"]["template"]["spec"]["containers"]
+    (container,) = workloads.stateful_set(load(CONFIGURATION))["spec"]["template"]["spec"]["containers"]
     data = stage.folder("receiver")
     given = {one["name"]: one["value"] for one in container["env"]}
     given |= {"HEAPWATCH_RECEIVER_DATABASE": str(data / "receiver.sqlite3"), "HEAPWATCH_BIND": "0.0.0.0"}
@@ -125,6 +125,4 @@ def chart(stage: Stage, exchange: Exchange) -> None:
             ("as Alertmanager does", {**HEADERS, "Host": f"{RECEIVER}:{RECEIVER_PORT}"}, 200),
         ):
             answer = httpx.post(f"{url}/alerts", json=body, headers=headers, timeout=10)
-            exchange.sent(f"POST /alerts {what}")
-            exchange.back(f"{answer.status_code} {answer.text.strip()}")
-            assert answer.status_code == expected, what
+            exchange.answered(f"POST /alerts {what}", answer, expected)

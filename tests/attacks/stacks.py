@@ -127,10 +127,10 @@ def taken_port(stage: Stage, exchange: Exchange) -> None:
         supervisor = Supervisor(stack.settings)
         os.kill(supervisor.processes()["receiver"]["pid"], signal.SIGKILL)
         command = [sys.executable, "-c", LISTEN, str(stack.settings.ports.receiver), str(user)]
-        with subprocess.Popen(command, stdout=subprocess.PIPE) as stranger:
+        with subprocess.Popen(command, stdout=subprocess.PIPE) as listening:
             try:
-                assert stranger.stdout is not None
-                assert stranger.stdout.readline() == b"listens\n"
+                assert listening.stdout is not None
+                assert listening.stdout.readline() == b"listens\n"
                 exchange.sent(f"user {user} answers everything with 200 on the receiver's port")
                 for command in (("status",), ("restart", "--service", "receiver"), ("up",)):
                     done = stack.run(*command, timeout=500)
@@ -139,7 +139,7 @@ def taken_port(stage: Stage, exchange: Exchange) -> None:
                     exchange.back(f"exit code {done.returncode}: {' '.join(said[-1].split())}")
                     assert done.returncode == 1
             finally:
-                stranger.kill()
+                listening.kill()
 
 
 @attack("the disk of the whole stack fills while it runs, and is freed again", quick=False)
@@ -246,9 +246,7 @@ def containers_page(stage: Stage, exchange: Exchange) -> None:
             ("Alertmanager's own page", {"Origin": url, "Sec-Fetch-Site": "same-origin"}, 200),
         ):
             answer = httpx.post(f"{url}/api/v2/silences", json=SILENCE, headers=headers, timeout=10)
-            exchange.sent(f"POST /api/v2/silences at the published port, {what}")
-            exchange.back(f"{answer.status_code} {answer.text.strip()}")
-            assert answer.status_code == expected, what
+            exchange.answered(f"POST /api/v2/silences at the published port, {what}", answer, expected)
 
 
 @attack("a label whose name is any text, in a group of alerts", quick=False)
@@ -258,6 +256,5 @@ def odd_label(stage: Stage, exchange: Exchange) -> None:
     odd = alert("nobody:1", 7, labels={"größe": "9", "a b": "1"})
     exchange.sent("an alert with the labels größe and 'a b', in one group with a genuine one")
     receiver.post(odd, alert(trainer.instance))
-    wait_for(lambda: trainer.done, "the genuine one is acted on")
+    trainer.wait_until_done("the genuine one is acted on")
     exchange.back("200; the genuine alert's cleanup is done")
-    receiver.program.stop()

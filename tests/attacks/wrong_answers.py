@@ -8,7 +8,7 @@ import httpx
 
 from tests.alerting.faults.stage import Stage
 from tests.alerting.harness import TOKEN, alert, wait_for
-from tests.attacks.programs import heapwatch, impostor
+from tests.attacks.programs import asked, heapwatch, impostor
 from tests.attacks.record import Exchange, attack
 from tests.exporters.cli.test_wrong_answers import ANSWERS, WELL, WRONG
 from tests.exporters.cli.wrong_answers import answering
@@ -66,7 +66,7 @@ def long_answer(stage: Stage, exchange: Exchange) -> None:
     with impostor(trainer.port, answer) as server:
         wait_for(lambda: stage.prometheus.fires(trainer), "the impostor is over its limit")
         receiver.post(alert(trainer.instance))
-        wait_for(lambda: server.caught, "the receiver asks")
+        wait_for(lambda: asked(server), "the receiver asks")
         row = receiver.settled(1, 60)[0]
     exchange.sent("900 kB of errors, 2,000 resources, 1e308 bytes freed")
     exchange.back(f"detail of {len(row['action']['detail'])} characters, {row['action']['result']}")
@@ -77,7 +77,6 @@ def long_answer(stage: Stage, exchange: Exchange) -> None:
     assert len(removed) <= 65
     assert receiver.log.stat().st_size < 100_000
     assert all(line.isprintable() for line in receiver.log.read_text().splitlines())
-    receiver.program.stop()
 
 
 @attack("an alert that writes log lines, HTML and SQL of its own", quick=False)
@@ -96,7 +95,6 @@ def alert_text(stage: Stage, exchange: Exchange) -> None:
     exchange.sent("GET /actions?instance=' OR 1=1 --")
     exchange.back(f"{answer.status_code}, {len(answer.json()['rows'])} rows")
     assert answer.json()["rows"] == []
-    receiver.program.stop()
 
 
 @attack("an alert in the year 10000, and one before the year 1")
@@ -108,7 +106,6 @@ def year_10000(stage: Stage, exchange: Exchange) -> None:
         exchange.sent(f"startsAt {when}")
         exchange.back(f"/, /actions, /metrics: {codes}")
         assert codes == [200, 200, 200]
-    receiver.program.stop()
 
 
 @attack("a damaged cell in the ledger")
@@ -127,4 +124,3 @@ def damaged_cell(stage: Stage, exchange: Exchange) -> None:
     exchange.back(f"{answer.status_code}, rows {[(row['id'], row['decision']) for row in rows]}")
     assert answer.status_code == receiver.get("/").status_code == receiver.get("/metrics").status_code == 200
     assert [row["id"] for row in rows] == [3, 2, 1]
-    receiver.program.stop()

@@ -7,9 +7,9 @@ import pytest
 from heapwatch_stack import binaries, releases
 from heapwatch_stack.debian import BUILT_IN, THROUGH_DESCRIPTOR, PackageError
 from heapwatch_stack.errors import StackError
-from heapwatch_stack.releases import ALERTMANAGER, GRAFANA, PROMETHEUS
+from heapwatch_stack.releases import PROMETHEUS
 from heapwatch_stack.settings import Settings
-from tests.stack.archives import archive, pinned, serving
+from tests.stack.archives import archive, pinned_archives, serving
 from tests.support.ports import free_ports
 
 
@@ -100,19 +100,12 @@ def script(version: str) -> bytes:
 def mirrored(monkeypatch: pytest.MonkeyPatch) -> dict[str, bytes]:
     """Archives of the official layouts by file name, pinned as if they were the official ones."""
     monkeypatch.setenv("PATH", "/usr/bin:/bin")
-    monkeypatch.setattr(binaries, "_on_path", lambda name: None)
-    contents = {
-        "PROMETHEUS": (PROMETHEUS, {"prometheus": script("3.13.2"), "promtool": script("3.13.2")}),
-        "ALERTMANAGER": (ALERTMANAGER, {"alertmanager": script("0.34.0"), "amtool": script("0.34.0")}),
-        "GRAFANA": (GRAFANA, {"bin/grafana": script("13.1.3"), "conf/defaults.ini": b""}),
+    programs = {
+        "PROMETHEUS": {"prometheus": script("3.13.2"), "promtool": script("3.13.2")},
+        "ALERTMANAGER": {"alertmanager": script("0.34.0"), "amtool": script("0.34.0")},
+        "GRAFANA": {"bin/grafana": script("13.1.3"), "conf/defaults.ini": b""},
     }
-    files = {}
-    for name, (release, programs) in contents.items():
-        content = archive(release, programs)
-        monkeypatch.setattr(binaries, name, pinned(release, content))
-        files[release.url().rpartition("/")[2]] = content
-    monkeypatch.setattr(binaries, "RELEASES", (binaries.PROMETHEUS, binaries.ALERTMANAGER))
-    return files
+    return pinned_archives(monkeypatch, programs)
 
 
 def test_what_path_lacks_comes_from_official_releases(tmp_path: Path, mirrored: dict[str, bytes]) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import stat
 import subprocess
 import sys
@@ -121,12 +122,21 @@ def test_the_last_line_of_a_large_log_is_its_last(settings: Settings) -> None:
     assert NativeStack(settings, print)._last_line("prometheus").startswith("line 99999 ")
 
 
+@pytest.fixture(scope="module")
+def dead_target(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The target of a trainer that has ended without removing it."""
+    folder = tmp_path_factory.mktemp("dead")
+    subprocess.run([sys.executable, "-c", TRAINER, folder], check=True)
+    (file,) = folder.glob("*.json")
+    return file
+
+
 @pytest.mark.parametrize("kind", HOSTILE)
 def test_the_keeper_sweeps_beside_it(
-    settings: Settings, kind: str, capsys: pytest.CaptureFixture[str]
+    settings: Settings, kind: str, dead_target: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     HOSTILE[kind](settings.targets / "a.json")
-    subprocess.run([sys.executable, "-c", TRAINER, settings.targets], check=True)
+    shutil.copy2(dead_target, settings.targets)
     keeper._sweep(settings.targets, KernelKills())
     assert "has ended without removing its target" in capsys.readouterr().out
     assert {path.name for path in settings.targets.iterdir()} == {"a.json", "lost"}
