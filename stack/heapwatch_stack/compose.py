@@ -40,8 +40,6 @@ def engine_answers() -> bool:
 class ComposeStack:
     """The stack's commands, with docker-compose.yml."""
 
-    mode = "docker"
-
     def __init__(self, settings: Settings, say: Say) -> None:
         self._settings = settings
         self._say = say

@@ -32,8 +32,6 @@ INTERRUPTIONS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 class NativeStack:
     """The stack's commands, without a Docker engine."""
 
-    mode = "native"
-
     def __init__(self, settings: Settings, say: Say) -> None:
         self._settings = settings
         self._say = say

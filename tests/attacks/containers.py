@@ -6,7 +6,6 @@ import os
 import shutil
 import subprocess
 import sys
-import time
 from typing import Any
 
 import httpx
@@ -17,7 +16,7 @@ from deploy.generator import workloads
 from deploy.generator.configuration import RECEIVER, RECEIVER_PORT, load
 from tests.alerting.faults.stage import Stage
 from tests.alerting.harness import HEADERS, TOKEN, Program, alert, notification, stopping, wait_for
-from tests.attacks.networks import BEGUN
+from tests.attacks.networks import flooded, slowest_of_five
 from tests.attacks.record import Exchange, NotHere, attack
 from tests.attacks.stacks import published_alertmanager
 from tests.support.ports import free_port
@@ -62,23 +61,10 @@ def _published(service: dict[str, Any]) -> list[str]:
 @attack("600 requests that never end at a published port, where every client has one address", quick=False)
 def one_address(stage: Stage, exchange: Exchange) -> None:
     with published_alertmanager(stage) as url:
-        port = url.rpartition(":")[2]
-        flood = [sys.executable, "-c", BEGUN, str(os.geteuid()), port, "600"]
-        with subprocess.Popen(flood, stdout=subprocess.PIPE) as same:
-            try:
-                assert same.stdout is not None
-                assert same.stdout.readline() == b"open\n"
-                exchange.sent(
-                    "600 connections of the one sender there is, each with a request that never ends"
-                )
-                slowest = 0.0
-                for _ in range(5):
-                    began = time.monotonic()
-                    assert httpx.get(f"{url}/-/ready", timeout=30).status_code == 200
-                    slowest = max(slowest, time.monotonic() - began)
-                exchange.back(f"five requests of the same sender: 200, the slowest after {slowest:.2f} s")
-            finally:
-                same.kill()
+        with flooded(os.geteuid(), int(url.rpartition(":")[2])):
+            exchange.sent("600 connections of the one sender there is, each with a request that never ends")
+            slowest = slowest_of_five(url)
+        exchange.back(f"five requests of the same sender: 200, the slowest after {slowest:.2f} s")
 
 
 # Each would open it to others than Alertmanager and Prometheus, or give it rights.

@@ -11,7 +11,7 @@ import httpx
 
 from tests.alerting.faults.stage import Stage
 from tests.alerting.harness import TOKEN, alert, wait_for
-from tests.attacks.programs import asked, heapwatch, impostor, real_trainer
+from tests.attacks.programs import asked, heapwatch, impostor, printed, real_trainer
 from tests.attacks.record import Exchange, NotHere, attack
 from tests.support.http_server import Request, Server
 
@@ -96,9 +96,7 @@ def other_user(stage: Stage, exchange: Exchange) -> None:
                 f"9 GB of memory, by a process of user {OTHER_USER}, to the monitor of user {VICTIM}"
             )
             command = ("monitor", "--auto-cleanup", "--interval", 0.2, "--count", 3, f"127.0.0.1:{port}")
-            with heapwatch(folder, *command, user=VICTIM) as process:
-                process.wait(60)
-            output = (folder / "output").read_text()
+            _, output = printed(folder, *command, user=VICTIM)
             exchange.back(next((line for line in output.splitlines() if "listens" in line), output))
             assert f"user {OTHER_USER} listens" in output
         finally:

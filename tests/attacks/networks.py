@@ -10,6 +10,8 @@ import subprocess
 import sys
 import time
 from collections import Counter
+from collections.abc import Iterator
+from contextlib import contextmanager
 
 import httpx
 
@@ -55,6 +57,29 @@ time.sleep(60)
 OTHER_USER = 61234
 
 
+@contextmanager
+def flooded(user: int, port: int) -> Iterator[None]:
+    """600 requests of a user that never end, at a port."""
+    command = [sys.executable, "-c", BEGUN, str(user), str(port), "600"]
+    with subprocess.Popen(command, stdout=subprocess.PIPE) as flooding:
+        try:
+            assert flooding.stdout is not None
+            assert flooding.stdout.readline() == b"open\n"
+            yield
+        finally:
+            flooding.kill()
+
+
+def slowest_of_five(url: str) -> float:
+    """Seconds that the slowest of five requests took, all of which were answered."""
+    slowest = 0.0
+    for _ in range(5):
+        began = time.monotonic()
+        assert httpx.get(f"{url}/-/ready", timeout=30).status_code == 200
+        slowest = max(slowest, time.monotonic() - began)
+    return slowest
+
+
 @attack(
     "another user's 600 requests that never end, to Alertmanager, Prometheus and its port behind the guard"
 )
@@ -72,18 +97,8 @@ def begun(stage: Stage, exchange: Exchange) -> None:
         (inside,) = listeners(prometheus_folder)
         ports = [*(int(url.rpartition(":")[2]) for url in (first, second)), inside]
         for port, url in zip(ports, (first, second, second), strict=True):
-            command = [sys.executable, "-c", BEGUN, str(user), str(port), "600"]
-            with subprocess.Popen(command, stdout=subprocess.PIPE) as flooding:
-                try:
-                    assert flooding.stdout is not None
-                    assert flooding.stdout.readline() == b"open\n"
-                    slowest = 0.0
-                    for _ in range(5):
-                        began = time.monotonic()
-                        assert httpx.get(f"{url}/-/ready", timeout=30).status_code == 200
-                        slowest = max(slowest, time.monotonic() - began)
-                finally:
-                    flooding.kill()
+            with flooded(user, port):
+                slowest = slowest_of_five(url)
             exchange.sent("600 connections, each with a head, Content-Length: 1000000 and one byte")
             exchange.back(f"five requests of this user: 200, the slowest after {slowest:.2f} s")
 

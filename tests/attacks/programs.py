@@ -115,6 +115,13 @@ def heapwatch(folder: Path, *arguments: object, user: int | None = None) -> Iter
         process.wait()
 
 
+def printed(folder: Path, *arguments: object, user: int | None = None) -> tuple[int, str]:
+    """The exit code of the command line, and what it says until it ends."""
+    with heapwatch(folder, *arguments, user=user) as process:
+        code = process.wait(60)
+    return code, (folder / "output").read_text(errors="replace")
+
+
 OVER_LIMIT = b"""trainer_process_resident_memory_bytes{role="trainer"} 9e9
 trainer_limit{resource="memory",component="trainer",severity="critical"} 1e9
 """

@@ -8,7 +8,7 @@ import httpx
 
 from tests.alerting.faults.stage import Stage
 from tests.alerting.harness import TOKEN, alert, wait_for
-from tests.attacks.programs import asked, heapwatch, impostor
+from tests.attacks.programs import asked, impostor, printed
 from tests.attacks.record import Exchange, attack
 from tests.exporters.cli.test_wrong_answers import ANSWERS, WELL, WRONG
 from tests.exporters.cli.wrong_answers import answering
@@ -24,9 +24,7 @@ def types(stage: Stage, exchange: Exchange) -> None:
             with answering({"/metrics": wrong, "/force_cleanup": ANSWERS[number % len(ANSWERS)]}) as trainer:
                 addresses = [one.url.removeprefix("http://") for one in (trainer, well)]
                 command = ("monitor", "--auto-cleanup", "--interval", 0.2, "--count", 2, *addresses)
-                with heapwatch(folder, *command) as process:
-                    process.wait(60)
-            output = (folder / "output").read_text()
+                _, output = printed(folder, *command)
             exchange.sent(wrong[:120].decode("latin-1"))
             exchange.back(output.strip().splitlines()[0])
             assert output.count("Memory=1.0MB") == 2, output
@@ -42,10 +40,8 @@ def drip(stage: Stage, exchange: Exchange) -> None:
         addresses = [one.url.removeprefix("http://") for one in (trainer, well)]
         began = time.monotonic()
         exchange.sent("HTTP/1.1 200 OK, then a header byte every 0.2 s")
-        with heapwatch(folder, "monitor", "--count", 1, *addresses) as process:
-            process.wait(60)
+        _, output = printed(folder, "monitor", "--count", 1, *addresses)
         took = time.monotonic() - began
-    output = (folder / "output").read_text()
     exchange.back(f"after {took:.0f} s: {output.splitlines()[0]}")
     assert "does not answer within 5 s" in output
     assert "Memory=1.0MB" in output
