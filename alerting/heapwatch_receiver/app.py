@@ -29,6 +29,8 @@ from heapwatch_receiver.clock import Clock
 from heapwatch_receiver.hooks import failpoint
 from heapwatch_receiver.metrics import Metrics
 from heapwatch_receiver.payload import Notification
+from heapwatch_receiver.performer import Performer
+from heapwatch_receiver.prometheus import Prometheus
 from heapwatch_receiver.settings import Settings
 from heapwatch_receiver.store import Store, StoreUnavailable
 from heapwatch_receiver.worker import Worker
@@ -52,7 +54,8 @@ def create_app(settings: Settings, token: str) -> FastAPI:
     store.open()
     metrics = Metrics(store, clock, settings.lost_dirs)
     client = fetch.client()
-    worker = Worker(settings, store, clock, client, metrics, token)
+    prometheus = Prometheus(client, settings.prometheus_url, clock, warm_up=settings.prometheus_warm_up)
+    worker = Worker(Performer(settings, store, clock, client, prometheus, metrics, token))
 
     @asynccontextmanager
     async def lifespan(_: FastAPI) -> AsyncIterator[None]:

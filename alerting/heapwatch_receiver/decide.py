@@ -139,8 +139,7 @@ def decide(
     start of this episode did not help if the alert still arrives after its cooldown. Then the next step is
     due; no step is repeated.
     """
-    refusal = on_sight(alert) or _outdated(alert, history, settings) or _recovering(history, settings)
-    if refusal:
+    if refusal := on_sight(alert) or _outdated(alert, history) or _recovering(history, settings):
         return refusal
     choice = _next_step(alert, history, settings)
     if isinstance(choice, Refuse):
@@ -156,18 +155,15 @@ def decide(
     if facts is None or facts.asked < alert.steady:
         return Ask()
     if not facts.fires(alert.labels):
-        return (
-            Refuse("not_firing", "Prometheus says the alert does not fire (any more)")
-            if facts.warm
-            else Wait()
-        )
-    if facts.target is None and choice.action in CLEANUPS:
-        detail = "Prometheus scrapes no such trainer, or several of that name"
-        return Refuse("no_target", detail) if facts.warm else Wait()
-    return choice
+        refusal = Refuse("not_firing", "Prometheus says the alert does not fire (any more)")
+    elif facts.target is None and choice.action in CLEANUPS:
+        refusal = Refuse("no_target", "Prometheus scrapes no such trainer, or several of that name")
+    else:
+        return choice
+    return refusal if facts.warm else Wait()
 
 
-def _outdated(alert: Alert, history: AlertHistory, settings: Settings) -> Refuse | None:
+def _outdated(alert: Alert, history: AlertHistory) -> Refuse | None:
     if history.resolved_since:
         return Refuse("resolved", "the alert ended while it waited")
     if alert.ends_at is not None and alert.ends_at <= history.wall * 1e6:

@@ -10,6 +10,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Collection
 from contextlib import suppress
+from dataclasses import dataclass
 from http import HTTPStatus
 from pathlib import Path
 from typing import Annotated, Any
@@ -39,43 +40,38 @@ class TooManyTrainers(Exception):
     """The largest number of trainers is registered, in all or by this sender."""
 
 
+@dataclass
+class _Registration:
+    sender: object
+    until: float
+    late: bool = False
+
+
 class Registrations:
-    """Addresses, `host:port`, and when they expire.
-
-    Args:
-        lost_dir: where trainers are kept that fell silent.
-        steady: a clock, in seconds.
-
-    """
+    """Addresses, `host:port`, and when they expire; in `lost_dir` trainers are kept that fell silent."""
 
     def __init__(self, lost_dir: Path, steady: Callable[[], float] = time.monotonic) -> None:
         self._lost_dir = lost_dir
         self._steady = steady
         self._began = steady()
-        self._until: dict[str, float] = {}
-        self._sender: dict[str, object] = {}
-        self._late: set[str] = set()
+        self._known: dict[str, _Registration] = {}
 
     def add(self, address: str, sender: object = None) -> None:
         """Register or renew. Raises TooManyTrainers."""
         self._forget()
-        if address not in self._until:
-            if len(self._until) >= MOST:
+        if address not in self._known:
+            if len(self._known) >= MOST:
                 raise TooManyTrainers(f"{MOST} trainers are registered already")
-            if sum(sender == other for other in self._sender.values()) >= MOST_FROM_ONE:
+            if sum(sender == one.sender for one in self._known.values()) >= MOST_FROM_ONE:
                 raise TooManyTrainers(
                     f"{MOST_FROM_ONE} trainers of this address and user are registered already"
                 )
-        self._sender[address] = sender
-        self._until[address] = self._steady() + LIFETIME
-        self._late.discard(address)
+        self._known[address] = _Registration(sender, self._steady() + LIFETIME)
         lost.forget(self._lost_dir, address)
 
     def remove(self, address: str) -> None:
         """Remove a registration, if there is one."""
-        self._until.pop(address, None)
-        self._sender.pop(address, None)
-        self._late.discard(address)
+        self._known.pop(address, None)
         lost.forget(self._lost_dir, address)
 
     def addresses(self) -> list[str] | None:
@@ -83,18 +79,16 @@ class Registrations:
         if self._steady() - self._began < _KNOWN_AFTER:
             return None
         self._forget()
-        return sorted(self._until)
+        return sorted(self._known)
 
     def _forget(self) -> None:
         now = self._steady()
-        for address, until in self._until.items():
-            if until - now < LIFETIME - _LATE and address not in self._late:
-                self._late.add(address)
+        for address, one in self._known.items():
+            if one.until - now < LIFETIME - _LATE and not one.late:
+                one.late = True
                 with suppress(OSError):  # the disk is full: the trainer is missed only
                     lost.write(self._lost_dir, Lost(address, "", lost.SILENT, time.time()))
-        self._late &= self._until.keys()
-        self._until = {address: until for address, until in self._until.items() if until > now}
-        self._sender = {address: self._sender[address] for address in self._until}
+        self._known = {address: one for address, one in self._known.items() if one.until > now}
 
 
 class RegistrationRequest(BaseModel):
@@ -110,15 +104,10 @@ class RegistrationRequest(BaseModel):
 def add_routes(
     app: FastAPI, registrations: Registrations, token: str, names: Collection[str], taken: Collection[int]
 ) -> None:
-    """Add `POST /targets` and `GET /targets` to the application.
+    """Add `POST /targets` and `GET /targets` to the application; registrations are signed with the token.
 
-    Args:
-        app: the application.
-        registrations: where they are kept.
-        token: signs them.
-        names: names of this receiver, and `host:port` where a proxy forwards another port to it.
-        taken: ports of the stack's own services on this machine, at which there is no trainer.
-
+    `names`: of this receiver, and `host:port` where a proxy forwards another port to it. `taken`: ports of
+    the stack's own services on this machine, at which there is no trainer.
     """
     verifier = Verifier()
 

@@ -9,19 +9,13 @@ import uuid
 from dataclasses import dataclass, field
 from functools import partial
 
-import httpx
-
 from heapwatch_receiver import ledger
-from heapwatch_receiver.clock import Clock
 from heapwatch_receiver.decide import Act, Alert, Ask, Facts, Refuse, Wait, decide
 from heapwatch_receiver.fetch import FetchError
 from heapwatch_receiver.hooks import failpoint
 from heapwatch_receiver.ledger import ActionRecord, TrainerKey
-from heapwatch_receiver.metrics import Metrics
 from heapwatch_receiver.performer import Performer
-from heapwatch_receiver.prometheus import Prometheus
-from heapwatch_receiver.settings import Settings
-from heapwatch_receiver.store import Store, StoreUnavailable
+from heapwatch_receiver.store import StoreUnavailable
 
 log = logging.getLogger("heapwatch.receiver")
 
@@ -46,28 +40,17 @@ class _Outcome:
 class Worker:
     """Decides and acts on the ledger's alerts until it is stopped; after a restart it continues."""
 
-    def __init__(
-        self,
-        settings: Settings,
-        store: Store,
-        clock: Clock,
-        client: httpx.AsyncClient,
-        metrics: Metrics,
-        token: str,
-    ) -> None:
-        self._settings = settings
-        self._store = store
-        self._clock = clock
-        self._metrics = metrics
-        self._prometheus = Prometheus(
-            client, settings.prometheus_url, clock, warm_up=settings.prometheus_warm_up
-        )
-        self._performer = Performer(settings, store, clock, client, self._prometheus, metrics, token)
+    def __init__(self, performer: Performer) -> None:
+        self._performer = performer
+        self._prometheus = performer.prometheus
+        self._settings = performer.settings
+        self._store = performer.store
+        self._clock = performer.clock
         self._wake = asyncio.Event()
         self._serving: dict[TrainerKey, asyncio.Task[None]] = {}
-        self._slots = asyncio.Semaphore(settings.parallel_trainers)
+        self._slots = asyncio.Semaphore(self._settings.parallel_trainers)
         # Thousands of alerts about unscraped trainers must not delay one about a scraped trainer.
-        self._side_slots = asyncio.Semaphore(max(1, settings.parallel_trainers // _SIDE_SHARE))
+        self._side_slots = asyncio.Semaphore(max(1, self._settings.parallel_trainers // _SIDE_SHARE))
 
     def wake(self) -> None:
         """Signal that there is a new alert to decide."""
@@ -133,7 +116,7 @@ class Worker:
         while True:
             outcome = await self._store.run(partial(self._decide, trainer, facts))
             facts = None
-            self._metrics.refused(outcome.refusals)
+            self._performer.metrics.refused(outcome.refusals)
             if outcome.record:
                 await self._performer.perform(outcome.record, resumed=False)
             elif outcome.ask:

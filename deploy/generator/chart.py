@@ -22,14 +22,7 @@ _MAPS = ("labels", "trainer_labels")
 
 
 def files(configuration: Configuration, boards: Mapping[str, str], version: str) -> dict[str, str]:
-    """File name to content of the chart.
-
-    Args:
-        configuration: the defaults of values.yaml.
-        boards: file name to JSON of each dashboard.
-        version: of the chart and of what it installs.
-
-    """
+    """File name to content of the chart; `boards` is the same of the dashboards."""
     placeholders: dict[str, Any] = {
         field.name: {f"@{field.name}@": ""} if field.name in _MAPS else f"@{field.name}@"
         for field in fields(Configuration)

@@ -12,13 +12,7 @@ SAMPLE = "sample-job.yaml"
 
 
 def files(configuration: Configuration, boards: Mapping[str, str]) -> dict[str, str]:
-    """File name to content.
-
-    Args:
-        configuration: of the installation.
-        boards: file name to JSON of each dashboard.
-
-    """
+    """File name to content; `boards` is the same of the dashboards."""
     config_maps = {
         f"dashboards/{name.replace('.json', '.yaml')}": _config_map(name, board)
         for name, board in boards.items()

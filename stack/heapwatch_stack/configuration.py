@@ -150,16 +150,10 @@ def _files(path: Path) -> list[Path]:
 
 
 def announce(settings: Settings, answers_at: str, targets: Path | None) -> None:
-    """Write the file.
+    """Write the file by which this user's trainers find the running stack.
 
-    Args:
-        settings: settings of the stack.
-        answers_at: address of its first process, see `heapwatch.stacks.Stack`.
-        targets: folder of the targets for its Prometheus; None if that cannot reach this machine's trainers.
-
-    Raises:
-        StackError: the user's state folder cannot be written.
-
+    `answers_at`: see `heapwatch.stacks.Stack`. `targets`: the folder for its Prometheus; None if that cannot
+    reach this machine's trainers. Raises StackError if the user's state folder cannot be written.
     """
     stack = stacks.Stack(
         state=str(settings.state),

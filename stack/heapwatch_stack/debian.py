@@ -12,7 +12,7 @@ from pathlib import Path
 
 from heapwatch.runtime.own_files import make_private
 
-Progress = Callable[[str], None]
+Say = Callable[[str], None]  # is given one line of progress
 _RUN_SECONDS = 1800
 BUILT_IN = b"/usr/share/prometheus/alertmanager"
 DESCRIPTOR = 9
@@ -25,7 +25,7 @@ class PackageError(Exception):
     """The packages could not be fetched; the message is one line."""
 
 
-def unpack(packages: Sequence[str], destination: Path, progress: Progress) -> None:
+def unpack(packages: Sequence[str], destination: Path, say: Say) -> None:
     """Download `packages` with apt and unpack them so that `destination` holds their `usr/`, `etc/` ….
 
     The destination appears complete or not at all. Package lists are kept beside it, because only root may
@@ -40,14 +40,14 @@ def unpack(packages: Sequence[str], destination: Path, progress: Progress) -> No
     work = Path(tempfile.mkdtemp(prefix=f"{destination.name}.partial-", dir=destination.parent))
     try:
         apt = _private_apt(work)
-        progress("refreshing the package lists")
+        say("refreshing the package lists")
         _run([*apt, "update"], work)
         more = f" and {len(packages) - 2} more" if packages[2:] else ""
-        progress(f"downloading {', '.join(packages[:2])}{more}")
+        say(f"downloading {', '.join(packages[:2])}{more}")
         _run([*apt, "download", *packages], work)
         root = work / "root"
         for archive in sorted(work.glob("*.deb")):
-            progress(f"unpacking {archive.name.split('_')[0]} {archive.name.split('_')[1]}")
+            say(f"unpacking {archive.name.split('_')[0]} {archive.name.split('_')[1]}")
             _run(["dpkg-deb", "-x", str(archive), str(root)], work)
         shutil.rmtree(destination, ignore_errors=True)
         root.rename(destination)

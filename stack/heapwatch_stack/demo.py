@@ -161,8 +161,8 @@ class _Demonstration:
             now = self._loop.levels()
             if now.bodies <= BODIES_LEFT * before.bodies and now.food <= before.food + FOOD_LEFT:
                 since, steps = gone_since = gone_since or (time.monotonic(), now.steps)
-                settled = time.monotonic() - since >= CLEAN_SECONDS and now.steps - steps >= CLEAN_STEPS
-                return now if settled else None
+                stable = time.monotonic() - since >= CLEAN_SECONDS and now.steps - steps >= CLEAN_STEPS
+                return now if stable else None
             gone_since = None
             if time.monotonic() - asked_at > CLEAN_AGAIN_SECONDS:
                 self._tell("trainer", f"still holds {now}: cleans up again")
@@ -209,14 +209,14 @@ class _Demonstration:
         if held := sorted({_name(alert) for alert in self._loop.firing()} - self._fired_before):
             self._tell("prometheus", f"the rules hold for some minutes: {', '.join(held)}")
 
-    def _wait(self, what: str, look: Callable[[], T | None], left: Callable[[], set[str]] = set) -> T:
-        """Call `look` every second until it returns something; say what it waits for.
+    def _wait(self, what: str, condition: Callable[[], T | None], left: Callable[[], set[str]] = set) -> T:
+        """Call `condition` every second until it returns something; say what it waits for.
 
         `left` names what is still there, for the error of a wait that is given up.
         """
         began = time.monotonic()
         say_at = began + SAID_AFTER
-        while (found := look()) is None:
+        while (found := condition()) is None:
             now = time.monotonic()
             if now - began > PATIENCE:
                 waited_for = ": ".join(filter(None, (what, ", ".join(sorted(left())))))

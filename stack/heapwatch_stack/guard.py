@@ -59,13 +59,8 @@ class Guard:
     """Forwards requests to the program.
 
     A request must be complete within _REQUEST_SECONDS, the whole exchange within _EXCHANGE_SECONDS. When all
-    connections are in use, a new one takes the place of the oldest of the sender who has most.
-
-    Args:
-        connect: opens a connection to the program.
-        prefix: the path under which the program answers.
-        names: allowed values of the Host header, see `heapwatch.http.known_names`.
-
+    connections are in use, a new one takes the place of the oldest of the sender who has most. `prefix` is
+    the path under which the program answers, `names` are allowed in the Host header.
     """
 
     def __init__(self, connect: _Connect, prefix: str, names: frozenset[str]) -> None:

@@ -11,12 +11,13 @@ import httpx
 from prometheus_client.parser import text_string_to_metric_families
 
 from heapwatch.runtime.plain_text import plain
+from heapwatch_stack.debian import Say
 from heapwatch_stack.errors import StackError
 from heapwatch_stack.processes import serves
 from heapwatch_stack.settings import Endpoint, Settings
 
 HEALTHY = "healthy"
-STRANGER = "port is taken"
+TAKEN = "port is taken"
 # Importing torch may take minutes on a busy machine. A service that keeps ending is noticed much earlier.
 PATIENCE = 600.0
 SAYS_AFTER = 30.0
@@ -25,7 +26,6 @@ RECENT_SECONDS = 90.0
 DELIVERY_PATIENCE = 30.0
 LAST_HEARTBEAT = "heapwatch_receiver_last_watchdog_timestamp_seconds"
 REJECTED = "heapwatch_receiver_requests_rejected_total"
-Say = Callable[[str], None]
 
 
 def condition(settings: Settings, endpoint: Endpoint) -> str:
@@ -41,17 +41,10 @@ def condition(settings: Settings, endpoint: Endpoint) -> str:
 
 
 def supervised(settings: Settings, endpoint: Endpoint, info: Mapping[str, Any]) -> str:
-    """The condition of a service under the supervisor: what answers in its place is not taken for it.
-
-    Args:
-        settings: settings of the stack.
-        endpoint: the service.
-        info: its state as the supervisor reports it, with `pid` and `statename`.
-
-    """
+    """The condition of a service under the supervisor, not of another process that answers in its place."""
     state = condition(settings, endpoint)
     if state == HEALTHY and not serves(info["pid"], endpoint.port):
-        return STRANGER
+        return TAKEN
     return state if state == HEALTHY or info["statename"] == "RUNNING" else str(info["statename"]).lower()
 
 

@@ -31,7 +31,7 @@ from heapwatch_viewer.unwell import UNWELL
 
 SWEEP_SECONDS = 5.0
 WATCH_SECONDS = 30.0
-TELL_AFTER = 3  # looks in a row
+TELL_AFTER = 3  # checks in a row
 
 
 def main() -> int:
@@ -42,7 +42,7 @@ def main() -> int:
     watch = Watch(settings)
     while not select.select([parent], [], [], SWEEP_SECONDS)[0]:
         _sweep(settings.targets, kills)
-        watch.look()
+        watch.check()
     # standard output was a pipe to supervisord
     appended = os.O_WRONLY | os.O_APPEND | os.O_CREAT
     with suppress(OSError), os.fdopen(open_own(settings.logs / "keeper.log", appended), "a") as log:
@@ -69,7 +69,7 @@ class Watch:
         self._written: str | None = None
         self._next = 0.0
 
-    def look(self) -> None:
+    def check(self) -> None:
         """Ask each service, once in WATCH_SECONDS."""
         if time.monotonic() < self._next:
             return
@@ -96,7 +96,7 @@ class Watch:
     def _write(self) -> None:
         text = "".join(f"{name}: {state}\n" for name, state in self._told.items())
         if text != self._written:
-            with suppress(OSError):  # tried again at the next look
+            with suppress(OSError):  # tried again at the next check
                 replace(self._settings.state / UNWELL, text)
                 self._written = text
 

@@ -47,11 +47,7 @@ class DemoLevels:
 class Loop:
     """Reads the four services over HTTP; each method raises StackError if a service does not answer.
 
-    Args:
-        settings: settings of the stack.
-        instance: the trainer's `instance` in Prometheus.
-        port: port of the trainer.
-
+    `instance` is the trainer's in Prometheus.
     """
 
     def __init__(self, settings: Settings, instance: str, port: int) -> None:
@@ -211,12 +207,8 @@ def leaking_trainer(
 ) -> Iterator[Trainer]:
     """The stack's example if it has one, else a small trainer that ends with the context.
 
-    Args:
-        stack: the stack that watches it.
-        settings: its settings.
-        in_cooldown: whether the receiver leaves a trainer alone after a cleanup. Then a small one is started,
-            where the stack can see it: outside of containers.
-
+    `in_cooldown`: whether the receiver leaves a trainer alone after a cleanup. Then a small one is started,
+    where the stack can see it: outside of containers.
     """
     if settings.checkout or isinstance(stack, ComposeStack):
         own = ExampleTrainer(stack, settings)

@@ -17,8 +17,8 @@ from types import FrameType
 from heapwatch.runtime.own_files import MOST_BYTES, make_private, open_own, read_json, replace
 from heapwatch_stack import binaries, configuration, health, preflight, processes
 from heapwatch_stack.configuration import fingerprint
+from heapwatch_stack.debian import Say
 from heapwatch_stack.errors import StackError
-from heapwatch_stack.health import Say
 from heapwatch_stack.report import ServiceStatus
 from heapwatch_stack.services import Service, services
 from heapwatch_stack.settings import TRAINER, Endpoint, Settings
@@ -196,7 +196,7 @@ class NativeStack:
         health.wait_healthy(self._settings, wanted, watch, say)
         running = self._supervisor.processes()
         for endpoint in wanted:
-            if health.supervised(self._settings, endpoint, running[endpoint.name]) == health.STRANGER:
+            if health.supervised(self._settings, endpoint, running[endpoint.name]) == health.TAKEN:
                 raise StackError(
                     f"port {endpoint.port} ({endpoint.name}) is taken by another process: stop it"
                 )

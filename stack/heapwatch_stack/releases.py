@@ -13,7 +13,7 @@ import shutil
 import tarfile
 import tempfile
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from urllib.parse import urlsplit
@@ -21,9 +21,8 @@ from urllib.parse import urlsplit
 import httpx
 
 from heapwatch.runtime.own_files import make_private, open_own
+from heapwatch_stack.debian import Say
 from heapwatch_stack.state_folder import locked
-
-Say = Callable[[str], None]
 
 CONNECT_SECONDS = 5.0
 # A download with fewer than this number of bytes in this time has stalled.

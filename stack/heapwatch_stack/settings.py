@@ -154,9 +154,7 @@ class Settings:
     def endpoints(self, *, grafana: bool | None = None) -> dict[str, Endpoint]:
         """Every service by name, in the order of their start; the example trainer only in a clone.
 
-        Args:
-            grafana: whether Grafana serves the dashboards; None: what the last native `up` chose.
-
+        `grafana`: whether it serves the dashboards; None: what the last native `up` chose.
         """
         if grafana is None:
             grafana = self.grafana_mark.exists()

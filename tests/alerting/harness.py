@@ -171,7 +171,7 @@ class Receiver:
         answer = httpx.get(f"{self.url}/actions", params={"limit": 500, **filters}, timeout=10)
         return list(answer.raise_for_status().json()["rows"])
 
-    def settled(self, count: int, seconds: float = 60) -> list[dict[str, Any]]:
+    def decided(self, count: int, seconds: float = 60) -> list[dict[str, Any]]:
         """All rows, newest first, once there are so many and nothing waits or is being done."""
 
         def look() -> list[dict[str, Any]]:
@@ -182,7 +182,7 @@ class Receiver:
             )
             return rows if len(rows) >= count and not busy else []
 
-        return wait_for(look, f"{count} rows settled", seconds)
+        return wait_for(look, f"{count} rows decided", seconds)
 
     def metric(self, name: str) -> float:
         """The value of a series, written as in the exposition; KeyError when it is absent."""

@@ -26,7 +26,7 @@ def among_the_targets(stage: Stage, exchange: Exchange) -> None:
         exchange.sent(f"{number}.json: {kind}")
     with real_trainer(folder) as trainer:
         exchange.back("heapwatch.start() has returned; training goes on")
-        assert trainer.goes_on()
+        assert trainer.makes_progress()
         _, listed = printed(folder, "ps")
         assert f"127.0.0.1:{trainer.port}" in listed, listed
         exchange.back(f"heapwatch ps: {listed.splitlines()[-1]}")
@@ -76,7 +76,7 @@ def what_is_not_ours(stage: Stage, exchange: Exchange) -> None:
     exchange.sent(f"two hours old: {', '.join(path.name for path in (*others, ours))}")
     exchange.sent("others.json is another user's")
     with real_trainer(folder) as trainer:
-        assert trainer.goes_on()
+        assert trainer.makes_progress()
         left = [path.name for path in others if path.exists()]
         exchange.back(f"a trainer has started and swept; left: {', '.join(left)}")
         assert len(left) == len(others)

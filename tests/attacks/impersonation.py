@@ -11,7 +11,7 @@ import httpx
 
 from tests.alerting.faults.stage import Stage
 from tests.alerting.harness import TOKEN, alert, wait_for
-from tests.attacks.programs import asked, heapwatch, impostor, printed, real_trainer
+from tests.attacks.programs import asked, heapwatch, printed, real_trainer, recording_trainer
 from tests.attacks.record import Exchange, NotHere, attack
 from tests.support.http_server import Request, Server
 
@@ -20,7 +20,9 @@ OTHER_USER, VICTIM = 61234, 61235
 
 def _without_secret(server: Server, exchange: Exchange) -> Request:
     last = asked(server)[-1]
-    exchange.back(f"to the impostor: POST {last.path}, Authorization: {last.headers['Authorization']}")
+    exchange.back(
+        f"to the process in its place: POST {last.path}, Authorization: {last.headers['Authorization']}"
+    )
     for request in asked(server):
         assert TOKEN not in str(request.headers)
         assert TOKEN.encode() not in request.body
@@ -28,7 +30,7 @@ def _without_secret(server: Server, exchange: Exchange) -> Request:
 
 
 def _refused(stage: Stage, exchange: Exchange, caught: Request, port: int) -> None:
-    """What the impostor got is of no use with any trainer that knows the same token."""
+    """What that process got is of no use with any trainer that knows the same token."""
     path, headers, body = caught.path, dict(caught.headers), caught.body
     with real_trainer(stage.folder("trainer")) as other:
         answer = httpx.post(other.url + path, content=body, headers=headers, timeout=15)
@@ -45,8 +47,8 @@ def receiver(stage: Stage, exchange: Exchange) -> None:
     trainer = stage.trainer()
     trainer.program.kill()
     running = stage.receiver().start()
-    with impostor(trainer.port) as server:
-        wait_for(lambda: stage.prometheus.fires(trainer), "the impostor is over its limit")
+    with recording_trainer(trainer.port) as server:
+        wait_for(lambda: stage.prometheus.fires(trainer), "the process in its place is over its limit")
         exchange.sent("9 GB of memory, from the dead trainer's port")
         running.post(alert(trainer.instance))
         wait_for(lambda: asked(server), "the receiver asks it to clean up", 30)
@@ -56,7 +58,7 @@ def receiver(stage: Stage, exchange: Exchange) -> None:
 
 @attack("a dead trainer's port, taken by another process, and monitor --auto-cleanup acts", quick=False)
 def monitor(stage: Stage, exchange: Exchange) -> None:
-    with impostor() as server:
+    with recording_trainer() as server:
         port = server.port
         with heapwatch(
             stage.folder("monitor"), "monitor", "--auto-cleanup", "--interval", 0.2, f"127.0.0.1:{port}"
@@ -69,9 +71,9 @@ def monitor(stage: Stage, exchange: Exchange) -> None:
 
 LISTEN = """
 import encodings.ascii, encodings.idna, encodings.latin_1, os, sys, time
-from tests.attacks.programs import asked, impostor
+from tests.attacks.programs import asked, recording_trainer
 os.setuid(int(sys.argv[1]))
-with impostor() as server:
+with recording_trainer() as server:
     print(server.port, flush=True)
     while not asked(server):
         time.sleep(0.05)

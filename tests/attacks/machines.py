@@ -15,6 +15,7 @@ import httpx
 
 from tests.alerting.faults.stage import Stage
 from tests.alerting.harness import TOKEN, alert, wait_for
+from tests.attacks.pages import silence
 from tests.attacks.programs import own_places, real_trainer
 from tests.attacks.record import Exchange, NotHere, attack
 
@@ -39,7 +40,7 @@ def full_disk(stage: Stage, exchange: Exchange) -> None:
                         pass
                 except OSError as error:
                     exchange.back(error.strerror)
-            assert trainer.goes_on()
+            assert trainer.makes_progress()
             exchange.back(f"training goes on, metrics: {httpx.get(trainer.url + '/metrics').status_code}")
     finally:
         subprocess.run(["umount", str(disk)], check=False)
@@ -56,7 +57,7 @@ def clocks(stage: Stage, exchange: Exchange) -> None:
     answer = httpx.post(url, content=body, headers={"Authorization": late}, timeout=10)
     exchange.answered("a request signed by a clock an hour behind", answer, 401)
     receiver.post(alert(trainer.instance))
-    row = receiver.settled(1)[0]
+    row = receiver.decided(1)[0]
     exchange.sent("the same by a clock that is right")
     exchange.back(row["action"]["result"])
     assert row["action"]["result"] == "helped"
@@ -130,7 +131,7 @@ def workers(stage: Stage, exchange: Exchange) -> None:
         exchange.sent("three forked workers, each with heapwatch.start() and an end")
         targets = [path.name for path in (folder / "targets").glob("*.json")]
         exchange.back(f"the trainer still serves {trainer.port}; targets: {targets}")
-        assert trainer.goes_on()
+        assert trainer.makes_progress()
         assert targets == [path for path in targets if str(trainer.port) in path]
         assert targets
 
@@ -148,7 +149,7 @@ def prometheus_data(stage: Stage, exchange: Exchange) -> None:
     prometheus.start()
     wait_for(lambda: prometheus.fires(trainer), "the alert fires again", 60)
     receiver.post(alert(trainer.instance))
-    row = receiver.settled(1, 60)[0]
+    row = receiver.decided(1, 60)[0]
     exchange.back(f"Prometheus starts, the alert fires again, the cleanup: {row['action']['result']}")
     assert row["action"]["result"] == "helped"
 
@@ -166,7 +167,7 @@ def alertmanager_down(stage: Stage, exchange: Exchange) -> None:
     began = time.monotonic()
     trainer.wait_until_done()
     exchange.back(f"the cleanup was done {time.monotonic() - began:.1f} s after Alertmanager came back, once")
-    receiver.settled(1)
+    receiver.decided(1)
     assert len(trainer.done) == 1
 
 
@@ -174,14 +175,7 @@ def alertmanager_down(stage: Stage, exchange: Exchange) -> None:
 def silenced(stage: Stage, exchange: Exchange) -> None:
     receiver, alertmanager, prometheus = stage.whole_path()
     receiver.start()
-    silence = {
-        "matchers": [{"name": "alertname", "value": "TrainerMemoryHigh", "isRegex": False, "isEqual": True}],
-        "startsAt": "2020-01-01T00:00:00Z",
-        "endsAt": "2090-01-01T00:00:00Z",
-        "createdBy": "a person",
-        "comment": "known",
-    }
-    answer = httpx.post(f"{alertmanager.url}/api/v2/silences", json=silence, timeout=10)
+    answer = httpx.post(f"{alertmanager.url}/api/v2/silences", json=silence("TrainerMemoryHigh"), timeout=10)
     exchange.sent("a silence of TrainerMemoryHigh, then the alert")
     trainer = stage.trainer(prometheus=prometheus)
     time.sleep(5)

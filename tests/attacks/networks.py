@@ -37,7 +37,7 @@ def idle(stage: Stage, exchange: Exchange) -> None:
     exchange.sent("400 connections, each with one request and then silence; then an alert")
     began = time.monotonic()
     receiver.post(alert(trainer.instance))
-    row = receiver.settled(1)[0]
+    row = receiver.decided(1)[0]
     exchange.back(f"{row['action']['result']} after {time.monotonic() - began:.1f} s")
     for connection in connections:
         connection.close()
@@ -167,7 +167,7 @@ def destination(stage: Stage, exchange: Exchange) -> None:
         port = listener.getsockname()[1]
         receiver = stage.receiver().start()
         receiver.post(alert(f"127.0.0.1:{port}", generatorURL=f"http://127.0.0.1:{port}/force_cleanup"))
-        row = receiver.settled(1)[0]
+        row = receiver.decided(1)[0]
         exchange.sent(f"instance and generatorURL 127.0.0.1:{port}, which Prometheus does not scrape")
         exchange.back(f"{row['decision']}: {row['reason']}")
         assert row["reason"] == "not_firing"

@@ -56,13 +56,21 @@ def prometheus_origin(stage: Stage, exchange: Exchange) -> None:
             assert "access-control-allow-origin" not in answer.headers
 
 
-SILENCE = {
-    "matchers": [{"name": "alertname", "value": ".+", "isRegex": True, "isEqual": True}],
-    "startsAt": "2020-01-01T00:00:00Z",
-    "endsAt": "2090-01-01T00:00:00Z",
-    "createdBy": "a page",
-    "comment": "quiet",
-}
+def silence(alertname: str) -> dict[str, object]:
+    return {
+        "matchers": [{"name": "alertname", "value": alertname, "isRegex": True, "isEqual": True}],
+        "startsAt": "2020-01-01T00:00:00Z",
+        "endsAt": "2090-01-01T00:00:00Z",
+        "createdBy": "a page",
+        "comment": "quiet",
+    }
+
+
+def ask_for_silence(exchange: Exchange, url: str, *cases: tuple[str, dict[str, str], int]) -> None:
+    """Post a silence of every alert: by what, with which headers, and the status that is expected."""
+    for what, headers, expected in cases:
+        answer = httpx.post(f"{url}/api/v2/silences", json=silence(".+"), headers=headers, timeout=10)
+        exchange.answered(f"POST /api/v2/silences, {what}", answer, expected)
 
 
 def alertmanager_command(folder: Path) -> tuple[str, ...]:
@@ -91,15 +99,15 @@ def guarded(folder: Path, *command: str) -> Iterator[str]:
 def alertmanager_page(stage: Stage, exchange: Exchange) -> None:
     folder = stage.folder("alertmanager")
     with guarded(folder, *alertmanager_command(folder)) as url:
-        for what, headers, expected in (
+        ask_for_silence(
+            exchange,
+            url,
             ("a page's origin", {"Origin": "https://evil.example"}, 403),
             ("a page's form", {"Sec-Fetch-Site": "cross-site", "Content-Type": "text/plain"}, 403),
             ("a name made to point here", {"Host": "evil.example:9093"}, 421),
             ("the same, as its own origin", {"Host": "evil.example", "Origin": "http://evil.example"}, 421),
             ("Alertmanager's own page", {"Origin": url, "Sec-Fetch-Site": "same-origin"}, 200),
-        ):
-            answer = httpx.post(f"{url}/api/v2/silences", json=SILENCE, headers=headers, timeout=10)
-            exchange.answered(f"POST /api/v2/silences, {what}", answer, expected)
+        )
         assert len(httpx.get(f"{url}/api/v2/silences").json()) == 1
         exchange.sent("a port behind the guard")
         exchange.back(f"there is none: {listeners(folder)}; its socket is in a folder of mode 0700")

@@ -72,7 +72,7 @@ class RealTrainer:
     def steps(self) -> float:
         return self.value('trainer_progress_total{unit="step"}')
 
-    def goes_on(self) -> bool:
+    def makes_progress(self) -> bool:
         """Whether training makes progress."""
         before = self.steps()
         return bool(wait_for(lambda: self.steps() > before, "training goes on"))
@@ -128,7 +128,7 @@ trainer_limit{resource="memory",component="trainer",severity="critical"} 1e9
 
 
 @contextmanager
-def impostor(port: int = 0, answer: Mapping[str, Any] | None = None) -> Iterator[Server]:
+def recording_trainer(port: int = 0, answer: Mapping[str, Any] | None = None) -> Iterator[Server]:
     """Answers as a trainer over its limit, on the port of one that is gone."""
 
     def respond(request: Request) -> tuple[int, bytes]:
@@ -142,7 +142,7 @@ def impostor(port: int = 0, answer: Mapping[str, Any] | None = None) -> Iterator
 
 
 def asked(server: Server) -> list[Request]:
-    """What was posted to an impostor."""
+    """What was posted to it."""
     return [request for request in server.requests if request.method == "POST"]
 
 

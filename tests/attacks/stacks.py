@@ -17,7 +17,7 @@ import psutil
 from heapwatch_stack.supervision import Supervisor
 from tests.alerting.faults.stage import Stage
 from tests.alerting.harness import HEADERS, Program, alert, notification, stopping, wait_for
-from tests.attacks.pages import EVIL, SILENCE
+from tests.attacks.pages import EVIL, ask_for_silence
 from tests.attacks.programs import real_trainer
 from tests.attacks.record import Exchange, NotHere, attack
 from tests.e2e import running
@@ -166,7 +166,7 @@ def full_disk(stage: Stage, exchange: Exchange) -> None:
             exchange.back(f"POST /alerts: {sorted(codes)}")
             assert codes <= {200, 503}
             assert 503 in codes, "Alertmanager is asked to send again what could not be written"
-            assert trainer.goes_on()
+            assert trainer.makes_progress()
             status = stack.run("status")
             exchange.back(f"heapwatch status: exit code {status.returncode}, {status.stderr.strip()[-100:]}")
             assert "Traceback" not in status.stdout + status.stderr
@@ -183,7 +183,7 @@ def full_disk(stage: Stage, exchange: Exchange) -> None:
             _up(stack)
             _fill(ballast)
             exchange.sent("it is filled, and freed while the stack runs")
-            assert trainer.goes_on()
+            assert trainer.makes_progress()
             ballast.unlink()
             wait_for(lambda: _well(stack), "every service is healthy again", 120)
             _up(stack)
@@ -240,13 +240,14 @@ def published_alertmanager(stage: Stage) -> Iterator[str]:
 @attack("a page that silences alerts of a stack in containers", quick=False)
 def containers_page(stage: Stage, exchange: Exchange) -> None:
     with published_alertmanager(stage) as url:
-        for what, headers, expected in (
+        exchange.sent("at the published port")
+        ask_for_silence(
+            exchange,
+            url,
             ("a page's origin", {"Origin": "https://evil.example"}, 403),
             ("a name made to point here", {"Host": "evil.example:9093"}, 421),
             ("Alertmanager's own page", {"Origin": url, "Sec-Fetch-Site": "same-origin"}, 200),
-        ):
-            answer = httpx.post(f"{url}/api/v2/silences", json=SILENCE, headers=headers, timeout=10)
-            exchange.answered(f"POST /api/v2/silences at the published port, {what}", answer, expected)
+        )
 
 
 @attack("a label whose name is any text, in a group of alerts", quick=False)

@@ -34,7 +34,7 @@ def ending(stage: Stage, exchange: Exchange) -> None:
             answer = trainer.cleanup({"timeout_seconds": 10})
             exchange.back(f"{answer.status_code} errors: {answer.json()['errors']}; training goes on")
             assert answer.status_code == 200
-            assert trainer.goes_on()
+            assert trainer.makes_progress()
 
 
 @attack("SIGTERM while a source is read: the trainer's own handler still ends it")
@@ -133,7 +133,7 @@ def smuggling(stage: Stage, exchange: Exchange) -> None:
             exchange.sent(what)
             exchange.back(answer.partition(b"\r\n")[0].decode() or "connection closed")
             assert answer.count(b"HTTP/1.1 ") <= 1
-        assert trainer.goes_on()
+        assert trainer.makes_progress()
 
 
 @attack("300 slow connections while Prometheus scrapes the trainer", quick=False)
@@ -153,7 +153,7 @@ def slow(stage: Stage, exchange: Exchange) -> None:
             connection.close()
         assert status == 200
         assert took < 8, "Prometheus gives up after 10 s"
-        assert trainer.goes_on()
+        assert trainer.makes_progress()
 
 
 @attack("a trainer killed without warning: its target does not stay", quick=False)

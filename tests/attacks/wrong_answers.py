@@ -8,7 +8,7 @@ import httpx
 
 from tests.alerting.faults.stage import Stage
 from tests.alerting.harness import TOKEN, alert, wait_for
-from tests.attacks.programs import asked, impostor, printed
+from tests.attacks.programs import asked, printed, recording_trainer
 from tests.attacks.record import Exchange, attack
 from tests.exporters.cli.test_wrong_answers import ANSWERS, WELL, WRONG
 from tests.exporters.cli.wrong_answers import answering
@@ -59,11 +59,11 @@ def long_answer(stage: Stage, exchange: Exchange) -> None:
         "removed": {f"{CONTROLLING}{number}": 1 for number in range(2000)},
         "freed": {"resident_memory_bytes": 1e308},
     }
-    with impostor(trainer.port, answer) as server:
-        wait_for(lambda: stage.prometheus.fires(trainer), "the impostor is over its limit")
+    with recording_trainer(trainer.port, answer) as server:
+        wait_for(lambda: stage.prometheus.fires(trainer), "the process in its place is over its limit")
         receiver.post(alert(trainer.instance))
         wait_for(lambda: asked(server), "the receiver asks")
-        row = receiver.settled(1, 60)[0]
+        row = receiver.decided(1, 60)[0]
     exchange.sent("900 kB of errors, 2,000 resources, 1e308 bytes freed")
     exchange.back(f"detail of {len(row['action']['detail'])} characters, {row['action']['result']}")
     metrics = receiver.get("/metrics").text
@@ -80,7 +80,7 @@ def alert_text(stage: Stage, exchange: Exchange) -> None:
     receiver = stage.receiver().start()
     evil = "a:1\n2026-01-01 INFO helped\x1b[2J<script>alert(1)</script>' OR 1=1 --"
     receiver.post(alert(evil, labels={"alertname": evil}, annotations={"summary": evil}))
-    row = receiver.settled(1)[0]
+    row = receiver.decided(1)[0]
     exchange.sent(f"instance {evil!r}")
     page = receiver.get("/").text
     exchange.back(f"{row['decision']}: {row['reason']}; escaped in the page: {'<script>' not in page}")
@@ -110,7 +110,7 @@ def damaged_cell(stage: Stage, exchange: Exchange) -> None:
 
     receiver = stage.receiver().start()
     receiver.post(alert("a:1", 1), alert("b:1", 2), alert("c:1", 3))
-    receiver.settled(3)
+    receiver.decided(3)
     with sqlite3.connect(receiver.database) as connection:
         connection.execute("UPDATE alerts SET labels=CAST(x'fffe7b' AS TEXT), received_at='soon' WHERE id=2")
     connection.close()

@@ -18,8 +18,7 @@ from pathlib import Path
 
 import httpx
 
-from tests.e2e.running import PORTS
-from tests.support.ports import free_ports
+from tests.e2e.running import port_variables
 from tests.support.repository import REPOSITORY, python_path
 
 BROKEN_RULE = "groups:\n  - {name: broken, rules: [{record: a:b, expr: 'sum('}]}\n"
@@ -34,11 +33,10 @@ class Clone:
         shutil.copytree(
             REPOSITORY, self.path, symlinks=True, ignore=shutil.ignore_patterns(".git", ".heapwatch", "*.pyc")
         )
-        free = zip(PORTS, free_ports(len(PORTS)), strict=True)
-        self.ports = {f"HEAPWATCH_{name}_PORT": port for name, port in free}
+        self.ports = port_variables()
         self.environment = {
             **{name: value for name, value in os.environ.items() if not name.startswith("HEAPWATCH_")},
-            **{name: str(port) for name, port in self.ports.items()},
+            **self.ports,
             "HEAPWATCH_CHECKOUT": str(self.path),
             "HEAPWATCH_STATE": str(folder / "state"),
             "XDG_STATE_HOME": str(folder / "xdg"),

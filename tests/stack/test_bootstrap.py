@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import shutil
-import subprocess
-import sys
+import time
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -125,24 +125,15 @@ def test_a_state_folder_that_holds_somebodys_files_is_refused(tmp_path: Path, re
     assert sorted(path.name for path in project.iterdir()) == ["thesis.tex", "venv"]
 
 
-def test_two_at_once_make_one_environment(tmp_path: Path, requirements: Path) -> None:
-    """The real lock between two processes; each installation here takes a second."""
-    script = tmp_path / "ensure.py"
-    script.write_text(
-        "import sys, time\n"
-        "from pathlib import Path\n"
-        "from heapwatch_stack import bootstrap\n"
-        "def install(venv, requirements):\n"
-        "    with Path(sys.argv[2]).open('a') as told: told.write('installed\\n')\n"
-        "    time.sleep(1)\n"
-        "bootstrap._install, bootstrap._bring_pip = install, lambda venv: None\n"
-        "bootstrap.ensure(Path(sys.argv[1]), [Path(sys.argv[3])])\n"
-    )
-    venv, told = tmp_path / "state" / "venv", tmp_path / "told"
+def test_two_at_once_make_one_environment(
+    tmp_path: Path, requirements: Path, installs: list[list[str]], monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:  # fmt: skip
+    venv, create = tmp_path / "state" / "venv", bootstrap._create
+    monkeypatch.setattr(bootstrap, "_create", lambda venv: (time.sleep(0.5), create(venv)))
     (tmp_path / "state").mkdir()
-    command = [sys.executable, str(script), str(venv), str(told), str(requirements)]
-    both = [subprocess.Popen(command, stderr=subprocess.PIPE, text=True) for _ in range(2)]
-    said = [process.communicate(timeout=60)[1] for process in both]
-    assert [process.returncode for process in both] == [0, 0], said
-    assert told.read_text() == "installed\n"
-    assert any("waiting for it" in text for text in said)
+    with ThreadPoolExecutor() as pool:
+        for made in [pool.submit(bootstrap.ensure, venv, [requirements]) for _ in range(2)]:
+            made.result(60)
+    assert installs == [["run.txt"]]
+    assert "another make sets up the Python environment: waiting for it" in capsys.readouterr().err

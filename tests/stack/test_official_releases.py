@@ -15,9 +15,8 @@ from heapwatch_stack.native import NativeStack
 from heapwatch_stack.releases import GRAFANA, PROMETHEUS
 from heapwatch_stack.settings import Settings
 from tests.alerting.harness import find
-from tests.e2e.running import PORTS
+from tests.e2e.running import port_variables
 from tests.stack.archives import pinned_archives, serving
-from tests.support.ports import free_ports
 
 # What the stack asks of Grafana, and what Grafana was told.
 STAND_IN = """#!{python}
@@ -55,11 +54,10 @@ def test_up_runs_what_it_downloaded_with_grafana_in_the_dashboards_place(
     files = pinned_archives(monkeypatch, programs, top="{name}-{version}")
     monkeypatch.setattr(binaries.shutil, "which", lambda name: None)
     said: list[str] = []
-    ports = {f"HEAPWATCH_{name}_PORT": str(port) for name, port in zip(PORTS, free_ports(5), strict=True)}
     with serving(files) as (address, _):
         own = {"HEAPWATCH_STATE": str(tmp_path / "state"), "HEAPWATCH_CACHE": str(tmp_path / "cache")}
         elsewhere = {"HEAPWATCH_DOWNLOADS": address, "XDG_STATE_HOME": str(tmp_path / "user")}
-        settings = Settings.from_environment(ports | own | elsewhere)
+        settings = Settings.from_environment(port_variables() | own | elsewhere)
         stack = NativeStack(settings, said.append)
         try:
             stack.up()

@@ -98,7 +98,7 @@ def test_a_taken_port_is_told_with_who_holds_it(settings: Settings) -> None:
     with socket.create_server(("127.0.0.1", 0)) as server:
         port = server.getsockname()[1]
         endpoint = Endpoint("receiver", port, "HEAPWATCH_RECEIVER_PORT", "/")
-        told = rf"port {port} \(receiver\) is taken by process {os.getpid()} \(.*python"
+        told = rf"port {port} \(receiver\) is taken by process {os.getpid()} \(.*python.*RECEIVER_PORT=NUMBER"
         with pytest.raises(StackError, match=told):
             preflight.check_ports(settings, [endpoint])
     preflight.check_ports(settings, [endpoint])

@@ -20,10 +20,10 @@ def killed(stage: Stage, outcome: Outcome) -> None:
     trainer = stage.trainer("useless", prometheus)
     trainer.wait_until_done()
     alertmanager.program.kill()  # with it goes what it knew to have sent
-    before = len(receiver.settled(1))
+    before = len(receiver.decided(1))
     with outcome.recovery():
         alertmanager.start()
-        rows = receiver.settled(before + 1, 60)
+        rows = receiver.decided(before + 1, 60)
     # a scrape that a busy machine missed in between makes it another alert
     assert rows[0]["reason"] in ("duplicate", "cooldown"), rows[0]
     outcome.count(trainer)
@@ -37,7 +37,7 @@ def receiver_down(stage: Stage, outcome: Outcome) -> None:
     with outcome.recovery():
         receiver.start()
         trainer.wait_until_done()
-    receiver.settled(1)
+    receiver.decided(1)
     outcome.count(trainer)
 
 
@@ -54,7 +54,7 @@ def outage(stage: Stage, outcome: Outcome) -> None:
         with outcome.recovery():
             alertmanager.start()
             wait_for(lambda: all(fleet.done), "every trainer is cleaned up", 300)
-        receiver.settled(FLEET, 120)
+        receiver.decided(FLEET, 120)
         outcome.tried = FLEET
         outcome.doubled = sum(count - 1 for count in fleet.done)
     finally:
@@ -84,7 +84,7 @@ def pair(name: str, clustered: bool) -> None:
         trainers = [stage.trainer(prometheus=prometheus) for _ in range(TRIES)]
         for trainer in trainers:
             _closed(receiver, trainer)
-        receiver.settled(2 * TRIES)
+        receiver.decided(2 * TRIES)
         for trainer in trainers:
             outcome.count(trainer)
         outcome.note = f"{len(receiver.rows())} deliveries"
@@ -103,7 +103,7 @@ def one_of_three(stage: Stage, outcome: Outcome) -> None:
     cluster[0].start()  # its peers tell it what was sent meanwhile
     after = stage.trainer(prometheus=prometheus)
     _closed(receiver, after)
-    receiver.settled(6)
+    receiver.decided(6)
     for trainer in (before, without, after):
         outcome.count(trainer)
     outcome.note = f"{len(receiver.rows())} deliveries"

@@ -43,7 +43,7 @@ def loris(name: str, begin: bytes, drip: bytes) -> None:
             connection.sendall(begin)
         with outcome.recovery():
             receiver.post(alert(trainer.instance))
-            receiver.settled(1)
+            receiver.decided(1)
 
         def all_closed() -> bool:
             for connection in connections:
@@ -92,7 +92,7 @@ def malformed(stage: Stage, outcome: Outcome) -> None:
         outcome.tried += 1
     assert not receiver.rows()
     receiver.post(alert(trainer.instance))
-    receiver.settled(1)
+    receiver.decided(1)
     outcome.count(trainer)
 
 

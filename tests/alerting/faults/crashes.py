@@ -38,9 +38,9 @@ def killed_at(step: str) -> None:
             if not accepted:  # Alertmanager tries again
                 assert receiver.post(alert(trainer.instance)).status_code == 200
             trainer.wait_until_done()
-            receiver.settled(1)
+            receiver.decided(1)
         receiver.post(alert(trainer.instance))  # the other Alertmanager of a pair
-        receiver.settled(2)
+        receiver.decided(2)
         outcome.count(trainer)
 
 
@@ -56,7 +56,7 @@ def while_cleaning(stage: Stage, outcome: Outcome) -> None:
     receiver.program.kill()
     with outcome.recovery():
         receiver.start()
-        (row,) = receiver.settled(1)
+        (row,) = receiver.decided(1)
     assert row["action"]["result"] == "helped", row
     outcome.count(trainer)
 
@@ -70,7 +70,7 @@ def in_a_row(stage: Stage, outcome: Outcome) -> None:
         receiver.program.kill()
         receiver.start()
     with outcome.recovery():
-        rows = receiver.settled(len(trainers), 40)
+        rows = receiver.decided(len(trainers), 40)
     assert all(row["action"]["result"] == "helped" for row in rows), rows
     for trainer in trainers:
         outcome.count(trainer)
@@ -86,16 +86,16 @@ def restart_command(stage: Stage, outcome: Outcome) -> None:
     ).start()
     for step in (1, 2):
         receiver.post(alert(trainer.instance))
-        assert receiver.settled(step)[0]["action"]["result"] == "no_effect"
+        assert receiver.decided(step)[0]["action"]["result"] == "no_effect"
         time.sleep(0.2)  # the cooldown
     receiver.post(alert(trainer.instance))
     wait_for(runs.exists, "the command")
     receiver.program.kill()
     with outcome.recovery():
         receiver.start()
-        row = receiver.settled(3)[0]
+        row = receiver.decided(3)[0]
     assert (row["action"]["action"], row["action"]["result"]) == ("restart", "failed"), row
     receiver.post(alert(trainer.instance))
-    assert receiver.settled(4)[0]["decision"] == "suppress"
+    assert receiver.decided(4)[0]["decision"] == "suppress"
     outcome.count(trainer, expected=2)
     outcome.doubled += len(runs.read_text().splitlines()) - 1

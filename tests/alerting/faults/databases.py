@@ -29,7 +29,7 @@ def full_at_first(stage: Stage, outcome: Outcome) -> None:
     _limit_files(receiver, FREE)
     with outcome.recovery():
         assert receiver.post(alert(trainer.instance)).status_code == 200
-        receiver.settled(1)
+        receiver.decided(1)
     outcome.count(trainer)
 
 
@@ -43,7 +43,7 @@ def full_in_between(stage: Stage, outcome: Outcome) -> None:
     wait_for(lambda: "saving the regular" in receiver.log.read_text(), "a failed write")
     _limit_files(receiver, FREE)
     with outcome.recovery():
-        (row,) = receiver.settled(1)
+        (row,) = receiver.decided(1)
     assert row["action"]["result"] == "helped", row
     outcome.count(trainer)
 
@@ -53,7 +53,7 @@ def _one_acted_on(stage: Stage) -> tuple[Receiver, Trainer, Trainer]:
     receiver = stage.receiver(regular_cooldown=2, emergency_cooldown=2).start()
     first, second = stage.trainer("useless"), stage.trainer()
     receiver.post(alert(first.instance, 1))
-    receiver.settled(1)
+    receiver.decided(1)
     return receiver, first, second
 
 
@@ -84,7 +84,7 @@ def corrupt_at_start(stage: Stage, outcome: Outcome) -> None:
         receiver.start()
         assert receiver.metric(RECOVERIES) == 1
         receiver.post(alert(first.instance, 1))
-        assert receiver.settled(1)[0]["reason"] == "recovering"
+        assert receiver.decided(1)[0]["reason"] == "recovering"
         _repeat_until_done(receiver, second)
     assert list(receiver.folder.glob("*.corrupt-*")), "the old file is kept"
     outcome.count(first)
@@ -162,5 +162,5 @@ def second_receiver(stage: Stage, outcome: Outcome) -> None:
     assert "another receiver" in other.log.read_text()
     trainer = stage.trainer()
     receiver.post(alert(trainer.instance))
-    receiver.settled(1)
+    receiver.decided(1)
     outcome.count(trainer)

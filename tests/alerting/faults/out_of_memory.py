@@ -65,7 +65,7 @@ def receiver(stage: Stage, outcome: Outcome) -> None:
     with outcome.recovery():
         receiver.start()
         trainer.wait_until_done()
-        receiver.settled(1)
+        receiver.decided(1)
     outcome.count(trainer)
 
 
@@ -79,5 +79,5 @@ def prometheus(stage: Stage, outcome: Outcome) -> None:
     with outcome.recovery():
         prometheus.start()
         trainer.wait_until_done()
-        receiver.settled(1, 60)
+        receiver.decided(1, 60)
     outcome.count(trainer)

@@ -24,7 +24,7 @@ def _killed_once_answered(prometheus: Prometheus, receiver: Receiver, trainer: T
 def stays_down(stage: Stage, outcome: Outcome) -> None:
     prometheus, receiver, trainer = _all(stage, check_after=0.5, check_deadline=1)
     _killed_once_answered(prometheus, receiver, trainer)
-    (row,) = receiver.settled(1)
+    (row,) = receiver.decided(1)
     assert row["action"]["result"] == "helped", row  # by the trainer's own figures
     assert "prometheus" not in row["action"]["after"], row
     outcome.count(trainer)
@@ -37,7 +37,7 @@ def comes_back(stage: Stage, outcome: Outcome) -> None:
     wait_for(lambda: "no figures after" in receiver.log.read_text(), "a failed reading")
     with outcome.recovery():
         prometheus.start()
-        (row,) = receiver.settled(1, 40)
+        (row,) = receiver.decided(1, 40)
     assert row["action"]["result"] == "helped", row
     assert "prometheus" in row["action"]["after"], row
     outcome.count(trainer)
@@ -51,7 +51,7 @@ def down_at_first(stage: Stage, outcome: Outcome) -> None:
     wait_for(lambda: "Prometheus, about" in receiver.log.read_text(), "a failed question")
     with outcome.recovery():
         prometheus.start()
-        (row,) = receiver.settled(1, 60)
+        (row,) = receiver.decided(1, 60)
     assert row["decision"] == "act", row
     outcome.count(trainer)
 
@@ -61,6 +61,6 @@ def stale(stage: Stage, outcome: Outcome) -> None:
     prometheus, receiver, trainer = _all(stage, stale_after=1)
     prometheus.program.kill()
     receiver.post(alert(trainer.instance))
-    (row,) = receiver.settled(1)
+    (row,) = receiver.decided(1)
     assert row["reason"] == "stale", row
     outcome.count(trainer, expected=0)

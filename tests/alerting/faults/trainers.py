@@ -25,7 +25,7 @@ def recovers_from(name: str, mode: str) -> None:
         _asked_again(receiver)
         trainer.set_mode("ok")
         with outcome.recovery():
-            (row,) = receiver.settled(1)
+            (row,) = receiver.decided(1)
         assert row["action"]["result"] == "helped", row
         outcome.count(trainer)
 
@@ -47,7 +47,7 @@ def gives_up_on(name: str, mode: str, result: str, reason: str) -> None:
     def test(stage: Stage, outcome: Outcome) -> None:
         receiver, trainer = stage.receiver(trainer_deadline=1).start(), stage.trainer(mode)
         receiver.post(alert(trainer.instance))
-        (row,) = receiver.settled(1)
+        (row,) = receiver.decided(1)
         assert row["action"]["result"] == result, row
         assert reason in row["action"]["detail"], row
         outcome.count(trainer, expected=0)
@@ -67,7 +67,7 @@ def hung(stage: Stage, outcome: Outcome) -> None:
     _asked_again(receiver)
     trainer.program.process.send_signal(signal.SIGCONT)
     with outcome.recovery():
-        (row,) = receiver.settled(1, 60)
+        (row,) = receiver.decided(1, 60)
     assert row["action"]["result"] == "helped", row
     outcome.count(trainer)
 
@@ -76,7 +76,7 @@ def hung(stage: Stage, outcome: Outcome) -> None:
 def slow(stage: Stage, outcome: Outcome) -> None:
     receiver, trainer = stage.receiver().start(), stage.trainer("slow")
     receiver.post(alert(trainer.instance))
-    (row,) = receiver.settled(1)
+    (row,) = receiver.decided(1)
     assert row["action"]["result"] == "helped", row
     assert row["action"]["requests"] == 1, row
     outcome.count(trainer)
@@ -88,7 +88,7 @@ def late(stage: Stage, outcome: Outcome) -> None:
     trainers = [stage.trainer("late") for _ in range(TRIES)]
     for _ in range(2):
         receiver.post(*(alert(trainer.instance, number) for number, trainer in enumerate(trainers)))
-        rows = receiver.settled(TRIES)
+        rows = receiver.decided(TRIES)
     results = {row["action"]["result"] for row in rows if row["action"]}
     assert results <= {"failed", "pending"}, rows
     wait_for(lambda: all(trainer.done for trainer in trainers), "they clean up nevertheless", 30)
@@ -117,7 +117,7 @@ def dead(stage: Stage, outcome: Outcome) -> None:
     receiver, trainer = stage.receiver(trainer_deadline=1).start(), stage.trainer()
     trainer.program.kill()
     receiver.post(alert(trainer.instance))
-    (row,) = receiver.settled(1)
+    (row,) = receiver.decided(1)
     # Either it is found dead, or Prometheus has seen its alert end first.
     assert (row["action"] or {}).get("result") == "failed" or row["reason"] == "not_firing", row
     outcome.count(trainer, expected=0)
@@ -135,7 +135,7 @@ def restarts(name: str, mode: str, done: int) -> None:
         time.sleep(1.1)  # a process that starts within a second of the old one is not told from it
         with outcome.recovery():
             trainer.start()
-            (row,) = receiver.settled(1)
+            (row,) = receiver.decided(1)
         assert row["action"]["result"] == "failed", row
         assert "restarted" in row["action"]["detail"], row
         outcome.count(trainer, expected=done)
@@ -153,6 +153,6 @@ def without_effect(stage: Stage, outcome: Outcome) -> None:
     while not any(row["reason"] == "exhausted" for row in receiver.rows()):
         receiver.post(alert(trainer.instance))
         sent += 1
-        receiver.settled(sent)
+        receiver.decided(sent)
     assert [one["action"] for one in trainer.done] == ["regular", "emergency"], trainer.done
     outcome.count(trainer, expected=2)

@@ -4,7 +4,6 @@ import http.client
 import json
 import logging
 import socket
-import subprocess
 import sys
 from contextlib import suppress
 
@@ -12,7 +11,7 @@ import psutil
 import pytest
 
 from heapwatch.http.protocol import MAX_FROM_ONE
-from heapwatch_receiver.__main__ import PlainFormatter
+from heapwatch_receiver.__main__ import PlainFormatter, main
 from tests.alerting.faults.stage import stage
 from tests.alerting.harness import alert, wait_for
 from tests.support.http_server import serving
@@ -43,7 +42,7 @@ def test_a_cleanup_is_done_once_checked_counted_and_marked(scene, listener):
     trainer = scene.trainer()
     receiver = scene.receiver(grafana_url=listener.url, grafana_token_file=str(token)).start()
     receiver.post(alert(trainer.instance), alert(trainer.instance))
-    again, first = receiver.settled(2)
+    again, first = receiver.decided(2)
     assert (first["decision"], first["action"]["result"]) == ("act", "helped")
     assert first["action"]["freed_bytes"] == 1.5e9
     assert (again["decision"], again["reason"]) == ("suppress", "duplicate")
@@ -70,7 +69,7 @@ def test_a_crash_after_the_trainer_answered_loses_and_repeats_nothing(scene):
     receiver.start({"HEAPWATCH_RECEIVER_TEST_FAILPOINT": "answer-read"})
     receiver.post(alert(trainer.instance))
     assert receiver.program.process.wait(20) == -9
-    (row,) = receiver.start().settled(1)
+    (row,) = receiver.start().decided(1)
     assert row["action"]["result"] == "helped"
     assert len(trainer.done) == 1
 
@@ -83,7 +82,7 @@ def test_what_does_not_help_climbs_to_people_and_ends(scene, listener):
     ).start()  # fmt: skip
     while not receiver.rows(decision="give_up"):
         receiver.post(alert(trainer.instance))
-        receiver.settled(1)
+        receiver.decided(1)
     done = [row["action"] for row in reversed(receiver.rows()) if row["action"]]
     assert [(one["action"], one["result"]) for one in done] == [
         ("regular", "no_effect"), ("emergency", "no_effect"), ("notify", "notified"),
@@ -107,7 +106,7 @@ def test_what_does_not_help_is_restarted_where_a_command_is_given(scene):
     ).start()  # fmt: skip
     while not receiver.rows(result="restarted"):
         receiver.post(alert(trainer.instance))
-        receiver.settled(1)
+        receiver.decided(1)
     (row,) = receiver.rows(result="restarted")
     assert row["action"]["action"] == "restart"
     assert f"restarted {trainer.instance}" in row["action"]["detail"]
@@ -116,7 +115,7 @@ def test_what_does_not_help_is_restarted_where_a_command_is_given(scene):
 def test_a_dry_run_decides_and_asks_nothing(scene):
     trainer, receiver = scene.trainer(), scene.receiver(dry_run=True).start()
     receiver.post(alert(trainer.instance))
-    (row,) = receiver.settled(1)
+    (row,) = receiver.decided(1)
     assert row["action"]["result"] == "dry_run"
     assert trainer.done == []
 
@@ -128,7 +127,7 @@ def test_the_target_is_prometheus_word_and_not_the_alerts(scene):
     other_job = alert(trainer.instance, 2, labels={"job": "elsewhere"})
     ended = alert(trainer.instance, 3, labels={"alertname": "TrainerBodiesHigh"})
     receiver.post(unknown, other_job, ended)
-    assert [row["reason"] for row in receiver.settled(3)] == ["not_firing"] * 3
+    assert [row["reason"] for row in receiver.decided(3)] == ["not_firing"] * 3
     assert trainer.done == []
 
 
@@ -140,13 +139,15 @@ def test_the_target_is_prometheus_word_and_not_the_alerts(scene):
         ({"HEAPWATCH_RECEIVER_DATABASE": "/proc/x/db"}, "database /proc/x/db: its folder must be writable"),
     ],
 )
-def test_a_wrong_start_ends_with_one_clear_line(tmp_path, environment, named):
-    command = [sys.executable, "-m", "heapwatch_receiver"]
-    base = {"PATH": "", "HEAPWATCH_TOKEN": "t", "HEAPWATCH_RECEIVER_DATABASE": str(tmp_path / "db")}
-    done = subprocess.run(command, env={**base, **environment}, capture_output=True, text=True, timeout=30)
-    assert done.returncode == 2
-    assert len(done.stderr.splitlines()) == 1
-    assert named in done.stderr
+def test_a_wrong_start_ends_with_one_clear_line(tmp_path, monkeypatch, capsys, environment, named):
+    base = {"HEAPWATCH_TOKEN": "t", "HEAPWATCH_RECEIVER_DATABASE": str(tmp_path / "db")}
+    monkeypatch.delenv("HEAPWATCH_TOKEN_FILE", raising=False)
+    monkeypatch.setattr("heapwatch_receiver.__main__._log_to_stderr", lambda: None)
+    for name, value in {**base, **environment}.items():
+        monkeypatch.setenv(name, value)
+    assert main([]) == 2
+    (line,) = capsys.readouterr().err.splitlines()
+    assert named in line
 
 
 def test_a_database_that_cannot_be_read_is_said(scene):
