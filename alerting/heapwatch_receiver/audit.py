@@ -22,8 +22,8 @@ _FILTERS = {
     "alertname": "alerts.alertname",
 }
 _QUERY = """
-SELECT alerts.id, alerts.received_at, alerts.fingerprint, alerts.starts_at / 1e6 AS starts_at, alerts.status,
-    alerts.alertname, alerts.trainer_job AS job, alerts.trainer_instance AS instance, alerts.labels,
+SELECT alerts.id, alerts.received_at, alerts.fingerprint, alerts.starts_at, alerts.status, alerts.alertname,
+    alerts.trainer_job AS job, alerts.trainer_instance AS instance, alerts.labels,
     alerts.summary, alerts.decided_at, coalesce(alerts.decision, 'waiting') AS decision, alerts.reason,
     alerts.detail, actions.request_id, actions.action, actions.state, actions.result,
     actions.detail AS action_detail, actions.attempts AS requests, actions.answered_at, actions.finished_at,
@@ -53,8 +53,9 @@ def _moment(seconds: float | None) -> datetime | None:
     return datetime.fromtimestamp(min(max(seconds, EARLIEST / 1e6), LATEST / 1e6), timezone.utc)
 
 
-# As the columns hold them: seconds since the epoch, and JSON.
+# As the columns hold them: seconds or microseconds since the epoch, and JSON.
 Moment = Annotated[datetime, BeforeValidator(_moment)]
+Start = Annotated[datetime, BeforeValidator(lambda microseconds: _moment(microseconds / 1e6))]
 MaybeMoment = Annotated[datetime | None, BeforeValidator(_moment)]
 Texts = Annotated[dict[str, str], BeforeValidator(mapping)]
 Numbers = Annotated[dict[str, float], BeforeValidator(mapping)]
@@ -87,7 +88,7 @@ class AuditRow(BaseModel):
     alertname: str
     status: str
     fingerprint: str
-    starts_at: Moment
+    starts_at: Start
     job: str
     instance: str
     labels: Texts
