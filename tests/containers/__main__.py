@@ -13,11 +13,11 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable
 from pathlib import Path
 
 import httpx
 
+from tests.alerting.harness import wait_for
 from tests.e2e.running import port_variables
 from tests.support.repository import REPOSITORY, python_path
 
@@ -77,19 +77,6 @@ def container(service: str) -> str:
     return found[0]
 
 
-def wait_for(what: str, look: Callable[[], bool], patience: float = 90) -> None:
-    """Return when `look` says so; AssertionError after `patience` seconds."""
-    deadline = time.monotonic() + patience
-    while time.monotonic() < deadline:
-        try:
-            if look():
-                return
-        except (httpx.HTTPError, AssertionError):
-            pass
-        time.sleep(1)
-    raise AssertionError(f"waited {patience:.0f} s for {what}")
-
-
 def up(clone: Clone) -> str:
     """A first `up` ends with every service healthy."""
     clone.heapwatch("up")
@@ -128,7 +115,7 @@ def killed_trainer(clone: Clone) -> str:
         ]
         return bool(texts)
 
-    wait_for("TrainerDown", alerted, 120)
+    wait_for(alerted, "TrainerDown", 120)
     took = time.monotonic() - began
     assert len(texts) == 1, texts
     assert "walker" in texts[0], texts
@@ -148,7 +135,7 @@ def reload_then_crash(clone: Clone) -> str:
     assert "own:rule" in clone.get("prometheus", "/api/v1/rules").text, "the changed rule is not loaded"
     pid = docker("inspect", "--format", "{{.State.Pid}}", before)
     os.kill(int(pid), signal.SIGKILL)
-    wait_for("Prometheus after its crash", lambda: clone.get("prometheus", "/-/ready").status_code == 200)
+    wait_for(lambda: clone.get("prometheus", "/-/ready").status_code == 200, "Prometheus is back", 90)
     return "loaded; killed, and back"
 
 
