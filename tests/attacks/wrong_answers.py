@@ -1,4 +1,4 @@
-"""A trainer that lies: to the monitor, to the receiver, and by them to people's terminals and logs."""
+"""A trainer that answers wrongly: to monitor and receiver, and by them to people's terminals and logs."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Downloads from a server that is good, cuts off, hangs, lies or is not there."""
+"""Downloads from a server that is good, cuts off, hangs, answers wrongly or is not there."""
 
 from __future__ import annotations
 

@@ -15,6 +15,11 @@ from heapwatch_stack.errors import StackError
 from heapwatch_stack.state_folder import locked
 
 
+@pytest.fixture(autouse=True)
+def no_other_stack(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "xdg"))
+
+
 def test_a_project_folder_is_neither_taken_nor_cleaned(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -22,7 +27,6 @@ def test_a_project_folder_is_neither_taken_nor_cleaned(
     (project / "data").mkdir(parents=True)
     (project / "data" / "results.csv").write_text("years of work")
     monkeypatch.setenv("HEAPWATCH_STATE", str(project))
-    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "xdg"))
     assert main(["clean", "--mode", "native"]) == 1
     assert f"heapwatch did not make {project}: nothing was removed" in capsys.readouterr().err
     assert main(["up", "--mode", "native"]) == 1
@@ -39,7 +43,6 @@ def test_clean_leaves_what_somebody_put_into_the_state_folder(
         (state / name).mkdir()
     (state / "notes.txt").write_text("mine")
     monkeypatch.setenv("HEAPWATCH_STATE", str(state))
-    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "xdg"))
     assert main(["clean", "--mode", "native"]) == 0
     assert "it stays: notes.txt" in capsys.readouterr().out
     assert {path.name for path in state.iterdir()} == {"notes.txt", state_folder.NAME}

@@ -1,4 +1,4 @@
-"""Trainers that are dead, hung, slow, broken, lying, or restart in the middle of a cleanup."""
+"""Trainers that are dead, hung, slow or broken, answer wrongly, or restart in the middle of a cleanup."""
 
 from __future__ import annotations
 
