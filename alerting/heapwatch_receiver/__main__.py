@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import logging
 import os
 import sys
 from collections.abc import Sequence
@@ -11,11 +12,33 @@ from pathlib import Path
 import uvicorn
 
 from heapwatch.http.protocol import Connections, guarded
-from heapwatch.runtime.plain_text import say
+from heapwatch.runtime.plain_text import plain, say
 from heapwatch_receiver.app import create_app
-from heapwatch_receiver.log import log_to_stderr
 from heapwatch_receiver.settings import PREFIX, SettingsError, load, token
 from heapwatch_receiver.store import StoreUnusable
+
+_LONGEST_LINE = 4000
+
+
+class PlainFormatter(logging.Formatter):
+    """Escapes control characters, and indents tracebacks so that none of their lines looks like an event."""
+
+    def formatMessage(self, record: logging.LogRecord) -> str:
+        """Format the message of a record."""
+        return plain(super().formatMessage(record), _LONGEST_LINE)
+
+    def formatException(self, ei: object) -> str:
+        """Format a traceback."""
+        lines = super().formatException(ei).split("\n")  # type: ignore[arg-type]
+        return "\n".join(f"  {plain(line, _LONGEST_LINE)}" for line in lines)
+
+
+def _log_to_stderr() -> None:
+    """Log to stderr from level INFO."""
+    handler = logging.StreamHandler(sys.stderr)
+    handler.setFormatter(PlainFormatter("%(asctime)s %(levelname)s %(message)s"))
+    logging.basicConfig(handlers=[handler], level=logging.INFO)
+    logging.getLogger("httpx").setLevel(logging.WARNING)
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -25,7 +48,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         "--config", type=Path, default=os.environ.get(PREFIX + "CONFIG"), help="YAML settings"
     )
     parsed = parser.parse_args(arguments)
-    log_to_stderr()
+    _log_to_stderr()
     try:
         settings = load(parsed.config)
         app = create_app(settings, token(settings))

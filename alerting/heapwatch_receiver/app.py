@@ -29,7 +29,8 @@ from heapwatch_receiver.clock import Clock
 from heapwatch_receiver.hooks import failpoint
 from heapwatch_receiver.metrics import Metrics
 from heapwatch_receiver.payload import Notification
-from heapwatch_receiver.registrations import Registrations
+from heapwatch_receiver.performer import Performer
+from heapwatch_receiver.prometheus import Prometheus
 from heapwatch_receiver.settings import Settings
 from heapwatch_receiver.store import Store, StoreUnavailable
 from heapwatch_receiver.worker import Worker
@@ -53,7 +54,8 @@ def create_app(settings: Settings, token: str) -> FastAPI:
     store.open()
     metrics = Metrics(store, clock, settings.lost_dirs)
     client = fetch.client()
-    worker = Worker(settings, store, clock, client, metrics, token)
+    prometheus = Prometheus(client, settings.prometheus_url, clock, warm_up=settings.prometheus_warm_up)
+    worker = Worker(Performer(settings, store, clock, client, prometheus, metrics, token))
 
     @asynccontextmanager
     async def lifespan(_: FastAPI) -> AsyncIterator[None]:
@@ -76,7 +78,7 @@ def create_app(settings: Settings, token: str) -> FastAPI:
 
     _add_alerts(app, settings, token, store, clock, metrics, worker)
     names = {*allowed_hosts(), settings.bind, socket.gethostname().lower()}
-    targets.add_routes(app, Registrations(settings.silent_dir), token, names, settings.ports)
+    targets.add_routes(app, targets.Registrations(settings.silent_dir), token, names, settings.ports)
 
     _add_pages(app, settings, store, metrics)
     return app
@@ -168,12 +170,7 @@ def _authorize(request: Request, token: str) -> None:
 async def _body(request: Request, limit: int) -> bytes:
     if request.headers.get("Content-Type", "").partition(";")[0].strip().lower() != "application/json":
         raise HTTPException(415, "Content-Type: application/json is allowed")
-    body = bytearray()
-    async for chunk in request.stream():
-        body += chunk
-        if len(body) > limit:
-            raise HTTPException(413, f"a body of up to {limit} bytes is allowed", {"Connection": "close"})
-    return bytes(body)
+    return await targets.read_body(request, limit)
 
 
 def _parse(body: bytes) -> Notification:

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import sqlite3
 from datetime import datetime, timezone
-from typing import Literal
+from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, Field
+from pydantic import BaseModel, BeforeValidator, Field
 
 from heapwatch.runtime.plain_text import plain
-from heapwatch_receiver import cells
 from heapwatch_receiver.payload import EARLIEST, LATEST
+from heapwatch_receiver.schema import DamagedCell, mapping
 
 _FILTERS = {
     "decision": "coalesce(alerts.decision, 'waiting')",
@@ -23,12 +23,11 @@ _FILTERS = {
 }
 _QUERY = """
 SELECT alerts.id, alerts.received_at, alerts.fingerprint, alerts.starts_at, alerts.status, alerts.alertname,
-    alerts.trainer_job, alerts.trainer_instance, alerts.labels, alerts.summary, alerts.decided_at,
-    coalesce(alerts.decision, 'waiting') AS decision, alerts.reason, alerts.detail,
-    actions.request_id, actions.action, actions.state, actions.result, actions.detail AS action_detail,
-    actions.attempts, actions.answered_at,
-    actions.finished_at, actions.freed_bytes, actions.removed, actions.before, actions.after,
-    actions.duration_seconds
+    alerts.trainer_job AS job, alerts.trainer_instance AS instance, alerts.labels,
+    alerts.summary, alerts.decided_at, coalesce(alerts.decision, 'waiting') AS decision, alerts.reason,
+    alerts.detail, actions.request_id, actions.action, actions.state, actions.result,
+    actions.detail AS action_detail, actions.attempts AS requests, actions.answered_at, actions.finished_at,
+    actions.freed_bytes, actions.removed, actions.before, actions.after, actions.duration_seconds
 FROM alerts LEFT JOIN actions ON actions.alert_id=alerts.id
 WHERE {conditions} ORDER BY alerts.id DESC LIMIT :limit
 """
@@ -48,6 +47,21 @@ class Filter(BaseModel, extra="forbid"):
     limit: int = Field(50, ge=1, le=500)
 
 
+def _moment(seconds: float | None) -> datetime | None:
+    if seconds is None:
+        return None
+    return datetime.fromtimestamp(min(max(seconds, EARLIEST / 1e6), LATEST / 1e6), timezone.utc)
+
+
+# As the columns hold them: seconds or microseconds since the epoch, and JSON.
+Moment = Annotated[datetime, BeforeValidator(_moment)]
+Start = Annotated[datetime, BeforeValidator(lambda microseconds: _moment(microseconds / 1e6))]
+MaybeMoment = Annotated[datetime | None, BeforeValidator(_moment)]
+Texts = Annotated[dict[str, str], BeforeValidator(mapping)]
+Numbers = Annotated[dict[str, float], BeforeValidator(mapping)]
+Levels = Annotated[dict[str, dict[str, float]], BeforeValidator(mapping)]
+
+
 class ActionRow(BaseModel):
     """An action; `before` and `after` are readings by source, memory in bytes."""
 
@@ -55,14 +69,14 @@ class ActionRow(BaseModel):
     action: str
     state: str
     result: str | None
-    detail: str
+    detail: str = Field(validation_alias="action_detail")
     requests: int
-    answered_at: datetime | None
-    finished_at: datetime | None
+    answered_at: MaybeMoment
+    finished_at: MaybeMoment
     freed_bytes: float | None
-    removed: dict[str, float]
-    before: dict[str, dict[str, float]]
-    after: dict[str, dict[str, float]]
+    removed: Numbers
+    before: Levels
+    after: Levels
     duration_seconds: float | None
 
 
@@ -70,16 +84,16 @@ class AuditRow(BaseModel):
     """One alert received and the decision on it."""
 
     id: int
-    received_at: datetime
+    received_at: Moment
     alertname: str
     status: str
     fingerprint: str
-    starts_at: datetime
+    starts_at: Start
     job: str
     instance: str
-    labels: dict[str, str]
+    labels: Texts
     summary: str
-    decided_at: datetime | None
+    decided_at: MaybeMoment
     decision: str
     reason: str | None
     detail: str | None
@@ -115,72 +129,24 @@ def decisions(connection: sqlite3.Connection) -> dict[str, int]:
 
 
 def _row(row: sqlite3.Row) -> AuditRow:
+    columns = dict(row)
     try:
-        return _whole(row)
-    except (ValueError, TypeError, ArithmeticError) as error:
-        return _damaged(row, error)
+        action = ActionRow.model_validate(columns) if row["request_id"] else None
+        return AuditRow.model_validate({**columns, "action": action})
+    except (DamagedCell, ValueError, TypeError, ArithmeticError) as error:
+        return _damaged(row["id"], error)
 
 
-def _whole(row: sqlite3.Row) -> AuditRow:
-    action = row["request_id"] and ActionRow(
-        request_id=row["request_id"],
-        action=row["action"],
-        state=row["state"],
-        result=row["result"],
-        detail=row["action_detail"],
-        requests=row["attempts"],
-        answered_at=_time(row["answered_at"]),
-        finished_at=_time(row["finished_at"]),
-        freed_bytes=row["freed_bytes"],
-        removed=cells.mapping(row["removed"]),
-        before=cells.mapping(row["before"]),
-        after=cells.mapping(row["after"]),
-        duration_seconds=row["duration_seconds"],
-    )
-    return AuditRow(
-        id=row["id"],
-        received_at=_moment(row["received_at"]),
-        alertname=row["alertname"],
-        status=row["status"],
-        fingerprint=row["fingerprint"],
-        starts_at=_moment(row["starts_at"] / 1e6),
-        job=row["trainer_job"],
-        instance=row["trainer_instance"],
-        labels=cells.mapping(row["labels"]),
-        summary=row["summary"],
-        decided_at=_time(row["decided_at"]),
-        decision=row["decision"],
-        reason=row["reason"],
-        detail=row["detail"],
-        action=action or None,
-    )
-
-
-def _time(seconds: float | None) -> datetime | None:
-    return None if seconds is None else _moment(seconds)
-
-
-def _moment(seconds: float) -> datetime:
-    return datetime.fromtimestamp(min(max(seconds, EARLIEST / 1e6), LATEST / 1e6), timezone.utc)
-
-
-def _damaged(row: sqlite3.Row, error: Exception) -> AuditRow:
+def _damaged(number: int, error: Exception) -> AuditRow:
     """A placeholder for a row with a damaged cell: the other rows can still be read."""
-    nothing = datetime.fromtimestamp(0, timezone.utc)
-    return AuditRow(
-        id=row["id"],
-        received_at=nothing,
-        alertname="",
-        status="",
-        fingerprint="",
-        starts_at=nothing,
-        job="",
-        instance="",
-        labels={},
-        summary="",
-        decided_at=None,
-        decision="damaged",
-        reason=None,
-        detail=f"this row is damaged: {plain(error, 300)}",
-        action=None,
-    )
+    values: dict[str, Any] = {
+        **dict.fromkeys(("alertname", "status", "fingerprint", "job", "instance", "summary"), ""),
+        **dict.fromkeys(("decided_at", "reason", "action")),
+        "id": number,
+        "received_at": 0,
+        "starts_at": 0,
+        "labels": "{}",
+        "decision": "damaged",
+        "detail": f"this row is damaged: {plain(error, 300)}",
+    }
+    return AuditRow(**values)

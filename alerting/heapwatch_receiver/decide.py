@@ -1,4 +1,4 @@
-"""Decides what to do about an alert. Pure functions that return a decision and its reason."""
+"""Decides what to do about an alert, and judges whether it helped. Pure functions that give their reason."""
 
 from __future__ import annotations
 
@@ -8,6 +8,8 @@ from typing import Literal
 
 from heapwatch_receiver.settings import Settings
 
+Readings = dict[str, float]  # levels by resource, memory in bytes
+Verdict = Literal["helped", "no_effect", "unverified"]
 Action = Literal["regular", "emergency", "notify", "restart"]
 CLEANUPS: tuple[Action, ...] = ("regular", "emergency")
 _CONTRACT_LABELS = ("alertname", "job", "instance", "severity", "level", "kind", "resource", "component")
@@ -137,8 +139,7 @@ def decide(
     start of this episode did not help if the alert still arrives after its cooldown. Then the next step is
     due; no step is repeated.
     """
-    refusal = on_sight(alert) or _outdated(alert, history, settings) or _recovering(history, settings)
-    if refusal:
+    if refusal := on_sight(alert) or _outdated(alert, history) or _recovering(history, settings):
         return refusal
     choice = _next_step(alert, history, settings)
     if isinstance(choice, Refuse):
@@ -154,18 +155,15 @@ def decide(
     if facts is None or facts.asked < alert.steady:
         return Ask()
     if not facts.fires(alert.labels):
-        return (
-            Refuse("not_firing", "Prometheus says the alert does not fire (any more)")
-            if facts.warm
-            else Wait()
-        )
-    if facts.target is None and choice.action in CLEANUPS:
-        detail = "Prometheus scrapes no such trainer, or several of that name"
-        return Refuse("no_target", detail) if facts.warm else Wait()
-    return choice
+        refusal = Refuse("not_firing", "Prometheus says the alert does not fire (any more)")
+    elif facts.target is None and choice.action in CLEANUPS:
+        refusal = Refuse("no_target", "Prometheus scrapes no such trainer, or several of that name")
+    else:
+        return choice
+    return refusal if facts.warm else Wait()
 
 
-def _outdated(alert: Alert, history: AlertHistory, settings: Settings) -> Refuse | None:
+def _outdated(alert: Alert, history: AlertHistory) -> Refuse | None:
     if history.resolved_since:
         return Refuse("resolved", "the alert ended while it waited")
     if alert.ends_at is not None and alert.ends_at <= history.wall * 1e6:
@@ -222,3 +220,56 @@ def _cooling(past: Past, alert: Alert, history: AlertHistory, settings: Settings
         f"{past.action} was done for {whose} {history.now - past.finished:.0f} s ago,"
         f" {left:.0f} s of its cooldown are left",
     )
+
+
+@dataclass(frozen=True)
+class Effect:
+    """The verdict and the values that it is based on."""
+
+    verdict: Verdict
+    detail: str
+
+
+def judge(
+    labels: Mapping[str, str],
+    sources: Mapping[str, tuple[Readings, Readings]],
+    *,
+    still_firing: bool | None,
+    helped_fraction: float,
+) -> Effect:
+    """Judge a cleanup.
+
+    It helped if the alert ended, or if a value that the alert is about fell by `helped_fraction` or more in
+    any source. `sources` has the values before and after by source. `still_firing` is None if Prometheus did
+    not answer; without values, the effect is then unverified.
+    """
+    changes: list[str] = []
+    fell = False
+    for source, (before, after) in sources.items():
+        for key in _keys(labels, before):
+            if key in after:
+                changes.append(f"{key} {_amount(key, before)} to {_amount(key, after)} ({source})")
+                fell = fell or before[key] - after[key] >= helped_fraction * before[key] > 0
+    detail = ", ".join(changes) or "no figures of what the alert is about"
+    if still_firing is False:
+        return Effect("helped", f"the alert ended; {detail}")
+    if fell:
+        return Effect("helped", detail)
+    if not changes and still_firing is None:
+        return Effect("unverified", f"{detail}, and Prometheus could not be asked")
+    return Effect("no_effect", detail)
+
+
+def _amount(key: str, readings: Readings) -> str:
+    return f"{readings[key] / 1e6:.1f} MB" if key == "memory" else f"{readings[key]:g}"
+
+
+def _keys(labels: Mapping[str, str], before: Readings) -> list[str]:
+    """The readings that an alert is about; memory for resources without a reading."""
+    resource, component = labels.get("resource", "memory"), labels.get("component", "")
+    if resource == "bodies":
+        return [key for key in before if key == "bodies"]
+    if resource in ("entities", "events", "buffer"):
+        exact = f"{resource}/{component}"
+        return [exact] if exact in before else [key for key in before if key.startswith(f"{resource}/")]
+    return [key for key in before if key == "memory"]

@@ -7,10 +7,10 @@ import sqlite3
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field, fields
 
-from heapwatch_receiver import cells
 from heapwatch_receiver.clock import Clock
 from heapwatch_receiver.decide import Act, Alert, AlertHistory, Past, Refuse, is_emergency, on_sight
 from heapwatch_receiver.payload import WebhookAlert
+from heapwatch_receiver.schema import DamagedCell, mapping
 from heapwatch_receiver.settings import Settings
 
 _PAST = 50  # past actions that are read for one decision; there are three steps
@@ -59,6 +59,11 @@ class ActionRecord:
     def trainer(self) -> TrainerKey:
         """The trainer of this action."""
         return TrainerKey(self.trainer_job, self.trainer_instance)
+
+    @property
+    def concerns(self) -> dict[str, str]:
+        """The labels that say which resource the alert is about."""
+        return {name: self.labels[name] for name in ("resource", "component") if name in self.labels}
 
 
 _JSON_COLUMNS = ("labels", "removed", "before", "after")
@@ -119,7 +124,7 @@ def waiting(connection: sqlite3.Connection, trainer: TrainerKey, limit: int) -> 
     for row in rows.fetchall():
         try:
             alerts.append(_alert(row))
-        except (ValueError, TypeError) as error:
+        except (DamagedCell, ValueError, TypeError) as error:
             connection.execute(
                 "UPDATE alerts SET decided_at=unixepoch(), decision='suppress', reason='damaged', detail=?"
                 " WHERE id=?",
@@ -198,7 +203,7 @@ def unfinished(connection: sqlite3.Connection, trainer: TrainerKey) -> list[Acti
     for row in rows.fetchall():
         try:
             records.append(_record(row))
-        except (ValueError, TypeError) as error:
+        except (DamagedCell, ValueError, TypeError) as error:
             connection.execute(
                 "UPDATE actions SET state='done', result='failed', detail=? WHERE request_id=?",
                 (f"its row is damaged: {error}", row["request_id"]),
@@ -233,16 +238,16 @@ def _alert(row: sqlite3.Row) -> Alert:
         int(row["starts_at"]),
         ends_at,
         row["status"],
-        cells.mapping(row["labels"]),
+        mapping(row["labels"]),
         float(row["steady"]),
     )
 
 
 def _record(row: sqlite3.Row) -> ActionRecord:
-    values = dict(row) | {name: cells.mapping(row[name]) for name in _JSON_COLUMNS}
+    values = dict(row) | {name: mapping(row[name]) for name in _JSON_COLUMNS}
     for name in ("received_steady", "steady", "decided_at", "attempts"):
         if not isinstance(values[name], int | float):
-            raise cells.DamagedCell(f"{name} is not a number")
+            raise DamagedCell(f"{name} is not a number")
     return ActionRecord(**values)
 
 

@@ -49,33 +49,18 @@ class Metrics:
         registry.register(LedgerCollector(store, clock))
         registry.register(MachineCollector())
         registry.register(LostCollector(lost_dirs))
-        self.received = Counter(_PREFIX + "alerts_received", "Alerts written down.", registry=registry)
-        self.rejected = Counter(
-            _PREFIX + "requests_rejected",
-            "Requests to POST /alerts not accepted.",
-            ["code"],
-            registry=registry,
-        )
-        self.suppressed = Counter(
-            _PREFIX + "alerts_suppressed", "Alerts that no action followed.", ["reason"], registry=registry
-        )
-        self.actions = Counter(
-            _PREFIX + "actions", "Actions finished.", ["action", "result"], registry=registry
-        )
-        self.freed = Counter(
-            _PREFIX + "freed_bytes", "Memory that came back, by the trainers.", ["action"], registry=registry
-        )
-        self.removed = Counter(
-            _PREFIX + "removed", "Things that cleanups removed.", ["action", "resource"], registry=registry
-        )
+        self.received = self._counter("alerts_received", "Alerts written down.")
+        self.rejected = self._counter("requests_rejected", "Requests to POST /alerts not accepted.", "code")
+        self.suppressed = self._counter("alerts_suppressed", "Alerts that no action followed.", "reason")
+        self.actions = self._counter("actions", "Actions finished.", "action", "result")
+        self.freed = self._counter("freed_bytes", "Memory that came back, by the trainers.", "action")
+        self.removed = self._counter("removed", "Things that cleanups removed.", "action", "resource")
+        self.annotation_errors = self._counter("annotation_errors", "Annotations that Grafana did not take.")
         self.alert_to_effect = Histogram(
             _PREFIX + "alert_to_effect_seconds",
             "From an alert's receipt to the verdict on its cleanup.",
             buckets=(1, 5, 15, 30, 60, 120, 300, 600, 1200),
             registry=registry,
-        )
-        self.annotation_errors = Counter(
-            _PREFIX + "annotation_errors", "Annotations that Grafana did not take.", registry=registry
         )
         for reason in REASONS:
             self.suppressed.labels(reason)
@@ -84,6 +69,9 @@ class Metrics:
                 self.actions.labels(action, result)
         for action in ("regular", "emergency"):
             self.freed.labels(action)
+
+    def _counter(self, name: str, text: str, *labels: str) -> Counter:
+        return Counter(_PREFIX + name, text, labels, registry=self.registry)
 
     def refused(self, refusals: Iterable[Refuse]) -> None:
         """Count alerts without an action."""

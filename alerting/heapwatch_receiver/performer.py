@@ -15,15 +15,14 @@ from typing import Literal
 import httpx
 
 from heapwatch_receiver import ledger, trainer
-from heapwatch_receiver.annotate import annotate
 from heapwatch_receiver.clock import Clock
-from heapwatch_receiver.effect import judge
-from heapwatch_receiver.escalate import EscalationError, notify, restart
+from heapwatch_receiver.decide import Readings, judge
 from heapwatch_receiver.fetch import FetchError
+from heapwatch_receiver.follow_up import EscalationError, annotate, notify, restart
 from heapwatch_receiver.hooks import failpoint
 from heapwatch_receiver.ledger import ActionRecord
 from heapwatch_receiver.metrics import Metrics
-from heapwatch_receiver.prometheus import Prometheus, Readings
+from heapwatch_receiver.prometheus import Prometheus
 from heapwatch_receiver.settings import Settings, secret
 from heapwatch_receiver.store import Store, StoreUnavailable
 
@@ -43,6 +42,7 @@ class Ended:
 State = Literal["requesting", "answered"] | Ended
 
 
+@dataclass
 class Performer:
     """Performs actions.
 
@@ -50,26 +50,17 @@ class Performer:
     The trainer performs each request id once. A restart command has no such id and is run at most once.
     """
 
-    def __init__(
-        self,
-        settings: Settings,
-        store: Store,
-        clock: Clock,
-        client: httpx.AsyncClient,
-        prometheus: Prometheus,
-        metrics: Metrics,
-        token: str,
-    ) -> None:
-        self._settings = settings
-        self._store = store
-        self._clock = clock
-        self._client = client
-        self._prometheus = prometheus
-        self._metrics = metrics
-        self._token = token
-        self._grafana_token = (
-            secret(settings.grafana_token_file, "grafana_token_file") if settings.grafana_url else ""
-        )
+    settings: Settings
+    store: Store
+    clock: Clock
+    client: httpx.AsyncClient
+    prometheus: Prometheus
+    metrics: Metrics
+    token: str
+
+    def __post_init__(self) -> None:
+        named = self.settings.grafana_token_file
+        self._grafana_token = secret(named, "grafana_token_file") if self.settings.grafana_url else ""
 
     async def perform(self, record: ActionRecord, *, resumed: bool) -> None:
         """Perform the remaining steps of the action."""
@@ -96,13 +87,13 @@ class Performer:
         return await self._check(record)
 
     async def _begin(self, record: ActionRecord) -> State:
-        age = self._clock.steady() - record.received_steady
-        if age > self._settings.stale_after:
+        age = self.clock.steady() - record.received_steady
+        if age > self.settings.stale_after:
             return Ended("called_off", f"not begun within {age:.0f} s of the alert")
         if record.dry_run:
             return Ended("dry_run", "dry run: nothing was asked")
         try:
-            readings = await self._prometheus.readings(record.trainer)
+            readings = await self.prometheus.readings(record.trainer)
             record.process_start = readings.pop("process_start", None)
             record.before["prometheus"] = readings
         except FetchError as error:
@@ -111,8 +102,8 @@ class Performer:
 
     async def _request(self, record: ActionRecord, resumed: bool) -> State:
         """Send the request until it is answered; after a broken exchange only if the process is the same."""
-        deadline = self._clock.steady() + self._settings.trainer_deadline
-        pause = self._settings.retry_pause
+        deadline = self.clock.steady() + self.settings.trainer_deadline
+        pause = self.settings.retry_pause
         broken, pending, last = resumed, False, ""
         while True:
             wait = pause
@@ -121,18 +112,14 @@ class Performer:
                     return Ended("failed", _RESTARTED)
                 record.attempts += 1
                 answer = await trainer.force_cleanup(
-                    self._client,
+                    self.client,
                     record.url,
-                    self._token,
+                    self.token,
                     action=record.action,
                     reason=record.labels.get("alertname", "alert"),
                     request_id=record.request_id,
-                    timeout=self._settings.trainer_timeout,
-                    target={
-                        name: record.labels[name]
-                        for name in ("resource", "component")
-                        if name in record.labels
-                    },
+                    timeout=self.settings.trainer_timeout,
+                    target=record.concerns,
                 )
                 failpoint("answer-read")
                 if not answer.pending:
@@ -144,20 +131,20 @@ class Performer:
                 pending, last, wait = False, refusal.detail, max(pause, refusal.retry_after)
             except FetchError as error:
                 broken, pending, last = True, False, str(error)
-            if self._clock.steady() + wait > deadline:
+            if self.clock.steady() + wait > deadline:
                 return Ended("pending" if pending else "failed", f"{last} ({record.attempts} requests)")
             log.info("%s of %s: %s; asking again in %.1f s", record.action, record.trainer, last, wait)
             await asyncio.sleep(wait)
             pause = min(2 * pause, _LONGEST_PAUSE)
 
     async def _restarted(self, record: ActionRecord) -> bool:
-        start = await trainer.process_start(self._client, record.url, self._settings.trainer_timeout)
+        start = await trainer.process_start(self.client, record.url, self.settings.trainer_timeout)
         if start is None or record.process_start is None:
             return False
         return abs(start - record.process_start) > 1
 
     def _answered(self, record: ActionRecord, answer: trainer.Answer) -> State:
-        record.answered_at = self._clock.wall()
+        record.answered_at = self.clock.wall()
         record.freed_bytes = answer.freed.resident_memory_bytes
         record.removed = dict(answer.removed)
         record.before["trainer"] = answer.before.readings()
@@ -168,32 +155,31 @@ class Performer:
 
     async def _check(self, record: ActionRecord) -> State:
         """Judge the effect after the next scrapes; without Prometheus, from the trainer's values alone."""
-        await asyncio.sleep(self._settings.check_after)
-        deadline = self._clock.steady() + self._settings.check_deadline
+        await asyncio.sleep(self.settings.check_after)
+        deadline = self.clock.steady() + self.settings.check_deadline
         firing: bool | None = None
-        while firing is None and self._clock.steady() < deadline:
+        while firing is None and self.clock.steady() < deadline:
             try:
-                readings: Readings = await self._prometheus.readings(record.trainer)
+                readings: Readings = await self.prometheus.readings(record.trainer)
                 readings.pop("process_start", None)
-                firing = (await self._prometheus.facts(record.trainer)).fires(record.labels)
+                firing = (await self.prometheus.facts(record.trainer)).fires(record.labels)
                 record.after["prometheus"] = readings
             except FetchError as error:
                 log.warning("no figures after the cleanup of %s yet: %s", record.trainer, error)
-                await asyncio.sleep(self._settings.retry_pause)
+                await asyncio.sleep(self.settings.retry_pause)
         effect = judge(
             record.labels,
             {source: (before, record.after.get(source, {})) for source, before in record.before.items()},
             still_firing=firing,
-            helped_fraction=self._settings.helped_fraction,
+            helped_fraction=self.settings.helped_fraction,
         )
         errors = f"; the cleanup reported: {record.detail}" if record.detail else ""
         failpoint("checked")
         return Ended(effect.verdict, effect.detail + errors)
 
     async def _notify(self, record: ActionRecord) -> State:
-        urls = (self._settings.alertmanager_url, self._settings.runbooks_url)
         try:
-            await notify(self._client, *urls, record, lasts=self._settings.escalation_cooldown)
+            await notify(self.client, self.settings, record)
         except EscalationError as error:
             return Ended("failed", str(error))
         failpoint("answer-read")
@@ -202,7 +188,7 @@ class Performer:
     async def _restart(self, record: ActionRecord, resumed: bool) -> State:
         if resumed:
             return Ended("failed", "the receiver was stopped while the command ran; it is not run twice")
-        command, timeout = self._settings.restart_command, self._settings.restart_timeout
+        command, timeout = self.settings.restart_command, self.settings.restart_timeout
         try:
             output = await restart(command, record.trainer, timeout)
         except EscalationError as error:
@@ -212,23 +198,23 @@ class Performer:
 
     async def _finish(self, record: ActionRecord, ended: Ended) -> None:
         record.state, record.result, record.detail = "done", ended.result, ended.detail
-        record.finished_at, record.finished_steady = self._clock.wall(), self._clock.steady()
+        record.finished_at, record.finished_steady = self.clock.wall(), self.clock.steady()
         await self._save(record)
         failpoint("done")
         log.info("%s of %s: %s: %s", record.action, record.trainer, record.result, record.detail)
-        self._metrics.finished(record, record.finished_steady - record.received_steady)
-        if self._settings.grafana_url:
+        self.metrics.finished(record, record.finished_steady - record.received_steady)
+        if self.settings.grafana_url:
             try:
-                await annotate(self._client, self._settings.grafana_url, self._grafana_token, record)
+                await annotate(self.client, self.settings.grafana_url, self._grafana_token, record)
             except FetchError as error:
-                self._metrics.annotation_errors.inc()
+                self.metrics.annotation_errors.inc()
                 log.warning("annotation: %s", error)
 
     async def _save(self, record: ActionRecord) -> None:
         """Store the row; returns when it is on disk."""
         while True:
             try:
-                return await self._store.run(lambda connection: ledger.save(connection, record))
+                return await self.store.run(lambda connection: ledger.save(connection, record))
             except StoreUnavailable as error:
                 log.error("database, saving the %s of %s: %s", record.action, record.trainer, error)
-                await asyncio.sleep(self._settings.retry_pause)
+                await asyncio.sleep(self.settings.retry_pause)

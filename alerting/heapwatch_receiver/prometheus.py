@@ -14,11 +14,9 @@ import httpx
 from pydantic import AwareDatetime, BaseModel, ValidationError
 
 from heapwatch_receiver.clock import Clock
-from heapwatch_receiver.decide import Facts
+from heapwatch_receiver.decide import Facts, Readings
 from heapwatch_receiver.fetch import FetchError, fetch
 from heapwatch_receiver.ledger import TrainerKey
-
-Readings = dict[str, float]
 
 _TIMEOUT = 10.0
 _MAX_BYTES = 32 << 20
@@ -90,7 +88,7 @@ class Prometheus:
         self._url = url.rstrip("/")
         self._warm_up = warm_up
         self._clock = clock
-        self._looking = asyncio.Lock()
+        self._querying = asyncio.Lock()
         self._last: _Snapshot | None = None
 
     async def facts(self, trainer: TrainerKey) -> Facts:
@@ -99,7 +97,7 @@ class Prometheus:
         Concurrent callers share one query, so that many alerts do not cause many requests.
         """
         asked = self._clock.steady()
-        async with self._looking:
+        async with self._querying:
             if self._last is None or self._last.began < asked:
                 await asyncio.sleep(_SNAPSHOT_PAUSE)
                 self._last = await self._query_all()
@@ -110,7 +108,7 @@ class Prometheus:
 
     async def refresh(self) -> None:
         """Query all alerts and targets, for `scrapes`."""
-        async with self._looking:
+        async with self._querying:
             self._last = await self._query_all()
 
     def scrapes(self, trainer: TrainerKey) -> bool:

@@ -1,4 +1,9 @@
-"""Tables of the database. A change adds a migration in store.py and raises VERSION."""
+"""Tables of the database, and their JSON. A change adds a migration in store.py and raises VERSION."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
 
 VERSION = 1
 
@@ -65,3 +70,23 @@ CREATE INDEX actions_steady ON actions (steady);
 CREATE INDEX actions_alert ON actions (alert_id);
 CREATE INDEX actions_unfinished ON actions (trainer_job, trainer_instance) WHERE state <> 'done';
 """
+
+
+class DamagedCell(Exception):
+    """A cell does not hold what was written."""
+
+
+def mapping(cell: Any) -> dict[str, Any]:
+    """The JSON object in a cell.
+
+    Raises:
+        DamagedCell: it holds no JSON object.
+
+    """
+    try:
+        found = json.loads(cell)
+    except (ValueError, TypeError, RecursionError) as error:
+        raise DamagedCell(f"not JSON: {error}") from None
+    if not isinstance(found, dict):
+        raise DamagedCell(f"a JSON object was written, {type(found).__name__} is there")
+    return found

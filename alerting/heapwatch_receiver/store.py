@@ -9,6 +9,7 @@ import logging
 import os
 import queue
 import sqlite3
+import struct
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -17,7 +18,6 @@ from typing import Any, TypeVar
 
 from heapwatch.runtime.own_files import make_private, open_own
 from heapwatch_receiver.clock import Clock
-from heapwatch_receiver.journal import drops_transactions
 from heapwatch_receiver.schema import SCHEMA, VERSION
 
 log = logging.getLogger("heapwatch.receiver")
@@ -27,6 +27,9 @@ _Operation = tuple[Callable[[sqlite3.Connection], Any], "asyncio.Future[Any]"]
 _BATCH = 256
 _BUSY_SECONDS = 5.0
 _STOP_SECONDS = 10.0
+# Of the write-ahead log.
+_HEADER_BYTES = 32
+_FRAME_HEADER_BYTES = 24
 
 
 class StoreUnavailable(Exception):
@@ -184,7 +187,7 @@ class Store:
         except OSError:
             return False
         _, kept, _ = connection.execute("PRAGMA wal_checkpoint(PASSIVE)").fetchone()
-        return drops_transactions(journal, max(0, kept))
+        return _drops_transactions(journal, max(0, kept))
 
     def _verify(self, _: sqlite3.Connection) -> None:
         """Read the file; if it is corrupt, the error makes the writer move it aside."""
@@ -323,3 +326,21 @@ def _check(connection: sqlite3.Connection) -> None:
 def _is_corrupt(error: sqlite3.Error) -> bool:
     """Whether the file is corrupt; full disks and locked files raise subclasses of DatabaseError."""
     return type(error) is sqlite3.DatabaseError
+
+
+def _drops_transactions(log: bytes, kept: int) -> bool:
+    """Whether a transaction was committed behind the `kept` frames that SQLite reads of a write-ahead log.
+
+    SQLite reads a damaged log up to the damage and says nothing. A frame belongs to the present log if it has
+    the salts of the header. The last frame of a transaction has the size of the database, the others 0.
+
+    Source: https://sqlite.org/fileformat.html#the_write_ahead_log
+    """
+    if len(log) < _HEADER_BYTES:
+        return False
+    page_bytes, salts = struct.unpack_from(">I", log, 8)[0], log[16:24]
+    frame_bytes = _FRAME_HEADER_BYTES + page_bytes
+    for at in range(_HEADER_BYTES + kept * frame_bytes, len(log) - frame_bytes + 1, frame_bytes):
+        if log[at + 8 : at + 16] == salts and any(log[at + 4 : at + 8]):
+            return True
+    return False

@@ -1,23 +1,94 @@
-"""`/targets`: trainers register by a signed POST, Prometheus reads the list."""
+"""`/targets`: trainers register over the network by a signed POST, Prometheus reads the list.
+
+A registration lasts LIFETIME seconds and is renewed three times in this time. Registrations are kept in
+memory. After a restart the list is withheld until every trainer has had time to renew; meanwhile Prometheus
+keeps its targets. A trainer that is late with its renewal, and has not said that it ends, is kept as lost.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Collection
+import time
+from collections.abc import Callable, Collection
+from contextlib import suppress
+from dataclasses import dataclass
 from http import HTTPStatus
+from pathlib import Path
 from typing import Annotated, Any
 
 from fastapi import FastAPI, HTTPException, Request
 from fastapi.responses import JSONResponse, Response
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
+from heapwatch import lost
+from heapwatch.http.client import RENEWAL_SECONDS
 from heapwatch.http.guards import Refusal, check_addressee, host_name
 from heapwatch.http.known_names import LOOPBACK, REFUSAL
 from heapwatch.http.peers import Sender, sender
 from heapwatch.http.signing import SCHEME, NotSigned, TooMany, Verifier
+from heapwatch.lost import Lost
 from heapwatch.runtime.plain_text import plain
-from heapwatch_receiver.registrations import LIFETIME, Registrations, TooManyTrainers
 
 _MAX_BODY_BYTES = 1024
+LIFETIME = 3 * RENEWAL_SECONDS
+_LATE = _KNOWN_AFTER = 1.25 * RENEWAL_SECONDS
+# Each renewal is a signed request; of those `signing.Verifier` remembers 8192 a minute, 1024 of one sender.
+MOST = 4000
+MOST_FROM_ONE = 500
+
+
+class TooManyTrainers(Exception):
+    """The largest number of trainers is registered, in all or by this sender."""
+
+
+@dataclass
+class _Registration:
+    sender: object
+    until: float
+    late: bool = False
+
+
+class Registrations:
+    """Addresses, `host:port`, and when they expire; in `lost_dir` trainers are kept that fell silent."""
+
+    def __init__(self, lost_dir: Path, steady: Callable[[], float] = time.monotonic) -> None:
+        self._lost_dir = lost_dir
+        self._steady = steady
+        self._began = steady()
+        self._known: dict[str, _Registration] = {}
+
+    def add(self, address: str, sender: object = None) -> None:
+        """Register or renew. Raises TooManyTrainers."""
+        self._forget()
+        if address not in self._known:
+            if len(self._known) >= MOST:
+                raise TooManyTrainers(f"{MOST} trainers are registered already")
+            if sum(sender == one.sender for one in self._known.values()) >= MOST_FROM_ONE:
+                raise TooManyTrainers(
+                    f"{MOST_FROM_ONE} trainers of this address and user are registered already"
+                )
+        self._known[address] = _Registration(sender, self._steady() + LIFETIME)
+        lost.forget(self._lost_dir, address)
+
+    def remove(self, address: str) -> None:
+        """Remove a registration, if there is one."""
+        self._known.pop(address, None)
+        lost.forget(self._lost_dir, address)
+
+    def addresses(self) -> list[str] | None:
+        """All registered addresses; None shortly after the start, while the list may be incomplete."""
+        if self._steady() - self._began < _KNOWN_AFTER:
+            return None
+        self._forget()
+        return sorted(self._known)
+
+    def _forget(self) -> None:
+        now = self._steady()
+        for address, one in self._known.items():
+            if one.until - now < LIFETIME - _LATE and not one.late:
+                one.late = True
+                with suppress(OSError):  # the disk is full: the trainer is missed only
+                    lost.write(self._lost_dir, Lost(address, "", lost.SILENT, time.time()))
+        self._known = {address: one for address, one in self._known.items() if one.until > now}
 
 
 class RegistrationRequest(BaseModel):
@@ -33,20 +104,15 @@ class RegistrationRequest(BaseModel):
 def add_routes(
     app: FastAPI, registrations: Registrations, token: str, names: Collection[str], taken: Collection[int]
 ) -> None:
-    """Add `POST /targets` and `GET /targets` to the application.
+    """Add `POST /targets` and `GET /targets` to the application; registrations are signed with the token.
 
-    Args:
-        app: the application.
-        registrations: where they are kept.
-        token: signs them.
-        names: names of this receiver, and `host:port` where a proxy forwards another port to it.
-        taken: ports of the stack's own services on this machine, at which there is no trainer.
-
+    `names`: of this receiver, and `host:port` where a proxy forwards another port to it. `taken`: ports of
+    the stack's own services on this machine, at which there is no trainer.
     """
     verifier = Verifier()
 
     async def register(request: Request) -> Response:
-        body = await _body(request)
+        body = await read_body(request, _MAX_BODY_BYTES)
         who, local = sender(request.client, request.scope.get("server")), request.scope.get("server")
         _check_addressee(request, names)
         _authorize(request, body, token, verifier, who)
@@ -127,12 +193,11 @@ def _authorize(request: Request, body: bytes, token: str, verifier: Verifier, wh
         raise HTTPException(429, str(error), {"Retry-After": "60"}) from None
 
 
-async def _body(request: Request) -> bytes:
+async def read_body(request: Request, limit: int) -> bytes:
+    """The body of a request, if it has at most `limit` bytes, else HTTPException 413."""
     body = bytearray()
     async for chunk in request.stream():
         body += chunk
-        if len(body) > _MAX_BODY_BYTES:
-            raise HTTPException(
-                413, f"a body of up to {_MAX_BODY_BYTES} bytes is allowed", {"Connection": "close"}
-            )
+        if len(body) > limit:
+            raise HTTPException(413, f"a body of up to {limit} bytes is allowed", {"Connection": "close"})
     return bytes(body)

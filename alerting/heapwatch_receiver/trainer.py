@@ -16,8 +16,8 @@ from heapwatch.http import signing
 from heapwatch.http.peers import ForeignListener, check_owner
 from heapwatch.runtime.labels import keep_largest
 from heapwatch.runtime.plain_text import plain
+from heapwatch_receiver.decide import Readings
 from heapwatch_receiver.fetch import Reply, fetch
-from heapwatch_receiver.prometheus import Readings
 
 _MAX_ANSWER_BYTES = 1 << 20
 _MAX_METRICS_BYTES = 16 << 20

@@ -9,19 +9,13 @@ import uuid
 from dataclasses import dataclass, field
 from functools import partial
 
-import httpx
-
 from heapwatch_receiver import ledger
-from heapwatch_receiver.clock import Clock
 from heapwatch_receiver.decide import Act, Alert, Ask, Facts, Refuse, Wait, decide
 from heapwatch_receiver.fetch import FetchError
 from heapwatch_receiver.hooks import failpoint
 from heapwatch_receiver.ledger import ActionRecord, TrainerKey
-from heapwatch_receiver.metrics import Metrics
 from heapwatch_receiver.performer import Performer
-from heapwatch_receiver.prometheus import Prometheus
-from heapwatch_receiver.settings import Settings
-from heapwatch_receiver.store import Store, StoreUnavailable
+from heapwatch_receiver.store import StoreUnavailable
 
 log = logging.getLogger("heapwatch.receiver")
 
@@ -33,7 +27,7 @@ _SIDE_SHARE = 4  # at most one in this number of concurrently served trainers ma
 
 
 @dataclass
-class _Settled:
+class _Outcome:
     """The outcome of one transaction of decisions."""
 
     refusals: list[Refuse] = field(default_factory=list)
@@ -46,28 +40,17 @@ class _Settled:
 class Worker:
     """Decides and acts on the ledger's alerts until it is stopped; after a restart it continues."""
 
-    def __init__(
-        self,
-        settings: Settings,
-        store: Store,
-        clock: Clock,
-        client: httpx.AsyncClient,
-        metrics: Metrics,
-        token: str,
-    ) -> None:
-        self._settings = settings
-        self._store = store
-        self._clock = clock
-        self._metrics = metrics
-        self._prometheus = Prometheus(
-            client, settings.prometheus_url, clock, warm_up=settings.prometheus_warm_up
-        )
-        self._performer = Performer(settings, store, clock, client, self._prometheus, metrics, token)
+    def __init__(self, performer: Performer) -> None:
+        self._performer = performer
+        self._prometheus = performer.prometheus
+        self._settings = performer.settings
+        self._store = performer.store
+        self._clock = performer.clock
         self._wake = asyncio.Event()
         self._serving: dict[TrainerKey, asyncio.Task[None]] = {}
-        self._room = asyncio.Semaphore(settings.parallel_trainers)
+        self._slots = asyncio.Semaphore(self._settings.parallel_trainers)
         # Thousands of alerts about unscraped trainers must not delay one about a scraped trainer.
-        self._side_room = asyncio.Semaphore(max(1, settings.parallel_trainers // _SIDE_SHARE))
+        self._side_slots = asyncio.Semaphore(max(1, self._settings.parallel_trainers // _SIDE_SHARE))
 
     def wake(self) -> None:
         """Signal that there is a new alert to decide."""
@@ -113,13 +96,13 @@ class Worker:
         self._wake.set()  # an alert may have arrived after the last query
 
     async def _serve(self, trainer: TrainerKey) -> None:
-        async with self._room if self._prometheus.scrapes(trainer) else self._side_room:
+        async with self._slots if self._prometheus.scrapes(trainer) else self._side_slots:
             try:
                 for record in await self._store.run(
                     lambda connection: ledger.unfinished(connection, trainer)
                 ):
                     await self._performer.perform(record, resumed=True)
-                await self._settle_all(trainer)
+                await self._decide_all(trainer)
             except StoreUnavailable as error:
                 log.error("database: %s", error)
                 await asyncio.sleep(self._settings.retry_pause)
@@ -127,17 +110,17 @@ class Worker:
                 log.exception("trainer %s: unexpected error, trying again", trainer)
                 await asyncio.sleep(self._settings.retry_pause)
 
-    async def _settle_all(self, trainer: TrainerKey) -> None:
+    async def _decide_all(self, trainer: TrainerKey) -> None:
         facts: Facts | None = None
         pause = self._settings.retry_pause
         while True:
-            settled = await self._store.run(partial(self._settle, trainer, facts))
+            outcome = await self._store.run(partial(self._decide, trainer, facts))
             facts = None
-            self._metrics.refused(settled.refusals)
-            if settled.record:
-                await self._performer.perform(settled.record, resumed=False)
-            elif settled.ask:
-                if settled.wait:
+            self._performer.metrics.refused(outcome.refusals)
+            if outcome.record:
+                await self._performer.perform(outcome.record, resumed=False)
+            elif outcome.ask:
+                if outcome.wait:
                     await asyncio.sleep(self._settings.retry_pause)
                 try:
                     facts = await self._prometheus.facts(trainer)
@@ -146,29 +129,29 @@ class Worker:
                     log.warning("Prometheus, about %s: %s", trainer, error)
                     await asyncio.sleep(pause)
                     pause = min(2 * pause, 30.0)
-            elif not settled.more:
+            elif not outcome.more:
                 return
 
-    def _settle(self, trainer: TrainerKey, facts: Facts | None, connection: sqlite3.Connection) -> _Settled:
+    def _decide(self, trainer: TrainerKey, facts: Facts | None, connection: sqlite3.Connection) -> _Outcome:
         """Decide the trainer's alerts in turn, up to the first that needs facts or an action."""
-        settled = _Settled()
+        outcome = _Outcome()
         alerts = ledger.waiting(connection, trainer, _CHUNK)
-        settled.more = len(alerts) == _CHUNK
+        outcome.more = len(alerts) == _CHUNK
         for alert in alerts:
             known = ledger.history(connection, alert, trainer, self._clock, self._settings)
             decision = decide(alert, known, facts, self._settings)
             if isinstance(decision, Refuse):
                 ledger.refuse(connection, alert, decision, self._clock)
-                settled.refusals.append(decision)
+                outcome.refusals.append(decision)
             elif isinstance(decision, Ask | Wait):
-                settled.ask, settled.wait = True, isinstance(decision, Wait)
+                outcome.ask, outcome.wait = True, isinstance(decision, Wait)
                 break
             else:
-                settled.record = self._record(alert, trainer, decision, facts)
-                ledger.act(connection, alert, decision, settled.record, self._clock)
+                outcome.record = self._record(alert, trainer, decision, facts)
+                ledger.act(connection, alert, decision, outcome.record, self._clock)
                 failpoint("deciding")
                 break
-        return settled
+        return outcome
 
     def _record(self, alert: Alert, trainer: TrainerKey, decision: Act, facts: Facts | None) -> ActionRecord:
         return ActionRecord(

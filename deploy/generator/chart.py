@@ -11,7 +11,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import asdict, fields
 from typing import Any
 
-from deploy.generator import monitoring, receiver, sample, text
+from deploy.generator import monitoring, text, workloads
 from deploy.generator.configuration import Configuration
 from deploy.generator.monitoring import Manifest
 
@@ -22,14 +22,7 @@ _MAPS = ("labels", "trainer_labels")
 
 
 def files(configuration: Configuration, boards: Mapping[str, str], version: str) -> dict[str, str]:
-    """File name to content of the chart.
-
-    Args:
-        configuration: the defaults of values.yaml.
-        boards: file name to JSON of each dashboard.
-        version: of the chart and of what it installs.
-
-    """
+    """File name to content of the chart; `boards` is the same of the dashboards."""
     placeholders: dict[str, Any] = {
         field.name: {f"@{field.name}@": ""} if field.name in _MAPS else f"@{field.name}@"
         for field in fields(Configuration)
@@ -54,8 +47,8 @@ def files(configuration: Configuration, boards: Mapping[str, str], version: str)
             [monitoring.pod_monitor(asked), monitoring.service_monitor(asked)]
         ),
         "templates/alertmanager.yaml": _template([monitoring.alertmanager_config(asked)]),
-        "templates/receiver.yaml": _template(receiver.manifests(asked)),
-        "templates/sample-job.yaml": _only_if("sampleEnabled", _template([sample.job(asked)])),
+        "templates/receiver.yaml": _template(workloads.receiver(asked)),
+        "templates/sample-job.yaml": _only_if("sampleEnabled", _template([workloads.sample_job(asked)])),
         "templates/dashboards.yaml": _DASHBOARDS,
         **{f"dashboards/{name}": content for name, content in boards.items()},
     }

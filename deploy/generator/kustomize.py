@@ -1,29 +1,27 @@
-"""The Kustomize base: every object as it stands in a file, by name."""
+"""The Kustomize base: every object as it stands in a file, by name; the dashboards as ConfigMaps."""
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
 
-from deploy.generator import dashboards, monitoring, receiver, sample, text
+from deploy.generator import monitoring, text, workloads
 from deploy.generator.configuration import Configuration
 
 SAMPLE = "sample-job.yaml"
 
 
 def files(configuration: Configuration, boards: Mapping[str, str]) -> dict[str, str]:
-    """File name to content.
-
-    Args:
-        configuration: of the installation.
-        boards: file name to JSON of each dashboard.
-
-    """
-    config_maps = {f"dashboards/{name}": text for name, text in dashboards.manifests(boards).items()}
+    """File name to content; `boards` is the same of the dashboards."""
+    config_maps = {
+        f"dashboards/{name.replace('.json', '.yaml')}": _config_map(name, board)
+        for name, board in boards.items()
+    }
     objects = {
         "rules.yaml": [monitoring.rule(configuration)],
         "discovery.yaml": [monitoring.pod_monitor(configuration), monitoring.service_monitor(configuration)],
         "alertmanager.yaml": [monitoring.alertmanager_config(configuration)],
-        "receiver.yaml": receiver.manifests(configuration),
+        "receiver.yaml": workloads.receiver(configuration),
     }
     kustomization = {
         "apiVersion": "kustomize.config.k8s.io/v1beta1",
@@ -34,6 +32,24 @@ def files(configuration: Configuration, boards: Mapping[str, str]) -> dict[str, 
     return {
         **{name: text.file(documents) for name, documents in objects.items()},
         **config_maps,
-        SAMPLE: text.file([sample.job(configuration)]),
+        SAMPLE: text.file([workloads.sample_job(configuration)]),
         "kustomization.yaml": text.file([kustomization]),
     }
+
+
+def _config_map(name: str, content: str) -> str:
+    """Found by the sidecar of Grafana's Helm chart by its label; names as JSON, the dashboard as a block."""
+    block = "".join(f"    {line}\n" for line in content.splitlines())
+    return (
+        "apiVersion: v1\n"
+        "kind: ConfigMap\n"
+        "metadata:\n"
+        f"  name: {json.dumps(name.removesuffix('.json'))}\n"
+        "  labels:\n"
+        '    grafana_dashboard: "1"\n'
+        "  annotations:\n"
+        "    grafana_folder: Heapwatch\n"
+        "data:\n"
+        f"  {json.dumps(name)}: |\n"
+        f"{block}"
+    )

@@ -14,13 +14,7 @@ ALERTS, RULES = "rules/alerts.json", "rules/records.json"
 
 
 def files(configuration: Configuration, boards: Mapping[str, str]) -> dict[str, str]:
-    """File name to content. A group with alerts stays whole: its rules are evaluated in their order.
-
-    Args:
-        configuration: of the installation.
-        boards: file name to JSON of each dashboard.
-
-    """
+    """File name to content. A group with alerts stays whole: its rules are evaluated in their order."""
     groups = monitoring.rule_groups(configuration)
     alerts = [group for group in groups if any("alert" in rule for rule in group["rules"])]
     records = [group for group in groups if group not in alerts]

@@ -43,15 +43,9 @@ def groups(
     runbooks: str,
     interval: str,
 ) -> list[dict[str, Any]]:
-    """The rule groups of every file.
+    """The rule groups of every file in the folder `rules`, with `labels` added to every alert.
 
-    Args:
-        rules: the folder of the native stack's rule files.
-        jobs: names of the jobs there, and here.
-        labels: added to every alert.
-        dashboards: what the links of alerts begin with.
-        runbooks: the address of the folder of runbooks.
-        interval: of evaluation; the windows of the rules count on it.
+    `jobs`: names of the jobs there, and here. `interval`: of evaluation, which the windows of the rules need.
 
     Raises:
         ValueError: a rule selects jobs in a way that cannot be rewritten.

@@ -73,16 +73,11 @@ class _PlainDumper(yaml.SafeDumper):
 
 
 def _slack(environment: Mapping[str, str]) -> dict[str, Any] | None:
-    url, file = environment.get("HEAPWATCH_SLACK_URL"), environment.get("HEAPWATCH_SLACK_URL_FILE")
-    _at_most_one(environment, "HEAPWATCH_SLACK_URL", "HEAPWATCH_SLACK_URL_FILE")
-    if not url and not file:
+    url, file = _url_or_file(environment, "HEAPWATCH_SLACK_URL")
+    if not url:
         _needs(environment, "HEAPWATCH_SLACK_CHANNEL", "HEAPWATCH_SLACK_URL_FILE")
         return None
-    if file:
-        _url("HEAPWATCH_SLACK_URL_FILE", _read("HEAPWATCH_SLACK_URL_FILE", file))
-        channel: dict[str, Any] = {"api_url_file": str(Path(file).absolute())}
-    else:
-        channel = {"api_url": _url("HEAPWATCH_SLACK_URL", url or "")}
+    channel = {"api_url_file": str(Path(file).absolute())} if file else {"api_url": url}
     if name := environment.get("HEAPWATCH_SLACK_CHANNEL"):
         channel["channel"] = name
     return {
@@ -128,11 +123,8 @@ def _email(environment: Mapping[str, str]) -> dict[str, Any] | None:
 
 
 def _webhook(environment: Mapping[str, str]) -> dict[str, Any] | None:
-    url, file = environment.get("HEAPWATCH_WEBHOOK_URL"), environment.get("HEAPWATCH_WEBHOOK_URL_FILE")
-    _at_most_one(environment, "HEAPWATCH_WEBHOOK_URL", "HEAPWATCH_WEBHOOK_URL_FILE")
-    if file:  # Alertmanager reads such a file only since 0.26
-        return {"url": _url("HEAPWATCH_WEBHOOK_URL_FILE", _read("HEAPWATCH_WEBHOOK_URL_FILE", file))}
-    return {"url": _url("HEAPWATCH_WEBHOOK_URL", url)} if url else None
+    url, _ = _url_or_file(environment, "HEAPWATCH_WEBHOOK_URL")
+    return {"url": url} if url else None  # also from a file, which Alertmanager reads only since 0.26
 
 
 def _refuse_unknown(environment: Mapping[str, str]) -> None:
@@ -148,9 +140,14 @@ def _needs(environment: Mapping[str, str], name: str, other: str) -> None:
         raise ValueError(f"{name} is set but {other} is not: set both or neither")
 
 
-def _at_most_one(environment: Mapping[str, str], name: str, other: str) -> None:
-    if environment.get(name) and environment.get(other):
-        raise ValueError(f"{name} and {other} are both set: set one of them")
+def _url_or_file(environment: Mapping[str, str], name: str) -> tuple[str | None, str | None]:
+    """An address that is set directly or stands in a file, and the name of the file."""
+    url, file = environment.get(name), environment.get(f"{name}_FILE")
+    if url and file:
+        raise ValueError(f"{name} and {name}_FILE are both set: set one of them")
+    if file:
+        url = _url(f"{name}_FILE", _read(f"{name}_FILE", file))
+    return _url(name, url) if url else None, file
 
 
 def _read(name: str, file: str) -> str:

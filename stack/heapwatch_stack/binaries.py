@@ -2,24 +2,29 @@
 
 from __future__ import annotations
 
-import os
 import re
 import shutil
 import subprocess
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from heapwatch.runtime.own_files import make_private, open_own
+from heapwatch.runtime.own_files import make_private
 from heapwatch_stack.configuration import claim
-from heapwatch_stack.debian import PackageError, Progress, unpack
-from heapwatch_stack.download import DownloadError, NoAnswer, bring, is_whole
+from heapwatch_stack.debian import BUILT_IN, PackageError, Say, relocate, unpack
 from heapwatch_stack.errors import StackError
-from heapwatch_stack.releases import ALERTMANAGER, GRAFANA, PROMETHEUS, Release
-from heapwatch_stack.relocate import BUILT_IN, relocate
+from heapwatch_stack.releases import (
+    ALERTMANAGER,
+    GRAFANA,
+    PROMETHEUS,
+    DownloadError,
+    NoAnswer,
+    Release,
+    bring,
+    is_whole,
+)
 from heapwatch_stack.settings import Settings
-from heapwatch_stack.turns import take_turn
+from heapwatch_stack.state_folder import locked
 
 # The rules use keep_firing_for, which needs 2.42; 0.25 is the oldest Alertmanager that is tested.
 MINIMUM = {"prometheus": (2, 42), "promtool": (2, 42), "alertmanager": (0, 25), "amtool": (0, 25)}
@@ -73,15 +78,19 @@ class Grafana:
     source: str
 
 
-def find(settings: Settings, progress: Progress) -> Binaries:
+def find(settings: Settings, say: Say) -> Binaries:
     """The four programs, downloaded if PATH lacks one; StackError if that fails."""
     found = {name: _on_path(name) for name in MINIMUM}
     unanswered: set[str] = set()
     for release in RELEASES:
         if not all(found[name] for name in release.programs):
-            found |= _official(release, settings, unanswered, progress)
+            place = _release(release, settings, unanswered, say)
+            if place is not None:
+                source = f"official release {release.version}"
+                for name, path in release.programs.items():
+                    found[name] = Binary(place / path, release.version, source)
     if missing := [name for name, binary in found.items() if binary is None]:
-        found |= _debian(missing, settings.state, progress)
+        found |= _debian(missing, settings.state, say)
     whole = {name: binary for name, binary in found.items() if binary is not None}
     packages = _packages(settings.state)
     own_pages = whole["prometheus"].path.parent == packages / "bin"
@@ -107,7 +116,7 @@ def _packages(state: Path) -> Path:
     return state / "packages"
 
 
-def find_grafana(settings: Settings, progress: Progress) -> Grafana | None:
+def find_grafana(settings: Settings, say: Say) -> Grafana | None:
     """Grafana from PATH or its official release; None if there is neither."""
     for name in ("grafana", "grafana-server"):
         if path := shutil.which(name):
@@ -116,24 +125,14 @@ def find_grafana(settings: Settings, progress: Progress) -> Grafana | None:
             home = beside if (beside / "conf" / "defaults.ini").is_file() else GRAFANA_HOME
             if (home / "conf" / "defaults.ini").is_file():
                 return Grafana(command, home, f"{path} on PATH")
-    place = _release(GRAFANA, settings, set(), progress)
+    place = _release(GRAFANA, settings, set(), say)
     if place is None:
         return None
     program = place / GRAFANA.programs["grafana"]
     return Grafana((str(program), "server"), place, f"official release {GRAFANA.version}")
 
 
-def _official(
-    release: Release, settings: Settings, unanswered: set[str], progress: Progress
-) -> Mapping[str, Binary | None]:
-    place = _release(release, settings, unanswered, progress)
-    if place is None:
-        return {}
-    source = f"official release {release.version}"
-    return {name: Binary(place / path, release.version, source) for name, path in release.programs.items()}
-
-
-def _release(release: Release, settings: Settings, unanswered: set[str], progress: Progress) -> Path | None:
+def _release(release: Release, settings: Settings, unanswered: set[str], say: Say) -> Path | None:
     """The unpacked release; None, and a line with the reason, if it cannot be downloaded."""
     mirror = settings.downloads
     if mirror is None:
@@ -142,20 +141,21 @@ def _release(release: Release, settings: Settings, unanswered: set[str], progres
     if release.host(mirror) in unanswered:
         return None
     try:
-        return bring(release, settings.cache, mirror, progress)
+        return bring(release, settings.cache, mirror, say)
     except NoAnswer as error:
         unanswered.add(release.host(mirror))
-        progress(f"{release.name}: {error}")
+        say(f"{release.name}: {error}")
     except (DownloadError, OSError) as error:
-        progress(f"{release.name}: {error}")
+        say(f"{release.name}: {error}")
     return None
 
 
-def _debian(missing: list[str], state: Path, progress: Progress) -> Mapping[str, Binary]:
+def _debian(missing: list[str], state: Path, say: Say) -> Mapping[str, Binary]:
     folder = _packages(state) / "bin"
-    with _alone(state):
+    claim(state)
+    with locked(state / "packages.lock"):
         if not all((folder / name).exists() for name in MINIMUM):
-            _fetch(", ".join(missing), _packages(state), folder, progress)
+            _fetch(", ".join(missing), _packages(state), folder, say)
     found = {name: _version_of(folder / name, "Debian's package") for name in missing}
     whole = {name: binary for name, binary in found.items() if binary and _new_enough(name, binary)}
     if lacking := [name for name in missing if name not in whole]:
@@ -166,10 +166,10 @@ def _debian(missing: list[str], state: Path, progress: Progress) -> Mapping[str,
     return whole
 
 
-def _fetch(missing: str, packages: Path, folder: Path, progress: Progress) -> None:
-    progress(f"{missing}: unpacking Debian's packages into {packages}")
+def _fetch(missing: str, packages: Path, folder: Path, say: Say) -> None:
+    say(f"{missing}: unpacking Debian's packages into {packages}")
     try:
-        unpack(PACKAGES, packages, progress)
+        unpack(PACKAGES, packages, say)
     except PackageError as error:
         raise StackError(
             f"not on PATH: {missing}; and they could not be fetched ({error});"
@@ -177,15 +177,6 @@ def _fetch(missing: str, packages: Path, folder: Path, progress: Progress) -> No
             " or install Prometheus 2.42 or newer and Alertmanager 0.25 or newer"
         ) from error
     _link(packages, folder)
-
-
-@contextmanager
-def _alone(state: Path) -> Iterator[None]:
-    """A lock: a second process waits here and then finds the packages that the first one unpacked."""
-    claim(state)
-    with os.fdopen(open_own(state / "packages.lock", os.O_RDWR | os.O_CREAT), "r+b") as lock:
-        take_turn(lock, state / "packages.lock")
-        yield
 
 
 def _on_path(name: str) -> Binary | None:

@@ -8,7 +8,6 @@ interruption or a full disk, is created again.
 
 from __future__ import annotations
 
-import fcntl
 import hashlib
 import importlib.util
 import os
@@ -18,15 +17,13 @@ import sys
 import tempfile
 import urllib.error
 import urllib.request
-from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import suppress
 from pathlib import Path
 
 from heapwatch.runtime.own_files import make_private, open_own, read_text, replace
-from heapwatch_stack import marker
+from heapwatch_stack import state_folder
 from heapwatch_stack.debian import PackageError, unpack
 from heapwatch_stack.errors import StackError
-from heapwatch_stack.turns import take_turn
 
 MINIMUM = (3, 11)  # the interpreter the requirements are locked for
 _RUN_SECONDS = 1800
@@ -40,17 +37,14 @@ CPU_TORCH_INDEX = "https://download.pytorch.org/whl/cpu"
 PIN = re.compile(r"^([A-Za-z0-9._-]+)==([^\s;+]+)")
 
 
-class BootstrapError(Exception):
-    """An error whose one-line message is shown to the user."""
-
-
 def ensure(venv: Path, requirements: list[Path]) -> None:
     """Create or complete `venv` so that it holds the pinned packages of `requirements` and this project."""
     try:
-        marker.make(venv.parent)
+        state_folder.make(venv.parent)
     except FileExistsError as error:
-        raise BootstrapError(f"{error}: set HEAPWATCH_STATE to another") from error
-    with _alone(venv.parent):
+        raise StackError(f"{error}: set HEAPWATCH_STATE to another") from error
+    told = "another make sets up the Python environment: waiting for it"
+    with state_folder.locked(venv.parent / "bootstrap.lock", waits=lambda: _say(told)):
         _ensure(venv, requirements)
 
 
@@ -63,10 +57,10 @@ def _ensure(venv: Path, requirements: list[Path]) -> None:
         return
     if damaged:
         if venv.exists():
-            if not marker.carried_by(venv) and not stamp.exists() and any(venv.iterdir()):
-                raise BootstrapError(f"{venv} was not made by this project: move it, or set HEAPWATCH_STATE")
+            if not state_folder.carried_by(venv) and not stamp.exists() and any(venv.iterdir()):
+                raise StackError(f"{venv} was not made by this project: move it, or set HEAPWATCH_STATE")
             _say("the Python environment is incomplete: creating it again")
-            marker.discard(venv)
+            state_folder.discard(venv)
             installed = set()
         _create(venv)
     stamp.unlink(missing_ok=True)
@@ -74,21 +68,6 @@ def _ensure(venv: Path, requirements: list[Path]) -> None:
     names = {path.name for path in requirements}
     kept = {line for line in installed if line.split()[0] not in names}
     replace(stamp, "\n".join(sorted(wanted | kept)) + "\n", 0o644)
-
-
-@contextmanager
-def _alone(state: Path) -> Iterator[None]:
-    """A lock: a second process waits here and then finds the environment that the first one made."""
-    with os.fdopen(open_own(state / "bootstrap.lock", os.O_RDWR | os.O_CREAT), "r+b") as lock:
-        try:
-            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            _say("another make sets up the Python environment: waiting for it")
-            try:
-                take_turn(lock, state / "bootstrap.lock")
-            except StackError as error:
-                raise BootstrapError(str(error)) from None
-        yield
 
 
 def damage(venv: Path) -> str | None:
@@ -106,46 +85,33 @@ def damage(venv: Path) -> str | None:
 
 def _fingerprint(requirements: Path) -> str:
     """A requirements file's name with a digest of its contents, the checkout and the interpreter."""
-    project = (REPOSITORY / "pyproject.toml").read_bytes()
-    parts = (
-        requirements.read_bytes(),
-        TORCH.read_bytes(),
-        project,
-        str(REPOSITORY).encode(),
-        sys.version.encode(),
-    )
+    files = (requirements, TORCH, REPOSITORY / "pyproject.toml")
+    parts = (*(file.read_bytes() for file in files), str(REPOSITORY).encode(), sys.version.encode())
     return f"{requirements.name} {hashlib.sha256(b'|'.join(parts)).hexdigest()}"
 
 
 def _create(venv: Path) -> None:
     _say(f"creating the Python environment in {venv}")
-    marker.make(venv)
+    state_folder.make(venv)
     _run([sys.executable, "-m", "venv", "--without-pip", str(venv)], "python3 -m venv")
     _bring_pip(venv)
 
 
 def _bring_pip(venv: Path) -> None:
-    try:
-        runs = importlib.util.find_spec("ensurepip.__main__") is not None
-    except ModuleNotFoundError:  # Debian has it in a package of its own, python3-venv
-        runs = False
-    if runs:
-        _run([str(venv / "bin" / "python"), "-m", "ensurepip", "--upgrade"], "ensurepip")
-    else:
-        _pip_from_debian(venv)
-
-
-def _pip_from_debian(venv: Path) -> None:
-    """Install pip from the wheel that Debian ships for the venv module."""
+    """Install pip with ensurepip; on a Debian without python3-venv, from the wheel of that package."""
+    python = str(venv / "bin" / "python")
+    with suppress(ModuleNotFoundError):
+        if importlib.util.find_spec("ensurepip.__main__"):
+            _run([python, "-m", "ensurepip", "--upgrade"], "ensurepip")
+            return
     with tempfile.TemporaryDirectory(dir=venv.parent) as folder:
         try:
             unpack(["python3-pip-whl"], Path(folder) / "pip", _say)
         except PackageError as error:
-            raise BootstrapError(
+            raise StackError(
                 f"this Python has no ensurepip (Debian: apt install python3-venv); {error}"
             ) from error
         (wheel,) = Path(folder).glob("pip/usr/share/python-wheels/pip-*.whl")
-        python = str(venv / "bin" / "python")
         _run([python, f"{wheel}/pip", "install", "-q", "--no-index", "--no-deps", str(wheel)], "pip")
 
 
@@ -208,17 +174,17 @@ def _pip(command: list[str], log: Path, expected: int) -> None:
     if moving:
         print("\r\033[K", end="", file=sys.stderr)
     if process.wait(_END_SECONDS) != 0:
-        raise BootstrapError(f"pip failed: {error or f'see {log}'} (whole output: {log})")
+        raise StackError(f"pip failed: {error or f'see {log}'} (whole output: {log})")
 
 
 def _run(command: list[str], name: str) -> None:
     try:
         done = subprocess.run(command, text=True, capture_output=True, check=False, timeout=_RUN_SECONDS)
     except subprocess.TimeoutExpired:
-        raise BootstrapError(f"{name} has not ended within {_RUN_SECONDS} s") from None
+        raise StackError(f"{name} has not ended within {_RUN_SECONDS} s") from None
     if done.returncode != 0:
         lines = (done.stderr or done.stdout).strip().splitlines() or [f"exit {done.returncode}"]
-        raise BootstrapError(f"{name} failed: {lines[-1]}")
+        raise StackError(f"{name} failed: {lines[-1]}")
 
 
 def _say(text: str) -> None:
@@ -236,7 +202,7 @@ def main(arguments: list[str]) -> int:
         return 1
     try:
         ensure(Path(arguments[0]).absolute(), [Path(name).absolute() for name in arguments[1:]])
-    except (BootstrapError, OSError) as error:
+    except (StackError, OSError) as error:
         print(f"error: {error}", file=sys.stderr)
         return 1
     except KeyboardInterrupt:

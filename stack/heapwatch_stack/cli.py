@@ -15,12 +15,12 @@ from typing import TYPE_CHECKING, Any
 from heapwatch.runtime.plain_text import say, say_json
 from heapwatch.stacks import same_folder, user_folder
 from heapwatch_stack.errors import StackError
+from heapwatch_stack.settings import Settings
 
 if TYPE_CHECKING:
     from heapwatch_stack.compose import ComposeStack
     from heapwatch_stack.native import NativeStack
     from heapwatch_stack.report import ServiceStatus
-    from heapwatch_stack.settings import Settings
 
     Stack = NativeStack | ComposeStack
 
@@ -29,50 +29,28 @@ EXTRA = "stack"
 
 def add_parser(commands: Any) -> None:
     """Add the subcommands."""
-    _add(
-        commands, "up", up, "start the stack, or apply changes to a running one; returns when all is healthy"
-    )
-    _add(commands, "down", down, "stop the stack; recorded data stays")
-    status = _add(
-        commands,
-        "status",
-        show_status,
-        "show each service, its address and state; exit 1 if one is unhealthy",
-    )
-    status.add_argument("--json", action="store_true", help="print JSON, one object per service")
-    logs = _add(commands, "logs", show_logs, "show the last lines of the logs")
+    parsers = {}
+    for name, (run, text) in _COMMANDS.items():
+        parsers[name] = parser = commands.add_parser(
+            name, help=text, description=f"{text[0].upper()}{text[1:]}."
+        )
+        parser.add_argument(
+            "--mode",
+            choices=("auto", "native", "docker"),
+            default="auto",
+            help="auto: docker in a clone if a Docker engine answers, else native (%(default)s)",
+        )
+        parser.set_defaults(run=_errors_in_one_line(run), extra=EXTRA)
+    parsers["status"].add_argument("--json", action="store_true", help="print JSON, one object per service")
+    logs = parsers["logs"]
     logs.add_argument("--service", metavar="NAME", help="one service (all)")
     logs.add_argument(
         "--lines", type=int, default=40, metavar="N", help="last lines of each log (%(default)s)"
     )
     logs.add_argument("--follow", action="store_true", help="print new lines as they come")
-    restart = _add(commands, "restart", restart_service, "restart one service and wait for it")
-    restart.add_argument("--service", metavar="NAME", required=True, help="name, as in `heapwatch status`")
-    _add(
-        commands,
-        "demo",
-        demonstrate,
-        "make a trainer leak and follow alert and cleanup; exit 0 only if it worked",
+    parsers["restart"].add_argument(
+        "--service", metavar="NAME", required=True, help="name, as in `heapwatch status`"
     )
-    _add(commands, "clean", clean, "stop the stack and remove everything that it wrote")
-    _add(
-        commands,
-        "tools",
-        print_tools,
-        "find or download Prometheus and Alertmanager; print a folder for PATH",
-    )
-
-
-def _add(commands: Any, name: str, run: Callable[[argparse.Namespace], int], text: str) -> Any:
-    parser = commands.add_parser(name, help=text, description=f"{text[0].upper()}{text[1:]}.")
-    parser.add_argument(
-        "--mode",
-        choices=("auto", "native", "docker"),
-        default="auto",
-        help="auto: docker in a clone if a Docker engine answers, else native (%(default)s)",
-    )
-    parser.set_defaults(run=_errors_in_one_line(run), extra=EXTRA)
-    return parser
 
 
 def _errors_in_one_line(run: Callable[[argparse.Namespace], int]) -> Callable[[argparse.Namespace], int]:
@@ -100,7 +78,6 @@ def chosen_stack(mode: str) -> Stack:
     from heapwatch_stack.compose import ComposeStack, engine_answers
     from heapwatch_stack.native import NativeStack
     from heapwatch_stack.report import Narrator
-    from heapwatch_stack.settings import Settings
 
     settings = Settings.from_environment()
     tell = Narrator(console())
@@ -114,8 +91,6 @@ def chosen_stack(mode: str) -> Stack:
 
 def up(arguments: argparse.Namespace) -> int:
     """Start the stack, wait for it, and print the addresses."""
-    from heapwatch_stack.settings import Settings
-
     stack = chosen_stack(arguments.mode)
     stack.up()
     show(stack.status())
@@ -155,19 +130,18 @@ def restart_service(arguments: argparse.Namespace) -> int:
 
 def clean(arguments: argparse.Namespace) -> int:
     """Stop the stack, and remove the files that heapwatch made."""
-    from heapwatch_stack import marker
-    from heapwatch_stack.settings import Settings
+    from heapwatch_stack import state_folder
 
     state = Settings.from_environment().state
     if not state.exists():
         say(f"there is no {state}")
         return 0
-    if not marker.carried_by(state):
+    if not state_folder.carried_by(state):
         raise StackError(f"heapwatch did not make {state}: nothing was removed")
     stack = chosen_stack(arguments.mode)
     stack.down()
     stack.remove_data()
-    if left := marker.remove(state):
+    if left := state_folder.remove(state):
         say(f"removed what heapwatch made in {state}; not its own, so it stays: {', '.join(left)}")
     else:
         say(f"removed {state}")
@@ -178,7 +152,6 @@ def demonstrate(arguments: argparse.Namespace) -> int:
     """Run the demonstration."""
     from heapwatch.runtime.plain_text import console
     from heapwatch_stack import demo
-    from heapwatch_stack.settings import Settings
 
     demo.run(chosen_stack(arguments.mode), Settings.from_environment(), console())
     return 0
@@ -189,7 +162,6 @@ def print_tools(_arguments: argparse.Namespace) -> int:
     from heapwatch.runtime.plain_text import console
     from heapwatch_stack.binaries import find, link_tools
     from heapwatch_stack.report import Narrator
-    from heapwatch_stack.settings import Settings
 
     settings = Settings.from_environment()
     say(link_tools(settings, find(settings, Narrator(console(error=True)))))
@@ -218,3 +190,15 @@ def how_to_go_on(settings: Settings) -> str:
     if not same_folder(settings.state, user_folder(settings.environment) / "stack"):
         joins = f"\na trainer joins this stack with HEAPWATCH_STATE={shlex.quote(str(settings.state))}"
     return f"\n{commands}    state: {settings.state}{joins}"
+
+
+_COMMANDS: dict[str, tuple[Callable[[argparse.Namespace], int], str]] = {
+    "up": (up, "start the stack, or apply changes to a running one; returns when all is healthy"),
+    "down": (down, "stop the stack; recorded data stays"),
+    "status": (show_status, "show each service, its address and state; exit 1 if one is unhealthy"),
+    "logs": (show_logs, "show the last lines of the logs"),
+    "restart": (restart_service, "restart one service and wait for it"),
+    "demo": (demonstrate, "make a trainer leak and follow alert and cleanup; exit 0 only if it worked"),
+    "clean": (clean, "stop the stack and remove everything that it wrote"),
+    "tools": (print_tools, "find or download Prometheus and Alertmanager; print a folder for PATH"),
+}

@@ -15,13 +15,12 @@ from typing import Any
 
 from heapwatch.runtime.own_files import make_private, read_text
 from heapwatch.runtime.plain_text import plain
-from heapwatch_stack import configuration, containers, delivery, health, preflight, presence
-from heapwatch_stack.endpoints import TRAINER, endpoints
+from heapwatch_stack import configuration, containers, health, preflight
+from heapwatch_stack.configuration import fingerprint
+from heapwatch_stack.debian import Say
 from heapwatch_stack.errors import StackError
-from heapwatch_stack.fingerprint import fingerprint
-from heapwatch_stack.health import Say
 from heapwatch_stack.report import ServiceStatus
-from heapwatch_stack.settings import Settings
+from heapwatch_stack.settings import TRAINER, Settings
 
 _RUN_SECONDS = 3600.0  # images may have to be built
 _ANSWER_SECONDS = 300.0
@@ -41,12 +40,10 @@ def engine_answers() -> bool:
 class ComposeStack:
     """The stack's commands, with docker-compose.yml."""
 
-    mode = "docker"
-
     def __init__(self, settings: Settings, say: Say) -> None:
         self._settings = settings
         self._say = say
-        self._endpoints = endpoints(settings, grafana=True)
+        self._endpoints = settings.endpoints(grafana=True)
         self._targets = containers.ADDRESSES | {TRAINER: f"{TRAINER}:7777"}
 
     def up(self) -> None:
@@ -72,10 +69,10 @@ class ComposeStack:
             for name in ("prometheus", "alertmanager"):
                 self._reload(name, text, is_new=before.get(name) != self._container_ids().get(name))
             health.wait_scraped(self._settings, self._targets)
-            delivery.prove(self._settings, fresh=before != self._container_ids())
+            health.prove_delivery(self._settings, fresh=before != self._container_ids())
             # Prometheus in a container cannot reach loopback addresses of this machine.
             at = f"tcp:{self._settings.host}:{self._settings.ports.prometheus}"
-            presence.announce(self._settings, at, targets=None)
+            configuration.announce(self._settings, at, targets=None)
         except KeyboardInterrupt:
             self._run("stop") if any(before.values()) else self.down()
             raise StackError("interrupted: every container that was started has been stopped") from None
@@ -86,7 +83,7 @@ class ComposeStack:
 
     def down(self) -> None:
         """Stop and remove the containers; volumes stay."""
-        presence.withdraw(self._settings)
+        configuration.withdraw(self._settings)
         self._run("down", "--remove-orphans")
 
     def remove_data(self) -> None:
@@ -131,17 +128,8 @@ class ComposeStack:
 
     def leak(self, *arguments: str) -> list[str]:
         """The command that sets the leaks of the example trainer."""
-        return [
-            *self._command(),
-            "exec",
-            "-T",
-            TRAINER,
-            "python",
-            "-m",
-            "examples.leak",
-            "walker",
-            *arguments,
-        ]
+        program = ("python", "-m", "examples.leak", "walker")
+        return [*self._command(), "exec", "-T", TRAINER, *program, *arguments]
 
     def _hand_over_named_files(self) -> None:
         """Copy secret files that settings name to the place where containers read them."""
@@ -171,10 +159,7 @@ class ComposeStack:
 
     def _await_configuration(self) -> None:
         """Wait until the container that fills the volumes has ended; StackError if it failed."""
-        labels = {"project": self._project, "service": "configuration"}
-        filters = [part for name, value in labels.items() for part in ("--filter", _label(name, value))]
-        found = _output("docker", "ps", "--all", "--quiet", *filters).split()
-        for container in found[:1]:
+        for container in self._output("ps", "--all", "-q", "configuration").split()[:1]:
             if _output("docker", "wait", container) != "0":
                 raise StackError(f"the configuration cannot be written: {_last_line(container)}")
 
@@ -273,10 +258,6 @@ def _client() -> tuple[str, ...] | None:
         if shutil.which(client[0]) and _succeeds(*client, "version"):
             return client
     return None
-
-
-def _label(name: str, value: str) -> str:
-    return f"label=com.docker.compose.{name}={value}"
 
 
 def _last_line(container: str) -> str:

@@ -1,29 +1,33 @@
-"""Prepares the state folder: a link or a rendered file for each file that the services read."""
+"""Writes what the services read into the state folder, and the file by which trainers find the stack."""
 
 from __future__ import annotations
 
+import hashlib
 import json
 import secrets
+import time
 from collections.abc import Mapping
 from pathlib import Path
 
+from heapwatch import stacks
 from heapwatch.http.guards import find_token
 from heapwatch.http.signing import webhook_token
 from heapwatch.runtime.own_files import make_private, read_text, replace
-from heapwatch_stack import marker
+from heapwatch_stack import state_folder
 from heapwatch_stack.alertmanager import render
 from heapwatch_stack.errors import StackError
-from heapwatch_stack.settings import Settings
+from heapwatch_stack.settings import TRAINER, Settings
 
 TOKEN_BYTES = 32
 SHIPPED_RECEIVER = "receiver:9095"  # in prometheus.yml
 _MOST_BYTES = 1 << 20
+WATCHED = (".py", ".yml", ".yaml", ".json", ".tmpl", ".css", ".js")
 
 
 def claim(state: Path) -> None:
     """Create and mark the state folder; StackError if it holds other files or cannot be created."""
     try:
-        marker.make(state)
+        state_folder.make(state)
     except FileExistsError as error:
         raise StackError(f"{error}: set HEAPWATCH_STATE to a folder of the stack's own") from error
     except OSError as error:
@@ -43,24 +47,14 @@ def lay_out(settings: Settings) -> None:
         raise StackError(f"cannot create {_said(error)}; set HEAPWATCH_STATE to a folder of yours") from error
     make_secrets(settings)
     _link(settings.etc / "targets" / "trainer", settings.targets)
-    ports = settings.ports
-    addresses = {
-        "prometheus": ports.prometheus,
-        "alertmanager": ports.alertmanager,
-        "receiver": ports.receiver,
-        "dashboards": ports.dashboards,
-    }
     environment = {
         **settings.environment,
-        "HEAPWATCH_RECEIVER_URL": settings.url(ports.receiver),
+        "HEAPWATCH_RECEIVER_URL": settings.url(settings.ports.receiver),
         "HEAPWATCH_ALERTMANAGER_TOKEN_FILE": str(settings.webhook_token_file),
     }
-    write(
-        settings.data,
-        settings.etc,
-        environment,
-        {name: f"{settings.host}:{port}" for name, port in addresses.items()},
-    )
+    services = (one for one in settings.endpoints().values() if one.name != TRAINER)
+    addresses = {one.name: f"{settings.host}:{one.port}" for one in services}
+    write(settings.data, settings.etc, environment, addresses)
 
 
 def write(data: Path, etc: Path, environment: Mapping[str, str], addresses: Mapping[str, str]) -> None:
@@ -136,3 +130,47 @@ def _link(link: Path, target: Path) -> None:
         return
     link.unlink(missing_ok=True)
     link.symlink_to(target)
+
+
+def fingerprint(*paths: Path) -> str:
+    """A short digest of these files, and of the source and configuration files below these folders."""
+    digest = hashlib.sha256()
+    for path in paths:
+        # resolve: the state folder contains links to folders, which rglob does not follow
+        for file in _files(path.resolve()):
+            digest.update(f"{file}\0".encode())
+            digest.update(file.read_bytes())
+    return digest.hexdigest()[:16]
+
+
+def _files(path: Path) -> list[Path]:
+    if path.is_file():
+        return [path]
+    return sorted(file for file in path.rglob("*") if file.suffix in WATCHED and file.is_file())
+
+
+def announce(settings: Settings, answers_at: str, targets: Path | None) -> None:
+    """Write the file by which this user's trainers find the running stack.
+
+    `answers_at`: see `heapwatch.stacks.Stack`. `targets`: the folder for its Prometheus; None if that cannot
+    reach this machine's trainers. Raises StackError if the user's state folder cannot be written.
+    """
+    stack = stacks.Stack(
+        state=str(settings.state),
+        targets="" if targets is None else str(targets),
+        token_file=str(settings.token_file),
+        dashboards=f"{settings.dashboards_url}/",
+        answers_at=answers_at,
+        started=time.time(),
+    )
+    try:
+        stacks.announce(stack, settings.environment)
+    except OSError as error:
+        raise StackError(
+            f"trainers cannot find this stack: {error}; set XDG_STATE_HOME to a folder of yours"
+        ) from error
+
+
+def withdraw(settings: Settings) -> None:
+    """Remove the file."""
+    stacks.withdraw(settings.state, settings.environment)

@@ -1,8 +1,9 @@
-"""Unpacks Debian packages into a folder of the project, without root. Standard library only."""
+"""Debian packages in a folder of the project, without root. Standard library only."""
 
 from __future__ import annotations
 
 import os
+import shlex
 import shutil
 import subprocess
 import tempfile
@@ -11,17 +12,20 @@ from pathlib import Path
 
 from heapwatch.runtime.own_files import make_private
 
-Progress = Callable[[str], None]
-
-
+Say = Callable[[str], None]  # is given one line of progress
 _RUN_SECONDS = 1800
+BUILT_IN = b"/usr/share/prometheus/alertmanager"
+DESCRIPTOR = 9
+THROUGH_DESCRIPTOR = (
+    f"/proc/self/fd/{DESCRIPTOR}".encode().ljust(len(BUILT_IN) - len(b"alertmanager"), b"/") + b"alertmanager"
+)
 
 
 class PackageError(Exception):
     """The packages could not be fetched; the message is one line."""
 
 
-def unpack(packages: Sequence[str], destination: Path, progress: Progress) -> None:
+def unpack(packages: Sequence[str], destination: Path, say: Say) -> None:
     """Download `packages` with apt and unpack them so that `destination` holds their `usr/`, `etc/` ….
 
     The destination appears complete or not at all. Package lists are kept beside it, because only root may
@@ -35,17 +39,15 @@ def unpack(packages: Sequence[str], destination: Path, progress: Progress) -> No
         shutil.rmtree(leftover, ignore_errors=True)
     work = Path(tempfile.mkdtemp(prefix=f"{destination.name}.partial-", dir=destination.parent))
     try:
-        apt = _PrivateApt(work)
-        progress("refreshing the package lists")
-        apt.run("update")
-        progress(
-            f"downloading {', '.join(packages[:2])}"
-            + (f" and {len(packages) - 2} more" if packages[2:] else "")
-        )
-        apt.run("download", *packages)
+        apt = _private_apt(work)
+        say("refreshing the package lists")
+        _run([*apt, "update"], work)
+        more = f" and {len(packages) - 2} more" if packages[2:] else ""
+        say(f"downloading {', '.join(packages[:2])}{more}")
+        _run([*apt, "download", *packages], work)
         root = work / "root"
         for archive in sorted(work.glob("*.deb")):
-            progress(f"unpacking {archive.name.split('_')[0]} {archive.name.split('_')[1]}")
+            say(f"unpacking {archive.name.split('_')[0]} {archive.name.split('_')[1]}")
             _run(["dpkg-deb", "-x", str(archive), str(root)], work)
         shutil.rmtree(destination, ignore_errors=True)
         root.rename(destination)
@@ -53,39 +55,22 @@ def unpack(packages: Sequence[str], destination: Path, progress: Progress) -> No
         shutil.rmtree(work, ignore_errors=True)
 
 
-class _PrivateApt:
+def _private_apt(folder: Path) -> list[str]:
     """apt-get with its own lists and caches in a folder, and the system's sources and keys."""
-
-    def __init__(self, folder: Path) -> None:
-        for needed in ("lists/partial", "cache/archives/partial"):
-            (folder / needed).mkdir(parents=True)
-        self._folder = folder
-        self._options = [
-            f"-oDir::State::lists={folder}/lists",
-            f"-oDir::Cache={folder}/cache",
-            "-oDebug::NoLocking=true",
-            "-oAPT::Sandbox::User=",
-            "-oAcquire::Retries=2",
-            "-oAcquire::http::Timeout=20",
-            "-oAcquire::https::Timeout=20",
-            "-oAPT::Update::Error-Mode=any",
-        ]
-
-    def run(self, *arguments: str) -> None:
-        _run(["apt-get", "-q", *self._options, *arguments], self._folder)
+    for needed in ("lists/partial", "cache/archives/partial"):
+        (folder / needed).mkdir(parents=True)
+    return [
+        *("apt-get", "-q", f"-oDir::State::lists={folder}/lists", f"-oDir::Cache={folder}/cache"),
+        *("-oDebug::NoLocking=true", "-oAPT::Sandbox::User=", "-oAPT::Update::Error-Mode=any"),
+        *("-oAcquire::Retries=2", "-oAcquire::http::Timeout=20", "-oAcquire::https::Timeout=20"),
+    ]
 
 
 def _run(command: list[str], folder: Path) -> None:
     environment = {**os.environ, "LC_ALL": "C", "DEBIAN_FRONTEND": "noninteractive"}
     try:
         done = subprocess.run(
-            command,
-            cwd=folder,
-            env=environment,
-            text=True,
-            capture_output=True,
-            check=False,
-            timeout=_RUN_SECONDS,
+            command, cwd=folder, env=environment, text=True, capture_output=True, timeout=_RUN_SECONDS
         )
     except subprocess.TimeoutExpired:
         raise PackageError(f"{command[0]} has not ended within {_RUN_SECONDS} s") from None
@@ -93,3 +78,27 @@ def _run(command: list[str], folder: Path) -> None:
         lines = [line for line in (done.stderr or done.stdout).splitlines() if line.strip()]
         reasons = [line for line in lines if line.startswith(("E:", "Err", "dpkg-deb: error"))] or lines
         raise PackageError(f"{command[0]} failed: {reasons[0].strip() if reasons else done.returncode}")
+
+
+def relocate(program: Path, share: Path, wrapper: Path) -> None:
+    """Write `wrapper`, which runs Debian's Alertmanager, `program`, with `share` for /usr/share/prometheus.
+
+    Debian's build opens its templates below that folder. It has no option for another one, and only root can
+    write there. So the path is replaced in a copy of the program by a path of the same length below
+    /proc/self/fd, and a two-line wrapper opens the folder with that descriptor. This works in any folder and
+    for any user.
+    """
+    relocated = program.with_name(program.name + ".relocated")
+    _write(relocated, program.read_bytes().replace(BUILT_IN, THROUGH_DESCRIPTOR))
+    script = (
+        f'#!/bin/sh\nexec {DESCRIPTOR}<{shlex.quote(str(share))} && exec {shlex.quote(str(relocated))} "$@"\n'
+    )
+    _write(wrapper, script.encode())
+
+
+def _write(file: Path, content: bytes) -> None:
+    """Replace an executable atomically, even while the old one is running."""
+    fresh = file.with_name(f".{file.name}.{os.getpid()}")
+    fresh.write_bytes(content)
+    fresh.chmod(0o755)
+    fresh.replace(file)

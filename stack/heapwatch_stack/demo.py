@@ -11,11 +11,8 @@ from typing import Any, TypeVar
 from rich.console import Console
 
 from heapwatch.runtime.plain_text import plain
-from heapwatch_stack.compose import ComposeStack
 from heapwatch_stack.errors import StackError
-from heapwatch_stack.example import Example, example
-from heapwatch_stack.loop import DemoLevels, Loop
-from heapwatch_stack.native import NativeStack
+from heapwatch_stack.loop import DemoLevels, Loop, Stack, Trainer, leaking_trainer
 from heapwatch_stack.report import Narrator
 from heapwatch_stack.settings import Settings
 
@@ -31,40 +28,39 @@ BODIES_LEFT = 1.05
 FOOD_LEFT = 15
 CLEAN_AGAIN_SECONDS = 10.0
 # A trainer on a busy machine reads its switches late, and levels are some seconds old.
-SETTLED_SECONDS = 20.0
-SETTLED_STEPS = 10
+CLEAN_SECONDS = 20.0
+CLEAN_STEPS = 10
 SAID_AFTER = 5.0
 SAID_AGAIN_AFTER = 30.0
 T = TypeVar("T")
 
 
-def run(stack: NativeStack | ComposeStack, settings: Settings, console: Console) -> None:
+def run(stack: Stack, settings: Settings, console: Console) -> None:
     """Run the loop once; StackError if it does not close. The leak is switched off in any case."""
     if unhealthy := [row.service for row in stack.status() if not row.healthy]:
         raise StackError(f"unhealthy services ({', '.join(unhealthy)}): run heapwatch up first")
     try:
-        with example(stack, settings, lambda one: _cooldown_left(_loop(settings, one)) > 0) as trainer:
-            loop = _loop(settings, trainer)
-            if (left := _cooldown_left(loop)) > 0:
+        with leaking_trainer(stack, settings, lambda one: _cooldown_left(settings, one) > 0) as trainer:
+            if (left := _cooldown_left(settings, trainer)) > 0:
                 console.print(
                     f"The receiver cleaned up recently; waiting {left:.0f} s for the end of its cooldown."
                 )
                 time.sleep(left)
-            _Demonstration(trainer, loop, Narrator(console)).run()
+            _Demonstration(trainer, _loop(settings, trainer), Narrator(console)).run()
     except KeyboardInterrupt:
         raise StackError("interrupted: the leak is off") from None
 
 
-def _loop(settings: Settings, trainer: Example) -> Loop:
+def _loop(settings: Settings, trainer: Trainer) -> Loop:
     return Loop(settings, trainer.instance, trainer.port)
 
 
-def _cooldown_left(loop: Loop) -> float:
+def _cooldown_left(settings: Settings, trainer: Trainer) -> float:
     """Seconds for which the receiver still leaves the trainer alone after a cleanup."""
     cooldown = float(os.environ.get("HEAPWATCH_RECEIVER_EMERGENCY_COOLDOWN") or RECEIVER_COOLDOWN)
     finished = [
         datetime.fromisoformat(row["action"]["finished_at"]).timestamp()
-        for row in loop.actions()
+        for row in _loop(settings, trainer).actions()
         if row["action"] and row["action"]["finished_at"]
     ]
     return max(0.0, max(finished, default=0.0) + cooldown - time.time())
@@ -73,10 +69,10 @@ def _cooldown_left(loop: Loop) -> float:
 class _Demonstration:
     """One run: each `_see_…` waits for one step of the loop and prints what it found."""
 
-    def __init__(self, trainer: Example, loop: Loop, say: Narrator) -> None:
+    def __init__(self, trainer: Trainer, loop: Loop, narrator: Narrator) -> None:
         self._trainer = trainer
         self._loop = loop
-        self._say = say
+        self._tell = narrator.tell
         self._known_rows = {row["id"] for row in loop.actions()}
         self._freed_before = loop.freed()
         self._fired_before = {_name(alert) for alert in loop.firing()}
@@ -101,14 +97,11 @@ class _Demonstration:
             self._trainer.leak({})
             self._tell("leak", "off")
         self._see_cleanup(done)
-        self._see_rest_gone(before)
+        self._see_leftovers_gone(before)
         after = self._see_fall(before.bodies, limit)
         self._see_verdict(done["request_id"])
         self._see_silence()
         self._tell("the loop closed", f": {before} → leak → cleanup → {after}", "bold green")
-
-    def _tell(self, about: str, text: str, style: str = "bold") -> None:
-        self._say(text, about, style)
 
     def _see_alert(self, state: str, source: Callable[[], list[dict[str, str]]]) -> None:
         def reached() -> dict[str, str] | None:
@@ -155,7 +148,7 @@ class _Demonstration:
             f" {freed:,.0f} MB came back",
         )
 
-    def _see_rest_gone(self, before: DemoLevels) -> None:
+    def _see_leftovers_gone(self, before: DemoLevels) -> None:
         """Clean up the other leaked resources, and what leaked after the receiver's cleanup.
 
         They are gone once nothing came back for a while in which the trainer went on.
@@ -168,8 +161,8 @@ class _Demonstration:
             now = self._loop.levels()
             if now.bodies <= BODIES_LEFT * before.bodies and now.food <= before.food + FOOD_LEFT:
                 since, steps = gone_since = gone_since or (time.monotonic(), now.steps)
-                settled = time.monotonic() - since >= SETTLED_SECONDS and now.steps - steps >= SETTLED_STEPS
-                return now if settled else None
+                stable = time.monotonic() - since >= CLEAN_SECONDS and now.steps - steps >= CLEAN_STEPS
+                return now if stable else None
             gone_since = None
             if time.monotonic() - asked_at > CLEAN_AGAIN_SECONDS:
                 self._tell("trainer", f"still holds {now}: cleans up again")
@@ -216,14 +209,14 @@ class _Demonstration:
         if held := sorted({_name(alert) for alert in self._loop.firing()} - self._fired_before):
             self._tell("prometheus", f"the rules hold for some minutes: {', '.join(held)}")
 
-    def _wait(self, what: str, look: Callable[[], T | None], left: Callable[[], set[str]] = set) -> T:
-        """Call `look` every second until it returns something; say what it waits for.
+    def _wait(self, what: str, condition: Callable[[], T | None], left: Callable[[], set[str]] = set) -> T:
+        """Call `condition` every second until it returns something; say what it waits for.
 
         `left` names what is still there, for the error of a wait that is given up.
         """
         began = time.monotonic()
         say_at = began + SAID_AFTER
-        while (found := look()) is None:
+        while (found := condition()) is None:
             now = time.monotonic()
             if now - began > PATIENCE:
                 waited_for = ": ".join(filter(None, (what, ", ".join(sorted(left())))))

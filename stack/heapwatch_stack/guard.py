@@ -59,13 +59,8 @@ class Guard:
     """Forwards requests to the program.
 
     A request must be complete within _REQUEST_SECONDS, the whole exchange within _EXCHANGE_SECONDS. When all
-    connections are in use, a new one takes the place of the oldest of the sender who has most.
-
-    Args:
-        connect: opens a connection to the program.
-        prefix: the path under which the program answers.
-        names: allowed values of the Host header, see `heapwatch.http.known_names`.
-
+    connections are in use, a new one takes the place of the oldest of the sender who has most. `prefix` is
+    the path under which the program answers, `names` are allowed in the Host header.
     """
 
     def __init__(self, connect: _Connect, prefix: str, names: frozenset[str]) -> None:
@@ -79,7 +74,7 @@ class Guard:
         who = sender(*map(writer.get_extra_info, ("peername", "sockname")))
         task = asyncio.current_task()
         self._open.setdefault(who, {})[task] = None
-        self._make_room()
+        self._end_surplus()
         try:
             await asyncio.wait_for(self._exchange(reader, writer), _EXCHANGE_SECONDS)
         except (asyncio.TimeoutError, asyncio.CancelledError):
@@ -91,7 +86,7 @@ class Guard:
             with suppress(OSError):
                 writer.close()
 
-    def _make_room(self) -> None:
+    def _end_surplus(self) -> None:
         if sum(len(tasks) for tasks in self._open.values()) > _MAX_CONNECTIONS:
             most = max(self._open, key=lambda who: len(self._open[who]))
             oldest = next(iter(self._open[most]))
@@ -125,29 +120,18 @@ class Guard:
             raise Refusal(HTTPStatus.BAD_REQUEST, "not an HTTP request for a path")
         fields = [line.partition(":") for line in lines[1:]]
         headers = {name.lower(): value.strip() for name, _, value in fields}
-        if len([name for name, _, _ in fields if name.lower() == "host"]) > 1:
+        names = [name.lower() for name, _, _ in fields]
+        if names.count("host") > 1:
             raise Refusal(HTTPStatus.BAD_REQUEST, "more than one Host header")
-        if len([name for name, _, _ in fields if name.lower() in _LENGTHS]) > 1:
+        if sum(name in _LENGTHS for name in names) > 1:
             raise Refusal(HTTPStatus.BAD_REQUEST, "more than one length")
-        self._check_host(headers.get("host", ""))
-        self._check_site(method, headers)
+        if not is_known(headers.get("host", ""), self._names):
+            raise Refusal(HTTPStatus.MISDIRECTED_REQUEST, REFUSAL)
+        _check_site(method, headers)
         kept = [f"{name}:{value}" for name, _, value in fields if name.lower() not in _HOP]
         return "\r\n".join(
             [f"{method} {self._prefix}{target} {version}", *kept, "Connection: close", "", ""]
         ).encode("latin-1")
-
-    def _check_host(self, host: str) -> None:
-        if not is_known(host, self._names):
-            raise Refusal(HTTPStatus.MISDIRECTED_REQUEST, REFUSAL)
-
-    def _check_site(self, method: str, headers: dict[str, str]) -> None:
-        """Reject requests of other sites: their pages may link here, but neither read nor change anything."""
-        origin = headers.get("origin")
-        if origin is not None and origin.partition("://")[2].lower() != headers["host"].lower():
-            raise Refusal(HTTPStatus.FORBIDDEN, "requests of another origin are not passed on")
-        site = headers.get("sec-fetch-site", "none").lower()
-        if method not in _SAFE and site not in ("same-origin", "none"):
-            raise Refusal(HTTPStatus.FORBIDDEN, "cross-site requests may not change anything")
 
     async def _pass_on(
         self, head: bytes, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, until: float
@@ -170,6 +154,16 @@ _HOP = frozenset({"connection", "keep-alive", "proxy-connection", "upgrade"})
 _LENGTHS = frozenset({"content-length", "transfer-encoding"})
 _LENGTH = re.compile(rb"\r\ncontent-length:[ \t]*([0-9]{1,15})[ \t]*\r\n", re.IGNORECASE)
 _CHUNKED = re.compile(rb"\r\ntransfer-encoding:[ \t]*chunked[ \t]*\r\n", re.IGNORECASE)
+
+
+def _check_site(method: str, headers: dict[str, str]) -> None:
+    """Reject requests of other sites: their pages may link here, but neither read nor change anything."""
+    origin = headers.get("origin")
+    if origin is not None and origin.partition("://")[2].lower() != headers["host"].lower():
+        raise Refusal(HTTPStatus.FORBIDDEN, "requests of another origin are not passed on")
+    site = headers.get("sec-fetch-site", "none").lower()
+    if method not in _SAFE and site not in ("same-origin", "none"):
+        raise Refusal(HTTPStatus.FORBIDDEN, "cross-site requests may not change anything")
 
 
 async def _send_body(head: bytes, reader: asyncio.StreamReader, asks: asyncio.StreamWriter) -> None:
@@ -230,14 +224,12 @@ async def run(host: str, port: int, command: list[str], file: Path | None) -> in
         return await asyncio.to_thread(program.wait)
 
 
-async def forward(host: str, port: int, to: str) -> int:
+async def forward(host: str, port: int, to: str) -> None:
     """Forward to a program at `to`, `host:port`, until this process is ended."""
     name, _, number = to.rpartition(":")
     guard = Guard(partial(asyncio.open_connection, name, int(number)), "", known_names(host))
-    server = await asyncio.start_server(guard.serve, host, port, limit=_MAX_HEAD_BYTES)
-    async with server:
+    async with await asyncio.start_server(guard.serve, host, port, limit=_MAX_HEAD_BYTES) as server:
         await server.serve_forever()
-    return 0
 
 
 @dataclass(frozen=True)
@@ -289,12 +281,12 @@ def _die_with_parent() -> None:
 
 def main(arguments: list[str]) -> int:
     """Run as the module's description says; returns the program's exit status."""
-    host, port, first, *rest = arguments
-    if first == "--to":
-        return asyncio.run(forward(host, int(port), rest[0]))
-    if first == "--socket":
-        return asyncio.run(run(host, int(port), rest[1:], Path(rest[0])))
-    return asyncio.run(run(host, int(port), [first, *rest], None))
+    host, port, *command = arguments
+    if command[0] == "--to":
+        asyncio.run(forward(host, int(port), command[1]))
+        return 0
+    file = Path(command[1]) if command[0] == "--socket" else None
+    return asyncio.run(run(host, int(port), command[2:] if file else command, file))
 
 
 if __name__ == "__main__":

@@ -1,37 +1,37 @@
-"""Waits until services answer and Prometheus scrapes them."""
+"""Waits until services answer, Prometheus scrapes them, and an alert travels to the receiver."""
 
 from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterable, Mapping
+from datetime import datetime, timedelta, timezone
 from typing import Any
 
 import httpx
 from prometheus_client.parser import text_string_to_metric_families
 
 from heapwatch.runtime.plain_text import plain
-from heapwatch_stack.endpoints import Endpoint
+from heapwatch_stack.debian import Say
 from heapwatch_stack.errors import StackError
 from heapwatch_stack.processes import serves
-from heapwatch_stack.settings import Settings
+from heapwatch_stack.settings import Endpoint, Settings
 
 HEALTHY = "healthy"
-STRANGER = "port is taken"
+TAKEN = "port is taken"
 # Importing torch may take minutes on a busy machine. A service that keeps ending is noticed much earlier.
 PATIENCE = 600.0
 SAYS_AFTER = 30.0
-Say = Callable[[str], None]
+# The heartbeat comes every minute. One this recent, since the last start, is sufficient.
+RECENT_SECONDS = 90.0
+DELIVERY_PATIENCE = 30.0
+LAST_HEARTBEAT = "heapwatch_receiver_last_watchdog_timestamp_seconds"
+REJECTED = "heapwatch_receiver_requests_rejected_total"
 
 
-def healthy(settings: Settings, endpoint: Endpoint, timeout: float = 2) -> bool:
-    """Whether the health address answers with 200 within `timeout` seconds."""
-    return condition(settings, endpoint, timeout) == HEALTHY
-
-
-def condition(settings: Settings, endpoint: Endpoint, timeout: float = 2) -> str:
+def condition(settings: Settings, endpoint: Endpoint) -> str:
     """`healthy`, `not answering`, or the reason why a service that answers is not ready."""
     try:
-        answer = httpx.get(settings.url(endpoint.port) + endpoint.health, timeout=timeout, trust_env=False)
+        answer = httpx.get(settings.url(endpoint.port) + endpoint.health, timeout=2, trust_env=False)
         if answer.status_code == 200:
             return HEALTHY
         reason = answer.json()["reason"]
@@ -41,17 +41,10 @@ def condition(settings: Settings, endpoint: Endpoint, timeout: float = 2) -> str
 
 
 def supervised(settings: Settings, endpoint: Endpoint, info: Mapping[str, Any]) -> str:
-    """The condition of a service under the supervisor: what answers in its place is not taken for it.
-
-    Args:
-        settings: settings of the stack.
-        endpoint: the service.
-        info: its state as the supervisor reports it, with `pid` and `statename`.
-
-    """
+    """The condition of a service under the supervisor, not of another process that answers in its place."""
     state = condition(settings, endpoint)
     if state == HEALTHY and not serves(info["pid"], endpoint.port):
-        return STRANGER
+        return TAKEN
     return state if state == HEALTHY or info["statename"] == "RUNNING" else str(info["statename"]).lower()
 
 
@@ -68,7 +61,7 @@ def wait_healthy(
     say_at = time.monotonic() + SAYS_AFTER
     while True:
         for endpoint in list(waiting):
-            if healthy(settings, endpoint):
+            if condition(settings, endpoint) == HEALTHY:
                 waiting.remove(endpoint)
                 say(f"{endpoint.name} is healthy")
         if not waiting:
@@ -98,11 +91,9 @@ def wait_reloaded(settings: Settings, endpoint: Endpoint, since: float, patience
     while time.monotonic() < deadline:
         time.sleep(0.2)
         try:
-            text = httpx.get(settings.url(endpoint.port) + "/metrics", timeout=5, trust_env=False).text
-            families = list(text_string_to_metric_families(text))
+            samples = _samples(settings, endpoint.port)
         except (httpx.HTTPError, ValueError):
             continue
-        samples = [sample for family in families for sample in family.samples]
         outcome = {sample.name: sample.value for sample in samples if "_config_last_reload_" in sample.name}
         at = outcome.get(f"{endpoint.name}_config_last_reload_success_timestamp_seconds", 0.0)
         if at >= since and outcome.get(f"{endpoint.name}_config_last_reload_successful") == 1:
@@ -137,3 +128,64 @@ def wait_scraped(settings: Settings, expected: Mapping[str, str], patience: floa
             ]
             raise StackError(f"Prometheus does not reach {'; '.join(reasons)}")
         time.sleep(0.5)
+
+
+def prove_delivery(settings: Settings, *, fresh: bool, patience: float = DELIVERY_PATIENCE) -> None:
+    """Wait until a heartbeat reaches the receiver through Alertmanager: no health check shows that.
+
+    `fresh`: a service was started, so send a new one.
+
+    Raises:
+        StackError: it does not arrive; with the reason if the receiver knows it.
+
+    """
+    began = time.time()
+    if not fresh and began - _last_heartbeat(settings) < RECENT_SECONDS:
+        return
+    _send(settings)
+    while _last_heartbeat(settings) < began:
+        if time.time() - began > patience:
+            raise StackError(
+                f"no alert travels from Alertmanager to the receiver{_reason(settings)}:"
+                " heapwatch logs --service alertmanager"
+            )
+        time.sleep(0.2)
+
+
+def _send(settings: Settings) -> None:
+    """Post a heartbeat in a new group to Alertmanager: a group's first alert is sent at once."""
+    now = datetime.now(timezone.utc)
+    labels = {
+        "alertname": settings.environment.get("HEAPWATCH_RECEIVER_WATCHDOG_ALERTNAME") or "Watchdog",
+        "component": "watchdog",
+        "instance": f"heapwatch up {now:%Y-%m-%dT%H:%M:%S.%f}",
+        "kind": "health",
+        "severity": "warning",
+    }
+    alert = {"labels": labels, "endsAt": (now + timedelta(minutes=1)).isoformat()}
+    address = settings.url(settings.ports.alertmanager) + "/api/v2/alerts"
+    try:
+        httpx.post(address, json=[alert], timeout=10, trust_env=False)
+    except httpx.HTTPError as error:
+        raise StackError(f"Alertmanager takes no alert: {error}") from error
+
+
+def _last_heartbeat(settings: Settings) -> float:
+    return max((sample.value for sample in _receiver(settings) if sample.name == LAST_HEARTBEAT), default=0.0)
+
+
+def _reason(settings: Settings) -> str:
+    codes = [s.labels["code"] for s in _receiver(settings) if s.name == REJECTED and s.value > 0]
+    return f" (the receiver answers {', '.join(sorted(codes))})" if codes else ""
+
+
+def _receiver(settings: Settings) -> list[Any]:
+    try:
+        return _samples(settings, settings.ports.receiver)
+    except (httpx.HTTPError, ValueError):
+        return []
+
+
+def _samples(settings: Settings, port: int) -> list[Any]:
+    answer = httpx.get(settings.url(port) + "/metrics", timeout=5, trust_env=False)
+    return [sample for family in text_string_to_metric_families(answer.text) for sample in family.samples]

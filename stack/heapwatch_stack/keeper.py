@@ -23,16 +23,15 @@ from heapwatch.measure.process.kernel_kills import KernelKills
 from heapwatch.runtime.own_files import open_own, replace
 from heapwatch.runtime.plain_text import say
 from heapwatch_stack import processes
-from heapwatch_stack.endpoints import endpoints, has_grafana
 from heapwatch_stack.health import HEALTHY, supervised
 from heapwatch_stack.settings import Settings
+from heapwatch_stack.state_folder import locked
 from heapwatch_stack.supervision import Supervisor
-from heapwatch_stack.turns import take_turn
 from heapwatch_viewer.unwell import UNWELL
 
 SWEEP_SECONDS = 5.0
 WATCH_SECONDS = 30.0
-TELL_AFTER = 3  # looks in a row
+TELL_AFTER = 3  # checks in a row
 
 
 def main() -> int:
@@ -43,14 +42,12 @@ def main() -> int:
     watch = Watch(settings)
     while not select.select([parent], [], [], SWEEP_SECONDS)[0]:
         _sweep(settings.targets, kills)
-        watch.look()
+        watch.check()
     # standard output was a pipe to supervisord
     appended = os.O_WRONLY | os.O_APPEND | os.O_CREAT
     with suppress(OSError), os.fdopen(open_own(settings.logs / "keeper.log", appended), "a") as log:
         log.write(f"{datetime.now():%Y-%m-%d %H:%M:%S} supervisord died: starting the stack again\n")
-    path = settings.state / "run" / "lock"
-    with os.fdopen(open_own(path, os.O_RDWR | os.O_CREAT), "r+b") as lock:
-        take_turn(lock, path)  # wait for a running `up` or `down`
+    with locked(settings.state / "run" / "lock"):  # wait for a running `up` or `down`
         supervisor = Supervisor(settings)
         if not supervisor.running():
             processes.end_all(settings.state)
@@ -72,14 +69,14 @@ class Watch:
         self._written: str | None = None
         self._next = 0.0
 
-    def look(self) -> None:
+    def check(self) -> None:
         """Ask each service, once in WATCH_SECONDS."""
         if time.monotonic() < self._next:
             return
         self._next = time.monotonic() + WATCH_SECONDS
         with suppress(OSError, xmlrpc.client.Error):  # the supervisor is ending
             running = self._supervisor.processes()
-            for endpoint in endpoints(self._settings, grafana=has_grafana(self._settings)).values():
+            for endpoint in self._settings.endpoints().values():
                 if endpoint.name in running:
                     self._judge(endpoint.name, supervised(self._settings, endpoint, running[endpoint.name]))
         self._write()
@@ -99,7 +96,7 @@ class Watch:
     def _write(self) -> None:
         text = "".join(f"{name}: {state}\n" for name, state in self._told.items())
         if text != self._written:
-            with suppress(OSError):  # tried again at the next look
+            with suppress(OSError):  # tried again at the next check
                 replace(self._settings.state / UNWELL, text)
                 self._written = text
 

@@ -1,8 +1,13 @@
-"""The state of each step of the loop: trainer, Prometheus, Alertmanager, receiver."""
+"""What the demonstration looks at and acts on: the four services, and a trainer that leaks on request."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
@@ -11,10 +16,19 @@ import httpx
 from heapwatch.errors import Unreachable
 from heapwatch.http.client import post_json
 from heapwatch.runtime.own_files import read_text
+from heapwatch_stack import health
+from heapwatch_stack.compose import ComposeStack
 from heapwatch_stack.errors import StackError
+from heapwatch_stack.native import NativeStack
+from heapwatch_stack.services import environment
 from heapwatch_stack.settings import Settings
 
 _CLEANUP_SECONDS = 30.0
+_ENDS_WITHIN = 20
+_SWITCHED_WITHIN = 120
+
+
+Stack = NativeStack | ComposeStack
 
 
 @dataclass(frozen=True)
@@ -33,11 +47,7 @@ class DemoLevels:
 class Loop:
     """Reads the four services over HTTP; each method raises StackError if a service does not answer.
 
-    Args:
-        settings: settings of the stack.
-        instance: the trainer's `instance` in Prometheus.
-        port: port of the trainer.
-
+    `instance` is the trainer's in Prometheus.
     """
 
     def __init__(self, settings: Settings, instance: str, port: int) -> None:
@@ -68,20 +78,16 @@ class Loop:
 
     def recorded(self) -> DemoLevels | None:
         """The same levels at Prometheus's last scrape; None while one is missing."""
-        found = [
-            self.query(f'sum(trainer_bodies{{instance="{self.instance}"}})'),
-            self.query(f'trainer_entities{{instance="{self.instance}", type="food_sources"}}'),
-            self.query(
-                f'trainer_process_resident_memory_bytes{{instance="{self.instance}", role="trainer"}}'
-            ),
-        ]
-        return DemoLevels(*(answer[0][1] for answer in found)) if all(found) else None
+        own = f'instance="{self.instance}"'
+        bodies = self._value(f"sum(trainer_bodies{{{own}}})")
+        food = self._value(f'trainer_entities{{{own}, type="food_sources"}}')
+        memory = self._value(f'trainer_process_resident_memory_bytes{{{own}, role="trainer"}}')
+        return None if bodies is None or food is None or memory is None else DemoLevels(bodies, food, memory)
 
     def limit(self, resource: str, component: str, severity: str) -> float | None:
         """The effective limit of this trainer, as the rules record it."""
         labels = f'instance="{self.instance}", resource="{resource}", component="{component}"'
-        found = self.query(f'job:trainer_limit:effective{{{labels}, severity="{severity}"}}')
-        return found[0][1] if found else None
+        return self._value(f'job:trainer_limit:effective{{{labels}, severity="{severity}"}}')
 
     def alerts(self) -> list[dict[str, str]]:
         """Labels of this trainer's alerts on limits that request a cleanup, with `alertstate`."""
@@ -112,13 +118,14 @@ class Loop:
     def actions(self) -> list[dict[str, Any]]:
         """The receiver's rows about this trainer, newest first."""
         parameters = {"instance": self.instance, "limit": "100"}
-        rows = self._json("the receiver", self._settings.ports.receiver, "/actions", parameters)["rows"]
-        return list(rows)
+        return list(self._json("the receiver", self._settings.ports.receiver, "/actions", parameters)["rows"])
 
     def freed(self) -> float:
         """Bytes freed by cleanups of this trainer, at Prometheus's last scrape."""
-        found = self.query(f'sum(trainer_cleanup_freed_bytes_total{{instance="{self.instance}"}})')
-        return found[0][1] if found else 0.0
+        return self._value(f'sum(trainer_cleanup_freed_bytes_total{{instance="{self.instance}"}})') or 0.0
+
+    def _value(self, expression: str) -> float | None:
+        return next((value for _, value in self.query(expression)), None)
 
     def _json(self, who: str, port: int, path: str, parameters: Mapping[str, str] | None = None) -> Any:
         try:
@@ -129,3 +136,88 @@ class Loop:
             raise StackError(
                 f"{who} does not answer on port {port} ({error}); is the stack up? heapwatch status"
             ) from error
+
+
+class ExampleTrainer:
+    """The example trainer that runs in the stack of a clone."""
+
+    def __init__(self, stack: Stack, settings: Settings) -> None:
+        self.instance = stack.trainer_target
+        self.port = settings.ports.trainer
+        self._stack = stack
+        self._checkout = settings.checkout
+
+    def leak(self, rates: Mapping[str, float]) -> None:
+        """Call the command of the example."""
+        arguments = [f"{name}={rate:g}" for name, rate in rates.items()] or ["off"]
+        command = self._stack.leak(*arguments)
+        try:
+            done = subprocess.run(
+                command, cwd=self._checkout, text=True, capture_output=True, timeout=_SWITCHED_WITHIN
+            )
+        except subprocess.TimeoutExpired:
+            raise StackError(f"the leak was not switched within {_SWITCHED_WITHIN} s") from None
+        if done.returncode != 0:
+            raise StackError(f"the leak could not be switched: {(done.stderr or done.stdout).strip()}")
+
+
+class SmallTrainer:
+    """`heapwatch_stack.trainer` as a child process."""
+
+    def __init__(self, settings: Settings) -> None:
+        self._process = subprocess.Popen(
+            [sys.executable, "-m", "heapwatch_stack.trainer"],
+            env={**os.environ, **environment(settings)},
+            text=True,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+        )
+        assert self._process.stdout is not None
+        said = self._process.stdout.readline().strip()
+        if not said.isdigit():
+            self.end()
+            raise StackError(f"the demonstration's trainer did not start: {said or 'no output'}")
+        self.port = int(said)
+        self.instance = f"{settings.host}:{self.port}"
+
+    def leak(self, rates: Mapping[str, float]) -> None:
+        """Write the rates to its standard input."""
+        assert self._process.stdin is not None
+        try:
+            self._process.stdin.write(json.dumps(dict(rates)) + "\n")
+            self._process.stdin.flush()
+        except BrokenPipeError:
+            raise StackError("the demonstration's trainer has ended") from None
+
+    def end(self) -> None:
+        """Close its input, which ends it; kill it if it does not end."""
+        try:
+            self._process.communicate(timeout=_ENDS_WITHIN)
+        except subprocess.TimeoutExpired:
+            self._process.kill()
+            self._process.wait()
+
+
+Trainer = ExampleTrainer | SmallTrainer
+
+
+@contextmanager
+def leaking_trainer(
+    stack: Stack, settings: Settings, in_cooldown: Callable[[Trainer], bool]
+) -> Iterator[Trainer]:
+    """The stack's example if it has one, else a small trainer that ends with the context.
+
+    `in_cooldown`: whether the receiver leaves a trainer alone after a cleanup. Then a small one is started,
+    where the stack can see it: outside of containers.
+    """
+    if settings.checkout or isinstance(stack, ComposeStack):
+        own = ExampleTrainer(stack, settings)
+        if isinstance(stack, ComposeStack) or not in_cooldown(own):
+            yield own
+            return
+    small = SmallTrainer(settings)
+    try:
+        health.wait_scraped(settings, {"the demonstration's trainer": small.instance})
+        yield small
+    finally:
+        small.end()

@@ -9,20 +9,19 @@ import signal
 import socket
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from types import FrameType
 
 from heapwatch.runtime.own_files import MOST_BYTES, make_private, open_own, read_json, replace
-from heapwatch_stack import binaries, configuration, delivery, health, preflight, presence, processes
-from heapwatch_stack.endpoints import TRAINER, Endpoint, endpoints, grafana_mark, has_grafana
+from heapwatch_stack import binaries, configuration, health, preflight, processes
+from heapwatch_stack.configuration import fingerprint
+from heapwatch_stack.debian import Say
 from heapwatch_stack.errors import StackError
-from heapwatch_stack.fingerprint import fingerprint
-from heapwatch_stack.health import Say
 from heapwatch_stack.report import ServiceStatus
 from heapwatch_stack.services import Service, services
-from heapwatch_stack.settings import Settings
+from heapwatch_stack.settings import TRAINER, Endpoint, Settings
 from heapwatch_stack.supervision import Supervisor
 
 # If a service ends this often while `up` waits for it, waiting longer does not help.
@@ -33,8 +32,6 @@ INTERRUPTIONS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 class NativeStack:
     """The stack's commands, without a Docker engine."""
 
-    mode = "native"
-
     def __init__(self, settings: Settings, say: Say) -> None:
         self._settings = settings
         self._say = say
@@ -43,19 +40,19 @@ class NativeStack:
     def up(self) -> None:
         """Start or update everything; on failure, everything that this call started is stopped."""
         preflight.check_system()
-        with self._locked(), _interruptible():
+        with self._locked(), _on_interruption(_interrupt):
             was_running = self._supervisor.running()
             if not was_running:
                 if leftovers := processes.of_stack(self._settings.state):
                     self._say(f"ending {len(leftovers)} processes that an earlier stack left")
                     processes.end_all(self._settings.state)
-                preflight.check_ports(self._settings, self._endpoints().values())
+                preflight.check_ports(self._settings, self._settings.endpoints().values())
             wanted = self._prepare()
             if was_running:
                 self._announce()
                 restarted = self._update(wanted)
                 self._wait([service.endpoint for service in wanted], restarted)
-                delivery.prove(self._settings, fresh=bool(restarted))
+                health.prove_delivery(self._settings, fresh=bool(restarted))
                 return
             try:
                 self._announce()
@@ -64,7 +61,7 @@ class NativeStack:
                 self._remember_loaded(wanted)
                 self._wait([service.endpoint for service in wanted], {service.name for service in wanted})
                 self._say("sending a test alert through Alertmanager to the receiver")
-                delivery.prove(self._settings, fresh=True)
+                health.prove_delivery(self._settings, fresh=True)
                 self._say("an alert travels from Alertmanager to the receiver")
             except KeyboardInterrupt:
                 self._stop()
@@ -89,10 +86,10 @@ class NativeStack:
         running = self._supervisor.processes() if self._supervisor.running() else {}
         seen = health.targets(self._settings) if running else {}
         rows = []
-        for endpoint in self._endpoints().values():
+        for endpoint in self._settings.endpoints().values():
             info = running.get(endpoint.name)
             state = health.supervised(self._settings, endpoint, info) if info else "stopped"
-            target = seen.get(self._target(endpoint), {})
+            target = seen.get(self._target(endpoint.name, endpoint.port), {})
             rows.append(
                 ServiceStatus(
                     service=endpoint.name,
@@ -107,7 +104,7 @@ class NativeStack:
     def restart(self, name: str) -> None:
         """Restart one service and wait for it."""
         with self._locked():
-            wanted = self._endpoints()
+            wanted = self._settings.endpoints()
             if name not in wanted:
                 raise StackError(f"there is no service {name!r}; the services are {', '.join(wanted)}")
             if not self._supervisor.running():
@@ -136,23 +133,17 @@ class NativeStack:
     @property
     def trainer_target(self) -> str:
         """The `instance` of the stack's trainer in Prometheus."""
-        return f"{self._announced_host(TRAINER)}:{self._settings.ports.trainer}"
+        return self._target(TRAINER, self._settings.ports.trainer)
 
     def leak(self, *arguments: str) -> list[str]:
         """The command that sets the leaks of the example trainer."""
         return [sys.executable, "-m", "examples.leak", "walker", *arguments]
 
-    def _endpoints(self) -> dict[str, Endpoint]:
-        """The services that the last `up` chose."""
-        return endpoints(self._settings, grafana=has_grafana(self._settings))
-
-    def _target(self, endpoint: Endpoint) -> str:
-        return f"{self._announced_host(endpoint.name)}:{endpoint.port}"
-
-    def _announced_host(self, name: str) -> str:
-        """The host of a service's target: a trainer that listens on every address uses the machine's name."""
+    def _target(self, name: str, port: int) -> str:
+        """The `instance` of a service: a trainer that listens on every address uses the machine's name."""
         everywhere = self._settings.bind != self._settings.host
-        return socket.gethostname() if name == TRAINER and everywhere else self._settings.host
+        host = socket.gethostname() if name == TRAINER and everywhere else self._settings.host
+        return f"{host}:{port}"
 
     def _prepare(self) -> list[Service]:
         """Do everything that can fail before a process is started."""
@@ -168,9 +159,9 @@ class NativeStack:
             self._say(f"checked {checked}")
         wanted = services(self._settings, found, grafana)
         if grafana:
-            replace(grafana_mark(self._settings), "")
+            replace(self._settings.grafana_mark, "")
         else:
-            grafana_mark(self._settings).unlink(missing_ok=True)
+            self._settings.grafana_mark.unlink(missing_ok=True)
         self._supervisor.configure(wanted)
         return wanted
 
@@ -189,7 +180,7 @@ class NativeStack:
         return restarted
 
     def _announce(self) -> None:
-        presence.announce(self._settings, f"unix:{self._supervisor.socket}", self._settings.targets)
+        configuration.announce(self._settings, f"unix:{self._supervisor.socket}", self._settings.targets)
 
     def _wait(self, wanted: list[Endpoint], started: set[str]) -> None:
         ended: dict[str, set[int]] = {endpoint.name: set() for endpoint in wanted}
@@ -205,13 +196,14 @@ class NativeStack:
         health.wait_healthy(self._settings, wanted, watch, say)
         running = self._supervisor.processes()
         for endpoint in wanted:
-            if health.supervised(self._settings, endpoint, running[endpoint.name]) == health.STRANGER:
+            if health.supervised(self._settings, endpoint, running[endpoint.name]) == health.TAKEN:
                 raise StackError(
                     f"port {endpoint.port} ({endpoint.name}) is taken by another process: stop it"
                 )
         if started:
             self._say("waiting for Prometheus's first scrape of each")
-        health.wait_scraped(self._settings, {endpoint.name: self._target(endpoint) for endpoint in wanted})
+        targets = {endpoint.name: self._target(endpoint.name, endpoint.port) for endpoint in wanted}
+        health.wait_scraped(self._settings, targets)
 
     def _last_line(self, name: str) -> str:
         file = self._settings.logs / f"{name}.log"
@@ -223,8 +215,8 @@ class NativeStack:
         return f"{last} (see {file})"
 
     def _stop(self) -> None:
-        with _uninterrupted():
-            presence.withdraw(self._settings)
+        with _on_interruption(signal.SIG_IGN):  # a second Ctrl-C must not leave half of the stack
+            configuration.withdraw(self._settings)
             self._supervisor.shut_down()
             if survivors := processes.end_all(self._settings.state):
                 raise StackError(
@@ -264,26 +256,15 @@ class NativeStack:
 
 
 @contextmanager
-def _interruptible() -> Iterator[None]:
-    """SIGTERM and SIGHUP interrupt `up` in the same way as Ctrl-C."""
-
-    def interrupt(_number: int, _frame: FrameType | None) -> None:
-        raise KeyboardInterrupt
-
-    before = {number: signal.signal(number, interrupt) for number in INTERRUPTIONS}
+def _on_interruption(handler: Callable[[int, FrameType | None], None] | signal.Handlers) -> Iterator[None]:
+    """Handle SIGTERM and SIGHUP in the same way as Ctrl-C."""
+    before = {number: signal.signal(number, handler) for number in INTERRUPTIONS}
     try:
         yield
     finally:
-        for number, handler in before.items():
-            signal.signal(number, handler)
+        for number, earlier in before.items():
+            signal.signal(number, earlier)
 
 
-@contextmanager
-def _uninterrupted() -> Iterator[None]:
-    """Ignore further interruptions, so that a second Ctrl-C does not leave half of the stack running."""
-    before = {number: signal.signal(number, signal.SIG_IGN) for number in INTERRUPTIONS}
-    try:
-        yield
-    finally:
-        for number, handler in before.items():
-            signal.signal(number, handler)
+def _interrupt(_number: int, _frame: FrameType | None) -> None:
+    raise KeyboardInterrupt

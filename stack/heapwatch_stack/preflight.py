@@ -17,9 +17,8 @@ from pathlib import Path
 from heapwatch.runtime.own_files import read_text, replace
 from heapwatch_stack import processes
 from heapwatch_stack.binaries import Binaries
-from heapwatch_stack.endpoints import Endpoint
 from heapwatch_stack.errors import StackError
-from heapwatch_stack.settings import Settings
+from heapwatch_stack.settings import Endpoint, Settings
 
 MACHINES = ("x86_64", "aarch64", "arm64")
 # Data of this version and later cannot be read by earlier ones:

@@ -52,7 +52,11 @@ class Narrator:
         self._console = console
         self._began = time.monotonic()
 
-    def __call__(self, text: str, about: str = "", style: str = "bold") -> None:
+    def __call__(self, text: str) -> None:
+        """Print one line."""
+        self.tell("", text)
+
+    def tell(self, about: str, text: str, style: str = "bold") -> None:
         """Print one line; in front of it, in this style, what it is about."""
         elapsed = literal(f"{time.monotonic() - self._began:6.1f} s", "dim")
         subject = literal(about.ljust(_WIDTH) if about else "", style)

@@ -4,15 +4,14 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import astuple, dataclass
 from importlib.resources import files
 from pathlib import Path
 
 from heapwatch import data
 from heapwatch_stack.binaries import Binaries, Grafana
-from heapwatch_stack.endpoints import TRAINER, Endpoint, endpoints
-from heapwatch_stack.fingerprint import fingerprint
-from heapwatch_stack.settings import Settings
+from heapwatch_stack.configuration import fingerprint
+from heapwatch_stack.settings import DEFAULT_PORTS, TRAINER, Endpoint, Settings
 
 # Old samples are deleted by age or by size, whichever limit is reached first.
 RETENTION_TIME = "30d"
@@ -41,7 +40,7 @@ class Service:
 
 def services(settings: Settings, binaries: Binaries, grafana: Grafana | None) -> list[Service]:
     """The services in the order of their start; without Grafana the viewer replaces it."""
-    at = endpoints(settings, grafana=grafana is not None)
+    at = settings.endpoints(grafana=grafana is not None)
     return [
         _prometheus(settings, binaries, at["prometheus"]),
         _alertmanager(settings, binaries, at["alertmanager"]),
@@ -157,11 +156,7 @@ def environment(settings: Settings) -> dict[str, str]:
         "HEAPWATCH_PROFILE": settings.profile,
         "HEAPWATCH_TOKEN_FILE": str(settings.token_file),
         "HEAPWATCH_TARGETS_DIR": str(settings.targets),
-        "HEAPWATCH_TRAINER_PORT": str(ports.trainer),
-        "HEAPWATCH_PROMETHEUS_PORT": str(ports.prometheus),
-        "HEAPWATCH_ALERTMANAGER_PORT": str(ports.alertmanager),
-        "HEAPWATCH_RECEIVER_PORT": str(ports.receiver),
-        "HEAPWATCH_DASHBOARDS_PORT": str(ports.dashboards),
+        **{name: str(port) for name, port in zip(DEFAULT_PORTS, astuple(ports), strict=True)},
         "HEAPWATCH_PROMETHEUS_URL": settings.url(ports.prometheus),
         "HEAPWATCH_ALERTMANAGER_URL": settings.url(ports.alertmanager),
         "HEAPWATCH_DASHBOARDS_URL": settings.dashboards_url,

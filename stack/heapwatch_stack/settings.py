@@ -1,4 +1,4 @@
-"""The settings of the stack from the environment: folders, addresses, ports."""
+"""The settings of the stack from the environment: folders, addresses, ports, services."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from pathlib import Path
 
 from heapwatch import data, stacks
 from heapwatch.analysis.limits import PROFILE_NAMES
-from heapwatch_stack.environment import refuse_unknown
+from heapwatch.runtime.environment import KNOWN, RECEIVER_PREFIX, unread
 from heapwatch_stack.errors import StackError
 
 # In the order of Ports' fields.
@@ -22,6 +22,7 @@ DEFAULT_PORTS = {
     "HEAPWATCH_DASHBOARDS_PORT": 3009,
 }
 _EXAMPLE = "examples/walker/__main__.py"
+TRAINER = "walker-training-app"
 
 
 @dataclass(frozen=True)
@@ -33,6 +34,16 @@ class Ports:
     alertmanager: int
     receiver: int
     dashboards: int
+
+
+@dataclass(frozen=True)
+class Endpoint:
+    """A service's address on this machine; `health` is the path that responds with 200 when it is healthy."""
+
+    name: str
+    port: int
+    port_variable: str
+    health: str
 
 
 @dataclass(frozen=True)
@@ -139,6 +150,41 @@ class Settings:
     def grafana_password_file(self) -> Path:
         """The file of the Grafana administrator's password; the viewer has none."""
         return self.state / "secrets" / "grafana-admin-password"
+
+    def endpoints(self, *, grafana: bool | None = None) -> dict[str, Endpoint]:
+        """Every service by name, in the order of their start; the example trainer only in a clone.
+
+        `grafana`: whether it serves the dashboards; None: what the last native `up` chose.
+        """
+        if grafana is None:
+            grafana = self.grafana_mark.exists()
+        ports, health = self.ports, "/api/health" if grafana else "/healthz"
+        listed = [
+            Endpoint("prometheus", ports.prometheus, "HEAPWATCH_PROMETHEUS_PORT", "/-/ready"),
+            Endpoint("alertmanager", ports.alertmanager, "HEAPWATCH_ALERTMANAGER_PORT", "/-/ready"),
+            Endpoint("receiver", ports.receiver, "HEAPWATCH_RECEIVER_PORT", "/healthz"),
+            Endpoint("dashboards", ports.dashboards, "HEAPWATCH_DASHBOARDS_PORT", health),
+        ]
+        if self.checkout:
+            listed.append(Endpoint(TRAINER, ports.trainer, "HEAPWATCH_TRAINER_PORT", "/readyz"))
+        return {endpoint.name: endpoint for endpoint in listed}
+
+    @property
+    def grafana_mark(self) -> Path:
+        """The file that says that the last `up` of the native stack chose Grafana."""
+        return self.state / "run" / "grafana"
+
+
+def refuse_unknown(environment: Mapping[str, str]) -> None:
+    """Raise StackError for the first unknown `HEAPWATCH_*` name, with the nearest known name."""
+    if not any(name.startswith(RECEIVER_PREFIX) for name in environment.keys() - KNOWN):
+        problem = unread(environment)
+    else:
+        from heapwatch_receiver.settings import Settings  # needs pydantic: imported for a receiver's name
+
+        problem = unread(environment, {RECEIVER_PREFIX + field.upper() for field in Settings.model_fields})
+    if problem:
+        raise StackError(problem)
 
 
 def _ports(environment: Mapping[str, str]) -> Ports:

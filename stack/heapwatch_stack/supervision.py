@@ -54,7 +54,7 @@ class Supervisor:
     def running(self) -> bool:
         """Whether supervisord answers."""
         try:
-            self._rpc().getPID()
+            self.pid()
         except (OSError, xmlrpc.client.Error):
             return False
         return True
@@ -127,7 +127,7 @@ class Supervisor:
     def shut_down(self, patience: float = 60) -> None:
         """Stop every service and supervisord; returns when it has ended, or after `patience` seconds."""
         try:
-            pid = self._rpc().getPID()
+            pid = self.pid()
             self._rpc().shutdown()
         except (OSError, xmlrpc.client.Error):
             return

@@ -1,19 +1,34 @@
-"""A trainer's HTTP side as a process of its own, which can be told to misbehave.
+"""The HTTP side of trainers as a process of its own, which can be told to misbehave.
 
-It writes each cleanup that it really does to a journal, synced, so that a test counts them after any crash.
+    python fake_trainer.py FOLDER TOKEN PORT...
+
+The file `mode` says how. Each cleanup that is really done goes to the file `PORT.journal`, synced, so that a
+test counts them after any crash.
 """
 
-import argparse
 import json
 import os
+import sys
 import threading
 import time
+from collections.abc import Mapping
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
+from types import MappingProxyType
 
 from heapwatch.http.signing import SCHEME, NotSigned, Verifier
 
 FULL, CLEANED = 2e9, 0.5e9
+DELAYS = {"hang": 3600, "slow": 1.5, "late": 9}
+# Status, body and headers of the answers that are no cleanup, by mode.
+REPLIES = {
+    "error": (500, b'{"error": "broken"}'),
+    "forbidden": (403, b'{"error": "no token configured"}'),
+    "garbage": (200, b"\xff\xfe<html>not json"),
+    "huge": (200, b'{"status": "' + b"x" * (8 << 20) + b'"}'),
+    "redirect": (302, b"", {"Location": "/elsewhere"}),
+    "limited": (429, b'{"error": "too often"}', {"Retry-After": "1"}),
+}
 
 
 class Trainer:
@@ -75,7 +90,7 @@ class Handler(BaseHTTPRequestHandler):
             f"process_start_time_seconds {trainer.started}\n"
             f'trainer_process_resident_memory_bytes{{role="trainer"}} {trainer.memory}\n'
             'trainer_bodies{type="dynamic"} 300\n'.encode(),
-            "text/plain; version=0.0.4",
+            {"Content-Type": "text/plain; version=0.0.4"},
         )
 
     def do_POST(self) -> None:
@@ -86,34 +101,18 @@ class Handler(BaseHTTPRequestHandler):
         except NotSigned as problem:
             return self.reply(401, json.dumps({"error": str(problem)}).encode())
         mode = self.trainer.mode
-        if mode == "hang":
-            time.sleep(3600)
-        elif mode == "slow":
-            time.sleep(1.5)
-        elif mode == "late":
-            time.sleep(9)
-        elif mode == "error":
-            return self.reply(500, b'{"error": "broken"}')
-        elif mode == "forbidden":
-            return self.reply(403, b'{"error": "no token configured"}')
-        elif mode == "garbage":
-            return self.reply(200, b"\xff\xfe<html>not json")
-        elif mode == "huge":
-            return self.reply(200, b'{"status": "' + b"x" * (8 << 20) + b'"}')
-        elif mode == "redirect":
-            return self.reply(302, b"", headers={"Location": "/elsewhere"})
-        elif mode == "limited":
-            return self.reply(429, b'{"error": "too often"}', headers={"Retry-After": "1"})
-        elif mode == "pending":
-            return self.reply(
-                202, json.dumps({"status": "pending", "request_id": request["request_id"]}).encode()
-            )
-        elif mode == "die-before":
+        time.sleep(DELAYS.get(mode, 0))
+        if mode in REPLIES:
+            return self.reply(*REPLIES[mode])
+        if mode == "pending":
+            pending = {"status": "pending", "request_id": request["request_id"]}
+            return self.reply(202, json.dumps(pending).encode())
+        if mode == "die-before":
             os._exit(1)
-        elif mode == "die-after":
-            self.trainer.cleanup(request, useful=True)
+        done = self.trainer.cleanup(request, useful=mode != "useless")
+        if mode == "die-after":
             os._exit(1)
-        return self.reply(200, json.dumps(self.trainer.cleanup(request, useful=mode != "useless")).encode())
+        return self.reply(200, json.dumps(done).encode())
 
     def check_signature(self, body: bytes) -> None:
         """Whoever sends the secret itself is refused: nothing of ours may."""
@@ -129,17 +128,10 @@ class Handler(BaseHTTPRequestHandler):
             body=body,
         )
 
-    def reply(
-        self,
-        status: int,
-        body: bytes,
-        content_type: str = "application/json",
-        headers: dict[str, str] | None = None,
-    ) -> None:
+    def reply(self, status: int, body: bytes, headers: Mapping[str, str] = MappingProxyType({})) -> None:
         self.send_response(status)
-        self.send_header("Content-Type", content_type)
-        self.send_header("Content-Length", str(len(body)))
-        for name, value in (headers or {}).items():
+        usual = {"Content-Type": "application/json", "Content-Length": str(len(body))}
+        for name, value in {**usual, **headers}.items():
             self.send_header(name, value)
         self.end_headers()
         self.wfile.write(body)
@@ -156,13 +148,12 @@ class Server(ThreadingHTTPServer):
 
 
 if __name__ == "__main__":
-    parser = argparse.ArgumentParser()
-    parser.add_argument("--port", type=int, required=True)
-    parser.add_argument("--journal", type=Path, required=True)
-    parser.add_argument("--mode", type=Path, required=True)
-    parser.add_argument("--token", required=True)
-    arguments = parser.parse_args()
-    Handler.trainer = Trainer(arguments.journal, arguments.mode)
-    Handler.token = arguments.token
-    Handler.verifier = Verifier()
-    Server(("127.0.0.1", arguments.port), Handler).serve_forever()
+    folder, token, *ports = sys.argv[1:]
+    for port in ports:
+        own = {
+            "trainer": Trainer(Path(folder) / f"{port}.journal", Path(folder) / "mode"),
+            "token": token,
+            "verifier": Verifier(),
+        }
+        server = Server(("127.0.0.1", int(port)), type("Handler", (Handler,), own))
+        threading.Thread(target=server.serve_forever).start()

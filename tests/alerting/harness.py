@@ -18,7 +18,7 @@ from typing import Any, TypeVar
 import httpx
 import yaml
 
-from tests.support.ports import free_port
+from tests.support.ports import free_port, free_ports
 
 TOKEN = "a-token-for-tests"
 HEADERS = {"Authorization": f"Bearer {TOKEN}"}
@@ -85,57 +85,55 @@ class Program:
                 self.kill()
 
 
-class Trainer:
-    """A fake trainer; `done` lists the cleanups that it did, over all its lives."""
+class Fleet:
+    """So many fake trainers over their limit, in one process; `done` counts the cleanups of each."""
 
-    def __init__(self, folder: Path, name: str, mode: str = "ok") -> None:
-        self.port = free_port()
-        self.instance = f"127.0.0.1:{self.port}"
-        self._journal = folder / f"{name}.journal"
-        self._mode = folder / f"{name}.mode"
-        self._log = folder / f"{name}.log"
+    def __init__(self, folder: Path, count: int, mode: str = "ok") -> None:
+        self.folder = folder
+        self.ports = free_ports(count)
+        self.instances = [f"127.0.0.1:{port}" for port in self.ports]
         self.set_mode(mode)
         self.start()
 
     def start(self) -> None:
         script = str(Path(__file__).with_name("fake_trainer.py"))
-        options = ["--port", str(self.port), "--journal", str(self._journal), "--mode", str(self._mode)]
-        self.program = Program([sys.executable, script, *options, "--token", TOKEN], self._log)
-        wait_for(lambda: httpx.get(f"http://{self.instance}/metrics").status_code == 200, "trainer")
+        command = [sys.executable, script, str(self.folder), TOKEN, *map(str, self.ports)]
+        self.program = Program(command, self.folder / "trainer.log")
+        wait_for(lambda: httpx.get(f"http://{self.instances[-1]}/metrics").status_code == 200, "trainer")
 
     def set_mode(self, mode: str) -> None:
-        self._mode.write_text(mode)
+        (self.folder / "mode").write_text(mode)
 
-    @property
-    def done(self) -> list[dict[str, Any]]:
-        return (
-            [json.loads(line) for line in self._journal.read_text().splitlines()]
-            if self._journal.exists()
-            else []
-        )
-
-
-class Fleet:
-    """So many fake trainers over their limit, in one process; `done` counts the cleanups of each."""
-
-    def __init__(self, folder: Path, count: int) -> None:
-        self._journals = [folder / f"journal-{number}" for number in range(count)]
-        (folder / "mode").write_text("ok")
-        script = str(Path(__file__).with_name("fake_fleet.py"))
-        arguments = [str(count), str(folder / "journal"), str(folder / "mode"), TOKEN]
-        self._process = subprocess.Popen(
-            [sys.executable, script, *arguments], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
-        )
-        assert self._process.stdout is not None
-        self.instances = [f"127.0.0.1:{port}" for port in json.loads(self._process.stdout.readline())]
+    def cleanups(self, port: int) -> list[dict[str, Any]]:
+        """What a trainer did, over all its lives."""
+        journal = self.folder / f"{port}.journal"
+        return [json.loads(line) for line in journal.read_text().splitlines()] if journal.exists() else []
 
     @property
     def done(self) -> list[int]:
-        return [len(file.read_text().splitlines()) if file.exists() else 0 for file in self._journals]
+        return [len(self.cleanups(port)) for port in self.ports]
 
-    def stop(self) -> None:
-        self._process.kill()
-        self._process.communicate()
+
+class Trainer(Fleet):
+    """One of them; `done` lists the cleanups that it did."""
+
+    def __init__(self, folder: Path, mode: str = "ok") -> None:
+        super().__init__(folder, 1, mode)
+
+    @property
+    def port(self) -> int:
+        return self.ports[0]
+
+    @property
+    def instance(self) -> str:
+        return self.instances[0]
+
+    @property
+    def done(self) -> list[dict[str, Any]]:  # type: ignore[override]
+        return self.cleanups(self.port)
+
+    def wait_until_done(self, what: str = "the cleanup", seconds: float = 60) -> None:
+        wait_for(lambda: self.done, what, seconds)
 
 
 class Receiver:
@@ -173,7 +171,7 @@ class Receiver:
         answer = httpx.get(f"{self.url}/actions", params={"limit": 500, **filters}, timeout=10)
         return list(answer.raise_for_status().json()["rows"])
 
-    def settled(self, count: int, seconds: float = 60) -> list[dict[str, Any]]:
+    def decided(self, count: int, seconds: float = 60) -> list[dict[str, Any]]:
         """All rows, newest first, once there are so many and nothing waits or is being done."""
 
         def look() -> list[dict[str, Any]]:
@@ -184,7 +182,7 @@ class Receiver:
             )
             return rows if len(rows) >= count and not busy else []
 
-        return wait_for(look, f"{count} rows settled", seconds)
+        return wait_for(look, f"{count} rows decided", seconds)
 
     def metric(self, name: str) -> float:
         """The value of a series, written as in the exposition; KeyError when it is absent."""

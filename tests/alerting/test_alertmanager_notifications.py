@@ -8,20 +8,18 @@ messages.
 import json
 import math
 import re
-import shutil
 import subprocess
-import threading
 import time
-import urllib.error
-import urllib.request
 from datetime import datetime, timedelta, timezone
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
+import httpx
 import pytest
 import yaml
 
 from heapwatch_stack.alertmanager import render
+from tests.alerting.harness import Program, find, stopping, wait_for
+from tests.support.http_server import serving
 from tests.support.ports import free_port
 
 ROOT = Path(__file__).parents[2]
@@ -30,12 +28,6 @@ MINUTES = 120
 REPEAT_MINUTES = 240
 LABEL = re.compile(r'(\w+)="((?:[^"\\]|\\.)*)"')
 UNITS = {"s": 1, "m": 60, "h": 3600}
-
-
-def program(name):
-    found = shutil.which(name)
-    assert found, f"{name} is not on PATH: run `make up` once, or install Debian's prometheus packages"
-    return found
 
 
 def leaking_trainers():
@@ -86,7 +78,7 @@ def firing_by_minute(folder):
     file = folder / "replay_test.yml"
     file.write_text(yaml.safe_dump(test, width=10**9))
     done = subprocess.run(
-        [program("promtool"), "test", "rules", str(file)], text=True, capture_output=True, check=False
+        [find("promtool"), "test", "rules", str(file)], text=True, capture_output=True, check=False
     )
     firing, minute = {minute: [] for minute in range(MINUTES + 1)}, None
     for line in (done.stdout + done.stderr).splitlines():
@@ -96,30 +88,6 @@ def firing_by_minute(folder):
             found = dict(LABEL.findall(labels))
             firing[minute].append({k: v for k, v in found.items() if k not in ("__name__", "alertstate")})
     return firing
-
-
-class Sink(ThreadingHTTPServer):
-    """Takes notifications, each with the moment of its arrival."""
-
-    def __init__(self):
-        self.received = []
-        super().__init__(("127.0.0.1", 0), Handler)
-        threading.Thread(target=self.serve_forever, daemon=True).start()
-
-    @property
-    def url(self):
-        return f"http://127.0.0.1:{self.server_port}"
-
-
-class Handler(BaseHTTPRequestHandler):
-    def do_POST(self):
-        body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
-        self.server.received.append((time.monotonic(), self.path, body))
-        self.send_response(200)
-        self.end_headers()
-
-    def log_message(self, *arguments):
-        pass
 
 
 def sped_up(node):
@@ -140,10 +108,8 @@ def sped_up(node):
 
 @pytest.fixture
 def sink():
-    server = Sink()
-    yield server
-    server.shutdown()
-    server.server_close()
+    with serving() as server:
+        yield server
 
 
 @pytest.fixture
@@ -151,52 +117,24 @@ def alertmanager(tmp_path, sink):
     environment = {
         "HEAPWATCH_RECEIVER_URL": f"{sink.url}/receiver",
         "HEAPWATCH_WEBHOOK_URL": f"{sink.url}/people",
+        "HEAPWATCH_ALERTMANAGER_TOKEN_FILE": str(tmp_path / "token"),
     }
-    token = tmp_path / "token"
-    token.write_text("token")
-    text = render(
-        ROOT / "alerting" / "alertmanager.yml",
-        environment | {"HEAPWATCH_ALERTMANAGER_TOKEN_FILE": str(token)},
-    )
+    (tmp_path / "token").write_text("token")
+    text = render(ROOT / "alerting" / "alertmanager.yml", environment)
     (tmp_path / "templates").symlink_to(ROOT / "alerting" / "templates")
     (tmp_path / "alertmanager.yml").write_text(yaml.safe_dump(sped_up(yaml.safe_load(text))))
-    port = free_port()
-    url = f"http://127.0.0.1:{port}"
-    process = subprocess.Popen(
-        [
-            shutil.which("alertmanager") or program("prometheus-alertmanager"),
-            f"--config.file={tmp_path / 'alertmanager.yml'}",
-            f"--storage.path={tmp_path / 'data'}",
-            f"--web.listen-address=127.0.0.1:{port}",
-            "--cluster.listen-address=",
-        ],
-        stdout=subprocess.DEVNULL,
-        stderr=subprocess.DEVNULL,
-    )
-    try:
-        for _ in range(200):
-            try:
-                urllib.request.urlopen(f"{url}/-/ready", timeout=1)
-                break
-            except OSError:
-                assert process.poll() is None, "Alertmanager ended at once"
-                time.sleep(0.05)
-        else:
-            pytest.fail("Alertmanager was not ready within ten seconds")
-        yield url
-    finally:
-        process.terminate()
-        process.wait(10)
-
-
-def post(url, alerts):
-    body = json.dumps(alerts).encode()
-    request = urllib.request.Request(f"{url}/api/v2/alerts", body, {"Content-Type": "application/json"})
-    urllib.request.urlopen(request, timeout=10).read()
+    address = f"127.0.0.1:{free_port()}"
+    options = [f"--config.file={tmp_path}/alertmanager.yml", f"--storage.path={tmp_path}/data"]
+    options += [f"--web.listen-address={address}", "--cluster.listen-address="]
+    program = Program([find("alertmanager", "prometheus-alertmanager"), *options], tmp_path / "log")
+    with stopping(program):
+        wait_for(lambda: httpx.get(f"http://{address}/-/ready").status_code == 200, "Alertmanager is ready")
+        yield f"http://{address}"
 
 
 def replay(url, firing):
     """Post what fires as Prometheus would, a minute every 60 / SPEED seconds; returns the moment it began."""
+    client = httpx.Client(base_url=url, timeout=10)  # making one takes long
     began = time.monotonic()
     since = {}
     for minute, alerts in firing.items():
@@ -206,18 +144,16 @@ def replay(url, firing):
         ended = [key for key in since if key not in current]
         batch = [(key, since.setdefault(key, now), now + timedelta(hours=1)) for key in current]
         batch += [(key, since.pop(key), now) for key in ended]
-        post(
-            url,
-            [
-                {
-                    "labels": dict(key),
-                    "annotations": {"summary": "a summary"},
-                    "startsAt": start.isoformat(),
-                    "endsAt": end.isoformat(),
-                }
-                for key, start, end in batch
-            ],
-        )
+        posted = [
+            {
+                "labels": dict(key),
+                "annotations": {"summary": "a summary"},
+                "startsAt": start.isoformat(),
+                "endsAt": end.isoformat(),
+            }
+            for key, start, end in batch
+        ]
+        client.post("/api/v2/alerts", json=posted).raise_for_status()
     return began
 
 
@@ -233,15 +169,16 @@ def test_one_message_per_leak_in_two_hours(tmp_path, sink, alertmanager):
     assert any("bodies unknown" in leak for leak in leaks)
     began = replay(alertmanager, firing)
 
+    received = [(request.at, request.path, json.loads(request.body)) for request in sink.requests]
     told = {}
-    for moment, path, body in list(sink.received):
+    for moment, path, body in received:
         alerts = [name(a["labels"]) for a in body["alerts"] if a["status"] == "firing"]
         minute = (moment - began) * SPEED / 60
         if path == "/people" and alerts:
             print(f"minute {minute:5.0f}: {'; '.join(sorted(alerts))}")
             for alert in alerts:
                 told.setdefault(alert, []).append(minute)
-    messages = sum(1 for _, path, body in sink.received if path == "/people" and body["status"] == "firing")
+    messages = sum(1 for _, path, body in received if path == "/people" and body["status"] == "firing")
     print(f"{messages} messages to people in {MINUTES} minutes, {len(leaks)} leaks")
 
     allowed = math.ceil(MINUTES / REPEAT_MINUTES)
@@ -251,4 +188,4 @@ def test_one_message_per_leak_in_two_hours(tmp_path, sink, alertmanager):
     assert max(len(minutes) for minutes in told.values()) <= allowed
     assert not [alert for alert in told if "healthy" in alert]
     assert not [alert for alert in told if "Watchdog" in alert]
-    assert any(path == "/receiver/alerts" for _, path, _ in sink.received)
+    assert any(path == "/receiver/alerts" for _, path, _ in received)

@@ -1,11 +1,11 @@
 """What people read: the templates, rendered by Alertmanager's own tool."""
 
 import json
-import shutil
-import subprocess
 from pathlib import Path
 
 import pytest
+
+from tests.alerting.test_alertmanager import amtool
 
 TEMPLATES = Path(__file__).parents[2] / "alerting" / "templates" / "*.tmpl"
 DASHBOARD = "http://127.0.0.1:3009/d/heapwatch-trainer?var-job=trainer&var-instance=127.0.0.1%3A7777"
@@ -27,8 +27,6 @@ def alert(status="firing", **labels):
 
 
 def render(folder, template, alerts, kind="text"):
-    program = shutil.which("amtool")
-    assert program, "amtool is not on PATH: run `make up` once, or install Debian's prometheus-alertmanager"
     labels = [set(entry["labels"].items()) for entry in alerts]
     data = {
         "status": "firing" if any(entry["status"] == "firing" for entry in alerts) else "resolved",
@@ -37,22 +35,13 @@ def render(folder, template, alerts, kind="text"):
         "externalURL": "http://127.0.0.1:9093",
     }
     (folder / "data.json").write_text(json.dumps(data))
-    done = subprocess.run(
-        [
-            program,
-            "template",
-            "render",
-            f"--template.glob={TEMPLATES}",
-            f'--template.text={{{{ template "heapwatch.{template}" . }}}}',
-            f"--template.data={folder / 'data.json'}",
-            f"--template.type={kind}",
-        ],
-        text=True,
-        capture_output=True,
-        check=False,
-    )
-    assert done.returncode == 0, done.stderr
-    return done.stdout.strip()
+    options = [
+        f"--template.glob={TEMPLATES}",
+        f'--template.text={{{{ template "heapwatch.{template}" . }}}}',
+        f"--template.data={folder / 'data.json'}",
+        f"--template.type={kind}",
+    ]
+    return amtool("template", "render", *options).strip()
 
 
 @pytest.mark.parametrize(

@@ -1,7 +1,6 @@
-"""What the receiver asks of others, against services that lie."""
+"""What the receiver asks of others, against services that answer wrongly."""
 
 import asyncio
-import json
 import sys
 import time
 from datetime import datetime, timezone
@@ -9,19 +8,17 @@ from datetime import datetime, timezone
 import httpx
 import pytest
 
-from heapwatch.http.signing import SCHEME, Verifier
-from heapwatch_receiver import escalate, trainer
+from heapwatch_receiver import follow_up
 from heapwatch_receiver.clock import Clock
 from heapwatch_receiver.fetch import FetchError, fetch
 from heapwatch_receiver.ledger import TrainerKey
 from heapwatch_receiver.prometheus import Prometheus
 
 TRAINER = TrainerKey("trainer", "a:1")
-MANY = dict.fromkeys(map(str, range(1000)), 1)
 URL = "http://10.0.0.1:7777/metrics"
 
 
-def client(answer) -> httpx.AsyncClient:
+def streaming_client(answer) -> httpx.AsyncClient:
     """A client to a server that answers so, in a stream as over a network."""
 
     async def stream(content: bytes):
@@ -46,7 +43,7 @@ def prometheus(started: float = 0, **data) -> Prometheus:
             200, json={"status": "success", "data": data[request.url.path.rpartition("/")[2]]}
         )
 
-    return Prometheus(client(answer), "http://prometheus", Clock(), warm_up=60)
+    return Prometheus(streaming_client(answer), "http://prometheus", Clock(), warm_up=60)
 
 
 def target(instance: str = "a:1", url: str = URL, **labels: str) -> dict:
@@ -120,69 +117,11 @@ def test_labels_cannot_leave_their_quotes():
         return httpx.Response(200, json={"data": {"result": []}})
 
     asyncio.run(
-        Prometheus(client(answer), "http://p", Clock(), warm_up=60).readings(
+        Prometheus(streaming_client(answer), "http://p", Clock(), warm_up=60).readings(
             TrainerKey('x"} or up{a="\\', "a:1")
         )
     )
     assert seen[0].startswith('{job="x\\"} or up{a=\\"\\\\",')
-
-
-TARGET = {"resource": "bodies", "component": "static"}
-
-
-def ask(answer) -> trainer.Answer:
-    asked = trainer.force_cleanup(
-        client(answer), URL, "secret", action="regular", reason="r", request_id="1", timeout=1, target=TARGET
-    )
-    return asyncio.run(asked)
-
-
-def test_the_trainer_is_asked_at_its_scrape_address_signed_and_not_sent_the_secret():
-    def answer(request: httpx.Request) -> httpx.Response:
-        assert str(request.url) == "http://10.0.0.1:7777/force_cleanup"
-        assert TARGET.items() <= json.loads(request.content).items()
-        scheme, _, credentials = request.headers["Authorization"].partition(" ")
-        assert scheme == SCHEME
-        assert "secret" not in str(request.headers)
-        authority = request.headers["Host"]
-        Verifier(steady=lambda: 1e6).check(
-            credentials,
-            "secret",
-            method=request.method,
-            authority=authority,
-            path=request.url.path,
-            body=request.content,
-        )
-        assert json.loads(request.content)["request_id"] == "1"
-        return httpx.Response(
-            200, json={"status": "done", "request_id": "1", "before": {"buffers": {"replay": 5}}}
-        )
-
-    assert ask(answer).before.readings() == {"buffer/replay": 5}
-
-
-@pytest.mark.parametrize(
-    ("response", "named", "retry_after"),
-    [
-        (httpx.Response(302, headers={"Location": "http://evil/"}), "302", None),
-        (httpx.Response(401, json={"error": "wrong token"}), "wrong token", None),
-        (httpx.Response(429, headers={"Retry-After": "7"}), "429", 7),
-        (httpx.Response(429, headers={"Retry-After": "soon"}), "429", 1),
-        (httpx.Response(500), "500", 0),
-        (httpx.Response(200, content=b"<html>"), "garbage", 0),
-        (httpx.Response(200, json={"status": "done", "request_id": "2"}), "another request", 0),
-        (
-            httpx.Response(200, content=b'{"status":"done","request_id":"1","removed":{"x":1e999}}'),
-            "garbage",
-            0,
-        ),
-    ],
-)
-def test_an_answer_that_is_no_cleanup_is_refused(response, named, retry_after):
-    with pytest.raises(trainer.CleanupRefused) as raised:
-        ask(lambda _: response)
-    assert named in raised.value.detail
-    assert raised.value.retry_after == retry_after
 
 
 def test_answers_are_bounded_in_size_and_time():
@@ -197,7 +136,7 @@ def test_answers_are_bounded_in_size_and_time():
 
     for stream, named in ((forever, "more than 5000 bytes"), (slowly, "no complete answer")):
         asked = fetch(
-            client(lambda _, s=stream: httpx.Response(200, content=s())),
+            streaming_client(lambda _, s=stream: httpx.Response(200, content=s())),
             "GET",
             URL,
             timeout=0.3,
@@ -208,7 +147,7 @@ def test_answers_are_bounded_in_size_and_time():
 
 
 def run(*command: str, instance: str = "a:1", timeout: float = 5) -> str:
-    return asyncio.run(escalate.restart(command, TrainerKey("trainer", instance), timeout))
+    return asyncio.run(follow_up.restart(command, TrainerKey("trainer", instance), timeout))
 
 
 def test_a_restart_command_gets_the_labels_as_arguments():
@@ -218,7 +157,7 @@ def test_a_restart_command_gets_the_labels_as_arguments():
 
 @pytest.mark.parametrize("instance", ["-rf", "a b", "$(reboot)", "a;b", "", "../x"])
 def test_a_label_that_could_be_more_than_an_argument_is_refused(instance):
-    with pytest.raises(escalate.EscalationError, match="not put into a command"):
+    with pytest.raises(follow_up.EscalationError, match="not put into a command"):
         run("echo", "{instance}", instance=instance)
 
 
@@ -231,5 +170,5 @@ def test_a_label_that_could_be_more_than_an_argument_is_refused(instance):
     ],
 )
 def test_a_restart_command_that_fails_says_so(command, named):
-    with pytest.raises(escalate.EscalationError, match=named):
+    with pytest.raises(follow_up.EscalationError, match=named):
         run(*command, timeout=0.2)

@@ -18,12 +18,11 @@ DASHBOARDS, VIEWER = "dashboards/heapwatch_dashboards", "dashboards/heapwatch_vi
 # Parts of one whole, tested through what they are parts of: the test, and the modules without a namesake.
 TESTED_BY = {
     "tests/alerting/faults/clients.py": f"{LIBRARY}/http: protocol",
-    "tests/alerting/receiver/test_ledger.py": f"{RECEIVER}: audit page cells",
+    "tests/alerting/receiver/test_ledger.py": f"{RECEIVER}: audit page schema",
     "tests/alerting/receiver/test_receiver.py": f"{RECEIVER}: worker performer hooks __main__",
-    "tests/alerting/receiver/test_store.py": f"{RECEIVER}: journal",
     "tests/alerting/receiver/test_trainer.py": f"{RECEIVER}: metrics",
     "tests/alerting/test_alertmanager.py": "stack/heapwatch_stack: alertmanager",
-    "tests/alerting/test_services.py": f"{RECEIVER}: prometheus escalate fetch annotate",
+    "tests/alerting/test_services.py": f"{RECEIVER}: prometheus follow_up fetch",
     "tests/dashboards/test_generated.py": (
         f"{DASHBOARDS}: __main__ dashboard panel panels tables limits colors variables links promql "
         "queries/trainers"
@@ -39,7 +38,7 @@ TESTED_BY = {
     ),
     "tests/dashboards/viewer/test_ports.py": f"{VIEWER}: settings",
     "tests/e2e/test_loop.py": "stack/heapwatch_stack: loop trainer",
-    "tests/e2e/test_operations.py": "stack/heapwatch_stack: native report example",
+    "tests/e2e/test_operations.py": "stack/heapwatch_stack: native report",
     "tests/exporters/analysis/test_leak.py": f"{LIBRARY}/analysis: observed process timeline",
     "tests/exporters/analysis/test_limits.py": f"{LIBRARY}/analysis: readings",
     "tests/exporters/cli/test_main.py": f"{LIBRARY}/cli: ps",
@@ -73,9 +72,7 @@ TESTED_BY = {
     "tests/exporters/test_watch.py": f"{LIBRARY}: exporter collectors/walker_names",
     "tests/exporters/trackers/test_trackers.py": f"{LIBRARY}/trackers: mlflow tensorboard",
     "tests/stack/test_compose.py": "stack/heapwatch_stack: containers",
-    "tests/stack/test_preflight.py": "stack/heapwatch_stack: configuration",
-    "tests/stack/test_supervision.py": "stack/heapwatch_stack: services processes endpoints presence",
-    "tests/stack/test_download.py": "stack/heapwatch_stack: releases",
+    "tests/stack/test_supervision.py": "stack/heapwatch_stack: services processes",
 }
 EXCEPTIONS = {
     f"{folder}/{name}.py": test

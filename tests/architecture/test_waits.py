@@ -50,7 +50,7 @@ ALLOWED: dict[tuple[str, str, int], str] = {
         "self._queue.get",
         1,
     ): "the writer is idle until its end is put there",
-    ("alerting/heapwatch_receiver/escalate.py", "process.wait", 2): (
+    ("alerting/heapwatch_receiver/follow_up.py", "process.wait", 2): (
         "awaited within wait_for, and after a kill of the whole session"
     ),
     ("alerting/heapwatch_receiver/worker.py", "self._wake.wait", 1): "awaited within wait_for",
@@ -62,7 +62,7 @@ ALLOWED: dict[tuple[str, str, int], str] = {
     ("exporters/heapwatch/testing/rounds.py", "pool.submit(work).result", 1): (
         "in a test, between its rounds: the time of the test is its own to limit"
     ),
-    ("stack/heapwatch_stack/example.py", "self._process.wait", 1): "after a kill",
+    ("stack/heapwatch_stack/loop.py", "self._process.wait", 1): "after a kill",
     ("stack/heapwatch_stack/native.py", "subprocess.run", 1): "`logs --follow` is `tail -F`, until Ctrl-C",
 }
 # `with lock` waits as long as another thread holds it. These are held for a few operations on memory alone.

@@ -70,7 +70,6 @@ def main(words: list[str]) -> int:
             except Exception:
                 traceback.print_exc()
                 results[one.row] = "FELL"
-            shared.clear()
             title = f"{one.row}: {results[one.row]} ({time.monotonic() - began:.1f} s)"
             print("\n".join(["", title, *(f"  {line}" for line in exchange.lines)]), flush=True)
             said += [f"### {title}", "", "```text", *exchange.lines, "```", ""]

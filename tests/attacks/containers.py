@@ -6,18 +6,17 @@ import os
 import shutil
 import subprocess
 import sys
-import time
 from typing import Any
 
 import httpx
 import yaml
 
 from deploy.generator import __main__ as generator
-from deploy.generator import receiver as in_cluster
+from deploy.generator import workloads
 from deploy.generator.configuration import RECEIVER, RECEIVER_PORT, load
 from tests.alerting.faults.stage import Stage
 from tests.alerting.harness import HEADERS, TOKEN, Program, alert, notification, stopping, wait_for
-from tests.attacks.networks import BEGUN
+from tests.attacks.networks import flooded, slowest_of_five
 from tests.attacks.record import Exchange, NotHere, attack
 from tests.attacks.stacks import published_alertmanager
 from tests.support.ports import free_port
@@ -62,23 +61,10 @@ def _published(service: dict[str, Any]) -> list[str]:
 @attack("600 requests that never end at a published port, where every client has one address", quick=False)
 def one_address(stage: Stage, exchange: Exchange) -> None:
     with published_alertmanager(stage) as url:
-        port = url.rpartition(":")[2]
-        flood = [sys.executable, "-c", BEGUN, str(os.geteuid()), port, "600"]
-        with subprocess.Popen(flood, stdout=subprocess.PIPE) as same:
-            try:
-                assert same.stdout is not None
-                assert same.stdout.readline() == b"open\n"
-                exchange.sent(
-                    "600 connections of the one sender there is, each with a request that never ends"
-                )
-                slowest = 0.0
-                for _ in range(5):
-                    began = time.monotonic()
-                    assert httpx.get(f"{url}/-/ready", timeout=30).status_code == 200
-                    slowest = max(slowest, time.monotonic() - began)
-                exchange.back(f"five requests of the same sender: 200, the slowest after {slowest:.2f} s")
-            finally:
-                same.kill()
+        with flooded(os.geteuid(), int(url.rpartition(":")[2])):
+            exchange.sent("600 connections of the one sender there is, each with a request that never ends")
+            slowest = slowest_of_five(url)
+        exchange.back(f"five requests of the same sender: 200, the slowest after {slowest:.2f} s")
 
 
 # Each would open it to others than Alertmanager and Prometheus, or give it rights.
@@ -98,7 +84,7 @@ def chart(stage: Stage, exchange: Exchange) -> None:
     exchange.sent(f"{', '.join(OPENINGS)} in {len(files)} files of chart and base")
     exchange.back(found or "none of these")
     assert not found
-    (container,) = in_cluster.stateful_set(load(CONFIGURATION))["spec"]["template"]["spec"]["containers"]
+    (container,) = workloads.stateful_set(load(CONFIGURATION))["spec"]["template"]["spec"]["containers"]
     data = stage.folder("receiver")
     given = {one["name"]: one["value"] for one in container["env"]}
     given |= {"HEAPWATCH_RECEIVER_DATABASE": str(data / "receiver.sqlite3"), "HEAPWATCH_BIND": "0.0.0.0"}
@@ -125,6 +111,4 @@ def chart(stage: Stage, exchange: Exchange) -> None:
             ("as Alertmanager does", {**HEADERS, "Host": f"{RECEIVER}:{RECEIVER_PORT}"}, 200),
         ):
             answer = httpx.post(f"{url}/alerts", json=body, headers=headers, timeout=10)
-            exchange.sent(f"POST /alerts {what}")
-            exchange.back(f"{answer.status_code} {answer.text.strip()}")
-            assert answer.status_code == expected, what
+            exchange.answered(f"POST /alerts {what}", answer, expected)

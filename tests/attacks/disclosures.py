@@ -13,7 +13,7 @@ import httpx
 
 from heapwatch.runtime.plain_text import plain
 from tests.alerting.faults.stage import Stage
-from tests.attacks.programs import heapwatch, real_trainer
+from tests.attacks.programs import printed, real_trainer
 from tests.attacks.record import Exchange, attack
 from tests.exporters.cli.test_wrong_answers import EXPLANATIONS
 from tests.exporters.cli.wrong_answers import answering
@@ -60,12 +60,8 @@ def held_secrets(stage: Stage, exchange: Exchange) -> None:
             time.sleep(1)
         answer = trainer.cleanup({"timeout_seconds": 20})
         said = {page: httpx.get(f"{trainer.url}{page}", timeout=15).text for page in PAGES}
-        with heapwatch(folder, "explain", trainer.url) as process:
-            process.wait(60)
-        said["heapwatch explain"] = (folder / "output").read_text()
-        with heapwatch(folder, "monitor", "--count", 1, trainer.url) as process:
-            process.wait(60)
-        said["heapwatch monitor"] = (folder / "output").read_text()
+        said["heapwatch explain"] = printed(folder, "explain", trainer.url)[1]
+        said["heapwatch monitor"] = printed(folder, "monitor", "--count", 1, trainer.url)[1]
     said |= {"/force_cleanup": answer.text, "log": trainer.log.read_text()}
     exchange.back(f"paths: {', '.join(str(one['path']) for one in found)}")
     exchange.back(f"errors of the cleanup: {answer.json()['errors']}")
@@ -109,29 +105,25 @@ def terminal(stage: Stage, exchange: Exchange) -> None:
         commands += [("monitor", "--count", 1, server.url), ("doctor", server.url)]
         commands += [("report", recorded, "--format", kind) for kind in ("text", "markdown", "html", "json")]
         for command in commands:
-            with heapwatch(folder, *command) as process:
-                process.wait(60)
-            printed = (folder / "output").read_bytes().decode()
+            _, output = printed(folder, *command)
             exchange.sent(f"heapwatch {command[0]} of names with {plain(EVIL)}")
-            exchange.back(printed.splitlines()[0])
-            assert printed
-            assert all(line.isprintable() for line in printed.split("\n")), command
+            exchange.back(output.splitlines()[0])
+            assert all(line.isprintable() for line in output.split("\n")), command
 
 
 @attack("explanations of wrong types, 10**400, NaN, deep, endless and dripped")
 def malformed(stage: Stage, exchange: Exchange) -> None:
     folder = stage.folder("malformed")
     for name, answer in EXPLANATIONS.items():
-        with answering({"/explain": answer}) as server, heapwatch(folder, "explain", server.url) as process:
-            code = process.wait(60)
-        printed = (folder / "output").read_text()
+        with answering({"/explain": answer}) as server:
+            code, output = printed(folder, "explain", server.url)
         exchange.sent(f"{name}: {answer[:60].decode('latin-1')}")
-        exchange.back(f"exit code {code}: {printed.strip()}")
+        exchange.back(f"exit code {code}: {output.strip()}")
         assert code == 3
-        assert len(printed.splitlines()) == 1
-    with answering({}, drip=0.2) as server, heapwatch(folder, "explain", server.url) as process:
+        assert len(output.splitlines()) == 1
+    with answering({}, drip=0.2) as server:
         began = time.monotonic()
-        code = process.wait(60)
+        code, _ = printed(folder, "explain", server.url)
     exchange.sent("a byte every 0.2 s")
     exchange.back(f"exit code {code} after {time.monotonic() - began:.0f} s")
     assert code == 3

@@ -6,22 +6,14 @@ import os
 import subprocess
 import sys
 import time
-from pathlib import Path
 
 from tests.alerting.faults.stage import Stage
-from tests.attacks.programs import heapwatch, real_trainer
+from tests.attacks.programs import printed, real_trainer
 from tests.attacks.record import Exchange, NotHere, attack
 from tests.e2e import running
 from tests.support.unreadable_files import HOSTILE, others_file
 
 PATIENCE = 60
-
-
-def _said(folder: Path, *arguments: object) -> str:
-    """What the command line says until it ends."""
-    with heapwatch(folder, *arguments) as process:
-        process.wait(PATIENCE)
-    return (folder / "output").read_text(errors="replace")
 
 
 @attack("a pipe, a link to /dev/zero, a gigabyte and deep JSON among the targets")
@@ -34,11 +26,11 @@ def among_the_targets(stage: Stage, exchange: Exchange) -> None:
         exchange.sent(f"{number}.json: {kind}")
     with real_trainer(folder) as trainer:
         exchange.back("heapwatch.start() has returned; training goes on")
-        assert trainer.goes_on()
-        listed = _said(folder, "ps")
+        assert trainer.makes_progress()
+        _, listed = printed(folder, "ps")
         assert f"127.0.0.1:{trainer.port}" in listed, listed
         exchange.back(f"heapwatch ps: {listed.splitlines()[-1]}")
-        told = _said(folder, "doctor", f"127.0.0.1:{trainer.port}", "--prometheus", "127.0.0.1:1")
+        _, told = printed(folder, "doctor", f"127.0.0.1:{trainer.port}", "--prometheus", "127.0.0.1:1")
         warnings = [line.strip() for line in told.splitlines() if "remove it" in line]
         assert len(warnings) == len(HOSTILE) - 1, told
         for line in warnings:
@@ -84,7 +76,7 @@ def what_is_not_ours(stage: Stage, exchange: Exchange) -> None:
     exchange.sent(f"two hours old: {', '.join(path.name for path in (*others, ours))}")
     exchange.sent("others.json is another user's")
     with real_trainer(folder) as trainer:
-        assert trainer.goes_on()
+        assert trainer.makes_progress()
         left = [path.name for path in others if path.exists()]
         exchange.back(f"a trainer has started and swept; left: {', '.join(left)}")
         assert len(left) == len(others)

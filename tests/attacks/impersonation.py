@@ -11,36 +11,35 @@ import httpx
 
 from tests.alerting.faults.stage import Stage
 from tests.alerting.harness import TOKEN, alert, wait_for
-from tests.attacks.programs import heapwatch, impostor, real_trainer
+from tests.attacks.programs import asked, heapwatch, printed, real_trainer, recording_trainer
 from tests.attacks.record import Exchange, NotHere, attack
+from tests.support.http_server import Request, Server
 
-STRANGER, VICTIM = 61234, 61235
-
-
-def _without_secret(server, exchange: Exchange) -> tuple[str, dict[str, str], bytes]:
-    path, headers, body = server.caught[-1]
-    exchange.back(f"to the impostor: POST {path}, Authorization: {headers['Authorization']}")
-    for _, seen, content in server.caught:
-        assert TOKEN not in str(seen)
-        assert TOKEN.encode() not in content
-    return path, headers, body
+OTHER_USER, VICTIM = 61234, 61235
 
 
-def _refused(stage: Stage, exchange: Exchange, caught: tuple[str, dict[str, str], bytes], port: int) -> None:
-    """What the impostor got is of no use with any trainer that knows the same token."""
-    path, headers, body = caught
+def _without_secret(server: Server, exchange: Exchange) -> Request:
+    last = asked(server)[-1]
+    exchange.back(
+        f"to the process in its place: POST {last.path}, Authorization: {last.headers['Authorization']}"
+    )
+    for request in asked(server):
+        assert TOKEN not in str(request.headers)
+        assert TOKEN.encode() not in request.body
+    return last
+
+
+def _refused(stage: Stage, exchange: Exchange, caught: Request, port: int) -> None:
+    """What that process got is of no use with any trainer that knows the same token."""
+    path, headers, body = caught.path, dict(caught.headers), caught.body
     with real_trainer(stage.folder("trainer")) as other:
         answer = httpx.post(other.url + path, content=body, headers=headers, timeout=15)
-        exchange.sent("the same request, passed on to another trainer of the stack")
-        exchange.back(f"{answer.status_code} {answer.text}")
-        assert answer.status_code == 421
+        exchange.answered("the same request, passed on to another trainer of the stack", answer, 421)
     time.sleep(1.1)
     with real_trainer(stage.folder("trainer"), port=port) as again:
         assert again.port == port
         answer = httpx.post(again.url + path, content=body, headers=headers, timeout=15)
-        exchange.sent("the same request, to the trainer that was started again on its port")
-        exchange.back(f"{answer.status_code} {answer.text}")
-        assert answer.status_code == 401
+        exchange.answered("the same request, to the trainer that was started again on its port", answer, 401)
 
 
 @attack("a dead trainer's port, taken by another process, and the receiver acts", quick=False)
@@ -48,41 +47,37 @@ def receiver(stage: Stage, exchange: Exchange) -> None:
     trainer = stage.trainer()
     trainer.program.kill()
     running = stage.receiver().start()
-    with impostor(trainer.port) as server:
-        wait_for(lambda: stage.prometheus.fires(trainer), "the impostor is over its limit")
+    with recording_trainer(trainer.port) as server:
+        wait_for(lambda: stage.prometheus.fires(trainer), "the process in its place is over its limit")
         exchange.sent("9 GB of memory, from the dead trainer's port")
         running.post(alert(trainer.instance))
-        wait_for(lambda: server.caught, "the receiver asks it to clean up", 30)
+        wait_for(lambda: asked(server), "the receiver asks it to clean up", 30)
         caught = _without_secret(server, exchange)
-    running.program.stop()
     _refused(stage, exchange, caught, trainer.port)
 
 
 @attack("a dead trainer's port, taken by another process, and monitor --auto-cleanup acts", quick=False)
 def monitor(stage: Stage, exchange: Exchange) -> None:
-    with impostor() as server:
-        port = server.server_port
+    with recording_trainer() as server:
+        port = server.port
         with heapwatch(
             stage.folder("monitor"), "monitor", "--auto-cleanup", "--interval", 0.2, f"127.0.0.1:{port}"
         ):
             exchange.sent("9 GB of memory, from the dead trainer's port")
-            wait_for(lambda: server.caught, "the monitor asks it to clean up", 30)
+            wait_for(lambda: asked(server), "the monitor asks it to clean up", 30)
         caught = _without_secret(server, exchange)
     _refused(stage, exchange, caught, port)
 
 
 LISTEN = """
-import encodings.ascii, encodings.idna, encodings.latin_1, http.server, os, sys
-from tests.attacks.programs import Impostor
+import encodings.ascii, encodings.idna, encodings.latin_1, os, sys, time
+from tests.attacks.programs import asked, recording_trainer
 os.setuid(int(sys.argv[1]))
-class Kept(Impostor):
-    def do_POST(self):
-        print("asked", flush=True)
-        super().do_POST()
-server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Kept)
-server.caught, server.answer = [], None
-print(server.server_port, flush=True)
-server.serve_forever()
+with recording_trainer() as server:
+    print(server.port, flush=True)
+    while not asked(server):
+        time.sleep(0.05)
+    print("asked", flush=True)
 """
 
 
@@ -94,21 +89,21 @@ def other_user(stage: Stage, exchange: Exchange) -> None:
     os.chown(folder, VICTIM, VICTIM)
     folder.parent.chmod(0o755)
     with subprocess.Popen(
-        [sys.executable, "-c", LISTEN, str(STRANGER)], stdout=subprocess.PIPE, text=True
-    ) as stranger:
+        [sys.executable, "-c", LISTEN, str(OTHER_USER)], stdout=subprocess.PIPE, text=True
+    ) as other:
         try:
-            assert stranger.stdout is not None
-            port = int(stranger.stdout.readline())
-            exchange.sent(f"9 GB of memory, by a process of user {STRANGER}, to the monitor of user {VICTIM}")
+            assert other.stdout is not None
+            port = int(other.stdout.readline())
+            exchange.sent(
+                f"9 GB of memory, by a process of user {OTHER_USER}, to the monitor of user {VICTIM}"
+            )
             command = ("monitor", "--auto-cleanup", "--interval", 0.2, "--count", 3, f"127.0.0.1:{port}")
-            with heapwatch(folder, *command, user=VICTIM) as process:
-                process.wait(60)
-            output = (folder / "output").read_text()
+            _, output = printed(folder, *command, user=VICTIM)
             exchange.back(next((line for line in output.splitlines() if "listens" in line), output))
-            assert f"user {STRANGER} listens" in output
+            assert f"user {OTHER_USER} listens" in output
         finally:
-            stranger.kill()
-        assert "asked" not in stranger.stdout.read()
+            other.kill()
+        assert "asked" not in other.stdout.read()
 
 
 @attack("a signed request, replayed, changed or late")
@@ -130,9 +125,7 @@ def replay(stage: Stage, exchange: Exchange) -> None:
         ):
             headers = {"Authorization": authorization, "Content-Type": "application/json"}
             answer = httpx.post(url, content=content, headers=headers, timeout=15)
-            exchange.sent(what)
-            exchange.back(f"{answer.status_code} {answer.text.strip()[:100]}")
-            assert answer.status_code in expected, what
+            exchange.answered(what, answer, *expected)
 
 
 @attack("Alertmanager's token, stolen, tried on a trainer")
@@ -141,6 +134,4 @@ def stolen_webhook_token(stage: Stage, exchange: Exchange) -> None:
 
     with real_trainer(stage.folder("trainer")) as trainer:
         answer = trainer.cleanup(Authorization=f"Bearer {webhook_token(TOKEN)}")
-        exchange.sent("POST /force_cleanup with the bearer token that Alertmanager has")
-        exchange.back(f"{answer.status_code} {answer.text.strip()}")
-        assert answer.status_code == 401
+        exchange.answered("POST /force_cleanup with the bearer token that Alertmanager has", answer, 401)

@@ -14,8 +14,9 @@ from pathlib import Path
 import httpx
 
 from tests.alerting.faults.stage import Stage
-from tests.alerting.harness import TOKEN, Alertmanager, Prometheus, Receiver, alert, wait_for
-from tests.attacks.programs import real_trainer
+from tests.alerting.harness import TOKEN, alert, wait_for
+from tests.attacks.pages import silence
+from tests.attacks.programs import own_places, real_trainer
 from tests.attacks.record import Exchange, NotHere, attack
 
 
@@ -39,7 +40,7 @@ def full_disk(stage: Stage, exchange: Exchange) -> None:
                         pass
                 except OSError as error:
                     exchange.back(error.strerror)
-            assert trainer.goes_on()
+            assert trainer.makes_progress()
             exchange.back(f"training goes on, metrics: {httpx.get(trainer.url + '/metrics').status_code}")
     finally:
         subprocess.run(["umount", str(disk)], check=False)
@@ -54,15 +55,12 @@ def clocks(stage: Stage, exchange: Exchange) -> None:
     url, body = f"http://{trainer.instance}/force_cleanup", b'{"action": "regular", "request_id": "1"}'
     late = signing.authorization(TOKEN, "POST", url, body, clock=lambda: time.time() - 3600)
     answer = httpx.post(url, content=body, headers={"Authorization": late}, timeout=10)
-    exchange.sent("a request signed by a clock an hour behind")
-    exchange.back(f"{answer.status_code} {answer.text}")
-    assert answer.status_code == 401
+    exchange.answered("a request signed by a clock an hour behind", answer, 401)
     receiver.post(alert(trainer.instance))
-    row = receiver.settled(1)[0]
+    row = receiver.decided(1)[0]
     exchange.sent("the same by a clock that is right")
     exchange.back(row["action"]["result"])
     assert row["action"]["result"] == "helped"
-    receiver.program.stop()
 
 
 SPAWNING = """
@@ -114,19 +112,10 @@ def spawned(stage: Stage, exchange: Exchange) -> None:
     folder = stage.folder("trainer")
     targets = folder / "targets"
     (folder / "spawning.py").write_text(SPAWN)
-    environment = {
-        **os.environ,
-        "HEAPWATCH_TARGETS_DIR": str(folder / "targets"),
-        "XDG_STATE_HOME": str(folder),
-    }
     done = subprocess.run(
         [sys.executable, str(folder / "spawning.py")],
-        env=environment,
-        text=True,
-        capture_output=True,
-        timeout=120,
-        check=False,
-    )
+        env=own_places(folder), text=True, capture_output=True, timeout=120,
+    )  # fmt: skip
     exchange.sent("a script without a guard around heapwatch.start(), with two spawned workers")
     exchange.back(done.stdout.strip() or done.stderr.strip()[-300:])
     told = json.loads(done.stdout)
@@ -142,7 +131,7 @@ def workers(stage: Stage, exchange: Exchange) -> None:
         exchange.sent("three forked workers, each with heapwatch.start() and an end")
         targets = [path.name for path in (folder / "targets").glob("*.json")]
         exchange.back(f"the trainer still serves {trainer.port}; targets: {targets}")
-        assert trainer.goes_on()
+        assert trainer.makes_progress()
         assert targets == [path for path in targets if str(trainer.port) in path]
         assert targets
 
@@ -160,24 +149,15 @@ def prometheus_data(stage: Stage, exchange: Exchange) -> None:
     prometheus.start()
     wait_for(lambda: prometheus.fires(trainer), "the alert fires again", 60)
     receiver.post(alert(trainer.instance))
-    row = receiver.settled(1, 60)[0]
+    row = receiver.decided(1, 60)[0]
     exchange.back(f"Prometheus starts, the alert fires again, the cleanup: {row['action']['result']}")
     assert row["action"]["result"] == "helped"
-    receiver.program.stop()
-
-
-def _whole_path(stage: Stage) -> tuple[Receiver, Alertmanager, Prometheus]:
-    """Prometheus that sends to an Alertmanager that sends to a receiver that asks this Prometheus."""
-    receiver = stage.receiver()
-    alertmanager = stage.alertmanager(receiver)
-    prometheus = stage.own_prometheus(alertmanager)
-    receiver.settings["prometheus_url"] = prometheus.url
-    return receiver.start(), alertmanager, prometheus
 
 
 @attack("Alertmanager down for an hour (scaled: for 60 of its repeat intervals)", quick=False)
 def alertmanager_down(stage: Stage, exchange: Exchange) -> None:
-    receiver, alertmanager, prometheus = _whole_path(stage)
+    receiver, alertmanager, prometheus = stage.whole_path()
+    receiver.start()
     alertmanager.program.kill()
     trainer = stage.trainer(prometheus=prometheus)
     exchange.sent("SIGKILL to Alertmanager; an alert fires; 60 s later it is started again")
@@ -185,24 +165,17 @@ def alertmanager_down(stage: Stage, exchange: Exchange) -> None:
     assert not trainer.done
     alertmanager.start()
     began = time.monotonic()
-    wait_for(lambda: trainer.done, "the cleanup", 60)
+    trainer.wait_until_done()
     exchange.back(f"the cleanup was done {time.monotonic() - began:.1f} s after Alertmanager came back, once")
-    receiver.settled(1)
+    receiver.decided(1)
     assert len(trainer.done) == 1
-    receiver.program.stop()
 
 
 @attack("an alert silenced in Alertmanager", quick=False)
 def silenced(stage: Stage, exchange: Exchange) -> None:
-    receiver, alertmanager, prometheus = _whole_path(stage)
-    silence = {
-        "matchers": [{"name": "alertname", "value": "TrainerMemoryHigh", "isRegex": False, "isEqual": True}],
-        "startsAt": "2020-01-01T00:00:00Z",
-        "endsAt": "2090-01-01T00:00:00Z",
-        "createdBy": "a person",
-        "comment": "known",
-    }
-    answer = httpx.post(f"{alertmanager.url}/api/v2/silences", json=silence, timeout=10)
+    receiver, alertmanager, prometheus = stage.whole_path()
+    receiver.start()
+    answer = httpx.post(f"{alertmanager.url}/api/v2/silences", json=silence("TrainerMemoryHigh"), timeout=10)
     exchange.sent("a silence of TrainerMemoryHigh, then the alert")
     trainer = stage.trainer(prometheus=prometheus)
     time.sleep(5)
@@ -210,10 +183,9 @@ def silenced(stage: Stage, exchange: Exchange) -> None:
     assert not trainer.done
     identity = answer.json()["silenceID"]
     httpx.delete(f"{alertmanager.url}/api/v2/silence/{identity}", timeout=10)
-    wait_for(lambda: trainer.done, "the cleanup after the silence", 60)
+    trainer.wait_until_done("the cleanup after the silence")
     exchange.sent("the silence is ended")
     exchange.back("the cleanup is done")
-    receiver.program.stop()
 
 
 @attack("a trainer that comes back on another port")
@@ -236,9 +208,8 @@ def another_port(stage: Stage, exchange: Exchange) -> None:
 @attack("the supervisor and its keeper killed at the same moment", quick=False)
 def keeper_killed(stage: Stage, exchange: Exchange) -> None:
     from heapwatch_stack import processes
-    from heapwatch_stack.endpoints import Endpoint
     from heapwatch_stack.services import Service
-    from heapwatch_stack.settings import Settings
+    from heapwatch_stack.settings import Endpoint, Settings
     from heapwatch_stack.supervision import Supervisor
 
     state = stage.folder("state")

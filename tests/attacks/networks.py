@@ -10,14 +10,17 @@ import subprocess
 import sys
 import time
 from collections import Counter
+from collections.abc import Iterator
+from contextlib import contextmanager
 
 import httpx
 
 from heapwatch.http import signing
 from heapwatch_stack.services import IDLE_TIME, MOST_CONNECTIONS
 from tests.alerting.faults.stage import Stage
-from tests.alerting.harness import TOKEN, Receiver, alert, find, wait_for
-from tests.attacks.pages import guarded, listeners
+from tests.alerting.harness import TOKEN, Receiver, alert, find
+from tests.attacks.pages import alertmanager_command, guarded, listeners
+from tests.attacks.programs import own_places
 from tests.attacks.record import Exchange, NotHere, attack
 
 
@@ -34,11 +37,10 @@ def idle(stage: Stage, exchange: Exchange) -> None:
     exchange.sent("400 connections, each with one request and then silence; then an alert")
     began = time.monotonic()
     receiver.post(alert(trainer.instance))
-    row = receiver.settled(1)[0]
+    row = receiver.decided(1)[0]
     exchange.back(f"{row['action']['result']} after {time.monotonic() - began:.1f} s")
     for connection in connections:
         connection.close()
-    receiver.program.stop()
 
 
 BEGUN = """
@@ -52,7 +54,30 @@ for _ in range(int(sys.argv[3])):
 print("open", flush=True)
 time.sleep(60)
 """
-STRANGER = 61234
+OTHER_USER = 61234
+
+
+@contextmanager
+def flooded(user: int, port: int) -> Iterator[None]:
+    """600 requests of a user that never end, at a port."""
+    command = [sys.executable, "-c", BEGUN, str(user), str(port), "600"]
+    with subprocess.Popen(command, stdout=subprocess.PIPE) as flooding:
+        try:
+            assert flooding.stdout is not None
+            assert flooding.stdout.readline() == b"open\n"
+            yield
+        finally:
+            flooding.kill()
+
+
+def slowest_of_five(url: str) -> float:
+    """Seconds that the slowest of five requests took, all of which were answered."""
+    slowest = 0.0
+    for _ in range(5):
+        began = time.monotonic()
+        assert httpx.get(f"{url}/-/ready", timeout=30).status_code == 200
+        slowest = max(slowest, time.monotonic() - began)
+    return slowest
 
 
 @attack(
@@ -60,34 +85,20 @@ STRANGER = 61234
 )
 def begun(stage: Stage, exchange: Exchange) -> None:
     folder = stage.folder("guarded")
-    alertmanager = (
-        *("--socket", f"{folder}/run/alertmanager.sock"),
-        *(find("alertmanager", "prometheus-alertmanager"), "--cluster.listen-address="),
-        *(f"--config.file={folder}/alertmanager.yml", f"--storage.path={folder}/data"),
-    )
+    alertmanager = alertmanager_command(folder)
     prometheus_folder = stage.folder("guarded")
     prometheus = (
         *(find("prometheus"), f"--config.file={prometheus_folder}/prometheus.yml"),
         *(f"--storage.tsdb.path={prometheus_folder}/data", f"--web.max-connections={MOST_CONNECTIONS}"),
         f"--web.read-timeout={IDLE_TIME}",
     )
-    user = STRANGER if os.geteuid() == 0 else os.geteuid()
+    user = OTHER_USER if os.geteuid() == 0 else os.geteuid()
     with guarded(folder, *alertmanager) as first, guarded(prometheus_folder, *prometheus) as second:
         (inside,) = listeners(prometheus_folder)
         ports = [*(int(url.rpartition(":")[2]) for url in (first, second)), inside]
         for port, url in zip(ports, (first, second, second), strict=True):
-            command = [sys.executable, "-c", BEGUN, str(user), str(port), "600"]
-            with subprocess.Popen(command, stdout=subprocess.PIPE) as stranger:
-                try:
-                    assert stranger.stdout is not None
-                    assert stranger.stdout.readline() == b"open\n"
-                    slowest = 0.0
-                    for _ in range(5):
-                        began = time.monotonic()
-                        assert httpx.get(f"{url}/-/ready", timeout=30).status_code == 200
-                        slowest = max(slowest, time.monotonic() - began)
-                finally:
-                    stranger.kill()
+            with flooded(user, port):
+                slowest = slowest_of_five(url)
             exchange.sent("600 connections, each with a head, Content-Length: 1000000 and one byte")
             exchange.back(f"five requests of this user: 200, the slowest after {slowest:.2f} s")
 
@@ -131,7 +142,6 @@ def registrations(stage: Stage, exchange: Exchange) -> None:
         exchange.sent("one of another address")
         exchange.back(code)
         assert code == 200
-    receiver.program.stop()
 
 
 @attack("20,000 alerts about distinct trainers that nobody scrapes, then a genuine one", quick=False)
@@ -145,11 +155,10 @@ def distinct(stage: Stage, exchange: Exchange) -> None:
     exchange.sent("20,000 alerts, each about another trainer; then one about a trainer that is scraped")
     began = time.monotonic()
     receiver.post(alert(trainer.instance, 99_999))
-    wait_for(lambda: trainer.done, "the genuine cleanup", 60)
+    trainer.wait_until_done("the genuine cleanup")
     took = time.monotonic() - began
     exchange.back(f"the genuine cleanup was done after {took:.1f} s")
     assert took < 10
-    receiver.program.stop()
 
 
 @attack("an alert that names a destination of its own", quick=False)
@@ -158,7 +167,7 @@ def destination(stage: Stage, exchange: Exchange) -> None:
         port = listener.getsockname()[1]
         receiver = stage.receiver().start()
         receiver.post(alert(f"127.0.0.1:{port}", generatorURL=f"http://127.0.0.1:{port}/force_cleanup"))
-        row = receiver.settled(1)[0]
+        row = receiver.decided(1)[0]
         exchange.sent(f"instance and generatorURL 127.0.0.1:{port}, which Prometheus does not scrape")
         exchange.back(f"{row['decision']}: {row['reason']}")
         assert row["reason"] == "not_firing"
@@ -168,7 +177,6 @@ def destination(stage: Stage, exchange: Exchange) -> None:
             raise AssertionError("the receiver went there")
         except TimeoutError:
             exchange.back("nobody came")
-    receiver.program.stop()
 
 
 WITHOUT = """
@@ -191,15 +199,10 @@ def no_network(stage: Stage, exchange: Exchange) -> None:
     if unshare is None or subprocess.run([unshare, "-n", "true"], check=False).returncode:
         raise NotHere("unshare -n needs root")
     folder = stage.folder("trainer")
-    environment = {**os.environ, "HEAPWATCH_TARGETS_DIR": str(folder), "XDG_STATE_HOME": str(folder)}
     done = subprocess.run(
         [unshare, "-n", sys.executable, "-c", WITHOUT],
-        env=environment,
-        text=True,
-        capture_output=True,
-        timeout=60,
-        check=False,
-    )
+        env=own_places(folder), text=True, capture_output=True, timeout=60,
+    )  # fmt: skip
     exchange.sent("unshare -n python: heapwatch.start(), 1,000 steps")
     exchange.back(f"exit status {done.returncode}: {done.stdout.strip() or done.stderr.strip()[-300:]}")
     assert done.returncode == 0

@@ -25,9 +25,7 @@ def trainer_host(stage: Stage, exchange: Exchange) -> None:
     with real_trainer(stage.folder("trainer")) as trainer:
         for path in ("/", "/metrics", "/performance_status", "/healthz"):
             answer = httpx.get(trainer.url + path, headers={"Host": "evil.example:7777"}, timeout=10)
-            exchange.sent(f"GET {path}, Host: evil.example:7777")
-            exchange.back(f"{answer.status_code} {answer.text.strip()}")
-            assert answer.status_code == 403
+            exchange.answered(f"GET {path}, Host: evil.example:7777", answer, 403)
 
 
 @attack("a page that makes its own name point to the receiver, also where it listens on 0.0.0.0", quick=False)
@@ -58,13 +56,30 @@ def prometheus_origin(stage: Stage, exchange: Exchange) -> None:
             assert "access-control-allow-origin" not in answer.headers
 
 
-SILENCE = {
-    "matchers": [{"name": "alertname", "value": ".+", "isRegex": True, "isEqual": True}],
-    "startsAt": "2020-01-01T00:00:00Z",
-    "endsAt": "2090-01-01T00:00:00Z",
-    "createdBy": "a page",
-    "comment": "quiet",
-}
+def silence(alertname: str) -> dict[str, object]:
+    return {
+        "matchers": [{"name": "alertname", "value": alertname, "isRegex": True, "isEqual": True}],
+        "startsAt": "2020-01-01T00:00:00Z",
+        "endsAt": "2090-01-01T00:00:00Z",
+        "createdBy": "a page",
+        "comment": "quiet",
+    }
+
+
+def ask_for_silence(exchange: Exchange, url: str, *cases: tuple[str, dict[str, str], int]) -> None:
+    """Post a silence of every alert: by what, with which headers, and the status that is expected."""
+    for what, headers, expected in cases:
+        answer = httpx.post(f"{url}/api/v2/silences", json=silence(".+"), headers=headers, timeout=10)
+        exchange.answered(f"POST /api/v2/silences, {what}", answer, expected)
+
+
+def alertmanager_command(folder: Path) -> tuple[str, ...]:
+    """Alertmanager on a Unix socket, as the guard runs it."""
+    return (
+        *("--socket", f"{folder}/run/alertmanager.sock"),
+        *(find("alertmanager", "prometheus-alertmanager"), "--cluster.listen-address="),
+        *(f"--config.file={folder}/alertmanager.yml", f"--storage.path={folder}/data"),
+    )
 
 
 @contextmanager
@@ -83,20 +98,16 @@ def guarded(folder: Path, *command: str) -> Iterator[str]:
 @attack("a page that silences alerts, across origins or by a name of its own", quick=False)
 def alertmanager_page(stage: Stage, exchange: Exchange) -> None:
     folder = stage.folder("alertmanager")
-    options = [f"--config.file={folder}/alertmanager.yml", f"--storage.path={folder}/data"]
-    command = (find("alertmanager", "prometheus-alertmanager"), *options, "--cluster.listen-address=")
-    with guarded(folder, "--socket", f"{folder}/run/alertmanager.sock", *command) as url:
-        for what, headers, expected in (
+    with guarded(folder, *alertmanager_command(folder)) as url:
+        ask_for_silence(
+            exchange,
+            url,
             ("a page's origin", {"Origin": "https://evil.example"}, 403),
             ("a page's form", {"Sec-Fetch-Site": "cross-site", "Content-Type": "text/plain"}, 403),
             ("a name made to point here", {"Host": "evil.example:9093"}, 421),
             ("the same, as its own origin", {"Host": "evil.example", "Origin": "http://evil.example"}, 421),
             ("Alertmanager's own page", {"Origin": url, "Sec-Fetch-Site": "same-origin"}, 200),
-        ):
-            answer = httpx.post(f"{url}/api/v2/silences", json=SILENCE, headers=headers, timeout=10)
-            exchange.sent(f"POST /api/v2/silences, {what}")
-            exchange.back(f"{answer.status_code} {answer.text.strip()}")
-            assert answer.status_code == expected, what
+        )
         assert len(httpx.get(f"{url}/api/v2/silences").json()) == 1
         exchange.sent("a port behind the guard")
         exchange.back(f"there is none: {listeners(folder)}; its socket is in a folder of mode 0700")
@@ -120,9 +131,7 @@ def prometheus_page(stage: Stage, exchange: Exchange) -> None:
             ("nothing unusual", {}, 200),
         ):
             answer = httpx.get(f"{url}/api/v1/query?query=up", headers=headers, timeout=10)
-            exchange.sent(f"GET /api/v1/query, {what}")
-            exchange.back(f"{answer.status_code} {answer.text.strip()}")
-            assert answer.status_code == expected, what
+            exchange.answered(f"GET /api/v1/query, {what}", answer, expected)
         page = httpx.get(url, timeout=10)
         exchange.sent("GET /, as a person opens it")
         exchange.back(f"{page.status_code} to {page.headers['location']}")
@@ -150,8 +159,5 @@ def receiver_post(stage: Stage, exchange: Exchange) -> None:
         answer = httpx.post(
             f"{receiver.url}/alerts", json=notification(alert("a:1")), headers=headers, timeout=10
         )
-        exchange.sent(f"POST /alerts {what}")
-        exchange.back(f"{answer.status_code} {answer.text}")
-        assert answer.status_code == expected
+        exchange.answered(f"POST /alerts {what}", answer, expected)
     assert not receiver.rows()
-    receiver.program.stop()

@@ -8,16 +8,15 @@ import socket
 import subprocess
 import sys
 import textwrap
-import threading
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
 
 import httpx
 
 from tests.alerting.harness import TOKEN, wait_for
+from tests.support.http_server import Request, Server, serving
 
 TRAINING = """
     import os, sys, time
@@ -32,6 +31,12 @@ TRAINING = """
 """
 
 
+def own_places(folder: Path) -> dict[str, str]:
+    """The environment of a program that finds no other stack, and registers in the folder."""
+    own = {"HEAPWATCH_TARGETS_DIR": str(folder / "targets"), "XDG_STATE_HOME": str(folder)}
+    return {**os.environ, **own, "HEAPWATCH_TOKEN": TOKEN}
+
+
 class RealTrainer:
     """A trainer of the library in a process; `declarations` is code that has `watch`."""
 
@@ -42,13 +47,7 @@ class RealTrainer:
         indented = textwrap.indent(textwrap.dedent(declarations).strip(), "    ")
         script.write_text(textwrap.dedent(TRAINING.replace("    {declarations}", indented)))
         self.log = folder / "trainer.log"
-        environment = {
-            **os.environ,
-            "HEAPWATCH_TOKEN": TOKEN,
-            "HEAPWATCH_TARGETS_DIR": str(folder / "targets"),
-            "XDG_STATE_HOME": str(folder),
-            **variables,
-        }
+        environment = own_places(folder) | variables
         with self.log.open("wb") as log:
             self.process = subprocess.Popen(
                 [sys.executable, script, str(port), host], stdout=subprocess.PIPE, stderr=log, env=environment
@@ -73,7 +72,7 @@ class RealTrainer:
     def steps(self) -> float:
         return self.value('trainer_progress_total{unit="step"}')
 
-    def goes_on(self) -> bool:
+    def makes_progress(self) -> bool:
         """Whether training makes progress."""
         before = self.steps()
         return bool(wait_for(lambda: self.steps() > before, "training goes on"))
@@ -106,15 +105,9 @@ sys.exit(heapwatch.cli.main.main(sys.argv[2:]))
 @contextmanager
 def heapwatch(folder: Path, *arguments: object, user: int | None = None) -> Iterator[subprocess.Popen[bytes]]:
     """The command line, its output in `folder/output`."""
-    environment = {
-        **os.environ,
-        "HEAPWATCH_TOKEN": TOKEN,
-        "HEAPWATCH_TARGETS_DIR": str(folder / "targets"),
-        "XDG_STATE_HOME": str(folder),
-    }
     command = [sys.executable, "-c", AS_USER, str(user or os.geteuid()), *map(str, arguments)]
     with (folder / "output").open("wb") as output:
-        process = subprocess.Popen(command, stdout=output, stderr=output, env=environment)
+        process = subprocess.Popen(command, stdout=output, stderr=output, env=own_places(folder))
     try:
         yield process
     finally:
@@ -122,43 +115,35 @@ def heapwatch(folder: Path, *arguments: object, user: int | None = None) -> Iter
         process.wait()
 
 
-class Impostor(BaseHTTPRequestHandler):
-    """Answers as a trainer over its limit, and keeps what it is sent."""
+def printed(folder: Path, *arguments: object, user: int | None = None) -> tuple[int, str]:
+    """The exit code of the command line, and what it says until it ends."""
+    with heapwatch(folder, *arguments, user=user) as process:
+        code = process.wait(60)
+    return code, (folder / "output").read_text(errors="replace")
 
-    def do_GET(self) -> None:
-        limit = b'trainer_limit{resource="memory",component="trainer",severity="critical"} 1e9\n'
-        self._answer(b'trainer_process_resident_memory_bytes{role="trainer"} 9e9\n' + limit, "text/plain")
 
-    def do_POST(self) -> None:
-        body = self.rfile.read(int(self.headers["Content-Length"] or 0))
-        self.server.caught.append((self.path, dict(self.headers), body))  # type: ignore[attr-defined]
-        request_id = json.loads(body).get("request_id", "")
-        answer = {"status": "done", "request_id": request_id, **(self.server.answer or {})}  # type: ignore[attr-defined]
-        self._answer(json.dumps(answer).encode(), "application/json")
-
-    def _answer(self, body: bytes, kind: str) -> None:
-        with suppress(OSError):
-            self.send_response(200)
-            self.send_header("Content-Type", kind)
-            self.send_header("Content-Length", str(len(body)))
-            self.end_headers()
-            self.wfile.write(body)
-
-    def log_message(self, *_: object) -> None:
-        pass
+OVER_LIMIT = b"""trainer_process_resident_memory_bytes{role="trainer"} 9e9
+trainer_limit{resource="memory",component="trainer",severity="critical"} 1e9
+"""
 
 
 @contextmanager
-def impostor(port: int = 0, answer: Mapping[str, Any] | None = None) -> Iterator[Any]:
-    """On the port of a trainer that is gone; yields the server, with `caught` requests."""
-    server: Any = ThreadingHTTPServer(("127.0.0.1", port), Impostor)
-    server.daemon_threads, server.caught, server.answer = True, [], answer
-    threading.Thread(target=server.serve_forever, args=(0.05,), daemon=True).start()
-    try:
+def recording_trainer(port: int = 0, answer: Mapping[str, Any] | None = None) -> Iterator[Server]:
+    """Answers as a trainer over its limit, on the port of one that is gone."""
+
+    def respond(request: Request) -> tuple[int, bytes]:
+        if request.method == "GET":
+            return 200, OVER_LIMIT
+        request_id = json.loads(request.body).get("request_id", "")
+        return 200, json.dumps({"status": "done", "request_id": request_id, **(answer or {})}).encode()
+
+    with serving(respond, port=port) as server:
         yield server
-    finally:
-        server.shutdown()
-        server.server_close()
+
+
+def asked(server: Server) -> list[Request]:
+    """What was posted to it."""
+    return [request for request in server.requests if request.method == "POST"]
 
 
 def raw(port: int, data: bytes, timeout: float = 15) -> bytes:

@@ -6,6 +6,8 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
+import httpx
+
 from heapwatch.runtime.plain_text import plain
 from tests.alerting.faults.stage import Stage
 
@@ -28,6 +30,12 @@ class Exchange:
     def back(self, what: object) -> None:
         self.lines.append(f"< {plain(what, LONGEST)}")
 
+    def answered(self, what: object, answer: httpx.Response, *expected: int) -> None:
+        """A request and its answer, which must have one of these statuses."""
+        self.sent(what)
+        self.back(f"{answer.status_code} {answer.text.strip()}")
+        assert answer.status_code in expected, what
+
 
 @dataclass(frozen=True)
 class Attack:
@@ -45,7 +53,13 @@ def attack(row: str, *, quick: bool = True) -> Callable[[Callable[[Stage, Exchan
     """Put an attack on the list under the text of its row."""
 
     def add(function: Callable[[Stage, Exchange], Any]) -> Callable[[Stage, Exchange], Any]:
-        ATTACKS[row] = Attack(row, function, quick)
+        def run(stage: Stage, exchange: Exchange) -> None:
+            try:
+                function(stage, exchange)
+            finally:
+                stage.clear()
+
+        ATTACKS[row] = Attack(row, run, quick)
         return function
 
     return add

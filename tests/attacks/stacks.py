@@ -17,7 +17,7 @@ import psutil
 from heapwatch_stack.supervision import Supervisor
 from tests.alerting.faults.stage import Stage
 from tests.alerting.harness import HEADERS, Program, alert, notification, stopping, wait_for
-from tests.attacks.pages import EVIL, SILENCE
+from tests.attacks.pages import EVIL, ask_for_silence
 from tests.attacks.programs import real_trainer
 from tests.attacks.record import Exchange, NotHere, attack
 from tests.e2e import running
@@ -127,10 +127,10 @@ def taken_port(stage: Stage, exchange: Exchange) -> None:
         supervisor = Supervisor(stack.settings)
         os.kill(supervisor.processes()["receiver"]["pid"], signal.SIGKILL)
         command = [sys.executable, "-c", LISTEN, str(stack.settings.ports.receiver), str(user)]
-        with subprocess.Popen(command, stdout=subprocess.PIPE) as stranger:
+        with subprocess.Popen(command, stdout=subprocess.PIPE) as listening:
             try:
-                assert stranger.stdout is not None
-                assert stranger.stdout.readline() == b"listens\n"
+                assert listening.stdout is not None
+                assert listening.stdout.readline() == b"listens\n"
                 exchange.sent(f"user {user} answers everything with 200 on the receiver's port")
                 for command in (("status",), ("restart", "--service", "receiver"), ("up",)):
                     done = stack.run(*command, timeout=500)
@@ -139,7 +139,7 @@ def taken_port(stage: Stage, exchange: Exchange) -> None:
                     exchange.back(f"exit code {done.returncode}: {' '.join(said[-1].split())}")
                     assert done.returncode == 1
             finally:
-                stranger.kill()
+                listening.kill()
 
 
 @attack("the disk of the whole stack fills while it runs, and is freed again", quick=False)
@@ -166,7 +166,7 @@ def full_disk(stage: Stage, exchange: Exchange) -> None:
             exchange.back(f"POST /alerts: {sorted(codes)}")
             assert codes <= {200, 503}
             assert 503 in codes, "Alertmanager is asked to send again what could not be written"
-            assert trainer.goes_on()
+            assert trainer.makes_progress()
             status = stack.run("status")
             exchange.back(f"heapwatch status: exit code {status.returncode}, {status.stderr.strip()[-100:]}")
             assert "Traceback" not in status.stdout + status.stderr
@@ -183,7 +183,7 @@ def full_disk(stage: Stage, exchange: Exchange) -> None:
             _up(stack)
             _fill(ballast)
             exchange.sent("it is filled, and freed while the stack runs")
-            assert trainer.goes_on()
+            assert trainer.makes_progress()
             ballast.unlink()
             wait_for(lambda: _well(stack), "every service is healthy again", 120)
             _up(stack)
@@ -240,15 +240,14 @@ def published_alertmanager(stage: Stage) -> Iterator[str]:
 @attack("a page that silences alerts of a stack in containers", quick=False)
 def containers_page(stage: Stage, exchange: Exchange) -> None:
     with published_alertmanager(stage) as url:
-        for what, headers, expected in (
+        exchange.sent("at the published port")
+        ask_for_silence(
+            exchange,
+            url,
             ("a page's origin", {"Origin": "https://evil.example"}, 403),
             ("a name made to point here", {"Host": "evil.example:9093"}, 421),
             ("Alertmanager's own page", {"Origin": url, "Sec-Fetch-Site": "same-origin"}, 200),
-        ):
-            answer = httpx.post(f"{url}/api/v2/silences", json=SILENCE, headers=headers, timeout=10)
-            exchange.sent(f"POST /api/v2/silences at the published port, {what}")
-            exchange.back(f"{answer.status_code} {answer.text.strip()}")
-            assert answer.status_code == expected, what
+        )
 
 
 @attack("a label whose name is any text, in a group of alerts", quick=False)
@@ -258,6 +257,5 @@ def odd_label(stage: Stage, exchange: Exchange) -> None:
     odd = alert("nobody:1", 7, labels={"größe": "9", "a b": "1"})
     exchange.sent("an alert with the labels größe and 'a b', in one group with a genuine one")
     receiver.post(odd, alert(trainer.instance))
-    wait_for(lambda: trainer.done, "the genuine one is acted on")
+    trainer.wait_until_done("the genuine one is acted on")
     exchange.back("200; the genuine alert's cleanup is done")
-    receiver.program.stop()

@@ -34,7 +34,7 @@ def ending(stage: Stage, exchange: Exchange) -> None:
             answer = trainer.cleanup({"timeout_seconds": 10})
             exchange.back(f"{answer.status_code} errors: {answer.json()['errors']}; training goes on")
             assert answer.status_code == 200
-            assert trainer.goes_on()
+            assert trainer.makes_progress()
 
 
 @attack("SIGTERM while a source is read: the trainer's own handler still ends it")
@@ -108,9 +108,7 @@ def guards(stage: Stage, exchange: Exchange) -> None:
     with real_trainer(stage.folder("trainer")) as trainer:
         for what, (headers, expected) in GUARDS.items():
             answer = trainer.cleanup(**headers)
-            exchange.sent(f"POST /force_cleanup, {what}")
-            exchange.back(f"{answer.status_code} {answer.text.strip()}")
-            assert answer.status_code == expected, what
+            exchange.answered(f"POST /force_cleanup, {what}", answer, expected)
         assert trainer.value('trainer_cleanups_total{action="emergency",trigger="http"}') == 0
 
 
@@ -135,7 +133,7 @@ def smuggling(stage: Stage, exchange: Exchange) -> None:
             exchange.sent(what)
             exchange.back(answer.partition(b"\r\n")[0].decode() or "connection closed")
             assert answer.count(b"HTTP/1.1 ") <= 1
-        assert trainer.goes_on()
+        assert trainer.makes_progress()
 
 
 @attack("300 slow connections while Prometheus scrapes the trainer", quick=False)
@@ -155,7 +153,7 @@ def slow(stage: Stage, exchange: Exchange) -> None:
             connection.close()
         assert status == 200
         assert took < 8, "Prometheus gives up after 10 s"
-        assert trainer.goes_on()
+        assert trainer.makes_progress()
 
 
 @attack("a trainer killed without warning: its target does not stay", quick=False)

@@ -1,4 +1,4 @@
-"""A trainer that lies: to the monitor, to the receiver, and by them to people's terminals and logs."""
+"""A trainer that answers wrongly: to monitor and receiver, and by them to people's terminals and logs."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import httpx
 
 from tests.alerting.faults.stage import Stage
 from tests.alerting.harness import TOKEN, alert, wait_for
-from tests.attacks.programs import heapwatch, impostor
+from tests.attacks.programs import asked, printed, recording_trainer
 from tests.attacks.record import Exchange, attack
 from tests.exporters.cli.test_wrong_answers import ANSWERS, WELL, WRONG
 from tests.exporters.cli.wrong_answers import answering
@@ -24,9 +24,7 @@ def types(stage: Stage, exchange: Exchange) -> None:
             with answering({"/metrics": wrong, "/force_cleanup": ANSWERS[number % len(ANSWERS)]}) as trainer:
                 addresses = [one.url.removeprefix("http://") for one in (trainer, well)]
                 command = ("monitor", "--auto-cleanup", "--interval", 0.2, "--count", 2, *addresses)
-                with heapwatch(folder, *command) as process:
-                    process.wait(60)
-            output = (folder / "output").read_text()
+                _, output = printed(folder, *command)
             exchange.sent(wrong[:120].decode("latin-1"))
             exchange.back(output.strip().splitlines()[0])
             assert output.count("Memory=1.0MB") == 2, output
@@ -42,10 +40,8 @@ def drip(stage: Stage, exchange: Exchange) -> None:
         addresses = [one.url.removeprefix("http://") for one in (trainer, well)]
         began = time.monotonic()
         exchange.sent("HTTP/1.1 200 OK, then a header byte every 0.2 s")
-        with heapwatch(folder, "monitor", "--count", 1, *addresses) as process:
-            process.wait(60)
+        _, output = printed(folder, "monitor", "--count", 1, *addresses)
         took = time.monotonic() - began
-    output = (folder / "output").read_text()
     exchange.back(f"after {took:.0f} s: {output.splitlines()[0]}")
     assert "does not answer within 5 s" in output
     assert "Memory=1.0MB" in output
@@ -63,11 +59,11 @@ def long_answer(stage: Stage, exchange: Exchange) -> None:
         "removed": {f"{CONTROLLING}{number}": 1 for number in range(2000)},
         "freed": {"resident_memory_bytes": 1e308},
     }
-    with impostor(trainer.port, answer) as server:
-        wait_for(lambda: stage.prometheus.fires(trainer), "the impostor is over its limit")
+    with recording_trainer(trainer.port, answer) as server:
+        wait_for(lambda: stage.prometheus.fires(trainer), "the process in its place is over its limit")
         receiver.post(alert(trainer.instance))
-        wait_for(lambda: server.caught, "the receiver asks")
-        row = receiver.settled(1, 60)[0]
+        wait_for(lambda: asked(server), "the receiver asks")
+        row = receiver.decided(1, 60)[0]
     exchange.sent("900 kB of errors, 2,000 resources, 1e308 bytes freed")
     exchange.back(f"detail of {len(row['action']['detail'])} characters, {row['action']['result']}")
     metrics = receiver.get("/metrics").text
@@ -77,7 +73,6 @@ def long_answer(stage: Stage, exchange: Exchange) -> None:
     assert len(removed) <= 65
     assert receiver.log.stat().st_size < 100_000
     assert all(line.isprintable() for line in receiver.log.read_text().splitlines())
-    receiver.program.stop()
 
 
 @attack("an alert that writes log lines, HTML and SQL of its own", quick=False)
@@ -85,7 +80,7 @@ def alert_text(stage: Stage, exchange: Exchange) -> None:
     receiver = stage.receiver().start()
     evil = "a:1\n2026-01-01 INFO helped\x1b[2J<script>alert(1)</script>' OR 1=1 --"
     receiver.post(alert(evil, labels={"alertname": evil}, annotations={"summary": evil}))
-    row = receiver.settled(1)[0]
+    row = receiver.decided(1)[0]
     exchange.sent(f"instance {evil!r}")
     page = receiver.get("/").text
     exchange.back(f"{row['decision']}: {row['reason']}; escaped in the page: {'<script>' not in page}")
@@ -96,7 +91,6 @@ def alert_text(stage: Stage, exchange: Exchange) -> None:
     exchange.sent("GET /actions?instance=' OR 1=1 --")
     exchange.back(f"{answer.status_code}, {len(answer.json()['rows'])} rows")
     assert answer.json()["rows"] == []
-    receiver.program.stop()
 
 
 @attack("an alert in the year 10000, and one before the year 1")
@@ -108,7 +102,6 @@ def year_10000(stage: Stage, exchange: Exchange) -> None:
         exchange.sent(f"startsAt {when}")
         exchange.back(f"/, /actions, /metrics: {codes}")
         assert codes == [200, 200, 200]
-    receiver.program.stop()
 
 
 @attack("a damaged cell in the ledger")
@@ -117,7 +110,7 @@ def damaged_cell(stage: Stage, exchange: Exchange) -> None:
 
     receiver = stage.receiver().start()
     receiver.post(alert("a:1", 1), alert("b:1", 2), alert("c:1", 3))
-    receiver.settled(3)
+    receiver.decided(3)
     with sqlite3.connect(receiver.database) as connection:
         connection.execute("UPDATE alerts SET labels=CAST(x'fffe7b' AS TEXT), received_at='soon' WHERE id=2")
     connection.close()
@@ -127,4 +120,3 @@ def damaged_cell(stage: Stage, exchange: Exchange) -> None:
     exchange.back(f"{answer.status_code}, rows {[(row['id'], row['decision']) for row in rows]}")
     assert answer.status_code == receiver.get("/").status_code == receiver.get("/metrics").status_code == 200
     assert [row["id"] for row in rows] == [3, 2, 1]
-    receiver.program.stop()

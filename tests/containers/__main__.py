@@ -13,21 +13,16 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable
 from pathlib import Path
 
 import httpx
 
-from tests.e2e.running import PORTS
-from tests.support.ports import free_ports
+from tests.alerting.harness import wait_for
+from tests.e2e.running import port_variables
 from tests.support.repository import REPOSITORY, python_path
 
 BROKEN_RULE = "groups:\n  - {name: broken, rules: [{record: a:b, expr: 'sum('}]}\n"
 OWN_RULE = "groups:\n  - {name: own, rules: [{record: own:rule, expr: vector(1)}]}\n"
-
-
-class Failed(Exception):
-    """A step did not do what it should."""
 
 
 class Clone:
@@ -38,11 +33,10 @@ class Clone:
         shutil.copytree(
             REPOSITORY, self.path, symlinks=True, ignore=shutil.ignore_patterns(".git", ".heapwatch", "*.pyc")
         )
-        free = zip(PORTS, free_ports(len(PORTS)), strict=True)
-        self.ports = {f"HEAPWATCH_{name}_PORT": port for name, port in free}
+        self.ports = port_variables()
         self.environment = {
             **{name: value for name, value in os.environ.items() if not name.startswith("HEAPWATCH_")},
-            **{name: str(port) for name, port in self.ports.items()},
+            **self.ports,
             "HEAPWATCH_CHECKOUT": str(self.path),
             "HEAPWATCH_STATE": str(folder / "state"),
             "XDG_STATE_HOME": str(folder / "xdg"),
@@ -50,19 +44,14 @@ class Clone:
         }
 
     def heapwatch(self, *arguments: str, expect: int = 0, **changes: str) -> str:
-        """Run the command in docker mode; Failed where the exit code is another."""
+        """Run the command in docker mode."""
         command = [sys.executable, "-m", "heapwatch", *arguments, "--mode", "docker"]
-        done = subprocess.run(
-            command,
-            cwd=self.path,
-            env=self.environment | changes,
-            text=True,
-            capture_output=True,
-            check=False,
-        )
+        environment = self.environment | changes
+        done = subprocess.run(command, cwd=self.path, env=environment, text=True, capture_output=True)
         said = done.stdout + done.stderr
-        if done.returncode != expect:
-            raise Failed(f"{' '.join(arguments)} ended with {done.returncode}, not {expect}:\n{said[-3000:]}")
+        assert done.returncode == expect, (
+            f"{' '.join(arguments)}: {done.returncode}, not {expect}:\n{said[-3000:]}"
+        )
         return said
 
     def get(self, service: str, path: str) -> httpx.Response:
@@ -84,22 +73,8 @@ def docker(*arguments: str) -> str:
 def container(service: str) -> str:
     """The id of a service's container."""
     found = docker("ps", "-q", "--filter", f"label=com.docker.compose.service={service}").split()
-    if len(found) != 1:
-        raise Failed(f"{len(found)} containers of {service}")
+    assert len(found) == 1, f"{len(found)} containers of {service}"
     return found[0]
-
-
-def wait_for(what: str, look: Callable[[], bool], patience: float = 90) -> None:
-    """Return when `look` says so; Failed after `patience` seconds."""
-    deadline = time.monotonic() + patience
-    while time.monotonic() < deadline:
-        try:
-            if look():
-                return
-        except (httpx.HTTPError, Failed):
-            pass
-        time.sleep(1)
-    raise Failed(f"waited {patience:.0f} s for {what}")
 
 
 def up(clone: Clone) -> str:
@@ -114,15 +89,14 @@ def confined(_clone: Clone) -> str:
     for service in ("prometheus", "alertmanager", "receiver", "walker-training-app"):
         user = docker("inspect", "--format", "{{.Config.User}}", container(service)).partition(":")[0]
         pids = docker("inspect", "--format", "{{.HostConfig.PidsLimit}}", container(service))
-        if user in ("", "0", "root") or int(pids) <= 0:
-            raise Failed(f"{service} runs as {user} with a limit of {pids} processes")
+        assert user not in ("", "0", "root"), f"{service} runs as {user or 'root'}"
+        assert int(pids) > 0, f"{service} has a limit of {pids} processes"
     return "no root, bounded numbers of processes"
 
 
 def demonstration(clone: Clone) -> str:
     """A leak is found and cleaned up."""
-    if "the loop closed" not in clone.heapwatch("demo"):
-        raise Failed("the demonstration says nothing of a closed loop")
+    assert "the loop closed" in clone.heapwatch("demo")
     return "the loop closed"
 
 
@@ -134,19 +108,20 @@ def killed_trainer(clone: Clone) -> str:
 
     def alerted() -> bool:
         alerts = clone.get("prometheus", "/api/v1/alerts").json()["data"]["alerts"]
-        fire = [
-            one for one in alerts if one["labels"]["alertname"] == "TrainerDown" and one["state"] == "firing"
+        texts[:] = [
+            " ".join(one["annotations"].values())
+            for one in alerts
+            if one["labels"]["alertname"] == "TrainerDown" and one["state"] == "firing"
         ]
-        texts[:] = [" ".join(one["annotations"].values()) for one in fire]
         return bool(texts)
 
-    wait_for("TrainerDown", alerted, 120)
+    wait_for(alerted, "TrainerDown", 120)
     took = time.monotonic() - began
-    if len(texts) != 1 or "walker" not in texts[0] or "Last known: " not in texts[0]:
-        raise Failed(f"what was last known is missing: {texts}")
+    assert len(texts) == 1, texts
+    assert "walker" in texts[0], texts
+    assert "Last known: " in texts[0], texts
     known = clone.get("prometheus", "/api/v1/query?query=job:trainer_known:memory_bytes")
-    if not known.json()["data"]["result"]:
-        raise Failed("no page can show the memory that was last known")
+    assert known.json()["data"]["result"], "no page can show the memory that was last known"
     clone.heapwatch("up")
     return f"alerted after {took:.0f} s: {texts[0]}"
 
@@ -156,13 +131,11 @@ def reload_then_crash(clone: Clone) -> str:
     before = container("prometheus")
     clone.rule.write_text(OWN_RULE)
     clone.heapwatch("up")
-    if container("prometheus") != before:
-        raise Failed("Prometheus was made anew for a changed rule")
-    if "own:rule" not in clone.get("prometheus", "/api/v1/rules").text:
-        raise Failed("the changed rule is not loaded")
+    assert container("prometheus") == before, "Prometheus was made anew for a changed rule"
+    assert "own:rule" in clone.get("prometheus", "/api/v1/rules").text, "the changed rule is not loaded"
     pid = docker("inspect", "--format", "{{.State.Pid}}", before)
     os.kill(int(pid), signal.SIGKILL)
-    wait_for("Prometheus after its crash", lambda: clone.get("prometheus", "/-/ready").status_code == 200)
+    wait_for(lambda: clone.get("prometheus", "/-/ready").status_code == 200, "Prometheus is back", 90)
     return "loaded; killed, and back"
 
 
@@ -171,8 +144,7 @@ def broken_rule(clone: Clone) -> str:
     clone.rule.write_text(BROKEN_RULE)
     began = time.monotonic()
     said = clone.heapwatch("up", expect=1)
-    if "rejected its changed configuration" not in said:
-        raise Failed(said[-1000:])
+    assert "rejected its changed configuration" in said, said[-1000:]
     took = time.monotonic() - began
     clone.rule.write_text(OWN_RULE)
     clone.heapwatch("up")
@@ -183,11 +155,10 @@ def changed_channel(clone: Clone) -> str:
     """A new notification channel is loaded; a wrong one is named before anything starts."""
     clone.heapwatch("up", HEAPWATCH_WEBHOOK_URL="http://chat.example.com/hook")
     text = clone.get("alertmanager", "/api/v2/status").json()["config"]["original"]
-    if "people" not in text or text.count("url:") < 3:
-        raise Failed(f"the channel is not loaded:\n{text}")
+    assert "people" in text, text
+    assert text.count("url:") >= 3, f"the channel is not loaded:\n{text}"
     said = clone.heapwatch("up", expect=1, HEAPWATCH_SLACK_URL="no address")
-    if "HEAPWATCH_SLACK_URL must be an http" not in said:
-        raise Failed(said[-1000:])
+    assert "HEAPWATCH_SLACK_URL must be an http" in said, said[-1000:]
     clone.heapwatch("up")
     return "loaded; a wrong one is named"
 
@@ -205,8 +176,7 @@ def receiver_settings(clone: Clone) -> str:
     clone.heapwatch("up", HEAPWATCH_RECEIVER_DRY_RUN="true")
     seen = docker("exec", container("receiver"), "printenv", "HEAPWATCH_RECEIVER_DRY_RUN")
     clone.heapwatch("up")
-    if seen != "true":
-        raise Failed(f"the receiver has {seen!r}")
+    assert seen == "true", f"the receiver has {seen!r}"
     return "a dry run is one"
 
 
@@ -214,12 +184,10 @@ def taken_down(clone: Clone) -> str:
     """`down` leaves no container, `clean` no volume, no image and no file."""
     clone.heapwatch("down")
     clone.heapwatch("clean")
-    left = docker("ps", "-aq", "--filter", "label=com.docker.compose.project")
-    volumes = docker("volume", "ls", "-q", "--filter", "name=heapwatch-")
-    images = docker("images", "-q", "--filter", "reference=heapwatch/*")
-    state = Path(clone.environment["HEAPWATCH_STATE"])
-    if left or volumes or images or state.exists():
-        raise Failed(f"containers {left!r}, volumes {volumes!r}, images {images!r}, state {state.exists()}")
+    assert docker("ps", "-aq", "--filter", "label=com.docker.compose.project") == ""
+    assert docker("volume", "ls", "-q", "--filter", "name=heapwatch-") == ""
+    assert docker("images", "-q", "--filter", "reference=heapwatch/*") == ""
+    assert not Path(clone.environment["HEAPWATCH_STATE"]).exists()
     return "nothing is left"
 
 
@@ -247,7 +215,7 @@ def main(names: list[str]) -> int:
                 began = time.monotonic()
                 outcome = step(clone)
                 print(f"{step.__name__:18} {time.monotonic() - began:5.0f} s  {outcome}", flush=True)
-        except (Failed, subprocess.CalledProcessError, httpx.HTTPError) as failure:
+        except (AssertionError, subprocess.CalledProcessError, httpx.HTTPError) as failure:
             print(f"{step.__name__:18} FAILED  {failure}", flush=True)
             return 1
         finally:

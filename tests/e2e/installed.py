@@ -11,8 +11,7 @@ from pathlib import Path
 
 import httpx
 
-from tests.e2e.running import MINUTES, PORTS, finished
-from tests.support.ports import free_ports
+from tests.e2e.running import MINUTES, finished, port_variables
 from tests.support.repository import REPOSITORY
 
 # what pip needs of this shell; a path to this clone would be taken for an installation
@@ -43,7 +42,7 @@ class Installed:
     def __init__(self, folder: Path, wheel: Path) -> None:
         self.home = folder / "home"
         self.home.mkdir()
-        ports = {f"HEAPWATCH_{name}_PORT": str(port) for name, port in zip(PORTS, free_ports(5), strict=True)}
+        ports = port_variables()
         self.environment = ports | {
             "HOME": str(self.home),
             "PATH": "/usr/bin:/bin",

@@ -24,6 +24,11 @@ MINUTES = 60
 PORTS = ("TRAINER", "PROMETHEUS", "ALERTMANAGER", "RECEIVER", "DASHBOARDS")
 
 
+def port_variables() -> dict[str, str]:
+    """Free ports for every service."""
+    return {f"HEAPWATCH_{name}_PORT": str(port) for name, port in zip(PORTS, free_ports(5), strict=True)}
+
+
 def wait_for(what: str, look: Callable[[], T | None], seconds: float = 60) -> T:
     """The first answer that is neither None nor False."""
     deadline = time.monotonic() + seconds
@@ -46,7 +51,6 @@ def finished(process: subprocess.Popen[str], timeout: float) -> subprocess.Compl
 class Stack:
     def __init__(self, folder: Path, **changes: str) -> None:
         self.folder = folder
-        ports = {f"HEAPWATCH_{name}_PORT": str(port) for name, port in zip(PORTS, free_ports(5), strict=True)}
         own = {
             "HEAPWATCH_CHECKOUT": str(REPOSITORY),
             "HEAPWATCH_STATE": str(folder / "state ü"),
@@ -57,7 +61,7 @@ class Stack:
         # NiceGUI behaves differently where it sees pytest's names
         foreign = ("HEAPWATCH_", "PYTEST_")
         clean = {name: value for name, value in os.environ.items() if not name.startswith(foreign)}
-        self.environment = clean | ports | own | changes
+        self.environment = clean | port_variables() | own | changes
         self.settings = Settings.from_environment(self.environment)
         self.supervisor = Supervisor(self.settings)
         self.trainer = f"127.0.0.1:{self.settings.ports.trainer}"

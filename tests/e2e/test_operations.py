@@ -5,13 +5,12 @@ from __future__ import annotations
 import os
 import re
 import signal
-import socket
 
 import httpx
 import psutil
 import pytest
 
-from heapwatch_stack.endpoints import TRAINER
+from heapwatch_stack.settings import TRAINER
 from heapwatch_stack.supervision import KEEPER
 from tests.e2e.running import Stack, wait_for
 
@@ -122,16 +121,6 @@ def test_an_interrupted_up_leaves_nothing_and_the_next_one_works(tmp_path) -> No
         process.kill()
         down = stack.run("down")
     assert down.returncode == 0, down.stderr
-    assert stack.processes() == []
-
-
-def test_a_taken_port_is_named_with_its_owner_and_nothing_starts(tmp_path) -> None:
-    stack = Stack(tmp_path)
-    with socket.create_server(("127.0.0.1", stack.settings.ports.receiver)):
-        done = stack.run("up")
-    assert done.returncode == 1
-    assert f"port {stack.settings.ports.receiver} (receiver) is taken by process {os.getpid()}" in done.stderr
-    assert "HEAPWATCH_RECEIVER_PORT=NUMBER" in done.stderr
     assert stack.processes() == []
 
 

@@ -11,6 +11,9 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
+import pytest
+
+from heapwatch_stack import binaries, releases
 from heapwatch_stack.releases import Release, architecture
 
 
@@ -28,6 +31,21 @@ def archive(release: Release, contents: Mapping[str, bytes], top: str = "") -> b
 def pinned(release: Release, content: bytes) -> Release:
     """The release as it would be if this were its archive."""
     return dataclasses.replace(release, sha256={architecture(): hashlib.sha256(content).hexdigest()})
+
+
+def pinned_archives(
+    monkeypatch: pytest.MonkeyPatch, programs: Mapping[str, Mapping[str, bytes]], top: str = "{folder}"
+) -> dict[str, bytes]:
+    """Archives of these programs by file name, pinned as if they were the official ones; PATH has none."""
+    files = {}
+    for name, contents in programs.items():
+        release: Release = getattr(releases, name)
+        content = archive(release, contents, top.format(folder=release.folder, **vars(release)))
+        monkeypatch.setattr(binaries, name, pinned(release, content))
+        files[release.url().rpartition("/")[2]] = content
+    monkeypatch.setattr(binaries, "RELEASES", (binaries.PROMETHEUS, binaries.ALERTMANAGER))
+    monkeypatch.setattr(binaries, "_on_path", lambda name: None)
+    return files
 
 
 @contextmanager

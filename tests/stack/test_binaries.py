@@ -4,13 +4,12 @@ from pathlib import Path
 
 import pytest
 
-from heapwatch_stack import binaries, download
-from heapwatch_stack.debian import PackageError
+from heapwatch_stack import binaries, releases
+from heapwatch_stack.debian import BUILT_IN, THROUGH_DESCRIPTOR, PackageError
 from heapwatch_stack.errors import StackError
-from heapwatch_stack.releases import ALERTMANAGER, GRAFANA, PROMETHEUS
-from heapwatch_stack.relocate import BUILT_IN, THROUGH_DESCRIPTOR
+from heapwatch_stack.releases import PROMETHEUS
 from heapwatch_stack.settings import Settings
-from tests.stack.archives import archive, pinned, serving
+from tests.stack.archives import archive, pinned_archives, serving
 from tests.support.ports import free_ports
 
 
@@ -41,6 +40,20 @@ def path(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return folder
 
 
+def debian(monkeypatch: pytest.MonkeyPatch) -> list[Path]:
+    """Debian's packages, as if they were downloaded; returns where they were unpacked."""
+    fetched: list[Path] = []
+
+    def unpack(_packages: object, destination: Path, _progress: object) -> None:
+        fetched.append(destination)
+        for name in ("prometheus", "promtool", "amtool", "prometheus-alertmanager"):
+            program(destination / "usr" / "bin", name, "2.42.0")
+        (destination / "usr/share/prometheus").mkdir(parents=True)
+
+    monkeypatch.setattr(binaries, "unpack", unpack)
+    return fetched
+
+
 def test_what_is_on_path_is_taken_with_debians_names_too(path: Path, tmp_path: Path) -> None:
     found = binaries.find(settings(tmp_path), print)
     assert (found.prometheus.version, found.alertmanager.path.name) == ("2.53.1", "prometheus-alertmanager")
@@ -65,15 +78,7 @@ def test_what_was_fetched_is_not_fetched_again(
     path: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (path / "promtool").unlink()
-    fetched = []
-
-    def unpack(_packages: object, destination: Path, _progress: object) -> None:
-        fetched.append(destination)
-        for name in ("prometheus", "promtool", "amtool", "prometheus-alertmanager"):
-            program(destination / "usr" / "bin", name, "2.42.0")
-        (destination / "usr/share/prometheus").mkdir(parents=True)
-
-    monkeypatch.setattr(binaries, "unpack", unpack)
+    fetched = debian(monkeypatch)
     monkeypatch.setenv("PATH", f"{path}:/usr/bin:/bin")
     monkeypatch.setattr(binaries, "_on_path", lambda name: None)
     for _ in range(2):
@@ -95,19 +100,12 @@ def script(version: str) -> bytes:
 def mirrored(monkeypatch: pytest.MonkeyPatch) -> dict[str, bytes]:
     """Archives of the official layouts by file name, pinned as if they were the official ones."""
     monkeypatch.setenv("PATH", "/usr/bin:/bin")
-    monkeypatch.setattr(binaries, "_on_path", lambda name: None)
-    contents = {
-        "PROMETHEUS": (PROMETHEUS, {"prometheus": script("3.13.2"), "promtool": script("3.13.2")}),
-        "ALERTMANAGER": (ALERTMANAGER, {"alertmanager": script("0.34.0"), "amtool": script("0.34.0")}),
-        "GRAFANA": (GRAFANA, {"bin/grafana": script("13.1.3"), "conf/defaults.ini": b""}),
+    programs = {
+        "PROMETHEUS": {"prometheus": script("3.13.2"), "promtool": script("3.13.2")},
+        "ALERTMANAGER": {"alertmanager": script("0.34.0"), "amtool": script("0.34.0")},
+        "GRAFANA": {"bin/grafana": script("13.1.3"), "conf/defaults.ini": b""},
     }
-    files = {}
-    for name, (release, programs) in contents.items():
-        content = archive(release, programs)
-        monkeypatch.setattr(binaries, name, pinned(release, content))
-        files[release.url().rpartition("/")[2]] = content
-    monkeypatch.setattr(binaries, "RELEASES", (binaries.PROMETHEUS, binaries.ALERTMANAGER))
-    return files
+    return pinned_archives(monkeypatch, programs)
 
 
 def test_what_path_lacks_comes_from_official_releases(tmp_path: Path, mirrored: dict[str, bytes]) -> None:
@@ -121,19 +119,6 @@ def test_what_path_lacks_comes_from_official_releases(tmp_path: Path, mirrored: 
     assert len(asked) == 3
     cached = binaries.find(settings(tmp_path), print)
     assert cached.prometheus.path == found.prometheus.path
-
-
-def debian(monkeypatch: pytest.MonkeyPatch) -> list[object]:
-    fetched: list[object] = []
-
-    def unpack(packages: object, destination: Path, _progress: object) -> None:
-        fetched.append(packages)
-        for name in ("prometheus", "promtool", "amtool", "prometheus-alertmanager"):
-            program(destination / "usr" / "bin", name, "2.42.0")
-        (destination / "usr/share/prometheus").mkdir(parents=True)
-
-    monkeypatch.setattr(binaries, "unpack", unpack)
-    return fetched
 
 
 def test_an_absent_server_costs_one_attempt_and_debian_and_the_viewer_stand_in(
@@ -166,7 +151,7 @@ def test_a_wrong_checksum_is_said_and_debian_stands_in(
 def test_a_download_that_ends_early_or_stalls_is_said_once_and_debian_stands_in(
     tmp_path: Path, mirrored: dict[str, bytes], monkeypatch: pytest.MonkeyPatch, manner: str
 ) -> None:
-    monkeypatch.setattr(download, "STALL_SECONDS", 0.3)
+    monkeypatch.setattr(releases, "STALL_SECONDS", 0.3)
     debian(monkeypatch)
     said: list[str] = []
     with serving(mirrored, manner, most=0) as (address, _):

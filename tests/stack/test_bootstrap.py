@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import shutil
-import subprocess
-import sys
+import time
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
 
 from heapwatch_stack import bootstrap
+from heapwatch_stack.errors import StackError
 
 
 @pytest.fixture
@@ -20,9 +21,9 @@ def installs(monkeypatch: pytest.MonkeyPatch) -> list[list[str]]:
     def install(venv: Path, requirements: list[Path]) -> None:
         asked.append([path.name for path in requirements])
         (site,) = venv.glob("lib/python3.*/site-packages")
-        (site / "thing.py").write_text("")
-        (site / "thing-1.dist-info").mkdir(exist_ok=True)
-        (site / "thing-1.dist-info" / "RECORD").write_text("thing.py,sha256=x,0\n../../../bin/thing,,\n")
+        (site / "module.py").write_text("")
+        (site / "module-1.dist-info").mkdir(exist_ok=True)
+        (site / "module-1.dist-info" / "RECORD").write_text("module.py,sha256=x,0\n../../../bin/module,,\n")
 
     monkeypatch.setattr(bootstrap, "_install", install)
     monkeypatch.setattr(bootstrap, "_bring_pip", lambda venv: None)
@@ -32,55 +33,44 @@ def installs(monkeypatch: pytest.MonkeyPatch) -> list[list[str]]:
 @pytest.fixture
 def requirements(tmp_path: Path) -> Path:
     file = tmp_path / "run.txt"
-    file.write_text("thing==1\n")
+    file.write_text("module==1\n")
     return file
 
 
-def test_a_whole_environment_is_left_alone(
-    tmp_path: Path, requirements: Path, installs: list[list[str]]
+@pytest.fixture
+def venv(tmp_path: Path, requirements: Path, installs: list[list[str]]) -> Path:
+    """An environment that is complete."""
+    bootstrap.ensure(tmp_path / "state" / "venv", [requirements])
+    return tmp_path / "state" / "venv"
+
+
+def test_two_sets_of_requirements_share_one_environment_that_is_left_alone_when_complete(
+    venv: Path, requirements: Path, installs: list[list[str]]
 ) -> None:
-    venv = tmp_path / "state" / "venv"
-    bootstrap.ensure(venv, [requirements])
-    bootstrap.ensure(venv, [requirements])
-    assert installs == [["run.txt"]]
+    more = requirements.with_name("dev.txt")
+    more.write_text("module==1\nother==1\n")
+    for wanted in (requirements, more, requirements, more):
+        bootstrap.ensure(venv, [wanted])
+    assert installs == [["run.txt"], ["dev.txt"]]
 
 
 def test_changed_pins_are_installed_into_the_same_environment(
-    tmp_path: Path, requirements: Path, installs: list[list[str]]
+    venv: Path, requirements: Path, installs: list[list[str]]
 ) -> None:
-    venv = tmp_path / "state" / "venv"
-    bootstrap.ensure(venv, [requirements])
     (venv / "mark").touch()
-    requirements.write_text("thing==2\n")
+    requirements.write_text("module==2\n")
     bootstrap.ensure(venv, [requirements])
     assert len(installs) == 2
     assert (venv / "mark").exists()
 
 
-def test_two_sets_of_requirements_share_one_environment(
-    tmp_path: Path, requirements: Path, installs: list[list[str]]
+@pytest.mark.parametrize("missing", ["complete", "lib/python3.*/site-packages/module.py", "bin/python"])
+def test_an_incomplete_environment_is_created_again(
+    venv: Path, requirements: Path, installs: list[list[str]], missing: str
 ) -> None:
-    more = tmp_path / "dev.txt"
-    more.write_text("thing==1\nother==1\n")
-    for wanted in (requirements, more, requirements, more):
-        bootstrap.ensure(tmp_path / "state" / "venv", [wanted])
-    assert installs == [["run.txt"], ["dev.txt"]]
-
-
-@pytest.mark.parametrize("harm", ["interrupted", "module gone", "interpreter gone"])
-def test_a_half_made_environment_is_made_anew(
-    tmp_path: Path, requirements: Path, installs: list[list[str]], harm: str
-) -> None:
-    venv = tmp_path / "state" / "venv"
-    bootstrap.ensure(venv, [requirements])
     (venv / "mark").touch()
-    (site,) = venv.glob("lib/python3.*/site-packages")
-    harmed = {
-        "interrupted": venv / "complete",
-        "module gone": site / "thing.py",
-        "interpreter gone": venv / "bin/python",
-    }
-    harmed[harm].unlink()
+    (found,) = venv.glob(missing)
+    found.unlink()
     bootstrap.ensure(venv, [requirements])
     assert not (venv / "mark").exists()
     assert bootstrap.damage(venv) is None
@@ -88,14 +78,13 @@ def test_a_half_made_environment_is_made_anew(
 
 
 def test_an_installation_that_failed_leaves_no_stamp(
-    tmp_path: Path, requirements: Path, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, requirements: Path, installs: list[list[str]], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def fail(venv: Path, requirements: list[Path]) -> None:
-        raise bootstrap.BootstrapError("pip failed: no network")
+        raise StackError("pip failed: no network")
 
     monkeypatch.setattr(bootstrap, "_install", fail)
-    monkeypatch.setattr(bootstrap, "_bring_pip", lambda venv: None)
-    with pytest.raises(bootstrap.BootstrapError):
+    with pytest.raises(StackError):
         bootstrap.ensure(tmp_path / "state" / "venv", [requirements])
     assert not (tmp_path / "state" / "venv" / "complete").exists()
 
@@ -110,57 +99,41 @@ def test_an_old_python_is_told_in_one_line(
     )
 
 
+@pytest.mark.parametrize("index", ["http://127.0.0.1:9/whl/cpu", ""])
 def test_without_an_answer_from_the_torch_index_the_configured_one_serves(
-    monkeypatch: pytest.MonkeyPatch,
+    monkeypatch: pytest.MonkeyPatch, index: str
 ) -> None:
-    monkeypatch.setenv("HEAPWATCH_TORCH_INDEX", "http://127.0.0.1:9/whl/cpu")
-    assert bootstrap._torch_index() is None
-    monkeypatch.setenv("HEAPWATCH_TORCH_INDEX", "")
+    monkeypatch.setenv("HEAPWATCH_TORCH_INDEX", index)
     assert bootstrap._torch_index() is None
 
 
-def test_an_environment_that_somebody_else_made_is_never_removed(
-    tmp_path: Path, requirements: Path, installs: list[list[str]]
-) -> None:
-    venv = tmp_path / "state" / "venv"
-    bootstrap.ensure(venv, [requirements])
+def test_an_environment_that_somebody_else_made_is_never_removed(venv: Path, requirements: Path) -> None:
     shutil.rmtree(venv)
     (venv / "bin").mkdir(parents=True)
     (venv / "mine").write_text("work")
-    with pytest.raises(bootstrap.BootstrapError, match="was not made by this project"):
+    with pytest.raises(StackError, match="was not made by this project"):
         bootstrap.ensure(venv, [requirements])
     assert (venv / "mine").read_text() == "work"
 
 
-def test_a_state_folder_that_holds_somebodys_files_is_refused(
-    tmp_path: Path, requirements: Path, installs: list[list[str]]
-) -> None:
+def test_a_state_folder_that_holds_somebodys_files_is_refused(tmp_path: Path, requirements: Path) -> None:
     project = tmp_path / "project"
     (project / "venv").mkdir(parents=True)
     (project / "thesis.tex").write_text("work")
-    with pytest.raises(bootstrap.BootstrapError, match="holds files that heapwatch did not make"):
+    with pytest.raises(StackError, match="holds files that heapwatch did not make"):
         bootstrap.ensure(project / "venv", [requirements])
     assert sorted(path.name for path in project.iterdir()) == ["thesis.tex", "venv"]
 
 
-def test_two_at_once_make_one_environment(tmp_path: Path, requirements: Path) -> None:
-    """The real lock between two processes; each installation here takes a second."""
-    script = tmp_path / "ensure.py"
-    script.write_text(
-        "import sys, time\n"
-        "from pathlib import Path\n"
-        "from heapwatch_stack import bootstrap\n"
-        "def install(venv, requirements):\n"
-        "    with Path(sys.argv[2]).open('a') as told: told.write('installed\\n')\n"
-        "    time.sleep(1)\n"
-        "bootstrap._install, bootstrap._bring_pip = install, lambda venv: None\n"
-        "bootstrap.ensure(Path(sys.argv[1]), [Path(sys.argv[3])])\n"
-    )
-    venv, told = tmp_path / "state" / "venv", tmp_path / "told"
+def test_two_at_once_make_one_environment(
+    tmp_path: Path, requirements: Path, installs: list[list[str]], monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:  # fmt: skip
+    venv, create = tmp_path / "state" / "venv", bootstrap._create
+    monkeypatch.setattr(bootstrap, "_create", lambda venv: (time.sleep(0.5), create(venv)))
     (tmp_path / "state").mkdir()
-    command = [sys.executable, str(script), str(venv), str(told), str(requirements)]
-    both = [subprocess.Popen(command, stderr=subprocess.PIPE, text=True) for _ in range(2)]
-    said = [process.communicate(timeout=60)[1] for process in both]
-    assert [process.returncode for process in both] == [0, 0], said
-    assert told.read_text() == "installed\n"
-    assert any("waiting for it" in text for text in said)
+    with ThreadPoolExecutor() as pool:
+        for made in [pool.submit(bootstrap.ensure, venv, [requirements]) for _ in range(2)]:
+            made.result(60)
+    assert installs == [["run.txt"]]
+    assert "another make sets up the Python environment: waiting for it" in capsys.readouterr().err

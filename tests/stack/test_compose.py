@@ -14,12 +14,11 @@ import pytest
 import yaml
 
 from heapwatch import data
+from heapwatch.runtime.environment import KNOWN
 from heapwatch_receiver.settings import SHARED_NAMES
 from heapwatch_receiver.settings import Settings as ReceiverSettings
 from heapwatch_stack import compose, configuration, containers
 from heapwatch_stack.containers import ADDRESSES
-from heapwatch_stack.endpoints import endpoints
-from heapwatch_stack.environment import KNOWN
 from heapwatch_stack.errors import StackError
 from heapwatch_stack.releases import ALERTMANAGER, GRAFANA, PROMETHEUS
 from heapwatch_stack.settings import Settings
@@ -28,18 +27,22 @@ from tests.support.repository import REPOSITORY, SOURCES
 GUARDS = {"prometheus": "prometheus-guard", "alertmanager": "alertmanager-guard"}
 
 
-@pytest.fixture(scope="module")
-def composed() -> dict[str, Any]:
+def configured(*files: str) -> dict[str, Any]:
     assert shutil.which("docker-compose"), "docker-compose is not on PATH: apt-get install docker-compose"
     clean = {name: value for name, value in os.environ.items() if not name.startswith("HEAPWATCH_")}
-    command = ["docker-compose", "-f", str(REPOSITORY / "docker-compose.yml"), "config"]
-    done = subprocess.run(command, text=True, capture_output=True, env=clean, check=False)
+    command = ["docker-compose", *(option for file in files for option in ("-f", file)), "config"]
+    done = subprocess.run(command, cwd=REPOSITORY, text=True, capture_output=True, env=clean, check=False)
     assert done.returncode == 0, done.stderr
     return dict(yaml.safe_load(done.stdout))
 
 
+@pytest.fixture(scope="module")
+def composed() -> dict[str, Any]:
+    return configured("docker-compose.yml")
+
+
 def test_the_services_are_those_of_native_mode(composed: dict[str, Any]) -> None:
-    native = endpoints(Settings.from_environment({"HEAPWATCH_CHECKOUT": str(REPOSITORY)}), grafana=True)
+    native = Settings.from_environment({"HEAPWATCH_CHECKOUT": str(REPOSITORY)}).endpoints(grafana=True)
     assert set(composed["services"]) == {*native, *GUARDS.values(), "configuration"}
     for name, endpoint in native.items():
         (published,) = composed["services"][GUARDS.get(name, name)]["ports"]
@@ -158,16 +161,18 @@ def test_every_setting_reaches_its_container(composed: dict[str, Any]) -> None:
     assert channels <= set(composed["services"]["configuration"]["environment"])
 
 
+def stack_of(state: Path, **environment: str) -> tuple[compose.ComposeStack, Settings]:
+    settings = Settings.from_environment({"HEAPWATCH_STATE": str(state), **environment})
+    return compose.ComposeStack(settings, print), settings
+
+
 def test_a_secret_named_by_a_file_of_the_host_is_handed_over(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(os, "chown", lambda *_: None)
     (tmp_path / "chat").write_text("https://chat.example.com/hook")
-    settings = Settings.from_environment(
-        {"HEAPWATCH_STATE": str(tmp_path / "state"), "HEAPWATCH_SLACK_URL_FILE": str(tmp_path / "chat")}
-    )
+    stack, settings = stack_of(tmp_path / "state", HEAPWATCH_SLACK_URL_FILE=str(tmp_path / "chat"))
     (tmp_path / "state").mkdir()
-    stack = compose.ComposeStack(settings, print)
     configuration.make_secrets(settings)
     stack._hand_over_named_files()
     etc, handed = tmp_path / "etc", tmp_path / "handed"
@@ -178,10 +183,7 @@ def test_a_secret_named_by_a_file_of_the_host_is_handed_over(
     assert str(handed / "slack-url") in (etc / "alertmanager.yml").read_text()
     assert stack._environment()["HEAPWATCH_SLACK_URL_FILE"] == "/run/heapwatch/slack-url"
 
-    without = compose.ComposeStack(
-        Settings.from_environment({"HEAPWATCH_STATE": str(tmp_path / "state")}), print
-    )
-    without._hand_over_named_files()
+    stack_of(tmp_path / "state")[0]._hand_over_named_files()
     assert not (settings.token_file.parent / "slack-url").exists()
 
 
@@ -199,15 +201,13 @@ def test_a_wrong_setting_is_named_before_anything_starts(
     monkeypatch.setattr(compose, "engine_answers", lambda: True)
     ran: list[tuple[str, ...]] = []
     monkeypatch.setattr(compose.ComposeStack, "_run", lambda _self, *arguments: ran.append(arguments))
-    settings = Settings.from_environment({"HEAPWATCH_STATE": str(tmp_path / "state"), name: value})
     with pytest.raises(StackError, match=message):
-        compose.ComposeStack(settings, print).up()
+        stack_of(tmp_path / "state", **{name: value})[0].up()
     assert ran == []
 
 
 def test_another_token_makes_what_reads_it_anew(tmp_path: Path) -> None:
-    settings = Settings.from_environment({"HEAPWATCH_STATE": str(tmp_path)})
-    stack = compose.ComposeStack(settings, print)
+    stack, settings = stack_of(tmp_path)
     configuration.make_secrets(settings)
     before = stack._environment()["HEAPWATCH_REVISION"]
     assert before == stack._environment()["HEAPWATCH_REVISION"]
@@ -216,20 +216,16 @@ def test_another_token_makes_what_reads_it_anew(tmp_path: Path) -> None:
 
 
 def test_two_clones_have_stacks_of_their_own(tmp_path: Path) -> None:
-    each = [Settings.from_environment({"HEAPWATCH_STATE": str(tmp_path / name)}) for name in "ab"]
-    assert len({compose.ComposeStack(settings, print)._project for settings in each}) == 2
+    assert stack_of(tmp_path / "a")[0]._project != stack_of(tmp_path / "b")[0]._project
 
 
 def test_the_example_has_the_gpus_with_the_override() -> None:
-    command = ["docker-compose", "-f", "docker-compose.yml", "-f", "docker-compose.gpu.yml", "config"]
-    done = subprocess.run(command, cwd=REPOSITORY, text=True, capture_output=True, check=True)
-    trainer = yaml.safe_load(done.stdout)["services"]["walker-training-app"]
+    trainer = configured("docker-compose.yml", "docker-compose.gpu.yml")["services"]["walker-training-app"]
     (device,) = trainer["deploy"]["resources"]["reservations"]["devices"]
     assert device == {"driver": "nvidia", "count": "all", "capabilities": ["gpu"]}
 
 
 def test_docker_mode_without_an_engine_is_one_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(compose, "engine_answers", lambda: False)
-    stack = compose.ComposeStack(Settings.from_environment({"HEAPWATCH_STATE": str(tmp_path)}), print)
     with pytest.raises(StackError, match=r"no Docker engine answers .* MODE=native"):
-        stack.up()
+        stack_of(tmp_path)[0].up()

@@ -12,15 +12,15 @@ from heapwatch_stack.debian import PackageError, unpack
 
 @pytest.fixture
 def archive(tmp_path: Path) -> Path:
-    """A real Debian package that holds usr/share/thing/file."""
-    root = tmp_path / "thing"
+    """A real Debian package that holds usr/share/sample/file."""
+    root = tmp_path / "sample"
     (root / "DEBIAN").mkdir(parents=True)
     (root / "DEBIAN" / "control").write_text(
-        "Package: thing\nVersion: 1\nArchitecture: all\nMaintainer: A <a@example.com>\nDescription: thing\n"
+        "Package: sample\nVersion: 1\nArchitecture: all\nMaintainer: A <a@example.com>\nDescription: sample\n"
     )
-    (root / "usr" / "share" / "thing").mkdir(parents=True)
-    (root / "usr" / "share" / "thing" / "file").write_text("here\n")
-    file = tmp_path / "thing_1_all.deb"
+    (root / "usr" / "share" / "sample").mkdir(parents=True)
+    (root / "usr" / "share" / "sample" / "file").write_text("here\n")
+    file = tmp_path / "sample_1_all.deb"
     subprocess.run(["dpkg-deb", "--build", "--root-owner-group", root, file], check=True, capture_output=True)
     return file
 
@@ -34,13 +34,14 @@ def apt_that(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, script: str) -> No
     monkeypatch.setenv("PATH", f"{folder}{os.pathsep}{os.environ['PATH']}")
 
 
-def test_packages_are_unpacked_and_nothing_else_remains(
+def test_packages_are_unpacked_and_nothing_else_remains_also_after_an_interruption(
     tmp_path: Path, archive: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    apt_that(tmp_path, monkeypatch, f'for last; do :; done; [ "$last" != thing ] || cp {archive} .')
+    apt_that(tmp_path, monkeypatch, f'for last; do :; done; [ "$last" != sample ] || cp {archive} .')
     place = tmp_path / "state" / "packages"
-    unpack(["thing"], place, lambda text: None)
-    assert (place / "usr/share/thing/file").read_text() == "here\n"
+    (place.parent / "packages.partial-old" / "lists").mkdir(parents=True)
+    unpack(["sample"], place, lambda text: None)
+    assert (place / "usr/share/sample/file").read_text() == "here\n"
     assert [path.name for path in place.parent.iterdir()] == ["packages"]
 
 
@@ -52,23 +53,13 @@ def test_without_network_there_is_one_line_and_no_folder(
     )
     place = tmp_path / "state" / "packages"
     with pytest.raises(PackageError, match="Temporary failure resolving") as told:
-        unpack(["thing"], place, lambda text: None)
+        unpack(["sample"], place, lambda text: None)
     assert "\n" not in str(told.value)
     assert list(place.parent.iterdir()) == []
-
-
-def test_what_an_interrupted_download_left_is_removed(
-    tmp_path: Path, archive: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    apt_that(tmp_path, monkeypatch, f'for last; do :; done; [ "$last" != thing ] || cp {archive} .')
-    place = tmp_path / "state" / "packages"
-    (place.parent / "packages.partial-old" / "lists").mkdir(parents=True)
-    unpack(["thing"], place, lambda text: None)
-    assert [path.name for path in place.parent.iterdir()] == ["packages"]
 
 
 def test_a_system_without_apt_is_said(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PATH", str(tmp_path))
     assert shutil.which("apt-get") is None
     with pytest.raises(PackageError, match="apt-get is not on this system"):
-        unpack(["thing"], tmp_path / "packages", lambda text: None)
+        unpack(["sample"], tmp_path / "packages", lambda text: None)

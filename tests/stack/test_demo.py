@@ -9,7 +9,7 @@ from types import SimpleNamespace
 import pytest
 from rich.console import Console
 
-from heapwatch_stack import demo, example
+from heapwatch_stack import demo, loop
 from heapwatch_stack.errors import StackError
 from heapwatch_stack.loop import DemoLevels
 from heapwatch_stack.report import Narrator
@@ -95,25 +95,25 @@ def demonstration(clock):
 
 def test_what_leaked_after_the_cleanup_is_cleaned_up_too(demonstration):
     loop = Loop(DemoLevels(645, 80, 9e8))
-    demonstration(loop)._see_rest_gone(HEALTHY)
+    demonstration(loop)._see_leftovers_gone(HEALTHY)
     assert loop.cleaned == ["emergency"]
 
 
 def test_what_a_slow_trainer_leaks_later_is_cleaned_up_too(demonstration):
     loop = Loop(HEALTHY, HEALTHY, DemoLevels(332, 53, 4e8), HEALTHY)
-    demonstration(loop)._see_rest_gone(HEALTHY)
+    demonstration(loop)._see_leftovers_gone(HEALTHY)
     assert loop.cleaned == ["emergency"]
 
 
 @pytest.mark.parametrize(("rate", "seconds"), [(30, 20), (0.25, 35)])
 def test_the_trainer_has_to_go_on_without_the_leak_for_a_while(demonstration, clock, rate, seconds):
-    demonstration(Loop(rate=rate))._see_rest_gone(HEALTHY)
+    demonstration(Loop(rate=rate))._see_leftovers_gone(HEALTHY)
     assert seconds <= clock.now < seconds + 10
 
 
 def test_nothing_is_asked_where_nothing_is_left(demonstration):
     loop = Loop(DemoLevels(187, 12, 5e8))
-    demonstration(loop)._see_rest_gone(HEALTHY)
+    demonstration(loop)._see_leftovers_gone(HEALTHY)
     assert not loop.cleaned
 
 
@@ -159,11 +159,11 @@ def test_where_the_own_trainer_is_left_alone_a_small_one_leaks(monkeypatch):
             pass
 
     settings = SimpleNamespace(checkout=Path())
-    monkeypatch.setattr(example, "Small", Started)
-    monkeypatch.setattr(example, "StacksOwn", Own)
-    monkeypatch.setattr(example.health, "wait_scraped", lambda settings, instances: None)
-    with example.example(None, settings, lambda one: False) as trainer:
+    monkeypatch.setattr(loop, "SmallTrainer", Started)
+    monkeypatch.setattr(loop, "ExampleTrainer", Own)
+    monkeypatch.setattr(loop.health, "wait_scraped", lambda settings, instances: None)
+    with loop.leaking_trainer(None, settings, lambda one: False) as trainer:
         assert type(trainer) is Own
-    with example.example(None, settings, lambda one: one.port == 2) as trainer:
+    with loop.leaking_trainer(None, settings, lambda one: one.port == 2) as trainer:
         assert type(trainer) is Started
     assert trainer.ended

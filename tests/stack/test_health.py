@@ -1,19 +1,20 @@
-"""What is said of a service that answers, answers otherwise, or does not."""
+"""What is said of a service that answers, answers otherwise or does not, and of the way of an alert."""
 
 from __future__ import annotations
 
-import threading
+import json
+import time
 from collections.abc import Iterator
-from http.server import BaseHTTPRequestHandler, HTTPServer
+from contextlib import ExitStack
 
 import httpx
 import pytest
 
 from heapwatch_stack import health
-from heapwatch_stack.endpoints import Endpoint, endpoints
 from heapwatch_stack.errors import StackError
 from heapwatch_stack.health import condition
-from heapwatch_stack.settings import Settings
+from heapwatch_stack.settings import Endpoint, Settings
+from tests.support.http_server import Request, Server, serving
 
 ANSWERS = {
     "/well": (200, b""),
@@ -24,21 +25,9 @@ ANSWERS = {
 
 
 @pytest.fixture
-def service() -> Iterator[HTTPServer]:
-    class Handler(BaseHTTPRequestHandler):
-        def do_GET(self) -> None:
-            status, body = ANSWERS[self.path]
-            self.send_response(status)
-            self.end_headers()
-            self.wfile.write(body)
-
-        def log_message(self, *_: object) -> None:
-            pass
-
-    with HTTPServer(("127.0.0.1", 0), Handler) as server:
-        threading.Thread(target=server.serve_forever, daemon=True).start()
+def service() -> Iterator[Server]:
+    with serving(lambda request: ANSWERS[request.path]) as server:
         yield server
-        server.shutdown()
 
 
 @pytest.mark.parametrize(
@@ -50,31 +39,25 @@ def service() -> Iterator[HTTPServer]:
         ("/missing", "not answering"),
     ],
 )
-def test_a_service_that_is_not_ready_says_why(service: HTTPServer, path: str, said: str) -> None:
-    endpoint = Endpoint("trainer", service.server_port, "X", path)
-    assert condition(Settings.from_environment({}), endpoint) == said
+def test_a_service_that_is_not_ready_says_why(service: Server, path: str, said: str) -> None:
+    assert condition(Settings.from_environment({}), Endpoint("trainer", service.port, "X", path)) == said
 
 
 def test_nobody_there_is_not_answering() -> None:
     assert condition(Settings.from_environment({}), Endpoint("trainer", 1, "X", "/")) == "not answering"
 
 
-def test_what_takes_long_is_said_and_waited_for(service: HTTPServer, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_takes_long_is_said_and_waited_for(service: Server, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(health, "SAYS_AFTER", 0.0)
-    slow = Endpoint("walker", service.server_address[1], "PORT", "/broken")
     said: list[str] = []
 
     def train() -> None:
         if len(said) > 2:
-            ANSWERS["/broken"] = (200, b"")
+            monkeypatch.setitem(ANSWERS, "/broken", (200, b""))
 
     settings = Settings.from_environment({"HEAPWATCH_STATE": "/nowhere"})
-    try:
-        health.wait_healthy(settings, [slow], train, said.append)
-    finally:
-        ANSWERS["/broken"] = (503, b"")
-    assert said[0] == "still starting: walker"
-    assert said[-1] == "walker is healthy"
+    health.wait_healthy(settings, [Endpoint("walker", service.port, "PORT", "/broken")], train, said.append)
+    assert (said[0], said[-1]) == ("still starting: walker", "walker is healthy")
 
 
 def test_a_reload_counts_from_the_moment_of_the_signal(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -85,7 +68,52 @@ def test_a_reload_counts_from_the_moment_of_the_signal(monkeypatch: pytest.Monke
     )
     monkeypatch.setattr(httpx, "get", lambda *_, **__: httpx.Response(200, text=text))
     settings = Settings.from_environment({})
-    endpoint = endpoints(settings, grafana=False)["prometheus"]
+    endpoint = settings.endpoints(grafana=False)["prometheus"]
     health.wait_reloaded(settings, endpoint, since=999.5, patience=5)
     with pytest.raises(StackError, match="rejected its changed configuration and keeps the old one"):
         health.wait_reloaded(settings, endpoint, since=1001, patience=0.5)
+
+
+class AlertPath:
+    """Alertmanager and receiver; `delivers` says whether an alert goes on to the receiver."""
+
+    def __init__(self, delivers: bool, last: float = 0.0) -> None:
+        self.delivers, self.last, self.rejected = delivers, last, 0
+        self.posted: list[dict] = []
+
+    def __call__(self, request: Request) -> tuple[int, bytes]:
+        if request.method == "POST":
+            self.posted += json.loads(request.body)
+            if self.delivers:
+                self.last = time.time()
+            else:
+                self.rejected += 1
+        text = f'{health.LAST_HEARTBEAT} {self.last}\n{health.REJECTED}{{code="401"}} {self.rejected}\n'
+        return 200, text.encode()
+
+    def prove(self, *, fresh: bool, patience: float = 30) -> None:
+        with ExitStack() as stack:
+            ports = {
+                f"HEAPWATCH_{name}_PORT": str(stack.enter_context(serving(self)).port)
+                for name in ("ALERTMANAGER", "RECEIVER")
+            }
+            health.prove_delivery(Settings.from_environment(ports), fresh=fresh, patience=patience)
+
+
+def test_a_heartbeat_that_arrives_is_proof() -> None:
+    path = AlertPath(delivers=True)
+    path.prove(fresh=True)
+    path.prove(fresh=False)
+    (posted,) = path.posted
+    assert posted["labels"]["alertname"] == "Watchdog"
+
+
+def test_a_receiver_that_refuses_alertmanager_ends_the_start() -> None:
+    with pytest.raises(StackError, match=r"no alert travels .* \(the receiver answers 401\): heapwatch logs"):
+        AlertPath(delivers=False).prove(fresh=True, patience=0.5)
+
+
+def test_an_old_heartbeat_is_no_proof() -> None:
+    path = AlertPath(delivers=True, last=time.time() - 10 * health.RECENT_SECONDS)
+    path.prove(fresh=False)
+    assert len(path.posted) == 1

@@ -9,8 +9,7 @@ from pathlib import Path
 import pytest
 
 from heapwatch_stack import health, keeper
-from heapwatch_stack.endpoints import Endpoint
-from heapwatch_stack.settings import Settings
+from heapwatch_stack.settings import Endpoint, Settings
 from heapwatch_viewer.unwell import UNWELL
 
 
@@ -26,9 +25,9 @@ def test_a_service_that_is_unwell_for_long_is_told_of_once_and_so_is_its_recover
     (tmp_path / UNWELL).write_text("left by an earlier keeper\n")
     shown = []
     for _ in range(14):
-        watch.look()
+        watch.check()
         shown.append((tmp_path / UNWELL).read_text())
-    # three looks in a row, of which the first three are not; then nine
+    # three checks in a row, of which the first three are not; then nine
     assert shown == [""] * 5 + ["alertmanager: not answering\n"] * 7 + [""] * 2
     assert capsys.readouterr().out.splitlines() == [
         "alertmanager: not answering. Alerts may be lost: heapwatch status",
@@ -37,7 +36,7 @@ def test_a_service_that_is_unwell_for_long_is_told_of_once_and_so_is_its_recover
 
 
 def test_a_supervisor_that_ends_is_no_error(tmp_path: Path) -> None:
-    keeper.Watch(Settings.from_environment({"HEAPWATCH_STATE": str(tmp_path)})).look()
+    keeper.Watch(Settings.from_environment({"HEAPWATCH_STATE": str(tmp_path)})).check()
 
 
 @pytest.mark.parametrize("ours", [True, False])
@@ -50,4 +49,4 @@ def test_what_answers_in_place_of_a_service_is_not_taken_for_it(
         info = {"pid": os.getpid() if ours else os.getppid(), "statename": "RUNNING"}
         monkeypatch.setattr("psutil.Process.children", lambda *_, **__: [])
         settings = Settings.from_environment({"HEAPWATCH_STATE": str(tmp_path)})
-        assert health.supervised(settings, endpoint, info) == (health.HEALTHY if ours else health.STRANGER)
+        assert health.supervised(settings, endpoint, info) == (health.HEALTHY if ours else health.TAKEN)

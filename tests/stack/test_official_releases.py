@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-import dataclasses
 import json
 import os
-import shutil
-import subprocess
 import sys
 from pathlib import Path
 
@@ -15,11 +12,11 @@ import pytest
 
 from heapwatch_stack import binaries, processes
 from heapwatch_stack.native import NativeStack
-from heapwatch_stack.releases import ALERTMANAGER, GRAFANA, PROMETHEUS, Release
+from heapwatch_stack.releases import GRAFANA, PROMETHEUS
 from heapwatch_stack.settings import Settings
-from tests.e2e.running import PORTS
-from tests.stack.archives import archive, pinned, serving
-from tests.support.ports import free_ports
+from tests.alerting.harness import find
+from tests.e2e.running import port_variables
+from tests.stack.archives import pinned_archives, serving
 
 # What the stack asks of Grafana, and what Grafana was told.
 STAND_IN = """#!{python}
@@ -41,41 +38,26 @@ http.server.ThreadingHTTPServer(address, Handler).serve_forever()
 
 
 def program(name: str) -> bytes:
-    path = shutil.which(name)
-    assert path, f"{name} is not on PATH: make tools"
-    return Path(os.path.realpath(path)).read_bytes()
+    return Path(os.path.realpath(find(name))).read_bytes()
 
 
 @pytest.mark.timeout(300)
 def test_up_runs_what_it_downloaded_with_grafana_in_the_dashboards_place(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    versions = {
-        name: subprocess.run([name, "--version"], capture_output=True, text=True, check=True).stdout
-        for name in ("prometheus", "alertmanager")
-    }
-    assert all(versions.values())
     stand_in = STAND_IN.format(python=sys.executable).encode()
-    contents: dict[str, tuple[Release, dict[str, bytes]]] = {
-        "PROMETHEUS": (PROMETHEUS, {name: program(name) for name in ("prometheus", "promtool")}),
-        "ALERTMANAGER": (ALERTMANAGER, {name: program(name) for name in ("alertmanager", "amtool")}),
-        "GRAFANA": (GRAFANA, {"bin/grafana": stand_in, "conf/defaults.ini": b"", "public/index.html": b""}),
+    programs = {
+        "PROMETHEUS": {name: program(name) for name in ("prometheus", "promtool")},
+        "ALERTMANAGER": {name: program(name) for name in ("alertmanager", "amtool")},
+        "GRAFANA": {"bin/grafana": stand_in, "conf/defaults.ini": b"", "public/index.html": b""},
     }
-    files = {}
-    for name, (release, programs) in contents.items():
-        release = dataclasses.replace(release, sha256={})
-        content = archive(release, programs, top=f"{release.name}-{release.version}")
-        monkeypatch.setattr(binaries, name, pinned(release, content))
-        files[release.url().rpartition("/")[2]] = content
-    monkeypatch.setattr(binaries, "RELEASES", (binaries.PROMETHEUS, binaries.ALERTMANAGER))
-    monkeypatch.setattr(binaries, "_on_path", lambda name: None)
+    files = pinned_archives(monkeypatch, programs, top="{name}-{version}")
     monkeypatch.setattr(binaries.shutil, "which", lambda name: None)
     said: list[str] = []
-    ports = {f"HEAPWATCH_{name}_PORT": str(port) for name, port in zip(PORTS, free_ports(5), strict=True)}
     with serving(files) as (address, _):
         own = {"HEAPWATCH_STATE": str(tmp_path / "state"), "HEAPWATCH_CACHE": str(tmp_path / "cache")}
         elsewhere = {"HEAPWATCH_DOWNLOADS": address, "XDG_STATE_HOME": str(tmp_path / "user")}
-        settings = Settings.from_environment(ports | own | elsewhere)
+        settings = Settings.from_environment(port_variables() | own | elsewhere)
         stack = NativeStack(settings, said.append)
         try:
             stack.up()

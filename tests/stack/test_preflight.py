@@ -9,12 +9,10 @@ from pathlib import Path
 import pytest
 
 from heapwatch import data
-from heapwatch.http.signing import webhook_token
 from heapwatch_stack import configuration, preflight
 from heapwatch_stack.binaries import Binaries, find
-from heapwatch_stack.endpoints import Endpoint
 from heapwatch_stack.errors import StackError
-from heapwatch_stack.settings import Settings
+from heapwatch_stack.settings import Endpoint, Settings
 from tests.support.repository import REPOSITORY
 
 
@@ -58,14 +56,13 @@ def test_the_configuration_of_this_checkout_is_whole(settings: Settings, binarie
     assert len(preflight.check_configuration(settings, binaries)) >= 2
 
 
+RULE = "groups: [{name: x, rules: [{alert: A, expr: 'sum('}]}]"
+
+
 @pytest.mark.parametrize(
     ("file", "text", "told"),
     [
-        (
-            "prometheus/rules/broken.yml",
-            "groups: [{name: x, rules: [{alert: A, expr: 'sum('}]}]",
-            "broken.yml",
-        ),
+        ("prometheus/rules/broken.yml", RULE, "broken.yml"),
         ("prometheus/rules/broken.yml", "groups: [", "broken.yml"),
         ("prometheus/prometheus.yml", "scrape_configs: [{nonsense: 1}]", "nonsense"),
         ("alerting/alertmanager.yml", None, "nonsense"),
@@ -83,32 +80,12 @@ def test_a_broken_file_is_named_in_one_line(
     assert "\n" not in str(error.value)
 
 
-def test_a_wrong_channel_is_named(settings: Settings) -> None:
-    wrong = dataclasses.replace(settings, environment={"HEAPWATCH_SLACK_URL": "not an address"})
-    with pytest.raises(StackError, match="HEAPWATCH_SLACK_URL must be an http"):
-        configuration.lay_out(wrong)
-
-
-def test_laying_out_twice_keeps_the_token_and_touches_no_file(settings: Settings) -> None:
-    configuration.lay_out(settings)
-    files = [
-        settings.token_file,
-        settings.etc / "alertmanager.yml",
-        settings.etc / "targets/stack/stack.json",
-    ]
-    before = [(file.read_text(), file.stat().st_mtime_ns) for file in files]
-    configuration.lay_out(settings)
-    assert [(file.read_text(), file.stat().st_mtime_ns) for file in files] == before
-    assert settings.token_file.stat().st_mode & 0o777 == 0o600
-
-
 @pytest.mark.parametrize(
     ("system", "machine"), [("darwin", "arm64"), ("win32", "AMD64"), ("linux", "riscv64")]
 )
 def test_an_unsupported_system_is_told_what_it_can_do(system: str, machine: str) -> None:
-    with pytest.raises(
-        StackError, match=f"{system} on {machine} is not supported without Docker: .*MODE=docker"
-    ):
+    told = f"{system} on {machine} is not supported without Docker: .*MODE=docker"
+    with pytest.raises(StackError, match=told):
         preflight.check_system(system, machine)
 
 
@@ -121,36 +98,14 @@ def test_a_taken_port_is_told_with_who_holds_it(settings: Settings) -> None:
     with socket.create_server(("127.0.0.1", 0)) as server:
         port = server.getsockname()[1]
         endpoint = Endpoint("receiver", port, "HEAPWATCH_RECEIVER_PORT", "/")
-        with pytest.raises(
-            StackError, match=rf"port {port} \(receiver\) is taken by process {os.getpid()} \(.*python"
-        ):
+        told = rf"port {port} \(receiver\) is taken by process {os.getpid()} \(.*python.*RECEIVER_PORT=NUMBER"
+        with pytest.raises(StackError, match=told):
             preflight.check_ports(settings, [endpoint])
     preflight.check_ports(settings, [endpoint])
 
 
 def test_an_address_of_another_machine_is_told(settings: Settings) -> None:
     elsewhere = dataclasses.replace(settings, bind="192.0.2.1")
-    with pytest.raises(
-        StackError, match=r"HEAPWATCH_BIND is '192\.0\.2\.1', which is not an address of this machine"
-    ):
+    told = r"HEAPWATCH_BIND is '192\.0\.2\.1', which is not an address of this machine"
+    with pytest.raises(StackError, match=told):
         preflight.check_ports(elsewhere, [Endpoint("x", 12345, "X", "/")])
-
-
-@pytest.mark.parametrize("name", ["HEAPWATCH_TOKEN", "HEAPWATCH_TOKEN_FILE"])
-def test_a_token_of_the_environment_is_that_of_every_service(
-    settings: Settings, tmp_path: Path, name: str
-) -> None:
-    (tmp_path / "own-token").write_text("chosen\n")
-    given = {"HEAPWATCH_TOKEN": "chosen", "HEAPWATCH_TOKEN_FILE": str(tmp_path / "own-token")}
-    told = dataclasses.replace(settings, environment=settings.environment | {name: given[name]})
-    configuration.lay_out(told)
-    assert told.token_file.read_text() == "chosen\n"
-    assert told.webhook_token_file.read_text() == webhook_token("chosen") + "\n"
-    assert {file.stat().st_mode & 0o777 for file in told.token_file.parent.iterdir()} == {0o600}
-    assert settings.logs.stat().st_mode & 0o777 == 0o700
-
-
-def test_a_token_that_cannot_travel_is_told(settings: Settings) -> None:
-    wrong = dataclasses.replace(settings, environment={"HEAPWATCH_TOKEN": "two words"})
-    with pytest.raises(StackError, match="HEAPWATCH_TOKEN or HEAPWATCH_TOKEN_FILE cannot be used"):
-        configuration.lay_out(wrong)

@@ -1,12 +1,15 @@
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import pytest
 
+from heapwatch.runtime.environment import KNOWN
+from heapwatch_receiver.settings import Settings as ReceiverSettings
 from heapwatch_stack.errors import StackError
-from heapwatch_stack.settings import Settings
-from tests.support.repository import REPOSITORY
+from heapwatch_stack.settings import Settings, refuse_unknown
+from tests.support.repository import REPOSITORY, SOURCES
 
 
 def test_defaults_are_the_documented_ports_on_loopback(
@@ -41,26 +44,20 @@ def test_what_another_user_may_have_put_beside_the_state_folder_is_no_clone(tmp_
     assert Settings.from_environment(chosen).checkout is None
 
 
-@pytest.mark.parametrize("text", ["abc", "0", "65536", "-1", "9090.0", "٣"])
-def test_a_wrong_port_is_named_with_what_it_may_be(text: str) -> None:
-    with pytest.raises(
-        StackError, match=r"HEAPWATCH_PROMETHEUS_PORT is .*; it must be a port number from 1 to 65535"
-    ):
-        Settings.from_environment({"HEAPWATCH_PROMETHEUS_PORT": text})
-
-
-def test_two_services_cannot_have_one_port() -> None:
-    with pytest.raises(
-        StackError, match="HEAPWATCH_PROMETHEUS_PORT and HEAPWATCH_DASHBOARDS_PORT are both 3009"
-    ):
-        Settings.from_environment({"HEAPWATCH_PROMETHEUS_PORT": "3009"})
-
-
-def test_a_wrong_profile_is_named_with_what_it_may_be() -> None:
-    with pytest.raises(
-        StackError, match=r"HEAPWATCH_PROFILE is 'fast'; it may be one of default, .*aggressive"
-    ):
-        Settings.from_environment({"HEAPWATCH_PROFILE": "fast"})
+@pytest.mark.parametrize(
+    ("name", "value", "told"),
+    [
+        *(
+            ("PROMETHEUS_PORT", text, f"is {text!r}; it must be a port number from 1 to 65535")
+            for text in ("abc", "0", "65536", "-1", "9090.0", "٣")
+        ),
+        ("PROMETHEUS_PORT", "3009", "and HEAPWATCH_DASHBOARDS_PORT are both 3009"),
+        ("PROFILE", "fast", "is 'fast'; it may be one of default, .*aggressive"),
+    ],
+)
+def test_a_wrong_value_is_named_with_what_it_may_be(name: str, value: str, told: str) -> None:
+    with pytest.raises(StackError, match=f"HEAPWATCH_{name} {told}"):
+        Settings.from_environment({f"HEAPWATCH_{name}": value})
 
 
 def test_each_stack_has_a_folder_of_targets_of_its_own(tmp_path: Path) -> None:
@@ -87,3 +84,33 @@ def test_links_of_alerts_lead_to_this_stack_unless_the_environment_says_otherwis
     assert settings.runbooks_url == "http://127.0.0.1:9095/runbooks"
     elsewhere = Settings.from_environment({"HEAPWATCH_DASHBOARDS_URL": "https://grafana.example.com/"})
     assert elsewhere.dashboards_url == "https://grafana.example.com"
+
+
+@pytest.mark.parametrize(
+    ("misspelt", "meant"),
+    [
+        ("HEAPWATCH_RECEIVER_DRYRUN", "HEAPWATCH_RECEIVER_DRY_RUN"),
+        ("HEAPWATCH_PROMETEUS_PORT", "HEAPWATCH_PROMETHEUS_PORT"),
+        ("HEAPWATCH_SLACK_URLS", "HEAPWATCH_SLACK_URL"),
+    ],
+)
+def test_a_misspelt_name_is_told_with_the_nearest_known_one(misspelt: str, meant: str) -> None:
+    with pytest.raises(StackError, match=f"nothing reads {misspelt}; did you mean {meant}"):
+        refuse_unknown({misspelt: "true", "HOME": "/"})
+
+
+def test_known_names_of_stack_and_receiver_pass() -> None:
+    refuse_unknown({"HEAPWATCH_STATE": "/x", "HEAPWATCH_RECEIVER_DRY_RUN": "true", "PATH": "/bin"})
+
+
+def test_every_name_that_the_package_reads_is_known() -> None:
+    receiver = {f"HEAPWATCH_RECEIVER_{field.upper()}" for field in ReceiverSettings.model_fields}
+    files = [file for folder in SOURCES for file in (REPOSITORY / folder).rglob("*.py")]
+    read = {
+        name
+        for file in files
+        for name in re.findall(r'"(HEAPWATCH_[A-Z_]*[A-Z])"', file.read_text(encoding="utf-8"))
+        if "_TEST_" not in name
+    }
+    assert len(read) > 30
+    assert read - KNOWN - receiver == set()

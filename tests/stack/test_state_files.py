@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import stat
 import subprocess
 import sys
@@ -13,7 +14,7 @@ import pytest
 from heapwatch.discovery import TargetFile
 from heapwatch.measure.process.kernel_kills import KernelKills
 from heapwatch.runtime.own_files import UnusableFile
-from heapwatch_stack import bootstrap, configuration, containers, keeper, marker, preflight
+from heapwatch_stack import configuration, containers, keeper, preflight, state_folder
 from heapwatch_stack.errors import StackError
 from heapwatch_stack.native import NativeStack
 from heapwatch_stack.settings import Settings
@@ -121,12 +122,21 @@ def test_the_last_line_of_a_large_log_is_its_last(settings: Settings) -> None:
     assert NativeStack(settings, print)._last_line("prometheus").startswith("line 99999 ")
 
 
+@pytest.fixture(scope="module")
+def dead_target(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The target of a trainer that has ended without removing it."""
+    folder = tmp_path_factory.mktemp("dead")
+    subprocess.run([sys.executable, "-c", TRAINER, folder], check=True)
+    (file,) = folder.glob("*.json")
+    return file
+
+
 @pytest.mark.parametrize("kind", HOSTILE)
 def test_the_keeper_sweeps_beside_it(
-    settings: Settings, kind: str, capsys: pytest.CaptureFixture[str]
+    settings: Settings, kind: str, dead_target: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     HOSTILE[kind](settings.targets / "a.json")
-    subprocess.run([sys.executable, "-c", TRAINER, settings.targets], check=True)
+    shutil.copy2(dead_target, settings.targets)
     keeper._sweep(settings.targets, KernelKills())
     assert "has ended without removing its target" in capsys.readouterr().out
     assert {path.name for path in settings.targets.iterdir()} == {"a.json", "lost"}
@@ -148,17 +158,20 @@ def test_the_keeper_starts_the_stack_again_whatever_its_log_is(
 @pytest.mark.parametrize("kind", [*SPECIAL, "a folder"])
 def test_make_does_not_wait_for_a_lock_that_is_none(tmp_path: Path, kind: str) -> None:
     HOSTILE[kind](tmp_path / "bootstrap.lock")
-    with pytest.raises(UnusableFile, match=r"bootstrap\.lock"), bootstrap._alone(tmp_path):
+    with (
+        pytest.raises(UnusableFile, match=r"bootstrap\.lock"),
+        state_folder.locked(tmp_path / "bootstrap.lock"),
+    ):
         pass
 
 
 @pytest.mark.parametrize("kind", SPECIAL)
 def test_the_mark_of_a_folder_is_a_file(tmp_path: Path, kind: str) -> None:
-    folder = tmp_path / marker.OWN_FOLDER
+    folder = tmp_path / state_folder.OWN_FOLDER
     folder.mkdir()
-    HOSTILE[kind](folder / marker.NAME)
-    with pytest.raises(UnusableFile, match=marker.NAME):
-        marker.make(folder)
+    HOSTILE[kind](folder / state_folder.NAME)
+    with pytest.raises(UnusableFile, match=state_folder.NAME):
+        state_folder.make(folder)
 
 
 @pytest.mark.parametrize("kind", ["a pipe", "a link to /dev/zero", "a gigabyte", "no UTF-8"])

@@ -6,15 +6,16 @@ import dataclasses
 import socket
 import subprocess
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
 
 from heapwatch_stack import processes
-from heapwatch_stack.endpoints import Endpoint
 from heapwatch_stack.errors import StackError
 from heapwatch_stack.services import Service
-from heapwatch_stack.settings import Settings
+from heapwatch_stack.settings import Endpoint, Settings
 from heapwatch_stack.supervision import Supervisor
 from tests.e2e.running import wait_for
 from tests.support.ports import free_ports
@@ -34,34 +35,31 @@ def supervisor(state: Path) -> Supervisor:
     return Supervisor(Settings.from_environment({"HEAPWATCH_STATE": str(state)}))
 
 
-def test_awkward_values_reach_the_service_as_they_are(tmp_path: Path) -> None:
-    word = "50% of 'it', a=b;#1 %(here)s"
-    keeper = supervisor(tmp_path / "state")
-    keeper.configure([service(tmp_path, word)])
-    keeper.start()
+@contextmanager
+def running(state: Path, *services: Service) -> Iterator[Supervisor]:
+    one = supervisor(state)
+    one.configure(services)
+    one.start()
     try:
-        assert (
-            wait_for("the service", lambda: (tmp_path / "said").exists() and (tmp_path / "said").read_text())
-            == word
-        )
+        yield one
     finally:
-        keeper.shut_down()
-        assert processes.end_all(tmp_path / "state") == []
-    assert not keeper.running()
+        one.shut_down()
+        assert processes.end_all(state) == []
+    assert not one.running()
+
+
+def test_awkward_values_reach_the_service_as_they_are(tmp_path: Path) -> None:
+    word, said = "50% of 'it', a=b;#1 %(here)s", tmp_path / "said"
+    with running(tmp_path / "state", service(tmp_path, word)):
+        assert wait_for("the service", lambda: said.exists() and said.read_text()) == word
 
 
 def test_a_state_folder_too_deep_for_a_socket_works(tmp_path: Path) -> None:
     state = tmp_path / ("deep" * 30)
-    keeper = supervisor(state)
-    keeper.configure([service(tmp_path, "word")])
-    keeper.start()
-    try:
-        assert keeper.running()
+    with running(state, service(tmp_path, "word")) as one:
+        assert one.running()
         with pytest.raises(OSError, match="too long"), socket.socket(socket.AF_UNIX) as probe:
             probe.bind(str(state / "run" / "supervisor.sock"))
-    finally:
-        keeper.shut_down()
-        assert processes.end_all(state) == []
 
 
 @pytest.mark.parametrize("word", ["'\"", "a #b", "a ;b", "a\nb"])
@@ -73,22 +71,15 @@ def test_a_value_that_cannot_be_written_is_refused(tmp_path: Path, word: str) ->
 def test_a_changed_service_is_restarted_and_another_is_not(tmp_path: Path) -> None:
     first, second = service(tmp_path, "one"), service(tmp_path, "two")
     second = dataclasses.replace(second, endpoint=dataclasses.replace(second.endpoint, name="other"))
-    keeper = supervisor(tmp_path / "state")
-    keeper.configure([first, second])
-    keeper.start()
-    try:
-        before = keeper.processes()
-        keeper.configure(
-            [dataclasses.replace(first, environment={**first.environment, "WORD": "three"}), second]
-        )
-        assert keeper.apply() == ["echo"]
-        after = keeper.processes()
+    with running(tmp_path / "state", first, second) as one:
+        before = one.processes()
+        changed = dataclasses.replace(first, environment={**first.environment, "WORD": "three"})
+        one.configure([changed, second])
+        assert one.apply() == ["echo"]
+        after = one.processes()
         assert after["echo"]["pid"] != before["echo"]["pid"]
         assert after["other"]["pid"] == before["other"]["pid"]
-        assert keeper.apply() == []
-    finally:
-        keeper.shut_down()
-        assert processes.end_all(tmp_path / "state") == []
+        assert one.apply() == []
 
 
 TRAINER = "import heapwatch, time; heapwatch.start('walker', port=0); time.sleep(60)"
@@ -99,15 +90,13 @@ def test_the_target_of_a_killed_trainer_goes_while_the_stack_runs(
 ) -> None:
     targets = tmp_path / "state" / "targets"
     monkeypatch.setenv("HEAPWATCH_TARGETS_DIR", str(targets))
-    keeper = supervisor(tmp_path / "state")
-    keeper.configure([service(tmp_path, "word")])
-    keeper.start()
-    with subprocess.Popen([sys.executable, "-c", TRAINER]) as trainer:
+    with (
+        running(tmp_path / "state", service(tmp_path, "word")),
+        subprocess.Popen([sys.executable, "-c", TRAINER]) as trainer,
+    ):
         try:
             wait_for("its target", lambda: list(targets.glob("*.json")))
             trainer.kill()
             wait_for("its target is gone", lambda: not list(targets.glob("*.json")))
         finally:
             trainer.kill()
-            keeper.shut_down()
-            assert processes.end_all(tmp_path / "state") == []

@@ -43,7 +43,7 @@ def loris(name: str, begin: bytes, drip: bytes) -> None:
             connection.sendall(begin)
         with outcome.recovery():
             receiver.post(alert(trainer.instance))
-            receiver.settled(1)
+            receiver.decided(1)
 
         def all_closed() -> bool:
             for connection in connections:
@@ -57,7 +57,6 @@ def loris(name: str, begin: bytes, drip: bytes) -> None:
         outcome.count(trainer)
         for connection in connections:
             connection.close()
-        receiver.program.stop()
 
 
 loris("heads", HEAD.encode(), b"x")
@@ -79,7 +78,6 @@ def endless_head(stage: Stage, outcome: Outcome) -> None:
     assert sent < 16 << 20, f"{sent} bytes of a head were taken"
     assert receiver.get("/healthz").status_code == 200
     outcome.tried += 1
-    receiver.program.stop()
 
 
 @fault("malformed, huge, deep, wrong-version, unauthorized")
@@ -94,9 +92,8 @@ def malformed(stage: Stage, outcome: Outcome) -> None:
         outcome.tried += 1
     assert not receiver.rows()
     receiver.post(alert(trainer.instance))
-    receiver.settled(1)
+    receiver.decided(1)
     outcome.count(trainer)
-    receiver.program.stop()
 
 
 @fault("any JSON, and almost right payloads (hypothesis)")
@@ -123,7 +120,6 @@ def any_json(stage: Stage, outcome: Outcome) -> None:
 
     send()
     outcome.note = f"{receiver.metric('heapwatch_receiver_alerts_received_total'):.0f} alerts accepted"
-    receiver.program.stop()
 
 
 @fault("whatever the OpenAPI document allows (schemathesis)")
@@ -139,4 +135,3 @@ def openapi(stage: Stage, outcome: Outcome) -> None:
     outcome.tried += 1
     outcome.note = next((line.strip() for line in result.stdout.splitlines() if "generated" in line), "")
     assert receiver.get("/healthz").status_code == 200
-    receiver.program.stop()

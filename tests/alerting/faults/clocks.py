@@ -20,7 +20,7 @@ def jump(name: str, first: int, then: int, *, restart: bool) -> None:
         receiver = stage.receiver(regular_cooldown=COOLDOWN, emergency_cooldown=COOLDOWN).start(hook)
         trainer = stage.trainer("useless")
         receiver.post(alert(trainer.instance))
-        receiver.settled(1)
+        receiver.decided(1)
         later = offset.with_suffix(".new")
         later.write_text(str(then))
         later.replace(offset)
@@ -31,15 +31,14 @@ def jump(name: str, first: int, then: int, *, restart: bool) -> None:
         seemingly_later = restart and then > first
         if not seemingly_later:
             receiver.post(alert(trainer.instance))
-            assert receiver.settled(2)[0]["reason"] == "duplicate"
+            assert receiver.decided(2)[0]["reason"] == "duplicate"
         with outcome.recovery():
             deadline = time.monotonic() + 1.5 * COOLDOWN  # nor is it longer
             while len(trainer.done) < 2 and time.monotonic() < deadline:
                 receiver.post(alert(trainer.instance))
                 time.sleep(0.2)
-        receiver.settled(3 if not seemingly_later else 2)
+        receiver.decided(3 if not seemingly_later else 2)
         outcome.count(trainer, expected=2)
-        receiver.program.stop()
 
 
 jump("back 10 years while it runs", YEARS, 0, restart=False)

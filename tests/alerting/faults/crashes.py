@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import time
+
 import httpx
 
 from tests.alerting.faults.stage import Outcome, Stage, fault
@@ -22,47 +24,41 @@ STEPS = {
 
 
 def killed_at(step: str) -> None:
-    @fault(f"SIGKILL: {STEPS[step]}")
+    @fault(f"SIGKILL: {STEPS[step]}", TRIES)
     def test(stage: Stage, outcome: Outcome) -> None:
-        for _ in range(TRIES):
-            trainer, receiver = stage.trainer(), stage.receiver()
-            receiver.start({"HEAPWATCH_RECEIVER_TEST_FAILPOINT": step})
-            try:
-                accepted = receiver.post(alert(trainer.instance)).status_code == 200
-            except httpx.TransportError:
-                accepted = False
-            assert receiver.program.process.wait(20) == -9
-            with outcome.recovery():
-                receiver.start()
-                if not accepted:  # Alertmanager tries again
-                    assert receiver.post(alert(trainer.instance)).status_code == 200
-                wait_for(lambda trainer=trainer: trainer.done, "the cleanup")
-                receiver.settled(1)
-            receiver.post(alert(trainer.instance))  # the other Alertmanager of a pair
-            receiver.settled(2)
-            outcome.count(trainer)
-            receiver.program.stop()
+        trainer, receiver = stage.trainer(), stage.receiver()
+        receiver.start({"HEAPWATCH_RECEIVER_TEST_FAILPOINT": step})
+        try:
+            accepted = receiver.post(alert(trainer.instance)).status_code == 200
+        except httpx.TransportError:
+            accepted = False
+        assert receiver.program.process.wait(20) == -9
+        with outcome.recovery():
+            receiver.start()
+            if not accepted:  # Alertmanager tries again
+                assert receiver.post(alert(trainer.instance)).status_code == 200
+            trainer.wait_until_done()
+            receiver.decided(1)
+        receiver.post(alert(trainer.instance))  # the other Alertmanager of a pair
+        receiver.decided(2)
+        outcome.count(trainer)
 
 
 for name in STEPS:
     killed_at(name)
 
 
-@fault("SIGKILL: while the trainer cleans up")
+@fault("SIGKILL: while the trainer cleans up", TRIES)
 def while_cleaning(stage: Stage, outcome: Outcome) -> None:
-    for _ in range(TRIES):
-        trainer, receiver = stage.trainer("slow"), stage.receiver().start()
-        receiver.post(alert(trainer.instance))
-        wait_for(
-            lambda receiver=receiver: receiver.rows()[0]["action"]["state"] == "requesting", "the request"
-        )
-        receiver.program.kill()
-        with outcome.recovery():
-            receiver.start()
-            row = receiver.settled(1)[0]
-        assert row["action"]["result"] == "helped", row
-        outcome.count(trainer)
-        receiver.program.stop()
+    trainer, receiver = stage.trainer("slow"), stage.receiver().start()
+    receiver.post(alert(trainer.instance))
+    wait_for(lambda: receiver.rows()[0]["action"]["state"] == "requesting", "the request")
+    receiver.program.kill()
+    with outcome.recovery():
+        receiver.start()
+        (row,) = receiver.decided(1)
+    assert row["action"]["result"] == "helped", row
+    outcome.count(trainer)
 
 
 @fault("SIGKILL: in a row, at random moments")
@@ -74,46 +70,32 @@ def in_a_row(stage: Stage, outcome: Outcome) -> None:
         receiver.program.kill()
         receiver.start()
     with outcome.recovery():
-        rows = receiver.settled(len(trainers), 40)
+        rows = receiver.decided(len(trainers), 40)
     assert all(row["action"]["result"] == "helped" for row in rows), rows
     for trainer in trainers:
         outcome.count(trainer)
 
 
-@fault("the restart command, SIGKILL while it runs")
+@fault("the restart command, SIGKILL while it runs", TRIES)
 def restart_command(stage: Stage, outcome: Outcome) -> None:
-    for _ in range(TRIES):
-        trainer = stage.trainer("useless")
-        folder = stage.folder("restarts")
-        runs = folder / "runs"
-        command = ["sh", "-c", f"echo $0 >> {runs}; sleep 1", "{instance}"]
-        receiver = stage.receiver(
-            escalation="restart", restart_command=command, regular_cooldown=0.1, emergency_cooldown=0.1
-        ).start()
-        for step in (1, 2):
-            receiver.post(alert(trainer.instance))
-            receiver.settled(step)
-            wait_for(
-                lambda receiver=receiver: "no_effect" in {row["action"]["result"] for row in receiver.rows()},
-                "no effect",
-            )
-            _cool_down()
+    trainer = stage.trainer("useless")
+    runs = stage.folder("restarts") / "runs"
+    command = ["sh", "-c", f"echo $0 >> {runs}; sleep 1", "{instance}"]
+    receiver = stage.receiver(
+        escalation="restart", restart_command=command, regular_cooldown=0.1, emergency_cooldown=0.1
+    ).start()
+    for step in (1, 2):
         receiver.post(alert(trainer.instance))
-        wait_for(runs.exists, "the command")
-        receiver.program.kill()
-        with outcome.recovery():
-            receiver.start()
-            row = receiver.settled(3)[0]
-        assert row["action"]["action"] == "restart", row
-        assert row["action"]["result"] == "failed", row
-        receiver.post(alert(trainer.instance))
-        assert receiver.settled(4)[0]["decision"] == "suppress"
-        outcome.count(trainer, expected=2)
-        outcome.doubled += len(runs.read_text().splitlines()) - 1
-        receiver.program.stop()
-
-
-def _cool_down() -> None:
-    import time
-
-    time.sleep(0.2)
+        assert receiver.decided(step)[0]["action"]["result"] == "no_effect"
+        time.sleep(0.2)  # the cooldown
+    receiver.post(alert(trainer.instance))
+    wait_for(runs.exists, "the command")
+    receiver.program.kill()
+    with outcome.recovery():
+        receiver.start()
+        row = receiver.decided(3)[0]
+    assert (row["action"]["action"], row["action"]["result"]) == ("restart", "failed"), row
+    receiver.post(alert(trainer.instance))
+    assert receiver.decided(4)[0]["decision"] == "suppress"
+    outcome.count(trainer, expected=2)
+    outcome.doubled += len(runs.read_text().splitlines()) - 1

@@ -7,55 +7,65 @@ import resource
 import time
 
 from tests.alerting.faults.stage import Outcome, Stage, fault
-from tests.alerting.harness import Receiver, alert, wait_for
+from tests.alerting.harness import Receiver, Trainer, alert, wait_for
 
 TRIES = 3
 RECOVERIES = "heapwatch_receiver_database_recoveries_total"
+FULL = (4096, resource.RLIM_INFINITY)  # no file can grow beyond 4 kB any more
+FREE = (resource.RLIM_INFINITY, resource.RLIM_INFINITY)
 
 
-def _fill_disk(receiver: Receiver) -> None:
-    """No file of the receiver can grow beyond 4 kB any more: its database cannot be written."""
-    resource.prlimit(receiver.program.process.pid, resource.RLIMIT_FSIZE, (4096, resource.RLIM_INFINITY))
+def _limit_files(receiver: Receiver, limits: tuple[int, int]) -> None:
+    resource.prlimit(receiver.program.process.pid, resource.RLIMIT_FSIZE, limits)
 
 
-def _make_room(receiver: Receiver) -> None:
-    unlimited = (resource.RLIM_INFINITY, resource.RLIM_INFINITY)
-    resource.prlimit(receiver.program.process.pid, resource.RLIMIT_FSIZE, unlimited)
-
-
-@fault("disk full when the alert comes")
+@fault("disk full when the alert comes", TRIES)
 def full_at_first(stage: Stage, outcome: Outcome) -> None:
-    receiver = stage.receiver().start()
-    for number in range(TRIES):
-        trainer = stage.trainer()
-        _fill_disk(receiver)
-        answer = receiver.post(alert(trainer.instance, number))
-        assert answer.status_code == 503, answer
-        assert answer.headers["Retry-After"], answer
-        _make_room(receiver)
-        with outcome.recovery():
-            assert receiver.post(alert(trainer.instance, number)).status_code == 200
-            receiver.settled(number + 1)
-        outcome.count(trainer)
-    receiver.program.stop()
+    receiver, trainer = stage.receiver().start(), stage.trainer()
+    _limit_files(receiver, FULL)
+    answer = receiver.post(alert(trainer.instance))
+    assert answer.status_code == 503, answer
+    assert answer.headers["Retry-After"], answer
+    _limit_files(receiver, FREE)
+    with outcome.recovery():
+        assert receiver.post(alert(trainer.instance)).status_code == 200
+        receiver.decided(1)
+    outcome.count(trainer)
 
 
-@fault("disk full while the trainer cleans up")
+@fault("disk full while the trainer cleans up", TRIES)
 def full_in_between(stage: Stage, outcome: Outcome) -> None:
-    receiver = stage.receiver().start()
-    for number in range(TRIES):
-        trainer = stage.trainer("slow")
-        receiver.post(alert(trainer.instance, number))
-        wait_for(lambda: receiver.rows()[0]["action"]["state"] == "requesting", "the request")
-        _fill_disk(receiver)
-        wait_for(lambda trainer=trainer: trainer.done, "the cleanup")
-        wait_for(lambda: "saving the regular" in receiver.log.read_text(), "a failed write")
-        _make_room(receiver)
-        with outcome.recovery():
-            row = receiver.settled(number + 1)[0]
-        assert row["action"]["result"] == "helped", row
-        outcome.count(trainer)
-    receiver.program.stop()
+    receiver, trainer = stage.receiver().start(), stage.trainer("slow")
+    receiver.post(alert(trainer.instance))
+    wait_for(lambda: receiver.rows()[0]["action"]["state"] == "requesting", "the request")
+    _limit_files(receiver, FULL)
+    trainer.wait_until_done()
+    wait_for(lambda: "saving the regular" in receiver.log.read_text(), "a failed write")
+    _limit_files(receiver, FREE)
+    with outcome.recovery():
+        (row,) = receiver.decided(1)
+    assert row["action"]["result"] == "helped", row
+    outcome.count(trainer)
+
+
+def _one_acted_on(stage: Stage) -> tuple[Receiver, Trainer, Trainer]:
+    """A receiver that has acted on the first of two trainers, which are over their limits."""
+    receiver = stage.receiver(regular_cooldown=2, emergency_cooldown=2).start()
+    first, second = stage.trainer("useless"), stage.trainer()
+    receiver.post(alert(first.instance, 1))
+    receiver.decided(1)
+    return receiver, first, second
+
+
+def _repeat_until_done(receiver: Receiver, trainer: Trainer) -> None:
+    """As Alertmanager repeats while an alert fires."""
+
+    def repeat() -> bool:
+        receiver.post(alert(trainer.instance, 2))
+        time.sleep(0.2)
+        return bool(trainer.done)
+
+    wait_for(repeat, "a cleanup after the recovery")
 
 
 def _corrupt(receiver: Receiver) -> None:
@@ -65,74 +75,58 @@ def _corrupt(receiver: Receiver) -> None:
                 file.write(b"\xde\xad\xbe\xef" * (path.stat().st_size // 4))
 
 
-@fault("database corrupt at the start")
+@fault("database corrupt at the start", TRIES)
 def corrupt_at_start(stage: Stage, outcome: Outcome) -> None:
-    for _ in range(TRIES):
-        receiver = stage.receiver(regular_cooldown=2, emergency_cooldown=2).start()
-        first, second = stage.trainer("useless"), stage.trainer()
+    receiver, first, second = _one_acted_on(stage)
+    receiver.program.kill()
+    _corrupt(receiver)
+    with outcome.recovery():
+        receiver.start()
+        assert receiver.metric(RECOVERIES) == 1
         receiver.post(alert(first.instance, 1))
-        receiver.settled(1)
-        receiver.program.kill()
-        _corrupt(receiver)
-        with outcome.recovery():
-            receiver.start()
-            assert receiver.metric(RECOVERIES) == 1
-            receiver.post(alert(first.instance, 1))
-            assert receiver.settled(1)[0]["reason"] == "recovering"
-            _repeat_until_done(receiver, second)
-        assert list(receiver.folder.glob("*.corrupt-*")), "the old file is kept"
-        outcome.count(first)
-        outcome.count(second)
-        receiver.program.stop()
+        assert receiver.decided(1)[0]["reason"] == "recovering"
+        _repeat_until_done(receiver, second)
+    assert list(receiver.folder.glob("*.corrupt-*")), "the old file is kept"
+    outcome.count(first)
+    outcome.count(second)
 
 
-@fault("database corrupted while it runs")
+@fault("database corrupted while it runs", TRIES)
 def corrupt_while_running(stage: Stage, outcome: Outcome) -> None:
-    for _ in range(TRIES):
-        receiver = stage.receiver(regular_cooldown=2, emergency_cooldown=2).start()
-        first, second = stage.trainer("useless"), stage.trainer()
+    receiver, first, second = _one_acted_on(stage)
+    _corrupt(receiver)
+
+    def recovered() -> bool:
         receiver.post(alert(first.instance, 1))
-        receiver.settled(1)
-        _corrupt(receiver)
-        with outcome.recovery():
-            wait_for(
-                lambda receiver=receiver, first=first: _recovered(receiver, first.instance),
-                "a fresh database",
-            )
-            _repeat_until_done(receiver, second)
-        outcome.count(first)
-        outcome.count(second)
-        receiver.program.stop()
+        return receiver.metric(RECOVERIES) == 1
+
+    with outcome.recovery():
+        wait_for(recovered, "a fresh database")
+        _repeat_until_done(receiver, second)
+    outcome.count(first)
+    outcome.count(second)
 
 
-@fault("the write-ahead log of the database corrupted, SIGKILL before")
+@fault("the write-ahead log of the database corrupted, SIGKILL before", TRIES)
 def corrupt_log(stage: Stage, outcome: Outcome) -> None:
-    for _ in range(TRIES):
-        receiver = stage.receiver(regular_cooldown=2, emergency_cooldown=2).start()
-        first, second = stage.trainer("useless"), stage.trainer()
-        receiver.post(alert(first.instance, 1))
-        receiver.settled(1)
-        receiver.program.kill()
-        log = receiver.database.with_name(receiver.database.name + "-wal")
-        assert log.stat().st_size > 4096
-        with log.open("r+b") as file:
-            file.seek(log.stat().st_size // 2)
-            file.write(os.urandom(2048))
-        with outcome.recovery():
-            receiver.start()
-            _repeat_until_done(receiver, second)
-        outcome.count(first)
-        outcome.count(second)
-        receiver.program.stop()
+    receiver, first, second = _one_acted_on(stage)
+    receiver.program.kill()
+    log = receiver.database.with_name(receiver.database.name + "-wal")
+    assert log.stat().st_size > 4096
+    with log.open("r+b") as file:
+        file.seek(log.stat().st_size // 2)
+        file.write(os.urandom(2048))
+    with outcome.recovery():
+        receiver.start()
+        _repeat_until_done(receiver, second)
+    outcome.count(first)
+    outcome.count(second)
 
 
 @fault("database moved away, and replaced, while it runs")
 def moved(stage: Stage, outcome: Outcome) -> None:
     for replaced in (False, True):
-        receiver = stage.receiver(regular_cooldown=2, emergency_cooldown=2).start()
-        first, second = stage.trainer("useless"), stage.trainer()
-        receiver.post(alert(first.instance, 1))
-        receiver.settled(1)
+        receiver, first, second = _one_acted_on(stage)
         copy = receiver.folder / "copy"
         copy.write_bytes(receiver.database.read_bytes())
         if replaced:  # in one step, as the receiver looks by itself too
@@ -150,23 +144,6 @@ def moved(stage: Stage, outcome: Outcome) -> None:
         assert len(receiver.rows()) >= known, "what was answered with 200 is there after a restart"
         outcome.count(first)
         outcome.count(second)
-        receiver.program.stop()
-
-
-def _recovered(receiver: Receiver, instance: str) -> bool:
-    receiver.post(alert(instance, 1))
-    return receiver.metric(RECOVERIES) == 1
-
-
-def _repeat_until_done(receiver: Receiver, trainer) -> None:
-    """As Alertmanager repeats while an alert fires."""
-
-    def repeat() -> bool:
-        receiver.post(alert(trainer.instance, 2))
-        time.sleep(0.2)
-        return bool(trainer.done)
-
-    wait_for(repeat, "a cleanup after the recovery")
 
 
 @fault("database in a folder that cannot be written")
@@ -178,13 +155,12 @@ def unwritable(stage: Stage, outcome: Outcome) -> None:
 
 
 @fault("a second receiver on the same database")
-def second(stage: Stage, outcome: Outcome) -> None:
+def second_receiver(stage: Stage, outcome: Outcome) -> None:
     receiver = stage.receiver().start()
     other = stage.receiver(database=str(receiver.database)).start(wait=False)
     assert other.program.process.wait(20) == 2
     assert "another receiver" in other.log.read_text()
     trainer = stage.trainer()
     receiver.post(alert(trainer.instance))
-    receiver.settled(1)
+    receiver.decided(1)
     outcome.count(trainer)
-    receiver.program.stop()

@@ -13,17 +13,9 @@ from tests.alerting.harness import Receiver, Trainer, wait_for
 def _load(
     receiver: Receiver, trainers: list[Trainer], *, rate: int, seconds: int, alerts: int
 ) -> dict[str, float]:
-    command = [
-        sys.executable,
-        "-m",
-        "tests.alerting.load",
-        receiver.url,
-        "--rate",
-        str(rate),
-        "--seconds",
-        str(seconds),
-    ]
-    command += ["--alerts", str(alerts), "--trainers", *(trainer.instance for trainer in trainers)]
+    options = f"--rate {rate} --seconds {seconds} --alerts {alerts} --trainers".split()
+    instances = [trainer.instance for trainer in trainers]
+    command = [sys.executable, "-m", "tests.alerting.load", receiver.url, *options, *instances]
     result = subprocess.run(command, capture_output=True, text=True, timeout=seconds * 4 + 60)
     assert result.returncode == 0, result.stderr[-2000:]
     figures: dict[str, float] = json.loads(result.stdout)
@@ -47,7 +39,6 @@ def many(stage: Stage, outcome: Outcome) -> None:
     for trainer in trainers:
         outcome.count(trainer)
     outcome.note = f"{figures['accepted']} accepted, p99 {figures['p99_ms']} ms"
-    receiver.program.stop()
 
 
 def sustained(alerts: int) -> None:
@@ -63,7 +54,6 @@ def sustained(alerts: int) -> None:
         )
         if figures["p99_ms"] >= 100 or figures["accepted"] < figures["alerts"]:
             outcome.note = f"FAILED {outcome.note}"
-        receiver.program.stop()
 
 
 sustained(alerts=1)

@@ -15,7 +15,7 @@ from tests.alerting.harness import HEADERS, Program, alert, wait_for
 TRIES = 3
 LIMITS = ("memory.limit_in_bytes", "memory.max")
 ROOTS = (Path("/sys/fs/cgroup/memory"), Path("/sys/fs/cgroup"))
-ROOM = 128 << 10  # bytes it may still allocate: what it has is charged to the group it came from
+HEADROOM = 128 << 10  # bytes it may still allocate: what it has is charged to the group it came from
 
 
 @contextmanager
@@ -28,7 +28,7 @@ def _little_memory(program: Program) -> Iterator[bool]:
         except OSError:
             continue
         try:
-            (group / limit).write_text(str(ROOM))
+            (group / limit).write_text(str(HEADROOM))
             (group / "cgroup.procs").write_text(str(program.process.pid))
         except OSError:
             group.rmdir()
@@ -51,39 +51,33 @@ def _killed(program: Program, outcome: Outcome, load: Callable[[], object]) -> N
         assert program.process.wait(10) == -signal.SIGKILL
 
 
-@fault("the OOM killer ends the receiver")
+@fault("the OOM killer ends the receiver", TRIES)
 def receiver(stage: Stage, outcome: Outcome) -> None:
-    for _ in range(TRIES):
-        receiver = stage.receiver().start()
-        trainer = stage.trainer("slow")
-        receiver.post(alert(trainer.instance))
+    receiver, trainer = stage.receiver().start(), stage.trainer("slow")
+    receiver.post(alert(trainer.instance))
 
-        def load(receiver=receiver) -> bool:
-            headers = {**HEADERS, "Content-Type": "application/json"}
-            httpx.post(f"{receiver.url}/alerts", content=b" " * 900_000, headers=headers, timeout=10)
-            return False
+    def load() -> bool:
+        headers = {**HEADERS, "Content-Type": "application/json"}
+        httpx.post(f"{receiver.url}/alerts", content=b" " * 900_000, headers=headers, timeout=10)
+        return False
 
-        _killed(receiver.program, outcome, load)
-        with outcome.recovery():
-            receiver.start()
-            wait_for(lambda trainer=trainer: trainer.done, "the cleanup")
-            receiver.settled(1)
-        outcome.count(trainer)
-        receiver.program.stop()
+    _killed(receiver.program, outcome, load)
+    with outcome.recovery():
+        receiver.start()
+        trainer.wait_until_done()
+        receiver.decided(1)
+    outcome.count(trainer)
 
 
-@fault("the OOM killer ends Prometheus, which is started again")
+@fault("the OOM killer ends Prometheus, which is started again", TRIES)
 def prometheus(stage: Stage, outcome: Outcome) -> None:
     prometheus = stage.own_prometheus()
     receiver = stage.receiver(prometheus_url=prometheus.url).start()
-    for number in range(TRIES):
-        trainer = stage.trainer(prometheus=prometheus)
-        _killed(prometheus.program, outcome, lambda: False)
-        receiver.post(alert(trainer.instance, number))
-        with outcome.recovery():
-            prometheus.start()
-            wait_for(lambda trainer=trainer: trainer.done, "the cleanup", 60)
-            receiver.settled(number + 1, 60)
-        outcome.count(trainer)
-    receiver.program.stop()
-    prometheus.program.stop()
+    trainer = stage.trainer(prometheus=prometheus)
+    _killed(prometheus.program, outcome, lambda: False)
+    receiver.post(alert(trainer.instance))
+    with outcome.recovery():
+        prometheus.start()
+        trainer.wait_until_done()
+        receiver.decided(1, 60)
+    outcome.count(trainer)

@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from tests.alerting.harness import Alertmanager, Program, Prometheus, Receiver, Trainer
+from tests.alerting.harness import Alertmanager, Prometheus, Receiver, Trainer
 
 
 @dataclass
@@ -56,7 +56,7 @@ class Stage:
 
     def trainer(self, mode: str = "ok", prometheus: Prometheus | None = None) -> Trainer:
         """A trainer over its memory limit, its alert firing."""
-        trainer = self._own(Trainer(self.folder("trainer"), "trainer", mode))
+        trainer = self._own(Trainer(self.folder("trainer"), mode))
         (prometheus or self.prometheus).watch(trainer)
         return trainer
 
@@ -79,9 +79,13 @@ class Stage:
         folder = self.folder("alertmanager")
         return self._own(Alertmanager(folder, receiver.url, peers=peers, cluster_port=cluster_port))
 
-    def program(self, program: Program) -> Program:
-        self._owners.append(program)
-        return program
+    def whole_path(self, scrape: str = "1s") -> tuple[Receiver, Alertmanager, Prometheus]:
+        """Prometheus, the Alertmanager it sends to, and the receiver behind that, which is not started."""
+        receiver = self.receiver()
+        alertmanager = self.alertmanager(receiver)
+        prometheus = self.own_prometheus(alertmanager, scrape=scrape)
+        receiver.settings["prometheus_url"] = prometheus.url
+        return receiver, alertmanager, prometheus
 
     def clear(self) -> None:
         """End all but the Prometheus of every test: what the last test left makes the next one slow."""
@@ -96,9 +100,8 @@ class Stage:
     @staticmethod
     def _end(owners: list[Trainer | Receiver | Prometheus | Alertmanager]) -> None:
         for owner in reversed(owners):
-            program = owner if isinstance(owner, Program) else getattr(owner, "program", None)
-            if program:
-                program.stop()
+            if hasattr(owner, "program"):
+                owner.program.stop()
 
     def _own(self, owner):
         self._owners.append(owner)
@@ -109,11 +112,16 @@ Fault = Callable[[Stage, Outcome], None]
 FAULTS: dict[str, Fault] = {}
 
 
-def fault(name: str) -> Callable[[Fault], Fault]:
-    """Put a fault on the list, under the name the table shows."""
+def fault(name: str, tries: int = 1) -> Callable[[Fault], Fault]:
+    """Put a fault on the list, under the name the table shows; each try has processes of its own."""
 
     def add(function: Fault) -> Fault:
-        FAULTS[name] = function
+        def test(stage: Stage, outcome: Outcome) -> None:
+            for _ in range(tries):
+                function(stage, outcome)
+                stage.clear()
+
+        FAULTS[name] = test
         return function
 
     return add

@@ -7,8 +7,11 @@ import pytest
 import schemathesis
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from starlette.testclient import TestClient
 
-from tests.alerting.harness import HEADERS, Receiver, alert, notification, stopping
+from heapwatch_receiver.app import create_app
+from heapwatch_receiver.settings import Settings as ReceiverSettings
+from tests.alerting.harness import HEADERS, TOKEN, Receiver, alert, notification, stopping
 from tests.alerting.payloads import MALFORMED, notifications
 
 QUICK = settings(max_examples=60, deadline=None, suppress_health_check=list(HealthCheck))
@@ -165,11 +168,10 @@ def test_the_interface_is_as_its_openapi_document_says(server):
         check()
 
 
-def test_open_to_the_network_it_answers_addresses_and_its_own_names_alone(tmp_path):
-    receiver = Receiver(tmp_path, "http://127.0.0.1:1", bind="0.0.0.0")
-    receiver.start({"HEAPWATCH_ALLOWED_HOSTS": "receiver, proxy.example:443"})
-    with stopping(receiver.program):
-        for host in ("evil.example", "evil.example:9095", "127.0.0.1.evil.example", "1.2.3.4.nip.io", ""):
-            assert httpx.get(f"{receiver.url}/actions", headers={"Host": host}).status_code == 421, host
-        for host in ("127.0.0.1", "10.0.0.7:9095", "[2001:db8::1]:9095", "receiver:9095", "proxy.example"):
-            assert httpx.get(f"{receiver.url}/healthz", headers={"Host": host}).status_code == 200, host
+def test_open_to_the_network_it_answers_addresses_and_its_own_names_alone(tmp_path, monkeypatch):
+    monkeypatch.setenv("HEAPWATCH_ALLOWED_HOSTS", "receiver, proxy.example:443")
+    client = TestClient(create_app(ReceiverSettings(database=tmp_path / "db", bind="0.0.0.0"), TOKEN))
+    for host in ("evil.example", "evil.example:9095", "127.0.0.1.evil.example", "1.2.3.4.nip.io", ""):
+        assert client.get("/actions", headers={"Host": host}).status_code == 421, host
+    for host in ("127.0.0.1", "10.0.0.7:9095", "[2001:db8::1]:9095", "receiver:9095", "proxy.example"):
+        assert client.get("/healthz", headers={"Host": host}).status_code == 200, host

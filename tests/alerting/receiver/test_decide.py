@@ -2,7 +2,18 @@ from dataclasses import replace
 
 import pytest
 
-from heapwatch_receiver.decide import Act, Alert, AlertHistory, Ask, Facts, Past, Refuse, Wait, decide
+from heapwatch_receiver.decide import (
+    Act,
+    Alert,
+    AlertHistory,
+    Ask,
+    Facts,
+    Past,
+    Refuse,
+    Wait,
+    decide,
+    judge,
+)
 from heapwatch_receiver.settings import Settings
 
 SETTINGS = Settings(regular_cooldown=600, emergency_cooldown=600, stale_after=300, actions_per_hour=5)
@@ -174,3 +185,44 @@ def test_a_refusal_says_how_long_ago_and_how_long_still():
     refusal = decide(ALERT, replace(HISTORY, past=[past("regular", 100)]), FACTS, SETTINGS)
     assert isinstance(refusal, Refuse)
     assert refusal.detail == ("regular was done for this alert 100 s ago, 500 s of its cooldown are left")
+
+
+DEATHS = {"resource": "events", "component": "death"}
+MEMORY = {"resource": "memory", "component": "trainer"}
+
+
+def verdict(labels, *pairs, firing=True):
+    sources = {str(number): pair for number, pair in enumerate(pairs)}
+    return judge(labels, sources, still_firing=firing, helped_fraction=0.05).verdict
+
+
+@pytest.mark.parametrize(
+    ("labels", "before", "after", "expected"),
+    [
+        (MEMORY, {"memory": 2e9}, {"memory": 1e9}, "helped"),
+        (MEMORY, {"memory": 2e9}, {"memory": 1.95e9}, "no_effect"),
+        (MEMORY, {"memory": 2e9}, {"memory": 3e9}, "no_effect"),
+        (MEMORY, {"memory": 2e9, "bodies": 900}, {"memory": 2e9, "bodies": 3}, "no_effect"),
+        ({"resource": "bodies"}, {"memory": 2e9, "bodies": 900}, {"memory": 2e9, "bodies": 300}, "helped"),
+        ({"resource": "bodies"}, {"bodies": 0}, {"bodies": 0}, "no_effect"),
+        (DEATHS, {"events/death": 9, "events/birth": 9}, {"events/death": 9, "events/birth": 1}, "no_effect"),
+        ({"resource": "events", "component": ""}, {"events/death": 9}, {"events/death": 1}, "helped"),
+        ({"resource": "objects"}, {"memory": 2e9}, {"memory": 1e9}, "helped"),
+    ],
+)  # fmt: skip
+def test_what_the_alert_is_about_must_fall(labels, before, after, expected):
+    assert verdict(labels, (before, after)) == expected
+
+
+def test_an_alert_that_ended_was_helped():
+    assert verdict(MEMORY, ({"memory": 2e9}, {"memory": 2e9}), firing=False) == "helped"
+
+
+def test_either_source_is_enough():
+    assert verdict(MEMORY, ({"memory": 2e9}, {"memory": 2e9}), ({"memory": 2e9}, {"memory": 1e9})) == "helped"
+
+
+def test_nothing_known_is_not_called_an_effect():
+    assert verdict(MEMORY, ({}, {}), firing=None) == "unverified"
+    assert verdict(MEMORY, ({"memory": 2e9}, {}), firing=None) == "unverified"
+    assert verdict(MEMORY, ({"memory": 2e9}, {"memory": 2e9}), firing=None) == "no_effect"

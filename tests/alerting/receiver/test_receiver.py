@@ -2,49 +2,38 @@
 
 import http.client
 import json
+import logging
 import socket
-import subprocess
 import sys
-import threading
 from contextlib import suppress
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 import psutil
 import pytest
 
 from heapwatch.http.protocol import MAX_FROM_ONE
+from heapwatch_receiver.__main__ import PlainFormatter, main
 from tests.alerting.faults.stage import stage
 from tests.alerting.harness import alert, wait_for
+from tests.support.http_server import serving
 
 
 @pytest.fixture(scope="module")
-def scene():
+def shared_scene():
     with stage() as scene:
         yield scene
 
 
 @pytest.fixture
+def scene(shared_scene):
+    yield shared_scene
+    shared_scene.clear()
+
+
+@pytest.fixture
 def listener():
-    """A server that takes any POST and keeps it: path, headers, JSON."""
-    posted = []
-
-    class Handler(BaseHTTPRequestHandler):
-        def do_POST(self):
-            body = self.rfile.read(int(self.headers["Content-Length"]))
-            posted.append((self.path, self.headers, json.loads(body)))
-            self.send_response(200)
-            self.send_header("Content-Length", "0")
-            self.end_headers()
-
-        def log_message(self, *_):
-            pass
-
-    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-    threading.Thread(target=server.serve_forever, daemon=True).start()
-    server.posted, server.url = posted, f"http://127.0.0.1:{server.server_port}"
-    yield server
-    server.shutdown()
-    server.server_close()
+    """A server that takes any POST."""
+    with serving() as server:
+        yield server
 
 
 def test_a_cleanup_is_done_once_checked_counted_and_marked(scene, listener):
@@ -53,7 +42,7 @@ def test_a_cleanup_is_done_once_checked_counted_and_marked(scene, listener):
     trainer = scene.trainer()
     receiver = scene.receiver(grafana_url=listener.url, grafana_token_file=str(token)).start()
     receiver.post(alert(trainer.instance), alert(trainer.instance))
-    again, first = receiver.settled(2)
+    again, first = receiver.decided(2)
     assert (first["decision"], first["action"]["result"]) == ("act", "helped")
     assert first["action"]["freed_bytes"] == 1.5e9
     assert (again["decision"], again["reason"]) == ("suppress", "duplicate")
@@ -67,12 +56,12 @@ def test_a_cleanup_is_done_once_checked_counted_and_marked(scene, listener):
         receiver.metric(f'heapwatch_receiver_last_action_timestamp_seconds{{action="regular",{labels}}}')
         > 1.7e9
     )
-    (path, headers, mark) = wait_for(lambda: listener.posted, "an annotation")[0]
-    assert (path, headers["Authorization"]) == ("/api/annotations", "Bearer a-grafana-token")
+    posted = wait_for(lambda: listener.requests, "an annotation")[0]
+    assert (posted.path, posted.headers["Authorization"]) == ("/api/annotations", "Bearer a-grafana-token")
+    mark = json.loads(posted.body)
     assert "helped" in mark["tags"]
     assert "1500.0 MB freed" in mark["text"]
     assert "1500.0 MB freed" in receiver.get("/").text
-    receiver.program.stop()
 
 
 def test_a_crash_after_the_trainer_answered_loses_and_repeats_nothing(scene):
@@ -80,10 +69,9 @@ def test_a_crash_after_the_trainer_answered_loses_and_repeats_nothing(scene):
     receiver.start({"HEAPWATCH_RECEIVER_TEST_FAILPOINT": "answer-read"})
     receiver.post(alert(trainer.instance))
     assert receiver.program.process.wait(20) == -9
-    (row,) = receiver.start().settled(1)
+    (row,) = receiver.start().decided(1)
     assert row["action"]["result"] == "helped"
     assert len(trainer.done) == 1
-    receiver.program.stop()
 
 
 def test_what_does_not_help_climbs_to_people_and_ends(scene, listener):
@@ -94,20 +82,20 @@ def test_what_does_not_help_climbs_to_people_and_ends(scene, listener):
     ).start()  # fmt: skip
     while not receiver.rows(decision="give_up"):
         receiver.post(alert(trainer.instance))
-        receiver.settled(1)
+        receiver.decided(1)
     done = [row["action"] for row in reversed(receiver.rows()) if row["action"]]
     assert [(one["action"], one["result"]) for one in done] == [
         ("regular", "no_effect"), ("emergency", "no_effect"), ("notify", "notified"),
     ]  # fmt: skip
-    ((path, _, (told,)),) = listener.posted
-    assert path == "/api/v2/alerts"
+    (posted,) = listener.requests
+    assert posted.path == "/api/v2/alerts"
+    (told,) = json.loads(posted.body)
     assert told["labels"]["alertname"] == "TrainerCleanupEscalated"
     assert "action" not in told["labels"], "telling people must not ask for a cleanup"
     labels = f'trainer_instance="{trainer.instance}",trainer_job="trainer"'
     assert receiver.metric(f"heapwatch_receiver_cleanup_no_effect{{{labels}}}") == 1
     receiver.post(alert(trainer.instance, status="resolved"))
     assert receiver.metric(f"heapwatch_receiver_cleanup_no_effect{{{labels}}}") == 0
-    receiver.program.stop()
 
 
 def test_what_does_not_help_is_restarted_where_a_command_is_given(scene):
@@ -118,20 +106,18 @@ def test_what_does_not_help_is_restarted_where_a_command_is_given(scene):
     ).start()  # fmt: skip
     while not receiver.rows(result="restarted"):
         receiver.post(alert(trainer.instance))
-        receiver.settled(1)
+        receiver.decided(1)
     (row,) = receiver.rows(result="restarted")
     assert row["action"]["action"] == "restart"
     assert f"restarted {trainer.instance}" in row["action"]["detail"]
-    receiver.program.stop()
 
 
 def test_a_dry_run_decides_and_asks_nothing(scene):
     trainer, receiver = scene.trainer(), scene.receiver(dry_run=True).start()
     receiver.post(alert(trainer.instance))
-    (row,) = receiver.settled(1)
+    (row,) = receiver.decided(1)
     assert row["action"]["result"] == "dry_run"
     assert trainer.done == []
-    receiver.program.stop()
 
 
 def test_the_target_is_prometheus_word_and_not_the_alerts(scene):
@@ -141,9 +127,8 @@ def test_the_target_is_prometheus_word_and_not_the_alerts(scene):
     other_job = alert(trainer.instance, 2, labels={"job": "elsewhere"})
     ended = alert(trainer.instance, 3, labels={"alertname": "TrainerBodiesHigh"})
     receiver.post(unknown, other_job, ended)
-    assert [row["reason"] for row in receiver.settled(3)] == ["not_firing"] * 3
+    assert [row["reason"] for row in receiver.decided(3)] == ["not_firing"] * 3
     assert trainer.done == []
-    receiver.program.stop()
 
 
 @pytest.mark.parametrize(
@@ -154,13 +139,15 @@ def test_the_target_is_prometheus_word_and_not_the_alerts(scene):
         ({"HEAPWATCH_RECEIVER_DATABASE": "/proc/x/db"}, "database /proc/x/db: its folder must be writable"),
     ],
 )
-def test_a_wrong_start_ends_with_one_clear_line(tmp_path, environment, named):
-    command = [sys.executable, "-m", "heapwatch_receiver"]
-    base = {"PATH": "", "HEAPWATCH_TOKEN": "t", "HEAPWATCH_RECEIVER_DATABASE": str(tmp_path / "db")}
-    done = subprocess.run(command, env={**base, **environment}, capture_output=True, text=True, timeout=30)
-    assert done.returncode == 2
-    assert len(done.stderr.splitlines()) == 1
-    assert named in done.stderr
+def test_a_wrong_start_ends_with_one_clear_line(tmp_path, monkeypatch, capsys, environment, named):
+    base = {"HEAPWATCH_TOKEN": "t", "HEAPWATCH_RECEIVER_DATABASE": str(tmp_path / "db")}
+    monkeypatch.delenv("HEAPWATCH_TOKEN_FILE", raising=False)
+    monkeypatch.setattr("heapwatch_receiver.__main__._log_to_stderr", lambda: None)
+    for name, value in {**base, **environment}.items():
+        monkeypatch.setenv(name, value)
+    assert main([]) == 2
+    (line,) = capsys.readouterr().err.splitlines()
+    assert named in line
 
 
 def test_a_database_that_cannot_be_read_is_said(scene):
@@ -169,7 +156,6 @@ def test_a_database_that_cannot_be_read_is_said(scene):
     answer = receiver.get("/actions")
     assert answer.status_code == 503
     assert answer.json()["error"].startswith("the database cannot be read: ")
-    receiver.program.stop()
 
 
 def test_a_slow_client_is_cut_off_and_others_are_served(scene):
@@ -179,7 +165,6 @@ def test_a_slow_client_is_cut_off_and_others_are_served(scene):
         assert receiver.get("/healthz").status_code == 200
         with suppress(ConnectionResetError):
             assert slow.recv(100) == b""
-    receiver.program.stop()
 
 
 @pytest.mark.parametrize("used", [False, True])
@@ -198,7 +183,6 @@ def test_hundreds_of_idle_connections_do_not_shut_the_door(scene, used):
     finally:
         for connection in connections:
             connection.close()
-    receiver.program.stop()
 
 
 def _answers(connection: socket.socket) -> bool:
@@ -207,3 +191,30 @@ def _answers(connection: socket.socket) -> bool:
     answer = http.client.HTTPResponse(connection)
     answer.begin()
     return answer.status == 200 and bool(answer.read())
+
+
+def formatted(message, *arguments, error=None):
+    info = None
+    if error is not None:
+        try:
+            raise error
+        except type(error):
+            info = sys.exc_info()
+    record = logging.LogRecord("heapwatch", logging.INFO, "", 0, message, arguments, info)
+    return PlainFormatter("%(levelname)s %(message)s").format(record)
+
+
+def test_an_alert_cannot_write_log_lines_of_its_own():
+    line = formatted("%s: failed", "a:1\n2026-01-01 INFO helped\x1b[1A")
+    assert line == "INFO a:1\\n2026-01-01 INFO helped\\x1b[1A: failed"
+
+
+def test_a_traceback_keeps_its_lines_and_nothing_else():
+    text = formatted("failed", error=ValueError("\x1b]0;owned\x07"))
+    _, *traceback = text.split("\n")
+    assert len(traceback) >= 3
+    assert all(line.isprintable() and line.startswith("  ") for line in traceback)
+
+
+def test_a_line_is_bounded():
+    assert len(formatted("%s", "x" * 1_000_000)) < 5000

@@ -1,4 +1,4 @@
-"""`/targets` as trainers and Prometheus use it."""
+"""`/targets` as trainers and Prometheus use it; who is registered, for how long, and who fell silent."""
 
 import json
 from collections.abc import Mapping
@@ -9,10 +9,10 @@ import pytest
 from fastapi import FastAPI
 from starlette.testclient import TestClient
 
+from heapwatch import lost
 from heapwatch.http import signing
-from heapwatch_receiver import registrations
-from heapwatch_receiver.registrations import Registrations
-from heapwatch_receiver.targets import add_routes
+from heapwatch_receiver import targets
+from heapwatch_receiver.targets import LIFETIME, Registrations, TooManyTrainers, add_routes
 
 TOKEN = "a-token-for-tests"
 URL = "http://10.0.0.9:9095/targets"
@@ -46,7 +46,7 @@ def receiver(tmp_path: Path) -> Receiver:
 def test_a_trainer_registers_the_address_that_it_has_and_takes_it_back(receiver: Receiver) -> None:
     answer = receiver.post(TRAINER)
     assert (answer.status_code, answer.json()["address"]) == (200, "10.0.0.5:7777")
-    assert answer.json()["expires_in_seconds"] == registrations.LIFETIME
+    assert answer.json()["expires_in_seconds"] == LIFETIME
     assert receiver.targets() == [{"targets": ["10.0.0.5:7777"], "labels": {}}]
     assert receiver.post({**TRAINER, "ends": True}).status_code == 200
     assert receiver.targets() == [{"targets": [], "labels": {}}]
@@ -105,7 +105,7 @@ def test_a_large_body_is_refused(receiver: Receiver) -> None:
 def test_a_trainer_too_many_is_told_to_come_later(
     receiver: Receiver, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(registrations, "MOST", 1)
+    monkeypatch.setattr(targets, "MOST", 1)
     receiver.post(TRAINER)
     answer = receiver.post({**TRAINER, "port": 7778})
     assert (answer.status_code, answer.headers["Retry-After"]) == (429, "180")
@@ -156,9 +156,92 @@ def test_a_registration_that_another_machine_passes_on_is_refused(receiver: Rece
 
 
 def test_one_sender_leaves_room_for_another(receiver: Receiver, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(registrations, "MOST_FROM_ONE", 2)
+    monkeypatch.setattr(targets, "MOST_FROM_ONE", 2)
     monkeypatch.setattr(signing, "MOST_FROM_ONE", 4)
     codes = [receiver.post({**TRAINER, "port": port}).status_code for port in (2001, 2002, 2003, 2001, 2002)]
     assert codes == [200, 200, 429, 200, 429]
     receiver.client = TestClient(receiver.client.app, base_url="http://10.0.0.9:9095", client=("10.0.0.6", 1))
     assert receiver.post({"port": 2001, "hosts": ["10.0.0.6"]}).status_code == 200
+
+
+class Time:
+    now = 1000.0
+
+    def __call__(self) -> float:
+        return self.now
+
+
+@pytest.fixture
+def time() -> Time:
+    return Time()
+
+
+@pytest.fixture
+def known(time: Time, tmp_path: Path) -> Registrations:
+    """Registrations of a receiver that has run for long."""
+    known = Registrations(tmp_path, time)
+    time.now += 3600
+    return known
+
+
+def test_a_registration_expires_unless_it_is_renewed(time: Time, known: Registrations) -> None:
+    known.add("10.0.0.1:7777")
+    known.add("10.0.0.2:7777")
+    time.now += LIFETIME - 1
+    known.add("10.0.0.2:7777")
+    assert known.addresses() == ["10.0.0.1:7777", "10.0.0.2:7777"]
+    time.now += 1
+    assert known.addresses() == ["10.0.0.2:7777"]
+
+
+def test_what_ends_is_gone_at_once_and_not_lost_and_may_end_twice(
+    time: Time, known: Registrations, tmp_path: Path
+) -> None:
+    known.add("10.0.0.1:7777")
+    known.remove("10.0.0.1:7777")
+    known.remove("10.0.0.1:7777")
+    assert known.addresses() == []
+    time.now += LIFETIME
+    known.addresses()
+    assert lost.read(tmp_path) == []
+
+
+def test_the_list_is_not_given_out_before_trainers_had_time_to_renew(time: Time, tmp_path: Path) -> None:
+    fresh = Registrations(tmp_path, time)
+    fresh.add("10.0.0.1:7777")
+    time.now += targets.RENEWAL_SECONDS
+    assert fresh.addresses() is None
+    time.now += targets.RENEWAL_SECONDS
+    assert fresh.addresses() == ["10.0.0.1:7777"]
+
+
+def test_the_count_is_bounded_and_who_is_in_may_renew(
+    time: Time, known: Registrations, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(targets, "MOST", 9)
+    for number in range(9):
+        known.add(f"10.0.0.1:{number}")
+    with pytest.raises(TooManyTrainers, match="9 trainers are registered"):
+        known.add("10.0.0.2:7777")
+    known.add("10.0.0.1:7")
+    time.now += LIFETIME
+    known.add("10.0.0.2:7777")
+    assert known.addresses() == ["10.0.0.2:7777"]
+
+
+def test_a_trainer_that_is_late_is_lost_until_it_renews_also_after_it_expired(
+    time: Time, known: Registrations, tmp_path: Path
+) -> None:
+    known.add("10.0.0.1:7777")
+    time.now += targets.RENEWAL_SECONDS + 10
+    known.addresses()
+    assert lost.read(tmp_path) == []
+    time.now += 10
+    assert known.addresses() == ["10.0.0.1:7777"]  # and is still scraped
+    (silent,) = lost.read(tmp_path)
+    assert (silent.address, silent.cause) == ("10.0.0.1:7777", lost.SILENT)
+    time.now += LIFETIME
+    assert known.addresses() == []
+    assert [one.address for one in lost.read(tmp_path)] == ["10.0.0.1:7777"]
+    known.add("10.0.0.1:7777")
+    assert lost.read(tmp_path) == []

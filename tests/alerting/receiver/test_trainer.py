@@ -6,6 +6,7 @@ import httpx
 import pytest
 
 from heapwatch import lost
+from heapwatch.http.signing import SCHEME, Verifier
 from heapwatch.lost import Lost
 from heapwatch.runtime.labels import machine
 from heapwatch_receiver.clock import Clock
@@ -13,6 +14,7 @@ from heapwatch_receiver.metrics import Metrics
 from heapwatch_receiver.store import Store
 from heapwatch_receiver.trainer import Answer, CleanupRefused, force_cleanup
 from tests.alerting.receiver.test_ledger import record
+from tests.alerting.test_services import streaming_client
 
 
 def answer(**changes):
@@ -50,21 +52,59 @@ def test_answers_that_invent_resources_make_no_endless_series(tmp_path):
 
 
 OLDER_FIELDS = {"action", "reason", "request_id", "timeout_seconds"}
+TARGET = {"resource": "bodies", "component": "dynamic"}
+DONE = {"status": "done", "request_id": "r"}
 
 
-def reply(status, body):
-    return httpx.Response(status, stream=httpx.ByteStream(body))
+def cleanup(respond, target=TARGET):
+    """Ask a trainer that answers so for a cleanup."""
 
-
-def cleanup(handler, **target):
     async def asking():
-        async with httpx.AsyncClient(transport=httpx.MockTransport(handler)) as client:
+        async with streaming_client(respond) as client:
             return await force_cleanup(
-                client, "http://trainer.invalid:7777/metrics", "a-secret-of-the-stack", action="regular",
-                reason="TrainerLeak", request_id="r", timeout=5, target=target,
+                client, "http://10.0.0.1:7777/metrics", "secret", action="regular", reason="TrainerLeak",
+                request_id="r", timeout=5, target=target,
             )  # fmt: skip
 
     return asyncio.run(asking())
+
+
+def test_the_trainer_is_asked_at_its_scrape_address_signed_and_not_sent_the_secret():
+    def respond(request):
+        assert str(request.url) == "http://10.0.0.1:7777/force_cleanup"
+        asked = json.loads(request.content)
+        assert TARGET.items() <= asked.items()
+        assert asked["request_id"] == "r"
+        scheme, _, credentials = request.headers["Authorization"].partition(" ")
+        assert scheme == SCHEME
+        assert "secret" not in str(request.headers)
+        Verifier(steady=lambda: 1e6).check(
+            credentials, "secret", method=request.method, authority=request.headers["Host"],
+            path=request.url.path, body=request.content,
+        )  # fmt: skip
+        return httpx.Response(200, json={**DONE, "before": {"buffers": {"replay": 5}}})
+
+    assert cleanup(respond).before.readings() == {"buffer/replay": 5}
+
+
+@pytest.mark.parametrize(
+    ("response", "named", "retry_after"),
+    [
+        (httpx.Response(302, headers={"Location": "http://evil/"}), "302", None),
+        (httpx.Response(401, json={"error": "wrong token"}), "wrong token", None),
+        (httpx.Response(429, headers={"Retry-After": "7"}), "429", 7),
+        (httpx.Response(429, headers={"Retry-After": "soon"}), "429", 1),
+        (httpx.Response(500), "500", 0),
+        (httpx.Response(200, content=b"<html>"), "garbage", 0),
+        (httpx.Response(200, json={**DONE, "request_id": "2"}), "another request", 0),
+        (httpx.Response(200, content=json.dumps(DONE)[:-1] + ',"removed":{"x":1e999}}'), "garbage", 0),
+    ],
+)
+def test_an_answer_that_is_no_cleanup_is_refused(response, named, retry_after):
+    with pytest.raises(CleanupRefused) as raised:
+        cleanup(lambda _: response)
+    assert named in raised.value.detail
+    assert raised.value.retry_after == retry_after
 
 
 def test_a_trainer_with_an_older_library_is_asked_once_more_without_the_target():
@@ -73,12 +113,12 @@ def test_a_trainer_with_an_older_library_is_asked_once_more_without_the_target()
     def older(request):
         asked.append(json.loads(request.content))
         known = asked[-1].keys() <= OLDER_FIELDS
-        return reply(200 if known else 400, b'{"status": "done", "request_id": "r"}')
+        return httpx.Response(200 if known else 400, json=DONE)
 
-    assert cleanup(older, resource="bodies", component="dynamic").status == "done"
+    assert cleanup(older).status == "done"
     assert [one.keys() - OLDER_FIELDS for one in asked] == [{"resource", "component"}, set()]
     asked.clear()
-    assert cleanup(older).status == "done"
+    assert cleanup(older, target={}).status == "done"
     assert len(asked) == 1
 
 
@@ -87,10 +127,10 @@ def test_a_request_that_is_refused_either_way_is_a_refusal():
 
     def refusing(request):
         asked.append(request)
-        return reply(400, b"no such action")
+        return httpx.Response(400, content=b"no such action")
 
     with pytest.raises(CleanupRefused, match="answered 400: no such action"):
-        cleanup(refusing, resource="bodies", component="dynamic")
+        cleanup(refusing)
     assert len(asked) == 2
 
 

@@ -1,4 +1,4 @@
-"""Downloads from a server that is good, cuts off, hangs, lies or is not there."""
+"""Downloads from a server that is good, cuts off, hangs, answers wrongly or is not there."""
 
 from __future__ import annotations
 
@@ -7,9 +7,16 @@ from pathlib import Path
 
 import pytest
 
-from heapwatch_stack import download
-from heapwatch_stack.download import DownloadError, NoAnswer, bring
-from heapwatch_stack.releases import ALERTMANAGER, GRAFANA, PROMETHEUS, Release
+from heapwatch_stack import releases
+from heapwatch_stack.releases import (
+    ALERTMANAGER,
+    GRAFANA,
+    PROMETHEUS,
+    DownloadError,
+    NoAnswer,
+    Release,
+    bring,
+)
 from tests.stack.archives import archive, pinned, serving
 from tests.support.ports import free_ports
 
@@ -75,7 +82,7 @@ def test_a_wrong_checksum_is_thrown_away(tmp_path: Path, said: list[str]) -> Non
 def test_a_hanging_server_is_given_up(
     tmp_path: Path, said: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(download, "STALL_SECONDS", 0.3)
+    monkeypatch.setattr(releases, "STALL_SECONDS", 0.3)
     with (
         serving({NAME: CONTENT}, "hanging", most=0) as (address, _),
         pytest.raises(DownloadError, match="ends early or stalls"),
@@ -84,11 +91,11 @@ def test_a_hanging_server_is_given_up(
 
 
 def test_a_trickle_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(download, "STALL_SECONDS", 0.0)
-    pace = download._Pace(0, 1 << 20, print)
-    with pytest.raises(download.httpx.ReadTimeout, match="10 bytes in"):
-        pace.count(10)
-    pace.count(download.STALL_BYTES)
+    monkeypatch.setattr(releases, "STALL_SECONDS", 0.0)
+    progress = releases._Progress(0, 1 << 20, print)
+    with pytest.raises(releases.httpx.ReadTimeout, match="10 bytes in"):
+        progress.count(10)
+    progress.count(releases.STALL_BYTES)
 
 
 def test_an_absent_server_and_a_missing_file_are_told_apart(tmp_path: Path, said: list[str]) -> None:

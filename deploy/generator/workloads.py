@@ -1,4 +1,4 @@
-"""The receiver in a cluster: one pod with a volume, which Alertmanager and Prometheus alone reach."""
+"""What runs in a cluster: the receiver, which Alertmanager and Prometheus alone reach, and a sample Job."""
 
 from __future__ import annotations
 
@@ -11,22 +11,22 @@ _NOBODY = 65534
 _SELECTOR = {"app.kubernetes.io/name": RECEIVER}
 _PROMETHEUS_PORT, _ALERTMANAGER_PORT, _DNS_PORT = 9090, 9093, 53
 
-POD_SECURITY: Manifest = {
+_POD_SECURITY: Manifest = {
     "runAsNonRoot": True,
     "runAsUser": _NOBODY,
     "runAsGroup": _NOBODY,
     "fsGroup": _NOBODY,
     "seccompProfile": {"type": "RuntimeDefault"},
 }
-CONTAINER_SECURITY: Manifest = {
+_CONTAINER_SECURITY: Manifest = {
     "allowPrivilegeEscalation": False,
     "readOnlyRootFilesystem": True,
     "capabilities": {"drop": ["ALL"]},
 }
 
 
-def manifests(configuration: Configuration) -> list[Manifest]:
-    """Every object of the receiver."""
+def receiver(configuration: Configuration) -> list[Manifest]:
+    """Every object of the receiver: one pod with a volume."""
     return [
         service_account(configuration),
         service(configuration),
@@ -78,7 +78,7 @@ def stateful_set(configuration: Configuration) -> Manifest:
         "readinessProbe": probe,
         "livenessProbe": {**probe, "failureThreshold": 6},
         "resources": {"requests": {"cpu": "50m", "memory": "128Mi"}, "limits": {"memory": "1Gi"}},
-        "securityContext": CONTAINER_SECURITY,
+        "securityContext": _CONTAINER_SECURITY,
         "volumeMounts": [
             {"name": "ledger", "mountPath": _DATA},
             {"name": "secret", "mountPath": _SECRETS, "readOnly": True},
@@ -103,7 +103,7 @@ def stateful_set(configuration: Configuration) -> Manifest:
                 "spec": {
                     "serviceAccountName": RECEIVER,
                     "automountServiceAccountToken": False,
-                    "securityContext": POD_SECURITY,
+                    "securityContext": _POD_SECURITY,
                     "containers": [container],
                     "volumes": [{"name": "secret", "secret": secret}, {"name": "tmp", "emptyDir": {}}],
                 },
@@ -152,5 +152,53 @@ def network_policy(configuration: Configuration) -> Manifest:
                 },
                 {"ports": [*ports(_DNS_PORT, protocol="UDP"), *ports(_DNS_PORT)]},
             ],
+        },
+    }
+
+
+def sample_job(configuration: Configuration) -> Manifest:
+    """The example trainer as a Job; what another trainer needs is the label, the port and the environment."""
+    environment: list[Manifest] = [
+        {"name": "HEAPWATCH_BIND", "value": "0.0.0.0"},
+        {
+            "name": "HEAPWATCH_TOKEN",
+            "valueFrom": {"secretKeyRef": {"name": configuration.secret, "key": TOKEN_KEY}},
+        },
+        {"name": "HEAPWATCH_PROFILE", "value": configuration.sample_profile},
+        {"name": "HEAPWATCH_STATE", "value": "/tmp/heapwatch"},
+        {"name": "HEAPWATCH_TARGETS_DIR", "value": "/tmp/heapwatch/targets"},
+    ]
+    return {
+        "apiVersion": "batch/v1",
+        "kind": "Job",
+        "metadata": {"name": "heapwatch-sample", "namespace": configuration.namespace},
+        "spec": {
+            "backoffLimit": 3,
+            "ttlSecondsAfterFinished": 3600,
+            "template": {
+                "metadata": {"labels": dict(configuration.trainer_labels)},
+                "spec": {
+                    "restartPolicy": "OnFailure",
+                    "automountServiceAccountToken": False,
+                    "securityContext": _POD_SECURITY,
+                    "containers": [
+                        {
+                            "name": "trainer",
+                            "image": configuration.sample_image,
+                            "env": environment,
+                            "ports": [
+                                {"name": configuration.trainer_port_name, "containerPort": TRAINER_PORT}
+                            ],
+                            "resources": {
+                                "requests": {"cpu": "500m", "memory": "1Gi"},
+                                "limits": {"memory": "2Gi"},
+                            },
+                            "securityContext": _CONTAINER_SECURITY,
+                            "volumeMounts": [{"name": "tmp", "mountPath": "/tmp"}],
+                        }
+                    ],
+                    "volumes": [{"name": "tmp", "emptyDir": {}}],
+                },
+            },
         },
     }

@@ -1,4 +1,4 @@
-"""Escalation after a cleanup that did not help: a notification by Alertmanager, or the restart command."""
+"""What follows an action: a mark in Grafana; if it did not help, a notification or the restart command."""
 
 from __future__ import annotations
 
@@ -14,6 +14,7 @@ import httpx
 
 from heapwatch_receiver.fetch import FetchError, fetch
 from heapwatch_receiver.ledger import ActionRecord, TrainerKey
+from heapwatch_receiver.settings import Settings
 
 _OUTPUT_KEPT = 1000
 _SAFE = re.compile(r"[A-Za-z0-9][A-Za-z0-9._:\-]{0,252}")
@@ -23,10 +24,8 @@ class EscalationError(Exception):
     """The escalation failed; the message gives the reason."""
 
 
-async def notify(
-    client: httpx.AsyncClient, alertmanager_url: str, runbooks_url: str, record: ActionRecord, *, lasts: float
-) -> None:
-    """Post the alert TrainerCleanupEscalated, which resolves after `lasts` seconds. Idempotent.
+async def notify(client: httpx.AsyncClient, settings: Settings, record: ActionRecord) -> None:
+    """Post the alert TrainerCleanupEscalated, which resolves after the escalation's cooldown. Idempotent.
 
     Raises:
         EscalationError: Alertmanager did not accept it.
@@ -38,7 +37,7 @@ async def notify(
         "kind": "health",
         "job": record.trainer_job,
         "instance": record.trainer_instance,
-        **{name: record.labels[name] for name in ("resource", "component") if name in record.labels},
+        **record.concerns,
     }
     cause = record.labels.get("alertname", "an alert")
     alert = {
@@ -46,13 +45,13 @@ async def notify(
         "annotations": {
             "summary": f"Cleaning up {record.trainer_instance} did not help",
             "description": f"{cause} still fires after a cleanup. The receiver's page lists what was tried.",
-            "runbook_url": f"{runbooks_url.rstrip('/')}/TrainerCleanupEscalated.md",
+            "runbook_url": f"{settings.runbooks_url.rstrip('/')}/TrainerCleanupEscalated.md",
         },
         "startsAt": _rfc3339(record.decided_at),
-        "endsAt": _rfc3339(record.decided_at + lasts),
+        "endsAt": _rfc3339(record.decided_at + settings.escalation_cooldown),
     }
     try:
-        url = f"{alertmanager_url.rstrip('/')}/api/v2/alerts"
+        url = f"{settings.alertmanager_url.rstrip('/')}/api/v2/alerts"
         reply = await fetch(client, "POST", url, json=[alert], timeout=10, max_bytes=1 << 16)
     except FetchError as error:
         raise EscalationError(f"Alertmanager: {error}") from None
@@ -106,6 +105,34 @@ async def _last_output(process: asyncio.subprocess.Process) -> str:
         tail = (tail + chunk)[-_OUTPUT_KEPT:]
     await process.wait()
     return tail.decode("utf-8", "replace").strip()
+
+
+async def annotate(client: httpx.AsyncClient, grafana_url: str, token: str, record: ActionRecord) -> None:
+    """Mark the action on Grafana's time axis.
+
+    Source: https://grafana.com/docs/grafana/latest/developers/http_api/annotations/
+
+    Raises:
+        FetchError: Grafana did not accept it.
+
+    """
+    freed = "" if record.freed_bytes is None else f", {record.freed_bytes / 1e6:.1f} MB freed"
+    reply = await fetch(
+        client,
+        "POST",
+        f"{grafana_url.rstrip('/')}/api/annotations",
+        timeout=10,
+        max_bytes=1 << 16,
+        headers={"Authorization": f"Bearer {token}"},
+        json={
+            "time": int(record.decided_at * 1000),
+            "timeEnd": int((record.finished_at or record.decided_at) * 1000),
+            "tags": ["heapwatch", "cleanup", record.action, str(record.result), record.trainer_instance],
+            "text": f"{record.action} on {record.trainer_instance}: {record.result}{freed}. {record.detail}",
+        },
+    )
+    if reply.status != 200:
+        raise FetchError(f"Grafana answered {reply.status}: {reply.body[:200].decode('utf-8', 'replace')}")
 
 
 def _rfc3339(seconds: float) -> str:

@@ -1,13 +1,21 @@
-"""The mark of a folder that this project made. Only marked folders are removed. Standard library only."""
+"""A folder that this project made: the mark without which it is not removed, and locks in it.
+
+Standard library only.
+"""
 
 from __future__ import annotations
 
+import fcntl
 import os
 import shutil
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 from heapwatch.runtime.own_files import make_private, open_own
 from heapwatch.stacks import MARK
+from heapwatch_stack.errors import StackError
 
 NAME = MARK
 TEXT = "heapwatch made this folder: `make clean` and `heapwatch clean` remove what is theirs in it.\n"
@@ -19,6 +27,8 @@ OWN = (
     "bin", "bootstrap.lock", "data", "etc", "light", "lock", "logs", "packages", "packages.lock", "run",
     "secrets", "targets", "venv",
 )  # fmt: skip
+LOCK_SECONDS = 1800.0  # a download over a slow line
+_POLL_SECONDS = 0.1
 
 
 def make(folder: Path) -> None:
@@ -82,3 +92,31 @@ def _remove(path: Path) -> None:
 
 def _is_folder(path: Path) -> bool:
     return path.is_dir() and not path.is_symlink()
+
+
+@contextmanager
+def locked(
+    path: Path, seconds: float = LOCK_SECONDS, waits: Callable[[], None] = lambda: None
+) -> Iterator[None]:
+    """Hold a lock file, once no other process does; `waits` is called if one does.
+
+    Raises:
+        StackError: another process has held it for `seconds`.
+        OSError: it is not a file of this user.
+
+    """
+    until = time.monotonic() + seconds
+    told = False
+    with os.fdopen(open_own(path, os.O_RDWR | os.O_CREAT), "r+b") as file:
+        while True:
+            try:
+                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                break
+            except BlockingIOError:
+                if time.monotonic() >= until:
+                    raise StackError(f"another process has held {path} for {seconds:.0f} s: end it") from None
+            if not told:
+                waits()
+                told = True
+            time.sleep(_POLL_SECONDS)
+        yield

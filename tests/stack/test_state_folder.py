@@ -1,15 +1,23 @@
-"""Only what heapwatch made is removed."""
+"""Only what heapwatch made is removed; a lock is held by one process at a time."""
 
 from __future__ import annotations
 
 import os
 import shutil
+import threading
 from pathlib import Path
 
 import pytest
 
 from heapwatch.cli.main import main
-from heapwatch_stack import marker
+from heapwatch_stack import state_folder
+from heapwatch_stack.errors import StackError
+from heapwatch_stack.state_folder import locked
+
+
+@pytest.fixture(autouse=True)
+def no_other_stack(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "xdg"))
 
 
 def test_a_project_folder_is_neither_taken_nor_cleaned(
@@ -19,7 +27,6 @@ def test_a_project_folder_is_neither_taken_nor_cleaned(
     (project / "data").mkdir(parents=True)
     (project / "data" / "results.csv").write_text("years of work")
     monkeypatch.setenv("HEAPWATCH_STATE", str(project))
-    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "xdg"))
     assert main(["clean", "--mode", "native"]) == 1
     assert f"heapwatch did not make {project}: nothing was removed" in capsys.readouterr().err
     assert main(["up", "--mode", "native"]) == 1
@@ -31,15 +38,14 @@ def test_clean_leaves_what_somebody_put_into_the_state_folder(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     state = tmp_path / "state"
-    marker.make(state)
+    state_folder.make(state)
     for name in ("etc", "logs", "run"):
         (state / name).mkdir()
     (state / "notes.txt").write_text("mine")
     monkeypatch.setenv("HEAPWATCH_STATE", str(state))
-    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "xdg"))
     assert main(["clean", "--mode", "native"]) == 0
     assert "it stays: notes.txt" in capsys.readouterr().out
-    assert {path.name for path in state.iterdir()} == {"notes.txt", marker.NAME}
+    assert {path.name for path in state.iterdir()} == {"notes.txt", state_folder.NAME}
     (state / "notes.txt").unlink()
     assert main(["clean", "--mode", "native"]) == 0
     assert not state.exists()
@@ -50,30 +56,30 @@ def test_a_link_in_the_state_folder_is_removed_and_not_followed(tmp_path: Path) 
     elsewhere.mkdir()
     (elsewhere / "file").write_text("mine")
     state = tmp_path / "state"
-    marker.make(state)
+    state_folder.make(state)
     (state / "data").symlink_to(elsewhere)
-    assert marker.remove(state) == []
+    assert state_folder.remove(state) == []
     assert (elsewhere / "file").exists()
 
 
 @pytest.mark.parametrize("earlier", [".heapwatch", "chosen"])
 def test_a_state_folder_of_an_earlier_version_is_taken_over(tmp_path: Path, earlier: str) -> None:
     state = tmp_path / earlier
-    for name in marker.EVIDENCE:
+    for name in state_folder.EVIDENCE:
         (state / name).parent.mkdir(parents=True)
         (state / name).write_text("x")
-    marker.make(state)
-    assert marker.carried_by(state)
+    state_folder.make(state)
+    assert state_folder.carried_by(state)
 
 
 def test_a_folder_that_another_process_makes_at_the_same_time_is_ours(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    marker.make(tmp_path / "state")
+    state_folder.make(tmp_path / "state")
     (tmp_path / "state" / "bootstrap.lock").touch()
     seen = iter([False, True])  # the mark appears after the first look
-    monkeypatch.setattr(marker, "carried_by", lambda _folder: next(seen))
-    marker.make(tmp_path / "state")
+    monkeypatch.setattr(state_folder, "carried_by", lambda _folder: next(seen))
+    state_folder.make(tmp_path / "state")
 
 
 @pytest.mark.parametrize("after", range(9))
@@ -81,9 +87,9 @@ def test_an_interrupted_removal_can_be_finished(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, after: int
 ) -> None:
     state = tmp_path / "state"
-    marker.make(state)
+    state_folder.make(state)
     venv = state / "venv"
-    marker.make(venv)
+    state_folder.make(venv)
     (state / "secrets").mkdir()
     for file in (venv / "complete", venv / "lib" / "module.py", venv / "bin" / "python", state / "lock"):
         file.parent.mkdir(exist_ok=True)
@@ -105,10 +111,26 @@ def test_an_interrupted_removal_can_be_finished(
         patched.setattr(Path, "rmdir", until(Path.rmdir))
         patched.setattr(shutil, "rmtree", until(shutil.rmtree))
         with pytest.raises(KeyboardInterrupt):
-            marker.remove(state)
-    assert marker.carried_by(state) or not list(state.iterdir())
+            state_folder.remove(state)
+    assert state_folder.carried_by(state) or not list(state.iterdir())
     if venv.exists():
-        assert marker.carried_by(venv) or not list(venv.iterdir())
+        assert state_folder.carried_by(venv) or not list(venv.iterdir())
         assert (venv / "lib").exists() or not (venv / "complete").exists()
-    if marker.carried_by(state):
-        assert marker.remove(state) == []
+    if state_folder.carried_by(state):
+        assert state_folder.remove(state) == []
+
+
+def test_the_next_waits_for_the_lock_and_not_for_ever(tmp_path: Path) -> None:
+    path, waits = tmp_path / "some.lock", []
+    with locked(path):
+        with (
+            pytest.raises(StackError, match=r"another process has held .*some\.lock for 0 s"),
+            locked(path, 0.3, lambda: waits.append(path)),
+        ):
+            pass
+        assert waits == [path]
+    first = locked(path)
+    first.__enter__()
+    threading.Timer(0.3, first.__exit__, (None, None, None)).start()
+    with locked(path, 60):
+        pass

@@ -1,0 +1,87 @@
+"""The files of the state folder, and whether they have changed."""
+
+from __future__ import annotations
+
+import dataclasses
+from pathlib import Path
+
+import pytest
+
+from heapwatch.http.signing import webhook_token
+from heapwatch_stack import configuration
+from heapwatch_stack.configuration import fingerprint
+from heapwatch_stack.errors import StackError
+from heapwatch_stack.settings import Settings
+
+
+@pytest.fixture
+def settings(tmp_path: Path) -> Settings:
+    return Settings.from_environment({"HEAPWATCH_STATE": str(tmp_path / "state")})
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "message"),
+    [
+        ("HEAPWATCH_SLACK_URL", "not an address", "HEAPWATCH_SLACK_URL must be an http"),
+        ("HEAPWATCH_TOKEN", "two words", "HEAPWATCH_TOKEN or HEAPWATCH_TOKEN_FILE cannot be used"),
+    ],
+)
+def test_a_wrong_value_is_named(settings: Settings, name: str, value: str, message: str) -> None:
+    with pytest.raises(StackError, match=message):
+        configuration.lay_out(dataclasses.replace(settings, environment={name: value}))
+
+
+def test_laying_out_twice_keeps_the_token_and_touches_no_file(settings: Settings) -> None:
+    configuration.lay_out(settings)
+    names = ("secrets/token", "etc/alertmanager.yml", "etc/targets/stack/stack.json")
+    files = [settings.state / name for name in names]
+    before = [(file.read_text(), file.stat().st_mtime_ns) for file in files]
+    configuration.lay_out(settings)
+    assert [(file.read_text(), file.stat().st_mtime_ns) for file in files] == before
+    assert settings.token_file.stat().st_mode & 0o777 == 0o600
+
+
+@pytest.mark.parametrize("name", ["HEAPWATCH_TOKEN", "HEAPWATCH_TOKEN_FILE"])
+def test_a_token_of_the_environment_is_that_of_every_service(
+    settings: Settings, tmp_path: Path, name: str
+) -> None:
+    (tmp_path / "own-token").write_text("chosen\n")
+    given = {"HEAPWATCH_TOKEN": "chosen", "HEAPWATCH_TOKEN_FILE": str(tmp_path / "own-token")}
+    told = dataclasses.replace(settings, environment={name: given[name]})
+    configuration.lay_out(told)
+    assert told.token_file.read_text() == "chosen\n"
+    assert told.webhook_token_file.read_text() == webhook_token("chosen") + "\n"
+    assert {file.stat().st_mode & 0o777 for file in told.token_file.parent.iterdir()} == {0o600}
+    assert settings.logs.stat().st_mode & 0o777 == 0o700
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    (tmp_path / "rules").mkdir()
+    (tmp_path / "rules" / "leak.yml").write_text("a: 1")
+    (tmp_path / "notes.txt").write_text("nothing reads this")
+    return tmp_path
+
+
+def test_names_and_contents_of_what_is_read_count(folder: Path) -> None:
+    first = fingerprint(folder)
+    (folder / "more.txt").write_text("nor this")
+    assert fingerprint(folder) == first
+    assert len(first) == 16
+    (folder / "rules" / "leak.yml").write_text("a: 2")
+    changed = fingerprint(folder)
+    (folder / "rules" / "leak.yml").rename(folder / "rules" / "growth.yml")
+    renamed = fingerprint(folder)
+    (folder / "more.yml").write_text("")
+    assert len({first, changed, renamed, fingerprint(folder)}) == 4
+
+
+def test_links_to_folders_are_followed(folder: Path) -> None:
+    (folder / "link").symlink_to(folder / "rules")
+    assert fingerprint(folder / "link") == fingerprint(folder / "rules")
+
+
+def test_a_file_by_itself_counts_whatever_its_kind(folder: Path) -> None:
+    before = fingerprint(folder / "notes.txt")
+    (folder / "notes.txt").write_text("changed")
+    assert fingerprint(folder / "notes.txt") != before
