@@ -25,10 +25,10 @@ TESTED_BY = {
     "tests/alerting/test_alertmanager.py": "stack/heapwatch_stack: alertmanager",
     "tests/alerting/test_services.py": f"{RECEIVER}: prometheus escalate fetch annotate",
     "tests/dashboards/test_generated.py": (
-        f"{DASHBOARDS}: __main__ dashboard panel panels tables limits colors variables links promql "
-        "queries/trainers"
+        f"{DASHBOARDS}: __main__ dashboard panel panels tables colors navigation promql "
+        "queries/trainers boards/shared"
     ),
-    "tests/dashboards/test_what_pages_say.py": f"{DASHBOARDS}: queries/explanation verdicts",
+    "tests/dashboards/test_what_pages_say.py": f"{DASHBOARDS}: queries/explanation",
     "tests/dashboards/viewer/test_browser.py": (
         f"{VIEWER}: app toolbar panel row panels/heatmap panels/annotations"
     ),

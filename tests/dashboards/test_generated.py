@@ -6,19 +6,8 @@ from pathlib import Path
 import pytest
 
 from heapwatch_dashboards import __main__ as command
-from heapwatch_dashboards import boards, links
-from heapwatch_dashboards.queries import (
-    alerts,
-    buffers,
-    explanation,
-    gpu,
-    phases,
-    ranks,
-    recorded,
-    stack,
-    trainers,
-    world,
-)
+from heapwatch_dashboards import boards, navigation
+from heapwatch_dashboards.queries import alerts, contents, explanation, gpu, phases, stack, trainers
 from tests.dashboards.documents import DOCUMENTS, Json, expressions, panels
 
 every_document = pytest.mark.parametrize("document", DOCUMENTS.values(), ids=DOCUMENTS)
@@ -44,7 +33,7 @@ def test_what_is_stale_missing_or_left_over_is_named(
 
 
 def test_there_is_a_page_for_every_link() -> None:
-    assert list(DOCUMENTS) == list(links.TITLES)
+    assert list(DOCUMENTS) == list(navigation.TITLES)
 
 
 @every_document
@@ -103,9 +92,7 @@ def test_a_page_can_be_taken_in(document: Json) -> None:
     assert 3 <= len(unfolded) <= 22
 
 
-@pytest.mark.parametrize(
-    "module", [alerts, buffers, explanation, gpu, phases, ranks, recorded, stack, trainers, world]
-)
+@pytest.mark.parametrize("module", [alerts, contents, explanation, gpu, phases, stack, trainers])
 def test_no_query_is_left_unused(module: object) -> None:
     shown = "\n".join(expression for _, expression in expressions())
     named = {
@@ -129,8 +116,10 @@ def test_the_choice_of_trainer_travels_between_the_trainers_pages_and_never_narr
         for link in document["links"]
         if link["includeVars"]
     }
-    trainers = set(DOCUMENTS) - {links.STACK}
-    assert kept == {(here, there) for here in trainers for there in trainers - {links.FLEET} if here != there}
+    trainers = set(DOCUMENTS) - {navigation.STACK}
+    assert kept == {
+        (here, there) for here in trainers for there in trainers - {navigation.FLEET} if here != there
+    }
 
 
 def test_every_board_is_rendered() -> None:

@@ -1,14 +1,14 @@
 """Every trainer in one table: which one leaks, what, and how long it has."""
 
 from .. import colors, tables
+from ..colors import CODES, VERDICTS
 from ..dashboard import Dashboard, Row
 from ..empty import HOW_TO_ADD, NO_LIMIT, NO_RANKS, NOBODY_ENDED
 from ..panel import AGO, BYTES, COUNT, NUMBER, PER_SECOND, SECONDS, SHARE, Query
 from ..panels import alarm, lines, number, states, text
-from ..queries import alerts, explanation, ranks, trainers
-from ..queries.recorded import current
+from ..promql import current
+from ..queries import alerts, explanation, trainers
 from ..tables import Column, table
-from ..verdicts import CODES, VERDICTS
 from .shared import (
     ADDRESS,
     FORECAST_WORDS,
@@ -189,16 +189,16 @@ RANKS = [
     table(
         "Distributed runs",
         [
-            verdict(ranks.WORST_VERDICT, "Worst verdict", 130),
+            verdict(trainers.WORST_VERDICT_OF_RANKS, "Worst verdict", 130),
             Column("Trainer", label="trainer"),
             Column("Run", label="run"),
             Column("job", label="job", hidden=True),
-            Column("Ranks", ranks.RANKS, COUNT, width=60),
+            Column("Ranks", trainers.RANKS, COUNT, width=60),
             Column("Of", label="world_size", width=50),
-            Column("Leaking", ranks.LEAKING, COUNT, width=80),
-            Column("Memory", ranks.MEMORY, BYTES, width=90),
-            Column("Largest", ranks.LARGEST, BYTES, width=90),
-            Column("Smallest", ranks.SMALLEST, BYTES, width=90),
+            Column("Leaking", trainers.LEAKING_RANKS, COUNT, width=80),
+            Column("Memory", trainers.MEMORY_OF_RANKS, BYTES, width=90),
+            Column("Largest", trainers.LARGEST_RANK, BYTES, width=90),
+            Column("Smallest", trainers.SMALLEST_RANK, BYTES, width=90),
         ],
         "The ranks of each run together; which of them leaks is in the first table. Good: as many ranks as "
         "the run has, none leaking, the largest as large as the smallest.",
@@ -209,9 +209,9 @@ RANKS = [
     lines(
         "Memory of ranks",
         [
-            Query(ranks.LARGEST, "largest of {{trainer}} {{run}}"),
-            Query(ranks.MEDIAN, "median of {{trainer}} {{run}}"),
-            Query(ranks.SMALLEST, "smallest of {{trainer}} {{run}}"),
+            Query(trainers.LARGEST_RANK, "largest of {{trainer}} {{run}}"),
+            Query(trainers.MEDIAN_RANK, "median of {{trainer}} {{run}}"),
+            Query(trainers.SMALLEST_RANK, "smallest of {{trainer}} {{run}}"),
         ],
         BYTES,
         "Good: the lines of a run lie together. Bad: the largest leaves the median: one rank leaks.",

@@ -1,15 +1,14 @@
 """GPU memory: its parts, which of them grow, what is fragmented, and how long it lasts."""
 
 from .. import colors
+from ..colors import VERDICTS
 from ..dashboard import Dashboard, Row
 from ..empty import NO_DEVICE_FILLS, NO_GPU, NO_TORCH_GPU
-from ..limits import limit
 from ..panel import BYTES, CELSIUS, COUNT, NUMBER, SECONDS, SHARE, WATTS, Query, fixed, override
-from ..panels import lines, number
+from ..panels import limit, lines, number
 from ..promql import named, select
 from ..queries import gpu
 from ..tables import BACKGROUND, GAUGE, Column, bars, table
-from ..verdicts import VERDICTS
 from .shared import (
     ADDRESS,
     BELOW_WARNING,

@@ -1,10 +1,9 @@
 """Memory by generation and phase: which phase of the cycle gains memory that it does not give back."""
 
-from .. import links
+from .. import navigation
 from ..dashboard import Dashboard, Row
-from ..limits import limit
 from ..panel import BYTES, COUNT, SECONDS, SHARE, Query
-from ..panels import lines, number
+from ..panels import limit, lines, number
 from ..promql import named
 from ..queries import phases
 from ..tables import Column, bars, series_table, table
@@ -49,7 +48,7 @@ TREND = [
         "Memory at the same point of every cycle. Good: rises in the first cycles, then flat. "
         "Bad: the same step up in every cycle.",
         steps=True,
-        links=[links.from_series("heapwatch-trainer")],
+        links=[navigation.link_from_series("heapwatch-trainer")],
         marked=True,
     ),
     table(
