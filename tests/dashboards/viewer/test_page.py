@@ -5,9 +5,9 @@ import asyncio
 import pytest
 from nicegui import core
 
+from heapwatch_viewer.address import State
 from heapwatch_viewer.model import Dashboard
 from heapwatch_viewer.page import DashboardPage
-from heapwatch_viewer.state import State
 from heapwatch_viewer.timerange import TimeRange
 
 
@@ -15,7 +15,7 @@ class Patient(DashboardPage):
     """A page whose questions are never answered."""
 
     def __init__(self):
-        board = Dashboard("one", "One", "", (), (), (), (), (), "now-1h", "now", "5s")
+        board = Dashboard("one", "One", (), (), (), (), "now-1h", "now", "5s")
         super().__init__(board, {"one": board}, None, State(TimeRange(), "5s", "dark", {}))
         self.begun = self.given_up = 0
 
@@ -57,7 +57,7 @@ def counted(monkeypatch, steps):
         "a refresh waits for answers",
         "the user does not",
         "a closed page asks no more",
-        "a hidden one rests",
+        "a hidden one asks nothing",
     ],
 )
 def test_questions_do_not_pile_up(monkeypatch, steps, seen):
