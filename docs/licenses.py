@@ -5,12 +5,13 @@ python -m docs.licenses [--check]
 
 from __future__ import annotations
 
-import argparse
 import re
 import sys
 from collections.abc import Iterator
 from importlib.metadata import Distribution, PackageNotFoundError, distribution
 from pathlib import Path
+
+from docs.generated import write_or_check
 
 PAGE = Path(__file__).with_name("licenses.md")
 ROOTS = {"library": (), "stack": ("stack",)}
@@ -77,18 +78,5 @@ def page() -> str:
     return HEAD + "\n".join(sorted(rows, key=str.lower)) + "\n" + TAIL
 
 
-def main() -> int:
-    """Write the page; with `--check` say whether it is what would be written."""
-    parser = argparse.ArgumentParser(prog="python -m docs.licenses")
-    parser.add_argument("--check", action="store_true")
-    if parser.parse_args().check:
-        if PAGE.read_text(encoding="utf-8") != page():
-            print(f"{PAGE} is not what `python -m docs.licenses` writes", file=sys.stderr)
-            return 1
-        return 0
-    PAGE.write_text(page(), encoding="utf-8")
-    return 0
-
-
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(write_or_check("docs.licenses", {PAGE: page()}))

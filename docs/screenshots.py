@@ -22,7 +22,7 @@ from playwright.sync_api import Browser, Locator, expect
 from tests.dashboards.backfill import build_tsdb
 from tests.dashboards.browser import chromium, opened
 from tests.dashboards.server import prometheus
-from tests.dashboards.viewer.conftest import start_viewer
+from tests.dashboards.viewer.conftest import running_viewer
 
 IMAGES = Path(__file__).with_name("images")
 HEIGHT = 900
@@ -105,13 +105,8 @@ def history() -> Iterator[str]:
     """The address of a viewer of made-up history."""
     with tempfile.TemporaryDirectory() as folder:
         build_tsdb(Path(folder), hours=6)
-        with prometheus(Path(folder)) as source:
-            process, address = start_viewer(source)
-            try:
-                yield address
-            finally:
-                process.terminate()
-                process.wait(timeout=20)
+        with prometheus(Path(folder)) as source, running_viewer(source) as (address, _):
+            yield address
 
 
 if __name__ == "__main__":

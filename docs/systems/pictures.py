@@ -5,7 +5,6 @@
 dashboard, of a run that `python -m examples.check --keep FOLDER` recorded: a minute there was four seconds.
 """
 
-import subprocess
 import sys
 import tempfile
 import time
@@ -22,9 +21,10 @@ from docs.screenshots import IMAGES
 from heapwatch.recording.reader import read_recording
 from heapwatch.report.findings import analyse
 from heapwatch.report.page import as_html
+from tests.dashboards.backfill import create_blocks
 from tests.dashboards.browser import chromium, opened, stretch
 from tests.dashboards.server import prometheus
-from tests.dashboards.viewer.conftest import start_viewer
+from tests.dashboards.viewer.conftest import running_viewer
 
 
 def save(screenshot: bytes, name: str) -> None:
@@ -52,19 +52,18 @@ def report(recording: Path, name: str) -> None:
 def world(recording: Path, name: str) -> None:
     """The bodies by type of a replayed run."""
     scenario = load(recording)
-    with tempfile.TemporaryDirectory() as folder, history(scenario, Path(folder)) as source:
-        process, address = start_viewer(source)
-        try:
-            with chromium() as browser:
-                page = browser.new_page(viewport={"width": 1400, "height": 900})
-                minutes = scenario.scrapes * scenario.scrape_seconds // 60
-                query = f"theme=dark&refresh=&from=now-{minutes}m&to=now"
-                stretch(opened(page, f"{address}/d/heapwatch-world?{query}"))
-                panel = page.locator(".panel", has_text="Bodies by type").first
-                save(panel.screenshot(), name)
-        finally:
-            process.terminate()
-            process.wait(timeout=20)
+    with (
+        tempfile.TemporaryDirectory() as folder,
+        history(scenario, Path(folder)) as source,
+        running_viewer(source) as (address, _),
+        chromium() as browser,
+    ):
+        page = browser.new_page(viewport={"width": 1400, "height": 900})
+        minutes = scenario.scrapes * scenario.scrape_seconds // 60
+        query = f"theme=dark&refresh=&from=now-{minutes}m&to=now"
+        stretch(opened(page, f"{address}/d/heapwatch-world?{query}"))
+        panel = page.locator(".panel", has_text="Bodies by type").first
+        save(panel.screenshot(), name)
 
 
 @contextmanager
@@ -83,8 +82,7 @@ def history(scenario: Scenario, folder: Path) -> Iterator[str]:
         ]
     text_file = folder / "history.om"
     text_file.write_text("\n".join([*lines, "# EOF\n"]))
-    command = ["promtool", "tsdb", "create-blocks-from", "openmetrics", "--quiet"]
-    subprocess.run([*command, str(text_file), str(folder / "data")], check=True)
+    create_blocks(text_file, folder / "data")
     with prometheus(folder / "data") as url:
         yield url
 

@@ -8,7 +8,7 @@ from itertools import pairwise
 
 import pytest
 
-from tests.prometheus.test_rules import ROOT
+from tests.docs.commands import ROOT
 
 FENCED = re.compile(r"^```.*?^```", re.MULTILINE | re.DOTALL)
 BEGINS = re.compile(r"[-*] |\d+\. |\|")
@@ -17,13 +17,16 @@ TOO_LITTLE = re.compile(r"^ {1,3}([-*] |\d+\. |\|)")
 PAGES = sorted((ROOT / "docs").rglob("*.md"))
 
 
-@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.relative_to(ROOT).as_posix())
+pages = pytest.mark.parametrize("page", PAGES, ids=lambda page: page.relative_to(ROOT).as_posix())
+
+
+@pages
 def test_what_stands_below_a_list_item_is_indented_by_four(page):
     lines = page.read_text(encoding="utf-8").splitlines()
     assert [line for line in lines if TOO_LITTLE.match(line)] == []
 
 
-@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.relative_to(ROOT).as_posix())
+@pages
 def test_an_empty_line_stands_before_a_list_or_a_table(page):
     lines = FENCED.sub("", page.read_text(encoding="utf-8")).splitlines()
     joined = [line for before, line in pairwise(lines) if BEGINS.match(line) and PARAGRAPH.match(before)]
