@@ -49,7 +49,6 @@ PICTURES = (
 
 def take(address: str, chosen: str) -> None:
     """Write `docs/images/*.png`: the first screen of the dashboards at `address`, these parameters added."""
-    IMAGES.mkdir(exist_ok=True)
     with chromium() as browser:
         trainers = _trainers(browser, address)
         for picture in PICTURES:
@@ -61,7 +60,7 @@ def take(address: str, chosen: str) -> None:
             query = f"theme={picture.theme}&refresh={only}{chosen}"
             opened(page, f"{address}/d/heapwatch-{picture.board}?{query}")
             expect(page.locator("#popup")).to_be_hidden()  # of a lost connection
-            _write(picture, page.screenshot())
+            save(page.screenshot(), IMAGES / f"{picture.name}.png")
             page.close()
 
 
@@ -81,11 +80,11 @@ def _instance(link: Locator) -> str:
     return parse_qs(urlsplit(link.get_attribute("href") or "").query)["var-instance"][0]
 
 
-def _write(picture: Picture, screenshot: bytes) -> None:
-    file = IMAGES / f"{picture.name}.png"
+def save(screenshot: bytes, file: Path, colours: int = 256) -> None:
+    """Write it with a palette: it is a third of the size, and nobody sees it on flat panels."""
+    file.parent.mkdir(exist_ok=True)
     image = Image.open(BytesIO(screenshot)).convert("RGB")
-    # A palette of 256 colours is a third of the size, and nobody sees it on flat panels.
-    image.quantize(256, Image.Quantize.FASTOCTREE, dither=Image.Dither.NONE).save(file, optimize=True)
+    image.quantize(colours, Image.Quantize.FASTOCTREE, dither=Image.Dither.NONE).save(file, optimize=True)
     print(f"{file.relative_to(Path.cwd())}  {file.stat().st_size / 1000:.0f} kB")
 
 

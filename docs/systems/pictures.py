@@ -10,14 +10,12 @@ import tempfile
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
-from io import BytesIO
 from pathlib import Path
 
-from PIL import Image
 from playwright.sync_api import FloatRect
 
 from benchmarks.leaks.scenario import LABEL, Scenario, load
-from docs.screenshots import IMAGES
+from docs.screenshots import IMAGES, save
 from heapwatch.recording.reader import read_recording
 from heapwatch.report.findings import analyse
 from heapwatch.report.page import as_html
@@ -26,15 +24,8 @@ from tests.dashboards.browser import chromium, opened, stretch
 from tests.dashboards.server import prometheus
 from tests.dashboards.viewer.conftest import running_viewer
 
-
-def save(screenshot: bytes, name: str) -> None:
-    """Write it as `docs/images/systems/<name>.png`, in 128 colours."""
-    file = IMAGES / "systems" / f"{name}.png"
-    file.parent.mkdir(exist_ok=True)
-    picture = Image.open(BytesIO(screenshot)).convert("RGB")
-    colours = picture.quantize(128, Image.Quantize.FASTOCTREE, dither=Image.Dither.NONE)
-    colours.save(file, optimize=True)
-    print(f"{file.relative_to(Path.cwd())}  {file.stat().st_size / 1000:.0f} kB")
+SYSTEMS = IMAGES / "systems"
+COLOURS = 128
 
 
 def report(recording: Path, name: str) -> None:
@@ -46,7 +37,7 @@ def report(recording: Path, name: str) -> None:
         page.goto(file.as_uri())
         end = page.evaluate("[...document.querySelectorAll('figure')].at(-1).getBoundingClientRect().bottom")
         top = FloatRect(x=0, y=0, width=900, height=end + 16)
-        save(page.screenshot(clip=top, full_page=True), name)
+        save(page.screenshot(clip=top, full_page=True), SYSTEMS / f"{name}.png", COLOURS)
 
 
 def world(recording: Path, name: str) -> None:
@@ -63,7 +54,7 @@ def world(recording: Path, name: str) -> None:
         query = f"theme=dark&refresh=&from=now-{minutes}m&to=now"
         stretch(opened(page, f"{address}/d/heapwatch-world?{query}"))
         panel = page.locator(".panel", has_text="Bodies by type").first
-        save(panel.screenshot(), name)
+        save(panel.screenshot(), SYSTEMS / f"{name}.png", COLOURS)
 
 
 @contextmanager

@@ -7,8 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from heapwatch_dashboards.queries import gpu
-from tests.dashboards.asking import run
-from tests.dashboards.documents import Target, interpolate, targets
+from tests.dashboards.documents import Target, interpolate, run, targets
 
 
 def held(rank: int, **parts: int) -> list[dict[str, str]]:

@@ -7,8 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.dashboards.asking import run
-from tests.dashboards.documents import Target, expressions, interpolate, targets
+from tests.dashboards.documents import Target, expressions, interpolate, run, targets
 
 
 def is_limit(target: Target) -> bool:

@@ -5,9 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.dashboards.asking import run
 from tests.dashboards.backfill import build_tsdb
-from tests.dashboards.documents import DOCUMENTS, Json, Target, panels
+from tests.dashboards.documents import DOCUMENTS, Json, Target, panels, run
 from tests.dashboards.series import Clock, Series, Value, filling
 from tests.dashboards.server import prometheus
 from tests.dashboards.trainers import Trainer
@@ -28,7 +27,7 @@ def leaking(clock: Clock) -> list[Series]:
     ppo.says((0, "too early"), (10, "leak"))
     ppo.alert("TrainerLeak", "critical", "leak", "memory", "trainer", 15)
     ppo.alert("TrainerLeak", "warning", "leak", "events", "losses", 15)  # the same list, declared
-    ppo.add("job:trainer_leak:share", lambda m: 1.0, component="events losses")
+    ppo.add("job:trainer_leak:share", 1.0, component="events losses")
     ppo.alert("TrainerLimitExceeded", "warning", "threshold", "memory", "trainer", 15)
     _cycles(ppo)
     return ppo.series
@@ -37,8 +36,8 @@ def leaking(clock: Clock) -> list[Series]:
 def _cycles(ppo: Trainer) -> None:
     """An epoch a minute; memory rises in the rollout, and lies higher at the end of every phase after it."""
     ppo.progress(epoch=1)
-    ppo.phase("rollout", lambda m: 200e6 + 20e6 * m, lambda m: 20e6, 30, 1)
-    ppo.phase("update", lambda m: 230e6 + 20.2e6 * m, lambda m: -1e6, 30, 1)
+    ppo.phase("rollout", lambda m: 200e6 + 20e6 * m, 20e6, 30, 1)
+    ppo.phase("update", lambda m: 230e6 + 20.2e6 * m, -1e6, 30, 1)
 
 
 def level(clock: Clock) -> list[Series]:
@@ -48,8 +47,8 @@ def level(clock: Clock) -> list[Series]:
     held: list[Value] = [None if value is None else value - 150e6 for value in resident]
     labels = {"path": "agent.replay", "type": "deque of tuple", "kind": "buffer"}
     dqn.add("trainer_growing_path_bytes", held, **labels)
-    dqn.add("trainer_growing_path_growth_bytes_per_minute", lambda m: 2.3e6, **labels)
-    dqn.add("trainer_growing_path_leak", lambda m: 0, **labels)
+    dqn.add("trainer_growing_path_growth_bytes_per_minute", 2.3e6, **labels)
+    dqn.add("trainer_growing_path_leak", 0, **labels)
     dqn.limits()
     dqn.verdicts((0, 0), (15, 1))
     dqn.says((0, "too early"), (50, "healthy"))
@@ -67,7 +66,7 @@ REPLACED = ("trainer_last_progress_timestamp_seconds", "trainer_exporter_safe_po
 def killed(clock: Clock) -> list[Series]:
     """The kernel killed it half an hour ago."""
     sac = Trainer(clock, "killed:7777", "sac", "torch", lives=(0, clock.minutes - 30))
-    sac.memory(lambda m: 2e9, HOST)
+    sac.memory(2e9, HOST)
     sac.verdicts((0, 4))
     leak = {"path": "agent.losses", "type": "list", "kind": "container", "site": SITE, "remedy": REMEDY}
     sac.lost(clock.minutes - 30, "out of memory", 9e9, leak, 20e6)
@@ -78,16 +77,16 @@ def young(clock: Clock) -> list[Series]:
     """Five minutes old, and sure of its growth."""
     sac = Trainer(clock, "young:7777", "sac", "torch", started=clock.minutes - 5)
     sac.memory(lambda m: 2e9 if m >= clock.minutes - 5 else None, HOST)
-    sac.add("trainer_memory_growth_bytes_per_minute", lambda m: 50e6)
+    sac.add("trainer_memory_growth_bytes_per_minute", 50e6)
     for bound, seconds in (("least", 5400.0), ("most", 9000.0)):
-        sac.add("trainer_memory_time_to_limit_seconds", lambda m, s=seconds: s, bound=bound)
+        sac.add("trainer_memory_time_to_limit_seconds", seconds, bound=bound)
     return sac.series
 
 
 def several_lives(clock: Clock) -> list[Series]:
     """Two processes, one after the other, at one address."""
     second = Trainer(clock, "lives:7777", "walker", "box2d", started=45)
-    second.memory(lambda m: 300e6, HOST)
+    second.memory(300e6, HOST)
     second.limits()
     second.verdicts((0, 1))
     return second.series
@@ -96,7 +95,7 @@ def several_lives(clock: Clock) -> list[Series]:
 def ended(clock: Clock) -> list[Series]:
     """It ended half an hour ago, in silence."""
     done = Trainer(clock, "ended:7777", "walker", "box2d", lives=(0, clock.minutes - 30))
-    done.memory(lambda m: 400e6, HOST)
+    done.memory(400e6, HOST)
     done.limits()
     done.verdicts((0, 1))
     return done.series
@@ -107,14 +106,14 @@ def fleet(clock: Clock) -> list[Series]:
     series = []
     for number in range(15):
         one = Trainer(clock, f"fleet-{number}:7777", "sweep", "torch")
-        one.memory(lambda m: 1e9, HOST if number < 10 else LARGER_HOST)
+        one.memory(1e9, HOST if number < 10 else LARGER_HOST)
         one.limits(memory=20)
         one.verdicts((0, 1))
         series += one.series
     idle = {"job": "stack", "instance": "127.0.0.1:9095", "service": "receiver"}
     for suffix, labels in (("bucket", {"le": "5"}), ("bucket", {"le": "+Inf"}), ("count", {})):
         name = f"heapwatch_receiver_alert_to_effect_seconds_{suffix}"
-        series.append(Series(name, {**idle, **labels}, clock.each(lambda m: 0)))
+        series.append(Series(name, {**idle, **labels}, clock.each(0)))
     return series
 
 

@@ -1,4 +1,4 @@
-"""Pages look the same on GitHub and on the site.
+"""Pages say what the code says, and look the same on GitHub and on the site.
 
 The Markdown of the site wants an empty line before a list, and four spaces below its items.
 """
@@ -8,6 +8,8 @@ from itertools import pairwise
 
 import pytest
 
+from docs.systems import samples
+from heapwatch.analysis.verdict import MEANINGS
 from tests.docs.commands import ROOT
 
 FENCED = re.compile(r"^```.*?^```", re.MULTILINE | re.DOTALL)
@@ -31,3 +33,16 @@ def test_an_empty_line_stands_before_a_list_or_a_table(page):
     lines = FENCED.sub("", page.read_text(encoding="utf-8")).splitlines()
     joined = [line for before, line in pairwise(lines) if BEGINS.match(line) and PARAGRAPH.match(before)]
     assert joined == []
+
+
+@pytest.mark.parametrize("name", samples.PRINTED)
+def test_samples_of_the_systems_are_what_the_commands_print(name):
+    assert samples.page(name).read_text(encoding="utf-8") == samples.written(name)
+
+
+def test_the_docs_tell_each_word_of_a_verdict_as_the_code_does():
+    text = (ROOT / "docs" / "explaining.md").read_text(encoding="utf-8")
+    rows = re.findall(r"^\| `([a-z -]+)` \| (.+) \| (.+) \| (\d) \|$", text, re.MULTILINE)
+    assert rows == [
+        (word, meaning.claim, meaning.action, str(meaning.exit_code)) for word, meaning in MEANINGS.items()
+    ]

@@ -6,8 +6,8 @@ from ..panel import BYTES, COUNT, SECONDS, SHARE, Query
 from ..panels import alarm, lines, number
 from ..promql import named
 from ..queries import contents, trainers
-from ..tables import GAUGE, Column, table
-from .shared import ADDRESS, BELOW_WARNING, TRAINER, USED, growth_limit
+from ..tables import Column, table
+from .shared import ADDRESS, BELOW_WARNING, TRAINER, USED, growth_limit, share
 
 FILL = colors.judged(colors.SKY, (0.999, colors.GOOD), (1.1, colors.CRITICAL))
 
@@ -60,14 +60,7 @@ NOW = table(
         *ADDRESS,
         Column("Items", named(contents.BUFFER_ITEMS), COUNT),
         Column("Capacity", contents.BUFFER_CAPACITY_ITEMS, COUNT, options={"noValue": "unbounded"}),
-        Column(
-            "Fill",
-            contents.BUFFER_FILL,
-            SHARE,
-            width=140,
-            cell=GAUGE,
-            options={"min": 0, "max": 1, "thresholds": FILL},
-        ),
+        share("Fill", contents.BUFFER_FILL, FILL),
         Column("Per item", contents.BUFFER_ITEM_BYTES, BYTES),
         Column("Held", contents.BUFFER_BYTES, BYTES),
         Column("When full", contents.BUFFER_CAPACITY_BYTES, BYTES),

@@ -63,8 +63,7 @@ TREND = [
             Column("Takes", phases.PHASE_DURATION_IN_RANGE, SECONDS, width=80),
         ],
         "Memory when each phase last ended, what that gained over the time range and per cycle, and how "
-        "long it "
-        "takes. Good: gains near zero.",
+        "long it takes. Good: gains near zero.",
         sort_by="Per cycle",
     ),
 ]
@@ -119,8 +118,7 @@ TIME = [
         Query(phases.PHASE_DURATION, "{{phase}} {{trainer_name}}"),
         SECONDS,
         "Mean seconds a run of each phase over the last half hour. Good: constant. Bad: slower with every "
-        "cycle, "
-        "as lists grow.",
+        "cycle, as lists grow.",
         steps=True,
         width=16,
     ),

@@ -6,11 +6,11 @@ from .. import colors, promql
 from ..colors import VERDICTS
 from ..empty import NOTHING_FIRES
 from ..navigation import link_from_row, link_from_series
-from ..panel import AGO, BYTES, COUNT, NUMBER, SECONDS, Panel, Query
+from ..panel import AGO, BYTES, COUNT, NUMBER, SECONDS, SHARE, Json, Panel, Query
 from ..panels import limit, limit_of_each, lines, number
 from ..promql import named, select
 from ..queries import alerts, stack, trainers
-from ..tables import BACKGROUND, COLORED_TEXT, WRAPPED, Column, table
+from ..tables import BACKGROUND, COLORED_TEXT, GAUGE, WRAPPED, Column, table
 
 USED = colors.judged(
     colors.GOOD, (MEMORY_SHARES["warning"], colors.WARNING), (MEMORY_SHARES["critical"], colors.CRITICAL)
@@ -63,6 +63,12 @@ def time_left(expression: str) -> Column:
     """The time until memory reaches its limit, or why there is no forecast."""
     options = {"mappings": colors.value_mappings(FORECAST_WORDS), "thresholds": TIME_LEFT}
     return Column("Time left", expression, SECONDS, width=110, cell=COLORED_TEXT, options=options)
+
+
+def share(title: str, expression: str, thresholds: Json, width: int = 140) -> Column:
+    """A share of a whole as a gauge."""
+    options = {"min": 0, "max": 1, "thresholds": thresholds}
+    return Column(title, expression, SHARE, width=width, cell=GAUGE, options=options)
 
 
 def verdict(expression: str, title: str = "Verdict", width: int = 110) -> Column:

@@ -174,8 +174,7 @@ PROCESS = [
             ],
             BYTES,
             "What malloc has handed out, and what was freed but is kept for reuse. Memory that rises with "
-            "what "
-            "is kept is fragmentation; with what is in use, something holds it.",
+            "what is kept is fragmentation; with what is in use, something holds it.",
         ),
     ],
     [
