@@ -17,7 +17,7 @@ from playwright.sync_api import Browser, Page
 from tests.dashboards.backfill import build_tsdb
 from tests.dashboards.browser import SETTLED, chromium
 from tests.dashboards.server import prometheus
-from tests.dashboards.viewer.conftest import running_viewer
+from tests.dashboards.viewer.conftest import start_viewer
 
 UIDS = ("fleet", "trainer", "world", "buffers", "phases", "alerts", "stack")
 ROUNDS = 3
@@ -48,14 +48,15 @@ def main() -> None:
     """Measure and print a table."""
     with tempfile.TemporaryDirectory() as folder:
         build_tsdb(Path(folder), hours=6)
-        with (
-            prometheus(Path(folder)) as source,
-            chromium() as browser,
-            running_viewer(source) as (address, pid),
-        ):
-            measure_pages(browser, address)
-            measure_server(browser, address, psutil.Process(pid))
-            measure_memory(browser, address, psutil.Process(pid))
+        with prometheus(Path(folder)) as source, chromium() as browser:
+            process, address = start_viewer(source)
+            try:
+                measure_pages(browser, address)
+                measure_server(browser, address, psutil.Process(process.pid))
+                measure_memory(browser, address, psutil.Process(process.pid))
+            finally:
+                process.terminate()
+                process.wait(timeout=20)
 
 
 def measure_pages(browser: Browser, address: str) -> None:

@@ -104,7 +104,7 @@ def history() -> Iterator[str]:
     """The address of a viewer of made-up history."""
     with tempfile.TemporaryDirectory() as folder:
         build_tsdb(Path(folder), hours=6)
-        with prometheus(Path(folder)) as source, running_viewer(source) as (address, _):
+        with prometheus(Path(folder)) as source, running_viewer(source) as address:
             yield address
 
 

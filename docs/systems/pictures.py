@@ -46,7 +46,7 @@ def world(recording: Path, name: str) -> None:
     with (
         tempfile.TemporaryDirectory() as folder,
         history(scenario, Path(folder)) as source,
-        running_viewer(source) as (address, _),
+        running_viewer(source) as address,
         chromium() as browser,
     ):
         page = browser.new_page(viewport={"width": 1400, "height": 900})

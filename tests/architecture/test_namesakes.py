@@ -5,6 +5,8 @@ from __future__ import annotations
 import ast
 from pathlib import Path
 
+from tests.architecture.sources import tree
+
 ROOT = Path(__file__).parents[2]
 TESTS_OF = {
     "exporters/heapwatch": "tests/exporters",
@@ -117,7 +119,7 @@ def _namesake(module: str) -> Path:
 def _has_logic(module: str) -> bool:
     functions = [
         node
-        for node in ast.walk(ast.parse((ROOT / module).read_text(encoding="utf-8")))
+        for node in ast.walk(tree(ROOT / module))
         if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)
     ]
     return any(isinstance(inner, BRANCHES) for node in functions for inner in ast.walk(node))

@@ -1,10 +1,6 @@
-"""The generated dashboards, walked: panels, targets, and queries as Prometheus gets and answers them."""
+"""The generated dashboards, walked: panels, targets, and queries as Prometheus would get them."""
 
-import json
 import re
-import time
-import urllib.parse
-import urllib.request
 from collections.abc import Iterator
 from typing import Any, NamedTuple
 
@@ -68,20 +64,3 @@ def interpolate(
         "$instance": instance,
     }
     return re.sub(r"\$\w+", lambda match: values.get(match.group(), match.group()), expression)
-
-
-def ask(url: str, path: str, **parameters: Any) -> list[Json]:
-    with urllib.request.urlopen(f"{url}/api/v1/{path}?{urllib.parse.urlencode(parameters)}") as answer:
-        result: list[Json] = json.load(answer)["data"]["result"]
-    return result
-
-
-def run(url: str, target: Target, hours: float = 3, instance: str = ".+") -> list[Json]:
-    """What a panel gets for its query over the last hours, a step a minute, with this trainer chosen."""
-    now = time.time()
-    expression = interpolate(
-        target.target["expr"], step=60, range_seconds=int(hours * 3600), instance=instance
-    )
-    if target.target["instant"]:
-        return ask(url, "query", query=expression, time=now)
-    return ask(url, "query_range", query=expression, start=now - hours * 3600, end=now, step=60)

@@ -7,7 +7,8 @@ from pathlib import Path
 from typing import Any
 
 from heapwatch_dashboards.queries import gpu
-from tests.dashboards.documents import Target, interpolate, run, targets
+from tests.dashboards.asking import run
+from tests.dashboards.documents import Target, interpolate, targets
 
 
 def held(rank: int, **parts: int) -> list[dict[str, str]]:

@@ -14,8 +14,9 @@ from playwright.sync_api import Browser, Locator, Page, expect
 
 from examples.common.leaks import leak_file, write
 from heapwatch_dashboards.__main__ import ROOT
+from tests.dashboards.asking import ask, run
 from tests.dashboards.browser import chromium, opened, stretch, unroll
-from tests.dashboards.documents import DOCUMENTS, Target, ask, panels, run, targets
+from tests.dashboards.documents import DOCUMENTS, Target, panels, targets
 from tests.dashboards.server import prometheus
 from tests.dashboards.viewer.conftest import running_viewer
 from tests.support.ports import free_port
@@ -98,7 +99,7 @@ def live_url(folder: Path) -> Iterator[str]:
 @pytest.fixture(scope="module")
 def viewer_url(live_url: str) -> Iterator[str]:
     """The built-in viewer of it."""
-    with running_viewer(live_url) as (url, _):
+    with running_viewer(live_url) as url:
         yield url
 
 

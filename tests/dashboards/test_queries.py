@@ -7,7 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.dashboards.documents import Target, expressions, interpolate, run, targets
+from tests.dashboards.asking import run
+from tests.dashboards.documents import Target, expressions, interpolate, targets
 
 
 def is_limit(target: Target) -> bool:

@@ -5,8 +5,9 @@ from pathlib import Path
 
 import pytest
 
+from tests.dashboards.asking import run
 from tests.dashboards.backfill import build_tsdb
-from tests.dashboards.documents import DOCUMENTS, Json, Target, panels, run
+from tests.dashboards.documents import DOCUMENTS, Json, Target, panels
 from tests.dashboards.series import Clock, Series, Value, filling
 from tests.dashboards.server import prometheus
 from tests.dashboards.trainers import Trainer

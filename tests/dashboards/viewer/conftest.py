@@ -13,9 +13,8 @@ import pytest
 from tests.support.ports import free_port
 
 
-@contextmanager
-def running_viewer(prometheus_url: str, port: int | None = None) -> Iterator[tuple[str, int]]:
-    """A viewer of the generated dashboards, on a free port or this one: its address and process id."""
+def start_viewer(prometheus_url: str, port: int | None = None) -> tuple[subprocess.Popen[bytes], str]:
+    """A viewer of the generated dashboards, on a free port unless one is given; stop it with terminate()."""
     port = port or free_port()
     environment = os.environ | {
         "HEAPWATCH_DASHBOARDS_PORT": str(port),
@@ -25,27 +24,30 @@ def running_viewer(prometheus_url: str, port: int | None = None) -> Iterator[tup
     environment.pop("PYTEST_CURRENT_TEST", None)
     process = subprocess.Popen([sys.executable, "-m", "heapwatch_viewer"], env=environment)
     url = f"http://127.0.0.1:{port}"
+    deadline = time.monotonic() + 60
+    while process.poll() is None and time.monotonic() < deadline:
+        try:
+            if httpx.get(f"{url}/healthz", trust_env=False).status_code == 200:
+                return process, url
+        except httpx.TransportError:
+            time.sleep(0.1)
+    process.kill()
+    raise RuntimeError("the viewer did not start")
+
+
+@contextmanager
+def running_viewer(prometheus_url: str, port: int | None = None) -> Iterator[str]:
+    """The address of a viewer that is stopped at the end."""
+    process, url = start_viewer(prometheus_url, port)
     try:
-        _wait_until_ready(process, url)
-        yield url, process.pid
+        yield url
     finally:
         process.terminate()
         process.wait(timeout=20)
 
 
-def _wait_until_ready(process: subprocess.Popen[bytes], url: str) -> None:
-    deadline = time.monotonic() + 60
-    while process.poll() is None and time.monotonic() < deadline:
-        try:
-            if httpx.get(f"{url}/healthz", trust_env=False).status_code == 200:
-                return
-        except httpx.TransportError:
-            time.sleep(0.1)
-    raise RuntimeError("the viewer did not start")
-
-
 @pytest.fixture(scope="session")
 def viewer(prometheus_url: str) -> Iterator[str]:
     """The address of a viewer of the history."""
-    with running_viewer(prometheus_url) as (url, _):
+    with running_viewer(prometheus_url) as url:
         yield url

@@ -162,7 +162,7 @@ def test_a_page_without_its_subject_says_so_in_one_line(page, viewer):
 
 
 def test_without_trainers_fleet_says_once_how_to_add_one(page, tmp_path):
-    with prometheus(tmp_path) as nothing, running_viewer(nothing) as (url, _):
+    with prometheus(tmp_path) as nothing, running_viewer(nothing) as url:
         opened(page, f"{url}/d/heapwatch-fleet")
         expect(page.locator("code:visible")).to_have_text(["heapwatch run train.py"])
         expect(page.locator(".panel:visible")).to_have_count(0)
@@ -235,7 +235,7 @@ def test_a_malformed_range_and_an_unknown_dashboard_are_said(page, viewer):
 
 def test_a_dead_prometheus_is_said_in_each_panel_and_a_restart_is_survived(page):
     nobody = f"http://127.0.0.1:{free_port()}"
-    with running_viewer(nobody) as (url, _):
+    with running_viewer(nobody) as url:
         opened(page, f"{url}/d/heapwatch-gpu")
         errors = page.locator(".panel-error:visible").all_inner_texts()
         assert errors
