@@ -236,7 +236,7 @@ def _pair(expression: str, highest: str, legend: str) -> tuple[Query, Query]:
 
 
 def _limit_overrides(queries: Sequence[Query]) -> list[Json]:
-    """The look of limits, by their legends: dashed, never stacked; far ones in the legend alone."""
+    """The style of limits, by their legends: dashed, never stacked; far ones in the legend alone."""
     legends = " ".join(query.legend for query in queries)
     if " limit" not in legends:
         return []

@@ -1,4 +1,4 @@
-"""What may import what: each room imports from the rooms below it, and no module imports in a circle."""
+"""What may import what: each part imports from the parts below it, and no module imports in a circle."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import pytest
 
 from tests.architecture.sources import MODULES, tree
 
-# From the lowest to the highest; rooms on one line do not import each other. docs/architecture.md draws them.
+# From the lowest to the highest; parts on one line do not import each other. docs/architecture.md draws them.
 LAYERS = (
     ("data", "errors"),
     ("measure",),
@@ -78,14 +78,14 @@ def _when_loaded(parent: ast.AST) -> Iterator[ast.AST]:
             yield from _when_loaded(node)
 
 
-def room(module: str) -> str:
+def part(module: str) -> str:
     package, *inside = module.split(".")
     return package if package != "heapwatch" else inside[0] if inside else ""
 
 
-def test_every_room_has_its_place() -> None:
+def test_every_part_has_its_place() -> None:
     placed = {name for layer in LAYERS for name in layer} | set(BESIDE) | {""}
-    assert {room(module) for module in MODULES} - placed == set()
+    assert {part(module) for module in MODULES} - placed == set()
 
 
 def test_imports_point_downwards() -> None:
@@ -102,7 +102,7 @@ def test_imports_point_downwards() -> None:
         f"{module} imports {imported}, which is not below it"
         for module in sorted(MODULES)
         for imported in imports(module, lazy=False)
-        if not allowed(room(module), room(imported))
+        if not allowed(part(module), part(imported))
     ]
     assert upward == []
 
@@ -124,4 +124,4 @@ def test_starting_a_watch_loads_no_report_and_no_stack() -> None:
         "print(*(m for m in sys.modules if m.startswith('heapwatch')))"
     )
     loaded = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
-    assert [name for name in loaded.split() if room(name) in HEAVY] == []
+    assert [name for name in loaded.split() if part(name) in HEAVY] == []

@@ -13,7 +13,7 @@ from tests.dashboards.documents import Json, panels
 Rule = Callable[[Json], Iterator[str]]
 
 # What fits below the bars at the top of a window of 1440 by 900, in cells of 30 pixels and gaps of 8.
-FIRST_LOOK_CELLS = 20
+FIRST_SCREEN_CELLS = 20
 _NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)(e[+-]?\d+)?", re.IGNORECASE)  # as JavaScript reads one
 COLORS_OF_NOTHING = {colors.UNKNOWN, colors.PLAIN}
 
@@ -139,8 +139,8 @@ def the_answer_is_seen_at_once(document: Json) -> Iterator[str]:
     if not document["description"].endswith("?"):
         yield f"the page asks no question: {document['description']}"
     headings = [panel["gridPos"]["y"] for panel in document["panels"] if panel["type"] == "row"]
-    if not headings or min(headings) > FIRST_LOOK_CELLS:
-        yield f"the answer takes {min(headings, default=None)} cells, {FIRST_LOOK_CELLS} are seen"
+    if not headings or min(headings) > FIRST_SCREEN_CELLS:
+        yield f"the answer takes {min(headings, default=None)} cells, {FIRST_SCREEN_CELLS} are seen"
 
 
 RULES: list[Rule] = [

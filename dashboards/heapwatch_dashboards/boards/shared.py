@@ -1,4 +1,4 @@
-"""Panels, columns and looks that several dashboards have in common."""
+"""Panels, columns and thresholds that several dashboards have in common."""
 
 from heapwatch.analysis.limits import MEMORY_SHARES
 

@@ -11,7 +11,7 @@ from heapwatch_viewer.page import DashboardPage
 from heapwatch_viewer.timerange import TimeRange
 
 
-class Patient(DashboardPage):
+class Unanswered(DashboardPage):
     """A page whose questions are never answered."""
 
     def __init__(self):
@@ -33,7 +33,7 @@ def counted(monkeypatch, steps):
 
     async def scene():
         monkeypatch.setattr(core, "loop", asyncio.get_running_loop())
-        page, seen = Patient(), []
+        page, seen = Unanswered(), []
         for name, *arguments in steps:
             getattr(page, name)(*arguments)
             await asyncio.sleep(0)
