@@ -5,11 +5,12 @@ python -m docs.licenses [--check]
 
 from __future__ import annotations
 
-import re
 import sys
 from collections.abc import Iterator
 from importlib.metadata import Distribution, PackageNotFoundError, distribution
 from pathlib import Path
+
+from packaging.requirements import Requirement
 
 from docs.generated import write_or_check
 
@@ -27,7 +28,6 @@ TAIL = """
 `heapwatch up` runs three programs that it does not contain, as their projects or Debian ship them:
 Prometheus and Alertmanager (Apache-2.0) and Grafana (AGPL-3.0-only).
 """
-NAME = re.compile(r"^([A-Za-z0-9._-]+)(?:\[([^\]]*)\])?")
 
 
 def brought(package: str, extras: tuple[str, ...], seen: set[str]) -> Iterator[Distribution]:
@@ -40,16 +40,12 @@ def brought(package: str, extras: tuple[str, ...], seen: set[str]) -> Iterator[D
     if name not in seen:
         seen.add(name)
         yield found
-    for requirement in found.requires or ():
-        text, _, marker = requirement.partition(";")
-        wanted = re.search(r"extra\s*==\s*['\"]([^'\"]+)", marker)
-        if (wanted and wanted[1] not in extras) or re.search(r"win32|darwin|python_version\s*<", marker):
+    for requirement in map(Requirement, found.requires or ()):
+        marker = requirement.marker
+        if marker and not any(marker.evaluate({"extra": extra}) for extra in (*extras, "")):
             continue
-        match = NAME.match(text.strip())
-        required = match[1].lower().replace("_", "-") if match else ""
-        inner = tuple((match[2] or "").replace(" ", "").split(",")) if match and match[2] else ()
-        if required and (required not in seen or inner):
-            yield from brought(required, inner, seen)
+        if requirement.extras or requirement.name.lower().replace("_", "-") not in seen:
+            yield from brought(requirement.name, tuple(requirement.extras), seen)
 
 
 def license_of(found: Distribution) -> str:
