@@ -43,24 +43,11 @@ def leaking_walker(clock: Clock) -> list[Series]:
     deaths = walker.clock.each(lambda m: 1.4e6 * leaked(m))
     walker.explained({"replay": replay, "events death": deaths})
     limbs = walker.clock.each(lambda m: 30e6 + 6e6 * leaked(m))
-    walker.growing_path(
-        "trainer.ecosystem.world.limbs",
-        "list of b2Body",
-        "ecosystem.py:118",
-        limbs,
-        0.71,
-        leak=True,
-        remedy="remove an item from trainer.ecosystem.world.limbs when its robot is removed",
-    )
-    walker.growing_path(
-        "trainer.history.deaths",
-        "list of dict",
-        "history.py:41",
-        deaths,
-        0.17,
-        leak=True,
-        remedy="keep the last ones: deque(maxlen=1000)",
-    )
+    limb_remedy = "remove an item from trainer.ecosystem.world.limbs when its robot is removed"
+    death_remedy = "keep the last ones: deque(maxlen=1000)"
+    path = "trainer.ecosystem.world.limbs"
+    walker.growing_path(path, "list of b2Body", "ecosystem.py:118", limbs, 0.71, limb_remedy)
+    walker.growing_path("trainer.history.deaths", "list of dict", "history.py:41", deaths, 0.17, death_remedy)
     walker.limits()
     _world(walker, dynamic=lambda m: 150 + 6 * (m % 3), unknown=lambda m: float(int(4.5 * leaked(m))))
     walker.progress(step=3400, episode=4)

@@ -22,7 +22,7 @@ def leaking(clock: Clock) -> list[Series]:
     ppo = Trainer(clock, "leaking:7777", "ppo", "torch")
     resident = ppo.memory(lambda m: 200e6 + 20e6 * m, HOST)
     held = [None if value is None else value - 150e6 for value in resident]
-    ppo.growing_path("loss_history", "list of list", SITE, held, 1, leak=True, remedy=REMEDY)
+    ppo.growing_path("loss_history", "list of list", SITE, held, 1, REMEDY)
     ppo.limits()
     ppo.verdicts((0, 0), (15, 1))
     ppo.says((0, "too early"), (10, "leak"))

@@ -206,23 +206,16 @@ class Trainer:
         self.add("job:trainer_leak:confirmed_per_minute", within(per_minute, start), **labels)
 
     def growing_path(
-        self,
-        path: str,
-        kind: str,
-        site: str,
-        values: Sequence[Value],
-        share: float,
-        leak: bool,
-        remedy: str = "",
+        self, path: str, kind: str, site: str, values: Sequence[Value], share: float, remedy: str
     ) -> None:
-        """What the trainer's own search found: a path from a root of the program to what grows."""
+        """What the trainer's own search found: a path from a root of the program to what leaks."""
         labels = {"path": path, "type": kind, "kind": "container"}
         rates = scaled(slope(values, GROWTH_SAMPLES), 60 / self.clock.step)
         self.add("trainer_growing_path_bytes", values, **labels)
         self.add("trainer_growing_path_growth_bytes_per_minute", rates, **labels)
         self.add("trainer_growing_path_share_ratio", share, **labels)
-        self.add("trainer_growing_path_leak", lambda m: float(leak), **labels, site=site, remedy=remedy)
-        if leak and share > 0.5:  # the one that leaks most
+        self.add("trainer_growing_path_leak", 1, **labels, site=site, remedy=remedy)
+        if share > 0.5:  # the one that leaks most
             self.add("job:trainer_known:leak_bytes_per_minute", rates, **labels, site=site, remedy=remedy)
 
     def verdicts(self, *changes: tuple[float, int]) -> None:
