@@ -5,12 +5,14 @@ python -m docs.licenses [--check]
 
 from __future__ import annotations
 
-import argparse
-import re
 import sys
 from collections.abc import Iterator
 from importlib.metadata import Distribution, PackageNotFoundError, distribution
 from pathlib import Path
+
+from packaging.requirements import Requirement
+
+from docs.generated import write_or_check
 
 PAGE = Path(__file__).with_name("licenses.md")
 ROOTS = {"library": (), "stack": ("stack",)}
@@ -26,7 +28,6 @@ TAIL = """
 `heapwatch up` runs three programs that it does not contain, as their projects or Debian ship them:
 Prometheus and Alertmanager (Apache-2.0) and Grafana (AGPL-3.0-only).
 """
-NAME = re.compile(r"^([A-Za-z0-9._-]+)(?:\[([^\]]*)\])?")
 
 
 def brought(package: str, extras: tuple[str, ...], seen: set[str]) -> Iterator[Distribution]:
@@ -39,16 +40,12 @@ def brought(package: str, extras: tuple[str, ...], seen: set[str]) -> Iterator[D
     if name not in seen:
         seen.add(name)
         yield found
-    for requirement in found.requires or ():
-        text, _, marker = requirement.partition(";")
-        wanted = re.search(r"extra\s*==\s*['\"]([^'\"]+)", marker)
-        if (wanted and wanted[1] not in extras) or re.search(r"win32|darwin|python_version\s*<", marker):
+    for requirement in map(Requirement, found.requires or ()):
+        marker = requirement.marker
+        if marker and not any(marker.evaluate({"extra": extra}) for extra in (*extras, "")):
             continue
-        match = NAME.match(text.strip())
-        required = match[1].lower().replace("_", "-") if match else ""
-        inner = tuple((match[2] or "").replace(" ", "").split(",")) if match and match[2] else ()
-        if required and (required not in seen or inner):
-            yield from brought(required, inner, seen)
+        if requirement.extras or requirement.name.lower().replace("_", "-") not in seen:
+            yield from brought(requirement.name, tuple(requirement.extras), seen)
 
 
 def license_of(found: Distribution) -> str:
@@ -77,18 +74,5 @@ def page() -> str:
     return HEAD + "\n".join(sorted(rows, key=str.lower)) + "\n" + TAIL
 
 
-def main() -> int:
-    """Write the page; with `--check` say whether it is what would be written."""
-    parser = argparse.ArgumentParser(prog="python -m docs.licenses")
-    parser.add_argument("--check", action="store_true")
-    if parser.parse_args().check:
-        if PAGE.read_text(encoding="utf-8") != page():
-            print(f"{PAGE} is not what `python -m docs.licenses` writes", file=sys.stderr)
-            return 1
-        return 0
-    PAGE.write_text(page(), encoding="utf-8")
-    return 0
-
-
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(write_or_check("docs.licenses", {PAGE: page()}))

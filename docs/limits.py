@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import argparse
 import sys
 from collections.abc import Iterator
 from pathlib import Path
 
+from docs.generated import write_or_check
 from heapwatch.analysis.limits import ALIASES, MEMORY_SHARES, PROFILES
 from heapwatch.analysis.readings import SEVERITIES, Component
 
@@ -52,10 +52,6 @@ def _of_each(resource: str, limit: str) -> str:
     return f"0 * {level} + on (job, instance) group_left () max by (job, instance) ({limit})"
 
 
-def _chosen(profile: str) -> str:
-    return f'job:trainer:profile{{profile="{profile}"}}'
-
-
 # Record, labels, the resource of which each component has the limit ("": the labels name one), expression.
 _Rule = tuple[str, str, str, str]
 
@@ -67,22 +63,21 @@ def _shares() -> Iterator[_Rule]:
 
 
 def _declared() -> Iterator[_Rule]:
-    kinds = [
-        ("job:trainer_limit:default", "severity", profile, limits.levels)
-        for profile, limits in PROFILES.items()
-    ]
-    kinds += [
-        ("job:trainer_growth_limit:default", "per", profile, limits.growth)
-        for profile, limits in PROFILES.items()
-    ]
-    for record, label, profile, declared in kinds:
-        for (resource, component), values in declared.items():
-            for name, value in values.items():
-                labels, of_each = f"{label}: {name}", resource
-                if component:
-                    labels = f'resource: {resource}, component: {component}, {labels}, profile: ""'
-                    of_each = ""
-                yield record, labels, of_each, f"{value:g} * {_chosen(profile)}"
+    levels = [(profile, limits.levels) for profile, limits in PROFILES.items()]
+    growth = [(profile, limits.growth) for profile, limits in PROFILES.items()]
+    for record, label, by_profile in (
+        ("job:trainer_limit:default", "severity", levels),
+        ("job:trainer_growth_limit:default", "per", growth),
+    ):
+        for profile, declared in by_profile:
+            for (resource, component), values in declared.items():
+                for name, value in values.items():
+                    limit = f'{value:g} * job:trainer:profile{{profile="{profile}"}}'
+                    if component:
+                        named = f"resource: {resource}, component: {component}, {label}: {name}"
+                        yield record, f'{named}, profile: ""', "", limit
+                    else:
+                        yield record, f"{label}: {name}", resource, limit
 
 
 def table() -> str:
@@ -130,21 +125,6 @@ def page(text: str) -> str:
     return before + begin + table() + end + after
 
 
-def main() -> int:
-    """Write both files, or with --check tell by the exit status whether they are up to date."""
-    options = argparse.ArgumentParser(prog="python -m docs.limits", description=__doc__)
-    options.add_argument("--check", action="store_true", help="write nothing, fail on a difference")
-    check = options.parse_args().check
-    stale = []
-    for path, text in ((RULES, rules()), (PAGE, page(PAGE.read_text(encoding="utf-8")))):
-        if not check:
-            path.write_text(text, encoding="utf-8")
-        elif not path.exists() or path.read_text(encoding="utf-8") != text:
-            stale.append(str(path))
-    if stale:
-        print(f"{', '.join(stale)}: not what the table of limits says; run make generate", file=sys.stderr)
-    return bool(stale)
-
-
 if __name__ == "__main__":
-    sys.exit(main())
+    files = {RULES: rules(), PAGE: page(PAGE.read_text(encoding="utf-8"))}
+    sys.exit(write_or_check("docs.limits", files))

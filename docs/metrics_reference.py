@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-import argparse
 import inspect
 import sys
 from pathlib import Path
 
 from prometheus_client import Metric
 
+from docs.generated import write_or_check
 from heapwatch.collectors.standard import StandardCollector
 from heapwatch.runtime.exposition import Collector
 from heapwatch.watch import Watch
 
-DEFAULT_PATH = Path("docs/metrics.md")
+PAGE = Path("docs/metrics.md")
 
 _HEAD = """# Metrics of a trainer
 
@@ -37,21 +37,8 @@ def _section(collector: Collector) -> str:
     if isinstance(collector, StandardCollector):
         return ""
     summary = (inspect.getdoc(type(collector)) or "").partition("\n\n")[0].replace("\n", " ")
-    rows = [_row(family) for family in collector.collect()]
-    return (
-        "\n".join(
-            [
-                f"## {collector.name}",
-                "",
-                summary,
-                "",
-                "| series | type | labels | meaning |",
-                "|---|---|---|---|",
-                *rows,
-            ]
-        )
-        + "\n"
-    )
+    table = ["| series | type | labels | meaning |", "|---|---|---|---|", *map(_row, collector.collect())]
+    return "\n".join([f"## {collector.name}", "", summary, "", *table]) + "\n"
 
 
 def _row(family: Metric) -> str:
@@ -60,25 +47,5 @@ def _row(family: Metric) -> str:
     return f"| `{name}` | {family.type} | {labels} | {family.documentation} |"
 
 
-def main() -> int:
-    """Write the file, or with --check tell by the exit status whether it is up to date."""
-    options = argparse.ArgumentParser(prog="python -m docs.metrics_reference", description=__doc__)
-    options.add_argument("path", nargs="?", type=Path, default=DEFAULT_PATH)
-    options.add_argument("--check", action="store_true", help="write nothing, fail on a difference")
-    chosen = options.parse_args()
-    text = reference()
-    if not chosen.check:
-        chosen.path.parent.mkdir(parents=True, exist_ok=True)
-        chosen.path.write_text(text, encoding="utf-8")
-        return 0
-    if chosen.path.exists() and chosen.path.read_text(encoding="utf-8") == text:
-        return 0
-    print(
-        f"{chosen.path} is not what the exporter says: run python -m docs.metrics_reference",
-        file=sys.stderr,
-    )
-    return 1
-
-
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(write_or_check("docs.metrics_reference", {PAGE: reference()}))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 
+from docs.generated import write_or_check
 from heapwatch.measure.introspection.reads import READS
 
 PAGE = Path("docs/reads.md")
@@ -38,15 +39,5 @@ def page() -> str:
     return _HEAD + "".join(rows)
 
 
-def main() -> int:
-    """Write the page, or compare it; returns the exit code."""
-    if "--check" not in sys.argv:
-        PAGE.write_text(page(), encoding="utf-8")
-    elif PAGE.read_text(encoding="utf-8") != page():
-        print(f"{PAGE} is not what `python -m docs.reads` makes", file=sys.stderr)
-        return 1
-    return 0
-
-
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(write_or_check("docs.reads", {PAGE: page()}))

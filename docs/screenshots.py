@@ -22,7 +22,7 @@ from playwright.sync_api import Browser, Locator, expect
 from tests.dashboards.backfill import build_tsdb
 from tests.dashboards.browser import chromium, opened
 from tests.dashboards.server import prometheus
-from tests.dashboards.viewer.conftest import start_viewer
+from tests.dashboards.viewer.conftest import running_viewer
 
 IMAGES = Path(__file__).with_name("images")
 HEIGHT = 900
@@ -49,7 +49,6 @@ PICTURES = (
 
 def take(address: str, chosen: str) -> None:
     """Write `docs/images/*.png`: the first screen of the dashboards at `address`, these parameters added."""
-    IMAGES.mkdir(exist_ok=True)
     with chromium() as browser:
         trainers = _trainers(browser, address)
         for picture in PICTURES:
@@ -61,7 +60,7 @@ def take(address: str, chosen: str) -> None:
             query = f"theme={picture.theme}&refresh={only}{chosen}"
             opened(page, f"{address}/d/heapwatch-{picture.board}?{query}")
             expect(page.locator("#popup")).to_be_hidden()  # of a lost connection
-            _write(picture, page.screenshot())
+            save(page.screenshot(), IMAGES / f"{picture.name}.png")
             page.close()
 
 
@@ -81,11 +80,11 @@ def _instance(link: Locator) -> str:
     return parse_qs(urlsplit(link.get_attribute("href") or "").query)["var-instance"][0]
 
 
-def _write(picture: Picture, screenshot: bytes) -> None:
-    file = IMAGES / f"{picture.name}.png"
+def save(screenshot: bytes, file: Path, colours: int = 256) -> None:
+    """Write it with a palette: it is a third of the size, and nobody sees it on flat panels."""
+    file.parent.mkdir(exist_ok=True)
     image = Image.open(BytesIO(screenshot)).convert("RGB")
-    # A palette of 256 colours is a third of the size, and nobody sees it on flat panels.
-    image.quantize(256, Image.Quantize.FASTOCTREE, dither=Image.Dither.NONE).save(file, optimize=True)
+    image.quantize(colours, Image.Quantize.FASTOCTREE, dither=Image.Dither.NONE).save(file, optimize=True)
     print(f"{file.relative_to(Path.cwd())}  {file.stat().st_size / 1000:.0f} kB")
 
 
@@ -105,13 +104,8 @@ def history() -> Iterator[str]:
     """The address of a viewer of made-up history."""
     with tempfile.TemporaryDirectory() as folder:
         build_tsdb(Path(folder), hours=6)
-        with prometheus(Path(folder)) as source:
-            process, address = start_viewer(source)
-            try:
-                yield address
-            finally:
-                process.terminate()
-                process.wait(timeout=20)
+        with prometheus(Path(folder)) as source, running_viewer(source) as address:
+            yield address
 
 
 if __name__ == "__main__":

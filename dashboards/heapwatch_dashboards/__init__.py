@@ -20,7 +20,7 @@ Links
     Dashboard links of type `link` to `/d/<uid>`, with `keepTime` and `includeVars`; data links of fields,
     with `${__field.labels.NAME}`, `${__data.fields.NAME}`, `${__url_time_range}` and `${datasource}`.
 Panels
-    `timeseries`, `stat`, `bargauge`, `state-timeline`, `table`, `heatmap`, `text`, and `row`, which holds
+    `timeseries`, `stat`, `state-timeline`, `table`, `heatmap`, `text`, and `row`, which holds
     its panels when it is collapsed. `gridPos` counts in 24ths of the width and in 30 pixels of height.
 Targets
     `expr`, `legendFormat`, `refId`, `instant` or `range`, `format` (`time_series`, `table`, `heatmap`), and
@@ -29,7 +29,7 @@ Fields
     `unit`, `decimals`, `min`, `max`, `noValue`, `links`, `color` (`palette-classic`, `fixed`, `thresholds`),
     `mappings` (`value`), `thresholds` (absolute). In `custom`, for time series: `drawStyle` (`line`,
     `bars`), `lineInterpolation` (`linear`, `stepAfter`), `lineWidth`, `lineStyle` (dash), `fillOpacity`,
-    `showPoints`, `stacking` (`normal`, `none`), `axisSoftMin`, `axisSoftMax`; for tables: `cellOptions`
+    `stacking` (`normal`, `none`), `axisSoftMin`, `axisSoftMax`, `axisWidth`; for tables: `cellOptions`
     (`auto`, `color-background`, `color-text`, `gauge`) and `width`. Overrides match `byName` or `byRegexp`;
     a later one wins.
 Transformations

@@ -1,4 +1,4 @@
-"""One colour for one meaning, on every dashboard.
+"""One colour and one word for one meaning, on every dashboard.
 
 The hues are those of Okabe and Ito's palette for colour-blind readers (https://jfly.uni-koeln.de/color/),
 which hold on a light and on a dark background. A colour never carries a meaning alone: the verdict is also a
@@ -61,3 +61,20 @@ def judged(good: str, *steps: tuple[float, str]) -> dict[str, Any]:
 
 
 NEUTRAL = thresholds(PLAIN)
+
+# The words of a verdict, their numbers in queries, and their colours. Seven words are those that the
+# explanation of a trainer gives; `over a limit` and `down or stalled` come from alerts alone. A greater
+# number is worse; `job:trainer_verdict:state` has the whole ones.
+VERDICTS = {
+    0.0: ("too early", UNKNOWN),
+    1.0: ("healthy", GOOD),
+    1.1: ("warm-up", SKY),
+    1.2: ("filling", SKY),
+    2.0: ("growing", NOTICE),
+    3.0: ("over a limit", WARNING),
+    3.5: ("will not fit", WARNING),
+    4.0: ("leak", CRITICAL),
+    5.0: ("down or stalled", DOWN),
+}
+CODES = {word: code for code, (word, _) in VERDICTS.items()}
+HEALTHY, GROWING, OVER, LEAK = (f"{CODES[word]:g}" for word in ("healthy", "growing", "over a limit", "leak"))

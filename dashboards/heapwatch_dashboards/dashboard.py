@@ -8,8 +8,10 @@ from typing import Any
 from grafanalib import core
 from grafanalib._gen import DashboardEncoder
 
-from . import annotations, links, variables
+from . import colors, navigation
+from .navigation import DATASOURCE
 from .panel import Json, Panel, identity
+from .queries import alerts, trainers
 
 # 39 is Grafana 10.3's; older versions load it as it is, newer ones migrate it silently.
 SCHEMA_VERSION = 39
@@ -30,11 +32,6 @@ class Row:
     lines: Sequence[Sequence[Panel]]
     collapsed: bool = False
 
-    @property
-    def panels(self) -> list[Panel]:
-        """All of them, line by line."""
-        return [panel for line in self.lines for panel in line]
-
 
 @dataclass(frozen=True)
 class Dashboard:
@@ -49,20 +46,23 @@ class Dashboard:
     @property
     def title(self) -> str:
         """The title that links to it carry."""
-        return links.TITLES[self.uid]
+        return navigation.TITLES[self.uid]
 
     def render(self) -> Json:
         """The document, with nothing but plain JSON in it."""
+        marked = [panel.identity for row in self.rows for line in row.lines for panel in line if panel.marked]
         dashboard = core.Dashboard(
             title=f"Heapwatch / {self.title}",
             uid=self.uid,
             description=self.description,
-            tags=[links.TAG],
+            tags=[navigation.TAG],
             templating=core.Templating(
-                variables.of_trainers() if self.about_trainers else variables.of_targets()
+                navigation.variables_of_trainers()
+                if self.about_trainers
+                else navigation.variables_of_targets()
             ),
-            annotations=core.Annotations(self._annotations()),
-            links=links.between_dashboards(self.uid),
+            annotations=core.Annotations(_annotations(marked) if self.about_trainers else []),
+            links=navigation.links_between_dashboards(self.uid),
             panels=list(_place(self.rows)),
             time=core.Time(self.start, "now"),
             refresh="30s",
@@ -76,10 +76,6 @@ class Dashboard:
         modern["timepicker"] = {"refresh_intervals": REFRESH_INTERVALS}
         document: Json = json.loads(json.dumps(modern, cls=DashboardEncoder))
         return document
-
-    def _annotations(self) -> list[Json]:
-        marked = [panel.identity for row in self.rows for panel in row.panels if panel.marked]
-        return annotations.of_trainers(marked) if self.about_trainers else []
 
 
 def _place(rows: Sequence[Row]) -> Iterator[Json]:
@@ -125,4 +121,56 @@ def _heading(row: Row, y: int, panels: list[Any]) -> Json:
         "collapsed": row.collapsed,
         "gridPos": {"h": 1, "w": COLUMNS, "x": 0, "y": y},
         "panels": panels,
+    }
+
+
+def _annotations(panels: Sequence[int]) -> list[dict[str, Any]]:
+    """Alerts, cleanups and restarts, on the panels with these ids; minor alerts are off until switched on.
+
+    Each is a moment. Grafana fills the time between two samples of one event on every panel, so a query gives
+    one sample an event.
+    """
+    alert = ("{{alertname}}", "{{instance}}: {{resource}} {{component}}", panels)
+    return [
+        _annotation("Leaks and critical alerts", alerts.MAJOR_ALERT_STARTS, colors.CRITICAL, *alert),
+        _annotation("Other alerts", alerts.MINOR_ALERT_STARTS, colors.WARNING, *alert, enabled=False),
+        _annotation(
+            "Cleanups",
+            alerts.CLEANUP_EVENTS,
+            colors.GOOD,
+            "Cleanup",
+            "{{action}} cleanup of {{instance}}",
+            panels,
+        ),
+        _annotation(
+            "Restarts", trainers.RESTARTS, colors.SKY, "Start", "{{instance}} started", panels, is_time=True
+        ),
+    ]
+
+
+def _annotation(
+    name: str,
+    expression: str,
+    color: str,
+    title: str,
+    text: str,
+    panels: Sequence[int],
+    *,
+    enabled: bool = True,
+    is_time: bool = False,
+) -> dict[str, Any]:
+    """One sample an event; with `is_time` its value is the event's time, in milliseconds."""
+    return {
+        "name": name,
+        "datasource": DATASOURCE,
+        "enable": enabled,
+        "hide": False,
+        "iconColor": color,
+        "expr": expression,
+        "step": "60s",
+        "titleFormat": title,
+        "textFormat": text,
+        "tagKeys": "instance",
+        "useValueForTime": is_time,
+        "filter": {"exclude": False, "ids": list(panels)},
     }

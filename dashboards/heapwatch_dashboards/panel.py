@@ -13,8 +13,8 @@ from typing import Any, NamedTuple
 from grafanalib import core
 
 from .empty import Empty
+from .navigation import DATASOURCE
 from .promql import living, named
-from .variables import DATASOURCE
 
 Json = dict[str, Any]
 

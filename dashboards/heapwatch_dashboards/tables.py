@@ -27,7 +27,7 @@ class Column:
     hidden: bool = False
 
     def render(self) -> Json:
-        """The override that gives the column its look."""
+        """The override that gives the column its appearance."""
         properties: dict[str, Any] = {**self.unit.field(), "noValue": "-", **self.options}
         if self.hidden:
             properties["custom.hidden"] = True

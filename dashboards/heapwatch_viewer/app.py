@@ -12,16 +12,15 @@ from prometheus_client import CONTENT_TYPE_LATEST, Gauge, generate_latest
 from heapwatch.http.known_names import KnownNames, known_names
 from heapwatch.http.protocol import Connections, guarded
 from heapwatch_viewer import documents
-from heapwatch_viewer.library import Library
+from heapwatch_viewer.address import State
+from heapwatch_viewer.model import Library
 from heapwatch_viewer.page import DashboardPage, short_title
-from heapwatch_viewer.ports import check_free
 from heapwatch_viewer.prometheus import Prometheus
-from heapwatch_viewer.settings import Settings
-from heapwatch_viewer.state import State
+from heapwatch_viewer.settings import Settings, check_free
 
 REQUEST_SECONDS = 10.0
 MOST_WAITING = 128
-STYLE = Path(__file__).with_name("style.css")
+STYLE = Path(__file__).with_name("style.css").read_text()
 RUNBOOKS = "/docs/runbooks.md"
 FAVICON = Path(__file__).with_name("favicon.svg")
 # What the server has to know of the browser: its clock, and whether anybody can see the page.
@@ -52,8 +51,6 @@ def serve(settings: Settings) -> None:
 
 
 def _add_pages(library: Library, prometheus: Prometheus) -> None:
-    style = STYLE.read_text()
-
     @app.get("/healthz")
     def healthz() -> dict[str, str]:
         return {"status": "ok"}
@@ -68,53 +65,70 @@ def _add_pages(library: Library, prometheus: Prometheus) -> None:
 
     @ui.page("/docs/{path:path}")
     def document(path: str) -> Response | None:
-        file = documents.find(path)
-        if file is None:
-            return Response(f"there is no document {path}\n", 404, media_type="text/plain")
-        if file.suffix != ".md":
-            return FileResponse(file)
-        ui.add_css(style)
-        ui.dark_mode(None)
-        ui.page_title(f"{file.stem} · Heapwatch")
-        with ui.element("nav").classes("boards document-bar"):
-            for uid, board in library.boards.items():
-                ui.link(short_title(board.title), f"/d/{uid}")
-            ui.link("All runbooks", RUNBOOKS)
-        ui.html(documents.rendered(file.read_text()), sanitize=False).classes("text document")
-        return None
+        return _document(path, library)
 
     @ui.page("/d/{uid}")
     @ui.page("/d/{uid}/{slug}")
     async def dashboard(request: Request, uid: str) -> None:
-        ui.add_css(style)
-        library.refresh()
-        boards, problem = library.boards, library.problem
-        if uid not in boards:
-            known = ", ".join(boards)
-            ui.label(f"There is no dashboard {uid}; there are: {known}").classes("note error")
-            return
-        board = boards[uid]
-        try:
-            state = State.read(board, request.query_params, request.query_params.multi_items())
-        except ValueError as wrong:
-            problem = f"{wrong}; showing the dashboard's own range instead"
-            state = State.read(board, {}, request.query_params.multi_items())
-        ui.page_title(f"{board.title} · Heapwatch")
-        page = DashboardPage(board, boards, prometheus, state, problem)
-        page.build()
-        client = ui.context.client
-        await client.connected()
-        if client.is_deleted:
-            return
-        _pages.inc()
-        client.on_delete(lambda: _pages.dec())
-        client.on_delete(lambda: page.stop())
-        ui.on("watched", lambda event: page.watch(bool(event.args)))
-        ui.run_javascript(ON_VISIBILITY)
-        zone = await _browser_zone()
-        if not client.is_deleted:
-            page.show_in(zone)
-            page.reload()
+        page = _dashboard(request, uid, library, prometheus)
+        if page is not None:
+            await _fill(page)
+
+
+def _document(path: str, library: Library) -> Response | None:
+    """A page of the documents, or the answer when it is none."""
+    file = documents.find(path)
+    if file is None:
+        return Response(f"there is no document {path}\n", 404, media_type="text/plain")
+    if file.suffix != ".md":
+        return FileResponse(file)
+    ui.add_css(STYLE)
+    ui.dark_mode(None)
+    ui.page_title(f"{file.stem} · Heapwatch")
+    with ui.element("nav").classes("boards document-bar"):
+        for uid, board in library.boards.items():
+            ui.link(short_title(board.title), f"/d/{uid}")
+        ui.link("All runbooks", RUNBOOKS)
+    ui.html(documents.rendered(file.read_text()), sanitize=False).classes("text document")
+    return None
+
+
+def _dashboard(request: Request, uid: str, library: Library, prometheus: Prometheus) -> DashboardPage | None:
+    """The page of a dashboard, still without data; None when there is no such dashboard."""
+    ui.add_css(STYLE)
+    library.refresh()
+    boards, problem = library.boards, library.problem
+    if uid not in boards:
+        ui.label(f"There is no dashboard {uid}; there are: {', '.join(boards)}").classes("note error")
+        return None
+    board = boards[uid]
+    parameters = request.query_params
+    try:
+        state = State.read(board, parameters, parameters.multi_items())
+    except ValueError as wrong:
+        problem = f"{wrong}; showing the dashboard's own range instead"
+        state = State.read(board, {}, parameters.multi_items())
+    ui.page_title(f"{board.title} · Heapwatch")
+    page = DashboardPage(board, boards, prometheus, state, problem)
+    page.build()
+    return page
+
+
+async def _fill(page: DashboardPage) -> None:
+    """Ask for the page's data once its browser is connected, and stop when that leaves."""
+    client = ui.context.client
+    await client.connected()
+    if client.is_deleted:
+        return
+    _pages.inc()
+    client.on_delete(lambda: _pages.dec())
+    client.on_delete(lambda: page.stop())
+    ui.on("watched", lambda event: page.watch(bool(event.args)))
+    ui.run_javascript(ON_VISIBILITY)
+    zone = await _browser_zone()
+    if not client.is_deleted:
+        page.show_in(zone)
+        page.reload()
 
 
 async def _browser_zone() -> tzinfo:

@@ -77,7 +77,7 @@ function seriesOf(series, all) {
   return series;
 }
 
-function tooltipOf(units, chart) {
+function tooltipOf(unit, chart) {
   return (items) => {
     const list = Array.isArray(items) ? items : [items];
     if (!list.length) return "";
@@ -92,24 +92,24 @@ function tooltipOf(units, chart) {
       .filter((item) => item.value[1] !== null && item.value[1] !== undefined)
       .sort((a, b) => b.value[1] - a.value[1])
       .slice(0, 20)
-      .map((item) => {
-        const unit = units[chart.options.series[item.seriesIndex]?.yAxisIndex ?? 0];
-        return `<tr><td>${item.marker}${escape(item.seriesName)}</td><td class="tip-value">${escape(write(item.value[1], unit))}</td></tr>`;
-      });
+      .map(
+        (item) =>
+          `<tr><td>${item.marker}${escape(item.seriesName)}</td><td class="tip-value">${escape(write(item.value[1], unit))}</td></tr>`,
+      );
     return `<div class="tip-time">${new Date(first.axisValue).toLocaleString()}</div><table>${rows.join("")}</table>`;
   };
 }
 
-// The room that the names of lanes need, in pixels, up to a share of the chart.
+// The width that the names of lanes need, in pixels, up to a share of the chart.
 function nameWidth(names, width) {
   const measured = names.map((name) => echarts.format.getTextRect(name, "11px sans-serif").width);
   return Math.ceil(Math.min(Math.max(...measured, 0) + 4, width * MOST_NAME));
 }
 
-// Axes of a given width make the times of charts below each other agree.
-function gridOf(axes) {
-  if (!axes.every((axis) => axis.width)) return { left: 8, right: HALF_A_TIME, top: 10, bottom: 4, containLabel: true };
-  return { left: axes[0].width, right: axes[1]?.width ?? HALF_A_TIME, top: 10, bottom: 24 };
+// An axis of a given width makes the times of charts below each other agree.
+function gridOf(axis) {
+  if (!axis.width) return { left: 8, right: HALF_A_TIME, top: 10, bottom: 4, containLabel: true };
+  return { left: axis.width, right: HALF_A_TIME, top: 10, bottom: 24 };
 }
 
 function complete(chart, width) {
@@ -120,7 +120,7 @@ function complete(chart, width) {
     animation: false,
     useUTC: false,
     textStyle: { fontFamily: "inherit" },
-    grid: gridOf(chart.options.yAxis),
+    grid: gridOf(chart.options.yAxis[0]),
     legend: { show: false },
     tooltip: {
       trigger: categories ? "item" : "axis",
@@ -129,7 +129,7 @@ function complete(chart, width) {
       backgroundColor: paintOf("--panel"),
       borderColor: line,
       textStyle: { color: paintOf("--text"), fontSize: 12 },
-      formatter: tooltipOf(chart.units, chart),
+      formatter: tooltipOf(chart.unit, chart),
     },
     xAxis: {
       ...chart.options.xAxis,
@@ -138,17 +138,17 @@ function complete(chart, width) {
       splitLine: { show: !categories, lineStyle: { color: line, opacity: 0.5 } },
       splitNumber: 6,
     },
-    yAxis: chart.options.yAxis.map((axis, index) => ({
+    yAxis: chart.options.yAxis.map((axis) => ({
       ...axis,
-      ...(axis.type === "value" ? ticks(chart.options.series, index, axis, chart.units[index]) : {}),
+      ...(axis.type === "value" ? ticks(chart.options.series, axis, chart.unit) : {}),
       triggerEvent: categories,
       axisLine: { show: false },
       axisTick: { show: false },
       splitNumber: 4,
-      splitLine: { show: !categories && index === 0, lineStyle: { color: line, opacity: 0.5 } },
+      splitLine: { show: !categories, lineStyle: { color: line, opacity: 0.5 } },
       axisLabel: categories
         ? { color: text, fontSize: 11, width: nameWidth(axis.data, width), overflow: "truncate" }
-        : { color: text, fontSize: 11, formatter: (value) => writeTick(value, chart.units[index]) },
+        : { color: text, fontSize: 11, formatter: (value) => writeTick(value, chart.unit) },
     })),
     visualMap: chart.options.visualMap && {
       ...chart.options.visualMap,
@@ -176,7 +176,7 @@ export default {
   props: { chart: Object },
   emits: ["zoom"],
   template: `
-    <div class="chart" :class="chart && 'legend-' + chart.placement">
+    <div class="chart">
       <div class="drawing">
         <div class="plot" ref="plot"></div>
         <div class="crosshair" ref="crosshair"></div>

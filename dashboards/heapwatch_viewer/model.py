@@ -1,9 +1,13 @@
-"""The part of Grafana's dashboard model that the generated dashboards use."""
+"""The part of Grafana's dashboard model that the generated dashboards use, and the folder that holds them."""
 
+import json
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
 from heapwatch_viewer.timerange import seconds_of
+
+HOME = "heapwatch-fleet"
 
 
 @dataclass(frozen=True)
@@ -39,11 +43,6 @@ class Panel:
         """The panel type's own options."""
         return dict(self.raw.get("options", {}))
 
-    @property
-    def transformations(self) -> list[dict[str, Any]]:
-        """Transformations, in order, without those that are switched off."""
-        return [step for step in self.raw.get("transformations", []) if not step.get("disabled")]
-
 
 @dataclass(frozen=True)
 class Row:
@@ -56,18 +55,13 @@ class Row:
 
 @dataclass(frozen=True)
 class Variable:
-    """A template variable."""
+    """A template variable: the answer to a query, of which several values can be chosen, or all."""
 
     name: str
     label: str
-    kind: str
     query: str
     regex: str
-    multi: bool
-    include_all: bool
-    all_value: str
     hidden: bool
-    default: tuple[str, ...]
 
 
 @dataclass(frozen=True)
@@ -91,8 +85,6 @@ class Dashboard:
 
     uid: str
     title: str
-    description: str
-    tags: tuple[str, ...]
     rows: tuple[Row, ...]
     variables: tuple[Variable, ...]
     annotations: tuple[Annotation, ...]
@@ -102,21 +94,77 @@ class Dashboard:
     refresh: str
 
 
-def parse(document: dict[str, Any]) -> Dashboard:
-    """Turn Grafana's JSON into a Dashboard. Raises KeyError where a field is missing."""
+class Library:
+    """Every dashboard of `folder` by uid, the home dashboard first, then in the order of its links.
+
+    Attributes:
+        boards: what was read last without a fault.
+        problem: why a later reading failed, or nothing.
+
+    Raises:
+        ValueError: a file is no dashboard, naming the file and what is wrong; or there is none.
+
+    """
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+        self._stamps = self._changed()
+        self.boards = load(folder)
+        self.problem = ""
+
+    @property
+    def home(self) -> str:
+        """The uid of the dashboard to show first."""
+        return next(iter(self.boards))
+
+    def refresh(self) -> None:
+        """Read the files again if one changed, came or went; a faulty one leaves the boards as they are."""
+        stamps = self._changed()
+        if stamps == self._stamps:
+            return
+        self._stamps = stamps
+        try:
+            self.boards = load(self._folder)
+        except (ValueError, OSError) as problem:
+            self.problem = f"{problem}; showing the dashboards as they were before"
+        else:
+            self.problem = ""
+
+    def _changed(self) -> dict[Path, int]:
+        return {path: path.stat().st_mtime_ns for path in self._folder.glob("*.json")}
+
+
+def load(folder: Path) -> dict[str, Dashboard]:
+    """Read every `*.json` in `folder`. Raises ValueError as `Library` says."""
+    boards = {board.uid: board for board in map(_read, sorted(folder.glob("*.json")))}
+    if not boards:
+        raise ValueError(f"no dashboards in {folder}: run `make generate`")
+    home = HOME if HOME in boards else next(iter(boards))
+    linked = [link["url"].removeprefix("/d/") for link in boards[home].links]
+    order = {uid: place for place, uid in enumerate([home, *linked])}
+    return dict(sorted(boards.items(), key=lambda item: order.get(item[0], len(order))))
+
+
+def _read(path: Path) -> Dashboard:
+    try:
+        return _dashboard(json.loads(path.read_text()))
+    except json.JSONDecodeError as problem:
+        raise ValueError(f"{path} is no JSON ({problem}): run `make generate`") from None
+    except KeyError as problem:
+        raise ValueError(f"{path} is not a dashboard: {problem} is missing somewhere in it") from None
+    except (ValueError, TypeError, AttributeError) as problem:
+        raise ValueError(f"{path} is not a dashboard: {problem}") from None
+
+
+def _dashboard(document: dict[str, Any]) -> Dashboard:
     span = document.get("time", {})
+    variables = document.get("templating", {}).get("list", ())
     return Dashboard(
         uid=document["uid"],
         title=document["title"],
-        description=document.get("description") or "",
-        tags=tuple(document.get("tags", ())),
         rows=_rows(document["panels"]),
-        variables=tuple(_variable(item) for item in document.get("templating", {}).get("list", ())),
-        annotations=tuple(
-            _annotation(item)
-            for item in document.get("annotations", {}).get("list", ())
-            if item.get("expr") or item.get("target", {}).get("expr")
-        ),
+        variables=tuple(_variable(item) for item in variables if item["type"] == "query"),
+        annotations=tuple(_annotation(item) for item in document.get("annotations", {}).get("list", ())),
         links=tuple(document.get("links", ())),
         start=span.get("from", "now-6h"),
         end=span.get("to", "now"),
@@ -129,7 +177,7 @@ def _rows(panels: list[dict[str, Any]]) -> tuple[Row, ...]:
     for item in sorted(panels, key=lambda panel: (panel["gridPos"]["y"], panel["gridPos"]["x"])):
         if item["type"] == "row":
             inside = tuple(_panel(child) for child in item.get("panels", ()))
-            rows.append(Row(item.get("title", ""), bool(item.get("collapsed")), inside))
+            rows.append(Row(item["title"], bool(item.get("collapsed")), inside))
         else:
             last = rows.pop()
             rows.append(Row(last.title, last.collapsed, (*last.panels, _panel(item))))
@@ -141,10 +189,10 @@ def _panel(item: dict[str, Any]) -> Panel:
     return Panel(
         id=item["id"],
         kind=item["type"],
-        title=item.get("title", ""),
+        title=item["title"],
         description=item.get("description") or "",
         grid=(place["x"], place["y"], place["w"], place["h"]),
-        targets=tuple(_target(target) for target in item.get("targets", ()) if not target.get("hide")),
+        targets=tuple(_target(target) for target in item.get("targets", ())),
         raw=item,
     )
 
@@ -153,35 +201,28 @@ def _target(item: dict[str, Any]) -> PanelQuery:
     return PanelQuery(
         expression=item["expr"],
         legend=item.get("legendFormat") or "",
-        ref_id=item.get("refId", "A"),
-        instant=bool(item.get("instant")) and not item.get("range"),
+        ref_id=item["refId"],
+        instant=bool(item.get("instant")),
         least_step=seconds_of(item.get("interval") or "0s"),
     )
 
 
 def _variable(item: dict[str, Any]) -> Variable:
-    query = item.get("query", "")
-    current = item.get("current", {}).get("value", ())
     return Variable(
         name=item["name"],
         label=item.get("label") or item["name"],
-        kind=item["type"],
-        query=query.get("query", "") if isinstance(query, dict) else query,
+        query=item["query"]["query"],
         regex=item.get("regex") or "",
-        multi=bool(item.get("multi")),
-        include_all=bool(item.get("includeAll")),
-        all_value=item.get("allValue") or "",
         hidden=item.get("hide") == 2,
-        default=tuple(current) if isinstance(current, list) else ((current,) if current else ()),
     )
 
 
 def _annotation(item: dict[str, Any]) -> Annotation:
     return Annotation(
         name=item["name"],
-        color=item.get("iconColor") or "blue",
-        expression=item.get("expr") or item["target"]["expr"],
-        title=item.get("titleFormat") or item["name"],
+        color=item["iconColor"],
+        expression=item["expr"],
+        title=item["titleFormat"],
         text=item.get("textFormat") or "",
         value_is_time=bool(item.get("useValueForTime")),
         step=seconds_of(item.get("step") or "0s"),

@@ -3,27 +3,26 @@
 import asyncio
 import time
 from collections.abc import Coroutine, Mapping, Sequence
-from datetime import timezone, tzinfo
+from datetime import datetime, timezone, tzinfo
+from html import escape
 
 from nicegui import background_tasks, ui
 
 from heapwatch_viewer import queries, units
-from heapwatch_viewer.links import board_address, complete
-from heapwatch_viewer.model import Dashboard
-from heapwatch_viewer.panel import PanelView
+from heapwatch_viewer.address import State, board_address, complete
+from heapwatch_viewer.model import Dashboard, Variable
+from heapwatch_viewer.panel import PanelView, RowView
 from heapwatch_viewer.panels.base import Mark
 from heapwatch_viewer.prometheus import Prometheus, QueryError
-from heapwatch_viewer.row import RowView
-from heapwatch_viewer.state import State
-from heapwatch_viewer.timerange import TimeRange, Window
-from heapwatch_viewer.toolbar import Toolbar
+from heapwatch_viewer.timerange import PRESETS, TimeRange, Window
 from heapwatch_viewer.unwell import unwell
-from heapwatch_viewer.variables import Selection, choices, settle
+from heapwatch_viewer.variables import ALL, available_or_all, choices
 
 ABOUT = (
     "This is Heapwatch's built-in viewer of its Grafana dashboards. Install Grafana "
     "(https://grafana.com/grafana/download) and run `make up` again to have these pages there."
 )
+REFRESHES = {"": 0, "5s": 5, "10s": 10, "15s": 15, "30s": 30, "1m": 60, "5m": 300, "15m": 900}
 
 
 class DashboardPage:
@@ -70,8 +69,8 @@ class DashboardPage:
         self._links[self.board.uid].classes("here")
         self._toolbar = Toolbar(self)
         self._note = ui.label(self._problem).classes("note error")
-        self._keeper = ui.label().classes("note error")
-        _show(self._keeper, unwell())
+        self._unwell = ui.label().classes("note error")
+        _show(self._unwell, unwell())
         self._rows = [RowView(row, self.link, self.zoom, self._fill_opened) for row in self.board.rows]
         self._views = [view for row in self._rows for view in row.views]
         ui.label(ABOUT).classes("note")
@@ -113,16 +112,6 @@ class DashboardPage:
         """An address found in a panel, completed with `values` and this page's state."""
         return complete(address, values, self.state.span, self.state.selections)
 
-    @property
-    def span(self) -> TimeRange:
-        """The time range."""
-        return self.state.span
-
-    @property
-    def refresh_interval(self) -> str:
-        """How often it refreshes, as in the address."""
-        return self.state.refresh
-
     def choose_range(self, span: TimeRange) -> None:
         """Show another time range."""
         self.state.span = span
@@ -136,7 +125,7 @@ class DashboardPage:
     def choose(self, variable: str, values: list[str]) -> None:
         """Choose these values of a variable."""
         self.state.wanted[variable] = values
-        self.state.selections[variable] = Selection(tuple(values))
+        self.state.selections[variable] = tuple(values)
         self._change()
 
     def annotate(self, name: str, shown: bool) -> None:
@@ -147,21 +136,24 @@ class DashboardPage:
     def refresh_every(self, interval: str) -> None:
         """Refresh at another interval."""
         self.state.refresh = interval
-        ui.navigate.history.replace(self.address(self.board.uid))
-
-    def _change(self) -> None:
-        """The state has changed: show it in the address and ask again."""
-        self._problem = ""
-        ui.navigate.history.replace(self.address(self.board.uid))
-        self._toolbar.update()
-        self.reload()
+        self._write_address()
 
     def toggle_theme(self) -> None:
         """Dark to light or back; charts repaint themselves."""
         self._dark.toggle()
         self.state.theme = "dark" if self._dark.value else "light"
-        ui.navigate.history.replace(self.address(self.board.uid))
+        self._write_address()
         ui.run_javascript("setTimeout(() => window.dispatchEvent(new Event('heapwatch-theme')), 50)")
+
+    def _change(self) -> None:
+        """The state has changed: show it in the address and ask again."""
+        self._problem = ""
+        self._write_address()
+        self._toolbar.update()
+        self.reload()
+
+    def _write_address(self) -> None:
+        ui.navigate.history.replace(self.address(self.board.uid))
 
     def _fill_opened(self, views: Sequence[PanelView]) -> None:
         self._begin(self._fill(views, time.time()))
@@ -173,11 +165,11 @@ class DashboardPage:
 
     async def _ask(self) -> None:
         """Ask for variables, annotations and panels, and say what fails where it fails."""
-        _show(self._keeper, unwell())
+        _show(self._unwell, unwell())
         now = time.time()
         try:
             window = Window.of(self.state.span, 300, now)
-            await self._settle_variables(window)
+            await self._select(window)
             shown = [item for item in self.board.annotations if item.name in self.state.annotations]
             self._marks = await queries.marks(shown, self._prometheus, self.state.selections, window)
         except (QueryError, ValueError) as problem:
@@ -191,22 +183,24 @@ class DashboardPage:
 
     async def _fill(self, views: Sequence[PanelView], now: float) -> None:
         units.zone.set(self.zone)
-        windows = [Window.of(self.state.span, view.points, now) for view in views]
+        state = self.state
         await asyncio.gather(
             *(
-                view.refresh(self._prometheus, self.state.selections, window, self._marks)
-                for view, window in zip(views, windows, strict=True)
+                view.refresh(
+                    self._prometheus, state.selections, Window.of(state.span, view.points, now), self._marks
+                )
+                for view in views
             )
         )
 
-    async def _settle_variables(self, window: Window) -> None:
-        selections: dict[str, Selection] = {}
+    async def _select(self, window: Window) -> None:
+        """Choose the values of every variable that are wanted and still there."""
+        selections: dict[str, tuple[str, ...]] = {}
         for variable in self.board.variables:
-            if variable.kind == "datasource":
-                continue
             available = await choices(variable, selections, self._prometheus, window)
-            selections[variable.name] = settle(variable, self.state.wanted.get(variable.name, ()), available)
-            self._toolbar.offer(variable, available, selections[variable.name])
+            chosen = available_or_all(self.state.wanted.get(variable.name, ()), available)
+            selections[variable.name] = chosen
+            self._toolbar.offer(variable, available, chosen)
         self.state.selections = selections
 
     def _update_links(self) -> None:
@@ -217,6 +211,109 @@ class DashboardPage:
                 link.update()
 
 
+class Toolbar:
+    """The top of a page: lets the user change what it shows."""
+
+    def __init__(self, page: DashboardPage) -> None:
+        self._page = page
+        self._selects: dict[str, ui.select] = {}
+        with ui.element("header").classes("bar-top"):
+            ui.html(f"<h1>{escape(page.board.title)}</h1>", sanitize=False)
+            self._variables = ui.row().classes("items-center gap-2")
+            for annotation in page.board.annotations:
+                ui.checkbox(
+                    annotation.name,
+                    value=annotation.enabled,
+                    on_change=lambda event, name=annotation.name: page.annotate(name, event.value),
+                ).props("dense")
+            ui.element("div").classes("spring")
+            self._build_range()
+            self._build_refresh()
+            ui.button(icon="refresh", on_click=page.reload).props("flat dense").tooltip("Refresh now")
+            ui.button(icon="contrast", on_click=page.toggle_theme).props("flat dense").tooltip(
+                "Dark or light"
+            )
+
+    def update(self) -> None:
+        """Show a time range that was changed elsewhere."""
+        self._range.set_text(self._page.state.span.label(self._page.zone))
+
+    def offer(self, variable: Variable, available: Mapping[str, str], chosen: tuple[str, ...]) -> None:
+        """Show the choices of a variable and what is chosen."""
+        if variable.hidden:
+            return
+        options = {ALL: "All", **available}
+        known = self._selects.get(variable.name)
+        if known is None:
+            with self._variables:
+                known = ui.select(options, label=variable.label, value=list(chosen), multiple=True)
+                known.props("dense outlined options-dense")
+                known.on("update:model-value", lambda _, name=variable.name: self._choose(name))
+            self._selects[variable.name] = known
+        elif known.options != options or known.value != list(chosen):
+            known.set_options(options, value=list(chosen))
+
+    def _choose(self, name: str) -> None:
+        values = list(self._selects[name].value)
+        if ALL in values and len(values) > 1:  # a value chosen after All narrows; All chosen last widens
+            values = [ALL] if values[-1] == ALL else [value for value in values if value != ALL]
+        self._page.choose(name, values)
+
+    def _build_refresh(self) -> None:
+        chosen = self._page.state.refresh
+        seconds = REFRESHES.get(chosen, 0)
+        ui.select(
+            {text: text or "off" for text in REFRESHES},
+            value=chosen if chosen in REFRESHES else "",
+            on_change=lambda event: self._refresh_every(event.value),
+        ).props("dense outlined options-dense").style("min-width: 80px").tooltip("Refresh every")
+        self._timer = ui.timer(seconds or 60, self._page.refresh, active=bool(seconds), immediate=False)
+
+    def _refresh_every(self, text: str) -> None:
+        self._timer.active = bool(REFRESHES[text])
+        if REFRESHES[text]:
+            self._timer.interval = REFRESHES[text]
+        self._page.refresh_every(text)
+
+    def _build_range(self) -> None:
+        page = self._page
+        with ui.button(color=None).props("outline dense no-caps icon=schedule").classes("q-px-sm"):
+            self._range = ui.label(page.state.span.label(page.zone)).classes("q-ml-xs")
+            with ui.menu() as menu, ui.row().classes("q-pa-md no-wrap items-start"):
+                with ui.column().classes("gap-1"):
+                    where = ui.label().classes("muted")
+                    start = ui.input("From").props("dense outlined type=datetime-local step=1")
+                    end = ui.input("To").props("dense outlined type=datetime-local step=1")
+                    wrong = ui.label().classes("panel-error")
+
+                    def fill() -> None:
+                        where.set_text(f"From and to, in {page.zone} time")
+                        for field, moment in zip(
+                            (start, end), page.state.span.seconds(time.time()), strict=True
+                        ):
+                            field.set_value(f"{datetime.fromtimestamp(moment, page.zone):%Y-%m-%dT%H:%M:%S}")
+
+                    def apply() -> None:
+                        try:
+                            span = TimeRange(
+                                *(_milliseconds(field.value, page.zone) for field in (start, end))
+                            )
+                        except ValueError as problem:
+                            wrong.set_text(str(problem))
+                        else:
+                            wrong.set_text("")
+                            menu.close()
+                            page.choose_range(span)
+
+                    ui.button("Apply", on_click=apply).props("dense")
+                    menu.on("before-show", fill)
+                with ui.column().classes("gap-0"):
+                    for begin, label in PRESETS.items():
+                        ui.menu_item(
+                            f"Last {label}", lambda begin=begin: page.choose_range(TimeRange(begin))
+                        ).props("dense")
+
+
 def short_title(title: str) -> str:
     """A dashboard's title without the name of the project, which all of them have."""
     return title.rpartition(" / ")[2]
@@ -225,3 +322,11 @@ def short_title(title: str) -> str:
 def _show(note: ui.label, text: str) -> None:
     note.set_text(text)
     note.set_visibility(bool(text))
+
+
+def _milliseconds(text: str, zone: tzinfo) -> str:
+    """Milliseconds since 1970 of what a date and time input holds. Raises ValueError when it is empty."""
+    try:
+        return str(int(datetime.fromisoformat(text or "").replace(tzinfo=zone).timestamp() * 1000))
+    except ValueError:
+        raise ValueError("choose both a from and a to") from None

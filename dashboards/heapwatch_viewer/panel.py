@@ -1,13 +1,14 @@
-"""One panel on the page: title, description, and a body that shows data or what went wrong."""
+"""Panels and rows on the page: titles, and bodies that show data or what went wrong."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import TypeVar
 
 from nicegui import ui
+from nicegui.element import Element
+from nicegui.elements.echart import EChart
 
 from heapwatch_viewer import queries
-from heapwatch_viewer.chart import ChartElement
-from heapwatch_viewer.model import Panel
+from heapwatch_viewer.model import Panel, Row
 from heapwatch_viewer.panels import RENDERERS, Answers, Chart, Html
 from heapwatch_viewer.panels.base import Mark, nothing
 from heapwatch_viewer.prometheus import Prometheus, QueryError
@@ -16,8 +17,27 @@ from heapwatch_viewer.variables import Selections, interpolate
 
 POINTS_PER_COLUMN = 25
 TALL = 4  # grid cells; more is a panel that a phone shows over its whole width
+_ECHARTS = EChart.__module__  # importing it is what puts `nicegui-echart` into the page's import map
 
+Link = Callable[[str, dict[str, str]], str]
+"""Completes an address in a panel with the values of a table row."""
+Zoom = Callable[[int, int], None]
+"""Is called with (from, to) in milliseconds when the user drags over a chart."""
 Content = TypeVar("Content", bound=ui.element)
+
+
+class ChartElement(Element, component="chart.js", esm={"heapwatch-browser": "browser"}):
+    """Shows a `Chart` with ECharts as NiceGUI bundles it, with a shared crosshair and zoom by dragging."""
+
+    def __init__(self, on_zoom: Zoom) -> None:
+        super().__init__()
+        self._props["chart"] = None
+        self.on("zoom", lambda event: on_zoom(int(event.args["from"]), int(event.args["to"])))
+
+    def show(self, chart: Chart) -> None:
+        """Replace what is drawn."""
+        self._props["chart"] = {"options": chart.options, "unit": chart.unit, "legend": chart.legend}
+        self.update()
 
 
 class PanelView:
@@ -25,8 +45,6 @@ class PanelView:
 
     Args:
         top: grid row at which the panel's row starts.
-        link: completes an address in the panel with the values of a table row.
-        zoom: called with (from, to) in milliseconds.
 
     Attributes:
         in_sight: its row is open.
@@ -34,13 +52,7 @@ class PanelView:
 
     """
 
-    def __init__(
-        self,
-        panel: Panel,
-        top: int,
-        link: Callable[[str, dict[str, str]], str],
-        zoom: Callable[[int, int], None],
-    ) -> None:
+    def __init__(self, panel: Panel, top: int, link: Link, zoom: Zoom) -> None:
         self.panel = panel
         self.in_sight = True
         self.says = ""
@@ -95,10 +107,11 @@ class PanelView:
     def _show(self, shown: Chart | Html) -> None:
         if isinstance(shown, Chart) and not any(series["data"] for series in shown.options["series"]):
             shown = Html(nothing(self.panel))
-        self.says = shown.body if isinstance(shown, Html) and shown.body == nothing(self.panel) else ""
         if isinstance(shown, Chart):
+            self.says = ""
             self._content_of(ChartElement, lambda: ChartElement(self._zoom)).show(shown)
         else:
+            self.says = shown.body if shown.body == nothing(self.panel) else ""
             self._content_of(ui.html, lambda: ui.html("", sanitize=False)).set_content(shown.body)
 
     def _content_of(self, kind: type[Content], make: Callable[[], Content]) -> Content:
@@ -109,3 +122,59 @@ class PanelView:
                 self._content = make()
         assert isinstance(self._content, kind)
         return self._content
+
+
+class RowView:
+    """Shows a row, which a click on its heading opens and closes.
+
+    While none of its panels has data, one line stands in their place.
+
+    Args:
+        fill: asks for the data of these panels.
+
+    """
+
+    def __init__(self, row: Row, link: Link, zoom: Zoom, fill: Callable[[Sequence[PanelView]], None]) -> None:
+        self._fill = fill
+        self._opened_by_hand = False
+        self._title = ui.element("div").classes("row-title").props("role=button tabindex=0")
+        self._title.set_visibility(bool(row.title))
+        with self._title:
+            self._arrow = ui.icon("expand_more")
+            ui.label(row.title)
+        self._title.on("click", self._toggle).on("keydown.enter", self._toggle)
+        self._line = ui.html("", sanitize=False).classes("row-empty")
+        self._grid = ui.element("div").classes("grid")
+        top = min(panel.grid[1] for panel in row.panels)
+        with self._grid:
+            self.views = [PanelView(panel, top, link, zoom) for panel in row.panels]
+        self._show(not row.collapsed)
+
+    def fold_if_empty(self) -> None:
+        """While no panel has data, say so once instead of in each; a row that somebody opened stays open."""
+        if not self.views[0].in_sight or self._opened_by_hand:
+            return
+        says = [view.says for view in self.views]
+        empty = all(says)
+        self._unfold(not empty)
+        self._line.set_visibility(empty)
+        if empty:
+            # A line to copy says more than that there is nothing.
+            self._line.set_content(next((text for text in says if "<code>" in text), says[0]))
+
+    def _show(self, visible: bool) -> None:
+        self._unfold(visible)
+        self._line.set_visibility(False)
+        self._arrow.name = "expand_more" if visible else "chevron_right"
+        for view in self.views:
+            view.in_sight = visible
+
+    def _unfold(self, visible: bool) -> None:
+        self._grid.set_visibility(visible)
+        self._title.props(f"aria-expanded={str(visible).lower()}")
+
+    def _toggle(self) -> None:
+        self._show(not self._grid.visible)
+        self._opened_by_hand = self._grid.visible
+        if self._grid.visible:
+            self._fill(self.views)

@@ -4,7 +4,6 @@ import asyncio
 import re
 from dataclasses import replace
 
-from heapwatch_viewer.fields import color
 from heapwatch_viewer.model import Annotation, Panel, PanelQuery
 from heapwatch_viewer.panels.base import Mark
 from heapwatch_viewer.prometheus import Prometheus, Series
@@ -16,7 +15,7 @@ _LABEL = re.compile(r"\{\{\s*([\w.]+)\s*\}\}")
 
 def legend(template: str, labels: dict[str, str], expression: str) -> str:
     """The name of a series: Grafana's legend format, else its labels."""
-    if template and template != "__auto":
+    if template:
         return _LABEL.sub(lambda match: labels.get(match[1], ""), template)
     inside = ", ".join(f'{key}="{value}"' for key, value in labels.items() if key != "__name__")
     return labels.get("__name__", "") + (f"{{{inside}}}" if inside else "") or expression
@@ -57,12 +56,12 @@ async def marks(
         for series in await prometheus.range(expression, steps):
             parts = (legend(part, series.labels, "") for part in (annotation.title, annotation.text) if part)
             text = ": ".join(parts)
-            for start, end in _stretches(series, steps, annotation.value_is_time):
-                found.append(Mark(start, end, text, color(annotation.color), annotation.panels))
+            for start, end in _moments(series, steps, annotation.value_is_time):
+                found.append(Mark(start, end, text, annotation.color, annotation.panels))
     return found
 
 
-def _stretches(series: Series, window: Window, value_is_time: bool) -> list[tuple[float, float]]:
+def _moments(series: Series, window: Window, value_is_time: bool) -> list[tuple[float, float]]:
     """(start, end) of each mark; a series whose value is a time in milliseconds marks that time."""
     if value_is_time:
         moments = sorted({value / 1000 for _, value in series.points})

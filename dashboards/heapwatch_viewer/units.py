@@ -49,20 +49,10 @@ UNITS = {
     "none": Unit(((1, ""),)),
     "short": Unit(_COUNT),
     "decbytes": Unit(_si("B")),
-    "bytes": Unit(
-        ((1, " B"), *((1024.0**power, f" {prefix}iB") for power, prefix in enumerate("KMGTP", start=1)))
-    ),
-    "decmbytes": Unit(_si("B"), multiply=1e6),
-    "Bps": Unit(_si("B/s")),
     "s": Unit(_TIME),
-    "ms": Unit(_TIME, multiply=1e-3),
-    "dtdurations": Unit(_TIME),
-    "percent": Unit(((1, "%"),)),
     "percentunit": Unit(((1, "%"),), multiply=100.0),
     "celsius": Unit(((1, " °C"),)),
     "watt": Unit(_si("W")),
-    "ops": Unit(_si("ops/s")),
-    "reqps": Unit(_si("req/s")),
     "cps": Unit(_si("c/s")),
     "dateTimeAsIso": Unit(((1, " at"),)),
     "dateTimeFromNow": Unit(((1, " ago"),)),
@@ -75,30 +65,18 @@ zone: ContextVar[tzinfo] = ContextVar("zone", default=timezone.utc)
 MOMENTS = (UNITS["dateTimeAsIso"], UNITS["dateTimeFromNow"])
 
 
-def clock(seconds: float) -> str:
-    """A moment, given in seconds since 1970, in the browser's time zone."""
-    return f"{datetime.fromtimestamp(seconds, zone.get()):%Y-%m-%d %H:%M:%S}"
-
-
 def _moment(seconds: float, unit: Unit) -> str:
-    """A time as such, or as how long ago it was."""
+    """A time, given in seconds since 1970, in the browser's time zone, or as how long ago it was."""
     if unit is UNITS["dateTimeAsIso"]:
-        return clock(seconds)
+        return f"{datetime.fromtimestamp(seconds, zone.get()):%Y-%m-%d %H:%M:%S}"
     away = seconds - time.time()
     length = write(abs(away), UNITS["s"], 0)
     return f"{length} ago" if away < 0 else f"in {length}"
 
 
 def unit_of(name: str) -> Unit:
-    """The unit called `name` by Grafana; `suffix:x` and unknown names become a plain suffix."""
-    if name in UNITS:
-        return UNITS[name]
-    kind, _, rest = name.partition(":")
-    if kind == "suffix":
-        return Unit(((1, rest),))
-    if kind == "si":
-        return Unit(_si(rest))
-    return Unit(((1, f" {name}"),))
+    """The unit called `name` by Grafana; unknown names become a plain suffix."""
+    return UNITS.get(name) or Unit(((1, f" {name}"),))
 
 
 def write(value: float | None, unit: Unit, decimals: int | None = None) -> str:

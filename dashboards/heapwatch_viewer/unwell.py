@@ -1,4 +1,4 @@
-"""What the stack's keeper says of services that are unwell: it needs none of them to say so."""
+"""What the stack's supervision says of services that are unwell: it needs none of them to say so."""
 
 import os
 from collections.abc import Mapping
@@ -7,12 +7,12 @@ from pathlib import Path
 from heapwatch.runtime.own_files import read_text
 from heapwatch.runtime.plain_text import plain
 
-UNWELL = Path("run") / "unwell"  # in the state folder: a line for each service, written by the keeper
+UNWELL = Path("run") / "unwell"  # in the state folder: a line for each service, written by the supervision
 _MOST_CHARACTERS = 500
 
 
 def unwell(environment: Mapping[str, str] = os.environ) -> str:
-    """One line for the pages; empty where all is well, or no keeper says anything."""
+    """One line for the pages; empty where all is well, or nothing supervises the stack."""
     try:
         lines = read_text(Path(environment["HEAPWATCH_STATE"]) / UNWELL).splitlines()
     except (KeyError, OSError):

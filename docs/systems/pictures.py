@@ -5,36 +5,27 @@
 dashboard, of a run that `python -m examples.check --keep FOLDER` recorded: a minute there was four seconds.
 """
 
-import subprocess
 import sys
 import tempfile
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
-from io import BytesIO
 from pathlib import Path
 
-from PIL import Image
 from playwright.sync_api import FloatRect
 
 from benchmarks.leaks.scenario import LABEL, Scenario, load
-from docs.screenshots import IMAGES
+from docs.screenshots import IMAGES, save
 from heapwatch.recording.reader import read_recording
 from heapwatch.report.findings import analyse
 from heapwatch.report.page import as_html
+from tests.dashboards.backfill import create_blocks
 from tests.dashboards.browser import chromium, opened, stretch
 from tests.dashboards.server import prometheus
-from tests.dashboards.viewer.conftest import start_viewer
+from tests.dashboards.viewer.conftest import running_viewer
 
-
-def save(screenshot: bytes, name: str) -> None:
-    """Write it as `docs/images/systems/<name>.png`, in 128 colours."""
-    file = IMAGES / "systems" / f"{name}.png"
-    file.parent.mkdir(exist_ok=True)
-    picture = Image.open(BytesIO(screenshot)).convert("RGB")
-    colours = picture.quantize(128, Image.Quantize.FASTOCTREE, dither=Image.Dither.NONE)
-    colours.save(file, optimize=True)
-    print(f"{file.relative_to(Path.cwd())}  {file.stat().st_size / 1000:.0f} kB")
+SYSTEMS = IMAGES / "systems"
+COLOURS = 128
 
 
 def report(recording: Path, name: str) -> None:
@@ -46,25 +37,24 @@ def report(recording: Path, name: str) -> None:
         page.goto(file.as_uri())
         end = page.evaluate("[...document.querySelectorAll('figure')].at(-1).getBoundingClientRect().bottom")
         top = FloatRect(x=0, y=0, width=900, height=end + 16)
-        save(page.screenshot(clip=top, full_page=True), name)
+        save(page.screenshot(clip=top, full_page=True), SYSTEMS / f"{name}.png", COLOURS)
 
 
 def world(recording: Path, name: str) -> None:
     """The bodies by type of a replayed run."""
     scenario = load(recording)
-    with tempfile.TemporaryDirectory() as folder, history(scenario, Path(folder)) as source:
-        process, address = start_viewer(source)
-        try:
-            with chromium() as browser:
-                page = browser.new_page(viewport={"width": 1400, "height": 900})
-                minutes = scenario.scrapes * scenario.scrape_seconds // 60
-                query = f"theme=dark&refresh=&from=now-{minutes}m&to=now"
-                stretch(opened(page, f"{address}/d/heapwatch-world?{query}"))
-                panel = page.locator(".panel", has_text="Bodies by type").first
-                save(panel.screenshot(), name)
-        finally:
-            process.terminate()
-            process.wait(timeout=20)
+    with (
+        tempfile.TemporaryDirectory() as folder,
+        history(scenario, Path(folder)) as source,
+        running_viewer(source) as address,
+        chromium() as browser,
+    ):
+        page = browser.new_page(viewport={"width": 1400, "height": 900})
+        minutes = scenario.scrapes * scenario.scrape_seconds // 60
+        query = f"theme=dark&refresh=&from=now-{minutes}m&to=now"
+        stretch(opened(page, f"{address}/d/heapwatch-world?{query}"))
+        panel = page.locator(".panel", has_text="Bodies by type").first
+        save(panel.screenshot(), SYSTEMS / f"{name}.png", COLOURS)
 
 
 @contextmanager
@@ -83,8 +73,7 @@ def history(scenario: Scenario, folder: Path) -> Iterator[str]:
         ]
     text_file = folder / "history.om"
     text_file.write_text("\n".join([*lines, "# EOF\n"]))
-    command = ["promtool", "tsdb", "create-blocks-from", "openmetrics", "--quiet"]
-    subprocess.run([*command, str(text_file), str(folder / "data")], check=True)
+    create_blocks(text_file, folder / "data")
     with prometheus(folder / "data") as url:
         yield url
 

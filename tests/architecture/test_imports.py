@@ -1,23 +1,16 @@
-"""What may import what: each room imports from the rooms below it, and no module imports in a circle."""
+"""What may import what: each part imports from the parts below it, and no module imports in a circle."""
 
 from __future__ import annotations
 
 import ast
 from collections.abc import Iterator
 from graphlib import CycleError, TopologicalSorter
-from pathlib import Path
 
 import pytest
 
-from tests.support.repository import REPOSITORY, SOURCES
+from tests.architecture.sources import MODULES, tree
 
-PACKAGES = [
-    package
-    for folder in SOURCES
-    for package in (REPOSITORY / folder).iterdir()
-    if (package / "__init__.py").exists()
-]
-# From the lowest to the highest; rooms on one line do not import each other. docs/architecture.md draws them.
+# From the lowest to the highest; parts on one line do not import each other. docs/architecture.md draws them.
 LAYERS = (
     ("data", "errors"),
     ("measure",),
@@ -62,22 +55,10 @@ BESIDE = {
 HEAVY = ("report", "trackers", "integrations", "testing", "notebook", "cli", "otlp", *BESIDE)
 
 
-def modules() -> dict[str, Path]:
-    found = {}
-    for package in PACKAGES:
-        for path in package.rglob("*.py"):
-            name = ".".join(path.relative_to(package.parent).with_suffix("").parts)
-            found[name.removesuffix(".__init__")] = path
-    return found
-
-
-MODULES = modules()
-
-
 def imports(module: str, *, lazy: bool) -> Iterator[str]:
     """Modules of this package that a module imports; with `lazy` also inside of functions."""
-    tree = ast.parse(MODULES[module].read_text(encoding="utf-8"))
-    nodes = ast.walk(tree) if lazy else _when_loaded(tree)
+    parsed = tree(MODULES[module])
+    nodes = ast.walk(parsed) if lazy else _when_loaded(parsed)
     for node in nodes:
         names: list[str] = []
         if isinstance(node, ast.Import):
@@ -90,38 +71,40 @@ def imports(module: str, *, lazy: bool) -> Iterator[str]:
                 yield known
 
 
-def _when_loaded(tree: ast.AST) -> Iterator[ast.AST]:
-    for node in ast.iter_child_nodes(tree):
+def _when_loaded(parent: ast.AST) -> Iterator[ast.AST]:
+    for node in ast.iter_child_nodes(parent):
         if not isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda)):
             yield node
             yield from _when_loaded(node)
 
 
-def room(module: str) -> str:
+def part(module: str) -> str:
     package, *inside = module.split(".")
     return package if package != "heapwatch" else inside[0] if inside else ""
 
 
-def test_every_room_has_its_place() -> None:
+def test_every_part_has_its_place() -> None:
     placed = {name for layer in LAYERS for name in layer} | set(BESIDE) | {""}
-    assert {room(module) for module in MODULES} - placed == set()
+    assert {part(module) for module in MODULES} - placed == set()
 
 
-@pytest.mark.parametrize("module", sorted(MODULES))
-def test_imports_point_downwards(module: str) -> None:
+def test_imports_point_downwards() -> None:
     height: dict[str, float] = {name: at for at, layer in enumerate(LAYERS) for name in layer}
     # the command line, the topmost, is that of the stack too
     height |= dict.fromkeys(BESIDE, height["cli"] - 0.5)
-    own = room(module)
-    upward = set()
-    for imported in imports(module, lazy=False):
-        other = room(imported)
+
+    def allowed(own: str, other: str) -> bool:
         if other in ("", own) or not own:  # the root imports nothing when it is loaded
-            continue
-        allowed = other in BESIDE[own] if own in BESIDE else height.get(other, len(LAYERS)) < height[own]
-        if not allowed:
-            upward.add(imported)
-    assert upward == set(), f"{module} imports from a room that is not below it"
+            return True
+        return other in BESIDE[own] if own in BESIDE else height.get(other, len(LAYERS)) < height[own]
+
+    upward = [
+        f"{module} imports {imported}, which is not below it"
+        for module in sorted(MODULES)
+        for imported in imports(module, lazy=False)
+        if not allowed(part(module), part(imported))
+    ]
+    assert upward == []
 
 
 def test_no_circle_even_by_lazy_imports() -> None:
@@ -141,4 +124,4 @@ def test_starting_a_watch_loads_no_report_and_no_stack() -> None:
         "print(*(m for m in sys.modules if m.startswith('heapwatch')))"
     )
     loaded = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
-    assert [name for name in loaded.split() if room(name) in HEAVY] == []
+    assert [name for name in loaded.split() if part(name) in HEAVY] == []

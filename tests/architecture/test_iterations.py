@@ -11,6 +11,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.architecture.sources import tree
+
 PACKAGE = Path(__file__).parents[2] / "exporters" / "heapwatch"
 # Methods of built-in types are called unbound on objects of the program alone.
 TYPES = ("dict", "set", "frozenset", "list", "tuple", "deque")
@@ -20,9 +22,9 @@ WHOLE = ("list", "tuple", "set", "frozenset", "dict", "len")
 REPEATED = {"measure/sizing/sampling.py:_pick"}
 
 
-def iterations(tree: ast.Module) -> Iterator[str]:
+def iterations(module: ast.Module) -> Iterator[str]:
     """Functions that make an iterator over a container and use it in another instruction."""
-    for function in tree.body:
+    for function in module.body:
         parents = {child: node for node in ast.walk(function) for child in ast.iter_child_nodes(node)}
         for node in ast.walk(function):
             if isinstance(node, ast.Call) and _iterates(node.func):
@@ -45,7 +47,7 @@ def test_no_iterator_over_a_container_of_the_program_outlives_a_call() -> None:
     found = {
         f"{path.relative_to(PACKAGE).as_posix()}:{name}"
         for path in sorted(PACKAGE.rglob("*.py"))
-        for name in iterations(ast.parse(path.read_text(encoding="utf-8")))
+        for name in iterations(tree(path))
     }
     assert found == REPEATED
 
@@ -68,7 +70,7 @@ def test_no_dict_of_frames_outlives_a_call() -> None:
     uses = [
         (path.relative_to(PACKAGE).as_posix(), ast.unparse(call))
         for path in sorted(PACKAGE.rglob("*.py"))
-        for call in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
+        for call in ast.walk(tree(path))
         if isinstance(call, ast.Call) and "_current_frames" in ast.unparse(call)
     ]
     assert [use for use in uses if use[1].startswith("iter(")] == [

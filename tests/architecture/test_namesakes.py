@@ -5,6 +5,8 @@ from __future__ import annotations
 import ast
 from pathlib import Path
 
+from tests.architecture.sources import tree
+
 ROOT = Path(__file__).parents[2]
 TESTS_OF = {
     "exporters/heapwatch": "tests/exporters",
@@ -24,19 +26,14 @@ TESTED_BY = {
     "tests/alerting/test_alertmanager.py": "stack/heapwatch_stack: alertmanager",
     "tests/alerting/test_services.py": f"{RECEIVER}: prometheus follow_up fetch",
     "tests/dashboards/test_generated.py": (
-        f"{DASHBOARDS}: __main__ dashboard panel panels tables limits colors variables links promql "
-        "queries/trainers"
+        f"{DASHBOARDS}: __main__ dashboard panel panels tables colors navigation promql "
+        "queries/trainers boards/shared"
     ),
-    "tests/dashboards/test_what_pages_say.py": f"{DASHBOARDS}: queries/explanation verdicts",
-    "tests/dashboards/viewer/test_browser.py": (
-        f"{VIEWER}: app toolbar panel row panels/heatmap panels/annotations"
-    ),
-    "tests/dashboards/viewer/test_page.py": f"{VIEWER}: model state",
+    "tests/dashboards/test_what_pages_say.py": f"{DASHBOARDS}: queries/explanation",
+    "tests/dashboards/viewer/test_browser.py": f"{VIEWER}: app panel",
     "tests/dashboards/viewer/test_panels.py": (
-        f"{VIEWER}: prometheus queries reduce panels/base panels/points panels/table panels/stat "
-        "panels/bar_gauge panels/state_timeline panels/time_series"
+        f"{VIEWER}: prometheus queries panels/base panels/lanes panels/stat panels/table panels/time_series"
     ),
-    "tests/dashboards/viewer/test_ports.py": f"{VIEWER}: settings",
     "tests/e2e/test_loop.py": "stack/heapwatch_stack: loop trainer",
     "tests/e2e/test_operations.py": "stack/heapwatch_stack: native report",
     "tests/exporters/analysis/test_leak.py": f"{LIBRARY}/analysis: observed process timeline",
@@ -113,7 +110,7 @@ def _namesake(module: str) -> Path:
 def _has_logic(module: str) -> bool:
     functions = [
         node
-        for node in ast.walk(ast.parse((ROOT / module).read_text(encoding="utf-8")))
+        for node in ast.walk(tree(ROOT / module))
         if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)
     ]
     return any(isinstance(inner, BRANCHES) for node in functions for inner in ast.walk(node))

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import ast
+from functools import cache
 
-import pytest
-
-from tests.architecture.test_imports import MODULES
+from tests.architecture.sources import MODULES, tree
 
 # What prints by itself, and why nothing of a trainer is in it.
 OWN_TEXT = {
@@ -15,47 +14,46 @@ OWN_TEXT = {
     "heapwatch_stack.bootstrap": "runs before anything is installed, beside pip",
 }
 _STREAMS = ("stdout", "stderr", "__stdout__", "__stderr__")
-_ROOMS = {module: path for module, path in MODULES.items() if module not in OWN_TEXT}
 
 
+@cache
 def calls(module: str) -> list[ast.Call]:
-    tree = ast.parse(MODULES[module].read_text(encoding="utf-8"))
-    return [node for node in ast.walk(tree) if isinstance(node, ast.Call)]
+    return [node for node in ast.walk(tree(MODULES[module])) if isinstance(node, ast.Call)]
 
 
 def named(call: ast.Call) -> str:
     return ast.unparse(call.func)
 
 
-@pytest.mark.parametrize("module", sorted(_ROOMS))
-def test_nothing_is_printed_past_it(module: str) -> None:
+def test_nothing_is_printed_past_it() -> None:
     past = []
-    for call in calls(module):
-        name = named(call)
-        writes = name.endswith((".write", ".writelines")) and name.split(".")[-2] in _STREAMS
-        if name in ("print", "builtins.print", "pprint", "rich.print") or writes:
-            past.append(f"{call.lineno}: {ast.unparse(call)}")
+    for module in sorted(MODULES.keys() - OWN_TEXT.keys()):
+        for call in calls(module):
+            name = named(call)
+            writes = name.endswith((".write", ".writelines")) and name.split(".")[-2] in _STREAMS
+            if name in ("print", "builtins.print", "pprint", "rich.print") or writes:
+                past.append(f"{module}:{call.lineno}: {ast.unparse(call)}")
     assert past == [], "call say() of heapwatch.runtime.plain_text"
 
 
-@pytest.mark.parametrize("module", sorted(set(MODULES) - {"heapwatch.runtime.plain_text"}))
-def test_rich_is_given_no_markup(module: str) -> None:
+def test_rich_is_given_no_markup() -> None:
+    makers = ("Console", "Text", "from_markup", "from_ansi", "render_markup")
     made = [
-        f"{call.lineno}: {ast.unparse(call)}"
+        f"{module}:{call.lineno}: {ast.unparse(call)}"
+        for module in sorted(MODULES.keys() - {"heapwatch.runtime.plain_text"})
         for call in calls(module)
-        if named(call).rpartition(".")[2] in ("Console", "Text", "from_markup", "from_ansi", "render_markup")
+        if named(call).rpartition(".")[2] in makers
     ]
     assert made == [], "use console() and literal() of heapwatch.runtime.plain_text"
 
 
-@pytest.mark.parametrize("module", sorted(MODULES))
-def test_no_log_line_has_a_traceback_of_the_program(module: str) -> None:
+def test_no_log_line_has_a_traceback_of_the_program() -> None:
     """The texts of errors may hold what a program works on: `raised` says the class and the line."""
-    beside = ("heapwatch_receiver", "heapwatch_viewer", "heapwatch_stack")
-    if module.startswith(beside):
-        return  # they run beside the program
+    beside = ("heapwatch_receiver", "heapwatch_viewer", "heapwatch_stack")  # they run beside the program
     logged = [
-        f"{call.lineno}: {ast.unparse(call)}"
+        f"{module}:{call.lineno}: {ast.unparse(call)}"
+        for module in sorted(MODULES)
+        if not module.startswith(beside)
         for call in calls(module)
         if named(call).rpartition(".")[2] in ("exception", "print_exc", "format_exc")
         or any(keyword.arg in ("exc_info", "stack_info") for keyword in call.keywords)

@@ -6,6 +6,8 @@ import ast
 from collections.abc import Iterator
 from pathlib import Path
 
+from tests.architecture.sources import tree
+
 ROOT = Path(__file__).parents[2]
 LIBRARY = "exporters/heapwatch"
 FOLDERS = (
@@ -49,7 +51,7 @@ OTHERS = {
 
 def bare_uses(path: Path) -> Iterator[str]:
     """Functions and classes with a call that opens or makes a file by itself."""
-    for node in ast.parse(path.read_text(encoding="utf-8")).body:
+    for node in tree(path).body:
         for call in (inner for inner in ast.walk(node) if isinstance(inner, ast.Call)):
             opens = isinstance(call.func, ast.Attribute) and call.func.attr in BARE
             if opens or (isinstance(call.func, ast.Name) and call.func.id == "open"):

@@ -8,6 +8,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.architecture.sources import tree
+
 ROOT = Path(__file__).parents[2]
 FOLDERS = (
     "exporters/heapwatch",
@@ -85,12 +87,12 @@ def sources() -> Iterator[tuple[str, ast.Module]]:
     for folder in FOLDERS:
         for path in sorted((ROOT / folder).rglob("*.py")):
             if not any(parent.is_symlink() for parent in path.parents):
-                yield path.relative_to(ROOT).as_posix(), ast.parse(path.read_text(encoding="utf-8"))
+                yield path.relative_to(ROOT).as_posix(), tree(path)
 
 
-def waits(tree: ast.AST) -> Iterator[str]:
+def waits(module: ast.AST) -> Iterator[str]:
     """What is called without a deadline."""
-    for node in ast.walk(tree):
+    for node in ast.walk(module):
         if isinstance(node, ast.Call) and (name := _name(node.func)) in DEADLINES:
             positional, named = DEADLINES[name]
             whole = ast.unparse(node.func)
@@ -108,9 +110,9 @@ def waits(tree: ast.AST) -> Iterator[str]:
                 yield ast.unparse(node.func)
 
 
-def locks(tree: ast.AST) -> Iterator[str]:
+def locks(module: ast.AST) -> Iterator[str]:
     """What `with` waits for and is called a lock."""
-    for node in ast.walk(tree):
+    for node in ast.walk(module):
         if isinstance(node, ast.With):
             for item in node.items:
                 name = ast.unparse(item.context_expr)
@@ -128,14 +130,14 @@ def _name(function: ast.expr) -> str:
 
 def test_every_wait_has_a_deadline() -> None:
     found: dict[tuple[str, str], int] = {}
-    for file, tree in sources():
-        for what in waits(tree):
+    for file, module in sources():
+        for what in waits(module):
             found[file, what] = found.get((file, what), 0) + 1
     assert {(*place, count) for place, count in found.items()} == set(ALLOWED)
 
 
 def test_every_lock_that_is_waited_for_is_held_for_a_moment() -> None:
-    assert {(file, lock) for file, tree in sources() for lock in locks(tree)} == set(LOCKS)
+    assert {(file, lock) for file, module in sources() for lock in locks(module)} == set(LOCKS)
 
 
 @pytest.mark.parametrize(

@@ -35,21 +35,26 @@ def build_tsdb(
 
     Raises FileNotFoundError when promtool is not on PATH, RuntimeError when it refuses the data.
     """
-    promtool = shutil.which("promtool")
-    if promtool is None:
-        raise FileNotFoundError("promtool is not on PATH: it comes with Prometheus")
     now = int(time.time()) // STEP_SECONDS * STEP_SECONDS
     clock = Clock(now - int(hours * 3600), now, now + ahead_seconds, STEP_SECONDS)
     directory.mkdir(parents=True, exist_ok=True)
     text = directory / "backfill.om"
     with text.open("w") as stream:
         write_openmetrics((series for scenario in scenarios for series in scenario(clock)), clock, stream)
-    command = [promtool, "tsdb", "create-blocks-from", "openmetrics", "--quiet", str(text), str(directory)]
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    create_blocks(text, directory)
     text.unlink()
+    return clock
+
+
+def create_blocks(openmetrics: Path, directory: Path) -> None:
+    """Make blocks of Prometheus of a text with timestamps. Raises as `build_tsdb` does."""
+    promtool = shutil.which("promtool")
+    if promtool is None:
+        raise FileNotFoundError("promtool is not on PATH: it comes with Prometheus")
+    command = [promtool, "tsdb", "create-blocks-from", "openmetrics", "--quiet", openmetrics, directory]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
     if done.returncode != 0:
         raise RuntimeError(f"promtool refused the history: {done.stderr.strip()}")
-    return clock
 
 
 def write_openmetrics(all_series: Iterable[Series], clock: Clock, stream: TextIO) -> None:

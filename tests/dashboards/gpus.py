@@ -17,7 +17,7 @@ def gpu(
     in_use: Shape,
     cached: float,
     unusable: float = 0,
-    pools: Shape = lambda minute: 0,
+    pools: Shape = 0,
     library: str = "torch",
 ) -> None:
     """One device: what a library uses and keeps (bytes), and what other pools of the process hold."""
@@ -53,9 +53,9 @@ def gpu(
     trainer.add("trainer_gpu_process_memory_bytes", own, device=device)
     trainer.add("trainer_gpu_memory_used_bytes", everybody, device=device)
     trainer.add("trainer_gpu_memory_total_bytes", flat(TOTAL), device=device)
-    trainer.add("trainer_gpu_utilization_ratio", noisy(lambda m: 0.82, 0.05, 9), device=device)
-    trainer.add("trainer_gpu_temperature_celsius", noisy(lambda m: 64, 1, 10), device=device)
-    trainer.add("trainer_gpu_power_watts", noisy(lambda m: 240, 12, 11), device=device)
+    trainer.add("trainer_gpu_utilization_ratio", noisy(0.82, 0.05, 9), device=device)
+    trainer.add("trainer_gpu_temperature_celsius", noisy(64, 1, 10), device=device)
+    trainer.add("trainer_gpu_power_watts", noisy(240, 12, 11), device=device)
     uuid = f"GPU-{trainer.target['instance']}-{device}"
     info = {"uuid": uuid, "name": "NVIDIA A10G", "driver": "550.54"}
     trainer.add("trainer_gpu_info", flat(1), device=device, **info)
@@ -70,7 +70,7 @@ def filled(trainer: Trainer, device: str, free: float, per_minute: float, since:
 def fragmented(trainer: Trainer, device: str, size: float, since: float) -> None:
     """What is recorded and alerted when torch's reserve is fragmented."""
     labels = {"resource": "gpu_memory", "component": device}
-    trainer.add("job:trainer_gpu_memory:fragmented_bytes", within(lambda m: size, since), **labels)
+    trainer.add("job:trainer_gpu_memory:fragmented_bytes", within(size, since), **labels)
     trainer.alert("TrainerGpuFragmentation", "warning", "threshold", "gpu_memory", device, since)
 
 

@@ -14,17 +14,14 @@ from tests.dashboards.trainers import Trainer
 def healthy_walker(clock: Clock) -> list[Series]:
     """Everything flat after a warm-up; one small sawtooth in each cycle."""
     walker = Trainer(clock, "walker-healthy:7777", "walker", "box2d")
-    resident = walker.memory(
-        noisy(lambda m: 420e6 + filling(210e6, 60)(m) + sawtooth(20e6, 7)(m), 2e6, 1), 16e9
-    )
+    walker.memory(noisy(lambda m: 420e6 + filling(210e6, 60)(m) + sawtooth(20e6, 7)(m), 2e6, 1), 16e9)
     replay = walker.buffer("replay", filling(60_000, 70), 2_400, 60_000)
-    walker.explained(resident, {"replay": replay})
-    gpu(walker, "0", noisy(lambda m: 1.2e9, 4e6, 12), cached=16e9, library="jax")
+    walker.explained({"replay": replay})
+    gpu(walker, "0", noisy(1.2e9, 4e6, 12), cached=16e9, library="jax")
     walker.limits()
     _world(walker, dynamic=lambda m: 150 + 6 * (m % 3), unknown=lambda m: 0)
     walker.progress(step=3600, episode=4)
     walker.cleanups([], "bodies", 0)
-    walker.count("trainer_cleanups_total", lambda m: float(int(m / 30)), action="regular", trigger="startup")
     walker.verdicts((0, 0), (75, 1))
     walker.says((0, "too early"), (30, "healthy"))
     return walker.series
@@ -41,29 +38,16 @@ def leaking_walker(clock: Clock) -> list[Series]:
         since = next((moment for moment in reversed(cleaned) if m >= moment), leak)
         return max(m - since, 0) if m >= restart else max(m, 0) * 0.9
 
-    resident = walker.memory(noisy(lambda m: 600e6 + 7e6 * leaked(m) + ramp(leak, 1.5e6)(m), 2e6, 2), 4e9)
+    walker.memory(noisy(lambda m: 600e6 + 7e6 * leaked(m) + ramp(leak, 1.5e6)(m), 2e6, 2), 4e9)
     replay = walker.buffer("replay", filling(60_000, 70, restart), 2_400, 60_000)
     deaths = walker.clock.each(lambda m: 1.4e6 * leaked(m))
-    walker.explained(resident, {"replay": replay, "events death": deaths})
+    walker.explained({"replay": replay, "events death": deaths})
     limbs = walker.clock.each(lambda m: 30e6 + 6e6 * leaked(m))
-    walker.growing_path(
-        "trainer.ecosystem.world.limbs",
-        "list of b2Body",
-        "ecosystem.py:118",
-        limbs,
-        0.71,
-        leak=True,
-        remedy="remove an item from trainer.ecosystem.world.limbs when its robot is removed",
-    )
-    walker.growing_path(
-        "trainer.history.deaths",
-        "list of dict",
-        "history.py:41",
-        deaths,
-        0.17,
-        leak=True,
-        remedy="keep the last ones: deque(maxlen=1000)",
-    )
+    limb_remedy = "remove an item from trainer.ecosystem.world.limbs when its robot is removed"
+    death_remedy = "keep the last ones: deque(maxlen=1000)"
+    path = "trainer.ecosystem.world.limbs"
+    walker.growing_path(path, "list of b2Body", "ecosystem.py:118", limbs, 0.71, limb_remedy)
+    walker.growing_path("trainer.history.deaths", "list of dict", "history.py:41", deaths, 0.17, death_remedy)
     walker.limits()
     _world(walker, dynamic=lambda m: 150 + 6 * (m % 3), unknown=lambda m: float(int(4.5 * leaked(m))))
     walker.progress(step=3400, episode=4)
@@ -100,12 +84,10 @@ def filling_trading(clock: Clock) -> list[Series]:
     phases = {"evaluate_population": 0.0, "train_population": 0.6e9, "evolve_population": 0.9e9}
     item, capacity = 13.5e6, 14_000
     stored = filling(0.4 * capacity, total)
-    resident = trading.memory(
-        noisy(lambda m: 8e9 + stored(m) * item + sawtooth(0.9e9, 12)(m), 9e7, 3), 160e9, 6e9
-    )
+    trading.memory(noisy(lambda m: 8e9 + stored(m) * item + sawtooth(0.9e9, 12)(m), 9e7, 3), 160e9, 6e9)
     replay = trading.buffer("replay", stored, item, capacity)
     history = trading.buffer("history", ramp(0, 2), 1.2e6, None, attached=6)
-    trading.explained(resident, {"replay": replay, "history": history})
+    trading.explained({"replay": replay, "history": history})
     trading.limits(memory=120)
     trading.progress(generation=1 / 12, episode=1.5)
     for phase, base in phases.items():
@@ -113,7 +95,7 @@ def filling_trading(clock: Clock) -> list[Series]:
         gain = noisy(lambda m, b=base: 0.3e9 + b / 3, 4e7, len(phase))
         trading.phase(phase, end, gain, 230, 1 / 12)
     for kind, number in (("TradingEnvironment", 2.0), ("DDPGAgent", 17.0), ("ReplayBuffer", 1.0)):
-        trading.level("objects", kind, trading.add("trainer_objects", lambda m, n=number: n, type=kind))
+        trading.level("objects", kind, trading.add("trainer_objects", number, type=kind))
     trading.growth_per_cycle("memory", "trainer", "generation", lambda m: 2.5e9 if m > 40 else None)
     trading.cleanups([(0.7 * total, 0.8e9)], "experiences", 120)
     trading.verdicts((0, 0), (20, 1), (0.5 * total, 3))
@@ -127,23 +109,23 @@ def growing_ppo(clock: Clock) -> list[Series]:
     total = clock.minutes
     ppo = Trainer(clock, "ppo-growing:7777", "metta-ppo", "torch", rank=(1, 2))
     sizes = {
-        "policy.state_dict": lambda m: 48e6,
-        "optimizer.state_dict": lambda m: 96e6,
+        "policy.state_dict": 48e6,
+        "optimizer.state_dict": 96e6,
         "trainer.stats": lambda m: 2e6 + float(int(m / 3)) * 6.5e6,
-        "curriculum": lambda m: 0.4e6,
+        "curriculum": 0.4e6,
     }
-    resident = ppo.memory(noisy(lambda m: 5.2e9 + 2.2e6 * m, 6e6, 4), 64e9, 3e9)
+    ppo.memory(noisy(lambda m: 5.2e9 + 2.2e6 * m, 6e6, 4), 64e9, 3e9)
     experience = ppo.buffer("experience", filling(262_144, 2), 8_200, 262_144)
     held = {name: ppo.add("trainer_object_size_bytes", shape, object=name) for name, shape in sizes.items()}
     for name, values in held.items():
         ppo.level("object_size", name, values)
-    ppo.explained(resident, {"experience": experience, **held})
+    ppo.explained({"experience": experience, **held})
     ppo.limits(memory=20)
     ppo.progress(step=90_000, epoch=1 / 3)
     for phase, seconds in (("rollout", 110.0), ("train", 62.0)):
-        ppo.phase(phase, lambda m: 5.2e9 + 2.2e6 * (m // 3 * 3), lambda m: 3.3e6, seconds, 1 / 3)
+        ppo.phase(phase, lambda m: 5.2e9 + 2.2e6 * (m // 3 * 3), 3.3e6, seconds, 1 / 3)
     for kind, shape in (
-        ("Tensor", whole(noisy(lambda m: 2300, 30, 5))),
+        ("Tensor", whole(noisy(2300, 30, 5))),
         ("Episode", lambda m: float(int(m * 3))),
     ):
         ppo.level("objects", kind, ppo.add("trainer_objects", shape, type=kind))
@@ -153,7 +135,7 @@ def growing_ppo(clock: Clock) -> list[Series]:
     gpu(ppo, "0", noisy(lambda m: 11e9 + 9e6 * m, 1e7, 8), cached=2.0e9, unusable=0.3e9)
     filled(ppo, "0", free=10e9, per_minute=9e6, since=30)
     pool = 0.6 * total
-    gpu(ppo, "1", noisy(lambda m: 11e9, 1e7, 8), cached=4.5e9, unusable=3.4e9, pools=ramp(pool, 4e6))
+    gpu(ppo, "1", noisy(11e9, 1e7, 8), cached=4.5e9, unusable=3.4e9, pools=ramp(pool, 4e6))
     ppo.alert("TrainerLeak", "warning", "leak", "gpu_memory", "1 other_pools", pool + 30)
     ppo.leaks("gpu_memory", "1 other_pools", 4e6, pool + 30)
     ppo.alert("TrainerLeak", "warning", "leak", "gpu_memory", "0", pool)
@@ -170,7 +152,7 @@ def growing_ppo(clock: Clock) -> list[Series]:
 def steady_ppo(clock: Clock) -> list[Series]:
     """The other rank of the same run, in which nothing grows."""
     ppo = Trainer(clock, "ppo-steady:7777", "metta-ppo", "torch", rank=(0, 2))
-    ppo.memory(noisy(lambda m: 5.2e9, 6e6, 14), 64e9, 3e9)
+    ppo.memory(noisy(5.2e9, 6e6, 14), 64e9, 3e9)
     ppo.limits(memory=20)
     ppo.progress(step=90_000, epoch=1 / 3)
     ppo.verdicts((0, 0), (30, 1))
@@ -181,9 +163,9 @@ def stalled_dqn(clock: Clock) -> list[Series]:
     """It still answers, but no step was made for a long time."""
     stalled = 0.8 * clock.minutes
     dqn = Trainer(clock, "dqn-stalled:7777", "fuel-breaks", "torch")
-    resident = dqn.memory(noisy(lambda m: 1.1e9 + filling(0.3e9, 100)(m), 3e6, 6), 32e9, 1.5e9)
+    dqn.memory(noisy(lambda m: 1.1e9 + filling(0.3e9, 100)(m), 3e6, 6), 32e9, 1.5e9)
     memory = dqn.buffer("memory", filling(2_500, 100), 120_000, 2_500)
-    dqn.explained(resident, {"memory": memory})
+    dqn.explained({"memory": memory})
     dqn.limits(memory=3)
     dqn.progress(stalled, step=800, episode=2)
     dqn.cleanups([], "experiences", 0)
@@ -232,9 +214,9 @@ def ended_dqn(clock: Clock) -> list[Series]:
 
 def _world(walker: Trainer, dynamic: Callable[[float], float], unknown: Callable[[float], float]) -> None:
     bodies = {
-        "static": lambda m: 24,
-        "terrain": lambda m: 60,
-        "agent": lambda m: 30,
+        "static": 24,
+        "terrain": 60,
+        "agent": 30,
         "dynamic": dynamic,
         "unknown": unknown,
     }
@@ -245,9 +227,9 @@ def _world(walker: Trainer, dynamic: Callable[[float], float], unknown: Callable
         "bodies", [sum(value or 0 for value in moment) for moment in zip(*counts.values(), strict=True)]
     )
     entities = {
-        "food_sources": whole(noisy(lambda m: 28, 2, 7)),
-        "robots": lambda m: 30.0,
-        "obstacles": lambda m: 12.0,
+        "food_sources": whole(noisy(28, 2, 7)),
+        "robots": 30.0,
+        "obstacles": 12.0,
     }
     for kind, shape in entities.items():
         walker.level("entities", kind, walker.add("trainer_entities", shape, type=kind))
@@ -259,9 +241,7 @@ def _world(walker: Trainer, dynamic: Callable[[float], float], unknown: Callable
     for kind, shape in events.items():
         walker.level("events", kind, walker.add("trainer_event_list_items", shape, list=kind))
     for kind, capacity in (("consumption", 1000), ("predation", 500)):
-        walker.add("trainer_event_list_capacity_items", lambda m, c=capacity: c, list=kind)
-        bound = {"resource": "events", "component": kind}
-        walker.add("job:trainer_resource:capacity", lambda m, c=capacity: c, **bound)
+        walker.add("job:trainer_resource:capacity", capacity, resource="events", component=kind)
 
 
 SCENARIOS = (

@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 Value = float | None
-Shape = Callable[[float], Value]
-"""A value at a number of minutes after the start of the history."""
+Shape = Callable[[float], Value] | float
+"""A value at a number of minutes after the start of the history, or always the same one."""
 
 
 class Series(NamedTuple):
@@ -39,13 +39,20 @@ class Clock:
 
     def each(self, shape: Shape) -> list[Value]:
         """The shape at each moment."""
-        return [shape((moment - self.start) / 60) for moment in self.times]
+        value_at = function(shape)
+        return [value_at((moment - self.start) / 60) for moment in self.times]
 
 
-def noisy(shape: Callable[[float], float], spread: float, seed: int) -> Callable[[float], float]:
+def function(shape: Shape) -> Callable[[float], Value]:
+    """The shape as a function of the minute."""
+    return shape if callable(shape) else lambda minute: shape
+
+
+def noisy(shape: Callable[[float], float] | float, spread: float, seed: int) -> Callable[[float], float]:
     """The shape with noise of this standard deviation."""
     source = random.Random(seed)
-    return lambda minute: shape(minute) + source.gauss(0, spread)
+    value_at = function(shape)
+    return lambda minute: value_at(minute) + source.gauss(0, spread)
 
 
 def whole(shape: Callable[[float], float]) -> Callable[[float], float]:
@@ -70,7 +77,13 @@ def sawtooth(height: float, period: float) -> Callable[[float], float]:
 
 def within(shape: Shape, start: float, end: float = float("inf")) -> Shape:
     """The shape between two minutes, absent outside."""
-    return lambda minute: shape(minute) if start <= minute < end else None
+    value_at = function(shape)
+    return lambda minute: value_at(minute) if start <= minute < end else None
+
+
+def scaled(values: Sequence[Value], factor: float) -> list[Value]:
+    """The values times this factor, absent where they are."""
+    return [None if value is None else value * factor for value in values]
 
 
 def slope(values: Sequence[Value], samples: int) -> list[Value]:

@@ -1,4 +1,4 @@
-"""A real Prometheus on a free loopback port, for as long as a test needs it."""
+"""Servers of the stack on a free loopback port, for as long as a test needs them."""
 
 import shutil
 import subprocess
@@ -17,34 +17,31 @@ SCRAPE_NOTHING = "global: {scrape_interval: 15s}\n"
 
 @contextmanager
 def prometheus(data: Path, configuration: str = SCRAPE_NOTHING, port: int | None = None) -> Iterator[str]:
-    """Serve the data directory with this configuration, on a free port unless one is given; yields the URL.
-
-    Raises FileNotFoundError when Prometheus is not on PATH, RuntimeError when it does not become ready.
-    """
-    binary = shutil.which("prometheus")
-    if binary is None:
-        raise FileNotFoundError("prometheus is not on PATH")
+    """A Prometheus of the data directory with this configuration; yields the URL. Raises as `serving`."""
     data.mkdir(parents=True, exist_ok=True)
     file = data / "prometheus.yml"
     file.write_text(configuration)
-    port = port or free_port()
-    log = data / "prometheus.log"
-    with log.open("w") as stream:
-        process = subprocess.Popen(
-            [
-                binary,
-                f"--config.file={file}",
-                f"--storage.tsdb.path={data}",
-                "--storage.tsdb.retention.time=10y",
-                f"--web.listen-address=127.0.0.1:{port}",
-            ],
-            stdout=stream,
-            stderr=subprocess.STDOUT,
-        )
-    try:
-        url = f"http://127.0.0.1:{port}"
-        _wait_until_ready(url, process, log)
+    options = [f"--config.file={file}", f"--storage.tsdb.path={data}", "--storage.tsdb.retention.time=10y"]
+    with serving("prometheus", options, data / "prometheus.log", port) as url:
         yield url
+
+
+@contextmanager
+def serving(program: str, options: list[str], log: Path, port: int | None = None) -> Iterator[str]:
+    """The program on a free port unless one is given; yields the URL.
+
+    Raises FileNotFoundError when it is not on PATH, RuntimeError when it does not become ready.
+    """
+    binary = shutil.which(program)
+    if binary is None:
+        raise FileNotFoundError(f"{program} is not on PATH")
+    address = f"127.0.0.1:{port or free_port()}"
+    with log.open("w") as stream:
+        command = [binary, *options, f"--web.listen-address={address}"]
+        process = subprocess.Popen(command, stdout=stream, stderr=subprocess.STDOUT)
+    try:
+        _wait_until_ready(f"http://{address}", process, log)
+        yield f"http://{address}"
     finally:
         process.terminate()
         process.wait(timeout=START_SECONDS)
@@ -58,4 +55,4 @@ def _wait_until_ready(url: str, process: subprocess.Popen[bytes], log: Path) -> 
                 return
         except (urllib.error.URLError, ConnectionError, TimeoutError):
             time.sleep(0.1)
-    raise RuntimeError(f"Prometheus did not become ready:\n{log.read_text()[-2000:]}")
+    raise RuntimeError(f"{process.args} did not become ready:\n{log.read_text()[-2000:]}")

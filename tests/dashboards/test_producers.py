@@ -3,14 +3,10 @@
 import ast
 import re
 import shutil
-import subprocess
 import time
-import urllib.error
 import urllib.request
-from collections.abc import Iterator
 from pathlib import Path
 
-import pytest
 import yaml
 from prometheus_client import REGISTRY
 
@@ -18,7 +14,7 @@ import heapwatch_receiver
 from heapwatch_dashboards.__main__ import ROOT
 from tests.dashboards.documents import DOCUMENTS, expressions
 from tests.dashboards.promql import selectors
-from tests.dashboards.server import prometheus
+from tests.dashboards.server import prometheus, serving
 from tests.support.ports import free_port
 
 # What Prometheus adds by itself to every target and for every alert:
@@ -101,44 +97,16 @@ def test_prometheus_serves_its_own_series(tmp_path: Path) -> None:
             time.sleep(0.2)
 
 
-def test_alertmanager_serves_its_own_series(alertmanager_url: str) -> None:
-    assert missing(with_prefix("alertmanager_"), served(alertmanager_url)) == {}
+def test_alertmanager_serves_its_own_series(tmp_path: Path) -> None:
+    file = tmp_path / "alertmanager.yml"
+    file.write_text("route: {receiver: none}\nreceivers: [{name: none}]\n")
+    program = "alertmanager" if shutil.which("alertmanager") else "prometheus-alertmanager"
+    options = [f"--config.file={file}", f"--storage.path={tmp_path / 'data'}", "--cluster.listen-address="]
+    with serving(program, options, tmp_path / "log") as url:
+        assert missing(with_prefix("alertmanager_"), served(url)) == {}
 
 
 def test_there_is_no_other_producer() -> None:
     known = ("trainer_", "job:", "heapwatch_receiver_", "process_", "prometheus_", "alertmanager_")
     others = {metric for metric in named() if not metric.startswith(known)}
     assert others <= BY_PROMETHEUS
-
-
-@pytest.fixture(scope="module")
-def alertmanager_url(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    """An Alertmanager that has nothing to do."""
-    binary = shutil.which("alertmanager") or shutil.which("prometheus-alertmanager")
-    assert binary, "alertmanager is not on PATH"
-    folder = tmp_path_factory.mktemp("alertmanager")
-    (folder / "alertmanager.yml").write_text("route: {receiver: none}\nreceivers: [{name: none}]\n")
-    url = f"http://127.0.0.1:{free_port()}"
-    command = [
-        binary,
-        f"--config.file={folder / 'alertmanager.yml'}",
-        f"--storage.path={folder / 'data'}",
-        f"--web.listen-address={url.removeprefix('http://')}",
-        "--cluster.listen-address=",
-    ]
-    with (folder / "log").open("w") as log:
-        process = subprocess.Popen(command, stdout=log, stderr=subprocess.STDOUT)
-    try:
-        deadline = time.monotonic() + 30
-        while True:
-            try:
-                urllib.request.urlopen(f"{url}/-/ready", timeout=1).close()
-                break
-            except (urllib.error.URLError, ConnectionError, TimeoutError):
-                assert process.poll() is None, (folder / "log").read_text()
-                assert time.monotonic() < deadline, "Alertmanager did not become ready"
-                time.sleep(0.1)
-        yield url
-    finally:
-        process.terminate()
-        process.wait(timeout=30)

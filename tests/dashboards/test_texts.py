@@ -6,9 +6,9 @@ import pytest
 
 from heapwatch.analysis.limits import MEMORY_SHARES
 from heapwatch.analysis.verdict import WORDS
+from heapwatch_dashboards import promql
 from heapwatch_dashboards.__main__ import ROOT
-from heapwatch_dashboards.queries import recorded
-from heapwatch_dashboards.verdicts import CODES, VERDICTS
+from heapwatch_dashboards.colors import CODES, VERDICTS
 from tests.dashboards.documents import DOCUMENTS, Json, panels
 
 RULES = "\n".join(file.read_text() for file in (ROOT / "prometheus" / "rules").glob("*.yml"))
@@ -17,7 +17,7 @@ OF_ALERTS = {"over a limit", "down or stalled"}
 # A number as it is written, and what it is taken from.
 SOURCES = {
     f"below {100 * MEMORY_SHARES['warning']:g} %": MEMORY_SHARES["warning"] == 0.85,
-    "3 days": recorded._SOON == 3 * 86400,
+    "3 days": promql._SOON == 3 * 86400,
     "above 20 % for ten minutes": "> 0.2 * max_over_time(trainer_gpu_memory_reserved_bytes[10m])" in RULES,
     "100 %": True,  # the whole
     "about 80 °C": True,  # no limit of ours: what makers of GPUs recommend

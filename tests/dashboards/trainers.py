@@ -1,8 +1,8 @@
 """A made-up trainer: what it would expose, what would be recorded about it, and the alerts it would raise."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
-from tests.dashboards.series import Clock, Series, Shape, Value, noisy, slope, within
+from tests.dashboards.series import Clock, Series, Shape, Value, noisy, scaled, slope, within
 
 GROWTH_SAMPLES = 40
 DEFAULT_LIMITS = (
@@ -48,55 +48,30 @@ class Trainer:
         self.target = {"job": "trainer", "instance": instance}
         self.series: list[Series] = []
         self.started = started
-        self.add("up", lambda minute: 1)
-        self.add("scrape_duration_seconds", lambda minute: 0.012)
-        self.add("scrape_samples_scraped", lambda minute: 180)
+        self.add("up", 1)
+        self.add("scrape_duration_seconds", 0.012)
+        self.add("scrape_samples_scraped", 180)
         ranked = {} if rank is None else {"rank": str(rank[0]), "world_size": str(rank[1])}
-        self.add("trainer_info", lambda minute: 1, trainer=trainer, framework=framework, run="demo", **ranked)
+        self.add("trainer_info", 1, trainer=trainer, framework=framework, run="demo", **ranked)
         # The name of the address says what it is; a life before the last start has a name of its own.
         name = instance.partition(":")[0]
-        self.add("job:trainer:name", within(lambda minute: 1, started), trainer_name=f"{name}, 11-24 12:00")
+        self.add("job:trainer:name", within(1, started), trainer_name=f"{name}, 11-24 12:00")
         if started > lives[0]:
-            self.add(
-                "job:trainer:name", within(lambda minute: 1, 0, started), trainer_name=f"{name}, 11-24 10:00"
-            )
-        self.add(
-            "process_start_time_seconds",
-            lambda minute: clock.start + (started if minute >= started else -7200) * 60,
-        )
-        self.add(
-            "job:trainer_process:start",
-            lambda minute: clock.start + (started if minute >= started else -7200) * 60,
-        )
+            self.add("job:trainer:name", within(1, 0, started), trainer_name=f"{name}, 11-24 10:00")
+        for start in ("process_start_time_seconds", "job:trainer_process:start"):
+            self.add(start, lambda m: clock.start + (started if m >= started else -7200) * 60)
         self.add("job:trainer:watched_minutes", lambda m: m - started if m >= started else m + 120)
-        self.add("job:trainer_forecast:needed_minutes", lambda minute: 40)
-        self.add("process_open_fds", lambda minute: 34)
-        self.add("trainer_python_allocated_blocks", lambda minute: 2.1e6)
-        for generation, seconds in (("0", 2), ("1", 20), ("2", 200)):
-            self.count(
-                "python_gc_collections_total",
-                lambda minute, s=seconds: minute * 60 / s,
-                generation=generation,
-            )
-        for collector, cost in (
-            ("process", 0.0004),
-            ("bodies", 0.0006),
-            ("buffers", 0.0011),
-            ("objects", 0.004),
-        ):
-            self.add("trainer_exporter_collect_seconds", lambda minute, c=cost: c, collector=collector)
-            self.count(
-                "trainer_exporter_collect_errors_total", lambda m: float(int(m / 90)), collector=collector
-            )
-            self.count(
-                "trainer_exporter_sample_seconds_total", lambda m, c=cost: 4 * c * m, collector=collector
-            )
-            self.add(
-                "trainer_exporter_sample_age_seconds", lambda minute: 1 + minute % 4, collector=collector
-            )
-
-        self.add("trainer_exporter_budget_ratio", lambda minute: 0.005)
-        self.add("trainer_exporter_safe_point_age_seconds", noisy(lambda minute: 0.25, 0.05, 30))
+        self.add("job:trainer_forecast:needed_minutes", 40)
+        self.add("process_open_fds", 34)
+        self.add("trainer_python_allocated_blocks", 2.1e6)
+        for collector, cost in {"process": 4e-4, "bodies": 6e-4, "buffers": 1.1e-3, "objects": 4e-3}.items():
+            of = {"collector": collector}
+            self.add("trainer_exporter_collect_seconds", cost, **of)
+            self.count("trainer_exporter_collect_errors_total", lambda m: float(int(m / 90)), **of)
+            self.count("trainer_exporter_sample_seconds_total", lambda m, c=cost: 4 * c * m, **of)
+            self.add("trainer_exporter_sample_age_seconds", lambda m: 1 + m % 4, **of)
+        self.add("trainer_exporter_budget_ratio", 0.005)
+        self.add("trainer_exporter_safe_point_age_seconds", noisy(0.25, 0.05, 30))
 
     def add(self, name: str, shape: Shape | Sequence[Value], /, **labels: str) -> list[Value]:
         """One series of this trainer; returns its values."""
@@ -117,7 +92,7 @@ class Trainer:
         """The recorded level and growth per minute of something watched."""
         labels = {"resource": resource, "component": component}
         self.add("job:trainer_resource:level", values, **labels)
-        per_minute = [None if v is None else v * 60 / self.clock.step for v in slope(values, GROWTH_SAMPLES)]
+        per_minute = scaled(slope(values, GROWTH_SAMPLES), 60 / self.clock.step)
         self.add("job:trainer_resource:growth_per_minute", per_minute, **labels)
 
     def total(self, resource: str, values: Sequence[Value]) -> None:
@@ -138,30 +113,19 @@ class Trainer:
         self.add("job:trainer_resource:total", since, resource="memory", component="since start")
         for severity, share in MEMORY_SHARES.items():
             labels = {"resource": "memory", "component": "all", "severity": severity}
-            self.add("job:trainer_limit:effective", lambda minute, s=share: s * limit, **labels)
+            self.add("job:trainer_limit:effective", share * limit, **labels)
         roles = {"trainer": (values, 1.4)}
         if workers:
-            held = self.add("trainer_process_resident_memory_bytes", lambda minute: workers, role="worker")
+            held = self.add("trainer_process_resident_memory_bytes", workers, role="worker")
             self.level("memory", "worker", held)
             roles["worker"] = (held, 4.2)
         for role, (held, cores) in roles.items():
-            self.add(
-                "trainer_process_virtual_memory_bytes",
-                [None if v is None else v * 2.5 for v in held],
-                role=role,
-            )
-            self.add(
-                "trainer_process_unique_memory_bytes",
-                [None if v is None else v * 0.9 for v in held],
-                role=role,
-            )
-            self.count(
-                "trainer_process_cpu_seconds_total", lambda minute, c=cores: minute * 60 * c, role=role
-            )
-            self.add("trainer_processes", lambda minute, r=role: 1 if r == "trainer" else 4, role=role)
-        self.add("trainer_allocator_used_bytes", [None if v is None else v * 0.8 for v in values])
-        self.add("trainer_allocator_retained_bytes", [None if v is None else v * 0.07 for v in values])
-        self.add("trainer_memory_limit_bytes", lambda minute: limit)
+            self.add("trainer_process_unique_memory_bytes", scaled(held, 0.9), role=role)
+            self.count("trainer_process_cpu_seconds_total", lambda m, c=cores: m * 60 * c, role=role)
+            self.add("trainer_processes", 1 if role == "trainer" else 4, role=role)
+        self.add("trainer_allocator_used_bytes", scaled(values, 0.8))
+        self.add("trainer_allocator_retained_bytes", scaled(values, 0.07))
+        self.add("trainer_memory_limit_bytes", limit)
         self.add("job:trainer_memory:available_bytes", lambda minute: 0.95 * limit)
         rates = slope(values, GROWTH_SAMPLES)
         left = [
@@ -173,16 +137,10 @@ class Trainer:
         self.add("job:trainer_memory:time_to_limit_seconds", left)
         return values
 
-    def explained(self, resident: Sequence[Value], parts: Mapping[str, Sequence[Value]]) -> None:
-        """What holds the memory, and what is left over."""
-        rest = list(resident)
+    def explained(self, parts: Mapping[str, Sequence[Value]]) -> None:
+        """What holds the memory."""
         for component, values in parts.items():
             self.add("job:trainer_memory:explained_bytes", values, component=component)
-            rest = [
-                None if whole is None else whole - (part or 0)
-                for whole, part in zip(rest, values, strict=True)
-            ]
-        self.add("job:trainer_memory:unexplained_bytes", rest)
 
     def limits(self, **factors: float) -> None:
         """Limits in force: the defaults, multiplied for the resources named here."""
@@ -190,10 +148,10 @@ class Trainer:
             for severity, limit in severities.items():
                 value = limit * factors.get(resource, 1)
                 labels = {"resource": resource, "component": component, "severity": severity}
-                self.add("job:trainer_limit:effective", lambda minute, v=value: v, **labels)
+                self.add("job:trainer_limit:effective", value, **labels)
         for resource, component, per, limit in DEFAULT_GROWTH_LIMITS:
             labels = {"resource": resource, "component": component, "per": per}
-            self.add("job:trainer_growth_limit:effective", lambda minute, v=limit: v, **labels)
+            self.add("job:trainer_growth_limit:effective", limit, **labels)
 
     def buffer(
         self, name: str, items: Shape, item_bytes: float, capacity: float | None, attached: int = 0
@@ -202,9 +160,9 @@ class Trainer:
         counts = self.add("trainer_buffer_items", lambda minute: float(int(items(minute) or 0)), buffer=name)
         held = self.add("trainer_buffer_bytes", [(count or 0) * item_bytes for count in counts], buffer=name)
         if capacity is not None:
-            self.add("trainer_buffer_capacity_items", lambda minute: capacity, buffer=name)
+            self.add("trainer_buffer_capacity_items", capacity, buffer=name)
             self.add("trainer_buffer_capacity_bytes", lambda minute: capacity * item_bytes, buffer=name)
-        self.add("trainer_buffer_attached_tensors", lambda minute: attached, buffer=name)
+        self.add("trainer_buffer_attached_tensors", attached, buffer=name)
         self.level("buffer", name, held)
         return held
 
@@ -231,50 +189,33 @@ class Trainer:
 
     def cleanups(self, freed: Sequence[tuple[float, float]], resource: str, removed: float) -> None:
         """Emergency cleanups: (minute, bytes freed), and how many of a resource each removed."""
-        amounts = (("trainer_cleanups_total", 1.0), ("trainer_cleanup_duration_seconds_count", 1.0))
-        self.add("trainer_cleanups_pending", lambda minute: 0)
-        for action, events in (("emergency", freed), ("regular", [])):
-            trigger = "http" if action == "emergency" else "interval"
-            for name, amount in (*amounts, ("trainer_cleanup_duration_seconds_sum", 0.35)):
-                labels = {"action": action} | (
-                    {"trigger": trigger} if name == "trainer_cleanups_total" else {}
-                )
-                self.add(name, lambda m, e=events, a=amount: sum(a for at, _ in e if m >= at), **labels)
-            self.add(
-                "trainer_cleanup_freed_bytes_total",
-                lambda m, e=events: sum(size for at, size in e if m >= at),
-                action=action,
-            )
-            self.add(
-                "trainer_cleanup_removed_total",
-                lambda m, e=events: removed * sum(1 for at, _ in e if m >= at),
-                action=action,
-                resource=resource,
-            )
+
+        def add(name: str, of_each: Callable[[float], float], **labels: str) -> None:
+            total = self.clock.each(lambda m: sum(of_each(size) for at, size in freed if m >= at))
+            self.add(name, total, action="emergency", **labels)
+            self.add(name, 0, action="regular", **labels)
+
+        add("trainer_cleanup_duration_seconds_count", lambda size: 1)
+        add("trainer_cleanup_duration_seconds_sum", lambda size: 0.35)
+        add("trainer_cleanup_freed_bytes_total", lambda size: size)
+        add("trainer_cleanup_removed_total", lambda size: removed, resource=resource)
 
     def leaks(self, resource: str, component: str, per_minute: float, start: float) -> None:
         """The confirmed growth of a leak, from this minute on."""
         labels = {"resource": resource, "component": component}
-        self.add("job:trainer_leak:confirmed_per_minute", within(lambda m: per_minute, start), **labels)
+        self.add("job:trainer_leak:confirmed_per_minute", within(per_minute, start), **labels)
 
     def growing_path(
-        self,
-        path: str,
-        kind: str,
-        site: str,
-        values: Sequence[Value],
-        share: float,
-        leak: bool,
-        remedy: str = "",
+        self, path: str, kind: str, site: str, values: Sequence[Value], share: float, remedy: str
     ) -> None:
-        """What the trainer's own search found: a path from a root of the program to what grows."""
+        """What the trainer's own search found: a path from a root of the program to what leaks."""
         labels = {"path": path, "type": kind, "kind": "container"}
-        rates = [None if v is None else v * 60 / self.clock.step for v in slope(values, GROWTH_SAMPLES)]
+        rates = scaled(slope(values, GROWTH_SAMPLES), 60 / self.clock.step)
         self.add("trainer_growing_path_bytes", values, **labels)
         self.add("trainer_growing_path_growth_bytes_per_minute", rates, **labels)
-        self.add("trainer_growing_path_share_ratio", lambda m: share, **labels)
-        self.add("trainer_growing_path_leak", lambda m: float(leak), **labels, site=site, remedy=remedy)
-        if leak and share > 0.5:  # the one that leaks most
+        self.add("trainer_growing_path_share_ratio", share, **labels)
+        self.add("trainer_growing_path_leak", 1, **labels, site=site, remedy=remedy)
+        if share > 0.5:  # the one that leaks most
             self.add("job:trainer_known:leak_bytes_per_minute", rates, **labels, site=site, remedy=remedy)
 
     def verdicts(self, *changes: tuple[float, int]) -> None:
@@ -301,19 +242,19 @@ class Trainer:
         """It ended without a goodbye at this minute; what the rules recorded as known last."""
         self.lives = (minute, float("inf"))
         stamp = self.clock.start + 60 * minute
-        self.add("job:trainer:lost", lambda m: stamp, trainer="x", cause=cause)
-        self.add("job:trainer:gone", lambda m: 1)
-        self.add("job:trainer_known:info", lambda m: 1, trainer="x")
-        self.add("job:trainer_known:memory_bytes", lambda m: memory)
+        self.add("job:trainer:lost", stamp, trainer="x", cause=cause)
+        self.add("job:trainer:gone", 1)
+        self.add("job:trainer_known:info", 1, trainer="x")
+        self.add("job:trainer_known:memory_bytes", memory)
         self.add("job:trainer_known:available_bytes", lambda m: memory / 0.9)
-        self.add("job:trainer_known:leak_bytes_per_minute", lambda m: per_minute, **leak)
-        self.add("job:trainer_verdict:state", lambda m: 5)
+        self.add("job:trainer_known:leak_bytes_per_minute", per_minute, **leak)
+        self.add("job:trainer_verdict:state", 5)
         name = next(one.labels["trainer_name"] for one in self.series if one.name == "job:trainer:name")
-        self.add("job:trainer:name", lambda m: 1, trainer_name=name)
+        self.add("job:trainer:name", 1, trainer_name=name)
         labels = {"alertname": "TrainerDown", "severity": "critical", "kind": "health"}
         about = {"resource": "trainer", "component": "process"}
-        self.add("ALERTS", lambda m: 1, alertstate="firing", **labels, **about)
-        self.add("ALERTS_FOR_STATE", lambda m: stamp, **labels, **about)
+        self.add("ALERTS", 1, alertstate="firing", **labels, **about)
+        self.add("ALERTS_FOR_STATE", stamp, **labels, **about)
 
     def alert(
         self,
@@ -333,7 +274,7 @@ class Trainer:
             "resource": resource,
             "component": component,
         }
-        self.add("ALERTS", within(lambda minute: 1, start, start + 5), alertstate="pending", **labels)
-        self.add("ALERTS", within(lambda minute: 1, start + 5, end), alertstate="firing", **labels)
+        self.add("ALERTS", within(1, start, start + 5), alertstate="pending", **labels)
+        self.add("ALERTS", within(1, start + 5, end), alertstate="firing", **labels)
         since = self.clock.start + start * 60
-        self.add("ALERTS_FOR_STATE", within(lambda minute: since, start, end), **labels)
+        self.add("ALERTS_FOR_STATE", within(since, start, end), **labels)

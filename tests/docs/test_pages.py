@@ -1,4 +1,4 @@
-"""Pages look the same on GitHub and on the site.
+"""Pages say what the code says, and look the same on GitHub and on the site.
 
 The Markdown of the site wants an empty line before a list, and four spaces below its items.
 """
@@ -8,7 +8,9 @@ from itertools import pairwise
 
 import pytest
 
-from tests.prometheus.test_rules import ROOT
+from docs.systems import samples
+from heapwatch.analysis.verdict import MEANINGS
+from tests.docs.commands import ROOT
 
 FENCED = re.compile(r"^```.*?^```", re.MULTILINE | re.DOTALL)
 BEGINS = re.compile(r"[-*] |\d+\. |\|")
@@ -17,14 +19,30 @@ TOO_LITTLE = re.compile(r"^ {1,3}([-*] |\d+\. |\|)")
 PAGES = sorted((ROOT / "docs").rglob("*.md"))
 
 
-@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.relative_to(ROOT).as_posix())
+pages = pytest.mark.parametrize("page", PAGES, ids=lambda page: page.relative_to(ROOT).as_posix())
+
+
+@pages
 def test_what_stands_below_a_list_item_is_indented_by_four(page):
     lines = page.read_text(encoding="utf-8").splitlines()
     assert [line for line in lines if TOO_LITTLE.match(line)] == []
 
 
-@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.relative_to(ROOT).as_posix())
+@pages
 def test_an_empty_line_stands_before_a_list_or_a_table(page):
     lines = FENCED.sub("", page.read_text(encoding="utf-8")).splitlines()
     joined = [line for before, line in pairwise(lines) if BEGINS.match(line) and PARAGRAPH.match(before)]
     assert joined == []
+
+
+@pytest.mark.parametrize("name", samples.PRINTED)
+def test_samples_of_the_systems_are_what_the_commands_print(name):
+    assert samples.page(name).read_text(encoding="utf-8") == samples.written(name)
+
+
+def test_the_docs_tell_each_word_of_a_verdict_as_the_code_does():
+    text = (ROOT / "docs" / "explaining.md").read_text(encoding="utf-8")
+    rows = re.findall(r"^\| `([a-z -]+)` \| (.+) \| (.+) \| (\d) \|$", text, re.MULTILINE)
+    assert rows == [
+        (word, meaning.claim, meaning.action, str(meaning.exit_code)) for word, meaning in MEANINGS.items()
+    ]

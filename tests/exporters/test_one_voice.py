@@ -32,7 +32,7 @@ from heapwatch.http.client import get_json, get_text
 from heapwatch.recording.points import Point
 from heapwatch.recording.recorder import Recorder
 from heapwatch.runtime.plain_text import say
-from heapwatch_dashboards.verdicts import CODES
+from heapwatch_dashboards.colors import CODES
 from tests.exporters.explain.test_attribution import candidate, curve, judged
 from tests.exporters.explain.test_levels import bodies, live
 from tests.support.repository import REPOSITORY

@@ -134,8 +134,7 @@ RECEIVER = [
             Query(stack.SUPPRESSED, "{{reason}}", interval="1m"),
             COUNT,
             "Alerts that no action followed, by reason: resolved, duplicate, cooldown and so on. All are in "
-            "the "
-            "audit.",
+            "the audit.",
             bars=True,
         ),
     ],

@@ -1,14 +1,14 @@
 """Every trainer in one table: which one leaks, what, and how long it has."""
 
-from .. import colors, tables
+from .. import colors
+from ..colors import CODES, VERDICTS
 from ..dashboard import Dashboard, Row
 from ..empty import HOW_TO_ADD, NO_LIMIT, NO_RANKS, NOBODY_ENDED
 from ..panel import AGO, BYTES, COUNT, NUMBER, PER_SECOND, SECONDS, SHARE, Query
 from ..panels import alarm, lines, number, states, text
-from ..queries import alerts, explanation, ranks, trainers
-from ..queries.recorded import current
-from ..tables import Column, table
-from ..verdicts import CODES, VERDICTS
+from ..promql import current
+from ..queries import alerts, explanation, trainers
+from ..tables import WRAPPED, Column, table
 from .shared import (
     ADDRESS,
     FORECAST_WORDS,
@@ -24,6 +24,7 @@ from .shared import (
     cleanups,
     firing_alerts,
     growth_limit,
+    share,
     time_left,
     verdict,
 )
@@ -79,37 +80,18 @@ TRAINERS = table(
     [
         *NAMED,
         verdict(trainers.VERDICT),
-        Column(
-            "Per minute",
-            trainers.KNOWN_GROWTH,
-            BYTES,
-            width=90,
-            options={"noValue": "-"},
-        ),
+        Column("Per minute", trainers.KNOWN_GROWTH, BYTES, width=90),
         time_left(trainers.TIME_TO_LIMIT),
         WHAT,
         Column("type", label="type", hidden=True),
         SITE,
         REMEDY,
         Column("", explanation.TOP),
-        Column("Ended by", label="cause", width=120, cell=tables.WRAPPED),
+        Column("Ended by", label="cause", width=120, cell=WRAPPED),
         Column("", trainers.CAUSES),
         Column("Memory", trainers.KNOWN_RESIDENT, BYTES, width=80),
-        Column(
-            "Used",
-            trainers.KNOWN_USED_SHARE,
-            SHARE,
-            width=100,
-            cell=tables.GAUGE,
-            options={"min": 0, "max": 1, "thresholds": USED},
-        ),
-        Column(
-            "Alerts",
-            current(alerts.ALERTS_FIRING_BY_TRAINER),
-            COUNT,
-            width=60,
-            options={"noValue": "0"},
-        ),
+        share("Used", trainers.KNOWN_USED_SHARE, USED, width=100),
+        Column("Alerts", current(alerts.ALERTS_FIRING_BY_TRAINER), COUNT, width=60, options={"noValue": "0"}),
     ],
     "One row a trainer, the worst first; click its name to open it. What: what grows most, by its path "
     "from a root of the program, and the line that fills it. Trainers that were lost stay for a day, with "
@@ -169,8 +151,7 @@ OVER_TIME = [
             Query(trainers.PROGRESS, "{{trainer_name}} {{unit}}s", lives=True),
             PER_SECOND,
             "Steps, episodes, epochs or generations per second. Good: steady. Bad: falling while memory "
-            "grows, "
-            "or zero.",
+            "grows, or zero.",
             links=TO_TRAINER,
         ),
     ],
@@ -189,16 +170,16 @@ RANKS = [
     table(
         "Distributed runs",
         [
-            verdict(ranks.WORST_VERDICT, "Worst verdict", 130),
+            verdict(trainers.WORST_VERDICT_OF_RANKS, "Worst verdict", 130),
             Column("Trainer", label="trainer"),
             Column("Run", label="run"),
             Column("job", label="job", hidden=True),
-            Column("Ranks", ranks.RANKS, COUNT, width=60),
+            Column("Ranks", trainers.RANKS, COUNT, width=60),
             Column("Of", label="world_size", width=50),
-            Column("Leaking", ranks.LEAKING, COUNT, width=80),
-            Column("Memory", ranks.MEMORY, BYTES, width=90),
-            Column("Largest", ranks.LARGEST, BYTES, width=90),
-            Column("Smallest", ranks.SMALLEST, BYTES, width=90),
+            Column("Leaking", trainers.LEAKING_RANKS, COUNT, width=80),
+            Column("Memory", trainers.MEMORY_OF_RANKS, BYTES, width=90),
+            Column("Largest", trainers.LARGEST_RANK, BYTES, width=90),
+            Column("Smallest", trainers.SMALLEST_RANK, BYTES, width=90),
         ],
         "The ranks of each run together; which of them leaks is in the first table. Good: as many ranks as "
         "the run has, none leaking, the largest as large as the smallest.",
@@ -209,9 +190,9 @@ RANKS = [
     lines(
         "Memory of ranks",
         [
-            Query(ranks.LARGEST, "largest of {{trainer}} {{run}}"),
-            Query(ranks.MEDIAN, "median of {{trainer}} {{run}}"),
-            Query(ranks.SMALLEST, "smallest of {{trainer}} {{run}}"),
+            Query(trainers.LARGEST_RANK, "largest of {{trainer}} {{run}}"),
+            Query(trainers.MEDIAN_RANK, "median of {{trainer}} {{run}}"),
+            Query(trainers.SMALLEST_RANK, "smallest of {{trainer}} {{run}}"),
         ],
         BYTES,
         "Good: the lines of a run lie together. Bad: the largest leaves the median: one rank leaks.",

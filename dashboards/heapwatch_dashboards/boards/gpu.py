@@ -1,15 +1,14 @@
 """GPU memory: its parts, which of them grow, what is fragmented, and how long it lasts."""
 
 from .. import colors
+from ..colors import VERDICTS
 from ..dashboard import Dashboard, Row
 from ..empty import NO_DEVICE_FILLS, NO_GPU, NO_TORCH_GPU
-from ..limits import limit
 from ..panel import BYTES, CELSIUS, COUNT, NUMBER, SECONDS, SHARE, WATTS, Query, fixed, override
-from ..panels import lines, number
+from ..panels import limit, lines, number
 from ..promql import named, select
 from ..queries import gpu
-from ..tables import BACKGROUND, GAUGE, Column, bars, table
-from ..verdicts import VERDICTS
+from ..tables import BACKGROUND, Column, bars, table
 from .shared import (
     ADDRESS,
     BELOW_WARNING,
@@ -19,6 +18,7 @@ from .shared import (
     USED,
     firing_alerts,
     growth_limit,
+    share,
 )
 
 GLANCE = [
@@ -116,14 +116,7 @@ NOW = table(
         *ADDRESS,
         Column("", named(gpu.INFO)),
         Column("Memory", gpu.TOTAL, BYTES, width=100),
-        Column(
-            "Used",
-            gpu.USED_SHARE,
-            SHARE,
-            width=140,
-            cell=GAUGE,
-            options={"min": 0, "max": 1, "thresholds": USED},
-        ),
+        share("Used", gpu.USED_SHARE, USED),
         Column("This trainer", gpu.PROCESS, BYTES, width=110),
     ],
     "What each device is, and how much of it this trainer and everybody use.",
@@ -136,11 +129,7 @@ PARTS = [
         "Parts of GPU memory",
         [
             Column(
-                "Verdict",
-                named(gpu.PART_VERDICT),
-                width=100,
-                cell=BACKGROUND,
-                options={"mappings": OF_PARTS},
+                "Verdict", named(gpu.PART_VERDICT), width=100, cell=BACKGROUND, options={"mappings": OF_PARTS}
             ),
             Column("Part", label="part", width=130),
             Column("Device", label="device", width=60),

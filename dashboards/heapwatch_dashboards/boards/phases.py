@@ -1,10 +1,9 @@
 """Memory by generation and phase: which phase of the cycle gains memory that it does not give back."""
 
-from .. import links
+from .. import navigation
 from ..dashboard import Dashboard, Row
-from ..limits import limit
 from ..panel import BYTES, COUNT, SECONDS, SHARE, Query
-from ..panels import lines, number
+from ..panels import limit, lines, number
 from ..promql import named
 from ..queries import phases
 from ..tables import Column, bars, series_table, table
@@ -49,7 +48,7 @@ TREND = [
         "Memory at the same point of every cycle. Good: rises in the first cycles, then flat. "
         "Bad: the same step up in every cycle.",
         steps=True,
-        links=[links.from_series("heapwatch-trainer")],
+        links=[navigation.link_from_series("heapwatch-trainer")],
         marked=True,
     ),
     table(
@@ -64,8 +63,7 @@ TREND = [
             Column("Takes", phases.PHASE_DURATION_IN_RANGE, SECONDS, width=80),
         ],
         "Memory when each phase last ended, what that gained over the time range and per cycle, and how "
-        "long it "
-        "takes. Good: gains near zero.",
+        "long it takes. Good: gains near zero.",
         sort_by="Per cycle",
     ),
 ]
@@ -120,8 +118,7 @@ TIME = [
         Query(phases.PHASE_DURATION, "{{phase}} {{trainer_name}}"),
         SECONDS,
         "Mean seconds a run of each phase over the last half hour. Good: constant. Bad: slower with every "
-        "cycle, "
-        "as lists grow.",
+        "cycle, as lists grow.",
         steps=True,
         width=16,
     ),

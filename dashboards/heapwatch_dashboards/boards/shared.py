@@ -1,16 +1,16 @@
-"""Panels, columns and looks that several dashboards have in common."""
+"""Panels, columns and thresholds that several dashboards have in common."""
 
 from heapwatch.analysis.limits import MEMORY_SHARES
 
-from .. import colors, links
+from .. import colors, promql
+from ..colors import VERDICTS
 from ..empty import NOTHING_FIRES
-from ..limits import limit, limit_of_each
-from ..panel import AGO, BYTES, COUNT, NUMBER, SECONDS, Panel, Query
-from ..panels import lines, number
+from ..navigation import link_from_row, link_from_series
+from ..panel import AGO, BYTES, COUNT, NUMBER, SECONDS, SHARE, Json, Panel, Query
+from ..panels import limit, limit_of_each, lines, number
 from ..promql import named, select
-from ..queries import alerts, recorded, stack, trainers
-from ..tables import BACKGROUND, COLORED_TEXT, WRAPPED, Column, table
-from ..verdicts import VERDICTS
+from ..queries import alerts, stack, trainers
+from ..tables import BACKGROUND, COLORED_TEXT, GAUGE, WRAPPED, Column, table
 
 USED = colors.judged(
     colors.GOOD, (MEMORY_SHARES["warning"], colors.WARNING), (MEMORY_SHARES["critical"], colors.CRITICAL)
@@ -18,8 +18,8 @@ USED = colors.judged(
 BELOW_WARNING = f"below {100 * MEMORY_SHARES['warning']:g} %"
 TIME_LEFT = colors.judged(colors.CRITICAL, (3600, colors.WARNING), (6 * 3600, colors.PLAIN))
 FORECAST_WORDS = {
-    recorded.TOO_EARLY: ("too early", colors.UNKNOWN),
-    recorded.NOT_SOON: ("not within 3 days", colors.UNKNOWN),
+    promql.TOO_EARLY: ("too early", colors.UNKNOWN),
+    promql.NOT_SOON: ("not within 3 days", colors.UNKNOWN),
 }
 ALERT_PATH_WORDS = {
     0: ("works", colors.GOOD),
@@ -28,12 +28,11 @@ ALERT_PATH_WORDS = {
     3: ("not delivered", colors.CRITICAL),
     4: ("no Alertmanager", colors.CRITICAL),
 }
-RING = colors.judged(colors.GOOD, (1.001, colors.CRITICAL))
-TO_TRAINER = [links.from_series("heapwatch-trainer")]
-TO_ALERTS = [links.from_series("heapwatch-alerts")]
+TO_TRAINER = [link_from_series("heapwatch-trainer")]
+TO_ALERTS = [link_from_series("heapwatch-alerts")]
 
 # The trainer by its name; the labels that its links need are there, but not to be seen.
-TRAINER = Column("Trainer", label="trainer_name", options={"links": [links.from_row("heapwatch-trainer")]})
+TRAINER = Column("Trainer", label="trainer_name", options={"links": [link_from_row("heapwatch-trainer")]})
 ADDRESS = [
     Column("instance", label="instance", hidden=True),
     Column("job", label="job", hidden=True),
@@ -66,6 +65,12 @@ def time_left(expression: str) -> Column:
     return Column("Time left", expression, SECONDS, width=110, cell=COLORED_TEXT, options=options)
 
 
+def share(title: str, expression: str, thresholds: Json, width: int = 140) -> Column:
+    """A share of a whole as a gauge."""
+    options = {"min": 0, "max": 1, "thresholds": thresholds}
+    return Column(title, expression, SHARE, width=width, cell=GAUGE, options=options)
+
+
 def verdict(expression: str, title: str = "Verdict", width: int = 110) -> Column:
     """A verdict as a word on its colour."""
     mappings = colors.value_mappings(VERDICTS)
@@ -74,10 +79,8 @@ def verdict(expression: str, title: str = "Verdict", width: int = 110) -> Column
 
 def growth_limit(resource: str, per: str = "minute") -> tuple[Query, Query]:
     """The growth limit, drawn where the growth comes near it."""
-    series = {"minute": "job:trainer_resource:growth_per_minute"}.get(
-        per, "job:trainer_resource:growth_per_cycle"
-    )
-    return limit(recorded.growth_limit(resource, per), select(series, resource=resource), "growth limit")
+    series = f"job:trainer_resource:growth_per_{'minute' if per == 'minute' else 'cycle'}"
+    return limit(promql.growth_limit(resource, per), select(series, resource=resource), "growth limit")
 
 
 def memory_limit() -> tuple[Query, Query]:

@@ -2,9 +2,8 @@
 
 from .. import colors
 from ..dashboard import Dashboard, Row
-from ..limits import limit
 from ..panel import BYTES, COUNT, NUMBER, PER_SECOND, SECONDS, SHARE, Query
-from ..panels import alarm, lines, number, states
+from ..panels import alarm, limit, lines, number, states
 from ..queries import stack
 from .shared import alert_path
 

@@ -1,15 +1,14 @@
 """One trainer: what grows in it, what its memory consists of, and what was done about it."""
 
 from .. import colors
+from ..colors import VERDICTS
 from ..dashboard import Dashboard, Row
 from ..empty import NO_LIMIT, NOTHING_GROWS
-from ..limits import limit
 from ..panel import AGO, BYTES, COUNT, NUMBER, PER_SECOND, SECONDS, SHARE, Query, fixed, override
-from ..panels import lines, number, states
+from ..panels import limit, lines, number, states
 from ..promql import named
 from ..queries import alerts, explanation, trainers
 from ..tables import Column, table
-from ..verdicts import VERDICTS
 from .shared import (
     ADDRESS,
     BELOW_WARNING,
@@ -175,8 +174,7 @@ PROCESS = [
             ],
             BYTES,
             "What malloc has handed out, and what was freed but is kept for reuse. Memory that rises with "
-            "what "
-            "is kept is fragmentation; with what is in use, something holds it.",
+            "what is kept is fragmentation; with what is in use, something holds it.",
         ),
     ],
     [

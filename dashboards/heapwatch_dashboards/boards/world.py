@@ -3,13 +3,12 @@
 from .. import colors
 from ..dashboard import Dashboard, Row
 from ..empty import NO_WORLD
-from ..limits import limit
 from ..panel import COUNT, SHARE, Query, fixed, override
-from ..panels import lines
+from ..panels import limit, lines
 from ..promql import named, select
-from ..queries import world
+from ..queries import contents
 from ..tables import COLORED_TEXT, Column, table
-from .shared import ADDRESS, RING, TRAINER, firing_alerts, growth_limit, verdict
+from .shared import ADDRESS, TRAINER, firing_alerts, growth_limit, verdict
 
 BODY_COLORS = [
     override(kind, color=fixed(color))
@@ -22,17 +21,24 @@ BODY_COLORS = [
     }.items()
 ]
 ALL_BODIES = select("job:trainer_resource:total", resource="bodies")
-
+OF_BOUND = colors.judged(colors.GOOD, (1.001, colors.CRITICAL))
 
 NOW = table(
     "In the world now",
     [
-        verdict(named(world.STATE), width=110),
+        verdict(named(contents.WORLD_STATE), width=110),
         Column("Kind", label="resource", width=90),
         Column("What", label="component"),
-        Column("Now", world.NOW, COUNT, width=80),
-        Column("Per minute", world.GROWTH, COUNT, width=100, options={"noValue": "too early"}),
-        Column("Of its bound", world.FILL, SHARE, width=100, cell=COLORED_TEXT, options={"thresholds": RING}),
+        Column("Now", contents.WORLD_NOW, COUNT, width=80),
+        Column("Per minute", contents.WORLD_GROWTH, COUNT, width=100, options={"noValue": "too early"}),
+        Column(
+            "Of its bound",
+            contents.WORLD_FILL,
+            SHARE,
+            width=100,
+            cell=COLORED_TEXT,
+            options={"thresholds": OF_BOUND},
+        ),
         TRAINER,
         *ADDRESS,
     ],
@@ -47,8 +53,8 @@ NOW = table(
 BODIES_BY_TYPE = lines(
     "Bodies by type",
     [
-        Query(world.BODIES_BY_TYPE, "{{type}}"),
-        *limit(world.BODY_LIMITS_OF_ONE, ALL_BODIES, "{{severity}} limit", across="sum"),
+        Query(contents.BODIES_BY_TYPE, "{{type}}"),
+        *limit(contents.BODY_LIMITS_OF_ONE, ALL_BODIES, "{{severity}} limit", across="sum"),
     ],
     COUNT,
     "Every body under exactly one type, stacked. Good: bands of constant height. Bad: one band widens: "
@@ -61,7 +67,7 @@ BODIES_BY_TYPE = lines(
 BODIES = [
     lines(
         "Body growth per minute by type",
-        [Query(world.BODIES_GROWTH, "{{component}} {{trainer_name}}"), *growth_limit("bodies")],
+        [Query(contents.BODIES_GROWTH, "{{component}} {{trainer_name}}"), *growth_limit("bodies")],
         COUNT,
         "Slope over ten minutes. Good: around zero. Bad: above the dashed limit for long.",
     ),
@@ -71,8 +77,8 @@ BY_TRAINER = [
     lines(
         "Bodies by trainer",
         [
-            Query(world.BODIES, "{{trainer_name}}"),
-            *limit(world.BODY_LIMITS, ALL_BODIES, "{{severity}} limit"),
+            Query(contents.BODIES, "{{trainer_name}}"),
+            *limit(contents.BODY_LIMITS, ALL_BODIES, "{{severity}} limit"),
         ],
         COUNT,
         "The sum of all types of each trainer, against the limits.",
@@ -80,9 +86,9 @@ BY_TRAINER = [
     lines(
         "Static bodies",
         [
-            Query(world.STATIC_BODIES, "{{trainer_name}}"),
+            Query(contents.STATIC_BODIES, "{{trainer_name}}"),
             *limit(
-                world.STATIC_BODY_LIMITS,
+                contents.STATIC_BODY_LIMITS,
                 select("job:trainer_resource:level", resource="bodies", component="static"),
                 "{{severity}} limit",
             ),
@@ -93,7 +99,7 @@ BY_TRAINER = [
     ),
     lines(
         "Bodies without an owner by trainer",
-        Query(world.UNKNOWN_BODIES, "{{trainer_name}}"),
+        Query(contents.UNKNOWN_BODIES, "{{trainer_name}}"),
         COUNT,
         "Orphans. Good: zero, or constant. Bad: a few more with every death: limbs are forgotten.",
     ),
@@ -103,9 +109,9 @@ ENTITIES = [
     lines(
         "Entities by type",
         [
-            Query(world.ENTITIES, "{{type}} {{trainer_name}}"),
+            Query(contents.ENTITIES, "{{type}} {{trainer_name}}"),
             *limit(
-                world.FOOD_LIMITS,
+                contents.FOOD_LIMITS,
                 select("job:trainer_resource:level", resource="entities", component="food_sources"),
                 "food {{severity}} limit",
             ),
@@ -116,7 +122,7 @@ ENTITIES = [
     ),
     lines(
         "Entity growth per minute",
-        [Query(world.ENTITIES_GROWTH, "{{component}} {{trainer_name}}"), *growth_limit("entities")],
+        [Query(contents.ENTITIES_GROWTH, "{{component}} {{trainer_name}}"), *growth_limit("entities")],
         COUNT,
         "Slope over ten minutes. Good: around zero. Bad: above the dashed limit for long.",
     ),
@@ -125,13 +131,13 @@ ENTITIES = [
 EVENTS = [
     lines(
         "Event list items",
-        Query(world.EVENTS, "{{list}} {{trainer_name}}"),
+        Query(contents.EVENTS, "{{list}} {{trainer_name}}"),
         COUNT,
         "Length of each event list. Good: rises to its bound and stays. Bad: rises for ever.",
     ),
     lines(
         "Event growth per minute",
-        Query(world.EVENTS_GROWTH, "{{component}} {{trainer_name}}"),
+        Query(contents.EVENTS_GROWTH, "{{component}} {{trainer_name}}"),
         COUNT,
         "Slope over ten minutes. Good: zero once the bound is reached. Bad: steady and above zero.",
     ),

@@ -1,7 +1,17 @@
 """Alerts, and the cleanups that follow them."""
 
-from ..promql import TRAINER, in_range, increment, increment_from_zero, max_by, select, started, sum_by, total
-from .recorded import of_known_trainers
+from ..promql import (
+    TRAINER,
+    in_range,
+    increment,
+    increment_from_zero,
+    max_by,
+    of_known_trainers,
+    select,
+    started,
+    sum_by,
+    total,
+)
 from .trainers import LEAKS
 
 # Alerts.

@@ -6,9 +6,8 @@ A row has the labels `what` (a path from a root of the program, or a resource an
 
 from collections.abc import Callable
 
-from ..promql import TRAINER, max_by, min_by, select, sum_by
-from ..verdicts import CODES, GROWING, LEAK
-from .recorded import current, slope
+from ..colors import CODES, GROWING, LEAK
+from ..promql import TRAINER, current, max_by, min_by, select, slope, sum_by
 
 _KEY = f"{TRAINER}, what, type"
 _ROW = f"{_KEY}, site, remedy"

@@ -1,7 +1,18 @@
 """GPU memory and devices."""
 
-from ..promql import TRAINER, increment, max_by, select, sum_by, total
-from .recorded import current, forecast, growth, soon, soonest
+from ..promql import (
+    TRAINER,
+    current,
+    forecast,
+    growth,
+    increment,
+    max_by,
+    select,
+    soon,
+    soonest,
+    sum_by,
+    total,
+)
 
 _DEVICE = f"{TRAINER}, device"
 _PART = f"{_DEVICE}, part"

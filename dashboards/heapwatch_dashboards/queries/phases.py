@@ -1,7 +1,6 @@
 """Cycles, an episode, an epoch or a generation each, and the phases of one."""
 
-from ..promql import TRAINER, in_range, max_by, min_by, select, sum_by
-from .recorded import growth_per_cycle, limits
+from ..promql import TRAINER, growth_per_cycle, in_range, limits, max_by, min_by, select, sum_by
 
 # Cycles: the slowest unit that a trainer counts. Episodes are the cycles of one that counts nothing larger.
 _CYCLES = select("trainer_progress_total", 'unit=~"episode|epoch|generation"')

@@ -1,10 +1,27 @@
 """Who trains, what grows in it, what its memory consists of, and how its process does."""
 
-from ..promql import TRAINER, max_by, min_by, named, of_one, or_zero, rate, select, sum_by, total
-from ..variables import NAME
-from ..verdicts import HEALTHY, LEAK
+from ..colors import HEALTHY, LEAK
+from ..promql import (
+    NAME,
+    TRAINER,
+    aged,
+    current,
+    forecast,
+    limits,
+    max_by,
+    min_by,
+    named,
+    of_one,
+    of_trainers,
+    or_zero,
+    rate,
+    select,
+    soon,
+    soonest,
+    sum_by,
+    total,
+)
 from .explanation import GONE, HELD_BY_PATHS, LAST_LEAK, by_word, said
-from .recorded import aged, current, forecast, limits, of_trainers, soon, soonest
 
 # Who is there, and how are they.
 NAMES = max_by(f"{TRAINER}, trainer_name", select(NAME))
@@ -120,3 +137,20 @@ SINCE_PROGRESS = (
 )
 # Only in the minutes after a start: Grafana would mark one before the range at its left edge.
 RESTARTS = f"1000 * ({max_by(TRAINER, of_trainers(select('process_start_time_seconds')))} > time() - 120)"
+
+# The ranks of a distributed run, taken together.
+_RUN = "job, trainer, run, world_size"
+_RANK = max_by(f"instance, rank, {_RUN}", select("trainer_info", 'rank!=""'))
+
+
+def _of_ranks(of_trainer: str) -> str:
+    return f"({of_trainer}) * on (job, instance) group_left (trainer, run, world_size) {_RANK}"
+
+
+RANKS = f"count by ({_RUN}) ({_RANK})"
+WORST_VERDICT_OF_RANKS = max_by(_RUN, _of_ranks(VERDICT))
+LEAKING_RANKS = sum_by(_RUN, _of_ranks(f"{VERDICT} == bool {LEAK}"))
+MEMORY_OF_RANKS = sum_by(_RUN, _of_ranks(RESIDENT))
+LARGEST_RANK = max_by(_RUN, _of_ranks(RESIDENT))
+MEDIAN_RANK = f"quantile by ({_RUN}) (0.5, {_of_ranks(RESIDENT)})"
+SMALLEST_RANK = min_by(_RUN, _of_ranks(RESIDENT))

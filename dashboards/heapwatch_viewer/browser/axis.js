@@ -18,12 +18,11 @@ function roundStep(least, unit) {
   return step === undefined || (next && step * factor > next) ? next : step * factor;
 }
 
-// Lowest and highest value on one axis, stacks added up.
-function extent(series, index) {
+// Lowest and highest value, stacks added up.
+function extent(series) {
   const stacks = {};
   let [low, high, whole] = [Infinity, -Infinity, true];
   for (const line of series) {
-    if ((line.yAxisIndex ?? 0) !== index) continue;
     const sums = line.stack && (stacks[line.stack] ??= []);
     line.data.forEach(([, value], place) => {
       if (value === null || !Number.isFinite(value)) return;
@@ -37,17 +36,17 @@ function extent(series, index) {
 }
 
 // `min`, `max` and `interval` of a linear axis.
-export function ticks(series, index, axis, unit) {
-  let { low, high, whole } = extent(series, index);
+export function ticks(series, axis, unit) {
+  let { low, high, whole } = extent(series);
   if (low > high) return {};
-  low = axis.min ?? Math.min(low, axis.softMin ?? low);
-  high = axis.max ?? Math.max(high, axis.softMax ?? high);
+  low = Math.min(low, axis.softMin ?? low);
+  high = Math.max(high, axis.softMax ?? high);
   const span = high - low || Math.abs(high) || 1;
   let interval = roundStep((span * unit.multiply) / TICKS, unit) / unit.multiply;
   if (whole && unit.multiply === 1) interval = Math.max(interval, 1);
   return {
     interval,
-    min: axis.min ?? Math.floor(low / interval) * interval,
-    max: axis.max ?? Math.max(Math.ceil(high / interval), Math.floor(low / interval) + 1) * interval,
+    min: Math.floor(low / interval) * interval,
+    max: Math.max(Math.ceil(high / interval), Math.floor(low / interval) + 1) * interval,
   };
 }

@@ -1,14 +1,23 @@
-"""What every panel type is given, and what it gives back."""
+"""What every panel type is given, what it gives back, and what several of them need."""
 
-from collections.abc import Callable, Iterator
+import math
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from html import escape
 from typing import Any
 
+from heapwatch_viewer.documents import rendered
 from heapwatch_viewer.fields import PALETTE, Field, field_for
 from heapwatch_viewer.model import Panel
 from heapwatch_viewer.prometheus import Series
 from heapwatch_viewer.timerange import Window
+
+# Grafana's calculations: what a legend calls each, and how it makes one number of several.
+CALCULATIONS: dict[str, tuple[str, Callable[[list[float]], float]]] = {
+    "lastNotNull": ("Last", lambda numbers: numbers[-1]),
+    "max": ("Max", max),
+    "sum": ("Total", sum),
+}
 
 
 @dataclass(frozen=True)
@@ -48,18 +57,11 @@ class Answers:
 
 @dataclass(frozen=True)
 class Chart:
-    """A chart: options of ECharts, and the units of its axes for the browser to write numbers with.
-
-    Attributes:
-        legend: HTML.
-        placement: of the legend, `bottom` or `right`.
-
-    """
+    """A chart: ECharts' options, the unit of its value axis for the browser, and HTML."""
 
     options: dict[str, Any]
-    units: list[dict[str, Any]] = field(default_factory=list)
+    unit: dict[str, Any] | None = None
     legend: str = ""
-    placement: str = "bottom"
 
 
 @dataclass(frozen=True)
@@ -67,6 +69,11 @@ class Html:
     """A panel that is plain HTML, escaped already."""
 
     body: str
+
+
+def text(answers: Answers) -> Html:
+    """A text panel: its Markdown as HTML."""
+    return Html(f'<div class="text">{rendered(answers.panel.options["content"])}</div>')
 
 
 def nothing(panel: Panel) -> str:
@@ -77,21 +84,15 @@ def nothing(panel: Panel) -> str:
     return f'<div class="empty">{escape(says)}{code}</div>'
 
 
-def painted(field_: Field, index: int, value: float | None = None) -> str:
+def reduced(points: Sequence[tuple[float, float]], calculation: str = "lastNotNull") -> float | None:
+    """`points` as one number; None when there is none. Raises ValueError if it is not one of CALCULATIONS."""
+    if calculation not in CALCULATIONS:
+        raise ValueError(f"no calculation is called {calculation!r}; known: {', '.join(CALCULATIONS)}")
+    numbers = [value for _, value in points if not math.isnan(value)]
+    return CALCULATIONS[calculation][1](numbers) if numbers else None
+
+
+def painted(field_: Field, index: int, value: float | None) -> str:
     """The colour of the series at `index`: fixed, by threshold, or the next of the palette."""
-    if field_.color:
-        return field_.color
-    if field_.color_mode == "thresholds" and value is not None:
-        by_threshold = field_.paint(value)
-        if by_threshold:
-            return by_threshold
-    return PALETTE[index % len(PALETTE)]
-
-
-def anchor(answers: Answers, links: tuple[dict[str, Any], ...], values: dict[str, str], text: str) -> str:
-    """`text`, already escaped, wrapped in the first of `links` if there is one."""
-    if not links:
-        return text
-    address = escape(answers.link(links[0]["url"], values), quote=True)
-    title = escape(links[0].get("title", ""), quote=True)
-    return f'<a href="{address}" title="{title}">{text}</a>'
+    by_threshold = field_.paint(value) if field_.color_mode == "thresholds" else None
+    return field_.color or by_threshold or PALETTE[index % len(PALETTE)]

@@ -1,16 +1,28 @@
-"""Tables: instant queries joined by their labels, with Grafana's transformations."""
+"""Tables: answers joined by their labels, with the transformations that the generated dashboards use."""
 
 import re
+from dataclasses import dataclass, field
 from html import escape
 from typing import Any
 
 from heapwatch_viewer import documents
 from heapwatch_viewer.fields import Field, field_for, ink
-from heapwatch_viewer.panels.base import Answers, Html, anchor, nothing
+from heapwatch_viewer.model import Panel
+from heapwatch_viewer.panels.base import Answers, Html, nothing, reduced
 from heapwatch_viewer.prometheus import Series
-from heapwatch_viewer.transformations import Table, tabulate
 
 ROWS = 200  # a table longer than this is cut, and says so
+
+Row = dict[str, Any]
+
+
+@dataclass
+class Table:
+    """Rows by column name; `ref_ids` tells which query a value column came from."""
+
+    columns: list[str]
+    rows: list[Row]
+    ref_ids: dict[str, str] = field(default_factory=dict)
 
 
 def render(answers: Answers) -> Html:
@@ -35,16 +47,15 @@ class _Column:
     """One column: how its heading and its cells look."""
 
     def __init__(self, answers: Answers, name: str, table: Table) -> None:
-        self.field: Field = field_for(
-            answers.panel.raw, Series({}, [], name=name, ref_id=table.ref_ids.get(name, ""))
-        )
+        self.field: Field = field_for(answers.panel.raw, Series({}, [], name=name))
         self._answers = answers
         self._name = name
         self._measured = name in table.ref_ids
-        self._look = self.field.custom.get("cellOptions", {}).get("type", "auto")
-        is_number = self._measured and not self.field.mappings and self._look != "gauge"
+        options = self.field.custom.get("cellOptions", {})
+        self._kind = options.get("type", "auto")
+        is_number = self._measured and not self.field.mappings and self._kind != "gauge"
         self._side = "number" if is_number else "word"
-        self._wraps = " wraps" if self.field.custom.get("cellOptions", {}).get("wrapText") else ""
+        self._wraps = " wraps" if options.get("wrapText") else ""
 
     def head(self) -> str:
         """The heading; a column without a width takes its share of what is left."""
@@ -52,7 +63,7 @@ class _Column:
         style = f' style="width:{width}px"' if width else ""
         return f'<th class="{self._side}"{style}>{escape(self.field.name)}</th>'
 
-    def cell(self, row: dict[str, Any]) -> str:
+    def cell(self, row: Row) -> str:
         """The column's cell in `row`."""
         value = row.get(self._name)
         text = escape(self.field.text(value)) if value is not None or self._measured else ""
@@ -60,11 +71,11 @@ class _Column:
             text = re.sub(r"\.(?=\w)", ".<wbr>", text)
         paint = self.field.paint(value)
         style = ""
-        if paint and self._look == "color-background":
+        if paint and self._kind == "color-background":
             style = f' style="background:{paint}; color:#111"'
-        elif paint and self._look == "color-text":
+        elif paint and self._kind == "color-text":
             style = f' style="color:{ink(paint)}"'
-        elif self._look == "gauge":
+        elif self._kind == "gauge":
             text = self._gauge(value, text, paint)
         # On a phone a row is a card: there each value carries the name of its column, and one that is missing
         # is left out.
@@ -80,11 +91,123 @@ class _Column:
         bar = f'<div class="bar" style="width:{share:.0%}; background:{paint}"></div>'
         return f'<div class="cell-gauge"><div class="bar-track">{bar}</div><span>{text}</span></div>'
 
-    def _linked(self, text: str, value: Any, row: dict[str, Any]) -> str:
-        if not self.field.links:
-            known = isinstance(value, str) and value in documents.alerts()
-            return f'<a href="{documents.runbook(value)}" title="Runbook">{text}</a>' if known else text
-        values = {f"__data.fields.{key}": str(item) for key, item in row.items()}
-        values |= {f'__data.fields["{key}"]': str(item) for key, item in row.items()}
-        values |= {"__value.text": str(value), "__value.raw": str(value)}
-        return anchor(self._answers, self.field.links, values, text)
+    def _linked(self, text: str, value: Any, row: Row) -> str:
+        """`text`, already escaped, as the first link of the column, or as that of an alert to its runbook."""
+        if self.field.links:
+            link = self.field.links[0]
+            values = {f"__data.fields.{key}": str(item) for key, item in row.items()}
+            address, title = self._answers.link(link["url"], values), link.get("title", "")
+        elif isinstance(value, str) and value in documents.alerts():
+            address, title = documents.runbook(value), "Runbook"
+        else:
+            return text
+        return f'<a href="{escape(address, quote=True)}" title="{escape(title, quote=True)}">{text}</a>'
+
+
+def tabulate(panel: Panel, series: list[Series]) -> Table:
+    """The answers of `panel` as one table, its transformations applied in order, then its sorting.
+
+    Raises:
+        ValueError: a transformation is not one of those known here.
+
+    """
+    tables = _per_query(panel, series)
+    for step in panel.raw.get("transformations", ()):
+        options = step.get("options", {})
+        match step["id"]:
+            case "merge":
+                tables = [_merge(tables)]
+            case "joinByField":
+                tables = [_join(tables, options["byField"])]
+            case "organize":
+                tables = [_organize(table, options) for table in tables]
+            case unknown:
+                raise ValueError(
+                    f"no transformation is called {unknown!r}; known: merge, joinByField, organize"
+                )
+    table = tables[0] if len(tables) == 1 else _merge(tables)
+    for sort in reversed(panel.options.get("sortBy", ())):
+        _sort(table, sort["displayName"], bool(sort.get("desc")))
+    return table
+
+
+def _per_query(panel: Panel, series: list[Series]) -> list[Table]:
+    """One table an instant query: a column a label, then `Value` (`Value #A` beside other queries).
+
+    A range query gives one table a series: its times and, under its name, its values.
+    """
+    several = len(panel.targets) > 1
+    tables: list[Table] = []
+    for target in panel.targets:
+        column = f"Value #{target.ref_id}" if several else "Value"
+        mine = [one for one in series if one.ref_id == target.ref_id]
+        if not target.instant:
+            tables += [
+                Table(
+                    ["Time", one.name],
+                    [{"Time": moment * 1000, one.name: value} for moment, value in one.points],
+                    {one.name: target.ref_id},
+                )
+                for one in mine
+            ]
+            continue
+        labels = sorted({label for one in mine for label in one.labels})
+        rows: list[Row] = [
+            {"Time": one.points[-1][0] * 1000, **one.labels, column: reduced(one.points)} for one in mine
+        ]
+        tables.append(Table(["Time", *labels, column], rows, {column: target.ref_id}))
+    return tables
+
+
+def _merge(tables: list[Table]) -> Table:
+    """Join rows that agree in every column they share but the values and the time."""
+    columns: list[str] = []
+    ref_ids: dict[str, str] = {}
+    for table in tables:
+        ref_ids |= table.ref_ids
+        columns += [name for name in table.columns if name not in columns]
+    rows: list[Row] = []
+    for row in (row for table in tables for row in table.rows):
+        for known in rows:
+            shared = [name for name in row if name in known and name not in ref_ids and name != "Time"]
+            free = not any(name in known for name in row if name in ref_ids)
+            if shared and free and all(row[name] == known[name] for name in shared):
+                known.update(row)
+                break
+        else:
+            rows.append(dict(row))
+    columns.sort(key=lambda name: name in ref_ids)  # values last
+    return Table(columns, rows, ref_ids)
+
+
+def _join(tables: list[Table], key: str) -> Table:
+    """Outer join of all tables on one column."""
+    ref_ids: dict[str, str] = {}
+    columns: list[str] = [key]
+    rows: dict[Any, Row] = {}
+    for table in tables:
+        ref_ids |= table.ref_ids
+        columns += [name for name in table.columns if name not in columns]
+        for row in table.rows:
+            rows.setdefault(row.get(key), {}).update(row)
+    ordered = [rows[value] for value in sorted(rows, key=lambda value: (value is None, value))]
+    return Table(columns, ordered, ref_ids)
+
+
+def _organize(table: Table, options: Row) -> Table:
+    """Leave out, order and rename columns."""
+    excluded = options.get("excludeByName", {})
+    order = options.get("indexByName", {})
+    renamed = options.get("renameByName", {})
+    kept = [name for name in table.columns if not excluded.get(name)]
+    kept.sort(key=lambda name: order.get(name, len(order) + table.columns.index(name)))
+    rows = [{renamed.get(name, name): row[name] for name in kept if name in row} for row in table.rows]
+    ref_ids = {renamed.get(name, name): ref_id for name, ref_id in table.ref_ids.items()}
+    return Table([renamed.get(name, name) for name in kept], rows, ref_ids)
+
+
+def _sort(table: Table, name: str, descending: bool) -> None:
+    """Sort the rows by a column, those without a value last."""
+    present = [row for row in table.rows if row.get(name) is not None]
+    present.sort(key=lambda row: row[name], reverse=descending)
+    table.rows = present + [row for row in table.rows if row.get(name) is None]

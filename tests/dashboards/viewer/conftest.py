@@ -5,6 +5,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator
+from contextlib import contextmanager
 
 import httpx
 import pytest
@@ -34,10 +35,19 @@ def start_viewer(prometheus_url: str, port: int | None = None) -> tuple[subproce
     raise RuntimeError("the viewer did not start")
 
 
+@contextmanager
+def running_viewer(prometheus_url: str, port: int | None = None) -> Iterator[str]:
+    """The address of a viewer that is stopped at the end."""
+    process, url = start_viewer(prometheus_url, port)
+    try:
+        yield url
+    finally:
+        process.terminate()
+        process.wait(timeout=20)
+
+
 @pytest.fixture(scope="session")
 def viewer(prometheus_url: str) -> Iterator[str]:
     """The address of a viewer of the history."""
-    process, url = start_viewer(prometheus_url)
-    yield url
-    process.terminate()
-    process.wait(timeout=20)
+    with running_viewer(prometheus_url) as url:
+        yield url

@@ -9,7 +9,7 @@ from playwright.sync_api import expect
 
 from tests.dashboards.browser import chromium, opened, stretch, unroll
 from tests.dashboards.server import prometheus
-from tests.dashboards.viewer.conftest import start_viewer
+from tests.dashboards.viewer.conftest import running_viewer
 from tests.support.ports import free_port
 
 GENERATED = Path(__file__).parents[3] / "dashboards" / "generated"
@@ -134,7 +134,7 @@ def test_a_link_to_fleet_shows_all_trainers_and_others_keep_the_choice(page, vie
 PHONE = {"width": 420, "height": 900}
 
 
-def test_a_phone_shows_growth_and_time_left_without_scrolling_sideways(page, viewer):
+def test_a_phone_shows_growth_and_time_left_without_scrolling_sideways_or_a_bar_above(page, viewer):
     page.set_viewport_size(PHONE)
     opened(page, f"{viewer}/d/heapwatch-fleet")
     table = page.locator(".panel:has(.panel-title :text-is('Trainers by verdict'))")
@@ -147,6 +147,9 @@ def test_a_phone_shows_growth_and_time_left_without_scrolling_sideways(page, vie
     assert page.evaluate("document.documentElement.scrollWidth") <= PHONE["width"]
     body = table.locator(".panel-body")
     assert body.evaluate("body => body.scrollWidth <= body.clientWidth")
+    page.mouse.wheel(0, 1500)
+    page.wait_for_function("() => window.scrollY > 500")
+    assert page.locator(".bar-top").evaluate("bar => bar.getBoundingClientRect().bottom") <= 0
 
 
 def test_a_page_without_its_subject_says_so_in_one_line(page, viewer):
@@ -159,33 +162,13 @@ def test_a_page_without_its_subject_says_so_in_one_line(page, viewer):
 
 
 def test_without_trainers_fleet_says_once_how_to_add_one(page, tmp_path):
-    with prometheus(tmp_path) as nothing:
-        process, url = start_viewer(nothing)
-        try:
-            opened(page, f"{url}/d/heapwatch-fleet")
-            expect(page.locator("code:visible")).to_have_text(["heapwatch run train.py"])
-            expect(page.locator(".panel:visible")).to_have_count(0)
-        finally:
-            process.terminate()
-            process.wait(timeout=20)
+    with prometheus(tmp_path) as nothing, running_viewer(nothing) as url:
+        opened(page, f"{url}/d/heapwatch-fleet")
+        expect(page.locator("code:visible")).to_have_text(["heapwatch run train.py"])
+        expect(page.locator(".panel:visible")).to_have_count(0)
 
 
-def test_a_phone_has_no_bar_over_the_page(page, viewer):
-    page.set_viewport_size(PHONE)
-    opened(page, f"{viewer}/d/heapwatch-fleet")
-    page.mouse.wheel(0, 1500)
-    page.wait_for_function("() => window.scrollY > 500")
-    assert page.locator(".bar-top").evaluate("bar => bar.getBoundingClientRect().bottom") <= 0
-
-
-def test_a_time_range_is_chosen_and_kept_in_the_address(page, viewer):
-    opened(page, f"{viewer}/d/heapwatch-gpu")
-    page.get_by_text("Last 1 hour").first.click()
-    page.get_by_text("Last 3 hours", exact=True).click()
-    page.wait_for_url(re.compile("from=now-3h"))
-
-
-def test_absolute_times_are_the_browsers(browser, viewer):
+def test_a_time_range_is_chosen_in_the_browsers_time_and_kept_in_the_address(browser, viewer):
     with browser.new_context(viewport=SIZE, timezone_id="Asia/Tokyo") as context:
         page = opened(context.new_page(), f"{viewer}/d/heapwatch-gpu")
         page.get_by_text("Last 1 hour").first.click()
@@ -194,28 +177,24 @@ def test_absolute_times_are_the_browsers(browser, viewer):
         page.get_by_label("To", exact=True).fill("2026-01-02T10:00:00")
         page.get_by_role("button", name="Apply").click()
         page.wait_for_url(re.compile("from=1767312000000&to=1767315600000"))  # midnight and 1 o'clock UTC
-        expect(page.get_by_text("2026-01-02 09:00:00 to 2026-01-02 10:00:00")).to_be_visible()
+        page.get_by_text("2026-01-02 09:00:00 to 2026-01-02 10:00:00").click()
+        page.get_by_text("Last 3 hours", exact=True).click()
+        page.wait_for_url(re.compile("from=now-3h"))
 
 
-def test_dragging_over_a_chart_zooms_all_of_them(page, viewer):
+def test_the_crosshair_is_shared_and_dragging_zooms_all_charts(page, viewer):
     opened(page, f"{viewer}/d/heapwatch-phases")
     box = page.locator(".plot").first.bounding_box()
     middle = box["y"] + box["height"] / 2
+    page.mouse.move(box["x"] + box["width"] / 2, middle)
+    shown = "[...document.querySelectorAll('.crosshair')].filter(line => line.style.display === 'block')"
+    page.wait_for_function(f"() => {shown}.length > 1")
     page.mouse.move(box["x"] + box["width"] * 0.4, middle)
     page.mouse.down()
     page.mouse.move(box["x"] + box["width"] * 0.6, middle, steps=5)
     page.mouse.up()
     page.wait_for_url(re.compile(r"from=\d{13}&to=\d{13}"))
     assert page.complaints == []
-
-
-def test_the_crosshair_is_shared(page, viewer):
-    opened(page, f"{viewer}/d/heapwatch-phases")
-    box = page.locator(".plot").first.bounding_box()
-    page.mouse.move(box["x"] + box["width"] / 2, box["y"] + box["height"] / 2)
-    page.wait_for_function(
-        "() => [...document.querySelectorAll('.crosshair')].some((line) => line.style.display === 'block')"
-    )
 
 
 def test_bars_share_the_time_axis_of_lines(page, viewer):
@@ -234,17 +213,13 @@ def test_bars_share_the_time_axis_of_lines(page, viewer):
         assert abs(left / other["width"] - share) < 0.06
 
 
-def test_a_click_in_the_legend_isolates_a_series(page, viewer):
-    opened(page, f"{viewer}/d/heapwatch-phases")
+def test_a_click_in_the_legend_isolates_a_series_and_another_changes_the_theme(page, viewer):
+    opened(page, f"{viewer}/d/heapwatch-phases?theme=light")
     legend = page.locator(".legend:has(tr[data-series] + tr[data-series])").first
     legend.locator("tr[data-series]").first.click()
     expect(legend.locator("tr.off").first).to_be_visible()
     legend.locator("tr[data-series]").first.click()
     expect(legend.locator("tr.off")).to_have_count(0)
-
-
-def test_dark_and_light(page, viewer):
-    opened(page, f"{viewer}/d/heapwatch-phases?theme=light")
     light = page.evaluate("() => getComputedStyle(document.body).backgroundColor")
     page.locator("button:has-text('contrast')").click()
     page.wait_for_url(re.compile("theme=dark"))
@@ -260,21 +235,15 @@ def test_a_malformed_range_and_an_unknown_dashboard_are_said(page, viewer):
 
 def test_a_dead_prometheus_is_said_in_each_panel_and_a_restart_is_survived(page):
     nobody = f"http://127.0.0.1:{free_port()}"
-    process, url = start_viewer(nobody)
-    try:
+    with running_viewer(nobody) as url:
         opened(page, f"{url}/d/heapwatch-gpu")
         errors = page.locator(".panel-error:visible").all_inner_texts()
         assert errors
         assert all("Prometheus does not answer" in text for text in errors)
         page.evaluate("window.before = true")
-        process.terminate()
-        process.wait(timeout=20)
-        process, _ = start_viewer(nobody, port=int(url.rpartition(":")[2]))
+    with running_viewer(nobody, port=int(url.rpartition(":")[2])):
         page.wait_for_function("() => !window.before", timeout=60_000)
         expect(page.locator(".panel-error:visible").first).to_be_visible()
-    finally:
-        process.terminate()
-        process.wait(timeout=20)
 
 
 def test_a_closed_page_is_forgotten(browser, viewer):

@@ -5,17 +5,17 @@ import asyncio
 import pytest
 from nicegui import core
 
+from heapwatch_viewer.address import State
 from heapwatch_viewer.model import Dashboard
 from heapwatch_viewer.page import DashboardPage
-from heapwatch_viewer.state import State
 from heapwatch_viewer.timerange import TimeRange
 
 
-class Patient(DashboardPage):
+class Unanswered(DashboardPage):
     """A page whose questions are never answered."""
 
     def __init__(self):
-        board = Dashboard("one", "One", "", (), (), (), (), (), "now-1h", "now", "5s")
+        board = Dashboard("one", "One", (), (), (), (), "now-1h", "now", "5s")
         super().__init__(board, {"one": board}, None, State(TimeRange(), "5s", "dark", {}))
         self.begun = self.given_up = 0
 
@@ -33,7 +33,7 @@ def counted(monkeypatch, steps):
 
     async def scene():
         monkeypatch.setattr(core, "loop", asyncio.get_running_loop())
-        page, seen = Patient(), []
+        page, seen = Unanswered(), []
         for name, *arguments in steps:
             getattr(page, name)(*arguments)
             await asyncio.sleep(0)
@@ -57,7 +57,7 @@ def counted(monkeypatch, steps):
         "a refresh waits for answers",
         "the user does not",
         "a closed page asks no more",
-        "a hidden one rests",
+        "a hidden one asks nothing",
     ],
 )
 def test_questions_do_not_pile_up(monkeypatch, steps, seen):

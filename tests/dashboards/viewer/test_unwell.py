@@ -1,4 +1,4 @@
-"""What the pages say of services that the keeper finds unwell."""
+"""What the pages say of services that the supervision finds unwell."""
 
 from pathlib import Path
 
@@ -24,6 +24,6 @@ def test_one_line_says_it(tmp_path: Path, text: str, said: str) -> None:
     assert unwell({"HEAPWATCH_STATE": str(tmp_path)}) == said
 
 
-def test_without_a_keeper_it_says_nothing(tmp_path: Path) -> None:
+def test_without_supervision_it_says_nothing(tmp_path: Path) -> None:
     assert unwell({"HEAPWATCH_STATE": str(tmp_path)}) == ""
     assert unwell({}) == ""

@@ -1,9 +1,8 @@
-from heapwatch_viewer.links import board_address, complete
+from heapwatch_viewer.address import board_address, complete
 from heapwatch_viewer.timerange import TimeRange
-from heapwatch_viewer.variables import Selection
 
 SPAN = TimeRange("now-1h", "now")
-CHOSEN = {"instance": Selection(("a:1", "b:2"), as_regex=True)}
+CHOSEN = {"instance": ("a:1", "b:2")}
 
 
 def test_an_address_carries_the_whole_state():
@@ -15,7 +14,7 @@ def test_an_address_carries_the_whole_state():
 
 
 def test_references_in_an_address_are_filled_in_and_quoted():
-    template = "/d/x?${__url_time_range}&${__all_variables}&var-one=${__data.fields.instance}"
+    template = "/d/x?${__url_time_range}&var-one=${__data.fields.instance}&var-source=${datasource}"
     assert complete(template, {"__data.fields.instance": "c:3&x=1"}, SPAN, CHOSEN) == (
-        "/d/x?from=now-1h&to=now&var-instance=a%3A1&var-instance=b%3A2&var-one=c%3A3%26x%3D1"
+        "/d/x?from=now-1h&to=now&var-one=c%3A3%26x%3D1&var-source="
     )

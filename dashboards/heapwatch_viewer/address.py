@@ -1,11 +1,15 @@
-"""What the address of a page says."""
+"""Addresses: what that of a page says, and those that panels and tables point to."""
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from urllib.parse import quote, urlencode
 
 from heapwatch_viewer.model import Dashboard
 from heapwatch_viewer.timerange import TimeRange
-from heapwatch_viewer.variables import ALL, Selection
+from heapwatch_viewer.variables import ALL, Selections
+
+_REFERENCE = re.compile(r"\$\{([^}]+)\}|\$(\w+)")
 
 
 @dataclass
@@ -21,7 +25,7 @@ class State:
     refresh: str
     theme: str
     wanted: dict[str, list[str]]
-    selections: dict[str, Selection] = field(default_factory=dict)
+    selections: Selections = field(default_factory=dict)
     annotations: set[str] = field(default_factory=set)
     chosen_range: bool = True
 
@@ -42,3 +46,27 @@ class State:
             annotations={annotation.name for annotation in board.annotations if annotation.enabled},
             chosen_range="from" in parameters,
         )
+
+
+def board_address(
+    uid: str, span: TimeRange | None, selections: Selections, refresh: str = "", theme: str = ""
+) -> str:
+    """The address of dashboard `uid` with range (None: its own), variables, refresh and theme."""
+    state = [("from", span.start), ("to", span.end)] if span else []
+    state += [(f"var-{name}", value) for name, chosen in selections.items() for value in chosen]
+    state += [(key, value) for key, value in (("refresh", refresh), ("theme", theme)) if value]
+    return f"/d/{uid}?{urlencode(state)}"
+
+
+def complete(address: str, values: Mapping[str, str], span: TimeRange, selections: Selections) -> str:
+    """Fill in Grafana's references in an address: fields of the row, variables, the time range."""
+
+    def replace(match: re.Match[str]) -> str:
+        name = match[1] or match[2]
+        if name == "__url_time_range":
+            return urlencode([("from", span.start), ("to", span.end)])
+        if name in values:
+            return quote(values[name], safe="")
+        return quote(",".join(selections.get(name, ())), safe="")
+
+    return _REFERENCE.sub(replace, address)

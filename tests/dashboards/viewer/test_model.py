@@ -3,7 +3,7 @@ import os
 
 import pytest
 
-from heapwatch_viewer.library import Library
+from heapwatch_viewer.model import Library
 
 BOARD = {"uid": "one", "title": "One", "panels": []}
 

@@ -3,7 +3,7 @@ import socket
 
 import pytest
 
-from heapwatch_viewer.ports import check_free
+from heapwatch_viewer.settings import check_free
 
 
 def test_the_owner_of_a_taken_port_is_named():

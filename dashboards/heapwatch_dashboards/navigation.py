@@ -1,0 +1,120 @@
+"""Template variables and links between the dashboards, along which range and choice travel."""
+
+from typing import Any
+
+from grafanalib import core
+
+from .promql import NAME
+
+TAG = "heapwatch"
+TITLES = {
+    "heapwatch-fleet": "Fleet",
+    "heapwatch-trainer": "Trainer",
+    "heapwatch-world": "World",
+    "heapwatch-buffers": "Buffers and objects",
+    "heapwatch-phases": "Phases",
+    "heapwatch-gpu": "GPU",
+    "heapwatch-alerts": "Alerts and cleanups",
+    "heapwatch-stack": "Stack health",
+}
+# The stack's jobs and instances are not the trainers': going there or leaving it, the choice does not travel.
+# Fleet is about all trainers.
+STACK = "heapwatch-stack"
+FLEET = "heapwatch-fleet"
+
+DATASOURCE = {"type": "prometheus", "uid": "${datasource}"}
+ON_TIME_RANGE_CHANGE = 2
+ALPHABETICAL = 1
+HIDDEN = 2
+LEGACY_KEYS = ("useTags", "tagsQuery", "tagValuesQuery", "auto", "auto_min", "auto_count")
+
+
+def variables_of_targets() -> list[dict[str, Any]]:
+    """Data source, job and instance of everything that is scraped."""
+    return [
+        _datasource(),
+        _several("job", "Job", "label_values(up, job)"),
+        _several("instance", "Instance", 'label_values(up{job=~"$job"}, instance)'),
+    ]
+
+
+def variables_of_trainers() -> list[dict[str, Any]]:
+    """Data source and trainer, by name, the latest life of each address; the job only travels in links."""
+    seen = 'max_over_time(timestamp(job:trainer:name{job=~"$job"})[$__range:1m])'
+    names = '/trainer_name="(?<text>[^"]+)|instance="(?<value>[^"]+)/g'
+    return [
+        _datasource(),
+        _several("job", "Job", f"label_values({NAME}, job)", hide=HIDDEN),
+        _several("instance", "Trainer", f"query_result(sort_desc({seen}))", regex=names, sort=ALPHABETICAL),
+    ]
+
+
+def links_between_dashboards(uid: str) -> list[dict[str, Any]]:
+    """The bar of links at the top of a dashboard: every other dashboard."""
+    return [
+        core.DashboardLink(
+            type="link",
+            title=title,
+            uri=f"/d/{other}",
+            icon="dashboard",
+            keepTime=True,
+            includeVars=STACK not in (uid, other) and other != FLEET,
+        ).to_json_data()
+        for other, title in TITLES.items()
+        if other != uid
+    ]
+
+
+def link_from_series(uid: str) -> dict[str, Any]:
+    """A data link from a series to that dashboard for the series' own trainer."""
+    return _data_link(uid, "${__field.labels.job}", "${__field.labels.instance}")
+
+
+def link_from_row(uid: str) -> dict[str, Any]:
+    """A data link from a table's row to that dashboard for the row's own trainer."""
+    return _data_link(uid, "${__data.fields.job}", "${__data.fields.instance}")
+
+
+def _datasource() -> dict[str, Any]:
+    """The Prometheus to ask; the provisioned one is called Prometheus and has the uid `prometheus`."""
+    template = core.Template(
+        name="datasource",
+        label="Data source",
+        type="datasource",
+        query="prometheus",
+        refresh=1,
+        default="Prometheus",
+    )
+    return _modern(template, current={"selected": False, "text": "Prometheus", "value": "prometheus"})
+
+
+def _several(
+    name: str, label: str, query: str, regex: str = "", sort: int = 0, hide: int = 0
+) -> dict[str, Any]:
+    template = core.Template(
+        name=name,
+        label=label,
+        dataSource=DATASOURCE,
+        query={"query": query, "refId": f"{name}-values"},
+        includeAll=True,
+        allValue=".+",
+        multi=True,
+        sort=sort,
+        hide=hide,
+        refresh=ON_TIME_RANGE_CHANGE,
+    )
+    current = {"selected": True, "text": ["All"], "value": ["$__all"]}
+    return _modern(template, current=current, definition=query, regex=regex)
+
+
+def _modern(template: core.Template, **changes: Any) -> dict[str, Any]:
+    document: dict[str, Any] = {**template.to_json_data(), **changes}
+    return {key: value for key, value in document.items() if key not in LEGACY_KEYS and value is not None}
+
+
+def _data_link(uid: str, job: str, instance: str) -> dict[str, Any]:
+    url = (
+        f"/d/{uid}?var-datasource=${{datasource}}&var-job={job}&var-instance={instance}&${{__url_time_range}}"
+    )
+    link: dict[str, Any] = core.DataLink(title=f"Open {TITLES[uid]}", linkUrl=url).to_json_data()
+    return link
