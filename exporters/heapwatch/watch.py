@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from heapwatch.collectors.bodies import BodyCollector
 from heapwatch.collectors.buffers import BufferSources
-from heapwatch.collectors.phases import Phase
+from heapwatch.collectors.progress import Phase
 from heapwatch.exporter import Exporter
 from heapwatch.http.server import Server
 from heapwatch.measure.introspection.roots import Root

@@ -391,8 +391,8 @@ CHANGES = (
     ),
     Change(
         "exporters/heapwatch/collectors/process.py",
-        "virtual.add_metric([role], used.virtual)",
-        "virtual.add_metric([role], used.resident)",
+        "{role: used.virtual for role, used in live.items()}",
+        "{role: used.resident for role, used in live.items()}",
         ("erl_trading: RSS and VMS",),
     ),
     Change(
@@ -461,8 +461,8 @@ CHANGES = (
     ),
     Change(
         "exporters/heapwatch/collectors/process.py",
-        "available.add_metric([], ",
-        "(lambda *_: None)([], ",
+        'usage["trainer"].resident + workers_hold + free_memory(proc)',
+        "None",
         ("erl_trading: `free -h`",),
     ),
     Change(

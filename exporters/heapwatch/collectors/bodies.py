@@ -10,6 +10,7 @@ from typing import Any
 from prometheus_client import Metric
 from prometheus_client.core import GaugeMetricFamily
 
+from heapwatch.collectors.families import gauge
 from heapwatch.runtime.failures import Failures, is_trainers
 from heapwatch.runtime.labels import checked_name, keep_largest
 from heapwatch.runtime.sources import Source, count_of
@@ -85,12 +86,9 @@ class BodyCollector:
 
     def collect(self) -> Iterable[Metric]:
         """Yield the counts of the last sample."""
-        family = GaugeMetricFamily(
-            "trainer_bodies", "Physics bodies; each is counted under exactly one type.", labels=["type"]
+        yield gauge(
+            "trainer_bodies", "Physics bodies; each is counted under exactly one type.", "type", self._latest
         )
-        for kind, count in self._latest.items():
-            family.add_metric([kind], count)
-        yield family
 
     def locked(self) -> bool:
         """Whether any world is inside its own step, where its bodies must not be touched."""
@@ -162,13 +160,11 @@ class BodyTotalCollector:
 
     def collect(self) -> Iterable[Metric]:
         """Yield the count of the last sample."""
-        family = GaugeMetricFamily(
+        yield GaugeMetricFamily(
             "trainer_world_bodies",
             "Bodies in the physics worlds, read more often than trainer_bodies where their types are costly.",
+            self._latest,
         )
-        if self._latest is not None:
-            family.add_metric([], self._latest)
-        yield family
 
 
 def _worlds(found: Any) -> list[Any]:

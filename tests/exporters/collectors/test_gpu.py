@@ -2,13 +2,15 @@
 
 import itertools
 import os
+import sys
 import types
 
+import jax
 import pynvml
 import pytest
 
 from heapwatch.analysis.readings import Readings
-from heapwatch.collectors.gpu import GpuCollector
+from heapwatch.collectors.gpu import CompiledCollector, GpuCollector
 from heapwatch.measure.gpu.device_pools import Pool
 from heapwatch.measure.gpu.nvml import NvmlSession, visible_devices
 from heapwatch.measure.process import process_tree
@@ -220,7 +222,7 @@ def test_a_machine_without_nvml_is_said_once_and_no_failure(read, failures, capl
 
 
 def test_without_the_python_package(failures, monkeypatch, caplog):
-    monkeypatch.setitem(__import__("sys").modules, "pynvml", None)
+    monkeypatch.setitem(sys.modules, "pynvml", None)
     with caplog.at_level("DEBUG", logger="heapwatch"):
         families = list(GpuCollector(failures, ProcessTree()).collect())
 
@@ -302,7 +304,7 @@ class Cuda:
 
 
 def with_torch(monkeypatch, cuda):
-    monkeypatch.setitem(__import__("sys").modules, "torch", types.SimpleNamespace(cuda=cuda))
+    monkeypatch.setitem(sys.modules, "torch", types.SimpleNamespace(cuda=cuda))
 
 
 def test_the_allocator_of_an_initialised_cuda(read, monkeypatch):
@@ -423,7 +425,7 @@ def test_memory_that_may_not_be_read_has_no_parts(failures, monkeypatch):
 
 
 def test_a_listed_process_without_a_figure_is_no_zero(failures, monkeypatch):
-    monkeypatch.delitem(__import__("sys").modules, "torch", raising=False)
+    monkeypatch.delitem(sys.modules, "torch", raising=False)
     gpu = Gpu(0)
     gpu.processes = {os.getpid(): None, 999_999: 1000}
 
@@ -431,7 +433,7 @@ def test_a_listed_process_without_a_figure_is_no_zero(failures, monkeypatch):
 
 
 def test_a_mig_instance_and_a_gpu_by_uuid_have_their_parts(failures, monkeypatch):
-    monkeypatch.delitem(__import__("sys").modules, "torch", raising=False)
+    monkeypatch.delitem(sys.modules, "torch", raising=False)
     instance = Gpu(6, uuid="MIG-1234", fails={"processes": pynvml.NVML_ERROR_NOT_SUPPORTED})
     parts = parts_of(samples(Nvml(Gpu(0), mig=[instance]), failures, "MIG-1234")())
     assert parts == {"free": 73 * GB, "unattributed": 7 * GB}
@@ -443,7 +445,7 @@ def test_a_mig_instance_and_a_gpu_by_uuid_have_their_parts(failures, monkeypatch
 
 
 def test_a_gpu_that_comes_back_keeps_its_context(failures, monkeypatch):
-    monkeypatch.delitem(__import__("sys").modules, "torch", raising=False)
+    monkeypatch.delitem(sys.modules, "torch", raising=False)
     gpu = Gpu(0)
     gpu.processes = {os.getpid(): 3000}
     collect = samples(Nvml(gpu), failures)
@@ -465,6 +467,35 @@ def test_cuda_is_never_initialised(read, monkeypatch):
 
 
 def test_without_torch(read, monkeypatch):
-    monkeypatch.delitem(__import__("sys").modules, "torch", raising=False)
+    monkeypatch.delitem(sys.modules, "torch", raising=False)
 
     assert read(Nvml(Gpu(0)))().by("trainer_gpu_memory_allocated_bytes", "device") == {}
+
+
+def programs():
+    return Readings(CompiledCollector().collect()).value("trainer_jax_compiled_programs")
+
+
+def test_each_new_shape_is_a_program_more():
+    step = jax.jit(lambda values: values * 2 + 1)
+    step(jax.numpy.zeros(3))
+    before = programs()
+    arrays = [jax.numpy.zeros(length) for length in range(4, 14)]
+    made = programs()
+    assert made > before
+    for array in arrays:
+        step(array)
+    assert programs() == made + 10
+    for array in arrays:
+        step(array)
+    assert programs() == made + 10
+
+
+@pytest.mark.parametrize("backends", [None, {}])
+def test_without_a_backend_there_is_no_series(monkeypatch, backends):
+    if backends is None:
+        monkeypatch.delitem(sys.modules, "jax._src.xla_bridge")
+    else:
+        monkeypatch.setattr(sys.modules["jax._src.xla_bridge"], "_backends", backends)
+
+    assert programs() is None
