@@ -11,9 +11,8 @@ import numpy as np
 import torch
 
 import heapwatch
-from examples.common.command import Served, profile
+from examples.common.command import Rate, Served, profile
 from examples.common.leaks import LeakSwitches, leak_file
-from examples.common.rate import Rate
 from examples.erl_trading import LEAKS, checkpoint
 from examples.erl_trading.agent import DDPGAgent, ReplayBuffer, Transition
 from examples.erl_trading.leaking import Leaks

@@ -134,7 +134,7 @@ CHANGES = (
         ("walker: emergency by the trainer itself",),
     ),
     Change(
-        "examples/walker/experiment.py",
+        "examples/walker/trainer.py",
         "log_memory(watch, run.info.run_id)",
         "pass",
         ("walker: MLflow",),

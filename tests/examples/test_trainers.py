@@ -45,14 +45,6 @@ class Watch:
         self.units[unit] = self.units.get(unit, 0) + 1
 
 
-class Clock:
-    def __init__(self):
-        self.now = 0.0
-
-    def __call__(self):
-        return self.now
-
-
 @pytest.fixture(autouse=True)
 def state(tmp_path, monkeypatch):
     monkeypatch.setenv("HEAPWATCH_STATE", str(tmp_path))
@@ -65,10 +57,8 @@ def state(tmp_path, monkeypatch):
 def switched(state, name, trainer, **rates):
     """Switch leaks of `trainer` on, as if a minute had gone by since."""
     write(state / "run" / f"{name}-leaks.json", rates)
-    clock = Clock()
     switches = trainer.leaks._switches
-    switches._clock, switches._counted, switches._looked = clock, 0.0, 0.0
-    clock.now = 60.0
+    switches._clock, switches._counted, switches._refreshed = lambda: 60.0, 0.0, 0.0
     switches.refresh()
 
 
