@@ -303,8 +303,8 @@ CHANGES = (
     ),
     Change(
         "exporters/heapwatch/collectors/walker_names.py",
-        "/ _MEGABYTE)",
-        "/ 1000)",
+        "/ _MEGABYTE,",
+        "/ 1000,",
         ("walker: `walker_system_memory_mb`",),
     ),
     Change(

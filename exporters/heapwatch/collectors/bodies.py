@@ -34,15 +34,8 @@ class BodyCollector:
     With `owners`, a static body is `static`, the first body of each owned group is `agent`, and the others of
     the group are `dynamic`. A moving body without an owner, such as a limb that was not destroyed, is
     `unknown`.
-
-    Args:
-        source: a world, an iterable of worlds, or `{type: count}`.
-        classify: returns the type of a body; None applies the rule above.
-        owners: returns groups of bodies, one group for each owner with its main body first; or
-            `{type: bodies}`.
-        failures: counts the types that are summed as `other`.
-        interval: minimum seconds between samples.
-
+    `owners` returns such groups, the main body first, or `{type: bodies}`. If `classify` returns a type, that
+    one counts.
     """
 
     name = "bodies"

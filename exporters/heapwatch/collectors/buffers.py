@@ -19,15 +19,7 @@ from heapwatch.runtime.sources import Source, count_of
 
 @dataclass(frozen=True)
 class BufferSources:
-    """The sources of a buffer's values. A source that is None is derived from `container`, which may be None.
-
-    Attributes:
-        container: the buffer.
-        items: number of stored items.
-        capacity: largest number of items.
-        nbytes: number of stored bytes.
-
-    """
+    """The sources of a buffer's values. One that is None is derived from `container`, which may be None."""
 
     container: Source | None = None
     items: Source | None = None
@@ -59,22 +51,13 @@ class _Size:
 
 @dataclass(frozen=True)
 class HeldGraphs:
-    """A buffer that keeps autograd graphs; unknown values are None.
+    """A buffer that keeps autograd graphs; unknown values are None."""
 
-    Attributes:
-        path: path of the buffer, or its declared name.
-        tensors: number of tensors with the graph that they were computed with.
-        items: number of stored items.
-        capacity: largest number of items.
-        nbytes: stored bytes without the graphs.
-
-    """
-
-    path: str
-    tensors: float
+    path: str  # or its declared name
+    tensors: float  # with the graph that they were computed with
     items: float | None
-    capacity: float | None
-    nbytes: float | None
+    capacity: float | None  # in items
+    nbytes: float | None  # without the graphs
 
 
 class BufferCollector:

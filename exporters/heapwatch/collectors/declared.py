@@ -99,14 +99,7 @@ class EventCollector(EntityCollector):
         self._lengths: dict[str, int] = {}  # `maxlen`
 
     def count(self, name: str, source: Source, capacity: int | None = None) -> None:
-        """Count the items of `source` as list `name`.
-
-        Args:
-            name: value of the label `list`.
-            source: a sized container, or a function that returns one or a number.
-            capacity: largest intended number of items; by default its `maxlen`.
-
-        """
+        """Count the items of `source` as list `name`, which is to hold at most `capacity`."""
         if capacity is not None:
             self._capacities[name] = capacity
         super().count(name, source)

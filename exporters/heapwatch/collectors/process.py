@@ -51,10 +51,7 @@ class _Usage:
 class ProcessCollector:
     """Reads the process tree. Children that end meanwhile are left out, but their CPU time stays counted.
 
-    Args:
-        tree: the trainer and its workers.
-        unique_workers: returns the bytes that the workers do not share, or None if unknown.
-
+    `unique_workers` returns the bytes that the workers do not share, or None if unknown.
     """
 
     name = "process"
@@ -148,12 +145,7 @@ class UniqueMemoryCollector:
 
 
 class BaselineCollector:
-    """Reads the resident memory once, at the first safe point, when the trainer is set up.
-
-    Args:
-        resident: reads the resident memory, in bytes.
-
-    """
+    """Reads the resident memory once, at the first safe point, when the trainer is set up."""
 
     name = "baseline"
 

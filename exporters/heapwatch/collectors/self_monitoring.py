@@ -20,10 +20,7 @@ _SLOW_SECONDS = 0.005
 class CleanupCollector:
     """Reads the counts of the cleanup queue.
 
-    Args:
-        queue: cleanup queue of the trainer.
-        ready: whether a cleanup can be requested over HTTP, which needs a token.
-
+    `ready` tells whether a cleanup can be requested over HTTP, which needs a token.
     """
 
     name = "cleanups"
@@ -75,12 +72,7 @@ class CleanupCollector:
 class ExporterCollector:
     """Reads the safe point's tasks and the exposition's timings.
 
-    Args:
-        failures: failures by collector.
-        safe_point: the samplers and their costs.
-        collect_seconds: seconds that each collector took at the last scrape.
-        clock: clock of the safe point.
-
+    `collect_seconds` returns the seconds that each collector took at the last scrape.
     """
 
     name = "exporter"

@@ -15,13 +15,7 @@ _MEGABYTE = 1e6
 
 
 class WalkerNames:
-    """Repeats bodies, entities and memory under the `walker_*` names.
-
-    Args:
-        readings: returns the present bodies and entities.
-        resident: returns the trainer's resident bytes.
-
-    """
+    """Repeats bodies, entities and memory under the `walker_*` names."""
 
     name = "walker_names"
 

@@ -9,7 +9,7 @@ import numpy as np
 from gymnasium.utils import RecordConstructorArgs
 from gymnasium.vector import AsyncVectorEnv, SyncVectorEnv, VectorEnv, VectorWrapper
 
-from heapwatch.integrations.session import Adapter, Options, accessor, new_session
+from heapwatch.integrations.session import Adapter, Options, Session, accessor
 from heapwatch.watch import Watch
 
 if TYPE_CHECKING:
@@ -41,7 +41,7 @@ class HeapwatchWrapper(Adapter, gymnasium.Wrapper[Any, Any, Any, Any], RecordCon
         RecordConstructorArgs.__init__(self, **recorded)
         super().__init__(env)
         name = env.spec.id if env.spec is not None else type(env.unwrapped).__name__
-        self._session = new_session(name, "gymnasium", watch, **options)
+        self._session = Session(name, "gymnasium", watch, **options)
         self._session.begin()
         self._session.find_buffers(env.unwrapped)
         if hasattr(env.unwrapped, "world"):
@@ -81,7 +81,7 @@ class HeapwatchVectorWrapper(Adapter, VectorWrapper):
         unwrapped = env.unwrapped
         name = env.spec.id if env.spec is not None else type(unwrapped).__name__
         # First of all: an object that was made in part is closed too.
-        self._session = new_session(name, "gymnasium", watch, **options)
+        self._session = Session(name, "gymnasium", watch, **options)
         super().__init__(env)
         self._session.begin()
         inner = [one.unwrapped for one in getattr(unwrapped, "envs", ())]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from heapwatch.integrations.session import Adapter, Options, new_session
+from heapwatch.integrations.session import Adapter, Options, Session
 from heapwatch.watch import Watch
 
 if TYPE_CHECKING:
@@ -22,7 +22,7 @@ class LightningHooks(Adapter):
     """
 
     def __init__(self, watch: Watch | None = None, **options: Unpack[Options]) -> None:
-        self._session = new_session("lightning", "lightning", watch, **options)
+        self._session = Session("lightning", "lightning", watch, **options)
 
     def on_fit_start(self, trainer: Any, pl_module: Any) -> None:
         """Start watching what the module keeps."""

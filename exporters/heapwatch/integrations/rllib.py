@@ -6,7 +6,7 @@ from typing import Any
 
 from ray.rllib.callbacks.callbacks import RLlibCallback
 
-from heapwatch.integrations.session import Adapter, Options, accessor, new_session
+from heapwatch.integrations.session import Adapter, Options, Session, accessor
 
 
 class HeapwatchCallback(Adapter, RLlibCallback):
@@ -22,7 +22,7 @@ class HeapwatchCallback(Adapter, RLlibCallback):
 
     def __init__(self) -> None:
         super().__init__()
-        self._session = new_session("rllib", "rllib", None, **self.options)
+        self._session = Session("rllib", "rllib", None, **self.options)
         self._iterations = 0
 
     def on_algorithm_init(self, *, algorithm: Any, metrics_logger: Any = None, **kwargs: Any) -> None:

@@ -41,20 +41,8 @@ _TORCH_OWN = frozenset({"_buffers", "_non_persistent_buffers_set"})
 class Options(TypedDict, total=False):
     """Arguments that an adapter hands on to `heapwatch.start`, which describes them.
 
-    Attributes:
-        name: the trainer's name; by default that of the environment or the framework. Sessions of one
-            framework that share a process share a watch, and the options of the first count; another name
-            asks for a watch of its own.
-        port: where to serve.
-        host: where to listen.
-        token: what a request for a cleanup must bear.
-        port_search: whether a port that is taken is passed over.
-        run: label of `trainer_info`.
-        profile: whose default limits apply.
-        record: file for `heapwatch report`.
-        interval: seconds between samples.
-        budget: CPU seconds a second for all samples.
-
+    The name is by default that of the environment or the framework. Sessions of one framework that share a
+    process share a watch, and the options of the first count; another name asks for a watch of its own.
     """
 
     name: str
@@ -84,7 +72,7 @@ class Session:
 
     """
 
-    def __init__(self, name: str, framework: str, watch: Watch | None, options: Options) -> None:
+    def __init__(self, name: str, framework: str, watch: Watch | None, /, **options: Unpack[Options]) -> None:
         self._name = name
         self._framework = framework
         self._options = options
@@ -188,11 +176,6 @@ def _log_once(logged: set[str], error: Exception) -> None:
     if str(error) not in logged:
         logged.add(str(error))
         log.warning("%s; training goes on", error)
-
-
-def new_session(name: str, framework: str, watch: Watch | None, /, **options: Unpack[Options]) -> Session:
-    """A session of `framework`, for an adapter's constructor."""
-    return Session(name, framework, watch, options)
 
 
 def accessor(owner: Any, name: str) -> Callable[[], Any]:

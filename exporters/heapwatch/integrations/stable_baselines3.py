@@ -9,7 +9,7 @@ from numpy import count_nonzero, ndarray
 from stable_baselines3.common.callbacks import BaseCallback
 from stable_baselines3.common.off_policy_algorithm import OffPolicyAlgorithm
 
-from heapwatch.integrations.session import Adapter, Options, accessor, new_session
+from heapwatch.integrations.session import Adapter, Options, Session, accessor
 from heapwatch.runtime.safe_point import SafePoint
 from heapwatch.watch import Watch
 
@@ -34,7 +34,7 @@ class HeapwatchCallback(Adapter, BaseCallback):
 
     def __init__(self, watch: Watch | None = None, **options: Unpack[Options]) -> None:
         super().__init__()
-        self._session = new_session("stable-baselines3", "stable-baselines3", watch, **options)
+        self._session = Session("stable-baselines3", "stable-baselines3", watch, **options)
         self._safe_point: SafePoint | None = None
         self._counted_steps = self._counted_episodes = 0
         self._model_counts_episodes = False

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from torchrl.trainers import Trainer, TrainerHookBase
 
-from heapwatch.integrations.session import Adapter, Options, accessor, new_session
+from heapwatch.integrations.session import Adapter, Options, Session, accessor
 from heapwatch.watch import Watch
 
 if TYPE_CHECKING:
@@ -23,7 +23,7 @@ class HeapwatchHook(Adapter, TrainerHookBase):
     """
 
     def __init__(self, watch: Watch | None = None, **options: Unpack[Options]) -> None:
-        self._session = new_session("torchrl", "torchrl", watch, **options)
+        self._session = Session("torchrl", "torchrl", watch, **options)
         self._trainer: Any = None
 
     def register(self, trainer: Trainer, name: str = "heapwatch") -> None:

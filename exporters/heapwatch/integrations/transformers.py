@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from transformers import TrainerCallback, TrainerControl, TrainerState, TrainingArguments
 
-from heapwatch.integrations.session import Adapter, Options, new_session
+from heapwatch.integrations.session import Adapter, Options, Session
 from heapwatch.watch import Watch
 
 if TYPE_CHECKING:
@@ -23,7 +23,7 @@ class HeapwatchCallback(Adapter, TrainerCallback):
     """
 
     def __init__(self, watch: Watch | None = None, **options: Unpack[Options]) -> None:
-        self._session = new_session("transformers", "transformers", watch, **options)
+        self._session = Session("transformers", "transformers", watch, **options)
 
     def on_train_begin(
         self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **kwargs: Any
