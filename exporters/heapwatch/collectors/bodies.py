@@ -74,8 +74,8 @@ class BodyCollector:
                 return
             counts = self._walk(worlds)
             self._walked = now, total
-        self._latest, rest = keep_largest(counts, _MAX_TYPES)
-        self._failures.record_left_out(self.name, rest)
+        self._latest, left_out = keep_largest(counts, _MAX_TYPES)
+        self._failures.record_left_out(self.name, left_out)
 
     def collect(self) -> Iterable[Metric]:
         """Yield the counts of the last sample."""

@@ -73,8 +73,8 @@ class EntityCollector:
 
     def sample(self) -> None:
         """Count each source."""
-        self._latest, rest = keep_largest(self._sources.read(self._count))
-        self._failures.record_left_out(self.name, rest)
+        self._latest, left_out = keep_largest(self._sources.read(self._count))
+        self._failures.record_left_out(self.name, left_out)
 
     def collect(self) -> Iterable[Metric]:
         """Yield the counts of the last sample."""

@@ -206,9 +206,9 @@ def test_memory_that_may_not_be_read_is_absent_and_said_once(monkeypatch, caplog
     collector = UniqueMemoryCollector(ProcessTree())
     assert unique(collector) == {}
     assert unique(collector) == {}
-    said = [record.getMessage() for record in caplog.records if "shared pages" in record.getMessage()]
-    assert len(said) == 1
-    assert str(os.getpid()) in said[0]
+    logged = [record.getMessage() for record in caplog.records if "shared pages" in record.getMessage()]
+    assert len(logged) == 1
+    assert str(os.getpid()) in logged[0]
 
 
 def test_no_descriptor_is_kept(worker):

@@ -46,7 +46,7 @@ def test_the_cost_and_age_of_samples(exporter, safe_point, clock):
     safe_point.visit(stepping=True)
     clock.now += 30
     families = list(exporter.collect())
-    told = {
+    found = {
         name: value(families, f"trainer_exporter_{name}", collector="bodies")
         for name in (
             "sample_age_seconds",
@@ -54,7 +54,7 @@ def test_the_cost_and_age_of_samples(exporter, safe_point, clock):
             "sample_interval_seconds",
         )
     }
-    assert told == {
+    assert found == {
         "sample_age_seconds": 30,
         "sample_seconds_total": pytest.approx(0.05),
         "sample_interval_seconds": 2.0,

@@ -93,7 +93,7 @@ def test_episodes_that_the_model_counts_are_read_with_each_sample(exposed):
     model = DQN("MlpPolicy", "CartPole-v1", buffer_size=500, learning_starts=1000, train_freq=500, seed=0)
     read = []
 
-    class Look(BaseCallback):
+    class Progress(BaseCallback):
         def _on_step(self):
             progress = watching.watch.exporter.progress
             if self.n_calls in (100, 200):
@@ -103,10 +103,10 @@ def test_episodes_that_the_model_counts_are_read_with_each_sample(exposed):
             return True
 
     watching = HeapwatchCallback(port=0)
-    model.learn(300, callback=[watching, Look()])
+    model.learn(300, callback=[watching, Progress()])
     assert len(read) == 2
-    for told, ended in read:
-        assert 0 < ended - 1 <= told <= ended
+    for counted, ended in read:
+        assert 0 < ended - 1 <= counted <= ended
 
 
 def test_episodes_are_counted_though_the_model_keeps_no_count(exposed):

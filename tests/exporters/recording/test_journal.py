@@ -270,12 +270,12 @@ def test_a_report_is_logged_every_so_many_epochs(caplog):
 
 
 @pytest.mark.parametrize(
-    ("arguments", "told"),
+    ("arguments", "message"),
     [
         *(((interval,), "whole number above 0, got") for interval in (0, -1, 1.5, True, "10")),
         ((10, "step"), "generation, epoch, episode, got 'step'"),
     ],
 )
-def test_an_interval_or_unit_that_is_none_is_refused(arguments, told):
-    with heapwatch.Watch() as watch, pytest.raises(ValueError, match=told):
+def test_an_interval_or_unit_that_is_none_is_refused(arguments, message):
+    with heapwatch.Watch() as watch, pytest.raises(ValueError, match=message):
         watch.memory_report_interval(*arguments)
