@@ -9,7 +9,7 @@ from pathlib import Path
 from prometheus_client import Metric
 
 from docs.generated import write_or_check
-from heapwatch.collectors.standard import StandardCollector
+from heapwatch.collectors.process import StandardCollector
 from heapwatch.runtime.exposition import Collector
 from heapwatch.watch import Watch
 

@@ -29,8 +29,8 @@ def first_alerts(scenario: Scenario) -> dict[tuple[str, str], tuple[int, str]]:
 def texts(scenario: Scenario, minute: int, name: str) -> dict[tuple[str, str], str]:
     """(resource, component) -> what alert `name` says in that minute."""
     # None is expected, so that promtool prints those there are.
-    look = {"eval_time": f"{minute}m", "alertname": name, "exp_alerts": []}
-    printed = ask(scenario, RULES, alert_rule_test=[look])
+    test = {"eval_time": f"{minute}m", "alertname": name, "exp_alerts": []}
+    printed = ask(scenario, RULES, alert_rule_test=[test])
     found = {}
     for labels_text, annotations_text in GOT.findall(printed):
         labels, annotations = dict(LABEL.findall(labels_text)), dict(LABEL.findall(annotations_text))

@@ -1,10 +1,11 @@
-"""The command line that every example has: `python -m examples.NAME [--leak NAME=RATE] …`."""
+"""What every example has: its command line, `python -m examples.NAME [--leak NAME=RATE] …`, and its rate."""
 
 import argparse
 import logging
 import os
 import signal
 import sys
+import time
 from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager
 from typing import Protocol, TypedDict
@@ -30,6 +31,32 @@ def profile(own: str) -> str:
     """The profile of limits that the environment asks for, else this example's own."""
     asked = os.environ.get("HEAPWATCH_PROFILE", "default")
     return own if asked in ("", "default") else asked
+
+
+class Rate:
+    """At most so many steps per second, so that the machine stays usable; None for no limit."""
+
+    def __init__(self, steps_per_second: float | None) -> None:
+        self._seconds = 1 / steps_per_second if steps_per_second else 0.0
+        self._next = time.monotonic()
+        self._steps = 0
+
+    def clock(self) -> float:
+        """Seconds that the steps so far take at this rate, or of the real clock where there is none.
+
+        What is due by this clock comes to the same for an epoch on any machine.
+        """
+        return self._steps * self._seconds if self._seconds else time.monotonic()
+
+    def wait(self) -> None:
+        """Sleep until the next step is due; time lost is not made up for."""
+        if not self._seconds:
+            return
+        self._steps += 1
+        now = time.monotonic()
+        self._next = max(self._next + self._seconds, now)
+        if self._next > now:
+            time.sleep(self._next - now)
 
 
 class Trainer(Protocol):

@@ -65,7 +65,7 @@ class LeakSwitches:
         self._path = path
         self._allowed = allowed
         self._clock = clock
-        self._looked = self._counted = clock()
+        self._refreshed = self._counted = clock()
         self._stamp = 0
         self._owed: dict[str, float] = {}
         self.rates: dict[str, float] = {}
@@ -88,11 +88,17 @@ class LeakSwitches:
         else:
             print(f"leaks on, units per minute: {self.rates or 'none'}", flush=True)
 
+    def apply(self, leaks: object, *arguments: object) -> None:
+        """Call `_leak_NAME(*arguments, units)` of `leaks` for each leak that is due."""
+        for name, units in self.due().items():
+            if units:
+                getattr(leaks, f"_leak_{name}")(*arguments, units)
+
     def due(self) -> dict[str, int]:
         """Whole units of each leak that have become due since the last call."""
         now = self._clock()
-        if now - self._looked >= 1.0:
-            self._looked = now
+        if now - self._refreshed >= 1.0:
+            self._refreshed = now
             self.refresh()
         minutes, self._counted = (now - self._counted) / 60, now
         units = {}

@@ -11,13 +11,13 @@ import numpy as np
 import torch
 
 import heapwatch
-from examples.common.command import Served, profile
+from examples.common.command import Rate, Served, profile
 from examples.common.leaks import LeakSwitches, leak_file
-from examples.common.rate import Rate
 from examples.erl_trading import LEAKS, checkpoint
 from examples.erl_trading.agent import DDPGAgent, ReplayBuffer, Transition
 from examples.erl_trading.leaking import Leaks
 from examples.erl_trading.market import TradingEnvironment, make_market
+from heapwatch.housekeeping import bounded
 
 mpl.use("agg")
 
@@ -151,9 +151,9 @@ class ErlTrainer:
     def clean(self, action: str) -> dict[str, int]:
         """Drop what has leaked, and bound the replay buffer again."""
         removed = self.leaks.clear()
-        kept = list(self.replay_buffer.buffer)[-CAPACITY:]
-        removed["experiences"] = len(self.replay_buffer) - len(kept)
-        self.replay_buffer.buffer = deque(kept, maxlen=CAPACITY)
+        held = len(self.replay_buffer)
+        self.replay_buffer.buffer = bounded(self.replay_buffer.buffer, CAPACITY)
+        removed["experiences"] = held - len(self.replay_buffer)
         return removed
 
     def _run_episode(self, agent: DDPGAgent, watch: heapwatch.Watch) -> float:

@@ -18,9 +18,7 @@ class Leaks:
 
     def step(self, trainer: Any) -> None:
         """Leak what has become due since the last step into `trainer`, a `FireTrainer`."""
-        for name, units in self._switches.due().items():
-            if units:
-                getattr(self, f"_leak_{name}")(trainer, units)
+        self._switches.apply(self, trainer)
 
     def _leak_losses(self, trainer: Any, units: int) -> None:
         trainer.agent.losses = list(trainer.agent.losses)

@@ -11,9 +11,8 @@ import matplotlib as mpl
 import torch
 
 import heapwatch
-from examples.common.command import Served, profile
+from examples.common.command import Rate, Served, profile
 from examples.common.leaks import LeakSwitches, leak_file
-from examples.common.rate import Rate
 from examples.fire_dqn import LEAKS
 from examples.fire_dqn.agent import CAPACITY, KEPT_HISTORY, DQNAgent, Transition
 from examples.fire_dqn.fire import FireGrid

@@ -21,9 +21,7 @@ class Leaks:
 
     def step(self, trainer: Any) -> None:
         """Leak what has become due since the last step into `trainer`, a `MettaTrainer`."""
-        for name, units in self._switches.due().items():
-            if units:
-                getattr(self, f"_leak_{name}")(trainer, units)
+        self._switches.apply(self, trainer)
 
     def _next(self) -> int:
         self._made += 1

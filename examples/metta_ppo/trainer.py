@@ -1,22 +1,22 @@
 """Rollout, train, one epoch after another, and the few lines that have it watched."""
 
 import copy
+import os
+import sys
 from collections import deque
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
+import psutil
 import torch
 
 import heapwatch
-from examples.common.command import Served, profile
+from examples.common.command import Rate, Served, profile
 from examples.common.leaks import LeakSwitches, leak_file
-from examples.common.rate import Rate
 from examples.metta_ppo import LEAKS
 from examples.metta_ppo.environment import VectorEnvironments
-from examples.metta_ppo.experiment import active_run
 from examples.metta_ppo.leaking import Leaks
-from examples.metta_ppo.monitor import SystemMonitor
 from examples.metta_ppo.policy import HIDDEN, HORIZON, Experience, Losses, Policy, State, update
 from examples.metta_ppo.tracking import MemoryTracking
 from heapwatch.trackers.wandb import log_memory
@@ -24,6 +24,7 @@ from heapwatch.trackers.wandb import log_memory
 WORKERS, EACH = 2, 8
 STORED_POLICIES = 5
 KEPT_EVALS = 50
+KEPT_READINGS = 1000
 EVALUATE_EVERY = 10
 MEASURE_EVERY = 10
 WATCHED = (
@@ -43,6 +44,20 @@ WATCHED = (
     "system_monitor._metrics",
 )
 OPTIONAL = ("wandb_run", "torch_profiler")
+
+
+class SystemMonitor:
+    """The newest readings of CPU and memory use, as the trainer keeps them for its own plots."""
+
+    def __init__(self) -> None:
+        self._metrics: dict[str, deque[float]] = {
+            name: deque(maxlen=KEPT_READINGS) for name in ("cpu", "memory")
+        }
+
+    def observe(self) -> None:
+        """Take a reading, in percent."""
+        self._metrics["cpu"].append(psutil.cpu_percent())
+        self._metrics["memory"].append(psutil.virtual_memory().percent)
 
 
 class MettaTrainer:
@@ -71,7 +86,7 @@ class MettaTrainer:
         self.policy_store: list[dict[str, Any]] = []
         self.curriculum: dict[str, float] = {}  # how well each task is mastered
         self.system_monitor = SystemMonitor()
-        self.wandb_run: Any = active_run()
+        self.wandb_run: Any = _active_run()
         self.torch_profiler: torch.profiler.profile | None = None
         self.tracking = tracking or MemoryTracking()
         self._rate = Rate(rate)
@@ -167,3 +182,13 @@ class MettaTrainer:
         del self.policy_store[:-STORED_POLICIES]
         self.lstm_states = {"live": self.lstm_states["live"]}
         return removed
+
+
+def _active_run() -> Any:
+    """The active run, or a new one where the environment has WANDB_PROJECT or WANDB_RUN_ID; else None."""
+    run = getattr(sys.modules.get("wandb"), "run", None)
+    if run is None and {"WANDB_PROJECT", "WANDB_RUN_ID"} & os.environ.keys():
+        import wandb  # a trainer that does not log needs no Weights & Biases
+
+        run = wandb.init()
+    return run

@@ -1,12 +1,11 @@
 """What the Walker trainer gives up when it is asked to clean up."""
 
-from collections import deque
-from collections.abc import Callable, MutableSequence
-from typing import Any
+from collections.abc import Callable
 
 from examples.walker.ecosystem import EVENTS_KEPT, POOL_SIZE, Ecosystem
 from examples.walker.leaking import Leaks
 from examples.walker.learner import REPLAY_CAPACITY, Learner
+from heapwatch.housekeeping import bounded
 
 REGULAR_FOOD = 30
 EMERGENCY_FOOD = 10
@@ -58,19 +57,13 @@ class Cleaner:
     def _trim_replay(self) -> int:
         """Bound the buffer again; what it may hold stays: a healthy buffer loses nothing."""
         before = len(self._learner.replay)
-        kept = _newest(self._learner.replay, REPLAY_CAPACITY)
-        self._learner.replay = deque(kept, maxlen=REPLAY_CAPACITY)
-        return before - len(kept)
+        self._learner.replay = bounded(self._learner.replay, REPLAY_CAPACITY)
+        return before - len(self._learner.replay)
 
     def _trim_events(self, clear: bool) -> int:
         """Bound the lists again; an emergency empties them."""
         events = self._ecosystem.events
         before = sum(map(len, events.values()))
         for name in events:
-            kept = [] if clear else _newest(events[name], EVENTS_KEPT)
-            events[name] = deque(kept, maxlen=EVENTS_KEPT)
+            events[name] = bounded(() if clear else events[name], EVENTS_KEPT)
         return before - sum(map(len, events.values()))
-
-
-def _newest(items: MutableSequence[Any], most: int) -> list[Any]:
-    return list(items)[-most:]

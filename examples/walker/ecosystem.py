@@ -111,22 +111,18 @@ class Ecosystem:
         self.spare_parts.clear()
         return dropped
 
-    def _birth(self) -> Robot:
+    def _birth(self, limbs: int = 0) -> Robot:
         self._born += 1
-        limbs = 6 if self._born % 6 == 0 else 5
-        return Robot(
-            self.world, random.uniform(-HALF_WIDTH + 2, HALF_WIDTH - 2), limbs, group=self._born % 30000 + 1
-        )
+        limbs = limbs or (6 if self._born % 6 == 0 else 5)
+        x = random.uniform(-HALF_WIDTH + 2, HALF_WIDTH - 2)
+        return Robot(self.world, x, limbs, group=self._born % 30000 + 1)
 
     def _replace(self, index: int, event: str) -> None:
         robot = self.robots[index]
         self.events[event].append({"x": robot.x, "fitness": robot.fitness, "size": robot.size})
         limbs = len(robot.limbs)
         robot.destroy(self.world)
-        self._born += 1
-        self.robots[index] = Robot(
-            self.world, random.uniform(-HALF_WIDTH + 2, HALF_WIDTH - 2), limbs, group=self._born % 30000 + 1
-        )
+        self.robots[index] = self._birth(limbs)
 
     def _eat(self, robot: Robot) -> float:
         for place in self.food:

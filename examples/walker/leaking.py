@@ -24,9 +24,7 @@ class Leaks:
 
     def step(self) -> None:
         """Leak what has become due since the last step."""
-        for name, units in self._switches.due().items():
-            if units:
-                getattr(self, f"_leak_{name}")(units)
+        self._switches.apply(self)
 
     def _leak_static(self, units: int) -> None:
         for _ in range(units):

@@ -1,27 +1,27 @@
 """The training loop, and the few lines that have it watched."""
 
+import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 
 import torch
 
 import heapwatch
-from examples.common.command import Served, profile
+from examples.common.command import Rate, Served, profile
 from examples.common.leaks import LeakSwitches, leak_file
-from examples.common.rate import Rate
 from examples.walker import LEAKS
 from examples.walker.cleaning import Cleaner
 from examples.walker.ecosystem import Ecosystem
-from examples.walker.experiment import log_to_mlflow
 from examples.walker.health import HealthLog
 from examples.walker.leaking import Leaks
 from examples.walker.learner import Experience, Learner
 from examples.walker.robot import Robot
 from heapwatch.runtime.cleanup import CleanupTarget
+from heapwatch.trackers.mlflow import log_memory
 
 STEPS_PER_GENERATION = 1800
 LEARN_EVERY = 4
-STEPS_PER_LOOK = 30  # for an emergency
+STEPS_PER_CHECK = 30  # for an emergency
 STEPS_PER_CLEANUP = 18_000  # ten minutes
 
 
@@ -69,7 +69,7 @@ class Walker:
             watch.size("policy.state_dict", learner.policy.state_dict)
             watch.size("optimizer.state_dict", learner.optimizer.state_dict)
             watch.on_cleanup(self.clean)
-            log_to_mlflow(watch)
+            _log_to_mlflow(watch)
             yield watch
 
     def clean(self, action: str, target: CleanupTarget) -> dict[str, int]:
@@ -110,7 +110,18 @@ class Walker:
             watch.step()
             if self.steps % STEPS_PER_CLEANUP == 0:
                 watch.cleanup("regular", "routine")
-            if self._auto_cleanup and self.steps % STEPS_PER_LOOK == 0 and (why := self.health.emergency()):
+            if self._auto_cleanup and self.steps % STEPS_PER_CHECK == 0 and (why := self.health.emergency()):
                 watch.cleanup("emergency", why)
             self.health.step(self.steps)
             self._rate.wait()
+
+
+def _log_to_mlflow(watch: heapwatch.Watch) -> None:
+    """Log to the run that is active, or a new one; nothing without MLFLOW_TRACKING_URI or MLFLOW_RUN_ID."""
+    if not {"MLFLOW_TRACKING_URI", "MLFLOW_RUN_ID"} & os.environ.keys():
+        return
+    import mlflow  # a trainer that does not log needs no MLflow
+
+    run = mlflow.active_run() or mlflow.start_run()
+    log_memory(watch, run.info.run_id)
+    print(f"memory is logged to MLflow, run {run.info.run_id}", flush=True)

@@ -6,7 +6,7 @@ import sys
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from heapwatch.collectors.phases import Phase
+    from heapwatch.collectors.progress import Phase
     from heapwatch.lifecycle import start
     from heapwatch.measure.objects.large import Large
     from heapwatch.recording.checkpoints import Checkpoint, CheckpointGrowth
@@ -25,7 +25,7 @@ _MODULES = {
     "CheckpointGrowth": "heapwatch.recording.checkpoints",
     "CleanupResult": "heapwatch.runtime.cleanup",
     "Large": "heapwatch.measure.objects.large",
-    "Phase": "heapwatch.collectors.phases",
+    "Phase": "heapwatch.collectors.progress",
     # what `%load_ext heapwatch` calls
     "load_ipython_extension": "heapwatch.notebook.extension",
     "unload_ipython_extension": "heapwatch.notebook.extension",

@@ -14,9 +14,8 @@ from prometheus_client.core import GaugeMetricFamily
 
 from heapwatch.collectors.gpu import GpuCollector
 from heapwatch.collectors.info import InfoCollector
-from heapwatch.collectors.process import ProcessCollector
+from heapwatch.collectors.process import ProcessCollector, UniqueMemoryCollector
 from heapwatch.collectors.self_monitoring import ExporterCollector
-from heapwatch.collectors.unique_memory import UniqueMemoryCollector
 from heapwatch.http.server import DEFAULT_PORT, Server
 from heapwatch.http.status import Status
 from heapwatch.measure.gpu.nvml import NvmlSession

@@ -10,26 +10,24 @@ from prometheus_client import Metric
 
 from heapwatch.analysis.readings import Readings
 from heapwatch.analysis.verdict import SERIOUS
-from heapwatch.collectors.allocator import AllocatorCollector
-from heapwatch.collectors.baseline import BaselineCollector
 from heapwatch.collectors.bodies import BodyCollector
 from heapwatch.collectors.buffers import BufferCollector
-from heapwatch.collectors.cleanups import CleanupCollector
-from heapwatch.collectors.compiled import CompiledCollector
-from heapwatch.collectors.entities import EntityCollector
-from heapwatch.collectors.events import EventCollector
+from heapwatch.collectors.declared import EntityCollector, EventCollector, SizeCollector
 from heapwatch.collectors.explanation import ExplanationCollector
-from heapwatch.collectors.gpu import GpuCollector
+from heapwatch.collectors.gpu import CompiledCollector, GpuCollector
 from heapwatch.collectors.info import InfoCollector
 from heapwatch.collectors.limits import LimitCollector
 from heapwatch.collectors.objects import ObjectCollector
-from heapwatch.collectors.phases import PhaseCollector
-from heapwatch.collectors.process import ProcessCollector
-from heapwatch.collectors.progress import ProgressCollector
-from heapwatch.collectors.self_monitoring import ExporterCollector
-from heapwatch.collectors.sizes import SizeCollector
-from heapwatch.collectors.standard import StandardCollector
-from heapwatch.collectors.unique_memory import UniqueMemoryCollector
+from heapwatch.collectors.process import (
+    AllocatorCollector,
+    BaselineCollector,
+    ProcessCollector,
+    StandardCollector,
+    UniqueMemoryCollector,
+)
+from heapwatch.collectors.progress import PhaseCollector, ProgressCollector
+from heapwatch.collectors.self_monitoring import CleanupCollector, ExporterCollector
+from heapwatch.collectors.walker_names import WalkerNames
 from heapwatch.explain.engine import Explainer
 from heapwatch.explain.findings import Explanation, headline
 from heapwatch.explain.levels import LeakingLevels, with_graphs

@@ -20,7 +20,7 @@ from heapwatch.runtime.sources import Source, SourceGone, count_of, is_accessor
 if TYPE_CHECKING:
     from typing_extensions import Self
 
-    from heapwatch.collectors.phases import Phase
+    from heapwatch.collectors.progress import Phase
     from heapwatch.http.server import Server
     from heapwatch.measure.objects.large import Large
     from heapwatch.recording.checkpoints import Checkpoint, CheckpointGrowth

@@ -43,12 +43,14 @@ TESTED_BY = {
     "tests/exporters/cli/test_run.py": f"{LIBRARY}/cli: explain",
     "tests/exporters/cli/test_sources.py": f"{LIBRARY}/http: client",
     "tests/exporters/cli/test_top.py": f"{LIBRARY}/cli: top_screen top_source",
-    "tests/exporters/collectors/test_allocator.py": f"{LIBRARY}/measure/process: malloc",
+    "tests/exporters/collectors/test_declared.py": f"{LIBRARY}/collectors: families",
     "tests/exporters/collectors/test_gpu.py": f"{LIBRARY}/measure/gpu: nvml",
     "tests/exporters/collectors/test_process.py": (
-        f"{LIBRARY}: collectors/unique_memory measure/process/unique_memory measure/process/helper_processes"
+        f"{LIBRARY}/measure/process: malloc unique_memory helper_processes"
     ),
-    "tests/exporters/collectors/test_sizes.py": f"{LIBRARY}/collectors: off_heap",
+    "tests/exporters/explain/source/test_limit_values.py": (
+        f"{LIBRARY}/explain/source: length_limits user_code"
+    ),
     "tests/exporters/explain/source/test_sites.py": f"{LIBRARY}/explain/source: statements",
     "tests/exporters/explain/test_inventory_safety.py": f"{LIBRARY}/explain: evidence",
     "tests/exporters/explain/test_attribution.py": f"{LIBRARY}/explain: findings",
@@ -56,7 +58,7 @@ TESTED_BY = {
         f"{LIBRARY}/entering: exported first inside refusals tracee"
     ),
     "tests/exporters/integrations/test_lightning.py": f"{LIBRARY}/integrations: lightning_hooks",
-    "tests/exporters/integrations/test_ray.py": f"{LIBRARY}/integrations: rllib ray_tune sharing",
+    "tests/exporters/integrations/test_ray.py": f"{LIBRARY}/integrations: rllib ray_tune",
     "tests/exporters/measure/sizing/test_deep_size.py": f"{LIBRARY}/measure/sizing: traversal",
     "tests/exporters/measure/objects/test_instances.py": f"{LIBRARY}/measure/objects: untracked",
     "tests/exporters/measure/process/test_mappings.py": f"{LIBRARY}/measure/sizing: memory",
@@ -65,7 +67,7 @@ TESTED_BY = {
     "tests/exporters/report/test_formats.py": f"{LIBRARY}/report: page",
     "tests/exporters/report/test_findings.py": f"{LIBRARY}/report: document",
     "tests/exporters/test_attach.py": f"{LIBRARY}: cli/attach",
-    "tests/exporters/testing/test_plugin.py": f"{LIBRARY}/testing: rounds growing outside",
+    "tests/exporters/testing/test_plugin.py": f"{LIBRARY}/testing: rounds growing",
     "tests/exporters/test_watch.py": f"{LIBRARY}: exporter collectors/walker_names",
     "tests/exporters/trackers/test_trackers.py": f"{LIBRARY}/trackers: mlflow tensorboard",
     "tests/stack/test_compose.py": "stack/heapwatch_stack: containers",

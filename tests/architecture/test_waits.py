@@ -78,7 +78,7 @@ LOCKS = {
         "self._encoding",
     ): "one encoding, among threads of requests",
     ("exporters/heapwatch/http/status.py", "self._observing"): "one observation, among threads of requests",
-    ("exporters/heapwatch/integrations/sharing.py", "_lock"): "the start or stop of a watch, with deadlines",
+    ("exporters/heapwatch/integrations/session.py", "_lock"): "the start or stop of a watch, with deadlines",
     ("exporters/heapwatch/runtime/cleanup.py", "self._lock"): "the queue of tickets",
 }
 

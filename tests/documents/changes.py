@@ -134,7 +134,7 @@ CHANGES = (
         ("walker: emergency by the trainer itself",),
     ),
     Change(
-        "examples/walker/experiment.py",
+        "examples/walker/trainer.py",
         "log_memory(watch, run.info.run_id)",
         "pass",
         ("walker: MLflow",),
@@ -303,8 +303,8 @@ CHANGES = (
     ),
     Change(
         "exporters/heapwatch/collectors/walker_names.py",
-        "/ _MEGABYTE)",
-        "/ 1000)",
+        "/ _MEGABYTE,",
+        "/ 1000,",
         ("walker: `walker_system_memory_mb`",),
     ),
     Change(
@@ -391,8 +391,8 @@ CHANGES = (
     ),
     Change(
         "exporters/heapwatch/collectors/process.py",
-        "virtual.add_metric([role], used.virtual)",
-        "virtual.add_metric([role], used.resident)",
+        "{role: used.virtual for role, used in live.items()}",
+        "{role: used.resident for role, used in live.items()}",
         ("erl_trading: RSS and VMS",),
     ),
     Change(
@@ -461,8 +461,8 @@ CHANGES = (
     ),
     Change(
         "exporters/heapwatch/collectors/process.py",
-        "available.add_metric([], ",
-        "(lambda *_: None)([], ",
+        'usage["trainer"].resident + workers_hold + free_memory(proc)',
+        "None",
         ("erl_trading: `free -h`",),
     ),
     Change(

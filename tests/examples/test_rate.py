@@ -2,16 +2,16 @@
 
 import pytest
 
-from examples.common import rate
-from examples.common.rate import Rate
+from examples.common import command
+from examples.common.command import Rate
 
 
 @pytest.fixture
 def slept(monkeypatch):
     """Seconds slept, by a clock that stands still otherwise."""
     times = []
-    monkeypatch.setattr(rate.time, "monotonic", lambda: 100.0 + sum(times))
-    monkeypatch.setattr(rate.time, "sleep", times.append)
+    monkeypatch.setattr(command.time, "monotonic", lambda: 100.0 + sum(times))
+    monkeypatch.setattr(command.time, "sleep", times.append)
     return times
 
 

@@ -1,5 +1,7 @@
 """The three trainers beside the walker: they learn, they stay bounded, each leak lands where it should."""
 
+from contextlib import nullcontext
+
 import pytest
 import torch
 
@@ -8,14 +10,6 @@ from examples.erl_trading.trainer import CAPACITY, ErlTrainer
 from examples.fire_dqn.trainer import KEPT_EXPERIENCE, FireTrainer
 from examples.metta_ppo.trainer import STORED_POLICIES, MettaTrainer
 from heapwatch.measure.objects.large import Large
-
-
-class NoPhase:
-    def __enter__(self):
-        return self
-
-    def __exit__(self, *_):
-        return None
 
 
 class Watch:
@@ -27,7 +21,7 @@ class Watch:
         self.labels = []
 
     def phase(self, name):
-        return NoPhase()
+        return nullcontext()
 
     def step(self):
         self.steps += 1
@@ -45,14 +39,6 @@ class Watch:
         self.units[unit] = self.units.get(unit, 0) + 1
 
 
-class Clock:
-    def __init__(self):
-        self.now = 0.0
-
-    def __call__(self):
-        return self.now
-
-
 @pytest.fixture(autouse=True)
 def state(tmp_path, monkeypatch):
     monkeypatch.setenv("HEAPWATCH_STATE", str(tmp_path))
@@ -65,10 +51,8 @@ def state(tmp_path, monkeypatch):
 def switched(state, name, trainer, **rates):
     """Switch leaks of `trainer` on, as if a minute had gone by since."""
     write(state / "run" / f"{name}-leaks.json", rates)
-    clock = Clock()
     switches = trainer.leaks._switches
-    switches._clock, switches._counted, switches._looked = clock, 0.0, 0.0
-    clock.now = 60.0
+    switches._clock, switches._counted, switches._refreshed = lambda: 60.0, 0.0, 0.0
     switches.refresh()
 
 

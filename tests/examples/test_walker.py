@@ -12,14 +12,6 @@ from examples.walker.leaking import Leaks
 from examples.walker.learner import BATCH, REPLAY_CAPACITY, Experience, Learner
 
 
-class Clock:
-    def __init__(self):
-        self.now = 0.0
-
-    def __call__(self):
-        return self.now
-
-
 @pytest.fixture
 def ecosystem():
     return Ecosystem()
@@ -62,10 +54,8 @@ def test_learning_changes_the_policy_once_there_is_experience(ecosystem):
 
 
 def leaking(ecosystem, learner, path, **rates):
-    clock = Clock()
     write(path, rates)
-    leaks = Leaks(LeakSwitches(path, LEAKS, clock), ecosystem, learner)
-    clock.now = 60.0
+    leaks = Leaks(LeakSwitches(path, LEAKS, iter([0.0, 60.0]).__next__), ecosystem, learner)
     leaks.step()
     return leaks
 
@@ -130,8 +120,7 @@ def test_the_health_line_is_the_documents_and_tells_orphans(ecosystem, tmp_path,
     health = HealthLog(ecosystem)
     health.step(5558)
     health.step(5559)
-    capsys_lines = capsys.readouterr().out.splitlines()
-    line, types, orphans = capsys_lines[-3:]
+    line, types, orphans = capsys.readouterr().out.splitlines()[-3:]
     assert re.fullmatch(r"\d\d:\d\d:\d\d: Memory=\d+\.\dMB, Bodies=246, Food=\d+, Step=5558", line)
     assert types == "   Body Types: Static=1, Dynamic=155, Terrain=0, Agent=30, Unknown=60"
     assert orphans == "   ORPHANS: 60 bodies that nobody owns"

@@ -10,6 +10,7 @@ from typing import Any
 from prometheus_client import Metric
 from prometheus_client.core import GaugeMetricFamily
 
+from heapwatch.collectors.families import gauge
 from heapwatch.runtime.failures import Failures, is_trainers
 from heapwatch.runtime.labels import checked_name, keep_largest
 from heapwatch.runtime.sources import Source, count_of
@@ -33,15 +34,8 @@ class BodyCollector:
     With `owners`, a static body is `static`, the first body of each owned group is `agent`, and the others of
     the group are `dynamic`. A moving body without an owner, such as a limb that was not destroyed, is
     `unknown`.
-
-    Args:
-        source: a world, an iterable of worlds, or `{type: count}`.
-        classify: returns the type of a body; None applies the rule above.
-        owners: returns groups of bodies, one group for each owner with its main body first; or
-            `{type: bodies}`.
-        failures: counts the types that are summed as `other`.
-        interval: minimum seconds between samples.
-
+    `owners` returns such groups, the main body first, or `{type: bodies}`. If `classify` returns a type, that
+    one counts.
     """
 
     name = "bodies"
@@ -80,17 +74,14 @@ class BodyCollector:
                 return
             counts = self._walk(worlds)
             self._walked = now, total
-        self._latest, rest = keep_largest(counts, _MAX_TYPES)
-        self._failures.record_left_out(self.name, rest)
+        self._latest, left_out = keep_largest(counts, _MAX_TYPES)
+        self._failures.record_left_out(self.name, left_out)
 
     def collect(self) -> Iterable[Metric]:
         """Yield the counts of the last sample."""
-        family = GaugeMetricFamily(
-            "trainer_bodies", "Physics bodies; each is counted under exactly one type.", labels=["type"]
+        yield gauge(
+            "trainer_bodies", "Physics bodies; each is counted under exactly one type.", "type", self._latest
         )
-        for kind, count in self._latest.items():
-            family.add_metric([kind], count)
-        yield family
 
     def locked(self) -> bool:
         """Whether any world is inside its own step, where its bodies must not be touched."""
@@ -162,13 +153,11 @@ class BodyTotalCollector:
 
     def collect(self) -> Iterable[Metric]:
         """Yield the count of the last sample."""
-        family = GaugeMetricFamily(
+        yield GaugeMetricFamily(
             "trainer_world_bodies",
             "Bodies in the physics worlds, read more often than trainer_bodies where their types are costly.",
+            self._latest,
         )
-        if self._latest is not None:
-            family.add_metric([], self._latest)
-        yield family
 
 
 def _worlds(found: Any) -> list[Any]:

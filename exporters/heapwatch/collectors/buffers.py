@@ -8,10 +8,9 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from prometheus_client import Metric
-from prometheus_client.core import GaugeMetricFamily
 
-from heapwatch.collectors.named_sources import NamedSources
-from heapwatch.collectors.off_heap import offheap_bytes
+from heapwatch.collectors.declared import NamedSources
+from heapwatch.collectors.families import gauge, offheap_bytes
 from heapwatch.measure.sizing.deep_size import Size
 from heapwatch.measure.sizing.replay_buffers import Attached, Contents, attached_tensors, contents_of
 from heapwatch.runtime.failures import Failures
@@ -20,15 +19,7 @@ from heapwatch.runtime.sources import Source, count_of
 
 @dataclass(frozen=True)
 class BufferSources:
-    """The sources of a buffer's values. A source that is None is derived from `container`, which may be None.
-
-    Attributes:
-        container: the buffer.
-        items: number of stored items.
-        capacity: largest number of items.
-        nbytes: number of stored bytes.
-
-    """
+    """The sources of a buffer's values. One that is None is derived from `container`, which may be None."""
 
     container: Source | None = None
     items: Source | None = None
@@ -60,22 +51,13 @@ class _Size:
 
 @dataclass(frozen=True)
 class HeldGraphs:
-    """A buffer that keeps autograd graphs; unknown values are None.
+    """A buffer that keeps autograd graphs; unknown values are None."""
 
-    Attributes:
-        path: path of the buffer, or its declared name.
-        tensors: number of tensors with the graph that they were computed with.
-        items: number of stored items.
-        capacity: largest number of items.
-        nbytes: stored bytes without the graphs.
-
-    """
-
-    path: str
-    tensors: float
+    path: str  # or its declared name
+    tensors: float  # with the graph that they were computed with
     items: float | None
-    capacity: float | None
-    nbytes: float | None
+    capacity: float | None  # in items
+    nbytes: float | None  # without the graphs
 
 
 class BufferCollector:
@@ -91,25 +73,26 @@ class BufferCollector:
         self.interval = interval
         self.sizes = BufferSizeCollector(self, failures, interval)
         self._sources = NamedSources(self.name, failures)
-        self._declared: dict[str, BufferSources] = {}
+        self.declared: dict[str, BufferSources] = {}
         self._capacities: dict[str, float] = {}
         self._latest: dict[str, tuple[float | None, float | None]] = {}
 
     def measure(self, name: str, sources: BufferSources) -> None:
         """Measure a buffer as `name`, the value of the label `buffer`."""
-        self._declared[name] = sources
-        self._sources.register(name, sources.container or Source.constant(0))
-        self.sizes.measure(name, sources)
+        self.declared[name] = sources
+        container = sources.container or Source.constant(0)
+        self._sources.register(name, container)
+        self.sizes.measure(name, container)
 
     def sample(self) -> None:
         """Count the items of each buffer."""
         self._latest = self._sources.read(
-            lambda name, container: self.count(name, _contents(self._declared[name], container))
+            lambda name, container: self.count(name, _contents(self.declared[name], container))
         )
 
     def count(self, name: str, found: Contents | None) -> tuple[float | None, float | None]:
         """Items and capacity; unknown values are None."""
-        sources = self._declared[name]
+        sources = self.declared[name]
         items = _number(sources.items, found.items if found else None)
         capacity = _number(sources.capacity, found.capacity if found else None)
         if capacity is None:
@@ -124,17 +107,19 @@ class BufferCollector:
 
     def collect(self) -> Iterable[Metric]:
         """Yield the counts of the last sample."""
-        stored = GaugeMetricFamily("trainer_buffer_items", "Items that a buffer stores.", labels=["buffer"])
-        capacities = GaugeMetricFamily(
+        latest = self._latest
+        yield gauge(
+            "trainer_buffer_items",
+            "Items that a buffer stores.",
+            "buffer",
+            {name: items for name, (items, _) in latest.items()},
+        )
+        yield gauge(
             "trainer_buffer_capacity_items",
             "Most items that a buffer may hold; absent if it declared no bound.",
-            labels=["buffer"],
+            "buffer",
+            {name: capacity for name, (_, capacity) in latest.items()},
         )
-        for name, (items, capacity) in self._latest.items():
-            for family, value in ((stored, items), (capacities, capacity)):
-                if value is not None:
-                    family.add_metric([name], value)
-        yield from (stored, capacities)
 
 
 class BufferSizeCollector:
@@ -154,13 +139,11 @@ class BufferSizeCollector:
         self._graphs: dict[str, _Graphs] = {}
         self._buffers = buffers
         self._sources = NamedSources(self.name, failures)
-        self._declared: dict[str, BufferSources] = {}
         self._latest: dict[str, _Size] = {}
 
-    def measure(self, name: str, sources: BufferSources) -> None:
-        """Measure a buffer as `name`, the value of the label `buffer`."""
-        self._declared[name] = sources
-        self._sources.register(name, sources.container or Source.constant(0))
+    def measure(self, name: str, container: Source) -> None:
+        """Measure a buffer that `BufferCollector` counts."""
+        self._sources.register(name, container)
 
     def sample(self) -> None:
         """Measure each buffer."""
@@ -187,14 +170,14 @@ class BufferSizeCollector:
             full = graphs.full_since is not None and now - graphs.full_since >= _FULL_SECONDS
             kept = full or now - graphs.since >= _HELD_SECONDS
             if graphs.most and kept and tensors >= _LET_GO * (items or 0.0):
-                source = self._declared[name].container
+                source = self._buffers.declared[name].container
                 path = source.path if source and source.path else name
                 nbytes = size.stored.bytes if size.stored else None
                 held.append(HeldGraphs(path, tensors, items, capacity, nbytes))
         return held
 
     def _measure(self, name: str, container: Any) -> _Size:
-        sources = self._declared[name]
+        sources = self._buffers.declared[name]
         found = _contents(sources, container)
         stored, full_bytes = _bytes(sources, found, *self._buffers.count(name, found))
         return _Size(stored, full_bytes, attached_tensors(found) if found else None)
@@ -203,12 +186,9 @@ class BufferSizeCollector:
         """Yield the families of the last sample."""
         latest = self._latest
         for metric, documentation, value_of in _FAMILIES:
-            family = GaugeMetricFamily(metric, documentation, labels=["buffer"])
-            for name, size in latest.items():
-                value = value_of(size)
-                if value is not None:
-                    family.add_metric([name], value)
-            yield family
+            yield gauge(
+                metric, documentation, "buffer", {name: value_of(size) for name, size in latest.items()}
+            )
         yield offheap_bytes(
             "trainer_buffer", "buffer", {name: size.stored for name, size in latest.items() if size.stored}
         )

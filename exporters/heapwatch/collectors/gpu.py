@@ -1,4 +1,4 @@
-"""GPU memory and load: this process from its allocators, devices and the process tree from NVML."""
+"""GPU memory and load: this process from its allocators and from JAX, devices and its children from NVML."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import Any
 from prometheus_client import Metric
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily
 
-from heapwatch.measure.gpu.device_pools import POOLS, Pool, initialised_cuda
+from heapwatch.measure.gpu.device_pools import POOLS, Pool, initialised_cuda, jax_programs
 from heapwatch.measure.gpu.nvml import DeviceName, NvmlSession, as_text
 from heapwatch.measure.gpu.parts import GpuParts, Processes
 from heapwatch.measure.process.process_tree import ProcessTree
@@ -131,6 +131,21 @@ class GpuCollector:
         own = known.get(trainer, 0 if trainer not in used and workers & known.keys() else None)
         others = sum(number for pid, number in known.items() if pid != trainer and pid not in workers)
         return Processes(own, of_workers, others)
+
+
+class CompiledCollector:
+    """Counts compiled programs: there is one for each shape and each value of a static argument.
+
+    JAX is never imported, and no backend is initialised.
+    """
+
+    name = "compiled"
+
+    def collect(self) -> Iterable[Metric]:
+        """Yield the count; a program without JAX has none."""
+        yield GaugeMetricFamily(
+            "trainer_jax_compiled_programs", "Compiled programs that JAX keeps.", jax_programs()
+        )
 
 
 def _allocators(pools: dict[str, dict[int, Pool]]) -> Iterator[Sample]:

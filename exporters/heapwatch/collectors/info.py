@@ -7,8 +7,8 @@ from collections.abc import Iterable
 
 import psutil
 from prometheus_client import Metric
-from prometheus_client.core import GaugeMetricFamily
 
+from heapwatch.collectors.families import gauge
 from heapwatch.measure.process.ranks import Rank
 from heapwatch.runtime.labels import machine
 
@@ -19,25 +19,23 @@ class InfoCollector:
     name = "info"
 
     def __init__(self, trainer: str, framework: str, run: str, rank: Rank | None = None) -> None:
-        self._labels = [trainer, framework, run, *(map(str, rank) if rank else ("", "")), _started()]
+        self._names = (trainer, framework, run, *(map(str, rank) if rank else ("", "")), _started())
 
     def collect(self) -> Iterable[Metric]:
         """Yield `trainer_info` and `trainer_machine_info`."""
-        family = GaugeMetricFamily(
+        yield gauge(
             "trainer_info",
             "The names of this process, and when it started, in its own time zone; rank and world size "
             "are empty outside a distributed run.",
-            labels=["trainer", "framework", "run", "rank", "world_size", "started"],
+            ("trainer", "framework", "run", "rank", "world_size", "started"),
+            {self._names: 1},
         )
-        family.add_metric(self._labels, 1)
-        yield family
-        place = GaugeMetricFamily(
+        yield gauge(
             "trainer_machine_info",
             "The machine that this process runs on: the same label in each of its containers.",
-            labels=["machine"],
+            "machine",
+            {machine(): 1},
         )
-        place.add_metric([machine()], 1)
-        yield place
 
 
 def _started() -> str:

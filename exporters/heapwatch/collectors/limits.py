@@ -7,10 +7,10 @@ import sys
 from collections.abc import Iterable
 
 from prometheus_client import Metric
-from prometheus_client.core import GaugeMetricFamily
 
 from heapwatch.analysis.limits import profile_named
 from heapwatch.analysis.readings import SEVERITIES
+from heapwatch.collectors.families import gauge
 from heapwatch.runtime.labels import MAX_NAMES, checked_name
 
 RESOURCES = ("memory", "gpu_memory", "bodies", "entities", "events", "buffer", "objects", "object_size")
@@ -42,7 +42,7 @@ class LimitCollector:
             raise ValueError(
                 f"the limits of {resource} must rise from warning to critical to emergency, got {given}"
             )
-        _check_room(self._limits, resource, component)
+        _check_number(self._limits, resource, component)
         self._limits |= {(resource, component, severity): value for severity, value in given.items()}
 
     def set_growth_limits(self, resource: str, component: str, limits: dict[str, float | None]) -> None:
@@ -53,32 +53,32 @@ class LimitCollector:
 
         """
         given = _given("growth limit", resource, component, limits)
-        _check_room(self._growth, resource, component)
+        _check_number(self._growth, resource, component)
         self._growth |= {(resource, component, period): value for period, value in given.items()}
 
     def collect(self) -> Iterable[Metric]:
         """Yield the limits."""
-        level = GaugeMetricFamily(
+        yield gauge(
             "trainer_limit",
             "Level at which an alert of this severity fires; component '' means any.",
-            labels=["resource", "component", "severity"],
+            ("resource", "component", "severity"),
+            self._limits.copy(),
         )
-        growth = GaugeMetricFamily(
+        yield gauge(
             "trainer_growth_limit",
             "Growth per minute, episode, epoch or generation above which an alert fires.",
-            labels=["resource", "component", "per"],
+            ("resource", "component", "per"),
+            self._growth.copy(),
         )
-        profile = GaugeMetricFamily(
-            "trainer_limit_profile", "1 for the profile whose default limits apply.", labels=["profile"]
+        yield gauge(
+            "trainer_limit_profile",
+            "1 for the profile whose default limits apply.",
+            "profile",
+            {self._profile: 1},
         )
-        for family, limits in ((level, self._limits), (growth, self._growth)):
-            for labels, value in limits.copy().items():
-                family.add_metric(labels, value)
-        profile.add_metric([self._profile], 1)
-        yield from (level, growth, profile)
 
 
-def _check_room(limits: dict[tuple[str, str, str], float], resource: str, component: str) -> None:
+def _check_number(limits: dict[tuple[str, str, str], float], resource: str, component: str) -> None:
     known = {name for of, name, _ in limits if of == resource}
     if component not in known and len(known) >= MAX_NAMES:
         raise ValueError(

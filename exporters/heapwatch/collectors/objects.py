@@ -8,8 +8,8 @@ import time
 from collections.abc import Iterable
 
 from prometheus_client import Metric
-from prometheus_client.core import GaugeMetricFamily
 
+from heapwatch.collectors.families import gauge
 from heapwatch.measure.objects.instances import Census, InstanceCounter
 
 log = logging.getLogger("heapwatch")
@@ -68,7 +68,4 @@ class ObjectCollector:
 
     def collect(self) -> Iterable[Metric]:
         """Yield the counts of the last census."""
-        objects = GaugeMetricFamily("trainer_objects", "Live instances of a watched class.", labels=["type"])
-        for name, count in self.latest.counts.items():
-            objects.add_metric([name], count)
-        yield objects
+        yield gauge("trainer_objects", "Live instances of a watched class.", "type", self.latest.counts)

@@ -1,4 +1,4 @@
-"""The exporter's own metrics: its cost, its failures, the age of its samples."""
+"""The exporter's own metrics: its cleanups, its cost, its failures, the age of its samples."""
 
 from __future__ import annotations
 
@@ -6,8 +6,10 @@ import time
 from collections.abc import Callable, Iterable, Mapping
 
 from prometheus_client import Metric
-from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily
+from prometheus_client.core import GaugeMetricFamily, SummaryMetricFamily
 
+from heapwatch.collectors.families import counter, gauge
+from heapwatch.runtime.cleanup import ACTIONS, CleanupQueue
 from heapwatch.runtime.failures import Failures
 from heapwatch.runtime.safe_point import SafePoint
 
@@ -15,15 +17,62 @@ from heapwatch.runtime.safe_point import SafePoint
 _SLOW_SECONDS = 0.005
 
 
+class CleanupCollector:
+    """Reads the counts of the cleanup queue.
+
+    `ready` tells whether a cleanup can be requested over HTTP, which needs a token.
+    """
+
+    name = "cleanups"
+
+    def __init__(self, queue: CleanupQueue, ready: Callable[[], bool]) -> None:
+        self._queue = queue
+        self._ready = ready
+
+    def collect(self) -> Iterable[Metric]:
+        """Yield the counts; they start at 0, so that `increase` counts the first cleanup."""
+        queue = self._queue
+        yield counter(
+            "trainer_cleanups",
+            "Cleanups done.",
+            ("action", "trigger"),
+            {(action, "http"): 0 for action in ACTIONS} | queue.cleanups,
+        )
+        yield counter(
+            "trainer_cleanup_freed_bytes",
+            "Resident bytes freed by cleanups.",
+            "action",
+            {action: queue.freed_bytes[action] for action in ACTIONS},
+        )
+        yield counter(
+            "trainer_cleanup_removed",
+            "Items that cleanup functions report as removed.",
+            ("action", "resource"),
+            queue.removed.copy(),
+        )
+        duration = SummaryMetricFamily(
+            "trainer_cleanup_duration_seconds", "Seconds a cleanup took.", labels=["action"]
+        )
+        for action in ACTIONS:
+            duration.add_metric([action], *queue.durations.get(action, (0, 0.0)))
+        yield duration
+        yield GaugeMetricFamily(
+            "trainer_cleanups_pending", "Cleanups that wait for a safe point.", queue.pending()
+        )
+        yield GaugeMetricFamily(
+            "trainer_cleanup_functions", "Functions of the trainer that a cleanup calls.", queue.functions()
+        )
+        yield GaugeMetricFamily(
+            "trainer_cleanup_ready",
+            "1 when a cleanup can be requested, as there is a token; else 0.",
+            float(self._ready()),
+        )
+
+
 class ExporterCollector:
     """Reads the safe point's tasks and the exposition's timings.
 
-    Args:
-        failures: failures by collector.
-        safe_point: the samplers and their costs.
-        collect_seconds: seconds that each collector took at the last scrape.
-        clock: clock of the safe point.
-
+    `collect_seconds` returns the seconds that each collector took at the last scrape.
     """
 
     name = "exporter"
@@ -45,73 +94,67 @@ class ExporterCollector:
         """Yield the exporter's own cost and failures."""
         yield from self._collections()
         yield from self._samples()
-        budget = GaugeMetricFamily(
+        yield GaugeMetricFamily(
             "trainer_exporter_budget_ratio",
             "CPU seconds per second that all samplers together may take.",
+            self._safe_point.budget,
         )
-        budget.add_metric([], self._safe_point.budget)
-        visit = GaugeMetricFamily(
+        yield GaugeMetricFamily(
             "trainer_exporter_safe_point_age_seconds",
             "Seconds since the trainer's thread last passed a safe point.",
+            self._safe_point.seconds_since_visit(),
         )
-        age = self._safe_point.seconds_since_visit()
-        if age is not None:
-            visit.add_metric([], age)
-        yield from (budget, visit)
 
     def _collections(self) -> Iterable[Metric]:
-        took = _by_collector(
-            "trainer_exporter_collect_seconds",
-            "Seconds the collector took at the last scrape; `other` sums up those that never took long.",
-        )
-        errors = CounterMetricFamily(
-            "trainer_exporter_collect_errors", "Failed reads of sources.", labels=["collector"]
-        )
-        names = _by_collector(
-            "trainer_exporter_folded_names", "Names without their own series, because there are too many."
-        )
         seconds = self._collect_seconds()
         self._slow |= {name for name, value in seconds.items() if value >= _SLOW_SECONDS}
-        for name in sorted(self._slow):
-            took.add_metric([name], seconds.get(name, 0.0))
-        took.add_metric(["other"], sum(value for name, value in seconds.items() if name not in self._slow))
+        others = sum(value for name, value in seconds.items() if name not in self._slow)
+        yield gauge(
+            "trainer_exporter_collect_seconds",
+            "Seconds the collector took at the last scrape; `other` sums up those that never took long.",
+            "collector",
+            {name: seconds.get(name, 0.0) for name in sorted(self._slow)} | {"other": others},
+        )
         # Samplers run code of the trainer. Their counts begin at zero, so that `increase` counts the first
         # failure.
         counts = {self.name: 0, **dict.fromkeys((task.sampler.name for task in self._safe_point.tasks), 0)}
-        for name, count in (counts | self._failures.counts.copy()).items():
-            errors.add_metric([name], count)
-        for name, count in self._failures.left_out.copy().items():
-            if count:
-                names.add_metric([name], count)
-        yield from (took, errors, names)
+        yield counter(
+            "trainer_exporter_collect_errors",
+            "Failed reads of sources.",
+            "collector",
+            counts | self._failures.counts.copy(),
+        )
+        yield gauge(
+            "trainer_exporter_folded_names",
+            "Names without their own series, because there are too many.",
+            "collector",
+            {name: count for name, count in self._failures.left_out.copy().items() if count},
+        )
 
     def _samples(self) -> Iterable[Metric]:
         now = self._clock()
-        age = _by_collector("trainer_exporter_sample_age_seconds", "Seconds since the last good sample.")
-        spent = CounterMetricFamily(
+        tasks = {task.sampler.name: task for task in self._safe_point.tasks}
+        yield gauge(
+            "trainer_exporter_sample_age_seconds",
+            "Seconds since the last good sample.",
+            "collector",
+            {name: max(0.0, now - at) for name, task in tasks.items() if (at := task.sampled_at) is not None},
+        )
+        yield counter(
             "trainer_exporter_sample_seconds",
             "CPU seconds that samples took of the trainer's own thread.",
-            labels=["collector"],
+            "collector",
+            {name: task.total for name, task in tasks.items()},
         )
-        interval = _by_collector(
+        yield gauge(
             "trainer_exporter_sample_interval_seconds",
             "Seconds between samples; longer than configured if a sample costs more than its share.",
+            "collector",
+            {name: task.interval for name, task in tasks.items()},
         )
-        running = _by_collector(
+        yield gauge(
             "trainer_exporter_sample_running_seconds",
             "Seconds that a sample which is running now has taken; the training loop waits for it.",
+            "collector",
+            {name: now - at for name, task in tasks.items() if (at := task.running_since) is not None},
         )
-        for task in self._safe_point.tasks:
-            labels = [task.sampler.name]
-            if task.sampled_at is not None:
-                age.add_metric(labels, max(0.0, now - task.sampled_at))
-            spent.add_metric(labels, task.total)
-            interval.add_metric(labels, task.interval)
-            since = task.running_since
-            if since is not None:
-                running.add_metric(labels, now - since)
-        yield from (age, spent, interval, running)
-
-
-def _by_collector(name: str, documentation: str) -> GaugeMetricFamily:
-    return GaugeMetricFamily(name, documentation, labels=["collector"])

@@ -9,18 +9,13 @@ from prometheus_client import Metric
 from prometheus_client.core import GaugeMetricFamily
 
 from heapwatch.analysis.readings import Readings
+from heapwatch.collectors.families import gauge
 
 _MEGABYTE = 1e6
 
 
 class WalkerNames:
-    """Repeats bodies, entities and memory under the `walker_*` names.
-
-    Args:
-        readings: returns the present bodies and entities.
-        resident: returns the trainer's resident bytes.
-
-    """
+    """Repeats bodies, entities and memory under the `walker_*` names."""
 
     name = "walker_names"
 
@@ -36,17 +31,15 @@ class WalkerNames:
         entities = readings.by("trainer_entities", "type")
         if bodies:
             entities["world_bodies"] = sum(bodies.values())
-        types = GaugeMetricFamily("walker_body_types_total", "Physics bodies by type.", labels=["type"])
-        for kind, count in bodies.items():
-            types.add_metric([kind], count)
-        things = GaugeMetricFamily("walker_entities_total", "Bodies and food sources.", labels=["type"])
-        for kind, count in entities.items():
-            things.add_metric([kind], count)
-        memory = GaugeMetricFamily("walker_system_memory_mb", "Resident memory of the trainer, in 1e6 bytes.")
-        memory.add_metric([], self._resident() / _MEGABYTE)
-        cpu = GaugeMetricFamily(
+        yield gauge("walker_body_types_total", "Physics bodies by type.", "type", bodies)
+        yield gauge("walker_entities_total", "Bodies and food sources.", "type", entities)
+        yield GaugeMetricFamily(
+            "walker_system_memory_mb",
+            "Resident memory of the trainer, in 1e6 bytes.",
+            self._resident() / _MEGABYTE,
+        )
+        yield GaugeMetricFamily(
             "walker_system_cpu_percent",
             "CPU use of the whole machine since the last scrape; 100 is all cores.",
+            psutil.cpu_percent(),
         )
-        cpu.add_metric([], psutil.cpu_percent())
-        yield from (types, things, memory, cpu)

@@ -9,14 +9,14 @@ import numpy as np
 from gymnasium.utils import RecordConstructorArgs
 from gymnasium.vector import AsyncVectorEnv, SyncVectorEnv, VectorEnv, VectorWrapper
 
-from heapwatch.integrations.session import Options, accessor, new_session
+from heapwatch.integrations.session import Adapter, Options, Session, accessor
 from heapwatch.watch import Watch
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
 
 
-class HeapwatchWrapper(gymnasium.Wrapper[Any, Any, Any, Any], RecordConstructorArgs):
+class HeapwatchWrapper(Adapter, gymnasium.Wrapper[Any, Any, Any, Any], RecordConstructorArgs):
     """Watches training from inside its environment: steps, episodes, and the bodies of a Box2D world.
 
     The world is read from `env.unwrapped.world` each time, since environments destroy it on reset. Wrapped
@@ -41,16 +41,11 @@ class HeapwatchWrapper(gymnasium.Wrapper[Any, Any, Any, Any], RecordConstructorA
         RecordConstructorArgs.__init__(self, **recorded)
         super().__init__(env)
         name = env.spec.id if env.spec is not None else type(env.unwrapped).__name__
-        self._session = new_session(name, "gymnasium", watch, **options)
+        self._session = Session(name, "gymnasium", watch, **options)
         self._session.begin()
         self._session.find_buffers(env.unwrapped)
         if hasattr(env.unwrapped, "world"):
             self._session.bodies(accessor(env.unwrapped, "world"))
-
-    @property
-    def watch(self) -> Watch | None:
-        """What watches, until the environment is closed."""
-        return self._session.watch
 
     def step(self, action: Any) -> tuple[Any, SupportsFloat, bool, bool, dict[str, Any]]:
         """Step the environment; a safe point comes after it."""
@@ -66,7 +61,7 @@ class HeapwatchWrapper(gymnasium.Wrapper[Any, Any, Any, Any], RecordConstructorA
         super().close()  # type: ignore[no-untyped-call]
 
 
-class HeapwatchVectorWrapper(VectorWrapper):
+class HeapwatchVectorWrapper(Adapter, VectorWrapper):
     """Watches a vector environment: the steps and episodes of all its environments, and its workers' memory.
 
     The bodies of Box2D worlds and the buffers of environments are counted where the environments live in this
@@ -86,7 +81,7 @@ class HeapwatchVectorWrapper(VectorWrapper):
         unwrapped = env.unwrapped
         name = env.spec.id if env.spec is not None else type(unwrapped).__name__
         # First of all: an object that was made in part is closed too.
-        self._session = new_session(name, "gymnasium", watch, **options)
+        self._session = Session(name, "gymnasium", watch, **options)
         super().__init__(env)
         self._session.begin()
         inner = [one.unwrapped for one in getattr(unwrapped, "envs", ())]
@@ -96,11 +91,6 @@ class HeapwatchVectorWrapper(VectorWrapper):
         if any(hasattr(one, "world") for one in inner):
             readers = [accessor(one, "world") for one in inner]
             self._session.bodies(lambda: [read() for read in readers])
-
-    @property
-    def watch(self) -> Watch | None:
-        """What watches, until the environments are closed."""
-        return self._session.watch
 
     def step(self, actions: Any) -> tuple[Any, Any, Any, Any, dict[str, Any]]:
         """Step all environments; a safe point comes after it."""

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from heapwatch.integrations.session import Options, new_session
+from heapwatch.integrations.session import Adapter, Options, Session
 from heapwatch.watch import Watch
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
 
 
-class LightningHooks:
+class LightningHooks(Adapter):
     """Watches `fit`: the module, its optimizers and buffers, steps and epochs, training and validation.
 
     Args:
@@ -22,12 +22,7 @@ class LightningHooks:
     """
 
     def __init__(self, watch: Watch | None = None, **options: Unpack[Options]) -> None:
-        self._session = new_session("lightning", "lightning", watch, **options)
-
-    @property
-    def watch(self) -> Watch | None:
-        """What watches, from the start of `fit` to its end."""
-        return self._session.watch
+        self._session = Session("lightning", "lightning", watch, **options)
 
     def on_fit_start(self, trainer: Any, pl_module: Any) -> None:
         """Start watching what the module keeps."""

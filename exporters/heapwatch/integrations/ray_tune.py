@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from ray import tune
 
-from heapwatch.integrations.session import Options, new_session
+from heapwatch.integrations.session import Options, Session
 from heapwatch.watch import Watch
 
 if TYPE_CHECKING:
@@ -32,7 +32,7 @@ def watched(train: Callable[[Mapping[str, Any], Watch], Any], **options: Unpack[
     @wraps(train)
     def trial(config: Mapping[str, Any]) -> Any:
         labelled: Options = {"run": tune.get_context().get_trial_id() or "", **options}
-        session = new_session("ray-tune", "ray-tune", None, **labelled)
+        session = Session("ray-tune", "ray-tune", None, **labelled)
         session.begin()
         try:
             return train(config, session.watch or Watch(options.get("name", "ray-tune")))

@@ -6,11 +6,10 @@ from typing import Any
 
 from ray.rllib.callbacks.callbacks import RLlibCallback
 
-from heapwatch.integrations.session import Options, accessor, new_session
-from heapwatch.watch import Watch
+from heapwatch.integrations.session import Adapter, Options, Session, accessor
 
 
-class HeapwatchCallback(RLlibCallback):
+class HeapwatchCallback(Adapter, RLlibCallback):
     """Watches an algorithm in its driver process: iterations, steps, episodes, evaluation, its replay buffer.
 
     Environment runners are Ray actors, children of Ray and not of the driver: their memory is not counted
@@ -23,13 +22,8 @@ class HeapwatchCallback(RLlibCallback):
 
     def __init__(self) -> None:
         super().__init__()
-        self._session = new_session("rllib", "rllib", None, **self.options)
+        self._session = Session("rllib", "rllib", None, **self.options)
         self._iterations = 0
-
-    @property
-    def watch(self) -> Watch | None:
-        """What watches, from the making of the algorithm to the end of the process."""
-        return self._session.watch
 
     def on_algorithm_init(self, *, algorithm: Any, metrics_logger: Any = None, **kwargs: Any) -> None:
         """Start watching; iterations count as `epoch`."""

@@ -1,21 +1,26 @@
-"""What all adapters share: a watch for as long as a framework trains, its phases, the buffers it finds."""
+"""What all adapters share: a watch for as long as a framework trains, its phases, the buffers it finds.
+
+All sessions of a framework in a process share one watch; what they declare on it is told apart by name.
+"""
 
 from __future__ import annotations
 
 import logging
+import os
+import threading
 import weakref
 from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypedDict
 
-from heapwatch.collectors.phases import Phase
-from heapwatch.integrations import sharing
+from heapwatch.collectors.progress import Phase
 from heapwatch.lifecycle import start
 from heapwatch.measure.introspection.attributes import attributes_of
 from heapwatch.measure.introspection.layout import layout_of
 from heapwatch.measure.introspection.written import is_attribute_in_code
 from heapwatch.measure.sizing.replay_buffers import contents_of
 from heapwatch.runtime.failures import is_trainers
+from heapwatch.runtime.sources import Source
 from heapwatch.watch import Watch
 
 if TYPE_CHECKING:
@@ -23,8 +28,12 @@ if TYPE_CHECKING:
 
 log = logging.getLogger("heapwatch")
 
+Read = Callable[[], Any]
+
 _BUFFER_WORDS = ("buffer", "memory", "replay", "experience", "rollout", "trajector")
 _MOST_BUFFERS = 8
+# Objects of one name that are distinguished on one watch: the buffers of the first eight environments.
+_MOST_OF_A_NAME = 8
 # What torch keeps in every module under names like these: its registered tensors.
 _TORCH_OWN = frozenset({"_buffers", "_non_persistent_buffers_set"})
 
@@ -32,20 +41,8 @@ _TORCH_OWN = frozenset({"_buffers", "_non_persistent_buffers_set"})
 class Options(TypedDict, total=False):
     """Arguments that an adapter hands on to `heapwatch.start`, which describes them.
 
-    Attributes:
-        name: the trainer's name; by default that of the environment or the framework. Sessions of one
-            framework that share a process share a watch, and the options of the first count; another name
-            asks for a watch of its own.
-        port: where to serve.
-        host: where to listen.
-        token: what a request for a cleanup must bear.
-        port_search: whether a port that is taken is passed over.
-        run: label of `trainer_info`.
-        profile: whose default limits apply.
-        record: file for `heapwatch report`.
-        interval: seconds between samples.
-        budget: CPU seconds a second for all samples.
-
+    The name is by default that of the environment or the framework. Sessions of one framework that share a
+    process share a watch, and the options of the first count; another name asks for a watch of its own.
     """
 
     name: str
@@ -75,7 +72,7 @@ class Session:
 
     """
 
-    def __init__(self, name: str, framework: str, watch: Watch | None, options: Options) -> None:
+    def __init__(self, name: str, framework: str, watch: Watch | None, /, **options: Unpack[Options]) -> None:
         self._name = name
         self._framework = framework
         self._options = options
@@ -89,7 +86,7 @@ class Session:
         """Training starts."""
         if self.watch is None:
             try:
-                self.watch = sharing.join(self, self._framework, self._options.get("name"), self._start)
+                self.watch = _join(self, self._framework, self._options.get("name"), self._start)
             except OSError as error:
                 _log_once(self._logged, error)
 
@@ -102,11 +99,11 @@ class Session:
         self.phase(None)
         if self.watch is None:
             return
-        sharing.declarations(self.watch).remove_worlds(self)
+        _declarations_of(self.watch).remove_worlds(self)
         if self._given is None:
             self.watch = None
             self._counted.clear()
-            sharing.leave(self)
+            _leave(self)
 
     def step(self) -> None:
         """One step is done."""
@@ -139,43 +136,46 @@ class Session:
 
     def size(self, name: str, source: Callable[[], Any]) -> None:
         """Measure what `source` returns as `name`."""
-        self._declare(
-            lambda watch: sharing.declarations(watch).declare(self, "size", name, source, watch.size)
-        )
+        self._declare(lambda known, watch: known.declare(self, "size", name, source, watch.size))
 
     def buffer(self, name: str, source: Callable[[], Any]) -> None:
         """Measure the buffer that `source` returns as `name`."""
-        self._declare(
-            lambda watch: sharing.declarations(watch).declare(self, "buffer", name, source, watch.buffer)
-        )
+        self._declare(lambda known, watch: known.declare(self, "buffer", name, source, watch.buffer))
 
     def bodies(self, worlds: Callable[[], Any]) -> None:
         """Count the bodies of the Box2D world, or the list of worlds, that `worlds` returns."""
-        self._declare(lambda watch: sharing.declarations(watch).add_worlds(watch, self, worlds))
+        self._declare(lambda known, watch: known.add_worlds(watch, self, worlds))
 
     def find_buffers(self, owner: Any) -> None:
         """Measure the attributes of `owner` that are buffers by their names and by what they hold."""
         for name in buffers_of(owner):
             self.buffer(name, accessor(owner, name))
 
-    def _declare(self, declaration: Callable[[Watch], None]) -> None:
+    def _declare(self, declare: Callable[[_Declarations, Watch], None]) -> None:
         if self.watch is None:
             return
+        known = _declarations_of(self.watch)
         try:
-            declaration(self.watch)
+            declare(known, self.watch)
         except ValueError as error:
-            _log_once(sharing.declarations(self.watch).logged, error)
+            _log_once(known.logged, error)
+
+
+class Adapter:
+    """Part of each adapter: the watch of its session."""
+
+    _session: Session
+
+    @property
+    def watch(self) -> Watch | None:
+        """What watches, from the start of training to its end."""
+        return self._session.watch
 
 
 def _log_once(logged: set[str], error: Exception) -> None:
     if str(error) not in logged:
         logged.add(str(error))
         log.warning("%s; training goes on", error)
-
-
-def new_session(name: str, framework: str, watch: Watch | None, /, **options: Unpack[Options]) -> Session:
-    """A session of `framework`, for an adapter's constructor."""
-    return Session(name, framework, watch, options)
 
 
 def accessor(owner: Any, name: str) -> Callable[[], Any]:
@@ -201,3 +201,142 @@ def buffers_of(owner: Any) -> list[str]:
                 continue
             found.append(name)
     return found[:_MOST_BUFFERS]
+
+
+class _Started:
+    """A watch that a session started, and the sessions that use it. A session is held weakly."""
+
+    def __init__(self, watch: Watch, named: bool) -> None:
+        self.watch = watch
+        self.named = named
+        self.members: weakref.WeakSet[Any] = weakref.WeakSet()
+
+
+_lock = threading.RLock()
+_started: dict[str, list[_Started]] = {}
+
+
+def _join(member: object, framework: str, name: str | None, start: Callable[[], Watch]) -> Watch:
+    """The watch of this name of the framework's other sessions; `start` makes it for the first of them.
+
+    Without a name it is the one that no session named. It is stopped when its last session leaves.
+    """
+    with _lock:
+        running = _started.setdefault(framework, [])
+        # One with the same name that was started elsewhere has stopped ours.
+        running[:] = [one for one in running if one.watch.exporter.is_running]
+        for one in running:
+            if one.watch.name == name if name is not None else not one.named:
+                break
+        else:
+            one = _Started(start(), name is not None)
+            running.append(one)
+        one.members.add(member)
+        return one.watch
+
+
+def _leave(member: object) -> None:
+    """The session has ended: its watch is stopped if no other session uses it."""
+    with _lock:
+        for running in _started.values():
+            for one in [one for one in running if member in one.members]:
+                one.members.discard(member)
+                if not one.members:
+                    running.remove(one)
+                    one.watch.stop()
+
+
+class _Place:
+    """A declared name, whose object is replaced when a later session declares it."""
+
+    def __init__(self, member: object, read: Read) -> None:
+        self.take(member, read)
+
+    def take(self, member: object, read: Read) -> None:
+        self.member = weakref.ref(member)
+        self._source = Source.of(read)
+
+    def read(self) -> Any:
+        return self._source.read()
+
+
+class _Declarations:
+    """What the sessions of one watch have declared on it. Neither a session nor a watch is kept alive.
+
+    Attributes:
+        logged: the errors that were logged.
+
+    """
+
+    def __init__(self) -> None:
+        self.logged: set[str] = set()
+        self._places: dict[tuple[str, str], _Place] = {}
+        self._worlds: weakref.WeakKeyDictionary[Any, Read] = weakref.WeakKeyDictionary()
+        self._bodies_declared = False
+
+    def declare(
+        self, member: Any, kind: str, name: str, read: Read, declare: Callable[[str, Read], None]
+    ) -> None:
+        """Declare `name`, or `name_2` and so on where another session of this watch uses the name.
+
+        A name that this session or one that has ended declared is taken over.
+
+        Raises:
+            ValueError: the name cannot be declared, or is used by too many sessions.
+
+        """
+        for number in range(1, _MOST_OF_A_NAME + 1):
+            label = name if number == 1 else f"{name}_{number}"
+            place = self._places.get((kind, label))
+            if place is None:
+                place = _Place(member, read)
+                declare(label, lambda place=place: place.read())  # type: ignore[misc]
+                self._places[kind, label] = place
+                return
+            holder: Any = place.member()
+            if holder is None or holder is member or holder.watch is None:
+                place.take(member, read)
+                return
+        raise ValueError(f"only the first {_MOST_OF_A_NAME} of {kind} {name!r} are measured")
+
+    def add_worlds(self, watch: Watch, member: object, read: Read) -> None:
+        """Count the bodies of the world, or the worlds, that `read` returns, with those of other sessions.
+
+        Raises:
+            ValueError: the bodies of this watch were declared by somebody else.
+
+        """
+        if not self._bodies_declared:
+            watch.bodies(self._all_worlds)
+            self._bodies_declared = True
+        self._worlds[member] = read
+
+    def remove_worlds(self, member: object) -> None:
+        """The session has ended."""
+        self._worlds.pop(member, None)
+
+    def _all_worlds(self) -> list[Any]:
+        found: list[Any] = []
+        for read in list(self._worlds.values()):
+            worlds = read()
+            found += worlds if isinstance(worlds, list) else [worlds]
+        return [world for world in found if world is not None]
+
+
+_declarations: weakref.WeakKeyDictionary[Watch, _Declarations] = weakref.WeakKeyDictionary()
+
+
+def _declarations_of(watch: Watch) -> _Declarations:
+    """What sessions have declared on `watch`."""
+    with _lock:
+        return _declarations.setdefault(watch, _Declarations())
+
+
+def _forget_all() -> None:
+    global _lock
+    _lock = threading.RLock()
+    _started.clear()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_forget_all)

@@ -9,7 +9,7 @@ from numpy import count_nonzero, ndarray
 from stable_baselines3.common.callbacks import BaseCallback
 from stable_baselines3.common.off_policy_algorithm import OffPolicyAlgorithm
 
-from heapwatch.integrations.session import Options, accessor, new_session
+from heapwatch.integrations.session import Adapter, Options, Session, accessor
 from heapwatch.runtime.safe_point import SafePoint
 from heapwatch.watch import Watch
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 _MEASURED_SECONDS = 1.0
 
 
-class HeapwatchCallback(BaseCallback):
+class HeapwatchCallback(Adapter, BaseCallback):
     """Watches a model while it learns: its replay or rollout buffer, its policy, both phases, its episodes.
 
     Of phases that follow each other faster than once a second, one a second is measured.
@@ -34,18 +34,13 @@ class HeapwatchCallback(BaseCallback):
 
     def __init__(self, watch: Watch | None = None, **options: Unpack[Options]) -> None:
         super().__init__()
-        self._session = new_session("stable-baselines3", "stable-baselines3", watch, **options)
+        self._session = Session("stable-baselines3", "stable-baselines3", watch, **options)
         self._safe_point: SafePoint | None = None
         self._counted_steps = self._counted_episodes = 0
         self._model_counts_episodes = False
         self._none_ended = b""
         self._measuring = False
         self._measured_at = float("-inf")
-
-    @property
-    def watch(self) -> Watch | None:
-        """What watches, from the start of training to its end."""
-        return self._session.watch
 
     def _on_training_start(self) -> None:
         session, model = self._session, self.model

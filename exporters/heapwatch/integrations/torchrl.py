@@ -6,14 +6,14 @@ from typing import TYPE_CHECKING, Any
 
 from torchrl.trainers import Trainer, TrainerHookBase
 
-from heapwatch.integrations.session import Options, accessor, new_session
+from heapwatch.integrations.session import Adapter, Options, Session, accessor
 from heapwatch.watch import Watch
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
 
 
-class HeapwatchHook(TrainerHookBase):
+class HeapwatchHook(Adapter, TrainerHookBase):
     """Watches `trainer.train()`: its replay buffer, loss module and optimizer, collected frames, both phases.
 
     Args:
@@ -23,13 +23,8 @@ class HeapwatchHook(TrainerHookBase):
     """
 
     def __init__(self, watch: Watch | None = None, **options: Unpack[Options]) -> None:
-        self._session = new_session("torchrl", "torchrl", watch, **options)
+        self._session = Session("torchrl", "torchrl", watch, **options)
         self._trainer: Any = None
-
-    @property
-    def watch(self) -> Watch | None:
-        """What watches, from the start of training to its end."""
-        return self._session.watch
 
     def register(self, trainer: Trainer, name: str = "heapwatch") -> None:
         """Hook into `trainer`."""

@@ -6,14 +6,14 @@ from typing import TYPE_CHECKING, Any
 
 from transformers import TrainerCallback, TrainerControl, TrainerState, TrainingArguments
 
-from heapwatch.integrations.session import Options, new_session
+from heapwatch.integrations.session import Adapter, Options, Session
 from heapwatch.watch import Watch
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
 
 
-class HeapwatchCallback(TrainerCallback):
+class HeapwatchCallback(Adapter, TrainerCallback):
     """Watches a `Trainer`: model, optimizer, logged history, steps and epochs, evaluation and saving.
 
     Args:
@@ -23,12 +23,7 @@ class HeapwatchCallback(TrainerCallback):
     """
 
     def __init__(self, watch: Watch | None = None, **options: Unpack[Options]) -> None:
-        self._session = new_session("transformers", "transformers", watch, **options)
-
-    @property
-    def watch(self) -> Watch | None:
-        """What watches, from the start of training to its end."""
-        return self._session.watch
+        self._session = Session("transformers", "transformers", watch, **options)
 
     def on_train_begin(
         self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **kwargs: Any

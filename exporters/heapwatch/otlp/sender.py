@@ -66,23 +66,23 @@ class Sender:
         self._thread.join(_LAST_SECONDS)
 
     def _work(self) -> None:
-        said = _Said(threading.get_ident())
+        logged = _FirstMessage(threading.get_ident())
         logger = logging.getLogger(OTLPMetricExporter.__module__)
-        logger.addFilter(said)
+        logger.addFilter(logged)
         try:
             while not self._stopped.wait(self._interval):
-                self._send(said)
-            self._send(said)
+                self._send(logged)
+            self._send(logged)
         finally:
             self._exporter.shutdown()
-            logger.removeFilter(said)
+            logger.removeFilter(logged)
 
-    def _send(self, said: _Said) -> None:
-        said.first = ""
+    def _send(self, logged: _FirstMessage) -> None:
+        logged.text = ""
         try:
             sent = self._exporter.export(self._encoder.batch(self._collect())) is MetricExportResult.SUCCESS
         except Exception as error:
-            sent, said.first = False, raised(error)
+            sent, logged.text = False, raised(error)
         if sent:
             if self._dropped:
                 log.info("series are sent by OTLP again; %d batches were dropped", self._dropped)
@@ -94,21 +94,21 @@ class Sender:
             log.warning(
                 "a batch of series was not sent by OTLP and is dropped (%s); further ones are counted in "
                 'trainer_exporter_collect_errors_total{collector="%s"}',
-                plain(said.first, 300) or "no reason is known",
+                plain(logged.text, 300) or "no reason is known",
                 NAME,
             )
 
 
-class _Said(logging.Filter):
+class _FirstMessage(logging.Filter):
     """Takes what the SDK logs of this thread's batches, the first line of each: it would log all of them."""
 
     def __init__(self, thread: int) -> None:
         super().__init__()
-        self.first = ""
+        self.text = ""
         self._thread = thread
 
     def filter(self, record: logging.LogRecord) -> bool:
         if record.thread != self._thread:
             return True
-        self.first = self.first or record.getMessage()
+        self.text = self.text or record.getMessage()
         return False

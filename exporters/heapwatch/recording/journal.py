@@ -81,8 +81,7 @@ class Journal:
         """Hand points to `sink` from now on; the first one at once, in the calling thread."""
         if self._stopped.is_set():
             return
-        start = _Mark(time.time(), self._count(), "start", "", self._resident(), None, self._progress)
-        self._give(start, True, (sink,))
+        self._give(self._mark("start"), True, (sink,))
         self.sinks = (*self.sinks, sink)
         if self._thread is None:
             self._thread = threading.Thread(target=self._work, name="heapwatch-journal", daemon=True)
@@ -91,7 +90,7 @@ class Journal:
     def phase_ended(self, name: str, resident_bytes: int, delta_bytes: int) -> None:
         """Note the end of a phase."""
         if self.sinks:
-            self._mark("phase", name, resident_bytes, delta_bytes)
+            self._put(self._mark("phase", name, resident_bytes, delta_bytes))
 
     def progressed(self, unit: str, total: int) -> None:
         """Note that `total` of `unit` are done; it is a cycle unless a larger unit is counted."""
@@ -100,12 +99,12 @@ class Journal:
         self._progress = {**self._progress, unit: total}
         if not self._unit or CYCLES.index(unit) <= CYCLES.index(self._unit):
             self._unit = unit
-            self._mark("cycle", unit, self._resident(), None)
+            self._put(self._mark("cycle", unit))
 
     def found_large(self, large: tuple[tuple[str, float], ...]) -> None:
         """Note class and bytes of the largest objects."""
         if self.sinks:
-            self._mark("sample", "large", self._resident(), None, large)
+            self._put(self._mark("sample", "large", large=large))
 
     def stop(self) -> None:
         """Hand over the queued points, and close the sinks. A second call does nothing."""
@@ -125,14 +124,16 @@ class Journal:
     def _mark(
         self,
         event: str,
-        name: str,
-        resident_bytes: int,
-        delta_bytes: int | None,
+        name: str = "",
+        resident_bytes: int | None = None,
+        delta_bytes: int | None = None,
         large: tuple[tuple[str, float], ...] = (),
-    ) -> None:
-        self._marks.append(
-            _Mark(time.time(), self._count(), event, name, resident_bytes, delta_bytes, self._progress, large)
-        )
+    ) -> _Mark:
+        resident = self._resident() if resident_bytes is None else resident_bytes
+        return _Mark(time.time(), self._count(), event, name, resident, delta_bytes, self._progress, large)
+
+    def _put(self, mark: _Mark) -> None:
+        self._marks.append(mark)
         if not self._wake.is_set():
             self._wake.set()
 
@@ -145,7 +146,7 @@ class Journal:
             costly = now - fully_read >= _SAMPLE_SECONDS
             fully_read = now if costly else fully_read
             if not marked:
-                self._mark("sample", "", self._resident(), None)
+                self._put(self._mark("sample"))
             self._drain(costly)
             self._stopped.wait(_BATCH_SECONDS)
         self._drain(True)

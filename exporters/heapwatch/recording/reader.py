@@ -10,8 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from heapwatch.recording.points import Point, Run, from_json
-from heapwatch.recording.recorder import FORMAT
-from heapwatch.recording.thinning import Thinning
+from heapwatch.recording.recorder import FORMAT, Thinning
 from heapwatch.runtime.plain_text import plain
 
 _MOST_LINE_BYTES = 2**20

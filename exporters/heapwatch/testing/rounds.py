@@ -8,10 +8,12 @@ from __future__ import annotations
 
 import fnmatch
 import gc
+import os
 import tracemalloc
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
+from itertools import pairwise
 from typing import TypeVar
 
 from heapwatch.explain.census import Census, GrowingType, LongContainer
@@ -25,18 +27,20 @@ from heapwatch.explain.series import LevelSeries
 from heapwatch.explain.tracing.python import FRAMES, made_at
 from heapwatch.explain.weigh import newest_of, weigh
 from heapwatch.measure.introspection.roots import OWN_THREADS, Root
+from heapwatch.measure.process.descendants import descendants, private_bytes
+from heapwatch.measure.process.malloc import malloc_bytes
 from heapwatch.testing.growing import Growing, growing_container, too_large, unreached_container
-from heapwatch.testing.outside import Outside
 
 T = TypeVar("T")
 
 ROUNDS = 24
 LEAST_BYTES = 4000  # a round; a log of plain numbers takes less
+_LEAST_NATIVE_BYTES = 100_000  # a round
 FEWEST = 9
 _WARM_UP_SHARE = 0.25
 _STILL = 6  # rounds without growth, after the warm-up, that end the check
 _COUNTS = 8  # of all objects, in all rounds
-_LOOK_SECONDS = 10.0
+_READ_SECONDS = 10.0
 _MOST_WEIGHED = 20
 _WEIGH_SECONDS = 1.0  # for each; the test stands still meanwhile
 _EXPLAINS = 0.5  # least share of malloc's growth that a container has to hold to be its cause
@@ -72,7 +76,7 @@ class GrowthCheck:
         self._inventory = Inventory(self._clock, lambda: 0.0, roots)
         self._census = Census(self._clock, unlimited=True, fewest=3)
         self._describer = Describer(self._inventory)
-        self._outside = Outside()
+        self._levels = ProcessLevels()
         self._uncollected = Uncollected(self._census, self._clock)
         self._unreached: list[LongContainer] = []
 
@@ -81,7 +85,7 @@ class GrowthCheck:
         while self.done < self.rounds:
             unit()
             self.done += 1
-            _in_a_thread(self._look)
+            _in_a_thread(self._read)
             if self.done >= FEWEST and not self._moved():
                 return []
         found = _in_a_thread(self._judge)
@@ -92,26 +96,26 @@ class GrowthCheck:
     def _clock(self) -> float:
         return float(self.done)
 
-    def _look(self) -> None:
+    def _read(self) -> None:
         collected = gc.isenabled()
         if collected:
             gc.collect()
-        self._inventory.discover(_LOOK_SECONDS)
+        self._inventory.discover(_READ_SECONDS)
         for known in list(self._inventory.known.values()):
             known.due = 0.0
-        self._inventory.lengths.read(_LOOK_SECONDS)
+        self._inventory.lengths.read(_READ_SECONDS)
         if not collected:
             self._uncollected.count()
         if self.done % max(1, self.rounds // _COUNTS) == 0:
             self._count(collected)  # takes longer than the rest
-        self._outside.read(self.done)
+        self._levels.read(self.done)
 
     def _count(self, collected: bool) -> None:
         if not collected:
             self._uncollected.examine()
             return
         self._census.count()
-        if self._outside.native(self._start) is not None:
+        if self._levels.native(self._start) is not None:
             self._unreached = self._census.search(self._inventory.ids())
 
     @property
@@ -124,7 +128,7 @@ class GrowthCheck:
         levels = [known.items for known in self._inventory.known.values()]
         levels += [known.counts for known in self._census.types.values() if not _is_own(known)]
         levels.append(self._uncollected.counts)
-        return any(_ends_higher(level, since) for level in levels) or self._outside.moved(since)
+        return any(_ends_higher(level, since) for level in levels) or self._levels.moved(since)
 
     def _judge(self) -> list[Growing]:
         candidates = [self._candidate(known) for known in self._rising()[:_MOST_WEIGHED]]
@@ -164,7 +168,7 @@ class GrowthCheck:
 
     def _unexplained(self, explained: float) -> list[Growing]:
         """Growth of malloc's blocks that the other findings do not explain."""
-        native = self._outside.native(self._start)
+        native = self._levels.native(self._start)
         if native is None or native <= 2 * explained or native <= self._least:
             return []
         for known in self._unreached:
@@ -174,14 +178,14 @@ class GrowthCheck:
         return [Growing("memory outside Python objects", "malloc", native)]
 
     def _kept(self) -> list[Growing]:
-        kept = self._outside.kept(self._start)
+        kept = self._levels.kept(self._start)
         if kept is None or kept <= self._least:
             return []
         remedy = "take and free large arrays apart from small ones that stay, or `malloc_trim(0)`"
         return [Growing("freed memory that malloc keeps", "allocator", kept, remedy=remedy)]
 
     def _processes(self) -> list[Growing]:
-        grown = self._outside.children(self._start)
+        grown = self._levels.children(self._start)
         if grown is None:
             return []
         remedy = "end them: `close()` of the environment or pool, `process.join()`"
@@ -242,9 +246,66 @@ class GrowthCheck:
         return replace(growing, site=made_at(newest_of(known, self._inventory)))
 
 
+class ProcessLevels:
+    """Growth that no Python object shows, read after each round.
+
+    That is in blocks of malloc, in what it keeps of freed memory, and in child processes.
+    """
+
+    def __init__(self) -> None:
+        self._in_use = LevelSeries()
+        self._kept = LevelSeries()
+        self._private = LevelSeries()
+        self._children = LevelSeries()
+        self._of_children = LevelSeries()
+
+    def read(self, now: float) -> None:
+        """Add the present levels; those that this system does not tell are left out."""
+        in_use, kept = malloc_bytes()
+        private = private_bytes(os.getpid())
+        sizes = [size for size in map(private_bytes, descendants(os.getpid())) if size is not None]
+        levels = (in_use, kept, private, len(sizes), sum(sizes))
+        series = (self._in_use, self._kept, self._private, self._children, self._of_children)
+        for one, level in zip(series, levels, strict=True):
+            if level is not None:
+                one.add(now, level)
+
+    def native(self, since: float) -> float | None:
+        """Growth of malloc's blocks in use, in bytes a round; None if there is none."""
+        return _rate(self._in_use, since)
+
+    def kept(self, since: float) -> float | None:
+        """Growth of freed memory that stays resident, in bytes a round; None if there is none.
+
+        Freed memory alone can have been given back, page by page; resident memory alone can be a large array
+        that fills. Both rise where freed pieces lie between others and are not used again. Now and then one
+        is, so that a round adds less; none may fall.
+        """
+        rates = []
+        for series in (self._kept, self._private):
+            rate = _rate(series, since)
+            if rate is None or min(_rises(series, since), default=0.0) <= 0:
+                return None
+            rates.append(rate)
+        return min(rates)
+
+    def children(self, since: float) -> tuple[float, float | None] | None:
+        """Growth of the number of child processes in a round, and of their memory; None if there is none."""
+        growth = self._children.growth(since)
+        if not growth.rising:
+            return None
+        return growth.per_second, self._of_children.growth(since).per_second or None
+
+    def moved(self, since: float) -> bool:
+        """Whether anything has grown in each round since, or processes have been added."""
+        levels = [bucket.last for bucket in self._children.since(since)]
+        added = bool(levels) and levels[-1] > min(levels)
+        return added or self.native(since) is not None or self.kept(since) is not None
+
+
 def _in_a_thread(work: Callable[[], T]) -> T:
     """Run `work` in another thread: the explainer leaves the functions of its own threads out."""
-    with ThreadPoolExecutor(1, thread_name_prefix=f"{OWN_THREADS}look") as pool:
+    with ThreadPoolExecutor(1, thread_name_prefix=f"{OWN_THREADS}rounds") as pool:
         return pool.submit(work).result()
 
 
@@ -259,3 +320,13 @@ def _ends_higher(level: LevelSeries, since: float) -> bool:
     before = [bucket.last for bucket in buckets if bucket.end <= since]
     after = [bucket.last for bucket in buckets if bucket.end > since]
     return bool(before and after) and max(after) > max(before)
+
+
+def _rate(series: LevelSeries, since: float) -> float | None:
+    growth = series.growth(since)
+    return growth.per_second if growth.rising and growth.per_second >= _LEAST_NATIVE_BYTES else None
+
+
+def _rises(series: LevelSeries, since: float) -> list[float]:
+    levels = [bucket.last for bucket in series.since(since)]
+    return [after - before for before, after in pairwise(levels)]

@@ -2,13 +2,15 @@
 
 import itertools
 import os
+import sys
 import types
 
+import jax
 import pynvml
 import pytest
 
 from heapwatch.analysis.readings import Readings
-from heapwatch.collectors.gpu import GpuCollector
+from heapwatch.collectors.gpu import CompiledCollector, GpuCollector
 from heapwatch.measure.gpu.device_pools import Pool
 from heapwatch.measure.gpu.nvml import NvmlSession, visible_devices
 from heapwatch.measure.process import process_tree
@@ -111,6 +113,13 @@ FIELDS = {
 }
 
 
+class Found(Readings):
+    def parts(self, device="0"):
+        """Bytes of the parts of a device."""
+        samples = self._samples.get("trainer_gpu_memory_part_bytes", ())
+        return {labels["part"]: value for labels, value in samples if labels["device"] == device}
+
+
 @pytest.fixture
 def read(failures):
     """Collects from a library; the environment says which devices are visible."""
@@ -118,7 +127,7 @@ def read(failures):
     def reader(library, visible=None):
         environment = {} if visible is None else {"CUDA_VISIBLE_DEVICES": visible}
         collector = GpuCollector(failures, ProcessTree(), NvmlSession(library, environment))
-        return lambda: Readings(collector.collect())
+        return lambda: Found(collector.collect())
 
     return reader
 
@@ -151,29 +160,18 @@ def test_all_fields_of_several_gpus(read, failures):
     assert not failures.counts
 
 
-def test_memory_that_the_driver_does_not_tell_is_no_zero(read):
-    gpu = Gpu(0)
-    gpu.processes = {os.getpid(): None}
-
-    assert read(Nvml(gpu))().value("trainer_gpu_process_memory_bytes") is None
-
-
 @pytest.mark.parametrize("field", FIELDS)
-def test_a_field_that_a_device_does_not_offer_has_no_series(read, failures, field):
-    found = read(Nvml(Gpu(0, fails={field: pynvml.NVML_ERROR_NOT_SUPPORTED}), Gpu(1)))()
+@pytest.mark.parametrize(
+    ("error", "counts"), [(pynvml.NVML_ERROR_NOT_SUPPORTED, False), (pynvml.NVML_ERROR_UNKNOWN, True)]
+)
+def test_a_field_that_is_not_offered_or_fails_drops_alone_and_a_failure_counts(
+    read, failures, field, error, counts
+):
+    found = read(Nvml(Gpu(0, fails={field: error}), Gpu(1)))()
 
     assert set(found.by(FIELDS[field], "device")) == {"1"}
     assert all(len(found.by(FIELDS[other], "device")) == 2 for other in FIELDS if other != field)
-    assert not failures.counts
-
-
-@pytest.mark.parametrize("field", FIELDS)
-def test_a_field_that_fails_drops_alone_and_counts(read, failures, field):
-    found = read(Nvml(Gpu(0, fails={field: pynvml.NVML_ERROR_UNKNOWN})))()
-
-    assert found.value(FIELDS[field]) is None
-    assert all(found.value(FIELDS[other]) is not None for other in FIELDS if other != field)
-    assert failures.counts["gpu"] >= 1
+    assert (failures.counts["gpu"] > 0) == counts
 
 
 @pytest.mark.parametrize("where", ["all", "power"])
@@ -220,7 +218,7 @@ def test_a_machine_without_nvml_is_said_once_and_no_failure(read, failures, capl
 
 
 def test_without_the_python_package(failures, monkeypatch, caplog):
-    monkeypatch.setitem(__import__("sys").modules, "pynvml", None)
+    monkeypatch.setitem(sys.modules, "pynvml", None)
     with caplog.at_level("DEBUG", logger="heapwatch"):
         families = list(GpuCollector(failures, ProcessTree()).collect())
 
@@ -237,13 +235,16 @@ def test_visible_devices_are_numbered_as_cuda_does(read):
     assert read(Nvml(*gpus), "")().by("trainer_gpu_memory_used_bytes", "device") == {}
 
 
-def test_a_mig_instance_is_found_by_its_uuid(read, failures):
-    instance = Gpu(6, uuid="MIG-1234", fails={"utilization": pynvml.NVML_ERROR_NOT_SUPPORTED})
+def test_a_mig_instance_is_found_by_its_uuid(read, failures, monkeypatch):
+    monkeypatch.delitem(sys.modules, "torch", raising=False)
+    missing = dict.fromkeys(("utilization", "processes"), pynvml.NVML_ERROR_NOT_SUPPORTED)
+    instance = Gpu(6, uuid="MIG-1234", fails=missing)
     found = read(Nvml(Gpu(0), mig=[instance]), "MIG-1234")()
 
     assert found.by("trainer_gpu_memory_used_bytes", "device") == {"0": 7 * GB}
     assert found.labels("trainer_gpu_info")["uuid"] == "MIG-1234"
     assert found.value("trainer_gpu_utilization_ratio") is None
+    assert found.parts() == {"free": 73 * GB, "unattributed": 7 * GB}
     assert not failures.counts
 
 
@@ -302,7 +303,7 @@ class Cuda:
 
 
 def with_torch(monkeypatch, cuda):
-    monkeypatch.setitem(__import__("sys").modules, "torch", types.SimpleNamespace(cuda=cuda))
+    monkeypatch.setitem(sys.modules, "torch", types.SimpleNamespace(cuda=cuda))
 
 
 def test_the_allocator_of_an_initialised_cuda(read, monkeypatch):
@@ -338,35 +339,19 @@ def test_an_allocator_that_fails_costs_its_series_alone(read, failures, monkeypa
     assert failures.counts["gpu"] == 1
 
 
-def parts_of(found, device="0"):
-    return {sample.labels["part"]: sample.value for sample in found if sample.labels["device"] == device}
-
-
-def samples(library, failures, visible=None, tree=None):
-    environment = {} if visible is None else {"CUDA_VISIBLE_DEVICES": visible}
-    collector = GpuCollector(failures, tree or ProcessTree(), NvmlSession(library, environment))
-
-    def collect():
-        families = {family.name: family for family in collector.collect()}
-        return families["trainer_gpu_memory_part_bytes"].samples
-
-    return collect
-
-
-def test_the_parts_of_each_device_add_up(failures, monkeypatch):
+def test_the_parts_of_each_device_add_up(read, monkeypatch):
     with_torch(monkeypatch, Cuda(initialised=True))
     gpus = Gpu(0), Gpu(1)
     for gpu in gpus:
         gpu.processes = {os.getpid(): 500_000, 999_999: 200_000}
-    collect = samples(Nvml(*gpus), failures)
+    collect = read(Nvml(*gpus))
     for device, used in (("0", 2 * GB), ("1", GB)):  # torch numbers them the other way round
-        parts = parts_of(collect(), device)
+        parts = collect().parts(device)
         assert sum(parts.values()) == 80 * GB
         assert parts["free"] == 80 * GB - used
         assert parts["other_processes"] == 200_000
     gpus[1].processes[os.getpid()] += 70_000  # another pool of this process grows
-    parts = parts_of(collect())
-    assert parts == {
+    assert collect().parts() == {
         "free": 78 * GB,
         "torch_in_use": 1000,
         "torch_cached": 3000,
@@ -378,35 +363,35 @@ def test_the_parts_of_each_device_add_up(failures, monkeypatch):
     }
 
 
-def test_the_pools_of_cupy_are_parts_of_their_own(failures, monkeypatch):
+def test_the_pools_of_cupy_are_parts_of_their_own(read, monkeypatch):
     with_torch(monkeypatch, Cuda(initialised=True))
     cupy_double.install(monkeypatch, cupy_double.by_device(Pool(30_000, 50_000)))
     gpus = Gpu(0), Gpu(1)
     for gpu in gpus:
         gpu.processes = {os.getpid(): 500_000}
-    collect = samples(Nvml(*gpus), failures)
-    parts = parts_of(collect())
+    found = read(Nvml(*gpus))()
+    parts = found.parts()
     assert (parts["cupy_in_use"], parts["cupy_cached"]) == (30_000, 20_000)
     assert (parts["context"], parts["other_pools"]) == (446_000, 0)
     assert sum(parts.values()) == 80 * GB
-    assert "cupy_in_use" not in parts_of(collect(), "1")
+    assert "cupy_in_use" not in found.parts("1")
 
 
-def test_a_cupy_that_fails_costs_its_parts_alone(failures, monkeypatch):
+def test_a_cupy_that_fails_costs_its_parts_alone(read, failures, monkeypatch):
     with_torch(monkeypatch, Cuda(initialised=True))
     cupy = cupy_double.install(monkeypatch, cupy_double.by_device(Pool(30_000, 50_000)))
     cupy.cuda.get_allocator = cupy.cuda.Device  # raises what the driver raises
-    parts = parts_of(samples(Nvml(Gpu(0), Gpu(1)), failures)())
+    parts = read(Nvml(Gpu(0), Gpu(1)))().parts()
     assert (parts["torch_in_use"], "cupy_in_use" in parts) == (1000, False)
     assert failures.counts["gpu"] == 1
 
 
 @pytest.mark.parametrize("error", [pynvml.NVML_ERROR_NO_PERMISSION, pynvml.NVML_ERROR_NOT_SUPPORTED])
-def test_where_processes_are_not_told_the_parts_still_add_up(failures, monkeypatch, error):
+def test_where_processes_are_not_told_the_parts_still_add_up(read, failures, monkeypatch, error):
     with_torch(monkeypatch, Cuda(initialised=True))
-    collect = samples(Nvml(Gpu(0, fails={"processes": error}), Gpu(1, fails={"processes": error})), failures)
+    found = read(Nvml(*(Gpu(index, fails={"processes": error}) for index in range(2))))()
 
-    assert parts_of(collect(), "1") == {
+    assert found.parts("1") == {
         "free": 79 * GB,
         "torch_in_use": 2000,
         "torch_cached": 6000,
@@ -415,56 +400,83 @@ def test_where_processes_are_not_told_the_parts_still_add_up(failures, monkeypat
     assert not failures.counts
 
 
-def test_memory_that_may_not_be_read_has_no_parts(failures, monkeypatch):
+def test_memory_that_may_not_be_read_has_no_parts(read, failures, monkeypatch):
     with_torch(monkeypatch, Cuda(initialised=True))
     denied = {"memory": pynvml.NVML_ERROR_NO_PERMISSION}
-    assert not samples(Nvml(Gpu(0, fails=denied), Gpu(1, fails=denied)), failures)()
+    found = read(Nvml(Gpu(0, fails=denied), Gpu(1, fails=denied)))()
+    assert not found.by("trainer_gpu_memory_part_bytes", "part")
     assert not failures.counts
 
 
-def test_a_listed_process_without_a_figure_is_no_zero(failures, monkeypatch):
-    monkeypatch.delitem(__import__("sys").modules, "torch", raising=False)
+def test_a_listed_process_without_a_figure_is_no_zero(read, monkeypatch):
+    monkeypatch.delitem(sys.modules, "torch", raising=False)
     gpu = Gpu(0)
     gpu.processes = {os.getpid(): None, 999_999: 1000}
+    found = read(Nvml(gpu))()
 
-    assert set(parts_of(samples(Nvml(gpu), failures)())) == {"free", "unattributed"}
+    assert found.value("trainer_gpu_process_memory_bytes") is None
+    assert set(found.parts()) == {"free", "unattributed"}
 
 
-def test_a_mig_instance_and_a_gpu_by_uuid_have_their_parts(failures, monkeypatch):
-    monkeypatch.delitem(__import__("sys").modules, "torch", raising=False)
-    instance = Gpu(6, uuid="MIG-1234", fails={"processes": pynvml.NVML_ERROR_NOT_SUPPORTED})
-    parts = parts_of(samples(Nvml(Gpu(0), mig=[instance]), failures, "MIG-1234")())
-    assert parts == {"free": 73 * GB, "unattributed": 7 * GB}
+def test_a_gpu_by_uuid_has_its_parts(read, monkeypatch):
+    monkeypatch.delitem(sys.modules, "torch", raising=False)
     gpu = Gpu(1)
     gpu.processes = {os.getpid(): 3000}
-    parts = parts_of(samples(Nvml(Gpu(0), gpu), failures, "GPU-00000001")())
+    parts = read(Nvml(Gpu(0), gpu), "GPU-00000001")().parts()
     assert parts["context"] == 3000
     assert sum(parts.values()) == 80 * GB
 
 
-def test_a_gpu_that_comes_back_keeps_its_context(failures, monkeypatch):
-    monkeypatch.delitem(__import__("sys").modules, "torch", raising=False)
+def test_a_gpu_that_comes_back_keeps_its_context(read, monkeypatch):
+    monkeypatch.delitem(sys.modules, "torch", raising=False)
     gpu = Gpu(0)
     gpu.processes = {os.getpid(): 3000}
-    collect = samples(Nvml(gpu), failures)
+    collect = read(Nvml(gpu))
     collect()
     gpu.fails["all"] = pynvml.NVML_ERROR_GPU_IS_LOST
-    assert not collect()
+    assert not collect().parts()
     gpu.fails.clear()
     gpu.processes = {os.getpid(): 8000}
-    parts = parts_of(collect())
+    parts = collect().parts()
     assert (parts["context"], parts["other_pools"]) == (3000, 5000)
 
 
-def test_cuda_is_never_initialised(read, monkeypatch):
-    with_torch(monkeypatch, Cuda(initialised=False))
+@pytest.mark.parametrize("torch", ["not initialised", "not imported"])
+def test_cuda_is_never_initialised(read, monkeypatch, torch):
+    if torch == "not imported":
+        monkeypatch.delitem(sys.modules, "torch", raising=False)
+    else:
+        with_torch(monkeypatch, Cuda(initialised=False))
     found = read(Nvml(Gpu(0)))()
 
     assert found.by("trainer_gpu_memory_allocated_bytes", "device") == {}
     assert found.value("trainer_gpu_memory_used_bytes") == GB
 
 
-def test_without_torch(read, monkeypatch):
-    monkeypatch.delitem(__import__("sys").modules, "torch", raising=False)
+def programs():
+    return Readings(CompiledCollector().collect()).value("trainer_jax_compiled_programs")
 
-    assert read(Nvml(Gpu(0)))().by("trainer_gpu_memory_allocated_bytes", "device") == {}
+
+def test_each_new_shape_is_a_program_more():
+    step = jax.jit(lambda values: values * 2 + 1)
+    step(jax.numpy.zeros(3))
+    before = programs()
+    arrays = [jax.numpy.zeros(length) for length in range(4, 14)]
+    made = programs()
+    assert made > before
+    for array in arrays:
+        step(array)
+    assert programs() == made + 10
+    for array in arrays:
+        step(array)
+    assert programs() == made + 10
+
+
+@pytest.mark.parametrize("backends", [None, {}])
+def test_without_a_backend_there_is_no_series(monkeypatch, backends):
+    if backends is None:
+        monkeypatch.delitem(sys.modules, "jax._src.xla_bridge")
+    else:
+        monkeypatch.setattr(sys.modules["jax._src.xla_bridge"], "_backends", backends)
+
+    assert programs() is None

@@ -43,7 +43,7 @@ def test_an_unknown_profile_is_refused():
 
 
 @pytest.mark.parametrize(
-    ("resource", "component", "limits", "told"),
+    ("resource", "component", "limits", "message"),
     [
         ("ram", "", {"warning": 1}, "allowed: memory, gpu_memory"),
         (None, "", {"warning": 1}, "allowed: memory, gpu_memory"),
@@ -59,8 +59,8 @@ def test_an_unknown_profile_is_refused():
         ("memory", "", {"warning": 2, "critical": 1}, "must rise"),
     ],
 )
-def test_what_is_no_limit_is_refused(resource, component, limits, told):
+def test_what_is_no_limit_is_refused(resource, component, limits, message):
     collector = LimitCollector()
-    with pytest.raises(ValueError, match=told):
+    with pytest.raises(ValueError, match=message):
         collector.set_limits(resource, component, limits)
     assert samples(collector, "trainer_limit") == {}

@@ -8,9 +8,14 @@ from types import SimpleNamespace
 import psutil
 import pytest
 
-from heapwatch.collectors.process import ProcessCollector
-from heapwatch.collectors.unique_memory import UniqueMemoryCollector
-from heapwatch.measure.process import process_tree
+from heapwatch.collectors import process
+from heapwatch.collectors.process import (
+    AllocatorCollector,
+    BaselineCollector,
+    ProcessCollector,
+    UniqueMemoryCollector,
+)
+from heapwatch.measure.process import malloc, process_tree
 from heapwatch.measure.process.descendants import descendants
 from heapwatch.measure.process.process_tree import ProcessTree
 from tests.exporters.exposed import value, values
@@ -52,6 +57,10 @@ def by_role(families, name):
     return values(families, f"trainer_process{name}", "role")
 
 
+def unique(collector):
+    return values(collector.collect(), "trainer_process_unique_memory_bytes", "role")
+
+
 def test_the_trainer_alone():
     families = list(ProcessCollector(ProcessTree()).collect())
     assert by_role(families, "es") == {"trainer": 1, "worker": 0}
@@ -66,8 +75,7 @@ def test_workers_are_summed(worker):
     families = list(ProcessCollector(ProcessTree()).collect())
     assert by_role(families, "es") == {"trainer": 1, "worker": 1}
     assert by_role(families, "_resident_memory_bytes")["worker"] > 50_000_000
-    unique = list(UniqueMemoryCollector(ProcessTree()).collect())
-    assert values(unique, "trainer_process_unique_memory_bytes", "role")["worker"] > 50_000_000
+    assert unique(UniqueMemoryCollector(ProcessTree()))["worker"] > 50_000_000
 
 
 def test_workers_that_ended_take_their_memory_with_them_but_not_their_cpu_time():
@@ -91,9 +99,7 @@ def test_children_that_vanish_in_between_cost_nothing(monkeypatch):
     monkeypatch.setattr(ProcessTree, "workers", lambda self: [ghost])
     families = list(ProcessCollector(ProcessTree()).collect())
     assert by_role(families, "es") == {"trainer": 1, "worker": 0}
-    assert values(
-        UniqueMemoryCollector(ProcessTree()).collect(), "trainer_process_unique_memory_bytes", "role"
-    ).keys() == {"trainer"}
+    assert unique(UniqueMemoryCollector(ProcessTree())).keys() == {"trainer"}
 
 
 def test_a_zombie_is_no_worker():
@@ -113,21 +119,6 @@ def test_a_process_that_ended_has_no_series(worker):
     stop(worker)
     with pytest.raises(psutil.NoSuchProcess):
         list(collector.collect())
-
-
-def test_memory_that_may_not_be_read_is_absent(monkeypatch):
-    def refuse(self):
-        raise psutil.AccessDenied
-
-    monkeypatch.setattr(psutil.Process, "memory_full_info", refuse)
-    assert (
-        values(UniqueMemoryCollector(ProcessTree()).collect(), "trainer_process_unique_memory_bytes", "role")
-        == {}
-    )
-
-
-def unique(collector):
-    return values(collector.collect(), "trainer_process_unique_memory_bytes", "role")
 
 
 def test_what_is_shared_is_counted_seldom_and_within_its_share(monkeypatch, clock):
@@ -207,16 +198,17 @@ def test_a_worker_that_is_not_counted_yet_is_left_out(monkeypatch, clock, worker
     assert unique(collector).keys() == {"trainer", "worker"}
 
 
-def test_memory_that_may_not_be_read_is_said_once(monkeypatch, caplog):
-    monkeypatch.setattr(
-        psutil.Process, "memory_full_info", lambda self: (_ for _ in ()).throw(psutil.AccessDenied)
-    )
+def test_memory_that_may_not_be_read_is_absent_and_said_once(monkeypatch, caplog):
+    def refuse(self):
+        raise psutil.AccessDenied
+
+    monkeypatch.setattr(psutil.Process, "memory_full_info", refuse)
     collector = UniqueMemoryCollector(ProcessTree())
     assert unique(collector) == {}
     assert unique(collector) == {}
-    said = [record.getMessage() for record in caplog.records if "shared pages" in record.getMessage()]
-    assert len(said) == 1
-    assert str(os.getpid()) in said[0]
+    logged = [record.getMessage() for record in caplog.records if "shared pages" in record.getMessage()]
+    assert len(logged) == 1
+    assert str(os.getpid()) in logged[0]
 
 
 def test_no_descriptor_is_kept(worker):
@@ -227,3 +219,67 @@ def test_no_descriptor_is_kept(worker):
         list(collector.collect())
         list(unique.collect())
     assert len(os.listdir("/proc/self/fd")) == before
+
+
+def test_the_baseline_is_the_memory_of_the_first_safe_point_and_stays():
+    levels = iter([4_000_000_000, 9_000_000_000])
+    baseline = BaselineCollector(lambda: next(levels))
+    assert [family.samples for family in baseline.collect()] == [[]]
+    baseline.note()
+    baseline.note()
+    (family,) = baseline.collect()
+    assert [sample.value for sample in family.samples] == [4e9]
+
+
+def allocated():
+    families = list(AllocatorCollector().collect())
+    return tuple(
+        value(families, f"trainer_{name}")
+        for name in ("allocator_used_bytes", "allocator_retained_bytes", "python_allocated_blocks")
+    )
+
+
+def test_what_is_allocated_is_used_and_what_is_freed_is_retained():
+    used, _, blocks = allocated()
+    ballast = [bytes(2000) for _ in range(50_000)]
+    pins = ballast[::50]
+    full, retained, _ = allocated()  # it may have taken what was free before
+    assert full > used + 90_000_000
+    del ballast
+    after = allocated()
+    assert after[0] < used + 20_000_000
+    assert after[1] > retained + 50_000_000
+    small = [object() for _ in range(50_000)]
+    assert allocated()[2] > blocks + 49_000
+    assert (len(pins), len(small)) == (1000, 50_000)
+
+
+def test_memory_that_malloc_maps_by_itself_is_used():
+    used, _, _ = allocated()
+    big = bytearray(300_000_000)
+    assert allocated()[0] > used + 290_000_000
+    assert len(big) == 300_000_000
+
+
+def test_without_glibc_only_python_tells(monkeypatch):
+    monkeypatch.setattr(malloc, "_mallinfo2", lambda: None)
+    used, retained, blocks = allocated()
+    assert (used, retained) == (None, None)
+    assert blocks > 0
+
+
+def test_a_costly_read_is_made_seldom(monkeypatch, clock):
+    reads = []
+
+    def read():
+        reads.append(clock.now)
+        clock.now += 0.02
+        return 1, 2
+
+    monkeypatch.setattr(process, "malloc_bytes", read)
+    collector = AllocatorCollector(clock)
+    began = clock.now
+    while clock.now < began + 100:
+        assert value(collector.collect(), "trainer_allocator_used_bytes") == 1
+        clock.now += 1
+    assert len(reads) <= 11

@@ -1,6 +1,7 @@
 import pytest
 
-from heapwatch.collectors.self_monitoring import ExporterCollector
+from heapwatch.collectors.self_monitoring import CleanupCollector, ExporterCollector
+from heapwatch.runtime.cleanup import CleanupQueue
 from tests.exporters.exposed import value, values
 
 
@@ -45,7 +46,7 @@ def test_the_cost_and_age_of_samples(exporter, safe_point, clock):
     safe_point.visit(stepping=True)
     clock.now += 30
     families = list(exporter.collect())
-    told = {
+    found = {
         name: value(families, f"trainer_exporter_{name}", collector="bodies")
         for name in (
             "sample_age_seconds",
@@ -53,7 +54,7 @@ def test_the_cost_and_age_of_samples(exporter, safe_point, clock):
             "sample_interval_seconds",
         )
     }
-    assert told == {
+    assert found == {
         "sample_age_seconds": 30,
         "sample_seconds_total": pytest.approx(0.05),
         "sample_interval_seconds": 2.0,
@@ -67,3 +68,35 @@ def test_folded_names_are_told(exporter, failures):
     failures.record_left_out("events", 0)
     failures.record_left_out("entities", 36)
     assert values(exporter.collect(), "trainer_exporter_folded_names", "collector") == {"entities": 36}
+
+
+class Trainer:
+    def __init__(self):
+        self.resident = 5_000_000
+
+    def levels(self):
+        return {"resident_memory_bytes": self.resident}
+
+    def trim(self, action):
+        self.resident -= 1_000_000
+        return {"food": 57}
+
+
+def test_cleanups_are_counted_from_zero():
+    trainer = Trainer()
+    queue = CleanupQueue(trainer.levels, lambda: None, lambda: None)
+    collector = CleanupCollector(queue, lambda: True)
+    queue.register(trainer.trim)
+    assert values(collector.collect(), "trainer_cleanups_total", "action") == {"regular": 0, "emergency": 0}
+    queue.submit(request_id="r1")
+    assert value(collector.collect(), "trainer_cleanups_pending") == 1
+    queue.run_pending()
+    queue.run("regular", "", "trainer")
+    families = list(collector.collect())
+    assert value(families, "trainer_cleanups_pending") == 0
+    assert value(families, "trainer_cleanups_total", action="emergency", trigger="api") == 1
+    assert value(families, "trainer_cleanups_total", action="regular", trigger="trainer") == 1
+    assert value(families, "trainer_cleanup_freed_bytes_total", action="regular") == 1_000_000
+    assert value(families, "trainer_cleanup_removed_total", action="emergency", resource="food") == 57
+    assert value(families, "trainer_cleanup_duration_seconds_count", action="emergency") == 1
+    assert value(families, "trainer_cleanup_duration_seconds_sum", action="emergency") > 0

@@ -17,7 +17,7 @@ def exposed(monkeypatch):
     found = []
     end = Session.end
 
-    def look_and_end(self):
+    def read_and_end(self):
         if self.watch is not None:
             self.phase(None)
             point = self.watch._exporter.safe_point
@@ -25,5 +25,5 @@ def exposed(monkeypatch):
             found.append(Readings(self.watch._exporter.exposition.collect()))
         end(self)
 
-    monkeypatch.setattr(Session, "end", look_and_end)
+    monkeypatch.setattr(Session, "end", read_and_end)
     return found

@@ -67,10 +67,7 @@ def test_a_run_that_fails_stops_being_watched(exposed, package):
             raise RuntimeError("no")
 
     pl, callback = package[0], package[1](port=0)
-    try:
+    with pytest.raises(RuntimeError, match="no"):
         fit(pl, callback, Broken)
-    except RuntimeError:
-        assert callback.watch is None
-        assert exposed
-    else:
-        raise AssertionError("the failure was swallowed")
+    assert callback.watch is None
+    assert exposed

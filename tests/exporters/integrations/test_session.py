@@ -7,7 +7,7 @@ import pytest
 
 import heapwatch
 from heapwatch.analysis.readings import Readings
-from heapwatch.integrations.session import accessor, buffers_of, new_session
+from heapwatch.integrations.session import Session, accessor, buffers_of
 
 
 class Agent:
@@ -38,7 +38,7 @@ def test_an_accessor_reads_anew_and_lets_its_owner_die():
 
 
 def test_a_session_counts_from_where_the_run_started(exposed):
-    session = new_session("t", "test", None, port=0)
+    session = Session("t", "test", None, port=0)
     session.begin()
     session.start_at("step", 1000)
     session.count("step", 1010)
@@ -50,7 +50,7 @@ def test_a_session_counts_from_where_the_run_started(exposed):
 
 def test_a_given_watch_is_used_and_left_running():
     with heapwatch.start("given", port=0) as watch:
-        session = new_session("t", "test", watch)
+        session = Session("t", "test", watch)
         session.begin()
         with_phase = session.phase("rollout")
         assert with_phase is None
@@ -63,13 +63,13 @@ def test_a_taken_port_is_passed_over_and_training_goes_on_without_one(caplog):
         taken.bind(("127.0.0.1", 0))
         taken.listen()
         port = taken.getsockname()[1]
-        session = new_session("t", "test", None, port=port)
+        session = Session("t", "test", None, port=port)
         session.begin()
         assert session.watch is not None
         assert session.watch.port != port
         session.end()
 
-        stubborn = new_session("t", "test", None, port=port, port_search=False)
+        stubborn = Session("t", "test", None, port=port, port_search=False)
         with caplog.at_level(logging.WARNING, "heapwatch"):
             stubborn.begin()
         stubborn.step()
@@ -84,14 +84,14 @@ def test_a_name_that_the_trainer_uses_is_said_once_and_does_not_reach_training(c
         watch.size("policy", dict)
         with caplog.at_level(logging.WARNING, "heapwatch"):
             for _ in range(3):
-                session = new_session("t", "test", watch)
+                session = Session("t", "test", watch)
                 session.size("policy", dict)
     assert caplog.text.count("policy") == 1
 
 
 def test_sessions_of_one_framework_share_a_watch_until_the_last_has_ended(exposed):
-    first, second = (new_session("t", "test", None, port=0) for _ in range(2))
-    other = new_session("another", "test-2", None, port=0)
+    first, second = (Session("t", "test", None, port=0) for _ in range(2))
+    other = Session("another", "test-2", None, port=0)
     for session in (first, second, other):
         session.begin()
     assert first.watch is second.watch
@@ -106,9 +106,9 @@ def test_sessions_of_one_framework_share_a_watch_until_the_last_has_ended(expose
 
 
 def test_a_name_asks_for_a_watch_of_its_own():
-    plain = new_session("t", "test", None, port=0)
-    named = new_session("t", "test", None, port=0, name="evaluation")
-    beside = new_session("t", "test", None, port=0, name="evaluation")
+    plain = Session("t", "test", None, port=0)
+    named = Session("t", "test", None, port=0, name="evaluation")
+    beside = Session("t", "test", None, port=0, name="evaluation")
     for session in (plain, named, beside):
         session.begin()
     try:
@@ -121,7 +121,7 @@ def test_a_name_asks_for_a_watch_of_its_own():
 
 
 def test_a_session_that_was_forgotten_does_not_hold_the_watch():
-    kept, forgotten = (new_session("t", "test", None, port=0) for _ in range(2))
+    kept, forgotten = (Session("t", "test", None, port=0) for _ in range(2))
     kept.begin()
     forgotten.begin()
     watch = kept.watch
@@ -135,7 +135,7 @@ def test_buffers_of_one_name_are_told_apart_and_follow_the_latest_training():
     first, second = Agent(), Agent()
     second.replay_memory.extend([4, 5])
     with heapwatch.start("given", port=0) as watch:
-        sessions = [new_session("t", "test", watch) for _ in range(2)]
+        sessions = [Session("t", "test", watch) for _ in range(2)]
         sessions[0].find_buffers(first)
         sessions[1].find_buffers(second)
         assert items_of(watch) == {"replay_memory": 3, "replay_memory_2": 5}
@@ -148,7 +148,7 @@ def test_buffers_of_one_name_are_told_apart_and_follow_the_latest_training():
 def test_a_hundred_environments_are_no_hundred_series(caplog):
     agents = [Agent() for _ in range(100)]
     with heapwatch.start("given", port=0) as watch, caplog.at_level(logging.WARNING, "heapwatch"):
-        sessions = [new_session("t", "test", watch) for _ in agents]
+        sessions = [Session("t", "test", watch) for _ in agents]
         for session, agent in zip(sessions, agents, strict=True):
             session.find_buffers(agent)
         assert len(items_of(watch)) == 8
@@ -156,7 +156,7 @@ def test_a_hundred_environments_are_no_hundred_series(caplog):
 
 
 def test_a_run_is_recorded(tmp_path):
-    session = new_session("t", "test", None, port=0, record=tmp_path / "run.jsonl")
+    session = Session("t", "test", None, port=0, record=tmp_path / "run.jsonl")
     session.begin()
     session.end()
     assert (tmp_path / "run.jsonl").read_text()

@@ -9,6 +9,14 @@ from stable_baselines3.common.env_util import make_vec_env
 from heapwatch.integrations.stable_baselines3 import HeapwatchCallback
 
 
+def begun(model, dones):
+    """A callback of a model that is set up to learn; its next step ends these episodes."""
+    callback = HeapwatchCallback(port=0)
+    callback.init_callback(model)
+    callback.on_training_start({"dones": dones}, {})
+    return callback
+
+
 def test_an_off_policy_model_with_its_replay_buffer(exposed):
     model = DQN("MlpPolicy", "CartPole-v1", buffer_size=500, learning_starts=50, seed=0)
     model.learn(200, callback=HeapwatchCallback(port=0))
@@ -62,9 +70,7 @@ def test_phases_that_come_faster_than_memory_should_be_read_are_measured_in_part
 def test_a_step_that_ends_no_episode_calls_no_other_python_code():
     model = DQN("MlpPolicy", "CartPole-v1", buffer_size=500, learning_starts=1000, seed=0)
     model._setup_learn(10)
-    callback = HeapwatchCallback(port=0)
-    callback.init_callback(model)
-    callback.on_training_start({"dones": np.array([False])}, {})
+    callback = begun(model, np.array([False]))
     called = []
 
     def note(frame, event, _argument):
@@ -87,7 +93,7 @@ def test_episodes_that_the_model_counts_are_read_with_each_sample(exposed):
     model = DQN("MlpPolicy", "CartPole-v1", buffer_size=500, learning_starts=1000, train_freq=500, seed=0)
     read = []
 
-    class Look(BaseCallback):
+    class Progress(BaseCallback):
         def _on_step(self):
             progress = watching.watch._exporter.progress
             if self.n_calls in (100, 200):
@@ -97,19 +103,17 @@ def test_episodes_that_the_model_counts_are_read_with_each_sample(exposed):
             return True
 
     watching = HeapwatchCallback(port=0)
-    model.learn(300, callback=[watching, Look()])
+    model.learn(300, callback=[watching, Progress()])
     assert len(read) == 2
-    for told, ended in read:
-        assert 0 < ended - 1 <= told <= ended
+    for counted, ended in read:
+        assert 0 < ended - 1 <= counted <= ended
 
 
 def test_episodes_are_counted_though_the_model_keeps_no_count(exposed):
     model = DQN("MlpPolicy", "CartPole-v1", buffer_size=500, learning_starts=1000, seed=0)
     model._setup_learn(10)
     del model._episode_num
-    callback = HeapwatchCallback(port=0)
-    callback.init_callback(model)
-    callback.on_training_start({"dones": np.array([True])}, {})
+    callback = begun(model, np.array([True]))
     callback._on_step()
     callback.on_training_end()
     assert exposed[-1].value("trainer_progress_total", unit="episode") == 1
@@ -123,9 +127,7 @@ def test_episodes_are_counted_though_the_model_keeps_no_count(exposed):
 def test_episodes_are_counted_whatever_the_environment_returns(exposed, dones):
     model = PPO("MlpPolicy", "CartPole-v1", n_steps=64, seed=0)
     model._setup_learn(10)
-    callback = HeapwatchCallback(port=0)
-    callback.init_callback(model)
-    callback.on_training_start({"dones": dones}, {})
+    callback = begun(model, dones)
     callback._on_step()
     callback.locals = {"dones": type(dones)([False]) if isinstance(dones, list) else np.zeros_like(dones)}
     callback._on_step()

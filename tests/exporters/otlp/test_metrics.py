@@ -12,7 +12,7 @@ pytest.importorskip("opentelemetry.sdk", reason="opentelemetry-sdk is not instal
 from opentelemetry.semconv._incubating.attributes import cpython_attributes
 from opentelemetry.semconv._incubating.metrics import cpython_metrics, process_metrics
 
-from heapwatch.collectors.standard import StandardCollector
+from heapwatch.collectors.process import StandardCollector
 from heapwatch.otlp.metrics import CONVENTIONS, GENERATION, Encoder, unit_of
 
 

@@ -39,7 +39,7 @@ def dropped(watch):
     return watch._exporter.failures.counts["otlp"]
 
 
-def told(caplog):
+def messages(caplog):
     return [record.getMessage() for record in caplog.records if "OTLP" in record.getMessage()]
 
 
@@ -94,8 +94,8 @@ def test_a_refused_batch_is_dropped_counted_and_said_once(monkeypatch, caplog):
             refusing.status = 200
         wait_until(lambda: refusing.requests)
         assert dropped(watch) >= 2
-    wait_until(lambda: len(told(caplog)) > 1)
-    first, last = told(caplog)
+    wait_until(lambda: len(messages(caplog)) > 1)
+    first, last = messages(caplog)
     assert "400" in first
     assert DROPPED in first
     assert f"again; {dropped(watch)} batches were dropped" in last
@@ -110,9 +110,9 @@ def test_where_nothing_listens_the_trainer_goes_on_and_ends(caplog):
         began = time.monotonic()
         watch.stop()
         assert time.monotonic() - began < 10
-    wait_until(lambda: told(caplog))
+    wait_until(lambda: messages(caplog))
     assert dropped(watch) == 1
-    assert "refused" in told(caplog)[0]
+    assert "refused" in messages(caplog)[0]
 
 
 def test_a_collector_that_never_answers_holds_nothing_up():

@@ -37,6 +37,12 @@ class Kept:
         self.closed += 1
 
 
+@pytest.fixture(autouse=True)
+def time_to_stop(monkeypatch):
+    """On a busy machine the journal's thread takes longer to end than a trainer waits for it."""
+    monkeypatch.setattr("heapwatch.recording.journal._STOP_SECONDS", 60)
+
+
 @pytest.fixture
 def kept():
     return Kept()
@@ -67,12 +73,8 @@ def test_phases_and_cycles_become_points_with_the_memory_of_their_moment(journal
     journal.progressed("generation", 1)
     journal.stop()
     _, phase, cycle = kept.points
-    assert (phase.event, phase.phase, phase.resident_bytes, phase.delta_bytes) == (
-        "phase",
-        "evaluate",
-        1500,
-        500,
-    )
+    assert (phase.event, phase.phase) == ("phase", "evaluate")
+    assert (phase.resident_bytes, phase.delta_bytes) == (1500, 500)
     assert phase.cycle("generation") == 1
     assert (cycle.event, cycle.progress) == ("cycle", {"generation": 1})
     assert kept.closed == 1
@@ -267,15 +269,13 @@ def test_a_report_is_logged_every_so_many_epochs(caplog):
     assert re.search(r"trainer\.stats +1\.00 MB", report)
 
 
-@pytest.mark.parametrize("interval", [0, -1, 1.5, True, "10"])
-def test_an_interval_that_is_none_is_refused(interval):
-    with heapwatch.Watch() as watch, pytest.raises(ValueError, match="whole number above 0, got"):
-        watch.memory_report_interval(interval)
-
-
-def test_a_unit_that_is_none_is_refused():
-    with (
-        heapwatch.Watch() as watch,
-        pytest.raises(ValueError, match="generation, epoch, episode, got 'step'"),
-    ):
-        watch.memory_report_interval(10, "step")
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        *(((interval,), "whole number above 0, got") for interval in (0, -1, 1.5, True, "10")),
+        ((10, "step"), "generation, epoch, episode, got 'step'"),
+    ],
+)
+def test_an_interval_or_unit_that_is_none_is_refused(arguments, message):
+    with heapwatch.Watch() as watch, pytest.raises(ValueError, match=message):
+        watch.memory_report_interval(*arguments)

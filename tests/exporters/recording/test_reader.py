@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from heapwatch.recording.points import Point, from_json, to_json
 from heapwatch.recording.reader import NoRecording, read_explanation, read_recording
-from heapwatch.recording.recorder import EARLIER_RUNS, Recorder
+from heapwatch.recording.recorder import EARLIER_RUNS, Recorder, Thinning
 from tests.exporters.report.runs import filled, generations
 
 RUN = generations(
@@ -95,18 +95,21 @@ def test_lines_that_are_no_points_are_left_out_and_named(tmp_path):
     assert run.notes[-1] == "and 2 more like these"
 
 
-@pytest.mark.parametrize("content", [b"", b"\x1f\x8b", b"\x1f\x8bgarbage", b"hello\n", b"\xff" * 3_000_000])
-def test_a_file_without_a_run_is_one_clear_line(tmp_path, content):
+@pytest.mark.parametrize(
+    ("content", "why"),
+    [
+        (b"", "$"),
+        (b"\x1f\x8b", ""),
+        (b"\x1f\x8bgarbage", ""),
+        (b"hello\n", ""),
+        (b"\xff" * 3_000_000, ""),
+        (b"\xb1\xff\n", "; line 1 is not text and left out$"),
+    ],
+)
+def test_a_file_without_a_run_is_one_clear_line(tmp_path, content, why):
     path = tmp_path / "run"
     path.write_bytes(content)
-    with pytest.raises(NoRecording, match=f"^{path} holds no recorded run"):
-        read_recording(path)
-
-
-def test_a_file_that_is_not_text_is_one_clear_line(tmp_path):
-    path = tmp_path / "run"
-    path.write_bytes(b"\xb1\xff\n")
-    with pytest.raises(NoRecording, match=r"; line 1 is not text and left out$"):
+    with pytest.raises(NoRecording, match=f"^{path} holds no recorded run{why}"):
         read_recording(path)
 
 
@@ -147,6 +150,20 @@ def test_samples_of_a_trainer_without_cycles_are_thinned_evenly(path):
     assert path.stat().st_size <= 21_000
     assert len({later - earlier for earlier, later in pairwise(times)}) == 1
     assert times[-1] > 15 * 3500
+
+
+def test_thinning_keeps_every_second_cycle_of_the_largest_unit_and_always_the_start():
+    def kept(thinning, event="cycle", **progress):
+        return thinning.keeps(thinning.index(Point(0.0, event, 1.0, progress=progress)))
+
+    thinning = Thinning()
+    assert all(kept(thinning, epoch=number) for number in range(1, 6))
+    thinning.double()
+    assert [kept(thinning, epoch=number) for number in (1, 2, 3, 4)] == [False, True, False, True]
+    assert [kept(thinning, epoch=7, generation=number) for number in (2, 3)] == [True, False]
+    thinning.double()
+    assert [number for number in range(9, 17) if kept(thinning, epoch=number)] == [12, 16]
+    assert kept(thinning, "start", epoch=3)
 
 
 def test_earlier_runs_are_kept_but_not_for_ever(path):
@@ -326,7 +343,7 @@ def test_a_file_of_lines_that_cannot_be_read_is_given_up(tmp_path):
         '{"' + "x" * 100_000 + '":1}',
     ],
 )
-def test_a_hostile_line_is_one_short_note(tmp_path, text):
+def test_a_line_that_is_too_much_for_the_parser_is_one_short_note(tmp_path, text):
     path = tmp_path / "run.jsonl"
     path.write_bytes(SAMPLE + text.encode() + b"\n")
     run = read_recording(path)

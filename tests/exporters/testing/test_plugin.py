@@ -22,13 +22,32 @@ class Trainer:
 class Policy:
     latest = []
 """
-LEAKS = (
-    TRAINER
-    + """
-{before}
-def {test}
+USES = """
+@pytest.fixture
+def trainer():
+    return Trainer()
+
+@pytest.mark.no_leak
+def test_update(trainer):
+    trainer.update()
+
+def test_unit_of_work(no_leak):
+    trainer = Trainer()
+    no_leak(trainer.update, rounds=12)
+
+@pytest.mark.parametrize("allow", ["*history", ["other", "*.history"], 100_000])
+def test_allowed(no_leak, allow):
+    trainer = Trainer()
+    no_leak(trainer.update, allow=allow)
+
+@pytest.mark.no_leak
+def test_failing_by_itself():
+    assert 1 == 2
+
+@pytest.mark.no_leak(rounds=3)
+def test_too_short():
+    pass
 """
-)
 MARKED = """
 import pytest
 pytestmark = pytest.mark.no_leak
@@ -48,44 +67,30 @@ def ran(project: pytest.Pytester, text: str, *options: str) -> pytest.RunResult:
     return project.runpytest_subprocess(*options)
 
 
-def test_a_fixture_that_keeps_what_it_is_given_fails_with_path_line_and_remedy(
+def test_each_use_of_the_plugin_fails_or_passes_with_its_reason(
     project: pytest.Pytester, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("GITHUB_ACTIONS", "true")
     monkeypatch.setenv("GITHUB_STEP_SUMMARY", str(project.path / "summary.md"))
-    before = "@pytest.fixture\ndef trainer():\n    return Trainer()\n\n@pytest.mark.no_leak"
-    done = ran(project, LEAKS.format(before=before, test="test_update(trainer):\n    trainer.update()"))
-    done.assert_outcomes(failed=1)
+    done = ran(project, TRAINER + USES)
+    done.assert_outcomes(failed=4, passed=3)  # what is allowed passes: a path, several paths, bytes a round
     done.stdout.fnmatch_lines(
         [
             "*leak: something grows with every one of 24 rounds:*",
-            "*trainer.history (list of bytearray): +2?.? kB and +1 items*",
+            "*trainer.history (list of bytearray): +2?.? kB and +1 items*collections.deque(maxlen=...)*",
+            "*something grows with every one of 12 rounds:*",
+            "*trainer.history *",
+            "*assert 1 == 2*",
+            "*cannot be judged in 3 rounds*",
         ]
     )
+    file = f"{project.path.name.rstrip('0123456789')}.py"
     text = done.stdout.str()
-    assert "test_a_fixture_that_keeps_what_it_is_given_fails_with_path_line_and_remedy.py:7 in " in text
-    assert "collections.deque(maxlen=...)" in text
-    file = "test_a_fixture_that_keeps_what_it_is_given_fails_with_path_line_and_remedy.py"
+    assert f"{file}:7 in " in text
     title = "Heapwatch%3A leak in test_update"
     assert f"\n::error file={file},line=7,title={title}::trainer.history (list of bytearray): +" in text
     summary = (project.path / "summary.md").read_text()
     assert summary.startswith("- **leak** in `test_update`: trainer.history (list of bytearray): +")
-
-
-def test_a_unit_of_work_is_given_to_the_fixture(project: pytest.Pytester) -> None:
-    test = "test_update(no_leak):\n    trainer = Trainer()\n    no_leak(trainer.update, rounds=12)"
-    done = ran(project, LEAKS.format(before="", test=test))
-    done.assert_outcomes(failed=1)
-    assert "every one of 12 rounds" in done.stdout.str()
-    assert "trainer.history" in done.stdout.str()
-
-
-@pytest.mark.parametrize(
-    "allow", ['"*history"', '["other", "*.history"]', "100_000"], ids=["path", "paths", "bytes"]
-)
-def test_what_is_allowed_may_grow(project: pytest.Pytester, allow: str) -> None:
-    test = f"test_update(no_leak):\n    trainer = Trainer()\n    no_leak(trainer.update, allow={allow})"
-    ran(project, LEAKS.format(before="", test=test)).assert_outcomes(passed=1)
 
 
 HEALTHY = """
@@ -125,8 +130,6 @@ def test_a_list_that_is_emptied_now_and_then():
         PAGES.clear()
 """
 FILLING = """
-import collections
-
 class Transition:
     def __init__(self):
         self.pixels = bytearray(120_000)
@@ -163,13 +166,13 @@ import collections, ctypes, itertools, threading, weakref
 LIBC = ctypes.CDLL(None)
 POLICY = Policy()
 
-def keeper():
+def closure():
     kept = []
     def remember(item):
         kept.append(item)
     return remember
 
-remember = keeper()
+remember = closure()
 
 class Node:
     def __init__(self, tail):
@@ -258,8 +261,8 @@ def test_freed_pieces_between_others_that_stay():
 """
 
 
-def test_what_has_an_end_passes(project: pytest.Pytester) -> None:
-    ran(project, MARKED + TRAINER + HEALTHY).assert_outcomes(passed=7)
+def test_what_has_an_end_passes_also_while_it_fills(project: pytest.Pytester) -> None:
+    ran(project, MARKED + TRAINER + HEALTHY + FILLING).assert_outcomes(passed=9)
 
 
 def test_what_has_no_end_fails_and_is_named(project: pytest.Pytester) -> None:
@@ -280,10 +283,6 @@ def test_what_has_no_end_fails_and_is_named(project: pytest.Pytester) -> None:
     done.stdout.fnmatch_lines(["*OVERSIZED (deque of*a smaller bound: full it needs 20? TB of *"])
 
 
-def test_a_bounded_buffer_passes_while_it_fills(project: pytest.Pytester) -> None:
-    ran(project, MARKED + FILLING).assert_outcomes(passed=2)
-
-
 @pytest.mark.skipif(not sys.platform.startswith("linux"), reason="reads procfs")
 def test_what_grows_without_an_object_to_show_it_fails_and_is_named(project: pytest.Pytester) -> None:
     done = ran(project, MARKED + NOT_PYTHON)
@@ -293,26 +292,12 @@ def test_what_grows_without_an_object_to_show_it_fails_and_is_named(project: pyt
     done.assert_outcomes(failed=3)
 
 
-def test_a_test_that_fails_by_itself_fails_as_always(project: pytest.Pytester) -> None:
-    done = ran(project, LEAKS.format(before="@pytest.mark.no_leak", test="test_it():\n    assert 1 == 2"))
-    done.assert_outcomes(failed=1)
-    assert "assert 1 == 2" in done.stdout.str()
-
-
-def test_too_few_rounds_are_refused(project: pytest.Pytester) -> None:
-    before = "@pytest.mark.no_leak(rounds=3)"
-    done = ran(project, LEAKS.format(before=before, test="test_it():\n    pass"))
-    done.assert_outcomes(failed=1)
-    assert "cannot be judged in 3 rounds" in done.stdout.str()
-
-
 def test_it_works_under_xdist_and_without(project: pytest.Pytester) -> None:
-    text = LEAKS.format(
-        before="@pytest.mark.no_leak", test="test_it():\n    Policy.latest.append(bytearray(20_000))"
-    )
-    ran(project, text, "-p", "xdist", "-n", "2").assert_outcomes(failed=1)
+    test = "def test_it():\n    Policy.latest.append(bytearray(20_000))\n"
+    text = f"{TRAINER}\n@pytest.mark.no_leak(rounds=9)\n{test}"
+    ran(project, text, "-p", "xdist", "-n", "1").assert_outcomes(failed=1)
     # Without the plugin a marker is unknown, not an error of the plugin's.
-    off = project.runpytest_subprocess("-p", "no:heapwatch", "-o", "addopts=")
+    off = project.runpytest_inprocess("-p", "no:heapwatch", "-o", "addopts=")
     off.assert_outcomes(passed=1)
 
 

@@ -1,0 +1,57 @@
+"""Metric families made of values: a value that is None is not known and has no sample."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, TypeVar
+
+from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily
+
+from heapwatch.measure.sizing.deep_size import Size
+
+Family = TypeVar("Family", GaugeMetricFamily, CounterMetricFamily)
+# The key is the value of the label, or a tuple of those of all labels.
+Values = Mapping[Any, float | None]
+
+
+def gauge(name: str, documentation: str, labels: str | tuple[str, ...], values: Values) -> GaugeMetricFamily:
+    """A gauge with one label or several, and a sample for each of `values`."""
+    return _filled(GaugeMetricFamily(name, documentation, labels=_names(labels)), values)
+
+
+def counter(
+    name: str, documentation: str, labels: str | tuple[str, ...], values: Values
+) -> CounterMetricFamily:
+    """A counter with one label or several, and a sample for each of `values`."""
+    return _filled(CounterMetricFamily(name, documentation, labels=_names(labels)), values)
+
+
+def offheap_bytes(prefix: str, label: str, sizes: Mapping[str, Size]) -> GaugeMetricFamily:
+    """The family `<prefix>_offheap_bytes`: bytes outside the heap of each named object, by place."""
+    held = {
+        (name, place): nbytes
+        for name, size in sizes.items()
+        for place, nbytes in (
+            ("gpu", size.gpu_bytes),
+            ("mapped", size.mapped_bytes),
+            ("shared", size.shared_bytes),
+        )
+        if nbytes
+    }
+    return gauge(
+        f"{prefix}_offheap_bytes",
+        "Bytes held outside the heap: on the gpu, in file-backed pages (mapped), in shared memory (shared).",
+        (label, "place"),
+        held,
+    )
+
+
+def _filled(family: Family, values: Values) -> Family:
+    for labels, value in values.items():
+        if value is not None:
+            family.add_metric(_names(labels), value)
+    return family
+
+
+def _names(labels: str | tuple[str, ...]) -> tuple[str, ...]:
+    return (labels,) if isinstance(labels, str) else labels

@@ -1,0 +1,165 @@
+from collections import deque
+
+import numpy as np
+import pytest
+import torch
+
+from heapwatch.analysis.readings import Readings
+from heapwatch.collectors.declared import EntityCollector, EventCollector, NamedSources, SizeCollector
+from heapwatch.measure.sizing.deep_size import Size
+from heapwatch.runtime.sources import Source
+
+
+def read(collector):
+    collector.sample()
+    return Readings(collector.collect())
+
+
+def held(obj):
+    """A source that keeps its object."""
+    return Source.of(lambda: obj)
+
+
+def test_a_source_that_fails_costs_its_own_value(failures):
+    sources = NamedSources("entities", failures)
+    sources.register("good", Source.of(lambda: 1))
+    sources.register("bad", Source.of(lambda: 1 / 0))
+    for _ in range(2):
+        assert sources.read(lambda _, value: value) == {"good": 1}
+    assert failures.counts["entities"] == 2
+
+
+def test_a_source_that_died_is_counted_once(failures):
+    sources = NamedSources("entities", failures)
+    food = deque([1])
+    sources.register("food", Source.of(food))
+    assert sources.read(lambda _, value: len(value)) == {"food": 1}
+    del food
+    for _ in range(5):
+        assert sources.read(lambda _, value: len(value)) == {}
+    assert failures.counts["entities"] == 1
+
+
+def test_sources_are_bounded_and_the_rest_is_counted(failures):
+    sources = NamedSources("buffers", failures, limit=3)
+    for number in range(10):
+        sources.register(f"buffer {number}", Source.of(lambda: 1))
+    assert len(sources.read(lambda _, value: value)) == 3
+    assert failures.left_out == {"buffers": 7}
+
+
+@pytest.fixture
+def entities(failures):
+    return EntityCollector(failures, interval=1.0)
+
+
+def test_containers_and_numbers(entities):
+    food = [1, 2, 3]
+    entities.count("food_sources", Source.of(food))
+    entities.count("obstacles", Source.of(lambda: 7))
+    assert Readings(entities.collect()).by("trainer_entities", "type") == {}
+    assert read(entities).by("trainer_entities", "type") == {"food_sources": 3, "obstacles": 7}
+    food.clear()
+    assert read(entities).by("trainer_entities", "type") == {"food_sources": 0, "obstacles": 7}
+
+
+def changed_while_counted():
+    robots = {1: "a", 2: "b"}
+    for robot in robots:
+        robots[robot + 10] = "spawned"
+    return len(robots)
+
+
+@pytest.mark.parametrize(
+    "source",
+    [*(lambda count=count: count for count in (None, -1, float("nan"), "many", True)), changed_while_counted],
+)
+def test_what_cannot_be_counted_is_absent_and_a_failure(entities, failures, source):
+    entities.count("food_sources", Source.of(source))
+    assert read(entities).by("trainer_entities", "type") == {}
+    assert failures.counts["entities"] == 1
+
+
+def test_too_many_types_are_added_up(entities, failures):
+    for number in range(100):
+        entities.count(f"agent {number}", Source.of(lambda number=number: number))
+    found = read(entities).by("trainer_entities", "type")
+    assert len(found) == 65
+    assert sum(found.values()) == sum(range(100))
+    assert failures.left_out["entities"] == 36
+
+
+def events(collector):
+    found = read(collector)
+    return (
+        found.by("trainer_event_list_items", "list"),
+        found.by("trainer_event_list_capacity_items", "list"),
+    )
+
+
+@pytest.mark.parametrize(
+    ("first", "then", "declared", "items", "capacity"),
+    [
+        (deque(maxlen=5), deque(range(10), maxlen=5), None, 5, {"death": 5}),
+        ([], [1, 2], None, 2, {}),
+        (deque([1], maxlen=5), list(range(50)), None, 50, {"death": 5}),
+        (deque([1], maxlen=5), deque([1], maxlen=9), None, 1, {"death": 9}),
+        (deque([1], maxlen=5), deque([1], maxlen=5), 100, 1, {"death": 100}),
+    ],
+    ids=["bounded", "unbounded", "became a list", "another bound", "a declared bound"],
+)
+def test_the_bound_of_an_event_list(failures, first, then, declared, items, capacity):
+    kept = [first]
+    collector = EventCollector(failures, 1.0)
+    collector.count("death", Source.of(lambda: kept[0]), declared)
+    events(collector)
+    kept[0] = then
+    assert events(collector) == ({"death": items}, capacity)
+
+
+def test_a_list_that_died_takes_its_bound_with_it(failures):
+    deaths = deque([1], maxlen=5)
+    collector = EventCollector(failures, 1.0)
+    collector.count("death", Source.of(deaths))
+    assert events(collector) == ({"death": 1}, {"death": 5})
+    del deaths
+    assert events(collector) == ({}, {})
+
+
+@pytest.fixture
+def sizes(failures):
+    return SizeCollector(failures, interval=5.0)
+
+
+def test_deep_sizes_by_name(sizes, tmp_path):
+    policy = torch.nn.Linear(100, 100)
+    sizes.measure("policy.state_dict", Source.of(policy.state_dict))
+    sizes.measure("stats", held({"returns": np.zeros(1000)}))
+    sizes.measure("store", held(Size(bytes=3_000_000)))
+    sizes.measure("mapped", held(np.memmap(tmp_path / "array", dtype=np.uint8, mode="w+", shape=5000)))
+    found = read(sizes)
+    nbytes = found.by("trainer_object_size_bytes", "object")
+
+    assert nbytes["policy.state_dict"] == pytest.approx(40_400, abs=2000)
+    assert nbytes["stats"] == pytest.approx(8000, abs=500)
+    assert nbytes["store"] == 3_000_000
+    assert found.value("trainer_object_size_offheap_bytes", object="mapped", place="mapped") == 5000
+
+
+def test_the_error_bound_of_a_sampled_object(sizes):
+    sizes.measure("lengths", held([bytes(at % 1000) for at in range(10_000)]))
+    sizes.measure("weights", held(torch.zeros(1000)))
+    found = read(sizes).by("trainer_object_size_error_bytes", "object")
+
+    assert found["lengths"] > 0
+    assert found["weights"] == 0
+
+
+def test_an_object_too_large_to_walk_has_no_series(sizes, failures, monkeypatch):
+    monkeypatch.setattr(
+        "heapwatch.measure.sizing.deep_size.deep_size.__kwdefaults__", {"samples": 64, "budget_seconds": 1e-6}
+    )
+    sizes.measure("tree", held([[[1.5 * at] for at in range(60)] for _ in range(60)]))
+
+    assert read(sizes).by("trainer_object_size_bytes", "object") == {}
+    assert failures.counts["sizes"] == 1
