@@ -27,7 +27,6 @@ from heapwatch.collectors.process import (
 )
 from heapwatch.collectors.progress import PhaseCollector, ProgressCollector
 from heapwatch.collectors.self_monitoring import CleanupCollector, ExporterCollector
-from heapwatch.collectors.walker_names import WalkerNames
 from heapwatch.explain.engine import Explainer
 from heapwatch.explain.findings import Explanation, headline
 from heapwatch.explain.levels import LeakingLevels, with_graphs

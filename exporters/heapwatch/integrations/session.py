@@ -224,7 +224,7 @@ def _join(member: object, framework: str, name: str | None, start: Callable[[], 
     with _lock:
         running = _started.setdefault(framework, [])
         # One with the same name that was started elsewhere has stopped ours.
-        running[:] = [one for one in running if one.watch.exporter.is_running]
+        running[:] = [one for one in running if one.watch._exporter.is_running]
         for one in running:
             if one.watch.name == name if name is not None else not one.named:
                 break
