@@ -21,6 +21,7 @@ _NOISE_OF_SIZES = 0.01
 _MEMORY_SHARE = 0.7  # of a rise of memory; buffers that take as much explain it
 _CLEAR_SHARE = 0.8  # of a rise, in one phase
 _LEAST_GROWTH = 1e5  # bytes a cycle, above the noise of a process that stands still
+_LEAST_SHARE = 0.1  # rise of a count: there are thousands of lists, and what is loaded late adds some
 _FEWEST_COUNTS = 3  # of a rise, that tell where it began
 _APART = 2  # cycles between the starts of two rises that are one
 _SEEN_SHARE = 0.5  # of a rise, in phases at whose ends objects were counted: fewer counts tell no phase
@@ -132,6 +133,7 @@ def analyse(run: Run, *, large_bytes: float = 50e6, size_limit_bytes: float | No
         Terms(
             material(MEMORY, resident[0][1]),
             unit,
+            cycles.seconds,
             limit=last.growth_limit("memory", "trainer", unit),
             by_rules=None if verdicts is None else MEMORY in leaking,
             decided=True,
@@ -150,8 +152,9 @@ def analyse(run: Run, *, large_bytes: float = 50e6, size_limit_bytes: float | No
             objects[name] = judged(
                 history,
                 Terms(
-                    material(component, history[0][1]),
+                    max(material(component, history[0][1]), _LEAST_SHARE * history[0][1]),
                     unit,
+                    cycles.seconds,
                     bound=last.bounds.get(name),
                     by_rules=component in leaking,
                     filled=stored if kind == "objects" else (),
@@ -160,7 +163,9 @@ def analyse(run: Run, *, large_bytes: float = 50e6, size_limit_bytes: float | No
     for name in cycles.names("sizes"):
         history = histories[f"sizes {name}"] = cycles.series(_reader("sizes", name))
         allowed = size_limit_bytes or last.growth_limit("object_size", name, unit) or SIZE_LIMIT_BYTES
-        sizes[name] = judged(history, Terms(_NOISE_OF_SIZES * history[0][1], unit, limit=allowed))
+        sizes[name] = judged(
+            history, Terms(_NOISE_OF_SIZES * history[0][1], unit, cycles.seconds, limit=allowed)
+        )
     return Report(
         trainer=run.trainer,
         unit=unit,
@@ -200,6 +205,7 @@ class Cycles:
         for point in run.points:
             by_cycle[self.number(point)].append(point)
         self._by_cycle = dict(sorted(by_cycle.items()))
+        self.seconds = (run.points[-1].time - self._began) / len(by_cycle)
         self._drop_unfinished()
 
     def number(self, point: Point) -> int:

@@ -26,7 +26,8 @@ from heapwatch.recording.points import Point, Run
 # (number of the cycle, level), in rising order of the number; the first is the baseline.
 Points = Sequence[tuple[float, float]]
 
-_FEWEST = 6  # levels; with fewer, a leak and a warm-up look the same
+# Levels, and seconds of a rise; with fewer, a leak and a warm-up look the same.
+_FEWEST, _SHORTEST_SECONDS = 6, 120.0
 _SLOWED = 0.5  # rate of the last quarter, as a share of the overall rate
 _FITTED = 64  # levels, and places of a bend, that are tried at most
 _WITHIN = 0.25  # cycles by which the bend may be found too early
@@ -62,6 +63,7 @@ class Terms:
     Attributes:
         least: the least rise that matters.
         unit: name of a cycle.
+        cycle_seconds: how long a cycle takes.
         bound: the largest allowed level.
         limit: growth in a cycle that is allowed.
         by_rules: what the rules say; None where they cannot judge.
@@ -73,6 +75,7 @@ class Terms:
 
     least: float
     unit: str
+    cycle_seconds: float
     bound: float | None = None
     limit: float | None = None
     by_rules: bool | None = None
@@ -114,6 +117,9 @@ def judged(series: Points, terms: Terms) -> Judgement:
         return verdict("filling", "buffers that fill explain it")
     if sum(cycle >= began for cycle, _ in series) < _FEWEST:
         return verdict("too early", f"too few {terms.unit}s to tell from a warm-up")
+    lasted = (series[-1][0] - max(began, series[0][0])) * terms.cycle_seconds
+    if terms.limit is terms.bound is None and lasted < _SHORTEST_SECONDS:
+        return verdict("too early", "rises for less than two minutes")
     if not growth.rising:
         slowed = growth.lasting < _SLOWED
         return verdict("warm-up", "rose and slows down") if slowed else verdict("growing", "rises unevenly")

@@ -103,6 +103,21 @@ def test_a_stable_run_is_no_finding():
     assert headline(report) == "healthy: memory is at its level of the start."
 
 
+@pytest.mark.parametrize(("lists", "found"), [(11, False), (110, True)])
+def test_thousands_that_become_a_few_percent_more_are_no_finding(lists, found):
+    points = [
+        Point(
+            2.0 * number,
+            "cycle",
+            GB,
+            progress={"generation": number},
+            objects={"list": 22_192 + lists * number},
+        )
+        for number in range(1, 65)
+    ]
+    assert (analyse(Run("trainer", tuple(points))).finding is not None) == found
+
+
 def test_the_trend_has_a_line_a_generation_and_phase():
     trend = analyse(generations(2, evaluation=4.29e9)).trend
     assert [row.label for row in trend][:3] == [

@@ -18,7 +18,7 @@ def cycles(level, count=12):
 
 
 def word(level, count=12, **terms):
-    return judged(cycles(level, count), Terms(10.0, "epoch", **terms)).verdict
+    return judged(cycles(level, count), Terms(10.0, "epoch", 60.0, **terms)).verdict
 
 
 @pytest.mark.parametrize(
@@ -50,10 +50,16 @@ def test_with_a_few_cycles_it_is_too_early(count):
     assert word(lambda cycle: 100, count) == "healthy"
 
 
+@pytest.mark.parametrize(("seconds", "wanted"), [(2.0, "too early"), (12.0, "leak")])
+def test_a_rise_of_less_than_two_minutes_is_too_early(seconds, wanted):
+    rising = cycles(lambda cycle: 100 + 20 * cycle)
+    assert judged(rising, Terms(10.0, "epoch", seconds)).verdict == wanted
+
+
 def test_a_bound_makes_it_fill_until_it_is_past_the_bound():
     rising = cycles(lambda cycle: 20 * cycle)
-    assert judged(rising, Terms(10.0, "epoch", bound=500.0)).verdict == "filling"
-    past = judged(rising, Terms(10.0, "epoch", bound=200.0))
+    assert judged(rising, Terms(10.0, "epoch", 60.0, bound=500.0)).verdict == "filling"
+    past = judged(rising, Terms(10.0, "epoch", 60.0, bound=200.0))
     assert (past.verdict, past.reason) == ("leak", "past its bound of 200, increasing by 20 each epoch")
 
 
@@ -79,7 +85,7 @@ def test_what_the_buffers_took_is_no_leak_until_they_are_full():
 
 @pytest.mark.parametrize(("begins", "since"), [(0, 1), (5, 6)])
 def test_it_says_since_when_and_by_how_much(begins, since):
-    found = judged(cycles(lambda cycle: 7 + 16 * max(0, cycle - begins)), Terms(10.0, "epoch"))
+    found = judged(cycles(lambda cycle: 7 + 16 * max(0, cycle - begins)), Terms(10.0, "epoch", 60.0))
     assert (found.since, found.per_cycle) == (since, pytest.approx(16))
     assert found.reason == "increasing by 16 each epoch"
     assert found.change == 16 * (12 - begins)
