@@ -48,7 +48,7 @@ def test_a_file_that_is_no_small_document_is_refused_in_one_line_that_says_what_
     if kind == "other JSON":
         assert read_json(file) == {"a": [float("inf"), None]}
         return
-    with pytest.raises(UnusableFile, match=SAID.get(kind, "")) as refused:
+    with pytest.raises(UnusableFile, match=SAID.get(kind)) as refused:
         read_json(file)
     assert str(file) in str(refused.value)
     assert "\n" not in str(refused.value)
