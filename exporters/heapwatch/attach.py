@@ -19,7 +19,7 @@ from heapwatch.collectors.self_monitoring import ExporterCollector
 from heapwatch.collectors.unique_memory import UniqueMemoryCollector
 from heapwatch.http.server import DEFAULT_PORT, Server
 from heapwatch.http.status import Status
-from heapwatch.measure.gpu.nvml import NvmlSession
+from heapwatch.measure.gpu import NvmlSession
 from heapwatch.measure.process.process_tree import ProcessTree
 from heapwatch.registration import Registration
 from heapwatch.runtime.exposition import Exposition

@@ -47,11 +47,7 @@ TESTED_BY = {
     "tests/exporters/cli/test_run.py": f"{LIBRARY}/cli: explain",
     "tests/exporters/cli/test_sources.py": f"{LIBRARY}/http: client prometheus",
     "tests/exporters/cli/test_top.py": f"{LIBRARY}/cli: seen top_screen top_text",
-    "tests/exporters/collectors/test_allocator.py": f"{LIBRARY}/measure/process: malloc",
-    "tests/exporters/collectors/test_gpu.py": f"{LIBRARY}/measure/gpu: nvml",
-    "tests/exporters/collectors/test_process.py": (
-        f"{LIBRARY}: collectors/unique_memory measure/process/unique_memory measure/process/helper_processes"
-    ),
+    "tests/exporters/collectors/test_process.py": f"{LIBRARY}: collectors/unique_memory",
     "tests/exporters/collectors/test_sizes.py": f"{LIBRARY}/collectors: off_heap",
     "tests/exporters/explain/source/test_limit_values.py": (
         f"{LIBRARY}/explain/source: length_limits user_code"
@@ -66,8 +62,6 @@ TESTED_BY = {
     "tests/exporters/integrations/test_lightning.py": f"{LIBRARY}/integrations: lightning_hooks",
     "tests/exporters/integrations/test_ray.py": f"{LIBRARY}/integrations: rllib ray_tune sharing",
     "tests/exporters/measure/sizing/test_deep_size.py": f"{LIBRARY}/measure/sizing: traversal",
-    "tests/exporters/measure/objects/test_instances.py": f"{LIBRARY}/measure/objects: untracked",
-    "tests/exporters/measure/process/test_mappings.py": f"{LIBRARY}/measure/sizing: memory",
     "tests/exporters/notebook/test_extension.py": f"{LIBRARY}/notebook: holders looks lines shown",
     "tests/exporters/recording/test_reader.py": f"{LIBRARY}/recording: points recorder",
     "tests/exporters/report/test_formats.py": (

@@ -16,15 +16,16 @@ from typing import Any
 from heapwatch import Watch
 from heapwatch.explain.engine import Explainer
 from heapwatch.explain.weigh import traits_of
+from heapwatch.measure.introspection.containers import array_bytes, items_in, shape_of
 from heapwatch.measure.introspection.layout import layout_of
-from heapwatch.measure.introspection.reading import array_bytes, items_in, parts, shape_of
+from heapwatch.measure.introspection.reading import parts
 from heapwatch.measure.introspection.roots import OWN_THREADS, Root
 from heapwatch.measure.objects.instances import InstanceCounter
 from heapwatch.measure.objects.large import large_objects
-from heapwatch.measure.process.mappings import Mappings
 from heapwatch.measure.sizing.deep_size import OutOfTime, deep_size
 from heapwatch.measure.sizing.foreign import reader_of
 from heapwatch.measure.sizing.graph import has_graph, read_graphs
+from heapwatch.measure.sizing.memory import Mappings
 from heapwatch.measure.sizing.replay_buffers import attached_tensors, contents_of
 from heapwatch.measure.sizing.sampling import ContainerChanged
 from heapwatch.measure.sizing.tensor_storage import Storages, tensor_parts

@@ -13,7 +13,7 @@ from benchmarks.zoo.plugins.contestants import CONTESTANTS, OURS, ROUND_SECONDS
 from benchmarks.zoo.plugins.trials import LIMIT_SECONDS, Trial, Verdict
 from benchmarks.zoo.score import TOP
 from heapwatch.explain.findings import size_text
-from heapwatch.measure.process.resident_memory import memory_limit
+from heapwatch.measure.process.memory import memory_limit
 
 _INTRODUCTION = """# Leak zoo as unit tests
 

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from prometheus_client import Metric
 from prometheus_client.core import GaugeMetricFamily
 
-from heapwatch.measure.gpu.device_pools import jax_programs
+from heapwatch.measure.gpu import jax_programs
 
 
 class CompiledCollector:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, NamedTuple, ParamSpec, TypeVar
 from prometheus_client import Metric
 from prometheus_client.core import GaugeMetricFamily, SummaryMetricFamily
 
-from heapwatch.measure.process.resident_memory import ResidentMemory
+from heapwatch.measure.process.memory import ResidentMemory
 from heapwatch.runtime.failures import Failures
 from heapwatch.runtime.labels import MAX_NAMES, OTHER, checked_name
 from heapwatch.runtime.safe_point import SafePoint

@@ -10,8 +10,8 @@ import psutil
 from prometheus_client import Metric
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily
 
+from heapwatch.measure.process.memory import free_memory, memory_limit
 from heapwatch.measure.process.process_tree import ProcessTree
-from heapwatch.measure.process.resident_memory import free_memory, memory_limit
 
 
 @dataclass(frozen=True)

@@ -8,8 +8,8 @@ from collections.abc import Callable, Iterable
 from prometheus_client import Metric
 from prometheus_client.core import GaugeMetricFamily
 
+from heapwatch.measure.process.memory import UniqueMemory
 from heapwatch.measure.process.process_tree import ProcessTree
-from heapwatch.measure.process.unique_memory import UniqueMemory
 
 
 class UniqueMemoryCollector:

@@ -11,12 +11,17 @@ from weakref import ref
 from heapwatch.explain.places import SHORTEST_INTERVAL, SIZED, KnownContainer, Place
 from heapwatch.measure.introspection.alone import Ask, first_answer
 from heapwatch.measure.introspection.attributes import Gone, attributes_of
+from heapwatch.measure.introspection.containers import (
+    array_bytes,
+    capacity_of,
+    is_object_array,
+    items_in,
+    length_of,
+)
 from heapwatch.measure.introspection.layout import layout_of
-from heapwatch.measure.introspection.object_arrays import is_object_array
-from heapwatch.measure.introspection.reading import array_bytes, capacity_of, items_in, length_of
 from heapwatch.measure.introspection.written import type_name
 from heapwatch.measure.sizing.graph import has_graph, holds_operation, number_of, read_graphs
-from heapwatch.measure.sizing.rings import ring_of
+from heapwatch.measure.sizing.replay_buffers import ring_of
 
 _LONGEST_INTERVAL = 30.0  # between readings of an unchanged container, up to this number of containers
 _READ_AT_THAT_RATE = 200

@@ -12,7 +12,7 @@ from typing import Any
 from heapwatch.explain.inventory import Inventory
 from heapwatch.explain.places import KnownContainer
 from heapwatch.measure.introspection.attributes import attributes_of
-from heapwatch.measure.introspection.first_items import first_items
+from heapwatch.measure.introspection.containers import first_items
 from heapwatch.measure.introspection.layout import Layout
 
 _FEWEST, _MOST = 8, 2000  # things that are compared

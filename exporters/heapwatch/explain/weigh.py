@@ -14,10 +14,9 @@ from typing import Any, NamedTuple
 from heapwatch.explain.inventory import Inventory
 from heapwatch.explain.places import KnownContainer
 from heapwatch.measure.introspection.alone import Ask
-from heapwatch.measure.introspection.first_items import first_items
+from heapwatch.measure.introspection.containers import array_bytes, filled_items, first_items, is_object_array
 from heapwatch.measure.introspection.layout import Layout, layout_of
-from heapwatch.measure.introspection.object_arrays import filled_items, is_object_array
-from heapwatch.measure.introspection.reading import array_bytes, parts
+from heapwatch.measure.introspection.reading import parts
 from heapwatch.measure.introspection.written import qualified_type_name, type_of
 from heapwatch.measure.process.own_time import own_time
 from heapwatch.measure.sizing.deep_size import SAMPLES, OutOfTime, deep_size

@@ -13,7 +13,7 @@ from typing import Any
 from heapwatch import lifecycle
 from heapwatch.explain.findings import headline, size_text
 from heapwatch.measure.introspection.alone import has_lock
-from heapwatch.measure.process.resident_memory import memory_limit
+from heapwatch.measure.process.memory import memory_limit
 from heapwatch.notebook.holders import Holder
 from heapwatch.notebook.lines import line_in, shown
 from heapwatch.notebook.looks import LEAST_BYTES, Grown, Look, Looker, most

@@ -16,7 +16,7 @@ from heapwatch.explain.places import KnownContainer
 from heapwatch.explain.source.sites import Site
 from heapwatch.explain.weigh import weigh
 from heapwatch.measure.introspection.roots import OWN_THREADS, Root, running_code
-from heapwatch.measure.process.resident_memory import ResidentMemory
+from heapwatch.measure.process.memory import ResidentMemory
 from heapwatch.notebook.holders import Holder, holders
 
 T = TypeVar("T")

@@ -9,7 +9,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cache
 
-from heapwatch.measure.process.resident_memory import ResidentMemory
+from heapwatch.measure.process.memory import ResidentMemory
 
 
 @dataclass(frozen=True)

@@ -6,8 +6,8 @@ import os
 from itertools import pairwise
 
 from heapwatch.explain.series import LevelSeries
-from heapwatch.measure.process.descendants import descendants, private_bytes
-from heapwatch.measure.process.malloc import malloc_bytes
+from heapwatch.measure.process.memory import malloc_bytes
+from heapwatch.measure.process.process_tree import descendants, private_bytes
 
 LEAST_NATIVE_BYTES = 100_000  # a round
 

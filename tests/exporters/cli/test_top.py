@@ -14,7 +14,7 @@ from heapwatch.cli.seen import Entered, Path, Seen, Served, _explained, seen_at
 from heapwatch.cli.top_text import printed
 from heapwatch.entering.tracee import IS_SUPPORTED
 from heapwatch.explain.findings import Explanation, Finding
-from heapwatch.measure.process.malloc import malloc_bytes
+from heapwatch.measure.process.memory import malloc_bytes
 from tests.exporters.entering.programs import LEAKING, program
 
 HISTORY = Path(

@@ -1,6 +1,6 @@
 from heapwatch.collectors import allocator
 from heapwatch.collectors.allocator import AllocatorCollector
-from heapwatch.measure.process import malloc
+from heapwatch.measure.process import memory
 from tests.exporters.exposed import value
 
 
@@ -35,7 +35,7 @@ def test_memory_that_malloc_maps_by_itself_is_used():
 
 
 def test_without_glibc_only_python_tells(monkeypatch):
-    monkeypatch.setattr(malloc, "_mallinfo2", lambda: None)
+    monkeypatch.setattr(memory, "_mallinfo2", lambda: None)
     used, retained, blocks = now()
     assert (used, retained) == (None, None)
     assert blocks > 0

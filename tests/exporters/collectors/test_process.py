@@ -11,8 +11,7 @@ import pytest
 from heapwatch.collectors.process import ProcessCollector
 from heapwatch.collectors.unique_memory import UniqueMemoryCollector
 from heapwatch.measure.process import process_tree
-from heapwatch.measure.process.descendants import descendants
-from heapwatch.measure.process.process_tree import ProcessTree
+from heapwatch.measure.process.process_tree import ProcessTree, descendants
 from tests.exporters.exposed import value, values
 
 WORKER = "import sys; ballast = bytearray(b'x') * 50_000_000; print('ready', flush=True); sys.stdin.read()"

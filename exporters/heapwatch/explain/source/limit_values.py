@@ -8,11 +8,10 @@ from heapwatch.explain.evidence import Emptying
 from heapwatch.explain.source.length_limits import Limit
 from heapwatch.explain.source.sites import Use
 from heapwatch.measure.introspection.attributes import attributes_of
-from heapwatch.measure.introspection.first_items import first_items
+from heapwatch.measure.introspection.containers import first_items, length_of
 from heapwatch.measure.introspection.layout import layout_of, namespace_of
-from heapwatch.measure.introspection.reading import length_of
 from heapwatch.measure.introspection.roots import module_namespace
-from heapwatch.measure.sizing.rings import CAPACITY_NAMES, capacity_beside
+from heapwatch.measure.sizing.replay_buffers import CAPACITY_NAMES, capacity_beside
 
 _MOST_SETTINGS = 50
 

@@ -19,8 +19,7 @@ from types import CodeType, FunctionType
 from typing import Any, TypeVar
 from weakref import ref
 
-from heapwatch.measure.introspection.frames import innermost_frames, thread_ids
-from heapwatch.measure.introspection.waiting_calls import in_waiting_call
+from heapwatch.measure.introspection.frames import in_waiting_call, innermost_frames, thread_ids
 
 Reader = Callable[[Any], Any]
 # Runs a read in the thread that may do it, and returns its result; None if that was not possible.

@@ -99,9 +99,8 @@ class Layout:
         slots: readers of the attributes in slots, by name.
         sizer: who wrote its `__sizeof__`: the `interpreter` with its libraries or numpy, somebody else in
             `python`, or a `library` in another language.
-        bookkeeping: kept for `heapwatch.measure.introspection.bookkeeping`.
-        names: kept for `heapwatch.measure.introspection.attributes`.
-        shown: kept for `heapwatch.measure.introspection.written`, as is `written`.
+        names, bookkeeping: kept for `heapwatch.measure.introspection.attributes`.
+        shown, written: kept for `heapwatch.measure.introspection.written`.
 
     """
 
@@ -117,11 +116,11 @@ class Layout:
         self.kind: Kind = _kind(self.mro)
         self.namespace: Callable[[Any], Any] | None = None
         self.slots: dict[str, Callable[[Any], Any]] = {}
-        self.bookkeeping: Any = None
-        self.names: Any = None
         self.sizer = _sizer(self.mro)
-        self.shown: Any = None
-        self.written: Any = None
+        self.names: Any = None
+        self.bookkeeping: frozenset[str] | None = None
+        self.shown: tuple[str, str] | None = None
+        self.written: frozenset[str] | None = None
         for base in reversed(self.mro):
             for name, value in namespace_of(base).items():
                 if type(value) is types.MemberDescriptorType and type(name) is str:

@@ -2,9 +2,7 @@ import gc
 import itertools
 import mmap
 import random
-import subprocess
 import sys
-import textwrap
 import tracemalloc
 import weakref
 from collections import deque, namedtuple
@@ -162,7 +160,7 @@ def test_the_error_bound_covers_unequal_items():
     covered = 0
     for _ in range(40):
         strings = ["x" * generator.randint(1, 2000) for _ in range(LENGTH)]
-        exact = deep_size(strings, samples=10**6, budget_seconds=60).bytes
+        exact = sys.getsizeof(strings) + sum(map(sys.getsizeof, strings))
         estimate = deep_size(strings, budget_seconds=60)
         assert 0 < estimate.error_bytes < 0.05 * exact
         covered += abs(estimate.bytes - exact) <= 2 * estimate.error_bytes
@@ -199,7 +197,7 @@ def test_a_second_sample_that_time_does_not_allow_leaves_the_first(monkeypatch):
         return deep_size(items, budget_seconds=readings).bytes
 
     # Each reading of the clock takes a second: enough for the first sample, then for ever more of the second.
-    assert [size(readings) for readings in range(100, 300, 10)] == pytest.approx([exact] * 20, rel=0.5)
+    assert [size(readings) for readings in range(100, 300, 25)] == pytest.approx([exact] * 8, rel=0.5)
 
 
 def test_arrays_and_views_are_exact():
@@ -344,7 +342,7 @@ def test_closures_and_bound_methods_are_followed_but_not_their_module():
     assert deep_size([owner.method]).bytes == pytest.approx(5000, abs=2000)
 
 
-class Hostile:
+class AllItsCodeFails:
     def __init__(self):
         self.data = bytes(3000)
 
@@ -368,9 +366,7 @@ class Hostile:
 
 
 def test_no_code_of_the_objects_is_run():
-    assert deep_size([Hostile(), Hostile()]).bytes == pytest.approx(
-        3000 + sys.getsizeof(bytes(3000)), abs=4000
-    )
+    assert deep_size([AllItsCodeFails(), AllItsCodeFails()]).bytes == pytest.approx(6000, abs=1000)
 
 
 def test_nothing_is_kept_alive():
@@ -426,16 +422,6 @@ def test_what_is_not_allowed_is_named():
 
 def test_a_part_of_a_size():
     assert Size(100, 10, 20, 40, 60, objects=7).times(0.5) == Size(50, 5, 10, 20, 30, objects=7)
-
-
-def test_it_works_without_numpy_and_torch():
-    code = """
-        import sys
-        sys.modules["numpy"] = sys.modules["torch"] = None
-        from heapwatch.measure.sizing.deep_size import deep_size
-        assert deep_size([bytes(1000)]).bytes > 1000
-        """
-    subprocess.run([sys.executable, "-c", textwrap.dedent(code)], check=True)
 
 
 def test_a_container_that_was_emptied_meanwhile_has_changed() -> None:
