@@ -143,10 +143,10 @@ class _Source:
         self._state: tuple[int, ...] = ()
 
     def has(self, word: str) -> bool:
-        return word in self._words or (self._look() and word in self._words)
+        return word in self._words or (self._read_new() and word in self._words)
 
-    def _look(self) -> bool:
-        """Read what was loaded since the last look; whether there was any."""
+    def _read_new(self) -> bool:
+        """Read what was loaded since the last call; whether there was any."""
         main = module_namespace("__main__") or {}
         state = (len(sys.modules), len(linecache.cache), len(main))
         if state == self._state:

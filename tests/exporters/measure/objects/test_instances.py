@@ -28,10 +28,6 @@ class Slotted:
     __slots__ = ("number",)
 
 
-class Bare:
-    __slots__ = ()
-
-
 def test_counts_instances_made_before_and_after():
     agents = [Agent() for _ in range(5)]
     census = InstanceCounter([Agent])

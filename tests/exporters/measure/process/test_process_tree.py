@@ -57,12 +57,10 @@ def test_no_worker_outlives_its_end(worker):
 def test_a_new_worker_is_found_once_listing_has_paid_for_itself(clock):
     tree = ProcessTree(clock=clock)
     tree.workers()
-    worker = subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE)
-    try:
+    with subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE) as worker:
         assert worker.pid not in pids(tree)
         clock.now += 600
         assert worker.pid in pids(tree)
-    finally:
         worker.communicate(b"\n")
 
 
@@ -129,7 +127,5 @@ def test_the_kernels_lists_are_followed(tmp_path: Path) -> None:
     assert len(descendants(1, 2, proc=str(tmp_path))) == 2
 
 
-def test_without_the_kernels_lists_psutil_is_asked(tmp_path: Path) -> None:
-    with subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE) as child:
-        assert child.pid in descendants(os.getpid(), proc=str(tmp_path))
-        child.communicate(b"\n")
+def test_without_the_kernels_lists_psutil_is_asked(worker, tmp_path):
+    assert worker.pid in descendants(os.getpid(), proc=str(tmp_path))
