@@ -12,7 +12,6 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import pytest
-import torch
 
 from heapwatch.explain.inventory import Inventory
 from heapwatch.measure.introspection.attributes import (
@@ -243,26 +242,31 @@ def test_the_program_may_go_on_meanwhile() -> None:
         thread.join()
 
 
-class Policy(torch.nn.Module):
-    def __init__(self) -> None:
-        super().__init__()
-        self.layer = torch.nn.Linear(2, 2)
-        self.losses: list[float] = []
+@pytest.fixture
+def policy() -> Any:
+    torch = pytest.importorskip("torch")
+
+    class Policy(torch.nn.Module):  # type: ignore[misc, name-defined]
+        def __init__(self) -> None:
+            super().__init__()
+            self.layer = torch.nn.Linear(2, 2)
+            self.losses: list[float] = []
+
+    return Policy()
 
 
-def test_the_attributes_that_a_library_makes_are_its_books_and_those_of_the_user_are_not() -> None:
-    books = bookkeeping_of(layout_of(Policy))
+def test_the_attributes_that_a_library_makes_are_its_books_and_those_of_the_user_are_not(policy: Any) -> None:
+    books = bookkeeping_of(layout_of(type(policy)))
     assert {"_modules", "_parameters", "_forward_hooks"} <= books
     assert not books & {"losses", "layer"}
-    assert "state" in bookkeeping_of(layout_of(torch.optim.Adam))
+    assert "state" in bookkeeping_of(layout_of(sys.modules["torch"].optim.Adam))
     assert bookkeeping_of(layout_of(logging.Logger)) == {"_cache"}
     assert not bookkeeping_of(layout_of(dict))
 
 
-def test_entries_are_counted_over_all_books_of_an_object() -> None:
-    policy = Policy()
-    books = bookkeeping_of(layout_of(Policy))
+def test_entries_are_counted_over_all_books_of_an_object(policy: Any) -> None:
+    books = bookkeeping_of(layout_of(type(policy)))
     before = entries(vars(policy), books)
     policy.register_forward_hook(lambda *_: None)
-    policy.add_module("second", torch.nn.Linear(2, 2))
+    policy.add_module("second", type(policy.layer)(2, 2))
     assert entries(vars(policy), books) >= before + 2
