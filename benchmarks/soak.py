@@ -20,7 +20,7 @@ from collections import deque
 from dataclasses import asdict, dataclass
 
 import heapwatch
-from heapwatch.measure.process.resident_memory import ResidentMemory
+from heapwatch.measure.process.memory import ResidentMemory
 from heapwatch.measure.sizing.deep_size import deep_size
 
 STEPS_PER_SECOND = 30

@@ -18,7 +18,7 @@ from heapwatch.collectors.process import ProcessCollector, UniqueMemoryCollector
 from heapwatch.collectors.self_monitoring import ExporterCollector
 from heapwatch.http.server import DEFAULT_PORT, Server
 from heapwatch.http.status import Status
-from heapwatch.measure.gpu.nvml import NvmlSession
+from heapwatch.measure.gpu import NvmlSession
 from heapwatch.measure.process.process_tree import ProcessTree
 from heapwatch.registration import Registration
 from heapwatch.runtime.exposition import Exposition

@@ -217,7 +217,7 @@ def sweep(directory: Path, kills: KernelKills | None = None) -> list[Path]:
         elif left.owner.is_visible():
             alive.append(left.owner.pid)
     if kills is not None:
-        kills.look(alive)
+        kills.update(alive)
     return swept
 
 

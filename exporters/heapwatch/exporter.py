@@ -34,12 +34,12 @@ from heapwatch.http.guards import checked_token, token_warning
 from heapwatch.http.server import Server
 from heapwatch.http.status import Status
 from heapwatch.lost import uncaught
-from heapwatch.measure.gpu.device_pools import torch_pools
+from heapwatch.measure.gpu import torch_pools
 from heapwatch.measure.introspection.roots import Root
 from heapwatch.measure.objects.instances import Census
+from heapwatch.measure.process.memory import ResidentMemory
 from heapwatch.measure.process.process_tree import ProcessTree
 from heapwatch.measure.process.ranks import array_task, current_rank
-from heapwatch.measure.process.resident_memory import ResidentMemory
 from heapwatch.recording.checkpoints import Checkpoints, Memory
 from heapwatch.registration import Registration
 from heapwatch.runtime.cleanup import CleanupQueue

@@ -44,10 +44,6 @@ TESTED_BY = {
     "tests/exporters/cli/test_sources.py": f"{LIBRARY}/http: client",
     "tests/exporters/cli/test_top.py": f"{LIBRARY}/cli: top_screen top_source",
     "tests/exporters/collectors/test_declared.py": f"{LIBRARY}/collectors: families",
-    "tests/exporters/collectors/test_gpu.py": f"{LIBRARY}/measure/gpu: nvml",
-    "tests/exporters/collectors/test_process.py": (
-        f"{LIBRARY}/measure/process: malloc unique_memory helper_processes"
-    ),
     "tests/exporters/explain/source/test_limit_values.py": (
         f"{LIBRARY}/explain/source: length_limits user_code"
     ),
@@ -60,8 +56,6 @@ TESTED_BY = {
     "tests/exporters/integrations/test_lightning.py": f"{LIBRARY}/integrations: lightning_hooks",
     "tests/exporters/integrations/test_ray.py": f"{LIBRARY}/integrations: rllib ray_tune",
     "tests/exporters/measure/sizing/test_deep_size.py": f"{LIBRARY}/measure/sizing: traversal",
-    "tests/exporters/measure/objects/test_instances.py": f"{LIBRARY}/measure/objects: untracked",
-    "tests/exporters/measure/process/test_mappings.py": f"{LIBRARY}/measure/sizing: memory",
     "tests/exporters/notebook/test_extension.py": f"{LIBRARY}/notebook: snapshots",
     "tests/exporters/recording/test_reader.py": f"{LIBRARY}/recording: points recorder",
     "tests/exporters/report/test_formats.py": f"{LIBRARY}/report: page",

@@ -1,4 +1,4 @@
-"""Each attribute of an object of C code that is read has a row in `heapwatch.measure.introspection.reads`."""
+"""Each attribute of an object of C code that is read has a row in `docs/reads.py`."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from heapwatch.measure.introspection.reads import READS
+from docs.reads import READS
 
 PACKAGE = Path(__file__).parents[2] / "exporters" / "heapwatch"
 FOLDERS = ("measure", "explain", "collectors", "runtime")
@@ -45,12 +45,14 @@ OWN = {
     "runtime.safe_point": {"set"},
     "measure.sizing.foreign": {"type", "size"},
     "measure.objects.large": {"name", "nbytes"},
+    "measure.introspection.attributes": {"name"},
     "measure.introspection.layout": {"name"},
     "measure.sizing.memory": {"len"},
-    "measure.sizing.unreadable": {"name"},
-    "measure.sizing.rings": {"nbytes"},
+    "measure.sizing.type_information": {"name"},
+    "measure.sizing.replay_buffers": {"nbytes"},
     "measure.sizing.traversal": {"address", "nbytes"},
-    "measure.introspection.waiting_calls": {"offset"},
+    "measure.introspection.frames": {"offset"},
+    "measure.introspection.roots": {"name"},
 }
 
 

@@ -10,7 +10,7 @@ import torch
 from benchmarks import gpu_check, gpu_leaks
 from benchmarks.gpu_check import Check
 from heapwatch.collectors.gpu import GpuCollector
-from heapwatch.measure.gpu.nvml import NvmlSession
+from heapwatch.measure.gpu import NvmlSession
 from heapwatch.measure.process.process_tree import ProcessTree
 from heapwatch.runtime.failures import Failures
 from tests.exporters.collectors.test_gpu import Gpu, Nvml

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from heapwatch.measure.gpu.device_pools import Pool
+from heapwatch.measure.gpu import Pool
 
 
 class DriverError(RuntimeError):

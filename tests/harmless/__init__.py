@@ -1,4 +1,4 @@
-"""Programs that change everything as fast as they can while the library looks at them without a budget."""
+"""Programs that change everything as fast as they can while the library reads them without a budget."""
 
-# One that goes on for so long after its time hangs: it shows where, and ends. The last look may take long.
+# One that goes on for so long after its time hangs: it shows where, and ends. The last reading may take long.
 PATIENCE_SECONDS = 240

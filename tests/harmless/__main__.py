@@ -20,28 +20,24 @@ from tests.harmless import PATIENCE_SECONDS
 from tests.support.repository import python_path
 
 ROOT = Path(__file__).parents[2]
-# Programs by name, with the modules that they need.
-PROGRAMS = {
-    "gradients": ("torch",),
-    "graphs": ("torch",),
-    "storages": ("torch",),
-    "several_threads": ("torch",),
-    "training_thread": ("torch",),
-    "loading": ("torch",),
-    "compiling": ("torch",),
-    "tensor_dicts": ("tensordict",),
-    "arrays": ("numpy",),
-    "tables": ("pandas",),
-    "jax_arrays": ("jax",),
-    "worlds": ("Box2D",),
-    "containers": (),
-    "instances": (),
-    "functions": (),
-    "traced": (),
-    "signals": (),
-    "forks": (),
-    "foreign": (),
+# By the file: the library that it needs, and the programs in it.
+_FILES = {
+    "tensors": (
+        "torch",
+        ("gradients", "graphs", "storages", "several_threads", "training_thread", "loading", "compiling"),
+    ),
+    "tensor_dicts": ("tensordict", ("tensor_dicts",)),
+    "arrays": ("numpy", ("arrays",)),
+    "tables": ("pandas", ("tables",)),
+    "jax_arrays": ("jax", ("jax_arrays",)),
+    "worlds": ("Box2D", ("worlds",)),
+    "interpreter": (
+        "sys",
+        ("containers", "instances", "functions", "traced", "signals", "forks", "foreign"),
+    ),
 }
+# By the name of a program: its file and the library.
+PROGRAMS = {name: (file, library) for file, (library, names) in _FILES.items() for name in names}
 # What C code of torch changes fastest is also read by the readers alone, which come around more often then.
 READ_FAST = ("gradients", "graphs", "storages", "training_thread")
 # For imports, on a loaded machine; a program that hangs later ends itself.
@@ -61,7 +57,8 @@ class Run(NamedTuple):
 
 def run(one: Run, seconds: float) -> tuple[int, str]:
     """Run a program; returns its exit code, negative for a signal, and what it printed."""
-    arguments = ["-X", "faulthandler", "-m", "tests.harmless.program", one.name, str(seconds), one.who]
+    program = f"{PROGRAMS[one.name][0]}.{one.name}"
+    arguments = ["-X", "faulthandler", "-m", "tests.harmless.program", program, str(seconds), one.who]
     environment = dict(os.environ, PYTHONMALLOC="debug", PYTHONPATH=python_path())
     try:
         done = subprocess.run(
@@ -74,20 +71,18 @@ def run(one: Run, seconds: float) -> tuple[int, str]:
             check=False,
         )
     except subprocess.TimeoutExpired as error:
-        return (
-            1,
-            f"did not end within {error.timeout:.0f} s\n{(error.stdout or b'').decode(errors='replace')}",
-        )
+        output = (error.stdout or b"").decode(errors="replace")
+        return 1, f"did not end within {error.timeout:.0f} s\n{output}"
     return done.returncode, done.stdout.decode(errors="replace")
 
 
 def wanted(pythons: list[str], only: list[str]) -> Iterator[tuple[Run, str | None]]:
     """The runs, each with the module that is missing for it, if any."""
     for python in pythons:
-        for name, modules in PROGRAMS.items():
+        for name, (_, library) in PROGRAMS.items():
             if only and name not in only:
                 continue
-            missing = next((module for module in modules if not has(python, module)), None)
+            missing = None if has(python, library) else library
             for who in ("all", "readers") if name in READ_FAST else ("all",):
                 yield Run(python, name, who), missing
 

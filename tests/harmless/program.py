@@ -1,8 +1,8 @@
-"""Runs one program under watch: `python -m tests.harmless.program NAME SECONDS [all|readers|nothing]`.
+"""Runs one program under watch: `python -m tests.harmless.program FILE.NAME SECONDS [all|readers|nothing]`.
 
-The last argument says who looks: `readers` are the readers of single objects alone, which then come around
+The last argument says who reads: `readers` are the readers of single objects alone, which then come around
 most often; with `nothing` the program shows that it is sound by itself. Exits with 0 if the program ran
-through, it was looked at, and nothing was kept alive.
+through, it was read, and nothing was kept alive.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from typing import Any
 
 import heapwatch
 from tests.harmless import PATIENCE_SECONDS
-from tests.harmless.looking import Looking
+from tests.harmless.readers import Readers
 
 # How often threads take turns, in seconds: the interpreter's default is a thousand times as long.
 SWITCH_SECONDS = 5e-6
@@ -42,32 +42,32 @@ def _unraisable(arguments: Any) -> None:
     _failures.append(f"{arguments.exc_type.__name__}: {arguments.exc_value} ({where})")
 
 
-def main(name: str, seconds: float, who: str = "all") -> int:
+def main(program: str, seconds: float, who: str = "all") -> int:
     """Run the program for this long; returns the exit code."""
     threading.excepthook = _failed
     sys.unraisablehook = _unraisable
-    program = importlib.import_module(f"tests.harmless.programs.{name}")
+    file, _, name = program.partition(".")
     watch = heapwatch.Watch(name)
-    steps = program.steps(held, dropped, watch)
+    steps = getattr(importlib.import_module(f"tests.harmless.programs.{file}"), name)(held, dropped, watch)
     next(steps)  # the libraries are imported now, which may take minutes the first time
     faulthandler.dump_traceback_later(seconds + PATIENCE_SECONDS, exit=True)
     sys.setswitchinterval(SWITCH_SECONDS)
-    looking = Looking(watch, held)
-    looking.start(who)
+    readers = Readers(watch, held)
+    readers.start(who)
     count, end = 1, time.monotonic() + seconds
-    # On a busy machine it goes on until it has been looked at.
-    while (now := time.monotonic()) < end or (now < end + _LONGER_SECONDS and looking.few(who)):
+    # On a busy machine it goes on until it has been read.
+    while (now := time.monotonic()) < end or (now < end + _LONGER_SECONDS and readers.few(who)):
         next(steps)
         count += 1
-    looking.stop()
+    readers.stop()
     steps.close()
     sys.setswitchinterval(0.005)
     held.clear()
     gc.collect()
     gc.collect()
     kept = [type(obj).__name__ for reference in dropped if (obj := reference()) is not None]
-    print(f"{name}: {count} steps, {looking.told()}, {len(dropped)} dropped, {len(kept)} of them kept")
-    problems = [*_failures, *looking.problems(who)]
+    print(f"{name}: {count} steps, {readers.told()}, {len(dropped)} dropped, {len(kept)} of them kept")
+    problems = [*_failures, *readers.problems(who)]
     if kept:
         problems.append(f"kept alive: {', '.join(sorted(set(kept)))}")
     for problem in problems[:10]:

@@ -13,7 +13,7 @@ from benchmarks.cases.plugins.trials import LIMIT_SECONDS, Trial, Verdict
 from benchmarks.cases.score import TOP
 from benchmarks.measure import Table, with_version
 from heapwatch.explain.findings import size_text
-from heapwatch.measure.process.resident_memory import memory_limit
+from heapwatch.measure.process.memory import memory_limit
 
 _INTRODUCTION = """# Leak cases as unit tests
 

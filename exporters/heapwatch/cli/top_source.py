@@ -31,7 +31,7 @@ from heapwatch.explain.findings import (
 )
 from heapwatch.explain.received import MOST_BYTES, explanation_of
 from heapwatch.http.client import get_json
-from heapwatch.measure.process.resident_memory import memory_limit
+from heapwatch.measure.process.memory import memory_limit
 from heapwatch.runtime.plain_text import plain
 
 COLUMNS = ("PATH", "TYPE", "ITEMS", "BYTES", "A MINUTE", "LINE")

@@ -10,9 +10,17 @@ from typing import Any
 from prometheus_client import Metric
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily
 
-from heapwatch.measure.gpu.device_pools import POOLS, Pool, initialised_cuda, jax_programs
-from heapwatch.measure.gpu.nvml import DeviceName, NvmlSession, as_text
-from heapwatch.measure.gpu.parts import GpuParts, Processes
+from heapwatch.measure.gpu import (
+    POOLS,
+    DeviceName,
+    GpuParts,
+    NvmlSession,
+    Pool,
+    Processes,
+    as_text,
+    initialised_cuda,
+    jax_programs,
+)
 from heapwatch.measure.process.process_tree import ProcessTree
 from heapwatch.runtime.failures import Failures
 

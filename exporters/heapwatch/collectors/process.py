@@ -13,10 +13,14 @@ from prometheus_client import ProcessCollector as ClientProcessCollector
 from prometheus_client.core import GaugeMetricFamily
 
 from heapwatch.collectors.families import counter, gauge
-from heapwatch.measure.process.malloc import malloc_bytes, python_blocks
+from heapwatch.measure.process.memory import (
+    UniqueMemory,
+    free_memory,
+    malloc_bytes,
+    memory_limit,
+    python_blocks,
+)
 from heapwatch.measure.process.process_tree import ProcessTree
-from heapwatch.measure.process.resident_memory import free_memory, memory_limit
-from heapwatch.measure.process.unique_memory import UniqueMemory
 
 # Reading malloc costs 0.3 µs on a new heap and 19 ms with half a million free chunks, so it is limited to a
 # share of the time.

@@ -14,7 +14,7 @@ from prometheus_client import Metric
 from prometheus_client.core import GaugeMetricFamily, SummaryMetricFamily
 
 from heapwatch.collectors.families import counter, gauge
-from heapwatch.measure.process.resident_memory import ResidentMemory
+from heapwatch.measure.process.memory import ResidentMemory
 from heapwatch.runtime.failures import Failures, is_trainers
 from heapwatch.runtime.labels import MAX_NAMES, OTHER, checked_name
 from heapwatch.runtime.safe_point import SafePoint

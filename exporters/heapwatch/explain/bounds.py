@@ -19,11 +19,10 @@ from heapwatch.explain.places import KnownContainer
 from heapwatch.explain.source.sites import Use, mentions
 from heapwatch.explain.source.statements import SETTING_UP, Operand, statements_of
 from heapwatch.measure.introspection.attributes import attributes_of
-from heapwatch.measure.introspection.first_items import first_items
+from heapwatch.measure.introspection.containers import first_items, length_of
 from heapwatch.measure.introspection.layout import Layout, layout_of, namespace_of
-from heapwatch.measure.introspection.reading import length_of
 from heapwatch.measure.introspection.roots import module_namespace
-from heapwatch.measure.sizing.rings import CAPACITY_NAMES, capacity_beside
+from heapwatch.measure.sizing.replay_buffers import CAPACITY_NAMES, capacity_beside
 
 _MOST_SETTINGS = 50
 _FEWEST, _MOST = 8, 2000  # things that are compared

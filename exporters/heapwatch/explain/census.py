@@ -25,14 +25,15 @@ from typing import Any, NamedTuple
 from heapwatch.explain.schedule import PAUSE_SECONDS, PauseLimit, allowed_seconds
 from heapwatch.explain.series import FloorGrowth, LevelSeries
 from heapwatch.explain.source.sites import Site
-from heapwatch.measure.introspection.first_items import first_items
+from heapwatch.measure.introspection.containers import first_items
 from heapwatch.measure.introspection.layout import layout_of
 from heapwatch.measure.introspection.roots import is_user_file, module_label
 from heapwatch.measure.introspection.written import is_written, qualified_type_name, type_of
 from heapwatch.measure.objects.tracked import referrers, referrers_of_tuples, tracked_objects, tracked_types
 from heapwatch.measure.process.own_time import own_time
-from heapwatch.measure.sizing.deep_size import OutOfTime, deep_size
+from heapwatch.measure.sizing.deep_size import deep_size
 from heapwatch.measure.sizing.sampling import ContainerChanged
+from heapwatch.measure.sizing.traversal import OutOfTime
 
 _CHUNK = 20_000
 _FEWEST = 10  # instances of a type worth following

@@ -34,8 +34,8 @@ from heapwatch.explain.source.statements import Scope
 from heapwatch.explain.tracing.python import Tracer
 from heapwatch.explain.weigh import keeps_its_arguments, newest_of, newest_parts, traits_of
 from heapwatch.measure.introspection.attributes import Gone
+from heapwatch.measure.introspection.containers import items_in
 from heapwatch.measure.introspection.layout import CACHE_TYPE, layout_of
-from heapwatch.measure.introspection.reading import items_in
 from heapwatch.measure.introspection.roots import calling_line, is_user_file, is_user_module, running_code
 from heapwatch.measure.introspection.written import qualified_type_name
 

@@ -14,8 +14,9 @@ from heapwatch.explain.series import LevelSeries
 from heapwatch.measure.introspection.attributes import namespace_among
 from heapwatch.measure.introspection.layout import layout_of
 from heapwatch.measure.introspection.written import qualified_type_name
-from heapwatch.measure.sizing.deep_size import OutOfTime, deep_size
+from heapwatch.measure.sizing.deep_size import deep_size
 from heapwatch.measure.sizing.sampling import ContainerChanged
+from heapwatch.measure.sizing.traversal import OutOfTime
 from heapwatch.measure.sizing.type_information import own_bytes
 
 _MOST_EXAMINED = 10_000

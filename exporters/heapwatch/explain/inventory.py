@@ -21,22 +21,20 @@ from typing import Any
 
 from heapwatch.explain.places import SIZED, KnownContainer, KnownKind, Lengths, Place
 from heapwatch.measure.introspection.alone import Ask
-from heapwatch.measure.introspection.attributes import Gone, attributes_of
-from heapwatch.measure.introspection.bookkeeping import MODULES, PARAMETERS, bookkeeping_of, entries
-from heapwatch.measure.introspection.contexts import context_roots
-from heapwatch.measure.introspection.layout import Kind, Layout, layout_of, namespace_of
-from heapwatch.measure.introspection.object_arrays import is_object_array
-from heapwatch.measure.introspection.reading import (
-    NAMED_KEYS,
-    Step,
-    array_bytes,
-    instance_dict,
-    items_in,
-    namespace_parts,
-    parts,
+from heapwatch.measure.introspection.attributes import (
+    MODULES,
+    PARAMETERS,
+    Gone,
+    attributes_of,
+    bookkeeping_of,
+    entries,
 )
+from heapwatch.measure.introspection.containers import array_bytes, is_object_array, items_in
+from heapwatch.measure.introspection.layout import Kind, Layout, layout_of, namespace_of
+from heapwatch.measure.introspection.reading import NAMED_KEYS, Step, instance_dict, namespace_parts, parts
 from heapwatch.measure.introspection.roots import (
     Root,
+    context_roots,
     frame_roots,
     is_user_file,
     is_user_module,
@@ -52,7 +50,7 @@ from heapwatch.measure.introspection.written import (
 )
 from heapwatch.measure.process.own_time import own_time
 from heapwatch.measure.sizing.graph import has_graph
-from heapwatch.measure.sizing.rings import ring_of
+from heapwatch.measure.sizing.replay_buffers import ring_of
 
 SAMPLES = (8, 3, 1)  # items visited of a container, by the number of containers around it
 _DEEPEST = 14
@@ -193,7 +191,7 @@ class Inventory:
         self._round_multiplicity = {}
         modules = user_modules()
         lasting = [module_root(name) for name in sorted(modules, key=lambda name: name != "__main__")]
-        lasting += [*self._extra_roots(), *context_roots(self._ask)]
+        lasting += [*self._extra_roots(), *context_roots(self._ask, is_written)]
         left = [*self._pending, *self._later, *chain.from_iterable(self._roots)][:_MOST_PENDING]
         self._pending.clear()
         self._later.clear()

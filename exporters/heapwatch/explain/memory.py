@@ -22,11 +22,10 @@ from heapwatch.analysis.readings import Component
 from heapwatch.analysis.timeline import STEP_SECONDS, Values, steps
 from heapwatch.collectors.progress import Progress
 from heapwatch.explain.series import LevelSeries
-from heapwatch.measure.gpu.device_pools import POOLS
-from heapwatch.measure.process.descendants import descendants, private_bytes
-from heapwatch.measure.process.malloc import malloc_bytes
+from heapwatch.measure.gpu import POOLS
+from heapwatch.measure.process.memory import ResidentMemory, free_memory, malloc_bytes, memory_limit
 from heapwatch.measure.process.own_time import own_time
-from heapwatch.measure.process.resident_memory import ResidentMemory, free_memory, memory_limit
+from heapwatch.measure.process.process_tree import descendants, private_bytes
 
 _COSTLY_SHARE = 0.0002  # share of the time for each source that may take long
 _WORKERS_SHARE = 0.0004

@@ -13,20 +13,19 @@ from weakref import ref
 from heapwatch.explain.series import LevelSeries
 from heapwatch.measure.introspection.alone import Ask, first_answer
 from heapwatch.measure.introspection.attributes import Gone, attributes_of
-from heapwatch.measure.introspection.layout import Kind, Layout, layout_of
-from heapwatch.measure.introspection.object_arrays import is_object_array
-from heapwatch.measure.introspection.reading import (
-    Step,
+from heapwatch.measure.introspection.containers import (
     array_bytes,
     capacity_of,
-    follow,
+    is_object_array,
     items_in,
     length_of,
 )
+from heapwatch.measure.introspection.layout import Kind, Layout, layout_of
+from heapwatch.measure.introspection.reading import Step, follow
 from heapwatch.measure.introspection.roots import Root
 from heapwatch.measure.introspection.written import type_name
 from heapwatch.measure.sizing.graph import has_graph, holds_operation, number_of, read_graphs
-from heapwatch.measure.sizing.rings import ring_of
+from heapwatch.measure.sizing.replay_buffers import ring_of
 from heapwatch.runtime.sources import SourceGone
 
 SHORTEST_INTERVAL = 1.0  # seconds between two readings of a container

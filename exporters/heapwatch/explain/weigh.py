@@ -14,17 +14,16 @@ from typing import Any, NamedTuple
 from heapwatch.explain.inventory import Inventory
 from heapwatch.explain.places import KnownContainer
 from heapwatch.measure.introspection.alone import Ask
-from heapwatch.measure.introspection.first_items import first_items
+from heapwatch.measure.introspection.containers import array_bytes, filled_items, first_items, is_object_array
 from heapwatch.measure.introspection.layout import Layout, layout_of
-from heapwatch.measure.introspection.object_arrays import filled_items, is_object_array
-from heapwatch.measure.introspection.reading import array_bytes, parts
+from heapwatch.measure.introspection.reading import parts
 from heapwatch.measure.introspection.written import qualified_type_name, type_of
 from heapwatch.measure.process.own_time import own_time
-from heapwatch.measure.sizing.deep_size import SAMPLES, OutOfTime, deep_size
+from heapwatch.measure.sizing.deep_size import SAMPLES, deep_size
 from heapwatch.measure.sizing.graph import has_graph
 from heapwatch.measure.sizing.sampling import ContainerChanged, same_samples
 from heapwatch.measure.sizing.tensor_storage import Storages
-from heapwatch.measure.sizing.traversal import FEWEST_SAMPLES
+from heapwatch.measure.sizing.traversal import FEWEST_SAMPLES, OutOfTime
 
 _BUDGET_SECONDS = 0.02
 _RETRY_SECONDS = 20.0

@@ -21,8 +21,7 @@ from heapwatch.analysis.verdict import SERIOUS
 from heapwatch.explain.attribution import EXPLAINED
 from heapwatch.explain.findings import Explanation, Finding, ranked
 from heapwatch.explain.received import MOST_BYTES, explanation_of
-from heapwatch.measure.process.descendants import descendants, private_bytes
-from heapwatch.measure.process.helper_processes import VISITOR
+from heapwatch.measure.process.process_tree import VISITOR, descendants, private_bytes
 from heapwatch.runtime import environment
 from heapwatch.runtime.failures import raised
 

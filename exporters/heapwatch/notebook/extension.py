@@ -18,7 +18,7 @@ from heapwatch.explain.findings import headline, size_text
 from heapwatch.explain.source.sites import Site
 from heapwatch.explain.source.statements import statements_in
 from heapwatch.measure.introspection.alone import has_lock
-from heapwatch.measure.process.resident_memory import memory_limit
+from heapwatch.measure.process.memory import memory_limit
 from heapwatch.notebook.snapshots import LEAST_BYTES, Grown, Holder, Notebook, Snapshot, largest
 from heapwatch.runtime.failures import raised
 from heapwatch.runtime.plain_text import paragraph, plain, table

@@ -10,7 +10,7 @@ from heapwatch.explain.evidence import Candidate
 from heapwatch.explain.findings import size_text
 from heapwatch.explain.remedies import remedy_for_type
 from heapwatch.explain.source.sites import Site
-from heapwatch.measure.process.resident_memory import memory_limit
+from heapwatch.measure.process.memory import memory_limit
 
 
 @dataclass(frozen=True)

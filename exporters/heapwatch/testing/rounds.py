@@ -27,8 +27,8 @@ from heapwatch.explain.series import LevelSeries
 from heapwatch.explain.tracing.python import FRAMES, made_at
 from heapwatch.explain.weigh import newest_of, weigh
 from heapwatch.measure.introspection.roots import OWN_THREADS, Root
-from heapwatch.measure.process.descendants import descendants, private_bytes
-from heapwatch.measure.process.malloc import malloc_bytes
+from heapwatch.measure.process.memory import malloc_bytes
+from heapwatch.measure.process.process_tree import descendants, private_bytes
 from heapwatch.testing.growing import Growing, growing_container, too_large, unreached_container
 
 T = TypeVar("T")

@@ -12,7 +12,7 @@ import heapwatch
 from heapwatch.cli.top_source import Entered, Path, Served, Snapshot, _explained, printed, snapshot_of
 from heapwatch.entering.tracee import IS_SUPPORTED
 from heapwatch.explain.findings import Explanation, Finding
-from heapwatch.measure.process.malloc import malloc_bytes
+from heapwatch.measure.process.memory import malloc_bytes
 from tests.exporters.entering.programs import LEAKING, program
 
 HISTORY = Path(

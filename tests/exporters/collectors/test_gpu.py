@@ -11,8 +11,7 @@ import pytest
 
 from heapwatch.analysis.readings import Readings
 from heapwatch.collectors.gpu import CompiledCollector, GpuCollector
-from heapwatch.measure.gpu.device_pools import Pool
-from heapwatch.measure.gpu.nvml import NvmlSession, visible_devices
+from heapwatch.measure.gpu import NvmlSession, Pool, visible_devices
 from heapwatch.measure.process import process_tree
 from heapwatch.measure.process.process_tree import ProcessTree
 from tests.exporters import cupy_double

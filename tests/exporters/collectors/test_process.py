@@ -15,9 +15,8 @@ from heapwatch.collectors.process import (
     ProcessCollector,
     UniqueMemoryCollector,
 )
-from heapwatch.measure.process import malloc, process_tree
-from heapwatch.measure.process.descendants import descendants
-from heapwatch.measure.process.process_tree import ProcessTree
+from heapwatch.measure.process import memory, process_tree
+from heapwatch.measure.process.process_tree import ProcessTree, descendants
 from tests.exporters.exposed import value, values
 
 WORKER = "import sys; ballast = bytearray(b'x') * 50_000_000; print('ready', flush=True); sys.stdin.read()"
@@ -262,7 +261,7 @@ def test_memory_that_malloc_maps_by_itself_is_used():
 
 
 def test_without_glibc_only_python_tells(monkeypatch):
-    monkeypatch.setattr(malloc, "_mallinfo2", lambda: None)
+    monkeypatch.setattr(memory, "_mallinfo2", lambda: None)
     used, retained, blocks = allocated()
     assert (used, retained) == (None, None)
     assert blocks > 0

@@ -26,7 +26,7 @@ from heapwatch.explain.garbage import (
 )
 from heapwatch.explain.inventory import Inventory
 from heapwatch.explain.memory import ProcessMemory
-from heapwatch.measure.sizing.deep_size import OutOfTime
+from heapwatch.measure.sizing.traversal import OutOfTime
 
 EVERY = 8.0  # seconds between two looks at the objects
 ENTRY = 8_000  # bytes

@@ -15,8 +15,8 @@ from heapwatch.explain.remedies import remedy_for
 from heapwatch.explain.weigh import newest_parts, shared_share, traits_of, weigh
 from heapwatch.measure.introspection.roots import Root
 from heapwatch.measure.sizing import tensor_storage
-from heapwatch.measure.sizing.deep_size import OutOfTime
 from heapwatch.measure.sizing.memory import MemoryBlock
+from heapwatch.measure.sizing.traversal import OutOfTime
 from tests.exporters.explain.walking import inventory_of
 
 

@@ -23,7 +23,7 @@ from heapwatch.explain.workers import (
     grows_in_workers,
     with_names,
 )
-from heapwatch.measure.process.helper_processes import is_housekeeper
+from heapwatch.measure.process.process_tree import is_housekeeper
 
 WHOLE = Finding("worker", None, "memory of the child processes", 2, 10**8, 0.0, 6e6, 1.0)
 PARENT = Explanation("growing", 60.0, 6e6, 1.0, (WHOLE,))

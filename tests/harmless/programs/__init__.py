@@ -1,1 +1,5 @@
-"""One program a file: `steps(held, dropped, watch)` yields after each change."""
+"""Programs: generators of `(held, dropped, watch)` that yield after each change."""
+
+
+class Item:
+    """Something that a program holds."""

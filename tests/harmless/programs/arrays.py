@@ -1,23 +1,20 @@
 """Arrays of objects, of texts and of records that are resized, viewed and replaced."""
 
+import itertools
 import weakref
 
 import numpy as np
 
+from tests.harmless.programs import Item
+
 LARGE = 70_000
 
 
-class Item:
-    """Something that an array of objects holds."""
-
-
-def steps(held, dropped, watch):
+def arrays(held, dropped, watch):
     objects = np.empty(100, dtype=object)
     held["objects"] = objects
     texts = getattr(np.dtypes, "StringDType", None) if hasattr(np, "dtypes") else None
-    count = 0
-    while True:
-        count += 1
+    for count in itertools.count(1):
         item = Item()
         dropped.append(weakref.ref(item))
         objects[count % len(objects)] = [item, count]

@@ -1,18 +1,17 @@
 """JAX arrays that are donated, deleted and made anew by compiled functions."""
 
+import itertools
 import weakref
 
 import jax
 import jax.numpy as jnp
 
 
-def steps(held, dropped, watch):
+def jax_arrays(held, dropped, watch):
     update = jax.jit(lambda state, x: state * 0.5 + x, donate_argnums=0)
     held["update"] = update
     state = jnp.zeros((64, 64))
-    count = 0
-    while True:
-        count += 1
+    for count in itertools.count(1):
         state = update(state, jnp.ones((64, 64)))
         held["state"] = state
         held["list"] = [state, jnp.arange(count % 50 + 1)]

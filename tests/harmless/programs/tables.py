@@ -1,5 +1,6 @@
 """Tables of pandas, Arrow and polars that are appended to, indexed and dropped."""
 
+import itertools
 import weakref
 
 import pandas as pd
@@ -11,11 +12,9 @@ except ImportError:
     polars = pyarrow = None
 
 
-def steps(held, dropped, watch):
-    count = 0
+def tables(held, dropped, watch):
     held["frame"] = pd.DataFrame({"at": [0], "text": ["a"]})
-    while True:
-        count += 1
+    for count in itertools.count(1):
         held["frame"] = pd.concat(
             [held["frame"], pd.DataFrame({"at": [count], "text": ["b" * (count % 30)]})]
         )

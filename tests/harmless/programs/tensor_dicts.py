@@ -1,5 +1,6 @@
 """TensorDicts that are stacked, locked, mapped into files and replaced."""
 
+import itertools
 import tempfile
 import weakref
 
@@ -7,12 +8,10 @@ import torch
 from tensordict import TensorDict
 
 
-def steps(held, dropped, watch):
+def tensor_dicts(held, dropped, watch):
     torch.set_num_threads(1)
-    count = 0
     with tempfile.TemporaryDirectory() as folder:
-        while True:
-            count += 1
+        for count in itertools.count(1):
             item = TensorDict({"state": torch.zeros(4, 8), "inner": {"a": torch.ones(4)}}, batch_size=[4])
             held["item"] = item
             dropped.append(weakref.ref(item))

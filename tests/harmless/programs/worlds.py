@@ -1,5 +1,6 @@
 """A Box2D world whose bodies come and go in its steps, declared and not."""
 
+import itertools
 import weakref
 
 import Box2D
@@ -15,14 +16,12 @@ class Robot:
         self.joint = world.CreateRevoluteJoint(bodyA=self.body, bodyB=self.wheel, anchor=(0, 0))
 
 
-def steps(held, dropped, watch):
+def worlds(held, dropped, watch):
     world = Box2D.b2World(gravity=(0, -10))
     watch.bodies(world)
     held["world"] = world
     held["robots"] = []
-    count = 0
-    while True:
-        count += 1
+    for count in itertools.count(1):
         robot = Robot(world, count)
         held["robots"].append(robot)
         world.Step(1 / 60, 6, 2)

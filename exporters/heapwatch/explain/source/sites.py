@@ -7,9 +7,9 @@ from types import CodeType, FunctionType
 from typing import Any, Literal, NamedTuple
 
 from heapwatch.explain.source.statements import Deed, Scope, statements_of
-from heapwatch.measure.introspection.contexts import SUFFIX
 from heapwatch.measure.introspection.layout import layout_of, namespace_of
 from heapwatch.measure.introspection.roots import (
+    CONTEXT_SUFFIX,
     is_user_file,
     is_user_module,
     module_namespace,
@@ -136,7 +136,7 @@ def _uses(name: str, codes: Iterable[CodeType], scope: Scope, effects: dict[Deed
 
 def mentions(code: CodeType, name: str) -> bool:
     """Whether a function uses a name of a variable, an attribute or a key, also in its comprehensions."""
-    name = name.removesuffix(SUFFIX)
+    name = name.removesuffix(CONTEXT_SUFFIX)
     parts = [one for one in code.co_consts if type(one) is CodeType and one.co_name.startswith("<")]
     names = (*code.co_names, *code.co_varnames, *code.co_freevars, *code.co_cellvars, *code.co_consts)
     return any(type(one) is str and one == name for one in names) or any(mentions(one, name) for one in parts)

@@ -13,7 +13,7 @@ from typing import Any, Literal, NamedTuple
 from weakref import WeakKeyDictionary
 
 from heapwatch.explain.source.functions import PARTS, source_of
-from heapwatch.measure.introspection.contexts import SUFFIX
+from heapwatch.measure.introspection.roots import CONTEXT_SUFFIX
 
 _GROWING = frozenset(
     ("append", "appendleft", "extend", "extendleft", "add", "insert", "update", "setdefault", "put",
@@ -197,7 +197,7 @@ class _Reader:
         match node:
             case ast.Call(func=ast.Attribute(value=value, attr="get")):
                 of = self._named(value)
-                return of and (of[0] + SUFFIX, of[1])
+                return of and (of[0] + CONTEXT_SUFFIX, of[1])
         return None
 
     def _act(self, node: ast.AST, deed: Deed, line: int | None) -> None:

@@ -17,8 +17,9 @@ from typing import Any
 
 from heapwatch.explain.source.sites import Site, code_of_class
 from heapwatch.explain.source.statements import SETTING_UP
+from heapwatch.measure.introspection.containers import array_bytes
 from heapwatch.measure.introspection.layout import Kind, layout_of
-from heapwatch.measure.introspection.reading import array_bytes, instance_dict
+from heapwatch.measure.introspection.reading import instance_dict
 from heapwatch.measure.introspection.roots import is_user_file, is_user_module
 from heapwatch.runtime import environment
 

@@ -2,7 +2,7 @@
 
 A thread that is inside `backward()` or `resize_()` changes tensors without holding the lock, and a read from
 another thread may then follow a pointer that was just freed. So such a read is one call into C, in which no
-other thread can take the lock. It begins with a look at the innermost function of every thread. Unless all
+other thread can take the lock. It first compares the innermost function of every thread. Unless all
 the others are in functions that only wait, or in a call of `time.sleep`, nothing is read.
 """
 
@@ -19,8 +19,7 @@ from types import CodeType, FunctionType
 from typing import Any, TypeVar
 from weakref import ref
 
-from heapwatch.measure.introspection.frames import innermost_frames, thread_ids
-from heapwatch.measure.introspection.waiting_calls import in_waiting_call
+from heapwatch.measure.introspection.frames import in_waiting_call, innermost_frames, thread_ids
 
 Reader = Callable[[Any], Any]
 # Runs a read in the thread that may do it, and returns its result; None if that was not possible.
@@ -94,9 +93,9 @@ def _others_wait() -> Iterator[bool]:
         if code not in _waiting and in_waiting_call(code, at, names)
     }
     places: list[tuple[CodeType, int]] = []
-    look: Iterator[Any] = compress(map(places.extend, [map(_place, innermost_frames())]), repeat(False))
+    listed: Iterator[Any] = compress(map(places.extend, [map(_place, innermost_frames())]), repeat(False))
     in_functions = map(_waiting.__contains__, map(itemgetter(0), places))
-    return chain(look, map(all, [map(or_, in_functions, map(calls.__contains__, places))]))
+    return chain(listed, map(all, [map(or_, in_functions, map(calls.__contains__, places))]))
 
 
 def waits_in(function: Function) -> Function:

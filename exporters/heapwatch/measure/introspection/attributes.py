@@ -14,14 +14,14 @@ the garbage collector tells, shows whether any were missed; only then is its dic
 from __future__ import annotations
 
 import gc
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from itertools import islice
 from opcode import EXTENDED_ARG, opmap
 from types import CodeType, FunctionType
 from typing import Any
 
-from heapwatch.measure.introspection.first_items import first_items
+from heapwatch.measure.introspection.containers import first_items, length_of
 from heapwatch.measure.introspection.layout import LEAVES, Layout, keeps_values_apart, layout_of, namespace_of
 
 _MOST_NAMES = 4000
@@ -53,11 +53,7 @@ def attributes_of(obj: Any, layout: Layout | None = None) -> Any:
     if len(held) > _MOST_HELD:
         return layout.namespace(obj)
     wanted = {id(part) for part in held if type(part) is dict or layout_of(type(part)).kind not in LEAVES}
-    for read in layout.slots.values():
-        try:
-            wanted.discard(id(read(obj)))
-        except AttributeError:
-            continue
+    wanted -= set(map(id, _slot_values(obj, layout)))
     known = _names(layout).known
     found = _read(obj, layout, known)
     wanted -= set(map(id, found.values()))
@@ -105,11 +101,9 @@ class _Names:
     def __init__(self, layout: Layout) -> None:
         assigned: dict[str, None] = {}
         for base in layout.mro:
-            for code in _code_of(base):
+            for code in code_in(list(namespace_of(base).values())):
                 assigned.update(dict.fromkeys(_assigned(code)))
-            annotations = namespace_of(base).get("__annotations__")
-            if type(annotations) is dict:
-                assigned.update(dict.fromkeys(name for name in annotations if type(name) is str))
+            assigned.update(dict.fromkeys(_annotated(base)))
         self.known: list[str] = []
         self.others = [name for name in islice(assigned, _MOST_NAMES) if _is_plain(layout, name)]
 
@@ -154,11 +148,15 @@ def _holds_one_value(obj: Any, layout: Layout, held: Sequence[Any]) -> bool:
     the instance: arguments that a constructor keeps, for example.
     """
     others = len(held) - any(part is type(obj) for part in held)
+    return others - len(_slot_values(obj, layout)) == 1
+
+
+def _slot_values(obj: Any, layout: Layout) -> list[Any]:
+    found = []
     for read in layout.slots.values():
         with suppress(AttributeError):
-            read(obj)
-            others -= 1
-    return others == 1
+            found.append(read(obj))
+    return found
 
 
 def _is_namespace_of(obj: Any, part: dict[Any, Any]) -> bool:
@@ -184,17 +182,26 @@ def _is_plain(layout: Layout, name: str) -> bool:
     return not any("__get__" in namespace_of(base) for base in layout_of(type(found)).mro)
 
 
-def _code_of(cls: type) -> Iterator[CodeType]:
-    """The code of a class's functions and of the functions inside them."""
-    for value in list(namespace_of(cls).values()):
+def code_in(values: Iterable[Any]) -> Iterator[CodeType]:
+    """The code of functions and methods, of the functions inside them and of those that they wrap."""
+    for value in values:
         if type(value) in (staticmethod, classmethod):
             value = value.__func__
         elif type(value) is property:
             value = value.fget
         if type(value) is FunctionType:
-            wrapped = (cell.cell_contents for cell in value.__closure__ or () if gc.get_referents(cell))
-            for function in (value, *(one for one in wrapped if type(one) is FunctionType)):
-                yield from _nested(function.__code__)
+            wrapped = [cell.cell_contents for cell in value.__closure__ or () if gc.get_referents(cell)]
+            for function in (value, *wrapped, getattr(value, "__wrapped__", None)):
+                if type(function) is FunctionType:
+                    yield from nested_code(function.__code__)
+
+
+def nested_code(code: CodeType) -> Iterator[CodeType]:
+    """The code of a function and of the functions inside it."""
+    yield code
+    for constant in code.co_consts:
+        if type(constant) is CodeType:
+            yield from nested_code(constant)
 
 
 def _assigned(code: CodeType) -> Iterator[str]:
@@ -207,8 +214,40 @@ def _assigned(code: CodeType) -> Iterator[str]:
         at = operations.find(_STORE_ATTR, at + 1)
 
 
-def _nested(code: CodeType) -> Iterator[CodeType]:
-    yield code
-    for constant in code.co_consts:
-        if type(constant) is CodeType:
-            yield from _nested(constant)
+def _annotated(cls: type) -> list[str]:
+    annotations = namespace_of(cls).get("__annotations__")
+    return [name for name in annotations if type(name) is str] if type(annotations) is dict else []
+
+
+# What libraries keep in each of their objects to manage it: the hooks of a torch module, a logger's cache. A
+# program has thousands of these containers; none is of interest unless it grows. By the class that makes
+# them, beside the attributes that the class annotates.
+_BOOKKEEPERS = {
+    ("torch.nn.modules.module", "Module"): frozenset[str](),
+    ("torch.optim.optimizer", "Optimizer"): frozenset(("defaults", "param_groups", "state")),
+    ("logging", "Logger"): frozenset(("_cache",)),
+    ("logging", "PlaceHolder"): frozenset(("loggerMap",)),
+}
+MODULES = "_modules"  # where a torch module keeps those that it consists of
+PARAMETERS = "_parameters"
+
+
+def bookkeeping_of(layout: Layout) -> frozenset[str]:
+    """Names of the attributes in which a library keeps its books of an object with this layout."""
+    if layout.bookkeeping is None:
+        layout.bookkeeping = next(_books(layout), frozenset())
+    return layout.bookkeeping
+
+
+def _books(layout: Layout) -> Iterator[frozenset[str]]:
+    for cls in layout.mro:
+        base = layout_of(cls)
+        others = _BOOKKEEPERS.get((base.module, base.name))
+        if others is not None:
+            yield others.union(_annotated(cls))
+
+
+def entries(namespace: Mapping[Any, Any], names: frozenset[str]) -> int:
+    """Number of entries in all containers under these names of an object's attributes."""
+    found = (namespace.get(name) for name in names)
+    return sum(length_of(one, layout_of(type(one))) or 0 for one in found if type(one) is not str)

@@ -32,47 +32,30 @@ _MANAGED_DICT = 1 << 4  # Py_TPFLAGS_MANAGED_DICT, CPython 3.11 and later
 _VALUES_APART = sys.implementation.name == "cpython" and sys.version_info >= (3, 11)
 
 CACHE_TYPE: Any = type(functools.lru_cache(lambda: None))
-_KINDS: tuple[tuple[type, Kind], ...] = (
-    (list, "list"),
-    (tuple, "tuple"),
-    (deque, "deque"),
-    (dict, "dict"),
-    (set, "set"),
-    (frozenset, "set"),
-    (str, "text"),
-    (bytes, "text"),
-    (bytearray, "text"),
-    (array, "raw"),
-    (type, "class"),
-    (types.ModuleType, "module"),
-    (types.FunctionType, "function"),
-    (types.MethodType, "method"),
-    (functools.partial, "partial"),
-    (types.CellType, "cell"),
-    (types.GeneratorType, "generator"),
-    (types.CoroutineType, "generator"),
-    (types.AsyncGeneratorType, "generator"),
-    (CACHE_TYPE, "cache"),
-    (threading.local, "thread_local"),
-    (types.CodeType, "atom"),
-    (types.FrameType, "atom"),
-    (types.TracebackType, "object"),
-    (types.BuiltinFunctionType, "method"),
-    (types.MappingProxyType, "partial"),
-    (weakref.ref, "atom"),
-    (weakref.ProxyType, "atom"),
-    (weakref.CallableProxyType, "atom"),
-    (property, "atom"),
-    (int, "atom"),
-    (float, "atom"),
-    (complex, "atom"),
-    (type(None), "atom"),
-    (range, "atom"),
-    (slice, "atom"),
-    (staticmethod, "object"),
-    (classmethod, "object"),
-)
-_KIND_OF: dict[type, Kind] = dict(_KINDS)
+_CLASSES_OF: dict[Kind, tuple[type, ...]] = {
+    "list": (list,),
+    "tuple": (tuple,),
+    "deque": (deque,),
+    "dict": (dict,),
+    "set": (set, frozenset),
+    "text": (str, bytes, bytearray),
+    "raw": (array,),
+    "class": (type,),
+    "module": (types.ModuleType,),
+    "function": (types.FunctionType,),
+    "method": (types.MethodType, types.BuiltinFunctionType),
+    "partial": (functools.partial, types.MappingProxyType),
+    "cell": (types.CellType,),
+    "generator": (types.GeneratorType, types.CoroutineType, types.AsyncGeneratorType),
+    "cache": (CACHE_TYPE,),
+    "thread_local": (threading.local,),
+    "object": (types.TracebackType, staticmethod, classmethod),
+    "atom": (
+        types.CodeType, types.FrameType, weakref.ref, weakref.ProxyType, weakref.CallableProxyType, property,
+        int, float, complex, type(None), range, slice,
+    ),
+}  # fmt: skip
+_KIND_OF: dict[type, Kind] = {cls: kind for kind, known in _CLASSES_OF.items() for cls in known}
 
 
 def classes(module: str, *names: str) -> tuple[type, ...]:
@@ -99,9 +82,8 @@ class Layout:
         slots: readers of the attributes in slots, by name.
         sizer: who wrote its `__sizeof__`: the `interpreter` with its libraries or numpy, somebody else in
             `python`, or a `library` in another language.
-        bookkeeping: kept for `heapwatch.measure.introspection.bookkeeping`.
-        names: kept for `heapwatch.measure.introspection.attributes`.
-        shown: kept for `heapwatch.measure.introspection.written`, as is `written`.
+        names, bookkeeping: kept for `heapwatch.measure.introspection.attributes`.
+        shown, written: kept for `heapwatch.measure.introspection.written`.
 
     """
 
@@ -117,11 +99,11 @@ class Layout:
         self.kind: Kind = _kind(self.mro)
         self.namespace: Callable[[Any], Any] | None = None
         self.slots: dict[str, Callable[[Any], Any]] = {}
-        self.bookkeeping: Any = None
-        self.names: Any = None
         self.sizer = _sizer(self.mro)
-        self.shown: Any = None
-        self.written: Any = None
+        self.names: Any = None
+        self.bookkeeping: frozenset[str] | None = None
+        self.shown: tuple[str, str] | None = None
+        self.written: frozenset[str] | None = None
         for base in reversed(self.mro):
             for name, value in namespace_of(base).items():
                 if type(value) is types.MemberDescriptorType and type(name) is str:

@@ -1,4 +1,4 @@
-"""Lengths and parts of live objects, read without running their code and without keeping them alive.
+"""The parts of live objects and the steps to them, without running their code or keeping them alive.
 
 No property, `__getattr__`, `__len__`, `__iter__`, `__eq__` or `__hash__` of a program is called: built-in
 containers are read by the methods of their built-in base, attributes from the instance's own dict or slots.
@@ -7,24 +7,27 @@ containers are read by the methods of their built-in base, attributes from the i
 from __future__ import annotations
 
 import gc
-import sys
-from array import array
 from collections import deque
 from collections.abc import Callable, Iterator
 from types import BuiltinFunctionType, FunctionType, MethodType
 from typing import Any, NamedTuple
 
 from heapwatch.measure.introspection.attributes import Gone, attribute_of, attributes_of
-from heapwatch.measure.introspection.first_items import first_items
-from heapwatch.measure.introspection.layout import CACHE_TYPE, LEAVES, Layout, layout_of, namespace_of
-from heapwatch.measure.introspection.object_arrays import filled, is_object_array, item_at
+from heapwatch.measure.introspection.containers import (
+    filled,
+    first_items,
+    is_object_array,
+    item_at,
+    length_of,
+)
+from heapwatch.measure.introspection.layout import LEAVES, Layout, layout_of, namespace_of
 from heapwatch.measure.introspection.written import attribute_label, code_label, key_label
 
 NAMED_KEYS = 24  # a dict of no more text keys is read key by key, as a record
 _LONGEST_NAME = 60
 _MOST_ATTRIBUTES = 2000
 _MOST_REFERENTS = 64
-_DIMENSIONS_INSIDE = 5  # the sizes of more lie apart from the tensor (c10's SizesAndStrides.h)
+_NOT_FOLLOWED = frozenset(("atom", "class", "module", "text", "raw", "frame_table", "cache"))
 
 
 class Step(NamedTuple):
@@ -37,56 +40,6 @@ class Step(NamedTuple):
     how: str
     key: str | int | tuple[int, str]
     label: str
-
-
-def length_of(obj: Any, layout: Layout) -> int | None:
-    """Items of a container, characters of a text, elements of an array; None for anything else."""
-    reader = _LENGTHS.get(layout.kind)
-    try:
-        return None if reader is None else reader(obj)
-    except Exception:  # an array library's own state may be half built
-        return None
-
-
-def items_in(obj: Any, layout: Layout) -> int | None:
-    """The same as `length_of`, but of an array of objects only the filled items."""
-    return filled(obj) if is_object_array(obj) else length_of(obj, layout)
-
-
-def array_bytes(obj: Any, layout: Layout) -> int | None:
-    """Bytes of a tensor or a text, and what an array keeps alive: of a view its base. None for others."""
-    try:
-        if layout.kind == "array":
-            return _array_bytes(obj)
-        if layout.kind == "tensor":
-            return _tensor_bytes(obj)
-        if layout.kind == "frame_table":
-            return _table(obj)[1]
-        if layout.kind == "text":
-            return _text_bytes(obj)
-        if layout.kind == "raw":
-            return int(array.buffer_info(obj)[1] * _item_size(obj))
-    except Exception:
-        return None
-    return None
-
-
-def shape_of(obj: Any, layout: Layout) -> tuple[int, ...] | None:
-    """The shape of an array or a plain tensor; None for others and for a tensor of many dimensions."""
-    if layout.kind == "array":
-        return tuple(sys.modules["numpy"].ndarray.shape.__get__(obj))
-    plain = layout.kind == "tensor" and _tensor_elements(obj) is not None
-    return tuple(obj.shape) if plain and obj.dim() <= _DIMENSIONS_INSIDE else None
-
-
-def capacity_of(obj: Any, layout: Layout) -> int | None:
-    """The bound of a container: a deque's `maxlen` or a cache's `maxsize`."""
-    if layout.kind == "deque":
-        maxlen: int | None = _maxlen(obj)
-        return maxlen
-    if layout.kind == "cache":
-        return _cache_info(obj)[1]
-    return None
 
 
 def parts(obj: Any, layout: Layout, samples: int) -> Iterator[tuple[Step, Any]]:
@@ -115,16 +68,14 @@ def parts(obj: Any, layout: Layout, samples: int) -> Iterator[tuple[Step, Any]]:
         return
     if layout.namespace is not None:
         yield from _attributes(obj, layout)
-    if layout.slots:
-        for name, read in layout.slots.items():
-            try:
-                value = read(obj)
-            except AttributeError:
-                continue
-            yield Step("slot", name, attribute_label(name, layout)), value
+    for name, read in layout.slots.items():
+        try:
+            value = read(obj)
+        except AttributeError:
+            continue
+        yield Step("slot", name, attribute_label(name, layout)), value
     if kind == "object" and layout.namespace is None and not layout.slots:
-        for at, value in enumerate(gc.get_referents(obj)[:_MOST_REFERENTS]):
-            yield Step("referent", at, ""), value
+        yield from _referents(obj)
 
 
 def namespace_parts(namespace: dict[Any, Any], layout: Layout | None = None) -> Iterator[tuple[Step, Any]]:
@@ -183,10 +134,9 @@ def _entries(obj: Any, samples: int) -> Iterator[tuple[Step, Any]]:
 
 
 def _value(obj: Any, at: Any) -> Any:
-    position = int(at)
-    if position >= 0:
-        return first_items(obj, 1, dict.values, start=position)[0]
-    return first_items(obj, 1, dict.values, reversed, start=-position - 1)[0]
+    if at >= 0:
+        return first_items(obj, 1, dict.values, start=at)[0]
+    return first_items(obj, 1, dict.values, reversed, start=-at - 1)[0]
 
 
 def _attributes(obj: Any, layout: Layout) -> Iterator[tuple[Step, Any]]:
@@ -197,9 +147,6 @@ def _attributes(obj: Any, layout: Layout) -> Iterator[tuple[Step, Any]]:
     namespace = attributes_of(obj, layout)
     if namespace is not None:
         yield from namespace_parts(namespace, layout)
-
-
-_NOT_FOLLOWED = frozenset(("atom", "class", "module", "text", "raw", "frame_table", "cache"))
 
 
 def _wrapped(obj: Any, kind: str) -> Iterator[tuple[Step, Any]]:
@@ -229,8 +176,12 @@ def _wrapped(obj: Any, kind: str) -> Iterator[tuple[Step, Any]]:
             for step, value in namespace_parts(namespace):
                 yield Step("thread_local", (at, str(step.key)), step.label), value
     else:
-        for at, value in enumerate(gc.get_referents(obj)[:_MOST_REFERENTS]):
-            yield Step("referent", at, ""), value
+        yield from _referents(obj)
+
+
+def _referents(obj: Any) -> Iterator[tuple[Step, Any]]:
+    for at, value in enumerate(gc.get_referents(obj)[:_MOST_REFERENTS]):
+        yield Step("referent", at, ""), value
 
 
 def _thread_namespaces(local: Any) -> list[dict[Any, Any]]:
@@ -244,105 +195,13 @@ def _cell(cell: Any) -> Any:
     return held[0] if held else None
 
 
-def _array_bytes(obj: Any) -> int:
-    ndarray = sys.modules["numpy"].ndarray
-    base = obj
-    for _ in range(8):
-        under = ndarray.base.__get__(base)
-        if under is None or layout_of(type(under)).kind != "array":
-            break
-        base = under
-    return int(ndarray.nbytes.__get__(base))
-
-
-def _tensor_bytes(obj: Any) -> int | None:
-    torch = sys.modules["torch"]
-    if type(obj) is not torch.Tensor and type(obj) is not torch.nn.Parameter:
-        return None  # a subclass may answer with code of its own
-    return int(obj.numel() * obj.element_size())
-
-
-_TABLE_PARTS = frozenset(("list", "tuple", "object", "array"))
-
-
-def _table(obj: Any) -> tuple[int, int]:
-    """Rows and bytes of a pandas object, from the arrays of its blocks."""
-    rows = nbytes = 0
-    stack, seen = [layout_of(type(obj)).namespace(obj).get("_mgr")], 0  # type: ignore[misc]
-    while stack and seen < 200:
-        part = stack.pop()
-        layout = layout_of(type(part))
-        seen += 1
-        if layout.kind == "array":
-            ndarray = sys.modules["numpy"].ndarray
-            shape = ndarray.shape.__get__(part)
-            rows = max(rows, int(shape[-1]) if shape else 0)
-            nbytes += _array_bytes(part)
-        elif part is not None:
-            # An index remembers its views as weak references, hundreds of them: those lead nowhere.
-            stack += [one for one in gc.get_referents(part) if layout_of(type(one)).kind in _TABLE_PARTS]
-    return rows, nbytes
-
-
-_maxlen = deque.__dict__["maxlen"].__get__
-
-
-def _item_size(obj: Any) -> int:
-    size: int = array.__dict__["itemsize"].__get__(obj)
-    return size
-
-
-def _cache_info(obj: Any) -> tuple[int, int | None]:
-    info = CACHE_TYPE.cache_info(obj)
-    return info.currsize, info.maxsize
-
-
-def _elements(obj: Any) -> int:
-    ndarray = sys.modules["numpy"].ndarray
-    return int(ndarray.size.__get__(obj))
-
-
-def _tensor_elements(obj: Any) -> int | None:
-    torch = sys.modules["torch"]
-    plain = type(obj) is torch.Tensor or type(obj) is torch.nn.Parameter
-    return int(obj.numel()) if plain else None
-
-
-def _text_bytes(obj: Any) -> int:
-    mro = layout_of(type(obj)).mro
-    base: Any = next(base for base in mro if base is str or base is bytes or base is bytearray)
-    return int(base.__sizeof__(obj))
-
-
-def _text_length(obj: Any) -> int:
-    mro = layout_of(type(obj)).mro
-    base: Any = next(base for base in mro if base is str or base is bytes or base is bytearray)
-    return int(base.__len__(obj))
-
-
 def _set_iterator(obj: Any) -> Callable[[Any], Iterator[Any]]:
     return set.__iter__ if issubclass(type(obj), set) else frozenset.__iter__
-
-
-def _set_length(obj: Any) -> int:
-    return set.__len__(obj) if issubclass(type(obj), set) else frozenset.__len__(obj)
 
 
 def _deque_item(obj: Any, at: int) -> Any:
     # A negative position would be counted from what a subclass says is its length.
     return deque.__getitem__(obj, at if at >= 0 else max(0, deque.__len__(obj) + at))
-
-
-def _defined(namespace: Any, name: Any) -> Any:
-    return dict.__getitem__(namespace, name)
-
-
-def _sequence_item(obj: Any, at: Any) -> Any:
-    return _GET[layout_of(type(obj)).kind](obj, int(at))
-
-
-def _slot(obj: Any, name: Any) -> Any:
-    return layout_of(type(obj)).slots[str(name)](obj)
 
 
 def _function(obj: Any) -> Any:
@@ -360,20 +219,6 @@ def _method_part(obj: Any, what: Any) -> Any:
     raise TypeError("no method any more")
 
 
-_LENGTHS: dict[str, Callable[[Any], int | None]] = {
-    "list": list.__len__,
-    "tuple": tuple.__len__,
-    "deque": deque.__len__,
-    "dict": dict.__len__,
-    "set": _set_length,
-    "text": _text_length,
-    "raw": array.__len__,
-    "array": _elements,
-    "tensor": _tensor_elements,
-    "frame_table": lambda obj: _table(obj)[0],
-    "cache": lambda obj: _cache_info(obj)[0],
-    "programs": lambda obj: int(type(obj)._cache_size(obj)),  # what jax.jit compiled: one for each signature
-}
 _GET: dict[str, Callable[[Any, int], Any]] = {
     "list": list.__getitem__,
     "tuple": tuple.__getitem__,
@@ -381,12 +226,12 @@ _GET: dict[str, Callable[[Any, int], Any]] = {
     "array": item_at,
 }
 _FOLLOW: dict[str, Callable[[Any, Any], Any]] = {
-    "name": lambda obj, name: _defined(obj, name) if type(obj) is dict else attribute_of(obj, name),
-    "slot": _slot,
+    "name": lambda obj, name: obj[name] if type(obj) is dict else attribute_of(obj, name),
+    "slot": lambda obj, name: layout_of(type(obj)).slots[name](obj),
     "class": lambda cls, name: namespace_of(cls)[name],
     "type": lambda obj, _: type(obj),
     "attributes": lambda obj, _: instance_dict(obj),
-    "item": _sequence_item,
+    "item": lambda obj, at: _GET[layout_of(type(obj)).kind](obj, at),
     "key": dict.__getitem__,
     "value": _value,
     "element": lambda obj, at: first_items(obj, 1, _set_iterator(obj), start=at)[0],

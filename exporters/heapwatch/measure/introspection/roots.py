@@ -1,4 +1,4 @@
-"""The roots of a program's objects: its modules, the frames of its threads, and well-known registries."""
+"""The roots of a program's objects: modules, frames of threads, context variables, well-known registries."""
 
 from __future__ import annotations
 
@@ -6,11 +6,13 @@ import sys
 import sysconfig
 import threading
 from collections.abc import Callable, Container, Iterator
-from functools import lru_cache
+from contextvars import ContextVar, copy_context
+from functools import lru_cache, partial
 from itertools import compress
 from types import FrameType, ModuleType
 from typing import Any, NamedTuple
 
+from heapwatch.measure.introspection.alone import Ask
 from heapwatch.measure.introspection.attributes import Gone, attribute_of
 from heapwatch.measure.introspection.frames import innermost, thread_ids
 
@@ -18,6 +20,17 @@ OWN_THREADS = "heapwatch-"
 _OPTIMIZED = 0x1  # CO_OPTIMIZED: the code of a function, whose locals are no namespace
 _MOST_FRAMES = 60
 _MOST_LIBRARIES = 20_000
+_MOST_CONTEXT_VARIABLES = 8
+CONTEXT_SUFFIX = ".get()"
+_OWN_PACKAGES = (
+    "heapwatch", "heapwatch_dashboards", "heapwatch_receiver", "heapwatch_stack", "heapwatch_viewer"
+)  # fmt: skip
+_OWN_FOLDER = __file__.rpartition("measure")[0]
+_LIBRARY = tuple(
+    {sysconfig.get_paths()["stdlib"], sysconfig.get_paths()["platstdlib"], sys.prefix + "/lib/python"}
+)
+_EVENT_LOOP = ("/asyncio/base_events.py", "/asyncio/events.py", "/asyncio/runners.py")
+_NOT_LOOKED_INTO = (_OWN_FOLDER, "<frozen")
 _module_dict: Callable[[ModuleType], dict[str, Any]] = vars(ModuleType)["__dict__"].__get__
 
 # Names of modules that are known to be libraries': thousands are loaded, and asked for in each walk.
@@ -58,12 +71,14 @@ class Root(NamedTuple):
 
 def user_modules() -> list[str]:
     """Names of the loaded modules that belong neither to the standard library nor to an installed package."""
-    return [name for name in _module_names() if is_user_module(name)]
+    modules = sys.modules
+    names = list(modules) if type(modules) is dict else []
+    return [name for name in names if type(name) is str and is_user_module(name)]
 
 
 def is_user_module(name: str) -> bool:
     """Whether a module's file is the user's."""
-    if name in _known_libraries or _is_own(name):
+    if name in _known_libraries or name.partition(".")[0] in _OWN_PACKAGES:
         return False
     namespace = module_namespace(name)
     if namespace is None:
@@ -129,6 +144,27 @@ def registry_roots() -> list[Root]:
     """The registries of the standard library and of matplotlib that are in use."""
     modules = sys.modules
     return [_registry(module, path) for module, path in _REGISTRIES if module in modules]
+
+
+def context_roots(ask: Ask, is_shown: Callable[[str], bool]) -> list[Root]:
+    """One root for each context variable with a name that is shown and that the answering thread has set.
+
+    A value is asked for at each reading, in the thread whose context it is: a copy of the context would keep
+    it alive.
+    """
+    variables: list[ContextVar[Any]] = ask(lambda: list(copy_context())) or []
+    names = dict.fromkeys(variable.name for variable in variables)
+    shown = [name for name in names if is_shown(name)][:_MOST_CONTEXT_VARIABLES]
+    return [
+        Root(name + CONTEXT_SUFFIX, f"context {name}", partial(_context_value, name, ask)) for name in shown
+    ]
+
+
+def _context_value(name: str, ask: Ask) -> Any:
+    found = ask(lambda: [value for variable, value in copy_context().items() if variable.name == name])
+    if not found:
+        raise Gone(name)
+    return found[0]
 
 
 def frame_roots() -> list[Root]:
@@ -280,23 +316,3 @@ def _registry(module: str, path: str) -> Root:
         return found
 
     return Root(f"{module}.{path}", f"registry {module}.{path}", read)
-
-
-def _module_names() -> list[str]:
-    modules = sys.modules
-    return [name for name in list(modules) if type(name) is str] if type(modules) is dict else []
-
-
-def _is_own(name: str) -> bool:
-    return name.partition(".")[0] in _OWN_PACKAGES
-
-
-_OWN_PACKAGES = (
-    "heapwatch", "heapwatch_dashboards", "heapwatch_receiver", "heapwatch_stack", "heapwatch_viewer"
-)  # fmt: skip
-_OWN_FOLDER = __file__.rpartition("measure")[0]
-_LIBRARY = tuple(
-    {sysconfig.get_paths()["stdlib"], sysconfig.get_paths()["platstdlib"], sys.prefix + "/lib/python"}
-)
-_EVENT_LOOP = ("/asyncio/base_events.py", "/asyncio/events.py", "/asyncio/runners.py")
-_NOT_LOOKED_INTO = (_OWN_FOLDER, "<frozen")

@@ -19,6 +19,7 @@ from contextlib import suppress
 from types import CodeType, FunctionType, MethodDescriptorType
 from typing import Any
 
+from heapwatch.measure.introspection.attributes import code_in, nested_code
 from heapwatch.measure.introspection.frames import innermost, thread_ids
 from heapwatch.measure.introspection.layout import Layout, flags_of, layout_of, namespace_of
 from heapwatch.measure.introspection.roots import is_user_file, module_label, module_namespace, user_modules
@@ -93,8 +94,7 @@ def _shown(layout: Layout) -> tuple[str, str]:
         named = next((base for base in layout.mro if _stands_in_code(base)), object)
         found = layout_of(named)
         layout.shown = found.name, found.module
-    shown: tuple[str, str] = layout.shown
-    return shown
+    return layout.shown
 
 
 def _stands_in_code(cls: type) -> bool:
@@ -126,13 +126,12 @@ def _names_in_code(layout: Layout) -> frozenset[str]:
         found: set[str] = set()
         for base in layout.mro:
             if flags_of(base) & _HEAP_TYPE:
-                for code in _code_in(list(namespace_of(base).values())):
+                for code in code_in(list(namespace_of(base).values())):
                     found.update(_words_of(code))
             else:
                 found.update(name for name in namespace_of(base) if type(name) is str)
         layout.written = frozenset(name for name in found if len(name) <= _LONGEST)
-    names: frozenset[str] = layout.written
-    return names
+    return layout.written
 
 
 class _Source:
@@ -144,10 +143,10 @@ class _Source:
         self._state: tuple[int, ...] = ()
 
     def has(self, word: str) -> bool:
-        return word in self._words or (self._look() and word in self._words)
+        return word in self._words or (self._read_new() and word in self._words)
 
-    def _look(self) -> bool:
-        """Read what was loaded since the last look; whether there was any."""
+    def _read_new(self) -> bool:
+        """Read what was loaded since the last call; whether there was any."""
         main = module_namespace("__main__") or {}
         state = (len(sys.modules), len(linecache.cache), len(main))
         if state == self._state:
@@ -172,7 +171,7 @@ class _Source:
                 self._add(file, text)
                 return
             self._read.add(file)
-        codes = [*_code_in(list(namespace.values())), *(_running() if is_main else ())]
+        codes = [*_code_of_module(namespace), *(_running() if is_main else ())]
         self._keep(word for code in codes for word in _words_of(code))
 
     def _add(self, file: str, text: str) -> None:
@@ -209,7 +208,7 @@ def _running() -> Iterator[CodeType]:
             if at is None:
                 break
             if at.f_code.co_filename.startswith(_PROMPTS):
-                yield from _nested(at.f_code)
+                yield from nested_code(at.f_code)
             at = at.f_back
 
 
@@ -224,24 +223,10 @@ def _words_of(code: CodeType) -> Iterator[str]:
             constants += constant
 
 
-def _code_in(values: Iterable[Any], depth: int = 0) -> Iterator[CodeType]:
-    """The code of functions and of the methods of classes, with the functions inside them."""
+def _code_of_module(namespace: dict[str, Any]) -> Iterator[CodeType]:
+    """The code of its functions, and of the methods of its classes."""
+    values = list(namespace.values())
+    yield from code_in(values)
     for value in values:
-        if type(value) in (staticmethod, classmethod):
-            value = value.__func__
-        elif type(value) is property:
-            value = value.fget
-        if type(value) is FunctionType:
-            yield from _nested(value.__code__)
-            wrapped = getattr(value, "__wrapped__", None)
-            if type(wrapped) is FunctionType:
-                yield from _nested(wrapped.__code__)
-        elif depth == 0 and layout_of(type(value)).kind == "class":
-            yield from _code_in(list(namespace_of(value).values()), depth=1)
-
-
-def _nested(code: CodeType) -> Iterator[CodeType]:
-    yield code
-    for constant in code.co_consts:
-        if type(constant) is CodeType:
-            yield from _nested(constant)
+        if layout_of(type(value)).kind == "class":
+            yield from code_in(list(namespace_of(value).values()))

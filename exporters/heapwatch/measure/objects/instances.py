@@ -3,21 +3,51 @@
 The count makes one list of pointers, runs no code of the watched classes, and keeps and collects nothing. It
 holds the GIL all the time, so the whole program stops meanwhile.
 
-Classes that the collector does not track (`numpy.ndarray`) are estimated, see `untracked` beside this.
-Objects that `gc.freeze()` moved to the permanent generation are not counted.
+Instances of classes that the collector does not track, such as `numpy.ndarray`, are found through what
+tracked objects refer to. Each reference counts as one over the number of references that the object has, so
+an object counts once in total: multiplicity weighting, Z. W. Birnbaum and M. G. Sirken, Design of Sample
+Surveys to Estimate the Prevalence of Rare Diseases (1965). References from local variables or C structures
+are not found and make the result too low. Objects that `gc.freeze()` moved to the permanent generation are
+not counted.
 """
 
 from __future__ import annotations
 
+import gc
+import sys
+import time
+import types
 import weakref
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
-from itertools import chain
-from typing import NamedTuple
+from itertools import chain, compress, filterfalse
+from typing import Any, NamedTuple
 
 from heapwatch.measure.introspection.layout import layout_of
-from heapwatch.measure.objects.tracked import tracked_types
-from heapwatch.measure.objects.untracked import Untracked, is_untracked
+from heapwatch.measure.objects.tracked import tracked_count, tracked_slices, tracked_types
+from heapwatch.measure.sizing.sampling import CONTAINERS, ContainerChanged, pick, positions
+
+_SLICE = 20_000  # tracked objects looked at in one reading
+# Of CPU time, in one reading until all slices have been seen once, so that a count exists soon.
+_FIRST_SECONDS = 0.1
+_CHUNK = 4096  # objects whose referents are listed at a time
+_LONG = 256  # items of a container that is sampled
+_SAMPLES = 64
+_DEEPEST = 4  # levels of nested untracked dicts and tuples, or of views of views
+
+# Types of the interpreter's own objects, which hold no data of the program.
+_IGNORED = frozenset(
+    (
+        type,
+        types.BuiltinFunctionType,
+        types.CodeType,
+        types.GetSetDescriptorType,
+        types.MemberDescriptorType,
+        types.MethodDescriptorType,
+        types.WrapperDescriptorType,
+        types.GenericAlias,
+    )
+)
 
 
 class Census(NamedTuple):
@@ -88,3 +118,114 @@ def _family(cls: type) -> Iterator[type]:
     subclasses: list[type] = type.__subclasses__(cls)
     for subclass in subclasses:
         yield from _family(subclass)
+
+
+def is_untracked(cls: type) -> bool:
+    """Whether instances of `cls` itself are invisible to the garbage collector."""
+    return not cls.__flags__ & 1 << 14  # CPython's Py_TPFLAGS_HAVE_GC
+
+
+class Untracked:
+    """Counts one slice of the tracked objects at each reading; the result is the sum over all slices."""
+
+    def __init__(self) -> None:
+        self._next = 0
+        self._total = 0
+        self._slices: dict[int, dict[type, float]] = {}
+
+    def count(self, wanted: Iterable[type]) -> dict[type, float] | None:
+        """Estimated instances by class; None until all slices were seen once.
+
+        Args:
+            wanted: classes, none of them tracked.
+
+        """
+        wanted = frozenset(wanted)
+        self._total = self._total or -(-tracked_count() // _SLICE)
+        until = time.thread_time() + _FIRST_SECONDS
+        while True:
+            missing = [at for at in range(self._total) if at not in self._slices]
+            slices, length = tracked_slices(missing or [self._next % self._total], _SLICE)
+            while slices:
+                at = next(iter(slices))
+                self._slices[at] = _references(*slices.pop(at), wanted)
+                self._next = at + 1
+                if time.thread_time() > until:
+                    slices.clear()
+            self._total = -(-length // _SLICE)
+            self._slices = {at: found for at, found in self._slices.items() if at < self._total}
+            if len(self._slices) == self._total or time.thread_time() > until:
+                break
+        if len(self._slices) < self._total:
+            return None
+        counts: dict[type, float] = {}
+        for found in self._slices.values():
+            for cls, number in found.items():
+                counts[cls] = counts.get(cls, 0.0) + number
+        return counts
+
+
+def _references(objects: list[Any], in_tuples: list[Any], wanted: frozenset[type]) -> dict[type, float]:
+    """References to instances of `wanted`, each divided by all references to the instance.
+
+    Args:
+        objects: what holds them.
+        in_tuples: what tuples hold, an entry for each reference; emptied.
+        wanted: the classes.
+
+    """
+    counts: dict[type, float] = {}
+    _follow(in_tuples, 1.0, wanted, counts, _DEEPEST)
+    holders = [obj for obj in objects if type(obj) not in _IGNORED]
+    long = [obj for obj in holders if type(obj) in CONTAINERS and len(obj) > _LONG]
+    if long:
+        known = set(map(id, long))
+        holders = [obj for obj in holders if id(obj) not in known]
+    for start in range(0, len(holders), _CHUNK):
+        _follow(gc.get_referents(*holders[start : start + _CHUNK]), 1.0, wanted, counts, _DEEPEST)
+    for container in long:
+        length = len(container)
+        try:
+            items = pick(container, positions(length, _SAMPLES))
+        except ContainerChanged:
+            continue
+        if not items:
+            continue
+        weight = length / len(items)
+        parts = [part for item in items for part in item]
+        items.clear()
+        _follow(parts, weight, wanted, counts, _DEEPEST)
+    return counts
+
+
+def _follow(
+    referents: list[object], weight: float, wanted: frozenset[type], counts: dict[type, float], depth: int
+) -> None:
+    """Count `referents` of `wanted` types, also inside untracked containers; empties `referents`."""
+    kinds = wanted | {dict, tuple}
+    found = list(
+        filterfalse(gc.is_tracked, compress(referents, map(kinds.__contains__, map(type, referents))))
+    )
+    referents.clear()
+    occurrences = Counter(map(id, found))
+    while found:
+        obj = found.pop()
+        occurrences[id(obj)] -= 1
+        parts = [getattr(obj, "base", None)] if type(obj) in wanted else gc.get_referents(obj)
+        if type(obj) not in wanted and kinds.isdisjoint(map(type, parts)):
+            continue
+        share = weight / max(1, sys.getrefcount(obj) - _HELD - occurrences[id(obj)])
+        if type(obj) in wanted:
+            counts[type(obj)] = counts.get(type(obj), 0.0) + share
+        if depth:
+            _follow(parts, share, wanted, counts, depth - 1)
+
+
+def _references_held() -> int:
+    """References that `sys.getrefcount` adds for an object just popped from a list."""
+    stack = [object()]
+    obj = stack.pop()
+    return sys.getrefcount(obj)
+
+
+_HELD = _references_held()

@@ -16,6 +16,7 @@ collector is off. So results are made after that, inside the chain, and taken ou
 from __future__ import annotations
 
 import gc
+import sys
 from collections import deque
 from collections.abc import Callable, Collection, Iterable, Iterator
 from functools import partial
@@ -24,9 +25,9 @@ from operator import is_, is_not, itemgetter, lt, not_
 from typing import Any, NamedTuple
 from weakref import ref
 
-from heapwatch.measure.introspection.audit import may_have_audit_hooks
-
 _MOST_OWN = 100  # more objects than a chain consists of
+_DEEPEST = 5000
+_FRAMES_APART = sys.version_info >= (3, 11)  # before, deep recursion needs the stack of C
 _is_tuple = partial(is_, tuple)
 _is_no_tuple = partial(is_not, tuple)
 _is_reference = ref.__subclasscheck__  # of a type, without code of its metaclass
@@ -179,3 +180,26 @@ def _run(*steps: Iterator[Any]) -> None:
         if enabled == [True]:
             gc.enable()
         raise
+
+
+def may_have_audit_hooks() -> bool:
+    """Whether a hook of `sys.addaudithook` written in Python would run inside calls of `gc` or `id`.
+
+    False on Python 3.10, which cannot tell. The interpreter does not list its hooks. But at the end of the
+    stack of Python functions no hook can be called any more, and `sys.audit` fails if there is one.
+    """
+    if not _FRAMES_APART:
+        return False
+    return sys.getrecursionlimit() > _DEEPEST or _at_the_end()
+
+
+def _at_the_end() -> bool:
+    try:
+        return _at_the_end()
+    except RecursionError:
+        pass
+    try:
+        sys.audit("heapwatch.probe")
+    except RecursionError:
+        return True
+    return False

@@ -25,12 +25,12 @@ class _Count(NamedTuple):
 
 
 class KernelKills:
-    """Knows the OOM kills of each process's control group as of the last look."""
+    """Knows the OOM kills of each process's control group as of the last update."""
 
     def __init__(self) -> None:
         self._counts: dict[int, list[_Count]] = {}
 
-    def look(self, pids: Iterable[int]) -> None:
+    def update(self, pids: Iterable[int]) -> None:
         """Note the counts of live processes' control groups, and of the machine; forget all others."""
         self._counts = {
             pid: [_Count(file, kills) for file in _files_of(pid) if (kills := _kills(file)) is not None]

@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
-from heapwatch.measure.process.resident_memory import ResidentMemory
+from heapwatch.measure.process.memory import ResidentMemory
 from heapwatch.measure.sizing.tensor_storage import Storages
 from heapwatch.measure.sizing.traversal import FEWEST_SAMPLES, OutOfTime, Walk
 
@@ -47,15 +47,8 @@ class Size:
 
     def times(self, share: float) -> Size:
         """The size of a part, or of a multiple, of the object."""
-        return Size(
-            bytes=round(share * self.bytes),
-            error_bytes=round(share * self.error_bytes),
-            gpu_bytes=round(share * self.gpu_bytes),
-            mapped_bytes=round(share * self.mapped_bytes),
-            shared_bytes=round(share * self.shared_bytes),
-            objects=self.objects,
-            unread=self.unread,
-        )
+        names = ("bytes", "error_bytes", "gpu_bytes", "mapped_bytes", "shared_bytes")
+        return replace(self, **{name: round(share * getattr(self, name)) for name in names})
 
 
 def deep_size(

@@ -17,8 +17,14 @@ from typing import Any
 from heapwatch.measure.introspection.alone import read_alone
 from heapwatch.measure.introspection.layout import classes, layout_of, namespace_of
 from heapwatch.measure.introspection.roots import is_user_module
-from heapwatch.measure.process.mappings import Mappings
-from heapwatch.measure.sizing.memory import UNREAD, MemoryBlock, MemoryPlace, Unread, exported_memory
+from heapwatch.measure.sizing.memory import (
+    UNREAD,
+    Mappings,
+    MemoryBlock,
+    MemoryPlace,
+    Unread,
+    exported_memory,
+)
 
 Part = MemoryBlock | Unread | Any
 Reader = Callable[[Any, Mappings], Iterator[Part]]

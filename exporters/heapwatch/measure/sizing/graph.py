@@ -79,24 +79,12 @@ def _readers_of(node: Any, known: dict[int, _Readers]) -> _Readers:
 
 def _make_readers(cls: type) -> _Readers:
     # An operation written by the user is of a class of its own: only the library's accessors are used.
-    number: Callable[[Any], int] = _is_leaf
-    inputs: Callable[[Any], tuple[tuple[Any, int], ...]] = _no_inputs
-    named = _first(cls, "_sequence_nr")
-    if type(named) is MethodDescriptorType:
-        number = named
-    followed = _first(cls, "next_functions")
-    if type(followed) is GetSetDescriptorType:
-        inputs = followed.__get__
-    return _Readers(number, inputs)
+    number, inputs = _first(cls, "_sequence_nr"), _first(cls, "next_functions")
+    return _Readers(
+        number if type(number) is MethodDescriptorType else lambda _: _LEAF,
+        inputs.__get__ if type(inputs) is GetSetDescriptorType else lambda _: (),
+    )
 
 
 def _first(cls: type, name: str) -> Any:
     return next((space[name] for base in layout_of(cls).mro if name in (space := namespace_of(base))), None)
-
-
-def _is_leaf(node: Any) -> int:
-    return _LEAF
-
-
-def _no_inputs(node: Any) -> tuple[tuple[Any, int], ...]:
-    return ()

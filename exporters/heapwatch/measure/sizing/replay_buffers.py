@@ -1,4 +1,4 @@
-"""The contents of a replay buffer of any library."""
+"""Replay buffers: the contents of declared ones, of any library, and rings in any object's attributes."""
 
 from __future__ import annotations
 
@@ -9,14 +9,23 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from heapwatch.measure.introspection.attributes import attributes_of
-from heapwatch.measure.introspection.layout import classes
+from heapwatch.measure.introspection.containers import array_bytes, shape_of
+from heapwatch.measure.introspection.layout import classes, layout_of
 from heapwatch.measure.sizing.deep_size import Size, deep_size
 from heapwatch.measure.sizing.sampling import CONTAINERS, pick, positions
 
+# Names of attributes in the buffers of libraries, and further ones that programs give them.
 _CAPACITY = ("maxlen", "max_size", "buffer_size", "capacity", "max_len", "max_length", "memory_size")
-_INNER = ("buffer", "memory", "_storage", "storage", "experiences", "transitions", "data")
+CAPACITY_NAMES = (
+    *_CAPACITY, "mem_size", "limit", "buffer_capacity", "max_buffer_size", "replay_size", "window", "maxsize"
+)  # fmt: skip
+_POSITION = ("pos", "ptr", "position")
+_POSITION_NAMES = (*_POSITION, "idx", "index", "mem_cntr", "cursor")
 _FILLED = ("size", "_len", "_size", "count", "num_in_buffer", "num_samples", "counter")
+_FILLED_NAMES = (*_FILLED, "length", "n_stored")
+_INNER = ("buffer", "memory", "_storage", "storage", "experiences", "transitions", "data")
 
+_LEAST_RING_BYTES = 1_000_000
 _ATTACHED_SAMPLES = 32
 _OBJECTS_AN_ITEM = 100
 _DEEPEST = 4
@@ -90,17 +99,16 @@ def _ring(buffer: Any) -> Contents | None:
     rows = _number(buffer, *_CAPACITY)
     if not rows:
         return None
-    arrays = [value for value in _attributes(buffer) if _first_dimension(value) is not None]
-    held = sum(_first_dimension(array) in (rows, rows * (_number(buffer, "n_envs") or 1)) for array in arrays)
-    filled = _rows_filled(buffer, rows)
-    if not held or filled is None:
-        return None
     width = _number(buffer, "n_envs") or 1
+    arrays = [value for value in _attributes(buffer) if _first_dimension(value) is not None]
+    filled = _rows_filled(buffer, rows)
+    if filled is None or not any(_first_dimension(array) in (rows, rows * width) for array in arrays):
+        return None
     return Contents(filled * width, rows * width, arrays, allocated=True)
 
 
 def _rows_filled(buffer: Any, rows: int) -> int | None:
-    full, position = _read(buffer, "full"), _number(buffer, "pos", "ptr", "position")
+    full, position = _read(buffer, "full"), _number(buffer, *_POSITION)
     if isinstance(full, bool) and position is not None:
         return rows if full else position
     return _number(buffer, *_FILLED)
@@ -205,3 +213,58 @@ def _number(obj: Any, *names: str) -> int | None:
         if isinstance(value, int) and not isinstance(value, bool) and value >= 0:
             return value
     return None
+
+
+class Ring(NamedTuple):
+    """The number of filled rows, the number of rows, and the bytes of all rows."""
+
+    filled: int
+    rows: int
+    nbytes: int
+
+    @property
+    def held_bytes(self) -> float:
+        """Bytes of the filled rows; memory that was never written is not resident."""
+        return self.nbytes * min(1.0, self.filled / self.rows)
+
+
+def ring_of(namespace: dict[str, Any]) -> Ring | None:
+    """The ring buffer in an object's attributes; None if there is none.
+
+    It needs arrays with the same number of rows, an attribute with that number, and a position or a count.
+    """
+    numbers = {name: value for name, value in list(namespace.items()) if type(value) is int and value >= 0}
+    rows = next((numbers[name] for name in CAPACITY_NAMES if numbers.get(name, 0) > 1), None)
+    filled = _filled(namespace, numbers, rows) if rows else None
+    if rows is None or filled is None:
+        return None
+    width = numbers.get("n_envs") or 1
+    nbytes = 0
+    for value in list(namespace.values()):
+        layout = layout_of(type(value))
+        shape = shape_of(value, layout)
+        if shape and shape[0] in (rows, rows * width):
+            nbytes += array_bytes(value, layout) or 0
+    return Ring(filled * width, rows * width, nbytes) if nbytes >= _LEAST_RING_BYTES else None
+
+
+def capacity_beside(namespace: dict[str, Any], items: float) -> int | None:
+    """The bound that an object declares for its items: the lowest one that is not exceeded."""
+    found = [
+        int(value)
+        for name, value in list(namespace.items())
+        if type(name) is str and name.strip("_") in CAPACITY_NAMES
+        # Settings are written as 1e6, too.
+        if type(value) is int or (type(value) is float and value.is_integer())
+        if value >= items
+    ]
+    return min(found, default=None)
+
+
+def _filled(namespace: dict[str, Any], numbers: dict[str, int], rows: int) -> int | None:
+    position = next((numbers[name] for name in _POSITION_NAMES if name in numbers), None)
+    full = namespace.get("full")
+    if type(full) is bool and position is not None:
+        return rows if full else position
+    count = next((numbers[name] for name in _FILLED_NAMES if name in numbers), position)
+    return None if count is None else min(count, rows)

@@ -7,12 +7,13 @@ import sys
 from dataclasses import replace
 from functools import lru_cache, partial
 from operator import itemgetter
-from typing import Any, NamedTuple
+from types import SimpleNamespace
+from typing import Any
 from weakref import ref
 
 from heapwatch.measure.introspection.alone import Ask, first_answer, read_alone
+from heapwatch.measure.introspection.containers import object_items
 from heapwatch.measure.introspection.layout import classes
-from heapwatch.measure.introspection.object_arrays import object_items
 from heapwatch.measure.sizing.memory import UNREAD, MemoryBlock, MemoryPlace
 
 _SMALL = 65536
@@ -27,24 +28,12 @@ _SPARSE_PARTS = {
 _MOST_TEXTS = 10_000  # of an array of texts, measured one by one
 
 
-class _Array(NamedTuple):
-    """Readers of numpy's own attributes, which a subclass may override."""
-
-    base: Any
-    dtype: Any
-    nbytes: Any
-    flags: Any
-    ravel: Any
-    tolist: Any
-
-
 @lru_cache(maxsize=1)
-def _numpy() -> _Array:
+def _numpy() -> Any:
+    """Readers of numpy's own attributes, which a subclass may override."""
     array = sys.modules["numpy"].ndarray
-    base, dtype, nbytes, flags = (
-        array.__dict__[name].__get__ for name in ("base", "dtype", "nbytes", "flags")
-    )
-    return _Array(base, dtype, nbytes, flags, array.ravel, array.tolist)
+    readers = {name: array.__dict__[name].__get__ for name in ("base", "dtype", "nbytes", "flags")}
+    return SimpleNamespace(**readers, ravel=array.ravel, tolist=array.tolist)
 
 
 def owned_bytes(array: Any) -> int:
@@ -60,7 +49,7 @@ def array_data(array: Any) -> tuple[int, int]:
     """
     numpy = _numpy()
     if numpy.base(array) is None and not numpy.dtype(array).hasobject:
-        return array_address(array), numpy.nbytes(array)
+        return array_address(array), int(numpy.nbytes(array))
     return 0, 0
 
 

@@ -24,10 +24,9 @@ from typing import Any
 from heapwatch.measure.introspection.frames import held_by_ended
 from heapwatch.measure.introspection.layout import flags_of, layout_of
 from heapwatch.measure.introspection.written import type_of
-from heapwatch.measure.process.mappings import Mappings
 from heapwatch.measure.process.own_time import own_time
 from heapwatch.measure.sizing.foreign import exported, reader_of
-from heapwatch.measure.sizing.memory import MemoryBlock, MemoryPlace
+from heapwatch.measure.sizing.memory import Mappings, MemoryBlock, MemoryPlace
 from heapwatch.measure.sizing.sampling import (
     Container,
     ContainerChanged,
@@ -105,9 +104,27 @@ class Walk:
 
     def everything(self, stack: list[Any], samples: int) -> tuple[Tally, int]:
         """Size of all that `stack` reaches, and how many references to its first object were found."""
-        tally, counted = Tally(), self._counted
-        home, back = _key(stack[0]), 0
-        counted.discard(home)
+        tally, home = Tally(), _key(stack[0])
+        self._counted.discard(home)
+        return tally, self._count_all(stack, tally, samples, home)
+
+    def has_counted(self, obj: Any) -> bool:
+        """Whether an object is counted already, or was to be left out."""
+        return _key(obj) in self._counted
+
+    def one_of_many(self, obj: Any, samples: int) -> Tally:
+        """Size of all that `obj` reaches without passing another object of its class."""
+        tally = Tally()
+        stack: list[Any] = []
+        self._counted.add(_key(obj))
+        self._visit(obj, self._counted, tally, stack, samples)
+        self._kinds[id(type(obj))] = "opaque"
+        self._count_all(stack, tally, samples)
+        return tally
+
+    def _count_all(self, stack: list[Any], tally: Tally, samples: int, home: int = 0) -> int:
+        """Add all that `stack` reaches, and return how many references to the object `home` were found."""
+        counted, back = self._counted, 0
         while stack:
             obj = stack.pop()
             key = _key(obj)
@@ -116,26 +133,7 @@ class Walk:
                 continue
             counted.add(key)
             self._visit(obj, counted, tally, stack, samples)
-        return tally, back
-
-    def has_counted(self, obj: Any) -> bool:
-        """Whether an object is counted already, or was to be left out."""
-        return _key(obj) in self._counted
-
-    def one_of_many(self, obj: Any, samples: int) -> Tally:
-        """Size of all that `obj` reaches without passing another object of its class."""
-        tally, counted = Tally(), self._counted
-        stack: list[Any] = []
-        counted.add(_key(obj))
-        self._visit(obj, counted, tally, stack, samples)
-        self._kinds[id(type(obj))] = "opaque"
-        while stack:
-            part = stack.pop()
-            key = _key(part)
-            if key not in counted:
-                counted.add(key)
-                self._visit(part, counted, tally, stack, samples)
-        return tally
+        return back
 
     def _visit(self, obj: Any, counted: set[int], tally: Tally, stack: list[Any], samples: int) -> None:
         """Add one object to `tally`, and put what it holds on `stack`."""

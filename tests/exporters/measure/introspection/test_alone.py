@@ -120,7 +120,7 @@ def test_threads_that_look_at_the_same_time_leave_nothing_to_the_collector() -> 
         threads = [threading.Thread(target=repeat, args=[look], name=f"{OWN_THREADS}look") for look in looks]
         for thread in threads:
             thread.start()
-        ended.wait(2)
+        ended.wait(1)
         ended.set()
         for thread in threads:
             thread.join()

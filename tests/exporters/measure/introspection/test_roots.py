@@ -1,16 +1,24 @@
+"""Roots: local variables of running functions, modules and context variables, and that they are let go."""
+
 from __future__ import annotations
 
 import gc
 import sys
 import threading
 import weakref
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar, copy_context
+from queue import SimpleQueue
 from types import FrameType, ModuleType
+from typing import Any
 
 import pytest
+from heapwatch.runtime.main_thread import MainThread
 
 from heapwatch.measure.introspection import roots
-from heapwatch.measure.introspection.reading import Gone
-from heapwatch.measure.introspection.roots import frame_roots, module_root, user_modules
+from heapwatch.measure.introspection.attributes import Gone
+from heapwatch.measure.introspection.roots import Root, context_roots, frame_roots, module_root, user_modules
 from tests.support.repository import REPOSITORY, SOURCES
 
 
@@ -18,82 +26,88 @@ class Batch:
     pass
 
 
-def run_in_thread(function: object) -> tuple[threading.Thread, threading.Event, threading.Event]:
-    ready, done = threading.Event(), threading.Event()
-    thread = threading.Thread(target=function, args=(ready, done), daemon=True)  # type: ignore[arg-type]
-    thread.start()
-    assert ready.wait(10)
-    return thread, ready, done
+class Other:
+    """A function that runs in another thread, and is told to go on."""
+
+    def __init__(self) -> None:
+        self.ready, self.go_on = threading.Event(), threading.Event()
+
+    @contextmanager
+    def running(self, function: Callable[[], None], name: str = "training") -> Iterator[Root]:
+        """The root of its local variables, or of those of the function that it calls."""
+        thread = threading.Thread(target=function, daemon=True)
+        thread.start()
+        assert self.ready.wait(10)
+        (root,) = [root for root in frame_roots() if root.label == f"{name}()"]
+        yield root
+        self.go_on.set()
+        thread.join(10)
 
 
-def test_local_variables_of_other_threads_are_found_and_let_go() -> None:
-    gone = threading.Event()
-    refs = []
+@pytest.fixture
+def other() -> Other:
+    return Other()
 
-    def training(ready: threading.Event, done: threading.Event) -> None:
+
+def test_local_variables_of_other_threads_are_found_and_let_go(other: Other) -> None:
+    refs: list[weakref.ref[Batch]] = []
+    dropped = threading.Event()
+
+    def training() -> None:
         batch: Batch | None = Batch()
         refs.append(weakref.ref(batch))
-        ready.set()
-        done.wait(10)
+        other.ready.set()
+        other.go_on.wait(10)
         batch = None
-        done.clear()
-        gone.set()
-        done.wait(10)
+        other.go_on.clear()
+        dropped.set()
+        other.go_on.wait(10)
 
-    thread, _, done = run_in_thread(training)
-    (root,) = [root for root in frame_roots() if root.label == "training()"]
-    assert type(root.read()["batch"]) is Batch
-    done.set()
-    assert gone.wait(10)
-    gc.collect()
-    assert refs[0]() is None
-    done.set()
-    thread.join(10)
+    with other.running(training) as root:
+        assert type(root.read()["batch"]) is Batch
+        other.go_on.set()
+        assert dropped.wait(10)
+        gc.collect()
+        assert refs[0]() is None
     with pytest.raises(Gone):
         root.read()
 
 
-def test_a_snapshot_that_the_program_took_is_left_as_it_is() -> None:
+def test_a_snapshot_that_the_program_took_is_left_as_it_is(other: Other) -> None:
     taken: list[dict[str, object]] = []
 
-    def training(ready: threading.Event, done: threading.Event) -> None:
+    def training() -> None:
         batch = Batch()
         taken.append(locals())
-        ready.set()
-        done.wait(10)
+        other.ready.set()
+        other.go_on.wait(10)
         del batch
 
-    thread, _, done = run_in_thread(training)
-    (root,) = [root for root in frame_roots() if root.label == "training()"]
-    root.read()
-    assert type(taken[0]["batch"]) is Batch
-    done.set()
-    thread.join(10)
+    with other.running(training) as root:
+        root.read()
+        assert type(taken[0]["batch"]) is Batch
 
 
 @pytest.mark.parametrize("local", [True, False])
-def test_the_variables_of_a_function_that_is_traced_stay(local: bool) -> None:
+def test_the_variables_of_a_function_that_is_traced_stay(other: Other, local: bool) -> None:
     ended: list[str] = []
 
     def traced(batch: str) -> None:
         ended.append(batch)
 
-    def training(ready: threading.Event, done: threading.Event) -> None:
+    def training() -> None:
         def trace(frame: FrameType, event: str, arg: object) -> object:
-            if frame.f_code is traced.__code__ and not done.is_set():
-                ready.set()
-                done.wait(10)  # as a debugger that waits for a command
+            if frame.f_code is traced.__code__ and not other.go_on.is_set():
+                other.ready.set()
+                other.go_on.wait(10)  # as a debugger that waits for a command
             return trace if local else None
 
         sys.settrace(trace)
         traced("kept")
         sys.settrace(None)
 
-    thread, _, done = run_in_thread(training)
-    (root,) = [root for root in frame_roots() if root.label == "traced()"]
-    assert root.read()["batch"] == "kept"
-    done.set()
-    thread.join(10)
+    with other.running(training, "traced") as root:
+        assert root.read()["batch"] == "kept"
     assert ended == ["kept"]
 
 
@@ -115,3 +129,73 @@ def test_what_stands_in_a_modules_place_is_no_module(monkeypatch: pytest.MonkeyP
         module_root("in_its_place").read()
     monkeypatch.setitem(sys.modules, "in_its_place", ModuleType("in_its_place"))
     assert "__name__" in module_root("in_its_place").read()
+
+
+class Episodes(list[int]):
+    """A list that can be referred to weakly."""
+
+
+request_log: ContextVar[Any] = ContextVar("request_log")
+
+
+def log_roots(ask: Any = lambda read: read()) -> list[Root]:
+    return context_roots(ask, lambda name: name == "request_log")
+
+
+def test_a_value_is_found_under_the_name_of_its_variable_and_no_other() -> None:
+    episodes = [1, 2]
+
+    def program() -> None:
+        request_log.set(episodes)
+        ContextVar("a b").set(episodes)
+        (root,) = log_roots()
+        assert (root.label, root.name) == ("request_log.get()", "context request_log")
+        assert root.read() is episodes
+
+    copy_context().run(program)
+    assert log_roots() == []
+
+
+def test_a_value_is_read_in_the_context_of_the_thread_that_answers() -> None:
+    found: SimpleQueue[Any] = SimpleQueue()
+
+    def look() -> None:
+        (root,) = log_roots(lambda read: MainThread().ask(read, 5.0))
+        found.put(root.read())
+
+    def program() -> None:
+        request_log.set([7])
+        looking = threading.Thread(target=look)
+        looking.start()
+        while looking.is_alive():
+            looking.join(0.01)
+
+    copy_context().run(program)
+    assert found.get(timeout=5.0) == [7]
+
+
+def test_a_value_that_was_replaced_is_let_go() -> None:
+    def program() -> None:
+        first = Episodes()
+        request_log.set(first)
+        (root,) = log_roots()
+        kept = weakref.ref(first)
+        assert root.read() is first
+        del first
+        request_log.set(None)
+        gc.collect()
+        assert kept() is None
+        assert root.read() is None
+
+    copy_context().run(program)
+
+
+def test_a_variable_that_is_not_set_and_a_thread_that_does_not_answer_are_gone() -> None:
+    def program() -> Root:
+        request_log.set([])
+        return log_roots()[0]
+
+    root = copy_context().run(program)
+    with pytest.raises(Gone):
+        root.read()
+    assert log_roots(lambda read: None) == []

@@ -28,10 +28,6 @@ class Slotted:
     __slots__ = ("number",)
 
 
-class Bare:
-    __slots__ = ()
-
-
 def test_counts_instances_made_before_and_after():
     agents = [Agent() for _ in range(5)]
     census = InstanceCounter([Agent])
@@ -193,8 +189,8 @@ def test_a_tracked_subclass_of_an_untracked_class_counts():
 
 
 def test_a_large_program_is_counted_slice_by_slice(monkeypatch):
-    monkeypatch.setattr("heapwatch.measure.objects.untracked._SLICE", 1000)
-    monkeypatch.setattr("heapwatch.measure.objects.untracked._FIRST_SECONDS", 0.0)
+    monkeypatch.setattr("heapwatch.measure.objects.instances._SLICE", 1000)
+    monkeypatch.setattr("heapwatch.measure.objects.instances._FIRST_SECONDS", 0.0)
 
     def readings():
         census = InstanceCounter([np.ndarray, Agent])
@@ -217,7 +213,7 @@ def test_a_reading_that_the_machine_holds_up_looks_at_as_much(monkeypatch):
         thread_time=lambda: 0.0, perf_counter=lambda: float(next(wall)), monotonic=lambda: float(next(wall))
     )
     kept = [[] for _ in range(500)]
-    monkeypatch.setattr("heapwatch.measure.objects.untracked._SLICE", 100)
-    monkeypatch.setattr("heapwatch.measure.objects.untracked.time", clocks)
+    monkeypatch.setattr("heapwatch.measure.objects.instances._SLICE", 100)
+    monkeypatch.setattr("heapwatch.measure.objects.instances.time", clocks)
     assert "ndarray" in InstanceCounter([np.ndarray]).take()
     assert kept

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import subprocess
 import sys
 from collections.abc import Callable, Iterator
 from typing import Any
@@ -171,3 +172,60 @@ def test_the_collector_is_on_again_after_a_failure() -> None:
     with pytest.raises(ZeroDivisionError):
         _run(_each(map(divmod, [1], [0])))
     assert gc.isenabled()
+
+
+TUPLES = """
+import sys, threading, time
+sys.setswitchinterval(5e-6)
+sys.addaudithook(lambda event, arguments: sum(range(300)))
+from heapwatch.measure.objects.tracked import tracked_objects, tracked_slices
+kept = [(at, []) for at in range(2000)]
+ended = []
+
+def look():
+    while not ended:
+        tracked_slices([0], sys.maxsize)
+        tracked_objects({id(list)})
+
+def item(at):
+    return [at]
+
+thread = threading.Thread(target=look)
+thread.start()
+end = time.monotonic() + 3
+try:
+    while time.monotonic() < end:
+        tuple(item(at) for at in range(12))
+finally:
+    ended.append(1)
+    thread.join(60)
+print("no tuple was disturbed")
+"""
+
+
+def told(code: str) -> str:
+    done = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, timeout=100, check=False
+    )
+    return done.stdout.strip() or done.stderr
+
+
+@pytest.mark.skipif(sys.version_info < (3, 11), reason="not told before 3.11")
+@pytest.mark.parametrize(
+    ("before", "expected"),
+    [
+        ("", "False"),
+        ("sys.addaudithook(lambda *args: None)", "True"),
+        ("sys.setrecursionlimit(10**6)", "True"),
+    ],
+    ids=["no hook", "a hook", "the stack may grow too long to try"],
+)
+def test_an_audit_hook_is_noticed(before: str, expected: str) -> None:
+    """In a process of its own, as a hook cannot be removed."""
+    ask = "from heapwatch.measure.objects.tracked import may_have_audit_hooks; print(may_have_audit_hooks())"
+    assert told(f"import sys\n{before}\n{ask}") == expected
+
+
+@pytest.mark.skipif(sys.version_info < (3, 11), reason="not told before 3.11")
+def test_tuples_that_the_program_fills_are_not_referred_to_while_a_hook_runs() -> None:
+    assert told(TUPLES) == "no tuple was disturbed"

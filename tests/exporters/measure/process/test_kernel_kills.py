@@ -23,19 +23,19 @@ def counters(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> tuple[Path, Pat
     return group, machine
 
 
-def test_a_count_that_rose_since_the_last_look_is_the_cause(counters: tuple[Path, Path]) -> None:
+def test_a_count_that_rose_since_the_last_update_is_the_cause(counters: tuple[Path, Path]) -> None:
     kills = KernelKills()
-    kills.look([PID])
+    kills.update([PID])
     assert kills.reason(PID) is None
     counters[0].write_text("oom_kill 4\n")
     assert kills.reason(PID) == "out of memory"
-    kills.look([PID])
+    kills.update([PID])
     assert kills.reason(PID) is None
 
 
 def test_a_kill_in_another_control_group_is_not(counters: tuple[Path, Path]) -> None:
     kills = KernelKills()
-    kills.look([PID])
+    kills.update([PID])
     counters[1].write_text("oom_kill 8\n")
     assert kills.reason(PID) is None
 
@@ -44,7 +44,7 @@ def test_the_machine_counts_where_the_control_group_ended_with_its_process(
     counters: tuple[Path, Path],
 ) -> None:
     kills = KernelKills()
-    kills.look([PID])
+    kills.update([PID])
     counters[0].unlink()
     assert kills.reason(PID) is None
     counters[1].write_text("oom_kill 8\n")

@@ -1,16 +1,18 @@
+"""The live descendants of a process, listed within a share of the time."""
+
 import multiprocessing
 import multiprocessing.resource_tracker
 import os
 import subprocess
 import sys
 import time
+from pathlib import Path
 
 import psutil
 import pytest
 
 from heapwatch.measure.process import process_tree
-from heapwatch.measure.process.descendants import descendants
-from heapwatch.measure.process.process_tree import ProcessTree
+from heapwatch.measure.process.process_tree import ProcessTree, descendants, private_bytes
 
 
 @pytest.fixture
@@ -55,12 +57,10 @@ def test_no_worker_outlives_its_end(worker):
 def test_a_new_worker_is_found_once_listing_has_paid_for_itself(clock):
     tree = ProcessTree(clock=clock)
     tree.workers()
-    worker = subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE)
-    try:
+    with subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE) as worker:
         assert worker.pid not in pids(tree)
         clock.now += 600
         assert worker.pid in pids(tree)
-    finally:
         worker.communicate(b"\n")
 
 
@@ -100,3 +100,32 @@ def test_what_multiprocessing_keeps_for_itself_is_no_worker(method):
         go_on.set()
         for worker in workers:
             worker.join()
+
+
+def test_children_are_found_and_weighed() -> None:
+    program = "import sys; held = bytearray(b'x' * 30_000_000); print(flush=True); sys.stdin.read()"
+    with subprocess.Popen(
+        [sys.executable, "-c", program], stdin=subprocess.PIPE, stdout=subprocess.PIPE
+    ) as child:
+        assert child.stdout is not None
+        child.stdout.readline()
+        assert child.pid in descendants(os.getpid())
+        assert (private_bytes(child.pid) or 0) > 30_000_000
+        child.communicate()
+    assert child.pid not in descendants(os.getpid())
+    assert private_bytes(child.pid) is None
+
+
+def test_the_kernels_lists_are_followed(tmp_path: Path) -> None:
+    for pid, children in ((1, "2 3"), (2, "4"), (3, ""), (4, "")):
+        task = tmp_path / str(pid) / "task" / str(pid)
+        task.mkdir(parents=True)
+        (task / "children").write_text(children)
+    assert sorted(descendants(1, proc=str(tmp_path))) == [2, 3, 4]
+    (tmp_path / "1" / "task" / "5").mkdir()  # a thread that ended after its folder was listed
+    assert sorted(descendants(1, proc=str(tmp_path))) == [2, 3, 4]
+    assert len(descendants(1, 2, proc=str(tmp_path))) == 2
+
+
+def test_without_the_kernels_lists_psutil_is_asked(worker, tmp_path):
+    assert worker.pid in descendants(os.getpid(), proc=str(tmp_path))

@@ -2,9 +2,7 @@ import gc
 import itertools
 import mmap
 import random
-import subprocess
 import sys
-import textwrap
 import tracemalloc
 import weakref
 from collections import deque, namedtuple
@@ -15,10 +13,10 @@ import numpy as np
 import pytest
 import torch
 
-from heapwatch.measure.sizing.deep_size import OutOfTime, Size, deep_size
+from heapwatch.measure.sizing.deep_size import Size, deep_size
 from heapwatch.measure.sizing.sampling import ContainerChanged
 from heapwatch.measure.sizing.tensor_storage import array_address
-from heapwatch.measure.sizing.traversal import Walk
+from heapwatch.measure.sizing.traversal import OutOfTime, Walk
 
 Transition = namedtuple("Transition", "state action reward next_state")
 LENGTH = 4000
@@ -122,19 +120,7 @@ CONTAINERS = {
 
 
 @pytest.mark.parametrize("make", CONTAINERS.values(), ids=CONTAINERS.keys())
-def test_a_sample_agrees_with_a_full_walk(make):
-    container = make()
-    exact = deep_size(container, samples=10**6, budget_seconds=60)
-    estimate = deep_size(container, budget_seconds=60)
-
-    assert exact.error_bytes == 0
-    # what is promised; a pool is off by 3 % once in some hundred times
-    assert estimate.bytes == pytest.approx(exact.bytes, rel=0.05)
-    assert estimate.objects < max(exact.objects, 10)
-
-
-@pytest.mark.parametrize("make", CONTAINERS.values(), ids=CONTAINERS.keys())
-def test_a_full_walk_agrees_with_what_was_allocated(make):
+def test_a_full_walk_agrees_with_what_was_allocated_and_a_sample_with_a_full_walk(make):
     make()  # fills free lists, so that tracemalloc sees what the container takes
     gc.collect()
     tracemalloc.start()
@@ -143,9 +129,13 @@ def test_a_full_walk_agrees_with_what_was_allocated(make):
     allocated, _ = tracemalloc.get_traced_memory()
     tracemalloc.stop()
 
-    measured = deep_size(container, samples=10**6, budget_seconds=60)
-
-    assert measured.bytes == pytest.approx(allocated, rel=0.08)
+    exact = deep_size(container, samples=10**6, budget_seconds=60)
+    assert exact.error_bytes == 0
+    assert exact.bytes == pytest.approx(allocated, rel=0.08)
+    estimate = deep_size(container, budget_seconds=60)
+    # what is promised; a pool is off by 3 % once in some hundred times
+    assert estimate.bytes == pytest.approx(exact.bytes, rel=0.05)
+    assert estimate.objects < max(exact.objects, 10)
 
 
 def test_items_held_elsewhere_too_are_counted_in_full():
@@ -162,7 +152,7 @@ def test_the_error_bound_covers_unequal_items():
     covered = 0
     for _ in range(40):
         strings = ["x" * generator.randint(1, 2000) for _ in range(LENGTH)]
-        exact = deep_size(strings, samples=10**6, budget_seconds=60).bytes
+        exact = sys.getsizeof(strings) + sum(map(sys.getsizeof, strings))
         estimate = deep_size(strings, budget_seconds=60)
         assert 0 < estimate.error_bytes < 0.05 * exact
         covered += abs(estimate.bytes - exact) <= 2 * estimate.error_bytes
@@ -199,7 +189,7 @@ def test_a_second_sample_that_time_does_not_allow_leaves_the_first(monkeypatch):
         return deep_size(items, budget_seconds=readings).bytes
 
     # Each reading of the clock takes a second: enough for the first sample, then for ever more of the second.
-    assert [size(readings) for readings in range(100, 300, 10)] == pytest.approx([exact] * 20, rel=0.5)
+    assert [size(readings) for readings in range(100, 300, 25)] == pytest.approx([exact] * 8, rel=0.5)
 
 
 def test_arrays_and_views_are_exact():
@@ -344,7 +334,7 @@ def test_closures_and_bound_methods_are_followed_but_not_their_module():
     assert deep_size([owner.method]).bytes == pytest.approx(5000, abs=2000)
 
 
-class Hostile:
+class AllItsCodeFails:
     def __init__(self):
         self.data = bytes(3000)
 
@@ -368,9 +358,7 @@ class Hostile:
 
 
 def test_no_code_of_the_objects_is_run():
-    assert deep_size([Hostile(), Hostile()]).bytes == pytest.approx(
-        3000 + sys.getsizeof(bytes(3000)), abs=4000
-    )
+    assert deep_size([AllItsCodeFails(), AllItsCodeFails()]).bytes == pytest.approx(6000, abs=1000)
 
 
 def test_nothing_is_kept_alive():
@@ -399,22 +387,23 @@ def test_measuring_leaves_no_memory_behind():
     assert left < 2000
 
 
-def test_the_time_budget_is_honoured():
-    wide = [[[Node() for _ in range(60)] for _ in range(60)] for _ in range(60)]
-
-    with pytest.raises(OutOfTime, match=r"do not fit in 0\.001 s"):
-        deep_size(wide, budget_seconds=0.001)
-
-
-def test_a_linked_list_in_a_container_is_out_of_time_and_not_wrong():
+def linked_list():
     items, last = [], None
     for _ in range(30_000):
         node = Node()
         node.last, last = last, node
         items.append(node)
+    return items
 
-    with pytest.raises(OutOfTime):
-        deep_size(items, budget_seconds=0.01)
+
+def nested_lists():
+    return [[[Node() for _ in range(60)] for _ in range(60)] for _ in range(60)]
+
+
+@pytest.mark.parametrize("make", [nested_lists, linked_list])
+def test_what_does_not_fit_in_the_budget_is_out_of_time_and_not_wrong(make):
+    with pytest.raises(OutOfTime, match=r"do not fit in 0\.001 s"):
+        deep_size(make(), budget_seconds=0.001)
 
 
 def test_what_is_not_allowed_is_named():
@@ -426,16 +415,6 @@ def test_what_is_not_allowed_is_named():
 
 def test_a_part_of_a_size():
     assert Size(100, 10, 20, 40, 60, objects=7).times(0.5) == Size(50, 5, 10, 20, 30, objects=7)
-
-
-def test_it_works_without_numpy_and_torch():
-    code = """
-        import sys
-        sys.modules["numpy"] = sys.modules["torch"] = None
-        from heapwatch.measure.sizing.deep_size import deep_size
-        assert deep_size([bytes(1000)]).bytes > 1000
-        """
-    subprocess.run([sys.executable, "-c", textwrap.dedent(code)], check=True)
 
 
 def test_a_container_that_was_emptied_meanwhile_has_changed() -> None:

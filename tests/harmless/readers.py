@@ -1,4 +1,4 @@
-"""Looks at everything all the time: the explainer with a clock that runs fast, and each reader by itself."""
+"""Reads everything all the time: the explainer with a clock that runs fast, and each reader by itself."""
 
 from __future__ import annotations
 
@@ -16,26 +16,28 @@ from typing import Any
 from heapwatch import Watch
 from heapwatch.explain.engine import Explainer
 from heapwatch.explain.weigh import traits_of
-from heapwatch.measure.introspection.layout import layout_of
-from heapwatch.measure.introspection.reading import array_bytes, items_in, parts, shape_of
+from heapwatch.measure.introspection.containers import array_bytes, items_in, shape_of
+from heapwatch.measure.introspection.layout import classes, layout_of
+from heapwatch.measure.introspection.reading import parts
 from heapwatch.measure.introspection.roots import OWN_THREADS, Root
 from heapwatch.measure.objects.instances import InstanceCounter
 from heapwatch.measure.objects.large import large_objects
-from heapwatch.measure.process.mappings import Mappings
-from heapwatch.measure.sizing.deep_size import OutOfTime, deep_size
+from heapwatch.measure.sizing.deep_size import deep_size
 from heapwatch.measure.sizing.foreign import reader_of
 from heapwatch.measure.sizing.graph import has_graph, read_graphs
+from heapwatch.measure.sizing.memory import Mappings
 from heapwatch.measure.sizing.replay_buffers import attached_tensors, contents_of
 from heapwatch.measure.sizing.sampling import ContainerChanged
 from heapwatch.measure.sizing.tensor_storage import Storages, tensor_parts
+from heapwatch.measure.sizing.traversal import OutOfTime
 from heapwatch.runtime.owned_reads import OwnedReads
 
-_FEWEST_LOOKS = 3
+_FEWEST_ROUNDS = 3
 _SPEED = 500.0  # seconds of the explainer's clock in a second
 _EXPECTED = (OutOfTime, ContainerChanged, RuntimeError, TypeError, ValueError)
 
 
-class Looking:
+class Readers:
     """Threads for the explainer, for measurements as of what was declared, and for readers of objects."""
 
     def __init__(self, watch: Watch, held: dict[str, Any]) -> None:
@@ -55,41 +57,41 @@ class Looking:
         self._threads: list[threading.Thread] = []
 
     def start(self, who: str) -> None:
-        """Begin to look with `all` of it, the `readers` alone, or `nothing`."""
-        looks = {"all": (self._explain, self._measure, self._read), "readers": (self._read,), "nothing": ()}
-        for look in looks[who]:
+        """Begin to read with `all` of it, the `readers` alone, or `nothing`."""
+        reading = {"all": (self._explain, self._measure, self._read), "readers": (self._read,), "nothing": ()}
+        for read in reading[who]:
             thread = threading.Thread(
-                target=self._repeat, args=[look], name=f"{OWN_THREADS}{look.__name__}", daemon=True
+                target=self._repeat, args=[read], name=f"{OWN_THREADS}{read.__name__}", daemon=True
             )
             self._threads.append(thread)
             thread.start()
 
     def stop(self) -> None:
-        """Stop looking."""
+        """Stop reading."""
         self._stopped.set()
         for thread in self._threads:
             thread.join(60)
 
     def told(self) -> str:
-        """What was looked at, and how often."""
+        """What was read, and how often."""
         rounds = self._explainer.inventory.rounds
         counts = ", ".join(f"{count} {what}" for what, count in sorted(self._counts.items()))
         return f"{rounds} walks, {len(self._explainer.inventory.known)} known, {counts}"
 
     def few(self, who: str) -> list[str]:
-        """What was looked at too few times to have shown anything."""
+        """What was read too few times to have shown anything."""
         counted = {"all": "explain", "readers": "objects read"}.get(who)
-        return [] if counted is None or self._counts[counted] >= _FEWEST_LOOKS else [counted]
+        return [] if counted is None or self._counts[counted] >= _FEWEST_ROUNDS else [counted]
 
     def problems(self, who: str) -> list[str]:
-        """Errors of the library itself, and what was looked at too few times."""
+        """Errors of the library itself, and what was read too few times."""
         alive = [f"{thread.name} did not end" for thread in self._threads if thread.is_alive()]
         return self._errors[:5] + alive + [f"too few times: {counted}" for counted in self.few(who)]
 
-    def _repeat(self, look: Any) -> None:
+    def _repeat(self, read: Any) -> None:
         while not self._stopped.is_set():
             try:
-                look()
+                read()
             except Exception:
                 self._errors.append(traceback.format_exc())
                 self._stopped.wait(0.1)
@@ -118,7 +120,7 @@ class Looking:
         value = None
         large_objects(1e4)
         watched = [getattr(sys.modules.get("torch"), "Tensor", dict), type("Own", (), {})]
-        InstanceCounter([*watched, *_arrays()]).take()
+        InstanceCounter([*watched, *classes("numpy", "ndarray")]).take()
 
     def _read(self) -> None:
         for obj in _inside(self._held):
@@ -173,8 +175,3 @@ def _stored(value: Any, _: OwnedReads) -> None:
     contents = contents_of(value)
     attached_tensors(contents)
     contents.size()
-
-
-def _arrays() -> list[type]:
-    numpy = sys.modules.get("numpy")
-    return [] if numpy is None else [numpy.ndarray]

@@ -3,7 +3,7 @@ import os
 import psutil
 import pytest
 
-from heapwatch.measure.process.resident_memory import ResidentMemory, memory_limit
+from heapwatch.measure.process.memory import ResidentMemory, memory_limit
 
 RAM = 10**12
 V2 = "30 25 0:26 {root} {mount} rw,nosuid - cgroup2 cgroup2 rw\n"
@@ -11,13 +11,9 @@ V1 = "35 31 0:29 {root} {mount} rw,relatime - cgroup cgroup rw,memory\n"
 CPU = "32 31 0:28 / /nowhere rw,relatime - cgroup cgroup rw,cpu,cpuacct\n"
 
 
-def test_resident_memory_agrees_with_psutil():
-    memory = ResidentMemory()
-    assert memory.read() == pytest.approx(psutil.Process().memory_info().rss, rel=0.05)
-
-
-def test_resident_memory_without_procfs():
-    memory = ResidentMemory(statm="/nonexistent/statm")
+@pytest.mark.parametrize("statm", ["/proc/self/statm", "/nonexistent/statm"])
+def test_resident_memory_agrees_with_psutil(statm):
+    memory = ResidentMemory(statm)
     assert memory.read() == pytest.approx(psutil.Process().memory_info().rss, rel=0.05)
 
 
@@ -74,37 +70,30 @@ def machine(tmp_path):
     return Machine(tmp_path)
 
 
-def test_v2_the_tightest_limit_on_the_path_counts(machine):
-    machine.describe("0::/slice/pod/box\n", V2.format(root="/", mount=machine.mount))
-    machine.limit("/slice", "8000\n")
-    machine.limit("/slice/pod", "4000\n")
-    machine.limit("/slice/pod/box", "max\n")
-    assert machine.read() == 4000
+V1_LIMIT = "memory.limit_in_bytes"
+POD = {"/slice": "8000\n", "/slice/pod": "4000\n", "/slice/pod/box": "max\n"}
+NESTED = {"/a": "7000\n", "/a/b": "9223372036854771712\n"}
 
 
-def test_v2_max_means_the_ram(machine):
-    machine.describe("0::/box\n", V2.format(root="/", mount=machine.mount))
-    machine.limit("/box", "max\n")
-    assert machine.read() == RAM
-
-
-def test_v2_in_a_container_that_still_shows_the_hosts_path(machine):
-    machine.describe("0::/docker/abc\n", V2.format(root="/docker/abc", mount=machine.mount))
-    machine.limit("/", "5000\n")
-    assert machine.read() == 5000
-
-
-def test_v2_in_a_namespace_with_a_foreign_root(machine):
-    machine.describe("0::/../other\n", V2.format(root="/", mount=machine.mount))
-    machine.limit("/", "6000\n")
-    assert machine.read() == 6000
-
-
-def test_v1_nested_and_unlimited(machine):
-    machine.describe("5:cpu:/x\n4:memory:/a/b\n0::/\n", CPU, V1.format(root="/", mount=machine.mount))
-    machine.limit("/a", "7000\n", "memory.limit_in_bytes")
-    machine.limit("/a/b", "9223372036854771712\n", "memory.limit_in_bytes")
-    assert machine.read() == 7000
+@pytest.mark.parametrize(
+    ("membership", "mounts", "limits", "expected"),
+    [
+        ("0::/slice/pod/box\n", [V2], POD, 4000),
+        ("0::/box\n", [V2], {"/box": "max\n"}, RAM),
+        ("0::/docker/abc\n", [V2.replace("{root}", "/docker/abc")], {"/": "5000\n"}, 5000),
+        ("0::/../other\n", [V2], {"/": "6000\n"}, 6000),
+        ("5:cpu:/x\n4:memory:/a/b\n0::/\n", [CPU, V1], NESTED, 7000),
+    ],
+    ids=[
+        "the tightest limit on the path", "no limit", "a container that shows the path on the host",
+        "a namespace with a foreign root", "version 1, nested and unlimited",
+    ],
+)  # fmt: skip
+def test_the_limit_of_the_control_groups(machine, membership, mounts, limits, expected):
+    machine.describe(membership, *(mount.format(root="/", mount=machine.mount) for mount in mounts))
+    for path, text in limits.items():
+        machine.limit(path, text, V1_LIMIT if V1 in mounts else "memory.max")
+    assert machine.read() == expected
 
 
 @pytest.mark.parametrize("membership", ["", "0::/box\n", "4:memory:/a\n", "garbage\n", "4:memory\n"])

@@ -3,8 +3,7 @@ import os
 
 import numpy as np
 
-from heapwatch.measure.process.mappings import Mappings
-from heapwatch.measure.sizing.memory import exported_memory
+from heapwatch.measure.sizing.memory import Mappings, exported_memory
 
 LIST = """\
 1000-2000 rw-p 00000000 00:00 0

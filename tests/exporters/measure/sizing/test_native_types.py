@@ -1,3 +1,5 @@
+"""Which types may hold memory that Python does not show."""
+
 import collections
 import datetime
 import re
@@ -11,7 +13,7 @@ import pytest
 import torch
 
 from heapwatch.measure.introspection.layout import layout_of
-from heapwatch.measure.sizing.unreadable import holds_memory
+from heapwatch.measure.sizing.type_information import holds_memory
 
 
 class Plain:

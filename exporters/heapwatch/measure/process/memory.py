@@ -1,11 +1,19 @@
-"""The resident memory of this process, read cheaply, and its memory limit."""
+"""The memory of processes: resident, unique, the limit, and what the allocators of this one hold."""
 
 from __future__ import annotations
 
+import ctypes
+import logging
 import os
+import sys
+import time
+from collections.abc import Callable, Iterable
+from functools import cache
 from pathlib import Path
 
 import psutil
+
+log = logging.getLogger("heapwatch")
 
 _PAGE_BYTES = os.sysconf("SC_PAGE_SIZE") if hasattr(os, "sysconf") else 4096
 
@@ -151,3 +159,114 @@ def _read_statistic(path: Path, name: str) -> int:
     except OSError:
         return 0
     return next((int(value) for key, _, value in (line.partition(" ") for line in lines) if key == name), 0)
+
+
+# Walking page tables takes 5 to 9 ms for each gigabyte.
+_INTERVAL_SECONDS = 60.0
+_TIME_SHARE = 0.005
+
+
+class UniqueMemory:
+    """Unique set sizes: present resident memory less the shared pages at the last walk.
+
+    Pages that forked workers share with their trainer are resident in each worker. So a sum of resident
+    memory counts them several times, and a sum of unique memory does not.
+
+    Args:
+        clock: monotonic seconds.
+
+    """
+
+    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
+        self._clock = clock
+        self._shared: dict[psutil.Process, int] = {}  # equal if process id and time of creation are
+        self._due = self._affordable_at = float("-inf")
+        self._refused = False
+
+    def read(self, processes: Iterable[psutil.Process]) -> dict[psutil.Process, int]:
+        """Bytes by process, without processes that ended, are not walked yet or may not be read.
+
+        Pass all watched processes: the others are dropped.
+        """
+        live = {process: memory for process in processes if (memory := _resident(process)) is not None}
+        now = self._clock()
+        if now >= self._due:
+            self._shared = {}
+            self._count(live)
+            self._due = max(now + _INTERVAL_SECONDS, self._affordable_at)
+        elif now >= self._affordable_at:
+            self._count(process for process in live if process not in self._shared)
+        self._shared = {process: self._shared[process] for process in live if process in self._shared}
+        return {process: max(0, live[process] - shared) for process, shared in self._shared.items()}
+
+    def _count(self, processes: Iterable[psutil.Process]) -> None:
+        began = self._clock()
+        for process in processes:
+            try:
+                memory = process.memory_full_info()
+            except psutil.NoSuchProcess:
+                continue
+            except psutil.AccessDenied:
+                self._log_refusal(process)
+                continue
+            self._shared[process] = max(0, int(memory.rss) - int(memory.uss))
+        spent = self._clock() - began
+        self._affordable_at = began + spent / _TIME_SHARE
+
+    def _log_refusal(self, process: psutil.Process) -> None:
+        if not self._refused:
+            self._refused = True
+            log.warning(
+                "shared pages of process %d cannot be read: they are counted for each worker that has them",
+                process.pid,
+            )
+
+
+def _resident(process: psutil.Process) -> int | None:
+    """Resident bytes; None if the process has ended."""
+    try:
+        return int(process.memory_info().rss) or None
+    except psutil.Error:
+        return None
+
+
+class _MallocInfo(ctypes.Structure):
+    """`struct mallinfo2` of glibc 2.33 and later: mallinfo(3)."""
+
+    _fields_ = [
+        (name, ctypes.c_size_t)
+        for name in (
+            "arena", "ordblks", "smblks", "hblks", "hblkhd", "usmblks", "fsmblks", "uordblks", "fordblks",
+            "keepcost",
+        )
+    ]  # fmt: skip
+
+
+@cache
+def _mallinfo2() -> Callable[[], _MallocInfo] | None:
+    if not sys.platform.startswith("linux"):
+        return None
+    function = getattr(ctypes.CDLL(None), "mallinfo2", None)
+    if function is None:
+        return None
+    function.restype = _MallocInfo
+    return function  # type: ignore[no-any-return]
+
+
+def malloc_bytes() -> tuple[int | None, int | None]:
+    """Bytes that malloc has handed out, and freed bytes that it keeps; None if there is no `mallinfo2`.
+
+    Takes 0.3 us on a new heap and 19 ms with half a million free chunks, without the GIL.
+    """
+    read = _mallinfo2()
+    if read is None:
+        return None, None
+    info = read()
+    # Mapped blocks (hblkhd) are beside the arenas, not in uordblks.
+    return info.uordblks + info.hblkhd, info.fordblks
+
+
+def python_blocks() -> int | None:
+    """Blocks that Python's allocator of small objects has handed out."""
+    count = getattr(sys, "getallocatedblocks", None)
+    return None if count is None else int(count())

@@ -1,0 +1,287 @@
+"""The memory of GPUs: what the driver tells, what libraries hold, and parts that add up to all of it."""
+
+from __future__ import annotations
+
+import gc
+import importlib
+import logging
+import os
+import sys
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+log = logging.getLogger("heapwatch")
+
+# An index as NVML counts, or a UUID (of a MIG instance too; of a GPU also the beginning of it).
+DeviceName = int | str
+_GPU_PLATFORMS = ("gpu", "cuda", "rocm")
+
+
+class NvmlSession:
+    """A connection to NVML that is reopened after a driver restart.
+
+    Args:
+        library: the module `pynvml`; imported if it is not given.
+        environment: the environment with `CUDA_VISIBLE_DEVICES`.
+
+    """
+
+    def __init__(self, library: Any = None, environment: Mapping[str, str] = os.environ) -> None:
+        self.library = library
+        self._environment = environment
+        self._connected = False
+        self._worked = False
+        self._missing = False
+
+    def devices(self) -> list[DeviceName]:
+        """The devices that this process may use, in CUDA's order; none without library, driver or GPU.
+
+        Raises:
+            NVMLError: the library worked before and does not now.
+
+        """
+        if not self._connect():
+            return []
+        count = int(self.library.nvmlDeviceGetCount())
+        return visible_devices(self._environment.get("CUDA_VISIBLE_DEVICES"), count)
+
+    def handle(self, name: DeviceName) -> Any:
+        """The library's handle of a device.
+
+        Raises:
+            NVMLError: the device is lost, or unknown.
+
+        """
+        if isinstance(name, int):
+            return self.library.nvmlDeviceGetHandleByIndex(name)
+        if name.startswith("MIG-"):
+            return self.library.nvmlDeviceGetHandleByUUID(name)
+        for index in range(self.library.nvmlDeviceGetCount()):
+            handle = self.library.nvmlDeviceGetHandleByIndex(index)
+            if as_text(self.library.nvmlDeviceGetUUID(handle)).startswith(name):
+                return handle
+        raise self.library.NVMLError(self.library.NVML_ERROR_NOT_FOUND)
+
+    def disconnect(self) -> None:
+        """Close the connection: the next reading opens a new one."""
+        if not self._connected:
+            return
+        self._connected = False
+        try:
+            self.library.nvmlShutdown()
+        except self.library.NVMLError:
+            log.debug("nvmlShutdown failed")
+
+    def _connect(self) -> bool:
+        if self._connected or self._missing:
+            return self._connected
+        try:
+            self.library = self.library or importlib.import_module("pynvml")
+        except ImportError:
+            return self._is_missing("nvidia-ml-py is not installed (pip install 'heapwatch[gpu]')")
+        try:
+            self.library.nvmlInit()
+        except self.library.NVMLError as error:
+            if self._worked:
+                raise
+            return self._is_missing(str(error))
+        self._connected = self._worked = True
+        return True
+
+    def _is_missing(self, reason: str) -> bool:
+        self._missing = True
+        log.debug("no series of whole GPUs: %s", reason)  # most machines have none
+        return False
+
+
+def visible_devices(setting: str | None, count: int) -> list[DeviceName]:
+    """The devices that `CUDA_VISIBLE_DEVICES` selects of `count` devices, in its order.
+
+    Like CUDA, it ignores everything after the first entry that is no device.
+    """
+    if setting is None:
+        return list(range(count))
+    names: list[DeviceName] = []
+    for entry in map(str.strip, setting.split(",")):
+        if entry.startswith(("GPU-", "MIG-")):
+            names.append(entry)
+        elif entry.isdecimal() and int(entry) < count:
+            names.append(int(entry))
+        else:
+            break
+    return names
+
+
+def as_text(value: str | bytes) -> str:
+    """A name from the library, which older versions give as bytes."""
+    return value.decode() if isinstance(value, bytes) else value
+
+
+@dataclass(frozen=True, slots=True)
+class Pool:
+    """The memory that one allocator of this process holds on one device, in bytes.
+
+    Attributes:
+        in_use: handed out to tensors or arrays.
+        held: taken from the device, `in_use` included.
+        unusable: of what is held and not in use, what lies between blocks in use: it can neither be given
+            back nor serve a larger block. None where the allocator does not report it.
+        retries: allocations that succeeded only after all cached memory was given back; None where unknown.
+
+    """
+
+    in_use: int
+    held: int
+    unusable: int | None = None
+    retries: int | None = None
+
+
+def initialised_cuda() -> Any:
+    """`torch.cuda` of a program that uses it, else None. No library is imported or initialised here."""
+    cuda = getattr(sys.modules.get("torch"), "cuda", None)
+    return cuda if cuda is not None and cuda.is_initialized() else None
+
+
+def torch_pools() -> dict[int, Pool]:
+    """Torch's caching allocator by device, as torch numbers them. Nothing waits for the device."""
+    cuda = initialised_cuda()
+    pools = {}
+    for index in range(cuda.device_count() if cuda else 0):
+        # One reading, not memory_allocated() and memory_reserved(): allocations go on meanwhile.
+        statistics = cuda.memory_stats(index)
+        in_use = statistics.get("allocated_bytes.all.current", 0)
+        held = statistics.get("reserved_bytes.all.current", 0)
+        native = cuda.get_allocator_backend() == "native"  # others leave the rest at zero
+        pools[index] = Pool(
+            in_use,
+            held,
+            statistics.get("inactive_split_bytes.all.current") if native else None,
+            statistics.get("num_alloc_retries") if native else None,
+        )
+    return pools
+
+
+def jax_programs() -> int | None:
+    """Compiled programs that JAX keeps, on all platforms; None where no backend was made yet."""
+    bridge = sys.modules.get("jax._src.xla_bridge")
+    clients = list(getattr(bridge, "_backends", {}).values())
+    return sum(len(client.live_executables()) for client in clients) if clients else None
+
+
+def jax_pools() -> dict[int, Pool]:
+    """JAX's allocators by the number of the CUDA device, where a backend for GPUs was made already."""
+    bridge = sys.modules.get("jax._src.xla_bridge")
+    pools = {}
+    for client in list(getattr(bridge, "_backends", {}).values()):
+        if client.platform not in _GPU_PLATFORMS:
+            continue
+        for device in client.local_devices():
+            statistics = device.memory_stats()
+            if statistics and "bytes_in_use" in statistics:
+                in_use = statistics["bytes_in_use"]
+                index = getattr(device, "local_hardware_id", None)
+                pools[device.id if index is None else index] = Pool(
+                    in_use, statistics.get("pool_bytes") or in_use
+                )
+    return pools
+
+
+def cupy_pools() -> dict[int, Pool]:
+    """CuPy's memory pools by device: the default one, and another that the program set as its allocator.
+
+    Pools of managed memory are left out: it need not be on the device.
+    """
+    cupy: Any = sys.modules.get("cupy")
+    kind = getattr(sys.modules.get("cupy.cuda.memory"), "MemoryPool", None)
+    pools: dict[int, Pool] = {}
+    if kind is None or not hasattr(cupy, "get_default_memory_pool"):  # it is being imported
+        return pools
+    allocator = getattr(cupy.cuda.get_allocator(), "__self__", None)
+    distinct = {id(pool): pool for pool in (cupy.get_default_memory_pool(), allocator)}
+    for pool in distinct.values():
+        for index, one in _of_each_device(pool) if isinstance(pool, kind) else ():
+            if not any(part is cupy.cuda.malloc_managed for part in gc.get_referents(one)):
+                in_use, before = one.used_bytes(), pools.get(index, Pool(0, 0))
+                # Between the two readings blocks may be given back.
+                held = max(in_use, one.total_bytes())
+                pools[index] = Pool(before.in_use + in_use, before.held + held)
+    return pools
+
+
+def _of_each_device(pool: Any) -> Iterator[tuple[int, Any]]:
+    """The pools that a `MemoryPool` of CuPy has made, by device.
+
+    Asked through it, the current device alone is counted, a change of device makes a CUDA context where there
+    is none, and where the driver fails CuPy 13 answers zero. What it keeps answers without the driver: a dict
+    by device, or since CuPy 14 a tuple.
+    """
+    for kept in gc.get_referents(pool):
+        if isinstance(kept, dict):
+            yield from list(kept.items())
+        elif isinstance(kept, tuple):
+            yield from enumerate(kept)
+
+
+POOLS: dict[str, Callable[[], dict[int, Pool]]] = {
+    "torch": torch_pools,
+    "jax": jax_pools,
+    "cupy": cupy_pools,
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Processes:
+    """What the driver lists on a device, in bytes.
+
+    Attributes:
+        own: of this process; None where it is not listed.
+        workers: of its children.
+        others: of all other processes.
+
+    """
+
+    own: int | None
+    workers: int = 0
+    others: int = 0
+
+
+class GpuParts:
+    """Divides the memory of one device; keeps the least that this process was seen to hold beside its pools.
+
+    That least is what the CUDA context costs, with kernels that are loaded and pools that were there from
+    the start.
+    """
+
+    def __init__(self) -> None:
+        self._context: int | None = None
+
+    def divide(
+        self, total: int, used: int, pools: Mapping[str, Pool], processes: Processes | None
+    ) -> dict[str, int]:
+        """Bytes by part, from those of the device and of each library's pool on it.
+
+        Empty where the readings contradict each other, which are not taken at one moment.
+
+        `unattributed` is in use, and no pool and no listed process accounts for it: what the driver keeps,
+        and processes that are hidden, as in a container.
+        """
+        parts = {"free": total - used}
+        for library, pool in pools.items():
+            parts[f"{library}_in_use"] = pool.in_use
+            parts[f"{library}_cached"] = pool.held - pool.in_use
+        pooled = sum(pool.held for pool in pools.values())
+        if processes is not None and processes.own is not None and processes.own >= pooled:
+            beside = processes.own - pooled
+            rest = used - processes.own - processes.workers - processes.others
+            if rest >= 0:
+                if processes.own:
+                    self._context = beside if self._context is None else min(self._context, beside)
+                    parts["context"] = self._context
+                    parts["other_pools"] = beside - self._context
+                parts["workers"] = processes.workers
+                parts["other_processes"] = processes.others
+                parts["unattributed"] = rest
+                return parts
+        parts["unattributed"] = used - pooled
+        return parts if parts["unattributed"] >= 0 else {}

@@ -1,0 +1,225 @@
+"""How long containers are, the bytes of arrays and texts, and some items; no code of the program runs.
+
+An item of an array of objects counts as filled unless it is None or the number 0, with which numpy fills a
+new array.
+"""
+
+from __future__ import annotations
+
+import gc
+import sys
+from array import array
+from collections import deque
+from collections.abc import Callable, Iterable
+from contextlib import suppress
+from itertools import chain, islice
+from typing import Any
+
+from heapwatch.measure.introspection.alone import collects_no_more
+from heapwatch.measure.introspection.layout import CACHE_TYPE, Layout, layout_of
+
+_ATTEMPTS = 3
+_COUNTED = 256  # items up to which each is looked at
+_SAMPLES = 64
+_MOST_LISTED = 1_000_000  # more items are not copied: that would stop the program for too long
+_DIMENSIONS_INSIDE = 5  # the sizes of more lie apart from the tensor (c10's SizesAndStrides.h)
+_DEEPEST_VIEW = 8
+_MOST_TABLE_PARTS = 200
+_TABLE_PARTS = frozenset(("list", "tuple", "object", "array"))
+
+_maxlen: Callable[[Any], int | None] = deque.__dict__["maxlen"].__get__
+_item_size: Callable[[Any], int] = array.__dict__["itemsize"].__get__
+
+
+def length_of(obj: Any, layout: Layout) -> int | None:
+    """Items of a container, characters of a text, elements of an array; None for anything else."""
+    reader = _LENGTHS.get(layout.kind)
+    try:
+        return None if reader is None else reader(obj)
+    except Exception:  # an array library's own state may be half built
+        return None
+
+
+def items_in(obj: Any, layout: Layout) -> int | None:
+    """The same as `length_of`, but of an array of objects only the filled items."""
+    return filled(obj) if is_object_array(obj) else length_of(obj, layout)
+
+
+def capacity_of(obj: Any, layout: Layout) -> int | None:
+    """The bound of a container: a deque's `maxlen` or a cache's `maxsize`."""
+    if layout.kind == "deque":
+        return _maxlen(obj)
+    if layout.kind == "cache":
+        maxsize: int | None = CACHE_TYPE.cache_info(obj).maxsize
+        return maxsize
+    return None
+
+
+def array_bytes(obj: Any, layout: Layout) -> int | None:
+    """Bytes of a tensor or a text, and what an array keeps alive: of a view its base. None for others."""
+    try:
+        if layout.kind == "array":
+            return _array_bytes(obj)
+        if layout.kind == "tensor":
+            return int(obj.numel() * obj.element_size()) if _is_plain_tensor(obj) else None
+        if layout.kind == "frame_table":
+            return _table(obj)[1]
+        if layout.kind == "text":
+            return int(_text_type(obj).__sizeof__(obj))
+        if layout.kind == "raw":
+            return int(array.buffer_info(obj)[1] * _item_size(obj))
+    except Exception:
+        return None
+    return None
+
+
+def shape_of(obj: Any, layout: Layout) -> tuple[int, ...] | None:
+    """The shape of an array or a plain tensor; None for others and for a tensor of many dimensions."""
+    if layout.kind == "array":
+        return tuple(sys.modules["numpy"].ndarray.shape.__get__(obj))
+    plain = layout.kind == "tensor" and _is_plain_tensor(obj)
+    return tuple(obj.shape) if plain and obj.dim() <= _DIMENSIONS_INSIDE else None
+
+
+def first_items(
+    container: Any, most: int, *ways: Callable[[Any], Iterable[Any]], start: int = 0
+) -> list[Any]:
+    """At most `most` items after the first `start` ones.
+
+    `ways` are functions of C that lead to the iterator, each called with the result of the one before:
+    `dict.values, reversed`. One call makes the iterator and uses it, since another thread could change the
+    container between two. Only a finalizer can, which the garbage collector calls meanwhile.
+
+    Raises:
+        RuntimeError: the container kept changing.
+
+    """
+    for _ in range(_ATTEMPTS):
+        with suppress(RuntimeError):
+            return _first_items(container, most, ways, start)
+    return _first_items(container, most, ways, start)
+
+
+def _first_items(container: Any, most: int, ways: Iterable[Any], start: int) -> list[Any]:
+    views: Iterable[Any] = (container,)
+    for way in ways:
+        views = map(way, views)
+    return list(chain.from_iterable(map(islice, views, (start,), (start + most,))))
+
+
+def is_object_array(obj: Any) -> bool:
+    """Whether this is a plain numpy array of objects; a subclass may answer with code of its own."""
+    if layout_of(type(obj)).kind != "array":
+        return False
+    return type(obj) is sys.modules["numpy"].ndarray and bool(obj.dtype.kind == "O")
+
+
+def item_at(array: Any, at: int) -> Any:
+    """The item at a position in the flat array; None if the array has become shorter."""
+    try:
+        return sys.modules["numpy"].ndarray.item(array, at)
+    except IndexError:
+        return None
+
+
+def filled(array: Any) -> int:
+    """Number of items that are filled.
+
+    It is exact for a short array and for one that is filled from its beginning, and otherwise estimated from
+    64 items.
+    """
+    size = int(array.size)
+    if size <= _COUNTED:
+        return sum(_is_filled(item_at(array, at)) for at in range(size))
+    positions = [at * (size - 1) // (_SAMPLES - 1) for at in range(_SAMPLES)]
+    found = [_is_filled(item_at(array, at)) for at in positions]
+    if all(found):
+        return size
+    first = found.index(False)
+    if any(found[first:]):
+        return round(size * sum(found) / _SAMPLES)
+    if not first:
+        return 0
+    low, high = positions[first - 1], positions[first]
+    while high - low > 1:
+        middle = (low + high) // 2
+        low, high = (middle, high) if _is_filled(item_at(array, middle)) else (low, middle)
+    return high
+
+
+def filled_items(array: Any) -> list[Any] | None:
+    """The filled items; None for more than a million of them, or if they cannot be read now."""
+    items = object_items(array) if array.size <= _MOST_LISTED else None
+    return None if items is None else list(filter(_is_filled, items))
+
+
+def object_items(array: Any) -> list[Any] | None:
+    """All items of an array of objects, in one call into C; None where that could be interrupted.
+
+    A flat view has the address of the array: wrong after `resize(refcheck=False)` in another thread.
+    """
+    numpy = sys.modules["numpy"].ndarray
+    if not collects_no_more(2):
+        return None
+    items: list[Any] = next(map(numpy.tolist, map(numpy.ravel, (array,))))
+    return items
+
+
+def _is_filled(item: Any) -> bool:
+    return item is not None and not (type(item) is int and item == 0)
+
+
+def _array_bytes(obj: Any) -> int:
+    ndarray = sys.modules["numpy"].ndarray
+    base = obj
+    for _ in range(_DEEPEST_VIEW):
+        under = ndarray.base.__get__(base)
+        if under is None or layout_of(type(under)).kind != "array":
+            break
+        base = under
+    return int(ndarray.nbytes.__get__(base))
+
+
+def _is_plain_tensor(obj: Any) -> bool:
+    """Whether this is no subclass, which may answer with code of its own."""
+    torch = sys.modules["torch"]
+    return type(obj) is torch.Tensor or type(obj) is torch.nn.Parameter
+
+
+def _table(obj: Any) -> tuple[int, int]:
+    """Rows and bytes of a pandas object, from the arrays of its blocks."""
+    rows = nbytes = 0
+    stack, seen = [layout_of(type(obj)).namespace(obj).get("_mgr")], 0  # type: ignore[misc]
+    while stack and seen < _MOST_TABLE_PARTS:
+        part = stack.pop()
+        seen += 1
+        if layout_of(type(part)).kind == "array":
+            shape = sys.modules["numpy"].ndarray.shape.__get__(part)
+            rows = max(rows, int(shape[-1]) if shape else 0)
+            nbytes += _array_bytes(part)
+        elif part is not None:
+            # An index remembers its views as weak references, hundreds of them: those lead nowhere.
+            stack += [one for one in gc.get_referents(part) if layout_of(type(one)).kind in _TABLE_PARTS]
+    return rows, nbytes
+
+
+def _text_type(obj: Any) -> Any:
+    # By identity: a metaclass of the program may define equality.
+    mro = layout_of(type(obj)).mro
+    return next(base for base in mro if base is str or base is bytes or base is bytearray)
+
+
+_LENGTHS: dict[str, Callable[[Any], int | None]] = {
+    "list": list.__len__,
+    "tuple": tuple.__len__,
+    "deque": deque.__len__,
+    "dict": dict.__len__,
+    "set": lambda obj: set.__len__(obj) if issubclass(type(obj), set) else frozenset.__len__(obj),
+    "text": lambda obj: int(_text_type(obj).__len__(obj)),
+    "raw": array.__len__,
+    "array": lambda obj: int(sys.modules["numpy"].ndarray.size.__get__(obj)),
+    "tensor": lambda obj: int(obj.numel()) if _is_plain_tensor(obj) else None,
+    "frame_table": lambda obj: _table(obj)[0],
+    "cache": lambda obj: int(CACHE_TYPE.cache_info(obj).currsize),
+    "programs": lambda obj: int(type(obj)._cache_size(obj)),  # what jax.jit compiled: one for each signature
+}
