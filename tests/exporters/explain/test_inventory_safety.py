@@ -26,6 +26,7 @@ from heapwatch.explain.schedule import Budget
 from heapwatch.explain.weigh import traits_of, weigh
 from heapwatch.measure.objects.instances import InstanceCounter
 from heapwatch.measure.objects.large import large_objects
+from heapwatch.measure.sizing.deep_size import deep_size
 from tests.exporters.explain import objects_with_code as own
 from tests.exporters.explain.objects_with_code import ARMED, CALLS
 from tests.exporters.explain.walking import inventory_of
@@ -136,6 +137,26 @@ def test_nothing_is_kept_alive(seed: int, size: int) -> None:
     gc.collect()
     assert found.rounds
     assert all(ref() is None for ref in watched)
+
+
+def test_classes_that_a_program_makes_are_let_go() -> None:
+    made = [
+        type(kind.__name__, (kind,), {}) for kind in (own.Plain, own.Slotted, own.HiddenDict, own.OwnList)
+    ]
+    gone = [weakref.ref(cls) for cls in made]
+    objects = [[cls() for _ in range(40)] for cls in made]
+    found = examined(objects)
+    deep_size(objects, budget_seconds=10.0)
+    large_objects(1.0)
+    InstanceCounter([dict]).take()
+    explainer = Explainer()
+    explainer.census.count()
+    explainer.census.inspect([known.name for known in explainer.census.types.values()][:50], set())
+    made.clear()
+    objects.clear()
+    gc.collect()
+    assert found.rounds
+    assert [ref() for ref in gone] == [None] * len(gone)
 
 
 def test_objects_that_change_meanwhile_are_no_reason_to_fail() -> None:

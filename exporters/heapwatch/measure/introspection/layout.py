@@ -28,6 +28,8 @@ _mro: Callable[[type], tuple[type, ...]] = type.__dict__["__mro__"].__get__
 _name: Callable[[type], str] = type.__dict__["__name__"].__get__
 namespace_of: Callable[[type], Mapping[str, Any]] = type.__dict__["__dict__"].__get__
 flags_of: Callable[[type], int] = type.__dict__["__flags__"].__get__
+_attribute = object.__getattribute__
+_READERS = (types.MemberDescriptorType, types.GetSetDescriptorType)
 _MANAGED_DICT = 1 << 4  # Py_TPFLAGS_MANAGED_DICT, CPython 3.11 and later
 _VALUES_APART = sys.implementation.name == "cpython" and sys.version_info >= (3, 11)
 
@@ -72,7 +74,7 @@ def is_complete(cls: type) -> bool:
 
 
 class Layout:
-    """How instances of one class are inspected.
+    """How instances of one class are inspected. It keeps no class alive: a program may make classes as it runs.
 
     Attributes:
         name: the class's name.
@@ -88,28 +90,60 @@ class Layout:
     """
 
     __slots__ = (
-        "bookkeeping", "kind", "module", "mro", "name", "names", "namespace", "shown", "sizer", "slots",
+        "_cls", "_is_complete", "bookkeeping", "kind", "module", "name", "names", "namespace", "shown", "sizer", "slots",
         "written",
     )  # fmt: skip
 
     def __init__(self, cls: type) -> None:
-        self.mro = _mro(cls) if is_complete(cls) else (object,)
+        self._cls, self._is_complete = weakref.ref(cls), is_complete(cls)
+        mro = self.mro
         self.name = _name(cls)
         self.module = _module(cls)
-        self.kind: Kind = _kind(self.mro)
+        self.kind: Kind = _kind(mro)
         self.namespace: Callable[[Any], Any] | None = None
         self.slots: dict[str, Callable[[Any], Any]] = {}
-        self.sizer = _sizer(self.mro)
+        self.sizer = _sizer(mro)
         self.names: Any = None
         self.bookkeeping: frozenset[str] | None = None
         self.shown: tuple[str, str] | None = None
         self.written: frozenset[str] | None = None
-        for base in reversed(self.mro):
+        hidden = False  # what a class calls `__dict__` may be a property of its own
+        for position, base in enumerate(mro):
             for name, value in namespace_of(base).items():
                 if type(value) is types.MemberDescriptorType and type(name) is str:
-                    self.slots[name] = value.__get__
+                    self.slots.setdefault(name, _reader(position, name))
                 elif name == "__dict__" and type(value) is types.GetSetDescriptorType:
-                    self.namespace = value.__get__
+                    self.namespace = self.namespace or (_reader(position, name) if hidden else _instance_dict)
+                elif name == "__dict__":
+                    hidden = True
+
+    @property
+    def mro(self) -> tuple[type, ...]:
+        """The class and its bases, in the order of look-up; `object` alone of a class that is not complete."""
+        cls = self._cls() if self._is_complete else None
+        return (None if cls is None else _mro(cls)) or (object,)
+
+
+def _instance_dict(obj: Any) -> Any:
+    return _attribute(obj, "__dict__")
+
+
+def _reader(position: int, name: str) -> Callable[[Any], Any]:
+    """Reads an attribute by the interpreter's descriptor in the class at this position of the look-up.
+
+    The descriptor refers to its class, so it is fetched each time.
+    """
+
+    def read(obj: Any) -> Any:
+        try:
+            own = namespace_of(_mro(type(obj))[position])[name]
+        except (IndexError, KeyError):  # the class has been changed
+            raise AttributeError(name) from None
+        if type(own) not in _READERS:
+            raise AttributeError(name)
+        return own.__get__(obj)
+
+    return read
 
 
 def keeps_values_apart(cls: type) -> bool:
@@ -145,7 +179,8 @@ def layout_of(cls: type) -> Layout:
         _cached.clear()
     layout = Layout(cls)
     if is_complete(cls):
-        _cached[id(cls)] = (weakref.ref(cls), layout)
+        key = id(cls)
+        _cached[key] = (weakref.ref(cls, lambda _: _cached.pop(key, None)), layout)
     return layout
 
 

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import gc
+import weakref
+
 from heapwatch.measure.introspection.layout import layout_of
 
 
@@ -27,3 +30,38 @@ def test_a_class_that_is_being_made_is_a_plain_object_until_it_is_complete():
 
     assert found == [(object,)]
     assert layout_of(Made).mro == (Made, object)
+
+
+class Hidden:
+    __slots__ = ("__dict__", "slot")
+
+
+def made() -> type:
+    """A class as a program makes it while it runs."""
+
+    class Made(Hidden):
+        slot = "hides the slot of its base"
+
+        @property
+        def __dict__(self) -> dict[str, object]:
+            raise AssertionError("looking runs no code of the program")
+
+    return Made
+
+
+def test_what_another_name_hides_is_read_without_running_it() -> None:
+    made_now = made()()
+    Hidden.slot.__set__(made_now, 1)
+    made_now.own = 2
+    layout = layout_of(type(made_now))
+    assert layout.slots["slot"](made_now) == 1
+    assert layout.namespace(made_now) == {"own": 2}
+
+
+def test_a_class_is_not_kept_alive() -> None:
+    cls = made()
+    layout_of(cls)
+    gone = weakref.ref(cls)
+    del cls
+    gc.collect()
+    assert gone() is None

@@ -14,11 +14,11 @@ from types import FrameType, ModuleType
 from typing import Any
 
 import pytest
-from heapwatch.runtime.main_thread import MainThread
 
 from heapwatch.measure.introspection import roots
 from heapwatch.measure.introspection.attributes import Gone
 from heapwatch.measure.introspection.roots import Root, context_roots, frame_roots, module_root, user_modules
+from heapwatch.runtime.owned_reads import MainThread
 from tests.support.repository import REPOSITORY, SOURCES
 
 
