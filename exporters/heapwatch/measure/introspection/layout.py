@@ -74,7 +74,7 @@ def is_complete(cls: type) -> bool:
 
 
 class Layout:
-    """How instances of one class are inspected. It keeps no class alive: a program may make classes as it runs.
+    """How instances of one class are inspected. It keeps no class alive: a program may make many.
 
     Attributes:
         name: the class's name.
@@ -90,8 +90,8 @@ class Layout:
     """
 
     __slots__ = (
-        "_cls", "_is_complete", "bookkeeping", "kind", "module", "name", "names", "namespace", "shown", "sizer", "slots",
-        "written",
+        "_cls", "_is_complete", "bookkeeping", "kind", "module", "name", "names", "namespace", "shown", "sizer",
+        "slots", "written",
     )  # fmt: skip
 
     def __init__(self, cls: type) -> None:
@@ -119,7 +119,7 @@ class Layout:
 
     @property
     def mro(self) -> tuple[type, ...]:
-        """The class and its bases, in the order of look-up; `object` alone of a class that is not complete."""
+        """The class and its bases, in the order of look-up; `object` alone if the class is not complete."""
         cls = self._cls() if self._is_complete else None
         return (None if cls is None else _mro(cls)) or (object,)
 
