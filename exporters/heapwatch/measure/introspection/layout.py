@@ -90,8 +90,8 @@ class Layout:
     """
 
     __slots__ = (
-        "_cls", "_is_complete", "bookkeeping", "kind", "module", "name", "names", "namespace", "shown", "sizer",
-        "slots", "written",
+        "_cls", "_is_complete", "bookkeeping", "kind", "module", "name", "names", "namespace", "shown",
+        "sizer", "slots", "written",
     )  # fmt: skip
 
     def __init__(self, cls: type) -> None:
