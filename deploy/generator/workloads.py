@@ -58,8 +58,7 @@ def service(configuration: Configuration) -> Manifest:
     }
 
 
-def stateful_set(configuration: Configuration) -> Manifest:
-    """One pod: two that share no ledger would both act."""
+def _container(configuration: Configuration) -> Manifest:
     environment = {
         "HEAPWATCH_BIND": "0.0.0.0",
         "HEAPWATCH_ALLOWED_HOSTS": f"{RECEIVER},{RECEIVER}.{configuration.namespace}.svc",
@@ -70,7 +69,7 @@ def stateful_set(configuration: Configuration) -> Manifest:
         "HEAPWATCH_RECEIVER_DATABASE": f"{_DATA}/receiver.sqlite3",
     }
     probe = {"httpGet": {"path": "/healthz", "port": "http"}, "periodSeconds": 10, "timeoutSeconds": 5}
-    container = {
+    return {
         "name": "receiver",
         "image": configuration.receiver_image,
         "env": [{"name": name, "value": value} for name, value in environment.items()],
@@ -85,6 +84,10 @@ def stateful_set(configuration: Configuration) -> Manifest:
             {"name": "tmp", "mountPath": "/tmp"},
         ],
     }
+
+
+def stateful_set(configuration: Configuration) -> Manifest:
+    """One pod: two that share no ledger would both act."""
     secret = {
         "secretName": configuration.secret,
         "defaultMode": 0o440,
@@ -104,7 +107,7 @@ def stateful_set(configuration: Configuration) -> Manifest:
                     "serviceAccountName": RECEIVER,
                     "automountServiceAccountToken": False,
                     "securityContext": _POD_SECURITY,
-                    "containers": [container],
+                    "containers": [_container(configuration)],
                     "volumes": [{"name": "secret", "secret": secret}, {"name": "tmp", "emptyDir": {}}],
                 },
             },

@@ -130,9 +130,12 @@ class Exporter:
         info = InfoCollector(name, framework, run or array_task(), current_rank())
         self._register_all(info, unique, process, gpu)
         if walker_names:
-            from heapwatch.collectors.walker_names import WalkerNames
+            self._register_walker_names()
 
-            self.register(WalkerNames(lambda: self._readings(self._counting), self.memory.read))
+    def _register_walker_names(self) -> None:
+        from heapwatch.collectors.walker_names import WalkerNames
+
+        self.register(WalkerNames(lambda: self._readings(self._counting), self.memory.read))
 
     def _register_all(self, info: Collector, unique: Collector, process: Collector, gpu: Collector) -> None:
         baseline = BaselineCollector(self.memory.read)

@@ -25,6 +25,25 @@ _MATCHERS = re.compile(r'\s*\w+\s*(=|!=|=~|!~)\s*"[^"\\\n]*"\s*(,\s*\w+\s*(=|!=|
 
 def add_parser(commands: Any) -> None:
     """Add the subcommands."""
+    _add_rules(commands)
+    _add_dashboards(commands)
+    receiver = commands.add_parser(
+        "receiver",
+        help="run only the receiver",
+        description="Receive Alertmanager's webhooks and request cleanups. Settings: HEAPWATCH_RECEIVER_*.",
+    )
+    receiver.add_argument("--config", type=Path, metavar="FILE", help="YAML settings")
+    receiver.set_defaults(run=serve_receiver, extra="receiver")
+    viewer = commands.add_parser(
+        "viewer",
+        help="run only the built-in viewer of the dashboards",
+        description="Serve the dashboards. Settings: HEAPWATCH_BIND, HEAPWATCH_DASHBOARDS_PORT (3009),"
+        " HEAPWATCH_PROMETHEUS_URL (http://127.0.0.1:9090), HEAPWATCH_DASHBOARDS_DIR (the package's).",
+    )
+    viewer.set_defaults(run=serve_viewer, extra="viewer")
+
+
+def _add_rules(commands: Any) -> None:
     rules = commands.add_parser(
         "rules",
         help="print or write the alerting rules, for a Prometheus of your own",
@@ -52,6 +71,8 @@ def add_parser(commands: Any) -> None:
     )
     rules.set_defaults(run=print_rules)
 
+
+def _add_dashboards(commands: Any) -> None:
     dashboards = commands.add_parser(
         "dashboards",
         help="print or write the dashboards, for a Grafana of your own",
@@ -69,21 +90,6 @@ def add_parser(commands: Any) -> None:
         help="add what Grafana's import by hand and its gallery read: plugins and the data source",
     )
     dashboards.set_defaults(run=print_dashboards)
-
-    receiver = commands.add_parser(
-        "receiver",
-        help="run only the receiver",
-        description="Receive Alertmanager's webhooks and request cleanups. Settings: HEAPWATCH_RECEIVER_*.",
-    )
-    receiver.add_argument("--config", type=Path, metavar="FILE", help="YAML settings")
-    receiver.set_defaults(run=serve_receiver, extra="receiver")
-    viewer = commands.add_parser(
-        "viewer",
-        help="run only the built-in viewer of the dashboards",
-        description="Serve the dashboards. Settings: HEAPWATCH_BIND, HEAPWATCH_DASHBOARDS_PORT (3009),"
-        " HEAPWATCH_PROMETHEUS_URL (http://127.0.0.1:9090), HEAPWATCH_DASHBOARDS_DIR (the package's).",
-    )
-    viewer.set_defaults(run=serve_viewer, extra="viewer")
 
 
 def _add_output(parser: argparse.ArgumentParser) -> None:

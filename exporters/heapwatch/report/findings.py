@@ -142,30 +142,8 @@ def analyse(run: Run, *, large_bytes: float = 50e6, size_limit_bytes: float | No
         ),
     )
     histories: dict[str, Points] = {}
-    objects, sizes = {}, {}
-    stored = cycles.series(lambda point: _stored(point) if point.buffers else None)
-    for kind, field in (("objects", "objects"), ("entities", "items")):
-        for name in cycles.names(field):
-            history = cycles.series(_reader(field, name), counted=kind == "objects")
-            histories[f"objects {name}"] = history
-            component = Component(kind, name)
-            objects[name] = judged(
-                history,
-                Terms(
-                    max(material(component, history[0][1]), _LEAST_SHARE * history[0][1]),
-                    unit,
-                    cycles.seconds,
-                    bound=last.bounds.get(name),
-                    by_rules=component in leaking,
-                    filled=stored if kind == "objects" else (),
-                ),
-            )
-    for name in cycles.names("sizes"):
-        history = histories[f"sizes {name}"] = cycles.series(_reader("sizes", name))
-        allowed = size_limit_bytes or last.growth_limit("object_size", name, unit) or SIZE_LIMIT_BYTES
-        sizes[name] = judged(
-            history, Terms(_NOISE_OF_SIZES * history[0][1], unit, cycles.seconds, limit=allowed)
-        )
+    objects = _objects(cycles, leaking, histories)
+    sizes = _sizes(cycles, size_limit_bytes, histories)
     return Report(
         trainer=run.trainer,
         unit=unit,
@@ -183,6 +161,43 @@ def analyse(run: Run, *, large_bytes: float = 50e6, size_limit_bytes: float | No
         notes=run.notes,
         explanation=explanation,
     )
+
+
+def _objects(
+    cycles: Cycles, leaking: Mapping[Component, float], histories: dict[str, Points]
+) -> dict[str, Judgement]:
+    """Live objects and other counts by name; adds their levels to `histories`."""
+    bounds = cycles.points[-1].bounds
+    stored = cycles.series(lambda point: _stored(point) if point.buffers else None)
+    found = {}
+    for kind, field in (("objects", "objects"), ("entities", "items")):
+        for name in cycles.names(field):
+            history = histories[f"objects {name}"] = cycles.series(
+                _reader(field, name), counted=kind == "objects"
+            )
+            component, first = Component(kind, name), history[0][1]
+            terms = Terms(
+                max(material(component, first), _LEAST_SHARE * first),
+                cycles.unit,
+                cycles.seconds,
+                bound=bounds.get(name),
+                by_rules=component in leaking,
+                filled=stored if kind == "objects" else (),
+            )
+            found[name] = judged(history, terms)
+    return found
+
+
+def _sizes(cycles: Cycles, limit_bytes: float | None, histories: dict[str, Points]) -> dict[str, Judgement]:
+    """Sizes of named objects; adds their levels to `histories`."""
+    last, unit = cycles.points[-1], cycles.unit
+    found = {}
+    for name in cycles.names("sizes"):
+        history = histories[f"sizes {name}"] = cycles.series(_reader("sizes", name))
+        allowed = limit_bytes or last.growth_limit("object_size", name, unit) or SIZE_LIMIT_BYTES
+        terms = Terms(_NOISE_OF_SIZES * history[0][1], unit, cycles.seconds, limit=allowed)
+        found[name] = judged(history, terms)
+    return found
 
 
 def _explanation(run: Run) -> Explanation | None:
