@@ -47,6 +47,9 @@ _BOUND_SECONDS = 60.0  # between two searches for a bound among the program's ot
 _SEARCHED_AT_ONCE = 3  # containers for which the code is searched in one evaluation
 _STARTERS = ("Process", "Popen", "Pool", "ProcessPoolExecutor", "SubprocVecEnv", "AsyncVectorEnv")
 
+# What a program calls to make instances of a class that has no such name.
+_MADE_BY = {"itertools._tee": "tee", "itertools._tee_dataobject": "tee"}
+
 
 class Describer:
     """Describes growing containers and types; the code is searched once for each container."""
@@ -133,9 +136,9 @@ class Describer:
             bytes=round(count * each) if each else None,
             items_per_minute=60 * growth.per_second,
             bytes_per_minute=60 * growth.per_second * each,
-            site=self._only_line(callers_of, known.name.rpartition(".")[2]),
+            site=self._only_line(callers_of, _MADE_BY.get(known.name, known.name.rpartition(".")[2])),
             holders=("held from outside Python",) if holders == () else holders or (),
-            remedy=remedy_for_type(holders),
+            remedy=remedy_for_type(known.name, holders),
         )
 
     def describe_frozen(self, frozen: LevelSeries, levels: Levels) -> list[Finding]:

@@ -98,10 +98,12 @@ def remedy_for(
     return None
 
 
-def remedy_for_type(holders: tuple[str, ...] | None) -> str | None:
+def remedy_for_type(name: str, holders: tuple[str, ...] | None) -> str | None:
     """A suggestion for a growing type that no known container holds; None if none is known."""
     if not gc.isenabled():
         return "`gc.enable()`, or `gc.collect()` between episodes: the collector is off and cycles stay"
     if holders == ():
         return "free it where it was made: nothing in Python refers to it"
+    if name.startswith("itertools._tee"):
+        return "advance both iterators of `tee` together, or drop the one that stands still"
     return None

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import inspect
+import itertools
 import multiprocessing
 import sys
 from collections.abc import Callable
@@ -68,6 +69,10 @@ def make() -> Any:
     return MadeInOnePlace()
 
 
+def split() -> Any:
+    return itertools.tee(range(3))
+
+
 LIBRARY: dict[str, Any] = {}
 exec(  # a module of an installed package
     compile(
@@ -120,11 +125,13 @@ def test_a_cached_method_keeps_the_objects_that_it_was_called_on() -> None:
     Policy.anchors.cache_clear()
 
 
-def test_a_growing_type_is_told_with_the_one_line_that_makes_it() -> None:
-    describer = Describer(Inventory())
-    found = describer.describe_type(GrowingType(f"{__name__}.MadeInOnePlace"), NO_GROWTH, None)
+@pytest.mark.parametrize(
+    ("name", "made_by"), [(f"{__name__}.MadeInOnePlace", "make"), ("itertools._tee_dataobject", "split")]
+)
+def test_a_growing_type_is_told_with_the_one_line_that_makes_it(name: str, made_by: str) -> None:
+    found = Describer(Inventory()).describe_type(GrowingType(name), NO_GROWTH, None)
     assert found.site is not None
-    assert (found.site.file, found.site.function) == (__file__, "make")
+    assert (found.site.file, found.site.function) == (__file__, made_by)
 
 
 def test_the_line_that_starts_processes_is_told_if_there_is_one(monkeypatch: pytest.MonkeyPatch) -> None:
