@@ -138,7 +138,7 @@ class Describer:
             bytes_per_minute=60 * growth.per_second * each,
             site=self._only_line(callers_of, _MADE_BY.get(known.name, known.name.rpartition(".")[2])),
             holders=("held from outside Python",) if holders == () else holders or (),
-            remedy=remedy_for_type(known.name, holders),
+            remedy=remedy_for_type(holders, known.name),
         )
 
     def describe_frozen(self, frozen: LevelSeries, levels: Levels) -> list[Finding]:

@@ -98,7 +98,7 @@ def remedy_for(
     return None
 
 
-def remedy_for_type(name: str, holders: tuple[str, ...] | None) -> str | None:
+def remedy_for_type(holders: tuple[str, ...] | None, name: str = "") -> str | None:
     """A suggestion for a growing type that no known container holds; None if none is known."""
     if not gc.isenabled():
         return "`gc.enable()`, or `gc.collect()` between episodes: the collector is off and cycles stay"
