@@ -238,6 +238,7 @@ def cleaned(example: Example) -> None:
     removed = example.force_cleanup("regular")["removed"]
     assert removed["attached"] > 0
     assert removed["losses"] > 0
+    assert example.force_cleanup("regular")["removed"]["attached"] == 0
     example.until(lambda: example.value("trainer_buffer_graph_tensors", buffer="memory") == 0)
 
 
