@@ -99,7 +99,7 @@ def test_the_light_install_has_two_dependencies_and_names_the_missing_extra(
     up = light.run("-m", "heapwatch", "up")
     assert (up.returncode, up.stderr) == (
         1,
-        "error: this command needs rich: pip install 'heapwatch[stack]'\n",
+        "error: this command needs yaml: pip install 'heapwatch[stack]'\n",
     )
 
 

@@ -1,3 +1,4 @@
+import mmap
 import os
 
 import psutil
@@ -33,7 +34,8 @@ def test_resident_memory_of_a_forked_child_is_its_own():
     if child == 0:
         memory.reopen()
         before = memory.read()
-        ballast = bytearray(b"x") * 100_000_000
+        ballast = mmap.mmap(-1, 100_000_000)  # not what malloc may have kept of the parent
+        ballast[:: mmap.PAGESIZE] = b"x" * len(range(0, len(ballast), mmap.PAGESIZE))
         os.write(writer, f"{memory.read() - before} {len(ballast)}".encode())
         os._exit(0)
     os.waitpid(child, 0)
