@@ -16,6 +16,11 @@ from contextlib import suppress
 from heapwatch.measure.introspection.alone import waits_in
 from heapwatch.measure.introspection.roots import OWN_THREADS
 
+_signal_of = ctypes.pythonapi.PyOS_getsig  # what handles a signal, for the system
+_signal_of.restype = ctypes.c_void_p
+# What `signal.signal` does, which only the main thread may call.
+_set_signal = ctypes.pythonapi.PyOS_setsig
+_set_signal.argtypes, _set_signal.restype = (ctypes.c_int, ctypes.c_void_p), ctypes.c_void_p
 LAST_SECONDS = 2.0
 _POLL_SECONDS = 0.02
 _CREDENTIALS = struct.Struct("3i")  # of the sender of a byte: its pid, user and group
@@ -34,6 +39,7 @@ class Termination:
         self.before_end = before_end
         self._seconds = seconds
         self._process = 0
+        self._handler: int | None = None
         self._taken = self._written = False
 
     def install(self) -> bool:
@@ -60,7 +66,7 @@ class Termination:
             waker.close()
             woken.close()
             return False
-        self._process = os.getpid()
+        self._process, self._handler = os.getpid(), _signal_of(signal.SIGTERM)
         if (others := signal.set_wakeup_fd(waker.fileno(), warn_on_full_buffer=False)) != -1:
             signal.set_wakeup_fd(others)
         try:
@@ -69,6 +75,20 @@ class Termination:
             self.abandon()
             raise
         return True
+
+    def before_fork(self) -> None:
+        """Let SIGTERM end a child from its first moment.
+
+        The interpreter drops what it handles before its own hooks have run in the child. A pool that is left
+        at once ends workers that have just been forked, and waits for them.
+        """
+        if self._process and _signal_of(signal.SIGTERM) == self._handler and self._is_installed():
+            _set_signal(signal.SIGTERM, None)
+
+    def after_fork(self) -> None:
+        """In the parent: handle SIGTERM again."""
+        if self._process and not _signal_of(signal.SIGTERM) and self._is_installed() and not self._written:
+            _set_signal(signal.SIGTERM, self._handler)
 
     def abandon(self) -> None:
         """In a forked child: SIGTERM is as it was, and the socket is the parent's."""
@@ -112,8 +132,7 @@ class Termination:
             _thread.start_new_thread(self._write, (done.release,))
             done.acquire(timeout=self._seconds)
         self._written = True
-        # What `signal.signal` does, which only the main thread may call.
-        ctypes.pythonapi.PyOS_setsig(signal.SIGTERM, None)
+        _set_signal(signal.SIGTERM, None)
         os.kill(os.getpid(), signal.SIGTERM)
 
     @waits_in

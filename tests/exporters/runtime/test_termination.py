@@ -184,18 +184,40 @@ print(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))
 time.sleep(0.5)
 print("parent goes on")
 """
-    script = tmp_path / "trainer.py"
+    assert printed(tmp_path, code) == f"{-signal.SIGTERM}\nparent goes on\n"
+
+
+def test_a_child_that_was_just_forked_ends(tmp_path: Path) -> None:
+    code = f"""
+starts()
+for _ in range(50):
+    child = os.fork()
+    if not child: time.sleep(20); os._exit(3)
+    os.kill(child, signal.SIGTERM)
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == -signal.SIGTERM
+{READY}
+{WAIT}
+"""
+    status, _, told = Trainer(tmp_path, code).end()
+    assert status == -signal.SIGTERM
+    assert "trainer has ended: " in told, "the parent handles it again"
+
+
+def printed(folder: Path, code: str) -> str:
+    """What a script prints that ends by itself."""
+    script = folder / "trainer.py"
     script.write_text(PRELUDE + code)
-    environment = {**os.environ, "HEAPWATCH_TARGETS_DIR": str(tmp_path / "targets")}
+    environment = {**os.environ, "HEAPWATCH_TARGETS_DIR": str(folder / "targets")}
     done = subprocess.run(
         [sys.executable, str(script)],
-        cwd=tmp_path,
+        cwd=folder,
         env=environment,
         capture_output=True,
         text=True,
         timeout=120,
     )
-    assert (done.returncode, done.stdout) == (0, f"{-signal.SIGTERM}\nparent goes on\n"), done.stderr
+    assert done.returncode == 0, done.stderr
+    return done.stdout
 
 
 def test_only_the_main_thread_handles_signals() -> None:
