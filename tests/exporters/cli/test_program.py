@@ -351,7 +351,7 @@ SIGNALLED = {
         signal.SIGTERM,
     ),
     "SIGTERM and a pool that hangs": (
-        "import multiprocessing, time\ndef work(x):\n    time.sleep(3)\nif __name__ == '__main__':\n"
+        "import multiprocessing, time\ndef work(x):\n    time.sleep(8)\nif __name__ == '__main__':\n"
         "    with multiprocessing.get_context('fork').Pool(2) as pool:\n        print('ready', flush=True)\n"
         "        pool.map(work, [1, 2])",
         signal.SIGTERM,
