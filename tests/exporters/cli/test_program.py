@@ -78,14 +78,17 @@ def both(
             start_new_session=True,
         )
         started.append((process, place))
-    ends = []
-    for process, place in started:
+    # Both are signalled before either is waited for: a worker that goes on keeps the output of its parent open.
+    firsts = []
+    for process, _ in started:
         assert process.stdout is not None
-        first = ""
+        firsts.append("")
         for number in send:
-            first += process.stdout.readline()
+            firsts[-1] += process.stdout.readline()
             time.sleep(0.5)  # until it does what it said
             process.send_signal(number)
+    ends = []
+    for (process, place), first in zip(started, firsts, strict=True):
         try:
             said, told = process.communicate(stdin or None, timeout=60)
         except subprocess.TimeoutExpired:
@@ -351,7 +354,7 @@ SIGNALLED = {
         signal.SIGTERM,
     ),
     "SIGTERM and a pool that hangs": (
-        "import multiprocessing, time\ndef work(x):\n    time.sleep(8)\nif __name__ == '__main__':\n"
+        "import multiprocessing, time\ndef work(x):\n    time.sleep(3)\nif __name__ == '__main__':\n"
         "    with multiprocessing.get_context('fork').Pool(2) as pool:\n        print('ready', flush=True)\n"
         "        pool.map(work, [1, 2])",
         signal.SIGTERM,
