@@ -130,11 +130,14 @@ def _read(obj: Any, layout: Layout, names: list[str]) -> dict[str, Any]:
 
 
 def _value(obj: Any, layout: Layout, name: str) -> Any:
+    of_class = _of_class(layout, name)
+    if of_class is not _MISSING and _is_descriptor(of_class):  # the class may have been changed
+        return _MISSING
     try:
         value = _get(obj, name)
     except AttributeError:
         return _MISSING
-    return _MISSING if value is _of_class(layout, name) else value
+    return _MISSING if value is of_class else value
 
 
 def _lie_apart(obj: Any, layout: Layout) -> bool:
@@ -163,7 +166,7 @@ def _is_namespace_of(obj: Any, part: dict[Any, Any]) -> bool:
     """Whether a dict that an instance refers to holds its attributes, by the first of them."""
     layout = layout_of(type(obj))
     return any(
-        type(name) is str and _is_plain(layout, name) and _value(obj, layout, name) is value
+        type(name) is str and _value(obj, layout, name) is value
         for name, value in first_items(part, 3, dict.items)
     )
 
@@ -178,8 +181,11 @@ def _of_class(layout: Layout, name: str) -> Any:
 
 def _is_plain(layout: Layout, name: str) -> bool:
     """Whether reading it runs no code: the class has no property or other descriptor of that name."""
-    found = _of_class(layout, name)
-    return not any("__get__" in namespace_of(base) for base in layout_of(type(found)).mro)
+    return not _is_descriptor(_of_class(layout, name))
+
+
+def _is_descriptor(value: Any) -> bool:
+    return any("__get__" in namespace_of(base) for base in layout_of(type(value)).mro)
 
 
 def code_in(values: Iterable[Any]) -> Iterator[CodeType]:
@@ -190,8 +196,8 @@ def code_in(values: Iterable[Any]) -> Iterator[CodeType]:
         elif type(value) is property:
             value = value.fget
         if type(value) is FunctionType:
-            wrapped = [cell.cell_contents for cell in value.__closure__ or () if gc.get_referents(cell)]
-            for function in (value, *wrapped, getattr(value, "__wrapped__", None)):
+            held = gc.get_referents(*value.__closure__ or ())  # another thread may be emptying a cell
+            for function in (value, *held, getattr(value, "__wrapped__", None)):
                 if type(function) is FunctionType:
                     yield from nested_code(function.__code__)
 

@@ -28,8 +28,6 @@ _mro: Callable[[type], tuple[type, ...]] = type.__dict__["__mro__"].__get__
 _name: Callable[[type], str] = type.__dict__["__name__"].__get__
 namespace_of: Callable[[type], Mapping[str, Any]] = type.__dict__["__dict__"].__get__
 flags_of: Callable[[type], int] = type.__dict__["__flags__"].__get__
-_attribute = object.__getattribute__
-_READERS = (types.MemberDescriptorType, types.GetSetDescriptorType)
 _MANAGED_DICT = 1 << 4  # Py_TPFLAGS_MANAGED_DICT, CPython 3.11 and later
 _VALUES_APART = sys.implementation.name == "cpython" and sys.version_info >= (3, 11)
 
@@ -107,15 +105,12 @@ class Layout:
         self.bookkeeping: frozenset[str] | None = None
         self.shown: tuple[str, str] | None = None
         self.written: frozenset[str] | None = None
-        hidden = False  # what a class calls `__dict__` may be a property of its own
-        for position, base in enumerate(mro):
+        for base in reversed(mro):
             for name, value in namespace_of(base).items():
                 if type(value) is types.MemberDescriptorType and type(name) is str:
-                    self.slots.setdefault(name, _reader(position, name))
+                    self.slots[name] = _reader(name, types.MemberDescriptorType)
                 elif name == "__dict__" and type(value) is types.GetSetDescriptorType:
-                    self.namespace = self.namespace or (_reader(position, name) if hidden else _instance_dict)
-                elif name == "__dict__":
-                    hidden = True
+                    self.namespace = _reader(name, types.GetSetDescriptorType)
 
     @property
     def mro(self) -> tuple[type, ...]:
@@ -124,24 +119,18 @@ class Layout:
         return (None if cls is None else _mro(cls)) or (object,)
 
 
-def _instance_dict(obj: Any) -> Any:
-    return _attribute(obj, "__dict__")
+def _reader(name: str, descriptor: type) -> Callable[[Any], Any]:
+    """Reads an attribute by the interpreter's descriptor, whatever else the program's classes have there.
 
-
-def _reader(position: int, name: str) -> Callable[[Any], Any]:
-    """Reads an attribute by the interpreter's descriptor in the class at this position of the look-up.
-
-    The descriptor refers to its class, so it is fetched each time.
+    The descriptor refers to its class, so it is looked up each time; the class may have been changed, too.
     """
 
     def read(obj: Any) -> Any:
-        try:
-            own = namespace_of(_mro(type(obj))[position])[name]
-        except (IndexError, KeyError):  # the class has been changed
-            raise AttributeError(name) from None
-        if type(own) not in _READERS:
-            raise AttributeError(name)
-        return own.__get__(obj)
+        for base in _mro(type(obj)):
+            own: Any = namespace_of(base).get(name)
+            if type(own) is descriptor:
+                return own.__get__(obj)
+        raise AttributeError(name)
 
     return read
 

@@ -76,6 +76,18 @@ def test_a_walk_makes_no_dict() -> None:
     assert not has_dict(agent.other)
 
 
+def test_a_property_that_a_class_gets_later_is_not_run() -> None:
+    class Changed(Agent):
+        pass
+
+    agent = Changed(3)
+    assert attributes_of(agent)["memory"] is agent.memory
+    memory = agent.memory
+    Changed.memory = property(lambda _: pytest.fail("looking runs code of the program"))  # type: ignore[assignment]
+    assert attributes_of(agent)["memory"] is memory
+    assert attribute_of(agent, "memory") is memory
+
+
 def test_an_attribute_that_comes_later_is_found() -> None:
     agent = Agent(3)
     attributes_of(agent)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gc
 import weakref
+from typing import Any
 
 from heapwatch.measure.introspection.layout import layout_of
 
@@ -56,6 +57,22 @@ def test_what_another_name_hides_is_read_without_running_it() -> None:
     layout = layout_of(type(made_now))
     assert layout.slots["slot"](made_now) == 1
     assert layout.namespace(made_now) == {"own": 2}
+
+
+def test_what_a_base_hides_that_a_class_gets_later_is_read_without_running_it() -> None:
+    class Base(Hidden):
+        pass
+
+    class Changed(Base):
+        pass
+
+    changed: Any = Changed()
+    changed.slot, changed.own = 1, 2
+    layout = layout_of(Changed)
+    Changed.__bases__ = made(), Base
+    assert layout_of(Changed) is layout
+    assert layout.slots["slot"](changed) == 1
+    assert layout.namespace(changed) == {"own": 2}
 
 
 def test_a_class_is_not_kept_alive() -> None:
