@@ -45,7 +45,7 @@ class Read(NamedTuple):
     Attributes:
         of: whose objects.
         names: the attributes and functions, as the code has them.
-        modules: the modules of the package that read them, of which a test finds what has no row.
+        modules: the modules of the package that read them; a test searches these for reads without a row.
         thread: which thread may.
         why: the reason.
 
